@@ -49,7 +49,7 @@ GROUPS: Final = {
     "RT": 34,  # retrieval
     "CT": 10,  # causes and time
     "LC": 24,  # lifecycle: revision, decay, forgetting
-    "SE": 33,  # sessions and boot
+    "SE": 35,  # sessions and boot
     "MS": 8,  # messages
     "PV": 10,  # provenance and conflicts
     "ST": 16,  # security and tenancy
@@ -78,7 +78,7 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Adopted("DM-11", "Every mutation is audited and leaves an image of what was before."),
     Adopted("DM-12 OB-06", "Writes are audited; every call leaves a tool event of its session."),
     Adopted("DM-13", "A session keeps agent, project, folder, pid, task, pulse and end."),
-    Gap("DM-35", "A session keeps its client and host; branch, model and free fields are missing."),
+    Adopted("DM-35", "A session keeps its client, host, branch, worktree, model and free fields."),
     Adopted("DM-14", "How to behave and what is the case are two kinds, with two lifecycles."),
     Replaced("DM-15", "Ids are 63-bit integers in order of time with a prefix, not UUIDs."),
     Adopted("DM-16", "Every row carries its tenant, and every key begins with it."),
@@ -100,7 +100,7 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Adopted("DM-34", "A trigger's name is unique; no projects means all, always_on is off."),
     Gap("DM-36 DM-54", "All that they name but scope, last access and payload has an index."),
     Adopted("DM-37", "Chains and triggers have an index each; one of states misleads the planner."),
-    Gap("DM-38", "The live sessions have an index; none goes by project, or by agent with folder."),
+    Adopted("DM-38", "Live sessions have an index by heartbeat, project, and agent with folder."),
     Adopted("DM-39 MS-03 RT-14", "One recall spans messages and knowledge, by word and meaning."),
     Adopted("DM-40 DM-41 MS-01", "Messages have threads, receipts, acks and an endless history."),
     Adopted("DM-42", "An event has importance, a count of recurrences, a source message."),
@@ -270,9 +270,11 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Adopted("SE-28", "Boot's reply has all sections, the session, its tokens, its cuts."),
     Adopted("SE-29", "Liveness is pid with creation time; the unprobed end in 24 hours."),
     Adopted("SE-30", "A task is leased to one; rival updates are a version_conflict."),
-    Adopted("SE-31", "A call over HTTP is of the session it names, else of its client's one."),
+    Adopted("SE-31", "A call over HTTP is of the session it names, else of its connection's."),
     Replaced("SE-32", "The project's last handoff is shown; no score picks past sessions."),
     Replaced("SE-33", "One operation covers sessions; notes and events stand for logs."),
+    Adopted("SE-34", "Two live clients of one key are two sessions on the server."),
+    Adopted("SE-35", "A shell or program has one session, which needs no name and ends with it."),
     # Messages
     Replaced("MS-02 PF-04", "Benchmarks time send, poll and full text at 100,000; no test does."),
     Adopted("MS-04", "People and agents send messages through the command as well."),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace as replace_fields
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack
 
 from commonbrain.model.limits import (
@@ -374,9 +375,16 @@ class Brain:
         return Get(self.services, self.caller).several(ids, views=views, bump=bump)
 
     def boot(
-        self, project: str | None = None, task: str | None = None, *, client: str | None = None
+        self,
+        project: str | None = None,
+        task: str | None = None,
+        *,
+        client: str | None = None,
+        metadata: Mapping[str, str] = MappingProxyType({}),
     ) -> Briefing:
         """Start a session and return its briefing, in at most 2,000 tokens.
+
+        Without a session of its own, a process has one at a time: booting again ends the last one.
 
         Example: `print(brain.boot("shop", "Move the orders to Postgres").text)`.
 
@@ -384,11 +392,13 @@ class Brain:
             project: the project in which the agent works; by default the caller's.
             task: its task in at most 2,000 characters, by which patterns are chosen.
             client: the program that runs the agent, for display.
+            metadata: what others are shown of the session, such as `branch`, `worktree`, `model`.
 
         """
         from commonbrain.coordination.boot import Boot  # noqa: PLC0415
 
-        return Boot(self.services, self.caller)(project, task, client=client)
+        boot = Boot(self.services, self.caller)
+        return boot(project, task, client=client, metadata=metadata)
 
     # Review and correct
 

@@ -24,6 +24,7 @@ from commonbrain.model.limits import (
     HOOK_PROMPT_TOKENS,
     HOOK_START_TIMEOUT_S,
     HOOK_WRITE_TIMEOUT_S,
+    HTTP_SESSION_IDLE_MINUTES,
     KEY_CALLS_PER_MINUTE,
     LOCK_TIMEOUT_S,
     TENANT_CALLS_PER_MINUTE,
@@ -172,6 +173,13 @@ class Settings(BaseSettings):
         default=None,
         max_length=128,
         description="Default project of new memories.",
+    )
+    http_session_idle_minutes: int = Field(
+        default=HTTP_SESSION_IDLE_MINUTES,
+        ge=5,
+        le=43_200,
+        description="Minutes without a call after which a session over HTTP ends, unless its "
+        "client named it.",
     )
     tenant: str = Field(
         default=LOCAL_TENANT,

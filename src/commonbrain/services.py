@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from threading import Event
 from typing import TYPE_CHECKING
 
 from commonbrain.executors import DetachedExecutor
 from commonbrain.model.briefing_limits import BriefingLimits
-from commonbrain.model.limits import EMBEDDINGS_AT_ONCE_MAX
+from commonbrain.model.limits import EMBEDDINGS_AT_ONCE_MAX, HTTP_SESSION_IDLE_MINUTES
 from commonbrain.model.parameters import DEFAULTS, Parameters
 from commonbrain.observability.health import no_probes
 from commonbrain.observability.hook_runs import HookRuns
@@ -85,6 +85,8 @@ class Services:
     """The parameters of this process; `parameters_for` adds the policy of a tenant."""
     reflector_tokens: int = 0
     """Token limit of one reflection with a language model; the default reflector uses none."""
+    http_session_idle: timedelta = timedelta(minutes=HTTP_SESSION_IDLE_MINUTES)
+    """Time without a call after which a session over HTTP ends."""
     has_embedded_worker: bool = False
     """Whether the server of a single client works on jobs itself."""
     briefing_limits: BriefingLimits = field(default_factory=BriefingLimits)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from commonbrain.coordination.processes import LocalProcesses, client_among
+from commonbrain.coordination.processes import LocalProcesses, client_among, terminal_among
 from tests.processes import PATIENCE_S
 
 HOLD = (
@@ -95,3 +95,44 @@ def test_a_session_in_the_environment_is_that_of_the_client_that_set_it(
     for unfit in ("", "x" * 129, "a\x1bb"):
         monkeypatch.setenv("CLAUDE_CODE_SESSION_ID", unfit)
         assert here.session("claude-code") is None
+
+
+@pytest.mark.requirement("SE-35")
+@pytest.mark.parametrize(
+    ("ancestors", "leader", "at"),
+    [
+        ([(3, "bash"), (2, "gnome-terminal-"), (1, "systemd")], 3, 0),
+        ([(4, "uv"), (3, "-zsh"), (2, "tmux: server")], 3, 1),
+        ([(5, "sh"), (4, "claude"), (3, "bash"), (2, "sshd")], 3, 1),
+        ([(4, "claude"), (3, "bash")], 9, None),
+        ([], 9, None),
+        ([(4, "uv.exe"), (3, "pwsh.exe"), (2, "WindowsTerminal.exe")], None, 1),
+        ([(3, "codex.exe"), (2, "explorer.exe")], None, 0),
+    ],
+)
+def test_a_terminal_is_its_shell_or_the_program_that_runs_in_it(
+    ancestors: list[tuple[int, str]], leader: int | None, at: int | None
+) -> None:
+    assert terminal_among(ancestors, leader=leader) == at
+
+
+@pytest.mark.requirement("DM-35")
+def test_branch_and_worktree_are_those_of_the_folder(tmp_path: Path) -> None:
+    def git(*words: str) -> None:
+        identity = ("-c", "user.name=ann", "-c", "user.email=ann@example.org")
+        line = ["git", *identity, *words]
+        subprocess.run(line, cwd=main, check=True, capture_output=True)
+
+    main, side = tmp_path / "api", tmp_path / "api-2"
+    (main / "src").mkdir(parents=True)
+    git("init", "-b", "main")
+    git("commit", "--allow-empty", "-m", "Begin")
+    git("worktree", "add", "-b", "fix/parser", str(side))
+    here = LocalProcesses()
+
+    assert here.checkout(str(main / "src")) == {"branch": "main", "worktree": str(main)}
+    assert here.checkout(str(side)) == {"branch": "fix/parser", "worktree": str(side)}
+    git("checkout", "--detach")
+    assert len(here.checkout(str(main))["branch"]) == 12
+    (side / ".git").write_text("gitdir: /nowhere")
+    assert here.checkout(str(side)) == here.checkout(None) == {}

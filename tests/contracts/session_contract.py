@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from sqlalchemy import inspect
 
 from commonbrain.model.limits import SHOWN_MAX
 from commonbrain.model.scope import LOCAL_TENANT
@@ -68,13 +69,14 @@ class SessionContract:
         show(store, {7: False}, is_fresh=True)
         assert shown(store) == {7: False}
 
-    @pytest.mark.requirement("DM-13")
+    @pytest.mark.requirement("DM-13", "DM-35")
     def test_a_session_comes_back_as_it_went_in(
         self, store: Store, known: Callable[..., Session | None]
     ) -> None:
         whole = a_session(
             1, project="api", task="Mend it", client="codex 1", cwd="/api", process=CLIENT,
             server=SERVER, booted_at=SOON, ended_at=LATER, ending=Ending.DEAD,
+            metadata={"branch": "fix/parser", "model": "opus"},
         )  # fmt: skip
         save(store, whole, a_session(2))
 
@@ -136,6 +138,48 @@ class SessionContract:
             assert [one.id for one in at("ann", reborn, cwd="/api")] == [2]
             assert [one.id for one in at("ann", CLIENT, cwd=None)] == [4]
 
+    def test_a_terminal_s_sessions_are_its_own_unnamed_ones_in_any_folder(
+        self, store: Store
+    ) -> None:
+        reborn = replace(CLIENT, created_at=LATER)
+        save(
+            store,
+            a_session(1, key="ses_1", process=CLIENT, cwd="/api"),
+            a_session(2, key="ses_2", process=CLIENT, cwd="/web"),
+            a_session(3, key="ses_3", process=reborn),
+            a_session(4, process=CLIENT),
+            a_session(5, key="ses_5", process=CLIENT, server=SERVER),
+            a_session(6, key="ses_6", process=CLIENT, agent="bob"),
+            a_session(7, key="ses_7", process=CLIENT, ended_at=SOON, ending=Ending.ENDED),
+        )
+        with store.snapshot(LOCAL_TENANT) as tx:
+            assert [one.id for one in tx.sessions.of_terminal("ann", CLIENT)] == [2, 1]
+
+    def test_the_last_booted_session_is_one_that_lives_under_the_prefix(self, store: Store) -> None:
+        save(
+            store,
+            a_session(1, key="http_codex_1", booted_at=LATER),
+            a_session(2, key="http_codex_2", booted_at=SOON, heartbeat_at=LATER),
+            a_session(3, key="http_codex_3"),
+            a_session(4, key="httpxcodexx4", booted_at=LATER),
+            a_session(5, key="http_codex_5", booted_at=LATER, agent="bob"),
+            a_session(6, key="http_codex_6", booted_at=LATER, ended_at=SOON, ending=Ending.ENDED),
+        )
+        with store.snapshot(LOCAL_TENANT) as tx:
+            last = tx.sessions.last_booted("ann", prefix="http_codex_")
+            assert last is not None
+            assert last.id == 1
+            assert tx.sessions.last_booted("ann", prefix="http_node_") is None
+
+    @pytest.mark.requirement("DM-38")
+    def test_live_sessions_are_found_by_an_index(self, store: Store) -> None:
+        with store.snapshot(LOCAL_TENANT) as tx:
+            indexes = inspect(tx.work.connection).get_indexes("sessions")
+        columns = {one["name"]: one["column_names"] for one in indexes}
+        assert columns["ix_sessions_heartbeat"] == ["tenant_id", "heartbeat_at"]
+        assert columns["ix_sessions_project"] == ["tenant_id", "project", "heartbeat_at"]
+        assert columns["ix_sessions_folder"] == ["tenant_id", "agent", "cwd"]
+
     def test_everybody_with_a_process_here_has_a_turn_at_being_looked_at(
         self, store: Store
     ) -> None:
@@ -163,7 +207,14 @@ class SessionContract:
             a_session(4, heartbeat_at=LATER),
         )
         with store.snapshot(LOCAL_TENANT) as tx:
-            assert [one.id for one in tx.sessions.silent("here", since=SOON, limit=9)] == [1, 2]
+            silent = tx.sessions.silent("here", since=SOON, http_since=SOON, limit=9)
+            assert [one.id for one in silent] == [1, 2]
+
+    def test_sessions_over_http_are_silent_at_a_time_of_their_own(self, store: Store) -> None:
+        save(store, a_session(1, heartbeat_at=SOON), a_session(2, key="http_a", heartbeat_at=SOON))
+        with store.snapshot(LOCAL_TENANT) as tx:
+            silent = tx.sessions.silent("here", since=NOON, http_since=LATER, limit=9)
+            assert [one.id for one in silent] == [2]
 
     def test_ending_ends_the_live_alone(
         self, store: Store, known: Callable[..., Session | None]

@@ -130,9 +130,11 @@ def test_what_was_taken_for_over_is_gone_on_with(ending: Ending) -> None:
 
 @pytest.mark.requirement("SE-10")
 @given(session=sessions, live_sessions=st.lists(sessions))
-def test_only_a_named_session_ends_others_of_its_process_and_never_itself(
+def test_a_named_session_or_a_program_ends_others_of_its_process_and_never_itself(
     session: Session, live_sessions: Sequence[Session]
 ) -> None:
     gone = rebooted_by(session, live_sessions)
     assert all(one.key != session.key for one in gone)
-    assert session.is_named or not gone
+    if not session.is_named:
+        assert all(not one.is_named and one.server is None for one in gone)
+        assert session.server is None or not gone

@@ -69,7 +69,7 @@ async def test_ten_connections_of_one_process_are_ten_sessions(brain: Brain) -> 
         ]
         keys = [await server.session() for server in servers]
         for server, key in zip(servers, keys, strict=True):
-            boots(at_work(brain, key, process=client))
+            boots(at_work(brain, key, process=client, server=processes_of(brain).own()))
             assert await server.session() == key
 
         assert len(set(keys)) == 10

@@ -1,6 +1,7 @@
 """Sessions across real processes: servers that leave or are killed, commands of a moment."""
 
 import json
+import shlex
 import signal
 import subprocess
 from pathlib import Path
@@ -89,3 +90,71 @@ def test_the_table_shows_who_is_at_work_and_nothing_a_terminal_would_obey(path: 
     assert "k1" in shown
     assert "active" in shown
     assert "\x1b[31m" not in shown
+
+
+def in_one_terminal(path: Path, *commands: tuple[str, ...], **settings: str) -> list[Any]:
+    """What commands print as JSON that one shell runs, which leads its own terminal session."""
+    lines = [shlex.join([*command(path, *words), "--json"]) for words in commands]
+    done = subprocess.run(
+        ["/bin/sh", "-c", "; echo; ".join([*lines, "true"])],
+        capture_output=True,
+        timeout=PATIENCE_S,
+        check=True,
+        env=clean_environment(**settings),
+        start_new_session=True,
+    )
+    return [json.loads(line) for line in done.stdout.splitlines() if line.strip()]
+
+
+@posix_only
+@pytest.mark.requirement("SE-35")
+def test_a_shell_has_one_session_that_its_commands_need_not_name(path: Path) -> None:
+    first, second, listed_there, task, note, notes, ended, none = in_one_terminal(
+        path,
+        ("boot", "--project", "api", "--task", "Read the log"),
+        ("boot", "--project", "api"),
+        ("session", "list"),
+        ("session", "task", "Mend the parser"),
+        ("session", "note", "at", "line 7"),
+        ("session", "notes"),
+        ("session", "end", "The parser is mended."),
+        ("session", "list"),
+    )
+
+    assert first["session"] != second["session"]
+    assert second.get("siblings", []) == listed_there["sessions"] == []
+    assert {one["session"] for one in (task, note, notes, ended)} == {second["session"]}
+    assert [one["key"] for one in notes["notes"]] == ["at"]
+    assert none["session"] is None
+    [[briefing]] = [in_one_terminal(path, ("boot", "--project", "api"))]
+    assert "The parser is mended." in briefing["handoff"]["text"]
+
+
+@posix_only
+@pytest.mark.requirement("SE-35")
+def test_a_shell_that_closed_ended_its_session_and_two_shells_have_two(path: Path) -> None:
+    [first] = in_one_terminal(path, ("session", "task", "Mend the parser"))
+    with subprocess.Popen(
+        ["/bin/sh", "-c", f"{shlex.join(command(path, 'boot', '--json'))}; read line"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env=clean_environment(),
+        start_new_session=True,
+    ) as other:
+        assert other.stdout is not None
+        there = json.loads(other.stdout.readline())
+        assert there["session"] != first["session"]
+        assert there.get("siblings", []) == []
+        [shown] = in_one_terminal(path, ("session", "list"))
+        assert [one["session"] for one in shown["sessions"]] == [there["session"]]
+        other.communicate(b"\n", timeout=PATIENCE_S)
+    assert in_one_terminal(path, ("session", "list"))[0]["sessions"] == []
+
+
+@pytest.mark.requirement("DM-35")
+def test_the_command_line_tells_branch_and_model(path: Path) -> None:
+    run(path, "--session", "k1", "session", "task", "Mend it", "--metadata", "model=opus")
+    run(path, "--session", "k1", "session", "task", "--metadata", "branch=fix/parser")
+    [shown] = run(path, "session", "list")["sessions"]
+    assert shown["task"] == "Mend it"
+    assert shown["metadata"].items() >= {"branch": "fix/parser", "model": "opus"}.items()

@@ -21,10 +21,15 @@ def processes_of(brain: Brain) -> FakeProcesses:
 
 
 def at_work(
-    brain: Brain, key: str | None = None, *, process: Process | None = None, cwd: str = FOLDER
+    brain: Brain,
+    key: str | None = None,
+    *,
+    process: Process | None = None,
+    server: Process | None = None,
+    cwd: str = FOLDER,
 ) -> Brain:
-    """The brain as a client sees it that may have named its session and have a process."""
-    contact = ClientInfo(client="codex 1", cwd=cwd, process=process)
+    """The brain as a client sees it that may have named its session, a process and a server."""
+    contact = ClientInfo(client="codex 1", cwd=cwd, process=process, server=server)
     return brain.acting_as(session=key, contact=contact)
 
 

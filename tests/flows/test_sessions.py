@@ -165,6 +165,18 @@ def test_a_reboot_of_the_same_agent_folder_and_process_ends_the_one_before(brain
     assert ending_of(brain, "k1") is Ending.REBOOTED
 
 
+@pytest.mark.requirement("SE-10", "SE-35")
+def test_a_program_that_boots_again_leaves_no_session_behind(brain: Brain) -> None:
+    first = brain.boot("api", "Read the log")
+    other = brain.acting_as(agent="bob").boot("api")
+    named = brain.acting_as(session="k1").boot("api")
+    second = brain.boot("api", "Mend the parser")
+
+    assert {one.session for one in second.siblings} == {named.session, other.session}
+    assert ending_of(brain, first.session or "") is Ending.REBOOTED
+    assert set(seen(brain.acting_as(agent="bob"))) == {"k1", other.session, second.session}
+
+
 def test_a_session_that_ended_begins_anew_when_its_client_takes_it_up_again(brain: Brain) -> None:
     processes = processes_of(brain)
     first = boots(at_work(brain, "k1", process=processes.start(7)), task="Mend the parser")

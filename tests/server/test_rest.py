@@ -143,7 +143,7 @@ def test_a_key_may_stand_in_a_header_of_its_own(path: Path) -> None:
 def test_who_acts_is_told_by_the_credential_alone(ann: TestClient) -> None:
     id_ = remembered(ann)
     told = ann.get(f"/v1/memories/{id_}", headers={"User-Agent": "ben/1"}).json()
-    assert (told["agent"], told["session"]) == ("ann", "http testclient")
+    assert (told["agent"], told["session"]) == ("ann", "http_testclient")
     mine = {"text": "Ben claims this.", "agent": "ben"}
     is_problem(ann.post("/v1/remember", json=mine), 422, "invalid")
 
@@ -203,7 +203,7 @@ def test_a_call_is_of_the_session_that_its_header_names(ann: TestClient) -> None
     assert listed.json()["session"] == "s1"
     for _ in range(2):
         listed = ann.post("/v1/session", json={"op": "list"}, headers={"User-Agent": "tool/1.2 x"})
-        assert listed.json()["session"] == "http tool"
+        assert listed.json()["session"] == "http_tool"
     told = ann.post("/v1/status", headers={"Commonbrain-Session": "s" * 200})
     is_problem(told, 422, "invalid")
 

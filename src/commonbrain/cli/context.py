@@ -2,7 +2,8 @@
 
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,8 @@ from commonbrain.api.dispatch import (
 )
 from commonbrain.api.operation import Request
 from commonbrain.api.operations import Operation, Profile, Transport
+from commonbrain.api.operations.boot import BootRequest
+from commonbrain.api.operations.session import SessionRequest
 from commonbrain.client import Brain, Identity
 from commonbrain.model.errors import CommonbrainError
 from commonbrain.model.sessions import UNKNOWN, ClientInfo
@@ -34,6 +37,17 @@ class StoreOption:
     """Whether a worker imports it."""
 
 
+class SessionUse(StrEnum):
+    """How a command uses the session that its terminal booted."""
+
+    RESUME = "resume"
+    """It belongs to that session, if there is one."""
+    REQUIRE = "require"
+    """It starts one if there is none."""
+    START = "start"
+    """It starts another."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
     """The options that every command shares."""
@@ -49,8 +63,11 @@ class State:
 
         return Profile(load_settings().mcp_profile)
 
-    def open(self, *, server_name: str | None = None) -> Brain:
-        """Open the store, for one command or for a server of this name."""
+    def open(self, *, server_name: str | None = None, use: SessionUse = SessionUse.RESUME) -> Brain:
+        """Open the store, for one command or for a server of this name.
+
+        A command belongs to the session that it names, else to the one that this terminal booted.
+        """
         # The adapters take long to load; help and completion do without.
         from commonbrain.runtime.bootstrap import open_brain  # noqa: PLC0415
 
@@ -61,12 +78,41 @@ class State:
             identity["session"] = self.session
         brain = open_brain(self.store, tenant=self.tenant, server_name=server_name, **identity)
         if brain.caller.session is None:
-            return brain.acting_as(contact=_current_folder_contact())
+            folder = _current_folder_contact()
+            return brain.acting_as(contact=folder) if server_name else _in_terminal(brain, use)
         # A command is short, so it counts as a heartbeat of the session that it names, with that
         # session's project.
         session = brain.session.meet()
         project = brain.caller.project or session.project
         return brain.acting_as(project=project, contact=_current_folder_contact())
+
+
+def _in_terminal(brain: Brain, use: SessionUse) -> Brain:
+    """Return the brain in the session of the client that passed one, or of this terminal."""
+    processes = brain.services.processes
+    folder = _current_folder_contact()
+    if key := processes.session(brain.caller.agent):
+        return brain.acting_as(session=key, contact=folder)
+    brain = brain.acting_as(contact=replace(folder, process=processes.terminal()))
+    if use is SessionUse.START or brain.caller.contact.process is None:
+        return brain
+    session = brain.session.resume()
+    if session is None and use is SessionUse.REQUIRE:
+        session = brain.session.meet()
+    if session is None:
+        return brain
+    return brain.acting_as(session=session.key, project=brain.caller.project or session.project)
+
+
+def _session_use(request: Request | None) -> SessionUse:
+    """Return how a command uses the session of its terminal."""
+    match request:
+        case BootRequest():
+            return SessionUse.START
+        case SessionRequest(op="task" | "note" | "handoff"):
+            return SessionUse.REQUIRE
+        case _:
+            return SessionUse.RESUME
 
 
 def _current_folder_contact() -> ClientInfo:
@@ -92,7 +138,7 @@ def open_brain_for(
         else record_call(operation, request, transport=Transport.CLI)
     )
     try:
-        brain = state.open()
+        brain = state.open(use=_session_use(request))
     except CommonbrainError as error:
         record_failed_open(call, error, agent=state.agent)
         raise

@@ -101,7 +101,17 @@ def _render_lines(heading: str, lines: Sequence[str]) -> Iterator[Text]:
         yield from (Text(f"  {line}") for line in lines)
 
 
-_COLUMNS: Final = ("session", "agent", "client", "project", "task", "state", "since", "heard")
+_COLUMNS: Final = (
+    "session",
+    "agent",
+    "client",
+    "project",
+    "task",
+    "state",
+    "since",
+    "heard",
+    "metadata",
+)
 _UNITS: Final = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 
 
@@ -142,6 +152,7 @@ def _session_row(one: ActiveSession) -> tuple[str, ...]:
         "idle" if one.is_idle else "active",
         show_instant(one.since)[:16].replace("T", " "),
         f"{_format_age(one.heartbeat_age_s)} ago",
+        ", ".join(f"{name} {value}" for name, value in one.metadata.items()),
     )
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
+from types import MappingProxyType
 from typing import Final, TypeVar
 
 from commonbrain.coordination.briefing import (
@@ -22,7 +24,11 @@ from commonbrain.coordination.briefing import (
 )
 from commonbrain.coordination.handoff import last_handoff
 from commonbrain.coordination.inbox import unread_of
-from commonbrain.coordination.session_registry import active_sessions, open_session
+from commonbrain.coordination.session_registry import (
+    active_sessions,
+    checked_metadata,
+    open_session,
+)
 from commonbrain.embeddings.interface import Matrix
 from commonbrain.history.unit_of_work import UnitOfWork, read_unit, write_unit
 from commonbrain.ingestion.pending_acks import pending_items
@@ -45,7 +51,15 @@ from commonbrain.model.limits import NAME_CHARS_MAX, QUERY_CHARS_MAX, TASK_CHARS
 from commonbrain.model.memory import Memory, State, is_dormant
 from commonbrain.model.query import Filter, is_allowed
 from commonbrain.model.scope import Caller
-from commonbrain.model.sessions import Note, Session, is_idle
+from commonbrain.model.sessions import (
+    METADATA_SHOWN,
+    UNKNOWN,
+    WORKTREE,
+    ClientInfo,
+    Note,
+    Session,
+    is_idle,
+)
 from commonbrain.model.skills import skill_of
 from commonbrain.model.timestamps import show_day
 from commonbrain.observability.tool_events import ToolEvent
@@ -59,6 +73,7 @@ from commonbrain.text.normalisation import normalise_line
 TASK_SHOWN_CHARS: Final = 200
 """Characters of the task shown in the working context."""
 SIBLING_TASK_CHARS: Final = 100
+METADATA_SHOWN_CHARS: Final = 40
 _NAMES_MAX: Final = 8
 """Entities of the task that are shown."""
 _NAME_CHARS: Final = 60
@@ -143,8 +158,17 @@ def active_session_of(session: Session, *, now: datetime) -> ActiveSession:
         session=inert_line(session.key),
         agent=inert_line(session.agent),
         task=_cut(session.task, SIBLING_TASK_CHARS) if session.task else None,
-        note="idle" if is_idle(session, now) else None,
+        note=", ".join([*_metadata_of(session), *(["idle"] if is_idle(session, now) else [])])
+        or None,
     )
+
+
+def _metadata_of(session: Session) -> Iterator[str]:
+    for name in METADATA_SHOWN:
+        if value := session.metadata.get(name):
+            # The last folder tells worktrees apart; the whole path would cost too much.
+            shown = re.split(r"[/\\]", value)[-1] if name == WORKTREE else value
+            yield f"{name} {_cut(shown, METADATA_SHOWN_CHARS)}"
 
 
 def context_of(task: str, skills: Iterable[BriefingEntry]) -> WorkingContext:
@@ -379,7 +403,12 @@ class Boot:
     caller: Caller
 
     def __call__(
-        self, project: str | None = None, task: str | None = None, *, client: str | None = None
+        self,
+        project: str | None = None,
+        task: str | None = None,
+        *,
+        client: str | None = None,
+        metadata: Mapping[str, str] = MappingProxyType({}),
     ) -> Briefing:
         """Start a session and return its briefing, in at most 2,000 tokens unless set otherwise.
 
@@ -387,24 +416,31 @@ class Boot:
             project: the project in which the agent works; by default the caller's.
             task: its task in at most 2,000 characters, by which patterns are chosen.
             client: the program that runs the agent, for display.
+            metadata: what others are shown of the session, such as `branch`, `worktree`, `model`
+                and up to 16 in all; by default, branch and worktree are those of the folder.
 
         Returns:
             The briefing. If the store cannot be written, there is no session, and `degraded` says
             so; it also says if the embedder did not answer.
 
         Raises:
-            InvalidInputError: a name is too long or not printable.
+            InvalidInputError: a name or value is too long or not printable.
             RejectedError: `limit_exceeded`, the task is too long; `secret_detected`.
             UnavailableError: the store cannot be read.
 
         """
         task_text = self._checked_task(task)
         caller = self._caller(project or self.caller.project, client)
+        given = checked_metadata(self.services, caller, given=metadata)
+        checkout = self.services.processes.checkout(caller.contact.cwd)
         degraded: list[str] = []
         try:
             with write_unit(self.services, caller) as unit:
                 opened = open_session(
-                    unit, contact=caller.contact, task=task_text[:TASK_CHARS_MAX] or None
+                    unit,
+                    contact=caller.contact,
+                    task=task_text[:TASK_CHARS_MAX] or None,
+                    metadata={**checkout, **given},
                 )
             caller = replace(caller, session=opened.key)
             attach_early_events(self.services, caller)
@@ -435,6 +471,10 @@ class Boot:
     def _caller(self, project: str | None, client: str | None) -> Caller:
         named = normalise_line(client or "")
         contact = self.caller.contact
+        if self.caller.session is None and contact == UNKNOWN:
+            # A program that uses the library is its own client.
+            processes = self.services.processes
+            contact = ClientInfo(cwd=processes.folder(), process=processes.own())
         if named:
             contact = replace(contact, client=named[:NAME_CHARS_MAX])
         return replace(self.caller, project=project, contact=contact)

@@ -104,8 +104,6 @@ def _too_long(chars: int) -> RejectedError:
 
 _LATER: Final = "Replaced by a later handoff of the session."
 _OWN: Final = "Replaced by a handoff that the agent wrote."
-_FIRST_PAGE: Final = 8
-"""Handoffs read first; more only if all of these are the caller's own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,26 +172,14 @@ def prepare_handoff(services: Services, caller: Caller, *, handoff: Handoff) -> 
 def last_handoff(
     tx: Transaction, caller: Caller, *, project: str | None, now: datetime
 ) -> Memory | None:
-    """Return the newest handoff of another session in a project, or in all.
+    """Return the newest handoff of a project, or of all, by any author that the caller may read.
 
     A handoff without a project counts for each.
     """
     criteria = Filter(kinds=(Kind.EPISODE,), labels=(LABEL,), project=project)
-    query_scope, limit = QueryScope(caller=caller, filter=criteria, now=now), _FIRST_PAGE
-    while True:
-        newest = tx.briefing.latest(query_scope, limit=limit)
-        known = tx.memories.get(newest)
-        for id_ in newest:
-            if not _is_own(known[id_], caller):
-                return known[id_]
-        if len(newest) < limit:
-            return None
-        limit *= 4
-
-
-def _is_own(memory: Memory, caller: Caller) -> bool:
-    own = (caller.agent, caller.session)
-    return caller.session is not None and (memory.agent, memory.session) == own
+    query_scope = QueryScope(caller=caller, filter=criteria, now=now)
+    newest = tx.briefing.latest(query_scope, limit=1)
+    return tx.memories.get(newest)[newest[0]] if newest else None
 
 
 RESERVED_PREFIX: Final = "checkpoint:"

@@ -2,14 +2,14 @@
 
 import os
 import platform
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
-from commonbrain.model.limits import NAME_CHARS_MAX
-from commonbrain.model.sessions import Process, is_same_process
+from commonbrain.model.limits import METADATA_CHARS_MAX, NAME_CHARS_MAX
+from commonbrain.model.sessions import BRANCH, WORKTREE, Process, is_same_process
 from commonbrain.model.timestamps import to_utc
 
 if TYPE_CHECKING:
@@ -43,6 +43,17 @@ class Processes(Protocol):
         """Return the client's id of the session in which it started this process, if known."""
         ...
 
+    def terminal(self) -> Process | None:
+        """Return the shell or program in whose terminal this command runs.
+
+        None if nothing outlives the command, or if it cannot be determined.
+        """
+        ...
+
+    def checkout(self, folder: str | None) -> Mapping[str, str]:
+        """Return the branch and worktree of a folder as metadata; empty if there is no Git."""
+        ...
+
     def is_alive(self, process: Process) -> bool:
         """Return whether a process of this host still runs; True if it cannot be determined."""
         ...
@@ -62,6 +73,8 @@ SESSION_VARIABLES: Final = {"claude-code": "CLAUDE_CODE_SESSION_ID"}
 Only a client's own variable counts, because another client started from its shell inherits it.
 """
 _ANCESTORS_MAX: Final = 8
+_DEPTH_MAX: Final = 64
+_LINE_CHARS_MAX: Final = 4096
 _HOST_CHARS_MAX: Final = 255
 
 
@@ -105,6 +118,25 @@ class LocalProcesses:
         session = os.environ.get(SESSION_VARIABLES.get(agent, ""), "")
         return session if 0 < len(session) <= NAME_CHARS_MAX and session.isprintable() else None
 
+    def terminal(self) -> Process | None:
+        """Return the nearest program of this terminal that is no launcher, else its shell."""
+        import psutil  # noqa: PLC0415 its loading would hold up every start
+
+        try:
+            ancestors = psutil.Process().parents()[:_ANCESTORS_MAX]
+            at = terminal_among([(one.pid, one.name()) for one in ancestors], leader=_leader())
+            return None if at is None else self._process(ancestors[at])
+        except (psutil.Error, OSError):
+            # An ancestor ended meanwhile, or belongs to another user.
+            return None
+
+    def checkout(self, folder: str | None) -> Mapping[str, str]:
+        """Read the branch from the repository's files; Git itself would take longer."""
+        try:
+            return _checkout(Path(folder)) if folder else {}
+        except OSError:
+            return {}
+
     def is_alive(self, process: Process) -> bool:
         """Return whether this process, identified by its start time, still runs."""
         import psutil  # noqa: PLC0415 its loading would hold up every start
@@ -132,6 +164,55 @@ def _host() -> str:
         # Only Linux has several.
         namespace = ""
     return f"{platform.node()} {namespace}".strip()[:_HOST_CHARS_MAX]
+
+
+def _leader() -> int | None:
+    """Return the process that leads this terminal session; Windows has none."""
+    return os.getsid(0) if hasattr(os, "getsid") else None
+
+
+def terminal_among(ancestors: Sequence[tuple[int, str]], *, leader: int | None) -> int | None:
+    """Return which ancestor, nearest first, this terminal belongs to; None if there is none.
+
+    Ancestors beyond the session's leader are other terminals, or the program that shows them.
+    """
+    pids = [pid for pid, _ in ancestors]
+    if leader is None:
+        client = client_among(name for _, name in ancestors)
+        return None if client is None else max(0, client - 1)
+    if leader not in pids:
+        return None
+    shell = pids.index(leader)
+    client = client_among(name for _, name in ancestors[: shell + 1])
+    return shell if client is None else client
+
+
+_BRANCHES: Final = "ref: refs/heads/"
+_POINTER: Final = "gitdir: "
+_COMMIT_CHARS: Final = 12
+
+
+def _checkout(folder: Path) -> Mapping[str, str]:
+    above = [folder, *folder.parents][:_DEPTH_MAX]
+    root = next((one for one in above if (one / ".git").exists()), None)
+    if root is None:
+        return {}
+    repository = root / ".git"
+    if repository.is_file():
+        repository = root / _first_line(repository).removeprefix(_POINTER)
+    head = _first_line(repository / "HEAD")
+    branch = head.removeprefix(_BRANCHES) if head.startswith(_BRANCHES) else head[:_COMMIT_CHARS]
+    shown = {BRANCH: branch, WORKTREE: str(root)}
+    return {
+        name: value
+        for name, value in shown.items()
+        if value.isprintable() and len(value) <= METADATA_CHARS_MAX
+    }
+
+
+def _first_line(file: Path) -> str:
+    with file.open(encoding="utf-8", errors="replace") as lines:
+        return lines.readline(_LINE_CHARS_MAX).strip()
 
 
 def client_among(names: Iterable[str]) -> int | None:

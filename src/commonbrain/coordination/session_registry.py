@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import cache
+from functools import cache, partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from commonbrain.coordination.processes import Processes
 from commonbrain.history.unit_of_work import UnitOfWork
+from commonbrain.ingestion.validation import scan_text
 from commonbrain.model import ids
-from commonbrain.model.errors import CommonbrainError
-from commonbrain.model.limits import PROBES_MAX, SESSIONS_SHOWN_MAX, SILENT_ENDED_MAX
+from commonbrain.model.errors import CommonbrainError, InvalidInputError
+from commonbrain.model.limits import (
+    METADATA_CHARS_MAX,
+    METADATA_NAME_CHARS_MAX,
+    PROBES_MAX,
+    SESSION_METADATA_MAX,
+    SESSIONS_SHOWN_MAX,
+    SILENT_ENDED_MAX,
+)
 from commonbrain.model.scope import Caller
 from commonbrain.model.sessions import (
     SILENCE_MAX,
@@ -26,6 +35,7 @@ from commonbrain.model.sessions import (
 )
 from commonbrain.services import Services
 from commonbrain.storage.interface import Heartbeat
+from commonbrain.text.normalisation import normalise_line
 
 if TYPE_CHECKING:
     from commonbrain.storage.store import Transaction
@@ -46,16 +56,28 @@ class ReapResult:
         return frozenset(session.id for session, _ in self.dead)
 
 
-def find_dead_sessions(tx: Transaction, processes: Processes, *, now: datetime) -> ReapResult:
+def find_dead_sessions(tx: Transaction, services: Services, *, now: datetime) -> ReapResult:
     """Check the active sessions that are due; changes nothing."""
+    processes, http_idle = services.processes, services.http_session_idle
     # Sessions of one client share its process, which is checked once.
     is_alive = cache(processes.is_alive)
     near = tx.sessions.to_probe(processes.host, limit=PROBES_MAX)
-    silent = tx.sessions.silent(processes.host, since=now - SILENCE_MAX, limit=SILENT_ENDED_MAX)
+    silent = tx.sessions.silent(
+        processes.host,
+        since=now - SILENCE_MAX,
+        http_since=now - http_idle,
+        limit=SILENT_ENDED_MAX,
+    )
     dead: list[tuple[Session, Ending]] = []
     seen: list[Session] = []
     for session in (*near, *silent):
-        ending = ending_of(session, host=processes.host, now=now, is_alive=is_alive)
+        ending = ending_of(
+            session,
+            host=processes.host,
+            now=now,
+            is_alive=is_alive,
+            silence_max=http_idle if session.is_http else SILENCE_MAX,
+        )
         if ending is None:
             seen.append(session)
         else:
@@ -128,13 +150,19 @@ def leave_session(services: Services, caller: Caller) -> None:
         _leave(services, new_session(services, caller), tenant=caller.tenant, ending=Ending.CLOSED)
 
 
-def open_session(unit: UnitOfWork, *, contact: ClientInfo, task: str | None) -> Session:
+def open_session(
+    unit: UnitOfWork,
+    *,
+    contact: ClientInfo,
+    task: str | None,
+    metadata: Mapping[str, str] = MappingProxyType({}),
+) -> Session:
     """Start the caller's session, or a new one if the caller has none.
 
-    A client that names its sessions has one at a time: starting one ends the active ones of the
-    same agent, process and folder. Dead sessions are ended too.
+    A client that names its sessions, a shell and a program have one at a time: starting one ends
+    the active ones of the same agent and process. Dead sessions are ended too.
     """
-    reaped = find_dead_sessions(unit.tx, unit.services.processes, now=unit.now)
+    reaped = find_dead_sessions(unit.tx, unit.services, now=unit.now)
     end_dead_sessions(unit.tx, reaped, now=unit.now)
     known = own_session(unit)
     # An ended session starts again under its key: a client may resume an old conversation.
@@ -145,15 +173,74 @@ def open_session(unit: UnitOfWork, *, contact: ClientInfo, task: str | None) -> 
         "heartbeat_at": unit.now,
         "ended_at": None,
         "ending": None,
+        "metadata": merged_metadata(known.metadata, metadata),
         **known_fields_of(contact),
     }
     session = replace(known, **fields)
     unit.tx.sessions.save(session)
     if session.process is not None:
-        live_sessions = unit.tx.sessions.of_process(session.agent, session.process, cwd=session.cwd)
+        reads, agent, process = unit.tx.sessions, session.agent, session.process
+        live_sessions = (
+            reads.of_process(agent, process, cwd=session.cwd)
+            if session.is_named
+            else reads.of_terminal(agent, process)
+        )
         dead = [one.id for one in rebooted_by(session, live_sessions)]
         unit.tx.sessions.end(dead, ending=Ending.REBOOTED, at=unit.now)
     return session
+
+
+def merged_metadata(known: Mapping[str, str], given: Mapping[str, str]) -> Mapping[str, str]:
+    """Add metadata to a session's; an empty value removes one.
+
+    Raises:
+        InvalidInputError: there are too many.
+
+    """
+    merged = {name: value for name, value in {**known, **given}.items() if value}
+    if len(merged) > SESSION_METADATA_MAX:
+        raise InvalidInputError(
+            f"A session has at most {SESSION_METADATA_MAX} metadata, not {len(merged)}.",
+            hint="Remove one: give it an empty value.",
+        )
+    return merged
+
+
+def checked_metadata(
+    services: Services, caller: Caller, *, given: Mapping[str, str]
+) -> Mapping[str, str]:
+    """Validate metadata before the transaction.
+
+    Raises:
+        InvalidInputError: a name or value is not valid, or there are too many.
+        RejectedError: `secret_detected`.
+
+    """
+    if len(given) > SESSION_METADATA_MAX:
+        merged_metadata({}, dict.fromkeys(given, "-"))
+    scan = partial(scan_text, what="metadata", services=services, caller=caller)
+    checked: dict[str, str] = {}
+    for name, value in given.items():
+        line = scan(normalise_line(value) or "")
+        is_name = name.isprintable() and 0 < len(name) <= METADATA_NAME_CHARS_MAX
+        if not is_name or len(line) > METADATA_CHARS_MAX:
+            raise InvalidInputError(
+                f"The metadata {name[:40]!r} is too long or not printable.",
+                hint=f"Give a name of 1 to {METADATA_NAME_CHARS_MAX} characters and a value of at "
+                f"most {METADATA_CHARS_MAX}.",
+            )
+        checked[scan(name)] = line
+    return checked
+
+
+def terminal_session(services: Services, caller: Caller) -> Session | None:
+    """Return the active session that the caller's shell or program booted last, if any."""
+    process = caller.contact.process
+    if process is None:
+        return None
+    with suppress(CommonbrainError), services.store.snapshot(caller.tenant) as tx:
+        return next(iter(tx.sessions.of_terminal(caller.agent, process)), None)
+    return None
 
 
 def own_session(unit: UnitOfWork) -> Session:

@@ -1,5 +1,6 @@
 """Results of the session operations."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -24,6 +25,8 @@ class ActiveSession:
     """Whether there was no heartbeat for five minutes."""
     since: datetime
     heartbeat_age_s: int
+    metadata: Mapping[str, str]
+    """Branch, worktree, model and more."""
 
 
 class LeaseStatus(StrEnum):
@@ -145,4 +148,5 @@ def to_active_session(session: Session, now: datetime) -> ActiveSession:
         is_idle=is_idle(session, now),
         since=session.started_at,
         heartbeat_age_s=max(0, int((now - session.heartbeat_at).total_seconds())),
+        metadata=session.metadata,
     )

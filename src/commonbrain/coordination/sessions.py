@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from types import MappingProxyType
 from typing import Final
 
 from commonbrain.consolidation.episodes import CLUSTER_MIN
@@ -21,11 +22,14 @@ from commonbrain.coordination.handoff import (
 from commonbrain.coordination.session_registry import (
     ReapResult,
     active_sessions,
+    checked_metadata,
     end_dead_sessions,
     find_dead_sessions,
     has_changes,
     leave_session,
+    merged_metadata,
     own_session,
+    terminal_session,
     touch_session,
 )
 from commonbrain.coordination.session_views import (
@@ -314,7 +318,7 @@ class Sessions:
         """
         with read_unit(self.services, self.caller) as unit:
             now = unit.now
-            reaped = find_dead_sessions(unit.tx, self.services.processes, now=now)
+            reaped = find_dead_sessions(unit.tx, self.services, now=now)
             others = active_sessions(unit, project or self.caller.project, agent=agent)
         if has_changes(reaped):
             self._end_dead(reaped, now)
@@ -325,21 +329,47 @@ class Sessions:
             sessions=tuple(to_active_session(one, now) for one in there),
         )
 
-    def task(self, text: str) -> SessionResponse:
-        """Set the task of the session.
+    def task(
+        self, text: str = "", *, metadata: Mapping[str, str] = MappingProxyType({})
+    ) -> SessionResponse:
+        """Set the task of the session, or its metadata, or both.
+
+        Args:
+            text: the task in a sentence; without one it stays.
+            metadata: added to that of the session; an empty value removes one. Branch and worktree
+                are read from the caller's folder, if it is known.
 
         Raises:
-            InvalidInputError: the text is empty or too long, or the caller has no session.
+            InvalidInputError: a text is empty or too long, or the caller has no session.
             RejectedError: `secret_detected`.
 
         """
-        task = self._line(text)
+        task = self._line(text) if text or not metadata else None
+        given = checked_metadata(self.services, self.caller, given=metadata)
         self._check_has_session("task")
+        checkout = self.services.processes.checkout(self.caller.contact.cwd)
         with write_unit(self.services, self.caller) as unit:
             own = own_session(unit)
-            alive = replace(own, heartbeat_at=unit.now, ended_at=None, ending=None)
-            unit.tx.sessions.save(replace(alive, task=task))
-        return SessionResponse(op="task", session=own.key, task=task)
+            changed = replace(
+                own,
+                heartbeat_at=unit.now,
+                ended_at=None,
+                ending=None,
+                task=task or own.task,
+                metadata=merged_metadata(own.metadata, {**checkout, **given}),
+            )
+            unit.tx.sessions.save(changed)
+        return SessionResponse(op="task", session=own.key, task=changed.task)
+
+    def resume(self) -> Session | None:
+        """Return the active session that the caller's shell or program booted last, if any.
+
+        Queues its heartbeat.
+        """
+        known = terminal_session(self.services, self.caller)
+        if known is not None:
+            touch_session(self.services, replace(self.caller, session=known.key))
+        return known
 
     def note(self, key: str, value: str, *, pinned: bool = False) -> SessionResponse:
         """Store a short text under a key; an empty text deletes it.
@@ -507,7 +537,7 @@ class Sessions:
         if self.caller.session is None:
             raise InvalidInputError(
                 f"session {op} needs a session.",
-                hint="Set --session or COMMONBRAIN_SESSION; `brain boot` gives a key.",
+                hint="Start one by boot, or name one: --session or COMMONBRAIN_SESSION.",
             )
 
     def _line(self, text: str) -> str:

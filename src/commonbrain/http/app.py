@@ -33,7 +33,6 @@ from commonbrain.api.operations import Profile
 from commonbrain.api.thread_limiter import ThreadLimiter
 from commonbrain.client import Brain
 from commonbrain.http.authentication import (
-    MCP_PATH,
     WELL_KNOWN,
     ProtectedResource,
     RequestAuthenticator,
@@ -52,6 +51,16 @@ from commonbrain.http.rest import (
     register_compat_routes,
     register_file_routes,
     register_routes,
+)
+from commonbrain.http.sessions import (
+    MCP_PATH,
+    client_in_message,
+    has_handshake,
+    has_session_header,
+    named_session,
+    naming_session,
+    new_key,
+    offering_cookie,
 )
 from commonbrain.mcp.server import Message as McpMessage
 from commonbrain.mcp.server import client_of, server_of
@@ -77,7 +86,14 @@ class AuthenticatedClients:
         """Return the role of the credential."""
         return authenticated(_request(context)).role
 
-    def brain_for(self, context: McpMessage) -> Brain:
+    def takes_session(self, context: McpMessage) -> bool:
+        """Return whether calls can name their session: neither protocol nor header does."""
+        request = _request(context)
+        return not has_handshake(request) and not has_session_header(request)
+
+    def brain_for(
+        self, context: McpMessage, *, session: str | None = None, starts: bool = False
+    ) -> Brain:
         """Return the brain as the credential's agent, in the client's session."""
         request = _request(context)
         client = client_of(context)
@@ -86,7 +102,11 @@ class AuthenticatedClients:
         ceiling = min(caller.trust_ceiling, Trust.USER_CLAIM, key=lambda trust: trust.weight)
         named = f"{client.name}/{client.version}" if client else None
         return self.authenticator.brain_for(
-            replace(caller, trust_ceiling=ceiling), request, client=named
+            replace(caller, trust_ceiling=ceiling),
+            request,
+            client=named,
+            session=session,
+            starts=starts,
         )
 
     def record_missed_call(
@@ -108,13 +128,13 @@ class McpEndpoint:
     def __init__(
         self, authenticator: RequestAuthenticator, server: Server[Any] | None = None
     ) -> None:
-        self._authenticator = authenticator
         profile = Profile(load_settings().mcp_profile)
         server = server or server_of(
             AuthenticatedClients(authenticator=authenticator),
             threads=authenticator.threads,
             profile=profile,
         )
+        self._authenticator = authenticator
         self._manager = StreamableHTTPSessionManager(server, json_response=True, stateless=True)
 
     @asynccontextmanager
@@ -124,21 +144,49 @@ class McpEndpoint:
             yield
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
-        error_response = await self._admit(scope)
-        await (error_response or self._manager.handle_request)(scope, receive, send)
-
-    async def _admit(self, scope: Scope) -> Response | None:
+        """Answer one request; the response names the session of a connection that opens."""
         request = Request(scope)
-        if request.method != "POST":
-            # The server pushes nothing and has no MCP sessions, so GET and DELETE have no use.
-            error_text = InvalidInputError(
-                "Messages come by POST.", code="method_not_allowed", hint="Use POST."
-            )
-            response = problem(error_text, status=405)
-            response.headers["Allow"] = "POST"
-            return response
-        return await self._authenticator.reject(request)
+        is_closing = request.method == "DELETE" and has_session_header(request)
+        if request.method != "POST" and not is_closing:
+            await _only_post()(scope, receive, send)
+        elif refusal := await self._authenticator.reject(request):
+            await refusal(scope, receive, send)
+        elif is_closing:
+            await (await self._close(request))(scope, receive, send)
+        else:
+            body = await Request(scope, receive).body()
+            sending = self._sending(request, body, send=send)
+            await self._manager.handle_request(scope, _replay_body(body, receive), sending)
+
+    async def _close(self, request: Request) -> Response:
+        """End the session of a connection."""
+        leave = self._authenticator.leave
+        try:
+            session = named_session(request) or ""
+            await self._authenticator.threads.run(partial(leave, authenticated(request), session))
+        except CommonbrainError as error:
+            return self._authenticator.error_response(error, request)
+        return Response(status_code=HTTPStatus.NO_CONTENT)
+
+    def _sending(self, request: Request, body: bytes, *, send: Send) -> Send:
+        """Return what sends the response, with a session for a client that names none."""
+        if named_session(request):
+            return send
+        client = client_in_message(body)
+        if has_handshake(request):
+            return naming_session(send, new_key(client)) if client is not None else send
+        is_secure = self._authenticator.resource.url.startswith("https:")
+        return offering_cookie(send, request, client=client or "", is_secure=is_secure)
+
+
+def _only_post() -> Response:
+    # The server pushes nothing, so GET has no use; DELETE only closes a session.
+    error_text = InvalidInputError(
+        "Messages come by POST.", code="method_not_allowed", hint="Use POST."
+    )
+    response = problem(error_text, status=405)
+    response.headers["Allow"] = "POST"
+    return response
 
 
 def _request(context: McpMessage) -> Request:

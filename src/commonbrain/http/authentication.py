@@ -1,5 +1,6 @@
 """Authenticates requests: the credential identifies the caller, headers the session."""
 
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from secrets import token_hex
@@ -13,15 +14,26 @@ from commonbrain.api.operations import Transport
 from commonbrain.api.thread_limiter import ThreadLimiter
 from commonbrain.client import Brain
 from commonbrain.http.problems import OutageHandler, problem
-from commonbrain.model.errors import AuthenticationError, CommonbrainError, RejectedError
-from commonbrain.model.limits import NAME_CHARS_MAX
+from commonbrain.http.sessions import (
+    MCP_PATH,
+    client_in_key,
+    named_session,
+    new_key,
+    set_started,
+    shared_key,
+)
+from commonbrain.model.errors import (
+    AuthenticationError,
+    CommonbrainError,
+    RejectedError,
+    UnavailableError,
+)
 from commonbrain.model.scope import Caller, check_claims
 from commonbrain.model.sessions import ClientInfo, printable_name
 from commonbrain.security.authentication import Authenticator
 from commonbrain.storage.interface import ADMITTING
 
 WELL_KNOWN: Final = "/.well-known/oauth-protected-resource"
-MCP_PATH: Final = "/mcp"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,15 +62,12 @@ class ProtectedResource:
         }
 
 
-SESSION_HEADERS: Final = ("commonbrain-session", "mcp-session-id")
-"""Headers that name a session; the first one present counts."""
 KEY_HEADER: Final = "x-api-key"
 CLAIM_HEADERS: Final = ("commonbrain-tenant", "commonbrain-agent")
 """A caller's claimed tenant and agent; a claim that differs from the credential is refused."""
 REQUEST_HEADER: Final = "x-request-id"
 """The request id in the access audit; generated if missing."""
 _REQUEST_BYTES: Final = 8
-_UNKNOWN_CLIENT: Final = "client"
 _CALLER_KEY: Final = "commonbrain.caller"
 """The key in the request's scope under which the caller is stored."""
 
@@ -113,30 +122,59 @@ class RequestAuthenticator:
         return None
 
     def brain_for(
-        self, caller: Caller, request: HTTPConnection, *, client: str | None = None
+        self,
+        caller: Caller,
+        request: HTTPConnection,
+        *,
+        client: str | None = None,
+        session: str | None = None,
+        starts: bool = False,
     ) -> Brain:
         """Return the brain for a caller, in the session of the request; counts as a heartbeat.
 
-        A client that names no session has one per agent, under the client's name: a program that
-        stores nothing between two calls does not start a session with each. A caller above its rate
-        limit starts no session.
+        A request that names no session starts one if it `starts`, and else continues the one that
+        its agent started last with this client. A caller above its rate limit starts no session.
 
         Raises:
-            InvalidInputError: a header is not a valid name.
+            InvalidInputError: a session's name is not valid.
+            LimitExceededError: `rate_limited`.
+
+        """
+        services = self.brain.services
+        authorize(services, caller)
+        key = session or named_session(request)
+        # A client of the handshake protocol tells its name once: then the key contains it.
+        client_name = client or client_in_key(key) or request.headers.get("user-agent", "")
+        if key is None and starts:
+            key = new_key(client_name)
+            set_started(request.scope, key)
+        contact = ClientInfo(client=printable_name(client_name))
+        key = key or self._last_key(caller, client_name)
+        session_caller = replace(caller, session=key, contact=contact)
+        met = Brain(services, session_caller).session.meet()
+        project = caller.project or met.project
+        return Brain(services, replace(session_caller, project=project))
+
+    def _last_key(self, caller: Caller, client: str) -> str:
+        shared = shared_key(client)
+        with (
+            suppress(UnavailableError),
+            self.brain.services.store.snapshot(caller.tenant) as tx,
+        ):
+            last = tx.sessions.last_booted(caller.agent, prefix=f"{shared}_")
+            return last.key if last else shared
+        return shared
+
+    def leave(self, caller: Caller, session: str) -> None:
+        """Queue the end of a session whose connection closes; a later call revokes it.
+
+        Raises:
+            InvalidInputError: the session's name is not valid.
             LimitExceededError: `rate_limited`.
 
         """
         authorize(self.brain.services, caller)
-        client_name = client or request.headers.get("user-agent", "")
-        session_name = next(filter(None, map(request.headers.get, SESSION_HEADERS)), None)
-        contact = ClientInfo(client=printable_name(client_name))
-        session_caller = replace(
-            caller, session=session_name or f"http {_client_family(client_name)}", contact=contact
-        )
-        session = Brain(self.brain.services, session_caller).session.meet()
-        return Brain(
-            self.brain.services, replace(session_caller, project=caller.project or session.project)
-        )
+        Brain(self.brain.services, replace(caller, session=session)).session.leave()
 
     def error_response(self, error: CommonbrainError, request: HTTPConnection) -> Response:
         """Convert an error to a response; 401 says how to authenticate."""
@@ -163,9 +201,3 @@ def credential_of(request: HTTPConnection) -> str | None:
 
 def _transport_of(request: HTTPConnection) -> Transport:
     return Transport.MCP if request.url.path == MCP_PATH else Transport.REST
-
-
-def _client_family(client: str) -> str:
-    """Return a client's name without its version, which changes with updates."""
-    words = (printable_name(client) or "").partition("/")[0].split()
-    return " ".join(words)[: NAME_CHARS_MAX // 2] or _UNKNOWN_CLIENT

@@ -16,12 +16,14 @@ from starlette.responses import StreamingResponse
 from commonbrain.api.dispatch import dispatch
 from commonbrain.api.operation import Request as OperationRequest
 from commonbrain.api.operations import Operation, Transport, load_operations
+from commonbrain.api.operations.boot import BOOT
 from commonbrain.api.operations.get import GET, ViewName
 from commonbrain.api.operations.job import JOB, JobRequest
 from commonbrain.client import Brain
 from commonbrain.http.authentication import KEY_HEADER, RequestAuthenticator
 from commonbrain.http.brainstem import DELETE, INSPECT, V0_POSTS, OneQuery, OneRequest
 from commonbrain.http.problems import MEDIA_TYPE
+from commonbrain.http.sessions import SESSION_HEADER, named_session
 from commonbrain.jobs.service import JobsReply
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.limits import NAME_CHARS_MAX
@@ -56,7 +58,8 @@ _Session = Annotated[
     Header(
         alias="Commonbrain-Session",
         max_length=NAME_CHARS_MAX,
-        description="The agent's session; default: one per client",
+        description="The agent's session; default: the one that this client started last by "
+        "boot. The response names it.",
     ),
 ]
 _MemoryId = Annotated[str, InPath(alias="id", description="mem_...")]
@@ -90,16 +93,17 @@ async def run_operation(
 ) -> Response:
     """Run an operation in a thread and return the reply as JSON."""
 
-    def call() -> bytes:
-        reply = dispatch(
-            operation,
-            authenticator.brain_for(caller, request),
-            request=operation_request,
-            transport=Transport.REST,
-        )
-        return operation.reply_adapter.dump_json(reply)
+    def call() -> Response:
+        starts = operation.name == BOOT.name
+        brain = authenticator.brain_for(caller, request, starts=starts)
+        reply = dispatch(operation, brain, request=operation_request, transport=Transport.REST)
+        body = operation.reply_adapter.dump_json(reply)
+        response = Response(body, media_type="application/json")
+        if named_session(request) is None and brain.caller.session:
+            response.headers[SESSION_HEADER] = brain.caller.session
+        return response
 
-    return Response(await authenticator.threads.run(call), media_type="application/json")
+    return await authenticator.threads.run(call)
 
 
 def register_routes(authenticator: RequestAuthenticator) -> APIRouter:

@@ -40,6 +40,7 @@ from pydantic import ValidationError
 from commonbrain.api.dispatch import CallContext, dispatch, record_call, record_failed_open
 from commonbrain.api.operation import Request
 from commonbrain.api.operations import Operation, Profile, Transport, load_operations
+from commonbrain.api.operations.boot import BOOT
 from commonbrain.api.schemas import compact_schema, outline_schema
 from commonbrain.api.thread_limiter import ThreadLimiter
 from commonbrain.client import Brain
@@ -67,6 +68,8 @@ _CHARS_MAX: Final = 200_000
 """Above the largest reply of recall, so that a client does not cut it."""
 _INTERNAL_ERROR: Final = "An internal error occurred."
 _INTERNAL_ERROR_HINT: Final = "Run `brain doctor`; see the server's stderr."
+_SESSION: Final = "as_session"
+"""The argument by which a call names its session if its protocol has no sessions."""
 _ALWAYS_LISTED: Final = frozenset({"boot", "remember", "recall"})
 """Tools whose schema a client should load at the start rather than on demand."""
 
@@ -170,8 +173,17 @@ class ClientResolver(Protocol):
         """Return the role that decides which tools are listed; never waits."""
         ...
 
-    def brain_for(self, context: Message, /) -> Brain:
-        """Return the caller's brain; called in the thread that runs the operation."""
+    def takes_session(self, context: Message, /) -> bool:
+        """Return whether a call names its session by an argument, for lack of other means."""
+        ...
+
+    def brain_for(
+        self, context: Message, /, *, session: str | None = None, starts: bool = False
+    ) -> Brain:
+        """Return the caller's brain; called in the thread that runs the operation.
+
+        `session` is the one that the call names; with `starts` it starts one if none is named.
+        """
         ...
 
     def record_missed_call(
@@ -201,8 +213,15 @@ class StdioClient:
         self.warm()
         return Role.ADMIN
 
-    def brain_for(self, context: Message) -> Brain:
+    def takes_session(self, _context: Message) -> bool:
+        """Return False: the connection is the session."""
+        return False
+
+    def brain_for(
+        self, context: Message, *, session: str | None = None, starts: bool = False
+    ) -> Brain:
         """Return the brain as the agent: the one that the user named, or the client."""
+        del session, starts
         opened = self.brain()
         # A model fills in the arguments: it cannot claim more trust than its user, and an agent
         # with a lower ceiling is not raised.
@@ -247,8 +266,11 @@ class _Handlers:
     ) -> ListToolsResult:
         """List the tools that the client's role may use; too few to need pages."""
         role = self.clients.role(context)
+        takes_session = self.clients.takes_session(context)
         usable = [operation for operation in self.tools.values() if role.covers(operation.role)]
-        return ListToolsResult(tools=[_tool(operation.name) for operation in usable])
+        return ListToolsResult(
+            tools=[_tool(operation.name, takes_session=takes_session) for operation in usable]
+        )
 
     async def call_tool(self, context: Message, params: CallToolRequestParams) -> CallToolResult:
         """Run an operation in a thread and reply after the commit."""
@@ -271,7 +293,7 @@ class _Handlers:
         """Boot and return the briefing."""
         given = params.arguments or {}
         return await self._respond(
-            context, lambda brain: render_startup(brain, params.name, arguments=given)
+            context, lambda brain: render_startup(brain, params.name, arguments=given), starts=True
         )
 
     async def list_resources(
@@ -293,18 +315,24 @@ class _Handlers:
     ) -> ReadResourceResult:
         """Read one resource."""
         uri = str(params.uri)
+        starts = uri.startswith(f"{BOOT.name}://")
         return await self._respond(
-            context, lambda brain: read_resource(brain, uri), about={"uri": uri}
+            context, lambda brain: read_resource(brain, uri), about={"uri": uri}, starts=starts
         )
 
     async def _respond(
-        self, context: Message, make: Callable[[Brain], _T], *, about: object = None
+        self,
+        context: Message,
+        make: Callable[[Brain], _T],
+        *,
+        about: object = None,
+        starts: bool = False,
     ) -> _T:
         """Run a function in a thread; every error becomes a protocol error."""
 
         def run() -> _T:
             try:
-                return make(self.clients.brain_for(context))
+                return make(self.clients.brain_for(context, starts=starts))
             except ValidationError as error:
                 first = error.errors(include_url=False, include_input=False)[0]
                 raise MCPError(INVALID_PARAMS, f"invalid: {first['msg']}.") from None
@@ -329,9 +357,11 @@ class _Handlers:
         *,
         context: Message,
     ) -> CallToolResult:
+        takes_session = self.clients.takes_session(context)
+        session = arguments.pop(_SESSION, None) if takes_session else None
         try:
             request = operation.request.model_validate(arguments)
-            brain = self._open_brain(operation, request, context=context)
+            brain = self._open_brain(operation, request, context=context, session=session)
             reply = dispatch(operation, brain, request=request)
         except ValidationError as error:
             return _failure(_argument_error(operation, error))
@@ -343,17 +373,27 @@ class _Handlers:
             return _failure(
                 CommonbrainError(_INTERNAL_ERROR, code="internal", hint=_INTERNAL_ERROR_HINT)
             )
+        text = inert(operation.render_text(reply))
+        if takes_session and operation.name == BOOT.name:
+            text += f"\nPass {_SESSION} {brain.caller.session} in every call."
         return CallToolResult(
-            content=[TextContent(text=inert(operation.render_text(reply)))],
-            structured_content=operation.to_agent_json(reply),
+            content=[TextContent(text=text)], structured_content=operation.to_agent_json(reply)
         )
 
     def _open_brain(
-        self, operation: Operation[Any, Any], request: Request, *, context: Message
+        self,
+        operation: Operation[Any, Any],
+        request: Request,
+        *,
+        context: Message,
+        session: object,
     ) -> Brain:
         """Return the caller's brain; record the call if it cannot be opened."""
+        if session is not None and not isinstance(session, str):
+            raise InvalidInputError(f"{_SESSION} is not a text.", hint="Give the key from boot.")
         try:
-            return self.clients.brain_for(context)
+            starts = operation.name == BOOT.name
+            return self.clients.brain_for(context, session=session, starts=starts)
         except CommonbrainError as error:
             call = record_call(operation, request, transport=Transport.MCP)
             self.clients.record_missed_call(context, call=call, error=error)
@@ -440,14 +480,17 @@ async def _stop_on_signal(lazy: LazyBrain) -> None:
 
 
 @cache
-def _tool(name: str) -> Tool:
+def _tool(name: str, *, takes_session: bool = False) -> Tool:
     """Build a tool once: its schemas take 10 ms, and a shared server lists it often."""
     operation = tools_of(Profile.OPERATOR)[name]
+    input_schema = compact_schema(operation.request)
+    if takes_session:
+        input_schema["properties"][_SESSION] = {"type": "string"}
     return Tool(
         name=operation.name,
         title=operation.title,
         description=operation.purpose,
-        input_schema=compact_schema(operation.request),
+        input_schema=input_schema,
         output_schema=outline_schema(
             operation.agent_reply_adapter.json_schema(mode="serialization")
         ),

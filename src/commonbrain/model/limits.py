@@ -158,8 +158,15 @@ EDIT_SYMBOLS_MAX: Final = 60
 """Symbols of an edit that are looked up, the first ones."""
 HOOK_SILENT_DAYS: Final = 7
 """Days after which a connected client whose hooks did not run is reported."""
+HTTP_SESSION_IDLE_MINUTES: Final = 120
+"""Longer than a break: most clients do not say when they leave, and a later call goes on."""
 TASK_CHARS_MAX: Final = 500
 """Characters of a session's task."""
+SESSION_METADATA_MAX: Final = 16
+"""Metadata of a session: branch, worktree, model and more."""
+METADATA_NAME_CHARS_MAX: Final = 64
+METADATA_CHARS_MAX: Final = 200
+"""Characters of one value, enough for most paths."""
 SESSIONS_SHOWN_MAX: Final = 100
 """Sessions in one list, latest heartbeat first."""
 PROBES_MAX: Final = 20

@@ -1,7 +1,7 @@
 """Sessions: an active client with a task, and the evidence that it has ended."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final
@@ -22,7 +22,7 @@ class Ending(StrEnum):
     REBOOTED = "rebooted"
     """The same client started again in the same folder."""
     SILENT = "silent"
-    """No heartbeat for a day, and its process cannot be checked."""
+    """No heartbeat for long, and its process cannot be checked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,13 +82,22 @@ class Session:
     booted_at: datetime | None = None
     ended_at: datetime | None = None
     ending: Ending | None = None
+    metadata: Mapping[str, str] = field(default_factory=dict[str, str])
+    """What others are shown of it, such as `branch`, `worktree` and `model`."""
 
     @property
     def is_named(self) -> bool:
         """Whether its client gave it its key."""
         return not self.key.startswith(f"{ids.SESSION}_")
 
+    @property
+    def is_http(self) -> bool:
+        """Whether a server gave it its key, for a client that calls over HTTP."""
+        return self.key.startswith(HTTP_PREFIX)
 
+
+HTTP_PREFIX: Final = "http_"
+"""Begins the keys that a server gives to clients over HTTP."""
 IDLE_AFTER: Final = timedelta(minutes=5)
 """Time without a heartbeat after which a session is shown as idle; it does not end."""
 SILENCE_MAX: Final = timedelta(hours=24)
@@ -119,7 +128,12 @@ def is_over(session: Session) -> bool:
 
 
 def ending_of(
-    session: Session, *, host: str, now: datetime, is_alive: Callable[[Process], bool]
+    session: Session,
+    *,
+    host: str,
+    now: datetime,
+    is_alive: Callable[[Process], bool],
+    silence_max: timedelta = SILENCE_MAX,
 ) -> Ending | None:
     """Return the ending of an active session as seen from one host; None if it seems alive.
 
@@ -132,7 +146,7 @@ def ending_of(
         return Ending.CLOSED
     if any(one is not None and one.host == host for one in (client, server)):
         return None
-    return Ending.SILENT if now - session.heartbeat_at >= SILENCE_MAX else None
+    return Ending.SILENT if now - session.heartbeat_at >= silence_max else None
 
 
 def key_of(
@@ -160,10 +174,15 @@ def key_of(
 def rebooted_by(session: Session, live_sessions: Sequence[Session]) -> list[Session]:
     """List the sessions that end because this one starts in the same process and folder.
 
-    A client that names its sessions has one at a time; connections without a name can coexist,
-    because one process may hold many.
+    A client that names its sessions has one at a time, and so has a shell or a program that boots
+    without a name. Connections without a name can coexist: one process may hold many.
     """
-    return [one for one in live_sessions if session.is_named and one.key != session.key]
+    others = [one for one in live_sessions if one.key != session.key]
+    if session.is_named:
+        return others
+    if session.server is not None:
+        return []
+    return [one for one in others if not one.is_named and one.server is None]
 
 
 def known_fields_of(contact: ClientInfo) -> dict[str, object]:
@@ -172,6 +191,11 @@ def known_fields_of(contact: ClientInfo) -> dict[str, object]:
     return {name: value for name, value in fields.items() if value is not None}
 
 
+BRANCH: Final = "branch"
+WORKTREE: Final = "worktree"
+MODEL: Final = "model"
+METADATA_SHOWN: Final = (BRANCH, WORKTREE, MODEL)
+"""Metadata that boot shows of other sessions."""
 NOTES_PINNED_MAX: Final = 10
 """Pinned notes of one project; every boot shows all of them."""
 NOTES_MAX: Final = 100

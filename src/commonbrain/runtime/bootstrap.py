@@ -155,6 +155,7 @@ def build_services(
     """Assemble the services of one store; clock and randomness are the system's by default."""
     embedder = CachingEmbedder(make_embedder(settings))
     clock = clock or SystemClock()
+    is_file = isinstance(location, Path)
     with suggesting_settings():
         store = open_store(
             location, settings, space=with_thresholds(embedder.space, settings), clock=clock
@@ -178,9 +179,7 @@ def build_services(
             settings=settings,
             guards=guards,
             clock=clock,
-            flush_interval_s=_FLUSH_INTERVAL_S
-            if isinstance(location, Path)
-            else _SERVER_FLUSH_INTERVAL_S,
+            flush_interval_s=_FLUSH_INTERVAL_S if is_file else _SERVER_FLUSH_INTERVAL_S,
         ),
         rerankers=rerankers,
         guards=guards,
@@ -189,6 +188,7 @@ def build_services(
         next_space=settings.embedder_next,
         processes=LocalProcesses(),
         queue=make_queue(settings),
+        http_session_idle=timedelta(minutes=settings.http_session_idle_minutes),
         has_embedded_worker=settings.redis_url is None,
         screen=screen,
         policies=TenantPolicies(store, clock),

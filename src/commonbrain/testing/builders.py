@@ -64,6 +64,7 @@ class FakeProcesses:
         self.running: list[Process] = []
         self.parent: Process | None = None
         self.sessions: dict[str, str] = {}
+        self.checkouts: dict[str, dict[str, str]] = {}
         self.checks = 0
 
     def start(self, pid: int) -> Process:
@@ -92,10 +93,18 @@ class FakeProcesses:
         """Return the configured session of the agent's client."""
         return self.sessions.get(agent)
 
+    def terminal(self) -> Process | None:
+        """Return the configured client process."""
+        return self.parent
+
+    def checkout(self, folder: str | None) -> dict[str, str]:
+        """Return the configured branch and worktree of a folder."""
+        return self.checkouts.get(folder or "", {})
+
     def is_alive(self, process: Process) -> bool:
-        """Whether the process runs; counts the calls."""
+        """Whether the process runs, as that of the test does; counts the calls."""
         self.checks += 1
-        return any(is_same_process(one, process) for one in self.running)
+        return any(is_same_process(one, process) for one in (self.own(), *self.running))
 
 
 WORD = re.compile(r"\w+")

@@ -20,11 +20,12 @@ class BootRequest(Request):
     client: Name = Field(
         default=None, description="Your program", json_schema_extra=OMIT_DESCRIPTION
     )
+    metadata: dict[str, str] = Field(default={}, description="branch, worktree, model, ...")
 
 
 def _handle(brain: Brain, request: BootRequest) -> Briefing:
     project = request.project or brain.caller.project or _project_of(brain.caller.contact.cwd)
-    return brain.boot(project, request.task, client=request.client)
+    return brain.boot(project, request.task, client=request.client, metadata=request.metadata)
 
 
 def _project_of(cwd: str | None) -> str | None:

@@ -36,7 +36,12 @@ from commonbrain.model.timestamps import show_instant
 
 SESSION_COMMANDS: Final = (
     verb_command("session list", "List other active sessions with their tasks."),
-    verb_command("session task", "Set the current task of this session.", "text"),
+    Command(
+        name="session task",
+        purpose="Set the current task of this session, or what others see of it.",
+        preset={"op": "task"},
+        positional=("text",),
+    ),
     verb_command(
         "session handoff",
         "Leave a handoff for the next session; - reads text or JSON from stdin.",
@@ -139,7 +144,7 @@ class SessionRequest(VerbRequest):
 
     VERBS: ClassVar = {
         "list": Verb(optional=("project", "agent")),
-        "task": Verb(optional=("text",)),
+        "task": Verb(optional=("text", "metadata")),
         "handoff": Verb(optional=_HANDOFF),
         "end": Verb(optional=_HANDOFF),
         "note": Verb(required=("key",), optional=("text", "pinned")),
@@ -167,6 +172,11 @@ class SessionRequest(VerbRequest):
     )
     context: str = Field(default="", description="handoff", json_schema_extra=OMIT_DESCRIPTION)
     key: Name = Field(default=None, description="Of the note", json_schema_extra=OMIT_DESCRIPTION)
+    metadata: dict[str, str] = Field(
+        default={},
+        description="task: what others see, such as branch or model",
+        json_schema_extra=OMIT_DESCRIPTION,
+    )
     pinned: bool = Field(
         default=False,
         description="note: every boot of the project shows it",
@@ -185,7 +195,7 @@ class SessionRequest(VerbRequest):
 _Call = Callable[[Sessions, SessionRequest], SessionResponse]
 _CALLS: Final[Mapping[Op, _Call]] = {
     "list": lambda sessions, request: sessions.list(project=request.project, agent=request.agent),
-    "task": lambda sessions, request: sessions.task(request.text),
+    "task": lambda sessions, request: sessions.task(request.text, metadata=request.metadata),
     "note": lambda sessions, request: sessions.note(
         request.key or "", request.text, pinned=request.pinned
     ),
@@ -245,7 +255,8 @@ def _render(reply: SessionResponse) -> str:
 def _render_session(one: ActiveSession) -> str:
     where = f" in {one.project}" if one.project else ""
     activity = f"idle {one.heartbeat_age_s} s" if one.is_idle else "active"
-    return f"{one.session} {one.agent}{where} ({activity}): {one.task or 'no task'}"
+    state = ", ".join([activity, *(f"{name} {value}" for name, value in one.metadata.items())])
+    return f"{one.session} {one.agent}{where} ({state}): {one.task or 'no task'}"
 
 
 SESSION = Operation(

@@ -19,9 +19,11 @@ from sqlalchemy import (
     update,
 )
 
+from commonbrain.model import ids
 from commonbrain.model.scope import Caller
 from commonbrain.model.sessions import (
     EXPLICIT_ENDINGS,
+    HTTP_PREFIX,
     Ending,
     Note,
     Process,
@@ -117,16 +119,28 @@ _OF_PROCESS: Final = _LIVE.where(
     sessions.c.pid == bindparam("pid"),
     sessions.c.cwd.is_not_distinct_from(bindparam("cwd")),
 ).order_by(sessions.c.id)
+_OF_TERMINAL: Final = _LIVE.where(
+    sessions.c.agent == bindparam("agent"),
+    sessions.c.host == bindparam("host"),
+    sessions.c.pid == bindparam("pid"),
+    sessions.c.server_pid.is_(None),
+    sessions.c.key.startswith(f"{ids.SESSION}_", autoescape=True),
+).order_by(sessions.c.id.desc())
 _IS_PROBED: Final = or_(sessions.c.pid.is_not(None), sessions.c.server_pid.is_not(None))
 _TO_PROBE: Final = (
     _LIVE.where(sessions.c.host == bindparam("host"), _IS_PROBED)
     .order_by(func.coalesce(sessions.c.probed_at, sessions.c.started_at), sessions.c.id)
     .limit(bindparam("limit"))
 )
+_IS_HTTP: Final = sessions.c.key.startswith(HTTP_PREFIX, autoescape=True)
+_INSTANT: Final = sessions.c.heartbeat_at.type
 _SILENT: Final = (
     _LIVE.where(
         or_(~_IS_PROBED, sessions.c.host.is_distinct_from(bindparam("host"))),
-        sessions.c.heartbeat_at <= bindparam("since", type_=sessions.c.heartbeat_at.type),
+        or_(
+            sessions.c.heartbeat_at <= bindparam("since", type_=_INSTANT),
+            and_(_IS_HTTP, sessions.c.heartbeat_at <= bindparam("http_since", type_=_INSTANT)),
+        ),
     )
     .order_by(sessions.c.heartbeat_at)
     .limit(bindparam("limit"))
@@ -179,20 +193,38 @@ class SessionRepository:
 
     def of_process(self, agent: str, process: Process, *, cwd: str | None) -> list[Session]:
         """List an agent's live sessions of one process in one folder, oldest first."""
-        given = {"agent": agent, "host": process.host, "pid": process.pid, "cwd": cwd}
-        return [
-            one
-            for one in self._all(_OF_PROCESS, **given)
-            if one.process is not None and is_same_process(one.process, process)
-        ]
+        return self._of_process(_OF_PROCESS, process, agent=agent, cwd=cwd)
+
+    def of_terminal(self, agent: str, process: Process) -> list[Session]:
+        """List an agent's live unnamed sessions of a shell or program in any folder, newest first.
+
+        Those that a server holds for it are left out.
+        """
+        return self._of_process(_OF_TERMINAL, process, agent=agent)
 
     def to_probe(self, host: str, *, limit: int) -> list[Session]:
         """List live sessions with a process on this host, least recently probed first."""
         return self._all(_TO_PROBE, host=host, limit=limit)
 
-    def silent(self, host: str, *, since: datetime, limit: int) -> list[Session]:
-        """List live sessions without a heartbeat since then that this host cannot probe."""
-        return self._all(_SILENT, host=host, since=since, limit=limit)
+    def silent(
+        self, host: str, *, since: datetime, http_since: datetime, limit: int
+    ) -> list[Session]:
+        """List live sessions that this host cannot probe without a heartbeat since a time.
+
+        `http_since` is that time for sessions over HTTP.
+        """
+        return self._all(_SILENT, host=host, since=since, http_since=http_since, limit=limit)
+
+    def last_booted(self, agent: str, *, prefix: str) -> Session | None:
+        """Return the live session that an agent booted last, among keys with a prefix."""
+        conditions = (
+            sessions.c.agent == agent,
+            sessions.c.key.startswith(prefix, autoescape=True),
+            sessions.c.booted_at.is_not(None),
+        )
+        latest = sessions.c.booted_at.desc(), sessions.c.id.desc()
+        booted = self._all(_LIVE.where(*conditions).order_by(*latest).limit(1))
+        return booted[0] if booted else None
 
     def probed(self, ids: Sequence[int], *, at: datetime) -> None:
         """Record when sessions were probed."""
@@ -221,6 +253,12 @@ class SessionRepository:
         if not self.work.connection.execute(statement).rowcount and listed:
             own = {"key": given.session, "agent": given.agent, "shown": listed}
             self.work.append(sessions, {**own, "started_at": at, "heartbeat_at": at}, at=at)
+
+    def _of_process(
+        self, statement: Select[Any], process: Process, **given: object
+    ) -> list[Session]:
+        rows = self._all(statement, host=process.host, pid=process.pid, **given)
+        return [one for one in rows if one.process and is_same_process(one.process, process)]
 
     def _all(self, statement: Select[Any], **given: object) -> list[Session]:
         rows = self.work.connection.execute(statement, {"tenant": self.work.tenant, **given})
@@ -252,6 +290,7 @@ def _row(session: Session) -> dict[str, Any]:
     client, server = session.process, session.server
     seen = client or server
     return {name: getattr(session, name) for name in _PLAIN} | {
+        "metadata": dict(session.metadata) or None,
         "host": seen.host if seen else None,
         "pid": client.pid if client else None,
         "pid_created_at": client.created_at if client else None,
@@ -263,6 +302,7 @@ def _row(session: Session) -> dict[str, Any]:
 def _session(row: Mapping[Any, Any]) -> Session:
     return Session(
         **{name: row[name] for name in _PLAIN},
+        metadata=row["metadata"] or {},
         process=_process(row, "pid"),
         server=_process(row, "server_pid"),
     )

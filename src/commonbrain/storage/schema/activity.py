@@ -60,9 +60,16 @@ sessions = Table(
     Column("ending", EnumText(Ending)),
     # Pairs of the id of a memory that a prompt hook showed to it, and whether it needed review.
     Column("shown", JSON(none_as_null=True)),
+    # Short texts by name, such as branch, worktree and model.
+    Column("metadata", JSON(none_as_null=True)),
     PrimaryKeyConstraint("tenant_id", "id"),
     UniqueConstraint("tenant_id", "agent", "key"),
     Index("ix_sessions_live", "tenant_id", "id", **only("ended_at IS NULL")),
+    Index("ix_sessions_heartbeat", "tenant_id", "heartbeat_at", **only("ended_at IS NULL")),
+    Index(
+        "ix_sessions_project", "tenant_id", "project", "heartbeat_at", **only("ended_at IS NULL")
+    ),
+    Index("ix_sessions_folder", "tenant_id", "agent", "cwd", **only("ended_at IS NULL")),
 )
 
 # Short-lived keys and values of a session; callers without one use the empty key.

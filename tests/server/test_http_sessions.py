@@ -1,0 +1,243 @@
+"""Sessions over HTTP: a connection is a session, in both protocol eras and over REST."""
+
+import json
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.types import CallToolResult, Implementation
+from starlette.testclient import TestClient
+
+from commonbrain.client import Brain
+from commonbrain.model.sessions import Ending
+from commonbrain.testing.builders import FakeClock, a_brain
+from tests.processes import PATIENCE_S
+from tests.server.serving import Era, an_app, client_at, free_port, listening, started
+
+KEY = "key-of-ann"
+
+
+@pytest.fixture
+def shared(path: Path) -> Iterator[tuple[Brain, str]]:
+    """A brain and the URL of a server of it."""
+    brain = a_brain(path)
+    with listening(an_app(brain)) as url:
+        yield brain, url
+
+
+@pytest.fixture
+def running(path: Path) -> Iterator[str]:
+    """The URL of `brain serve` in a process of its own."""
+    port = free_port()
+    with started(path, port=port):
+        yield f"http://127.0.0.1:{port}"
+
+
+def structured(result: CallToolResult) -> dict[str, Any]:
+    assert not result.is_error, result.content
+    assert result.structured_content is not None
+    return result.structured_content
+
+
+async def boots(client: Client, task: str, **more: str) -> dict[str, Any]:
+    return structured(await client.call_tool("boot", {"project": "api", "task": task, **more}))
+
+
+async def others(client: Client, **more: str) -> dict[str, str | None]:
+    """Other active sessions by key, each with its task."""
+    listed = structured(await client.call_tool("session", {"op": "list", **more}))
+    return {one["session"]: one.get("task") for one in listed["sessions"]}
+
+
+@pytest.mark.requirement("SE-34")
+async def test_two_connections_of_one_key_are_two_sessions(url: str, era: Era) -> None:
+    async with client_at(url, key=KEY, era=era) as one, client_at(url, key=KEY, era=era) as two:
+        first = await boots(one, "Mend the parser")
+        second = await boots(two, "Paint the page")
+        assert first["session"] != second["session"]
+        assert [peer["task"] for peer in second["siblings"]] == ["Mend the parser"]
+        assert await others(one) == {second["session"]: "Paint the page"}
+
+        structured(await one.call_tool("session", {"op": "task", "text": "Bench the parser"}))
+        structured(await one.call_tool("session", {"op": "note", "key": "at", "text": "line 7"}))
+        assert await others(two) == {first["session"]: "Bench the parser"}
+        assert await others(one) == {second["session"]: "Paint the page"}
+        assert structured(await two.call_tool("session", {"op": "notes"}))["notes"] == []
+
+
+@pytest.mark.requirement("SE-34", "SE-04")
+async def test_a_handoff_reaches_the_next_connection_of_the_same_key(
+    path: Path, clock: FakeClock, era: Era
+) -> None:
+    minute = timedelta(minutes=1)
+    with listening(an_app(a_brain(path, clock=clock))) as url:
+        async with client_at(url, key=KEY, era=era) as one:
+            await boots(one, "Mend the parser")
+            handoff = {"op": "handoff", "text": "The lexer is done.", "next_steps": ["bench it"]}
+            structured(await one.call_tool("session", handoff))
+            clock.move(minute)
+            async with client_at(url, key=KEY, era=era) as two:
+                briefing = await boots(two, "Go on")
+                assert "bench it" in briefing["handoff"]["text"]
+                ended = {"op": "end", "text": "The bench is done.", "next_steps": ["ship it"]}
+                structured(await two.call_tool("session", ended))
+        clock.move(minute)
+        async with client_at(url, key=KEY, era=era) as three:
+            assert "ship it" in (await boots(three, "Ship"))["handoff"]["text"]
+            # The connection boots again, as after a compaction, and sees what it left itself.
+            structured(await three.call_tool("session", {"op": "handoff", "text": "Shipped."}))
+            assert "Shipped." in (await boots(three, "Rest"))["handoff"]["text"]
+
+
+@pytest.mark.requirement("SE-34")
+async def test_two_clients_of_a_running_server_see_each_other(running: str, era: Era) -> None:
+    async with (
+        client_at(running, key="none", era=era) as one,
+        client_at(running, key="none", era=era) as two,
+    ):
+        await boots(one, "Mend the parser")
+        seen = await boots(two, "Paint the page")
+        assert [peer["task"] for peer in seen["siblings"]] == ["Mend the parser"]
+        assert list((await others(one)).values()) == ["Paint the page"]
+
+
+@pytest.mark.requirement("SE-34")
+async def test_a_connection_that_closes_ends_its_session(shared: tuple[Brain, str]) -> None:
+    brain, url = shared
+    async with client_at(url, key=KEY, era="legacy") as one:
+        key = (await boots(one, "Mend the parser"))["session"]
+    brain.services.journal.flush()
+    with brain.services.store.snapshot("default") as tx:
+        session = tx.sessions.get("ann", key)
+    assert session is not None
+    assert (session.ending, session.client) == (Ending.CLOSED, "codex")
+
+
+async def test_a_client_whose_name_is_known_only_at_the_start_keeps_it(
+    shared: tuple[Brain, str], era: Era
+) -> None:
+    brain, url = shared
+    async with client_at(url, key=KEY, era=era, name="Codex CLI") as one:
+        key = (await boots(one, "Mend the parser"))["session"]
+        peers = brain.acting_as(agent="ben").session.list().sessions or ()
+        name = "Codex CLI/1" if era == "auto" else "codex-cli"
+        assert [(peer.session, peer.client) for peer in peers] == [(key, name)]
+
+
+class _NoCookies(httpx2.AsyncClient):
+    """A client that returns no cookie, as those of most languages do."""
+
+    async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:  # noqa: ANN401 as given
+        request.headers.pop("cookie", None)
+        return await super().send(request, **options)
+
+
+@pytest.mark.requirement("SE-34")
+async def test_a_client_without_cookies_names_its_session_in_each_call(url: str) -> None:
+    headers = {"Authorization": f"Bearer {KEY}"}
+    named = Implementation(name="node", version="1")
+    async with _NoCookies(headers=headers, timeout=PATIENCE_S) as http:
+        transport = streamable_http_client(f"{url}/mcp", http_client=http)
+        async with Client(transport, client_info=named) as client:
+            for tool in (await client.list_tools()).tools:
+                assert "as_session" in tool.input_schema["properties"]
+            told = await client.call_tool("boot", {"project": "api", "task": "One"})
+            one = structured(told)["session"]
+            assert f"as_session {one}" in str(told.content)
+            two = (await boots(client, "Two"))["session"]
+            assert await others(client, as_session=one) == {two: "Two"}
+            own = {"op": "task", "text": "Still one", "as_session": one}
+            structured(await client.call_tool("session", own))
+            assert await others(client, as_session=two) == {one: "Still one"}
+            # One that forgets to is taken for the one that booted last.
+            assert await others(client) == {one: "Still one"}
+
+
+async def test_clients_with_a_connection_of_their_own_are_offered_no_session_argument(
+    url: str,
+) -> None:
+    async with client_at(url, key=KEY, era="legacy") as one:
+        for tool in (await one.list_tools()).tools:
+            assert "as_session" not in tool.input_schema["properties"]
+        refused = await one.call_tool("boot", {"as_session": "s1"})
+        assert "as_session" in str(refused.content)
+
+
+@pytest.mark.requirement("SE-34")
+def test_a_rest_client_has_the_session_that_its_header_names(ann: TestClient) -> None:
+    def call(operation: str, session: str | None = None, **body: object) -> httpx2.Response:
+        headers = {"Commonbrain-Session": session} if session else {}
+        reply = ann.post(f"/v1/{operation}", json=body, headers=headers)
+        assert reply.status_code == 200, reply.text
+        return reply
+
+    first = call("boot", project="api", task="One")
+    one = first.headers["Commonbrain-Session"]
+    assert first.json()["session"] == one
+    second = call("boot", project="api", task="Two").json()
+    assert [peer["session"] for peer in second["siblings"]] == [one]
+    call("session", one, op="task", text="Still one")
+    listed = call("session", second["session"], op="list").json()["sessions"]
+    assert [(peer["session"], peer["task"]) for peer in listed] == [(one, "Still one")]
+    # A program that names none goes on where it booted last.
+    assert call("session", op="list").json()["session"] == second["session"]
+
+
+def test_a_program_that_never_boots_has_one_session_however_often_it_calls(
+    ann: TestClient,
+) -> None:
+    keys = {ann.post("/v1/session", json={"op": "list"}).json()["session"] for _ in range(3)}
+    assert keys == {"http_testclient"}
+
+
+@pytest.mark.requirement("SE-34")
+async def test_a_silent_connection_ends_after_the_time_that_a_setting_gives(
+    path: Path, clock: FakeClock, era: Era
+) -> None:
+    brain = a_brain(path, clock=clock)
+    idle = brain.services.http_session_idle
+    with listening(an_app(brain)) as url:
+        async with client_at(url, key=KEY, era=era) as one, client_at(url, key=KEY) as two:
+            key = (await boots(one, "Mend the parser"))["session"]
+            brain.services.journal.flush()
+            clock.move(idle - timedelta(seconds=1))
+            assert key in await others(two, project="api")
+            clock.move(timedelta(seconds=1))
+            assert key not in await others(two, project="api")
+            # A later call takes it up again, with its task.
+            clock.move(timedelta(seconds=1))
+            await others(one)
+            brain.services.journal.flush()
+            assert (await others(two, project="api"))[key] == "Mend the parser"
+
+
+@pytest.mark.requirement("DM-35")
+async def test_branch_and_model_are_given_over_mcp_and_rest(url: str) -> None:
+    key = {"Authorization": f"Bearer {KEY}"}
+    async with client_at(url, key=KEY) as one, httpx2.AsyncClient(headers=key) as http:
+        about = {"branch": "fix/parser", "model": "opus"}
+        given = {"project": "api", "metadata": about}
+        first = structured(await one.call_tool("boot", given))["session"]
+        sent = {"project": "api", "metadata": {"model": "gpt"}}
+        second = (await http.post(f"{url}/v1/boot", json=sent)).json()
+        assert [peer["note"] for peer in second["siblings"]] == ["branch fix/parser, model opus"]
+        changed = {"op": "task", "metadata": {"branch": "main"}}
+        structured(await one.call_tool("session", changed))
+        listed = (await http.post(f"{url}/v1/session", json={"op": "list"})).json()["sessions"]
+        assert [(peer["session"], peer["metadata"]) for peer in listed] == [
+            (first, {"branch": "main", "model": "opus"})
+        ]
+
+
+def test_a_session_is_never_shared_between_agents(ann: TestClient) -> None:
+    headers = {"Commonbrain-Session": "s1"}
+    note = {"op": "note", "key": "at", "text": "line 7"}
+    assert ann.post("/v1/session", json=note, headers=headers).status_code == 200
+    theirs = {**headers, "Authorization": "Bearer key-of-ben"}
+    read = ann.post("/v1/session", json={"op": "notes"}, headers=theirs)
+    assert json.loads(read.content)["notes"] == []
