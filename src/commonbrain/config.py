@@ -367,8 +367,8 @@ class Settings(BaseSettings):
             "power fails, never when a process dies."
         ),
     )
-    secrets: OnSecret = Field(
-        default=OnSecret.REJECT,
+    secrets: Literal["reject", "redact"] = Field(
+        default="reject",
         description="reject: refuse a text that holds a secret; redact: store it without.",
     )
     hooks: bool = Field(
@@ -511,7 +511,8 @@ class Settings(BaseSettings):
             InvalidInputError: a kind that never fades has a half-life.
 
         """
-        return Parameters(**{name: getattr(self, name) for name in PARAMETERS})
+        values = {name: getattr(self, name) for name in PARAMETERS}
+        return Parameters(**{**values, "secrets": OnSecret(self.secrets)})
 
 
 class ServerSettings(BaseSettings):

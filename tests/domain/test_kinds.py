@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from commonbrain.coordination.briefing import CAPS
+from commonbrain.model.briefing_limits import BOOT_CAPS
 from commonbrain.model.kinds import (
     ALIASES,
     KINDS,
@@ -55,7 +55,7 @@ def test_every_section_of_a_briefing_says_which_kinds_it_shows() -> None:
     of_no_kind = {"notes", "siblings"}
     sections = {section for policy in KINDS.values() for section in policy.boot_sections}
 
-    assert sections == {*CAPS, "handoff"} - of_no_kind
+    assert sections == {*BOOT_CAPS, "handoff"} - of_no_kind
     assert kinds_at_boot("action_items") == (Kind.RULE, Kind.TASK)
     assert kinds_at_boot("notes") == ()
 

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from commonbrain.client import Brain
-from commonbrain.coordination.briefing import CAPS, Briefing, prefix
+from commonbrain.coordination.briefing import Briefing, prefix
 from commonbrain.embeddings.interface import EmbeddingSpace, Matrix
+from commonbrain.model.briefing_limits import BOOT_CAPS
 from commonbrain.model.errors import InvalidInputError, RejectedError, UnavailableError
 from commonbrain.model.kinds import KINDS, Kind
 from commonbrain.testing.builders import FakeClock, WordHashEmbedder, a_brain
@@ -371,7 +372,7 @@ def test_a_memory_is_in_no_other_section_than_its_kind_says(shop: Brain, kind: K
     id_ = keep(shop, "Check the tide table before every departure", kind)
 
     briefing = asdict(shop.boot(task="Check the tide table"))
-    sections = {*CAPS, "handoff"}
+    sections = {*BOOT_CAPS, "handoff"}
 
     shown = {section for section in sections if id_ in str(briefing[section])}
     assert shown <= set(KINDS[kind].boot_sections)

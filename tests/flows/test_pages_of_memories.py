@@ -1,6 +1,6 @@
 """Recall without a query lists memories page by page: each once, whatever fits the budget."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 
@@ -84,7 +84,7 @@ def test_a_filter_holds_on_every_page(brain: Brain, clock: FakeClock) -> None:
 def test_a_timeline_has_pages_with_each_time_of_what_recurred(
     brain: Brain, clock: FakeClock
 ) -> None:
-    times = []
+    times: list[datetime] = []
     for n in range(9):
         text = "The feeder jammed" if n % 3 == 0 else f"The {ANIMALS[n]} was fed"
         brain.remember(text, kind="event")
