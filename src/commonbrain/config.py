@@ -511,8 +511,9 @@ class Settings(BaseSettings):
             InvalidInputError: a kind that never fades has a half-life.
 
         """
-        values = {name: getattr(self, name) for name in PARAMETERS}
-        return Parameters(**{**values, "secrets": OnSecret(self.secrets)})
+        values: dict[str, Any] = {name: getattr(self, name) for name in PARAMETERS}
+        values["secrets"] = OnSecret(self.secrets)
+        return Parameters(**values)
 
 
 class ServerSettings(BaseSettings):

@@ -72,6 +72,7 @@ def acted(
     return perform(own, request)
 
 
+@pytest.mark.requirement("SE-11")
 @pytest.mark.parametrize("client", EDITS)
 def test_an_edit_is_shown_what_names_its_file_once(client: str, path: Path, tmp_path: Path) -> None:
     with commonbrain.open(path, agent="somebody") as brain:

@@ -203,7 +203,7 @@ def find_exact(
     return next((one for one in candidates if not _is_another_time(one, prepared)), None)
 
 
-def with_parameters(space: EmbeddingSpace, parameters: Parameters) -> EmbeddingSpace:
+def _with_parameters(space: EmbeddingSpace, parameters: Parameters) -> EmbeddingSpace:
     """Return the embedding space with the thresholds that a tenant's policy sets.
 
     The threshold for similar texts is never above that for duplicates.
@@ -234,6 +234,7 @@ def check_duplicates(
     """Compare a draft with the most similar memories of its kind, except those in `exclude_ids`."""
     if prepared.vectors is None:
         return DuplicateCheck(decision=Unique())
+    space = _with_parameters(space, prepared.parameters)
     kind = prepared.admitted.kind
     near = _nearest(tx, prepared, query_scope=query_scope, space=space)
     candidates = [

@@ -20,7 +20,6 @@ from commonbrain.ingestion.deduplication import (
     check_duplicates,
     find_exact,
     is_recurrence,
-    with_parameters,
 )
 from commonbrain.ingestion.embedding import EmbedPending, embedded
 from commonbrain.ingestion.idempotency import make_idempotency_record, replay_reply, save_reply
@@ -596,7 +595,7 @@ class Remember:
         # holds for atoms: in other words, they are another observation.
         if not (options.checks_similarity and KINDS[prepared.admitted.kind].checks_similarity):
             return DuplicateCheck(decision=Unique())
-        space = with_parameters(self.services.store.space, prepared.parameters)
+        space = self.services.store.space
         return check_duplicates(
             tx, prepared, query_scope=query_scope, space=space, exclude_ids=options.exclude_ids
         )

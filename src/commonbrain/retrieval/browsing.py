@@ -94,7 +94,7 @@ def _fitting(candidates: Sequence[Candidate], packed: Packed) -> int:
     return len(candidates)
 
 
-def count_after(tx: Transaction, plan: QueryPlan, last: Place) -> int:
+def count_after(tx: Transaction, plan: QueryPlan, *, last: Place) -> int:
     """Count the memories of the list after a place, up to `MORE_COUNTED_MAX`."""
     return len(tx.memories.newest(plan.query_scope, limit=MORE_COUNTED_MAX, after=last))
 

@@ -228,7 +228,7 @@ class Recall:
     def _count_after(self, plan: QueryPlan, last: Place) -> int:
         """Count what is left of a list."""
         read = self.services.store.read
-        return read(self.caller.tenant, lambda tx: count_after(tx, plan, last))
+        return read(self.caller.tenant, lambda tx: count_after(tx, plan, last=last))
 
     def _plan(self, query: str, options: RecallOptions) -> QueryPlan:
         now = self.services.clock.now()
