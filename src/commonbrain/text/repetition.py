@@ -138,6 +138,24 @@ _LIGHT_WORDS: Final = (
     " perform contain include belong use used using let tell say said state stated see seen look"
 )
 """Words of which a rewording may add a few, for they carry no news of their own."""
+_POSITIVE: Final = re.compile(
+    r"\b(?:no|never|not|nothing|nobody|don't|do not)\b(?=.*?\bwithout\b)|\bwithout\b"
+    r"|\b(?:rather than|instead of)\b",
+    re.IGNORECASE,
+)
+"""Words that deny nothing: two negations in a row, and the lesser of two choices."""
+_EXCEPTION: Final = re.compile(
+    r"\b(?:except|unless|excluding|other than|apart from|but not|only if|as long as)\b",
+    re.IGNORECASE,
+)
+_WITHOUT: Final = re.compile(
+    r"\b(?:no|never|not|don't)\b[^.!?]*\b(?:without|before|until)\b", re.IGNORECASE
+)
+"""What must not be done under a condition only."""
+_LISTING: Final = "and or nor as well also plus"
+"""Words between parts that may stand in any order."""
+_EXCHANGED_WORDS_MAX: Final = 60
+"""Longer texts say too much for two parts to matter, and would take long to compare."""
 _WORDS_MIN: Final = 3
 """Fewer words than this are in many texts, by chance."""
 _CACHED: Final = 512
@@ -180,6 +198,8 @@ def adds_nothing(text: str, *, known: str, is_near_copy: bool) -> bool:
     there = _read(known)
     if here.label != there.label or here.asks > there.asks or not _has_all_fixed(here, there):
         return False
+    if exchanges_parts(text, known) or _leaves_out_condition(text, known):
+        return False
     unsaid = here.stems - there.stems
     if not unsaid:
         is_specific = len(here.stems | here.fixed | {*here.names}) >= _WORDS_MIN
@@ -188,6 +208,60 @@ def adds_nothing(text: str, *, known: str, is_near_copy: bool) -> bool:
         return _are_together(here.stems, there, sentences=here.sentences)
     is_reworded = here.sentences == 1 and unsaid <= _LIGHT_STEMS
     return is_near_copy and is_reworded and not is_one_value_replaced(text, known)
+
+
+def may_repeat(text: str, *, known: str) -> bool:
+    """Return whether a similar text may say the same as a known one in other words.
+
+    Texts with different numbers, names or conditions do not, nor do those of which one denies the
+    other, replaces one value, or exchanges two parts.
+    """
+    one, other = (read_statement(Statement(text=_POSITIVE.sub(" ", each))) for each in (text, known))
+    here, there = content_stems(text), content_stems(known)
+    is_denial = one.is_denied != other.is_denied and (here <= there or there <= here)
+    is_conditional = bool(_EXCEPTION.search(text)) != bool(_EXCEPTION.search(known))
+    names, known_names = one.names - there, other.names - here
+    return not (
+        one.numbers != other.numbers
+        or is_denial
+        or is_conditional
+        or (names - known_names and known_names - names)
+        or is_one_value_replaced(text, known)
+        or exchanges_parts(text, known)
+    )
+
+
+def _leaves_out_condition(text: str, known: str) -> bool:
+    """Return whether the known text has an exception or condition, and the other holds always."""
+    return any(
+        pattern.search(known) and not pattern.search(text) for pattern in (_EXCEPTION, _WITHOUT)
+    )
+
+
+def exchanges_parts(text: str, known: str) -> bool:
+    """Return whether two texts differ only in that two parts have each other's place.
+
+    "Prefer composition over inheritance" is the contrary of what its words say in another order,
+    unless what stands between the parts only lists them.
+    """
+    one, other = ([_same(word) for word in _words_of(each)] for each in (text, known))
+    if len(one) != len(other) or one == other or len(one) > _EXCHANGED_WORDS_MAX:
+        return False
+    while one and one[0] == other[0]:
+        one, other = one[1:], other[1:]
+    while one and one[-1] == other[-1]:
+        one, other = one[:-1], other[:-1]
+    size = len(one)
+    return any(
+        one[size - last :] + one[first : size - last] + one[:first] == other
+        and not _LISTING_STEMS.issuperset(one[first : size - last])
+        for first in range(1, size - 1)
+        for last in range(1, size - first)
+    )
+
+
+def _words_of(text: str) -> list[str]:
+    return [word.casefold() for word in _WORD.findall(_COMPOUND.sub("", text))]
 
 
 def repeated_part(text: str, *, known: str) -> str:
@@ -293,3 +367,4 @@ _FIRST: Final = {
     _stem_of(word): _stem_of(group.split()[0]) for group in _SYNONYMS for word in group.split()
 }
 _LIGHT_STEMS: Final = frozenset(map(_same, _LIGHT_WORDS.split()))
+_LISTING_STEMS: Final = frozenset(map(_same, _LISTING.split()))
