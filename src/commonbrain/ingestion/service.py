@@ -591,8 +591,7 @@ class Remember:
         query_scope: QueryScope,
         options: WriteOptions,
     ) -> DuplicateCheck:
-        # Messages are stored whatever they resemble, so similar ones are not searched. The same
-        # holds for atoms: in other words, they are another observation.
+        # Messages and atoms are stored whatever they resemble.
         if not (options.checks_similarity and KINDS[prepared.admitted.kind].checks_similarity):
             return DuplicateCheck(decision=Unique())
         space = self.services.store.space

@@ -31,7 +31,7 @@ _NO_NAMES: Final = frozenset(
     " or so also finally first last next once still yet as at by for from in into of on to with"
     " without the a an this that these those there here it he she they we you i who what which"
     " why how where my your his her our their its nobody somebody everybody everyone someone"
-    " anyone anybody noone all some many most few both either neither each another other others"
+    " anyone anybody all some many most few both either neither each another other others"
     " people users customers clients developers engineers reviewers operators admins managers"
     " partners vendors no not only even just please maybe perhaps usually note ps fyi re hi"
     " hello dear thanks thank ok okay yes"

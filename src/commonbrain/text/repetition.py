@@ -216,7 +216,9 @@ def may_repeat(text: str, *, known: str) -> bool:
     Texts with different numbers, names or conditions do not, nor do those of which one denies the
     other, replaces one value, or exchanges two parts.
     """
-    one, other = (read_statement(Statement(text=_POSITIVE.sub(" ", each))) for each in (text, known))
+    one, other = (
+        read_statement(Statement(text=_POSITIVE.sub(" ", each))) for each in (text, known)
+    )
     here, there = content_stems(text), content_stems(known)
     is_denial = one.is_denied != other.is_denied and (here <= there or there <= here)
     is_conditional = bool(_EXCEPTION.search(text)) != bool(_EXCEPTION.search(known))
