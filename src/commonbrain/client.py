@@ -415,21 +415,21 @@ class Brain:
         *,
         project: str | None = None,
         limit: int = AGENDA_DEFAULT,
-        skip: int = 0,
+        cursor: str | None = None,
     ) -> ReviewQueue:
-        """List open conflicts, memories that need review, and pending memories.
+        """List open conflicts, memories that need review, pending ones, and duplicate suspects.
 
         Args:
-            category: one of the three; all by default.
+            category: conflicts, needs_review, proposals or duplicates; all by default.
             project: only this project's and global memories.
             limit: 1 to 100 of each category.
-            skip: omit this many of each category, for the next page.
+            cursor: `next` of the page before.
 
         """
         from commonbrain.history.review_queue import ListReviewQueue  # noqa: PLC0415
 
         return ListReviewQueue(self.services, self.caller)(
-            category, project=project, limit=limit, skip=skip
+            category, project=project, limit=limit, cursor=cursor
         )
 
     def forget(

@@ -4,7 +4,7 @@ A subclass gives `open_store`, as for `StoreContract`.
 """
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 
@@ -27,10 +27,14 @@ def _look(*, agent: str = "ann", **more: object) -> QueryScope:
 
 
 def _pairs(
-    store: Store, look: QueryScope, *, limit: int = 9, skip: int = 0
+    store: Store,
+    look: QueryScope,
+    *,
+    limit: int = 9,
+    after: tuple[datetime, int, int] | None = None,
 ) -> list[tuple[int, int]]:
     with store.snapshot(LOCAL_TENANT) as tx:
-        found = tx.conflicts.open(look, limit=limit, skip=skip)
+        found = tx.conflicts.open(look, limit=limit, after=after)
     return [(link.from_id, link.to_id) for link in found]
 
 
@@ -70,8 +74,12 @@ class DisputesContract:
 
     def test_the_list_comes_in_pages(self, store: Store) -> None:
         assert _pairs(store, _look(), limit=1) == [(3, 1)]
-        assert _pairs(store, _look(), limit=1, skip=1) == [(2, 1)]
-        assert _pairs(store, _look(), limit=1, skip=2) == []
+        first, second = NOON + timedelta(days=3), NOON + timedelta(days=2)
+        assert _pairs(store, _look(), limit=1, after=(first, 3, 1)) == [(2, 1)]
+        assert _pairs(store, _look(), limit=1, after=(second, 2, 1)) == []
+        # Of one time, the ends decide.
+        assert _pairs(store, _look(), after=(first, 3, 2)) == [(3, 1), (2, 1)]
+        assert _pairs(store, _look(), after=(first, 4, 0)) == [(3, 1), (2, 1)]
 
     def test_the_recent_ones_are_from_memories_recorded_since_a_time(self, store: Store) -> None:
         recent = ids.make_id(NOON, 7)

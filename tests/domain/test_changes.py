@@ -125,3 +125,10 @@ def test_neither_questions_nor_other_items_are_changes() -> None:
 @given(st.text(max_size=200), st.text(max_size=200), st.floats(-1, 1))
 def test_a_confidence_is_a_probability(older: str, newer: str, cosine: float) -> None:
     assert 0 <= confidence(older, newer, cosine=cosine) <= 1
+
+
+def test_the_same_choice_in_other_words_is_no_change() -> None:
+    older = "Prefer composition over inheritance."
+    assert is_no_change(older, "Favor composition rather than inheritance.")
+    assert not is_no_change(older, "Favor inheritance rather than composition.")
+    assert not is_no_change(older, "Favor composition rather than mixins.")

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from commonbrain.client import Brain
-from commonbrain.history.review_queue import ReviewCategory, ReviewQueue
+from commonbrain.history.review_queue import ReviewQueue
 from commonbrain.model.errors import InvalidInputError, RejectedError
 from commonbrain.model.revision import Action
 from commonbrain.model.scope import Trust
@@ -116,10 +116,11 @@ def test_a_pair_that_is_linked_in_both_directions_is_one_conflict_on_one_page(
         for ends in ((one, other), (other, one)):
             clock.move(timedelta(hours=1))
             brain.revise.link(*ends, type="conflicts_with", reason="so")
-    pages = [brain.review("conflicts", limit=1, skip=skip) for skip in (0, 1, 2)]
+    first = brain.review("conflicts", limit=1)
+    pages = [first, brain.review("conflicts", limit=1, cursor=first.next)]
     told = [frozenset({one.preferred.id, one.other.id}) for page in pages for one in page.conflicts]
     assert (len(told), len(set(told))) == (2, 2)
-    assert [page.more for page in pages] == [(ReviewCategory.CONFLICTS,), (), ()]
+    assert [(page.more, page.next is None) for page in pages] == [(1, False), (0, True)]
 
 
 def test_each_list_has_its_limit_and_its_pages(brain: Brain, clock: FakeClock) -> None:
@@ -127,13 +128,35 @@ def test_each_list_has_its_limit_and_its_pages(brain: Brain, clock: FakeClock) -
         stored(brain, f"The API is deployed on {n}", kind="fact")
         clock.move(timedelta(hours=1))
     first = brain.review(limit=2)
-    assert (len(first.conflicts), first.more) == (2, (ReviewCategory.CONFLICTS,))
-    rest = brain.review(limit=2, skip=2)
-    assert (len(rest.conflicts), rest.more) == (1, ())
+    assert (len(first.conflicts), first.more) == (2, 1)
+    rest = brain.review(limit=2, cursor=first.next)
+    assert (len(rest.conflicts), rest.more, rest.next) == (1, 0, None)
     assert rest.conflicts[0].since < first.conflicts[1].since
-    for limit, skip in ((0, 0), (101, 0), (1, -1)):
+    for limit in (0, 101):
         with pytest.raises(RejectedError):
-            brain.review(limit=limit, skip=skip)
+            brain.review(limit=limit)
+    for wrong in ("x", brain.recalls().next or "WzFd"):
+        with pytest.raises(InvalidInputError, match="not a cursor"):
+            brain.review(cursor=wrong)
+    with pytest.raises(InvalidInputError, match="with these filters"):
+        brain.review("conflicts", cursor=first.next)
     with pytest.raises(InvalidInputError):
         brain.review("quarrels")
     assert brain.review("needs_review") == ReviewQueue()
+
+
+@pytest.mark.requirement("OB-14")
+def test_categories_of_different_lengths_share_their_pages(brain: Brain, clock: FakeClock) -> None:
+    for n in ("Monday", "Tuesday", "Friday"):
+        stored(brain, f"The API is deployed on {n}", kind="fact")
+        clock.move(timedelta(hours=1))
+    web = brain.acting_as(agent="web", trust_ceiling=Trust.UNTRUSTED_WEB)
+    for what in ("kettle", "teapot", "saucer", "spoon", "ladle"):
+        web.remember(f"Always wash the {what} by hand", kind="rule", severity="BLOCKER")
+        clock.move(timedelta(hours=1))
+    pages = [brain.review(limit=2)]
+    while pages[-1].next is not None:
+        pages.append(brain.review(limit=2, cursor=pages[-1].next))
+    assert [(len(one.conflicts), len(one.proposals)) for one in pages] == [(2, 2), (1, 2), (0, 1)]
+    assert [one.more for one in pages] == [4, 1, 0]
+    assert len({one.memory.id for page in pages for one in page.proposals}) == 5

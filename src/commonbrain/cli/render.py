@@ -17,7 +17,7 @@ from commonbrain.administration.status import Diagnosis
 from commonbrain.api.operations import Operation
 from commonbrain.api.operations.get import GetResponse, origin_line, view_rows
 from commonbrain.api.operations.message import MessageResponse
-from commonbrain.api.operations.review import reviews_lines
+from commonbrain.api.operations.review import ReviewRow, reviews_lines, rows_of
 from commonbrain.api.operations.session import STATE_OPS, task_lines
 from commonbrain.api.operations.status import StatusReply, hook_lines, metrics_lines
 from commonbrain.api.operations.trace import render_step, render_summary
@@ -38,7 +38,7 @@ from commonbrain.coordination.inbox import MessageView, ThreadSummary
 from commonbrain.coordination.sending import AssignedTask, SendResult
 from commonbrain.coordination.session_views import ActiveSession, SessionResponse
 from commonbrain.history.change_plan import ReviseResult
-from commonbrain.history.review_queue import ConflictItem, PendingItem, ReviewQueue, StaleItem
+from commonbrain.history.review_queue import ReviewQueue
 from commonbrain.history.selection import BulkChangeResult
 from commonbrain.ingestion.skills import SkillList
 from commonbrain.model.kinds import MessagePriority
@@ -187,15 +187,15 @@ def _is_caveat(line: str) -> bool:
 
 def render_review_queue(reply: ReviewQueue) -> RenderableType:
     """Render what needs a decision, with the commands that resolve it."""
-    rows = (*reply.conflicts, *reply.needs_review, *reply.proposals)
+    rows = rows_of(reply)
     if not rows:
         return Text("Nothing needs a decision.", style="green")
-    more = [f"There are more {matter}: --skip, or --limit up to 100." for matter in reply.more]
+    more = more_line(reply.more, reply.next)
     shown = (line for row in rows for line in _render_row(row))
     return Group(*shown, *(Text(line, style="dim") for line in more))
 
 
-def _render_row(row: ConflictItem | StaleItem | PendingItem) -> Iterator[Text]:
+def _render_row(row: ReviewRow) -> Iterator[Text]:
     first, *rest = reviews_lines(row)
     yield Text(first, style="bold yellow")
     calls = (line.replace("-> ", "brain ", 1) for line in rest if line.startswith("  -> "))

@@ -18,6 +18,7 @@ from commonbrain.consolidation.artifact_cleanup import (
     purge_artifacts,
     retry_discards,
 )
+from commonbrain.ingestion.suspects import duplicate_suspects
 from commonbrain.invalidation.propagation import continue_propagation, propagate
 from commonbrain.model import ids
 from commonbrain.model.kinds import Kind, TaskDetail, TaskStatus
@@ -32,6 +33,7 @@ from commonbrain.model.limits import (
     RETAINED_AT_ONCE,
 )
 from commonbrain.model.memory import CURRENT_STATES, FINDABLE_STATES, Memory, State, last_touched
+from commonbrain.model.query import Filter
 from commonbrain.model.retention_rules import Retention, RetentionRule
 from commonbrain.model.revision import Action
 from commonbrain.model.scope import NO_POLICY, Caller, is_visible
@@ -39,7 +41,7 @@ from commonbrain.model.tasks import OPEN_STATUSES
 from commonbrain.model.timestamps import show_instant
 from commonbrain.services import Services
 from commonbrain.storage.change_log import ChangeContext, record_update
-from commonbrain.storage.interface import DueBy
+from commonbrain.storage.interface import DueBy, QueryScope
 from commonbrain.storage.job_queue import EMBED, UPKEEP, JobContext, enqueue
 
 if TYPE_CHECKING:
@@ -143,7 +145,7 @@ _WORDING: Final = 0.9
 """Estimated progress after memories, old rows and the full-text check."""
 RESULT_COUNTS: Final = (
     "expired", "stale", "archived", "forgotten", "affected", "jobs", "events", "evaluations",
-    "artifacts", "discards", "reworded", "bodiless", "unembedded",
+    "artifacts", "discards", "reworded", "bodiless", "unembedded", "suspects",
 )  # fmt: skip
 """The counters of a run, in the order of its steps."""
 
@@ -323,9 +325,11 @@ def _check_page(task: JobContext, reached: dict[str, object]) -> None:
     with services.store.snapshot(task.caller.tenant) as tx:
         page = tx.memories.bodiless(after=after, limit=CHECKED_AT_ONCE)
         pending = tx.index.pending()
+        is_last = len(page) < CHECKED_AT_ONCE
+        suspects = count_suspects(tx, services, caller=task.caller) if is_last else 0
     with task.step() as tx:
         _count(reached, "bodiless", more=len(page))
-        if len(page) == CHECKED_AT_ONCE:
+        if not is_last:
             reached[_CHECKED] = page[-1]
             task.save_progress(tx, _WORDING, reached=reached)
             return
@@ -333,8 +337,15 @@ def _check_page(task: JobContext, reached: dict[str, object]) -> None:
             now = services.clock.now()
             caller = Caller(tenant=task.caller.tenant, agent=UPKEEP)
             enqueue(tx, services, caller=caller, kind=EMBED, given={}, due_at=now)
-        reached["unembedded"] = pending
+        reached |= {"unembedded": pending, "suspects": suspects}
         task.finish(tx, {name: reached.get(name, 0) for name in RESULT_COUNTS})
+
+
+def count_suspects(tx: Transaction, services: Services, *, caller: Caller) -> int:
+    """Count the pairs of rules that may say the same, as far as the caller may see them."""
+    everything = Filter(trust_min=0.0)
+    query_scope = QueryScope(caller=caller, filter=everything, now=services.clock.now())
+    return len(duplicate_suspects(tx, query_scope, space=services.store.space))
 
 
 def _build_due_by(tx: Transaction, services: Services) -> DueBy:

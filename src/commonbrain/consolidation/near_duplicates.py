@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from commonbrain.embeddings.interface import Matrix
 from commonbrain.ingestion.embedding import vectors_for
+from commonbrain.ingestion.suspects import DISTINCT_LINKS
 from commonbrain.model import ids
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.kinds import KINDS, Kind
@@ -20,7 +21,6 @@ from commonbrain.model.limits import (
     EMBED_BATCH,
     NEAR_PAIRS_MAX,
 )
-from commonbrain.model.links import DISAGREEMENTS, LinkType
 from commonbrain.model.memory import CURRENT_STATES, Memory
 from commonbrain.model.query import Filter
 from commonbrain.model.scope import is_visible
@@ -95,8 +95,6 @@ _NEIGHBOURS: Final = 20
 """Neighbours of each memory; larger groups are found through their members."""
 _REVISED_MIN: Final = 2
 """A memory that was corrected this often is rather disputed than duplicated."""
-_DISTINCT_LINKS: Final = (*DISAGREEMENTS, LinkType.RELATES_TO)
-"""Links by which a user declared two memories different."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,7 +195,7 @@ def _near(
     ends = sorted({end for pair in pairs for end in pair})
     apart = {
         (min(link.from_id, link.to_id), max(link.from_id, link.to_id))
-        for link in tx.links.touching(ends, types=_DISTINCT_LINKS)
+        for link in tx.links.touching(ends, types=DISTINCT_LINKS)
     }
     return {pair: cosine for pair, cosine in pairs.items() if pair not in apart}
 

@@ -18,6 +18,7 @@ from commonbrain.history.change_plan import (
 )
 from commonbrain.history.metadata import find_link, resolve_reviews_steps
 from commonbrain.history.unit_of_work import UnitOfWork
+from commonbrain.ingestion.suspects import is_suspected
 from commonbrain.invalidation.propagation import remaining_supports
 from commonbrain.model import ids
 from commonbrain.model.errors import RejectedError
@@ -333,7 +334,8 @@ def _declare_both(
         related = unit.tx.links.touching([memory.id], types=[LinkType.RELATES_TO])
         if any(other.id in {one.from_id, one.to_id} for one in related):
             return ChangePlan()
-        raise _no_conflict(memory, other)
+        if not is_suspected(unit.tx, memory, other=other, space=unit.services.store.space):
+            raise _no_conflict(memory, other)
     return ChangePlan(steps=(*removed, _related(unit, memory, other=other, proposal=proposal)))
 
 

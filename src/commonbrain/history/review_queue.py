@@ -6,18 +6,23 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Final
 
+from commonbrain.embeddings.interface import EmbeddingSpace
 from commonbrain.history.change_plan import show
+from commonbrain.ingestion.suspects import Suspect, duplicate_suspects
 from commonbrain.invalidation.reviews import open_reviews, review_notes
 from commonbrain.model import ids, limits
-from commonbrain.model.errors import RejectedError, parse_choice
+from commonbrain.model.errors import parse_choice
 from commonbrain.model.kinds import Kind
 from commonbrain.model.links import Basis, Link, LinkType, basis_of, conflict_of, is_placeable
 from commonbrain.model.memory import AWAITING_STATES, Memory
+from commonbrain.model.paging import Key, Listing, Page
 from commonbrain.model.query import Filter
 from commonbrain.model.revision import Action
 from commonbrain.model.scope import Caller, Scope, Trust
+from commonbrain.model.timestamps import from_millis, to_millis
 from commonbrain.retrieval.item_metadata import outdated_of
 from commonbrain.security.authority import proposal_of
 from commonbrain.services import Services
@@ -33,6 +38,7 @@ class ReviewCategory(StrEnum):
     CONFLICTS = "conflicts"
     NEEDS_REVIEW = "needs_review"
     PROPOSALS = "proposals"
+    DUPLICATES = "duplicates"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,25 +94,54 @@ class PendingItem:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DuplicateItem:
+    """Two rules that may say the same in other words; `similarity` is their cosine."""
+
+    newer: MemorySummary
+    older: MemorySummary
+    similarity: float
+    since: datetime
+    settle: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ReviewQueue:
-    """Pending decisions, latest first; `more` names the categories that have further pages."""
+    """Pending decisions, latest first."""
 
     conflicts: tuple[ConflictItem, ...] = ()
     needs_review: tuple[StaleItem, ...] = ()
     proposals: tuple[PendingItem, ...] = ()
-    more: tuple[ReviewCategory, ...] = ()
+    duplicates: tuple[DuplicateItem, ...] = ()
+    next: str | None = None
+    """The cursor of the next page; None on the last one."""
+    more: int = 0
+    """Entries after this page; 1,000 stands for at least as many."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Page:
+class _Section:
+    """One category of the queue for one caller, after a key."""
+
+    tx: Transaction
     query_scope: QueryScope
-    limit: int
-    skip: int
+    space: EmbeddingSpace
+    after: Key | None
 
     def within(self, **more: Any) -> QueryScope:  # noqa: ANN401 fields of a filter
-        """Narrow the query on the same page."""
+        """Narrow the query."""
         criteria = Filter(trust_min=0.0, project=self.query_scope.filter.project, **more)
         return QueryScope(caller=self.query_scope.caller, filter=criteria, now=self.query_scope.now)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Category:
+    """How to read a category: its rows with their keys, and the entries of some of them."""
+
+    width: int
+    """How many integers are a key."""
+    rows: Callable[[_Section, int], Sequence[tuple[Key, Any]]]
+    """Lists up to a number of rows, latest first, each with its key."""
+    items: Callable[[_Section, Sequence[Any]], tuple[Any, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,46 +157,92 @@ class ListReviewQueue:
         *,
         project: str | None = None,
         limit: int = limits.AGENDA_DEFAULT,
-        skip: int = 0,
+        cursor: str | None = None,
     ) -> ReviewQueue:
-        """List open conflicts, memories that need review, and pending memories.
+        """List open conflicts, memories that need review, pending ones, and duplicate suspects.
 
         Args:
-            category: one of the three; all by default.
+            category: one of the four; all by default.
             project: only this project's and global memories.
             limit: 1 to 100 of each category.
-            skip: omit this many of each category, for the next page.
+            cursor: `next` of the page before.
 
         Raises:
-            InvalidInputError: the category is unknown.
+            InvalidInputError: the category is unknown, or the cursor malformed.
             RejectedError: `limit_exceeded`.
             UnavailableError: the store cannot be read.
 
         """
-        if not (1 <= limit <= limits.AGENDA_MAX and 0 <= skip <= limits.AGENDA_SKIP_MAX):
-            raise RejectedError(
-                f"limit is {limit}, skip {skip}.",
-                code="limit_exceeded",
-                hint=f"limit is 1 to {limits.AGENDA_MAX}, skip at most {limits.AGENDA_SKIP_MAX}.",
-            )
         categories = [parse_choice(ReviewCategory, category)] if category else list(ReviewCategory)
+        filters = {"category": category, "project": project}
+        listing = Listing(name="review", limit=limit, cursor=cursor, filters=filters)
+        begins = _positions(listing.checked(limits.AGENDA_MAX), categories)
         query_scope = QueryScope(
             caller=self.caller,
             filter=Filter(trust_min=0.0, project=project),
             now=self.services.clock.now(),
         )
-        page = _Page(query_scope=query_scope, limit=limit, skip=skip)
+        shown: dict[str, tuple[Any, ...]] = {}
+        ends = dict.fromkeys(ReviewCategory, _ENDED)
+        more = 0
         with self.services.store.snapshot(self.caller.tenant) as tx:
-            pages = {one: _LISTS[one](tx, page) for one in categories}
-        return ReviewQueue(
-            **{one: those[:limit] for one, those in pages.items()},
-            more=tuple(one for one, those in pages.items() if len(those) > limit),
-        )
+            for one, after in begins.items():
+                section = _Section(
+                    tx=tx, query_scope=query_scope, space=self.services.store.space, after=after
+                )
+                page = _page(section, _CATEGORIES[one], listing=listing)
+                shown[one] = _CATEGORIES[one].items(section, [row for _, row in page.rows])
+                if page.more:
+                    ends[one], more = page.rows[-1][0], more + page.more
+        end = [value for one, key in ends.items() for value in _padded(key, one)]
+        following = listing.cursor_after(tuple(end)) if more else None
+        return ReviewQueue(**shown, next=following, more=min(more, limits.MORE_COUNTED_MAX))
 
 
-def _conflicts(tx: Transaction, page: _Page) -> tuple[ConflictItem, ...]:
-    links = tx.conflicts.open(page.query_scope, limit=page.limit + 1, skip=page.skip)
-    known = tx.memories.get(list({end for link in links for end in (link.from_id, link.to_id)}))
+_ENDED: Final[Key] = (-1,)
+"""The key of a category that has no further page; no id is negative, and no conflict so old."""
+
+
+def _positions(
+    listing: Listing, categories: Sequence[ReviewCategory]
+) -> dict[ReviewCategory, Key | None]:
+    """Map categories to the key after which each begins; those that have ended are absent."""
+    widths = [_CATEGORIES[one].width for one in ReviewCategory]
+    key = listing.after(*[int] * sum(widths))
+    if key is None:
+        return dict.fromkeys(categories)
+    starts = accumulate(widths, initial=0)
+    keys = {
+        one: key[start : start + width]
+        for one, start, width in zip(ReviewCategory, starts, widths, strict=False)
+    }
+    return {one: keys[one] for one in categories if keys[one] != _padded(_ENDED, one)}
+
+
+def _padded(key: Key, category: ReviewCategory) -> Key:
+    return (key * _CATEGORIES[category].width)[: _CATEGORIES[category].width]
+
+
+def _page(section: _Section, category: _Category, *, listing: Listing) -> Page[tuple[Key, Any]]:
+    return listing.page(
+        category.rows(section, listing.limit + 1),
+        key=lambda row: row[0],
+        count=lambda most: len(category.rows(section, most)),
+    )
+
+
+def _conflict_rows(section: _Section, limit: int) -> list[tuple[Key, Link]]:
+    after = None
+    if section.after is not None:
+        at, from_id, to_id = map(int, section.after)
+        after = (from_millis(at), from_id, to_id)
+    links = section.tx.conflicts.open(section.query_scope, limit=limit, after=after)
+    return [((to_millis(one.created_at), one.from_id, one.to_id), one) for one in links]
+
+
+def _conflicts(section: _Section, links: Sequence[Link]) -> tuple[ConflictItem, ...]:
+    ends = {end for link in links for end in (link.from_id, link.to_id)}
+    known = section.tx.memories.get(list(ends))
     return tuple(_conflict_item(link, known) for link in links)
 
 
@@ -197,9 +278,13 @@ def _ending(best: Memory, rest: Memory) -> str:
     return f"revise resolve {show(best)} --other {show(rest)}"
 
 
-def _stale_items(tx: Transaction, page: _Page) -> tuple[StaleItem, ...]:
-    memories = _listed(tx, page, query_scope=page.within(needs_review=True))
-    caller, now = page.query_scope.caller, page.query_scope.now
+def _stale_rows(section: _Section, limit: int) -> list[tuple[Key, int]]:
+    return _newest(section, section.within(needs_review=True), limit=limit)
+
+
+def _stale_items(section: _Section, rows: Sequence[int]) -> tuple[StaleItem, ...]:
+    tx, memories = section.tx, _read(section, rows)
+    caller, now = section.query_scope.caller, section.query_scope.now
     needs = open_reviews(tx, [one.id for one in memories], as_of=now)
     notes = review_notes(tx, caller, needs=needs)
     stale = outdated_of(tx, caller, memories=memories, reviews=needs, now=now)
@@ -221,8 +306,12 @@ def _stale_items(tx: Transaction, page: _Page) -> tuple[StaleItem, ...]:
     )
 
 
-def _pending_items(tx: Transaction, page: _Page) -> tuple[PendingItem, ...]:
-    memories = _listed(tx, page, query_scope=page.within(states=tuple(sorted(AWAITING_STATES))))
+def _pending_rows(section: _Section, limit: int) -> list[tuple[Key, int]]:
+    return _newest(section, section.within(states=tuple(sorted(AWAITING_STATES))), limit=limit)
+
+
+def _pending_items(section: _Section, rows: Sequence[int]) -> tuple[PendingItem, ...]:
+    memories = _read(section, rows)
     carried = {one.id: proposal_of(one) for one in memories}
     return tuple(
         PendingItem(
@@ -237,10 +326,41 @@ def _pending_items(tx: Transaction, page: _Page) -> tuple[PendingItem, ...]:
     )
 
 
-def _listed(tx: Transaction, page: _Page, *, query_scope: QueryScope) -> Sequence[Memory]:
-    hits = tx.memories.newest(query_scope, limit=page.skip + page.limit + 1)[page.skip :]
-    memories = tx.memories.get([hit.id for hit in hits])
-    return [memories[hit.id] for hit in hits]
+def _duplicate_rows(section: _Section, limit: int) -> list[tuple[Key, Suspect]]:
+    suspects = duplicate_suspects(section.tx, section.query_scope, space=section.space)
+    rows: list[tuple[Key, Suspect]] = [((one.newer.id, one.older.id), one) for one in suspects]
+    return [row for row in rows if section.after is None or row[0] < section.after][:limit]
+
+
+def _duplicate_items(_: _Section, rows: Sequence[Suspect]) -> tuple[DuplicateItem, ...]:
+    return tuple(
+        DuplicateItem(
+            newer=_summarize(one.newer),
+            older=_summarize(one.older),
+            similarity=one.similarity,
+            since=one.newer.recorded_at,
+            settle=_because(
+                f"forget {show(one.newer)}",
+                f"forget {show(one.older)}",
+                f"revise keep_both {show(one.newer)} --other {show(one.older)}",
+            ),
+        )
+        for one in rows
+    )
+
+
+def _newest(section: _Section, scope: QueryScope, *, limit: int) -> list[tuple[Key, int]]:
+    after = None
+    if section.after is not None:
+        at, id_ = map(int, section.after)
+        after = (from_millis(at), id_)
+    hits = section.tx.memories.newest(scope, limit=limit, after=after)
+    return [((round(hit.score * 1000), hit.id), hit.id) for hit in hits]
+
+
+def _read(section: _Section, rows: Sequence[int]) -> list[Memory]:
+    memories = section.tx.memories.get(list(rows))
+    return [memories[id_] for id_ in rows]
 
 
 def _because(*calls: str) -> tuple[str, ...]:
@@ -259,8 +379,9 @@ def _summarize(memory: Memory) -> MemorySummary:
     )
 
 
-_LISTS: Final[Mapping[ReviewCategory, Callable[[Transaction, _Page], tuple[Any, ...]]]] = {
-    ReviewCategory.CONFLICTS: _conflicts,
-    ReviewCategory.NEEDS_REVIEW: _stale_items,
-    ReviewCategory.PROPOSALS: _pending_items,
+_CATEGORIES: Final[Mapping[ReviewCategory, _Category]] = {
+    ReviewCategory.CONFLICTS: _Category(width=3, rows=_conflict_rows, items=_conflicts),
+    ReviewCategory.NEEDS_REVIEW: _Category(width=2, rows=_stale_rows, items=_stale_items),
+    ReviewCategory.PROPOSALS: _Category(width=2, rows=_pending_rows, items=_pending_items),
+    ReviewCategory.DUPLICATES: _Category(width=2, rows=_duplicate_rows, items=_duplicate_items),
 }

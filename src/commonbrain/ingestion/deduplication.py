@@ -182,6 +182,7 @@ class DuplicateCheck:
     contested: frozenset[int] = frozenset()
     """Those of them that the draft is trusted enough to contradict."""
     recurring: Memory | None = None
+    warnings: tuple[str, ...] = ()
 
 
 def find_exact(
@@ -232,10 +233,10 @@ def check_duplicates(
     exclude_ids: frozenset[int],
 ) -> DuplicateCheck:
     """Compare a draft with the most similar memories of its kind, except those in `exclude_ids`."""
-    if prepared.vectors is None:
-        return DuplicateCheck(decision=Unique())
-    space = _with_parameters(space, prepared.parameters)
     kind = prepared.admitted.kind
+    if prepared.vectors is None:
+        return DuplicateCheck(decision=Unique(), warnings=_not_compared(kind))
+    space = _with_parameters(space, prepared.parameters)
     near = _nearest(tx, prepared, query_scope=query_scope, space=space)
     candidates = [
         memory
@@ -274,6 +275,14 @@ def check_duplicates(
         ),
         recurring=min(again, key=_by_count, default=None),
     )
+
+
+def _not_compared(kind: Kind) -> tuple[str, ...]:
+    """Warn that nothing similar could be looked for."""
+    if not KINDS[kind].merges_near_duplicates:
+        return ()
+    later = " `brain review duplicates` lists it if it repeats one." if kind is Kind.RULE else ""
+    return (f"It was compared with no similar {kind}: the embedder is unavailable.{later}",)
 
 
 def _accepted_alongside(tx: Transaction, revised: Iterable[int]) -> frozenset[int]:

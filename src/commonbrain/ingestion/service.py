@@ -412,7 +412,7 @@ class Remember:
         duplicate_check = self._classify_duplicate(
             tx, prepared, query_scope=query_scope, options=options
         )
-        warnings = prepared.warnings
+        warnings = (*prepared.warnings, *duplicate_check.warnings)
         near: tuple[CandidateMemory, ...]
         match duplicate_check.decision:
             case Unique(similar=near):

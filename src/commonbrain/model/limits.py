@@ -184,7 +184,6 @@ TASKS_SHOWN_MAX: Final = 100
 AGENDA_DEFAULT: Final = 10
 """Default number of review queue items of each category."""
 AGENDA_MAX: Final = 100
-AGENDA_SKIP_MAX: Final = 10_000
 NETWORKS_MAX: Final = 50
 """Entries in the allow list of one key."""
 KEYS_MAX: Final = 1000
@@ -237,6 +236,10 @@ CURSOR_CHARS_MAX: Final = 1024
 """Characters of a cursor: a key of a few ids, times and names."""
 MORE_COUNTED_MAX: Final = 1000
 """Rows after a page that are counted; beyond it a count says at least so many."""
+SUSPECT_RULES_MAX: Final = 1000
+"""Rules that are compared with each other when the review queue is listed, the newest."""
+SUSPECT_PAIRS_MAX: Final = 500
+"""Similar pairs of them whose texts are compared, the nearest."""
 AUDIT_PAGE_DEFAULT: Final = 50
 AUDIT_PAGE_MAX: Final = 200
 LEDGER_PAGE_DEFAULT: Final = 20

@@ -21,6 +21,7 @@ from commonbrain.text.change_words import (
     sentences_of,
 )
 from commonbrain.text.contradictions import find_contradiction
+from commonbrain.text.repetition import choice_of
 from commonbrain.text.statements import Statement
 
 _RUN_MIN: Final = 4
@@ -205,8 +206,9 @@ def _talk(older: Style, newer: Style) -> Mapping[str, float]:
 def is_no_change(older: str, newer: str) -> bool:
     """Return whether the newer text cannot change the older one, whatever they share.
 
-    One of them is a question, both say the same, or both number their subject differently: "kettle
-    3", "kettle 4"; or the newer says that what the older says holds again: "back to 30 seconds".
+    One of them is a question, both say the same or make the same choice, or both number their
+    subject differently: "kettle 3", "kettle 4"; or the newer says that what the older says holds
+    again: "back to 30 seconds".
     """
     old = read_words(older)
     new = _nearest_passage(old, newer)
@@ -214,6 +216,9 @@ def is_no_change(older: str, newer: str) -> bool:
     is_stated = not (new.ends or old.replaces) and old.reading.is_denied == new.reading.is_denied
     restores = is_stated and bool(new.restored) and new.restored <= old.items
     if old.asks or new.asks or restores or old.plain == new.plain:
+        return True
+    choice = choice_of(older)
+    if choice is not None and choice == choice_of(newer):
         return True
     return bool(here) and bool(there) and here != there
 

@@ -144,6 +144,8 @@ _POSITIVE: Final = re.compile(
     re.IGNORECASE,
 )
 """Words that deny nothing: two negations in a row, and the lesser of two choices."""
+_INSTEAD: Final = re.compile(r"\b(?:over|rather than|instead of)\b", re.IGNORECASE)
+"""What stands between a choice and what it rejects."""
 _EXCEPTION: Final = re.compile(
     r"\b(?:except|unless|excluding|other than|apart from|but not|only if|as long as)\b",
     re.IGNORECASE,
@@ -231,6 +233,12 @@ def may_repeat(text: str, *, known: str) -> bool:
         or is_one_value_replaced(text, known)
         or exchanges_parts(text, known)
     )
+
+
+def choice_of(text: str) -> tuple[frozenset[str], frozenset[str]] | None:
+    """Return the stems of what a text chooses and of what it rejects; None if it does not."""
+    chosen, *rest = _INSTEAD.split(text, maxsplit=1)
+    return (content_stems(chosen), content_stems(rest[0])) if rest else None
 
 
 def _leaves_out_condition(text: str, known: str) -> bool:

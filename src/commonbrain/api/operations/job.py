@@ -167,6 +167,7 @@ def _maintained(result: Result) -> str:
         discards="failed discard jobs retried",
         reworded="added to full text",
         bodiless="without text (see brain doctor)", unembedded="waiting for vectors",
+        suspects="pairs of rules alike (see brain review duplicates)",
     )  # fmt: skip
     return f"{', '.join(counts)}." if counts else "Nothing was due."
 

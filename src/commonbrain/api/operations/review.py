@@ -5,10 +5,11 @@ from typing import Literal
 
 from pydantic import Field
 
-from commonbrain.api.operation import Name, Operation, Request, Transport
+from commonbrain.api.operation import Cursor, Name, Operation, Request, Transport
 from commonbrain.client import Brain
 from commonbrain.history.review_queue import (
     ConflictItem,
+    DuplicateItem,
     MemorySummary,
     PendingItem,
     ReviewQueue,
@@ -16,35 +17,42 @@ from commonbrain.history.review_queue import (
 )
 from commonbrain.model import limits
 from commonbrain.model.escaping import inert_line
+from commonbrain.model.paging import more_line
 from commonbrain.model.timestamps import show_day
 
 
 class ReviewRequest(Request):
     """The category, project and page to list."""
 
-    category: Literal["conflicts", "needs_review", "proposals"] | None = Field(
+    category: Literal["conflicts", "needs_review", "proposals", "duplicates"] | None = Field(
         default=None, description="Only one category"
     )
     project: Name = Field(default=None, description="This project, and memories of none")
     limit: int = Field(default=limits.AGENDA_DEFAULT, description="Per category, 1 to 100")
-    skip: int = Field(default=0, description="Skip so many of each, for the next page")
+    cursor: Cursor = None
 
 
 def _handle(brain: Brain, request: ReviewRequest) -> ReviewQueue:
     return brain.review(
-        request.category, project=request.project, limit=request.limit, skip=request.skip
+        request.category, project=request.project, limit=request.limit, cursor=request.cursor
     )
 
 
 def render_review_queue(reply: ReviewQueue) -> str:
     """Render the review queue as text."""
-    rows = (*reply.conflicts, *reply.needs_review, *reply.proposals)
-    lines = [line for row in rows for line in reviews_lines(row)]
-    more = [f"More {', '.join(reply.more)}: brain review --skip."] if reply.more else []
-    return "\n".join([*lines, *more]) or "Nothing needs a decision."
+    lines = [line for row in rows_of(reply) for line in reviews_lines(row)]
+    return "\n".join([*lines, *more_line(reply.more, reply.next)]) or "Nothing needs a decision."
 
 
-def reviews_lines(row: ConflictItem | StaleItem | PendingItem) -> Iterator[str]:
+ReviewRow = ConflictItem | StaleItem | PendingItem | DuplicateItem
+
+
+def rows_of(reply: ReviewQueue) -> tuple[ReviewRow, ...]:
+    """Return the entries of all categories, in order."""
+    return (*reply.conflicts, *reply.needs_review, *reply.proposals, *reply.duplicates)
+
+
+def reviews_lines(row: ReviewRow) -> Iterator[str]:
     """Render one entry: its reason, its memories and the calls that resolve it."""
     since = show_day(row.since)
     match row:
@@ -65,6 +73,10 @@ def reviews_lines(row: ConflictItem | StaleItem | PendingItem) -> Iterator[str]:
             what = f"to {row.change} {row.target}" if row.change else f"a {row.memory.kind}"
             yield f"proposal, {what}, trust {row.memory.trust}, since {since}"
             yield f"  {_render_memory(row.memory)}"
+        case DuplicateItem():
+            yield f"rules that may say the same, similarity {row.similarity:.2f}, since {since}"
+            yield f"  {_render_memory(row.newer)}"
+            yield f"  and {_render_memory(row.older)}"
     yield from (f"  -> {call}" for call in row.settle)
 
 
@@ -76,7 +88,7 @@ def _render_memory(one: MemorySummary) -> str:
 REVIEW = Operation(
     name="review",
     title="Review",
-    purpose="List what needs a decision: open conflicts, memories to review, proposals.",
+    purpose="List what needs a decision: conflicts, memories to review, proposals, duplicates.",
     request=ReviewRequest,
     reply=ReviewQueue,
     handle=_handle,

@@ -222,6 +222,17 @@ class ReviewRepository:
 
 
 _BUILT_MAX: Final = 64
+_AT: Final = bindparam("after_at", type_=links.c.created_at.type)
+_FROM: Final = bindparam("after_from", type_=BigInteger())
+_AFTER: Final = or_(
+    links.c.created_at < _AT,
+    and_(links.c.created_at == _AT, links.c.from_id < _FROM),
+    and_(
+        links.c.created_at == _AT,
+        links.c.from_id == _FROM,
+        links.c.to_id < bindparam("after_to", type_=BigInteger()),
+    ),
+)
 _ONE: Final = memories.alias("one")
 _OTHER: Final = memories.alias("other")
 _REVERSE: Final = links.alias("reverse")
@@ -234,23 +245,35 @@ class ConflictRepository:
     work: SqlContext
 
     def open(
-        self, scope: QueryScope, *, limit: int, skip: int = 0, since: datetime | None = None
+        self,
+        scope: QueryScope,
+        *,
+        limit: int,
+        since: datetime | None = None,
+        after: tuple[datetime, int, int] | None = None,
     ) -> list[Link]:
         """List open conflicts, latest first; not those between two different projects.
 
         Of two memories linked in both directions, the link from the lower id is listed. With
-        `since`, only links from memories recorded at that time or later are read.
+        `since`, only links from memories recorded at that time or later are read. `after` is the
+        time and the ends of the link after which to begin.
         """
-        parameters = given(scope, self.work.tenant) | {"limit": limit, "skip": skip}
+        parameters = given(scope, self.work.tenant) | {"limit": limit}
         if since is not None:
             parameters["lowest"] = ids.make_id(since, 0)
-        statement = _open_conflicts(scope.filter, is_recent=since is not None)
+        if after is not None:
+            parameters |= dict(zip(("after_at", "after_from", "after_to"), after, strict=True))
+        statement = _open_conflicts(
+            scope.filter, is_recent=since is not None, is_continued=after is not None
+        )
         rows = self.work.connection.execute(statement, parameters).mappings()
         return [Link(**row) for row in rows]
 
 
 @lru_cache(_BUILT_MAX)
-def _open_conflicts(filter_: Filter, *, is_recent: bool) -> Select[*tuple[Any, ...]]:
+def _open_conflicts(
+    filter_: Filter, *, is_recent: bool, is_continued: bool
+) -> Select[*tuple[Any, ...]]:
     """Select the links of conflict; there is no index by type, so all links are scanned.
 
     Of the recent ones, only those from the latest ids are, by the primary key. The index by `to_id`
@@ -290,8 +313,8 @@ def _open_conflicts(filter_: Filter, *, is_recent: bool) -> Select[*tuple[Any, .
             is_seen(links.c.from_id),
             is_seen(links.c.to_id),
             ~is_repeated,
+            *([_AFTER] if is_continued else []),
         )
         .order_by(links.c.created_at.desc(), links.c.from_id.desc(), links.c.to_id.desc())
         .limit(bindparam("limit", type_=Integer()))
-        .offset(bindparam("skip", type_=Integer()))
     )
