@@ -187,6 +187,7 @@ WORD = 12
 @pytest.mark.requirement("SE-02")
 @settings(max_examples=80)
 @given(st.builds(BriefingMaterial, **STABLE | CHANGING | PLAIN))
+@pytest.mark.requirement("SE-37")
 def test_what_remains_unused_is_smaller_than_the_smallest_thing_left_out(
     material: BriefingMaterial,
 ) -> None:

@@ -45,6 +45,7 @@ def aged(folder: Path, marks: Mapping[str, datetime]) -> HookRuns:
 
 
 @pytest.mark.requirement("OB-06")
+@pytest.mark.requirement("OB-16")
 def test_a_hook_that_ran_is_counted_with_what_it_showed(brain: Brain, clock: FakeClock) -> None:
     id_ = brain.remember(NAMING, kind="rule").items[0].id
     shown = edited(brain)
@@ -74,6 +75,7 @@ def test_agents_other_than_admins_see_their_own_hooks(brain: Brain) -> None:
     assert brain.status().token_use.shown > 0
 
 
+@pytest.mark.requirement("OB-17")
 def test_where_a_session_ends_it_is_told_what_it_cost(brain: Brain) -> None:
     brain.remember(NAMING, kind="rule")
     shown = edited(brain)
@@ -86,6 +88,7 @@ def test_where_a_session_ends_it_is_told_what_it_cost(brain: Brain) -> None:
     assert f"0 tokens spent in the background, {estimate(shown)} shown." in said
 
 
+@pytest.mark.requirement("OB-16")
 def test_a_client_that_is_silent_for_a_week_is_reported(
     brain: Brain, clock: FakeClock, tmp_path: Path
 ) -> None:

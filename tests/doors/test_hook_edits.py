@@ -74,6 +74,7 @@ def acted(
 
 @pytest.mark.requirement("SE-11")
 @pytest.mark.parametrize("client", EDITS)
+@pytest.mark.requirement("CL-11")
 def test_an_edit_is_shown_what_names_its_file_once(client: str, path: Path, tmp_path: Path) -> None:
     with commonbrain.open(path, agent="somebody") as brain:
         brain.remember(NAMING, kind="rule")

@@ -68,6 +68,7 @@ def test_what_a_report_lists_is_told_with_the_calls_that_settle_it() -> None:
 
 
 @pytest.mark.requirement("JB-06")
+@pytest.mark.requirement("JB-13")
 def test_a_queued_job_says_what_runs_it_and_where_its_result_is(path: Path) -> None:
     with a_brain(path) as brain:
         job = brain.jobs.run("reflect")

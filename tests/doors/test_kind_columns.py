@@ -203,6 +203,7 @@ def test_the_values_name_every_column() -> None:
 
 
 @pytest.mark.parametrize("kind", GIVEN)
+@pytest.mark.requirement("DM-73")
 async def test_every_column_that_is_set_is_read_back(call: Call, kind: Kind) -> None:
     given = GIVEN[kind]
     one = await shown(call, await call("remember", {**given, "kind": kind, **OF_ANY_KIND}))

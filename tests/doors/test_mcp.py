@@ -311,6 +311,7 @@ async def test_the_server_goes_by_a_name_of_its_own(brain: Brain, era: Era) -> N
         assert client.server_info.name == "commonbrain"
 
 
+@pytest.mark.requirement("RT-36")
 async def test_replies_of_recall_and_get_show_confidence_trust_and_tokens(brain: Brain) -> None:
     web = {"text": "The kettle was recalled by its maker.", "trust": "untrusted_web"}
     async with client_of(brain) as client:

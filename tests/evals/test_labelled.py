@@ -49,6 +49,7 @@ def test_the_pairs_for_conflicts_are_many_of_every_relation() -> None:
     assert min(Counter(one.relation for one in pairs).values()) >= 30
 
 
+@pytest.mark.requirement("WP-49")
 def test_causes_are_told_on_sentences_they_were_not_tuned_on(causes: LabelledReport) -> None:
     checks = [one for one in causes.files if one.name.endswith(Half.CHECK)]
     assert len(checks) == len(atomizer.FILES)

@@ -164,6 +164,7 @@ def test_a_chain_continues_over_a_thing_that_both_name(brain: Brain) -> None:
 
 
 @pytest.mark.requirement("CT-10")
+@pytest.mark.requirement("CT-11")
 def test_a_chain_never_jumps_between_incidents_that_share_only_words(brain: Brain) -> None:
     jumps = [
         (earlier, later)

@@ -137,6 +137,7 @@ def test_an_item_binds_its_project_and_one_of_none_binds_all(brain: Brain, bo: B
 
 
 @pytest.mark.requirement("SE-06")
+@pytest.mark.requirement("SE-36")
 def test_an_item_of_one_project_does_not_block_a_write_to_another(brain: Brain, bo: Brain) -> None:
     task(brain, project="kitchen")
     cook = bo.acting_as(project="kitchen")
@@ -153,6 +154,7 @@ def test_an_assigned_task_blocks_its_assignee_alone(brain: Brain, bo: Brain) -> 
 
 
 @pytest.mark.parametrize("make", [task, rule])
+@pytest.mark.requirement("SE-36")
 def test_an_item_without_a_project_needs_an_admin(
     brain: Brain, make: Callable[..., str], bo: Brain
 ) -> None:

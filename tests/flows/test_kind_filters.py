@@ -44,6 +44,7 @@ def selected(brain: Brain, *kinds: str) -> int:
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40)
 @given(names=some_names)
+@pytest.mark.requirement("RT-35")
 def test_a_mix_of_kinds_and_aliases_matches_the_union_of_each(
     varied: Brain, names: list[str]
 ) -> None:

@@ -20,6 +20,7 @@ def cy(brain: Brain) -> Brain:
 
 
 @pytest.mark.requirement("WP-44")
+@pytest.mark.requirement("MS-09")
 def test_a_marked_decision_of_a_direct_message_is_known_to_the_team(
     brain: Brain, cy: Brain
 ) -> None:
@@ -50,6 +51,7 @@ def test_a_marked_convention_becomes_a_rule_of_the_team(brain: Brain, cy: Brain)
     assert cy.get(rule.id).detail["severity"] == "PATTERN"
 
 
+@pytest.mark.requirement("MS-09")
 def test_the_message_itself_stays_private(brain: Brain, cy: Brain) -> None:
     sent = brain.message.send("bo", WORDS)
     [fact] = cy.recall(DECISION).items
@@ -151,6 +153,7 @@ def test_a_cause_repeats_neither_the_tag_nor_the_decision(brain: Brain) -> None:
     assert "SQLite" not in (atom.headline or "")
 
 
+@pytest.mark.requirement("MS-10")
 def test_each_message_says_who_can_read_it(brain: Brain) -> None:
     brain.message.send(["bo", "cy"], "Between us.")
     brain.message.send("all", "For all.")

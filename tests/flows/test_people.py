@@ -8,6 +8,7 @@ from tests.flows.asking import stored
 
 @pytest.mark.requirement("DM-30")
 @pytest.mark.parametrize("asked", ["Ann", "@ann", "ann lee", "Ann.Lee", "@ann-lee"])
+@pytest.mark.requirement("DM-72")
 def test_a_person_is_found_by_first_full_and_account_name(brain: Brain, asked: str) -> None:
     said = stored(brain, "Ann Lee decided that sessions stay in Redis", kind="fact")
     mentioned = stored(brain, "The retry limit is five, see @ann.lee", kind="fact")

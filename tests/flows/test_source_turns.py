@@ -144,6 +144,7 @@ CAUSE = "Checkout failed because the disk of the shop was full."
 
 
 @pytest.mark.requirement("PV-10")
+@pytest.mark.requirement("PV-11")
 def test_an_atom_names_the_message_its_people_and_its_thread_in_one_line(brain: Brain) -> None:
     message = send(brain, CAUSE, to="bo")
     result = brain.recall("why did checkout fail", kinds=["atom"])

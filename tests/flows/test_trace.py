@@ -178,6 +178,7 @@ def test_patterns_tell_delays_precursors_and_the_hour(brain: Brain) -> None:
 
 
 @pytest.mark.requirement("CT-05", "CT-09")
+@pytest.mark.requirement("CT-12")
 def test_a_push_with_another_number_is_the_same_precursor_counted_with_and_without(
     brain: Brain, clock: FakeClock
 ) -> None:

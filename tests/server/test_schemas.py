@@ -45,6 +45,7 @@ def test_rest_describes_the_arguments_that_an_operation_takes(
     assert "There is no argument 'colour'" in refused.json()["detail"]
 
 
+@pytest.mark.requirement("CL-10")
 async def test_mcp_lists_the_arguments_that_a_tool_takes_and_refuses_others_by_name(
     url: str,
 ) -> None:
