@@ -160,3 +160,40 @@ async def test_a_profile_shows_its_tools_and_calls_no_others(brain: Brain) -> No
     assert shown[Profile.LITE] == {"boot", "recall", "get", "remember", "session"}
     assert shown[Profile.OPERATOR] - shown[Profile.CORE] == {"admin", "audit", "model"}
     assert shown[Profile.LITE] < shown[Profile.CORE]
+
+
+@pytest.mark.requirement("OB-14")
+def test_agents_keys_and_refusals_have_pages(brain: Brain) -> None:
+    admin = as_admin(brain)
+    for number in range(5):
+        asked(admin, op="key_create", agent=f"agent-{number}", role="writer")
+    for op, expected in (("agents", 6), ("keys", 6), ("refusals", 12)):
+        whole = asked(admin, op=op, limit=100)[op]
+        assert len(whole) >= expected
+        shown: list[Any] = []
+        page = asked(admin, op=op, limit=4)
+        while True:
+            shown += page[op]
+            assert page["more"] == len(whole) - len(shown)
+            if "next" not in page:
+                break
+            page = asked(admin, op=op, limit=4, cursor=page["next"])
+        assert shown == whole
+    cursor = asked(admin, op="agents", limit=4)["next"]
+    with pytest.raises(InvalidInputError, match="not a cursor of this list"):
+        asked(admin, op="keys", cursor=cursor)
+
+
+@pytest.mark.requirement("OB-14")
+def test_tenants_have_pages(command: Command) -> None:
+    for name in ("acme", "birch", "cedar"):
+        assert command("tenant", "create", name)[0] == 0
+    first = parsed(command("tenant", "list", "--limit", "3", "--json"))
+    assert ([one["name"] for one in first["tenants"]], first["more"]) == (
+        ["acme", "birch", "cedar"],
+        1,
+    )
+    shown = command("tenant", "list", "--limit", "3")[1]
+    assert f"1 more: --cursor {first['next']}" in shown
+    rest = command("tenant", "list", "--cursor", first["next"])[1]
+    assert rest.startswith("default |")

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Unpack
 
@@ -29,12 +28,13 @@ from commonbrain.model.limits import (
     ROTATION_MINUTES_DEFAULT,
     ROTATION_MINUTES_MAX,
 )
+from commonbrain.model.paging import Listing, Page
 from commonbrain.model.parameters import change_parameters
 from commonbrain.model.retention_rules import Retention
 from commonbrain.model.scope import NO_POLICY, OWNERS, Caller, Policy, PolicyChange, Role, Trust
 from commonbrain.security.quotas import count_stored
 from commonbrain.services import Services
-from commonbrain.storage.interface import AccessEntry, Tenant
+from commonbrain.storage.interface import AccessEntry, AuditFilter, AuditLine, Tenant
 
 if TYPE_CHECKING:
     from commonbrain.storage.store import Transaction
@@ -250,11 +250,28 @@ class AdministerTenant:
                 policy=tenant.policy if tenant else NO_POLICY,
             )
 
-    def noted(self, *, limit: int = ITEMS_PER_CALL_MAX) -> Sequence[AccessEntry]:
-        """List recent rejections and administrative actions, newest first."""
+    def noted(
+        self, *, limit: int = ITEMS_PER_CALL_MAX, cursor: str | None = None
+    ) -> Page[AccessEntry]:
+        """List rejections and administrative actions, newest first.
+
+        Raises:
+            RejectedError: `insufficient_role`, `limit_exceeded`.
+            InvalidInputError: the cursor is malformed.
+
+        """
         self._check()
+        listing = Listing(name="refusals", limit=limit, cursor=cursor).checked(ITEMS_PER_CALL_MAX)
+        after = listing.after(int)
+        before = None if after is None else int(after[0])
+        criteria = AuditFilter(is_of_access=True)
         with self.services.store.snapshot(self.caller.tenant) as tx:
-            return tx.credentials.audit_entries(limit=min(limit, ITEMS_PER_CALL_MAX))
+            page = listing.page(
+                tx.audit.latest(criteria, before=before, limit=limit + 1),
+                key=lambda line: (line.id,),
+                count=lambda most: tx.audit.count(criteria, before=before, at_most=most),
+            )
+        return Page(rows=tuple(map(_entry, page.rows)), next=page.next, more=page.more)
 
     def _check(self) -> None:
         if self.caller.role is not Role.ADMIN:
@@ -306,6 +323,10 @@ class AdministerTenant:
                 subject=subject,
             )
         )
+
+
+def _entry(line: AuditLine) -> AccessEntry:
+    return AccessEntry(**{one.name: getattr(line, one.name) for one in fields(AccessEntry)})
 
 
 def _no_agent(name: str) -> NotFoundError:

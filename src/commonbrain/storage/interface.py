@@ -199,6 +199,8 @@ class AuditFilter:
     since: datetime | None = None
     until: datetime | None = None
     """Inclusive."""
+    is_of_access: bool = False
+    """Leaves only refusals and administrative changes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,6 +16,7 @@ from commonbrain.administration.tenants import (
 )
 from commonbrain.api.operation import (
     Command,
+    Cursor,
     Name,
     Operation,
     Profile,
@@ -27,10 +28,12 @@ from commonbrain.client import Brain
 from commonbrain.model.agents import KEY_SIGN, Agent, ApiKey, KeyScope
 from commonbrain.model.escaping import inert_line
 from commonbrain.model.limits import ITEMS_PER_CALL_MAX, ROTATION_MINUTES_DEFAULT
+from commonbrain.model.paging import Listing, Page, more_line
 from commonbrain.model.scope import Policy, PolicyChange, Role, Trust
-from commonbrain.model.timestamps import show_instant
+from commonbrain.model.timestamps import show_instant, to_millis
 from commonbrain.storage.interface import AccessEntry
 
+_PAGED: Final = ("limit", "cursor")
 _AGENT: Final = frozenset({"agent"})
 _KEY: Final = frozenset({"key"})
 
@@ -104,11 +107,11 @@ class AdminRequest(VerbRequest):
     """The verb and its arguments."""
 
     VERBS: ClassVar = {
-        "agents": Verb(),
+        "agents": Verb(optional=_PAGED),
         "agent_set": Verb(
             required=("agent",), optional=("role", "trust_default", "trust_ceiling", "disabled")
         ),
-        "keys": Verb(optional=("agent",)),
+        "keys": Verb(optional=("agent", *_PAGED)),
         "key_create": Verb(
             required=("agent",), optional=("role", "label", "scopes", "networks", "days")
         ),
@@ -118,7 +121,7 @@ class AdminRequest(VerbRequest):
             optional=("boot_required", "auto_promote", "audit_reads", "retention", "parameters")
         ),
         "usage": Verb(),
-        "refusals": Verb(optional=("limit",)),
+        "refusals": Verb(optional=_PAGED),
     }
 
     op: Op = Field(
@@ -165,8 +168,9 @@ class AdminRequest(VerbRequest):
         description="policy: NAME=VALUE, such as trust_min=0.6; NAME= restores the server's",
     )
     limit: int = Field(
-        default=20, ge=1, le=ITEMS_PER_CALL_MAX, description="refusals: how many, the newest first"
+        default=20, ge=1, le=ITEMS_PER_CALL_MAX, description="agents, keys, refusals: how many"
     )
+    cursor: Cursor = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,6 +201,10 @@ class AdminReply:
     policy: Policy | None = None
     usage: Usage | None = None
     refusals: tuple[AccessEntry, ...] | None = None
+    next: str | None = None
+    """The cursor of the next page of a list; None on the last one."""
+    more: int = 0
+    """Rows after this page; 1,000 stands for at least as many."""
 
 
 _Parts = dict[str, Any]
@@ -263,12 +271,38 @@ def policy_change(
     return change
 
 
+def _agents(govern: AdministerTenant, request: AdminRequest) -> _Parts:
+    page = _listing(request).page_of_all(govern.agents(), key=lambda one: (one.name,))
+    return _page_parts("agents", page)
+
+
+def _keys(govern: AdministerTenant, request: AdminRequest) -> _Parts:
+    """List valid keys first, each group newest first."""
+    now = govern.services.clock.now()
+    page = _listing(request).page_of_all(
+        govern.keys(agent=request.agent),
+        key=lambda one: (int(not one.is_good(now)), -to_millis(one.created_at), one.prefix),
+    )
+    return _page_parts("keys", page) | {"keys": tuple(map(_to_key_view, page.rows))}
+
+
+def _listing(request: AdminRequest) -> Listing:
+    return Listing(
+        name=request.op,
+        limit=request.limit,
+        cursor=request.cursor,
+        filters={"agent": request.agent},
+    )
+
+
+def _page_parts(name: str, page: Page[Any]) -> _Parts:
+    return {name: page.rows, "next": page.next, "more": page.more}
+
+
 _CALLS: Final[Mapping[Op, _Call]] = {
-    "agents": lambda govern, _: {"agents": tuple(govern.agents())},
+    "agents": _agents,
     "agent_set": _set_agent,
-    "keys": lambda govern, request: {
-        "keys": tuple(_to_key_view(key) for key in govern.keys(agent=request.agent))
-    },
+    "keys": _keys,
     "key_create": _create,
     "key_rotate": lambda govern, request: _new_key_parts(
         govern.rotate_key(_prefix(request), minutes=request.minutes)
@@ -278,7 +312,9 @@ _CALLS: Final[Mapping[Op, _Call]] = {
     },
     "policy": _policy,
     "usage": lambda govern, _: {"usage": govern.usage()},
-    "refusals": lambda govern, request: {"refusals": tuple(govern.noted(limit=request.limit))},
+    "refusals": lambda govern, request: _page_parts(
+        "refusals", govern.noted(limit=request.limit, cursor=request.cursor)
+    ),
 }
 
 
@@ -331,6 +367,7 @@ def _render(reply: AdminReply) -> str:
     if reply.usage is not None:
         lines.append(render_usage(reply.usage))
     lines += (_render_denial(one) for one in reply.refusals or ())
+    lines += more_line(reply.more, reply.next)
     return "\n".join(inert_line(line) for line in lines) or f"No {reply.op} in {reply.tenant}."
 
 

@@ -6,10 +6,12 @@ from typing import Final, Literal
 from pydantic import Field
 
 from commonbrain.administration.tenants import Usage
-from commonbrain.api.operation import Command, Operation, Request, Transport
+from commonbrain.api.operation import Command, Cursor, Operation, Request, Transport
 from commonbrain.api.operations.admin import policy_change, render_policy, render_usage
 from commonbrain.client import Brain
 from commonbrain.model.escaping import inert_line
+from commonbrain.model.limits import ITEMS_PER_CALL_MAX
+from commonbrain.model.paging import Listing, more_line
 from commonbrain.model.parameters import POLICY_PARAMETERS
 from commonbrain.model.scope import PolicyChange, Role
 from commonbrain.model.timestamps import show_instant
@@ -23,6 +25,10 @@ class TenantRequest(Request):
         default="list", description="What to do"
     )
     name: str = Field(default="", max_length=63, description="The tenant's name: a-z, 0-9 and -")
+    limit: int = Field(
+        default=20, ge=1, le=ITEMS_PER_CALL_MAX, description="list: how many, 1 to 100"
+    )
+    cursor: Cursor = None
     key_calls_per_minute: int | None = Field(
         default=None, ge=0, description="Per credential; 0: the server's limit"
     )
@@ -58,13 +64,19 @@ class TenantsReply:
     op: str
     tenants: tuple[Tenant, ...]
     usage: Usage | None = None
+    next: str | None = None
+    """The cursor of the next page of the list; None on the last one."""
+    more: int = 0
+    """Tenants after this page; 1,000 stands for at least as many."""
 
 
 def _handle(brain: Brain, request: TenantRequest) -> TenantsReply:
     tenants, usage = brain.tenants, None
     match request.op:
         case "list":
-            return TenantsReply(op=request.op, tenants=tuple(tenants.list()))
+            listing = Listing(name="tenants", limit=request.limit, cursor=request.cursor)
+            page = listing.page_of_all(tenants.list(), key=lambda one: (one.name,))
+            return TenantsReply(op=request.op, tenants=page.rows, next=page.next, more=page.more)
         case "create":
             one = tenants.make(request.name)
         case "show":
@@ -112,6 +124,7 @@ def _render(reply: TenantsReply) -> str:
         limit = reply.tenants[0].policy.memories_max
         lines.append(f"memories: {'no limit' if limit is None else f'at most {limit}'}")
         lines.append(render_policy(reply.tenants[0].policy))
+    lines += more_line(reply.more, reply.next)
     return "\n".join(inert_line(line) for line in lines)
 
 
@@ -141,7 +154,7 @@ def _command(op: str, purpose: str, *, fields: frozenset[str] = _NAME) -> Comman
         purpose=purpose,
         preset={"op": op},
         fields=fields,
-        positional=("name",) if fields else (),
+        positional=("name",) if fields & _NAME else (),
         required=fields & _NAME,
         needs_confirmation=op == "suspend",
     )
@@ -161,7 +174,7 @@ TENANT = Operation(
     preview=_preview,
     positional=("op", "name"),
     commands=(
-        _command("list", "List every tenant of this store.", fields=frozenset()),
+        _command("list", "List every tenant of this store.", fields=frozenset({"limit", "cursor"})),
         _command("create", "Create a tenant."),
         _command("show", "Show a tenant's usage and limits."),
         _command("suspend", "Refuse network access to a tenant; its data stays."),

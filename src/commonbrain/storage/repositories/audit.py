@@ -41,7 +41,11 @@ class AuditRepository:
         self, criteria: AuditFilter, *, before: int | None
     ) -> Iterator[tuple[Table, Select[Any]]]:
         """Build the query of each audit; only that of memories has lines about a memory."""
-        for table in (audit, *(() if criteria.memory_id is not None else (access_audit,))):
+        tables = (
+            *(() if criteria.is_of_access else (audit,)),
+            *(() if criteria.memory_id is not None else (access_audit,)),
+        )
+        for table in tables:
             columns = [table.c[name] for name in _FIELDS if name in table.c]
             conditions = self._conditions(table, criteria)
             query = select(*columns).where(table.c.tenant_id == self.work.tenant, *conditions)
