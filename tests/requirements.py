@@ -342,7 +342,9 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Adopted("OB-09", "Alert rules watch p95, 5xx and authorisation failures."),
     Adopted("OB-12", "Only instrumented code writes metrics: no operation offers it."),
     Adopted("OB-13", "OpenTelemetry spans cover every stage of both paths."),
-    Adopted("OB-14", "Every list has pages by cursor and says how many rows are left."),
+    Adopted(
+        "OB-14", "Lists of memories, messages, jobs, reviews and audits have pages and counts."
+    ),
     Adopted("OB-15", "Who audits can list who changed what and when, across memories."),
     Adopted("OB-16", "Status and doctor say when each hook last ran, and who is silent."),
     Adopted("OB-17", "The end of a session says the tokens shown and spent in the background."),
