@@ -197,3 +197,14 @@ def test_tenants_have_pages(command: Command) -> None:
     assert f"1 more: --cursor {first['next']}" in shown
     rest = command("tenant", "list", "--cursor", first["next"])[1]
     assert rest.startswith("default |")
+
+
+@pytest.mark.requirement("OB-15")
+async def test_an_admin_reads_the_audit_over_mcp(brain: Brain) -> None:
+    told = brain.acting_as(agent="codex").remember("Releases are cut on Tuesdays", kind="rule")
+    async with Client(build_server(lambda: brain, profile=Profile.OPERATOR)) as client:
+        reply = await client.call_tool("audit", {"agent": "codex", "limit": 1})
+        assert reply.structured_content is not None
+        [line] = reply.structured_content["lines"]
+        assert (line["action"], line["memory"]) == ("create", told.items[0].id)
+        assert "codex | create" in str(reply.content)

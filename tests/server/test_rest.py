@@ -57,6 +57,7 @@ def test_every_operation_answers_by_its_own_path_with_its_own_reply(path: Path) 
             "admin": {"op": "usage"},
             "model": {"op": "list"},
             "recalls": {},
+            "audit": {"limit": 5},
             "reflect": {"dry_run": True},
             "forget": {"ids": [id_], "reason": "Nobody asks."},
         }
@@ -271,3 +272,25 @@ def test_the_server_says_that_it_lives_and_when_it_is_ready(path: Path) -> None:
     with calling(an_app(a_brain(path)), None) as client:
         assert client.get("/healthz").json() == {"status": "live"}
         assert client.get("/readyz").json() == {"status": "ready"}
+
+
+@pytest.mark.requirement("OB-15", "DM-52", "OB-14")
+def test_an_admin_reads_the_audit_of_one_request_page_by_page(path: Path) -> None:
+    with calling(an_app(a_brain(path)), "key-of-ada") as client:
+        for number in range(3):
+            text = {"text": f"Shelf {number} is for crate {number}.", "kind": "fact"}
+            named = {"X-Request-Id": f"req-{number}"}
+            assert client.post("/v1/remember", json=text, headers=named).status_code == 200
+        first = client.post("/v1/audit", json={"action": "create", "limit": 2}).json()
+        rest = client.post(
+            "/v1/audit", json={"action": "create", "limit": 2, "cursor": first["next"]}
+        ).json()
+        shown = [one["request_id"] for one in (*first["lines"], *rest["lines"])]
+        assert sorted(shown) == ["req-0", "req-1", "req-2"]
+        assert (first["more"], rest["next"]) == (1, None)
+        [line] = client.post("/v1/audit", json={"request_id": "req-1"}).json()["lines"]
+        assert (line["agent"], line["action"]) == ("ada", "create")
+        wrong = client.post("/v1/audit", json={"cursor": first["next"]})
+        is_problem(wrong, 422, "invalid")
+    with calling(an_app(a_brain(path)), "key-of-rea") as client:
+        is_problem(client.post("/v1/audit", json={}), 403, "insufficient_role")
