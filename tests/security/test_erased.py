@@ -29,6 +29,12 @@ EVENTS = (
     f"We rolled the checkout service of {DEEP} back to build 810 after the errors.",
     f"The checkout service of {DEEP} lacked the variable STRIPE_REGION in build 811.",
     f"We decided that the checkout service of {DEEP} must validate its variables.",
+    f"The root cause was that the deploy of {DEEP} copies no variables of the region.",
+    f"We added a check of the variables to the deploy of {DEEP} and ran it twice.",
+    f"The alert for the checkout service of {DEEP} came eleven minutes too late.",
+    f"We decided that the alert of {DEEP} looks at errors and not at their average.",
+    f"The team of {DEEP} still has to write down which variables a region needs.",
+    f"The customers of {DEEP} in Oslo lost 14 orders, which were entered by hand.",
 )
 
 
@@ -57,7 +63,7 @@ def made_of(brain: Brain) -> list[str]:
     told = brain.remember([Draft(body=text, kind="event") for text in EVENTS])
     rooms = ["a kitchen cupboard", "the red attic"] * EVALUATED_MIN
     vessels = [f"Somebody put vessel{n} of shelf{n} into {room}." for n, room in enumerate(rooms)]
-    brain.remember([Draft(body=text, kind="event") for text in vessels])
+    brain.remember([Draft(body=text, kind="incident") for text in vessels])
     answer = brain.recall(f"what of {DEEP} and its checkout", max_items=4)
     for item in answer.items:
         brain.revise.rate(item.id, "up")
