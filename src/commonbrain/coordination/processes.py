@@ -123,7 +123,7 @@ class LocalProcesses:
         import psutil  # noqa: PLC0415 its loading would hold up every start
 
         try:
-            ancestors = psutil.Process().parents()[:_ANCESTORS_MAX]
+            ancestors = psutil.Process().parents()[:_DEPTH_MAX]
             at = terminal_among([(one.pid, one.name()) for one in ancestors], leader=_leader())
             return None if at is None else self._process(ancestors[at])
         except (psutil.Error, OSError):
@@ -174,14 +174,13 @@ def _leader() -> int | None:
 def terminal_among(ancestors: Sequence[tuple[int, str]], *, leader: int | None) -> int | None:
     """Return which ancestor, nearest first, this terminal belongs to; None if there is none.
 
-    Ancestors beyond the session's leader are other terminals, or the program that shows them.
+    Ancestors beyond the session's leader are other terminals, or the program that shows them. In a
+    container the leader may be no ancestor; then the program that runs the nearest shell counts.
     """
     pids = [pid for pid, _ in ancestors]
-    if leader is None:
+    if leader is None or leader not in pids:
         client = client_among(name for _, name in ancestors)
         return None if client is None else max(0, client - 1)
-    if leader not in pids:
-        return None
     shell = pids.index(leader)
     client = client_among(name for _, name in ancestors[: shell + 1])
     return shell if client is None else client
