@@ -98,9 +98,7 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Adopted("DM-31", "Sentences that state a duty become tasks when the caller asks for it."),
     Adopted("DM-32 OB-10", "Hashtags become tags; get tells the author and what was captured."),
     Adopted("DM-34", "A trigger's name is unique; no projects means all, always_on is off."),
-    Replaced(
-        "DM-36 DM-54", "Indexes follow queries; none is by scope, last access or payload."
-    ),
+    Replaced("DM-36 DM-54", "Indexes follow queries; none is by scope, last access or payload."),
     Adopted("DM-37", "Chains and triggers have an index each; one of states misleads the planner."),
     Adopted("DM-38", "Live sessions have an index by heartbeat, project, and agent with folder."),
     Adopted("DM-39 MS-03 RT-14", "One recall spans messages and knowledge, by word and meaning."),
