@@ -161,3 +161,19 @@ def test_each_message_says_who_can_read_it(brain: Brain) -> None:
 
     shown = {one.headline: one.readers for one in bo.message.inbox().messages}
     assert shown == {"Between us.": "private to you and ann and cy", "For all.": "team"}
+
+
+@pytest.mark.parametrize("quotation", ["> {}", "- > {}", "```\n{}\n```"])
+def test_whoever_quotes_a_marked_decision_does_not_share_it(
+    brain: Brain, cy: Brain, quotation: str
+) -> None:
+    sent = brain.message.send("bo", WORDS, share="none")
+    bo = brain.acting_as(agent="bo", session="s2")
+    bo.message.reply(sent.id, f"{quotation.format(f'@decision: {DECISION}')}\nAgreed.")
+
+    assert cy.recall(DECISION).items == ()
+
+
+def test_an_own_decision_next_to_a_quotation_is_shared(brain: Brain, cy: Brain) -> None:
+    brain.message.send("bo", f"> Where do orders go?\n@decision {DECISION}")
+    assert bodies(cy, DECISION) == [DECISION]

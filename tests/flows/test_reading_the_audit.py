@@ -109,3 +109,8 @@ def test_reads_are_in_the_audit_where_the_policy_says_so(brain: Brain) -> None:
     [line] = brain.audit(action="get").lines
     assert (line.agent, line.memory, line.request_id) == ("bob", fact, "req-9")
     assert not brain.audit(action="recall", agent="ann").lines
+
+
+def test_an_audit_since_the_first_year_is_read_like_any_other(brain: Brain) -> None:
+    brain.remember("The wolf was fed", kind="event")
+    assert brain.audit(since="0001-01-01").lines == brain.audit().lines

@@ -68,6 +68,7 @@ from commonbrain.text.classification import (
     sole_tag,
     tagged_texts,
     untagged,
+    without_quotations,
     without_tags,
 )
 from commonbrain.text.entities import Entities, extract_entities
@@ -441,13 +442,17 @@ def _derived_drafts(source: PreparedDraft) -> Iterator[Draft]:
     decision or convention: the mark is the sender's word that the team may know it.
     """
     draft, body = source.draft, source.admitted.body
-    tagged = [*_whole(source), *tagged_texts(body)]
+    whole = [*_whole(source)]
+    tagged = [*whole, *tagged_texts(body)]
+    # Whoever quotes another's mark does not give the other's word.
+    own = [*whole, *tagged_texts(without_quotations(body))]
     if draft.extract_tasks and KINDS[source.admitted.kind].extracts_tasks:
         tagged += extract_tasks(body)
     if _extracts_causes(source):
         tagged += [_tag_of_cause(one, source) for one in extract_atoms(untagged(body))]
     for part in tagged:
-        is_shared = part.label in _SHARED_LABELS and draft.sharing is not Sharing.NONE
+        is_marked = part.label in _SHARED_LABELS and part in own
+        is_shared = is_marked and draft.sharing is not Sharing.NONE
         yield Draft(
             body=part.text,
             kind=part.kind,

@@ -107,7 +107,7 @@ class Listing:
 
     def cursor_after(self, key: Key) -> str:
         """Return the cursor of the page that begins after a key."""
-        text = json.dumps([self._checksum(), *key], separators=(",", ":"))
+        text = json.dumps([self._checksum(), *key], separators=(",", ":"), ensure_ascii=False)
         return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
 
     def _checksum(self) -> str:

@@ -64,11 +64,23 @@ class TaggedText:
     """Upper limit of its confidence, if known."""
 
 
+_QUOTATION: Final = re.compile(
+    r"^[ \t]*(?:[-*+][ \t]+)?>.*$|^[ \t]*```.*$(?:\n(?![ \t]*```).*$)*(?:\n[ \t]*```)?",
+    re.MULTILINE,
+)
+"""A quoted line, or a fenced block up to its end."""
+
+
 def tagged_texts(text: str) -> list[TaggedText]:
     """Return the tagged parts in order; an address such as `a@decision.org` has no tag."""
     if "@" not in text:
         return []
     return [_marked(match) for match in _MARK.finditer(text)][:MARKED_MAX]
+
+
+def without_quotations(text: str) -> str:
+    """Remove quoted lines and fenced blocks, which are not the author's own words."""
+    return _QUOTATION.sub("", text)
 
 
 def sole_tag(text: str) -> TaggedText | None:

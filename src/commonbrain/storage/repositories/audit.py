@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
+from datetime import UTC, datetime
 from operator import attrgetter
 from typing import Any, Final
 
@@ -14,6 +15,8 @@ from commonbrain.storage.schema.memories import audit
 from commonbrain.storage.sql.context import SqlContext, count_up_to
 
 _FIELDS: Final = tuple(one.name for one in fields(AuditLine))
+_EARLIEST: Final = datetime(1970, 1, 1, tzinfo=UTC)
+"""The time of the lowest id."""
 _EQUAL: Final = ("agent", "action", "request_id", "memory_id")
 
 
@@ -57,7 +60,7 @@ class AuditRepository:
                 yield table.c[name] == value
         if criteria.since is not None:
             # No id is lower than one made at its time, and the primary key finds these.
-            yield table.c.id >= ids.make_id(criteria.since, 0)
+            yield table.c.id >= ids.make_id(max(criteria.since, _EARLIEST), 0)
             yield table.c.at >= criteria.since
         if criteria.until is not None:
             yield table.c.at <= criteria.until
