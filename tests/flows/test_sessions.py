@@ -213,3 +213,13 @@ def test_heartbeats_that_cannot_be_written_are_dropped_and_counted(brain: Brain)
     assert key.startswith("ses_")
     brain.services.journal.flush()
     assert brain.services.journal.beats_dropped == 1
+
+
+def test_a_boot_with_other_metadata_replaces_the_oldest_beyond_the_limit(brain: Brain) -> None:
+    full = {f"name{n}": "x" for n in range(16)}
+    brain.acting_as(session="s1").boot(metadata=full)
+    again = brain.acting_as(session="s1").boot(metadata={"issue": "7"})
+    other = brain.acting_as(agent="bo", session="s2")
+    [seen] = [one for one in other.session.list().sessions or () if one.session == again.session]
+    assert len(seen.metadata or {}) == 16
+    assert (seen.metadata or {})["issue"] == "7"

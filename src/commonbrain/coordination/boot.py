@@ -440,7 +440,7 @@ class Boot:
                     unit,
                     contact=caller.contact,
                     task=task_text[:TASK_CHARS_MAX] or None,
-                    metadata={**checkout, **given},
+                    metadata={**given, **checkout, **given},
                 )
             caller = replace(caller, session=opened.key)
             attach_early_events(self.services, caller)

@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cache, partial
+from itertools import islice
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -173,7 +174,7 @@ def open_session(
         "heartbeat_at": unit.now,
         "ended_at": None,
         "ending": None,
-        "metadata": merged_metadata(known.metadata, metadata),
+        "metadata": _renewed_metadata(known.metadata, metadata),
         **known_fields_of(contact),
     }
     session = replace(known, **fields)
@@ -188,6 +189,12 @@ def open_session(
         dead = [one.id for one in rebooted_by(session, live_sessions)]
         unit.tx.sessions.end(dead, ending=Ending.REBOOTED, at=unit.now)
     return session
+
+
+def _renewed_metadata(known: Mapping[str, str], given: Mapping[str, str]) -> Mapping[str, str]:
+    """Add what a session had to what its boot gives, first come first served up to the limit."""
+    merged = {**given, **{name: value for name, value in known.items() if name not in given}}
+    return dict(islice(((name, one) for name, one in merged.items() if one), SESSION_METADATA_MAX))
 
 
 def merged_metadata(known: Mapping[str, str], given: Mapping[str, str]) -> Mapping[str, str]:
