@@ -45,9 +45,12 @@ _NO: Final = frozenset({"off", "0", "false", "no", "n", "f"})
 _SECONDS_MAX: Final = 60
 """The maximum in the settings."""
 _COMMIT: Final = re.compile(
-    r"(?:^|[;&|(\n])\s*(?:\w+=\S*\s+)*git(?:\s+-[cC]\s+\S+|\s+--?[\w-]+(?:=\S+)?)*\s+commit(?![\w-])"
+    r"(?:^|[;&|({\n])[ \t]*(?:\w+=\S*[ \t]+)*+"
+    r"git(?:[ \t]+-[cC][ \t]+(?:\"[^\"]*\"|[^\s\"])++|[ \t]+--?(?![cC][ \t])[\w-]+(?:=\S+)?)*+"
+    r"[ \t]+commit(?![\w-])"
 )
-"""A command of a shell that commits, after others or not."""
+"""A command of a shell that commits, after others or not; no part is tried twice."""
+_COMMAND_CHARS_MAX: Final = 4000
 
 
 def is_disabled(environment: Mapping[str, str]) -> bool:
@@ -194,7 +197,7 @@ def is_idle(
         case HookAction.EDIT:
             is_needed = _is_worth_a_search(event, store=store, runs=runs)
         case HookAction.CHECK:
-            is_needed = _COMMIT.search(event.command) is not None
+            is_needed = _COMMIT.search(event.command[:_COMMAND_CHARS_MAX]) is not None
         case HookAction.CAPTURE:
             is_needed = bool(_captured_texts(event, folder))
         case HookAction.SUMMARISE:
