@@ -114,6 +114,7 @@ def test_whatever_a_client_sends_the_edit_goes_on(
         ("file-edited", {"file_path": "/w/src/other.py", "new_string": "b"}),
         ("before-commit", {"command": "git status && git diff"}),
         ("before-commit", {"command": "git commit-tree"}),
+        ("before-commit", {"command": "git" + " -c" * 60}),
     ],
 )
 def test_nothing_heavy_is_loaded_for_code_that_nothing_names(
@@ -254,7 +255,7 @@ def test_a_commit_is_never_blocked(path: Path, tmp_path: Path) -> None:
         "session_id": SESSION,
         "cwd": str(tmp_path),
         "tool_name": "Bash",
-        "tool_input": {"command": "git add -A && git -C . commit -m 'x'"},
+        "tool_input": {"command": "git add -A && git -c user.name=\"Ann Lee\" commit -m 'x'"},
     }
 
     answered = call_hook(
