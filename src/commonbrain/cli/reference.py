@@ -195,7 +195,7 @@ _PATHS: Final = (
     ("`GET /v1/exports/{id}`", "what a job of kind `export` wrote, for a day"),
     ("`POST /v0/memory/{remember,recall,reflect,train}`", "with the bodies of Brainstem"),
     ("`GET /v0/memory/{id}`, `DELETE /v0/memory/{id}`", "inspects, forgets; `?reason=` is stored"),
-    ("`POST /mcp`", "MCP over streamable HTTP, without sessions of its own"),
+    ("`POST /mcp`", "MCP over streamable HTTP; a connection is a session"),
     ("`GET /healthz`", "200 while the process lives"),
     ("`GET /readyz`", "200 when store and embedder answer, else 503"),
     ("`GET /openapi.json`", "the description"),

@@ -24,7 +24,7 @@ def audit_read(
         UnavailableError: it cannot be written; the reply must not be given.
 
     """
-    if not texts or not _is_audited(services, caller):
+    if not texts or not services.policies.of(caller).are_reads_audited:
         return
     entry = AuditEntry(
         action=action,
@@ -38,11 +38,3 @@ def audit_read(
     )
     with services.store.begin(caller.tenant) as tx:
         tx.records.audit_alike(entry, texts)
-
-
-def _is_audited(services: Services, caller: Caller) -> bool:
-    """Read the policy of the credential, or the stored one for local callers."""
-    if caller.admission is not None:
-        return caller.admission.policy.are_reads_audited
-    with services.store.snapshot(caller.tenant) as tx:
-        return tx.credentials.audits_reads()

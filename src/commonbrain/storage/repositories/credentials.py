@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from datetime import datetime
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, RowMapping, and_, bindparam, case, func, or_, select, update
+from sqlalchemy import ColumnElement, RowMapping, and_, case, func, or_, select, update
 
 from commonbrain.model.agents import Agent, ApiKey, KeyScope
 from commonbrain.model.scope import Policy
@@ -20,7 +20,6 @@ _NOTED: Final = select(*(access_audit.c[one.name] for one in fields(AccessEntry)
 TENANTS: Final = select(
     tenants.c.id.label("name"), tenants.c.created_at, tenants.c.policy, tenants.c.suspended_at
 )
-_RULES: Final = select(tenants.c.policy).where(tenants.c.id == bindparam("tenant"))
 _POLICY: Final = frozenset(one.name for one in fields(Policy))
 
 
@@ -44,10 +43,6 @@ class CredentialRepository:
         rows = self.work.connection.execute(TENANTS.where(tenants.c.id == self.work.tenant))
         row = rows.mappings().first()
         return None if row is None else a_tenant(row)
-
-    def audits_reads(self) -> bool:
-        """Return whether the tenant's policy says that reads are audited."""
-        return any(policy.get("are_reads_audited") for (policy,) in self.work.rows(_RULES, {}))
 
     def set_policy(self, policy: Policy) -> None:
         """Replace the tenant's policy."""
