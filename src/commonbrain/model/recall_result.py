@@ -121,6 +121,8 @@ class Item:
     """What it said before it was changed, if that fits after all items."""
     source: SourceTurn | None = None
     """What it was derived from, if that fits after all items."""
+    is_brief: bool = False
+    """True if an agent sees no date, author or confidence, as only the text fits the budget."""
 
     @property
     def shown_text(self) -> str:
@@ -302,8 +304,8 @@ class EvidenceRenderer:
     def add(self, item: Item, whole: FullEvidence) -> None:
         """Add an item, so that later ones can refer to it."""
         self.number += 1
-        # Notes apply to one item only.
-        if item.headline is not None and not item.notes:
+        # Notes apply to one item only, and a brief item lacks what others could refer to.
+        if item.headline is not None and not item.notes and not item.is_brief:
             for key in whole.keys:
                 self._firsts.setdefault(key, (self.number, whole))
 
@@ -314,16 +316,20 @@ def instruction_text(whole: FullEvidence, first: tuple[int, FullEvidence] | None
 
 
 def metadata_of(item: Item) -> ItemMetadata:
-    """Return all metadata of an item; empty for one without text."""
+    """Return the metadata of an item at its level of detail; empty for one without text."""
     if item.headline is None:
         return _NOTHING
+    kind = inert(item.label or item.kind)
+    trust = None if item.trust is Trust.USER_CLAIM else item.trust
+    if item.is_brief:
+        return ItemMetadata(kind=kind, trust=trust)
     return ItemMetadata(
-        kind=inert(item.label or item.kind),
+        kind=kind,
         date=show_day(item.occurred_at),
         by=item.agent and inert(item.agent),
         project=item.project and inert(item.project),
         source_ref=item.source_ref and inert(item.source_ref),
-        trust=None if item.trust is Trust.USER_CLAIM else item.trust,
+        trust=trust,
         confidence=round(item.confidence, 2),
         revised=item.superseded_count or None,
         rating=item.rating or None,
