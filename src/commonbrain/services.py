@@ -20,7 +20,7 @@ from commonbrain.observability.tool_events import NoEarlyEvents
 if TYPE_CHECKING:
     from commonbrain.clock import Clock, RandomSource
     from commonbrain.coordination.processes import Processes
-    from commonbrain.embeddings.interface import Embedder, Extractor, Reflector
+    from commonbrain.embeddings.interface import Embedder, EmbeddingSpace, Extractor, Reflector
     from commonbrain.ingestion.salience import SalienceModels
     from commonbrain.learning.interface import SalienceTrainer, Trainer
     from commonbrain.learning.monitor import CanaryMonitor
@@ -116,3 +116,12 @@ class Services:
 
         """
         return self.parameters.under(self.policies.of(caller).parameters)
+
+    def space_for(self, caller: Caller) -> EmbeddingSpace:
+        """Return the embedding space with the thresholds in force for a caller.
+
+        Raises:
+            UnavailableError: the store did not answer.
+
+        """
+        return self.store.space.under(self.parameters_for(caller))

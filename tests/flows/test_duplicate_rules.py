@@ -138,6 +138,25 @@ def test_rules_of_two_projects_and_hidden_ones_are_no_suspects(brain: Brain) -> 
     assert suspects(brain.acting_as(agent="bob")) == []
 
 
+@pytest.mark.requirement("WP-06")
+@pytest.mark.parametrize("differs_by", ["project", "number"])
+def test_a_suspect_is_listed_after_hundreds_of_nearer_pairs_that_are_none(
+    brain: Brain, differs_by: str
+) -> None:
+    for number in range(34):
+        is_of_project = differs_by == "project"
+        text = "Keep the backups of database for ninety days"
+        stored(
+            brain,
+            text if is_of_project else text.replace("database", f"database {number + 2}"),
+            kind="rule",
+            project=f"shop-{number}" if is_of_project else "shops",
+            distinct_because="another database",
+        )
+    pair = {*both(brain, SAME, "api")}
+    assert [{item.newer.id, item.older.id} for item in suspects(brain)] == [pair]
+
+
 def test_what_is_no_suspect_cannot_be_kept(brain: Brain) -> None:
     one = stored(brain, "Use tabs in Makefiles", kind="rule")
     other = stored(brain, "The office opens at nine", kind="fact")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import commonbrain
 from commonbrain.client import Brain
 from commonbrain.config import Settings
-from commonbrain.model.errors import InvalidInputError
+from commonbrain.model.errors import InvalidInputError, RejectedError
 from commonbrain.model.kinds import KINDS, Kind
 from commonbrain.model.memory import is_archived, is_dormant, strength
 from commonbrain.model.parameters import (
@@ -24,8 +24,9 @@ from commonbrain.model.parameters import (
     change_parameters,
 )
 from commonbrain.model.scope import OnSecret, Trust
-from commonbrain.testing.builders import NOON, a_brain, a_memory
+from commonbrain.testing.builders import NOON, WordHashEmbedder, a_brain, a_memory
 from tests.flows.asking import stored, told
+from tests.flows.working import a_worker
 
 SECRET = "The key is ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
 
@@ -182,6 +183,63 @@ def test_thresholds_of_a_tenant_decide_what_is_reported_as_similar(brain: Brain)
     brain.govern.policy(parameters=("similar_threshold=0.2", "duplicate_threshold=0.995"))
     third = told(brain, "The nightly build runs on two slow cores", kind="fact")
     assert third.similar
+
+
+NEAR = (
+    "Review every pull request before merging it",
+    "Before merging it, a colleague reads every pull request",
+)
+
+
+@pytest.mark.requirement("DO-22")
+def test_thresholds_of_a_tenant_reach_suspects_and_consolidation(brain: Brain) -> None:
+    one, other = sorted(stored(brain, text, kind="rule", project="api") for text in NEAR)
+
+    def pairs() -> tuple[int, object]:
+        suspects = brain.review("duplicates").duplicates
+        job = brain.jobs.run("consolidate")
+        a_worker(brain, kinds=["consolidate"]).sweep()
+        return len(suspects), dict(brain.jobs.show(job.id).result or {})["near_pairs"]
+
+    assert pairs() == (1, 1)
+    brain.govern.policy(parameters=("similar_threshold=0.97", "duplicate_threshold=0.98"))
+    assert pairs() == (0, 0)
+    with pytest.raises(RejectedError, match="not in conflict"):
+        brain.revise.keep_both(one, other=other, reason="two teams")
+
+
+@pytest.mark.requirement("DO-22")
+def test_thresholds_of_a_tenant_reach_the_reasons_that_are_suggested(brain: Brain) -> None:
+    stored(brain, "The shop runs on one Postgres server of the old kind", kind="fact")
+    text = "We lock {} rows because the shop runs on one Postgres server."
+    assert told(brain, text.format("stock"), kind="task").suggestions
+    brain.govern.policy(parameters=("similar_threshold=0.97", "duplicate_threshold=0.98"))
+    assert not told(brain, text.format("order"), kind="task").suggestions
+
+
+def test_a_threshold_of_zero_is_a_threshold() -> None:
+    space = WordHashEmbedder.space.under(Parameters(similar_threshold=0, duplicate_threshold=0))
+    assert (space.similar_threshold, space.duplicate_threshold) == (0, 0)
+
+
+@pytest.mark.requirement("DO-22")
+def test_a_policy_raises_the_trust_of_what_is_shown_unasked_but_never_lowers_it(
+    brain: Brain,
+) -> None:
+    claim = stored(brain, "Deploy with two approvals", kind="rule", severity="BLOCKER")
+
+    def blockers() -> set[str]:
+        checked = brain.session.checkpoint("deploy the shop").checked
+        booted = brain.boot(task="deploy the shop")
+        assert checked is not None
+        assert {one.id for one in booted.blockers} == {one.id for one in checked.blockers}
+        return {one.id for one in checked.blockers}
+
+    brain.govern.policy(parameters=("trust_min=0.3",))
+    assert blockers() == {claim}
+    brain.govern.policy(parameters=("trust_min=0.9",))
+    assert blockers() == set()
+    assert Parameters(trust_min=0.3).unasked_trust_min == DEFAULTS.trust_min
 
 
 def test_kinds_and_policies_name_only_what_exists() -> None:

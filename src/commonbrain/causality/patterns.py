@@ -82,11 +82,14 @@ class OutcomeWindow:
     caller: Caller
     now: datetime
     hours: float
+    trust_min: float
 
     def occurrences(self, outcome: str) -> Sequence[Memory]:
         """Find occurrences of an outcome: memories whose outcome shares most of these words."""
         terms = search_terms(outcome)
-        query_scope = self._query_scope(Filter(kinds=_OUTCOMES, project=self.caller.project))
+        query_scope = self._query_scope(
+            Filter(trust_min=self.trust_min, kinds=_OUTCOMES, project=self.caller.project)
+        )
         hits = [hit.id for hit in self.tx.index.lexical(terms, query_scope, limit=OCCURRENCES_MAX)]
         memories = seen(self.tx, self.caller, memory_ids=hits).values()
         matching = [
@@ -103,7 +106,7 @@ class OutcomeWindow:
 
     def reports_of(self, subject: str) -> Sequence[Memory]:
         """Find the reports of the same subject and action, each event once, best matches only."""
-        criteria = Filter(kinds=_EVENT_KINDS, project=self.caller.project)
+        criteria = Filter(trust_min=self.trust_min, kinds=_EVENT_KINDS, project=self.caller.project)
         terms = search_terms(subject)
         hits = self.tx.index.lexical(terms, self._query_scope(criteria), limit=OCCURRENCES_MAX)
         key = action_key(subject)
@@ -136,7 +139,9 @@ class OutcomeWindow:
         # Nothing precedes the earliest representable time.
         since = at - min(timedelta(hours=self.hours), at - EARLIEST)
         until = max(at, EARLIEST + _INSTANT) - _INSTANT
-        criteria = Filter(kinds=_EVENT_KINDS, project=project, since=since, until=until)
+        criteria = Filter(
+            trust_min=self.trust_min, kinds=_EVENT_KINDS, project=project, since=since, until=until
+        )
         scope = self._query_scope(criteria)
         newest = self.tx.memories.newest(scope, limit=_WINDOW_MAX)
         again = self.tx.memories.recurred(scope, limit=_WINDOW_MAX)

@@ -409,7 +409,13 @@ class Trace:
         )
 
     def _window(self, tx: Transaction, *, hours: float) -> OutcomeWindow:
-        return OutcomeWindow(tx=tx, caller=self.caller, now=self.services.clock.now(), hours=hours)
+        return OutcomeWindow(
+            tx=tx,
+            caller=self.caller,
+            now=self.services.clock.now(),
+            hours=hours,
+            trust_min=self.services.parameters_for(self.caller).trust_min,
+        )
 
 
 def _checked_query(text: str) -> str:

@@ -271,6 +271,7 @@ class ChainWalker:
         criteria = Filter(
             kinds=_EVENT_KINDS,
             project=memory.project,
+            trust_min=self.trust_min,
             # Atoms of one text have one time, and those of imported texts that of the import.
             since=None if is_atom else earliest if is_back else memory.occurred_at,
             until=None if is_atom else memory.occurred_at if is_back else latest,

@@ -345,7 +345,8 @@ def count_suspects(tx: Transaction, services: Services, *, caller: Caller) -> in
     """Count the pairs of rules that may say the same, as far as the caller may see them."""
     everything = Filter(trust_min=0.0)
     query_scope = QueryScope(caller=caller, filter=everything, now=services.clock.now())
-    return len(duplicate_suspects(tx, query_scope, space=services.store.space))
+    suspects = duplicate_suspects(tx, query_scope, space=services.space_for(caller))
+    return sum(1 for _ in suspects)
 
 
 def _build_due_by(tx: Transaction, services: Services) -> DueBy:

@@ -160,8 +160,9 @@ def _read_page(request: _Scope, task: JobContext, *, total: int) -> None:
         [one for one in in_scope if one.id not in stored_vectors], request.services.embedder
     )
     queries = stored_vectors | {id_: vectors.windows[0] for id_, vectors in made.items()}
+    at_least = request.services.space_for(task.caller).similar_threshold
     with request.services.store.snapshot(tenant) as tx:
-        near = _near(tx, request, memories=in_scope, queries=queries)
+        near = _near(tx, request, memories=in_scope, queries=queries, at_least=at_least)
     known = {(one, other): cosine for one, other, cosine in reached["near"]} | near
     often = [[one.id, one.superseded_count] for one in in_scope if _is_revised(one)]
     reached |= {
@@ -180,10 +181,14 @@ def _read_page(request: _Scope, task: JobContext, *, total: int) -> None:
 
 
 def _near(
-    tx: Transaction, request: _Scope, *, memories: Sequence[Memory], queries: Mapping[int, Matrix]
+    tx: Transaction,
+    request: _Scope,
+    *,
+    memories: Sequence[Memory],
+    queries: Mapping[int, Matrix],
+    at_least: float,
 ) -> dict[tuple[int, int], float]:
     """Find similar pairs of a kind, except those declared different."""
-    at_least = request.services.embedder.space.similar_threshold
     pairs: dict[tuple[int, int], float] = {}
     for one in memories:
         query_scope = request.query_scope(one.kind, project=request.project or one.project)

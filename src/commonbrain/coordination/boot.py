@@ -251,7 +251,12 @@ def active_scope(unit: UnitOfWork, section: str) -> QueryScope:
     """Return the scope of a section: current memories of the caller's project, or of all."""
     kinds = kinds_at_boot(section)
     return unit.query_scope(
-        Filter(kinds=kinds, states=(State.ACTIVE,), project=unit.caller.project)
+        Filter(
+            kinds=kinds,
+            states=(State.ACTIVE,),
+            project=unit.caller.project,
+            trust_min=unit.trust_min,
+        )
     )
 
 
@@ -280,7 +285,7 @@ def _rules_and_tasks(
 
 
 def _reader(unit: UnitOfWork) -> ChangeReader:
-    criteria = Filter(project=unit.caller.project)
+    criteria = Filter(project=unit.caller.project, trust_min=unit.trust_min)
     return ChangeReader(tx=unit.tx, caller=unit.caller, now=unit.now, criteria=criteria)
 
 
@@ -308,8 +313,11 @@ def _noted(shown: BriefingEntry, note: str | None) -> BriefingEntry:
 
 def _changes(unit: UnitOfWork) -> tuple[BriefingEntry, ...]:
     """Name what changed in the last days and still holds, latest first, with what it said."""
+    criteria = Filter(
+        kinds=kinds_at_boot("changes"), project=unit.caller.project, trust_min=unit.trust_min
+    )
     links = unit.tx.conflicts.open(
-        unit.query_scope(Filter(kinds=kinds_at_boot("changes"), project=unit.caller.project)),
+        unit.query_scope(criteria),
         limit=_section_limit(unit, "changes"),
         since=unit.now - CHANGED_WITHIN,
     )
@@ -375,7 +383,7 @@ def _of(unit: UnitOfWork, ranked: RankedRule, *, known: Mapping[int, Memory]) ->
 
 def _holds(unit: UnitOfWork, memory: Memory) -> bool:
     """Check visibility and validity of a memory again."""
-    criteria = Filter(states=(State.ACTIVE,), project=unit.caller.project)
+    criteria = Filter(states=(State.ACTIVE,), project=unit.caller.project, trust_min=unit.trust_min)
     is_open = is_allowed(memory, unit.caller, criteria=criteria, now=unit.now)
     return is_open and not is_dormant(memory, unit.now, parameters=unit.parameters)
 

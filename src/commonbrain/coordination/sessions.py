@@ -96,7 +96,9 @@ def open_tasks(
 ) -> tuple[tuple[OpenTask, ...], int]:
     """List open tasks up to a limit, and count all."""
     query_scope = unit.query_scope(
-        Filter(kinds=(Kind.TASK,), states=(State.ACTIVE,), project=project)
+        Filter(
+            kinds=(Kind.TASK,), states=(State.ACTIVE,), project=project, trust_min=unit.trust_min
+        )
     )
     ranked = unit.tx.briefing.open_tasks(query_scope, limit=limit)
     memories = unit.tx.memories.get(ranked.ids)
@@ -190,7 +192,8 @@ def vector_of(services: Services, action: str) -> Matrix | None:
 
 def matching_rules(unit: UnitOfWork, action: str, *, vector: Matrix | None) -> CheckpointResult:
     """Find the rules for an action: blockers, similar rules and skills that it names."""
-    query_scope = unit.query_scope(Filter(kinds=(Kind.RULE,), project=unit.caller.project))
+    criteria = Filter(kinds=(Kind.RULE,), project=unit.caller.project, trust_min=unit.trust_min)
+    query_scope = unit.query_scope(criteria)
     triggers = {
         id_: skill
         for id_, given in unit.tx.memories.skills(query_scope).items()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
     import numpy as np
     from numpy.typing import NDArray
+
+    from commonbrain.model.parameters import Parameters
 
 
 class SpaceState(StrEnum):
@@ -53,6 +55,18 @@ class EmbeddingSpace:
 
     None if it was never measured, 0 to accept every result as an answer.
     """
+
+    def under(self, parameters: Parameters) -> EmbeddingSpace:
+        """Return this space with the thresholds that settings and a tenant's policy set.
+
+        The threshold for similar texts is never above that for duplicates.
+        """
+        similar, duplicate = parameters.similar_threshold, parameters.duplicate_threshold
+        similar = self.similar_threshold if similar is None else similar
+        duplicate = self.duplicate_threshold if duplicate is None else duplicate
+        return replace(
+            self, duplicate_threshold=duplicate, similar_threshold=min(similar, duplicate)
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -334,7 +334,9 @@ def _declare_both(
         related = unit.tx.links.touching([memory.id], types=[LinkType.RELATES_TO])
         if any(other.id in {one.from_id, one.to_id} for one in related):
             return ChangePlan()
-        if not is_suspected(unit.tx, memory, other=other, space=unit.services.store.space):
+        if not is_suspected(
+            unit.tx, memory, other=other, space=unit.services.space_for(unit.caller)
+        ):
             raise _no_conflict(memory, other)
     return ChangePlan(steps=(*removed, _related(unit, memory, other=other, proposal=proposal)))
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from itertools import accumulate
+from itertools import accumulate, islice
 from typing import TYPE_CHECKING, Any, Final
 
 from commonbrain.embeddings.interface import EmbeddingSpace
@@ -185,11 +185,10 @@ class ListReviewQueue:
         shown: dict[str, tuple[Any, ...]] = {}
         ends = dict.fromkeys(ReviewCategory, _ENDED)
         more = 0
+        space = self.services.space_for(self.caller)
         with self.services.store.snapshot(self.caller.tenant) as tx:
             for one, after in begins.items():
-                section = _Section(
-                    tx=tx, query_scope=query_scope, space=self.services.store.space, after=after
-                )
+                section = _Section(tx=tx, query_scope=query_scope, space=space, after=after)
                 page = _page(section, _CATEGORIES[one], listing=listing)
                 shown[one] = _CATEGORIES[one].items(section, [row for _, row in page.rows])
                 if page.more:
@@ -328,8 +327,8 @@ def _pending_items(section: _Section, rows: Sequence[int]) -> tuple[PendingItem,
 
 def _duplicate_rows(section: _Section, limit: int) -> list[tuple[Key, Suspect]]:
     suspects = duplicate_suspects(section.tx, section.query_scope, space=section.space)
-    rows: list[tuple[Key, Suspect]] = [((one.newer.id, one.older.id), one) for one in suspects]
-    return [row for row in rows if section.after is None or row[0] < section.after][:limit]
+    rows: Iterator[tuple[Key, Suspect]] = (((one.newer.id, one.older.id), one) for one in suspects)
+    return list(islice((r for r in rows if section.after is None or r[0] < section.after), limit))
 
 
 def _duplicate_items(_: _Section, rows: Sequence[Suspect]) -> tuple[DuplicateItem, ...]:

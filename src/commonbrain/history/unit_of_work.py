@@ -46,6 +46,11 @@ class UnitOfWork:
         """The parameters in force for the caller."""
         return self.services.parameters_for(self.caller)
 
+    @property
+    def trust_min(self) -> float:
+        """The trust below which nothing is shown unasked."""
+        return self.parameters.unasked_trust_min
+
     def fetch(self, id_: int) -> Memory:
         """Fetch a memory that the caller may see, or raise `NotFoundError`."""
         return fetch(self.tx, self.caller, id_=id_)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from commonbrain.embeddings.interface import EmbeddingSpace
@@ -21,7 +21,6 @@ from commonbrain.model.kinds import (
 )
 from commonbrain.model.links import LinkType, link_of
 from commonbrain.model.memory import Memory, semantic_hash
-from commonbrain.model.parameters import Parameters
 from commonbrain.model.query import Filter
 from commonbrain.model.revision import Action
 from commonbrain.model.scope import Scope, is_visible
@@ -204,16 +203,6 @@ def find_exact(
     return next((one for one in candidates if not _is_another_time(one, prepared)), None)
 
 
-def _with_parameters(space: EmbeddingSpace, parameters: Parameters) -> EmbeddingSpace:
-    """Return the embedding space with the thresholds that a tenant's policy sets.
-
-    The threshold for similar texts is never above that for duplicates.
-    """
-    duplicate = parameters.duplicate_threshold or space.duplicate_threshold
-    similar = parameters.similar_threshold or space.similar_threshold
-    return replace(space, duplicate_threshold=duplicate, similar_threshold=min(similar, duplicate))
-
-
 def is_recurrence(known: Memory, prepared: PreparedDraft) -> bool:
     """Return whether an identical text reports another occurrence of an event.
 
@@ -236,7 +225,6 @@ def check_duplicates(
     kind = prepared.admitted.kind
     if prepared.vectors is None:
         return DuplicateCheck(decision=Unique(), warnings=_not_compared(kind))
-    space = _with_parameters(space, prepared.parameters)
     near = _nearest(tx, prepared, query_scope=query_scope, space=space)
     candidates = [
         memory

@@ -515,7 +515,7 @@ class Remember:
             memory,
             prepared=prepared,
             query_scope=query_scope,
-            space=self.services.store.space,
+            space=self.services.store.space.under(prepared.parameters),
             exclude_ids=options.exclude_ids,
         )
 
@@ -594,7 +594,7 @@ class Remember:
         # Messages and atoms are stored whatever they resemble.
         if not (options.checks_similarity and KINDS[prepared.admitted.kind].checks_similarity):
             return DuplicateCheck(decision=Unique())
-        space = self.services.store.space
+        space = self.services.store.space.under(prepared.parameters)
         return check_duplicates(
             tx, prepared, query_scope=query_scope, space=space, exclude_ids=options.exclude_ids
         )

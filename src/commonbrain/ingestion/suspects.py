@@ -6,7 +6,7 @@ unavailable are compared as soon as they have vectors.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
@@ -19,9 +19,11 @@ from commonbrain.model.links import DISAGREEMENTS, LinkType
 from commonbrain.model.memory import Memory
 from commonbrain.model.scope import isolates
 from commonbrain.storage.interface import QueryScope
-from commonbrain.text.repetition import may_repeat
+from commonbrain.text.repetition import fixed_parts, may_repeat
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from commonbrain.storage.store import Transaction
 
 DISTINCT_LINKS: Final = (*DISAGREEMENTS, LinkType.RELATES_TO)
@@ -39,22 +41,18 @@ class Suspect:
 
 def duplicate_suspects(
     tx: Transaction, query_scope: QueryScope, *, space: EmbeddingSpace
-) -> list[Suspect]:
+) -> Iterator[Suspect]:
     """Compare the newest `SUSPECT_RULES_MAX` rules in scope with each other, latest pair first."""
     criteria = replace(query_scope.filter, kinds=(Kind.RULE,))
     rules = replace(query_scope, filter=criteria)
     newest = [hit.id for hit in tx.memories.newest(rules, limit=SUSPECT_RULES_MAX)]
-    near = _near(tx, newest, at_least=space.similar_threshold)
-    known = tx.memories.get(sorted({end for pair in near for end in pair}))
-    apart = {
-        (max(link.from_id, link.to_id), min(link.from_id, link.to_id))
-        for link in tx.links.touching(list(known), types=DISTINCT_LINKS)
-    }
-    return [
+    known = tx.memories.get(newest)
+    near = _near(tx, known, at_least=space.similar_threshold)
+    return (
         Suspect(newer=known[newer], older=known[older], similarity=near[newer, older])
         for newer, older in sorted(near, reverse=True)
-        if (newer, older) not in apart and may_say_the_same(known[newer], known[older])
-    ]
+        if may_say_the_same(known[newer], known[older])
+    )
 
 
 def may_say_the_same(one: Memory, other: Memory) -> bool:
@@ -65,25 +63,50 @@ def may_say_the_same(one: Memory, other: Memory) -> bool:
 
 def is_suspected(tx: Transaction, one: Memory, *, other: Memory, space: EmbeddingSpace) -> bool:
     """Return whether two memories are rules that are listed as duplicate suspects."""
-    near = _near(tx, [one.id, other.id], at_least=space.similar_threshold)
+    near = _near(tx, {one.id: one, other.id: other}, at_least=space.similar_threshold)
     return one.kind is other.kind is Kind.RULE and bool(near) and may_say_the_same(one, other)
 
 
 def _near(
-    tx: Transaction, ids: Sequence[int], *, at_least: float
+    tx: Transaction, rules: Mapping[int, Memory], *, at_least: float
 ) -> Mapping[tuple[int, int], float]:
-    """Return pairs of memories with at least a cosine, the newer first; at most the nearest."""
-    vectors = tx.index.first_windows(ids)
+    """Return the cosines of pairs with at least one, the newer id first; at most the nearest.
+
+    Pairs that differ in project, number or exception, and those that were compared before, are
+    left out before that bound.
+    """
+    vectors = tx.index.first_windows(list(rules))
     if len(vectors) < 2:  # noqa: PLR2004 a pair
         return {}
     known = np.array(list(vectors))
     matrix = np.stack(list(vectors.values())).astype(np.float32)
     cosines = np.triu(matrix @ matrix.T, k=1)
-    rows, columns = np.nonzero(cosines >= at_least)
+    is_open = (cosines >= at_least) & _may_match([rules[id_] for id_ in vectors])
+    places = {id_: place for place, id_ in enumerate(vectors)}
+    ends = known[is_open.any(axis=0) | is_open.any(axis=1)].tolist()
+    for link in tx.links.touching(ends, types=DISTINCT_LINKS):
+        if link.from_id in places and link.to_id in places:
+            is_open[tuple(sorted((places[link.from_id], places[link.to_id])))] = False
+    rows, columns = np.nonzero(is_open)
     values = cosines[rows, columns]
     order = np.argsort(-values, kind="stable")[:SUSPECT_PAIRS_MAX]
-    ends = zip(known[rows[order]].tolist(), known[columns[order]].tolist(), strict=True)
+    pairs = zip(known[rows[order]].tolist(), known[columns[order]].tolist(), strict=True)
     return {
         (max(pair), min(pair)): round(float(cosine), 3)
-        for pair, cosine in zip(ends, values[order], strict=True)
+        for pair, cosine in zip(pairs, values[order], strict=True)
     }
+
+
+def _may_match(rules: Sequence[Memory]) -> NDArray[np.bool_]:
+    """Return for each pair whether it shares a project, and all that texts must share."""
+    projects = _numbered([one.project for one in rules])
+    is_shared = np.array([one.project is None for one in rules])
+    parts = _numbered([fixed_parts(one.text) for one in rules])
+    is_same_project = (projects[:, None] == projects) | is_shared[:, None] | is_shared
+    return is_same_project & (parts[:, None] == parts)
+
+
+def _numbered(values: Sequence[Hashable]) -> NDArray[np.int_]:
+    """Number values, so that the numbers are equal where the values are."""
+    numbers = {value: number for number, value in enumerate(dict.fromkeys(values))}
+    return np.array([numbers[value] for value in values])

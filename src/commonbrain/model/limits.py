@@ -238,8 +238,8 @@ MORE_COUNTED_MAX: Final = 1000
 """Rows after a page that are counted; beyond it a count says at least so many."""
 SUSPECT_RULES_MAX: Final = 1000
 """Rules that are compared with each other when the review queue is listed, the newest."""
-SUSPECT_PAIRS_MAX: Final = 500
-"""Similar pairs of them whose texts are compared, the nearest."""
+SUSPECT_PAIRS_MAX: Final = 10_000
+"""Similar pairs of them whose texts are compared, the nearest ones that nobody settled: 0.5 s."""
 AUDIT_PAGE_DEFAULT: Final = 50
 AUDIT_PAGE_MAX: Final = 200
 LEDGER_PAGE_DEFAULT: Final = 20

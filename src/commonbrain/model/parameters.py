@@ -98,6 +98,11 @@ class Parameters:
                         f"A {kind} never fades.", hint=f"Leave it out of {name}."
                     )
 
+    @property
+    def unasked_trust_min(self) -> float:
+        """Trust below which nothing is shown unasked; a policy can raise it only."""
+        return max(self.trust_min, limits.TRUST_MIN_DEFAULT)
+
     def half_life(self, kind: Kind) -> timedelta | None:
         """Return the time in which the strength of a kind halves; None if it never decays."""
         days = self.half_life_days.get(kind)

@@ -198,10 +198,11 @@ def edges(tx: Transaction, caller: Caller, *, memory: Memory) -> tuple[LinkView,
 
 
 def related(
-    tx: Transaction, caller: Caller, *, memory: Memory, now: datetime
+    tx: Transaction, caller: Caller, *, memory: Memory, now: datetime, trust_min: float
 ) -> tuple[RelatedView, ...]:
     """List the current memories of its project that name the same thing, surest first."""
-    scope = QueryScope(caller=caller, filter=Filter(project=memory.project), now=now)
+    criteria = Filter(project=memory.project, trust_min=trust_min)
+    scope = QueryScope(caller=caller, filter=criteria, now=now)
     return tuple(
         RelatedView(
             id=ids.show(ids.MEMORY, one.memory.id),
@@ -383,7 +384,9 @@ class Get:
             view: side() for view, side in loaders.items() if view in views
         }
         if View.LINKS in views and not is_forgotten:
-            requested["related"] = related(tx, self.caller, memory=memory, now=now)
+            requested["related"] = related(
+                tx, self.caller, memory=memory, now=now, trust_min=parameters.trust_min
+            )
         version = version_of(tx, memory.id)
         shown = _shown(memory, head_of(tx, memory), version=version, now=now)
         notice, earlier = shown.banner, None

@@ -165,7 +165,7 @@ def _episodes(plan: QueryPlan, graph: LinkExpansion) -> Iterator[tuple[int, str]
         if link.type is not LinkType.DERIVED_FROM or episode is None:
             continue
         if episode.kind is Kind.EPISODE and is_allowed(
-            episode, plan.caller, criteria=Filter(), now=plan.now
+            episode, plan.caller, criteria=Filter(trust_min=plan.filter.trust_min), now=plan.now
         ):
             yield link.to_id, _truncate(episode.headline, _CONTEXT_CHARS_MAX)
 

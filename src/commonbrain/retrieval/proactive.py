@@ -184,7 +184,7 @@ def judge(
     """
     if not meaning:
         return list(ranked)
-    prompt, space = read_prompt(plan.query), services.store.space
+    prompt, space = read_prompt(plan.query), services.store.space.under(plan.parameters)
     compared = {one.memory.id: one.memory for one in ranked if one.memory.id in meaning}
     size = tx.memories.count(plan.query_scope, at_most=_SIZE_MAX) if compared else 0
     prior = BIAS + SIZE_WEIGHT * math.log(max(size, _SIZE_MIN))

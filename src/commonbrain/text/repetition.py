@@ -223,16 +223,24 @@ def may_repeat(text: str, *, known: str) -> bool:
     )
     here, there = content_stems(text), content_stems(known)
     is_denial = one.is_denied != other.is_denied and (here <= there or there <= here)
-    is_conditional = bool(_EXCEPTION.search(text)) != bool(_EXCEPTION.search(known))
     names, known_names = one.names - there, other.names - here
     return not (
-        one.numbers != other.numbers
+        fixed_parts(text) != fixed_parts(known)
         or is_denial
-        or is_conditional
         or (names - known_names and known_names - names)
         or is_one_value_replaced(text, known)
         or exchanges_parts(text, known)
     )
+
+
+@lru_cache(maxsize=_CACHED)
+def fixed_parts(text: str) -> tuple[frozenset[str], bool]:
+    """Return what texts that say the same share: their numbers, and whether there is an exception.
+
+    It groups texts before they are compared in pairs.
+    """
+    reading = read_statement(Statement(text=_POSITIVE.sub(" ", text)))
+    return reading.numbers, bool(_EXCEPTION.search(text))
 
 
 def choice_of(text: str) -> tuple[frozenset[str], frozenset[str]] | None:
@@ -261,6 +269,8 @@ def exchanges_parts(text: str, known: str) -> bool:
         one, other = one[1:], other[1:]
     while one and one[-1] == other[-1]:
         one, other = one[:-1], other[:-1]
+    if sorted(one) != sorted(other):
+        return False
     size = len(one)
     return any(
         one[size - last :] + one[first : size - last] + one[:first] == other
