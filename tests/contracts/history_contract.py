@@ -11,7 +11,7 @@ import pytest
 
 from commonbrain.model.kinds import KINDS, Kind, MessageDetail, RuleDetail, Severity
 from commonbrain.model.links import LinkType
-from commonbrain.model.memory import State, ThreadRef
+from commonbrain.model.memory import State
 from commonbrain.model.revision import Action, BeliefPeriod
 from commonbrain.model.scope import LOCAL_TENANT, Trust
 from commonbrain.storage.interface import Annotation, MemoryAccess, Reply
@@ -317,12 +317,6 @@ class HistoryContract:
             tx.links.put(a_link(1, 2, strength=0.2))
             tx.links.put(a_link(3, 1, strength=0.9))
             assert [link.from_id for link in tx.links.touching([1], limit=1)] == [3]
-
-    def test_threads_are_known_by_their_subjects(self, store: Store) -> None:
-        with store.begin(LOCAL_TENANT) as tx:
-            tx.threads.open(ThreadRef(key="k", subject="Tea"), None, new_id=7, now=NOON)
-            assert tx.threads.subjects([7, 8]) == {7: "Tea"}
-            assert tx.threads.subjects([]) == {}
 
     def test_the_same_words_score_the_same_whatever_the_look(self, store: Store) -> None:
         put(store, *(a_memory(n, f"tea {n}", occurred_at=NOON + n * LAP) for n in range(10, 20)))

@@ -131,6 +131,36 @@ class MailContract:
                 assert (len(said), len(recent)) == (seen, seen)
             assert tx.threads.participants([BASE + 1]) == {"ann", "bo"}
 
+    def test_a_thread_has_a_subject_for_those_who_see_its_first_current_message(
+        self, store: Store
+    ) -> None:
+        agents = ("ann", "bo", "cy", "dan")
+        of_thread = MessageDetail(thread_id=7, sender="ann")
+
+        def known(tx: Transaction) -> dict[str, tuple[int, bool, bool]]:
+            return {
+                agent: (begun.message_id - BASE, begun.is_first, bool(subjects))
+                for agent in agents
+                for caller in [Caller(agent=agent)]
+                for subjects in [tx.threads.subjects([7, 8], caller, now=NOON)]
+                if (begun := tx.threads.beginning(7, caller, now=NOON)) is not None
+            }
+
+        with store.begin(LOCAL_TENANT) as tx:
+            tx.threads.open(ThreadRef(key="k", subject="Tea"), None, new_id=7, now=NOON)
+            assert known(tx) == {}
+            private = replace(of_thread, recipients=("bo",))
+            post(tx, a_message(1, "bo", detail=private, state=State.FORGOTTEN))
+            post(tx, a_message(2, "bo", detail=private))
+            post(tx, a_message(3, "cy", detail=replace(of_thread, recipients=("cy",))))
+            assert known(tx) == {
+                "ann": (2, True, True), "bo": (2, True, True), "cy": (3, False, False)
+            }  # fmt: skip
+            assert tx.threads.beginning(8, Caller(agent="ann"), now=NOON) is None
+            assert tx.threads.subjects([], Caller(agent="ann"), now=NOON) == {}
+        with store.begin("other") as tx:
+            assert tx.threads.subjects([7], Caller(agent="ann"), now=NOON) == {}
+
     def test_a_thread_keeps_its_author_and_takes_a_status_and_tags(self, store: Store) -> None:
         ref = ThreadRef(key="k", subject="Between us")
         with store.begin(LOCAL_TENANT) as tx:

@@ -3,12 +3,16 @@ from datetime import timedelta
 
 import pytest
 
+from commonbrain.api.operations.message import MESSAGE
 from commonbrain.client import Brain
 from commonbrain.coordination.inbox import MessagePage, unread_of
+from commonbrain.model import ids
 from commonbrain.model.errors import InvalidInputError, NotFoundError, RejectedError
-from commonbrain.model.kinds import Kind, MessagePriority
-from commonbrain.model.scope import Caller
-from commonbrain.testing.builders import FakeClock
+from commonbrain.model.kinds import Kind, MessageDetail, MessagePriority
+from commonbrain.model.memory import ThreadRef
+from commonbrain.model.messages import UNREAD_COUNTED_MAX
+from commonbrain.model.scope import Caller, Role, Scope
+from commonbrain.testing.builders import NOON, FakeClock, a_memory
 from tests.flows.asking import FailingEmbedder, bodies
 from tests.secrets import SECRETS
 
@@ -353,6 +357,72 @@ def test_a_message_opens_a_closed_thread_again(brain: Brain) -> None:
 
     thread = brain.message.thread(sent.thread)
     assert (thread.status, thread.tags) == ("open", ("store",))
+
+
+@pytest.mark.requirement("DM-67")
+def test_who_joins_a_thread_later_sees_what_its_visible_messages_say_of_it(brain: Brain) -> None:
+    ann, bo, cy = crew(brain)
+    sent = ann.message.send("bo", "The salaries rise in May.")
+    ann.message.thread(sent.thread, tags=["salaries"])
+    aside = bo.message.reply(sent.id, "Can you book a room?", to="cy")
+
+    thread = cy.message.thread(sent.thread)
+    assert (thread.by, thread.subject, thread.tags) == ("bo", "Can you book a room?", ())
+    assert (thread.participants, thread.messages) == (("bo", "cy"), "1")
+    assert cy.message.threads().threads == (thread,)
+    [message] = cy.message.inbox().messages
+    whole = cy.get(aside.id, views=["provenance"])
+    shown = (message, whole, cy.recall("book a room"), cy.get(aside.id, views=["links"]))
+    assert "salar" not in str(shown).lower()
+    for status, tags in (("closed", None), (None, ["rooms"])):
+        with pytest.raises(RejectedError) as refusal:
+            cy.message.thread(sent.thread, status=status, tags=tags)
+        assert refusal.value.code == "not_addressed"
+    for one in (ann, bo):
+        known = one.message.thread(sent.thread)
+        assert (known.by, known.tags) == ("ann", ("salaries",))
+        assert known.subject.startswith("The salaries rise")
+
+
+@pytest.mark.requirement("DM-67")
+def test_a_thread_of_more_messages_than_are_counted_names_its_author(brain: Brain) -> None:
+    first = a_memory(1, "First of all", kind=Kind.MESSAGE, agent="zoe", scope=Scope.TEAM)
+    later = (
+        a_memory(number, f"Message {number}", kind=Kind.MESSAGE, agent="ann", scope=Scope.TEAM)
+        for number in range(2, UNREAD_COUNTED_MAX + 5)
+    )
+    with brain.services.store.begin(brain.caller.tenant) as tx:
+        ref = ThreadRef(key="long", subject="Long")
+        thread = tx.threads.open(ref, None, new_id=7, now=NOON)
+        for one in (first, *later):
+            detail = MessageDetail(thread_id=thread, sender=one.agent)
+            tx.memories.add(replace(one, detail=detail))
+    known = brain.message.thread(ids.show(ids.THREAD, thread))
+    assert (known.by, known.messages) == ("zoe", "1000+")
+
+
+@pytest.mark.requirement("DM-67")
+def test_a_change_of_a_thread_takes_a_writer_and_is_in_the_audit(brain: Brain) -> None:
+    sent = brain.message.send("all", "Which store?")
+    reader = Brain(brain.services, replace(brain.caller, agent="bo", role=Role.READER))
+    with pytest.raises(RejectedError) as refusal:
+        reader.message.thread(sent.thread, status="closed")
+    assert refusal.value.code == "insufficient_role"
+    assert reader.message.thread(sent.thread).status == "open"
+
+    brain.message.thread(sent.thread, status="closed", tags=["store"])
+    brain.message.thread(sent.thread, status="closed", tags=["store"])
+    lines = [one for one in brain.audit().lines if one.action.startswith("thread")]
+    assert {(one.action, one.agent, one.subject) for one in lines} == {
+        ("thread_status", "ann", sent.thread), ("thread_tags", "ann", sent.thread)
+    }  # fmt: skip
+    assert len(lines) == 2
+
+
+def test_only_a_change_of_a_thread_takes_quota() -> None:
+    for change, takes in (({}, False), ({"status": "closed"}, True), ({"tags": ["a"]}, True)):
+        request = MESSAGE.request.model_validate({"op": "thread", "thread": "thr_1", **change})
+        assert MESSAGE.consumes_quota(request) is takes
 
 
 @pytest.mark.requirement("DM-67")

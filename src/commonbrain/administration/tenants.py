@@ -312,17 +312,8 @@ class AdministerTenant:
         self._note(tx, action, subject=key.prefix)
 
     def _note(self, tx: Transaction, action: str, *, subject: str | None) -> None:
-        admission = self.caller.admission
-        tx.credentials.note(
-            AccessEntry(
-                at=self.services.clock.now(),
-                action=action,
-                agent=self.caller.agent,
-                credential=admission.credential if admission else None,
-                request_id=self.caller.request_id,
-                subject=subject,
-            )
-        )
+        now = self.services.clock.now()
+        tx.credentials.note(AccessEntry.by(self.caller, action, at=now, subject=subject))
 
 
 def _entry(line: AuditLine) -> AccessEntry:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 from commonbrain.model import ids
+from commonbrain.model.errors import NotFoundError
 from commonbrain.model.kinds import MessageDetail, MessagePriority
 from commonbrain.model.memory import Memory, Thread, ThreadStatus
 from commonbrain.model.messages import TOP, UNREAD_COUNTED_MAX, Mailbox, Reader
 from commonbrain.model.paging import Key
 from commonbrain.model.scope import EVERYBODY, Caller, Scope, is_visible
+from commonbrain.storage.interface import Beginning
 
 if TYPE_CHECKING:
     from commonbrain.storage.store import Transaction
@@ -154,7 +156,7 @@ def to_message_views(
     acks = tx.messages.acks(known)
     details = {one.id: one.detail for one in seen if isinstance(one.detail, MessageDetail)}
     threads = {one.thread_id for one in details.values() if one.thread_id is not None}
-    subjects = tx.threads.subjects(sorted(threads))
+    subjects = tx.threads.subjects(sorted(threads), caller, now=reader.now)
     return tuple(
         MessageView(
             id=ids.show(ids.MEMORY, one.id),
@@ -194,22 +196,54 @@ def _readers(caller: Caller, message: Memory, *, to: Sequence[str]) -> str:
 def summarize_thread(
     tx: Transaction, caller: Caller, *, thread: Thread, reader: Reader
 ) -> ThreadSummary:
-    """Summarize a thread by the messages that the caller may see."""
+    """Summarize a thread by the messages that the caller may see.
+
+    Author, subject and tags are those of the thread if the caller sees its first message, and those
+    of the oldest message that the caller sees otherwise.
+
+    Raises:
+        NotFoundError: the caller sees none of its messages.
+
+    """
+    beginning = known_beginning(tx, caller, thread_id=thread.id, now=reader.now)
     bound = UNREAD_COUNTED_MAX + 1
     message_ids = tx.threads.messages(
         thread.id, caller, now=reader.now, below=ids.LAST, limit=bound
     )
-    known = tx.memories.get(list({message_ids[0], message_ids[-1]}))
-    newest, oldest = known[message_ids[0]], known[message_ids[-1]]
+    known = tx.memories.get(list({message_ids[0], beginning.message_id}))
+    newest, oldest = known[message_ids[0]], known[beginning.message_id]
+    own = thread if beginning.is_first else _as_begun_by(oldest, thread)
     return ThreadSummary(
         id=ids.show(ids.THREAD, thread.id),
-        subject=thread.subject,
-        status=thread.status,
-        by=thread.agent or oldest.speaker or oldest.agent,
-        tags=thread.tags,
+        subject=own.subject,
+        status=own.status,
+        by=own.agent or oldest.speaker or oldest.agent,
+        tags=own.tags,
         messages=f"{UNREAD_COUNTED_MAX}+" if len(message_ids) == bound else str(len(message_ids)),
         unread=len(tx.messages.unread_among(reader, message_ids)),
         participants=tuple(sorted(tx.threads.participants(message_ids))),
         last_at=newest.occurred_at,
         last=newest.headline,
     )
+
+
+def known_beginning(tx: Transaction, caller: Caller, *, thread_id: int, now: datetime) -> Beginning:
+    """Return the first message of a thread that the caller sees.
+
+    Raises:
+        NotFoundError: there is no such thread, or the caller sees none of it; the error is the
+            same.
+
+    """
+    beginning = tx.threads.beginning(thread_id, caller, now=now)
+    if beginning is None:
+        raise NotFoundError(
+            f"No thread {ids.show(ids.THREAD, thread_id)}.", hint="List the threads."
+        )
+    return beginning
+
+
+def _as_begun_by(message: Memory, thread: Thread) -> Thread:
+    """Describe a thread by a message, for readers who were not in it from the beginning."""
+    detail = message.detail if isinstance(message.detail, MessageDetail) else MessageDetail()
+    return replace(thread, agent=detail.sender, subject=detail.subject or message.headline, tags=())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Unpack
 
@@ -15,6 +15,7 @@ from commonbrain.coordination.inbox import (
     ThreadSummary,
     count_by_thread,
     inbox_rows,
+    known_beginning,
     summarize_thread,
     to_message_views,
 )
@@ -23,7 +24,6 @@ from commonbrain.coordination.sending import (
     MessageOptions,
     SendResult,
     assignment_of,
-    check_thread,
     deliver_message,
     draft_of,
     embed_messages,
@@ -43,11 +43,11 @@ from commonbrain.model.kinds import Kind, MessageDetail, MessagePriority
 from commonbrain.model.memory import Memory, Thread, ThreadStatus
 from commonbrain.model.messages import UNREAD_COUNTED_MAX, Reader
 from commonbrain.model.paging import Listing, Page
-from commonbrain.model.scope import Caller, Scope, is_visible
+from commonbrain.model.scope import Caller, Scope, check_may_write, is_visible
 from commonbrain.model.timestamps import instant
 from commonbrain.retrieval.get import fetch
 from commonbrain.services import Services
-from commonbrain.storage.interface import MemoryAccess
+from commonbrain.storage.interface import AccessEntry, Beginning, MemoryAccess
 from commonbrain.text.normalisation import normalise, without_injected_context
 
 if TYPE_CHECKING:
@@ -281,7 +281,12 @@ class Messages:
     ) -> ThreadSummary:
         """Return a thread; `status` closes or opens it, `tags` replaces its tags.
 
-        A closed thread is resolved; the next message opens it again.
+        A closed thread is resolved; the next message opens it again. A change takes the role of a
+        writer and the thread's first message, and is in the audit.
+
+        Raises:
+            RejectedError: `insufficient_role`, or `not_addressed`: the caller joined it later.
+
         """
         named = None if status is None else parse_choice(ThreadStatus, status)
         plain = None if tags is None else self._tags(tags)
@@ -289,12 +294,36 @@ class Messages:
         is_change = named is not None or plain is not None
         begin = self.services.store.begin if is_change else self.services.store.snapshot
         with begin(self.caller.tenant) as tx:
-            check_thread(tx, self.caller, thread_id=thread_id, now=now)
+            beginning = known_beginning(tx, self.caller, thread_id=thread_id, now=now)
             thread = tx.threads.get([thread_id])[thread_id]
             if is_change:
-                tx.threads.set_status(thread_id, named or thread.status, tags=plain)
-                thread = tx.threads.get([thread_id])[thread_id]
+                self._check_may_change(id, beginning)
+                changed = replace(thread, status=named or thread.status)
+                changed = changed if plain is None else replace(changed, tags=tuple(plain))
+                self._change_thread(tx, thread, changed=changed, now=now)
+                thread = changed
             return summarize_thread(tx, self.caller, thread=thread, reader=self._reader())
+
+    def _check_may_change(self, id: str, beginning: Beginning) -> None:  # noqa: A002
+        check_may_write(self.caller, Scope.TEAM)
+        if not beginning.is_first:
+            raise RejectedError(
+                f"The first message of {id[:40]} was not sent to {self.caller.agent}.",
+                code="not_addressed",
+                hint="Its author and first recipients can close it and set its tags.",
+            )
+
+    def _change_thread(
+        self, tx: Transaction, thread: Thread, *, changed: Thread, now: datetime
+    ) -> None:
+        """Store the status and tags of a thread, with a line of the audit for each that differs."""
+        actions = {"thread_status": changed.status != thread.status}
+        actions["thread_tags"] = changed.tags != thread.tags
+        if any(actions.values()):
+            tx.threads.set_status(thread.id, changed.status, tags=changed.tags)
+        for action in (name for name, is_done in actions.items() if is_done):
+            subject = ids.show(ids.THREAD, thread.id)
+            tx.credentials.note(AccessEntry.by(self.caller, action, at=now, subject=subject))
 
     def _tags(self, given: Sequence[str]) -> list[str]:
         names = plain_names(
@@ -370,7 +399,7 @@ class Messages:
 
     def _of_thread(self, tx: Transaction, thread: str, *, below: int, limit: int) -> list[int]:
         thread_id, now = ids.parse(ids.THREAD, thread), self.services.clock.now()
-        check_thread(tx, self.caller, thread_id=thread_id, now=now)
+        known_beginning(tx, self.caller, thread_id=thread_id, now=now)
         return tx.threads.messages(thread_id, self.caller, now=now, below=below, limit=limit)
 
     def _answer(self, body: str | None) -> str | None:

@@ -15,7 +15,7 @@ from commonbrain.ingestion.service import Remember, WriteOptions
 from commonbrain.ingestion.sources import put_link
 from commonbrain.ingestion.validation import Rejection, scan_text
 from commonbrain.model import ids
-from commonbrain.model.errors import InvalidInputError, NotFoundError, RejectedError, parse_choice
+from commonbrain.model.errors import InvalidInputError, RejectedError, parse_choice
 from commonbrain.model.kinds import (
     Kind,
     MessageDetail,
@@ -232,21 +232,6 @@ def _shared(ready: PreparedDraft, outcome: ItemResult) -> Iterator[str]:
 def reader_of(unit: UnitOfWork) -> Reader:
     """Return the caller as a reader of messages."""
     return Reader(agent=unit.caller.agent, project=unit.caller.project, now=unit.now)
-
-
-def check_thread(tx: Transaction, caller: Caller, *, thread_id: int, now: datetime) -> None:
-    """Check that the caller can see a message of a thread.
-
-    Raises:
-        NotFoundError: there is no such thread, or the caller can see none of it; the error is the
-            same.
-
-    """
-    if not tx.threads.messages(thread_id, caller, now=now, below=ids.LAST, limit=1):
-        raise NotFoundError(
-            f"No thread {ids.show(ids.THREAD, thread_id)}.",
-            hint="List the threads.",
-        )
 
 
 def _begin(unit: UnitOfWork, ready: PreparedDraft) -> int:

@@ -30,7 +30,7 @@ class AuditEntryView:
     refused: str | None = None
     """The error code of a refusal."""
     subject: str | None = None
-    """The agent or key that was changed."""
+    """The agent, key or thread that was changed."""
     credential: str | None = None
     request_id: str | None = None
     count: int = 1

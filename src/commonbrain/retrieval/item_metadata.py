@@ -153,7 +153,8 @@ def _contexts(
         detail = candidate.memory.detail
         if isinstance(detail, MessageDetail) and detail.thread_id is not None:
             threads[candidate.memory.id] = detail.thread_id
-    subjects = tx.threads.subjects(list(dict.fromkeys(threads.values())))
+    distinct = list(dict.fromkeys(threads.values()))
+    subjects = tx.threads.subjects(distinct, plan.caller, now=plan.now)
     short = {thread: _truncate(subject, _CONTEXT_CHARS_MAX) for thread, subject in subjects.items()}
     results = {id_: short[thread] for id_, thread in threads.items() if thread in short}
     return dict(_episodes(plan, graph)) | results

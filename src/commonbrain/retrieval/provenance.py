@@ -102,9 +102,8 @@ def provenance(tx: Transaction, caller: Caller, *, memory: Memory, now: datetime
     own_message = memory if memory.kind is Kind.MESSAGE else message
     messages = [own_message] if own_message else []
     messages += [step.memory for step in steps if step.memory.kind is Kind.MESSAGE]
-    subjects = tx.threads.subjects(
-        [id_ for one in messages if (id_ := _thread_of(one)) is not None]
-    )
+    threads = [id_ for one in messages if (id_ := _thread_of(one)) is not None]
+    subjects = tx.threads.subjects(threads, caller, now=now)
     thread = _thread_of(own_message) if own_message else None
     query_scope = QueryScope(caller=caller, filter=Filter(), now=now)
     return Provenance(
@@ -210,7 +209,10 @@ def _explain_source(
     """Describe the conversation of the nearest message in one sentence."""
     for message in messages:
         thread = _thread_of(message)
-        if thread is None or thread not in subjects or is_erased(message):
+        # Readers who were not in the thread from its beginning know it by what they see of it.
+        own = None if message.state is State.FORGOTTEN else message.headline
+        known = subjects.get(thread or 0) or own
+        if thread is None or known is None or is_erased(message):
             continue
         names = _names(tx, query_scope, message=message, thread=thread)
         who = ", ".join(names[:_NAMES_MAX])
@@ -220,7 +222,7 @@ def _explain_source(
         elif len(names) > 1:
             who = f"{', '.join(names[:-1])} and {names[-1]}"
         verb = "said it" if len(names) == 1 else "discussed it"
-        subject = inert_line(subjects[thread])[:_SUBJECT_CHARS_MAX].replace('"', "'")
+        subject = inert_line(known)[:_SUBJECT_CHARS_MAX].replace('"', "'")
         on = show_day(message.occurred_at)
         return f'Known because {who} {verb} in the thread "{subject}" on {on}.'
     return None

@@ -204,6 +204,15 @@ class AuditFilter:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Beginning:
+    """The oldest message of a thread that a caller sees."""
+
+    message_id: int
+    is_first: bool
+    """Whether it is the oldest of all, so that the caller knows the whole thread."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AuditLine:
     """A stored line of the audit of memories or of access; unset fields belong to the other."""
 
@@ -219,7 +228,7 @@ class AuditLine:
     """The error code of a refusal."""
     credential: str | None = None
     subject: str | None = None
-    """The agent or key that was changed."""
+    """The agent, key or thread that was changed."""
     count: int = 1
 
 
@@ -365,9 +374,23 @@ class AccessEntry:
     credential: str | None = None
     request_id: str | None = None
     subject: str | None = None
-    """The agent or key that was changed."""
+    """The agent, key or thread that was changed."""
     count: int = 1
     """Number of equal events that this line stands for."""
+
+    @classmethod
+    def by(
+        cls, caller: Caller, action: str, *, at: datetime, subject: str | None = None
+    ) -> AccessEntry:
+        """Describe a change by a caller."""
+        return cls(
+            at=at,
+            action=action,
+            agent=caller.agent,
+            credential=caller.admission.credential if caller.admission else None,
+            request_id=caller.request_id,
+            subject=subject,
+        )
 
 
 class SpaceMismatch(StoreCorruptError):

@@ -174,6 +174,12 @@ _Call = Callable[[Messages, MessageRequest], MessageResponse]
 _WRITE_OPS: Final = frozenset({"send", "reply", "delegate"})
 
 
+def _writes(request: MessageRequest) -> bool:
+    """Return whether a call stores something."""
+    is_change = request.status is not None or bool(request.tags)
+    return request.op in _WRITE_OPS or (request.op == "thread" and is_change)
+
+
 def _message_options(request: MessageRequest) -> MessageOptions:
     options = MessageOptions(subject=request.subject, expires_at=request.expires_at)
     if request.priority is not None:
@@ -420,7 +426,7 @@ MESSAGE = Operation(
     handle=_handle,
     render_text=_render,
     role=Role.WRITER,
-    consumes_quota=lambda request: request.op in _WRITE_OPS,
+    consumes_quota=_writes,
     to_compact=_to_compact,
     compact_reply=CompactResponse,
     positional=("op", "id", "text"),

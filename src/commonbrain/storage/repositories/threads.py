@@ -25,11 +25,11 @@ from commonbrain.model.kinds import Kind
 from commonbrain.model.memory import Thread, ThreadRef, ThreadStatus
 from commonbrain.model.query import Filter
 from commonbrain.model.scope import Caller
-from commonbrain.storage.interface import IdTaken, Passage, QueryScope
+from commonbrain.storage.interface import Beginning, IdTaken, Passage, QueryScope
 from commonbrain.storage.schema.memories import DETAILS, memories, threads
 from commonbrain.storage.sql.bulk import LISTED
 from commonbrain.storage.sql.context import SqlContext
-from commonbrain.storage.sql.filters import TENANT, given, within
+from commonbrain.storage.sql.filters import TENANT, current, given, within
 
 _ROW: Final = select(*(threads.c[field.name] for field in fields(Thread)))
 _MESSAGES: Final = DETAILS[Kind.MESSAGE]
@@ -37,10 +37,6 @@ _FAR: Final = 4
 """How many times as far is looked for neighbours where the nearest may not be seen."""
 _ALL: Final = Filter(trust_min=0.0)
 """Passages include messages of any trust, which is shown with them."""
-_SUBJECTS: Final = select(threads.c.id, threads.c.subject).where(
-    threads.c.tenant_id == bindparam("tenant"), threads.c.id.in_(LISTED)
-)
-
 _LAST: Final = select(func.max(threads.c.last_id)).where(threads.c.tenant_id == bindparam("tenant"))
 _BY_KEY: Final = select(threads.c.id).where(
     threads.c.tenant_id == bindparam("tenant"), threads.c.key == bindparam("key")
@@ -66,11 +62,19 @@ class ThreadRepository:
 
     work: SqlContext
 
-    def subjects(self, ids: Sequence[int]) -> dict[int, str]:
-        """Map threads to their subjects; unknown ids are absent."""
+    def subjects(self, ids: Sequence[int], caller: Caller, *, now: datetime) -> dict[int, str]:
+        """Map threads to their subjects; those whose beginning the caller cannot see are absent."""
         if not ids:
             return {}
-        return dict(self.work.rows(_SUBJECTS, {"ids": list(ids)}))
+        parameters = given(_thread_filters(caller, now), self.work.tenant) | {"ids": list(ids)}
+        rows = self.work.rows(_beginnings(), parameters)
+        return {id_: subject for id_, subject, seen, first in rows if seen and seen == first}
+
+    def beginning(self, thread_id: int, caller: Caller, *, now: datetime) -> Beginning | None:
+        """Return the first message of a thread that a caller sees; None without any."""
+        parameters = given(_thread_filters(caller, now), self.work.tenant) | {"ids": [thread_id]}
+        [(_, _, seen, first)] = self.work.rows(_beginnings(), parameters) or [(0, "", None, None)]
+        return None if seen is None else Beginning(message_id=seen, is_first=seen == first)
 
     def open(
         self,
@@ -279,6 +283,27 @@ def _thread_of(row: Mapping[Any, Any]) -> Thread:
 
 
 @cache
+def _beginnings() -> Select[Any]:
+    """Select threads with the oldest message that a caller sees, and the oldest of all."""
+    oldest = _oldest(within(_ALL)), _oldest(current())
+    columns: Select[Any] = select(threads.c.id, threads.c.subject).add_columns(*oldest)
+    return columns.where(threads.c.tenant_id == TENANT, threads.c.id.in_(LISTED))
+
+
+def _oldest(condition: ColumnElement[bool]) -> ScalarSelect[int]:
+    """Select the oldest message of a thread with a condition."""
+    return (
+        select(_MESSAGES.c.memory_id)
+        .join(memories, _memory_of_message())
+        .where(_MESSAGES.c.tenant_id == TENANT, _MESSAGES.c.thread_id == threads.c.id, condition)
+        .order_by(_MESSAGES.c.memory_id)
+        .limit(1)
+        .scalar_subquery()
+        .correlate(threads)
+    )
+
+
+@cache
 def _recent(status: ThreadStatus | None) -> Select[Any]:
     """Select threads with a message visible to a caller at `now`."""
     is_there = _seen().where(_MESSAGES.c.thread_id == threads.c.id)
@@ -381,12 +406,15 @@ def _allowed_of(filter_: Filter) -> Select[int]:
     return select(memories.c.id).where(memories.c.id.in_(LISTED), within(filter_))
 
 
-def _seen() -> Select[int]:
-    memory = and_(
+def _memory_of_message() -> ColumnElement[bool]:
+    return and_(
         memories.c.tenant_id == _MESSAGES.c.tenant_id, memories.c.id == _MESSAGES.c.memory_id
     )
+
+
+def _seen() -> Select[int]:
     return (
         select(_MESSAGES.c.memory_id)
-        .join(memories, memory)
+        .join(memories, _memory_of_message())
         .where(_MESSAGES.c.tenant_id == TENANT, within(_ALL))
     )

@@ -72,6 +72,11 @@ def within(criteria: Filter) -> ColumnElement[bool]:
     return and_(*_open_to(criteria, _OPEN), *_in_project(criteria))
 
 
+def current() -> ColumnElement[bool]:
+    """Return which rows are current, visible or not, with the time as parameter."""
+    return and_(*_believed(Filter(), now=_NOW))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Of:
     """Viewer and time: values, or parameters."""
