@@ -77,10 +77,15 @@ class EventsContract:
             newest = tx.events.by_transport("hook", limit=1, since=since)
             later = tx.events.by_transport("hook", limit=10, since=NOON + timedelta(minutes=2))
             of_one = tx.events.by_transport("hook", limit=10, since=since, session="s1")
+            of_agent = tx.events.by_transport("hook", limit=10, since=since, agent="bo")
+            of_both = tx.events.by_transport(
+                "hook", limit=1, since=since, session="s1", agent="ann"
+            )
 
         assert hooks == [events[1], events[0]]
         assert newest == later == [events[1]]
-        assert of_one == [events[0]]
+        assert of_one == of_both == [events[0]]
+        assert of_agent == []
 
     def test_events_come_back_as_they_went_in_the_newest_first(self, store: Store) -> None:
         events = [an_event(1), an_event(2, session="", args="", outcome="not_found")]

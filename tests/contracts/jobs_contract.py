@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from commonbrain.model import ids
 from commonbrain.model.jobs import Job, JobError, JobState
 from commonbrain.model.scope import LOCAL_TENANT, Caller, Role, Trust
 from commonbrain.storage.interface import JobFilter
@@ -192,6 +193,21 @@ class JobsContract:
             assert listed(agent="bo") == [4, 2, 1]
             assert listed(key="none") == []
             assert tx.jobs.counts() == {JobState.QUEUED: 3, JobState.DEAD: 1}
+
+    def test_the_progress_of_jobs_is_listed_by_session_and_time(self, store: Store) -> None:
+        first, second, third = (ids.make_id(NOON + timedelta(days=day), 0) for day in range(3))
+        own, other = Caller(agent="ann", session="s1"), Caller(agent="ann", session="s2")
+        given(
+            store, a_job(first, caller=own, reached={"at": 1}),
+            a_job(second, caller=other, reached={"at": 2}),
+            a_job(third, caller=own, reached={"at": 3}),
+        )  # fmt: skip
+        with store.snapshot(LOCAL_TENANT) as tx:
+            of_session = JobFilter(session="s1")
+            assert tx.jobs.progress(of_session, limit=9) == [{"at": 3}, {"at": 1}]
+            assert tx.jobs.progress(of_session, limit=1) == [{"at": 3}]
+            late = JobFilter(session="s1", since=NOON + timedelta(days=1))
+            assert tx.jobs.progress(late, limit=9) == [{"at": 3}]
 
     def test_it_is_known_when_a_job_of_a_kind_was_last_made_or_ended(self, store: Store) -> None:
         over = {"state": JobState.DONE, "finished_at": LATER}

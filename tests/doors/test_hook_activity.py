@@ -13,6 +13,8 @@ from commonbrain.api.operations.doctor import DOCTOR
 from commonbrain.api.operations.session import SESSION
 from commonbrain.api.operations.status import STATUS
 from commonbrain.client import Brain
+from commonbrain.model import ids
+from commonbrain.model.jobs import Job
 from commonbrain.model.limits import EVENT_ARGS_CHARS_MAX
 from commonbrain.model.scope import Role
 from commonbrain.observability.hook_events import Shown
@@ -86,6 +88,31 @@ def test_where_a_session_ends_it_is_told_what_it_cost(brain: Brain) -> None:
     said = SESSION.render_text(SESSION.handle(own, SESSION.request(op="end")))
 
     assert f"0 tokens spent in the background, {estimate(shown)} shown." in said
+
+
+@pytest.mark.requirement("OB-17")
+def test_background_tokens_of_a_session_count_whatever_other_agents_ran_since(
+    brain: Brain, clock: FakeClock
+) -> None:
+    own = brain.acting_as(agent="claude-code", session=NAME, project="shop")
+    with brain.services.store.begin(brain.caller.tenant) as tx:
+        for number in range(300):
+            caller = own.caller if number == 0 else replace(own.caller, session=f"s{number}")
+            tx.jobs.add(
+                Job(
+                    id=ids.make_id(clock.now(), number),
+                    kind="reflect",
+                    caller=caller,
+                    given={},
+                    due_at=clock.now(),
+                    reached={"tokens_in": 3, "tokens_out": 4},
+                    created_at=clock.now(),
+                )
+            )
+    ended = own.session.end()
+    assert ended.token_use is not None
+    assert ended.token_use.background == 7
+    assert brain.status().token_use.background == 2100
 
 
 @pytest.mark.requirement("OB-16")

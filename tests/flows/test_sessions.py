@@ -3,7 +3,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from sqlalchemy import event
+from sqlalchemy import Connection, event
 
 from commonbrain.client import Brain
 from commonbrain.model.errors import InvalidInputError, RejectedError
@@ -205,6 +205,26 @@ def test_a_call_is_a_heartbeat_that_waits_for_no_writer(path: Path, clock: FakeC
         assert not any(one.startswith(("INSERT", "UPDATE")) for one in written)
         other.services.journal.flush()
         assert seen(brain) == [key]
+
+
+@pytest.mark.requirement("OB-17")
+def test_the_end_of_a_session_counts_its_tokens_before_others_wait_for_its_write(
+    path: Path, clock: FakeClock
+) -> None:
+    with a_brain(path, clock=clock) as brain:
+        assert isinstance(brain.services.store, Store)
+        done: list[str] = []
+        engine = brain.services.store.dialect.engine
+        event.listen(engine, "before_cursor_execute", lambda *given: done.append(given[2]))
+
+        def note_begin(connection: Connection) -> None:
+            done.append(str(connection.get_execution_options()))
+
+        event.listen(engine, "begin", note_begin)
+        brain.acting_as(session="s1").session.end()
+    counted = next(at for at, one in enumerate(done) if one.startswith("SELECT jobs."))
+    assert not any("BEGIN IMMEDIATE" in one for one in done[:counted])
+    assert any("BEGIN IMMEDIATE" in one for one in done[counted:])
 
 
 def test_heartbeats_that_cannot_be_written_are_dropped_and_counted(brain: Brain) -> None:

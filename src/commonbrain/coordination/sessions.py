@@ -519,10 +519,12 @@ class Sessions:
             prepare_handoff(self.services, self.caller, handoff=parts) if hands_over else None
         )
         job = None
+        # Read before the write, which other writers wait for.
+        with read_unit(self.services, self.caller) as unit:
+            spent = token_use(unit.tx, self.caller, now=unit.now, session=self.caller.session)
         with write_unit(self.services, self.caller) as unit:
             outcome = pending_handoff.store(unit) if pending_handoff else None
             own = own_session(unit)
-            spent = token_use(unit.tx, self.caller, now=unit.now, session=own.key)
             if outcome is None or not outcome.status.is_refused:
                 ended = replace(own, ended_at=unit.now, ending=Ending.ENDED)
                 unit.tx.sessions.save(ended)

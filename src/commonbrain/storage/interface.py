@@ -415,7 +415,11 @@ class JobFilter:
     kind: str | None = None
     agent: str | None = None
     """The agent that they run for."""
+    session: str | None = None
+    """The session that they were enqueued in."""
     key: str | None = None
+    since: datetime | None = None
+    """They were created then or later."""
 
 
 class PasswordHasher(Protocol):

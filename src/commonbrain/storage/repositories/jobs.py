@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from sqlalchemy import ColumnElement, Row, Select, and_, delete, func, or_, select, text, update
 
+from commonbrain.model import ids
 from commonbrain.model.jobs import Job, JobError, JobState
 from commonbrain.model.scope import Caller
 from commonbrain.storage.interface import JobFilter
@@ -18,6 +19,8 @@ from commonbrain.storage.sql.context import SqlContext, count_up_to
 _IS_LIVE: Final = text("jobs.state IN ('queued', 'running')")
 _HELD_BY: Final = ("state", "attempts", "worker")
 """Columns that change with every transition; a claim compares the lease too."""
+_EQUAL: Final = ("state", "kind", "agent", "session", "key")
+"""Columns that a filter compares."""
 _ENDED: Final = (JobState.DONE, JobState.CANCELLED)
 
 
@@ -66,15 +69,23 @@ class JobRepository:
         question = self._listed(criteria, before=before).order_by(jobs.c.id.desc())
         return self._all(question.limit(limit))
 
+    def progress(self, criteria: JobFilter, *, limit: int) -> list[Mapping[str, Any]]:
+        """List only what jobs have reached, newest first."""
+        question = self._listed(criteria, before=None).with_only_columns(jobs.c.reached)
+        ordered = question.order_by(jobs.c.id.desc()).limit(limit)
+        return list(self.work.connection.execute(ordered).scalars())
+
     def count(self, criteria: JobFilter, *, before: int | None, at_most: int) -> int:
         """Count those jobs, up to a number."""
         question = self._listed(criteria, before=before).with_only_columns(jobs.c.id)
         return count_up_to(self.work.connection, question, at_most=at_most)
 
     def _listed(self, criteria: JobFilter, *, before: int | None) -> Select[Any]:
-        values = {"state": criteria.state, "kind": criteria.kind, "agent": criteria.agent}
-        values["key"] = criteria.key
+        values = {name: getattr(criteria, name) for name in _EQUAL}
         here = [jobs.c[name] == value for name, value in values.items() if value is not None]
+        if criteria.since is not None:
+            # Ids begin with the time, so that the primary key bounds what is read.
+            here.append(jobs.c.id >= ids.make_id(criteria.since, 0))
         if before is not None:
             here.append(jobs.c.id < before)
         return select(jobs).where(self._here(*here))

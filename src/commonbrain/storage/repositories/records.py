@@ -5,9 +5,10 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import datetime
+from functools import cache
 from typing import Any, Final
 
-from sqlalchemy import bindparam, delete, func, select, text
+from sqlalchemy import Select, bindparam, delete, func, select, text
 
 from commonbrain.model import ids
 from commonbrain.model.query import Candidate, Trace
@@ -155,8 +156,6 @@ _NEWEST: Final = (
     .limit(bindparam("limit"))
 )
 _FAILED: Final = _NEWEST.where(tool_events.c.outcome.not_in((OK, REFUSED)))
-_BY_TRANSPORT: Final = _NEWEST.where(tool_events.c.door == bindparam("transport"))
-_OF_SESSION: Final = _BY_TRANSPORT.where(tool_events.c.session == bindparam("session"))
 _OLD: Final = delete(tool_events).where(
     tool_events.c.tenant_id == bindparam("tenant"), tool_events.c.id < bindparam("before")
 )
@@ -182,14 +181,31 @@ class ToolEventRepository:
         return [ToolEvent(tenant=tenant, **dict(zip(_FIELDS, row, strict=True))) for row in rows]
 
     def by_transport(
-        self, transport: str, *, limit: int, since: datetime, session: str | None = None
+        self,
+        transport: str,
+        *,
+        limit: int,
+        since: datetime,
+        session: str | None = None,
+        agent: str | None = None,
     ) -> list[ToolEvent]:
-        """List the calls over one transport since a time, or those of one session, newest first."""
-        question = _BY_TRANSPORT if session is None else _OF_SESSION
+        """List the calls over one transport since a time, newest first.
+
+        `session` and `agent` limit them to one session and to one agent.
+        """
+        limits = {"session": session, "agent": agent}
+        chosen = {name: value for name, value in limits.items() if value is not None}
         given = {"since": ids.make_id(since, 0), "limit": limit, "transport": transport}
-        rows = self.work.rows(question, given if session is None else {**given, "session": session})
+        rows = self.work.rows(_by_transport(tuple(chosen)), {**given, **chosen})
         tenant = self.work.tenant
         return [ToolEvent(tenant=tenant, **dict(zip(_FIELDS, row, strict=True))) for row in rows]
+
+
+@cache
+def _by_transport(columns: tuple[str, ...]) -> Select[Any]:
+    """Select the calls over one transport, with a parameter for each of the columns."""
+    same = (tool_events.c[name] == bindparam(name) for name in columns)
+    return _NEWEST.where(tool_events.c.door == bindparam("transport"), *same)
 
 
 def write_events(work: SqlContext, happened: EventBatch) -> None:
