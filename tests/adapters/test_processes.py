@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from commonbrain.coordination.processes import LocalProcesses, client_among, terminal_among
+from commonbrain.model.limits import PATH_CHARS_MAX
 from tests.processes import PATIENCE_S
 
 HOLD = (
@@ -83,6 +84,8 @@ def test_the_folder_is_the_clients_where_it_says_so(
     assert here.folder() == str(tmp_path)
     monkeypatch.setenv("CLAUDE_PROJECT_DIR", "/home/ann/api")
     assert here.folder() == "/home/ann/api"
+    monkeypatch.setenv("CLAUDE_PROJECT_DIR", "/" * (PATH_CHARS_MAX + 1))
+    assert here.folder() is None
 
 
 def test_a_session_in_the_environment_is_that_of_the_client_that_set_it(

@@ -3,12 +3,14 @@
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
+from random import Random
+from string import ascii_letters
 from typing import Any
 
 import pytest
 from sqlalchemy import inspect
 
-from commonbrain.model.limits import SHOWN_MAX
+from commonbrain.model.limits import PATH_CHARS_MAX, SHOWN_MAX
 from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.model.sessions import Ending, Process, Session
 from commonbrain.storage.interface import Heartbeat, MemoryAccess, ShownMemories
@@ -84,6 +86,19 @@ class SessionContract:
         assert known("k2") == a_session(2)
         assert known("k3") is None
         assert known(agent="bob") is None
+
+    @pytest.mark.requirement("DM-35")
+    def test_a_session_in_the_longest_path_that_linux_has_is_stored_and_found(
+        self, store: Store
+    ) -> None:
+        # Random, because Postgres compresses what repeats before it measures a row of an index.
+        folder = "/" + "".join(Random(7).choices(ascii_letters, k=PATH_CHARS_MAX - 1))  # noqa: S311
+        save(store, a_session(1, cwd=folder, process=CLIENT))
+        heard = a_session(2, cwd=folder, process=CLIENT, heartbeat_at=SOON)
+        beat(store, heard)
+        with store.snapshot(LOCAL_TENANT) as tx:
+            live = tx.sessions.of_process("ann", CLIENT, cwd=folder)
+        assert [one.cwd for one in live] == [folder] * 2
 
     def test_saving_again_changes_the_session_and_keeps_its_id(
         self, store: Store, known: Callable[..., Session | None]
@@ -178,7 +193,7 @@ class SessionContract:
         columns = {one["name"]: one["column_names"] for one in indexes}
         assert columns["ix_sessions_heartbeat"] == ["tenant_id", "heartbeat_at"]
         assert columns["ix_sessions_project"] == ["tenant_id", "project", "heartbeat_at"]
-        assert columns["ix_sessions_folder"] == ["tenant_id", "agent", "cwd"]
+        assert columns["ix_sessions_process"] == ["tenant_id", "agent", "host", "pid"]
 
     def test_everybody_with_a_process_here_has_a_turn_at_being_looked_at(
         self, store: Store

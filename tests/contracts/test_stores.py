@@ -16,6 +16,7 @@ from commonbrain.model.kinds import Kind
 from commonbrain.model.limits import LOCK_TIMEOUT_S
 from commonbrain.model.query import Filter
 from commonbrain.model.scope import LOCAL_TENANT, Caller, Trust
+from commonbrain.model.sessions import Process
 from commonbrain.storage.interface import IdTaken, QueryScope
 from commonbrain.storage.schema import memories
 from commonbrain.storage.schema.types import METADATA
@@ -295,6 +296,16 @@ def test_a_text_is_looked_up_by_its_hash_and_not_by_walking_the_store(
         lambda tx: tx.memories.by_hash(Kind.FACT, "h", source_ref=source_ref),
     )
     assert "semantic_hash=?" in plan
+
+
+def test_sessions_of_a_process_are_looked_up_by_it_and_not_by_walking_those_of_the_agent(
+    path: Path,
+) -> None:
+    process = Process(host="here", pid=7, created_at=NOON)
+    plans = planned(
+        path, "FROM sessions", lambda tx: tx.sessions.of_process("ann", process, cwd="/api")
+    )
+    assert any("host=? AND pid=?" in plan for plan in plans), plans
 
 
 def test_links_are_looked_up_by_their_ends_and_not_by_walking_the_tenant(path: Path) -> None:

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
-from commonbrain.model.limits import METADATA_CHARS_MAX, NAME_CHARS_MAX
+from commonbrain.model.limits import METADATA_CHARS_MAX, NAME_CHARS_MAX, PATH_CHARS_MAX
 from commonbrain.model.sessions import BRANCH, WORKTREE, Process, is_same_process
 from commonbrain.model.timestamps import to_utc
 
@@ -108,10 +108,11 @@ class LocalProcesses:
         """Return the client's folder if it gives one, else this process's own."""
         folder = next(filter(None, map(os.environ.get, FOLDER_VARIABLES)), None)
         try:
-            return folder or str(Path.cwd())
+            known = folder or str(Path.cwd())
         except OSError:
             # It was deleted meanwhile.
             return None
+        return known if len(known) <= PATH_CHARS_MAX else None
 
     def session(self, agent: str) -> str | None:
         """Return the session that the agent's client passed in the environment."""

@@ -158,6 +158,8 @@ EDIT_SYMBOLS_MAX: Final = 60
 """Symbols of an edit that are looked up, the first ones."""
 HOOK_SILENT_DAYS: Final = 7
 """Days after which a connected client whose hooks did not run is reported."""
+PATH_CHARS_MAX: Final = 4096
+"""Characters of a session's folder, as many as Linux allows; a longer one is not stored."""
 HTTP_SESSION_IDLE_MINUTES: Final = 120
 """Longer than a break: most clients do not say when they leave, and a later call goes on."""
 TASK_CHARS_MAX: Final = 500

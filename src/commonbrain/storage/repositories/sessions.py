@@ -118,14 +118,14 @@ _OF_PROCESS: Final = _LIVE.where(
     sessions.c.host == bindparam("host"),
     sessions.c.pid == bindparam("pid"),
     sessions.c.cwd.is_not_distinct_from(bindparam("cwd")),
-).order_by(sessions.c.id)
+)
 _OF_TERMINAL: Final = _LIVE.where(
     sessions.c.agent == bindparam("agent"),
     sessions.c.host == bindparam("host"),
     sessions.c.pid == bindparam("pid"),
     sessions.c.server_pid.is_(None),
     sessions.c.key.startswith(f"{ids.SESSION}_", autoescape=True),
-).order_by(sessions.c.id.desc())
+)
 _IS_PROBED: Final = or_(sessions.c.pid.is_not(None), sessions.c.server_pid.is_not(None))
 _TO_PROBE: Final = (
     _LIVE.where(sessions.c.host == bindparam("host"), _IS_PROBED)
@@ -200,7 +200,7 @@ class SessionRepository:
 
         Those that a server holds for it are left out.
         """
-        return self._of_process(_OF_TERMINAL, process, agent=agent)
+        return self._of_process(_OF_TERMINAL, process, agent=agent)[::-1]
 
     def to_probe(self, host: str, *, limit: int) -> list[Session]:
         """List live sessions with a process on this host, least recently probed first."""
@@ -258,7 +258,9 @@ class SessionRepository:
         self, statement: Select[Any], process: Process, **given: object
     ) -> list[Session]:
         rows = self._all(statement, host=process.host, pid=process.pid, **given)
-        return [one for one in rows if one.process and is_same_process(one.process, process)]
+        same = [one for one in rows if one.process and is_same_process(one.process, process)]
+        # Sorted here, because SQLite would choose an index of all sessions for its order.
+        return sorted(same, key=lambda one: one.id)
 
     def _all(self, statement: Select[Any], **given: object) -> list[Session]:
         rows = self.work.connection.execute(statement, {"tenant": self.work.tenant, **given})

@@ -69,7 +69,7 @@ sessions = Table(
     Index(
         "ix_sessions_project", "tenant_id", "project", "heartbeat_at", **only("ended_at IS NULL")
     ),
-    Index("ix_sessions_folder", "tenant_id", "agent", "cwd", **only("ended_at IS NULL")),
+    Index("ix_sessions_process", "tenant_id", "agent", "host", "pid", **only("ended_at IS NULL")),
 )
 
 # Short-lived keys and values of a session; callers without one use the empty key.

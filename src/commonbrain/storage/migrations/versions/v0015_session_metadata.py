@@ -11,7 +11,6 @@ down_revision: Final = "0014"
 _INDEXES: Final = {
     "ix_sessions_heartbeat": ["tenant_id", "heartbeat_at"],
     "ix_sessions_project": ["tenant_id", "project", "heartbeat_at"],
-    "ix_sessions_folder": ["tenant_id", "agent", "cwd"],
 }
 
 
