@@ -11,13 +11,27 @@ import pytest
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.types import CallToolResult, Implementation
+from sqlalchemy import event
 from starlette.testclient import TestClient
 
 from commonbrain.client import Brain
+from commonbrain.http.app import make_app
+from commonbrain.http.authentication import ProtectedResource
+from commonbrain.model.scope import Admission, Caller, Role
 from commonbrain.model.sessions import Ending
+from commonbrain.storage.store import Store as SqlStore
 from commonbrain.testing.builders import FakeClock, a_brain
 from tests.processes import PATIENCE_S
-from tests.server.serving import Era, an_app, client_at, free_port, listening, started
+from tests.server.serving import (
+    Era,
+    KeyRing,
+    an_app,
+    calling,
+    client_at,
+    free_port,
+    listening,
+    started,
+)
 
 KEY = "key-of-ann"
 
@@ -186,6 +200,63 @@ def test_a_rest_client_has_the_session_that_its_header_names(ann: TestClient) ->
     assert [(peer["session"], peer["task"]) for peer in listed] == [(one, "Still one")]
     # A program that names none goes on where it booted last.
     assert call("session", op="list").json()["session"] == second["session"]
+
+
+@pytest.mark.requirement("SE-34")
+def test_a_rest_call_ends_a_session_only_by_its_name(ann: TestClient) -> None:
+    booted = ann.post("/v1/boot", json={"project": "api", "task": "One"}).json()["session"]
+    for is_booted in (True, False):
+        client = "testclient" if is_booted else "other/1.0"
+        unnamed = {"User-Agent": client}
+        refused = ann.post("/v1/session", json={"op": "end"}, headers=unnamed)
+        assert (refused.status_code, refused.json()["code"]) == (422, "session_unnamed")
+        key = booted if is_booted else "http_other"
+        assert f"Commonbrain-Session: {key} " in refused.json()["hint"]
+        named = {**unnamed, "Commonbrain-Session": key}
+        assert ann.post("/v1/session", json={"op": "end"}, headers=named).status_code == 200
+
+
+@pytest.mark.requirement("SE-34")
+def test_calls_without_a_session_share_none_with_another_credential(path: Path) -> None:
+    callers = {
+        f"key-{number}": Caller(
+            agent="ann",
+            role=Role.WRITER,
+            admission=Admission(credential=f"prefix-{number}", role=Role.WRITER),
+        )
+        for number in (1, 2)
+    }
+    resource = ProtectedResource(url="http://127.0.0.1:8377")
+    app = make_app(a_brain(path), KeyRing(callers), resource=resource)
+    with calling(app, "key-1") as client:
+
+        def session(number: int, operation: str, **body: str) -> str:
+            credential = {"Authorization": f"Bearer key-{number}"}
+            return client.post(f"/v1/{operation}", json=body, headers=credential).json()["session"]
+
+        first = session(1, "boot", project="api")
+        assert session(1, "session", op="list") == first
+        own = session(2, "session", op="list")
+        second = session(2, "boot", project="api")
+        assert len({first, own, second}) == 3
+        assert session(1, "session", op="list") == first
+
+
+def test_a_call_reads_one_snapshot_whether_it_names_its_session_or_not(path: Path) -> None:
+    brain = a_brain(path)
+    assert isinstance(brain.services.store, SqlStore)
+    begun: list[object] = []
+    with calling(an_app(brain)) as client:
+        named = {"Commonbrain-Session": client.post("/v1/boot", json={}).json()["session"]}
+        brain.services.journal.flush()
+        event.listen(brain.services.store.dialect.engine, "begin", begun.append)
+        counts: list[int] = []
+        for headers in (named, {}, {"User-Agent": "other"}):
+            before = len(begun)
+            reply = client.post("/v1/session", json={"op": "tasks"}, headers=headers)
+            assert reply.status_code == 200
+            counts.append(len(begun) - before)
+    assert counts == [1, 1, 1]
 
 
 def test_a_program_that_never_boots_has_one_session_however_often_it_calls(

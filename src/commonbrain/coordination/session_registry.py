@@ -113,7 +113,9 @@ def detect_client(
     )
 
 
-def touch_session(services: Services, caller: Caller, *, last: str | None = None) -> Session:
+def touch_session(
+    services: Services, caller: Caller, *, last: str | None = None, shared: str | None = None
+) -> Session:
     """Return the session of a call and queue its heartbeat.
 
     Never waits for a writer, and never fails: an unreadable store gives an unsaved session.
@@ -122,15 +124,18 @@ def touch_session(services: Services, caller: Caller, *, last: str | None = None
         services: the services of the store.
         caller: the caller with its client; a session that it names is used.
         last: the key under which its connection called before.
+        shared: the key of calls without a session; one booted with this prefix takes precedence.
 
     """
     try:
         with services.store.snapshot(caller.tenant) as tx:
-            known, live_sessions = _known(tx, caller, last=last), _around(tx, caller)
+            known = _known(tx, caller, last=last, shared=shared)
+            live_sessions = _around(tx, caller)
     except CommonbrainError:
         # Any call proves that the session is alive; its result does not depend on that.
         known, live_sessions = None, []
-    key = caller.session or key_of(last, known=known, live_sessions=live_sessions)
+    own = known.key if known and shared else shared
+    key = caller.session or own or key_of(last, known=known, live_sessions=live_sessions)
     session = next(
         (one for one in (known, *live_sessions) if one is not None and one.key == key), None
     )
@@ -287,8 +292,13 @@ def active_sessions(
     return others[:SESSIONS_SHOWN_MAX]
 
 
-def _known(tx: Transaction, caller: Caller, *, last: str | None) -> Session | None:
-    key = caller.session or last
+def _known(
+    tx: Transaction, caller: Caller, *, last: str | None, shared: str | None
+) -> Session | None:
+    booted = tx.sessions.last_booted(caller.agent, prefix=f"{shared}_") if shared else None
+    if booted is not None:
+        return booted
+    key = caller.session or last or shared
     return tx.sessions.get(caller.agent, key) if key else None
 
 

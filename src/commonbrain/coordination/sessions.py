@@ -294,13 +294,15 @@ class Sessions:
     services: Services
     caller: Caller
 
-    def meet(self, *, last: str | None = None) -> Session:
+    def meet(self, *, last: str | None = None, shared: str | None = None) -> Session:
         """Return the session of a call and queue its heartbeat; never waits, never fails.
 
         `last` is the key under which a connection called before; a caller with a session keeps it.
-        Call this from time to time during long work.
+        `shared` is the key of calls over HTTP that name no session: they continue the session that
+        was booted last with a key that begins with it. Call this from time to time during long
+        work.
         """
-        return touch_session(self.services, self.caller, last=last)
+        return touch_session(self.services, self.caller, last=last, shared=shared)
 
     def leave(self) -> None:
         """Queue the end of the connection; a later heartbeat revokes it."""
@@ -508,10 +510,18 @@ class Sessions:
         If the handoff is rejected, the session stays open, so that it can be corrected.
 
         Raises:
-            InvalidInputError: the caller has no session, or the handoff has no summary.
+            InvalidInputError: the caller has no session, or the handoff has no summary;
+                `session_unnamed`, the call over HTTP names no session.
             RejectedError: as for `handoff`.
 
         """
+        if self.caller.is_session_shared:
+            raise InvalidInputError(
+                "The call names no session, and other programs may use this one.",
+                code="session_unnamed",
+                hint=f"Name it with the header Commonbrain-Session: {self.caller.session} (over "
+                "MCP, the argument as_session).",
+            )
         parts = Handoff(summary=summary, next_steps=next_steps, blockers=blockers, context=context)
         self._check_has_session("end")
         hands_over = parts != Handoff(summary="")

@@ -1,6 +1,5 @@
 """Authenticates requests: the credential identifies the caller, headers the session."""
 
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from secrets import token_hex
@@ -26,7 +25,6 @@ from commonbrain.model.errors import (
     AuthenticationError,
     CommonbrainError,
     RejectedError,
-    UnavailableError,
 )
 from commonbrain.model.scope import Caller, check_claims
 from commonbrain.model.sessions import ClientInfo, printable_name
@@ -133,7 +131,7 @@ class RequestAuthenticator:
         """Return the brain for a caller, in the session of the request; counts as a heartbeat.
 
         A request that names no session starts one if it `starts`, and else continues the one that
-        its agent started last with this client. A caller above its rate limit starts no session.
+        its credential started last with this client. A caller above its rate limit starts none.
 
         Raises:
             InvalidInputError: a session's name is not valid.
@@ -145,25 +143,23 @@ class RequestAuthenticator:
         key = session or named_session(request)
         # A client of the handshake protocol tells its name once: then the key contains it.
         client_name = client or client_in_key(key) or request.headers.get("user-agent", "")
+        credential = caller.admission.credential if caller.admission else None
         if key is None and starts:
-            key = new_key(client_name)
+            key = new_key(client_name, credential=credential)
             set_started(request.scope, key)
+        shared = shared_key(client_name, credential=credential) if key is None else None
         contact = ClientInfo(client=printable_name(client_name))
-        key = key or self._last_key(caller, client_name)
         session_caller = replace(caller, session=key, contact=contact)
-        met = Brain(services, session_caller).session.meet()
-        project = caller.project or met.project
-        return Brain(services, replace(session_caller, project=project))
-
-    def _last_key(self, caller: Caller, client: str) -> str:
-        shared = shared_key(client)
-        with (
-            suppress(UnavailableError),
-            self.brain.services.store.snapshot(caller.tenant) as tx,
-        ):
-            last = tx.sessions.last_booted(caller.agent, prefix=f"{shared}_")
-            return last.key if last else shared
-        return shared
+        met = Brain(services, session_caller).session.meet(shared=shared)
+        return Brain(
+            services,
+            replace(
+                session_caller,
+                session=met.key,
+                project=caller.project or met.project,
+                is_session_shared=shared is not None,
+            ),
+        )
 
     def leave(self, caller: Caller, session: str) -> None:
         """Queue the end of a session whose connection closes; a later call revokes it.

@@ -59,7 +59,7 @@ _Session = Annotated[
         alias="Commonbrain-Session",
         max_length=NAME_CHARS_MAX,
         description="The agent's session; default: the one that this client started last by "
-        "boot. The response names it.",
+        "boot with this credential. The response names it; only a named one can be ended.",
     ),
 ]
 _MemoryId = Annotated[str, InPath(alias="id", description="mem_...")]

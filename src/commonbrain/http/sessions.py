@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Callable, Mapping
+from hashlib import sha256
 from secrets import token_hex
 from typing import Any, Final, cast
 
@@ -28,7 +29,11 @@ _STARTED: Final = "commonbrain.session"
 _TOKEN_BYTES: Final = 6
 _NOT_PLAIN: Final = re.compile(r"[^a-z0-9.]+")
 _UNKNOWN: Final = "client"
-_GIVEN: Final = re.compile(rf"{HTTP_PREFIX}([a-z0-9.-]+)_[0-9a-f]{{{2 * _TOKEN_BYTES}}}")
+_CREDENTIAL_CHARS: Final = 4
+_GIVEN: Final = re.compile(
+    rf"{HTTP_PREFIX}([a-z0-9.-]+)(?:_[0-9a-f]{{{_CREDENTIAL_CHARS}}})?"
+    rf"_[0-9a-f]{{{2 * _TOKEN_BYTES}}}"
+)
 
 
 def has_session_header(request: HTTPConnection) -> bool:
@@ -44,19 +49,21 @@ def named_session(request: HTTPConnection) -> str | None:
     return named
 
 
-def shared_key(client: str) -> str:
+def shared_key(client: str, *, credential: str | None = None) -> str:
     """Return the key of a client that never boots; its version, which updates change, is left out.
 
-    A program that stores nothing between two calls does not start a session with each.
+    A program that stores nothing between two calls does not start a session with each. Clients
+    with separate credentials have separate keys.
     """
     words = (printable_name(client) or "").partition("/")[0].lower()
     plain = _NOT_PLAIN.sub("-", words)[: NAME_CHARS_MAX // 2].strip("-.")
-    return f"{HTTP_PREFIX}{plain or _UNKNOWN}"
+    owner = f"_{sha256(credential.encode()).hexdigest()[:_CREDENTIAL_CHARS]}" if credential else ""
+    return f"{HTTP_PREFIX}{plain or _UNKNOWN}{owner}"
 
 
-def new_key(client: str) -> str:
+def new_key(client: str, *, credential: str | None = None) -> str:
     """Make the key of a new session; it can be a header, a cookie or an argument."""
-    return f"{shared_key(client)}_{token_hex(_TOKEN_BYTES)}"
+    return f"{shared_key(client, credential=credential)}_{token_hex(_TOKEN_BYTES)}"
 
 
 def client_in_key(key: str | None) -> str | None:

@@ -164,6 +164,8 @@ class Caller:
     role: Role = Role.ADMIN
     session: str | None = None
     contact: ClientInfo = UNKNOWN
+    is_session_shared: bool = False
+    """Whether the call names no session, so that others of its client may use this one too."""
     project: str | None = None
     trust_default: Trust = Trust.USER_CLAIM
     trust_ceiling: Trust = Trust.TRUSTED_TOOL
