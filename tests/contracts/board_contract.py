@@ -95,8 +95,13 @@ class BoardContract:
         with store.snapshot(LOCAL_TENANT) as tx:
             every = tx.briefing.open_tasks(awake(Kind.TASK), limit=10)
             first = tx.briefing.open_tasks(awake(Kind.TASK), limit=2)
+            paged: list[int] = []
+            after = None
+            while keys := tx.briefing.task_keys(awake(Kind.TASK), after=after, limit=2):
+                paged += [id_ for *_, id_ in keys]
+                after = keys[-1]
 
-        assert every.ids == (6, 4, 3, 2, 5, 1)
+        assert every.ids == tuple(paged) == (6, 4, 3, 2, 5, 1)
         assert (first.ids, first.total) == ((6, 4), 6)
 
     def test_the_latest_of_few_comes_first(self, open_store: OpenStore) -> None:

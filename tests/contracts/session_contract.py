@@ -132,6 +132,8 @@ class SessionContract:
             assert [one.id for one in live(limit=2)] == [2, 3]
             assert [one.id for one in live(limit=9, project="api")] == [2, 1]
             assert [one.id for one in live(limit=9, project="api", agent="ann")] == [1]
+            assert [one.id for one in live(limit=9, after=(LATER, 2))] == [3, 1]
+            assert [one.id for one in live(limit=1, after=(LATER, 1))] == [2]
 
     def test_sessions_are_found_by_process_and_folder_and_no_reused_number(
         self, store: Store

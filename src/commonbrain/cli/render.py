@@ -128,7 +128,7 @@ def render_session(reply: SessionResponse) -> RenderableType:
         table.add_column(name, overflow="fold")
     for one in reply.sessions:
         table.add_row(*(Text(cell) for cell in _session_row(one)))
-    return table
+    return Group(table, *(Text(line, style="dim") for line in more_line(reply.more, reply.next)))
 
 
 def _describe_session(reply: SessionResponse) -> str:
@@ -482,7 +482,7 @@ def _render_skills(reply: SkillList) -> RenderableType:
         always = ("always on",) if one.always_on else ()
         cells = (one.name, one.headline, ", ".join((*always, *one.keywords)))
         table.add_row(*map(Text, (*cells, ", ".join(one.projects) or "all", one.id)))
-    return table
+    return Group(table, *(Text(line, style="dim") for line in more_line(reply.more, reply.next)))
 
 
 def report(reply: ImportReport) -> RenderableType:

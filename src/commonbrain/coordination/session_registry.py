@@ -283,13 +283,23 @@ def new_session(services: Services, caller: Caller) -> Session:
 
 
 def active_sessions(
-    unit: UnitOfWork, project: str | None, *, agent: str | None = None
+    unit: UnitOfWork,
+    project: str | None,
+    *,
+    agent: str | None = None,
+    after: tuple[datetime, int] | None = None,
+    limit: int = SESSIONS_SHOWN_MAX,
+    dead_ids: frozenset[int] = frozenset(),
 ) -> list[Session]:
-    """List the active sessions of a project and agent, or all, without the caller's own."""
+    """List the active sessions of a project and agent, or all, without the caller's own.
+
+    `dead_ids` are left out too: sessions that were found dead and are not ended yet.
+    """
     own = (unit.caller.agent, unit.caller.session)
-    live = unit.tx.sessions.live(project=project, agent=agent, limit=SESSIONS_SHOWN_MAX + 1)
-    others = [one for one in live if (one.agent, one.key) != own]
-    return others[:SESSIONS_SHOWN_MAX]
+    most = limit + len(dead_ids) + 1
+    live = unit.tx.sessions.live(project=project, agent=agent, limit=most, after=after)
+    others = [one for one in live if (one.agent, one.key) != own and one.id not in dead_ids]
+    return others[:limit]
 
 
 def _known(

@@ -112,6 +112,10 @@ class SessionResponse:
     task: str | None = None
     sessions: tuple[ActiveSession, ...] | None = None
     """Other active sessions, latest heartbeat first."""
+    next: str | None = None
+    """The cursor of the next page of sessions or tasks; None on the last one."""
+    more: int = 0
+    """Sessions or tasks after this page; 1,000 stands for at least as many."""
     outcome: ItemResult | None = None
     """The outcome of storing a handoff."""
     notes: tuple[NoteView, ...] | None = None

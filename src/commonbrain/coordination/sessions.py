@@ -51,14 +51,21 @@ from commonbrain.model import ids
 from commonbrain.model.errors import InvalidInputError, RejectedError, UnavailableError
 from commonbrain.model.jobs import Job
 from commonbrain.model.kinds import Kind, RuleDetail, Severity, TaskDetail, kinds_where
-from commonbrain.model.limits import QUERY_CHARS_MAX, TASK_CHARS_MAX, TASKS_SHOWN_MAX
+from commonbrain.model.limits import (
+    QUERY_CHARS_MAX,
+    SESSIONS_SHOWN_MAX,
+    TASK_CHARS_MAX,
+    TASKS_SHOWN_MAX,
+)
 from commonbrain.model.memory import Memory, State
+from commonbrain.model.paging import Listing, Page
 from commonbrain.model.query import Filter
 from commonbrain.model.revision import Action
 from commonbrain.model.scope import Caller, Role, check_may_write
 from commonbrain.model.sessions import Ending, Note, Session
 from commonbrain.model.skills import read_skill
 from commonbrain.model.tasks import LEASE_MINUTES_DEFAULT, OPEN_STATUSES, holder_of, lease_end
+from commonbrain.model.timestamps import from_millis, to_millis
 from commonbrain.retrieval.query_plan import search_terms
 from commonbrain.services import Services
 from commonbrain.storage.change_log import check_lease, is_held
@@ -92,17 +99,29 @@ def claim(unit: UnitOfWork, id_: str, *, minutes: int) -> Lease:
 
 
 def open_tasks(
-    unit: UnitOfWork, *, project: str | None, limit: int
-) -> tuple[tuple[OpenTask, ...], int]:
-    """List open tasks up to a limit, and count all."""
+    unit: UnitOfWork, *, project: str | None, listing: Listing
+) -> tuple[Page[OpenTask], int]:
+    """Return a page of open tasks, and count all."""
     query_scope = unit.query_scope(
         Filter(
             kinds=(Kind.TASK,), states=(State.ACTIVE,), project=project, trust_min=unit.trust_min
         )
     )
-    ranked = unit.tx.briefing.open_tasks(query_scope, limit=limit)
-    memories = unit.tx.memories.get(ranked.ids)
-    return tuple(_open_task(unit, memories[id_]) for id_ in ranked.ids), ranked.total
+    key = listing.after(int, int, int)
+    after = None if key is None else (int(key[0]), from_millis(int(key[1])), int(key[2]))
+
+    def rows(most: int) -> list[tuple[int, datetime, int]]:
+        return unit.tx.briefing.task_keys(query_scope, after=after, limit=most)
+
+    page = listing.page(
+        rows(listing.limit + 1),
+        key=lambda row: (row[0], to_millis(row[1]), row[2]),
+        count=lambda most: len(rows(most)),
+    )
+    memories = unit.tx.memories.get([id_ for *_, id_ in page.rows])
+    tasks = tuple(_open_task(unit, memories[id_]) for *_, id_ in page.rows)
+    total = unit.tx.briefing.open_tasks(query_scope, limit=1).total
+    return Page(rows=tasks, next=page.next, more=page.more), total
 
 
 def _open_task(unit: UnitOfWork, task: Memory) -> OpenTask:
@@ -316,22 +335,51 @@ class Sessions:
             known = tx.sessions.get(self.caller.agent, self.caller.session)
         return known is not None and known.booted_at is not None
 
-    def list(self, *, project: str | None = None, agent: str | None = None) -> SessionResponse:
+    def list(
+        self,
+        *,
+        project: str | None = None,
+        agent: str | None = None,
+        limit: int = SESSIONS_SHOWN_MAX,
+        cursor: str | None = None,
+    ) -> SessionResponse:
         """List other active sessions, in the caller's project unless another is given.
 
-        Dead sessions are not listed, and are ended if the store can be written.
+        Dead sessions are not listed, and are ended if the store can be written. `cursor` is `next`
+        of the page before.
+
+        Raises:
+            InvalidInputError: the cursor is malformed.
+            RejectedError: `limit_exceeded`.
+
         """
+        where = project or self.caller.project
+        filters = {"project": where, "agent": agent}
+        listing = Listing(name="sessions", limit=limit, cursor=cursor, filters=filters)
+        key = listing.checked(SESSIONS_SHOWN_MAX).after(int, int)
+        after = None if key is None else (from_millis(int(key[0])), int(key[1]))
         with read_unit(self.services, self.caller) as unit:
             now = unit.now
             reaped = find_dead_sessions(unit.tx, self.services, now=now)
-            others = active_sessions(unit, project or self.caller.project, agent=agent)
+
+            def rows(most: int) -> Sequence[Session]:
+                return active_sessions(
+                    unit, where, agent=agent, after=after, limit=most, dead_ids=reaped.dead_ids
+                )
+
+            page = listing.page(
+                rows(limit + 1),
+                key=lambda one: (to_millis(one.heartbeat_at), one.id),
+                count=lambda most: len(rows(most)),
+            )
         if has_changes(reaped):
             self._end_dead(reaped, now)
-        there = [one for one in others if one.id not in reaped.dead_ids]
         return SessionResponse(
             op="list",
             session=self.caller.session,
-            sessions=tuple(to_active_session(one, now) for one in there),
+            sessions=tuple(to_active_session(one, now) for one in page.rows),
+            next=page.next,
+            more=page.more,
         )
 
     def task(
@@ -412,13 +460,33 @@ class Sessions:
             checked = suppress_repeat(unit, line, checked=matching_rules(unit, line, vector=vector))
         return SessionResponse(op="checkpoint", session=self.caller.session, checked=checked)
 
-    def tasks(self, *, project: str | None = None, limit: int = TASKS_SHOWN_MAX) -> SessionResponse:
-        """List open tasks, in the caller's project unless another is given."""
-        most = max(1, min(limit, TASKS_SHOWN_MAX))
+    def tasks(
+        self,
+        *,
+        project: str | None = None,
+        limit: int = TASKS_SHOWN_MAX,
+        cursor: str | None = None,
+    ) -> SessionResponse:
+        """List open tasks, in the caller's project unless another is given, most urgent first.
+
+        `cursor` is `next` of the page before.
+
+        Raises:
+            InvalidInputError: the cursor is malformed.
+            RejectedError: `limit_exceeded`.
+
+        """
+        where = project or self.caller.project
+        listing = Listing(name="tasks", limit=limit, cursor=cursor, filters={"project": where})
         with read_unit(self.services, self.caller) as unit:
-            tasks, total = open_tasks(unit, project=project or self.caller.project, limit=most)
+            page, total = open_tasks(unit, project=where, listing=listing.checked(TASKS_SHOWN_MAX))
         return SessionResponse(
-            op="tasks", session=self.caller.session, tasks=tasks, tasks_total=total
+            op="tasks",
+            session=self.caller.session,
+            tasks=page.rows,
+            tasks_total=total,
+            next=page.next,
+            more=page.more,
         )
 
     def claim(

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 
 from commonbrain.model import ids
 from commonbrain.model.kinds import RuleDetail, Severity
+from commonbrain.model.limits import SKILLS_PAGE_MAX
 from commonbrain.model.memory import Memory
+from commonbrain.model.paging import Listing
 from commonbrain.model.query import Filter
 from commonbrain.model.scope import Caller, Scope, is_visible
 from commonbrain.model.skills import Skill, read_skill, skill_of
@@ -41,6 +43,10 @@ class SkillList:
     """Skills, in the requested order."""
 
     skills: tuple[ListedSkill, ...]
+    next: str | None = None
+    """The cursor of the next page; None on the last one."""
+    more: int = 0
+    """Skills after this page; 1,000 stands for at least as many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,17 +56,22 @@ class Skills:
     services: Services
     caller: Caller
 
-    def __call__(self) -> SkillList:
-        """List all skills by name.
+    def __call__(self, *, limit: int = SKILLS_PAGE_MAX, cursor: str | None = None) -> SkillList:
+        """List skills by name; `cursor` is `next` of the page before.
 
         Raises:
+            InvalidInputError: the cursor is malformed.
+            RejectedError: `limit_exceeded`.
             UnavailableError: the store cannot be read.
 
         """
+        listing = Listing(name="skills", limit=limit, cursor=cursor).checked(SKILLS_PAGE_MAX)
         with self.services.store.snapshot(self.caller.tenant) as tx:
-            rules = tx.memories.get(list(tx.memories.skills(self._query_scope())))
-        listed = [_listed(memory) for memory in rules.values()]
-        return SkillList(skills=tuple(sorted(listed, key=lambda one: (one.name, one.id))))
+            named = [(one.name, id_) for id_, one in _triggers(tx, self._query_scope()).items()]
+            page = listing.page_of_all(named, key=lambda row: row)
+            rules = tx.memories.get([id_ for _, id_ in page.rows])
+        listed = tuple(_listed(rules[id_]) for _, id_ in page.rows)
+        return SkillList(skills=listed, next=page.next, more=page.more)
 
     def firing(self, query: str, *, project: str | None = None) -> SkillList:
         """List the skills that a query would trigger, in the order of display.

@@ -40,6 +40,7 @@ from commonbrain.model.model_card import (
     ModelRole,
     ModelState,
 )
+from commonbrain.model.paging import Listing
 from commonbrain.model.scope import Caller, Role
 from commonbrain.services import Services
 
@@ -113,6 +114,10 @@ class ModelsResponse:
     """Id of the training job."""
     role: ModelRole | None = None
     """The role that the list is restricted to."""
+    next: str | None = None
+    """The cursor of the next page; None on the last one."""
+    more: int = 0
+    """Models after this page; 1,000 stands for at least as many."""
 
 
 def transitions_of(tx: Transaction, card: ModelCard) -> list[TransitionView]:
@@ -219,17 +224,37 @@ class ManageModels:
     services: Services
     caller: Caller
 
-    def __call__(self, role: ModelRole | None = None) -> ModelsResponse:
-        """List models, newest first.
+    def __call__(
+        self,
+        role: ModelRole | None = None,
+        *,
+        limit: int = MODELS_SHOWN_MAX,
+        cursor: str | None = None,
+    ) -> ModelsResponse:
+        """List models, newest first; `cursor` is `next` of the page before.
 
         Raises:
-            RejectedError: `insufficient_role`.
+            InvalidInputError: the cursor is malformed.
+            RejectedError: `insufficient_role` or `limit_exceeded`.
 
         """
         self._check()
+        listing = Listing(name="models", limit=limit, cursor=cursor, filters={"role": role})
+        after = listing.checked(MODELS_SHOWN_MAX).after(int)
+        before = None if after is None else int(after[0])
         with self.services.store.snapshot(self.caller.tenant) as tx:
-            cards = tx.models.listed(role, limit=MODELS_SHOWN_MAX)
-        return ModelsResponse(op="list", models=tuple(map(summary_view, cards)), role=role)
+            page = listing.page(
+                tx.models.listed(role, before=before, limit=limit + 1),
+                key=lambda card: (card.id,),
+                count=lambda most: len(tx.models.listed(role, before=before, limit=most)),
+            )
+        return ModelsResponse(
+            op="list",
+            models=tuple(map(summary_view, page.rows)),
+            role=role,
+            next=page.next,
+            more=page.more,
+        )
 
     def show(self, id_: str) -> ModelsResponse:
         """Return a model's card and transitions.

@@ -170,7 +170,9 @@ METADATA_NAME_CHARS_MAX: Final = 64
 METADATA_CHARS_MAX: Final = 200
 """Characters of one value, enough for most paths."""
 SESSIONS_SHOWN_MAX: Final = 100
-"""Sessions in one list, latest heartbeat first."""
+"""Sessions on one page, latest heartbeat first."""
+SKILLS_PAGE_MAX: Final = 100
+"""Skills on one page, by name."""
 PROBES_MAX: Final = 20
 """Session processes checked by one boot or list; the next call checks others."""
 SILENT_ENDED_MAX: Final = 200
@@ -182,7 +184,7 @@ MESSAGES_PAGE_DEFAULT: Final = 20
 MESSAGES_PAGE_MAX: Final = 100
 """Messages, threads or assignments that one call lists."""
 TASKS_SHOWN_MAX: Final = 100
-"""Tasks in one list, most urgent first."""
+"""Tasks on one page, most urgent first."""
 AGENDA_DEFAULT: Final = 10
 """Default number of review queue items of each category."""
 AGENDA_MAX: Final = 100

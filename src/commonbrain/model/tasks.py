@@ -1,7 +1,7 @@
 """Tasks: action items, acknowledgements and leases."""
 
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any, Final, cast
 
@@ -12,6 +12,8 @@ from commonbrain.model.timestamps import show_instant
 
 DEFERRED_DAYS_MAX: Final = 30
 """Deferring for longer means that it is not relevant."""
+NEVER_DUE: Final = datetime(9999, 12, 31, tzinfo=UTC)
+"""Orders tasks without a due date after all others."""
 HANDOFF: Final = "handoff"
 """The label of a handoff."""
 OPEN_STATUSES: Final = frozenset({TaskStatus.OPEN, TaskStatus.BLOCKED})

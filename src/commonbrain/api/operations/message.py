@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import ClassVar, Final, Literal
+from typing import Annotated, ClassVar, Final, Literal
 
 from pydantic import Field
 
@@ -148,7 +148,7 @@ class MessageRequest(VerbRequest):
         json_schema_extra=OMIT_DESCRIPTION,
         description="1 to 100",
     )
-    cursor: Cursor = None
+    cursor: Annotated[Cursor, Field(json_schema_extra=OMIT_DESCRIPTION)] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ from typing import ClassVar, Final, Literal
 
 from pydantic import Field
 
-from commonbrain.api.operation import Command, Operation, Profile, Verb, VerbRequest
+from commonbrain.api.operation import Command, Cursor, Operation, Profile, Verb, VerbRequest
 from commonbrain.client import Brain
 from commonbrain.learning.model_registry import (
     EvaluationView,
@@ -17,8 +17,9 @@ from commonbrain.learning.model_registry import (
 )
 from commonbrain.learning.outcomes import Figures
 from commonbrain.model.escaping import inert_line
-from commonbrain.model.limits import CANARY_AGENTS_MAX
+from commonbrain.model.limits import CANARY_AGENTS_MAX, MODELS_SHOWN_MAX
 from commonbrain.model.model_card import PERCENT_DEFAULT, ModelRole, ModelState
+from commonbrain.model.paging import more_line
 from commonbrain.model.scope import Role
 from commonbrain.model.timestamps import show_instant
 
@@ -32,7 +33,7 @@ class ModelRequest(VerbRequest):
     """The verb and its arguments."""
 
     VERBS: ClassVar = {
-        "list": Verb(optional=("role",)),
+        "list": Verb(optional=("role", "limit", "cursor")),
         "show": Verb(required=("id",)),
         "canary": Verb(required=("id",), optional=("percent", "allow", "force", *_MOVE)),
         "promote": Verb(required=("id",), optional=("force", *_MOVE)),
@@ -62,6 +63,8 @@ class ModelRequest(VerbRequest):
         default=False, description="canary, promote: even if not proven; needs a reason"
     )
     dry_run: bool = Field(default=False, description="Show the change, but do not make it")
+    limit: int = Field(default=MODELS_SHOWN_MAX, description=f"list: 1 to {MODELS_SHOWN_MAX}")
+    cursor: Cursor = None
 
 
 def _handle(brain: Brain, request: ModelRequest) -> ModelsResponse:
@@ -83,7 +86,9 @@ def _train(brain: Brain, request: ModelRequest) -> ModelsResponse:
 
 
 _CALLS: Final[Mapping[Op, Callable[[Brain, ModelRequest], ModelsResponse]]] = {
-    "list": lambda brain, request: brain.models(request.role),
+    "list": lambda brain, request: brain.models(
+        request.role, limit=request.limit, cursor=request.cursor
+    ),
     "show": lambda brain, request: brain.models.show(request.id or ""),
     "canary": _canary,
     "promote": lambda brain, request: brain.models.promote(
@@ -124,6 +129,7 @@ def _render(reply: ModelsResponse) -> str:
         lines += _render_evaluation(evaluation[one.id]) if one.id in evaluation else ()
         if one.role is ModelRole.SALIENCE and one.state is ModelState.ACTIVE:
             lines.append("  No guard watches it; use retire or rollback to remove it.")
+    lines += more_line(reply.more, reply.next)
     return "\n".join(map(inert_line, lines)) or _render_absence(reply)
 
 

@@ -9,6 +9,7 @@ from commonbrain.api.errors import EXIT_REFUSED
 from commonbrain.api.operation import (
     OMIT_DESCRIPTION,
     Command,
+    Cursor,
     Name,
     Operation,
     Profile,
@@ -30,6 +31,8 @@ from commonbrain.coordination.session_views import (
 from commonbrain.coordination.sessions import Sessions
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.kinds import TaskPriority, TaskStatus
+from commonbrain.model.limits import SESSIONS_SHOWN_MAX
+from commonbrain.model.paging import more_line
 from commonbrain.model.scope import Role
 from commonbrain.model.tasks import LEASE_MINUTES_DEFAULT
 from commonbrain.model.timestamps import show_instant
@@ -79,8 +82,7 @@ def task_lines(reply: SessionResponse) -> list[str]:
         lines += [_render_note(one) for one in reply.notes] or ["No notes."]
     if reply.tasks is not None:
         lines += [_render_task(one) for one in reply.tasks] or ["No open tasks."]
-        more = (reply.tasks_total or 0) - len(reply.tasks)
-        lines += [f"And {more} more."] if more else []
+        lines += more_line(reply.more, reply.next)
     if reply.lease is not None:
         lines += [_render_lease(reply.lease)]
     if reply.checked is not None:
@@ -136,6 +138,7 @@ def _check_nul(name: str | None) -> str | None:
 # Postgres rejects a query that contains NUL.
 _FilterName = Annotated[Name, AfterValidator(_check_nul)]
 
+_PAGED: Final = ("limit", "cursor")
 _HANDOFF: Final = ("text", "next_steps", "blockers", "context")
 
 
@@ -143,21 +146,21 @@ class SessionRequest(VerbRequest):
     """The verb and its arguments."""
 
     VERBS: ClassVar = {
-        "list": Verb(optional=("project", "agent")),
+        "list": Verb(optional=("project", "agent", *_PAGED)),
         "task": Verb(optional=("text", "metadata")),
         "handoff": Verb(optional=_HANDOFF),
         "end": Verb(optional=_HANDOFF),
         "note": Verb(required=("key",), optional=("text", "pinned")),
         "notes": Verb(),
         "checkpoint": Verb(optional=("text",)),
-        "tasks": Verb(optional=("project",)),
+        "tasks": Verb(optional=("project", *_PAGED)),
         "claim": Verb(required=("id",), optional=("minutes",)),
         "release": Verb(required=("id",)),
     }
 
     op: Op = Field(
         description="list: other active sessions; task: say what you do now; handoff, also at end: "
-        "tell the next session what it must know; checkpoint: rules for a risky action; "
+        "what the next session must know; checkpoint: rules for a risky action; "
         "claim: a task for minutes"
     )
     text: str = Field(
@@ -190,18 +193,31 @@ class SessionRequest(VerbRequest):
     )
     project: _FilterName = None
     agent: _FilterName = None
+    limit: int = Field(
+        default=SESSIONS_SHOWN_MAX,
+        description=f"1 to {SESSIONS_SHOWN_MAX}",
+        json_schema_extra=OMIT_DESCRIPTION,
+    )
+    cursor: Annotated[Cursor, Field(json_schema_extra=OMIT_DESCRIPTION)] = None
 
 
 _Call = Callable[[Sessions, SessionRequest], SessionResponse]
 _CALLS: Final[Mapping[Op, _Call]] = {
-    "list": lambda sessions, request: sessions.list(project=request.project, agent=request.agent),
+    "list": lambda sessions, request: sessions.list(
+        project=request.project,
+        agent=request.agent,
+        limit=request.limit,
+        cursor=request.cursor,
+    ),
     "task": lambda sessions, request: sessions.task(request.text, metadata=request.metadata),
     "note": lambda sessions, request: sessions.note(
         request.key or "", request.text, pinned=request.pinned
     ),
     "notes": lambda sessions, _: sessions.notes(),
     "checkpoint": lambda sessions, request: sessions.checkpoint(request.text),
-    "tasks": lambda sessions, request: sessions.tasks(project=request.project),
+    "tasks": lambda sessions, request: sessions.tasks(
+        project=request.project, limit=request.limit, cursor=request.cursor
+    ),
     "claim": lambda sessions, request: sessions.claim(request.id or "", minutes=request.minutes),
     "release": lambda sessions, request: sessions.release(request.id or ""),
     "handoff": lambda sessions, request: sessions.handoff(**_handoff(request)),
@@ -244,6 +260,7 @@ def _render(reply: SessionResponse) -> str:
     lines = [f"{reply.op} {reply.session or ''} {reply.task or ''}".strip()]
     if reply.sessions is not None:
         lines += [_render_session(one) for one in reply.sessions] or ["No other session is active."]
+        lines += more_line(reply.more, reply.next)
     lines += task_lines(reply)
     if reply.outcome is not None:
         lines.append(render_item_result(reply.outcome))

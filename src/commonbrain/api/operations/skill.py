@@ -5,10 +5,12 @@ from typing import Literal
 
 from pydantic import Field
 
-from commonbrain.api.operation import Command, Name, Operation, Request, Transport
+from commonbrain.api.operation import Command, Cursor, Name, Operation, Request, Transport
 from commonbrain.client import Brain
 from commonbrain.ingestion.skills import ListedSkill, SkillList
 from commonbrain.model.escaping import inert_line
+from commonbrain.model.limits import SKILLS_PAGE_MAX
+from commonbrain.model.paging import more_line
 
 
 class SkillRequest(Request):
@@ -19,19 +21,19 @@ class SkillRequest(Request):
     )
     query: str = Field(default="", description="The query")
     project: Name = Field(default=None, description="The project of the query")
+    limit: int = Field(default=SKILLS_PAGE_MAX, description=f"list: 1 to {SKILLS_PAGE_MAX}")
+    cursor: Cursor = None
 
 
 def _handle(brain: Brain, request: SkillRequest) -> SkillList:
     if request.op == "test":
         return brain.skills.firing(request.query, project=request.project)
-    return brain.skills()
+    return brain.skills(limit=request.limit, cursor=request.cursor)
 
 
 def _render(reply: SkillList) -> str:
-    return (
-        "\n".join(inert_line(" | ".join(_describe_trigger(one))) for one in reply.skills)
-        or "No skill."
-    )
+    lines = [inert_line(" | ".join(_describe_trigger(one))) for one in reply.skills]
+    return "\n".join([*lines, *more_line(reply.more, reply.next)]) or "No skill."
 
 
 def _describe_trigger(one: ListedSkill) -> Iterator[str]:
@@ -62,7 +64,7 @@ SKILL = Operation(
             name="skill list",
             purpose="List every skill with its keywords and projects.",
             preset={"op": "list"},
-            fields=frozenset(),
+            fields=frozenset({"limit", "cursor"}),
         ),
         Command(
             name="skill test",

@@ -8,6 +8,8 @@ from functools import lru_cache
 from typing import Any, Final
 
 from sqlalchemy import (
+    CTE,
+    BigInteger,
     ColumnElement,
     Exists,
     Integer,
@@ -23,6 +25,7 @@ from sqlalchemy import (
     or_,
     select,
     text,
+    tuple_,
     union_all,
 )
 
@@ -30,7 +33,7 @@ from commonbrain.model.kinds import Kind, Severity, TaskPriority
 from commonbrain.model.memory import State
 from commonbrain.model.query import Filter
 from commonbrain.model.scope import Caller, Scope, Trust
-from commonbrain.model.tasks import OPEN_STATUSES, Ack, Decision
+from commonbrain.model.tasks import NEVER_DUE, OPEN_STATUSES, Ack, Decision
 from commonbrain.storage.interface import QueryScope, RankedRule
 from commonbrain.storage.schema.activity import acks, sessions
 from commonbrain.storage.schema.memories import DETAILS, memories
@@ -46,6 +49,7 @@ _RULES: Final = DETAILS[Kind.RULE]
 _TASKS: Final = DETAILS[Kind.TASK]
 # As words, because SQLite uses an index of few rows only for the very condition it has.
 _IS_UNFINISHED: Final = text("tasks.status IN ('open', 'blocked')")
+_TASK_KEY: Final = ("after_place", "after_due", "after_id")
 _LIMIT: Final = bindparam("limit", type_=Integer())
 _ALL: Final = func.count().over()
 _BY_PRIORITY: Final = case(
@@ -75,6 +79,19 @@ class BriefingRepository:
     def open_tasks(self, scope: QueryScope, *, limit: int) -> RankedRule:
         """Find open and blocked tasks by priority, then earliest due date, then oldest."""
         return _ranked(self._rows(_open_tasks, scope, limit=limit))
+
+    def task_keys(
+        self, scope: QueryScope, *, after: tuple[int, datetime, int] | None, limit: int
+    ) -> list[tuple[int, datetime, int]]:
+        """List the keys by which open tasks are ordered: priority, due date and id.
+
+        `after` is the key of the last task of the page before.
+        """
+        build = _first_task_keys if after is None else _next_task_keys
+        named = {} if after is None else dict(zip(_TASK_KEY, after, strict=True))
+        parameters = given(scope, self.work.tenant) | {"limit": limit} | named
+        rows = self.work.connection.execute(build(scope.filter), parameters)
+        return [(place, due_at, id_) for place, due_at, id_ in rows]
 
     def latest(self, scope: QueryScope, *, limit: int) -> list[int]:
         """List the memories of a narrow scope, latest occurrence first."""
@@ -143,15 +160,8 @@ def _pattern_rules(*more: Any) -> _Rows:  # noqa: ANN401 columns of any sort
 
 @lru_cache(_BUILT_MAX)
 def _open_tasks(filter_: Filter) -> _Rows:
-    own = _TASKS.c
     # Counted and sorted in one pass over the unfinished tasks.
-    unfinished = (
-        select(own.memory_id, own.due_at, _BY_PRIORITY.label("place"))
-        .where(own.tenant_id == TENANT, _IS_UNFINISHED)
-        .where(_seen(_TASKS, filter_).exists())
-        .cte("unfinished")
-        .prefix_with("MATERIALIZED")
-    )
+    unfinished = _unfinished(filter_)
     total = select(func.count()).select_from(unfinished).scalar_subquery()
     row = unfinished.c
     return (
@@ -159,6 +169,34 @@ def _open_tasks(filter_: Filter) -> _Rows:
         .order_by(row.place, row.due_at.is_(None), row.due_at, row.memory_id)
         .limit(_LIMIT)
     )
+
+
+def _unfinished(filter_: Filter) -> CTE:
+    own = _TASKS.c
+    return (
+        select(own.memory_id, own.due_at, _BY_PRIORITY.label("place"))
+        .where(own.tenant_id == TENANT, _IS_UNFINISHED)
+        .where(_seen(_TASKS, filter_).exists())
+        .cte("unfinished")
+        .prefix_with("MATERIALIZED")
+    )
+
+
+@lru_cache(_BUILT_MAX)
+def _first_task_keys(filter_: Filter) -> _Rows:
+    row = _unfinished(filter_).c
+    latest = bindparam(None, NEVER_DUE, type_=Instant())
+    key = row.place, func.coalesce(row.due_at, latest, type_=Instant()).label("due"), row.memory_id
+    return select(*key).order_by(*key).limit(_LIMIT)
+
+
+@lru_cache(_BUILT_MAX)
+def _next_task_keys(filter_: Filter) -> _Rows:
+    types = (Integer(), Instant(), BigInteger())
+    after = (bindparam(name, type_=type_) for name, type_ in zip(_TASK_KEY, types, strict=True))
+    keys = _first_task_keys(filter_).limit(None).order_by(None).subquery()
+    key = keys.c.place, keys.c.due, keys.c.memory_id
+    return select(*key).where(tuple_(*key) > tuple_(*after)).order_by(*key).limit(_LIMIT)
 
 
 def _seen(details: Table, filter_: Filter) -> _Rows:

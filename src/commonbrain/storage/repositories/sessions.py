@@ -180,10 +180,22 @@ class SessionRepository:
             self.work.append(sessions, values, at=session.started_at)
 
     def live(
-        self, *, limit: int, agent: str | None = None, project: str | None = None
+        self,
+        *,
+        limit: int,
+        agent: str | None = None,
+        project: str | None = None,
+        after: tuple[datetime, int] | None = None,
     ) -> list[Session]:
-        """List sessions that have not ended, latest heartbeat first."""
+        """List sessions that have not ended, latest heartbeat first.
+
+        `after` is the heartbeat and the id of the last session of the page before.
+        """
         conditions: list[ColumnElement[bool]] = []
+        if after is not None:
+            at, id_ = after
+            is_same = and_(sessions.c.heartbeat_at == at, sessions.c.id > id_)
+            conditions.append(or_(sessions.c.heartbeat_at < at, is_same))
         if agent is not None:
             conditions.append(sessions.c.agent == agent)
         if project is not None:
