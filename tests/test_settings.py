@@ -1,5 +1,6 @@
 """What settings choose, what they refuse, and what they never tell."""
 
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -8,8 +9,10 @@ import commonbrain
 from commonbrain.config import Settings
 from commonbrain.model.briefing_limits import BOOT_CAPS
 from commonbrain.model.scope import Caller
+from commonbrain.model.sessions import ClientInfo, Process
 from commonbrain.runtime.bootstrap import build_services, make_embedder
 from commonbrain.runtime.settings_loading import load_settings
+from commonbrain.testing.builders import FakeClock
 from tests.models.server import ModelServer
 
 KEY = "sk-do-not-tell-me"
@@ -165,6 +168,51 @@ def test_replicas_are_urls_with_spaces_between_them_and_are_never_shown(
     ) as refused:
         load_settings()
     assert "s3cret" not in str(refused.value)
+
+
+@pytest.mark.requirement("SE-15")
+def test_settings_say_when_a_session_is_idle_and_when_its_silence_ends_it(
+    path: Path, monkeypatch: pytest.MonkeyPatch, clock: FakeClock
+) -> None:
+    choose(monkeypatch, session_idle_minutes=30, session_silent_hours=2)
+    services = build_services(load_settings(), path, clock=clock)
+    with commonbrain.Brain(services, Caller(agent="ann", session="one")) as ann:
+        remote = ClientInfo(process=Process(host="afar", pid=7, created_at=clock.now()))
+        silent = commonbrain.Brain(services, Caller(agent="bo", session="two", contact=remote))
+        silent.boot()
+
+        def listed() -> list[tuple[bool, bool]]:
+            siblings, sessions = ann.boot().siblings, ann.session.list().sessions or ()
+            return [
+                (peer.is_idle, "idle" in (sibling.note or ""))
+                for peer, sibling in zip(sessions, siblings, strict=True)
+            ]
+
+        clock.move(timedelta(minutes=30))
+        assert listed() == [(False, False)]
+        clock.move(timedelta(minutes=1))
+        assert listed() == [(True, True)]
+        clock.move(timedelta(minutes=88))
+        assert listed() == [(True, True)]
+        clock.move(timedelta(minutes=1))
+        assert listed() == []
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("session_idle_minutes", 0),
+        ("session_idle_minutes", 1441),
+        ("session_silent_hours", 0),
+        ("session_silent_hours", 721),
+    ],
+)
+def test_times_of_sessions_have_bounds(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: int
+) -> None:
+    choose(monkeypatch, **{name: value})
+    with pytest.raises(commonbrain.InvalidInputError, match=name.upper()):
+        load_settings()
 
 
 def test_settings_limit_what_a_boot_shows(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,6 +27,8 @@ from commonbrain.model.limits import (
     HTTP_SESSION_IDLE_MINUTES,
     KEY_CALLS_PER_MINUTE,
     LOCK_TIMEOUT_S,
+    SESSION_IDLE_MINUTES,
+    SESSION_SILENT_HOURS,
     TENANT_CALLS_PER_MINUTE,
     TRACE_RETENTION_DAYS_DEFAULT,
 )
@@ -173,6 +175,19 @@ class Settings(BaseSettings):
         default=None,
         max_length=128,
         description="Default project of new memories.",
+    )
+    session_idle_minutes: int = Field(
+        default=SESSION_IDLE_MINUTES,
+        ge=1,
+        le=1440,
+        description="Minutes without a call after which a session is shown as idle.",
+    )
+    session_silent_hours: int = Field(
+        default=SESSION_SILENT_HOURS,
+        ge=1,
+        le=720,
+        description="Hours without a call after which a session ends whose process cannot be "
+        "checked.",
     )
     http_session_idle_minutes: int = Field(
         default=HTTP_SESSION_IDLE_MINUTES,

@@ -12,6 +12,7 @@ from commonbrain.executors import DetachedExecutor
 from commonbrain.model.briefing_limits import BriefingLimits
 from commonbrain.model.limits import EMBEDDINGS_AT_ONCE_MAX, HTTP_SESSION_IDLE_MINUTES
 from commonbrain.model.parameters import DEFAULTS, Parameters
+from commonbrain.model.sessions import IDLE_AFTER, SILENCE_MAX
 from commonbrain.observability.health import no_probes
 from commonbrain.observability.hook_runs import HookRuns
 from commonbrain.observability.interface import SILENT
@@ -85,6 +86,10 @@ class Services:
     """The parameters of this process; `parameters_for` adds the policy of a tenant."""
     reflector_tokens: int = 0
     """Token limit of one reflection with a language model; the default reflector uses none."""
+    session_idle: timedelta = IDLE_AFTER
+    """Time without a call after which a session is shown as idle."""
+    session_silence_max: timedelta = SILENCE_MAX
+    """Time without a call after which a session ends whose process cannot be checked."""
     http_session_idle: timedelta = timedelta(minutes=HTTP_SESSION_IDLE_MINUTES)
     """Time without a call after which a session over HTTP ends."""
     has_embedded_worker: bool = False

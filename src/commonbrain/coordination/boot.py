@@ -152,14 +152,14 @@ def note_of(note: Note, *, chars: int) -> PinnedNote:
     return PinnedNote(key=inert_line(note.key), value=_cut(note.value, chars))
 
 
-def active_session_of(session: Session, *, now: datetime) -> ActiveSession:
+def active_session_of(session: Session, *, now: datetime, idle_after: timedelta) -> ActiveSession:
     """Convert another session."""
+    is_quiet = is_idle(session, now, after=idle_after)
     return ActiveSession(
         session=inert_line(session.key),
         agent=inert_line(session.agent),
         task=_cut(session.task, SIBLING_TASK_CHARS) if session.task else None,
-        note=", ".join([*_metadata_of(session), *(["idle"] if is_idle(session, now) else [])])
-        or None,
+        note=", ".join([*_metadata_of(session), *(["idle"] if is_quiet else [])]) or None,
     )
 
 
@@ -223,7 +223,11 @@ def gather_material(unit: UnitOfWork, *, task: str, task_vector: Matrix | None) 
     mail = unread_of(tx, caller, project=project, now=now)
     chars = unit.services.briefing_limits.note_chars
     pinned = tx.scratchpad.pinned(project, now=now)
-    siblings = active_sessions(unit, project)
+    idle_after = unit.services.session_idle
+    siblings = [
+        active_session_of(one, now=now, idle_after=idle_after)
+        for one in active_sessions(unit, project)
+    ]
     return BriefingMaterial(
         blockers=blockers,
         skills=_skills(unit),
@@ -234,9 +238,7 @@ def gather_material(unit: UnitOfWork, *, task: str, task_vector: Matrix | None) 
         handoff=_handoff(unit),
         urgent=_first(unit, "urgent", entries=map(message_entry, mail.urgent)),
         unread=mail.count,
-        siblings=_first(
-            unit, "siblings", entries=[active_session_of(one, now=now) for one in siblings]
-        ),
+        siblings=_first(unit, "siblings", entries=siblings),
         patterns=patterns,
         tasks=tasks,
         changes=Listed(first=changes, total=len(changes)),

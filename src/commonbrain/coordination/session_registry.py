@@ -25,7 +25,6 @@ from commonbrain.model.limits import (
 )
 from commonbrain.model.scope import Caller
 from commonbrain.model.sessions import (
-    SILENCE_MAX,
     ClientInfo,
     Ending,
     Session,
@@ -65,7 +64,7 @@ def find_dead_sessions(tx: Transaction, services: Services, *, now: datetime) ->
     near = tx.sessions.to_probe(processes.host, limit=PROBES_MAX)
     silent = tx.sessions.silent(
         processes.host,
-        since=now - SILENCE_MAX,
+        since=now - services.session_silence_max,
         http_since=now - http_idle,
         limit=SILENT_ENDED_MAX,
     )
@@ -77,7 +76,7 @@ def find_dead_sessions(tx: Transaction, services: Services, *, now: datetime) ->
             host=processes.host,
             now=now,
             is_alive=is_alive,
-            silence_max=http_idle if session.is_http else SILENCE_MAX,
+            silence_max=http_idle if session.is_http else services.session_silence_max,
         )
         if ending is None:
             seen.append(session)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 
 from commonbrain.coordination.token_use import TokenUse
@@ -141,7 +141,7 @@ def to_note_view(note: Note) -> NoteView:
     )
 
 
-def to_active_session(session: Session, now: datetime) -> ActiveSession:
+def to_active_session(session: Session, now: datetime, *, idle_after: timedelta) -> ActiveSession:
     """Convert a session for other agents."""
     return ActiveSession(
         session=session.key,
@@ -149,7 +149,7 @@ def to_active_session(session: Session, now: datetime) -> ActiveSession:
         client=session.client,
         project=session.project,
         task=session.task,
-        is_idle=is_idle(session, now),
+        is_idle=is_idle(session, now, after=idle_after),
         since=session.started_at,
         heartbeat_age_s=max(0, int((now - session.heartbeat_at).total_seconds())),
         metadata=session.metadata,

@@ -377,7 +377,10 @@ class Sessions:
         return SessionResponse(
             op="list",
             session=self.caller.session,
-            sessions=tuple(to_active_session(one, now) for one in page.rows),
+            sessions=tuple(
+                to_active_session(one, now, idle_after=self.services.session_idle)
+                for one in page.rows
+            ),
             next=page.next,
             more=page.more,
         )

@@ -160,6 +160,10 @@ HOOK_SILENT_DAYS: Final = 7
 """Days after which a connected client whose hooks did not run is reported."""
 PATH_CHARS_MAX: Final = 4096
 """Characters of a session's folder, as many as Linux allows; a longer one is not stored."""
+SESSION_IDLE_MINUTES: Final = 5
+"""As long as prompt caches live; an idle session goes on."""
+SESSION_SILENT_HOURS: Final = 24
+"""A day, so that a night does not end the session of another host."""
 HTTP_SESSION_IDLE_MINUTES: Final = 120
 """Longer than a break: most clients do not say when they leave, and a later call goes on."""
 TASK_CHARS_MAX: Final = 500

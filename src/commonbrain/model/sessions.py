@@ -7,7 +7,11 @@ from enum import StrEnum
 from typing import Final
 
 from commonbrain.model import ids
-from commonbrain.model.limits import NAME_CHARS_MAX
+from commonbrain.model.limits import (
+    NAME_CHARS_MAX,
+    SESSION_IDLE_MINUTES,
+    SESSION_SILENT_HOURS,
+)
 
 
 class Ending(StrEnum):
@@ -98,9 +102,9 @@ class Session:
 
 HTTP_PREFIX: Final = "http_"
 """Begins the keys that a server gives to clients over HTTP."""
-IDLE_AFTER: Final = timedelta(minutes=5)
+IDLE_AFTER: Final = timedelta(minutes=SESSION_IDLE_MINUTES)
 """Time without a heartbeat after which a session is shown as idle; it does not end."""
-SILENCE_MAX: Final = timedelta(hours=24)
+SILENCE_MAX: Final = timedelta(hours=SESSION_SILENT_HOURS)
 """Time without a heartbeat after which a session ends whose process cannot be checked."""
 BIRTHS_APART: Final = timedelta(seconds=1)
 """How much two readings of one start time may differ: clocks are adjusted."""
@@ -117,9 +121,9 @@ def is_same_process(one: Process, other: Process) -> bool:
     )
 
 
-def is_idle(session: Session, now: datetime) -> bool:
-    """Return whether there was no heartbeat for a while."""
-    return now - session.heartbeat_at > IDLE_AFTER
+def is_idle(session: Session, now: datetime, *, after: timedelta = IDLE_AFTER) -> bool:
+    """Return whether there was no heartbeat for longer than a time."""
+    return now - session.heartbeat_at > after
 
 
 def is_over(session: Session) -> bool:

@@ -188,6 +188,8 @@ def build_services(
         next_space=settings.embedder_next,
         processes=LocalProcesses(),
         queue=make_queue(settings),
+        session_idle=timedelta(minutes=settings.session_idle_minutes),
+        session_silence_max=timedelta(hours=settings.session_silent_hours),
         http_session_idle=timedelta(minutes=settings.http_session_idle_minutes),
         has_embedded_worker=settings.redis_url is None,
         screen=screen,
