@@ -223,7 +223,7 @@ def test_a_threshold_of_zero_is_a_threshold() -> None:
 
 
 @pytest.mark.requirement("DO-22")
-def test_a_policy_raises_the_trust_of_what_is_shown_unasked_but_never_lowers_it(
+def test_a_policy_raises_the_trust_of_what_is_shown_without_a_query_but_never_lowers_it(
     brain: Brain,
 ) -> None:
     claim = stored(brain, "Deploy with two approvals", kind="rule", severity="BLOCKER")
@@ -239,7 +239,7 @@ def test_a_policy_raises_the_trust_of_what_is_shown_unasked_but_never_lowers_it(
     assert blockers() == {claim}
     brain.govern.policy(parameters=("trust_min=0.9",))
     assert blockers() == set()
-    assert Parameters(trust_min=0.3).unasked_trust_min == DEFAULTS.trust_min
+    assert Parameters(trust_min=0.3).proactive_trust_min == DEFAULTS.trust_min
 
 
 def test_kinds_and_policies_name_only_what_exists() -> None:

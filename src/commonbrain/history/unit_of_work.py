@@ -48,8 +48,8 @@ class UnitOfWork:
 
     @property
     def trust_min(self) -> float:
-        """The trust below which nothing is shown unasked."""
-        return self.parameters.unasked_trust_min
+        """The trust below which nothing is shown without a query."""
+        return self.parameters.proactive_trust_min
 
     def fetch(self, id_: int) -> Memory:
         """Fetch a memory that the caller may see, or raise `NotFoundError`."""

@@ -99,8 +99,8 @@ class Parameters:
                     )
 
     @property
-    def unasked_trust_min(self) -> float:
-        """Trust below which nothing is shown unasked; a policy can raise it only."""
+    def proactive_trust_min(self) -> float:
+        """Trust below which nothing is shown without a query; a policy can only raise it."""
         return max(self.trust_min, limits.TRUST_MIN_DEFAULT)
 
     def half_life(self, kind: Kind) -> timedelta | None:

@@ -49,7 +49,7 @@ class RecallForEdit:
         criteria = Filter(
             kinds=kinds_where(lambda policy: policy.answers_edits),
             project=self.caller.project,
-            trust_min=self.services.parameters_for(self.caller).unasked_trust_min,
+            trust_min=self.services.parameters_for(self.caller).proactive_trust_min,
         )
         scope = QueryScope(caller=self.caller, filter=criteria, now=now)
         with self.services.store.snapshot(self.caller.tenant) as tx:
