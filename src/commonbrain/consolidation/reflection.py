@@ -40,6 +40,7 @@ from commonbrain.model.query import Filter
 from commonbrain.model.revision import Action, Change
 from commonbrain.model.scope import Caller, Role, Scope, Trust, is_visible, isolates
 from commonbrain.retrieval.service import Recall
+from commonbrain.security.read_audit import audited, note_shown
 from commonbrain.services import Services
 from commonbrain.storage.change_log import annotation_of
 from commonbrain.storage.interface import QueryScope
@@ -429,6 +430,7 @@ class Reflect:
     services: Services
     caller: Caller
 
+    @audited("reflect")
     def __call__(
         self,
         *,
@@ -589,6 +591,7 @@ class Reflect:
 
 def _preview_draft(draft: Draft) -> DraftPreview:
     detail: Any = draft.detail
+    note_shown(draft.derived_from)
     return DraftPreview(
         kind=Kind(draft.kind or Kind.FACT),
         headline=draft.headline or draft.body,

@@ -13,6 +13,7 @@ from commonbrain.model.memory import Memory, Thread, ThreadStatus
 from commonbrain.model.messages import TOP, UNREAD_COUNTED_MAX, Mailbox, Reader
 from commonbrain.model.paging import Key
 from commonbrain.model.scope import EVERYBODY, Caller, Scope, is_visible
+from commonbrain.security.read_audit import note_shown
 
 if TYPE_CHECKING:
     from commonbrain.storage.store import Transaction
@@ -201,6 +202,7 @@ def summarize_thread(
     )
     known = tx.memories.get(list({message_ids[0], message_ids[-1]}))
     newest, oldest = known[message_ids[0]], known[message_ids[-1]]
+    note_shown([newest.id])
     return ThreadSummary(
         id=ids.show(ids.THREAD, thread.id),
         subject=thread.subject,

@@ -60,6 +60,7 @@ from commonbrain.model.sessions import Ending, Note, Session
 from commonbrain.model.skills import read_skill
 from commonbrain.model.tasks import LEASE_MINUTES_DEFAULT, OPEN_STATUSES, holder_of, lease_end
 from commonbrain.retrieval.query_plan import search_terms
+from commonbrain.security.read_audit import audited
 from commonbrain.services import Services
 from commonbrain.storage.change_log import check_lease, is_held
 from commonbrain.storage.job_queue import REFLECT, enqueue, notify_worker
@@ -394,19 +395,25 @@ class Sessions:
             notes = tuple(to_note_view(one) for one in list_notes(unit))
         return SessionResponse(op="notes", session=self.caller.session, notes=notes)
 
-    def checkpoint(self, action: str) -> SessionResponse:
+    @audited("session checkpoint")
+    def checkpoint(self, action: str, *, is_by_words: bool = False) -> SessionResponse:
         """Return the rules that apply to a planned action; a repetition within 5 minutes is short.
+
+        Args:
+            action: the action in a sentence.
+            is_by_words: compare words only, without the embedder.
 
         Raises:
             InvalidInputError: the action is empty or too long.
 
         """
         line = validate_action(action)
-        vector = vector_of(self.services, line)
+        vector = None if is_by_words else vector_of(self.services, line)
         with write_unit(self.services, self.caller) as unit:
             checked = suppress_repeat(unit, line, checked=matching_rules(unit, line, vector=vector))
         return SessionResponse(op="checkpoint", session=self.caller.session, checked=checked)
 
+    @audited("session tasks")
     def tasks(self, *, project: str | None = None, limit: int = TASKS_SHOWN_MAX) -> SessionResponse:
         """List open tasks, in the caller's project unless another is given."""
         most = max(1, min(limit, TASKS_SHOWN_MAX))
@@ -416,6 +423,7 @@ class Sessions:
             op="tasks", session=self.caller.session, tasks=tasks, tasks_total=total
         )
 
+    @audited("session claim")
     def claim(
         self,
         id: str,  # noqa: A002 the public name is id
@@ -434,6 +442,7 @@ class Sessions:
             lease = claim(unit, id, minutes=minutes)
         return SessionResponse(op="claim", session=self.caller.session, lease=lease)
 
+    @audited("session release")
     def release(self, id: str) -> SessionResponse:  # noqa: A002 the public name is id
         """Release a leased task; an admin may release any.
 
@@ -447,6 +456,7 @@ class Sessions:
             lease = release(unit, id)
         return SessionResponse(op="release", session=self.caller.session, lease=lease)
 
+    @audited("session handoff")
     def handoff(
         self,
         summary: str,
@@ -475,6 +485,7 @@ class Sessions:
             Handoff(summary=summary, next_steps=next_steps, blockers=blockers, context=context)
         )
 
+    @audited("session sum_up")
     def sum_up(self, summary: str) -> SessionResponse:
         """Store an automatic handoff, unless the agent wrote one itself.
 
@@ -492,6 +503,7 @@ class Sessions:
             outcome = pending_handoff.store(unit)
         return SessionResponse(op="handoff", session=self.caller.session, outcome=outcome)
 
+    @audited("session end")
     def end(
         self,
         summary: str = "",

@@ -36,6 +36,7 @@ from commonbrain.model.scope import Caller, Scope, check_may_write, is_visible
 from commonbrain.model.support import Review
 from commonbrain.model.tasks import Ack, ack_of
 from commonbrain.model.timestamps import show_instant
+from commonbrain.security.read_audit import audited
 from commonbrain.services import Services
 from commonbrain.storage.change_log import (
     annotation_image,
@@ -328,6 +329,7 @@ class Undo:
     services: Services
     caller: Caller
 
+    @audited("shown by undo")
     def __call__(
         self,
         *,

@@ -12,6 +12,7 @@ from commonbrain.model.memory import Memory
 from commonbrain.model.query import Filter
 from commonbrain.model.scope import Caller, Scope, is_visible
 from commonbrain.model.skills import Skill, read_skill, skill_of
+from commonbrain.security.read_audit import audited
 from commonbrain.services import Services
 from commonbrain.storage.interface import QueryScope
 from commonbrain.text.normalisation import normalise
@@ -50,6 +51,7 @@ class Skills:
     services: Services
     caller: Caller
 
+    @audited("skill list")
     def __call__(self) -> SkillList:
         """List all skills by name.
 
@@ -62,6 +64,7 @@ class Skills:
         listed = [_listed(memory) for memory in rules.values()]
         return SkillList(skills=tuple(sorted(listed, key=lambda one: (one.name, one.id))))
 
+    @audited("skill test")
     def firing(self, query: str, *, project: str | None = None) -> SkillList:
         """List the skills that a query would trigger, in the order of display.
 

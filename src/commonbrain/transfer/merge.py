@@ -28,6 +28,7 @@ from commonbrain.model.scope import Caller
 from commonbrain.model.support import Review
 from commonbrain.model.tasks import Ack
 from commonbrain.security.quotas import UNCOUNTED_STATES
+from commonbrain.security.read_audit import audited
 from commonbrain.services import Services
 from commonbrain.storage.change_log import follow_changes, touch_linked
 from commonbrain.storage.interface import Annotation, AuditEntry, IdTaken
@@ -109,6 +110,7 @@ class Merge:
     services: Services
     caller: Caller
 
+    @audited("shown by merge")
     def __call__(
         self,
         source: str | Path,
