@@ -3,6 +3,7 @@
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -68,9 +69,10 @@ def test_a_vote_replaces_the_mark_of_the_agents_earlier_vote(
 ) -> None:
     id_ = stored(bo, FACT, kind="fact")
     recalled(bo, is_written=is_written)
-    for vote, mark in (("down", "wrong"), ("up", "useful"), ("down", "wrong")):
+    votes: tuple[Literal["down", "up"], ...] = ("down", "up", "down")
+    for vote in votes:
         bo.revise.rate(id_, vote)
-        assert marks(bo, id_) == [{mark}]
+        assert marks(bo, id_) == [{"wrong" if vote == "down" else "useful"}]
     clock.move(timedelta(minutes=1))
     recalled(bo, is_written=is_written)
     bo.revise.rate(id_, "up")

@@ -574,9 +574,8 @@ class Reflect:
     def _fresh(self, facts: Sequence[Draft]) -> list[Draft]:
         """Drop facts that are already proposed."""
         source_filter = Filter(kinds=(Kind.FACT,), states=(State.CANDIDATE,), trust_min=0.0)
-        query_scope = QueryScope(
-            caller=self.caller, filter=source_filter, now=self.services.clock.now()
-        )
+        now = self.services.clock.now()
+        query_scope = QueryScope(caller=self.caller, filter=source_filter, now=now)
         with self.services.store.snapshot(self.caller.tenant) as tx:
             hits = tx.memories.newest(query_scope, limit=_PROPOSED_MAX)
             known = tx.memories.get([hit.id for hit in hits]).values()
@@ -597,6 +596,5 @@ def _preview_draft(draft: Draft) -> DraftPreview:
         headline=draft.headline or draft.body,
         body=draft.body,
         sources=len(draft.derived_from),
-        started_at=getattr(detail, "started_at", None),
-        ended_at=getattr(detail, "ended_at", None),
+        **{name: getattr(detail, name, None) for name in ("started_at", "ended_at")},
     )
