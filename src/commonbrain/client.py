@@ -158,6 +158,16 @@ class Brain:
             raise InvalidInputError(f"A view cannot choose its {', '.join(unsupported)}.")
         return type(self)(self.services, replace_fields(self.caller, **identity))
 
+    def identified(self) -> Self:
+        """Return a view whose lines in the audit have one request id, a new one if it has none."""
+        if self.caller.request_id is not None:
+            return self
+        from commonbrain.model.ids import RANDOM_BITS, make_id  # noqa: PLC0415
+
+        services = self.services
+        number = make_id(services.clock.now(), services.random_source.bits(RANDOM_BITS))
+        return self.acting_as(request_id=f"{number:016x}")
+
     # Everyday use
 
     def remember(  # noqa: PLR0913 the attributes of a memory, spelled out for editors
@@ -819,7 +829,7 @@ class Brain:
             agent: who acted.
             action: create, supersede, forget, recall and so on, or an operation that was refused.
             memory: only lines about this memory.
-            request_id: the X-Request-Id of a call over HTTP.
+            request_id: only lines of this call; over HTTP its X-Request-Id.
             since: at this time or later: ISO 8601, or words such as yesterday.
             until: at this time or before.
             limit: 1 to 200 lines.

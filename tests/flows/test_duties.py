@@ -13,7 +13,7 @@ from commonbrain.ingestion.result import ItemStatus
 from commonbrain.model.errors import InvalidInputError, RejectedError
 from commonbrain.model.kinds import TaskStatus
 from commonbrain.model.memory import Draft, State
-from commonbrain.model.scope import Role
+from commonbrain.model.scope import Role, Trust
 from commonbrain.testing.builders import FakeClock
 from tests.flows.asking import bodies, stored, told
 
@@ -167,6 +167,59 @@ def test_an_item_without_a_project_needs_an_admin(
     assert make(writer, project="kitchen")
     assert make(writer, "Only I read this: feed the cat", scope="private")
     assert make(brain, "Wash your hands before you cook")
+
+
+@pytest.mark.requirement("SE-36")
+@pytest.mark.parametrize("way", ["approve", "restore", "reopen", "undo"])
+def test_an_item_without_a_project_comes_back_by_an_admin_alone(
+    brain: Brain, bo: Brain, clock: FakeClock, way: str
+) -> None:
+    writer = a_writer(bo)
+    trusted = Brain(bo.services, replace(writer.caller, trust_ceiling=Trust.TRUSTED_TOOL))
+    if way == "approve":
+        held = told(brain, TASK, kind="task", must_ack=True, trust="untrusted_web")
+        assert held.status is ItemStatus.QUARANTINED
+        id_ = held.id or ""
+    else:
+        id_ = task(brain)
+        clock.move(timedelta(minutes=1))
+    if way == "reopen":
+        brain.revise.status(id_, "done")
+    elif way != "approve":
+        brain.forget(id_, reason="no more")
+
+    def put_back(one: Brain) -> object:
+        match way:
+            case "approve":
+                return one.revise.approve(id_, reason="it binds")
+            case "restore":
+                return one.revise.restore(id_, reason="it binds")
+            case "reopen":
+                return one.revise.status(id_, "open")
+            case _:
+                since = brain.services.clock.now()
+                seen = one.undo(agent="ann", since=since, reason="it binds")
+                confirm = seen.count or None
+                done = one.undo(agent="ann", since=since, reason="it binds", confirm=confirm)
+                assert done.count or "admin" in (seen.skipped[0].why or "")
+                return done
+
+    if way == "undo":
+        put_back(trusted)
+    else:
+        with pytest.raises(RejectedError, match="needs the role admin") as refusal:
+            put_back(trusted)
+        assert refusal.value.code == "scope_denied"
+    assert told(trusted, OTHER).status is ItemStatus.STORED
+    put_back(brain.acting_as(session="s2"))
+    assert id_ in blocked(lambda: trusted.remember("The tap drips"))
+
+
+def test_an_item_of_a_project_comes_back_by_a_writer(brain: Brain, bo: Brain) -> None:
+    id_ = task(brain, project="kitchen")
+    brain.forget(id_, reason="no more")
+    writer = a_writer(bo).acting_as(project="kitchen")
+    assert writer.revise.restore(id_, reason="it binds").status is ChangeStatus.DONE
 
 
 @pytest.mark.requirement("SE-06")

@@ -229,3 +229,43 @@ def test_what_was_answered_in_one_store_is_answered_in_the_other(
     other.merge(str(file))
     assert other.acting_as(agent="cy").remember("Tea is at four", kind="fact").items[0].id
     assert other.merge(str(file)).stored == 0
+
+
+@pytest.mark.requirement("SE-06")
+def test_a_merge_waits_for_the_action_items_of_its_own_projects_only(
+    open_brain: Opens, tmp_path: Path
+) -> None:
+    one, other = open_brain("one"), open_brain("other")
+    one.remember("The oven is hot", kind="fact", project="kitchen")
+    one.remember("Roses bloom in June", kind="fact", project="garden")
+    one.remember("Wash up", kind="task", project="kitchen", must_ack=True)
+    file = tmp_path / "all.jsonl"
+    one.export(file)
+    bo = other.acting_as(agent="bo", session="s1")
+    bo.remember("Sweep the yard", kind="task", project="yard", must_ack=True)
+    assert other.merge(file, dry_run=True).stored
+    assert other.merge(file).stored
+
+    late = open_brain("late")
+    bo = late.acting_as(agent="bo", session="s1")
+    bo.remember("Water the roses", kind="task", project="garden", must_ack=True)
+    with pytest.raises(RejectedError, match="Water the roses") as refusal:
+        late.merge(file)
+    assert refusal.value.code == "action_items_pending"
+    assert late.status().memories == 1
+    bo.remember("Sweep the yard", kind="task", project="yard", must_ack=True)
+    [item] = [one.id for one in late.recall("roses").items]
+    late.revise.ack(item, "will_execute")
+    assert late.merge(file).stored
+
+
+@pytest.mark.requirement("SE-06")
+def test_a_merge_waits_for_an_action_item_of_every_project(
+    open_brain: Opens, tmp_path: Path
+) -> None:
+    one, other = open_brain("one"), open_brain("other")
+    one.remember("The oven is hot", kind="fact", project="kitchen")
+    one.export(tmp_path / "all.jsonl")
+    other.acting_as(agent="bo", session="s1").remember("Rest now", kind="task", must_ack=True)
+    with pytest.raises(RejectedError, match="Rest now"):
+        other.merge(tmp_path / "all.jsonl")

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -59,8 +60,35 @@ def test_a_vote_marks_the_recall_that_showed_it(bo: Brain, *, is_written: bool) 
     recalled(bo, is_written=is_written)
     bo.revise.rate(id_, "up")
     assert marks(bo, id_) == [{FeedbackMark.USEFUL}]
+
+
+@pytest.mark.requirement("RT-07")
+@pytest.mark.parametrize("is_written", [True, False])
+def test_a_vote_replaces_the_mark_of_the_agents_earlier_vote(
+    bo: Brain, clock: FakeClock, *, is_written: bool
+) -> None:
+    id_ = stored(bo, FACT, kind="fact")
+    recalled(bo, is_written=is_written)
+    votes: tuple[Literal["down", "up"], ...] = ("down", "up", "down")
+    for vote in votes:
+        bo.revise.rate(id_, vote)
+        assert marks(bo, id_) == [{"wrong" if vote == "down" else "useful"}]
+    clock.move(timedelta(minutes=1))
+    recalled(bo, is_written=is_written)
+    bo.revise.rate(id_, "up")
+    assert marks(bo, id_) == [set(), {FeedbackMark.USEFUL}]
+
+
+def test_a_vote_leaves_the_marks_of_other_agents_and_other_marks(bo: Brain) -> None:
+    id_ = stored(bo, LONG, kind="event")
+    cleo = bo.acting_as(agent="cleo", session="s9")
+    for one in (bo, cleo):
+        assert one.recall("nightly build", **IN_PART).items
+        one.services.journal.flush()
+        one.revise.rate(id_, "up")
+    bo.get(id_)
     bo.revise.rate(id_, "down")
-    assert marks(bo, id_) == [{FeedbackMark.USEFUL, FeedbackMark.WRONG}]
+    assert sorted(map(sorted, marks(bo, id_))) == [["used", "wrong"], ["useful"]]
 
 
 def test_the_latest_recall_that_showed_it_is_marked(bo: Brain, clock: FakeClock) -> None:

@@ -4,6 +4,9 @@ from datetime import timedelta
 
 import pytest
 
+from commonbrain.api.dispatch import dispatch
+from commonbrain.api.operation import Transport
+from commonbrain.api.operations.remember import REMEMBER, RememberItem
 from commonbrain.client import Brain
 from commonbrain.history.audit import AuditEntryView, AuditPage
 from commonbrain.model.errors import InvalidInputError, RejectedError
@@ -114,3 +117,15 @@ def test_reads_are_in_the_audit_where_the_policy_says_so(brain: Brain) -> None:
 def test_an_audit_since_the_first_year_is_read_like_any_other(brain: Brain) -> None:
     brain.remember("The wolf was fed", kind="event")
     assert brain.audit(since="0001-01-01").lines == brain.audit().lines
+
+
+@pytest.mark.requirement("OB-15")
+def test_each_call_outside_http_has_a_request_id_of_its_own(brain: Brain) -> None:
+    for texts in ((FACT, "The office opens at nine"), ("The van is red", "Tea is at four")):
+        request = REMEMBER.request(items=[RememberItem(text=text) for text in texts])
+        dispatch(REMEMBER, brain, request=request, transport=Transport.CLI)
+    lines = brain.audit(action="create").lines
+    given = [one.request_id for one in lines]
+    assert None not in given
+    assert [given.count(one) for one in dict.fromkeys(given)] == [2, 2]
+    assert len(brain.audit(request_id=given[0]).lines) == 2

@@ -25,6 +25,7 @@ from commonbrain.model.scope import LOCAL_TENANT, Caller, Role
 from commonbrain.observability.interface import SILENT
 from commonbrain.retrieval.service import Recall
 from commonbrain.retrieval.write_behind import RecallLogPolicy, WriteBehindQueue
+from commonbrain.security.read_audit import unshown
 from commonbrain.services import Services
 from commonbrain.storage.interface import EntryFilter, Progress, ignore_progress
 
@@ -232,9 +233,10 @@ def _answer(services: Services, caller: Caller, *, query: str) -> Answer:
     journal = WriteBehindQueue(services.store, services.screen, clock=services.clock, ledger=no_log)
     silent_services = replace(services, journal=journal, telemetry=SILENT)
     began_ms = services.clock.elapsed_ms()
-    result = Recall(silent_services, caller)(
-        query, max_items=TOP, max_tokens=RECALL_TOKENS_MAX, bump=False
-    )
+    with unshown():
+        result = Recall(silent_services, caller)(
+            query, max_items=TOP, max_tokens=RECALL_TOKENS_MAX, bump=False
+        )
     return Answer(
         ids=tuple(ids.parse(ids.MEMORY, item.id) for item in result.items),
         is_answered=result.verdict is ResultStatus.FOUND,

@@ -39,6 +39,7 @@ from commonbrain.observability.interface import SILENT
 from commonbrain.retrieval.query_plan import search_terms
 from commonbrain.retrieval.service import Recall
 from commonbrain.retrieval.write_behind import RecallLogPolicy, WriteBehindQueue
+from commonbrain.security.read_audit import unshown
 from commonbrain.services import Services
 from commonbrain.storage.interface import EntryFilter
 from commonbrain.storage.repositories.learning import DEPTH, Evaluation, Figure, figure, gain
@@ -242,12 +243,13 @@ class EvaluationSet:
     def ask(self, question: Question) -> Answer:
         """Ask once for the ranks, and once as agents do, which is timed."""
         clock = self.recall.services.clock
-        began_ms = clock.elapsed_ms()
-        served = self.recall(question.text, bump=False)
-        took_ms = clock.elapsed_ms() - began_ms
-        ranked = self.recall(
-            question.text, max_items=DEPTH, max_tokens=RECALL_TOKENS_MAX, bump=False
-        )
+        with unshown():
+            began_ms = clock.elapsed_ms()
+            served = self.recall(question.text, bump=False)
+            took_ms = clock.elapsed_ms() - began_ms
+            ranked = self.recall(
+                question.text, max_items=DEPTH, max_tokens=RECALL_TOKENS_MAX, bump=False
+            )
         gold = question.gold
         places = enumerate(_ids(ranked), 1)
         answered = gold.intersection(_ids(served, is_in_words=True))

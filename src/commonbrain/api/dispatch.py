@@ -222,6 +222,7 @@ def dispatch(
         CommonbrainError: raised by the operation.
 
     """
+    brain = brain.identified()
     with record_event(brain, record_call(operation, request, transport=transport)) as call:
         try:
             authorize_call(operation, brain, request=request)

@@ -22,6 +22,7 @@ from commonbrain.model.limits import ITEMS_PER_CALL_MAX
 from commonbrain.model.memory import CURRENT_STATES, Draft, Memory, confidence_of
 from commonbrain.model.query import Filter, KindFilter
 from commonbrain.model.scope import Caller, Role, Scope, is_visible
+from commonbrain.security.read_audit import audited, note_shown
 from commonbrain.services import Services
 from commonbrain.storage.interface import QueryScope
 from commonbrain.text.normalisation import normalise_line
@@ -75,6 +76,7 @@ class Atomize:
     services: Services
     caller: Caller
 
+    @audited("shown by atomize")
     def __call__(
         self,
         ids: Sequence[str] | str = (),
@@ -194,6 +196,8 @@ class Atomize:
                 self._draft(one, source) for one in self.services.extractor.atoms(source.body)
             ]
             done.items += self._write(drafts)
+            # An atom says what its source says.
+            note_shown([source.id] if drafts else ())
         except (InvalidInputError, NotFoundError, RejectedError, UnavailableError) as error:
             if isinstance(error, UnavailableError) and error.code != _DOWN:
                 raise

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
@@ -34,8 +34,9 @@ from commonbrain.model.timestamps import show_instant
 from commonbrain.retrieval.occurrences import Times, at_each_time, times_of
 from commonbrain.retrieval.provenance import seen
 from commonbrain.retrieval.query_plan import search_terms
+from commonbrain.security.read_audit import note_shown
 from commonbrain.storage.interface import QueryScope
-from commonbrain.text.actions import action_key
+from commonbrain.text.actions import action_key, action_label
 from commonbrain.text.time_expressions.calendar import EARLIEST
 
 if TYPE_CHECKING:
@@ -247,6 +248,7 @@ def _precursors(
     known = precursors(
         [_precursor_events(one, ones) for one, ones in zip(latest, leading, strict=True)]
     )
+    note_shown(_reports_in(known, leading))
     if not are_all:
         return known
     outcomes = [one.occurred_at for one in those]
@@ -260,6 +262,18 @@ def _precursors(
         )
         for one in known
     )
+
+
+def _reports_in(known: Sequence[Precursor], leading: Sequence[Sequence[Memory]]) -> Iterator[int]:
+    """Find the reports that the precursors group; a group is named after one or all of them."""
+    names = {one.subject for one in known}
+    subjects = {one.id: subject_of(one) for ones in leading for one in ones}
+    keys = {
+        action_key(subject)
+        for subject in subjects.values()
+        if not names.isdisjoint((subject, action_label(subject)))
+    }
+    return (id_ for id_, subject in subjects.items() if action_key(subject) in keys)
 
 
 def _limit_notes(those: Sequence[Memory]) -> tuple[str, ...]:

@@ -77,6 +77,8 @@ class State:
         if self.session is not None:
             identity["session"] = self.session
         brain = open_brain(self.store, tenant=self.tenant, server_name=server_name, **identity)
+        if server_name is None:
+            brain = brain.identified()
         if brain.caller.session is None:
             folder = _current_folder_contact()
             return brain.acting_as(contact=folder) if server_name else _in_terminal(brain, use)

@@ -40,6 +40,7 @@ from commonbrain.model.query import Filter
 from commonbrain.model.revision import Action, Change
 from commonbrain.model.scope import Caller, Role, Scope, Trust, is_visible, isolates
 from commonbrain.retrieval.service import Recall
+from commonbrain.security.read_audit import audited, note_shown
 from commonbrain.services import Services
 from commonbrain.storage.change_log import annotation_of
 from commonbrain.storage.interface import QueryScope
@@ -429,6 +430,7 @@ class Reflect:
     services: Services
     caller: Caller
 
+    @audited("reflect")
     def __call__(
         self,
         *,
@@ -572,9 +574,8 @@ class Reflect:
     def _fresh(self, facts: Sequence[Draft]) -> list[Draft]:
         """Drop facts that are already proposed."""
         source_filter = Filter(kinds=(Kind.FACT,), states=(State.CANDIDATE,), trust_min=0.0)
-        query_scope = QueryScope(
-            caller=self.caller, filter=source_filter, now=self.services.clock.now()
-        )
+        now = self.services.clock.now()
+        query_scope = QueryScope(caller=self.caller, filter=source_filter, now=now)
         with self.services.store.snapshot(self.caller.tenant) as tx:
             hits = tx.memories.newest(query_scope, limit=_PROPOSED_MAX)
             known = tx.memories.get([hit.id for hit in hits]).values()
@@ -589,11 +590,11 @@ class Reflect:
 
 def _preview_draft(draft: Draft) -> DraftPreview:
     detail: Any = draft.detail
+    note_shown(draft.derived_from)
     return DraftPreview(
         kind=Kind(draft.kind or Kind.FACT),
         headline=draft.headline or draft.body,
         body=draft.body,
         sources=len(draft.derived_from),
-        started_at=getattr(detail, "started_at", None),
-        ended_at=getattr(detail, "ended_at", None),
+        **{name: getattr(detail, name, None) for name in ("started_at", "ended_at")},
     )

@@ -65,6 +65,7 @@ from commonbrain.model.timestamps import show_day
 from commonbrain.observability.tool_events import ToolEvent
 from commonbrain.retrieval.current_first import EARLIER
 from commonbrain.retrieval.value_history import ChangeReader
+from commonbrain.security.read_audit import audited
 from commonbrain.services import Services
 from commonbrain.storage.interface import QueryScope, RankedRule
 from commonbrain.text.entities import extract_entities
@@ -412,6 +413,7 @@ class Boot:
     services: Services
     caller: Caller
 
+    @audited("boot")
     def __call__(
         self,
         project: str | None = None,

@@ -14,6 +14,7 @@ from commonbrain.model.memory import Memory, Thread, ThreadStatus
 from commonbrain.model.messages import TOP, UNREAD_COUNTED_MAX, Mailbox, Reader
 from commonbrain.model.paging import Key
 from commonbrain.model.scope import EVERYBODY, Caller, Scope, is_visible
+from commonbrain.security.read_audit import note_shown
 from commonbrain.storage.interface import Beginning
 
 if TYPE_CHECKING:
@@ -213,6 +214,7 @@ def summarize_thread(
     known = tx.memories.get(list({message_ids[0], beginning.message_id}))
     newest, oldest = known[message_ids[0]], known[beginning.message_id]
     own = thread if beginning.is_first else _as_begun_by(oldest, thread)
+    note_shown([newest.id] if beginning.is_first else [newest.id, oldest.id])
     return ThreadSummary(
         id=ids.show(ids.THREAD, thread.id),
         subject=own.subject,

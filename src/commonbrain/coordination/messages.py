@@ -46,6 +46,7 @@ from commonbrain.model.paging import Listing, Page
 from commonbrain.model.scope import Caller, Scope, check_may_write, is_visible
 from commonbrain.model.timestamps import instant
 from commonbrain.retrieval.get import fetch
+from commonbrain.security.read_audit import audited
 from commonbrain.services import Services
 from commonbrain.storage.interface import AccessEntry, Beginning, MemoryAccess
 from commonbrain.text.normalisation import normalise, without_injected_context
@@ -66,6 +67,7 @@ class Messages:
     services: Services
     caller: Caller
 
+    @audited("message send")
     def send(
         self, to: Sequence[str] | str, body: str, **options: Unpack[MessageOptions]
     ) -> SendResult:
@@ -79,6 +81,7 @@ class Messages:
             parse_recipients(to, self.caller, services=self.services), body, options=options
         )
 
+    @audited("message reply")
     def reply(
         self,
         id: str,  # noqa: A002 the public name is id
@@ -106,6 +109,7 @@ class Messages:
         within.update(options)
         return self._send(names, body, options=within, parent=parent)
 
+    @audited("message delegate")
     def delegate(
         self,
         to: str,
@@ -133,6 +137,7 @@ class Messages:
         with write_unit(self.services, self.caller) as unit:
             return send_with_task(unit, message, task=task, thread=thread_of(options))
 
+    @audited("message inbox")
     def inbox(
         self,
         *,
@@ -167,6 +172,7 @@ class Messages:
                 more=page.more,
             )
 
+    @audited("message read")
     def read(self, id: str | Sequence[str]) -> MessagePage:  # noqa: A002 the public name is id
         """Return messages in full, in the requested order, and mark them as read."""
         message_ids = [id] if isinstance(id, str) else list(dict.fromkeys(id))
@@ -187,6 +193,7 @@ class Messages:
         self.services.journal.touch(access)
         return MessagePage(messages=shown)
 
+    @audited("message ack")
     def ack(self, id: str, body: str | None = None) -> MessageView:  # noqa: A002 the public name is id
         """Acknowledge a message, with an optional note to its sender; this marks it as read."""
         answer = self._answer(body)
@@ -206,6 +213,7 @@ class Messages:
             )
             return shown
 
+    @audited("message history")
     def history(
         self,
         *,
@@ -241,6 +249,7 @@ class Messages:
                 more=page.more,
             )
 
+    @audited("message threads")
     def threads(
         self,
         *,
@@ -272,6 +281,7 @@ class Messages:
             )
         return ThreadPage(threads=lines, next=page.next, more=page.more)
 
+    @audited("message thread")
     def thread(
         self,
         id: str,  # noqa: A002 the public name is id
@@ -341,6 +351,7 @@ class Messages:
             )
         return names
 
+    @audited("message delegated")
     def delegated(
         self, *, limit: int = limits.MESSAGES_PAGE_DEFAULT, cursor: str | None = None
     ) -> AssignedTaskPage:

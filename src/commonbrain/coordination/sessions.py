@@ -63,6 +63,7 @@ from commonbrain.model.skills import read_skill
 from commonbrain.model.tasks import LEASE_MINUTES_DEFAULT
 from commonbrain.model.timestamps import from_millis, to_millis
 from commonbrain.retrieval.query_plan import search_terms
+from commonbrain.security.read_audit import audited
 from commonbrain.services import Services
 from commonbrain.storage.job_queue import REFLECT, enqueue, notify_worker
 from commonbrain.text.normalisation import normalise_line
@@ -339,19 +340,25 @@ class Sessions:
             notes = tuple(to_note_view(one) for one in list_notes(unit))
         return SessionResponse(op="notes", session=self.caller.session, notes=notes)
 
-    def checkpoint(self, action: str) -> SessionResponse:
+    @audited("session checkpoint")
+    def checkpoint(self, action: str, *, is_by_words: bool = False) -> SessionResponse:
         """Return the rules that apply to a planned action; a repetition within 5 minutes is short.
+
+        Args:
+            action: the action in a sentence.
+            is_by_words: compare words only, without the embedder.
 
         Raises:
             InvalidInputError: the action is empty or too long.
 
         """
         line = validate_action(action)
-        vector = vector_of(self.services, line)
+        vector = None if is_by_words else vector_of(self.services, line)
         with write_unit(self.services, self.caller) as unit:
             checked = suppress_repeat(unit, line, checked=matching_rules(unit, line, vector=vector))
         return SessionResponse(op="checkpoint", session=self.caller.session, checked=checked)
 
+    @audited("session tasks")
     def tasks(
         self,
         *,
@@ -381,6 +388,7 @@ class Sessions:
             more=page.more,
         )
 
+    @audited("session claim")
     def claim(
         self,
         id: str,  # noqa: A002 the public name is id
@@ -399,6 +407,7 @@ class Sessions:
             lease = claim(unit, id, minutes=minutes)
         return SessionResponse(op="claim", session=self.caller.session, lease=lease)
 
+    @audited("session release")
     def release(self, id: str) -> SessionResponse:  # noqa: A002 the public name is id
         """Release a leased task; an admin may release any.
 
@@ -412,6 +421,7 @@ class Sessions:
             lease = release(unit, id)
         return SessionResponse(op="release", session=self.caller.session, lease=lease)
 
+    @audited("session handoff")
     def handoff(
         self,
         summary: str,
@@ -440,6 +450,7 @@ class Sessions:
             Handoff(summary=summary, next_steps=next_steps, blockers=blockers, context=context)
         )
 
+    @audited("session sum_up")
     def sum_up(self, summary: str) -> SessionResponse:
         """Store an automatic handoff, unless the agent wrote one itself.
 
@@ -457,6 +468,7 @@ class Sessions:
             outcome = pending_handoff.store(unit)
         return SessionResponse(op="handoff", session=self.caller.session, outcome=outcome)
 
+    @audited("session end")
     def end(
         self,
         summary: str = "",

@@ -17,7 +17,7 @@ from commonbrain.text.time_expressions.parser import parse_time_expression
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditEntryView:
-    """One line: a change of a memory, a recall of it, a refusal, or an administrative change."""
+    """One line: a change of a memory, a read of it, a refusal, or an administrative change."""
 
     at: datetime
     action: str
@@ -30,11 +30,11 @@ class AuditEntryView:
     refused: str | None = None
     """The error code of a refusal."""
     subject: str | None = None
-    """The agent, key or thread that was changed."""
+    """The agent, key or thread that was changed, or the file of an export."""
     credential: str | None = None
     request_id: str | None = None
     count: int = 1
-    """Equal refusals that this line stands for."""
+    """Equal refusals that this line stands for, or exported memories."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

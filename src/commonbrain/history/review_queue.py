@@ -25,6 +25,7 @@ from commonbrain.model.scope import Caller, Scope, Trust
 from commonbrain.model.timestamps import from_millis, to_millis
 from commonbrain.retrieval.item_metadata import outdated_of
 from commonbrain.security.authority import proposal_of
+from commonbrain.security.read_audit import audited
 from commonbrain.services import Services
 from commonbrain.storage.interface import QueryScope
 
@@ -151,6 +152,7 @@ class ListReviewQueue:
     services: Services
     caller: Caller
 
+    @audited("review queue")
     def __call__(
         self,
         category: ReviewCategory | str | None = None,

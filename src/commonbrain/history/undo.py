@@ -36,6 +36,8 @@ from commonbrain.model.scope import Caller, Scope, check_may_write, is_visible
 from commonbrain.model.support import Review
 from commonbrain.model.tasks import Ack, ack_of
 from commonbrain.model.timestamps import show_instant
+from commonbrain.security.authority import check_may_bind_all
+from commonbrain.security.read_audit import audited
 from commonbrain.services import Services
 from commonbrain.storage.change_log import (
     annotation_image,
@@ -143,6 +145,10 @@ def plan_reversal(
     if after.state is held.state:
         after = replace(after, state=memory.state)
     after = _held(unit, memory, after=after)
+    try:
+        check_may_bind_all(unit.caller, memory, after=after)
+    except RejectedError as refusal:
+        return replace(nothing, skip_reason=refusal.message)
     return Reversal(
         before=memory,
         after=after,
@@ -328,6 +334,7 @@ class Undo:
     services: Services
     caller: Caller
 
+    @audited("shown by undo")
     def __call__(
         self,
         *,

@@ -21,6 +21,7 @@ from commonbrain.model.query import Filter
 from commonbrain.model.revision import Action
 from commonbrain.model.scope import Caller
 from commonbrain.retrieval.get import fetch
+from commonbrain.security.authority import check_may_bind_all
 from commonbrain.security.quotas import UNCOUNTED_STATES
 from commonbrain.services import Services
 from commonbrain.storage.change_log import ChangeContext, record_update
@@ -68,8 +69,10 @@ class UnitOfWork:
 
         Raises:
             LimitExceededError: `quota_exceeded`, there is no quota left for a restored memory.
+            RejectedError: `scope_denied`, it would block the writers of every project.
 
         """
+        check_may_bind_all(self.caller, before, after=after)
         if before.state is State.FORGOTTEN and after.state not in UNCOUNTED_STATES:
             self.services.quotas.reserve(self.caller, self.tx)
         record_update(

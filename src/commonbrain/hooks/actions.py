@@ -5,6 +5,7 @@
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
@@ -13,8 +14,6 @@ from commonbrain.api.project_folder import FolderConfig, capture_mode
 from commonbrain.client import Brain
 from commonbrain.coordination.handoff import LABEL
 from commonbrain.coordination.session_registry import detect_client
-from commonbrain.coordination.sessions import matching_rules, suppress_repeat
-from commonbrain.history.unit_of_work import write_unit
 from commonbrain.hooks.table import Hook, HookAction, HookEvent
 from commonbrain.ingestion.preparation import DraftFields
 from commonbrain.model import ids
@@ -32,6 +31,7 @@ from commonbrain.retrieval.proactive import forget_shown
 from commonbrain.retrieval.query_plan import RecallOptions
 from commonbrain.runtime.bootstrap import open_brain
 from commonbrain.runtime.settings_loading import load_settings
+from commonbrain.security.read_audit import unshown
 from commonbrain.text.capture import both_ends, select_captured
 from commonbrain.text.code_names import read_edit
 from commonbrain.text.normalisation import injected_block
@@ -95,7 +95,7 @@ def run_action(request: HookRequest, store: Path | None) -> str | None:
     with open_brain(
         store, lock_timeout_s=_lock_timeout_s(request), agent=request.agent
     ) as base_brain:
-        brain = base_brain.acting_as(
+        brain = base_brain.identified().acting_as(
             contact=detect_client(base_brain.services, client=request.hook.client),
             session=request.event.session or None,
             project=settings.project or request.folder.project,
@@ -119,7 +119,8 @@ def perform(brain: Brain, request: HookRequest) -> str | None:
     outcome = "internal"
     text = None
     try:
-        text = ACTIONS[request.hook.action](brain, request)
+        with nullcontext() if request.hook.answer else unshown():
+            text = ACTIONS[request.hook.action](brain, request)
         outcome = OK
     except CommonbrainError as error:
         outcome = error.code
@@ -225,9 +226,9 @@ def _edit(brain: Brain, request: HookRequest) -> str | None:
 
 def _check(brain: Brain, request: HookRequest) -> str | None:
     """Return the blockers and the conventions on commits, once per cool-down."""
-    with write_unit(brain.services, brain.caller) as unit:
-        rules = matching_rules(unit, _COMMIT, vector=None)
-        checked = suppress_repeat(unit, _COMMIT, checked=rules)
+    checked = brain.session.checkpoint(_COMMIT, is_by_words=True).checked
+    if checked is None:
+        return None
     each = (("BLOCKER", checked.blockers), ("PATTERN", checked.patterns), ("SKILL", checked.skills))
     lines = [
         f"> {name} {one.id}: {inert_line(one.headline)}" for name, rules in each for one in rules

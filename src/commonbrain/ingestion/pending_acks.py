@@ -13,6 +13,7 @@ from commonbrain.model.memory import Memory
 from commonbrain.model.scope import Caller
 from commonbrain.model.tasks import WITHDRAW
 from commonbrain.model.timestamps import show_day
+from commonbrain.security.read_audit import note_shown
 
 if TYPE_CHECKING:
     from commonbrain.storage.store import Transaction
@@ -88,6 +89,7 @@ def _refusal(tx: Transaction, pending: list[int]) -> RejectedError:
     memories = list(tx.memories.get(pending[:_NAMED_MAX]).values())
     more = f"; and {len(pending) - len(memories)} more" if len(pending) > len(memories) else ""
     what = "1 action item" if len(pending) == 1 else f"{len(pending)} action items"
+    note_shown(one.id for one in memories)
     first = memories[0]
     id_ = ids.show(ids.MEMORY, first.id)
     return RejectedError(

@@ -78,6 +78,7 @@ from commonbrain.model.revision import Action
 from commonbrain.model.scope import Caller
 from commonbrain.model.tasks import is_report
 from commonbrain.observability.interface import RememberMetrics
+from commonbrain.security.read_audit import audited
 from commonbrain.services import Services
 from commonbrain.storage.change_log import ChangeContext
 from commonbrain.storage.interface import QueryScope
@@ -149,6 +150,7 @@ class Remember:
     services: Services
     caller: Caller
 
+    @audited("shown by remember")
     def __call__(
         self,
         text: str | Draft | Sequence[Draft],
@@ -290,9 +292,8 @@ class Remember:
         """Emit the metrics of a reply, and return the reply."""
         telemetry, tenant = self.services.telemetry, self.caller.tenant
         if telemetry.is_on:
-            telemetry.remembered(
-                summarize_remember(reply, tenant=tenant, is_embedding=is_embedding)
-            )
+            metrics = summarize_remember(reply, tenant=tenant, is_embedding=is_embedding)
+            telemetry.remembered(metrics)
         return reply
 
     def _check_pending_acks(
@@ -304,13 +305,12 @@ class Remember:
         options: WriteOptions,
     ) -> None:
         """Reject the whole batch if action items bind any item that is not a report."""
-        bound = [
-            one
+        projects = {
+            one.project
             for one in ready
             if not (options.exempt_reports and is_report(one.admitted.kind, one.admitted.label))
-        ]
-        if bound:
-            projects = {one.project for one in bound}
+        }
+        if projects:
             check_pending_acks(tx, self.caller, projects=projects, now=query_scope.now)
 
     def _catch_up(self, *, is_embedding: bool) -> None:

@@ -28,6 +28,7 @@ from commonbrain.model.limits import (
 )
 from commonbrain.model.paging import Listing
 from commonbrain.model.scope import LOCAL_TENANT, Caller, Role
+from commonbrain.security.read_audit import record_export
 from commonbrain.services import Services
 from commonbrain.storage.blobs import Upload
 from commonbrain.storage.interface import JobFilter
@@ -178,6 +179,7 @@ class Jobs:
 
         Raises:
             NotFoundError: There is no such export, it is not done, or its archive has expired.
+            UnavailableError: Reads are audited, and the line cannot be written.
 
         """
         with self.services.store.snapshot(self.caller.tenant) as tx:
@@ -192,6 +194,8 @@ class Jobs:
                 hint="Ask for one with job run export; fetch it within a day, before an erase.",
             )
         check_may_move(self.caller)
+        memories = int(str((job.result or {}).get("memories", 0)))
+        record_export(self.services, self.caller, subject=id_, memories=memories)
         return read_upload(job.reached["parcel"])
 
     def _add(self, kind: str, given: Mapping[str, object]) -> JobView:

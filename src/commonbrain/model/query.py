@@ -54,6 +54,8 @@ class FeedbackMark(StrEnum):
     """It was rated misleading."""
 
 
+VOTES: Final = frozenset({FeedbackMark.USEFUL, FeedbackMark.WRONG})
+"""An agent has one of them on a memory, its last."""
 MARKED_WITHIN: Final = timedelta(hours=1)
 """Later use of a memory is not attributed to the recall that returned it."""
 
@@ -281,6 +283,8 @@ class Candidate:
     score: float
     context: str | None = None
     """The headline of its thread or episode."""
+    episode_id: int | None = None
+    """The episode, if that is its context."""
     notes: tuple[str, ...] = ()
     """Annotations, and its state if it is not current."""
     earlier: str | None = None

@@ -88,7 +88,7 @@ class Policy:
     parameters: tuple[str, ...] = ()
     """Parameters such as `trust_min=0.6`; all others are the server's."""
     are_reads_audited: bool = False
-    """Whether the audit has a line for each memory that a recall or get shows.
+    """Whether the audit has a line for each memory of which a call shows text.
 
     Off by default: each read then writes, and the recall log shows recent recalls anyway.
     """

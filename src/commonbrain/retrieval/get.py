@@ -19,7 +19,6 @@ from commonbrain.model.memory import (
     ERASED,
     Memory,
     State,
-    full_text,
     is_dormant,
     strength,
 )
@@ -30,9 +29,9 @@ from commonbrain.model.scope import Caller, Scope, Trust, is_visible
 from commonbrain.model.timestamps import show_instant
 from commonbrain.retrieval.item_metadata import DEPRECATED, find_conflicts
 from commonbrain.retrieval.provenance import FORGOTTEN, Provenance, provenance, seen
-from commonbrain.retrieval.read_audit import audit_read
 from commonbrain.retrieval.related import related_by_name
 from commonbrain.retrieval.value_history import ChangeReader
+from commonbrain.security.read_audit import audited, note_shown
 from commonbrain.services import Services
 from commonbrain.storage.change_log import predecessors, successors, version_of
 from commonbrain.storage.interface import MemoryAccess, QueryScope
@@ -328,6 +327,7 @@ class Get:
         [shown] = self.several([chosen], views=views, bump=bump)
         return replace(shown, namesakes=others)
 
+    @audited("get")
     def several(
         self, ids_: Sequence[str], *, views: Sequence[View | str] = (), bump: bool = True
     ) -> tuple[MemoryView, ...]:
@@ -352,13 +352,6 @@ class Get:
             self.caller.tenant,
             lambda tx: tuple(self._show(tx, id_, views=chosen) for id_ in memory_ids),
         )
-        texts = {
-            id_: full_text(one.headline, one.body or "")
-            for id_, one in zip(memory_ids, shown, strict=True)
-            if one.body is not None
-        }
-        now = self.services.clock.now()
-        audit_read(self.services, self.caller, action="get", texts=texts, at=now)
         if bump:
             access = MemoryAccess(
                 tenant=self.caller.tenant, ids=tuple(memory_ids), at=self.services.clock.now()
@@ -388,12 +381,17 @@ class Get:
                 tx, self.caller, memory=memory, now=now, trust_min=parameters.trust_min
             )
         version = version_of(tx, memory.id)
-        shown = _shown(memory, head_of(tx, memory), version=version, now=now)
+        head = head_of(tx, memory)
+        shown = _shown(memory, head, version=version, now=now)
         notice, earlier = shown.banner, None
+        if memory.state is State.SUPERSEDED:
+            note_shown([head.id])
         if notice is None:
             criteria = Filter(trust_min=0.0)
             changes = ChangeReader(tx=tx, caller=self.caller, now=now, criteria=criteria)
             changed = changes.successors([memory]).get(id_)
+            if changed:
+                note_shown([changed.newer.id, changed.head.id])
             notices = (
                 f"Earlier: {changed.line()}" if changed else None,
                 review_notice(tx, self.caller, id_=id_, now=now),

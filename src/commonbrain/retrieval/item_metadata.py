@@ -73,7 +73,8 @@ def attach_metadata(
     review_notes_by_id = review_notes(
         tx, plan.caller, needs={id_: reviews[id_] for id_ in reviews if id_ in close}
     )
-    contexts = _contexts(tx, plan, near=near, graph=graph)
+    episodes = dict(_episodes(plan, graph))
+    contexts = _contexts(tx, near=near, episodes=episodes)
     histories = _histories(tx, plan, near=near, graph=graph)
     turns = source_turns(tx, plan, near=near, graph=graph)
     results: list[Candidate] = []
@@ -93,7 +94,17 @@ def attach_metadata(
         if context is None and earlier is None and source is None and not lines:
             results.append(one)
             continue
-        results.append(replace(one, context=context, notes=lines, earlier=earlier, source=source))
+        episode = episodes.get(id_)
+        results.append(
+            replace(
+                one,
+                context=context,
+                episode_id=None if episode is None else episode.id,
+                notes=lines,
+                earlier=earlier,
+                source=source,
+            )
+        )
     return [*results, *rest]
 
 
@@ -145,7 +156,7 @@ def _histories(
 
 
 def _contexts(
-    tx: Transaction, plan: QueryPlan, *, near: Iterable[Candidate], graph: LinkExpansion
+    tx: Transaction, *, near: Iterable[Candidate], episodes: Mapping[int, Memory]
 ) -> Mapping[int, str]:
     """Return the subject of each message's thread, and the episode that summarizes a memory."""
     threads: dict[int, int] = {}
@@ -157,10 +168,11 @@ def _contexts(
     subjects = tx.threads.subjects(distinct, plan.caller, now=plan.now)
     short = {thread: _truncate(subject, _CONTEXT_CHARS_MAX) for thread, subject in subjects.items()}
     results = {id_: short[thread] for id_, thread in threads.items() if thread in short}
-    return dict(_episodes(plan, graph)) | results
+    summaries = {id_: _truncate(one.headline, _CONTEXT_CHARS_MAX) for id_, one in episodes.items()}
+    return summaries | results
 
 
-def _episodes(plan: QueryPlan, graph: LinkExpansion) -> Iterator[tuple[int, str]]:
+def _episodes(plan: QueryPlan, graph: LinkExpansion) -> Iterator[tuple[int, Memory]]:
     for link in graph.links:
         episode = graph.ends.get(link.from_id)
         if link.type is not LinkType.DERIVED_FROM or episode is None:
@@ -168,7 +180,7 @@ def _episodes(plan: QueryPlan, graph: LinkExpansion) -> Iterator[tuple[int, str]
         if episode.kind is Kind.EPISODE and is_allowed(
             episode, plan.caller, criteria=Filter(trust_min=plan.filter.trust_min), now=plan.now
         ):
-            yield link.to_id, _truncate(episode.headline, _CONTEXT_CHARS_MAX)
+            yield link.to_id, episode
 
 
 def _truncate(text: str, chars_max: int) -> str:

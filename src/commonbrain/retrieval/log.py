@@ -22,6 +22,7 @@ from commonbrain.model.query import (
 )
 from commonbrain.model.scope import Caller, Role, is_visible
 from commonbrain.retrieval.ranking import FEATURE_WEIGHTS
+from commonbrain.security.read_audit import audited
 from commonbrain.services import Services
 from commonbrain.storage.interface import EntryFilter
 
@@ -97,6 +98,7 @@ class ListRecalls:
     services: Services
     caller: Caller
 
+    @audited("recalls")
     def __call__(
         self,
         *,
@@ -130,6 +132,7 @@ class ListRecalls:
             shown = tuple(self._shown(tx, one) for one in page.rows)
         return RecallPage(recalls=shown, next=page.next, more=page.more)
 
+    @audited("recalls")
     def one(self, trace: str) -> RecallView:
         """Return one recall with all its candidates.
 

@@ -83,7 +83,6 @@ from commonbrain.retrieval.ranking import (
     rank,
     rerank,
 )
-from commonbrain.retrieval.read_audit import audit_read
 from commonbrain.retrieval.retrievers import (
     VECTOR,
     Deadline,
@@ -92,6 +91,7 @@ from commonbrain.retrieval.retrievers import (
     apply_relevance_threshold,
     retrieve_candidates,
 )
+from commonbrain.security.read_audit import audited, note_shown
 from commonbrain.services import Services
 from commonbrain.storage.interface import MemoryAccess, QueryScope, ShownMemories
 from commonbrain.text.normalisation import normalise
@@ -140,6 +140,7 @@ class Recall:
     caller: Caller
     overrides: RetrievalOverrides = NO_OVERRIDES
 
+    @audited("recall")
     def __call__(self, query: str = "", **options: Unpack[RecallOptions]) -> RecallResult:
         """Find the memories that answer a query; without a query, list the newest.
 
@@ -205,9 +206,7 @@ class Recall:
             packed, last = fill(ranked.allowed), None
         more = 0 if last is None else self._count_after(plan, last)
         timer.end_stage("pack")
-        shown = frozenset(packed.ids)
-        texts = {one.memory.id: one.memory.text for one in ranked.allowed if one.memory.id in shown}
-        audit_read(self.services, self.caller, action="recall", texts=texts, at=plan.now)
+        note_shown(_contexts_of(ranked.allowed, packed))
         trace = self._log(plan, ranked, packed=packed, stages_ms=timer.stages_ms)
         if options.get("bump", True):
             self._record_access(plan, packed, in_review=ranked.in_review)
@@ -536,6 +535,18 @@ def _conflicts(
         return list(linked)
     near = [one.memory for one in allowed[: 2 * plan.budget.max_items] if one.memory.id in reviews]
     return [*linked, *outdated_of(tx, plan.caller, memories=near, reviews=reviews, now=plan.now)]
+
+
+def _contexts_of(ranked: Sequence[Candidate], packed: Packed) -> Iterable[int]:
+    """Find the episodes whose headline is the context of an item."""
+    with_context = {
+        id_ for id_, item in zip(packed.ids, packed.items, strict=True) if item.context is not None
+    }
+    return (
+        one.episode_id
+        for one in ranked
+        if one.episode_id is not None and one.memory.id in with_context
+    )
 
 
 def _once(candidates: Sequence[Candidate]) -> Iterable[Candidate]:

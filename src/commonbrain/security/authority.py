@@ -12,10 +12,12 @@ from typing import Any, Final, cast
 
 from commonbrain.model import ids
 from commonbrain.model.errors import RejectedError
-from commonbrain.model.memory import Memory, confidence
+from commonbrain.model.kinds import TaskDetail
+from commonbrain.model.memory import Memory, State, confidence
 from commonbrain.model.parameters import Parameters
 from commonbrain.model.revision import Action
-from commonbrain.model.scope import Caller, Role, Trust, check_may_write, granted
+from commonbrain.model.scope import Caller, Role, Scope, Trust, check_may_write, granted
+from commonbrain.model.tasks import must_be_acknowledged, needs_ack
 
 _KEY: Final = "proposal"
 """Payload key of the proposed change."""
@@ -104,3 +106,27 @@ def check_authorized(caller: Caller, memory: Memory) -> None:
             code="trust_override_denied",
             hint="Ask a caller with that trust, or annotate it.",
         )
+
+
+def check_may_bind_all(caller: Caller, before: Memory, *, after: Memory) -> None:
+    """Check that only an admin makes a memory block the writers of every project.
+
+    Raises:
+        RejectedError: `scope_denied`.
+
+    """
+    if caller.role is not Role.ADMIN and _binds_all(after) and not _binds_all(before):
+        raise RejectedError(
+            f"{ids.show(ids.MEMORY, after.id)} has no project and must be acknowledged: to block "
+            "the writers of every project needs the role admin.",
+            code="scope_denied",
+            hint="Ask an admin, or remember it for one project.",
+        )
+
+
+def _binds_all(memory: Memory) -> bool:
+    """Return whether it is an open action item of every project."""
+    is_shared = memory.project is None and memory.scope is not Scope.PRIVATE
+    is_item = must_be_acknowledged(memory.detail) and is_shared
+    is_done = isinstance(memory.detail, TaskDetail) and not needs_ack(memory.detail)
+    return is_item and not is_done and memory.state is State.ACTIVE

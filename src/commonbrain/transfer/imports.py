@@ -16,6 +16,7 @@ from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.limits import IMPORT_BATCH
 from commonbrain.model.memory import Draft
 from commonbrain.model.scope import Caller
+from commonbrain.security.read_audit import audited
 from commonbrain.services import Services
 from commonbrain.transfer.archive import Importer, Piece
 
@@ -118,6 +119,7 @@ class Import:
     services: Services
     caller: Caller
 
+    @audited("shown by import")
     def __call__(
         self,
         format: str,  # noqa: A002 the public name is format

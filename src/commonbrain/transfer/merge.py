@@ -28,6 +28,7 @@ from commonbrain.model.scope import Caller
 from commonbrain.model.support import Review
 from commonbrain.model.tasks import Ack
 from commonbrain.security.quotas import UNCOUNTED_STATES
+from commonbrain.security.read_audit import audited
 from commonbrain.services import Services
 from commonbrain.storage.change_log import follow_changes, touch_linked
 from commonbrain.storage.interface import Annotation, AuditEntry, IdTaken
@@ -109,6 +110,7 @@ class Merge:
     services: Services
     caller: Caller
 
+    @audited("shown by merge")
     def __call__(
         self,
         source: str | Path,
@@ -130,7 +132,7 @@ class Merge:
 
         Raises:
             RejectedError: `insufficient_role`, the caller is not an admin; or
-                `action_items_pending`.
+                `action_items_pending`, in a project of the file.
             InvalidInputError: the file has another format, or was truncated: earlier lines are
                 merged.
             UnavailableError: the store failed; repeating the call continues.
@@ -140,6 +142,8 @@ class Merge:
         report = resume.since or ImportReport(format=OWN_FORMAT, source=str(source))
         lines = read_archive(Path(source))
         merge_state = self._known(islice(lines, report.read), is_begun=report.read > 0)
+        if not (dry_run or merge_state.is_begun):
+            merge_state.projects = self._projects(Path(source))
         while batch := list(islice(lines, IMPORT_BATCH)):
             with resume.batch_context():
                 report = self._batch(
@@ -150,6 +154,18 @@ class Merge:
             self._chain(merge_state.successors)
             continue_propagation(self.services, self.caller)
         return replace(report, progress=1.0)
+
+    def _projects(self, source: Path) -> frozenset[str | None]:
+        """Return the projects of an archive, which is read for this if action items are pending."""
+        now = self.services.clock.now()
+        with self.services.store.snapshot(self.caller.tenant) as tx:
+            if not tx.acks.pending(self.caller, projects=None, now=now):
+                return frozenset()
+        return frozenset(
+            line.content.memory.project
+            for line in read_archive(source)
+            if isinstance(line.content, ArchivedRecord)
+        )
 
     def _known(self, lines: Iterable[Line], *, is_begun: bool) -> _MergeState:
         """Collect what later lines need from lines that were merged before."""
@@ -185,7 +201,8 @@ class Merge:
         with opened(self.caller.tenant) as tx:
             if not (dry_run or merge_state.is_begun):
                 # Action items in the file bind others, but not the rest of the file.
-                check_pending_acks(tx, self.caller, projects=None, now=self.services.clock.now())
+                projects, now = merge_state.projects, self.services.clock.now()
+                check_pending_acks(tx, self.caller, projects=projects, now=now)
                 merge_state.is_begun = True
             for line in batch:
                 match line.content:
@@ -325,6 +342,8 @@ class _MergeState:
 
     is_begun: bool = False
     """Whether anything was merged."""
+    projects: frozenset[str | None] = frozenset()
+    """Those of the file, as far as action items may bind there."""
     threads: dict[int, int] = field(default_factory=dict[int, int])
     """Ids in this store of the file's threads."""
     successors: list[Memory] = field(default_factory=list[Memory])

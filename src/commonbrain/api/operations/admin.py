@@ -156,7 +156,7 @@ class AdminRequest(VerbRequest):
         default=None, description="policy: whether proven canaries are promoted automatically"
     )
     audit_reads: bool | None = Field(
-        default=None, description="policy: whether recall and get are in the audit"
+        default=None, description="policy: whether reads are in the audit"
     )
     retention: list[str] = Field(
         default=[],

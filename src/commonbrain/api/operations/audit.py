@@ -18,7 +18,7 @@ class AuditRequest(Request):
     agent: Name = Field(default=None, description="Only what this agent did")
     action: Name = Field(default=None, description="create, supersede, forget, recall, ...")
     memory: Name = Field(default=None, description="mem_...: only lines about it")
-    request_id: Name = Field(default=None, description="X-Request-Id of a call over HTTP")
+    request_id: Name = Field(default=None, description="Of one call; over HTTP its X-Request-Id")
     since: TimeBound = Field(default=None, description="ISO 8601 or words: 'yesterday'")
     until: TimeBound = Field(default=None, description="At this time or before")
     limit: int = Field(default=AUDIT_PAGE_DEFAULT, description=f"1 to {AUDIT_PAGE_MAX} lines")
@@ -42,7 +42,7 @@ def _render_entry(one: AuditEntryView) -> str:
         one.memory,
         one.subject,
         f"refused: {one.refused}" if one.refused else None,
-        f"{one.count} times" if one.count > 1 else None,
+        f"{one.count:,} {'times' if one.refused else 'memories'}" if one.count > 1 else None,
         f"session {one.session}" if one.session else None,
         f"request {one.request_id}" if one.request_id else None,
         one.reason,

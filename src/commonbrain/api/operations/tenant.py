@@ -42,9 +42,7 @@ class TenantRequest(Request):
     auto_promote: bool | None = Field(
         default=None, description="Whether proven canaries are promoted automatically"
     )
-    audit_reads: bool | None = Field(
-        default=None, description="Whether recall and get are in the audit"
-    )
+    audit_reads: bool | None = Field(default=None, description="Whether reads are in the audit")
     retention: list[str] = Field(
         default=[],
         description="Retention rules, each like kind=event label=log scope=team "

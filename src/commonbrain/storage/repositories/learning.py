@@ -29,6 +29,7 @@ from commonbrain.model import ids
 from commonbrain.model.model_card import SERVING, ModelCard, ModelRole
 from commonbrain.model.query import (
     MARKED_WITHIN,
+    VOTES,
     Entry,
     Feedback,
     FeedbackEvent,
@@ -206,10 +207,26 @@ class RecallLogRepository:
         return self._shown_in_part(latest) if use.is_fetch and latest else latest
 
     def credit(self, use: FeedbackEvent) -> Sequence[int]:
-        """Mark used memories on the traces that showed them; return ids without a trace."""
+        """Mark used memories on the traces that showed them; return ids without a trace.
+
+        A vote replaces the marks of the agent's earlier votes on the same memories.
+        """
+        if use.mark in VOTES:
+            self._withdraw_votes(use)
         shown = self.showing(use)
         self.mark(use.marks(shown))
         return [id_ for id_ in use.ids if id_ not in shown]
+
+    def _withdraw_votes(self, use: FeedbackEvent) -> None:
+        table = feedback.c
+        here = self._here(
+            feedback,
+            table.memory_id.in_(use.ids),
+            table.agent == use.agent,
+            table.mark.in_(VOTES - {use.mark}),
+            table.at <= use.at,
+        )
+        self.work.connection.execute(delete(feedback).where(here))
 
     def _shown_in_part(self, shown: Mapping[int, int]) -> dict[int, int]:
         """Leave out memories that the trace showed in full."""

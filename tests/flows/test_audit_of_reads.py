@@ -1,0 +1,377 @@
+"""Where the policy says so, the audit has a line for every memory that a call shows."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from functools import cache
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Unpack
+
+import pytest
+
+from commonbrain.api.dispatch import dispatch, literal_values
+from commonbrain.api.operations import load_operations
+from commonbrain.api.project_folder import FolderConfig
+from commonbrain.client import Brain
+from commonbrain.hooks.actions import HookRequest, perform
+from commonbrain.hooks.table import COMMIT, EDITED, HOOKS, PROMPT, START, HookEvent
+from commonbrain.ingestion.service import DraftFields
+from commonbrain.model import ids
+from commonbrain.model.errors import CommonbrainError, RejectedError
+from commonbrain.model.revision import Action
+from commonbrain.model.scope import Trust
+from commonbrain.testing.builders import FakeClock, a_brain
+from tests.flows.asking import stored, told
+from tests.flows.reflecting import CHECKOUT
+
+PROJECT = "shop"
+
+
+@dataclass(slots=True)
+class Library:
+    """A store in which each text has a word of its own, by which it is recognised."""
+
+    brain: Brain
+    clock: FakeClock
+    words: list[str] = field(default_factory=list[str])
+
+    def store(self, text: str, **known: Unpack[DraftFields]) -> str:
+        """Store a text with a new word in it."""
+        self.clock.move(timedelta(minutes=1))
+        known["project"] = PROJECT
+        return stored(self.brain, self.with_word(text), **known)
+
+    def with_word(self, text: str) -> str:
+        """Put a new word into a text."""
+        number = len(self.words)
+        self.words.append(f"zq{number:02d}{'abcdefghij'[number % 10]}")
+        return text.replace("@", self.words[-1])
+
+    def words_in(self, shown: str) -> set[str]:
+        """Find the texts that are shown."""
+        return {word for word in self.words if word in shown}
+
+    def read_words(self, request_id: str) -> set[str]:
+        """Find the texts of the memories that the audit names as read by a call."""
+        lines = self.brain.audit(request_id=request_id, limit=200).lines
+        read = {one.memory for one in lines if one.memory and one.action not in set(Action)}
+        with self.brain.services.store.snapshot(self.brain.caller.tenant) as tx:
+            texts = tx.memories.texts([ids.parse(ids.MEMORY, id_) for id_ in read])
+        assert len(texts) == len(read)
+        return self.words_in(" ".join(texts.values()))
+
+
+def library(brain: Brain, clock: FakeClock) -> SimpleNamespace:
+    """Fill a store with memories of all kinds, changed, linked, sent and delegated."""
+    ann = brain.acting_as(agent="ann", project=PROJECT, session="s-ann")
+    ann.boot()
+    books = Library(ann, clock)
+    known = SimpleNamespace(books=books)
+    known.blocker = books.store("Never deploy @ on a Friday", kind="rule", severity="BLOCKER")
+    known.pattern = books.store("Prefer small @ commits", kind="rule", severity="PATTERN")
+    known.skill = books.store(
+        "Write @ release notes first",
+        kind="rule",
+        skill={"name": "notes", "keywords": ["release"], "projects": [PROJECT]},
+    )
+    known.fact = books.store("The @ cache in src/cache.py holds ten entries", kind="fact")
+    known.base = books.store("The @ ledger lives in Frankfurt", kind="fact")
+    known.leaf = books.store(
+        "So the @ invoices obey German law", kind="fact", depends_on=[known.base]
+    )
+    known.old = books.store("The @ timeout is 30 seconds", kind="fact")
+    known.new = books.store("The @ timeout is now 45 seconds", kind="fact")
+    known.task = books.store("Rotate the @ certificates", kind="task")
+    known.other_task = books.store("Paint the @ fence", kind="task")
+    known.events = [
+        books.store(f"The disk of host {name} was full @", kind="event") for name in "uvwx"
+    ]
+    known.cause = books.store("The @ disk filled up overnight", kind="event")
+    known.effect = books.store("Checkout @ failed for an hour", kind="incident")
+    ann.revise.link(known.cause, known.effect, type="causes", reason="seen in the log")
+    known.candidate = books.store("The @ orders go to Lisbon", kind="fact")
+    known.rival = books.store("The @ orders go to Porto", kind="fact")
+    ann.revise.link(known.candidate, known.rival, type="conflicts_with", reason="both cannot hold")
+    known.message = ann.message.send(
+        "bob", books.with_word("The @ parcel arrived"), priority="urgent"
+    ).id
+    known.thread = ann.message.read(known.message).messages[0].thread
+    ann.message.delegate("bob", books.with_word("Count the @ parcels"))
+    ann.session.handoff(books.with_word("Moved the @ crates"))
+    for text in CHECKOUT:
+        books.store(f"@ {text}", kind="event")
+    known.report = books.store("Logins @ failed because the token had expired", kind="incident")
+    known.recall = ann.recall("Where do the orders go?").trace_id
+    known.job = ann.jobs.run("maintain", {"dry_run": True}).id
+    ann.services.journal.flush()
+    known.forgotten = books.store("The @ attic is empty", kind="fact")
+    ann.forget(known.forgotten, reason="it is full")
+    known.premise = books.store("The @ quay is open", kind="fact")
+    known.doubtful = books.store(
+        "So @ ships may land at the quay", kind="fact", depends_on=[known.premise]
+    )
+    ann.forget(known.premise, reason="it was closed")
+    web = ann.acting_as(trust_ceiling=Trust.UNTRUSTED_WEB)
+    for name in ("approved", "rejected"):
+        text = books.with_word(f"Never leave @ {name} gates open")
+        setattr(known, name, told(web, text, kind="rule", trust="untrusted_web").id)
+    brain.govern.policy(are_reads_audited=True)
+    known.duty = books.store("Read the @ handbook", kind="task", must_ack=True)
+    return known
+
+
+Call = tuple[str, str]
+Arguments = Callable[[SimpleNamespace], Mapping[str, object]]
+
+VIEWS = ["history", "provenance", "links", "annotations", "policy", "dependents"]
+SHOWING: Mapping[Call, Arguments] = {
+    ("boot", ""): lambda _: {"project": PROJECT, "task": "write the release"},
+    ("recall", ""): lambda _: {"query": "where do the orders go", "project": PROJECT},
+    ("get", ""): lambda known: {"id": [known.new, known.old, known.leaf], "views": VIEWS},
+    ("revise", "supersede"): lambda known: {
+        "id": known.base,
+        "text": "The ledger lives in Oslo",
+        "dry_run": True,
+    },
+    ("revise", "restore"): lambda known: {"id": known.forgotten, "reason": "r"},
+    ("revise", "keep_both"): lambda known: {
+        "id": known.candidate,
+        "other": known.rival,
+        "reason": "both hold",
+    },
+    ("revise", "resolve"): lambda known: {
+        "id": known.candidate,
+        "other": known.rival,
+        "reason": "r",
+    },
+    ("revise", "annotate"): lambda known: {"id": known.fact, "text": "checked"},
+    ("revise", "rate"): lambda known: {"id": known.fact, "value": "up"},
+    ("revise", "pin"): lambda known: {"id": known.fact},
+    ("revise", "unpin"): lambda known: {"id": known.fact},
+    ("revise", "retag"): lambda known: {"id": known.fact, "tags": ["speed"]},
+    ("revise", "link"): lambda known: {
+        "id": known.fact,
+        "other": known.base,
+        "value": "supports",
+        "reason": "r",
+    },
+    ("revise", "unlink"): lambda known: {
+        "id": known.cause,
+        "other": known.effect,
+        "value": "causes",
+    },
+    ("revise", "status"): lambda known: {"id": known.task, "value": "blocked"},
+    ("revise", "ack"): lambda known: {"id": known.duty, "value": "will_execute"},
+    ("revise", "approve"): lambda known: {"id": known.approved, "reason": "r"},
+    ("revise", "reject"): lambda known: {"id": known.rejected, "reason": "r"},
+    ("revise", "review"): lambda known: {"id": known.doubtful, "reason": "r"},
+    ("revise", "preview"): lambda known: {"id": known.base},
+    ("forget", "forget"): lambda known: {"ids": [known.base], "reason": "r", "dry_run": True},
+    ("forget", "erase"): lambda known: {"ids": [known.base], "reason": "r"},
+    ("forget", "prune"): lambda _: {"days": 30},
+    ("forget", "undo"): lambda _: {"agent": "ann", "reason": "r"},
+    ("trace", "causes"): lambda known: {"id": known.effect},
+    ("trace", "effects"): lambda known: {"id": known.cause},
+    ("trace", "before"): lambda known: {"id": known.effect},
+    ("trace", "patterns"): lambda _: {"text": "disk host full"},
+    ("trace", "deepen"): lambda _: {"text": "checkout failed for an hour"},
+    ("trace", "dependents"): lambda known: {"id": known.base},
+    ("trace", "provenance"): lambda known: {"id": known.leaf},
+    ("session", "checkpoint"): lambda _: {"text": "commits of a release"},
+    ("session", "tasks"): lambda _: {},
+    ("session", "claim"): lambda known: {"id": known.task},
+    ("session", "release"): lambda known: {"id": known.task},
+    ("message", "inbox"): lambda _: {"all": True},
+    ("message", "read"): lambda known: {"id": [known.message]},
+    ("message", "ack"): lambda known: {"id": [known.message]},
+    ("message", "history"): lambda known: {"thread": known.thread},
+    ("message", "threads"): lambda _: {},
+    ("message", "thread"): lambda known: {"thread": known.thread},
+    ("message", "delegated"): lambda _: {},
+    ("skill", "list"): lambda _: {},
+    ("skill", "test"): lambda _: {"query": "a release", "project": PROJECT},
+    ("recalls", ""): lambda known: {"trace": known.recall},
+    ("review", ""): lambda _: {},
+    ("reflect", ""): lambda _: {"dry_run": True, "window_hours": 24},
+    ("remember", ""): lambda _: {"text": "The orders go to Porto", "kind": "fact"},
+    ("atomize", ""): lambda known: {"ids": [known.report]},
+}
+"""The arguments with which each operation shows text of memories."""
+SILENT: Mapping[Call, Arguments] = {
+    ("session", "list"): lambda _: {},
+    ("session", "task"): lambda _: {"text": "count parcels"},
+    ("session", "handoff"): lambda _: {"text": "counted parcels"},
+    ("session", "end"): lambda _: {},
+    ("session", "note"): lambda _: {"key": "count", "text": "four"},
+    ("session", "notes"): lambda _: {},
+    ("message", "send"): lambda _: {"to": ["ann"], "text": "hello"},
+    ("message", "reply"): lambda known: {"id": [known.message], "text": "thanks"},
+    ("message", "delegate"): lambda _: {"to": ["ann"], "text": "count them again"},
+    ("job", "list"): lambda _: {},
+    ("job", "show"): lambda known: {"id": known.job},
+    ("job", "run"): lambda _: {"kind": "reflect"},
+    ("job", "retry"): lambda known: {"id": known.job},
+    ("job", "cancel"): lambda known: {"id": known.job},
+    ("status", ""): lambda _: {},
+    ("doctor", ""): lambda _: {},
+    ("audit", ""): lambda _: {},
+}
+"""Operations that show nothing but figures and what the caller gives them."""
+ADMINISTRATION = frozenset({"admin", "model", "tenant"})
+"""Operations on agents, models and tenants, none of which takes or gives a memory."""
+
+
+@cache
+def calls() -> tuple[Call, ...]:
+    """Every operation of the table, with each of its verbs."""
+    return tuple(
+        (one.name, verb)
+        for one in load_operations()
+        if one.name not in ADMINISTRATION
+        for verb in sorted(literal_values(one.request).get("op", ())) or [""]
+    )
+
+
+CHANGING = frozenset(
+    call
+    for call in calls()
+    if call[0] in {"revise", "remember", "atomize"}
+    or call in {("session", op) for op in ("checkpoint", "claim", "release", "handoff", "end")}
+    or call in {("message", op) for op in ("read", "ack", "send", "reply", "delegate")}
+    or call == ("forget", "prune")
+)
+"""Calls after which others would be shown something else."""
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SimpleNamespace]:
+    """A library for calls that change nothing in it."""
+    clock = FakeClock()
+    with a_brain(tmp_path_factory.mktemp("reads") / "brain.db", clock=clock) as brain:
+        yield library(brain, clock)
+
+
+@pytest.fixture
+def known(request: pytest.FixtureRequest, call: Call) -> SimpleNamespace:
+    """The library of a call."""
+    if call not in CHANGING:
+        return request.getfixturevalue("shared")
+    return library(request.getfixturevalue("brain"), request.getfixturevalue("clock"))
+
+
+def called(known: SimpleNamespace, call: Call, arguments: Mapping[str, object]) -> str:
+    """Make a call as another agent; return the reply in all its forms, or the error."""
+    name, verb = call
+    [operation] = [one for one in load_operations() if one.name == name]
+    request = operation.request.model_validate({**({"op": verb} if verb else {}), **arguments})
+    bob = known.books.brain.acting_as(agent="bob", session="s-bob", request_id=" ".join(call))
+    try:
+        reply = dispatch(operation, bob, request=request)
+    except CommonbrainError as error:
+        return f"{error.message} {error.hint}"
+    forms = operation.to_json(reply), operation.to_agent_json(reply), operation.render_text(reply)
+    return " ".join(map(str, forms))
+
+
+@pytest.mark.requirement("DM-52")
+def test_every_operation_is_known_to_show_memories_or_none() -> None:
+    assert sorted(calls()) == sorted([*SHOWING, *SILENT])
+
+
+@pytest.mark.requirement("DM-52")
+@pytest.mark.parametrize("call", SHOWING, ids=" ".join)
+def test_a_call_leaves_a_line_for_each_memory_that_it_shows(
+    known: SimpleNamespace, call: Call
+) -> None:
+    if call == ("forget", "prune"):
+        known.books.clock.move(timedelta(days=40))
+    reply = called(known, call, SHOWING[call](known))
+    shown, read = known.books.words_in(reply), known.books.read_words(" ".join(call))
+    assert shown, reply
+    assert shown <= read
+    # A summary is made of more than it shows.
+    assert shown == read or call[0] == "reflect"
+
+
+@pytest.mark.requirement("DM-52")
+@pytest.mark.parametrize("call", SILENT, ids=" ".join)
+def test_a_call_that_shows_no_memory_leaves_no_line_of_a_read(
+    known: SimpleNamespace, call: Call
+) -> None:
+    reply = called(known, call, SILENT[call](known))
+    assert not known.books.words_in(reply), reply
+    assert not known.books.read_words(" ".join(call))
+
+
+def hooked(known: SimpleNamespace, event: str, happening: HookEvent) -> str:
+    """Run a hook of another agent."""
+    request = HookRequest(
+        hook=HOOKS["claude-code", event],
+        event=happening,
+        folder=FolderConfig(),
+        agent="claude-code",
+        remaining_s=lambda: 5.0,
+        tokens=400,
+    )
+    agent = known.books.brain.acting_as(
+        agent="claude-code", session=happening.session, request_id=event
+    )
+    return perform(agent, request) or ""
+
+
+@pytest.mark.requirement("DM-52", "CL-11")
+@pytest.mark.parametrize(
+    ("event", "happening"),
+    {
+        START: HookEvent(session="h1"),
+        PROMPT: HookEvent(session="h2", prompt="On what did the checkout fail?"),
+        EDITED: HookEvent(session="h3", files=("/w/src/cache.py",), folder=Path("/w")),
+        COMMIT: HookEvent(session="h4"),
+    }.items(),
+)
+def test_a_hook_leaves_a_line_for_each_memory_that_it_shows(
+    shared: SimpleNamespace, event: str, happening: HookEvent
+) -> None:
+    shown = shared.books.words_in(hooked(shared, event, happening))
+    assert shown
+    assert shared.books.read_words(event) == shown
+
+
+@pytest.mark.requirement("DM-52")
+def test_a_refusal_that_quotes_an_action_item_leaves_a_line(brain: Brain, clock: FakeClock) -> None:
+    books = Library(brain.acting_as(project=PROJECT), clock)
+    books.store("Read the @ handbook", kind="task", must_ack=True)
+    brain.govern.policy(are_reads_audited=True)
+    bob = brain.acting_as(agent="bob", project=PROJECT, request_id="req-1")
+    with pytest.raises(RejectedError, match=books.words[0]):
+        bob.remember("The yard is swept", kind="fact")
+    assert books.read_words("req-1") == set(books.words)
+
+
+@pytest.mark.requirement("DM-52", "OB-15")
+def test_an_export_leaves_one_line_with_the_number_of_memories(
+    brain: Brain, clock: FakeClock, tmp_path: Path
+) -> None:
+    books = Library(brain, clock)
+    for name in ("gate", "wall", "roof"):
+        books.store(f"The @ {name} was painted")
+    brain.export(tmp_path / "before.jsonl")
+    assert not brain.audit(action="export").lines
+
+    brain.govern.policy(are_reads_audited=True)
+    brain.acting_as(request_id="req-1").export(tmp_path / "after.jsonl")
+    [line] = brain.audit(request_id="req-1").lines
+    assert (line.action, line.agent, line.count) == ("export", "ann", 3)
+    assert line.subject == "after.jsonl"
+
+
+@pytest.mark.requirement("DM-52")
+def test_a_read_without_the_policy_leaves_no_line(brain: Brain, clock: FakeClock) -> None:
+    books = Library(brain, clock)
+    id_ = books.store("The @ gate was painted")
+    bob = brain.acting_as(agent="bob", request_id="req-1")
+    bob.boot()
+    bob.get(id_)
+    bob.message.inbox()
+    assert not brain.audit(request_id="req-1").lines
