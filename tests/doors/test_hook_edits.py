@@ -231,20 +231,38 @@ def committed(brain: Brain, command: str = "git commit -m x") -> str:
 def test_a_commit_is_shown_the_rules_that_bind_it_once_per_cool_down(
     brain: Brain, clock: FakeClock
 ) -> None:
-    brain.remember("Never push to release by hand.", kind="rule", severity="BLOCKER")
+    brain.remember("Never commit to release by hand.", kind="rule", severity="BLOCKER")
     brain.remember(CONVENTION, kind="rule")
-    brain.remember("Tests use a fake clock.", kind="rule")
+    brain.remember(
+        "Large files go through LFS.", kind="rule", skill={"name": "lfs", "keywords": ["commit"]}
+    )
 
     shown = committed(brain)
 
     assert "> BLOCKER mem_" in shown
-    assert "Never push to release by hand." in shown
+    assert "Never commit to release by hand." in shown
     assert CONVENTION in shown
-    assert "fake clock" not in shown
+    assert "> SKILL mem_" in shown
     assert estimate(shown) <= 200
     assert committed(brain) == ""
     clock.move(timedelta(minutes=6))
     assert CONVENTION in committed(brain)
+
+
+@pytest.mark.requirement("CL-06")
+def test_a_commit_without_rules_about_commits_is_quiet(brain: Brain) -> None:
+    brain.remember("Never push to release by hand.", kind="rule", severity="BLOCKER")
+    brain.remember("git is installed in /opt.", kind="rule")
+    brain.remember("Ann committed to the deadline, which binds the team.", kind="rule")
+    brain.remember("Tests use a fake clock.", kind="rule")
+    brain.remember(
+        "Bisect with git.", kind="rule", skill={"name": "bisect", "keywords": ["git", "mit"]}
+    )
+    brain.remember("Commits of the depot need two reviewers.", kind="rule", project="depot")
+    other = brain.acting_as(agent="somebody")
+    other.remember("Commits are mine alone.", kind="rule", scope="private")
+
+    assert committed(brain) == ""
 
 
 @pytest.mark.requirement("CL-06")

@@ -13,7 +13,7 @@ from commonbrain.api.project_folder import FolderConfig, capture_mode
 from commonbrain.client import Brain
 from commonbrain.coordination.handoff import LABEL
 from commonbrain.coordination.session_registry import detect_client
-from commonbrain.coordination.sessions import matching_rules, suppress_repeat
+from commonbrain.coordination.sessions import commit_rules, suppress_repeat
 from commonbrain.history.unit_of_work import write_unit
 from commonbrain.hooks.table import Hook, HookAction, HookEvent
 from commonbrain.ingestion.preparation import DraftFields
@@ -56,7 +56,7 @@ _TIME_CRITICAL: Final = frozenset(
 _BLOCK_TOKENS: Final = 12
 """Cost of the marks around what is shown."""
 _COMMIT: Final = "git commit"
-"""The action whose rules bind a commit; its message would match rules about anything."""
+"""The action that a cool-down is counted for; the same for every commit."""
 _BINDING: Final = "Stored rules that bind this commit; amend it if it breaks one."
 _MAINTENANCE_S_MAX: Final = 2.0
 """Enough for a day of one agent; the rest is done after the next session."""
@@ -224,10 +224,9 @@ def _edit(brain: Brain, request: HookRequest) -> str | None:
 
 
 def _check(brain: Brain, request: HookRequest) -> str | None:
-    """Return the blockers and the conventions on commits, once per cool-down."""
+    """Return the rules on commits, once per cool-down; nothing without such rules."""
     with write_unit(brain.services, brain.caller) as unit:
-        rules = matching_rules(unit, _COMMIT, vector=None)
-        checked = suppress_repeat(unit, _COMMIT, checked=rules)
+        checked = suppress_repeat(unit, _COMMIT, checked=commit_rules(unit))
     each = (("BLOCKER", checked.blockers), ("PATTERN", checked.patterns), ("SKILL", checked.skills))
     lines = [
         f"> {name} {one.id}: {inert_line(one.headline)}" for name, rules in each for one in rules
