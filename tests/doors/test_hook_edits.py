@@ -179,6 +179,17 @@ def test_a_symbol_in_the_edit_is_enough(brain: Brain) -> None:
     assert edited(brain, "/w/y.py", text="def stop():\n    pass\n") == ""
 
 
+@pytest.mark.parametrize(
+    "file", [".env", "Jenkinsfile", "Makefile", "Dockerfile", ".github/workflows/ci.yml"]
+)
+def test_a_file_with_an_unusual_name_is_looked_up(file: str, brain: Brain) -> None:
+    brain.remember(f"{file} is generated from a template.", kind="rule")
+    brain.remember("The client/server split in and/or out is open 24/7.", kind="rule")
+
+    assert "template" in edited(brain, f"/w/{file}")
+    assert edited(brain, "/w/client/server/boot.py") == ""
+
+
 def test_what_the_caller_may_not_see_is_not_shown(brain: Brain) -> None:
     other = brain.acting_as(agent="somebody")
     other.remember("refunds.py holds my private plan", kind="fact", scope="private")

@@ -64,22 +64,22 @@ def _commands(text: str) -> Iterator[list[str]]:
     words: list[str] = []
     marks: list[str] = []
     at, is_target = 0, False
-    while at < len(text) and (found := _TOKEN.match(text, at)):
-        at = found.end()
-        match found.lastgroup:
+    while at < len(text) and (token := _TOKEN.match(text, at)):
+        at = token.end()
+        match token.lastgroup:
             case "word" if is_target:
                 is_target = False
             case "word":
-                words.append(_unquoted(found[0]))
+                words.append(_unquoted(token[0]))
             case "target":
                 is_target = True
             case "here":
-                marks.append(found["mark"])
+                marks.append(token["mark"])
             case "end":
                 yield words
                 words, is_target = [], False
-                if marks and "\n" in found[0]:
-                    at = _after_documents(text, found.start() + found[0].index("\n"), marks)
+                if marks and "\n" in token[0]:
+                    at = _after_documents(text, token.start() + token[0].index("\n"), marks)
                     marks = []
             case _:
                 pass
@@ -100,8 +100,8 @@ def _after_documents(text: str, at: int, marks: list[str]) -> int:
 
 
 def _unquoted(word: str) -> str:
-    def plain(found: re.Match[str]) -> str:
-        single, double, escaped = found.groups()
+    def plain(part: re.Match[str]) -> str:
+        single, double, escaped = part.groups()
         return single or (_ESCAPED.sub(r"\1", double) if double else escaped or "")
 
     return _QUOTED.sub(plain, word)
