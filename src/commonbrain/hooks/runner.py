@@ -37,7 +37,6 @@ from commonbrain.model.escaping import inert, inert_line
 from commonbrain.observability.hook_runs import HookRuns, state_folder
 from commonbrain.runtime.mentions import store_may_mention
 from commonbrain.text.code_names import read_edit
-from commonbrain.text.commits import runs_commit
 from commonbrain.text.prompts import is_trivial, typed_text
 
 _NO: Final = frozenset({"off", "0", "false", "no", "n", "f"})
@@ -190,7 +189,7 @@ def is_idle(
         case HookAction.EDIT:
             is_needed = _is_worth_a_search(event, store=store, runs=runs)
         case HookAction.CHECK:
-            is_needed = runs_commit(event.command)
+            is_needed = _commits(event)
         case HookAction.CAPTURE:
             is_needed = bool(_captured_texts(event, folder))
         case HookAction.SUMMARISE:
@@ -208,6 +207,13 @@ def _is_worth_a_search(event: HookEvent, *, store: Path | None, runs: HookRuns) 
         return False
     code = read_edit(files, event.edited, folder=str(event.folder or ""))
     return store_may_mention(store, code.terms, environment=os.environ)
+
+
+def _commits(event: HookEvent) -> bool:
+    # Only this hook needs the import.
+    from commonbrain.text.commits import runs_commit  # noqa: PLC0415
+
+    return runs_commit(event.command)
 
 
 def _captured_texts(event: HookEvent, folder: FolderConfig) -> list[str]:
