@@ -188,7 +188,7 @@ def typed_in(line: str) -> tuple[str, int]:
     Give what it says, and the code it exits with, the first that is not 0.
     """
     line = re.sub(r"\buv run (?:--no-dev )?brain\b", "brain", line)
-    is_brain = re.search(r"(?:^|^[A-Z_]+=\S.* |\| |\$\()brain\b", line)
+    is_brain = re.search(r"(?:^|^[A-Z_]+=\S.* |\| |&& |\$\()brain\b", line)
     assert is_brain, f"only brain is run here, not {line!r}"
     calls = line.split(" && ")
     if all(call.startswith("brain ") for call in calls) and not re.search(r" \||;|\$|<|>", line):
