@@ -79,14 +79,14 @@ def _commands(text: str) -> Iterator[list[str]]:
                 yield words
                 words, is_target = [], False
                 if marks and "\n" in token[0]:
-                    at = _after_documents(text, token.start() + token[0].index("\n"), marks)
+                    at = _after_documents(text, token.start() + token[0].index("\n"), marks=marks)
                     marks = []
             case _:
                 pass
     yield words
 
 
-def _after_documents(text: str, at: int, marks: list[str]) -> int:
+def _after_documents(text: str, at: int, *, marks: list[str]) -> int:
     """Return where the here-documents that begin after a line end."""
     for mark in marks:
         line = ""
