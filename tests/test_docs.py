@@ -185,13 +185,17 @@ def commands(block: str) -> Iterable[tuple[str, str]]:
 def typed_in(line: str) -> tuple[str, int]:
     """Run one line: plain calls of brain here, which is fast, and the rest in a shell.
 
+    Hooks end their process.
+
     Give what it says, and the code it exits with, the first that is not 0.
     """
     line = re.sub(r"\buv run (?:--no-dev )?brain\b", "brain", line)
-    is_brain = re.search(r"(?:^|^[A-Z_]+=\S.* |\| |\$\()brain\b", line)
+    is_brain = re.search(r"(?:^|^[A-Z_]+=\S.* |\| |&& |\$\()brain\b", line)
     assert is_brain, f"only brain is run here, not {line!r}"
     calls = line.split(" && ")
-    if all(call.startswith("brain ") for call in calls) and not re.search(r" \||;|\$|<|>", line):
+    if all(call.startswith("brain ") for call in calls) and not re.search(
+        r" \||;|\$|<|>|^brain hook ", line
+    ):
         done = [called(shlex.split(call)) for call in calls]
         return "".join(said for said, _ in done), next((code for _, code in done if code), 0)
     shell = ["sh", "-c", line]

@@ -100,6 +100,100 @@ def test_a_symbol_counts_in_the_spelling_of_code(
     assert naming(text, edit=edit) is named
 
 
+@pytest.mark.parametrize(
+    ("text", "file", "edit"),
+    [
+        ("Values in .env are never quoted, docker reads them raw.", ".env", ""),
+        ("`.env` holds the sandbox key only.", "services/api/.env", ""),
+        ("The Jenkinsfile must keep the nightly stage last.", "Jenkinsfile", ""),
+        ("Our Makefile is POSIX, no GNU extensions.", "Makefile", ""),
+        ("Pin the base image in the Dockerfile by digest.", "deploy/Dockerfile", ""),
+        (
+            ".github/workflows/ci.yml runs the slow tests at night only.",
+            ".github/workflows/ci.yml",
+            "",
+        ),
+        (
+            "Actions in `.github/workflows/` are pinned to a hash.",
+            ".github/workflows/release.yml",
+            "",
+        ),
+        ("CODEOWNERS lists teams, never people.", ".github/CODEOWNERS", ""),
+        (".gitignore must not hide fixtures.", ".gitignore", ""),
+        ("Dockerfile.dev mounts the sources.", "Dockerfile.dev", ""),
+        ("The justfile is the only entry point of CI.", "justfile", ""),
+        (
+            "billing/invoices/__init__.py exports the public names.",
+            "src/billing/invoices/__init__.py",
+            "",
+        ),
+        ("render_invoice rounds half to even.", "src/pdf.py", "def render_invoice(x):\n    pass\n"),
+        ("`LedgerRow` is append-only.", "src/rows.ts", "export class LedgerRow {\n"),
+        ("MAX_RETRIES is 4 because the bank blocks at 5.", "src/bank.py", "MAX_RETRIES = 4\n"),
+        ("docker-compose.yml starts Redis before the worker.", "docker-compose.yml", ""),
+        ("Nothing in src/billing/ may call the mailer.", "src/billing/totals.py", ""),
+        ("See web/checkout/index.ts for the order of events.", "web/checkout/index.ts", ""),
+        ("The outage came from gateway_pool.go, which never closed.", "net/gateway_pool.go", ""),
+        ("The Procfile's worker line needs two dynos.", "Procfile", ""),
+        ("Keys in .env.example are sorted.", ".env.example", ""),
+        ("The Gemfile pins rails to 7.1 until the asset bug is fixed.", "Gemfile", ""),
+        ("Our dockerfile builds in two stages.", "api/Dockerfile", ""),
+        ("The `Makefile` target lint is run by CI.", "tools/Makefile", ""),
+        ("ci.yml must not use secrets on forks.", ".github/workflows/ci.yml", ""),
+        (
+            "Never edit .github/workflows by hand; templates generate it.",
+            ".github/workflows/x.yml",
+            "",
+        ),
+        ("app/models may not call HTTP.", "app/models/order.rb", ""),
+        ("packages/pay-core/ has no dependencies.", "packages/pay-core/a.ts", ""),
+    ],
+)
+def test_a_memory_that_names_the_edited_code_counts(text: str, file: str, edit: str) -> None:
+    assert naming(text, file=f"{FOLDER}/{file}", edit=edit) is not None
+
+
+@pytest.mark.parametrize(
+    ("text", "file", "edit"),
+    [
+        ("The client/server protocol is versioned.", "src/client/server/boot.py", ""),
+        ("Use and/or in sentences sparingly.", "src/and/or/gate.py", ""),
+        ("Support answers 24/7 on the phone.", "data/24/7/rows.csv", ""),
+        ("TCP/IP settings are in the wiki.", "net/TCP/IP/stack.c", ""),
+        ("The read/write ratio is 9 to 1.", "store/read/write/io.py", ""),
+        ("Fill in n/a where a value is missing.", "forms/n/a/x.py", ""),
+        ("status() is polled every second.", "web/list.ts", "const status = await load()\n"),
+        ("`Status` is shown in green.", "web/list.ts", "let Status = 1\n"),
+        ("data() returns rows of the day.", "web/list.ts", "const data = 1\n"),
+        ("main() parses the arguments.", "cmd/run.go", "func main() {\n"),
+        ("index.ts re-exports everything.", "web/cart/index.ts", ""),
+        ("utils.py has grown too large.", "src/shop/utils.py", ""),
+        ("__init__.py stays empty.", "src/shop/__init__.py", ""),
+        ("The environment is set by the operator.", ".env", ""),
+        ("We read process.env at start.", "config/.env", ""),
+        ("services/api/Dockerfile uses Alpine.", "services/web/Dockerfile", ""),
+        ("Ann makes files of the minutes.", "Makefile", ""),
+        ("The profile page loads in two seconds.", "bin/profile", ""),
+        ("ci is slow on Mondays.", ".github/workflows/ci.yml", ""),
+        ("total() is wrong for refunds.", "web/cart.ts", "  const total = items.reduce(add)\n"),
+        ("Choose push/pull by latency.", "mq/push/pull/x.go", ""),
+        ("His/her name comes first.", "x/his/her.txt", ""),
+        ("We pay on 1/2 of each month.", "a/1/2/b.csv", ""),
+        ("I/O errors are retried.", "sys/I/O/port.c", ""),
+        ("config.yaml is loaded at start.", "svc/config.yaml", ""),
+        ("`Config` is immutable.", "c.py", "class Config:"),
+        ("render() is slow.", "r.jsx", "function render() {"),
+        ("A Node.js upgrade is due.", "web/node.ts", ""),
+        ("The environment variable PATH is set by docker.", "Dockerfile", ""),
+        ("items() returns a copy.", "m.py", "items = []"),
+        ("The license of the map data expires in May.", "LICENSE", ""),
+        ("e.g. the version, i.e. the tag", "a/version.py", ""),
+    ],
+)
+def test_words_of_a_sentence_name_no_code(text: str, file: str, edit: str) -> None:
+    assert naming(text, file=f"{FOLDER}/{file}", edit=edit) is None
+
+
 def test_a_patch_names_its_files() -> None:
     patch = (
         "*** Begin Patch\n*** Update File: src/a.py\n*** Move to: src/b.py\n@@\n-x\n+y\n"

@@ -179,6 +179,17 @@ def test_a_symbol_in_the_edit_is_enough(brain: Brain) -> None:
     assert edited(brain, "/w/y.py", text="def stop():\n    pass\n") == ""
 
 
+@pytest.mark.parametrize(
+    "file", [".env", "Jenkinsfile", "Makefile", "Dockerfile", ".github/workflows/ci.yml"]
+)
+def test_a_file_with_an_unusual_name_is_looked_up(file: str, brain: Brain) -> None:
+    brain.remember(f"{file} is generated from a template.", kind="rule")
+    brain.remember("The client/server split in and/or out is open 24/7.", kind="rule")
+
+    assert "template" in edited(brain, f"/w/{file}")
+    assert edited(brain, "/w/client/server/boot.py") == ""
+
+
 def test_what_the_caller_may_not_see_is_not_shown(brain: Brain) -> None:
     other = brain.acting_as(agent="somebody")
     other.remember("refunds.py holds my private plan", kind="fact", scope="private")
@@ -231,20 +242,38 @@ def committed(brain: Brain, command: str = "git commit -m x") -> str:
 def test_a_commit_is_shown_the_rules_that_bind_it_once_per_cool_down(
     brain: Brain, clock: FakeClock
 ) -> None:
-    brain.remember("Never push to release by hand.", kind="rule", severity="BLOCKER")
+    brain.remember("Never commit to release by hand.", kind="rule", severity="BLOCKER")
     brain.remember(CONVENTION, kind="rule")
-    brain.remember("Tests use a fake clock.", kind="rule")
+    brain.remember(
+        "Large files go through LFS.", kind="rule", skill={"name": "lfs", "keywords": ["commit"]}
+    )
 
     shown = committed(brain)
 
     assert "> BLOCKER mem_" in shown
-    assert "Never push to release by hand." in shown
+    assert "Never commit to release by hand." in shown
     assert CONVENTION in shown
-    assert "fake clock" not in shown
+    assert "> SKILL mem_" in shown
     assert estimate(shown) <= 200
     assert committed(brain) == ""
     clock.move(timedelta(minutes=6))
     assert CONVENTION in committed(brain)
+
+
+@pytest.mark.requirement("CL-06")
+def test_a_commit_without_rules_about_commits_is_quiet(brain: Brain) -> None:
+    brain.remember("Never push to release by hand.", kind="rule", severity="BLOCKER")
+    brain.remember("git is installed in /opt.", kind="rule")
+    brain.remember("Ann committed to the deadline, which binds the team.", kind="rule")
+    brain.remember("Tests use a fake clock.", kind="rule")
+    brain.remember(
+        "Bisect with git.", kind="rule", skill={"name": "bisect", "keywords": ["git", "mit"]}
+    )
+    brain.remember("Commits of the depot need two reviewers.", kind="rule", project="depot")
+    other = brain.acting_as(agent="somebody")
+    other.remember("Commits are mine alone.", kind="rule", scope="private")
+
+    assert committed(brain) == ""
 
 
 @pytest.mark.requirement("CL-06")

@@ -59,13 +59,14 @@ from commonbrain.model.paging import Listing
 from commonbrain.model.query import Filter
 from commonbrain.model.scope import Caller, Role
 from commonbrain.model.sessions import Ending, Note, Session
-from commonbrain.model.skills import read_skill
+from commonbrain.model.skills import read_skill, skill_of
 from commonbrain.model.tasks import LEASE_MINUTES_DEFAULT
 from commonbrain.model.timestamps import from_millis, to_millis
 from commonbrain.retrieval.query_plan import search_terms
 from commonbrain.security.read_audit import audited
 from commonbrain.services import Services
 from commonbrain.storage.job_queue import REFLECT, enqueue, notify_worker
+from commonbrain.text.commits import COMMIT_TERMS, concerns_commits
 from commonbrain.text.normalisation import normalise_line
 
 COOLDOWN: Final = timedelta(minutes=5)
@@ -73,6 +74,8 @@ _SHOWN_MAX: Final = 5
 """Rules shown of each type."""
 _NEAR: Final = 50
 """Rules searched for those similar to an action."""
+_COMMIT_RULES_READ: Final = 200
+"""Rules with a word of commits that are read; most of them are about something else."""
 
 
 def validate_action(action: str) -> str:
@@ -130,6 +133,30 @@ def matching_rules(unit: UnitOfWork, action: str, *, vector: Matrix | None) -> C
     )
 
 
+def commit_rules(unit: UnitOfWork) -> CheckpointResult:
+    """Find the rules about commits, and the skills that have them among their keywords."""
+    query_scope = unit.query_scope(Filter(kinds=(Kind.RULE,), project=unit.caller.project))
+    hits = unit.tx.index.lexical(COMMIT_TERMS, query_scope, limit=_COMMIT_RULES_READ)
+    triggers = unit.tx.memories.skills(query_scope)
+    memories = unit.tx.memories.get(list(dict.fromkeys([*(hit.id for hit in hits), *triggers])))
+    about = [id_ for id_, one in memories.items() if _concerns_commits(one, unit.caller.project)]
+    rules = [id_ for id_ in about if id_ not in triggers]
+    return CheckpointResult(
+        at=unit.now,
+        blockers=_shown(memories, [id_ for id_ in rules if _is_blocker(memories[id_])]),
+        patterns=_shown(memories, [id_ for id_ in rules if _is_pattern(memories[id_])]),
+        skills=_shown(memories, sorted(id_ for id_ in about if id_ in triggers)),
+    )
+
+
+def _concerns_commits(rule: Memory, project: str | None) -> bool:
+    skill = skill_of(rule)
+    if skill is not None and not skill.holds_in(project):
+        return False
+    keywords = skill.keywords if skill else ()
+    return any("commit" in one for one in keywords) or concerns_commits(rule.text)
+
+
 def suppress_repeat(
     unit: UnitOfWork, action: str, *, checked: CheckpointResult
 ) -> CheckpointResult:
@@ -157,6 +184,10 @@ def suppress_repeat(
 
 def _is_pattern(rule: Memory) -> bool:
     return isinstance(rule.detail, RuleDetail) and rule.detail.severity is Severity.PATTERN
+
+
+def _is_blocker(rule: Memory) -> bool:
+    return isinstance(rule.detail, RuleDetail) and rule.detail.severity is Severity.BLOCKER
 
 
 def _shown(memories: dict[int, Memory], memory_ids: Sequence[int]) -> tuple[MatchingRule, ...]:
@@ -341,22 +372,24 @@ class Sessions:
         return SessionResponse(op="notes", session=self.caller.session, notes=notes)
 
     @audited("session checkpoint")
-    def checkpoint(self, action: str, *, is_by_words: bool = False) -> SessionResponse:
+    def checkpoint(self, action: str) -> SessionResponse:
         """Return the rules that apply to a planned action; a repetition within 5 minutes is short.
-
-        Args:
-            action: the action in a sentence.
-            is_by_words: compare words only, without the embedder.
 
         Raises:
             InvalidInputError: the action is empty or too long.
 
         """
         line = validate_action(action)
-        vector = None if is_by_words else vector_of(self.services, line)
+        vector = vector_of(self.services, line)
         with write_unit(self.services, self.caller) as unit:
             checked = suppress_repeat(unit, line, checked=matching_rules(unit, line, vector=vector))
         return SessionResponse(op="checkpoint", session=self.caller.session, checked=checked)
+
+    @audited("session checkpoint")
+    def commit_checkpoint(self, action: str) -> CheckpointResult:
+        """Return the rules on commits; a repetition of the action within 5 minutes is short."""
+        with write_unit(self.services, self.caller) as unit:
+            return suppress_repeat(unit, action, checked=commit_rules(unit))
 
     @audited("session tasks")
     def tasks(

@@ -56,7 +56,7 @@ _TIME_CRITICAL: Final = frozenset(
 _BLOCK_TOKENS: Final = 12
 """Cost of the marks around what is shown."""
 _COMMIT: Final = "git commit"
-"""The action whose rules bind a commit; its message would match rules about anything."""
+"""The action that a cool-down is counted for; the same for every commit."""
 _BINDING: Final = "Stored rules that bind this commit; amend it if it breaks one."
 _MAINTENANCE_S_MAX: Final = 2.0
 """Enough for a day of one agent; the rest is done after the next session."""
@@ -225,10 +225,8 @@ def _edit(brain: Brain, request: HookRequest) -> str | None:
 
 
 def _check(brain: Brain, request: HookRequest) -> str | None:
-    """Return the blockers and the conventions on commits, once per cool-down."""
-    checked = brain.session.checkpoint(_COMMIT, is_by_words=True).checked
-    if checked is None:
-        return None
+    """Return the rules on commits, once per cool-down; nothing without such rules."""
+    checked = brain.session.commit_checkpoint(_COMMIT)
     each = (("BLOCKER", checked.blockers), ("PATTERN", checked.patterns), ("SKILL", checked.skills))
     lines = [
         f"> {name} {one.id}: {inert_line(one.headline)}" for name, rules in each for one in rules

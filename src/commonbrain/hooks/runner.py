@@ -5,7 +5,6 @@ Imports must be fast: a client waits for a hook at every prompt, and most prompt
 
 import json
 import os
-import re
 import subprocess
 import sys
 from argparse import ArgumentParser
@@ -44,13 +43,6 @@ _NO: Final = frozenset({"off", "0", "false", "no", "n", "f"})
 """Values that the settings read as false."""
 _SECONDS_MAX: Final = 60
 """The maximum in the settings."""
-_COMMIT: Final = re.compile(
-    r"(?:^|[;&|({\n])[ \t]*(?:\w+=\S*[ \t]+)*+"
-    r"git(?:[ \t]+-[cC][ \t]+(?:\"[^\"]*\"|[^\s\"])++|[ \t]+--?(?![cC][ \t])[\w-]+(?:=\S+)?)*+"
-    r"[ \t]+commit(?![\w-])"
-)
-"""A command of a shell that commits, after others or not; no part is tried twice."""
-_COMMAND_CHARS_MAX: Final = 4000
 
 
 def is_disabled(environment: Mapping[str, str]) -> bool:
@@ -197,7 +189,7 @@ def is_idle(
         case HookAction.EDIT:
             is_needed = _is_worth_a_search(event, store=store, runs=runs)
         case HookAction.CHECK:
-            is_needed = _COMMIT.search(event.command[:_COMMAND_CHARS_MAX]) is not None
+            is_needed = _commits(event)
         case HookAction.CAPTURE:
             is_needed = bool(_captured_texts(event, folder))
         case HookAction.SUMMARISE:
@@ -215,6 +207,13 @@ def _is_worth_a_search(event: HookEvent, *, store: Path | None, runs: HookRuns) 
         return False
     code = read_edit(files, event.edited, folder=str(event.folder or ""))
     return store_may_mention(store, code.terms, environment=os.environ)
+
+
+def _commits(event: HookEvent) -> bool:
+    # Only this hook needs the import.
+    from commonbrain.text.commits import runs_commit  # noqa: PLC0415
+
+    return runs_commit(event.command)
 
 
 def _captured_texts(event: HookEvent, folder: FolderConfig) -> list[str]:

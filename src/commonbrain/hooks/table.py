@@ -131,7 +131,7 @@ _ROWS: Final = (
         action=HookAction.CHECK,
         answer=partial(_specific, "PreToolUse"),
         tools="Bash",
-        condition="Bash(git *)",
+        condition="Bash(*git*commit*)",
     ),
     _row("claude-code", STOP, native="Stop", action=HookAction.CAPTURE),
     _row("claude-code", COMPACTED, native="PostCompact", action=HookAction.SUMMARISE),

@@ -74,7 +74,7 @@ def attach_metadata(
         tx, plan.caller, needs={id_: reviews[id_] for id_ in reviews if id_ in close}
     )
     episodes = dict(_episodes(plan, graph))
-    contexts = _contexts(tx, near=near, episodes=episodes)
+    contexts = _contexts(tx, plan, near=near, episodes=episodes)
     histories = _histories(tx, plan, near=near, graph=graph)
     turns = source_turns(tx, plan, near=near, graph=graph)
     results: list[Candidate] = []
@@ -156,7 +156,11 @@ def _histories(
 
 
 def _contexts(
-    tx: Transaction, *, near: Iterable[Candidate], episodes: Mapping[int, Memory]
+    tx: Transaction,
+    plan: QueryPlan,
+    *,
+    near: Iterable[Candidate],
+    episodes: Mapping[int, Memory],
 ) -> Mapping[int, str]:
     """Return the subject of each message's thread, and the episode that summarizes a memory."""
     threads: dict[int, int] = {}

@@ -1,7 +1,8 @@
 """The names that an edit touches, and whether a text names one of them.
 
 A name counts only in the spelling of code: a path, a file name, a folder with its slash, or a
-symbol that no sentence contains by chance. Names that most repositories have never count alone.
+symbol that no sentence contains by chance. Names that most folders have never count alone, and two
+words with a slash, such as "client/server", are no path.
 """
 
 import re
@@ -11,44 +12,55 @@ from enum import IntEnum
 from typing import Final
 
 from commonbrain.model.limits import EDIT_CHARS_MAX, EDIT_SYMBOLS_MAX
+from commonbrain.text.products import SPELLED_LIKE_CODE
 
 _COMMON_STEMS: Final = frozenset(
     "index main utils util helpers helper common base types type constants config settings setup"
     " conf __init__ __main__ mod lib app core test tests conftest readme changelog license"
-    " package package-lock tsconfig makefile dockerfile cargo pyproject requirements server client"
-    " models model views view routes router schema api cli errors error style styles layout page"
-    " manage admin urls".split()
+    " package package-lock tsconfig cargo pyproject requirements server client models model views"
+    " view routes router schema schemas api cli errors error exceptions style styles layout page"
+    " manage admin urls data db database handlers handler services service middleware store state"
+    " actions enums version variables outputs values deployment".split()
 )
 """Stems of files that many folders have, whatever their extension."""
+_FILES_WITHOUT_EXTENSION: Final = frozenset(
+    "makefile gnumakefile dockerfile containerfile jenkinsfile rakefile gemfile podfile procfile"
+    " vagrantfile brewfile justfile caddyfile tiltfile earthfile fastfile pipfile snakefile"
+    " codeowners".split()
+)
+"""Names that only a file has; others without an extension are words of any sentence."""
 _COMMON_FOLDERS: Final = frozenset(
     "src lib app apps test tests docs doc bin build dist pkg packages internal cmd core common"
     " utils util main scripts tools config include public static assets components home users"
     " user tmp var usr opt etc work project projects code repo repos workspace".split()
 )
+_ROOTS: Final = frozenset(
+    "src lib app apps test tests docs pkg packages internal cmd scripts tools".split()
+)
+"""Folders that make a path of two plain words with a slash between them."""
 _COMMON_SYMBOLS: Final = frozenset(
     "main init self args kwargs this true false none null test setup teardown index handler"
     " handle callback config options params result value data item items name type get set run"
     " call open close read write start stop update create delete remove add list find load save"
     " render parse print format string number object array error default export import return"
+    " status state context props request response message event model view user count total index"
+    " name names values keys entry entries node text line lines file files path body query input"
+    " output logger client server service store check validate process execute apply reset clear"
+    " send receive connect close next prev done fetch build make show hide toggle select filter map"
     " __init__ __main__ __name__ __all__ __repr__ __str__ __eq__ __enter__ __exit__ __file__"
-    " toString useState useEffect hasOwnProperty console getElementById addEventListener"
-    " forEach innerHTML className defaultValue isinstance ValueError"
-    " TypeError KeyError RuntimeError OSError".split()
+    " tostring usestate useeffect hasownproperty console getelementbyid addeventlistener foreach"
+    " innerhtml classname defaultvalue isinstance valueerror typeerror keyerror runtimeerror"
+    " oserror".split()
 )
-_PRODUCTS: Final = frozenset(
-    "GitHub GitLab BitBucket JavaScript TypeScript CoffeeScript PostgreSQL MySQL SQLite NoSQL"
-    " MongoDB DynamoDB CouchDB InfluxDB MariaDB GraphQL OpenAI OpenAPI OpenSSL OpenSearch"
-    " YouTube LinkedIn WebSocket WebSockets DevOps OAuth OAuth2 CloudFront CloudWatch PowerShell"
-    " macOS iOS iPhone iPad LaTeX FastAPI NumPy PyTorch TensorFlow RabbitMQ HuggingFace"
-    " StackOverflow VSCode IntelliJ NodeJS NextJS WordPress BigQuery DataFrame ChatGPT".split()
-)
-"""Names of products that sentences spell like symbols."""
+"""Case-folded names that many files define."""
 _SYMBOL_CHARS_MIN: Final = 4
 _DEFINED: Final = re.compile(
     r"^[ \t+-]*(?:@@ )?(?:(?:export|default|public|private|protected|static|async|abstract|final"
     r"|unsafe|pub|pub\(crate\)) )*"
-    r"(?:def|class|function|func|fn|struct|enum|trait|interface|type|module|const|let|var) +"
-    r"(?:\([^()\n]{0,80}\) *)?([^\W\d]\w{2,79})",
+    r"(?:(?P<local>const|let|var)"
+    r"|def|class|function|func|fn|struct|enum|trait|interface|type|module) +"
+    r"(?:\([^()\n]{0,80}\) *)?(?P<name>[^\W\d]\w{2,79})"
+    r"(?P<function> *= *(?:async +)?(?:\([^()\n]{0,200}\)|\w{1,80}) *=>| *= *function\b)?",
     re.MULTILINE,
 )
 """A definition in common languages; Go's methods have a receiver in brackets."""
@@ -104,12 +116,20 @@ def read_edit(files: tuple[str, ...], text: str, *, folder: str = "") -> EditedC
 
     """
     part = text[:EDIT_CHARS_MAX]
-    defined = [*map(str, _DEFINED.findall(part)), *map(str, _CONSTANT.findall(part))]
+    defined = [*_definitions(part), *map(str, _CONSTANT.findall(part))]
     symbols = [one for one in dict.fromkeys(defined) if _is_distinctive(one)]
     return EditedCode(
         files=tuple(dict.fromkeys(filter(None, (_relative(one, folder) for one in files)))),
         symbols=frozenset(symbols[:EDIT_SYMBOLS_MAX]),
     )
+
+
+def _definitions(text: str) -> Iterator[str]:
+    """List the names that a text defines, except variables whose name is a plain word."""
+    for definition in _DEFINED.finditer(text):
+        name = definition["name"]
+        if not definition["local"] or definition["function"] or _is_code(name):
+            yield name
 
 
 def patched_files(patch: str) -> tuple[str, ...]:
@@ -153,19 +173,32 @@ def _spellings(path: str) -> Iterator[str]:
 def _path_tokens(text: str) -> Iterator[str]:
     for token in map(str, _TOKEN.findall(text)):
         plain = _LINE.sub("", token.rstrip(".:!?")).removeprefix("./")
-        if "/" in plain or "." in plain:
+        if "/" in plain or "." in plain or plain.casefold() in _FILES_WITHOUT_EXTENSION:
             yield plain
 
 
 def _names_file(token: str, file: str) -> bool:
     named, own = _parts(token), _parts(file)
-    if token.endswith("/") or not named or not own or named[-1] != own[-1]:
+    if token.endswith("/") or not named or not own:
+        return False
+    if len(named) == 1 and named[0].casefold() in _FILES_WITHOUT_EXTENSION:
+        return named[0].casefold() == own[-1].casefold()
+    if named[-1] != own[-1] or not _is_path(token):
         return False
     if len(named) == 1:
-        return "." in named[0][1:] and _stem(named[0]) not in _COMMON_STEMS
+        return "." in named[0] and _stem(named[0]) not in _COMMON_STEMS
     shorter = min(len(named), len(own))
     # The path of another machine is longer than the one in the project.
     return shorter > 1 and named[-shorter:] == own[-shorter:]
+
+
+def _is_path(token: str) -> bool:
+    """Return whether a token is a name or a path, and not two words with a slash between them."""
+    parts = token.split("/")
+    if len(parts) != 2 or not all(parts):  # noqa: PLR2004 two words
+        return True
+    is_word = (one.isalpha() or one.isdecimal() for one in parts)
+    return parts[0] in _ROOTS or not all(is_word)
 
 
 def _stem(name: str) -> str:
@@ -174,7 +207,7 @@ def _stem(name: str) -> str:
 
 def _names_folder(token: str, file: str) -> bool:
     named, own = _parts(token), _parts(file)[:-1]
-    if "/" not in token or not named or len(named) > len(own):
+    if "/" not in token or not named or len(named) > len(own) or not _is_path(token):
         return False
     if all(part.casefold() in _COMMON_FOLDERS for part in named):
         return False
@@ -195,8 +228,8 @@ def _names_symbol(code: EditedCode, text: str) -> bool:
 
 def _is_code(word: str) -> bool:
     is_spelled_so = "_" in word.strip("_") or _HUMP.search(word) is not None
-    return is_spelled_so and word not in _PRODUCTS
+    return is_spelled_so and word.casefold() not in SPELLED_LIKE_CODE
 
 
 def _is_distinctive(word: str) -> bool:
-    return len(word) >= _SYMBOL_CHARS_MIN and word not in _COMMON_SYMBOLS
+    return len(word) >= _SYMBOL_CHARS_MIN and word.casefold() not in _COMMON_SYMBOLS

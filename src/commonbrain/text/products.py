@@ -36,7 +36,6 @@ ALIASES: Final[Mapping[str, str]] = {
     "postgresql": "postgres",
     "mongo": "mongodb",
     "k8s": "kubernetes",
-    "golang": "go",
     "node.js": "nodejs",
     "next.js": "nextjs",
 }
@@ -48,3 +47,10 @@ COMMON_WORDS: Final = frozenset(
     " celery pulsar cypress gradle solr miro flink".split()
 )
 """Products whose names are words, too: only a capital within a sentence tells them apart."""
+SPELLED_LIKE_CODE: Final = PRODUCTS.union(
+    ALIASES,
+    "coffeescript nosql graphql openapi openssl websocket websockets devops oauth oauth2"
+    " cloudfront cloudwatch powershell iphone ipad latex huggingface stackoverflow intellij"
+    " wordpress dataframe".split(),
+)
+"""Names that sentences spell like symbols; the added ones are too general to link two texts."""

@@ -1,0 +1,210 @@
+"""Commits: whether a shell command makes one, and whether a rule says how to make one."""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+_COMMAND_CHARS_MAX: Final = 64 * 1024
+_NESTED_MAX: Final = 3
+"""Shells started by shells whose commands are read."""
+_TOKEN: Final = re.compile(
+    r"(?P<space>(?:[ \t\r]|\\\n)++)"
+    r"|(?P<here><<-?[ \t]*(?P<quote>['\"]?)(?P<mark>[\w.-]++)(?P=quote))"
+    r"|(?P<target>[<>]++[&|]?+)"
+    r"|(?P<end>[\n;&|()`]++)"
+    r"|(?P<comment>(?<![^\s;&|()])\#[^\n]*+)"
+    r"|(?P<word>(?:[^\s;&|()`<>'\"\\]|'[^']*+(?:'|\Z)|\"(?:[^\"\\]|\\.)*+(?:\"|\Z)|\\.?)++)"
+    r"|(?P<other>.)",
+    re.DOTALL,
+)
+"""One part of a shell command. Every part matches what is there, so none is read twice."""
+_QUOTED: Final = re.compile(r"'([^']*+)'?|\"((?:[^\"\\]|\\.)*+)\"?|\\(.?)", re.DOTALL)
+_ESCAPED: Final = re.compile(r"\\([\\\"$`])")
+_ASSIGNMENT: Final = re.compile(r"\w+\+?=")
+_KEYWORDS: Final = frozenset("if then elif else while until do time ! {".split())
+_SHELLS: Final = frozenset("sh bash zsh dash ksh".split())
+_WRAPPERS: Final[Mapping[str, frozenset[str]]] = {
+    "sudo": frozenset("-u -g -h -p -C -r -t -D -R -T -U --user --group --host --chdir".split()),
+    "doas": frozenset("-u -C".split()),
+    "env": frozenset("-u -C --unset --chdir".split()),
+    "nice": frozenset("-n".split()),
+    "ionice": frozenset("-c -n".split()),
+    "timeout": frozenset("-k -s --kill-after --signal".split()),
+    "stdbuf": frozenset("-i -o -e".split()),
+    "exec": frozenset("-a".split()),
+    "command": frozenset(),
+    "builtin": frozenset(),
+    "nohup": frozenset(),
+    "setsid": frozenset(),
+}
+"""Programs that run the command after them, with the options that take a word of their own."""
+_GIT_VALUES: Final = frozenset(
+    "-C -c --git-dir --work-tree --namespace --super-prefix --config-env --attr-source".split()
+)
+"""Options of git, before its command, that take a word of their own."""
+
+
+def runs_commit(command: str) -> bool:
+    """Return whether a shell command, or one of several, is `git commit`.
+
+    A command in quotes counts where a shell runs it, as in `bash -c`. What a shell computes, such
+    as aliases and variables, is not known; only the first 64 KiB are read.
+    """
+    return _runs_commit(command[:_COMMAND_CHARS_MAX], depth=0)
+
+
+def _runs_commit(command: str, *, depth: int) -> bool:
+    if "commit" not in command:
+        return False
+    return any(_is_commit(words, depth=depth) for words in _commands(command))
+
+
+def _commands(text: str) -> Iterator[list[str]]:
+    """Split a shell's text into simple commands, as words without quotes."""
+    words: list[str] = []
+    marks: list[str] = []
+    at, is_target = 0, False
+    while at < len(text) and (token := _TOKEN.match(text, at)):
+        at = token.end()
+        match token.lastgroup:
+            case "word" if is_target:
+                is_target = False
+            case "word":
+                words.append(_unquoted(token[0]))
+            case "target":
+                is_target = True
+            case "here":
+                marks.append(token["mark"])
+            case "end":
+                yield words
+                words, is_target = [], False
+                if marks and "\n" in token[0]:
+                    at = _after_documents(text, token.start() + token[0].index("\n"), marks=marks)
+                    marks = []
+            case _:
+                pass
+    yield words
+
+
+def _after_documents(text: str, at: int, *, marks: list[str]) -> int:
+    """Return where the here-documents that begin after a line end."""
+    for mark in marks:
+        line = ""
+        while line != mark:
+            if at >= len(text):
+                return at
+            end = text.find("\n", at + 1)
+            end = len(text) if end < 0 else end
+            line, at = text[at + 1 : end].lstrip("\t"), end
+    return at
+
+
+def _unquoted(word: str) -> str:
+    def plain(part: re.Match[str]) -> str:
+        single, double, escaped = part.groups()
+        return single or (_ESCAPED.sub(r"\1", double) if double else escaped or "")
+
+    return _QUOTED.sub(plain, word)
+
+
+def _is_commit(words: list[str], *, depth: int) -> bool:
+    """Return whether a simple command commits, or starts a shell that does."""
+    at = 0
+    while at < len(words) and (words[at] in _KEYWORDS or _ASSIGNMENT.match(words[at])):
+        at += 1
+    name = _program(words[at]) if at < len(words) else ""
+    while name in _WRAPPERS:
+        at = _after_options(words, at + 1, values=_WRAPPERS[name], program=name)
+        name = _program(words[at]) if at < len(words) else ""
+    if name in _SHELLS:
+        script = _script(words, at + 1)
+        return depth < _NESTED_MAX and _runs_commit(script, depth=depth + 1)
+    if name != "git":
+        return False
+    at = _after_options(words, at + 1, values=_GIT_VALUES)
+    return at < len(words) and words[at] == "commit"
+
+
+def _program(word: str) -> str:
+    return word.replace("\\", "/").rpartition("/")[2].removesuffix(".exe")
+
+
+def _after_options(words: list[str], at: int, *, values: frozenset[str], program: str = "") -> int:
+    """Return where the options of a program end, and the assignments of one that runs another."""
+    while at < len(words):
+        if words[at].startswith("-"):
+            at += 2 if words[at] in values else 1
+        elif program and _ASSIGNMENT.match(words[at]):
+            at += 1
+        else:
+            break
+    return at + (program == "timeout")
+
+
+def _script(words: list[str], at: int) -> str:
+    """Return the command that a shell is given by `-c`; empty if it runs a file."""
+    is_given = False
+    for word in words[at:]:
+        if not word.startswith("-"):
+            return word if is_given else ""
+        is_given = is_given or (word[1:2] != "-" and "c" in word)
+    return ""
+
+
+COMMIT_TERMS: Final = (
+    "commit commits committed committing precommit git repo repository branch branches squash"
+    " squashed rebase rebased fixup amend gitmoji history signed checked version"
+).split()
+"""Words of which a rule about commits has one."""
+_SENTENCE: Final = re.compile(r"[.!?;](?=\s|\Z)|\n")
+_RULE_CHARS_MAX: Final = 8_000
+_BRANCH: Final = (
+    r"(?:main|master|trunk|develop|release|production|head"
+    r"|(?:\S+ )?(?:branch(?:es)?|repo(?:s|sitory|sitories)?)|git|(?:version|source) control)\b"
+)
+_OTHER_SENSES: Final = re.compile(
+    # To promise; but "commit directly to main" is meant.
+    rf"\b(?:commit(?:s|ted|ting)?) (?:\w+(?:self|selves) |us )?to\b(?! (?:the |a |an )?{_BRANCH})"
+    # A version as a thing.
+    r"|\bcommit[ -](?:hash(?:es)?|shas?|ids?|refs?|log|graph|status)\b"
+    r"|\bcommit(?=\()|(?<=\w\.)commit\b|\b(?:auto|group|two-phase |2-phase )[- ]?commit\w*",
+    re.IGNORECASE,
+)
+_TRANSACTION: Final = re.compile(
+    r"\b(?:transactions?|offsets?|savepoints?|rollbacks?|unit of work|autocommit|write-ahead"
+    r"|commit\w* (?:and|or|nor) roll\w*|commit\w* (?:the |a |its |each |every )?"
+    r"(?:(?:db|database|sql) )?(?:session|cursor|batch|writes?))\b",
+    re.IGNORECASE,
+)
+"""Words of databases: what is committed is no change of files."""
+_COMMITTING: Final = re.compile(
+    r"\b(?:pre-?commit|commit|commits|committing)\b"
+    r"|\b(?:be|is|are|gets?|not|never|only|always)(?: \w+ly)? committed\b"
+    r"|\bcommitted (?:files?|code|changes?|secrets?|to|with|by hand)\b",
+    re.IGNORECASE,
+)
+_BY_OTHER_WORDS: Final = re.compile(
+    r"\b(?:squash(?:ed|es|ing)?|rebas(?:e|ed|es|ing)|fixups?|gitmoji|signed-off-by|co-authored-by)\b"
+    r"|\b(?:git|linear|commit) history\b|\bhistory \w+ linear\b|\brewrit\w+ (?:\w+ )?history\b"
+    r"|\bsign(?:ed|s)?[- ]off\b|\bgit (?:add|hooks?|rebase|merge)\b"
+    r"|\bbranch(?:es)? (?:name|names|naming|named|per|from|off|starts?)\b"
+    r"|\bbranches (?:are|is|must be|should be|have|live)\b|\bname (?:\w+ )?branch(?:es)?\b"
+    r"|\b(?:feature|topic|short-lived|own|separate|new) branch(?:es)?\b"
+    r"|\b(?:in|into|out of|from|to) (?:git|(?:version|source) control)\b(?! \w+ is)"
+    r"|\b(?:into|out of) the repo(?:sitory)?\b"
+    r"|\b(?:be|is|are|not|never) check(?:ed)? in\b",
+    re.IGNORECASE,
+)
+
+
+def concerns_commits(rule: str) -> bool:
+    """Return whether a rule says how to commit, what runs before it, or what is never committed."""
+    return any(map(_concerns, _SENTENCE.split(rule[:_RULE_CHARS_MAX])))
+
+
+def _concerns(sentence: str) -> bool:
+    if _BY_OTHER_WORDS.search(sentence):
+        return True
+    if _TRANSACTION.search(sentence):
+        return False
+    return _COMMITTING.search(_OTHER_SENSES.sub(" ", sentence)) is not None

@@ -1,0 +1,194 @@
+"""Which shell commands commit, and which rules are about commits."""
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from commonbrain.text.commits import concerns_commits, runs_commit
+
+HEREDOC = "<<'END'\nit's done\ngit status\nEND\n"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "git commit",
+        "git add -A && git commit -m x",
+        "git commit>log",
+        "git -C 'my dir' commit",
+        "git --git-dir /x --work-tree=/y commit",
+        'git -c user.name="Ann Lee" commit',
+        "git -P commit",
+        "git \\\n  commit",
+        "/usr/bin/git commit",
+        "'/opt/my tools/git.exe' commit",
+        "A=1 B='x y' git commit",
+        "env -u X A=1 git commit",
+        "sudo -u ann git commit",
+        "GIT_DIR=/x sudo -E env B=1 git commit",
+        "timeout -k 5 10 git commit",
+        "time git commit",
+        "nohup git commit &",
+        "if ! git diff --quiet; then git commit -m x; fi",
+        "for f in a b; do git commit -m $f; done",
+        "case x in a) git commit;; esac",
+        "{ git commit; }",
+        "(cd x && git commit)",
+        "x=$(git commit)",
+        "echo `git commit`",
+        "true || git commit",
+        "git add . > /dev/null 2>&1; git commit",
+        "git add -A # don't forget\ngit commit",
+        f"cat > f {HEREDOC}git commit",
+        f'git commit -m "$(cat {HEREDOC})"',
+        "bash -c 'git commit -m x'",
+        'bash -lc "cd x && git commit"',
+        "sh -c \"bash -c 'git commit'\"",
+    ],
+)
+def test_a_commit_is_recognised_however_a_shell_runs_it(command: str) -> None:
+    assert runs_commit(command)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "git commit-tree",
+        "git committed",
+        "git help commit",
+        "git -C commit status",
+        "git --git-dir commit log",
+        "git log --grep commit",
+        "git config alias.ci commit",
+        "git stash push -m commit",
+        "mygit commit",
+        "echo git commit",
+        "sudo echo git commit",
+        "sudo -u git commit",
+        "grep 'git commit' x.sh",
+        'git status && echo "git commit"',
+        "echo 'x; git commit'",
+        "ls # ; git commit",
+        "> git commit",
+        "cat > f <<END\ngit commit\nEND\nls",
+        "cat > f <<-END\n\tgit commit\n\tEND\nls",
+        "bash git commit",
+        "bash -c 'echo git commit'",
+        "",
+    ],
+)
+def test_words_that_look_like_a_commit_are_not_one(command: str) -> None:
+    assert not runs_commit(command)
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        "'",
+        '"',
+        "\\",
+        "(",
+        "`$(",
+        " #",
+        "git ",
+        "git -c ",
+        "X=1 ",
+        "env ",
+        "sudo ",
+        "bash -c '",
+        "<<a",
+        "<<'a",
+        "<<a ",
+        "<<a\n",
+        "<<a\na\n",
+        "a'b'\"c\"",
+        "\\\n",
+        "a; ",
+    ],
+)
+def test_64_kib_of_hostile_text_are_read_in_linear_time(part: str) -> None:
+    text = part * (64 * 1024 // len(part))
+    since = time.process_time()
+    for command in (text, f"commit {text}", f"{text[:-7]} commit"):
+        runs_commit(command)
+
+    # A second try of each part would take minutes.
+    assert time.process_time() - since < 5
+
+
+@given(st.text(alphabet="git comt'\"\\\n;&|()<>`$#=-", max_size=200))
+def test_any_command_is_read(command: str) -> None:
+    runs_commit(f"{command} commit")
+
+
+@given(st.text(alphabet="abc '\"\\$;\n-", max_size=60))
+def test_a_quoted_command_is_a_word(text: str) -> None:
+    quoted = "'" + text.replace("'", "'\\''") + "'"
+
+    assert not runs_commit(f"echo {quoted} git commit")
+    assert runs_commit(f"echo {quoted}; git commit -m {quoted}")
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "Keep git history linear in the docs repo",
+        "The subject line of a commit starts with the area, such as `api:`",
+        "Commits name the ticket in their subject",
+        "Use Conventional Commits",
+        "Before you commit, run the migrations check",
+        "The pre-commit hook must pass",
+        "Never commit anything under fixtures/private",
+        "Never commit database dumps",
+        "Do not commit directly to the release branch",
+        "Do not commit with --no-verify",
+        "Notebooks are committed without their outputs",
+        "Generated files must not be checked in",
+        "Credentials do not belong in git",
+        "Never put customer data into the repo",
+        "Commits on release branches need two reviewers",
+        "All commits are signed",
+        "Add a Signed-off-by line",
+        "We squash when we merge pull requests",
+        "Every branch starts from develop and is named after its ticket",
+        "Update the changelog in the same commit as the feature. Use one transaction per test.",
+    ],
+)
+def test_a_rule_about_commits_is_one(rule: str) -> None:
+    assert concerns_commits(rule)
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "Ann committed to the deadline",
+        "Ship features behind a flag that the team committed to",
+        "Vendors commit to a delivery date in writing",
+        "We are committed to accessibility",
+        "The steering committee meets on Mondays",
+        "git is installed in /opt",
+        "git is in the base image, so do not install it again",
+        "Use git version 2.40 or newer",
+        "Commit the transaction before you publish the event",
+        "Commit offsets only after the write to Postgres succeeded",
+        "Always call session.commit() in the service layer",
+        "Use two-phase commit between billing and stock",
+        "Use rollback in tests rather than commit",
+        "Docker images are tagged with the commit SHA",
+        "Branch coverage must exceed 80%",
+        "Passengers check in at pier 4",
+        "Sign contracts with DocuSign only",
+        "History is written to the audit table",
+        "Never push to release by hand",
+        "Tests use a fake clock",
+    ],
+)
+def test_a_rule_about_something_else_is_not(rule: str) -> None:
+    assert not concerns_commits(rule)
+
+
+@given(st.text(max_size=300))
+def test_any_rule_is_read(rule: str) -> None:
+    concerns_commits(rule)
