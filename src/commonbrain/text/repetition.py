@@ -346,6 +346,16 @@ def content_stems(text: str) -> frozenset[str]:
     return frozenset(_same(word) for word in content if word not in _SAYS_NOTHING)
 
 
+def stem_sequence(text: str) -> tuple[str, ...]:
+    """Return the stems of the words that say something, in their order, without numbers."""
+    reading = read_statement(Statement(text=text))
+    return tuple(
+        _same(word)
+        for word in reading.words
+        if word in reading.content and word not in _SAYS_NOTHING
+    )
+
+
 _IRREGULAR: Final = (
     "become became,begin began begun,break broke broken,bring brought,build built,buy bought,catch"
     " caught,choose chose chosen,cost,do did done,draw drew drawn,drive drove driven,eat ate eaten,"
