@@ -50,11 +50,11 @@ def a_day() -> list[SourceText]:
 def test_a_digest_is_made_of_clauses_as_they_stand_in_a_third_of_the_tokens(
     texts: list[str],
 ) -> None:
-    told = [SourceText(text=text, speaker="Ann", at=NOON) for text in texts]
+    sources = [SourceText(text=text, speaker="Ann", at=NOON) for text in texts]
 
-    found = digest(told)
+    found = digest(sources)
 
-    assert found == digest(told)
+    assert found == digest(sources)
     for point in found.points:
         [of] = point.of
         assert point.text.removeprefix("Ann: ") in texts[of]

@@ -4,10 +4,10 @@ import importlib
 import inspect
 import pkgutil
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import fields, is_dataclass
 from time import process_time
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -63,9 +63,9 @@ def patterns_in(value: object) -> Iterator[re.Pattern[Any]]:
     if isinstance(value, re.Pattern):
         yield value
     elif isinstance(value, dict):
-        yield from patterns_in(tuple(value.values()))
+        yield from patterns_in([*cast("dict[object, object]", value).values()])
     elif isinstance(value, (tuple, list, frozenset)):
-        for one in value:
+        for one in cast("Iterable[object]", value):
             yield from patterns_in(one)
     elif is_dataclass(value) and not isinstance(value, type):
         yield from patterns_in([getattr(value, one.name) for one in fields(value)])

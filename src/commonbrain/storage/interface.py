@@ -367,7 +367,7 @@ class AccessEntry:
     subject: str | None = None
     """The agent or key that was changed."""
     count: int = 1
-    """Number of equal events that this line stands for."""
+    """Number of equal events that this line represents."""
 
 
 class SpaceMismatch(StoreCorruptError):

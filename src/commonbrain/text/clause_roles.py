@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from enum import StrEnum
 from typing import Final
 
-from commonbrain.text.clauses import has_verb, verb_at, words
+from commonbrain.text.clauses import has_verb, is_question, verb_at, words
 from commonbrain.text.segmentation import pieces, split_sentences
 
 
@@ -94,7 +94,7 @@ _FAILED: Final = re.compile(
     r"\b(?:fails?|failed|failing|broke|crash(?:es|ed)|timed out|aborted|was rejected)\b",
     re.IGNORECASE,
 )
-_MENDED: Final = re.compile(
+_REPAIRED: Final = re.compile(
     r"\b(?:fixed|solved|resolved|no longer|did not|didn't)\b", re.IGNORECASE
 )
 _RESULT_VERBS: Final = frozenset(
@@ -167,11 +167,6 @@ def is_progress(text: str) -> bool:
     return _GERUND.match(text) is not None and verb_at(words(text)) is None
 
 
-def is_question(text: str) -> bool:
-    """Return whether a clause asks something."""
-    return text.rstrip("\"')*_ ").endswith("?")
-
-
 def role_of(text: str) -> Role | None:
     """Return what a clause says; None if it only greets, or says that work goes on."""
     if is_question(text):
@@ -186,7 +181,7 @@ def states_cause(text: str) -> bool:
 
 def states_failure(text: str) -> bool:
     """Return whether a clause says that something failed, and not that this is over."""
-    return _FAILED.search(text) is not None and _MENDED.search(text) is None
+    return _FAILED.search(text) is not None and _REPAIRED.search(text) is None
 
 
 def without_lead(text: str) -> str:

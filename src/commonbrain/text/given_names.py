@@ -66,6 +66,6 @@ NAMES_THAT_ARE_WORDS: Final = frozenset(
     " mercy miles pat penny ray rich rob robin rose ruby sky stan sue summer victor will angel"
     " dean dawn faith gene hank harmony jan jay lee".split()
 )
-"""Names that begin a sentence as words, too: only a capital within a sentence tells them apart."""
+"""Names that are also words: only a capital within a sentence marks a person."""
 NAMES_OF_PLACES: Final = frozenset("austin florence madison milan paris sydney".split())
 """Given names that are better known as cities: "Milan approved it" may be about the office."""

@@ -402,7 +402,7 @@ _TOPIC: Final = re.compile(
     r"|what (?:happened|did we learn))\W*",
     re.IGNORECASE,
 )
-"""What stands above a text, and says nothing by itself."""
+"""Lines above a text that say nothing by themselves."""
 _TOPIC_COSTS: Final = 6.0
 _FILLER_COSTS: Final = 3.5
 _QUESTION_COSTS: Final = 3.0

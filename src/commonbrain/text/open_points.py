@@ -9,7 +9,8 @@ from collections.abc import Iterable
 from itertools import pairwise
 from typing import Final
 
-from commonbrain.text.clause_roles import is_question, without_label
+from commonbrain.text.clause_roles import without_label
+from commonbrain.text.clauses import is_question
 from commonbrain.text.repetition import content_stems, stem_sequence
 from commonbrain.text.statements import Reading, Statement, read_statement
 
@@ -31,25 +32,25 @@ def settles(clause: str, *, point: str) -> bool:
     A denial settles only a question, as "We do not use Redis" settles "Do we use Redis?".
     """
     open_part = without_label(point)
-    asked = read_statement(Statement(text=_OPEN_DENIAL.sub(" ", open_part)))
-    said = read_statement(Statement(text=clause))
-    is_asked = is_question(open_part) or _WHETHER.search(open_part) is not None
-    if not asked.numbers <= said.numbers or not _has_names(asked, said, may_choose=is_asked):
+    need = read_statement(Statement(text=_OPEN_DENIAL.sub(" ", open_part)))
+    answer = read_statement(Statement(text=clause))
+    asks = is_question(open_part) or _WHETHER.search(open_part) is not None
+    if not need.numbers <= answer.numbers or not _has_names(need, answer, may_choose=asks):
         return False
-    if asked.is_denied != said.is_denied and not is_asked:
+    if need.is_denied != answer.is_denied and not asks:
         return False
     stems, known = content_stems(open_part), content_stems(clause)
     is_alike = len(stems & known) >= max(_SHARED_MIN, _SHARE_MIN * len(stems))
     return is_alike and not _names_other_kind(open_part, clause)
 
 
-def _has_names(asked: Reading, said: Reading, *, may_choose: bool) -> bool:
+def _has_names(need: Reading, answer: Reading, *, may_choose: bool) -> bool:
     """Return whether the names and choices are the same; an answer may name one of several."""
-    if _are_exchanged(asked.choices, said.choices):
+    if _are_exchanged(need.choices, answer.choices):
         return False
     if may_choose:
-        return not _are_exchanged(asked.names, said.names)
-    return asked.names <= {*said.words}
+        return not _are_exchanged(need.names, answer.names)
+    return need.names <= {*answer.words}
 
 
 def _are_exchanged(one: Iterable[str], other: Iterable[str]) -> bool:

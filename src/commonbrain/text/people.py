@@ -1,4 +1,4 @@
-"""People that a text names without an @, recognized by rule: who says, owns or is asked something.
+"""People that a text names without an @, recognized by rule: they say, own or are asked something.
 
 Precision comes before recall. A capital alone is no person, as products, teams, places and the
 first words of sentences have one too. A name counts where the sentence treats it as a person's, and
@@ -56,7 +56,7 @@ _SPEECH: Final = frozenset(
     " argued argues complained admitted believes hopes remembers forgot joked answered"
     " answers".split()
 )
-"""Verbs whose subject is a person, even if the name is better known as a city."""
+"""Verbs of speech: their subject is a person, even if the name is better known as a city."""
 _VERBS: Final = _SPEECH | frozenset(
     "agreed agrees recommended recommends proposed proposes owns owned decided decides"
     " approved approves confirmed confirms reported reports reviewed reviews wants wanted"
@@ -65,7 +65,7 @@ _VERBS: Final = _SPEECH | frozenset(
     " presented interviewed hired joined left likes dislikes loves hates knows knew learned"
     " found noticed discovered started finished works worked moved".split()
 )
-"""Verbs of speech, ownership and work, whose subject may be a person."""
+"""Verbs of speech, ownership and work; their subject may be a person."""
 _JOINTS: Final = frozenset({"and", "or", "&"})
 """Words before the last name of a list."""
 _WHERE: Final = frozenset("in on at near from to by around across through within during".split())
@@ -86,7 +86,7 @@ _BEFORE: Final = re.compile(
     r"|said|colleague|intern|teammate))\s+",
     re.IGNORECASE,
 )
-"""What stands before a person: who did it, who was asked."""
+"""Words before a person who did something or was asked."""
 _TITLE: Final = re.compile(r"\b(?:Mr|Mrs|Ms|Dr|Prof)\b\.?[ ]")
 _AFTER: Final = re.compile(
     r"(?:['\u2019]s\s+(?:birthday|vacation|holiday|parental leave|shift|desk|laptop|opinion|idea"
@@ -94,7 +94,7 @@ _AFTER: Final = re.compile(
     r"|\s+(?:is|was|will be)\s+(?:on[ -]call|on vacation|on leave|on holiday|on parental leave|sick"
     r"|out sick|out of office|responsible for|in charge of|away|back from))\b"
 )
-"""What stands after a person: what only people have and are."""
+"""Words after a person: what only people have and are."""
 
 
 @lru_cache(maxsize=_CACHED)

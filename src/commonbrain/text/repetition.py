@@ -47,7 +47,7 @@ _SAYS_NOTHING: Final = frozenset(
     ).split()
     for form in (word, word.removesuffix("s"))
 )
-"""Words that tell nothing by themselves, also without a final s, as words are read."""
+"""Words without meaning of their own, also without a final s, as words are read."""
 _SYNONYMS: Final = (
     "keep kept retain store save hold held preserve",
     "need require take want",
@@ -143,7 +143,7 @@ _LACK: Final = re.compile(r"\bwithout\b", re.IGNORECASE)
 _LESSER: Final = re.compile(r"\b(?:without|rather than|instead of)\b", re.IGNORECASE)
 """Words before the lesser of two choices, or the second of two negations."""
 _INSTEAD: Final = re.compile(r"\b(?:over|rather than|instead of)\b", re.IGNORECASE)
-"""What stands between a choice and what it rejects."""
+"""Words between a choice and the rejected alternative."""
 _EXCEPTION: Final = re.compile(
     r"\b(?:except|unless|excluding|other than|apart from|but not|only if|as long as)\b",
     re.IGNORECASE,
@@ -267,7 +267,7 @@ def exchanges_parts(text: str, known: str) -> bool:
     """Return whether two texts differ only in that two parts have each other's place.
 
     "Prefer composition over inheritance" is the contrary of what its words say in another order,
-    unless what stands between the parts only lists them.
+    unless the words between the parts only list them.
     """
     one, other = ([_same(word) for word in _words_of(each)] for each in (text, known))
     if len(one) != len(other) or one == other or len(one) > _EXCHANGED_WORDS_MAX:
@@ -355,7 +355,7 @@ def _read(text: str) -> _Said:
 
 @lru_cache(maxsize=_CACHED)
 def content_stems(text: str) -> frozenset[str]:
-    """Return the stems of the words that tell something, synonyms as one, without numbers."""
+    """Return the stems of the words that say something, synonyms as one, without numbers."""
     reading = read_statement(Statement(text=text))
     content = reading.content - reading.choices
     return frozenset(_same(word) for word in content if word not in _SAYS_NOTHING)

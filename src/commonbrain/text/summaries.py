@@ -15,7 +15,6 @@ from commonbrain.text.classification import without_tags
 from commonbrain.text.clause_roles import (
     Role,
     clauses_of,
-    is_question,
     role_of,
     shortened,
     states_cause,
@@ -23,7 +22,7 @@ from commonbrain.text.clause_roles import (
     without_label,
     without_lead,
 )
-from commonbrain.text.clauses import words
+from commonbrain.text.clauses import is_question, words
 from commonbrain.text.headlines import shorten_to_headline
 from commonbrain.text.open_points import settles
 from commonbrain.text.segmentation import split_sentences
