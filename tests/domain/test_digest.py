@@ -50,11 +50,11 @@ def a_day() -> list[SourceText]:
 def test_a_digest_is_made_of_clauses_as_they_stand_in_a_third_of_the_tokens(
     texts: list[str],
 ) -> None:
-    told = [SourceText(text=text, speaker="Ann", at=NOON) for text in texts]
+    sources = [SourceText(text=text, speaker="Ann", at=NOON) for text in texts]
 
-    found = digest(told)
+    found = digest(sources)
 
-    assert found == digest(told)
+    assert found == digest(sources)
     for point in found.points:
         [of] = point.of
         assert point.text.removeprefix("Ann: ") in texts[of]
@@ -125,6 +125,55 @@ def test_an_open_point_that_was_settled_is_not_open() -> None:
     texts = [point.text for point in found.points]
     assert answer.rstrip(".") in texts
     assert question not in texts
+
+
+IDLE = ("Ann sat on the bench and watched the gulls for an hour while boats came and went.",) * 9
+
+
+@pytest.mark.requirement("JB-01")
+@pytest.mark.parametrize(
+    "pair",
+    [
+        ("Deploy 41 failed.", "Deploy 42 failed."),
+        ("Open: deploy 41 waits for a review.", "Open: deploy 42 waits for a review."),
+        ("We will not use Redis.", "We will use Redis."),
+        ("We will use Redis.", "We will not use Redis."),
+        ("We retry a payment at most 3 times.", "We retry a refund at most 3 times."),
+        ("Open: raise limit to 30.", "Raised limit to 20."),
+        ("Open: rotate the key of web-03.", "Rotated the key of web-04."),
+        ("Open: deploy the shop.", "The deploy of the shop failed."),
+    ],
+)
+def test_decisions_and_open_points_that_differ_in_a_number_or_a_negation_stay(
+    pair: tuple[str, str],
+) -> None:
+    found = digest([SourceText(text=text) for text in (*pair, *IDLE)])
+
+    assert {0, 1} <= {of for point in found.points for of in point.of}
+
+
+def test_of_a_decision_and_its_reversal_a_short_summary_has_the_later() -> None:
+    texts = ["We will use Redis for the queue.", "We will not use Redis for the queue."]
+
+    summaries = [digest([SourceText(text=text) for text in (*texts, *IDLE[:n])]) for n in range(9)]
+
+    kept = [{of for point in one.points for of in point.of if of < len(texts)} for one in summaries]
+    assert {1} in kept
+    assert {0} not in kept
+
+
+def test_of_passed_tests_the_last_run_stays() -> None:
+    runs = [f"CI run {number} passed on the main branch." for number in (4471, 4472, 4473)]
+
+    found = digest([SourceText(text=text) for text in (*runs, *IDLE)])
+
+    assert {of for point in found.points for of in point.of} & {0, 1, 2} == {2}
+
+
+def test_a_label_marks_an_open_point() -> None:
+    found = digest([SourceText(text=text) for text in ("Open: renew the contract.", *IDLE[:4])])
+
+    assert body_of(found.points).splitlines()[-2:] == ["Open:", "renew the contract"]
 
 
 def test_texts_without_room_for_a_clause_in_a_third_have_no_summary() -> None:

@@ -67,12 +67,61 @@ def test_most_people_are_recognized() -> None:
     assert len(missing) <= 0.15 * len(expected), missing
 
 
+@pytest.mark.requirement("DM-30")
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The work that started in Jan worked well.",
+        "In Jan worked the migration; the pilot of Jan 2026 was waiting for Jan 5.",
+        "The office in Milan moved to the new building.",
+        "Milan moved to the new building, and Paris approved the plan.",
+        "The Austin office decided to close.",
+        "We moved to Madison in March, and met in Florence with the vendor.",
+        "Databases in Milan, Paris and Sydney worked again.",
+        "Servers in Sydney, Paris and Florence said nothing.",
+    ],
+)
+def test_months_and_cities_with_given_names_are_no_people(text: str) -> None:
+    assert people_in(text) == ()
+
+
+@pytest.mark.requirement("DM-30")
+@pytest.mark.parametrize(
+    ("text", "people"),
+    [
+        ("The meeting in Austin was led by Madison.", ("madison",)),
+        ("Then Sydney said that the tests pass.", ("sydney",)),
+        ("Florence Nightingale approved the plan.", ("florence nightingale",)),
+        ("In Milan, Ann decided to wait.", ("ann",)),
+        ("Since Jan, Ann and Bob have owned the report of Jan.", ("ann", "bob")),
+        ("According to Jan, the import takes an hour.", ("jan",)),
+        ("Jean-Luc Picard approved the plan.", ("jean-luc picard",)),
+        ("Anna-Lena agreed to it.", ("anna-lena",)),
+        ("Anna-Lena's vacation starts on Friday.", ("anna-lena",)),
+        ("The parser is owned by Marie-Claire Dupont.", ("marie-claire dupont",)),
+        ("Ann, Bob and Priya agreed.", ("ann", "bob", "priya")),
+        ("Ann, Bob, and Priya agreed to ship.", ("ann", "bob", "priya")),
+        ("Reviewed by Ann, Bob and Priya.", ("ann", "bob", "priya")),
+        ("We asked Ann Lee, Bob or Jean-Luc about it.", ("ann lee", "bob", "jean-luc")),
+        ("We met with Olga about Redis.", ("olga",)),
+        ("Owned by Ann, Redis and Kafka.", ("ann",)),
+    ],
+)
+def test_hyphenated_names_and_every_name_of_a_list_are_people(
+    text: str, people: tuple[str, ...]
+) -> None:
+    assert people_in(text) == people
+
+
 def test_a_first_name_stays_if_two_people_have_it() -> None:
     text = "Ann Lee said yes. Ann Voss said no. Ann decided."
     assert people_in(text) == ("ann lee", "ann voss", "ann")
 
 
-@pytest.mark.parametrize("unit", ["A", "Ann ", "said ", "Ann and ", "owned by ", "Dr. ", "a", " "])
+@pytest.mark.parametrize(
+    "unit",
+    ["A", "Ann ", "said ", "Ann and ", "Ann, ", "asked Ann, and ", "owned by ", "Dr. ", "a", " "],
+)
 def test_hostile_text_is_read_in_linear_time(unit: str) -> None:
     started = process_time()
     people_in((unit * TEXT_BYTES_MAX)[:TEXT_BYTES_MAX])

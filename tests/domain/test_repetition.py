@@ -1,10 +1,13 @@
 """When a text only repeats another: every word, number, name and modality is said already."""
 
+from time import process_time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commonbrain.text.repetition import adds_nothing, repeated_part
+from commonbrain.model.limits import TEXT_BYTES_MAX
+from commonbrain.text.repetition import adds_nothing, may_repeat, repeated_part
 
 
 @pytest.mark.parametrize(
@@ -62,3 +65,19 @@ def test_the_repeated_part_is_the_sentence_that_says_most_of_it() -> None:
 def test_a_text_that_says_something_repeats_itself(text: str) -> None:
     assert adds_nothing(text, known=text, is_near_copy=True) in {True, False}
     assert not adds_nothing(f"{text} zebras graze", known=text, is_near_copy=True)
+
+
+@pytest.mark.parametrize(
+    "unit", ["no ", "not without ", "do not", "never until ", "unless ", "no\n"]
+)
+def test_hostile_text_is_compared_in_linear_time(unit: str) -> None:
+    hostile = (unit * TEXT_BYTES_MAX)[:TEXT_BYTES_MAX]
+    started = process_time()
+    may_repeat(hostile, known="We deploy on Mondays.")
+    adds_nothing("We deploy on Mondays.", known=hostile, is_near_copy=True)
+    assert process_time() - started < 1
+
+
+def test_two_negations_deny_nothing() -> None:
+    assert may_repeat("Never deploy without a review.", known="Deploy with a review.")
+    assert not may_repeat("Never deploy with a review.", known="Deploy with a review.")

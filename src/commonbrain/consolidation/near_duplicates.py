@@ -99,7 +99,7 @@ _REVISED_MIN: Final = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Scope:
-    """What to read, and for whom."""
+    """The memories to read, and the caller."""
 
     services: Services
     task: JobContext

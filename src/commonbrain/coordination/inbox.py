@@ -114,7 +114,7 @@ class MessagePage:
     next: str | None = None
     """The cursor of the next page; None on the last one."""
     more: int = 0
-    """Messages after this page; 1,000 stands for at least as many."""
+    """Messages after this page; 1,000 means 1,000 or more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,7 +144,7 @@ class ThreadPage:
     next: str | None = None
     """The cursor of the next page; None on the last one."""
     more: int = 0
-    """Threads after this page; 1,000 stands for at least as many."""
+    """Threads after this page; 1,000 means 1,000 or more."""
 
 
 def to_message_views(

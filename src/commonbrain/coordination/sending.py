@@ -301,7 +301,7 @@ class AssignedTaskPage:
     next: str | None = None
     """The cursor of the next page; None on the last one."""
     more: int = 0
-    """Tasks after this page; 1,000 stands for at least as many."""
+    """Tasks after this page; 1,000 means 1,000 or more."""
 
 
 def task_of(message: Draft, *, due_at: datetime | None) -> Draft:

@@ -34,7 +34,7 @@ class AuditEntryView:
     credential: str | None = None
     request_id: str | None = None
     count: int = 1
-    """Equal refusals that this line stands for, or exported memories."""
+    """Equal refusals that this line represents, or exported memories."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +65,7 @@ class AuditPage:
     next: str | None = None
     """The cursor of the next page; None on the last one."""
     more: int = 0
-    """Lines after this page; 1,000 stands for at least as many."""
+    """Lines after this page; 1,000 means 1,000 or more."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -160,7 +160,7 @@ def restore(unit: UnitOfWork, memory: Memory, *, proposal: Proposal) -> ChangePl
 
 
 def _endorse(unit: UnitOfWork, memory: Memory) -> tuple[Step, ...]:
-    """Confirm a memory that propagation archived: whoever restores it says that it is valid."""
+    """Confirm a memory that propagation archived: the restore says that it is valid."""
     there = unit.tx.reviews.of([memory.id]).get(memory.id, ())
     return resolve_reviews_steps(unit, memory) if any(one.is_of_itself for one in there) else ()
 

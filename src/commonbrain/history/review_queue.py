@@ -116,7 +116,7 @@ class ReviewQueue:
     next: str | None = None
     """The cursor of the next page; None on the last one."""
     more: int = 0
-    """Entries after this page; 1,000 stands for at least as many."""
+    """Entries after this page; 1,000 means 1,000 or more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

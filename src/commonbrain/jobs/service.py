@@ -74,7 +74,7 @@ class JobsReply:
     next: str | None = None
     """The cursor of the next page of a list; None on the last one."""
     more: int = 0
-    """Jobs after this page; 1,000 stands for at least as many."""
+    """Jobs after this page; 1,000 means 1,000 or more."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,7 @@ class Page(Generic[RowT]):
     next: str | None = None
     """None on the last page."""
     more: int = 0
-    """Rows after this page; 1,000 stands for at least as many."""
+    """Rows after this page; 1,000 means 1,000 or more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

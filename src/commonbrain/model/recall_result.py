@@ -181,7 +181,7 @@ class RecallResult:
     next: str | None = None
     """The cursor of the next page of a list without a query; None on the last one."""
     more: int = 0
-    """Memories after this page; 1,000 stands for at least as many."""
+    """Memories after this page; 1,000 means 1,000 or more."""
 
     @property
     def evidence(self) -> str:

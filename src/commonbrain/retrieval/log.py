@@ -84,7 +84,7 @@ class RecallPage:
     next: str | None = None
     """The cursor of the next page; None on the last one."""
     more: int = 0
-    """Recalls after this page; 1,000 stands for at least as many."""
+    """Recalls after this page; 1,000 means 1,000 or more."""
 
 
 @dataclass(frozen=True, slots=True)

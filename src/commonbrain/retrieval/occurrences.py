@@ -28,7 +28,7 @@ Times = Mapping[int, Sequence["datetime"]]
 
 
 def time_of_occurrence(memory: Memory, *, order: Order) -> datetime | None:
-    """Return the time that tells a memory from others of the same words; None if none does.
+    """Return the time that distinguishes a memory from others of the same words, if any does.
 
     Only a timeline tells them apart, and only what happened or was said.
     """

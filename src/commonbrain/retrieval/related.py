@@ -23,7 +23,7 @@ _HITS_MAX: Final = 30
 """Memories compared; one search finds them."""
 _TERMS_MAX: Final = 16
 _COMMON_FROM: Final = 20
-"""A name in this many of them tells little."""
+"""A name in this many of them says little."""
 _COMMON_SHARE: Final = 0.5
 """What remains of the confidence of a common name."""
 

@@ -34,7 +34,7 @@ _PEOPLE_MAX: Final = 3
 _FOUND_MAX: Final = 30
 """Memories of each person that the second search adds at most."""
 _TERMS_MAX: Final = 4
-"""Content words besides names; a question that says more describes one thing."""
+"""Content words other than names; a question that says more describes one thing."""
 # Of the rows, only speaker and thread replace a weight of every question. Chosen on three of five
 # LoCoMo conversations; the other two gained as much.
 WEIGHTS: Final[Mapping[str, float]] = {

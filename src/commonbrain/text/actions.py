@@ -9,6 +9,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Final
 
+from commonbrain.text.clauses import is_negation
 from commonbrain.text.repetition import stem
 
 ActionKey = tuple[str, ...]
@@ -91,14 +92,10 @@ def denies_change(text: str) -> bool:
     """Return whether the reporting clause is negated or a question."""
     clause = _reporting(text)
     words = {one[0].casefold() for one in _WORD.finditer(clause)}
-    return "?" in clause or not words.isdisjoint(_NEGATORS)
+    return "?" in clause or any(map(is_negation, words))
 
 
 _PARTICLES: Final = frozenset("down offline full late wrong slow unavailable".split())
-_NEGATORS: Final = frozenset(
-    "not never no nothing nobody none without didn't wasn't weren't isn't aren't hasn't haven't"
-    " doesn't don't can't couldn't won't".split()
-)
 _EVENTFUL: Final = frozenset(
     map(
         stem,

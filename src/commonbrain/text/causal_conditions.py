@@ -7,6 +7,7 @@ from typing import Final
 
 from commonbrain.text.causal_cuts import Cut
 from commonbrain.text.clauses import (
+    NEGATIONS,
     begins_with_verb,
     certain_verb_at,
     ends_phrase,
@@ -27,7 +28,7 @@ _IMPROVED: Final = re.compile(
     r"|improved|avoided|prevented|removed|eliminated|shortened|saved|lowered)\b",
     re.IGNORECASE,
 )
-_DENIALS: Final = frozenset("not never no nor none neither nothing nobody hardly cannot".split())
+_DENIALS: Final = NEGATIONS - {"without"} | {"hardly"}
 """Shortly before a sign, these deny it."""
 _NEARLY: Final = frozenset("nearly almost rarely seldom barely scarcely".split())
 """These deny what a thing did."""
@@ -152,7 +153,7 @@ def is_denied(head: str, *, within: int) -> bool:
     return tail[-1:] in (["ever"], ["but"]) or not _TURNED.isdisjoint(tail[-1:]) or _denies(tail)
 
 
-def is_question(cut: Cut) -> bool:
+def begins_as_question(cut: Cut) -> bool:
     """Return whether one side asks."""
     return any(
         not _ASKING_FIRST.isdisjoint(words(side[:40])[:1]) for side in (cut.cause, cut.effect)

@@ -13,7 +13,7 @@ from itertools import islice, zip_longest
 from typing import Final
 
 from commonbrain.model.atoms import ATOMS_MAX, QUALITY_MIN, Atom
-from commonbrain.text.causal_conditions import is_denied, is_lesson, is_no_thing, is_question
+from commonbrain.text.causal_conditions import begins_as_question, is_denied, is_lesson, is_no_thing
 from commonbrain.text.causal_cuts import Cut, Sentence
 from commonbrain.text.causal_patterns import CUES, LESSONS, PATTERNS, VERBS, Pattern
 from commonbrain.text.causal_verbs import DID
@@ -107,7 +107,7 @@ def _matches(
 def _is_sound(cut: Cut, pattern: Pattern) -> bool:
     """Return whether both sides have content, and the sign is not denied."""
     is_so = not is_denied(cut.head, within=pattern.denied_within)
-    is_so = is_so and not is_question(cut)
+    is_so = is_so and not begins_as_question(cut)
     is_so = is_so and not (pattern.is_thing and is_no_thing(cut.head))
     return is_so and bool(words(cut.cause)) and bool(words(cut.effect))
 

@@ -16,7 +16,7 @@ _HARMS: Final = (
     " degrades blocked locked jammed shorted interrupted wiped masked hid halved doubled tripled"
     " prevented stopped deleted invalidated exposed confused knocked"
 )
-"""Verbs whose subject does something to their object that was not intended."""
+"""Verbs for an unintended effect of the subject on the object."""
 _REPAIRS: Final = "fixed solved resolved restored cured eliminated unblocked"
 _WEAK_VERBS: Final = (
     "made makes let lets meant means forced forces filled fills took takes cut cuts left leaves"

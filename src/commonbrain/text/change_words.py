@@ -12,6 +12,7 @@ from functools import lru_cache
 from itertools import chain, pairwise
 from typing import Final
 
+from commonbrain.text.clauses import is_question
 from commonbrain.text.repetition import content_stems
 from commonbrain.text.segmentation import split_sentences
 from commonbrain.text.statements import CHOICES, Reading, Statement, read_statement
@@ -262,7 +263,7 @@ def read_words(text: str) -> Words:
         adds=_ADDITION.search(text) is not None,
         is_elliptic=_is_elliptic(text),
         is_many=_MANY.search(text) is not None,
-        asks=text.rstrip().endswith("?"),
+        asks=is_question(text),
     )
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from enum import StrEnum
 from typing import Final
 
-from commonbrain.text.clauses import has_verb, verb_at, words
+from commonbrain.text.clauses import has_verb, is_question, verb_at, words
 from commonbrain.text.segmentation import pieces, split_sentences
 
 
@@ -64,11 +64,12 @@ _OWNS: Final = re.compile(
     re.IGNORECASE,
 )
 _OPEN: Final = re.compile(
-    r"\b(?:open(?: question| point| issue)?:|still (?:open|to|has|have|needs?|missing|contains?)"
+    r"\b(?:open(?: question| point| issue)?:|action(?: item)?:)"
+    r"|\b(?:still (?:open|to|has|have|needs?|missing|contains?)"
     r"|not (?:yet|done|settled|started|finished|answered|sure|clear|decided)"
     r"|(?:has|have|is|are) not (?:yet|been|answered|confirmed|read|settled)|hasn't"
     r"|haven't|no answer|no reply|yet\b"
-    r"|to-?do|action(?: item)?:|waits? (?:for|until)|waiting for|wait(?:s)? with|blocked|pending"
+    r"|to-?do|waits? (?:for|until)|waiting for|wait(?:s)? with|blocked|pending"
     r"|unclear|unknown|unsettled|unresolved|unexplained|do not know|don't know|nobody has|missing"
     r"|remain(?:s|ing)?|left to|stays? off"
     r"|(?:has|have|needs?) to (?:be |answer|agree|review|confirm|do)"
@@ -88,6 +89,13 @@ _DONE: Final = re.compile(
     r"|are (?:live|done|merged|deployed|ready|implemented|moved|added|kept|masked)"
     r"|works? (?:again|now)|ran through|went through|passed|since \d{1,2}:\d\d|now \w+s)\b",
     re.IGNORECASE,
+)
+_FAILED: Final = re.compile(
+    r"\b(?:fails?|failed|failing|broke|crash(?:es|ed)|timed out|aborted|was rejected)\b",
+    re.IGNORECASE,
+)
+_REPAIRED: Final = re.compile(
+    r"\b(?:fixed|solved|resolved|no longer|did not|didn't)\b", re.IGNORECASE
 )
 _RESULT_VERBS: Final = frozenset(
     "sent made cut set put shut took gave wrote rebuilt built found got kept brought chose reset"
@@ -159,11 +167,6 @@ def is_progress(text: str) -> bool:
     return _GERUND.match(text) is not None and verb_at(words(text)) is None
 
 
-def is_question(text: str) -> bool:
-    """Return whether a clause asks something."""
-    return text.rstrip("\"')*_ ").endswith("?")
-
-
 def role_of(text: str) -> Role | None:
     """Return what a clause says; None if it only greets, or says that work goes on."""
     if is_question(text):
@@ -174,6 +177,11 @@ def role_of(text: str) -> Role | None:
 def states_cause(text: str) -> bool:
     """Return whether a clause names a cause or a lesson."""
     return _CAUSE.search(text) is not None
+
+
+def states_failure(text: str) -> bool:
+    """Return whether a clause says that something failed, and not that this is over."""
+    return _FAILED.search(text) is not None and _REPAIRED.search(text) is None
 
 
 def without_lead(text: str) -> str:

@@ -10,6 +10,9 @@ from typing import Final
 _EDGE: Final = " \t\"'`*_,;:.!?()[]{}\u2014\u2013-"
 """Characters around a word or clause that carry no meaning."""
 
+NEGATIONS: Final = frozenset("not never no nor none neither nothing nobody without cannot".split())
+"""Words that deny; contractions with "n't" do so, too."""
+
 _AUXILIARIES: Final = frozenset(
     "is are was were has have had does do did can cannot am be been isn't aren't wasn't weren't"
     " hasn't haven't hadn't doesn't don't didn't can't couldn't won't it's that's there's".split()
@@ -138,6 +141,16 @@ def trimmed(text: str) -> str:
     return " ".join(text.split()).strip(_EDGE)
 
 
+def is_question(text: str) -> bool:
+    """Return whether a clause ends with a question mark, also within quotes or brackets."""
+    return text.rstrip(_EDGE.replace("?", "")).endswith("?")
+
+
+def is_negation(word: str) -> bool:
+    """Return whether a word in lower case denies: "not", "without", "didn't"."""
+    return word in NEGATIONS or word.endswith("n't")
+
+
 def is_factual(text: str) -> bool:
     """Return whether a sentence reports something as a fact.
 
@@ -145,7 +158,7 @@ def is_factual(text: str) -> bool:
     """
     plain = text.replace("\u2019", "'")
     lowered = plain.lower()
-    if plain.rstrip(_EDGE.replace("?", "")).endswith("?"):
+    if is_question(plain):
         return False
     return not _UNREAL.search(lowered) and not _MAY.search(plain) and not is_order(plain)
 

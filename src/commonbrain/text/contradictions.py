@@ -14,7 +14,7 @@ from commonbrain.model.links import Basis
 from commonbrain.text.statements import CHOICES, Reading, Statement, read_statement
 
 _ALIKE_FROM: Final = 0.5
-"""Share of the shorter statement's words, besides the subject, that the longer must contain."""
+"""Share of the shorter statement's words, without the subject, that the longer must contain."""
 _LONGER_AT_MOST: Final = 4
 """A text that is longer by this factor contains the words of any short statement by chance."""
 _REPLACED_WORDS_MAX: Final = 3

@@ -116,7 +116,7 @@ def _named_in(part: str, *, opens: bool, is_code: bool) -> Iterator[tuple[str, s
 
 
 def _sort_of(name: str, *, opens: bool) -> str | None:
-    """Return the type of an entity, or None; `opens` tells whether it begins a sentence."""
+    """Return the type of an entity, or None; `opens` is true if it begins a sentence."""
     if len(name) > NAME_CHARS_MAX:
         return None
     if _REFERENCE.fullmatch(name):

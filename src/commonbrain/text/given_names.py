@@ -25,12 +25,13 @@ GIVEN_NAMES: Final = frozenset(
     " martin marvin mary mason matt matthew maureen megan melanie melissa mia michael michelle"
     " miguel mike mildred milo mitchell molly monica nancy naomi natalie nathan neil nicholas"
     " nick nicole nina noah noel nora norma norman olive oliver olivia oscar owen pamela"
+    " paris"
     " patricia patrick paul paula peggy penny pete peter phil philip phoebe phyllis rachel ralph"
     " randy raymond rebecca regina rhonda richard rick rita robert roberta robin rodney roger"
     " roland ron ronald rosa rosemary ross roy russell ruth ryan sally sam samantha samuel"
     " sandra sara sarah scott sean sharon shawn sheila shirley simon sophia sophie stacy stan"
-    " stanley stella stephanie stephen steve steven stuart susan suzanne sylvia tammy tara ted"
-    " teresa terry theo theresa thomas tim timothy tina toby todd tom tony tracy travis trevor"
+    " stanley stella stephanie stephen steve steven stuart susan suzanne sydney sylvia tammy tara"
+    " ted teresa terry theo theresa thomas tim timothy tina toby todd tom tony tracy travis trevor"
     " tyler valerie vanessa vera veronica vicky victoria vincent virginia vivian walter wanda"
     " warren wayne wendy wesley william wilma yvonne zach zachary zoe"
     # Other European languages
@@ -65,4 +66,6 @@ NAMES_THAT_ARE_WORDS: Final = frozenset(
     " mercy miles pat penny ray rich rob robin rose ruby sky stan sue summer victor will angel"
     " dean dawn faith gene hank harmony jan jay lee".split()
 )
-"""Names that begin a sentence as words, too: only a capital within a sentence tells them apart."""
+"""Names that are also words: only a capital within a sentence marks a person."""
+NAMES_OF_PLACES: Final = frozenset("austin florence madison milan paris sydney".split())
+"""Given names that are better known as cities: "Milan approved it" may be about the office."""

@@ -68,7 +68,7 @@ _LIST_MARKER: Final = re.compile(r"^\s*(?:[-*+•>]\s+|#{1,6}\s+|\(?\d{1,3}[.)]\
 _RULE: Final = re.compile(r"[\s|:+=_*-]+")
 """A line of signs: a separator of a table, or the line below a heading."""
 _HEADING: Final = re.compile(r"\s*(?:#{1,6}\s|\*\*[^*]+\*\*:?\s*$)")
-_QUOTED: Final = re.compile(r"\s*>")
+_QUOTED: Final = re.compile(r"^\s*>")
 _SKIPPED: Final = re.compile(
     r"\s*(?:<!--|\[?!\[|<?https?://\S+>?\s*$|Traceback \(most recent|File \"[^\"]*\", line \d"
     r"|commit [0-9a-f]{7,40}\b"
@@ -402,7 +402,7 @@ _TOPIC: Final = re.compile(
     r"|what (?:happened|did we learn))\W*",
     re.IGNORECASE,
 )
-"""What stands above a text, and says nothing by itself."""
+"""Lines above a text that say nothing by themselves."""
 _TOPIC_COSTS: Final = 6.0
 _FILLER_COSTS: Final = 3.5
 _QUESTION_COSTS: Final = 3.0
@@ -452,7 +452,7 @@ def _costs(text: str) -> float:
 # Shortening.
 
 _INDEPENDENT: Final = re.compile(r"(?:[;:]|\s[\u2013\u2014-])\s+")
-_PART: Final = re.compile(r",\s+|\s+\(|\)[,\s]*")
+_PART: Final = re.compile(r",\s+|(?<!\s)\s+\(|\)[,\s]*")
 _DEPENDENT: Final = re.compile(
     r"(?:and )?(?:after|although|though|as|at|because|before|during|even|for|from|given|if|in|just"
     r"|of|on|once|provided|since|so that|though|to|unless|until|when|where|whereas|whether"

@@ -57,7 +57,7 @@ _HEADS: Final[Mapping[str, str]] = {
     )
     for form in words.split()
 }
-"""Nouns for running things, each with the form that stands for all."""
+"""Nouns for running things; the first form of each is used for all."""
 _NO_MODIFIERS: Final = frozenset(
     # Determiners and function words.
     "a an the this that these those our my your their its his her any each every all some no one"
@@ -92,7 +92,7 @@ _DOMAIN: Final = re.compile(
     r"(?<![\w./@-])(?:[a-z0-9][a-z0-9-]{0,62}\.){1,5}[a-z]{2,12}(?![\w/@-]|\.\w)"
 )
 _PHRASE: Final = re.compile(
-    # Looks ahead, as a head may itself be what tells another apart: "the cache server".
+    # Looks ahead, as a head may itself modify another: "the cache server".
     rf"(?<![\w.-])(?=(?P<kind>[^\W\d_][\w-]*)[ ](?P<head>{'|'.join(sorted(_HEADS))})(?![\w-]))",
     re.IGNORECASE,
 )

@@ -1,4 +1,4 @@
-"""People that a text names without an @, recognized by rule: who says, owns or is asked something.
+"""People that a text names without an @, recognized by rule: they say, own or are asked something.
 
 Precision comes before recall. A capital alone is no person, as products, teams, places and the
 first words of sentences have one too. A name counts where the sentence treats it as a person's, and
@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Final
 
-from commonbrain.text.given_names import GIVEN_NAMES, NAMES_THAT_ARE_WORDS
+from commonbrain.text.given_names import GIVEN_NAMES, NAMES_OF_PLACES, NAMES_THAT_ARE_WORDS
 from commonbrain.text.products import ALIASES, PRODUCTS
 
 _CHARS_MAX: Final = 20_000
@@ -19,6 +19,8 @@ _PEOPLE_MAX: Final = 50
 _NAME_CHARS_MAX: Final = 24
 _WORDS_MAX: Final = 3
 """Words of one name."""
+_LISTED_MAX: Final = 10
+"""Names of one list."""
 _CACHED: Final = 256
 
 _TOKEN: Final = re.compile(r"[^\W\d_]+(?:['\u2019-](?!s\b)[^\W\d_]+)*|\n|\S")
@@ -26,7 +28,8 @@ _ENDS: Final = frozenset(".!?:;\n")
 _NO_NAMES: Final = frozenset(
     # Days, months and the words that begin sentences.
     "monday tuesday wednesday thursday friday saturday sunday january february march april may"
-    " june july august september october november december today yesterday tomorrow tonight then"
+    " june july august september october november december feb mar apr jun jul aug sep sept oct"
+    " nov dec today yesterday tomorrow tonight then"
     " now later earlier after before when while if because since although though however but and"
     " or so also finally first last next once still yet as at by for from in into of on to with"
     " without the a an this that these those there here it he she they we you i who what which"
@@ -47,18 +50,28 @@ _NO_NAMES: Final = frozenset(
     " service services system systems api app database cluster pipeline build release production"
     " staging the internet".split()
 )
-_VERBS: Final = frozenset(
+_SPEECH: Final = frozenset(
     "said says asked asks told tells wrote writes thinks thought suggested suggests explained"
-    " explains promised promises replied replies agreed agrees volunteered mentioned mentions"
-    " insisted insists argued argues complained admitted believes hopes remembers forgot joked"
-    " answered answers recommended recommends proposed proposes owns owned decided decides"
+    " explains promised promises replied replies volunteered mentioned mentions insisted insists"
+    " argued argues complained admitted believes hopes remembers forgot joked answered"
+    " answers".split()
+)
+"""Verbs of speech: their subject is a person, even if the name is better known as a city."""
+_VERBS: Final = _SPEECH | frozenset(
+    "agreed agrees recommended recommends proposed proposes owns owned decided decides"
     " approved approves confirmed confirms reported reports reviewed reviews wants wanted"
     " prefers preferred noted notes requested requests objected resigned maintains leads led"
     " manages managed signed fixed investigated investigates debugged merged documented"
     " presented interviewed hired joined left likes dislikes loves hates knows knew learned"
     " found noticed discovered started finished works worked moved".split()
 )
-"""Verbs of speech, ownership and work, whose subject may be a person."""
+"""Verbs of speech, ownership and work; their subject may be a person."""
+_JOINTS: Final = frozenset({"and", "or", "&"})
+"""Words before the last name of a list."""
+_WHERE: Final = frozenset("in on at near from to by around across through within during".split())
+"""Words before a place or time: a name after one of these is no subject."""
+_MONTH: Final = "jan"
+_SINCE: Final = frozenset("since until till last next this".split())
 _AUXILIARIES: Final = frozenset(
     "has had have will would also just already never always then again recently finally"
     " once".split()
@@ -67,13 +80,13 @@ _BEFORE: Final = re.compile(
     r"(?<![\w-])(?:(?:owned|written|reviewed|approved|reported|maintained|led|managed|proposed"
     r"|suggested|requested|signed off|taken over|authored|filed|raised|discovered|documented) by"
     r"|(?:assigned|reassigned|handed over|escalated|delegated|reports|according) to"
-    r"|(?:ask|asked|ping|pinged|tell|told|remind|reminded|thank|thanked|emailed|met|met with"
+    r"|(?:ask|asked|ping|pinged|tell|told|remind|reminded|thank|thanked|emailed|met with|met"
     r"|spoke with|spoke to|speak with|speak to|talked to|talked with|talk to|talk with"
     r"|paired with|pair with|agreed with|checked with|check with|waiting for|cc|hired|promoted"
     r"|said|colleague|intern|teammate))\s+",
     re.IGNORECASE,
 )
-"""What stands before a person: who did it, who was asked."""
+"""Words before a person who did something or was asked."""
 _TITLE: Final = re.compile(r"\b(?:Mr|Mrs|Ms|Dr|Prof)\b\.?[ ]")
 _AFTER: Final = re.compile(
     r"(?:['\u2019]s\s+(?:birthday|vacation|holiday|parental leave|shift|desk|laptop|opinion|idea"
@@ -81,7 +94,7 @@ _AFTER: Final = re.compile(
     r"|\s+(?:is|was|will be)\s+(?:on[ -]call|on vacation|on leave|on holiday|on parental leave|sick"
     r"|out sick|out of office|responsible for|in charge of|away|back from))\b"
 )
-"""What stands after a person: what only people have and are."""
+"""Words after a person: what only people have and are."""
 
 
 @lru_cache(maxsize=_CACHED)
@@ -97,7 +110,7 @@ def people_in(text: str) -> tuple[str, ...]:
     names: dict[int, str] = {}
     for at, token in enumerate(tokens):
         if token.start() in expected:
-            names |= _name_from(words, at, has_title=token.start() in titled)
+            names |= _names_from(words, at, has_title=token.start() in titled)
         if at and (token[0] in _VERBS or _AFTER.match(text, tokens[at - 1].end())):
             names |= _subjects(words, at)
     ordered = list(dict.fromkeys(name for _, name in sorted(names.items())))[:_PEOPLE_MAX]
@@ -109,40 +122,75 @@ def _is_shortened(name: str, names: Iterable[str]) -> bool:
 
 
 def _subjects(words: Sequence[str], at: int) -> dict[int, str]:
-    """Return the names before a verb by their places: "Ann Lee and Bo", also with "has"."""
+    """Return the names before a verb by their places: "Ann Lee, Bo and Al", also with "has"."""
     names: dict[int, str] = {}
     end = at
     while end > 0 and words[end - 1] in _AUXILIARIES:
         end -= 1
+    has_joint = False
     while end > 0:
         start = end
         while start > 0 and end - start < _WORDS_MAX and _is_name_word(words[start - 1]):
             start -= 1
         if start == end or not _is_person(words, start, end=end):
             break
+        before = words[start - 1] if start else ""
+        if before.casefold() in _WHERE:
+            # "In Milan, Ann agreed" is about Ann; "in Milan, Paris and Rome" lists places.
+            return {} if NAMES_OF_PLACES.issuperset(names.values()) else names
         names[start] = " ".join(words[start:end]).casefold()
-        if start <= 1 or words[start - 1] not in {"and", ","}:
+        if start <= 1 or not (before in _JOINTS or (before == "," and has_joint)):
             break
+        has_joint = True
         end = start - 1
+        if before in _JOINTS and words[end - 1] == ",":
+            end -= 1
+    is_place = words[at] in _VERBS - _SPEECH and NAMES_OF_PLACES.issuperset(names.values())
+    return {} if is_place else names
+
+
+def _names_from(words: Sequence[str], at: int, *, has_title: bool) -> dict[int, str]:
+    """Return the names that begin where a person is expected, by their places."""
+    names: dict[int, str] = {}
+    start = at
+    while start < len(words) and len(names) < _LISTED_MAX:
+        end = start
+        while end < len(words) and end - start < _WORDS_MAX and _is_name_word(words[end]):
+            end += 1
+        if end == start or not (has_title or _is_person(words, start, end=end)):
+            break
+        names[start] = " ".join(words[start:end]).casefold()
+        start = end
+        while start < min(end + 2, len(words)) and words[start] in _JOINTS | {","}:
+            start += 1
+        if start == end:
+            break
     return names
-
-
-def _name_from(words: Sequence[str], at: int, *, has_title: bool) -> dict[int, str]:
-    """Return the name that begins where a person is expected, by its place."""
-    end = at
-    while end < len(words) and end - at < _WORDS_MAX and _is_name_word(words[end]):
-        end += 1
-    if end == at or not (has_title or _is_person(words, at, end=end)):
-        return {}
-    return {at: " ".join(words[at:end]).casefold()}
 
 
 def _is_person(words: Sequence[str], start: int, *, end: int) -> bool:
     """Return whether capitalized words begin with a given name that is no word here."""
-    first = words[start].casefold()
-    if first in NAMES_THAT_ARE_WORDS:
+    parts = words[start].casefold().split("-")
+    if not (_are_capitals(words[start]) and _NO_NAMES.isdisjoint(parts)):
+        return False
+    if parts == [_MONTH] and _is_month(words, start, end=end):
+        return False
+    if parts[0] in NAMES_THAT_ARE_WORDS:
         return not _opens(words, start) or end - start > 1
-    return first in GIVEN_NAMES
+    return parts[0] in GIVEN_NAMES
+
+
+def _are_capitals(word: str) -> bool:
+    """Return whether each part of a name with hyphens has a capital: Jean-Luc, not Mark-up."""
+    return all(part[:1].isupper() for part in word.split("-"))
+
+
+def _is_month(words: Sequence[str], start: int, *, end: int) -> bool:
+    """Return whether "Jan" is January: after "in" or "since", or before a number."""
+    before = words[start - 1].casefold() if start else ""
+    # After "by" and "to" a person may be expected: "owned by Jan".
+    is_after = before in _SINCE | _WHERE - {"by", "to", "from"}
+    return is_after or (end < len(words) and words[end][0].isdigit())
 
 
 def _is_name_word(word: str) -> bool:

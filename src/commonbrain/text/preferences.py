@@ -23,7 +23,7 @@ _SCANNED_CHARS: Final = 4000
 _SENTENCE_CHARS: Final = 600
 """Longer stretches without an end are lists and logs."""
 _FENCE: Final = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`", re.DOTALL)
-_END: Final = re.compile(r"(?<=[.!?;])\s+|\n+|\s+[-\u2013\u2014]\s+")
+_END: Final = re.compile(r"(?<=[.!?;])\s+|\n+|(?<!\s)\s+[-\u2013\u2014]\s+")
 _CUE: Final = re.compile(
     r"\b(?:always|never|ever|please|from (?:now|here) on(?:wards?)?|going forward"
     r"|in (?:the )?future|henceforth|by default|when(?:ever)?|(?:every|each) time"

@@ -46,7 +46,7 @@ COMMON_WORDS: Final = frozenset(
     " amazon windows gemini envoy consul babel perl java python deno nats conda git dell adobe sap"
     " celery pulsar cypress gradle solr miro flink".split()
 )
-"""Products whose names are words, too: only a capital within a sentence tells them apart."""
+"""Products with names that are also words: only a capital within a sentence marks the product."""
 SPELLED_LIKE_CODE: Final = PRODUCTS.union(
     ALIASES,
     "coffeescript nosql graphql openapi openssl websocket websockets devops oauth oauth2"

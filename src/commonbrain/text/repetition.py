@@ -47,7 +47,7 @@ _SAYS_NOTHING: Final = frozenset(
     ).split()
     for form in (word, word.removesuffix("s"))
 )
-"""Words that tell nothing by themselves, also without a final s, as words are read."""
+"""Words without meaning of their own, also without a final s, as words are read."""
 _SYNONYMS: Final = (
     "keep kept retain store save hold held preserve",
     "need require take want",
@@ -138,22 +138,19 @@ _LIGHT_WORDS: Final = (
     " perform contain include belong use used using let tell say said state stated see seen look"
 )
 """Words of which a rewording may add a few, for they carry no news of their own."""
-_POSITIVE: Final = re.compile(
-    r"\b(?:no|never|not|nothing|nobody|don't|do not)\b(?=.*?\bwithout\b)|\bwithout\b"
-    r"|\b(?:rather than|instead of)\b",
-    re.IGNORECASE,
-)
-"""Words that deny nothing: two negations in a row, and the lesser of two choices."""
+_NEGATION: Final = re.compile(r"\b(?:no|never|not|nothing|nobody|don't|do not)\b", re.IGNORECASE)
+_LACK: Final = re.compile(r"\bwithout\b", re.IGNORECASE)
+_LESSER: Final = re.compile(r"\b(?:without|rather than|instead of)\b", re.IGNORECASE)
+"""Words before the lesser of two choices, or the second of two negations."""
 _INSTEAD: Final = re.compile(r"\b(?:over|rather than|instead of)\b", re.IGNORECASE)
-"""What stands between a choice and what it rejects."""
+"""Words between a choice and the rejected alternative."""
 _EXCEPTION: Final = re.compile(
     r"\b(?:except|unless|excluding|other than|apart from|but not|only if|as long as)\b",
     re.IGNORECASE,
 )
-_WITHOUT: Final = re.compile(
-    r"\b(?:no|never|not|don't)\b[^.!?]*\b(?:without|before|until)\b", re.IGNORECASE
-)
-"""What must not be done under a condition only."""
+_FORBIDDEN: Final = re.compile(r"\b(?:no|never|not|don't)\b", re.IGNORECASE)
+_CONDITION: Final = re.compile(r"\b(?:without|before|until)\b", re.IGNORECASE)
+_STOP: Final = re.compile("[.!?]")
 _LISTING: Final = "and or nor as well also plus"
 """Words between parts that may stand in any order."""
 _EXCHANGED_WORDS_MAX: Final = 60
@@ -219,7 +216,7 @@ def may_repeat(text: str, *, known: str) -> bool:
     other, replaces one value, or exchanges two parts.
     """
     one, other = (
-        read_statement(Statement(text=_POSITIVE.sub(" ", each))) for each in (text, known)
+        read_statement(Statement(text=_without_double_negation(each))) for each in (text, known)
     )
     here, there = content_stems(text), content_stems(known)
     is_denial = one.is_denied != other.is_denied and (here <= there or there <= here)
@@ -252,15 +249,33 @@ def choice_of(text: str) -> tuple[frozenset[str], frozenset[str]] | None:
 def _leaves_out_condition(text: str, known: str) -> bool:
     """Return whether the known text has an exception or condition, and the other holds always."""
     return any(
-        pattern.search(known) and not pattern.search(text) for pattern in (_EXCEPTION, _WITHOUT)
+        states(known) and not states(text) for states in (_EXCEPTION.search, _forbids_conditionally)
     )
+
+
+def _forbids_conditionally(text: str) -> bool:
+    """Return whether a sentence forbids something under a condition only: "never without"."""
+    return any(
+        (forbidden := _FORBIDDEN.search(sentence)) is not None
+        and _CONDITION.search(sentence, forbidden.end()) is not None
+        for sentence in _STOP.split(text)
+    )
+
+
+def _without_double_negation(text: str) -> str:
+    """Drop words that deny nothing: two negations in a row, and the lesser of two choices."""
+    lines: list[str] = []
+    for line in text.split("\n"):
+        last = max((match.start() for match in _LACK.finditer(line)), default=0)
+        lines.append(_LESSER.sub(" ", _NEGATION.sub(" ", line[:last]) + line[last:]))
+    return "\n".join(lines)
 
 
 def exchanges_parts(text: str, known: str) -> bool:
     """Return whether two texts differ only in that two parts have each other's place.
 
     "Prefer composition over inheritance" is the contrary of what its words say in another order,
-    unless what stands between the parts only lists them.
+    unless the words between the parts only list them.
     """
     one, other = ([_same(word) for word in _words_of(each)] for each in (text, known))
     if len(one) != len(other) or one == other or len(one) > _EXCHANGED_WORDS_MAX:
@@ -350,10 +365,20 @@ def _read(text: str) -> _Said:
 
 @lru_cache(maxsize=_CACHED)
 def content_stems(text: str) -> frozenset[str]:
-    """Return the stems of the words that tell something, synonyms as one, without numbers."""
+    """Return the stems of the words that say something, synonyms as one, without numbers."""
     reading = read_statement(Statement(text=text))
     content = reading.content - reading.choices
     return frozenset(_same(word) for word in content if word not in _SAYS_NOTHING)
+
+
+def stem_sequence(text: str) -> tuple[str, ...]:
+    """Return the stems of the words that say something, in their order, without numbers."""
+    reading = read_statement(Statement(text=text))
+    return tuple(
+        _same(word)
+        for word in reading.words
+        if word in reading.content and word not in _SAYS_NOTHING
+    )
 
 
 _IRREGULAR: Final = (

@@ -107,7 +107,7 @@ _BREAK: Final = re.compile(r"(?<=[.!?])\s+|(?<=[。！？；])\s*|(?<!\s)\s*\n\s
 _PIECE_CHARS_MAX: Final = 240
 """A longer stretch without a sentence end is cut between words."""
 _STEM_CHARS_MIN: Final = 4
-"""Words with this many initial letters in common, besides an ending, count as one word."""
+"""Words with this many initial letters in common before an ending count as one word."""
 _ENDING_CHARS: Final = 2
 _NEXT: Final = 0.4
 """Share of the previous sentence's score that a sentence gains: answers follow questions."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-from commonbrain.text.clauses import verb_at
+from commonbrain.text.clauses import NEGATIONS, is_negation, verb_at
 from commonbrain.text.segmentation import NOT_ABBREVIATED
 
 _SENTENCE_END: Final = re.compile(rf"[.!?;:]{NOT_ABBREVIATED}\s|\n")
@@ -47,11 +47,8 @@ _SPELLED_OUT: Final = {
     "gray": "grey",
 }
 
-_DENIALS: Final = frozenset(
-    "not never no nothing none nobody without cannot neither nor stopped rather avoid"
-    " isn't aren't wasn't weren't don't doesn't didn't won't can't couldn't shouldn't mustn't"
-    " hasn't haven't hadn't wouldn't".split()
-)
+_DENYING: Final = frozenset("stopped rather avoid".split())
+"""Verbs and adverbs that deny what follows."""
 _POLES: Final = {
     "forbid": "allow",
     "prohibit": "allow",
@@ -116,7 +113,7 @@ _LINKING: Final = frozenset(
     " must should shall of in on at by with to from for and or as it there so such"
     " we i you they he she us them each every all".split()
 )
-_EMPTY: Final = _FILLERS | _LINKING | _DENIALS
+_EMPTY: Final = _FILLERS | _LINKING | _DENYING | NEGATIONS
 _PRONOUNS: Final = frozenset("we i you they he she it".split())
 
 _AUXILIARIES: Final = frozenset(
@@ -278,7 +275,9 @@ def _content_of(text: str) -> frozenset[str]:
 
 def _content(words: Iterable[str]) -> frozenset[str]:
     return frozenset(
-        _POLES.get(word, word) for word in words if word not in _EMPTY and not _NUMBER.search(word)
+        _POLES.get(word, word)
+        for word in words
+        if not (word in _EMPTY or is_negation(word) or _NUMBER.search(word))
     )
 
 
@@ -295,7 +294,7 @@ def _names(sentence: Sequence[str]) -> Iterable[str]:
 
 def _is_denied(words: Sequence[str]) -> bool:
     is_odd = sum(word in _POLES for word in words) % 2 == 1
-    return is_odd != any(word in _DENIALS for word in words)
+    return is_odd != any(word in _DENYING or is_negation(word) for word in words)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import islice
@@ -14,15 +15,16 @@ from commonbrain.text.classification import without_tags
 from commonbrain.text.clause_roles import (
     Role,
     clauses_of,
-    is_question,
     role_of,
     shortened,
     states_cause,
+    states_failure,
     without_label,
     without_lead,
 )
-from commonbrain.text.clauses import words
+from commonbrain.text.clauses import is_question, words
 from commonbrain.text.headlines import shorten_to_headline
+from commonbrain.text.open_points import settles
 from commonbrain.text.segmentation import split_sentences
 from commonbrain.text.statements import CHOICES, Reading, Statement, read_statement
 from commonbrain.text.tokens import estimate
@@ -147,18 +149,24 @@ _QUESTION: Final = 0.5
 _CAUSE: Final = 1.4
 _NAMING: Final = 1.3
 """Bonus for a cause or lesson, and for each a name and a number."""
+_DISTINCT: Final = 0.5
+"""Share of its words that a decision or open point counts at least, also where others have them."""
 _RECURRING: Final = 0.35
 """What each further source, up to three, adds to a word that several have."""
-_ANSWERED: Final = 0.6
-"""Share of the words of an open point from which a later clause settles it."""
 _PRICE: Final = 0.75
 """Without a price, long clauses would win; at 1, short ones that add little."""
 _OVERHEAD: Final = 3
 """Tokens of a line's marker and end."""
 
 
+_Subject = tuple[frozenset[str], frozenset[str]]
+"""Content words and names."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Clause:
+    written: str
+    """As it occurs in the source, without a speaker."""
     text: str
     short: str
     """Without what subordinate clauses add."""
@@ -174,6 +182,25 @@ class _Clause:
     def words(self) -> frozenset[str]:
         """The content words."""
         return self.reading.content | self.reading.numbers
+
+    @property
+    def is_distinct(self) -> bool:
+        """Whether another number, name or negation makes it another point, not a routine result."""
+        return self.role in {Role.DECIDED, Role.OPEN} or states_failure(self.written)
+
+    @property
+    def subject(self) -> _Subject:
+        """What it is about, for any number and negation; names may have numbers: db-1."""
+        return self.reading.content, self.reading.names
+
+    def adds(self, chosen: Iterable[_Clause], *, covered: AbstractSet[str]) -> bool:
+        """Return whether it says something that the chosen clauses, with their words, do not."""
+        if not self.is_distinct:
+            return len(self.words - covered) >= _NEW_MIN
+        return not any(
+            self.words <= one.words and self.reading.is_denied == one.reading.is_denied
+            for one in chosen
+        )
 
 
 def digest(sources: Sequence[SourceText], *, claims_max: int = 0) -> Reflection:
@@ -278,6 +305,7 @@ def _read(source: SourceText, *, of: int, names_author: bool) -> Iterator[_Claus
         speaker = source.who if names_author else source.speaker
         text = spoken(without_lead(clause), speaker)
         yield _Clause(
+            written=clause,
             text=text,
             short=spoken(without_lead(shortened(clause)), speaker),
             of=of,
@@ -308,48 +336,66 @@ def _without_settled(clauses: Sequence[_Clause]) -> list[_Clause]:
 
 
 def _without_routine(clauses: Sequence[_Clause]) -> list[_Clause]:
-    """Keep the last of the clauses that differ in numbers alone, such as results of tests."""
-    last = {one.reading.content: place for place, one in enumerate(clauses)}
-    return [one for place, one in enumerate(clauses) if last[one.reading.content] == place]
+    """Keep the last of the results that differ in numbers alone, such as results of tests.
+
+    Decisions, open points and failures that differ so are all kept.
+    """
+    last = _last_of_subjects(clauses)
+    return [
+        one for place, one in enumerate(clauses) if one.is_distinct or last[one.subject] == place
+    ]
+
+
+def _last_of_subjects(clauses: Sequence[_Clause]) -> Mapping[_Subject, int]:
+    return {one.subject: place for place, one in enumerate(clauses)}
 
 
 def _settles(later: _Clause, one: _Clause) -> bool:
-    shared = len(later.reading.content & one.reading.content)
-    is_settling = later.role in {Role.DECIDED, Role.DONE} and later.of != one.of
-    return is_settling and shared >= max(_NEW_MIN, _ANSWERED * len(one.reading.content))
+    is_result = later.role in {Role.DECIDED, Role.DONE} and not states_failure(later.written)
+    is_other = later.of != one.of
+    return is_result and is_other and settles(later.written, point=one.written)
 
 
 def _chosen(clauses: Sequence[_Clause], *, title: str, tokens: int) -> list[Point]:
     """Choose clauses while they fit: the best of what was decided, open and done, then any.
 
-    Each is worth its new words by the price of its tokens.
+    Each is worth its new words by the price of its tokens. An earlier decision follows the last on
+    its subject, so that none appears without its reversal.
     """
     weights = _word_weights(clauses)
+    last = _last_of_subjects(clauses)
     covered: set[str] = set()
     waiting = set(range(len(clauses)))
+    taken: dict[int, _Clause] = {}
     chosen: list[Point] = []
 
     def gain(place: int) -> tuple[float, int]:
         one = clauses[place]
         new = sum(weights[word] for word in one.words - covered)
+        if one.is_distinct:
+            # Its words are covered by another decision or open point, and it is not.
+            new = max(new, _DISTINCT * sum(weights[word] for word in one.words))
         return one.worth * new / one.tokens**_PRICE, -place
 
     firsts = [Role.DECIDED, Role.OPEN, Role.DONE]
-    while waiting:
-        of_role = [place for place in waiting if firsts and clauses[place].role is firsts[0]]
+    while eligible := [
+        place for place in waiting if last[clauses[place].subject] in {place, *taken}
+    ]:
+        of_role = [place for place in eligible if firsts and clauses[place].role is firsts[0]]
         if firsts and not of_role:
             firsts.pop(0)
             continue
-        best = max(of_role or waiting, key=gain)
+        best = max(of_role or eligible, key=gain)
         waiting.discard(best)
         one = clauses[best]
-        if len(one.words - covered) < _NEW_MIN:
+        if not one.adds(taken.values(), covered=covered):
             continue
         # Better the main clause of a decision than no decision.
         for text in (one.short, one.text) if of_role else (one.text,):
             longer = [*chosen, Point(text=text, of=(one.of,), role=one.role)]
             if estimate(f"{title}\n{body_of(longer)}") <= tokens:
                 chosen = longer
+                taken[best] = one
                 covered |= one.words
                 firsts = firsts[1:]
                 break

@@ -204,7 +204,7 @@ class AdminReply:
     next: str | None = None
     """The cursor of the next page of a list; None on the last one."""
     more: int = 0
-    """Rows after this page; 1,000 stands for at least as many."""
+    """Rows after this page; 1,000 means 1,000 or more."""
 
 
 _Parts = dict[str, Any]

@@ -165,7 +165,7 @@ class MessageResponse:
     next: str | None = None
     """The cursor of the next page; None on the last one."""
     more: int = 0
-    """Rows after this page; 1,000 stands for at least as many."""
+    """Rows after this page; 1,000 means 1,000 or more."""
 
 
 _Call = Callable[[Messages, MessageRequest], MessageResponse]

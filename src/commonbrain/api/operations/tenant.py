@@ -65,7 +65,7 @@ class TenantsReply:
     next: str | None = None
     """The cursor of the next page of the list; None on the last one."""
     more: int = 0
-    """Tenants after this page; 1,000 stands for at least as many."""
+    """Tenants after this page; 1,000 means 1,000 or more."""
 
 
 def _handle(brain: Brain, request: TenantRequest) -> TenantsReply:

@@ -1,0 +1,46 @@
+"""An open point is settled only by the same subject with the same numbers, names and direction."""
+
+import pytest
+
+from commonbrain.text.open_points import settles
+
+
+@pytest.mark.parametrize(
+    ("point", "clause"),
+    [
+        ("Open: raise limit to 30.", "Raised limit to 30."),
+        ("Open: raise the limit of the import to 30.", "Raised the import's limit to 30."),
+        ("The retry job is not yet merged.", "The retry job is merged."),
+        ("The supplier hasn't confirmed the price list.", "The supplier confirmed the price list."),
+        ("Do we use Redis or Kafka for the queue?", "We use Kafka for the queue."),
+        ("Do we use Redis for the sessions?", "We do not use Redis for the sessions."),
+        ("Who writes the report on the outage?", "Tomas writes the report on the outage."),
+        ("Open: disable the cache of the shop.", "Disabled the cache of the shop."),
+        (
+            "Support asks whether refunds can be partial.",
+            "We agreed with support that refunds can be partial.",
+        ),
+    ],
+)
+def test_a_clause_on_the_same_subject_settles_an_open_point(point: str, clause: str) -> None:
+    assert settles(clause, point=point)
+
+
+@pytest.mark.parametrize(
+    ("point", "clause"),
+    [
+        ("Open: raise limit to 30.", "Raised limit to 20."),
+        ("Open: raise the limit of the import to 30.", "We raise the limit of the import to 20."),
+        ("Still open: rotate the key of web-03.", "Rotated the key of web-04."),
+        ("Still open: enable TLS for the proxy.", "TLS was not enabled for the proxy."),
+        ("Open: disable the cache of the shop.", "Enabled the cache of the shop."),
+        ("Open: move Orders to the new cluster.", "Moved Invoices to the new cluster."),
+        ("Open: move Orders to the new cluster.", "Moved the tables to the new cluster."),
+        ("Open: raise the memory limit of the import.", "Raised the disk limit of the import."),
+        ("Open: run the migration on staging.", "Ran the migration on production."),
+        ("Do we use Redis for the sessions?", "We use Kafka for the sessions."),
+        ("Open: renew the certificate of the shop.", "Merged the layout of the invoices."),
+    ],
+)
+def test_another_number_name_negation_or_subject_leaves_it_open(point: str, clause: str) -> None:
+    assert not settles(clause, point=point)
