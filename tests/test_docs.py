@@ -5,7 +5,8 @@ A page's blocks run in order, in a folder and a store of the page's own:
 - `python`: executed, all of a page in one namespace
 - `text` after it: what it printed
 - `console`: each line after `$` is run, the lines below it are what it says; `brain serve ... &`
-  serves until the end of the page, on a free port that stands for the page's
+  serves until the end of the page, on a free port that stands for the page's. A page about Ollama
+  has an endpoint of its protocol
 
 What differs from run to run is matched by its form: an id stands for one id throughout a page, a
 date for any date, a number with two decimals or more for any such number, a count of tokens for any
@@ -23,7 +24,6 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from unittest.mock import patch
 from urllib.parse import unquote
 
 import pytest
@@ -36,6 +36,7 @@ from sybil.parsers.markdown.lexers import FencedCodeBlockLexer
 from sybil.region import Lexeme
 
 from commonbrain.cli.main import run
+from tests.models.server import ModelServer
 from tests.processes import PATIENCE_S
 from tests.server.serving import free_port, until_ready
 
@@ -136,11 +137,20 @@ def test_a_page_that_is_wrong_is_found_out(page: str, complaint: str, tmp_path: 
 
 
 def play(page: Path) -> None:
-    with ExitStack() as running, patch.dict(os.environ):
+    with ExitStack() as running:
+        running.callback(set_environment, dict(os.environ))
         document = Document.parse(str(page), examples)
         document.namespace |= {"running": running, "ports": {}}
+        if "ollama/" in document.text:
+            url = running.enter_context(ModelServer()).base("ollama")
+            os.environ |= {f"COMMONBRAIN_EMBEDDER_{one}": url for one in ("URL", "NEXT_URL")}
         for example in document:
             example.evaluate()
+
+
+def set_environment(environment: dict[str, str]) -> None:
+    os.environ.clear()
+    os.environ.update(environment)
 
 
 def examples(document: Document) -> Iterator[Region]:
@@ -202,12 +212,12 @@ def serve(line: str, port: str, running: ExitStack) -> str:
     """Start a server on a port until the end of the page; give its first line."""
     words = shlex.split(line.removesuffix(" &").replace(f" --port {PORT}", ""))
     server = running.enter_context(
-        subprocess.Popen([*words, "--port", port], stderr=subprocess.PIPE, text=True)
+        subprocess.Popen([*words, "--port", port], stderr=subprocess.PIPE)
     )
     running.callback(server.wait, PATIENCE_S)
     running.callback(server.terminate)
     assert server.stderr is not None
-    said = server.stderr.readline()
+    said = server.stderr.readline().decode()
     until_ready(f"http://127.0.0.1:{port}", server)
     return said
 
@@ -228,15 +238,19 @@ def typed_in(line: str) -> tuple[str, int]:
     Give what it says, and the code it exits with, the first that is not 0.
     """
     line = re.sub(r"\buv run (?:--no-dev )?brain\b", "brain", line)
+    if exported := re.fullmatch(r"export ([A-Z_]+)=(.*)", line):
+        os.environ[exported[1]], code = in_shell(f"printf %s {exported[2]}")
+        return "", code
     is_brain = re.search(r"(?:^|^[A-Z_]+=\S.* |\| |\$\()(?:brain|curl)\b", line)
     assert is_brain, f"only brain and curl are run here, not {line!r}"
-    if exported := re.fullmatch(r"export ([A-Z_]+)=(.*)", line):
-        os.environ[exported[1]], code = typed_in(f"printf %s {exported[2]}")
-        return "", code
     calls = line.split(" && ")
     if all(call.startswith("brain ") for call in calls) and not re.search(r" \||;|\$|<|>", line):
         done = [called(shlex.split(call)) for call in calls]
         return "".join(said for said, _ in done), next((code for _, code in done if code), 0)
+    return in_shell(line)
+
+
+def in_shell(line: str) -> tuple[str, int]:
     shell = ["sh", "-c", line]
     ran = subprocess.run(
         shell, check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60
