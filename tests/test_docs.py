@@ -51,7 +51,7 @@ SHOWN_ONLY = {"json", "toml", "markdown"}
 NOT_RUN = re.compile(r"<!-- not run(?::[ ]*(?P<reason>[^\n]*?))?[ ]*-->\n\Z")
 MARKER = re.compile(r"^ *<!-- not run.*$", re.MULTILINE)
 VARIABLE = re.compile(
-    r"""(?P<id>\b(?:mem|ses|trc|thr)_[0-9A-Z]{13}\b|\bhttp_[a-z]+_[0-9a-f]{12}\b)
+    r"""(?P<id>\b(?:job|mem|ses|trc|thr)_[0-9A-Z]{13}\b|\bhttp_[a-z]+_[0-9a-f]{12}\b)
     | (?P<date>\b\d{4}-\d{2}-\d{2}\b)
     | (?P<number>\b\d+\.\d{2,}\b)
     | (?P<count>\b\d+\b(?=[ ]tokens)|(?<="tokens":[ ])\d+)
@@ -65,8 +65,9 @@ FORMS = {
     "count": r"\d+",
     "any": ".*?",
 }
-ID = r"(?:(?:mem|ses|trc|thr)_[0-9A-Z]{13}|http_[a-z]+_[0-9a-f]{12})"
+ID = r"(?:(?:job|mem|ses|trc|thr)_[0-9A-Z]{13}|http_[a-z]+_[0-9a-f]{12})"
 PORT = "8377"
+COMMAND = re.compile(r"""(?P<command>(?:[^'"\n]|"[^"\n]*"|'[^']*'|['"])*)\n?""")
 
 
 def name_of(page: Path) -> str:
@@ -227,7 +228,7 @@ def commands(block: str) -> Iterable[tuple[str, str]]:
     parts = re.split(r"^\$ ", block.replace("\\\n", ""), flags=re.MULTILINE)
     assert not parts[0].strip(), f"A console block begins with '$ ': {parts[0]!r}"
     for part in parts[1:]:
-        found = re.match(r"(?P<command>(?:[^'\n]|'[^']*'|'(?=[^']*$))*)\n?", part)
+        found = COMMAND.match(part)
         assert found is not None
         yield found["command"], part[found.end() :]
 
