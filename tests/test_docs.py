@@ -4,7 +4,9 @@ A page's blocks run in order, in a folder and a store of the page's own:
 
 - `python`: executed, all of a page in one namespace
 - `text` after it: what it printed
-- `console`: each line after `$` is run, the lines below it are what it says
+- `console`: each line after `$` is run, the lines below it are what it says; `brain serve ... &`
+  serves until the end of the page, on a free port that stands for the page's. A page about Ollama
+  has an endpoint of its protocol
 
 What differs from run to run is matched by its form: an id stands for one id throughout a page, a
 date for any date, a number with two decimals or more for any such number, a count of tokens for any
@@ -20,6 +22,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -30,8 +33,12 @@ from sybil import Document, Example, Region
 from sybil.evaluators.python import PythonEvaluator
 from sybil.example import SybilFailure
 from sybil.parsers.markdown.lexers import FencedCodeBlockLexer
+from sybil.region import Lexeme
 
 from commonbrain.cli.main import run
+from tests.models.server import ModelServer
+from tests.processes import PATIENCE_S
+from tests.server.serving import free_port, until_ready
 
 ROOT = Path(__file__).parents[1]
 GENERATED = ROOT / "docs" / "reference" / "generated"
@@ -44,7 +51,7 @@ SHOWN_ONLY = {"json", "toml", "markdown"}
 NOT_RUN = re.compile(r"<!-- not run(?::[ ]*(?P<reason>[^\n]*?))?[ ]*-->\n\Z")
 MARKER = re.compile(r"^ *<!-- not run.*$", re.MULTILINE)
 VARIABLE = re.compile(
-    r"""(?P<id>\b(?:mem|ses|trc|thr)_[0-9A-Z]{13}\b)
+    r"""(?P<id>\b(?:job|mem|ses|trc|thr)_[0-9A-Z]{13}\b|\bhttp_[a-z]+_[0-9a-f]{12}\b)
     | (?P<date>\b\d{4}-\d{2}-\d{2}\b)
     | (?P<number>\b\d+\.\d{2,}\b)
     | (?P<count>\b\d+\b(?=[ ]tokens)|(?<="tokens":[ ])\d+)
@@ -58,7 +65,9 @@ FORMS = {
     "count": r"\d+",
     "any": ".*?",
 }
-ID = r"(?:mem|ses|trc|thr)_[0-9A-Z]{13}"
+ID = r"(?:(?:job|mem|ses|trc|thr)_[0-9A-Z]{13}|http_[a-z]+_[0-9a-f]{12})"
+PORT = "8377"
+COMMAND = re.compile(r"""(?P<command>(?:[^'"\n]|"[^"\n]*"|'[^']*'|['"])*)\n?""")
 
 
 def name_of(page: Path) -> str:
@@ -129,8 +138,20 @@ def test_a_page_that_is_wrong_is_found_out(page: str, complaint: str, tmp_path: 
 
 
 def play(page: Path) -> None:
-    for example in Document.parse(str(page), examples):
-        example.evaluate()
+    with ExitStack() as running:
+        running.callback(set_environment, dict(os.environ))
+        document = Document.parse(str(page), examples)
+        document.namespace |= {"running": running, "ports": {}}
+        if "ollama/" in document.text:
+            url = running.enter_context(ModelServer()).base("ollama")
+            os.environ |= {f"COMMONBRAIN_EMBEDDER_{one}": url for one in ("URL", "NEXT_URL")}
+        for example in document:
+            example.evaluate()
+
+
+def set_environment(environment: dict[str, str]) -> None:
+    os.environ.clear()
+    os.environ.update(environment)
 
 
 def examples(document: Document) -> Iterator[Region]:
@@ -148,6 +169,11 @@ def examples(document: Document) -> Iterator[Region]:
 
 
 def run_python(example: Example) -> None:
+    source = example.parsed
+    for shown, port in example.namespace["ports"].items():
+        moved = source.replace(f":{shown}", f":{port}")
+        source = Lexeme(moved, source.offset, source.line_offset)
+    example.parsed = source
     with contextlib.redirect_stdout(io.StringIO()) as said:
         PythonEvaluator()(example)
     example.namespace["said"] = said.getvalue()
@@ -159,9 +185,19 @@ def compare_text(example: Example) -> str | None:
 
 def run_console(example: Example) -> str | None:
     known: dict[str, str] = example.namespace.setdefault("ids", {})
+    ports: dict[str, str] = example.namespace["ports"]
     for command, shown in commands(example.parsed):
         typed = re.sub(ID, lambda found: known.get(found[0], found[0]), command)
-        said, code = typed_in(typed)
+        for page_port, port in ports.items():
+            typed = typed.replace(f":{page_port}", f":{port}")
+        if command.endswith(" &"):
+            served_at = found[1] if (found := re.search(r"--port (\d+)", command)) else PORT
+            ports[served_at] = str(free_port())
+            said, code = serve(typed, ports[served_at], example.namespace["running"]), 0
+        else:
+            said, code = typed_in(typed)
+        for page_port, port in ports.items():
+            said = said.replace(f":{port}", f":{page_port}")
         complaint = difference(example, shown=shown, said=said)
         if complaint:
             return f"$ {command}\n{complaint}"
@@ -173,13 +209,28 @@ def run_console(example: Example) -> str | None:
 EVALUATORS = {"python": run_python, "text": compare_text, "console": run_console}
 
 
+def serve(line: str, port: str, running: ExitStack) -> str:
+    """Start a server on a port until the end of the page; give its first line."""
+    words = shlex.split(line.removesuffix(" &").replace(f" --port {PORT}", ""))
+    server = running.enter_context(
+        subprocess.Popen([*words, "--port", port], stderr=subprocess.PIPE)
+    )
+    running.callback(server.wait, PATIENCE_S)
+    running.callback(server.terminate)
+    assert server.stderr is not None
+    said = server.stderr.readline().decode()
+    until_ready(f"http://127.0.0.1:{port}", server)
+    return said
+
+
 def commands(block: str) -> Iterable[tuple[str, str]]:
-    """Cut a block into commands, continued by a backslash, and what each is said to show."""
+    """Cut a block into commands, which go on after a backslash or in quotes, and their output."""
     parts = re.split(r"^\$ ", block.replace("\\\n", ""), flags=re.MULTILINE)
     assert not parts[0].strip(), f"A console block begins with '$ ': {parts[0]!r}"
     for part in parts[1:]:
-        command, _, shown = part.partition("\n")
-        yield command, shown
+        found = COMMAND.match(part)
+        assert found is not None
+        yield found["command"], part[found.end() :]
 
 
 def typed_in(line: str) -> tuple[str, int]:
@@ -190,14 +241,21 @@ def typed_in(line: str) -> tuple[str, int]:
     Give what it says, and the code it exits with, the first that is not 0.
     """
     line = re.sub(r"\buv run (?:--no-dev )?brain\b", "brain", line)
-    is_brain = re.search(r"(?:^|^[A-Z_]+=\S.* |\| |&& |\$\()brain\b", line)
-    assert is_brain, f"only brain is run here, not {line!r}"
+    if exported := re.fullmatch(r"export ([A-Z_]+)=(.*)", line):
+        os.environ[exported[1]], code = in_shell(f"printf %s {exported[2]}")
+        return "", code
+    is_brain = re.search(r"(?:^|^[A-Z_]+=\S.* |\| |&& |\$\()(?:brain|curl)\b", line)
+    assert is_brain, f"only brain and curl are run here, not {line!r}"
     calls = line.split(" && ")
     if all(call.startswith("brain ") for call in calls) and not re.search(
         r" \||;|\$|<|>|^brain hook ", line
     ):
         done = [called(shlex.split(call)) for call in calls]
         return "".join(said for said, _ in done), next((code for _, code in done if code), 0)
+    return in_shell(line)
+
+
+def in_shell(line: str) -> tuple[str, int]:
     shell = ["sh", "-c", line]
     ran = subprocess.run(
         shell, check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60

@@ -26,7 +26,11 @@ def test_nothing_shows_that_may_not_and_no_lie_is_believed() -> None:
     assert sum(one.leaks for one in report.leakage) == 0
     for harm in report.harms:
         assert (harm.shown, harm.believed, harm.lost, harm.unquoted) == (harm.let_in, 0, 0, 0)
-    assert any("0 leaks" in line for line in render_safety(report))
+    lines = list(render_safety(report))
+    assert any("0 leaks" in line for line in lines)
+    assert [line.split()[0] for line in lines if line.startswith(("frame", "lie"))] == [
+        harm.attack for harm in report.harms
+    ]
     assert set(ATTACKS) > {"frame", "lie"}
 
 

@@ -1,14 +1,10 @@
 """The routes `/v0/memory` take and give the bodies of Brainstem."""
 
-import json
-import re
-from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
 
-PAGE: Final = Path(__file__).parents[2] / "docs" / "how-to" / "run-a-server.md"
 REMEMBER: dict[str, Any] = {
     "tenant_id": "default",
     "agent_id": "ann",
@@ -158,28 +154,3 @@ def test_either_model_can_be_trained(ann: TestClient, model_kind: str) -> None:
 )
 def test_another_body_is_refused(ann: TestClient, route: str, body: dict[str, Any]) -> None:
     assert ann.post(f"/v0/memory/{route}", json=body).status_code == 422
-
-
-def examples(heading: str) -> list[dict[str, Any]]:
-    """The JSON of a section of the page."""
-    section = PAGE.read_text("utf-8").partition(f"## {heading}\n")[2].partition("\n## ")[0]
-    return [json.loads(one) for one in re.findall(r"```json\n(.*?)```", section, re.DOTALL)]
-
-
-def test_the_examples_of_the_page_hold(ann: TestClient) -> None:
-    sent, replied, asked = examples("Clients of Brainstem")
-    reply = ann.post("/v0/memory/remember", json=sent).json()
-
-    assert len(reply.pop("memory_ids")) == len(replied.pop("memory_ids"))
-    assert reply == replied
-    [event] = ann.post("/v0/memory/recall", json=asked).json()["items"]
-    assert event["text"] == sent["items"][0]["text"]
-
-
-def test_the_example_of_several_items_holds(ann: TestClient) -> None:
-    [sent] = examples("Store several memories in one call")
-    reply = ann.post("/v1/remember", json=sent).json()
-
-    assert [one["status"] for one in reply["items"]] == ["stored", "stored"]
-    found = ann.post("/v1/recall", json={}).json()["items"]
-    assert {(one["kind"], one["project"]) for one in found} == {("fact", "shop"), ("rule", "shop")}

@@ -392,7 +392,7 @@ def render_safety(report: SafetyReport) -> Iterator[str]:
     yield f"found by who may: {report.owner_hits} of {report.owner_attempts}"
     for one in report.leakage:
         yield f"{one.boundary:<10} {one.leaks} leaks in {one.attempts} attempts"
-    names = ("let_in", "believed", "shown", "first", "lost", "loose")
+    names = ("let_in", "believed", "shown", "first", "lost", "unquoted")
     yield f"{'attack':<12}" + "".join(f"{name:>10}" for name in names)
     for harm in report.harms:
         cells = "".join(f"{getattr(harm, name):>10}" for name in names)
