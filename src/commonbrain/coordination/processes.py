@@ -3,6 +3,7 @@
 import os
 import platform
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -73,13 +74,23 @@ SESSION_VARIABLES: Final = {"claude-code": "CLAUDE_CODE_SESSION_ID"}
 Only a client's own variable counts, because another client started from its shell inherits it.
 """
 _ANCESTORS_MAX: Final = 8
+PASSED_VARIABLES: Final = frozenset({*FOLDER_VARIABLES, *SESSION_VARIABLES.values()})
+"""Variables that describe the client, for a process that works on behalf of another."""
 _DEPTH_MAX: Final = 64
 _LINE_CHARS_MAX: Final = 4096
 _HOST_CHARS_MAX: Final = 255
 
 
+@dataclass(frozen=True, slots=True)
 class LocalProcesses:
-    """Reads the process table on request; psutil is imported then."""
+    """Reads the process table on request; psutil is imported then.
+
+    It describes this process, or the process on whose behalf this one works.
+    """
+
+    pid: int | None = None
+    environment: Mapping[str, str] | None = None
+    cwd: str | None = None
 
     @property
     def host(self) -> str:
@@ -97,7 +108,7 @@ class LocalProcesses:
         import psutil  # noqa: PLC0415 its loading would hold up every start
 
         try:
-            ancestors = psutil.Process().parents()[:_ANCESTORS_MAX]
+            ancestors = psutil.Process(self.pid).parents()[:_ANCESTORS_MAX]
             at = client_among(one.name() for one in ancestors)
             return None if at is None else self._process(ancestors[at])
         except psutil.Error:
@@ -106,16 +117,16 @@ class LocalProcesses:
 
     def folder(self) -> str | None:
         """Return the client's folder if it gives one, else this process's own."""
-        folder = next(filter(None, map(os.environ.get, FOLDER_VARIABLES)), None)
+        folder = next(filter(None, map(self._variables().get, FOLDER_VARIABLES)), None)
         try:
-            return folder or str(Path.cwd())
+            return folder or self.cwd or str(Path.cwd())
         except OSError:
             # It was deleted meanwhile.
             return None
 
     def session(self, agent: str) -> str | None:
         """Return the session that the agent's client passed in the environment."""
-        session = os.environ.get(SESSION_VARIABLES.get(agent, ""), "")
+        session = self._variables().get(SESSION_VARIABLES.get(agent, ""), "")
         return session if 0 < len(session) <= NAME_CHARS_MAX and session.isprintable() else None
 
     def terminal(self) -> Process | None:
@@ -123,8 +134,8 @@ class LocalProcesses:
         import psutil  # noqa: PLC0415 its loading would hold up every start
 
         try:
-            ancestors = psutil.Process().parents()[:_DEPTH_MAX]
-            at = terminal_among([(one.pid, one.name()) for one in ancestors], leader=_leader())
+            ancestors = psutil.Process(self.pid).parents()[:_DEPTH_MAX]
+            at = terminal_among([(one.pid, one.name()) for one in ancestors], leader=self._leader())
             return None if at is None else self._process(ancestors[at])
         except (psutil.Error, OSError):
             # An ancestor ended meanwhile, or belongs to another user.
@@ -151,6 +162,13 @@ class LocalProcesses:
         except psutil.Error:
             return True
 
+    def _variables(self) -> Mapping[str, str]:
+        return os.environ if self.environment is None else self.environment
+
+    def _leader(self) -> int | None:
+        """Return the process that leads this terminal session; Windows has none."""
+        return os.getsid(self.pid or 0) if hasattr(os, "getsid") else None
+
     def _process(self, running: "psutil.Process") -> Process:
         born = to_utc(datetime.fromtimestamp(running.create_time(), UTC))
         return Process(host=self.host, pid=running.pid, created_at=born)
@@ -164,11 +182,6 @@ def _host() -> str:
         # Only Linux has several.
         namespace = ""
     return f"{platform.node()} {namespace}".strip()[:_HOST_CHARS_MAX]
-
-
-def _leader() -> int | None:
-    """Return the process that leads this terminal session; Windows has none."""
-    return os.getsid(0) if hasattr(os, "getsid") else None
 
 
 def terminal_among(ancestors: Sequence[tuple[int, str]], *, leader: int | None) -> int | None:

@@ -51,6 +51,7 @@ from commonbrain.model.errors import CommonbrainError, InvalidInputError, Unavai
 from commonbrain.model.escaping import inert
 from commonbrain.model.scope import Role, Trust
 from commonbrain.model.sessions import UNKNOWN, ClientInfo, printable_name
+from commonbrain.runtime.local_socket import LocalServer
 
 _LOG: Final = logging.getLogger(__name__)
 _T = TypeVar("_T")
@@ -137,6 +138,7 @@ class LazyBrain:
     connection: Connection
     brain: Brain | None = None
     worker: EmbeddedWorker | None = None
+    hooks: LocalServer | None = None
 
     def get(self) -> Brain:
         """Return the brain; the first call opens it."""
@@ -145,6 +147,10 @@ class LazyBrain:
                 self.brain = self.open()
                 self.worker = EmbeddedWorker(self.brain.services)
                 self.worker.start()
+                # It needs what a brain has loaded by now.
+                from commonbrain.hooks.actions import hook_server  # noqa: PLC0415
+
+                self.hooks = hook_server(self.brain)
             return self.brain
 
     def warm(self) -> None:
@@ -160,6 +166,8 @@ class LazyBrain:
         """Record that the client disconnected; close the brain, even if it is being opened."""
         self.connection.close()
         with self.lock:
+            if self.hooks is not None:
+                self.hooks.close()
             if self.worker is not None:
                 self.worker.close()
             if self.brain is not None:
