@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
+from commonbrain.model.client_variables import FOLDER_VARIABLES, SESSION_VARIABLES
 from commonbrain.model.limits import METADATA_CHARS_MAX, NAME_CHARS_MAX
 from commonbrain.model.sessions import BRANCH, WORKTREE, Process, is_same_process
 from commonbrain.model.timestamps import to_utc
@@ -66,16 +67,7 @@ LAUNCHERS: Final = frozenset(
 """Programs that start others and are not agents; node and python may be agents."""
 ROOTS: Final = frozenset("init launchd systemd".split())
 """Processes that adopt orphans, and are no client."""
-FOLDER_VARIABLES: Final = ("CLAUDE_PROJECT_DIR", "CURSOR_PROJECT_DIR", "GEMINI_PROJECT_DIR")
-"""Variables by which clients pass their folder to hooks, wherever those run."""
-SESSION_VARIABLES: Final = {"claude-code": "CLAUDE_CODE_SESSION_ID"}
-"""Variables by which clients pass their session to what they start.
-
-Only a client's own variable counts, because another client started from its shell inherits it.
-"""
 _ANCESTORS_MAX: Final = 8
-PASSED_VARIABLES: Final = frozenset({*FOLDER_VARIABLES, *SESSION_VARIABLES.values()})
-"""Variables that describe the client, for a process that works on behalf of another."""
 _DEPTH_MAX: Final = 64
 _LINE_CHARS_MAX: Final = 4096
 _HOST_CHARS_MAX: Final = 255

@@ -41,6 +41,7 @@ from commonbrain.text.capture import both_ends, select_captured
 from commonbrain.text.code_names import read_edit
 from commonbrain.text.normalisation import injected_block
 from commonbrain.text.prompts import is_trivial, typed_text
+from commonbrain.text.redaction import is_url
 from commonbrain.text.tokens import upper_bound
 
 _ITEMS_MAX: Final = 5
@@ -132,8 +133,8 @@ def answer_hook(brain: Brain, call: JsonObject) -> JsonObject:
 
 def hook_server(brain: Brain) -> LocalServer | None:
     """Start to answer the hooks of a store in a file; they run in the brain's process."""
-    file = Path(brain.services.store.location)
-    path = socket_path(file, os.environ) if file.is_file() else None
+    location = brain.services.store.location
+    path = None if is_url(location) else socket_path(Path(location), os.environ)
     if path is None:
         return None
     server = LocalServer(path, partial(answer_hook, brain))

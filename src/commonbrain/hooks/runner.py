@@ -6,7 +6,6 @@ Imports must be fast: a client waits for a hook at every prompt, and most prompt
 import json
 import os
 import re
-import subprocess
 import sys
 from argparse import ArgumentParser
 from collections.abc import Callable, Mapping, Sequence
@@ -24,7 +23,6 @@ from commonbrain.api.project_folder import (
     capture_mode,
     find_folder_config,
 )
-from commonbrain.coordination.processes import PASSED_VARIABLES
 from commonbrain.hooks.table import (
     HOOKS,
     INPUT_BYTES_MAX,
@@ -34,6 +32,7 @@ from commonbrain.hooks.table import (
     HookEvent,
     read_event,
 )
+from commonbrain.model.client_variables import PASSED_VARIABLES
 from commonbrain.model.errors import CommonbrainError, InvalidInputError
 from commonbrain.model.escaping import inert, inert_line
 from commonbrain.observability.hook_runs import HookRuns, state_folder
@@ -103,6 +102,9 @@ def run_detached(words: Sequence[str], payload: bytes) -> None:
 
     The input goes to stdin, because other users can read a command line.
     """
+    # Only the end of a session needs it.
+    import subprocess  # noqa: PLC0415
+
     process = subprocess.Popen(  # noqa: S603 our own program and arguments
         # Without -P, a folder in the project with our name would run instead.
         [sys.executable, "-P", "-m", "commonbrain", "hook", *words, "--detached"],
@@ -111,19 +113,15 @@ def run_detached(words: Sequence[str], payload: bytes) -> None:
         stderr=subprocess.DEVNULL,
         # Signals to the client's group and closing its console must not end the process.
         start_new_session=True,
-        creationflags=_flags(),
+        creationflags=_DETACHED,
     )
     if process.stdin is not None:
         process.stdin.write(payload)
         process.stdin.close()
 
 
-def _flags() -> int:
-    if sys.platform == "win32":
-        return subprocess.DETACHED_PROCESS | subprocess.CREATE_NEW_PROCESS_GROUP
-    return 0
-
-
+_DETACHED: Final = 0x208 if sys.platform == "win32" else 0
+"""DETACHED_PROCESS and CREATE_NEW_PROCESS_GROUP."""
 _CLOSING_S: Final = 0.3
 """Reserved from an action's time to write its output and close the store."""
 

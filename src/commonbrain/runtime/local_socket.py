@@ -12,7 +12,6 @@ import socket
 import stat
 import sys
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -37,21 +36,21 @@ _PATH_BYTES_MAX: Final = 100
 """macOS accepts 104 bytes, Linux 108."""
 _BACKLOG: Final = 16
 _FOLDER_MODE: Final = 0o700
-_SOCKET_MODE: Final = 0o600
-_OF_THE_CALLER: Final = frozenset(
-    {
-        "COMMONBRAIN_AGENT",
-        "COMMONBRAIN_HOOKS",
-        "COMMONBRAIN_HOOK_EDIT_TIMEOUT_S",
-        "COMMONBRAIN_HOOK_PROMPT_TIMEOUT_S",
-        "COMMONBRAIN_HOOK_START_TIMEOUT_S",
-        "COMMONBRAIN_HOOK_WRITE_TIMEOUT_S",
-        "COMMONBRAIN_MCP_PROFILE",
-        "COMMONBRAIN_SESSION",
-        "COMMONBRAIN_STORE",
-    }
+_FILE_MODE: Final = 0o600
+_OF_CALLERS: Final = (
+    "COMMONBRAIN_AGENT",
+    "COMMONBRAIN_HOOKS",
+    "COMMONBRAIN_HOOK_EDIT_TIMEOUT_S",
+    "COMMONBRAIN_HOOK_PROMPT_TIMEOUT_S",
+    "COMMONBRAIN_HOOK_START_TIMEOUT_S",
+    "COMMONBRAIN_HOOK_WRITE_TIMEOUT_S",
+    "COMMONBRAIN_KEY",
+    "COMMONBRAIN_MCP_PROFILE",
+    "COMMONBRAIN_SERVE_",
+    "COMMONBRAIN_SESSION",
+    "COMMONBRAIN_STORE",
 )
-"""Settings that may differ: the store gives the folder, and callers apply the others themselves."""
+"""Settings that may differ: the store names the folder, and callers apply the others themselves."""
 
 
 def socket_path(store: Path, environment: Mapping[str, str]) -> Path | None:
@@ -65,7 +64,7 @@ def socket_path(store: Path, environment: Mapping[str, str]) -> Path | None:
     settings = sorted(
         (name, value)
         for name, value in environment.items()
-        if name.startswith("COMMONBRAIN_") and name not in _OF_THE_CALLER
+        if name.startswith("COMMONBRAIN_") and not name.startswith(_OF_CALLERS)
     )
     named = repr((platform.node(), os.getuid(), _program(), settings))
     name = hashlib.sha256(named.encode("utf-8", "surrogateescape")).hexdigest()[:12]
@@ -176,24 +175,23 @@ class LocalServer:
 
         with suppress(OSError):
             self.path.parent.mkdir(mode=_FOLDER_MODE, exist_ok=True)
-            # Not closed: the lock lasts as long as the process.
-            lock = os.open(f"{self.path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-            # Waits until the process that answers ends.
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            if self._is_closed.is_set():
-                os.close(lock)
-                return
-            self._serve()
-            os.close(lock)
+            with open(f"{self.path}.lock", "wb", opener=_opened_for_owner) as lock:
+                # Waits until the process that answers ends.
+                fcntl.flock(lock, fcntl.LOCK_EX)
+                if not self._is_closed.is_set():
+                    self._serve()
 
     def _serve(self) -> None:
+        # Those that ask need no threads.
+        from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415
+
         self.path.unlink(missing_ok=True)
         with (
             socket.socket(socket.AF_UNIX) as listener,
             ThreadPoolExecutor(_ANSWERS_AT_ONCE, "local-socket") as threads,
         ):
             listener.bind(str(self.path))
-            self.path.chmod(_SOCKET_MODE)
+            self.path.chmod(_FILE_MODE)
             if not _is_own(self.path):
                 return
             listener.listen(_BACKLOG)
@@ -212,3 +210,7 @@ class LocalServer:
             if request is not None:
                 connection.settimeout(_REQUEST_S)
                 connection.sendall(json.dumps(self.answer(request)).encode())
+
+
+def _opened_for_owner(path: str, flags: int) -> int:
+    return os.open(path, flags, mode=_FILE_MODE)
