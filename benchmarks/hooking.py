@@ -5,7 +5,8 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
 
@@ -26,7 +27,8 @@ LESSON = "Done.\n\nThe root cause was that the pool of helios was closed twice."
 def hooks(memories: int = 10_000) -> None:
     """Each hook of Claude Code with nothing to do and with something, on a filled store.
 
-    Process time stands beside wall time: where they differ, somebody else had the processor.
+    First with a running server of the store, then without. Process time, which leaves out the
+    server's, and wall time differ if other programs use the processor.
     """
     with tempfile.TemporaryDirectory() as folder:
         store = Path(folder) / "b.db"
@@ -38,31 +40,71 @@ def hooks(memories: int = 10_000) -> None:
         # As an installed program runs: its modules are compiled once, by whoever comes first.
         environment.pop("PYTHONDONTWRITEBYTECODE", None)
         [question] = questions(1, of=memories)
-        told = {"session_id": "s", "cwd": folder, "source": "startup", "turn_id": "t"}
-        for event, more in (
-            ("nothing", {}),
-            ("user-prompt-submit", {"prompt": "yes"}),
-            ("user-prompt-submit", {"prompt": question}),
-            ("file-edited", {"tool_input": {"file_path": f"{folder}/src/unknown.py"}}),
-            ("file-edited", {"tool_input": {"file_path": f"{folder}/src/helios_pool.py"}}),
-            ("before-commit", {"tool_input": {"command": "git status"}}),
-            ("before-commit", {"tool_input": {"command": "git commit -m x"}}),
-            ("stop", {"last_assistant_message": "I ran the tests and they pass."}),
-            ("stop", {"last_assistant_message": LESSON}),
-            ("session-start", {}),
-            ("session-end", {}),
-        ):
-            _measure(event, {**told, **more}, environment=environment)
+        _measure("import socket, json", [sys.executable, "-c", "import socket, json"], b"")
+        calls = _calls(folder, question)
+        with _served(environment):
+            for event, given in calls:
+                _measure(f"{event}, served", _command(event), given, environment)
+        for event, given in calls:
+            _measure(event, _command(event), given, environment)
 
 
-def _measure(event: str, told: Mapping[str, object], *, environment: dict[str, str]) -> None:
-    command = [BRAIN, "hook", "claude-code", event]
-    raw = json.dumps(told).encode()
+def _calls(folder: str, question: str) -> list[tuple[str, bytes]]:
+    given = {"session_id": "s", "cwd": folder, "source": "startup", "turn_id": "t"}
+    known = f"{folder}/src/helios_pool.py"
+    calls: list[tuple[str, dict[str, object]]] = [
+        ("nothing", {}),
+        ("user-prompt-submit", {"prompt": "yes"}),
+        ("user-prompt-submit", {"prompt": question}),
+        ("file-edited", {"tool_input": {"file_path": f"{folder}/src/unknown.py"}}),
+        ("file-edited", {"tool_input": {"file_path": known}}),
+        ("before-commit", {"tool_input": {"command": "git status"}}),
+        ("before-commit", {"tool_input": {"command": "git commit -m x"}}),
+        ("stop", {"last_assistant_message": "I ran the tests and they pass."}),
+        ("stop", {"last_assistant_message": LESSON}),
+        ("session-start", {}),
+        ("session-end", {}),
+    ]
+    return [(event, json.dumps({**given, **more}).encode()) for event, more in calls]
+
+
+def _command(event: str) -> list[str]:
+    return [BRAIN, "hook", "claude-code", event]
+
+
+@contextmanager
+def _served(environment: dict[str, str]) -> Generator[None]:
+    """Start `brain mcp` and call it once, so that it has opened its store."""
+    client = {"name": "benchmark", "version": "1"}
+    handshake = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client}
+    call = {"name": "recall", "arguments": {"query": "pool"}}
+    messages = (
+        {"id": 1, "method": "initialize", "params": handshake},
+        {"method": "notifications/initialized"},
+        {"id": 2, "method": "tools/call", "params": call},
+    )
+    with subprocess.Popen(  # noqa: S603 our own program
+        [BRAIN, "mcp"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment
+    ) as server:
+        if server.stdin is None or server.stdout is None:
+            raise RuntimeError
+        for message in messages:
+            server.stdin.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
+            server.stdin.flush()
+            if "id" in message:
+                server.stdout.readline()
+        yield
+        server.stdin.close()
+
+
+def _measure(
+    name: str, command: list[str], given: bytes, environment: dict[str, str] | None = None
+) -> None:
     answers: list[bytes] = []
 
     def run() -> None:
         done = subprocess.run(  # noqa: S603 our own program
-            command, input=raw, env=environment, check=True, capture_output=True, timeout=60
+            command, input=given, env=environment, check=True, capture_output=True, timeout=60
         )
         answers.append(done.stdout)
 
@@ -73,7 +115,7 @@ def _measure(event: str, told: Mapping[str, object], *, environment: dict[str, s
     used = after.children_user + after.children_system
     used -= before.children_user + before.children_system
     print(
-        f"{event:<20} {len(raw):>5} bytes told, {len(answers[-1]):>5} answered: "
+        f"{name:<26} {len(given):>5} bytes, {len(answers[-1]):>5} answered: "
         f"p50 {median(walls):7.1f} ms, worst {max(walls):7.1f}, "
         f"process {used * 1000 / STARTS:7.1f} ms"
     )

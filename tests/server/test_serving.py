@@ -17,6 +17,7 @@ from commonbrain.http.server import proxies_of
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.runtime.settings_loading import load_server_settings
 from commonbrain.storage.sqlite.driver import driver
+from tests.doors.hooking import call_hook
 from tests.processes import PATIENCE_S, clean_environment, command
 from tests.server.serving import free_port, started
 
@@ -147,3 +148,20 @@ def test_a_store_that_cannot_be_opened_is_told_before_anything_listens(path: Pat
     )
     assert done.returncode == 6
     assert b"Traceback" not in done.stderr
+
+
+def test_a_server_of_a_store_in_a_file_answers_hooks(tmp_path: Path) -> None:
+    store, port = tmp_path / "brain.db", free_port()
+    state = {"COMMONBRAIN_STATE": str(tmp_path / "state")}
+    with started(store, "--open", port=port, **state):
+        httpx2.post(f"http://127.0.0.1:{port}/v1/remember", json=KETTLE).raise_for_status()
+        answered = call_hook(
+            store,
+            "claude-code",
+            "user-prompt-submit",
+            told={"session_id": "one", "prompt": "in which cupboard is the kettle?"},
+            COMMONBRAIN_HOOK_PROMPT_TIMEOUT_S="50",
+            # Only a hook that opens the store itself refuses this.
+            COMMONBRAIN_MCP_PROFILE="nonsense",
+        )
+    assert f"> {KETTLE['text']}" in answered.context

@@ -3,11 +3,13 @@
 import os
 import platform
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
+from commonbrain.model.client_variables import FOLDER_VARIABLES, SESSION_VARIABLES
 from commonbrain.model.limits import METADATA_CHARS_MAX, NAME_CHARS_MAX, PATH_CHARS_MAX
 from commonbrain.model.sessions import BRANCH, WORKTREE, Process, is_same_process
 from commonbrain.model.timestamps import to_utc
@@ -65,21 +67,22 @@ LAUNCHERS: Final = frozenset(
 """Programs that start others and are not agents; node and python may be agents."""
 ROOTS: Final = frozenset("init launchd systemd".split())
 """Processes that adopt orphans, and are no client."""
-FOLDER_VARIABLES: Final = ("CLAUDE_PROJECT_DIR", "CURSOR_PROJECT_DIR", "GEMINI_PROJECT_DIR")
-"""Variables by which clients pass their folder to hooks, wherever those run."""
-SESSION_VARIABLES: Final = {"claude-code": "CLAUDE_CODE_SESSION_ID"}
-"""Variables by which clients pass their session to what they start.
-
-Only a client's own variable counts, because another client started from its shell inherits it.
-"""
 _ANCESTORS_MAX: Final = 8
 _DEPTH_MAX: Final = 64
 _LINE_CHARS_MAX: Final = 4096
 _HOST_CHARS_MAX: Final = 255
 
 
+@dataclass(frozen=True, slots=True)
 class LocalProcesses:
-    """Reads the process table on request; psutil is imported then."""
+    """Reads the process table on request; psutil is imported then.
+
+    It describes this process, or the process on whose behalf this one works.
+    """
+
+    pid: int | None = None
+    environment: Mapping[str, str] | None = None
+    cwd: str | None = None
 
     @property
     def host(self) -> str:
@@ -97,7 +100,7 @@ class LocalProcesses:
         import psutil  # noqa: PLC0415 its loading would hold up every start
 
         try:
-            ancestors = psutil.Process().parents()[:_ANCESTORS_MAX]
+            ancestors = psutil.Process(self.pid).parents()[:_ANCESTORS_MAX]
             at = client_among(one.name() for one in ancestors)
             return None if at is None else self._process(ancestors[at])
         except psutil.Error:
@@ -106,9 +109,9 @@ class LocalProcesses:
 
     def folder(self) -> str | None:
         """Return the client's folder if it gives one, else this process's own."""
-        folder = next(filter(None, map(os.environ.get, FOLDER_VARIABLES)), None)
+        folder = next(filter(None, map(self._variables().get, FOLDER_VARIABLES)), None)
         try:
-            known = folder or str(Path.cwd())
+            known = folder or self.cwd or str(Path.cwd())
         except OSError:
             # It was deleted meanwhile.
             return None
@@ -116,7 +119,7 @@ class LocalProcesses:
 
     def session(self, agent: str) -> str | None:
         """Return the session that the agent's client passed in the environment."""
-        session = os.environ.get(SESSION_VARIABLES.get(agent, ""), "")
+        session = self._variables().get(SESSION_VARIABLES.get(agent, ""), "")
         return session if 0 < len(session) <= NAME_CHARS_MAX and session.isprintable() else None
 
     def terminal(self) -> Process | None:
@@ -124,8 +127,8 @@ class LocalProcesses:
         import psutil  # noqa: PLC0415 its loading would hold up every start
 
         try:
-            ancestors = psutil.Process().parents()[:_DEPTH_MAX]
-            at = terminal_among([(one.pid, one.name()) for one in ancestors], leader=_leader())
+            ancestors = psutil.Process(self.pid).parents()[:_DEPTH_MAX]
+            at = terminal_among([(one.pid, one.name()) for one in ancestors], leader=self._leader())
             return None if at is None else self._process(ancestors[at])
         except (psutil.Error, OSError):
             # An ancestor ended meanwhile, or belongs to another user.
@@ -152,6 +155,13 @@ class LocalProcesses:
         except psutil.Error:
             return True
 
+    def _variables(self) -> Mapping[str, str]:
+        return os.environ if self.environment is None else self.environment
+
+    def _leader(self) -> int | None:
+        """Return the process that leads this terminal session; Windows has none."""
+        return os.getsid(self.pid or 0) if hasattr(os, "getsid") else None
+
     def _process(self, running: "psutil.Process") -> Process:
         born = to_utc(datetime.fromtimestamp(running.create_time(), UTC))
         return Process(host=self.host, pid=running.pid, created_at=born)
@@ -165,11 +175,6 @@ def _host() -> str:
         # Only Linux has several.
         namespace = ""
     return f"{platform.node()} {namespace}".strip()[:_HOST_CHARS_MAX]
-
-
-def _leader() -> int | None:
-    """Return the process that leads this terminal session; Windows has none."""
-    return os.getsid(0) if hasattr(os, "getsid") else None
 
 
 def terminal_among(ancestors: Sequence[tuple[int, str]], *, leader: int | None) -> int | None:

@@ -7,14 +7,18 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
+from time import monotonic
 from typing import Final
 
-from commonbrain.api.project_folder import FolderConfig, capture_mode
+from commonbrain.api.project_folder import FolderConfig, capture_mode, find_folder_config
 from commonbrain.client import Brain
+from commonbrain.config import Settings
 from commonbrain.coordination.handoff import LABEL
+from commonbrain.coordination.processes import LocalProcesses
 from commonbrain.coordination.session_registry import detect_client
-from commonbrain.hooks.table import Hook, HookAction, HookEvent
+from commonbrain.hooks.table import HOOKS, Hook, HookAction, HookEvent, read_event
 from commonbrain.ingestion.preparation import DraftFields
 from commonbrain.model import ids
 from commonbrain.model.errors import CommonbrainError
@@ -30,12 +34,14 @@ from commonbrain.retrieval.edits import RecallForEdit
 from commonbrain.retrieval.proactive import forget_shown
 from commonbrain.retrieval.query_plan import RecallOptions
 from commonbrain.runtime.bootstrap import open_brain
+from commonbrain.runtime.local_socket import JsonObject, LocalServer, socket_path
 from commonbrain.runtime.settings_loading import load_settings
 from commonbrain.security.read_audit import unshown
 from commonbrain.text.capture import both_ends, select_captured
 from commonbrain.text.code_names import read_edit
 from commonbrain.text.normalisation import injected_block
 from commonbrain.text.prompts import is_trivial, typed_text
+from commonbrain.text.redaction import is_url
 from commonbrain.text.tokens import upper_bound
 
 _ITEMS_MAX: Final = 5
@@ -80,10 +86,12 @@ class HookRequest:
     """Budget for the memories that are added, from the settings."""
     runs: HookRuns = field(default_factory=HookRuns)
     """The files that sessions have searched for."""
+    is_served: bool = False
+    """Whether a process runs it that serves the store, and maintains it."""
 
 
 def run_action(request: HookRequest, store: Path | None) -> str | None:
-    """Run a hook's action; returns the text for the client's model.
+    """Run a hook's action in a store of its own; returns the text for the client's model.
 
     Raises:
         CommonbrainError: the action failed.
@@ -95,21 +103,61 @@ def run_action(request: HookRequest, store: Path | None) -> str | None:
     with open_brain(
         store, lock_timeout_s=_lock_timeout_s(request), agent=request.agent
     ) as base_brain:
-        brain = base_brain.identified().acting_as(
-            contact=detect_client(base_brain.services, client=request.hook.client),
-            session=request.event.session or None,
-            project=settings.project or request.folder.project,
-            # A model wrote the captured text: it cannot claim more trust than its user.
-            trust_ceiling=Trust.USER_CLAIM,
-        )
-        if brain.caller.session and request.hook.action in _HEARTBEAT_ACTIONS:
-            brain.session.meet()
-        tokens = {
-            HookAction.RECALL: settings.hook_prompt_tokens,
-            HookAction.EDIT: settings.hook_edit_tokens,
-            HookAction.CHECK: settings.hook_edit_tokens,
-        }
-        return perform(brain, replace(request, tokens=tokens.get(request.hook.action, 0)))
+        return _run_as_client(base_brain, request, settings)
+
+
+def answer_hook(brain: Brain, call: JsonObject) -> JsonObject:
+    """Run the action of a hook in another process, as `hooks.runner` describes it.
+
+    The answer has the text for the client's model, or the error.
+    """
+    until = monotonic() + float(call["remaining_s"])
+    event = read_event(str(call["input"]).encode())
+    request = HookRequest(
+        hook=HOOKS[call["client"], call["event"]],
+        event=event,
+        folder=find_folder_config(event.folder or Path(call["cwd"])),
+        agent=call["agent"],
+        remaining_s=lambda: max(0.0, until - monotonic()),
+        runs=HookRuns(Path(call["runs"])),
+        is_served=True,
+    )
+    processes = LocalProcesses(pid=call["pid"], environment=call["variables"], cwd=call["cwd"])
+    base_brain = Brain(replace(brain.services, processes=processes), brain.caller)
+    try:
+        base_brain = base_brain.acting_as(agent=request.agent)
+        return {"text": _run_as_client(base_brain, request, load_settings())}
+    except CommonbrainError as error:
+        return {"code": error.code, "error": str(error)}
+
+
+def hook_server(brain: Brain) -> LocalServer | None:
+    """Start to answer the hooks of a store in a file; they run in the brain's process."""
+    location = brain.services.store.location
+    path = None if is_url(location) else socket_path(Path(location), os.environ)
+    if path is None:
+        return None
+    server = LocalServer(path, partial(answer_hook, brain))
+    server.start()
+    return server
+
+
+def _run_as_client(base_brain: Brain, request: HookRequest, settings: Settings) -> str | None:
+    brain = base_brain.identified().acting_as(
+        contact=detect_client(base_brain.services, client=request.hook.client),
+        session=request.event.session or None,
+        project=settings.project or request.folder.project,
+        # A model wrote the captured text: it cannot claim more trust than its user.
+        trust_ceiling=Trust.USER_CLAIM,
+    )
+    if brain.caller.session and request.hook.action in _HEARTBEAT_ACTIONS:
+        brain.session.meet()
+    tokens = {
+        HookAction.RECALL: settings.hook_prompt_tokens,
+        HookAction.EDIT: settings.hook_edit_tokens,
+        HookAction.CHECK: settings.hook_edit_tokens,
+    }
+    return perform(brain, replace(request, tokens=tokens.get(request.hook.action, 0)))
 
 
 def perform(brain: Brain, request: HookRequest) -> str | None:
@@ -269,6 +317,8 @@ def _end(brain: Brain, request: HookRequest) -> None:
         for last in _newest_of_session(brain, (Kind.EVENT,)):
             brain.session.sum_up(both_ends(last))
     brain.session.end()
+    if request.is_served:
+        return
     # Jobs take a second to import, and no other hook uses them.
     from commonbrain.jobs.worker import run_maintenance_slice  # noqa: PLC0415
 

@@ -5,7 +5,6 @@ Imports must be fast: a client waits for a hook at every prompt, and most prompt
 
 import json
 import os
-import subprocess
 import sys
 from argparse import ArgumentParser
 from collections.abc import Callable, Mapping, Sequence
@@ -15,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from threading import Thread
 from time import monotonic
-from typing import Final, NoReturn
+from typing import Any, Final, NoReturn
 
 from commonbrain.api.project_folder import (
     CONFIG_FILE,
@@ -32,10 +31,12 @@ from commonbrain.hooks.table import (
     HookEvent,
     read_event,
 )
+from commonbrain.model.client_variables import PASSED_VARIABLES
 from commonbrain.model.errors import CommonbrainError, InvalidInputError
 from commonbrain.model.escaping import inert, inert_line
 from commonbrain.observability.hook_runs import HookRuns, state_folder
-from commonbrain.runtime.mentions import store_may_mention
+from commonbrain.runtime.local_socket import ask, socket_path
+from commonbrain.runtime.mentions import store_file, store_may_mention
 from commonbrain.text.code_names import read_edit
 from commonbrain.text.prompts import is_trivial, typed_text
 
@@ -93,6 +94,9 @@ def run_detached(words: Sequence[str], payload: bytes) -> None:
 
     The input goes to stdin, because other users can read a command line.
     """
+    # Only the end of a session needs it.
+    import subprocess  # noqa: PLC0415
+
     process = subprocess.Popen(  # noqa: S603 our own program and arguments
         # Without -P, a folder in the project with our name would run instead.
         [sys.executable, "-P", "-m", "commonbrain", "hook", *words, "--detached"],
@@ -101,19 +105,15 @@ def run_detached(words: Sequence[str], payload: bytes) -> None:
         stderr=subprocess.DEVNULL,
         # Signals to the client's group and closing its console must not end the process.
         start_new_session=True,
-        creationflags=_flags(),
+        creationflags=_DETACHED,
     )
     if process.stdin is not None:
         process.stdin.write(payload)
         process.stdin.close()
 
 
-def _flags() -> int:
-    if sys.platform == "win32":
-        return subprocess.DETACHED_PROCESS | subprocess.CREATE_NEW_PROCESS_GROUP
-    return 0
-
-
+_DETACHED: Final = 0x208 if sys.platform == "win32" else 0
+"""DETACHED_PROCESS and CREATE_NEW_PROCESS_GROUP."""
 _CLOSING_S: Final = 0.3
 """Reserved from an action's time to write its output and close the store."""
 
@@ -259,6 +259,10 @@ def _answer(hook: Hook, call: HookCall, *, until: float) -> str:
         runs.note(hook.client, hook.event)
     if is_idle(hook, event, folder=folder, store=call.store, runs=runs):
         return ""
+    if not call.is_detached and (reply := _ask_server(call, raw, runs=runs, until=until)):
+        if "error" in reply:
+            raise CommonbrainError(str(reply["error"]), code=str(reply.get("code")))
+        return _formatted(hook, reply.get("text"))
     if hook.action is HookAction.END and not call.is_detached:
         # Claude Code ends a hook after 1.5 s when it exits, so the work continues in the
         # background.
@@ -275,8 +279,34 @@ def _answer(hook: Hook, call: HookCall, *, until: float) -> str:
         remaining_s=lambda: max(0.0, until - _CLOSING_S - monotonic()),
         runs=runs,
     )
-    reply_text = run_action(request, call.store)
-    return json.dumps(hook.answer(reply_text)) if reply_text and hook.answer else ""
+    return _formatted(hook, run_action(request, call.store))
+
+
+def _formatted(hook: Hook, text: str | None) -> str:
+    return json.dumps(hook.answer(text)) if text and hook.answer else ""
+
+
+def _ask_server(
+    call: HookCall, raw: bytes, *, runs: HookRuns, until: float
+) -> Mapping[str, Any] | None:
+    """Let a process that serves the store run the action; None if there is none."""
+    file = store_file(call.store, os.environ)
+    path = file and socket_path(file, os.environ)
+    if path is None:
+        return None
+    remaining_s = until - monotonic() - _CLOSING_S
+    request = {
+        "client": call.client,
+        "event": call.event,
+        "agent": call.agent or call.client,
+        "input": raw.decode(errors="replace"),
+        "cwd": str(Path.cwd()),
+        "runs": str(runs.folder),
+        "pid": os.getpid(),
+        "variables": {name: os.environ[name] for name in PASSED_VARIABLES & set(os.environ)},
+        "remaining_s": remaining_s,
+    }
+    return ask(path, request, timeout_s=remaining_s)
 
 
 def _write_result(running: _HookRun) -> None:

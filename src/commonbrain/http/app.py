@@ -32,6 +32,7 @@ from commonbrain.api.dispatch import CallContext
 from commonbrain.api.operations import Profile
 from commonbrain.api.thread_limiter import ThreadLimiter
 from commonbrain.client import Brain
+from commonbrain.hooks.actions import hook_server
 from commonbrain.http.authentication import (
     WELL_KNOWN,
     ProtectedResource,
@@ -472,10 +473,13 @@ async def _lifespan(
 ) -> AsyncGenerator[None]:
     async with transport.open(), anyio.create_task_group() as tasks:
         tasks.start_soon(_warm_up, authenticator)
+        hooks = hook_server(authenticator.brain)
         try:
             yield
         finally:
             tasks.cancel_scope.cancel()
+            if hooks is not None:
+                hooks.close()
             authenticator.threads.close()
             authenticator.brain.close()
 

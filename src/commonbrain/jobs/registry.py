@@ -6,14 +6,9 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING, Final
+from pkgutil import resolve_name
+from typing import TYPE_CHECKING, Any, Final
 
-from commonbrain.consolidation import artifact_cleanup, reflection_job
-from commonbrain.consolidation.maintenance import maintain
-from commonbrain.consolidation.near_duplicates import consolidate
-from commonbrain.jobs import handlers
-from commonbrain.jobs.handlers import evaluate
-from commonbrain.jobs.training import train_reranker, train_salience
 from commonbrain.learning.usefulness import SETTLED_AFTER
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.limits import (
@@ -58,6 +53,18 @@ def _is_within(low: int, high: int) -> Validator:
     return lambda value: type(value) is int and low <= value <= high
 
 
+def deferred(name: str) -> Callable[..., Any]:
+    """Return a function by its full name; it is imported when it is first called.
+
+    Every command lists the kinds of jobs, and few run one.
+    """
+
+    def call(*arguments: object) -> object:
+        return resolve_name(name)(*arguments)
+
+    return call
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobKind:
     """The definition of one kind of job."""
@@ -93,7 +100,7 @@ class JobKind:
 JOBS: Final[Mapping[str, JobKind]] = {
     EMBED: JobKind(
         purpose="Embed memories that were stored while the embedder was down.",
-        handle=handlers.embed,
+        handle=deferred("commonbrain.jobs.handlers:embed"),
         parameters={},
         role=Role.WRITER,
         is_of_space=True,
@@ -102,20 +109,20 @@ JOBS: Final[Mapping[str, JobKind]] = {
     ),
     "atomize": JobKind(
         purpose="Extract causes from stored memories.",
-        handle=handlers.atomize,
+        handle=deferred("commonbrain.jobs.handlers:atomize"),
         parameters={"kinds": _are_names, "project": _is_name},
         role=Role.WRITER,
         is_personal=True,
     ),
     "train_salience": JobKind(
         purpose="Train the salience of new memories on the use of earlier ones.",
-        handle=train_salience,
+        handle=deferred("commonbrain.jobs.training:train_salience"),
         parameters={"lookback_days": _is_within(SETTLED_AFTER.days + 1, LOOKBACK_DAYS_MAX)},
         role=Role.ADMIN,
     ),
     "train_reranker": JobKind(
         purpose="Train a reranker on recall feedback, and compare it with the current ranking.",
-        handle=train_reranker,
+        handle=deferred("commonbrain.jobs.training:train_reranker"),
         parameters={
             "lookback_days": _is_within(LOOKBACK_DAYS_MIN, LOOKBACK_DAYS_MAX),
             "min_marked": _is_within(LESSONS_ASKED_MIN, LESSONS_MAX),
@@ -124,7 +131,7 @@ JOBS: Final[Mapping[str, JobKind]] = {
     ),
     REFLECT: JobKind(
         purpose="Summarize events into episodes, and propose the facts they state.",
-        handle=reflection_job.reflect,
+        handle=deferred("commonbrain.consolidation.reflection_job:reflect"),
         parameters={
             "window_hours": _is_within(1, REFLECT_HOURS_MAX),
             "max_candidates": _is_within(1, REFLECT_CANDIDATES_MAX),
@@ -132,20 +139,20 @@ JOBS: Final[Mapping[str, JobKind]] = {
         },
         role=Role.WRITER,
         every=timedelta(days=1),
-        has_work=reflection_job.has_work,
-        is_due_early=reflection_job.is_due_early,
+        has_work=deferred("commonbrain.consolidation.reflection_job:has_work"),
+        is_due_early=deferred("commonbrain.consolidation.reflection_job:is_due_early"),
         is_personal=True,
     ),
     "reword": JobKind(
         purpose="Rebuild the full-text index from the rows.",
-        handle=handlers.rebuild_text_index,
+        handle=deferred("commonbrain.jobs.handlers:rebuild_text_index"),
         parameters={},
         role=Role.ADMIN,
         is_store_wide=True,
     ),
     "eval": JobKind(
         purpose="Evaluate recall on queries made from the store's own memories.",
-        handle=evaluate,
+        handle=deferred("commonbrain.jobs.handlers:evaluate"),
         parameters={"questions": _is_count, "seed": _is_count},
         role=Role.WRITER,
         every=timedelta(days=7),
@@ -154,7 +161,7 @@ JOBS: Final[Mapping[str, JobKind]] = {
     ),
     "import": JobKind(
         purpose="Import a file, in a foreign format or Commonbrain's own.",
-        handle=handlers.import_,
+        handle=deferred("commonbrain.jobs.handlers:import_"),
         parameters={},
         role=Role.WRITER,
         asked_by="brain import --background, or POST /v1/import",
@@ -162,21 +169,21 @@ JOBS: Final[Mapping[str, JobKind]] = {
     ),
     EXPORT: JobKind(
         purpose="Export everything into an archive, which can be downloaded for a day.",
-        handle=handlers.export,
+        handle=deferred("commonbrain.jobs.handlers:export"),
         parameters={},
         role=Role.ADMIN,
         limit=timedelta(hours=6),
     ),
     DISCARD: JobKind(
         purpose="Delete expired uploads, exports and model artifacts.",
-        handle=artifact_cleanup.purge_upload,
+        handle=deferred("commonbrain.consolidation.artifact_cleanup:purge_upload"),
         parameters={},
         role=Role.WRITER,
         asked_by="what puts a file there",
     ),
     "respace": JobKind(
         purpose="Embed every memory with the next embedder.",
-        handle=handlers.reembed,
+        handle=deferred("commonbrain.jobs.handlers:reembed"),
         parameters={"space": _is_name},
         role=Role.ADMIN,
         is_store_wide=True,
@@ -184,7 +191,7 @@ JOBS: Final[Mapping[str, JobKind]] = {
     ),
     "consolidate": JobKind(
         purpose="Report rules and facts that are near duplicates or often corrected.",
-        handle=consolidate,
+        handle=deferred("commonbrain.consolidation.near_duplicates:consolidate"),
         parameters={"project": _is_name},
         role=Role.WRITER,
         is_of_space=True,
@@ -192,7 +199,7 @@ JOBS: Final[Mapping[str, JobKind]] = {
     ),
     MAINTAIN: JobKind(
         purpose="Maintain the store: expired memories, stale tasks, old jobs and events.",
-        handle=maintain,
+        handle=deferred("commonbrain.consolidation.maintenance:maintain"),
         parameters={"dry_run": _is_flag},
         role=Role.ADMIN,
         every=timedelta(days=1),

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from commonbrain.consolidation.artifact_cleanup import schedule_purge
-from commonbrain.jobs.handlers import ARCHIVE_RETENTION
 from commonbrain.jobs.registry import check_arguments, kind_of
 from commonbrain.model import ids
 from commonbrain.model.errors import (
@@ -21,6 +20,7 @@ from commonbrain.model.errors import (
 )
 from commonbrain.model.jobs import FAILED, LIVE, Job, JobState
 from commonbrain.model.limits import (
+    ARCHIVE_RETENTION_H,
     JOBS_LIVE_MAX,
     JOBS_PAGE_DEFAULT,
     JOBS_PAGE_MAX,
@@ -184,9 +184,8 @@ class Jobs:
         """
         with self.services.store.snapshot(self.caller.tenant) as tx:
             job = self._own(tx, id_)
-        is_retained = (
-            job.finished_at and job.finished_at + ARCHIVE_RETENTION > self.services.clock.now()
-        )
+        retention, now = timedelta(hours=ARCHIVE_RETENTION_H), self.services.clock.now()
+        is_retained = job.finished_at and job.finished_at + retention > now
         is_there = job.kind == EXPORT and job.state is JobState.DONE and "parcel" in job.reached
         if not (is_there and is_retained):
             raise NotFoundError(

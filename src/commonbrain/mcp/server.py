@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from importlib.metadata import version
 from threading import Lock, Thread
-from typing import Any, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 import anyio
 from mcp.server.context import ServerRequestContext
@@ -44,13 +44,15 @@ from commonbrain.api.operations.boot import BOOT
 from commonbrain.api.schemas import compact_schema, outline_schema
 from commonbrain.api.thread_limiter import ThreadLimiter
 from commonbrain.client import Brain
-from commonbrain.coordination.session_registry import detect_client
-from commonbrain.jobs.worker import EmbeddedWorker
 from commonbrain.mcp.resources import PROMPT, RESOURCE_TYPES, read_resource, render_startup
 from commonbrain.model.errors import CommonbrainError, InvalidInputError, UnavailableError
 from commonbrain.model.escaping import inert
 from commonbrain.model.scope import Role, Trust
 from commonbrain.model.sessions import UNKNOWN, ClientInfo, printable_name
+from commonbrain.runtime.local_socket import LocalServer
+
+if TYPE_CHECKING:
+    from commonbrain.jobs.worker import EmbeddedWorker
 
 _LOG: Final = logging.getLogger(__name__)
 _T = TypeVar("_T")
@@ -136,15 +138,21 @@ class LazyBrain:
     lock: Lock
     connection: Connection
     brain: Brain | None = None
-    worker: EmbeddedWorker | None = None
+    worker: "EmbeddedWorker | None" = None
+    hooks: LocalServer | None = None
 
     def get(self) -> Brain:
         """Return the brain; the first call opens it."""
         with self.lock:
             if self.brain is None:
                 self.brain = self.open()
+                # A client waits for a server that is being loaded, but not for these.
+                from commonbrain.hooks.actions import hook_server  # noqa: PLC0415
+                from commonbrain.jobs.worker import EmbeddedWorker  # noqa: PLC0415
+
                 self.worker = EmbeddedWorker(self.brain.services)
                 self.worker.start()
+                self.hooks = hook_server(self.brain)
             return self.brain
 
     def warm(self) -> None:
@@ -160,6 +168,8 @@ class LazyBrain:
         """Record that the client disconnected; close the brain, even if it is being opened."""
         self.connection.close()
         with self.lock:
+            if self.hooks is not None:
+                self.hooks.close()
             if self.worker is not None:
                 self.worker.close()
             if self.brain is not None:
@@ -442,7 +452,7 @@ def serve_stdio(
 ) -> None:
     """Serve one client over stdin and stdout until it disconnects or a signal stops the process."""
     connection = Connection(
-        find=lambda brain: detect_client(brain.services, serves=True),
+        find=_find_client,
         reported_session=lambda brain: brain.services.processes.session(brain.caller.agent),
     )
     lazy = LazyBrain(open=open_brain, lock=Lock(), connection=connection)
@@ -450,6 +460,13 @@ def serve_stdio(
         anyio.run(partial(_serve, lazy, agent, profile=profile))
     finally:
         lazy.close()
+
+
+def _find_client(brain: Brain) -> ClientInfo:
+    # Loaded with the brain.
+    from commonbrain.coordination.session_registry import detect_client  # noqa: PLC0415
+
+    return detect_client(brain.services, serves=True)
 
 
 async def _serve(lazy: LazyBrain, agent: str | None, *, profile: Profile) -> None:

@@ -1,0 +1,216 @@
+"""A socket next to a store, by which short processes ask one that already serves it.
+
+Imports must be fast: a hook connects before anything else. Processes meet only on the same
+machine, under the same user, with the same program and settings; all others work without it.
+"""
+
+import hashlib
+import json
+import os
+import platform
+import socket
+import stat
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Event, Thread
+from time import monotonic
+from typing import Any, Final, cast
+
+import commonbrain
+
+JsonObject = Mapping[str, Any]
+
+_BYTES_MAX: Final = 4_194_304
+"""A request or answer is at most this long."""
+_ANSWERS_AT_ONCE: Final = 4
+"""Concurrent requests; further ones wait."""
+_GREETING: Final = b"\x06"
+"""Sent at once, so that a process that hangs is not waited for."""
+_GREETING_S: Final = 0.25
+_REQUEST_S: Final = 5.0
+"""A process that does not send its request within this time is disconnected."""
+_PATH_BYTES_MAX: Final = 100
+"""macOS accepts 104 bytes, Linux 108."""
+_BACKLOG: Final = 16
+_FOLDER_MODE: Final = 0o700
+_FILE_MODE: Final = 0o600
+_OF_CALLERS: Final = (
+    "COMMONBRAIN_AGENT",
+    "COMMONBRAIN_HOOKS",
+    "COMMONBRAIN_HOOK_EDIT_TIMEOUT_S",
+    "COMMONBRAIN_HOOK_PROMPT_TIMEOUT_S",
+    "COMMONBRAIN_HOOK_START_TIMEOUT_S",
+    "COMMONBRAIN_HOOK_WRITE_TIMEOUT_S",
+    "COMMONBRAIN_KEY",
+    "COMMONBRAIN_MCP_PROFILE",
+    "COMMONBRAIN_SERVE_",
+    "COMMONBRAIN_SESSION",
+    "COMMONBRAIN_STORE",
+)
+"""Settings that may differ: the store names the folder, and callers apply the others themselves."""
+
+
+def socket_path(store: Path, environment: Mapping[str, str]) -> Path | None:
+    """Return the socket of a store in a file; None if the system has none that suits.
+
+    Its name depends on the machine, the program and the settings, so that processes that would
+    answer differently do not meet.
+    """
+    if sys.platform == "win32" or not hasattr(socket, "AF_UNIX"):
+        return None
+    settings = sorted(
+        (name, value)
+        for name, value in environment.items()
+        if name.startswith("COMMONBRAIN_") and not name.startswith(_OF_CALLERS)
+    )
+    named = repr((platform.node(), os.getuid(), _program(), settings))
+    name = hashlib.sha256(named.encode("utf-8", "surrogateescape")).hexdigest()[:12]
+    file = Path(os.path.realpath(store.expanduser()))
+    path = file.with_name(f".{file.name}.local") / name
+    return path if len(os.fsencode(path)) <= _PATH_BYTES_MAX else None
+
+
+def _program() -> tuple[object, ...]:
+    """Return the installed program: another version or installation differs."""
+    package = Path(commonbrain.__file__)
+    versions = sorted(one.name for one in package.parent.parent.glob("commonbrain-*.dist-info"))
+    return str(package), package.stat().st_mtime_ns, versions
+
+
+def ask(path: Path, request: JsonObject, *, timeout_s: float) -> JsonObject | None:
+    """Send a request to the process behind a socket; None if none answers in time.
+
+    A request that was sent may still be answered later, so a caller repeats only what may run
+    twice.
+    """
+    until = monotonic() + timeout_s
+    if not _is_own(path):
+        return None
+    try:
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.settimeout(min(timeout_s, _GREETING_S))
+            connection.connect(str(path))
+            if connection.recv(1) != _GREETING:
+                return None
+            connection.settimeout(max(0.01, until - monotonic()))
+            connection.sendall(json.dumps(request).encode())
+            connection.shutdown(socket.SHUT_WR)
+            return _read(connection, until=until)
+    except OSError:
+        return None
+
+
+def _is_own(path: Path) -> bool:
+    """Return whether nobody else can answer there."""
+    try:
+        folder, own = path.parent.lstat(), os.getuid()
+        return (
+            stat.S_ISDIR(folder.st_mode)
+            and folder.st_uid == own
+            and not folder.st_mode & 0o077
+            and path.lstat().st_uid == own
+        )
+    except OSError:
+        return False
+
+
+def _read(connection: socket.socket, *, until: float) -> JsonObject | None:
+    """Read one object up to the end of the stream."""
+    parts: list[bytes] = []
+    size = 0
+    while True:
+        connection.settimeout(max(0.01, until - monotonic()))
+        part = connection.recv(65_536)
+        if not part:
+            break
+        parts.append(part)
+        size += len(part)
+        if size > _BYTES_MAX:
+            return None
+    try:
+        answer = json.loads(b"".join(parts))
+    except ValueError:
+        return None
+    return cast("JsonObject", answer) if isinstance(answer, dict) else None
+
+
+@dataclass(slots=True)
+class LocalServer:
+    """Answers at a store's socket until it is closed or its process ends.
+
+    Of several processes of a store one answers; the next takes its place when it ends, however it
+    ends: it holds a lock that the system releases.
+    """
+
+    path: Path
+    answer: Callable[[JsonObject], JsonObject]
+    """Must not raise; called in several threads at once."""
+    is_ready: Event = field(default_factory=Event)
+    """Set while this process answers."""
+    _is_closed: Event = field(default_factory=Event)
+    _listener: socket.socket | None = None
+
+    def start(self) -> None:
+        """Start in the background; where the system refuses, nothing answers."""
+        Thread(target=self._run, daemon=True, name="local-socket").start()
+
+    def close(self) -> None:
+        """Stop answering; a request in progress is answered while the process lives."""
+        self._is_closed.set()
+        if self._listener is not None:
+            with suppress(OSError):
+                self.path.unlink(missing_ok=True)
+            with suppress(OSError):
+                # Wakes the thread that accepts connections.
+                self._listener.shutdown(socket.SHUT_RDWR)
+            self._listener.close()
+
+    def _run(self) -> None:
+        if sys.platform == "win32":
+            return
+        import fcntl  # noqa: PLC0415 Windows has none
+
+        with suppress(OSError):
+            self.path.parent.mkdir(mode=_FOLDER_MODE, exist_ok=True)
+            with open(f"{self.path}.lock", "wb", opener=_opened_for_owner) as lock:
+                # Waits until the process that answers ends.
+                fcntl.flock(lock, fcntl.LOCK_EX)
+                if not self._is_closed.is_set():
+                    self._serve()
+
+    def _serve(self) -> None:
+        # Those that ask need no threads.
+        from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415
+
+        self.path.unlink(missing_ok=True)
+        with (
+            socket.socket(socket.AF_UNIX) as listener,
+            ThreadPoolExecutor(_ANSWERS_AT_ONCE, "local-socket") as threads,
+        ):
+            listener.bind(str(self.path))
+            self.path.chmod(_FILE_MODE)
+            if not _is_own(self.path):
+                return
+            listener.listen(_BACKLOG)
+            self._listener = listener
+            self.is_ready.set()
+            while not self._is_closed.is_set():
+                connection, _ = listener.accept()
+                threads.submit(self._converse, connection)
+        self.is_ready.clear()
+
+    def _converse(self, connection: socket.socket) -> None:
+        with connection, suppress(OSError):
+            connection.settimeout(_REQUEST_S)
+            connection.sendall(_GREETING)
+            request = _read(connection, until=monotonic() + _REQUEST_S)
+            if request is not None:
+                connection.settimeout(_REQUEST_S)
+                connection.sendall(json.dumps(self.answer(request)).encode())
+
+
+def _opened_for_owner(path: str, flags: int) -> int:
+    return os.open(path, flags, mode=_FILE_MODE)

@@ -1,0 +1,207 @@
+"""Hooks that a running server of their store answers, and what happens when it cannot."""
+
+import os
+import signal
+import stat
+import subprocess
+import sys
+from collections.abc import Generator
+from pathlib import Path
+from time import monotonic
+
+import pytest
+
+import commonbrain
+from tests.doors.hooking import SESSION, Answered, call_hook
+from tests.doors.stdio_servers import Server, served
+from tests.processes import PATIENCE_S
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there is no socket in a file")
+
+FACT = "We chose Postgres over MySQL for its row-level security."
+PROMPT = {"session_id": SESSION, "prompt": "why did we choose postgres over mysql?"}
+REFUSED = "COMMONBRAIN_MCP_PROFILE"
+"""A setting of the caller alone: a wrong value shows that a hook opened the store itself."""
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    """A store that knows a fact."""
+    path = tmp_path / "brain.db"
+    with commonbrain.open(path, agent="ann") as brain:
+        brain.remember(FACT, kind="fact")
+    return path
+
+
+@pytest.fixture
+def server(store: Path) -> Generator[Server]:
+    """A server of the store that answers hooks."""
+    with served_to_hooks(store) as server:
+        yield server
+
+
+def served_to_hooks(store: Path):  # noqa: ANN201 a context manager
+    """Start a server with the settings that `call_hook` gives to hooks."""
+    return served(store, COMMONBRAIN_STATE=str(store.parent / "state"))
+
+
+def opened(server: Server) -> Server:
+    """Wait until a server has opened its store."""
+    server.shake_hands()
+    server.call("recall", {"query": "postgres"}, number=2)
+    return server
+
+
+def prompt(
+    store: Path, event: str = "user-prompt-submit", *, folder: Path | None = None, **more: str
+) -> Answered:
+    """Call a hook that cannot open the store itself."""
+    environment = {REFUSED: "nonsense", "COMMONBRAIN_HOOK_PROMPT_TIMEOUT_S": "50", **more}
+    told: dict[str, object] = {**PROMPT, "cwd": str(folder or store.parent)}
+    return call_hook(store, "claude-code", event, told=told, **environment)
+
+
+def is_served(answered: Answered) -> bool:
+    return REFUSED not in answered.err
+
+
+def wait_until_served(store: Path) -> Answered:
+    """Call hooks until a server answers them."""
+    until = monotonic() + PATIENCE_S
+    while not is_served(answered := prompt(store)):
+        assert monotonic() < until, answered
+    return answered
+
+
+def test_a_running_server_answers_the_hooks_of_its_store(store: Path, server: Server) -> None:
+    assert not is_served(prompt(store))
+
+    opened(server)
+
+    answered = wait_until_served(store)
+    assert f"> {FACT}" in answered.context
+    assert (answered.status, answered.err) == (0, "")
+    # The session was shown it.
+    assert prompt(store).out == ""
+
+
+def test_a_hook_that_is_served_reports_its_own_client_and_folder(
+    store: Path, server: Server, tmp_path: Path
+) -> None:
+    opened(server)
+    wait_until_served(store)
+
+    (tmp_path / "shop" / ".git").mkdir(parents=True)
+    prompt(store, "session-start", folder=tmp_path / "shop")
+
+    sessions = server.call("session", {"op": "list"}, number=3)["sessions"]
+    [own] = [one for one in sessions if one["session"] == SESSION]
+    assert own["client"] == "claude-code"
+    assert own["project"] == "shop"
+
+
+def test_a_server_ends_the_session_of_a_hook_without_another_process(
+    store: Path, server: Server
+) -> None:
+    opened(server)
+    wait_until_served(store)
+
+    answered = prompt(store, "session-end")
+
+    assert (answered.out, answered.err) == ("", "")
+    sessions = server.call("session", {"op": "list"}, number=3)["sessions"]
+    assert SESSION not in [one["session"] for one in sessions]
+
+
+def test_hooks_do_not_wait_for_a_server_that_hangs(store: Path, server: Server) -> None:
+    opened(server)
+    wait_until_served(store)
+    server.process.send_signal(signal.SIGSTOP)
+
+    assert not is_served(prompt(store))
+
+    server.process.send_signal(signal.SIGCONT)
+
+
+def test_another_server_takes_over_when_the_first_is_killed(store: Path, server: Server) -> None:
+    opened(server)
+    wait_until_served(store)
+    with served_to_hooks(store) as second:
+        opened(second)
+        server.process.kill()
+        server.process.wait(PATIENCE_S)
+        assert f"> {FACT}" in wait_until_served(store).context or prompt(store).out == ""
+
+
+def test_the_socket_of_a_killed_server_blocks_nobody(store: Path, server: Server) -> None:
+    opened(server)
+    wait_until_served(store)
+    server.process.kill()
+    server.process.wait(PATIENCE_S)
+
+    assert not is_served(prompt(store))
+    with served_to_hooks(store) as next_server:
+        opened(next_server)
+        wait_until_served(store)
+
+
+@pytest.mark.parametrize("setting", ["COMMONBRAIN_PROJECT", "COMMONBRAIN_TENANT"])
+def test_a_hook_with_other_settings_is_not_served(
+    setting: str, store: Path, server: Server
+) -> None:
+    opened(server)
+    wait_until_served(store)
+
+    assert not is_served(prompt(store, **{setting: "off"}))
+
+
+def test_only_its_owner_can_reach_or_replace_the_socket(store: Path, server: Server) -> None:
+    opened(server)
+    wait_until_served(store)
+    folder = store.parent / f".{store.name}.local"
+    modes = {stat.S_IMODE(one.lstat().st_mode) for one in folder.iterdir()}
+
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert modes == {0o600}
+    assert {one.lstat().st_uid for one in folder.iterdir()} == {os.getuid()}
+
+    # Others could put their socket there.
+    folder.chmod(0o777)
+    assert not is_served(prompt(store))
+
+
+def test_hooks_work_where_no_socket_can_be_made(store: Path) -> None:
+    (store.parent / f".{store.name}.local").write_text("a file in its place")
+    with served_to_hooks(store) as server:
+        opened(server)
+        answered = call_hook(
+            store,
+            "claude-code",
+            "user-prompt-submit",
+            told=dict(PROMPT),
+            COMMONBRAIN_HOOK_PROMPT_TIMEOUT_S="50",
+        )
+    assert f"> {FACT}" in answered.context
+
+
+def test_a_server_leaves_no_socket_behind(store: Path, server: Server) -> None:
+    opened(server)
+    wait_until_served(store)
+
+    code, _, complaints = server.leave()
+
+    assert (code, complaints) == (0, b"")
+    folder = store.parent / f".{store.name}.local"
+    assert not [one for one in folder.iterdir() if stat.S_ISSOCK(one.lstat().st_mode)]
+
+
+def test_a_hook_imports_little_to_ask_a_server() -> None:
+    heavy = ("typer", "pydantic", "sqlalchemy", "numpy", "mcp", "psutil", "commonbrain.client")
+    ask = (
+        "import sys, commonbrain.hooks.runner as runner;"
+        "print([name for name in sys.argv[1:] if name in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", ask, *heavy], capture_output=True, check=True, text=True
+    )
+    assert done.stdout.strip() == "[]"
