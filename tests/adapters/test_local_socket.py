@@ -4,6 +4,7 @@ import socket
 import sys
 from collections.abc import Callable, Generator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from hypothesis import given
@@ -87,8 +88,24 @@ def test_a_malformed_request_gets_no_answer(raw: bytes, tmp_path: Path, start: S
     assert ask(path, {}, timeout_s=PATIENCE_S) == {"by": "first"}
 
 
-def test_a_path_that_is_too_long_for_a_socket_has_none(tmp_path: Path) -> None:
-    assert socket_path(tmp_path / ("long" * 40) / "brain.db", {}) is None
+def test_a_store_with_a_long_path_has_a_socket_of_its_own(tmp_path: Path, start: Start) -> None:
+    one, other = (path_in(tmp_path / ("long" * 40) / name) for name in "ab")
+    assert one != other
+    assert start(one, "one").is_ready.wait(PATIENCE_S)
+    assert start(other, "other").is_ready.wait(PATIENCE_S)
+    assert ask(one, {}, timeout_s=PATIENCE_S) == {"by": "one"}
+    assert ask(other, {}, timeout_s=PATIENCE_S) == {"by": "other"}
+
+
+def test_a_folder_that_others_can_write_to_has_no_server(start: Start) -> None:
+    with TemporaryDirectory() as short:
+        path = path_in(Path(short))
+        path.parent.mkdir()
+        path.parent.chmod(0o777)
+        server = start(path, "first")
+        server.thread.join(PATIENCE_S)
+        assert not server.is_ready.is_set()
+        assert not path.exists()
 
 
 @given(st.sampled_from(["PROJECT", "CAPTURE", "TRUST_MIN"]), st.text(max_size=9))

@@ -152,8 +152,7 @@ def test_a_store_that_cannot_be_opened_is_told_before_anything_listens(path: Pat
 
 def test_a_server_of_a_store_in_a_file_answers_hooks(tmp_path: Path) -> None:
     store, port = tmp_path / "brain.db", free_port()
-    state = {"COMMONBRAIN_STATE": str(tmp_path / "state")}
-    with started(store, "--open", port=port, **state):
+    with started(store, port=port, COMMONBRAIN_STATE=str(tmp_path / "state")):
         httpx2.post(f"http://127.0.0.1:{port}/v1/remember", json=KETTLE).raise_for_status()
         answered = call_hook(
             store,

@@ -33,7 +33,7 @@ _GREETING_S: Final = 0.25
 _REQUEST_S: Final = 5.0
 """A process that does not send its request within this time is disconnected."""
 _PATH_BYTES_MAX: Final = 100
-"""macOS accepts 104 bytes, Linux 108."""
+"""macOS accepts 104 bytes, Linux 108; the socket of a longer path is in `/tmp`."""
 _BACKLOG: Final = 16
 _FOLDER_MODE: Final = 0o700
 _FILE_MODE: Final = 0o600
@@ -66,11 +66,14 @@ def socket_path(store: Path, environment: Mapping[str, str]) -> Path | None:
         for name, value in environment.items()
         if name.startswith("COMMONBRAIN_") and not name.startswith(_OF_CALLERS)
     )
-    named = repr((platform.node(), os.getuid(), _program(), settings))
-    name = hashlib.sha256(named.encode("utf-8", "surrogateescape")).hexdigest()[:12]
     file = Path(os.path.realpath(store.expanduser()))
+    named = repr((str(file), platform.node(), os.getuid(), _program(), settings))
+    name = hashlib.sha256(named.encode("utf-8", "surrogateescape")).hexdigest()[:12]
     path = file.with_name(f".{file.name}.local") / name
-    return path if len(os.fsencode(path)) <= _PATH_BYTES_MAX else None
+    if len(os.fsencode(path)) <= _PATH_BYTES_MAX:
+        return path
+    # Not the folder of TMPDIR, which clients change for what they start.
+    return Path("/tmp") / f"commonbrain-{os.getuid()}" / name  # noqa: S108 its rights are checked
 
 
 def _program() -> tuple[object, ...]:
@@ -106,15 +109,14 @@ def ask(path: Path, request: JsonObject, *, timeout_s: float) -> JsonObject | No
 def _is_own(path: Path) -> bool:
     """Return whether nobody else can answer there."""
     try:
-        folder, own = path.parent.lstat(), os.getuid()
-        return (
-            stat.S_ISDIR(folder.st_mode)
-            and folder.st_uid == own
-            and not folder.st_mode & 0o077
-            and path.lstat().st_uid == own
-        )
+        return _is_private(path.parent) and path.lstat().st_uid == os.getuid()
     except OSError:
         return False
+
+
+def _is_private(folder: Path) -> bool:
+    found = folder.lstat()
+    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o077
 
 
 def _read(connection: socket.socket, *, until: float) -> JsonObject | None:
@@ -150,12 +152,14 @@ class LocalServer:
     """Must not raise; called in several threads at once."""
     is_ready: Event = field(default_factory=Event)
     """Set while this process answers."""
+    thread: Thread = field(init=False)
     _is_closed: Event = field(default_factory=Event)
     _listener: socket.socket | None = None
 
     def start(self) -> None:
         """Start in the background; where the system refuses, nothing answers."""
-        Thread(target=self._run, daemon=True, name="local-socket").start()
+        self.thread = Thread(target=self._run, daemon=True, name="local-socket")
+        self.thread.start()
 
     def close(self) -> None:
         """Stop answering; a request in progress is answered while the process lives."""
@@ -185,6 +189,8 @@ class LocalServer:
         # Those that ask need no threads.
         from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415
 
+        if not _is_private(self.path.parent):
+            return
         self.path.unlink(missing_ok=True)
         with (
             socket.socket(socket.AF_UNIX) as listener,
@@ -192,8 +198,6 @@ class LocalServer:
         ):
             listener.bind(str(self.path))
             self.path.chmod(_FILE_MODE)
-            if not _is_own(self.path):
-                return
             listener.listen(_BACKLOG)
             self._listener = listener
             self.is_ready.set()

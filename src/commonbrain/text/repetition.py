@@ -236,7 +236,7 @@ def fixed_parts(text: str) -> tuple[frozenset[str], bool]:
 
     It groups texts before they are compared in pairs.
     """
-    reading = read_statement(Statement(text=_POSITIVE.sub(" ", text)))
+    reading = read_statement(Statement(text=_without_double_negation(text)))
     return reading.numbers, bool(_EXCEPTION.search(text))
 
 
