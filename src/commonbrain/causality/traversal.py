@@ -17,7 +17,14 @@ from commonbrain.retrieval.provenance import seen
 from commonbrain.retrieval.query_plan import search_terms
 from commonbrain.storage.interface import Direction, GraphReader, QueryScope
 from commonbrain.text.actions import action_key, denies_change, reports_change
-from commonbrain.text.names import basis_of_names, name_terms, names_in, shared_names, without_names
+from commonbrain.text.names import (
+    Name,
+    basis_of_names,
+    name_terms,
+    names_in,
+    shared_names,
+    without_names,
+)
 from commonbrain.text.time_expressions.calendar import EARLIEST, LATEST
 
 if TYPE_CHECKING:
@@ -325,23 +332,24 @@ class ChainWalker:
         if is_repeated or is_same(search_terms(cause.text), search_terms(effect.text)):
             return None
         its = causes_of(other) if is_back else effects_of(other)
-        score, basis = _score_of_names(cause, effect, sides=(stated, its), uses=uses)
+        names, after = shared_names(memory.text, other.text), effect.occurred_at - cause.occurred_at
+        is_likely = after <= SILENCE_MAX and _may_cause(cause)
+        score = _score_of_names(names, uses, sides=(stated, its), is_likely=is_likely)
+        basis = basis_of_names(names)
         if not score and has_atom:
-            span = abs(effect.occurred_at - cause.occurred_at)
-            score = _score_of_statements(stated, its, is_near=span <= _GUESS_SPAN_MAX)
+            score = _score_of_statements(stated, its, is_near=abs(after) <= _GUESS_SPAN_MAX)
             basis = _STATES_IT
         return Hop(here=memory.id, there=other.id, score=score, basis=basis) if score else None
 
 
 def _score_of_names(
-    cause: Memory, effect: Memory, *, sides: tuple[str, str], uses: Mapping[str, int]
-) -> tuple[float, str]:
-    """Score what two memories name alike, with what the names of both are based on.
+    names: Sequence[Name], uses: Mapping[str, int], *, sides: tuple[str, str], is_likely: bool
+) -> float:
+    """Score what two memories name alike.
 
     A name that many others have as well counts less. Words agree only if one is no part of the
-    name, or two things are named.
+    name, or two things are named. Names alone relate what is likely to be a cause.
     """
-    names = shared_names(cause.text, effect.text)
     surest = names[0].confidence if names else 0.0
     likeness = are_alike(*map(search_terms, sides))
     is_agreed = _share_words(*sides) or (len(names) > 1 and surest >= _SPECIFIC_FROM)
@@ -349,12 +357,12 @@ def _score_of_names(
     if surest >= _NAMING_FROM and likeness >= ALIKE_MIN and is_agreed:
         # The less each leaves open, the surer both together.
         score = 1 - (1 - surest) * (1 - likeness) / ALIKE_MIN
-    elif effect.occurred_at - cause.occurred_at <= SILENCE_MAX and _may_cause(cause):
+    elif is_likely:
         rarities = {name.key: 1 - (uses[name.key] - 1) / _COMMON_FROM for name in names}
         specific = [name for name in names if name.confidence >= _SPECIFIC_FROM]
         rarest = max((one.confidence * rarities[one.key] for one in specific), default=0.0)
         score = max(rarest * _SPECIFIC_FROM, 0.0)
-    return min(score, 1.0), basis_of_names(names)
+    return min(score, 1.0)
 
 
 def _share_words(one: str, other: str) -> bool:
