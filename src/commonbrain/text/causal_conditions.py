@@ -130,7 +130,7 @@ _NOT_SUBJECTS: Final = frozenset(
 )
 _GENITIVE: Final = re.compile(r"(?:['\u2019]s|s['\u2019])$")
 _TROUBLE: Final = re.compile(
-    r"\b(?:fail(?:ed|ing)?|wrong|missing|lost|broken|stuck|corrupt\w{0,4}|duplicat\w{1,5}"
+    r"\b(?:fail(?:ed|ing)?|wrong|missing|lost|broken|stuck|corrupt\w{0,4}|duplicate\w{0,2}|duplicating"
     r"|dropp?\w{0,3}|unavailable|rejected|delayed|high|growing|outages?|incidents?|crash(?:es)?|failures?|errors?|leaks?|latency|slow\w{0,4}|spikes?"
     r"|timeouts?|delays?|bugs?|problems?|issues?|hangs?|downtime|regressions?|flak\w{1,4}|alerts?"
     r"|gaps?|loss|[45]\d\d ?s|lag|stalls?|freezes?|glitch(?:es)?|drift|noise|cause|culprit)\b",

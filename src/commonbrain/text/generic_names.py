@@ -54,7 +54,7 @@ _GENERIC: Final = frozenset(
     "us eu ap sa ca me af il cn mx uk emea apac asia europe africa america australia canada brazil"
     " india japan korea france germany gov north south east west central northeast northwest"
     " southeast southwest northcentral southcentral region regions zone zones az global"
-    " datacenter dc nyc sfo ams sgp lon fra tor blr syd fsn nbg hel ash hil"
+    " datacenter dc nyc sfo ams sgp lon fra tor blr syd fsn nbg ash"
     # Environments.
     " prod production preprod stage staging dev develop development test tests testing qa uat demo"
     " sandbox live canary preview ci cd local localhost env environment"
