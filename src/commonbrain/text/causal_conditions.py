@@ -351,9 +351,9 @@ def has_root_effect(cut: Cut) -> bool:
     The next one may say as well who did it, "Bob dropped the table", or how it was repaired.
     """
     tokens = words(cut.effect)
-    is_deed = is_person(cut.effect) and certain_verb_at(tokens) == 1
-    is_deed = is_deed and tokens[1] not in _BEING and not _OBJECTS.isdisjoint(tokens[2:3])
-    return has_two_sides(cut) and not is_deed and _REPAIRS.search(cut.effect) is None
+    is_by_person = is_person(cut.effect) and certain_verb_at(tokens) == 1
+    is_by_person = is_by_person and tokens[1] not in _BEING and not _OBJECTS.isdisjoint(tokens[2:3])
+    return has_two_sides(cut) and not is_by_person and _REPAIRS.search(cut.effect) is None
 
 
 def is_person(text: str) -> bool:

@@ -70,7 +70,7 @@ def _atom(sentence: Sentence, *, after: Sentence | None) -> Atom | None:
     is_next = after is not None and after.before == sentence.text
     stripped = replace(sentence, text=plain, after=after.text if after and is_next else "")
     end = sentence.start + len(sentence.text)
-    searched = _without_asides(lowered if len(lowered) == len(plain) else plain)
+    searched = _without_brackets(lowered if len(lowered) == len(plain) else plain)
     for pattern, match in _signs(searched, cues=cues, has_lesson=learned is not None):
         cut = pattern.cut(stripped, match)
         if cut is None or not _is_sound(cut, pattern) or not pattern.fits(cut):
@@ -87,9 +87,9 @@ def _atom(sentence: Sentence, *, after: Sentence | None) -> Atom | None:
     return None
 
 
-def _without_asides(text: str) -> str:
+def _without_brackets(text: str) -> str:
     """Blank out what is in brackets, where no sign counts; every place stays the same."""
-    return _ASIDE.sub(lambda aside: "\0" * len(aside[0]), text)
+    return _BRACKETED.sub(lambda bracket: "\0" * len(bracket[0]), text)
 
 
 def _signs(
@@ -182,7 +182,7 @@ _FOLLOWING: Final = _sign(
 )
 _JOINING: Final = _sign(r"^(?:and|but|so|then|also|that|however|in the end|by)[, ]+")
 
-_ASIDE: Final = re.compile(r"\([^()]*\)")
+_BRACKETED: Final = re.compile(r"\([^()]*\)")
 _HALF_GENITIVE: Final = re.compile(r"\w(?:['\u2019]s|(?<=s)['\u2019])\s*$")
 """A genitive without its noun."""
 
