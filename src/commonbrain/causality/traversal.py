@@ -293,9 +293,7 @@ class ChainWalker:
         terms = tuple(dict.fromkeys((*name_terms(memory.text)[:_WORDS_MAX], *words)))
         earliest = max(memory.occurred_at, EARLIEST + _GUESS_SPAN_MAX) - _GUESS_SPAN_MAX
         latest = min(memory.occurred_at, LATEST - _GUESS_SPAN_MAX) + _GUESS_SPAN_MAX
-        criteria = Filter(
-            kinds=_EVENT_KINDS, project=memory.project, trust_min=self.trust_min
-        )
+        criteria = Filter(kinds=_EVENT_KINDS, project=memory.project, trust_min=self.trust_min)
         if memory.kind is Kind.ATOM:
             hits = self._search(terms, criteria)
         else:
