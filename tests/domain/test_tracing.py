@@ -73,7 +73,8 @@ def test_a_precursor_counts_once_for_each_occurrence_by_its_nearest() -> None:
         PrecursorsResult(subject="Deploy", minutes=30),
         PrecursorsResult(subject="deploy", minutes=10),
     ]
-    [one] = precursors([twice, [PrecursorsResult(subject="deploy", minutes=20, is_candidate=True)]])
+    once = [PrecursorsResult(subject="deploy", minutes=20, is_candidate=True)]
+    [one] = precursors([twice, once]).values()
     assert (one.subject, one.count, one.share, one.minutes_before) == ("Deploy", 2, 1.0, 15)
     assert one.is_candidate
 

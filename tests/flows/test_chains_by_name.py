@@ -142,6 +142,43 @@ UNRELATED = (
         "Page delivery was slow this morning",
     ),
 )
+# Two incidents that share a name which many unrelated things have.
+GENERIC = (
+    ("The load balancer in us-east-1 was replaced", "Invoices lost their logo in us-east-1"),
+    ("Kernel patched on all hosts in eu-central-1a", "The wiki ran out of disk in eu-central-1a"),
+    ("The VPN was restarted in europe-west1", "Search results were empty in europe-west1"),
+    ("Quota was lowered in eastus2", "The chat widget crashed for visitors in eastus2"),
+    ("The type of user_id was changed in the audit table", "Carts lost their user_id at checkout"),
+    ("An index on created_at was dropped", "Newsletters showed a created_at of 1970"),
+    ("is_active was set to false for old coupons", "Staff accounts lost is_active"),
+    ("The web server was upgraded to a new kernel", "The web server sent mails twice"),
+    ("The daily job was moved to another host", "The daily job printed wrong tax totals"),
+    ("The API gateway was restarted at noon", "Passwords were logged by the API gateway"),
+    ("The prod cluster was patched", "A coupon was applied twice in the prod cluster"),
+    ("The staging database was reset", "Fonts broke on a page fed by the staging database"),
+    ("The Monday job was disabled", "The Monday job sent letters to the wrong address"),
+    ("POST requests were throttled", "Images of products were missing for POST requests"),
+    ("The POST endpoint was moved", "The POST endpoint accepted a wrong currency"),
+    ("Port 8080 was closed in the firewall", "A memory leak appeared in the process on port 8080"),
+    ("http://localhost:8080 was blocked by a rule", "Dates were wrong on http://localhost:8080"),
+    ("The SDK v2.1.0 was deployed", "The driver v2.1.0 lost packets"),
+    ("LOG_LEVEL was changed to debug for mail", "Search ignored LOG_LEVEL and filled its disk"),
+    ("DATABASE_URL was changed for the wiki", "The shop failed to start without DATABASE_URL"),
+    ("config.yaml was changed for the mailer", "The crawler crashed on a tab in config.yaml"),
+    ("utils.py was renamed in the parser", "Totals were rounded wrongly by utils.py"),
+    ("/health was removed from the proxy", "The printer queue showed red on /health"),
+    ("Logs were moved to /tmp", "Uploads of videos failed: /tmp was read-only"),
+    ("The cron job was disabled for the wiki", "The cron job of billing charged twice"),
+    ("The load balancer was upgraded", "The load balancer certificate of the blog was wrong"),
+    ("The Redis cache of search was flushed", "Basket totals were stale in the Redis cache"),
+    ("github.com was unavailable for an hour", "Issue templates were lost on github.com"),
+    ("prod-2 was rebooted", "Translations were missing on prod-2"),
+    ("The main app was restarted", "The main app showed prices in the wrong currency"),
+    ("ERR-500 was added to the alerts of mail", "The game server crashed with ERR-500"),
+    # The same with half of the words in common.
+    ("user_id was null in the export of orders", "user_id was null in the import of leads"),
+    ("Latency rose in us-east-1 for search", "Latency rose in us-east-1 for payroll"),
+)
 
 
 def chain_of(brain: Brain, earlier: str, later: str, *, project: str) -> list[str | None]:
@@ -174,6 +211,82 @@ def test_a_chain_never_jumps_between_incidents_that_share_only_words(brain: Brai
     assert not jumps
 
 
+@pytest.mark.requirement("CT-11")
+def test_a_name_that_many_things_have_joins_no_incidents(brain: Brain) -> None:
+    jumps = [
+        (earlier, later)
+        for number, (earlier, later) in enumerate(GENERIC)
+        if chain_of(brain, earlier, later, project=f"p{number}")
+    ]
+    assert not jumps
+
+
+@pytest.mark.requirement("CT-11")
+def test_a_name_that_many_other_incidents_have_joins_none_by_itself(brain: Brain) -> None:
+    earlier, later = "billing-worker was restarted on Monday", "Letters were lost by billing-worker"
+    assert chain_of(brain, earlier, later, project="rare")
+    for number in range(25):
+        when = START + timedelta(minutes=number)
+        text = f"Customer {number} wrote a letter about billing-worker"
+        stored(brain, text, kind="incident", occurred_at=when, project="busy")
+    assert not chain_of(brain, earlier, later, project="busy")
+
+
+@pytest.mark.requirement("CT-10")
+def test_of_two_shared_names_the_rarer_one_leads_on(brain: Brain) -> None:
+    for number in range(6):
+        text = f"Customer {number} wrote a letter about billing-worker"
+        stored(brain, text, kind="incident", occurred_at=START + timedelta(minutes=number))
+    rare = stored(brain, "tax_rates was truncated", kind="incident", occurred_at=START)
+    later = START + timedelta(hours=1)
+    stored(brain, "billing-worker was restarted", kind="incident", occurred_at=later)
+    text = "Invoices of billing-worker had no sum: tax_rates was empty"
+    effect = stored(brain, text, kind="incident", occurred_at=START + timedelta(hours=2))
+    _, step = brain.trace.causes(effect, depth=1).steps
+    assert step.id == rare
+
+
+@pytest.mark.requirement("CT-10")
+@pytest.mark.parametrize("days", [-5, 0, 1, 5])
+@pytest.mark.parametrize("incident", ["Checkout failed", "Checkout failed for all customers"])
+def test_a_cause_that_is_stated_before_or_after_an_incident_leads_back_from_it(
+    brain: Brain, incident: str, days: int
+) -> None:
+    effect = stored(brain, incident, kind="incident", occurred_at=START)
+    when = START + timedelta(days=days)
+    text = "Checkout failed because the disk of the shop was full."
+    brain.remember(text, kind="event", extract_causes=True, occurred_at=when)
+    for what in (effect, incident):
+        traced = brain.trace.causes(what)
+        assert [one.headline for one in traced.steps] == [
+            incident,
+            "the disk of the shop | was full | Checkout failed",
+        ]
+        assert [one.is_guess for one in traced.roots] == [True]
+        assert not any("dated after its effect" in gap for gap in traced.gaps)
+
+
+@pytest.mark.requirement("CT-11")
+@pytest.mark.parametrize(
+    ("incident", "days"),
+    [
+        ("Checkout failed for all customers", 9),
+        ("Checkout failed for all customers", -9),
+        ("The checkout of the wiki tour failed", 1),
+        ("Search failed for all customers", 1),
+        ("Checkout succeeded after the disk was cleaned", 1),
+    ],
+)
+def test_a_cause_of_something_else_or_of_another_week_leads_nowhere(
+    brain: Brain, incident: str, days: int
+) -> None:
+    effect = stored(brain, incident, kind="incident", occurred_at=START)
+    when = START + timedelta(days=days)
+    text = "Checkout failed because the disk of the shop was full."
+    brain.remember(text, kind="event", extract_causes=True, occurred_at=when)
+    assert len(brain.trace.causes(effect).steps) == 1
+
+
 @pytest.mark.requirement("RT-31")
 def test_links_show_what_names_the_same_thing_to_those_who_may_see_it(brain: Brain) -> None:
     cause = stored(brain, "Ann raised the pool size of payments-db", kind="event")
@@ -189,6 +302,15 @@ def test_links_show_what_names_the_same_thing_to_those_who_may_see_it(brain: Bra
     seen = brain.acting_as(agent="bob").get(effect, views=["links"])
     assert [one.id for one in seen.related or ()] == [cause]
     assert brain.get(effect).related is None
+
+
+@pytest.mark.requirement("RT-31")
+def test_links_show_nothing_for_a_name_that_many_things_have(brain: Brain) -> None:
+    stored(brain, "The load balancer in us-east-1 was upgraded to v2.1.0", kind="event")
+    text = "Invoices in us-east-1 lost their user_id with v2.1.0"
+    effect = stored(brain, text, kind="incident")
+    stored(brain, "The user_id of old invoices was cleared", kind="event")
+    assert brain.get(effect, views=["links"]).related == ()
 
 
 @pytest.mark.requirement("RT-31", "RT-17")

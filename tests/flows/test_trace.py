@@ -213,6 +213,22 @@ def test_a_push_with_another_number_is_the_same_precursor_counted_with_and_witho
         assert push.without == 2
 
 
+@pytest.mark.requirement("CT-12")
+def test_a_precursor_is_counted_without_the_outcome_whatever_its_label_says(
+    brain: Brain, clock: FakeClock
+) -> None:
+    for day in range(1, 5):
+        noon = START + timedelta(days=day)
+        # The month is a word of the name; in the label, after a mark, it reads like a date.
+        stored(brain, f"Report202{day}March was sent", kind="event", occurred_at=noon)
+        if day > 1:
+            when = noon + timedelta(minutes=30)
+            stored(brain, "The mail queue stalled", kind="incident", occurred_at=when)
+    clock.move(START + timedelta(days=9) - clock.now())
+    [report] = brain.trace.before("mail queue stalled").precursors
+    assert (report.subject, report.count, report.without) == ("Report…March was sent", 3, 1)
+
+
 @pytest.mark.requirement("CT-09")
 def test_what_came_again_in_the_same_words_counts_each_time(brain: Brain, clock: FakeClock) -> None:
     for _ in range(4):

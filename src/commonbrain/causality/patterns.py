@@ -36,7 +36,7 @@ from commonbrain.retrieval.provenance import seen
 from commonbrain.retrieval.query_plan import search_terms
 from commonbrain.security.read_audit import note_shown
 from commonbrain.storage.interface import QueryScope
-from commonbrain.text.actions import action_key, action_label
+from commonbrain.text.actions import ActionKey, action_key
 from commonbrain.text.time_expressions.calendar import EARLIEST
 
 if TYPE_CHECKING:
@@ -105,12 +105,11 @@ class OutcomeWindow:
         dated = at_each_time(those, times_of(self.tx, those, until=self.now))
         return sorted(dated, key=lambda one: (one.occurred_at, one.id))
 
-    def reports_of(self, subject: str) -> Sequence[Memory]:
-        """Find the reports of the same subject and action, each event once, best matches only."""
+    def reports_of(self, key: ActionKey, *, label: str) -> Sequence[Memory]:
+        """Find the reports with a key by the words of its label, each event once, best only."""
         criteria = Filter(trust_min=self.trust_min, kinds=_EVENT_KINDS, project=self.caller.project)
-        terms = search_terms(subject)
+        terms = search_terms(label)
         hits = self.tx.index.lexical(terms, self._query_scope(criteria), limit=OCCURRENCES_MAX)
-        key = action_key(subject)
         memories = seen(self.tx, self.caller, memory_ids=[hit.id for hit in hits]).values()
         same = [one for one in memories if action_key(subject_of(one)) == key]
         return self.at_each_time(episodes(self.tx, same))
@@ -250,30 +249,25 @@ def _precursors(
     )
     note_shown(_reports_in(known, leading))
     if not are_all:
-        return known
+        return tuple(known.values())
     outcomes = [one.occurred_at for one in those]
     return tuple(
         replace(
             one,
             without=sum(
                 window.is_without(report.occurred_at, outcomes=outcomes)
-                for report in window.reports_of(one.subject)
+                for report in window.reports_of(key, label=one.subject)
             ),
         )
-        for one in known
+        for key, one in known.items()
     )
 
 
-def _reports_in(known: Sequence[Precursor], leading: Sequence[Sequence[Memory]]) -> Iterator[int]:
-    """Find the reports that the precursors group; a group is named after one or all of them."""
-    names = {one.subject for one in known}
-    subjects = {one.id: subject_of(one) for ones in leading for one in ones}
-    keys = {
-        action_key(subject)
-        for subject in subjects.values()
-        if not names.isdisjoint((subject, action_label(subject)))
-    }
-    return (id_ for id_, subject in subjects.items() if action_key(subject) in keys)
+def _reports_in(
+    known: Mapping[ActionKey, Precursor], leading: Sequence[Sequence[Memory]]
+) -> Iterator[int]:
+    """Find the reports that the precursors group."""
+    return (one.id for ones in leading for one in ones if action_key(subject_of(one)) in known)
 
 
 def _limit_notes(those: Sequence[Memory]) -> tuple[str, ...]:

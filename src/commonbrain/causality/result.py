@@ -49,11 +49,11 @@ class PrecursorsResult:
     is_candidate: bool = False
 
 
-def precursors(before: Sequence[Iterable[PrecursorsResult]]) -> tuple[Precursor, ...]:
+def precursors(before: Sequence[Iterable[PrecursorsResult]]) -> Mapping[ActionKey, Precursor]:
     """Count what preceded occurrences, each group once per occurrence, most frequent first.
 
     Reports of the same subject and action are one group, whatever their numbers and dates. The
-    order of the reports does not matter.
+    order of the reports does not matter. Labels are for readers; only the keys identify groups.
     """
     nearest: defaultdict[ActionKey, list[float]] = defaultdict(list)
     subjects: defaultdict[ActionKey, set[str]] = defaultdict(set)
@@ -69,8 +69,8 @@ def precursors(before: Sequence[Iterable[PrecursorsResult]]) -> tuple[Precursor,
         for key, minutes in here.items():
             nearest[key].append(minutes)
     ranked = sorted(nearest, key=lambda key: (-len(nearest[key]), key))
-    return tuple(
-        Precursor(
+    return {
+        key: Precursor(
             subject=_name_of(subjects[key]),
             count=len(nearest[key]),
             share=len(nearest[key]) / len(before),
@@ -80,7 +80,7 @@ def precursors(before: Sequence[Iterable[PrecursorsResult]]) -> tuple[Precursor,
             is_candidate=key in candidates,
         )
         for key in ranked[:PRECURSORS_MAX]
-    )
+    }
 
 
 def _name_of(subjects: Collection[str]) -> str:

@@ -38,7 +38,7 @@ from commonbrain.causality.traversal import (
 )
 from commonbrain.model import ids
 from commonbrain.model.errors import InvalidInputError, RejectedError
-from commonbrain.model.kinds import AtomDetail, kinds_where
+from commonbrain.model.kinds import AtomDetail, Kind, kinds_where
 from commonbrain.model.links import LinkType
 from commonbrain.model.memory import CURRENT_STATES, Memory
 from commonbrain.model.query import Filter
@@ -77,7 +77,8 @@ def _thin(hop: Hop, memories: Mapping[int, Memory], *, way: Direction) -> Iterab
     if hop.link is None:
         yield f"No link joins {ends}: {hop.basis} ({hop.score:.2f})."
     between = effect.occurred_at - cause.occurred_at
-    if between.total_seconds() < 0:
+    is_account = hop.link is None and Kind.ATOM in {cause.kind, effect.kind}
+    if between.total_seconds() < 0 and not is_account:
         yield f"{format_id(cause.id)} is dated after its effect {format_id(effect.id)}."
     elif between > SILENCE_MAX and not _explains(cause):
         days = pluralize(between.days, "day lies", many="days lie")
@@ -105,7 +106,7 @@ def evidence_limits(
     counted_lines = (
         (once, f"of {total} seen fewer than {EPISODES_MIN} times: it may be a coincidence."),
         (only, f"of {total} only precede the effect, which proves no cause."),
-        (words, f"of {total} rest on a common name, not on a link."),
+        (words, f"of {total} rest on a common name or statement, not on a link."),
         (past, f"of {total} no longer hold."),
     )
     lines = [f"{count} {line}" for count, line in counted_lines if count]

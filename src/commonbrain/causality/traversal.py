@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict, deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
@@ -17,7 +17,14 @@ from commonbrain.retrieval.provenance import seen
 from commonbrain.retrieval.query_plan import search_terms
 from commonbrain.storage.interface import Direction, GraphReader, QueryScope
 from commonbrain.text.actions import action_key, denies_change, reports_change
-from commonbrain.text.names import basis_of_names, name_terms, names_in, shared_names
+from commonbrain.text.names import (
+    Name,
+    basis_of_names,
+    name_terms,
+    names_in,
+    shared_names,
+    without_names,
+)
 from commonbrain.text.time_expressions.calendar import EARLIEST, LATEST
 
 if TYPE_CHECKING:
@@ -156,13 +163,14 @@ _WORDS_MAX: Final = 8
 _GUESS_SPAN_MAX: Final = timedelta(days=7)
 """A cause that is known by a name and words alone lies at most this long before its effect."""
 _COMMON_FROM: Final = 20
-"""A name in this many of the searched memories tells little: words must agree as well."""
+"""A name in this many of the searched memories relates none by itself: words must agree too."""
 _NAMING_FROM: Final = 0.4
 """Confidence of a name from which it relates two reports whose words agree; a version does not."""
 _SPECIFIC_FROM: Final = 0.6
 """Confidence of a name from which it relates two reports whose words differ."""
 _EVENT_KINDS: Final = kinds_where(lambda policy: policy.reports_events)
 """Kinds that report what happened."""
+_ATOMS: Final = frozenset({Kind.ATOM})
 
 
 @dataclass(slots=True, kw_only=True)
@@ -261,42 +269,56 @@ class ChainWalker:
         memory = seen(self.tx, self.caller, memory_ids=[end]).get(end)
         if memory is None or memory.state is State.FORGOTTEN or memory.kind not in _EVENT_KINDS:
             return None
-        is_back = self.way is Direction.AGAINST
-        stated = effects_of(memory) if is_back else causes_of(memory)
-        own = name_terms(memory.text)[:_WORDS_MAX]
-        terms = tuple(dict.fromkeys((*own, *search_terms(stated)[:_WORDS_MAX])))
-        is_atom = memory.kind is Kind.ATOM
-        earliest = max(memory.occurred_at, EARLIEST + _GUESS_SPAN_MAX) - _GUESS_SPAN_MAX
-        latest = min(memory.occurred_at, LATEST - _GUESS_SPAN_MAX) + _GUESS_SPAN_MAX
-        criteria = Filter(
-            kinds=_EVENT_KINDS,
-            project=memory.project,
-            trust_min=self.trust_min,
-            # Atoms of one text have one time, and those of imported texts that of the import.
-            since=None if is_atom else earliest if is_back else memory.occurred_at,
-            until=None if is_atom else memory.occurred_at if is_back else latest,
-        )
-        query_scope = QueryScope(caller=self.caller, filter=criteria, now=self.now)
-        hits = [hit.id for hit in self.tx.index.lexical(terms, query_scope, limit=_HITS_MAX)]
-        fresh = [id_ for id_ in hits if id_ not in known]
-        others = [
-            one
-            for one in seen(self.tx, self.caller, memory_ids=fresh).values()
-            if one.project in {memory.project, None}
-        ]
+        stated = effects_of(memory) if self.way is Direction.AGAINST else causes_of(memory)
+        others = self._candidates(memory, stated=stated, known=known)
         uses = Counter(key for one in others for key in names_in(one.text))
-        common = {key for key, count in uses.items() if count >= _COMMON_FROM}
         hops = (
             (hop, abs(one.occurred_at - memory.occurred_at))
             for one in others
-            if (hop := self._hop(memory, one, stated=stated, common=common))
+            if (hop := self._hop(memory, one, stated=stated, uses=uses))
         )
         # Of equally likely ones, the nearest in time.
         best = min(hops, key=lambda two: (-two[0].weight, two[1], two[0].there), default=None)
         return best[0] if best else None
 
+    def _candidates(
+        self, memory: Memory, *, stated: str, known: Mapping[int, int]
+    ) -> Sequence[Memory]:
+        """Find reports of what happened on one side of a memory, and atoms on both sides.
+
+        An atom is dated when the relation was stated, which may be after what it explains; those
+        of one text have one time, and those of imported texts that of the import.
+        """
+        words = search_terms(stated)[:_WORDS_MAX]
+        terms = tuple(dict.fromkeys((*name_terms(memory.text)[:_WORDS_MAX], *words)))
+        earliest = max(memory.occurred_at, EARLIEST + _GUESS_SPAN_MAX) - _GUESS_SPAN_MAX
+        latest = min(memory.occurred_at, LATEST - _GUESS_SPAN_MAX) + _GUESS_SPAN_MAX
+        criteria = Filter(kinds=_EVENT_KINDS, project=memory.project, trust_min=self.trust_min)
+        if memory.kind is Kind.ATOM:
+            hits = self._search(terms, criteria)
+        else:
+            around = replace(criteria, since=earliest, until=latest)
+            is_back = self.way is Direction.AGAINST
+            side = (
+                replace(around, until=memory.occurred_at)
+                if is_back
+                else replace(around, since=memory.occurred_at)
+            )
+            atoms = replace(around, kinds=_ATOMS)
+            hits = [*self._search(terms, side), *self._search(words, atoms)]
+        fresh = [id_ for id_ in dict.fromkeys(hits) if id_ not in known]
+        return [
+            one
+            for one in seen(self.tx, self.caller, memory_ids=fresh).values()
+            if one.project in {memory.project, None}
+        ]
+
+    def _search(self, terms: Sequence[str], criteria: Filter) -> list[int]:
+        query_scope = QueryScope(caller=self.caller, filter=criteria, now=self.now)
+        return [hit.id for hit in self.tx.index.lexical(terms, query_scope, limit=_HITS_MAX)]
+
     def _hop(
-        self, memory: Memory, other: Memory, *, stated: str, common: Collection[str]
+        self, memory: Memory, other: Memory, *, stated: str, uses: Mapping[str, int]
     ) -> Hop | None:
         """Judge whether one of two memories may lead to the other; the cause must come first."""
         is_back = self.way is Direction.AGAINST
@@ -308,19 +330,49 @@ class ChainWalker:
         if is_repeated or is_same(search_terms(cause.text), search_terms(effect.text)):
             return None
         its = causes_of(other) if is_back else effects_of(other)
-        likeness = are_alike(search_terms(stated), search_terms(its))
-        names = shared_names(memory.text, other.text)
-        surest = names[0].confidence if names else 0.0
-        specific = max((name.confidence for name in names if name.key not in common), default=0.0)
-        is_near = effect.occurred_at - cause.occurred_at <= SILENCE_MAX
-        if surest >= _NAMING_FROM and likeness >= ALIKE_MIN:
-            # The less each leaves open, the surer both together.
-            score = 1 - (1 - surest) * (1 - likeness) / ALIKE_MIN
-        elif specific >= _SPECIFIC_FROM and is_near and _may_cause(cause):
-            score = specific * _SPECIFIC_FROM
-        elif has_atom and is_same(search_terms(stated), search_terms(its)):
-            return Hop(here=memory.id, there=other.id, score=likeness, basis=_STATES_IT)
-        else:
-            return None
+        names, after = shared_names(memory.text, other.text), effect.occurred_at - cause.occurred_at
+        is_likely = after <= SILENCE_MAX and _may_cause(cause)
+        score = _score_of_names(names, uses, sides=(stated, its), is_likely=is_likely)
         basis = basis_of_names(names)
-        return Hop(here=memory.id, there=other.id, score=min(score, 1.0), basis=basis)
+        if not score and has_atom:
+            score = _score_of_statements(stated, its, is_near=abs(after) <= _GUESS_SPAN_MAX)
+            basis = _STATES_IT
+        return Hop(here=memory.id, there=other.id, score=score, basis=basis) if score else None
+
+
+def _score_of_names(
+    names: Sequence[Name], uses: Mapping[str, int], *, sides: tuple[str, str], is_likely: bool
+) -> float:
+    """Score what two memories name alike.
+
+    A name that many others have as well counts less. Words agree only if one is no part of the
+    name, or two things are named. Names alone relate what is likely to be a cause.
+    """
+    surest = names[0].confidence if names else 0.0
+    likeness = are_alike(*map(search_terms, sides))
+    is_agreed = _share_words(*sides) or (len(names) > 1 and surest >= _SPECIFIC_FROM)
+    score = 0.0
+    if surest >= _NAMING_FROM and likeness >= ALIKE_MIN and is_agreed:
+        # The less each leaves open, the surer both together.
+        score = 1 - (1 - surest) * (1 - likeness) / ALIKE_MIN
+    elif is_likely:
+        rarities = {name.key: 1 - (uses[name.key] - 1) / _COMMON_FROM for name in names}
+        specific = [name for name in names if name.confidence >= _SPECIFIC_FROM]
+        rarest = max((one.confidence * rarities[one.key] for one in specific), default=0.0)
+        score = max(rarest * _SPECIFIC_FROM, 0.0)
+    return min(score, 1.0)
+
+
+def _share_words(one: str, other: str) -> bool:
+    """Return whether two statements agree in a word that is no part of a name."""
+    words, others = (set(search_terms(without_names(side))) for side in (one, other))
+    return _shared(words, others) > 0
+
+
+def _score_of_statements(one: str, other: str, *, is_near: bool) -> float:
+    """Score two statements of the same; near in time, either may add circumstances."""
+    fewer, more = sorted((search_terms(one), search_terms(other)), key=len)
+    is_begun = len(fewer) >= ALIKE_WORDS_MIN and covers_words(fewer, more[: len(fewer)]) == 1
+    if is_same(fewer, more) or (is_near and is_begun):
+        return min(covers_words(fewer, more), covers_words(more, fewer))
+    return 0.0

@@ -34,6 +34,8 @@ _NEARLY: Final = frozenset("nearly almost rarely seldom barely scarcely".split()
 """These deny what a thing did."""
 _NO_THING: Final = frozenset("not never none neither nobody nothing".split())
 """These deny a thing, however far before the sign."""
+_NO_CAUSES: Final = frozenset("nothing none neither nor nobody never".split())
+"""A cause that begins with one of these is denied: "caused by nothing we changed"."""
 _RELATIVE: Final = frozenset("that which who".split())
 _ASKING_FIRST: Final = frozenset("what how why who which".split())
 """A side that begins with one of these is a question, if not marked as one."""
@@ -119,13 +121,17 @@ _PEOPLE: Final = frozenset(
     " client clients supplier auditor auditors support legal".split()
 )
 _ARTICLES: Final = frozenset("a an the our one two some".split())
+_OBJECTS: Final = frozenset("the a an our its his her their".split())
+_BEING: Final = frozenset("is are was were has have had".split())
 _PRONOUNS: Final = frozenset("me us you him her them myself".split())
 _NOT_SUBJECTS: Final = frozenset(
     "what which who nobody nothing this that these those it and but or so then there here if when"
     " because as after before how why where also only not never".split()
 )
+_GENITIVE: Final = re.compile(r"(?:['\u2019]s|s['\u2019])$")
 _TROUBLE: Final = re.compile(
-    r"\b(?:outages?|incidents?|crash(?:es)?|failures?|errors?|leaks?|latency|slow\w{0,4}|spikes?"
+    r"\b(?:fail(?:ed|ing)?|wrong|missing|lost|broken|stuck|corrupt\w{0,4}|duplicate\w{0,2}|duplicating"
+    r"|dropp?\w{0,3}|unavailable|rejected|delayed|high|growing|outages?|incidents?|crash(?:es)?|failures?|errors?|leaks?|latency|slow\w{0,4}|spikes?"
     r"|timeouts?|delays?|bugs?|problems?|issues?|hangs?|downtime|regressions?|flak\w{1,4}|alerts?"
     r"|gaps?|loss|[45]\d\d ?s|lag|stalls?|freezes?|glitch(?:es)?|drift|noise|cause|culprit)\b",
     re.IGNORECASE,
@@ -145,6 +151,47 @@ _CHANGED: Final = re.compile(
     r"|(?:was|were) (?:gone|down|up)|could(?: not|n't)?|returned|halved|grew|shrank|ran out)\b",
     re.IGNORECASE,
 )
+
+
+_HEDGES: Final = frozenset(
+    "about around roughly nearly almost at least most up to over only just more less than the"
+    " better part further additional another some".split()
+)
+_AMOUNTS: Final = frozenset(
+    "a an one two three four five six seven eight nine ten eleven twelve fifteen twenty thirty"
+    " forty fifty sixty ninety hundred thousand half third quarter several few many couple dozens"
+    " tens hundreds factor order of another some full whole further business"
+    " working calendar".split()
+)
+_UNITS: Final = frozenset(
+    "% percent point second millisecond sec minute min hour day night week month quarter year"
+    " sprint ms kb mb gb tb kib mib gib time euro dollar pound magnitude fold half third".split()
+)
+_AMOUNT: Final = re.compile(r"[$\u20ac\u00a3]?\d[\d.,]*(?P<unit>%|x|[a-z]{1,3})?")
+_FURTHER: Final = frozenset("of that which without with".split())
+"""After a measure, these say what there was so much of: "two weeks of rain"."""
+_REPAIRS: Final = re.compile(
+    rf"\b(?:{_FIX_VERBS}|renewed|restored|rolled back|reverted|replaced|restarted|cleaned"
+    r"|recovered|redeployed|extended|re-?enabled|rebuilt|patched|corrected)\b",
+    re.IGNORECASE,
+)
+
+
+def is_measure(text: str) -> bool:
+    """Return whether a text is an amount by which something changes: "two weeks", "30%"."""
+    tokens = words(text)
+    start = next((at for at, word in enumerate(tokens) if word not in _HEDGES), len(tokens))
+    start -= bool(start and tokens[start - 1] in _AMOUNTS)
+    end, has_unit = start, False
+    while end < len(tokens) and not has_unit:
+        amount = _AMOUNT.fullmatch(tokens[end])
+        is_unit = tokens[end].rstrip("s") in _UNITS or tokens[end] == "ms"
+        if not amount and not is_unit and tokens[end] not in _AMOUNTS:
+            break
+        has_unit = (is_unit and end > start) or bool(amount and amount["unit"])
+        end += 1
+    has_amount = has_unit or (end == len(tokens) and end > start) or tokens[start:end] == ["half"]
+    return has_amount and _FURTHER.isdisjoint(tokens[end : end + 1])
 
 
 def is_denied(head: str, *, within: int) -> bool:
@@ -197,6 +244,7 @@ def has_ground(cut: Cut) -> bool:
     tokens, effect = words(cut.cause), words(cut.effect)
     is_loose = is_order(cut.effect) or effect[-1] in _RELATIVE | _CONJUNCTIONS
     is_loose = is_loose or is_feeling(cut) or _NO_GROUND.match(cut.cause) is not None
+    is_loose = is_loose or is_measure(cut.cause) or not _NO_CAUSES.isdisjoint(tokens[:1])
     is_denial = not _DENIALS.isdisjoint(effect) and not _FAILED.search(cut.effect)
     return bool(tokens) and tokens[0] not in _TO_HAPPEN and not is_denial and not is_loose
 
@@ -282,15 +330,38 @@ def has_effect_or_thing(cut: Cut) -> bool:
 def is_named_cause(cut: Cut) -> bool:
     """Require a thing of two words or more, neither a person nor unknown."""
     tokens = words(cut.cause)
-    is_known = len(tokens) > 1 and tokens[0] not in _UNKNOWN
-    return is_known and not is_person(cut.cause) and bool(words(cut.effect))
+    is_known = len(tokens) > 1 and tokens[0] not in _UNKNOWN | _NO_CAUSES | {"no"}
+    is_thing = not is_person(cut.cause) and not is_measure(cut.cause)
+    return is_known and is_thing and bool(words(cut.effect))
+
+
+def is_caused(cut: Cut) -> bool:
+    """Require a thing that there was: "caused by no change of ours" denies it."""
+    return has_ground(cut) and words(cut.cause)[0] not in {"no", "not"}
+
+
+def is_traced(cut: Cut) -> bool:
+    """Require trouble that was traced to a thing: requests and people are traced to a place."""
+    return has_ground(cut) and is_named_cause(cut) and _TROUBLE.search(cut.effect) is not None
+
+
+def has_root_effect(cut: Cut) -> bool:
+    """Require what a root cause led to, in the same sentence or one next to it.
+
+    The next one may say as well who did it, "Bob dropped the table", or how it was repaired.
+    """
+    tokens = words(cut.effect)
+    is_by_person = is_person(cut.effect) and certain_verb_at(tokens) == 1
+    is_by_person = is_by_person and tokens[1] not in _BEING and not _OBJECTS.isdisjoint(tokens[2:3])
+    return has_two_sides(cut) and not is_by_person and _REPAIRS.search(cut.effect) is None
 
 
 def is_person(text: str) -> bool:
     """Return whether a noun phrase names people: "Ann Lee", "the platform team"."""
     noun_phrase = words(_PREPOSITION.split(text, maxsplit=1)[0])
     first = text.split(maxsplit=1)[0]
-    is_name = first[:1].isupper() and first[1:].islower()
+    # In "Ann's change", a thing follows.
+    is_name = first[:1].isupper() and first[1:].islower() and not _GENITIVE.search(first)
     is_people = is_about_people(text) or not _PEOPLE.isdisjoint(noun_phrase[-1:])
     return is_name or is_people or not _PRONOUNS.isdisjoint(noun_phrase[:1])
 

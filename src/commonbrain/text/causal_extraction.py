@@ -16,6 +16,7 @@ from commonbrain.model.atoms import ATOMS_MAX, QUALITY_MIN, Atom
 from commonbrain.text.causal_conditions import begins_as_question, is_denied, is_lesson, is_no_thing
 from commonbrain.text.causal_cuts import Cut, Sentence
 from commonbrain.text.causal_patterns import CUES, LESSONS, PATTERNS, VERBS, Pattern
+from commonbrain.text.causal_pronouns import resolve_pronouns
 from commonbrain.text.causal_verbs import DID
 from commonbrain.text.clauses import is_factual, seconds_in, split_at_verb, trimmed, words
 
@@ -69,19 +70,26 @@ def _atom(sentence: Sentence, *, after: Sentence | None) -> Atom | None:
     is_next = after is not None and after.before == sentence.text
     stripped = replace(sentence, text=plain, after=after.text if after and is_next else "")
     end = sentence.start + len(sentence.text)
-    for pattern, match in _signs(
-        lowered if len(lowered) == len(plain) else plain, cues=cues, has_lesson=learned is not None
-    ):
+    searched = _without_brackets(lowered if len(lowered) == len(plain) else plain)
+    for pattern, match in _signs(searched, cues=cues, has_lesson=learned is not None):
         cut = pattern.cut(stripped, match)
         if cut is None or not _is_sound(cut, pattern) or not pattern.fits(cut):
             continue
-        return replace(_made(cut, pattern), start=sentence.start, end=end)
+        named = resolve_pronouns(cut, stripped)
+        if named is None:
+            continue
+        return replace(_made(named, pattern), start=sentence.start, end=end)
     if learned and is_lesson(plain):
         subject, action = split_at_verb(_bare(plain))
         return Atom(
             subject=subject, action=action, start=sentence.start, end=end, pattern="learned"
         )
     return None
+
+
+def _without_brackets(text: str) -> str:
+    """Blank out what is in brackets, where no sign counts; every place stays the same."""
+    return _BRACKETED.sub(lambda bracket: "\0" * len(bracket[0]), text)
 
 
 def _signs(
@@ -107,9 +115,14 @@ def _matches(
 def _is_sound(cut: Cut, pattern: Pattern) -> bool:
     """Return whether both sides have content, and the sign is not denied."""
     is_so = not is_denied(cut.head, within=pattern.denied_within)
-    is_so = is_so and not begins_as_question(cut)
+    is_so = is_so and not begins_as_question(cut) and all(map(_is_whole, (cut.cause, cut.effect)))
     is_so = is_so and not (pattern.is_thing and is_no_thing(cut.head))
     return is_so and bool(words(cut.cause)) and bool(words(cut.effect))
+
+
+def _is_whole(side: str) -> bool:
+    """Return whether a side ends neither within brackets nor after a genitive."""
+    return side.count("(") == side.count(")") and _HALF_GENITIVE.search(side) is None
 
 
 def _made(cut: Cut, pattern: Pattern) -> Atom:
@@ -134,6 +147,8 @@ def _chained(text: str) -> tuple[str, str]:
     """Split off what the text says happened next."""
     match = _FOLLOWING.search(text)
     if match is None or len(words(text[: match.start()])) < 2:  # noqa: PLR2004 one word is no clause
+        return text, ""
+    if not _is_whole(text[: match.start()]):
         return text, ""
     return text[: match.start()], text[match.end() :]
 
@@ -166,6 +181,10 @@ _FOLLOWING: Final = _sign(
     r"|[,;] (?:and )(?=[a-z0-9]{1,9} (?:second|minute|hour|day|week)s? later)"
 )
 _JOINING: Final = _sign(r"^(?:and|but|so|then|also|that|however|in the end|by)[, ]+")
+
+_BRACKETED: Final = re.compile(r"\([^()]*\)")
+_HALF_GENITIVE: Final = re.compile(r"\w(?:['\u2019]s|(?<=s)['\u2019])\s*$")
+"""A genitive without its noun."""
 
 _FENCE: Final = re.compile(r"[ \t]{0,3}(?:```|~~~)")
 _NO_PROSE: Final = re.compile(r"[ \t]{0,3}(?:>|\||#|    )")

@@ -17,8 +17,10 @@ from commonbrain.text.causal_conditions import (
     has_ground,
     has_object,
     has_reason,
+    has_root_effect,
     has_two_sides,
     is_aftermath,
+    is_caused,
     is_condition,
     is_fixed_by,
     is_fixed_with,
@@ -29,6 +31,7 @@ from commonbrain.text.causal_conditions import (
     is_no_date,
     is_no_way,
     is_occasion,
+    is_traced,
     is_trouble,
 )
 from commonbrain.text.causal_cuts import (
@@ -177,11 +180,24 @@ PATTERNS: Final = (
     ),
     # The passive: "was caused by", "was blocked by".
     _of_thing(
-        "by to of from",
+        "to",
+        "traced",
+        sign=rf" {_WAS}traced (?:back |down )?to ",
+        cut=effect_first,
+        fits=is_traced,
+    ),
+    _of_thing(
+        "by",
         "caused by",
-        sign=rf" (?:{_WAS}(?:caused by|triggered by|due to|down to (?=an?|the|our|its|their|some)"
-        r"|the (?:result|consequence) of|brought on by|brought down by|set off by"
-        r"|traced (?:back |down )?to|attributed to)"
+        sign=rf" {_WAS}(?:caused|triggered|brought on|brought down|set off) by ",
+        cut=effect_first,
+        fits=is_caused,
+    ),
+    _of_thing(
+        "to of from",
+        "caused by",
+        sign=rf" (?:{_WAS}(?:due to|down to (?=an?|the|our|its|their|some)"
+        r"|the (?:result|consequence) of|attributed to)"
         r"|(?:resulted|results|result|stems|stem|stemmed|arose|arises) from"
         r"|(?:comes|came|boils|boiled) down to) ",
         cut=effect_first,
@@ -228,7 +244,7 @@ PATTERNS: Final = (
         sign=rf"^(?:the |our )?{_ROOT}(?:cause|culprit|reason)"
         r"(?::| (?:was|is|were|turned out to be)(?: that)?) ",
         cut=effect_nearby,
-        fits=has_two_sides,
+        fits=has_root_effect,
     ),
     _of_clause(
         "cause reason culprit",
@@ -251,7 +267,7 @@ PATTERNS: Final = (
         sign=r"^(?:(?:we|i|they|the team|engineers) )?(?:have |had )?"
         r"(?:traced|tracked) (?P<effect>.{3,80}?)(?: back| down)? to ",
         cut=between_named,
-        fits=is_named_cause,
+        fits=is_traced,
     ),
     # What a cause did: "causing", "which broke", "This broke", "X broke Y".
     _of_clause(

@@ -17,6 +17,9 @@ _AUXILIARIES: Final = frozenset(
     "is are was were has have had does do did can cannot am be been isn't aren't wasn't weren't"
     " hasn't haven't hadn't doesn't don't didn't can't couldn't won't it's that's there's".split()
 )
+_CONTRACTIONS: Final = frozenset(
+    "he's she's who's what's where's here's how's let's everything's nothing's this's".split()
+)
 _PAST: Final = frozenset(
     "got lost ran took fell broke went came kept began sent made led let left said saw found held"
     " read cut put set shut hit hung froze drew grew blew ate threw wrote rose sank stood stuck"
@@ -133,12 +136,22 @@ _NEXT_S: Final = {"day": 86_400, "morning": 86_400, "week": 604_800, "month": 2_
 def words(text: str) -> list[str]:
     """Return the words of a clause in lower case, without surrounding punctuation."""
     folded = text.casefold().replace("\u2019", "'")
-    return [bare for word in folded.split() if (bare := word.strip(_EDGE))]
+    return [
+        # The genitive of a plural ends like that of a singular: "the customers' load".
+        f"{bare}'s" if bare.endswith("s") and word == f"{bare}'" else bare
+        for word in folded.split()
+        if (bare := word.strip(_EDGE))
+    ]
 
 
 def trimmed(text: str) -> str:
-    """Strip surrounding punctuation and collapse spaces."""
-    return " ".join(text.split()).strip(_EDGE)
+    """Strip surrounding punctuation, but for brackets with their partner, and collapse spaces."""
+    plain = " ".join(text.split())
+    bare = plain.strip(_EDGE)
+    missing = bare.count("(") - bare.count(")")
+    if missing and plain.count("(") == plain.count(")"):
+        return f"{bare})" if missing > 0 else f"({bare}"
+    return bare
 
 
 def is_question(text: str) -> bool:
@@ -200,7 +213,9 @@ def verb_at(tokens: Sequence[str]) -> int | None:
 
 def _is_verb_at(tokens: Sequence[str], place: int) -> bool:
     following = tokens[place + 1] if place + 1 < len(tokens) else ""
-    return _is_verb(tokens[place], before=tokens[place - 1], after=following)
+    before = tokens[place - 1]
+    is_verb = _is_verb(tokens[place], before=before, after=following)
+    return is_verb and not _is_in_genitive(before, following)
 
 
 def certain_verb_at(tokens: Sequence[str]) -> int | None:
@@ -217,19 +232,26 @@ def begins_with_verb(text: str) -> bool:
 
 def _is_certain(tokens: Sequence[str], place: int) -> bool:
     word, before = tokens[place], tokens[place - 1]
+    after = tokens[place + 1] if place + 1 < len(tokens) else ""
+    if _is_in_genitive(before, after):
+        return False
     if word in _AUXILIARIES or word in _PAST:
         return before not in _DETERMINERS
     is_past = word.endswith("ed") and word not in _NO_VERBS and before not in _DETERMINERS
-    after = tokens[place + 1] if place + 1 < len(tokens) else ""
     # Before a noun it is an adjective: "a single malformed packet".
     return is_past and (not after or after in _DETERMINERS or after in _LINKS)
 
 
 def _after_plurals(tokens: Sequence[str]) -> Iterator[int]:
     for place in range(1, len(tokens)):
-        is_plural = tokens[place - 1].endswith("s") and tokens[place - 1] not in _NO_VERBS
-        if is_plural and tokens[place].isalpha() and tokens[place] not in _DETERMINERS | _LINKS:
+        is_many = _may_be_plural(tokens[place - 1]) and tokens[place - 1] not in _NO_VERBS
+        if is_many and tokens[place].isalpha() and tokens[place] not in _DETERMINERS | _LINKS:
             yield place
+
+
+def is_plural(word: str) -> bool:
+    """Return whether a noun ends like a plural, and not like a genitive."""
+    return word.endswith("s") and not word.endswith(("ss", "us", "is", "'s"))
 
 
 def ends_phrase(text: str) -> bool:
@@ -254,6 +276,12 @@ def _count(word: str) -> float:
     return float(_COUNTS[word]) if word in _COUNTS else float(word)
 
 
+def _is_in_genitive(before: str, after: str) -> bool:
+    """Return whether a word belongs to a noun: "Ann's expired certificate", not "it's stuck"."""
+    is_genitive = before.endswith("'s") and before not in _AUXILIARIES | _CONTRACTIONS
+    return is_genitive and after != "" and after not in _DETERMINERS | _LINKS
+
+
 def _is_verb(word: str, *, before: str, after: str) -> bool:
     if word in _AUXILIARIES or word in _PAST:
         return before not in {"the", "a", "an"}
@@ -264,10 +292,14 @@ def _is_verb(word: str, *, before: str, after: str) -> bool:
     if word.endswith("ed"):
         return after not in _AUXILIARIES
     if word in _PRESENT:
-        is_plural = before.endswith("s") or before in {"there", "here"} or before.isdecimal()
-        return is_plural or before in {*_PERSONS, *_ADVERBS, "people"}
+        is_many = _may_be_plural(before) or before in {"there", "here"} or before.isdecimal()
+        return is_many or before in {*_PERSONS, *_ADVERBS, "people"}
     is_third = word.endswith("s") and not word.endswith(("ss", "'s", "us", "is"))
     return is_third and word.isalpha() and not _begins_verb(after)
+
+
+def _may_be_plural(word: str) -> bool:
+    return word.endswith("s") and not word.endswith("'s")
 
 
 def _begins_verb(word: str) -> bool:

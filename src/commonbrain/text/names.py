@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import Final
 
 from commonbrain.text.entities import extract_entities
+from commonbrain.text.generic_names import HEADS, is_column, is_generic, is_of_product
 from commonbrain.text.products import ALIASES, COMMON_WORDS, PRODUCTS
 
 _NAMES_MAX: Final = 50
@@ -19,45 +20,6 @@ _CHARS_MAX: Final = 8_000
 """Characters of a text that are searched; what a memory is about is named early."""
 _CACHED: Final = 512
 
-_HEADS: Final[Mapping[str, str]] = {
-    form: words.split()[0]
-    for words in (
-        "service svc services",
-        "server servers",
-        "node nodes",
-        "host hosts",
-        "cluster clusters",
-        "db database databases dbs",
-        "queue queues",
-        "cache caches",
-        "broker brokers",
-        "bus",
-        "gateway gateways",
-        "proxy proxies",
-        "api apis",
-        "worker workers",
-        "scheduler schedulers",
-        "cron",
-        "job jobs",
-        "pipeline pipelines",
-        "bucket buckets",
-        "volume volumes",
-        "app apps application applications",
-        "portal portals",
-        "frontend frontends ui",
-        "backend backends",
-        "endpoint endpoints",
-        "webhook webhooks",
-        "daemon daemons",
-        "registry registries",
-        "replica replicas",
-        "shard shards",
-        "controller controllers",
-        "balancer balancers",
-    )
-    for form in words.split()
-}
-"""Nouns for running things; the first form of each is used for all."""
 _NO_MODIFIERS: Final = frozenset(
     # Determiners and function words.
     "a an the this that these those our my your their its his her any each every all some no one"
@@ -77,9 +39,12 @@ _NO_MODIFIERS: Final = frozenset(
 _NO_IDENTIFIERS: Final = frozenset(
     "mid pre post top step phase part tier level utf sha md day week month line page build option"
     " round late early covid ipv int uint float base http oauth ec mp py python x q p chapter"
-    " section version rev item figure table test run win rfc iso".split()
+    " section version rev item figure table test run win rfc iso"
+    " port code status error err attempt try".split()
 )
 """Letters before a number that count or classify, and name nothing."""
+_NO_TICKETS: Final = _NO_IDENTIFIERS | frozenset("err error code us eu ap gpt status port".split())
+"""Letters before a number that is no ticket: "ERR-500"."""
 
 _IDENTIFIER: Final = re.compile(
     r"(?<![\w./@#-])(?:"
@@ -93,7 +58,7 @@ _DOMAIN: Final = re.compile(
 )
 _PHRASE: Final = re.compile(
     # Looks ahead, as a head may itself modify another: "the cache server".
-    rf"(?<![\w.-])(?=(?P<kind>[^\W\d_][\w-]*)[ ](?P<head>{'|'.join(sorted(_HEADS))})(?![\w-]))",
+    rf"(?<![\w.-])(?=(?P<kind>[^\W\d_][\w-]*)[ ](?P<head>{'|'.join(sorted(HEADS))})(?![\w-]))",
     re.IGNORECASE,
 )
 _PART: Final = re.compile(r"[^\W_]+")
@@ -131,7 +96,8 @@ def names_in(text: str) -> Mapping[str, Name]:
     names: dict[str, Name] = {}
     for key, written, confidence in _named(beginning):
         if len(names) < _NAMES_MAX:
-            names.setdefault(key, Name(key=key, written=written, confidence=confidence))
+            most = min(confidence, _confidence_max(key, written))
+            names.setdefault(key, Name(key=key, written=written, confidence=most))
     return names
 
 
@@ -160,6 +126,13 @@ def name_terms(text: str) -> tuple[str, ...]:
     return tuple(terms)
 
 
+def without_names(text: str) -> str:
+    """Return a text without the names in it."""
+    for name in names_in(text).values():
+        text = text.replace(name.written, " ")
+    return text
+
+
 def basis_of_names(names: tuple[Name, ...]) -> str:
     """Say what relates two texts: their surest common names."""
     return f"both name {', '.join(name.written for name in names[:2])}"
@@ -174,6 +147,18 @@ def _same_file(key: str, there: Mapping[str, Name]) -> Name | None:
     return None
 
 
+def _confidence_max(key: str, written: str) -> float:
+    """Limit the confidence of a name that many things have; tickets and commits have their own."""
+    if _TICKET.fullmatch(written):
+        prefix = key.partition("-")[0]
+        return _VAGUE if prefix in _NO_TICKETS else _SURE
+    if _COMMIT.fullmatch(written):
+        return _SURE
+    if is_generic(key) or is_column(written):
+        return _VAGUE
+    return _SHARED if is_of_product(key) else _PROPER
+
+
 def _named(text: str) -> Iterator[tuple[str, str, float]]:
     for written in extract_entities(text).references:
         yield _reference(written)
@@ -183,7 +168,7 @@ def _named(text: str) -> Iterator[tuple[str, str, float]]:
         if key := _identifier(match):
             yield key, match[0], _PROPER
     for match in _PHRASE.finditer(text):
-        kind, head = match["kind"].casefold(), _HEADS[match["head"].casefold()]
+        kind, head = match["kind"].casefold(), HEADS[match["head"].casefold()]
         if kind not in _NO_MODIFIERS and not kind.endswith("ed"):
             yield f"{kind}-{head}", f"{match['kind']} {match['head']}", _ROLE
     for match in _PRODUCT.finditer(text):
@@ -203,14 +188,14 @@ def _identifier(match: re.Match[str]) -> str | None:
     """Return the key of an identifier; None for a word that only looks like one."""
     if match["camel"]:
         parts = [part.casefold() for part in _HUMP.split(match[0])]
-        return "-".join((*parts[:-1], _HEADS[parts[-1]])) if parts[-1] in _HEADS else None
+        return "-".join((*parts[:-1], HEADS[parts[-1]])) if parts[-1] in HEADS else None
     if match["numbered"]:
         return None if match[0].rstrip("0123456789") in _NO_IDENTIFIERS else match[0]
     parts = re.split("[-_]", match[0])
     if parts[0] in _NO_IDENTIFIERS:
         return None
-    if parts[-1] in _HEADS:
-        return "-".join((*parts[:-1], _HEADS[parts[-1]]))
+    if parts[-1] in HEADS:
+        return "-".join((*parts[:-1], HEADS[parts[-1]]))
     is_name = "_" in match[0] or any(map(str.isdigit, match[0]))
     return "-".join(parts) if is_name else None
 

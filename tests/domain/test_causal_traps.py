@@ -1,0 +1,250 @@
+"""Sentences that read like causes: amounts, destinations, denials, repairs, pronouns, asides."""
+
+import pytest
+
+from commonbrain.text.causal_extraction import extract_atoms
+
+CAUSES = (
+    (
+        "The invoice run was delayed by a broken printer.",
+        "a broken printer",
+        "The invoice run was delayed",
+    ),
+    (
+        "The release was delayed by a two-week code freeze.",
+        "a two-week code freeze",
+        "The release was delayed",
+    ),
+    ("We traced the errors to a stale DNS entry.", "a stale DNS entry", "the errors"),
+    ("We tracked the memory leak down to the image cache.", "the image cache", "the memory leak"),
+    ("The slow logins were traced to a missing index.", "a missing index", "The slow logins"),
+    (
+        "Checkout was down for an hour. Root cause: human error. Bob dropped the table.",
+        "human error",
+        "Checkout was down for an hour",
+    ),
+    (
+        "Root cause: a full disk. Checkout failed for an hour.",
+        "a full disk",
+        "Checkout failed for an hour",
+    ),
+    (
+        "The root cause was a stale cache. Prices were wrong all day.",
+        "a stale cache",
+        "Prices were wrong all day",
+    ),
+    (
+        "The disk of db1 was checked. It failed because it was full.",
+        "The disk of db1 was full",
+        "The disk of db1 failed",
+    ),
+    (
+        "The worker restarts every hour. It crashes because it leaks memory.",
+        "The worker leaks memory",
+        "The worker crashes",
+    ),
+    (
+        "The pods restarted twice. They crashed because they ran out of memory.",
+        "The pods ran out of memory",
+        "The pods crashed",
+    ),
+    (
+        "The build broke because it was pinned to Node 12.",
+        "it was pinned to Node 12",
+        "The build broke",
+    ),
+    ("It was slow due to a missing index.", "a missing index", "It was slow"),
+    (
+        "The search page was rewritten. It was slow due to a missing index.",
+        "a missing index",
+        "The search page was slow",
+    ),
+    (
+        "Ann's laptop crashed because Bob's update removed the driver.",
+        "Bob's update removed the driver",
+        "Ann's laptop crashed",
+    ),
+    (
+        "The demo failed because of Ann's expired certificate.",
+        "Ann's expired certificate",
+        "The demo failed",
+    ),
+    (
+        "The customers' invoices were wrong because the shop's tax table was old.",
+        "the shop's tax table was old",
+        "The customers' invoices were wrong",
+    ),
+    (
+        "The build was broken by Ann's change to the parser.",
+        "Ann's change to the parser",
+        "The build was broken",
+    ),
+    (
+        "The import failed because the file was empty (see the log of Monday).",
+        "the file was empty (see the log of Monday)",
+        "The import failed",
+    ),
+    (
+        "Uploads failed because the disk (db1, 2 TB) was full.",
+        "the disk (db1, 2 TB) was full",
+        "Uploads failed",
+    ),
+    (
+        "The cache server (redis) was restarted, causing (brief) timeouts in checkout.",
+        "The cache server (redis) was restarted",
+        "(brief) timeouts in checkout",
+    ),
+    (
+        "Response times were doubled by a noisy neighbour.",
+        "a noisy neighbour",
+        "Response times were doubled",
+    ),
+    (
+        "The handover was delayed by three days of heavy rain.",
+        "three days of heavy rain",
+        "The handover was delayed",
+    ),
+    ("The import was delayed by one stuck worker.", "one stuck worker", "The import was delayed"),
+    (
+        "Engineers traced the duplicate mails to a retry loop.",
+        "a retry loop",
+        "the duplicate mails",
+    ),
+    (
+        "We tracked the crash down to a null pointer in the parser.",
+        "a null pointer in the parser",
+        "the crash",
+    ),
+    (
+        "The corrupted rows were traced back to the import script.",
+        "the import script",
+        "The corrupted rows",
+    ),
+    ("The import failed due to no free disk space.", "no free disk space", "The import failed"),
+    (
+        "Search was down. Root cause: an expired licence. Dora renewed it at noon.",
+        "an expired licence",
+        "Search was down",
+    ),
+    (
+        "Root cause: a wrong unit in the config. Heaters ran all night.",
+        "a wrong unit in the config",
+        "Heaters ran all night",
+    ),
+    (
+        "The scheduler was upgraded. It skipped jobs because its clock was wrong.",
+        "its clock was wrong",
+        "The scheduler skipped jobs",
+    ),
+    (
+        "The gateway was patched. It dropped requests, so clients retried.",
+        "The gateway dropped requests",
+        "clients retried",
+    ),
+    (
+        "The nodes were replaced. They rebooted because they had lost power.",
+        "The nodes had lost power",
+        "The nodes rebooted",
+    ),
+    (
+        "The page was slow because the shop's open orders were counted each time.",
+        "the shop's open orders were counted each time",
+        "The page was slow",
+    ),
+    (
+        "The nightly build failed because Ann's work branch removed a header.",
+        "Ann's work branch removed a header",
+        "The nightly build failed",
+    ),
+    (
+        "The customers' orders were lost because the teams' queue overflowed.",
+        "the teams' queue overflowed",
+        "The customers' orders were lost",
+    ),
+    (
+        "The network was disrupted by the vendor's upgrade.",
+        "the vendor's upgrade",
+        "The network was disrupted",
+    ),
+    (
+        "The cert (issued because of an audit) expired, causing login errors.",
+        "The cert (issued because of an audit) expired",
+        "login errors",
+    ),
+    (
+        "Mails were late because the queue (mail-2) had stalled.",
+        "the queue (mail-2) had stalled",
+        "Mails were late",
+    ),
+    (
+        "The fan died (again), leading to a shutdown of the rack.",
+        "The fan died (again)",
+        "a shutdown of the rack",
+    ),
+)
+"""A text, the cause that it states, and the effect."""
+NO_CAUSES = (
+    "The release was delayed by two weeks.",
+    "The launch was postponed by 3 days in the end.",
+    "The migration was slowed down by about an hour.",
+    "The report was delayed by half a day again.",
+    "The queue was delayed by several minutes on Monday.",
+    "The budget was cut by forty percent in the spring.",
+    "Latency was reduced by 30 ms in the new build.",
+    "We traced the requests to the gateway.",
+    "We tracked the parcel to the warehouse in Leeds.",
+    "I traced the call to the billing service.",
+    "The team tracked the users to the new site.",
+    "We traced the packets back to the office router.",
+    "The requests were traced to the edge node in Paris.",
+    "The outage was caused by nothing we changed.",
+    "The crash was caused by no change of ours.",
+    "The delay was not caused by the new scheduler.",
+    "The errors were never caused by the load balancer.",
+    "The timeouts are caused by neither the proxy nor the pool.",
+    "The slow pages were caused by none of these changes.",
+    "The failure was due to nothing in the release.",
+    "The spike did not result from the nightly import.",
+    "Nothing failed because of the new certificate.",
+    "Root cause: human error. Bob dropped the table.",
+    "Root cause: a bad migration. Ann deleted the column by hand.",
+    "Root cause: a typo in the firewall rule. Carla fixed the rule at noon.",
+    "Root cause: an expired token. The token was renewed at nine.",
+    "It failed because it was full.",
+    "They crashed because they ran out of memory.",
+    "This happened because that was wrong.",
+    "Ann's because the rack was full, the server moved.",
+    "Logins failed (because of an expired certificate) for an hour.",
+    "The site was slow (the cache was cold because it had restarted) until noon.",
+    "The job failed (twice, because the token had expired).",
+    "The proxy (nginx, which broke the header last year) was replaced.",
+    "The rollout was held up by almost a month.",
+    "The train was delayed by 45 minutes.",
+    "The build was slowed by 20% last week.",
+    "The order was delayed by a further two business days.",
+    "We traced the order to the depot in Leeds.",
+    "The traffic was traced to a customer in Spain.",
+    "The alarm was triggered by nobody on our side.",
+    "The regression was caused by none of the commits of today.",
+    "The backlog was caused by no single service.",
+    "Root cause: a missing index. Emil added an index on Friday.",
+    "Ann opened the ticket. It failed because it was old.",
+    "The node was replaced. They rebooted because they had lost power.",
+    "The parser reads the file. It crashed because it was empty.",
+    "When it rains, the cellar of the office floods.",
+    "Checkout failed (the disk was full, which broke the log) on Monday.",
+)
+
+
+@pytest.mark.requirement("WP-45")
+@pytest.mark.parametrize(("text", "cause", "effect"), CAUSES)
+def test_a_cause_and_its_effect_are_whole_and_named(text: str, cause: str, effect: str) -> None:
+    [atom] = extract_atoms(text)
+    assert (f"{atom.subject} {atom.action}".strip(), atom.outcome) == (cause, effect)
+    assert not atom.subject.endswith(("'s", "s'"))
+
+
+@pytest.mark.requirement("WP-45")
+@pytest.mark.parametrize("text", NO_CAUSES)
+def test_what_only_reads_like_a_cause_is_none(text: str) -> None:
+    assert extract_atoms(text) == ()
