@@ -103,7 +103,7 @@ def run_action(request: HookRequest, store: Path | None) -> str | None:
     with open_brain(
         store, lock_timeout_s=_lock_timeout_s(request), agent=request.agent
     ) as base_brain:
-        return _run_as_client(base_brain, request, settings)
+        return _run_as_client(base_brain, request, settings=settings)
 
 
 def answer_hook(brain: Brain, call: JsonObject) -> JsonObject:
@@ -126,7 +126,7 @@ def answer_hook(brain: Brain, call: JsonObject) -> JsonObject:
     base_brain = Brain(replace(brain.services, processes=processes), brain.caller)
     try:
         base_brain = base_brain.acting_as(agent=request.agent)
-        return {"text": _run_as_client(base_brain, request, load_settings())}
+        return {"text": _run_as_client(base_brain, request, settings=load_settings())}
     except CommonbrainError as error:
         return {"code": error.code, "error": str(error)}
 
@@ -142,7 +142,7 @@ def hook_server(brain: Brain) -> LocalServer | None:
     return server
 
 
-def _run_as_client(base_brain: Brain, request: HookRequest, settings: Settings) -> str | None:
+def _run_as_client(base_brain: Brain, request: HookRequest, *, settings: Settings) -> str | None:
     brain = base_brain.identified().acting_as(
         contact=detect_client(base_brain.services, client=request.hook.client),
         session=request.event.session or None,
