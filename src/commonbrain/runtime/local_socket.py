@@ -115,8 +115,8 @@ def _is_own(path: Path) -> bool:
 
 
 def _is_private(folder: Path) -> bool:
-    found = folder.lstat()
-    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o077
+    about = folder.lstat()
+    return stat.S_ISDIR(about.st_mode) and about.st_uid == os.getuid() and not about.st_mode & 0o077
 
 
 def _read(connection: socket.socket, *, until: float) -> JsonObject | None:
