@@ -44,22 +44,22 @@ class NotApplicable(Requirement):
 
 # How many ids each group has, numbered from 1, so that no line can be lost unseen.
 GROUPS: Final = {
-    "DM": 73,  # data model
-    "WP": 49,  # write path
-    "RT": 36,  # retrieval
-    "CT": 12,  # causes and time
+    "DM": 75,  # data model
+    "WP": 50,  # write path
+    "RT": 37,  # retrieval
+    "CT": 14,  # causes and time
     "LC": 24,  # lifecycle: revision, decay, forgetting
-    "SE": 37,  # sessions and boot
+    "SE": 40,  # sessions and boot
     "MS": 10,  # messages
     "PV": 11,  # provenance and conflicts
     "ST": 16,  # security and tenancy
-    "JB": 13,  # jobs and learning
-    "OB": 17,  # observability
-    "PF": 12,  # performance
+    "JB": 14,  # jobs and learning
+    "OB": 19,  # observability
+    "PF": 13,  # performance
     "DO": 22,  # deployment and operations
     "MG": 9,  # migration and import
     "EV": 12,  # evaluations and tests
-    "CL": 11,  # clients
+    "CL": 13,  # clients
 }
 
 # A row that speaks for several groups stands with the first of its ids.
@@ -136,6 +136,8 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Adopted("DM-71", "Text, query, items and tokens have limits that the error states."),
     Adopted("DM-72", "A person is recalled by first, full and account name."),
     Adopted("DM-73", "Every column of every kind can be set on every transport."),
+    Adopted("DM-74", "A thread's subject, author and tags show to who sees its first message."),
+    Adopted("DM-75", "A change of a thread takes a writer and is in the audit."),
     # Write path
     Adopted("WP-01", "Every write passes the gate's five steps, without a language model."),
     Adopted("WP-02", "gate_kind: the kind is declared and one of KINDS."),
@@ -184,6 +186,7 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Adopted("WP-47", "Salience starts by kind, confidence by trust, less 0.05 for a hedge."),
     Adopted("WP-48", "A remote embedder is retried, backed off from, and left alone when down."),
     Adopted("WP-49", "Causes in incident reports have a precision of .9 and a recall of .7."),
+    Adopted("WP-50", "Amounts, destinations, denials and repairs are no causes."),
     # Retrieval
     Adopted("RT-01", "recall packs bodies, then headlines, then ids; get fetches a body."),
     Adopted("RT-02 RT-28", "A skill comes by its keywords, or by name through get."),
@@ -222,6 +225,7 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Replaced("RT-34", "Arms are fused, with no boost for keywords; max_items ends at 100."),
     Adopted("RT-35", "Filters mean the same with kinds and aliases, mixed, in every operation."),
     Adopted("RT-36", "Agents see confidence, trust and tokens of a recall."),
+    Adopted("RT-37", "A small budget shows the text of the best match before its metadata."),
     # Causes and time
     Adopted("CT-01", "Atoms are causal units; trace walks the chains that links make of them."),
     Adopted("CT-03", "trace deepen analyses chains of causes; recall looks for times it is told."),
@@ -235,6 +239,8 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Adopted("CT-10", "Linking again strengthens and counts; roots lack parents; circles end."),
     Adopted("CT-11", "A chain never jumps between incidents that share only words."),
     Adopted("CT-12", "Precursors group by subject and action, and count without the outcome."),
+    Adopted("CT-13", "A name that many things have joins no incidents."),
+    Adopted("CT-14", "A cause stated before or after an incident is found from it."),
     # Lifecycle: revision, decay, forgetting
     Adopted("LC-04", "forget, prune, erase and undo are audited like every mutation."),
     Adopted("LC-05", "forget takes a reason, clears every index at once, keeps the audit."),
@@ -284,6 +290,9 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Adopted("SE-35", "A shell or program has one session, which needs no name and ends with it."),
     Adopted("SE-36", "An action item blocks its own project; without one it needs an admin."),
     Adopted("SE-37", "Boot leaves out nothing within its caps that would fit."),
+    Adopted("SE-38", "A call over HTTP ends a session only by its name."),
+    Adopted("SE-39", "When a session is idle, and when silence ends it, are settings."),
+    Adopted("SE-40", "A merge waits for the action items of its own projects only."),
     # Messages
     Replaced("MS-02 PF-04", "Benchmarks time send, poll and full text at 100,000; no test does."),
     Adopted("MS-04", "People and agents send messages through the command as well."),
@@ -331,6 +340,7 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Adopted("JB-10", "A job has three attempts with back-off, then a dead letter."),
     Adopted("JB-12", "embed fills missing vectors as a job; repeated corrections propose rules."),
     Adopted("JB-13", "A queued job names what runs it and where its result is."),
+    Adopted("JB-14", "An episode drops an open point only if its own subject settles it."),
     # Observability
     Adopted("OB-01", "The log is JSON lines in rotating files; the last errors are in memory."),
     Adopted("OB-02", "status counts calls and errors and gives latencies by tool."),
@@ -343,11 +353,13 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Adopted("OB-12", "Only instrumented code writes metrics: no operation offers it."),
     Adopted("OB-13", "OpenTelemetry spans cover every stage of both paths."),
     Adopted(
-        "OB-14", "Lists of memories, messages, jobs, reviews and audits have pages and counts."
+        "OB-14", "Lists of memories, messages, sessions, tasks, models, jobs, audits have pages."
     ),
     Adopted("OB-15", "Who audits can list who changed what and when, across memories."),
     Adopted("OB-16", "Status and doctor say when each hook last ran, and who is silent."),
     Adopted("OB-17", "The end of a session says the tokens shown and spent in the background."),
+    Adopted("OB-18", "Each call outside the library has a request id."),
+    Adopted("OB-19", "Where policy says so, every call and hook that shows text is audited."),
     # Performance
     Adopted("PF-02 EV-01", "Suites run on a real SQLite, Postgres and embedder, without mocks."),
     Replaced("PF-03", "Benchmarks ask 10,000 memories, embedded on a processor; no test does."),
@@ -359,6 +371,7 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Replaced("PF-10", "Benchmarks measure speed and memory; no test asserts a time."),
     Adopted("PF-11", "Connections are pooled; boot embeds the task once, or nothing at all."),
     Replaced("PF-12", "Processes that write and search are tested; a benchmark soaks the server."),
+    Adopted("PF-13", "No pattern takes quadratic time on hostile text."),
     # Deployment and operations
     Replaced("DO-01", "Settings name the store; no port or database name is fixed."),
     Adopted("CL-01", "Any client that speaks MCP, old protocol or new, connects to the server."),
@@ -416,4 +429,6 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Adopted("CL-09", "The command serves, upgrades, measures, compares, reports, checks health."),
     Adopted("CL-10", "Tool schemas list every argument, and nothing else is accepted."),
     Adopted("CL-11", "An edit brings up what names its file, symbol or folder, once a session."),
+    Adopted("CL-12", "A commit is shown only rules about commits, however it is written."),
+    Adopted("CL-13", "A running server answers hooks; the next one follows when it is killed."),
 )

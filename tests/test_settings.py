@@ -170,6 +170,7 @@ def test_replicas_are_urls_with_spaces_between_them_and_are_never_shown(
     assert "s3cret" not in str(refused.value)
 
 
+@pytest.mark.requirement("SE-39")
 def test_settings_say_when_a_session_is_idle_and_when_its_silence_ends_it(
     path: Path, monkeypatch: pytest.MonkeyPatch, clock: FakeClock
 ) -> None:

@@ -236,7 +236,7 @@ NO_CAUSES = (
 )
 
 
-@pytest.mark.requirement("WP-45")
+@pytest.mark.requirement("WP-45", "WP-50")
 @pytest.mark.parametrize(("text", "cause", "effect"), CAUSES)
 def test_a_cause_and_its_effect_are_whole_and_named(text: str, cause: str, effect: str) -> None:
     [atom] = extract_atoms(text)
@@ -244,7 +244,7 @@ def test_a_cause_and_its_effect_are_whole_and_named(text: str, cause: str, effec
     assert not atom.subject.endswith(("'s", "s'"))
 
 
-@pytest.mark.requirement("WP-45")
+@pytest.mark.requirement("WP-45", "WP-50")
 @pytest.mark.parametrize("text", NO_CAUSES)
 def test_what_only_reads_like_a_cause_is_none(text: str) -> None:
     assert extract_atoms(text) == ()

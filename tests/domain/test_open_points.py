@@ -26,6 +26,7 @@ def test_a_clause_on_the_same_subject_settles_an_open_point(point: str, clause: 
     assert settles(clause, point=point)
 
 
+@pytest.mark.requirement("JB-14")
 @pytest.mark.parametrize(
     ("point", "clause"),
     [

@@ -204,7 +204,7 @@ def test_an_item_shows_what_it_said_before_and_the_turn_that_it_came_from() -> N
     assert (told.earlier, told.source) == (one.earlier, turn)
 
 
-@pytest.mark.requirement("RT-01")
+@pytest.mark.requirement("RT-01", "RT-37")
 def test_a_small_budget_shows_the_text_of_the_best_match_before_its_metadata() -> None:
     best = a_candidate(1, "Staging runs Postgres 16 because SQLite locks under load.")
     ranked = [best, a_candidate(2, "Ann owns billing, and she is away until Monday.")]

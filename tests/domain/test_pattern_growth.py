@@ -117,6 +117,7 @@ def applied(pattern: re.Pattern[Any], variable: str, source: str) -> Callable[[A
     return pattern.fullmatch if uses == {"fullmatch"} else pattern.search
 
 
+@pytest.mark.requirement("PF-13")
 @pytest.mark.parametrize("name", MODULES)
 def test_time_grows_with_the_length_of_hostile_text(name: str) -> None:
     module = importlib.import_module(name)

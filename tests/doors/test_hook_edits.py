@@ -260,7 +260,7 @@ def test_a_commit_is_shown_the_rules_that_bind_it_once_per_cool_down(
     assert CONVENTION in committed(brain)
 
 
-@pytest.mark.requirement("CL-06")
+@pytest.mark.requirement("CL-06", "CL-12")
 def test_a_commit_without_rules_about_commits_is_quiet(brain: Brain) -> None:
     brain.remember("Never push to release by hand.", kind="rule", severity="BLOCKER")
     brain.remember("git is installed in /opt.", kind="rule")

@@ -130,6 +130,7 @@ def test_hooks_do_not_wait_for_a_server_that_hangs(store: Path, server: Server) 
     server.process.send_signal(signal.SIGCONT)
 
 
+@pytest.mark.requirement("CL-13")
 def test_the_next_server_takes_over_when_one_is_killed(store: Path, server: Server) -> None:
     opened(server)
     assert f"> {FACT}" in wait_until_served(store).context

@@ -274,7 +274,7 @@ def called(known: SimpleNamespace, call: Call, arguments: Mapping[str, object]) 
     return " ".join(map(str, forms))
 
 
-@pytest.mark.requirement("DM-52")
+@pytest.mark.requirement("DM-52", "OB-19")
 def test_every_operation_is_known_to_show_memories_or_none() -> None:
     assert sorted(calls()) == sorted([*SHOWING, *SILENT])
 

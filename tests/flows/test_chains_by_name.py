@@ -211,7 +211,7 @@ def test_a_chain_never_jumps_between_incidents_that_share_only_words(brain: Brai
     assert not jumps
 
 
-@pytest.mark.requirement("CT-11")
+@pytest.mark.requirement("CT-11", "CT-13")
 def test_a_name_that_many_things_have_joins_no_incidents(brain: Brain) -> None:
     jumps = [
         (earlier, later)
@@ -246,7 +246,7 @@ def test_of_two_shared_names_the_rarer_one_leads_on(brain: Brain) -> None:
     assert step.id == rare
 
 
-@pytest.mark.requirement("CT-10")
+@pytest.mark.requirement("CT-10", "CT-14")
 @pytest.mark.parametrize("days", [-5, 0, 1, 5])
 @pytest.mark.parametrize("incident", ["Checkout failed", "Checkout failed for all customers"])
 def test_a_cause_that_is_stated_before_or_after_an_incident_leads_back_from_it(

@@ -231,7 +231,7 @@ def test_what_was_answered_in_one_store_is_answered_in_the_other(
     assert other.merge(str(file)).stored == 0
 
 
-@pytest.mark.requirement("SE-06")
+@pytest.mark.requirement("SE-06", "SE-40")
 def test_a_merge_waits_for_the_action_items_of_its_own_projects_only(
     open_brain: Opens, tmp_path: Path
 ) -> None:

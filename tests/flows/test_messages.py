@@ -359,7 +359,7 @@ def test_a_message_opens_a_closed_thread_again(brain: Brain) -> None:
     assert (thread.status, thread.tags) == ("open", ("store",))
 
 
-@pytest.mark.requirement("DM-67")
+@pytest.mark.requirement("DM-67", "DM-74")
 def test_who_joins_a_thread_later_sees_what_its_visible_messages_say_of_it(brain: Brain) -> None:
     ann, bo, cy = crew(brain)
     sent = ann.message.send("bo", "The salaries rise in May.")
@@ -401,7 +401,7 @@ def test_a_thread_of_more_messages_than_are_counted_names_its_author(brain: Brai
     assert (known.by, known.messages) == ("zoe", "1000+")
 
 
-@pytest.mark.requirement("DM-67")
+@pytest.mark.requirement("DM-67", "DM-75")
 def test_a_change_of_a_thread_takes_a_writer_and_is_in_the_audit(brain: Brain) -> None:
     sent = brain.message.send("all", "Which store?")
     reader = Brain(brain.services, replace(brain.caller, agent="bo", role=Role.READER))

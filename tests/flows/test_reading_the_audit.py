@@ -119,7 +119,7 @@ def test_an_audit_since_the_first_year_is_read_like_any_other(brain: Brain) -> N
     assert brain.audit(since="0001-01-01").lines == brain.audit().lines
 
 
-@pytest.mark.requirement("OB-15")
+@pytest.mark.requirement("OB-15", "OB-18")
 def test_each_call_outside_http_has_a_request_id_of_its_own(brain: Brain) -> None:
     for texts in ((FACT, "The office opens at nine"), ("The van is red", "Tea is at four")):
         request = REMEMBER.request(items=[RememberItem(text=text) for text in texts])

@@ -202,7 +202,7 @@ def test_a_rest_client_has_the_session_that_its_header_names(ann: TestClient) ->
     assert call("session", op="list").json()["session"] == second["session"]
 
 
-@pytest.mark.requirement("SE-34")
+@pytest.mark.requirement("SE-34", "SE-38")
 def test_a_rest_call_ends_a_session_only_by_its_name(ann: TestClient) -> None:
     booted = ann.post("/v1/boot", json={"project": "api", "task": "One"}).json()["session"]
     for is_booted in (True, False):
