@@ -3,7 +3,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
@@ -216,6 +216,24 @@ def test_a_small_budget_shows_the_text_of_the_best_match_before_its_metadata() -
     assert packed.items[0].is_brief
     [whole, *_] = pack(ranked, Budget()).items
     assert not whole.is_brief
+
+
+@pytest.mark.requirement("RT-37")
+@settings(max_examples=40)
+@given(st.integers(1, 5), st.integers(3, 60), st.integers(3, 60))
+def test_more_tokens_never_show_less_of_the_best_match(
+    sentences: int, words: int, others: int
+) -> None:
+    story = " ".join(f"Sentence {n} says {'more ' * words}here." for n in range(sentences))
+    ranked = [
+        a_candidate(1, f"{story} The disk was full."),
+        *(a_candidate(n, f"Note {n} {'on ' * others}") for n in range(2, 6)),
+    ]
+    fullness = ("id", "headline", "excerpt", "body")
+    packed = [pack(ranked, Budget(max_tokens=most), terms=["disk"]) for most in range(64, 400, 12)]
+    assert {one.items[0].id for one in packed} == {*ids_of(ranked[:1])}
+    levels = [fullness.index(forms(one)[0]) for one in packed]
+    assert levels == sorted(levels)
 
 
 def test_no_item_refers_to_one_that_lacks_metadata() -> None:

@@ -264,14 +264,19 @@ class _Plan:
         if text.candidate.features.get(EARLIER):
             return
         around = text.around(text.whole, self.renderer)
-        left -= around.most
-        form = text.body(within=_share_of(left, _OF_A_BODY, most=left) if place else left)
+        fitting = left - around.most
+        form = text.body(within=_share_of(fitting, _OF_A_BODY, most=fitting) if place else fitting)
+        if form is None and not place:
+            form = text.brief_body(self.renderer, within=left)
         if form is None and place < _FOREMOST:
-            form = text.part(self.sought, within=_share_of(left, _OF_A_PART, most=left))
+            form = text.part(self.sought, within=_share_of(fitting, _OF_A_PART, most=fitting))
+        if form is None and not place:
+            # Otherwise later items would take its room.
+            shorter = (text.headline(), text.brief())
+            costs = ((one, text.cost(one, self.renderer).most) for one in shorter)
+            form = next((one for one, cost in costs if cost <= left), None)
         if form is not None:
-            self._take(place, text, form=form, cost=around + form.text_cost)
-        elif not place and (brief := text.brief_body(self.renderer, within=left + around.most)):
-            self._take(place, text, form=brief, cost=text.cost(brief, self.renderer))
+            self._take(place, text, form=form, cost=text.cost(form, self.renderer))
 
     def _widen(self, place: int, text: Text, *, form: DetailLevel) -> None:
         """Show in full what is shown in part, if it fits after all."""
