@@ -39,11 +39,11 @@ class DetailCosts:
     json: int = 0
 
     def __add__(self, other: "DetailCosts") -> "DetailCosts":
-        """Add."""
+        """Return the cost of both."""
         return DetailCosts(self.text + other.text, self.json + other.json)
 
     def __sub__(self, other: "DetailCosts") -> "DetailCosts":
-        """Subtract."""
+        """Return the cost without the other."""
         return DetailCosts(self.text - other.text, self.json - other.json)
 
     @property
@@ -79,7 +79,7 @@ class Text:
 
     @classmethod
     def of(cls, candidate: Candidate, whole: Item) -> "Text":
-        """Prepare a candidate."""
+        """Return a candidate with the item that shows it in full."""
         return cls(
             id=candidate.memory.id,
             candidate=candidate,
@@ -111,10 +111,10 @@ class Text:
                 return form
         return None
 
-    def _headed(self, metadata: str) -> str:
+    def _headed(self, sentences: str) -> str:
         """Prepend the headline unless the body contains it."""
         headline, body = self.whole.headline or "", self.whole.body or ""
-        return metadata if full_text(headline, body) == body else f"{headline}\n{metadata}"
+        return sentences if full_text(headline, body) == body else f"{headline}\n{sentences}"
 
     def headline(self) -> DetailLevel:
         """Return the headline."""
@@ -176,8 +176,8 @@ class Text:
 def _form(item: Item) -> DetailLevel:
     """Count the text of an item, quoted and as JSON, with its separator."""
     as_text = "\n".join(["", *quoted(item)])
-    name, metadata = _named(item)
-    in_json = f',"{name}":{as_json(inert(metadata))}'
+    name, text = _named(item)
+    in_json = f',"{name}":{as_json(inert(text))}'
     return DetailLevel(item, DetailCosts(estimate(as_text), estimate(in_json)))
 
 
