@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Final, Protocol
 
+from commonbrain.model.errors import UnavailableError
 from commonbrain.model.timestamps import to_utc
 
 
@@ -83,3 +84,19 @@ class StageTimer:
             rest_ms = max(self.stages_ms[stage] - sum(parts_ms.values()), 0.0)
             self.stages_ms[stage] = round(rest_ms, 3)
             self.stages_ms.update(parts_ms)
+
+
+def check_awaited() -> None:
+    """Start nothing after the caller's deadline.
+
+    Raises:
+        UnavailableError: `deadline`.
+
+    """
+    until = UNTIL.get()
+    if until is not None and time.monotonic() >= until:
+        raise UnavailableError(
+            "The caller no longer waits; nothing more was started.",
+            code="deadline",
+            hint="Ask again, with the same idempotency key where you gave one.",
+        )

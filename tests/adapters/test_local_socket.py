@@ -1,10 +1,14 @@
 """The socket next to a store, by which processes of one user meet."""
 
 import socket
+import subprocess
 import sys
 from collections.abc import Callable, Generator
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from threading import Event
 
 import pytest
 from hypothesis import given
@@ -97,6 +101,71 @@ def test_a_store_with_a_long_path_has_a_socket_of_its_own(tmp_path: Path, start:
     assert ask(other, {}, timeout_s=PATIENCE_S) == {"by": "other"}
 
 
+def test_a_lock_that_is_a_link_leaves_its_target_alone(tmp_path: Path, start: Start) -> None:
+    (target := tmp_path / "letters").write_text("dear")
+    with TemporaryDirectory() as short:
+        path = path_in(Path(short))
+        path.parent.mkdir(mode=0o700)
+        Path(f"{path}.lock").symlink_to(target)
+        server = start(path, "first")
+        server.thread.join(PATIENCE_S)
+        assert not server.is_ready.is_set()
+    assert target.read_text() == "dear"
+
+
+def test_a_server_that_closes_leaves_the_socket_of_the_next_alone(
+    tmp_path: Path, start: Start
+) -> None:
+    path = path_in(tmp_path)
+    first = start(path, "first")
+    assert first.is_ready.wait(PATIENCE_S)
+    first.close()
+    assert start(path, "second").is_ready.wait(PATIENCE_S)
+    first.close()
+    assert ask(path, {}, timeout_s=PATIENCE_S) == {"by": "second"}
+
+
+def test_a_request_that_never_ends_keeps_no_process_alive() -> None:
+    hang = (
+        "import sys; from pathlib import Path; from threading import Event;"
+        "from commonbrain.runtime.local_socket import LocalServer, ask;"
+        "begun = Event(); path = Path(sys.argv[1]) / 'local' / 'socket';"
+        "server = LocalServer(path, lambda _: (begun.set(), Event().wait(60))[0]);"
+        "server.start(); server.is_ready.wait(60);"
+        "from threading import Thread;"
+        "Thread(target=ask, args=(path, {}), kwargs={'timeout_s': 60}, daemon=True).start();"
+        "begun.wait(60); server.close(); print('closed')"
+    )
+    with TemporaryDirectory() as short:
+        done = subprocess.run(
+            [sys.executable, "-c", hang, short],
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=40,
+        )
+    assert done.stdout == "closed\n"
+
+
+def test_more_requests_than_a_server_answers_at_once_are_refused(tmp_path: Path) -> None:
+    path, may_answer = path_in(tmp_path), Event()
+
+    def answer(_: JsonObject) -> JsonObject:
+        may_answer.wait(PATIENCE_S)
+        return {}
+
+    server = LocalServer(path, answer)
+    server.start()
+    assert server.is_ready.wait(PATIENCE_S)
+    with ThreadPoolExecutor(12) as threads:
+        asked = [threads.submit(ask, path, {}, timeout_s=PATIENCE_S) for _ in range(12)]
+        first = islice(as_completed(asked, timeout=PATIENCE_S), 8)
+        assert [one.result() for one in first] == [None] * 8
+        may_answer.set()
+        assert [one.result() for one in asked].count({}) == 4
+    server.close()
+
+
 def test_a_folder_that_others_can_write_to_has_no_server(start: Start) -> None:
     with TemporaryDirectory() as short:
         path = path_in(Path(short))
@@ -108,7 +177,10 @@ def test_a_folder_that_others_can_write_to_has_no_server(start: Start) -> None:
         assert not path.exists()
 
 
-@given(st.sampled_from(["PROJECT", "CAPTURE", "TRUST_MIN"]), st.text(max_size=9))
+@given(
+    st.sampled_from(["PROJECT", "CAPTURE", "TRUST_MIN", "SESSION_SILENT_HOURS"]),
+    st.text(max_size=9),
+)
 def test_processes_with_other_settings_do_not_meet(name: str, value: str) -> None:
     store = Path("/nowhere/brain.db")
     assert socket_path(store, {f"COMMONBRAIN_{name}": value}) != socket_path(store, {})

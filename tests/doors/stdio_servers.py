@@ -60,9 +60,11 @@ class Server:
 
 
 @contextmanager
-def served(store: Path, *options: str, **settings: str) -> Generator[Server]:
-    """Start a server and see to it that it ends."""
-    line = command(store, "mcp")
+def served(
+    store: Path, *options: str, tenant: str | None = None, **settings: str
+) -> Generator[Server]:
+    """Start a server, with options of Python, and see to it that it ends."""
+    line = command(store, *(["--tenant", tenant] if tenant else []), "mcp")
     with subprocess.Popen(
         [line[0], *options, *line[1:]],
         bufsize=0,

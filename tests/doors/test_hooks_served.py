@@ -6,7 +6,7 @@ import stat
 import subprocess
 import sys
 from collections.abc import Generator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import monotonic
@@ -14,6 +14,7 @@ from time import monotonic
 import pytest
 
 import commonbrain
+from commonbrain.storage.sqlite.driver import driver
 from tests.doors.hooking import SESSION, Answered, call_hook
 from tests.doors.stdio_servers import Server, served
 from tests.processes import PATIENCE_S
@@ -21,7 +22,10 @@ from tests.processes import PATIENCE_S
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there is no socket in a file")
 
 FACT = "We chose Postgres over MySQL for its row-level security."
-PROMPT = {"session_id": SESSION, "prompt": "why did we choose postgres over mysql?"}
+PROMPT: dict[str, object] = {
+    "session_id": SESSION,
+    "prompt": "why did we choose postgres over mysql?",
+}
 REFUSED = "COMMONBRAIN_MCP_PROFILE"
 """A setting of the caller alone: a wrong value shows that a hook opened the store itself."""
 
@@ -64,7 +68,7 @@ def prompt(
 ) -> Answered:
     """Call a hook that cannot open the store itself."""
     environment = {REFUSED: "nonsense", "COMMONBRAIN_HOOK_PROMPT_TIMEOUT_S": "50", **more}
-    told: dict[str, object] = {**PROMPT, "cwd": str(folder or store.parent)}
+    told = {**PROMPT, "cwd": str(folder or store.parent)}
     return call_hook(store, "claude-code", event, told=told, **environment)
 
 
@@ -107,17 +111,60 @@ def test_a_hook_that_is_served_reports_its_own_client_and_folder(
     assert own["project"] == "shop"
 
 
-def test_a_server_ends_the_session_of_a_hook_without_another_process(
-    store: Path, server: Server
-) -> None:
+def test_the_end_of_a_session_outlives_the_hook_and_its_server(store: Path, server: Server) -> None:
+    opened(server)
+    prompt(store, "session-start")
+    with closing(driver().connect(str(store), isolation_level=None)) as writer:
+        writer.execute("BEGIN IMMEDIATE")
+        # The client that ends stops its server too, while the store is locked.
+        assert call_hook(store, "claude-code", "session-end", told=dict(PROMPT)).err == ""
+        server.process.terminate()
+        server.process.wait(PATIENCE_S)
+        writer.execute("ROLLBACK")
+    with commonbrain.open(store, agent="ann") as brain:
+        until = monotonic() + PATIENCE_S
+        while SESSION in [one.session for one in brain.session.list().sessions or ()]:
+            assert monotonic() < until
+
+
+def test_hooks_act_in_their_own_tenant_whatever_the_server_s(store: Path) -> None:
+    with commonbrain.open(store, agent="ann") as brain:
+        brain.tenants.make("acme")
+    with commonbrain.open(store, agent="ann", tenant="acme") as brain:
+        brain.remember("We chose Postgres over MySQL because of the secret of acme.", kind="fact")
+    state = str(store.parent / "state")
+    with served(store, tenant="acme", COMMONBRAIN_STATE=state) as server:
+        opened(server)
+        shown = wait_until_served(store).context
+        assert FACT in shown
+        assert "acme" not in shown
+
+
+def test_a_hook_whose_time_is_over_leaves_nothing_behind(store: Path, server: Server) -> None:
+    rule = "Never commit without a green build."
+    with commonbrain.open(store, agent="ann") as brain:
+        brain.remember(rule, kind="rule", severity="BLOCKER")
     opened(server)
     wait_until_served(store)
+    commit: dict[str, object] = {**PROMPT, "tool_input": {"command": "git commit -m x"}}
+    with closing(driver().connect(str(store), isolation_level=None)) as writer:
+        writer.execute("BEGIN IMMEDIATE")
+        locked = call_hook(
+            store,
+            "claude-code",
+            "before-commit",
+            told=commit,
+            COMMONBRAIN_HOOK_EDIT_TIMEOUT_S="1",
+        )
+        assert locked.context == ""
+        # The server stops to wait as well.
+        assert "locked" in locked.err or "timed out" in locked.err
+        writer.execute("ROLLBACK")
 
-    answered = prompt(store, "session-end")
-
-    assert (answered.out, answered.err) == ("", "")
-    sessions = server.call("session", {"op": "list"}, number=3)["sessions"]
-    assert SESSION not in [one["session"] for one in sessions]
+    again = call_hook(
+        store, "claude-code", "before-commit", told=commit, COMMONBRAIN_HOOK_EDIT_TIMEOUT_S="50"
+    )
+    assert rule in again.context
 
 
 def test_hooks_do_not_wait_for_a_server_that_hangs(store: Path, server: Server) -> None:

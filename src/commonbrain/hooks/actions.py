@@ -3,6 +3,7 @@
 `ACTIONS` is the table. Each returns text for the client's model, or None.
 """
 
+import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
@@ -14,6 +15,7 @@ from typing import Final
 
 from commonbrain.api.project_folder import FolderConfig, capture_mode, find_folder_config
 from commonbrain.client import Brain
+from commonbrain.clock import UNTIL
 from commonbrain.config import Settings
 from commonbrain.coordination.handoff import LABEL
 from commonbrain.coordination.processes import LocalProcesses
@@ -33,7 +35,7 @@ from commonbrain.observability.tool_events import OK, ToolEvent
 from commonbrain.retrieval.edits import RecallForEdit
 from commonbrain.retrieval.proactive import forget_shown
 from commonbrain.retrieval.query_plan import RecallOptions
-from commonbrain.runtime.bootstrap import open_brain
+from commonbrain.runtime.bootstrap import brain_of, open_brain
 from commonbrain.runtime.local_socket import JsonObject, LocalServer, socket_path
 from commonbrain.runtime.settings_loading import load_settings
 from commonbrain.security.read_audit import unshown
@@ -44,6 +46,7 @@ from commonbrain.text.prompts import is_trivial, typed_text
 from commonbrain.text.redaction import is_url
 from commonbrain.text.tokens import upper_bound
 
+_LOG: Final = logging.getLogger(__name__)
 _ITEMS_MAX: Final = 5
 """Few, because the user did not ask for them."""
 _HEARTBEAT_ACTIONS: Final = frozenset(
@@ -86,8 +89,8 @@ class HookRequest:
     """Budget for the memories that are added, from the settings."""
     runs: HookRuns = field(default_factory=HookRuns)
     """The files that sessions have searched for."""
-    is_served: bool = False
-    """Whether a process runs it that serves the store, and maintains it."""
+    has_worker: bool = False
+    """Whether this process has a worker, which maintains the store."""
 
 
 def run_action(request: HookRequest, store: Path | None) -> str | None:
@@ -106,38 +109,44 @@ def run_action(request: HookRequest, store: Path | None) -> str | None:
         return _run_as_client(base_brain, request, settings=settings)
 
 
-def answer_hook(brain: Brain, call: JsonObject) -> JsonObject:
+def answer_hook(brain: Brain, call: JsonObject, *, has_worker: bool) -> JsonObject:
     """Run the action of a hook in another process, as `hooks.runner` describes it.
 
-    The answer has the text for the client's model, or the error.
+    It acts with the settings of that process, never as the client that this one serves, and writes
+    nothing after the deadline. The answer has the text for the client's model, or the error.
     """
     until = monotonic() + float(call["remaining_s"])
-    event = read_event(str(call["input"]).encode())
-    request = HookRequest(
-        hook=HOOKS[call["client"], call["event"]],
-        event=event,
-        folder=find_folder_config(event.folder or Path(call["cwd"])),
-        agent=call["agent"],
-        remaining_s=lambda: max(0.0, until - monotonic()),
-        runs=HookRuns(Path(call["runs"])),
-        is_served=True,
-    )
-    processes = LocalProcesses(pid=call["pid"], environment=call["variables"], cwd=call["cwd"])
-    base_brain = Brain(replace(brain.services, processes=processes), brain.caller)
+    UNTIL.set(until)
     try:
-        base_brain = base_brain.acting_as(agent=request.agent)
-        return {"text": _run_as_client(base_brain, request, settings=load_settings())}
+        request = HookRequest(
+            hook=HOOKS[call["client"], call["event"]],
+            event=(event := read_event(str(call["input"]).encode())),
+            folder=find_folder_config(event.folder or Path(call["cwd"])),
+            agent=call["agent"],
+            remaining_s=lambda: max(0.0, until - monotonic()),
+            runs=HookRuns(Path(call["runs"])),
+            has_worker=has_worker,
+        )
+        settings = load_settings()
+        processes = LocalProcesses(pid=call["pid"], environment=call["variables"], cwd=call["cwd"])
+        services = replace(brain.services, processes=processes)
+        base_brain = brain_of(services, settings, agent=request.agent)
+        return {"text": _run_as_client(base_brain, request, settings=settings)}
     except CommonbrainError as error:
         return {"code": error.code, "error": str(error)}
+    except Exception as error:  # noqa: BLE001
+        # The hook would repeat the action, and its user would see no cause.
+        _LOG.exception("a hook failed")
+        return {"code": "internal", "error": f"An internal error occurred: {type(error).__name__}."}
 
 
-def hook_server(brain: Brain) -> LocalServer | None:
+def hook_server(brain: Brain, *, has_worker: bool) -> LocalServer | None:
     """Start to answer the hooks of a store in a file; they run in the brain's process."""
     location = brain.services.store.location
     path = None if is_url(location) else socket_path(Path(location), os.environ)
     if path is None:
         return None
-    server = LocalServer(path, partial(answer_hook, brain))
+    server = LocalServer(path, partial(answer_hook, brain, has_worker=has_worker))
     server.start()
     return server
 
@@ -317,7 +326,7 @@ def _end(brain: Brain, request: HookRequest) -> None:
         for last in _newest_of_session(brain, (Kind.EVENT,)):
             brain.session.sum_up(both_ends(last))
     brain.session.end()
-    if request.is_served:
+    if request.has_worker:
         return
     # Jobs take a second to import, and no other hook uses them.
     from commonbrain.jobs.worker import run_maintenance_slice  # noqa: PLC0415

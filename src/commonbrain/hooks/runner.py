@@ -116,6 +116,8 @@ _DETACHED: Final = 0x208 if sys.platform == "win32" else 0
 """DETACHED_PROCESS and CREATE_NEW_PROCESS_GROUP."""
 _CLOSING_S: Final = 0.3
 """Reserved from an action's time to write its output and close the store."""
+_REPLY_S: Final = 0.15
+"""Reserved for the way of a server's answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -259,15 +261,15 @@ def _answer(hook: Hook, call: HookCall, *, until: float) -> str:
         runs.note(hook.client, hook.event)
     if is_idle(hook, event, folder=folder, store=call.store, runs=runs):
         return ""
-    if not call.is_detached and (reply := _ask_server(call, raw, runs=runs, until=until)):
+    if hook.action is HookAction.END and not call.is_detached:
+        # Claude Code ends a hook after 1.5 s when it exits, and its server too, so the work
+        # continues in the background.
+        run_detached(call.words, raw)
+        return ""
+    if reply := _ask_server(call, raw, runs=runs, until=until):
         if "error" in reply:
             raise CommonbrainError(str(reply["error"]), code=str(reply.get("code")))
         return _formatted(hook, reply.get("text"))
-    if hook.action is HookAction.END and not call.is_detached:
-        # Claude Code ends a hook after 1.5 s when it exits, so the work continues in the
-        # background.
-        run_detached(call.words, raw)
-        return ""
     # The brain takes half a second to import.
     from commonbrain.hooks.actions import HookRequest, run_action  # noqa: PLC0415
 
@@ -304,7 +306,8 @@ def _ask_server(
         "runs": str(runs.folder),
         "pid": os.getpid(),
         "variables": {name: os.environ[name] for name in PASSED_VARIABLES & set(os.environ)},
-        "remaining_s": remaining_s,
+        # What it found by its deadline must arrive before this process stops waiting.
+        "remaining_s": max(0.0, remaining_s - _REPLY_S),
     }
     return ask(path, request, timeout_s=remaining_s)
 

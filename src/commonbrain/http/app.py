@@ -473,7 +473,7 @@ async def _lifespan(
 ) -> AsyncGenerator[None]:
     async with transport.open(), anyio.create_task_group() as tasks:
         tasks.start_soon(_warm_up, authenticator)
-        hooks = hook_server(authenticator.brain)
+        hooks = hook_server(authenticator.brain, has_worker=False)
         try:
             yield
         finally:

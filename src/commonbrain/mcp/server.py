@@ -152,7 +152,7 @@ class LazyBrain:
 
                 self.worker = EmbeddedWorker(self.brain.services)
                 self.worker.start()
-                self.hooks = hook_server(self.brain)
+                self.hooks = hook_server(self.brain, has_worker=True)
             return self.brain
 
     def warm(self) -> None:

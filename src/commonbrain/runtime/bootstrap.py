@@ -68,6 +68,7 @@ if TYPE_CHECKING:
     from commonbrain.transfer.archive import Importer
 
 __all__ = [
+    "brain_of",
     "build_services",
     "copy_store",
     "distribute_store",
@@ -129,6 +130,26 @@ def open_brain(
         services = replace(
             services, telemetry=listen(settings, server_name, space=services.store.space)
         )
+    with ExitStack() as on_failure:
+        on_failure.callback(Brain(services, Caller(agent=login_name())).close)
+        brain = brain_of(services, settings, tenant=tenant, **identity)
+        on_failure.pop_all()
+    return brain
+
+
+def brain_of(
+    services: Services,
+    settings: Settings,
+    *,
+    tenant: str | None = None,
+    **identity: Unpack[Identity],
+) -> Brain:
+    """Return the brain of a local caller, as the settings describe it.
+
+    Raises:
+        NotFoundError: There is no such tenant.
+
+    """
     caller = Caller(
         tenant=tenant or settings.tenant,
         agent=settings.agent or login_name(),
@@ -138,10 +159,7 @@ def open_brain(
     brain = Brain(services, caller).acting_as(**identity)
     if caller.tenant != LOCAL_TENANT:
         # The store creates the local tenant; others must exist.
-        with ExitStack() as on_failure:
-            on_failure.callback(brain.close)
-            brain.tenants.get(caller.tenant)
-            on_failure.pop_all()
+        brain.tenants.get(caller.tenant)
     return brain
 
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from threading import Event, Thread
+from threading import BoundedSemaphore, Event, Thread
 from time import monotonic
 from typing import Any, Final, cast
 
@@ -26,7 +26,7 @@ JsonObject = Mapping[str, Any]
 _BYTES_MAX: Final = 4_194_304
 """A request or answer is at most this long."""
 _ANSWERS_AT_ONCE: Final = 4
-"""Concurrent requests; further ones wait."""
+"""Concurrent requests; further ones are refused."""
 _GREETING: Final = b"\x06"
 """Sent at once, so that a process that hangs is not waited for."""
 _GREETING_S: Final = 0.25
@@ -35,20 +35,24 @@ _REQUEST_S: Final = 5.0
 _PATH_BYTES_MAX: Final = 100
 """macOS accepts 104 bytes, Linux 108; the socket of a longer path is in `/tmp`."""
 _BACKLOG: Final = 16
+_CLOSE_S: Final = 1.0
+_RETRY_S: Final = 0.1
 _FOLDER_MODE: Final = 0o700
 _FILE_MODE: Final = 0o600
-_OF_CALLERS: Final = (
-    "COMMONBRAIN_AGENT",
-    "COMMONBRAIN_HOOKS",
-    "COMMONBRAIN_HOOK_EDIT_TIMEOUT_S",
-    "COMMONBRAIN_HOOK_PROMPT_TIMEOUT_S",
-    "COMMONBRAIN_HOOK_START_TIMEOUT_S",
-    "COMMONBRAIN_HOOK_WRITE_TIMEOUT_S",
-    "COMMONBRAIN_KEY",
-    "COMMONBRAIN_MCP_PROFILE",
-    "COMMONBRAIN_SERVE_",
-    "COMMONBRAIN_SESSION",
-    "COMMONBRAIN_STORE",
+_OF_SERVERS: Final = "COMMONBRAIN_SERVE_"
+_OF_CALLERS: Final = frozenset(
+    {
+        "COMMONBRAIN_AGENT",
+        "COMMONBRAIN_HOOKS",
+        "COMMONBRAIN_HOOK_EDIT_TIMEOUT_S",
+        "COMMONBRAIN_HOOK_PROMPT_TIMEOUT_S",
+        "COMMONBRAIN_HOOK_START_TIMEOUT_S",
+        "COMMONBRAIN_HOOK_WRITE_TIMEOUT_S",
+        "COMMONBRAIN_KEY",
+        "COMMONBRAIN_MCP_PROFILE",
+        "COMMONBRAIN_SESSION",
+        "COMMONBRAIN_STORE",
+    }
 )
 """Settings that may differ: the store names the folder, and callers apply the others themselves."""
 
@@ -64,7 +68,9 @@ def socket_path(store: Path, environment: Mapping[str, str]) -> Path | None:
     settings = sorted(
         (name, value)
         for name, value in environment.items()
-        if name.startswith("COMMONBRAIN_") and not name.startswith(_OF_CALLERS)
+        if name.startswith("COMMONBRAIN_")
+        and not name.startswith(_OF_SERVERS)
+        and name not in _OF_CALLERS
     )
     file = Path(os.path.realpath(store.expanduser()))
     named = repr((str(file), platform.node(), os.getuid(), _program(), settings))
@@ -144,17 +150,18 @@ class LocalServer:
     """Answers at a store's socket until it is closed or its process ends.
 
     Of several processes of a store one answers; the next takes its place when it ends, however it
-    ends: it holds a lock that the system releases.
+    ends: it holds a lock that the system releases. No request keeps a process from ending.
     """
 
     path: Path
     answer: Callable[[JsonObject], JsonObject]
-    """Must not raise; called in several threads at once."""
+    """Called in several threads at once; after an error, the one who asked gets no answer."""
     is_ready: Event = field(default_factory=Event)
     """Set while this process answers."""
     thread: Thread = field(init=False)
     _is_closed: Event = field(default_factory=Event)
     _listener: socket.socket | None = None
+    _free: BoundedSemaphore = field(default_factory=lambda: BoundedSemaphore(_ANSWERS_AT_ONCE))
 
     def start(self) -> None:
         """Start in the background; where the system refuses, nothing answers."""
@@ -162,15 +169,14 @@ class LocalServer:
         self.thread.start()
 
     def close(self) -> None:
-        """Stop answering; a request in progress is answered while the process lives."""
+        """Stop answering, and let the next process take over."""
         self._is_closed.set()
-        if self._listener is not None:
-            with suppress(OSError):
-                self.path.unlink(missing_ok=True)
+        listener = self._listener
+        if listener is not None:
             with suppress(OSError):
                 # Wakes the thread that accepts connections.
-                self._listener.shutdown(socket.SHUT_RDWR)
-            self._listener.close()
+                listener.shutdown(socket.SHUT_RDWR)
+            self.thread.join(_CLOSE_S)
 
     def _run(self) -> None:
         if sys.platform == "win32":
@@ -179,42 +185,57 @@ class LocalServer:
 
         with suppress(OSError):
             self.path.parent.mkdir(mode=_FOLDER_MODE, exist_ok=True)
-            with open(f"{self.path}.lock", "wb", opener=_opened_for_owner) as lock:
+            if not _is_private(self.path.parent):
+                return
+            with open(f"{self.path}.lock", "ab", opener=_opened_for_owner) as lock:
                 # Waits until the process that answers ends.
                 fcntl.flock(lock, fcntl.LOCK_EX)
                 if not self._is_closed.is_set():
                     self._serve()
 
     def _serve(self) -> None:
-        # Those that ask need no threads.
-        from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415
-
-        if not _is_private(self.path.parent):
-            return
+        """Accept connections; only called with the lock."""
         self.path.unlink(missing_ok=True)
-        with (
-            socket.socket(socket.AF_UNIX) as listener,
-            ThreadPoolExecutor(_ANSWERS_AT_ONCE, "local-socket") as threads,
-        ):
-            listener.bind(str(self.path))
-            self.path.chmod(_FILE_MODE)
-            listener.listen(_BACKLOG)
-            self._listener = listener
-            self.is_ready.set()
-            while not self._is_closed.is_set():
+        try:
+            with socket.socket(socket.AF_UNIX) as listener:
+                listener.bind(str(self.path))
+                self.path.chmod(_FILE_MODE)
+                listener.listen(_BACKLOG)
+                self._listener = listener
+                self.is_ready.set()
+                self._accept_all(listener)
+        finally:
+            self._listener = None
+            self.is_ready.clear()
+            self.path.unlink(missing_ok=True)
+
+    def _accept_all(self, listener: socket.socket) -> None:
+        while not self._is_closed.is_set():
+            try:
                 connection, _ = listener.accept()
-                threads.submit(self._converse, connection)
-        self.is_ready.clear()
+            except OSError:
+                # Such as too many open files; unless the server was closed, they get fewer.
+                self._is_closed.wait(_RETRY_S)
+                continue
+            if self._free.acquire(blocking=False):
+                Thread(target=self._converse, args=(connection,), daemon=True).start()
+            else:
+                # The one who asks does without.
+                connection.close()
 
     def _converse(self, connection: socket.socket) -> None:
-        with connection, suppress(OSError):
-            connection.settimeout(_REQUEST_S)
-            connection.sendall(_GREETING)
-            request = _read(connection, until=monotonic() + _REQUEST_S)
-            if request is not None:
+        try:
+            with connection, suppress(OSError):
                 connection.settimeout(_REQUEST_S)
-                connection.sendall(json.dumps(self.answer(request)).encode())
+                connection.sendall(_GREETING)
+                request = _read(connection, until=monotonic() + _REQUEST_S)
+                if request is not None:
+                    answer = json.dumps(self.answer(request)).encode()
+                    connection.settimeout(_REQUEST_S)
+                    connection.sendall(answer)
+        finally:
+            self._free.release()
 
 
 def _opened_for_owner(path: str, flags: int) -> int:
-    return os.open(path, flags, mode=_FILE_MODE)
+    return os.open(path, flags | os.O_NOFOLLOW, mode=_FILE_MODE)

@@ -14,7 +14,6 @@ import psycopg
 from sqlalchemy import Connection, Engine, ExceptionContext, event, exc
 
 from commonbrain.clock import UNTIL
-from commonbrain.model.errors import UnavailableError
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -105,22 +104,6 @@ def as_alchemy_s(connection: Connection, statement: str) -> Generator[Any]:
         raise translated from error
     finally:
         cursor.close()
-
-
-def check_awaited() -> None:
-    """Start nothing after the caller's deadline.
-
-    Raises:
-        UnavailableError: `deadline`.
-
-    """
-    until = UNTIL.get()
-    if until is not None and monotonic() >= until:
-        raise UnavailableError(
-            "The caller no longer waits; nothing more was started.",
-            code="deadline",
-            hint="Ask again, with the same idempotency key where you gave one.",
-        )
 
 
 def _retain_others(context: ExceptionContext) -> None:

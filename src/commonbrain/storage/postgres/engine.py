@@ -22,13 +22,13 @@ from psycopg.types import TypeInfo
 from sqlalchemy import URL, Connection, Engine, Insert, Table, create_engine, event, exc, text
 from sqlalchemy.dialects.postgresql import insert as postgres_insert
 
+from commonbrain.clock import check_awaited
 from commonbrain.embeddings.interface import EmbeddingSpace
 from commonbrain.model.errors import RejectedError
 from commonbrain.observability.health import ReplicaReads
 from commonbrain.storage.interface import Backup, Finding, Progress
 from commonbrain.storage.postgres.cancellation import (
     as_alchemy_s,
-    check_awaited,
     silence_after,
     wire,
 )

@@ -10,6 +10,7 @@ from copy import copy
 from dataclasses import dataclass, field
 from functools import cache, partial
 from pathlib import Path
+from time import monotonic
 from typing import Any, Final, TypeVar
 
 from sqlalchemy import (
@@ -26,7 +27,7 @@ from sqlalchemy.dialects.sqlite import insert as sqlite_insert
 from sqlalchemy.engine.interfaces import DBAPICursor
 from tenacity import Retrying, retry_if_exception_message, stop_after_delay, wait_random
 
-from commonbrain.clock import Clock
+from commonbrain.clock import UNTIL, Clock, check_awaited
 from commonbrain.embeddings.interface import EmbeddingSpace
 from commonbrain.model.errors import UnavailableError
 from commonbrain.model.kinds import CausalField
@@ -175,13 +176,19 @@ class Sqlite:
         waiting = Retrying(
             retry=retry_if_exception_message(match=".*locked"),
             wait=wait_random(max=_TRIES_APART_S),
-            stop=stop_after_delay(self.lock_timeout_s),
+            stop=stop_after_delay(self._patience_s()),
             reraise=True,
         )
         try:
             waiting(action)
         except driver().OperationalError as error:
             raise exc.OperationalError(statement, None, error) from error
+
+    def _patience_s(self) -> float:
+        """Return how long to wait for other writers: never longer than the caller."""
+        until = UNTIL.get()
+        waits_s = self.lock_timeout_s
+        return waits_s if until is None else min(waits_s, until - monotonic())
 
     def _turn_to_wal(self) -> None:
         connection = self.engine.raw_connection()
@@ -368,6 +375,7 @@ class Sqlite:
         SQLite's busy handler sleeps longer the longer it has waited, so later waiters go first: of
         eight writers on a busy machine one waited for more than 30 seconds.
         """
+        check_awaited()
         cursor.execute("PRAGMA busy_timeout = 0")
         try:
             self._wait_for(lambda: cursor.execute(_TO_WRITE), _TO_WRITE)
