@@ -235,6 +235,79 @@ NO_CAUSES = (
     "Checkout failed (the disk was full, which broke the log) on Monday.",
 )
 
+PARTS = (
+    (
+        "The regional DNS resolver was slow, so pages timed out.",
+        ("The regional DNS resolver", "was slow", "pages timed out"),
+    ),
+    (
+        "The wildcard TLS certificate expired, so logins failed.",
+        ("The wildcard TLS certificate", "expired", "logins failed"),
+    ),
+    (
+        "The shared AWS account hit its quota, so uploads failed.",
+        ("The shared AWS account", "hit its quota", "uploads failed"),
+    ),
+    (
+        "The strict CORS policy rejected the app, so carts stayed empty.",
+        ("The strict CORS policy", "rejected the app", "carts stayed empty"),
+    ),
+    (
+        "Trucks were lost because the GPS receiver was off.",
+        ("the GPS receiver", "was off", "Trucks were lost"),
+    ),
+    (
+        "Pages broke because the legacy CMS plugin crashed.",
+        ("the legacy CMS plugin", "crashed", "Pages broke"),
+    ),
+    (
+        "The alarm was missed because the status LED was broken.",
+        ("the status LED", "was broken", "The alarm was missed"),
+    ),
+    (
+        "The deploy FAILED because the disk WAS full.",
+        ("the disk", "WAS full", "The deploy FAILED"),
+    ),
+    (
+        "THE DISK FAILED BECAUSE THE FAN STOPPED.",
+        ("THE FAN", "STOPPED", "THE DISK FAILED"),
+    ),
+    (
+        "The import failed because of a delay (90 s) at the bank.",
+        ("a delay (90 s) at the bank", "", "The import failed"),
+    ),
+    (
+        "Mails bounced because of DNS (again).",
+        ("DNS (again)", "", "Mails bounced"),
+    ),
+    (
+        "Orders were lost because the queue (which drops old messages) was full.",
+        ("the queue (which drops old messages)", "was full", "Orders were lost"),
+    ),
+    (
+        "Clients saw 504s because haproxy could not open a socket.",
+        ("haproxy", "could not open a socket", "Clients saw 504s"),
+    ),
+    (
+        "Pages were blank because the browser couldn't parse the reply.",
+        ("the browser", "couldn't parse the reply", "Pages were blank"),
+    ),
+    (
+        "The job died because the pod would not start.",
+        ("the pod", "would not start", "The job died"),
+    ),
+)
+"""A text with the subject, the action and the outcome."""
+
+
+@pytest.mark.requirement("WP-45", "WP-50")
+@pytest.mark.parametrize(("text", "parts"), PARTS)
+def test_a_cause_is_split_between_its_subject_and_its_verb(
+    text: str, parts: tuple[str, str, str]
+) -> None:
+    [atom] = extract_atoms(text)
+    assert (atom.subject, atom.action, atom.outcome) == parts
+
 
 @pytest.mark.requirement("WP-45", "WP-50")
 @pytest.mark.parametrize(("text", "cause", "effect"), CAUSES)

@@ -15,7 +15,8 @@ NEGATIONS: Final = frozenset("not never no nor none neither nothing nobody witho
 
 _AUXILIARIES: Final = frozenset(
     "is are was were has have had does do did can cannot am be been isn't aren't wasn't weren't"
-    " hasn't haven't hadn't doesn't don't didn't can't couldn't won't it's that's there's".split()
+    " hasn't haven't hadn't doesn't don't didn't can't couldn't won't it's that's there's"
+    " could would wouldn't".split()
 )
 _CONTRACTIONS: Final = frozenset(
     "he's she's who's what's where's here's how's let's everything's nothing's this's".split()
@@ -52,6 +53,11 @@ _LINKS: Final = frozenset(
     "who which than as if when because since but so while until after before without into over"
     " under between during through across about against within per via only also just there".split()
 )
+_ACRONYM_CHARS_MIN: Final = 2
+_EMPHASIZED: Final = re.compile(r"[A-Z]{4,}ED")
+"""A verb in capitals: "FAILED", as opposed to "LED"."""
+_ASIDE: Final = "()"
+"""A word within brackets, which is neither subject nor verb."""
 _UNREAL: Final = re.compile(
     r"\b(?:would(?! not (?:build|start|boot))|(?<!nobody )could(?! no longer| not(?! have| be))"
     r"|might|should|must|shall|will|won't|wouldn't(?! (?:build|start|boot|load|open|compile"
@@ -135,13 +141,39 @@ _NEXT_S: Final = {"day": 86_400, "morning": 86_400, "week": 604_800, "month": 2_
 
 def words(text: str) -> list[str]:
     """Return the words of a clause in lower case, without surrounding punctuation."""
-    folded = text.casefold().replace("\u2019", "'")
-    return [
-        # The genitive of a plural ends like that of a singular: "the customers' load".
-        f"{bare}'s" if bare.endswith("s") and word == f"{bare}'" else bare
-        for word in folded.split()
-        if (bare := word.strip(_EDGE))
-    ]
+    return [word for _, word in _read(text)]
+
+
+def _read(text: str) -> Iterator[tuple[str, str]]:
+    """Return each word as it is written, and in lower case without punctuation."""
+    for written in text.split():
+        folded = written.casefold().replace("\u2019", "'")
+        if bare := folded.strip(_EDGE):
+            # The genitive of a plural ends like that of a singular: "the customers' load".
+            is_genitive = bare.endswith("s") and folded == f"{bare}'"
+            yield written, f"{bare}'s" if is_genitive else bare
+
+
+def clause_words(text: str) -> list[str]:
+    """Return as many words as `words`, with acronyms in capitals, and none of what is in brackets.
+
+    So that neither can be taken for a verb: "the DNS cache", "a timeout (30 s)".
+    """
+    has_cases, depth = not text.isupper(), 0
+    has_brackets = text.count("(") == text.count(")")
+    tokens = list[str]()
+    for written, word in _read(text):
+        is_aside = has_brackets and (depth > 0 or written.startswith("("))
+        depth += written.count("(") - written.count(")")
+        is_acronym = has_cases and _is_acronym(written.strip(_EDGE), word)
+        tokens.append(_ASIDE if is_aside else word.upper() if is_acronym else word)
+    return tokens
+
+
+def _is_acronym(written: str, word: str) -> bool:
+    is_capital = written.isupper() and len(written) >= _ACRONYM_CHARS_MIN
+    is_plain = word in _AUXILIARIES | NEGATIONS | _ADVERBS | _DETERMINERS | _LINKS
+    return is_capital and not is_plain and _EMPHASIZED.fullmatch(written) is None
 
 
 def trimmed(text: str) -> str:
@@ -191,7 +223,8 @@ def is_about_people(text: str) -> bool:
 def split_at_verb(text: str) -> tuple[str, str]:
     """Split a clause into its subject and the rest; the second is empty without a verb."""
     tokens = text.split()
-    place = verb_at(words(text)) if len(words(text)) == len(tokens) else None
+    plain = clause_words(text)
+    place = verb_at(plain) if len(plain) == len(tokens) else None
     if place is None:
         return trimmed(text), ""
     return trimmed(" ".join(tokens[:place])), trimmed(" ".join(tokens[place:]))
@@ -199,7 +232,7 @@ def split_at_verb(text: str) -> tuple[str, str]:
 
 def has_verb(text: str) -> bool:
     """Return whether a text is a clause with a subject and a verb."""
-    return verb_at(words(text)) is not None
+    return verb_at(clause_words(text)) is not None
 
 
 def verb_at(tokens: Sequence[str]) -> int | None:
@@ -207,8 +240,15 @@ def verb_at(tokens: Sequence[str]) -> int | None:
 
     If none is recognized, the word after the first plural counts: "two customers embed it".
     """
-    likely = (place for place in range(1, len(tokens)) if _is_verb_at(tokens, place))
-    return next(likely, None) or next(_after_plurals(tokens), None)
+    places, outside = _outside_brackets(tokens)
+    likely = (place for place in range(1, len(outside)) if _is_verb_at(outside, place))
+    place = next(likely, None) or next(_after_plurals(outside), None)
+    return None if place is None else places[place]
+
+
+def _outside_brackets(tokens: Sequence[str]) -> tuple[Sequence[int], Sequence[str]]:
+    places = [place for place, word in enumerate(tokens) if word != _ASIDE]
+    return places, [tokens[place] for place in places]
 
 
 def _is_verb_at(tokens: Sequence[str], place: int) -> bool:
@@ -220,8 +260,10 @@ def _is_verb_at(tokens: Sequence[str], place: int) -> bool:
 
 def certain_verb_at(tokens: Sequence[str]) -> int | None:
     """Return the position of the first word that is a finite verb in any context."""
-    places = range(1, len(tokens))
-    return next((place for place in places if _is_certain(tokens, place)), None)
+    places, outside = _outside_brackets(tokens)
+    certain = (place for place in range(1, len(outside)) if _is_certain(outside, place))
+    place = next(certain, None)
+    return None if place is None else places[place]
 
 
 def begins_with_verb(text: str) -> bool:
@@ -245,7 +287,8 @@ def _is_certain(tokens: Sequence[str], place: int) -> bool:
 def _after_plurals(tokens: Sequence[str]) -> Iterator[int]:
     for place in range(1, len(tokens)):
         is_many = _may_be_plural(tokens[place - 1]) and tokens[place - 1] not in _NO_VERBS
-        if is_many and tokens[place].isalpha() and tokens[place] not in _DETERMINERS | _LINKS:
+        is_word = tokens[place].isalpha() and not tokens[place].isupper()
+        if is_many and is_word and tokens[place] not in _DETERMINERS | _LINKS:
             yield place
 
 
@@ -286,8 +329,8 @@ def _is_verb(word: str, *, before: str, after: str) -> bool:
     if word in _AUXILIARIES or word in _PAST:
         return before not in {"the", "a", "an"}
     if before in _SPEAKERS and word not in _ADVERBS:
-        return word.isalpha()
-    if word in _NO_VERBS or before in _DETERMINERS or not word.isascii():
+        return word.isalpha() and not word.isupper()
+    if word in _NO_VERBS or before in _DETERMINERS or not word.isascii() or word.isupper():
         return False
     if word.endswith("ed"):
         return after not in _AUXILIARIES
