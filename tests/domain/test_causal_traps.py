@@ -181,6 +181,86 @@ CAUSES = (
         "The fan died (again)",
         "a shutdown of the rack",
     ),
+    (
+        "Root cause: a leak in the thumbnailer. The workers restarted every night.",
+        "a leak in the thumbnailer",
+        "The workers restarted every night",
+    ),
+    (
+        "Root cause: a wrong liveness probe. The pods were restarted ten times.",
+        "a wrong liveness probe",
+        "The pods were restarted ten times",
+    ),
+    (
+        "Root cause: a loose cable. The switch rebooted by itself.",
+        "a loose cable",
+        "The switch rebooted by itself",
+    ),
+    (
+        "Root cause: the backfill locked the invoices table. Restarting the worker fixed it.",
+        "the backfill",
+        "locked the invoices table",
+    ),
+    (
+        "Root-cause: the nightly purge deleted every open basket.",
+        "the nightly purge",
+        "deleted every open basket",
+    ),
+    (
+        "The root cause was the upgrade, which broke the search page.",
+        "the upgrade",
+        "broke the search page",
+    ),
+    (
+        "Root cause: the importer crashed because the file was empty. Ann repaired it.",
+        "the file was empty",
+        "the importer crashed",
+    ),
+    (
+        "The outage was caused by a typo in the route, not by the release.",
+        "a typo in the route",
+        "The outage",
+    ),
+    (
+        "The crash was caused by a bad driver and not by the new kernel.",
+        "a bad driver",
+        "The crash",
+    ),
+    (
+        "The crash was due to a bad driver rather than the new kernel.",
+        "a bad driver",
+        "The crash",
+    ),
+    (
+        "The delay was caused by a stuck lift instead of by the strike.",
+        "a stuck lift",
+        "The delay",
+    ),
+    (
+        "The crash was caused by a bad driver, not the new kernel.",
+        "a bad driver",
+        "The crash",
+    ),
+    (
+        "Mails bounced because the queue was full, not because of the new relay.",
+        "the queue was full",
+        "Mails bounced",
+    ),
+    (
+        "The errors were traced to a bad cable, not to the switch.",
+        "a bad cable",
+        "The errors",
+    ),
+    (
+        "The report was wrong because the client used UTC rather than local time.",
+        "the client used UTC rather than local time",
+        "The report was wrong",
+    ),
+    (
+        "The page was slow because the view loaded all rows instead of by page.",
+        "the view loaded all rows instead of by page",
+        "The page was slow",
+    ),
 )
 """A text, the cause that it states, and the effect."""
 NO_CAUSES = (
@@ -233,6 +313,15 @@ NO_CAUSES = (
     "The parser reads the file. It crashed because it was empty.",
     "When it rains, the cellar of the office floods.",
     "Checkout failed (the disk was full, which broke the log) on Monday.",
+    "Root cause: a full disk. The disk was replaced on Tuesday.",
+    "Root cause: a full disk. The site recovered at noon.",
+    "Root cause: a bad cable. Emil restarted it.",
+    "Root cause: bad firmware. Every disk was replaced.",
+    "The root cause was not the migration, which locked the orders table.",
+    "The root cause was found when Ann restarted the node, which broke the cache.",
+    "The root cause is unknown because nobody measured the queue.",
+    "The root cause of the outage was Bob, and this locked the orders table.",
+    "The outage was caused not by the deploy but by a typo.",
 )
 
 PARTS = (

@@ -10,6 +10,7 @@ from commonbrain.text.clauses import (
     NEGATIONS,
     begins_with_verb,
     certain_verb_at,
+    clause_words,
     ends_phrase,
     has_verb,
     is_about_people,
@@ -121,7 +122,7 @@ _PEOPLE: Final = frozenset(
     " client clients supplier auditor auditors support legal".split()
 )
 _ARTICLES: Final = frozenset("a an the our one two some".split())
-_OBJECTS: Final = frozenset("the a an our its his her their".split())
+_OBJECTS: Final = frozenset("the a an our its his her their it them".split())
 _BEING: Final = frozenset("is are was were has have had".split())
 _PRONOUNS: Final = frozenset("me us you him her them myself".split())
 _NOT_SUBJECTS: Final = frozenset(
@@ -171,8 +172,19 @@ _AMOUNT: Final = re.compile(r"[$\u20ac\u00a3]?\d[\d.,]*(?P<unit>%|x|[a-z]{1,3})?
 _FURTHER: Final = frozenset("of that which without with".split())
 """After a measure, these say what there was so much of: "two weeks of rain"."""
 _REPAIRS: Final = re.compile(
-    rf"\b(?:{_FIX_VERBS}|renewed|restored|rolled back|reverted|replaced|restarted|cleaned"
-    r"|recovered|redeployed|extended|re-?enabled|rebuilt|patched|corrected)\b",
+    rf"\b(?:{_FIX_VERBS}|renewed|restored|rolled back|reverted|recovered|re-?enabled|patched"
+    r"|corrected)\b",
+    re.IGNORECASE,
+)
+_ACTS: Final = re.compile(
+    r"\b(?:was|were|got) (?:then |finally )?"
+    r"(?:replaced|restarted|rebooted|cleaned|redeployed|extended|rebuilt)\b",
+    re.IGNORECASE,
+)
+"""Repairs, unless they had to be repeated: "the pods were restarted every hour"."""
+_REPEATED: Final = re.compile(
+    r"\b(?:(?:every|each) (?:\w+ )?(?:time|second|minute|hour|night|day|week|month)s?"
+    r"|again and again|repeatedly|constantly|continually|twice|\w+ times|hourly|daily|in a loop)\b",
     re.IGNORECASE,
 )
 
@@ -348,12 +360,15 @@ def is_traced(cut: Cut) -> bool:
 def has_root_effect(cut: Cut) -> bool:
     """Require what a root cause led to, in the same sentence or one next to it.
 
-    The next one may say as well who did it, "Bob dropped the table", or how it was repaired.
+    The next one may say as well who did it, "Bob dropped the table", or how it was repaired. What
+    restarts or fails by itself is an effect.
     """
     tokens = words(cut.effect)
-    is_by_person = is_person(cut.effect) and certain_verb_at(tokens) == 1
+    is_by_person = is_person(cut.effect) and verb_at(clause_words(cut.effect)) == 1
     is_by_person = is_by_person and tokens[1] not in _BEING and not _OBJECTS.isdisjoint(tokens[2:3])
-    return has_two_sides(cut) and not is_by_person and _REPAIRS.search(cut.effect) is None
+    is_act = _ACTS.search(cut.effect) is not None and _REPEATED.search(cut.effect) is None
+    is_repair = is_act or _REPAIRS.search(cut.effect) is not None
+    return has_two_sides(cut) and not is_by_person and not is_repair
 
 
 def is_person(text: str) -> bool:
@@ -382,18 +397,20 @@ def is_impersonal(cut: Cut) -> bool:
     noun_phrase = words(_PREPOSITION.split(cut.cause, maxsplit=1)[0])
     is_people = is_about_people(cut.cause) or not _PEOPLE.isdisjoint(noun_phrase[-1:])
     is_clause = (
-        certain_verb_at(tokens) is not None or "," in cut.cause or not _RELATIVE.isdisjoint(tokens)
+        certain_verb_at(clause_words(cut.cause)) is not None
+        or "," in cut.cause
+        or not _RELATIVE.isdisjoint(tokens)
     )
     return is_long and not is_people and not is_clause and has_object(cut)
 
 
 def is_lasting_reason(cut: Cut) -> bool:
     """Distinguish "as" as a reason: what holds still, for what happened then."""
-    cause, effect = words(cut.cause), words(cut.effect)
-    place = verb_at(cause)
+    cause = words(cut.cause)
+    place = verb_at(clause_words(cut.cause))
     is_present = place is not None and not _PRESENT_TENSE.isdisjoint(cause[place : place + 1])
     is_third = place is not None and cause[place].endswith("s") and cause[place] != "was"
-    is_past = certain_verb_at(effect) is not None
+    is_past = certain_verb_at(clause_words(cut.effect)) is not None
     return (is_present or is_third) and is_past and not is_feeling(cut) and not is_order(cut.effect)
 
 

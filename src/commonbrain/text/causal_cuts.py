@@ -16,6 +16,13 @@ _THEN_WITHIN: Final = re.compile(r" then ", re.IGNORECASE)
 _CLAUSE_START: Final = re.compile(
     r" (?=(?:the|our|its|their|all|every|we|it|they|no|nobody) )", re.IGNORECASE
 )
+_ABOUT_CAUSE: Final = re.compile(
+    r"(?:not|no|neither|none|nothing|nobody|never)\b"
+    r"|(?:(?:\w{2,15}ly|soon|later|then|also|only|still|being) ){0,2}"
+    r"(?:found|identified|known|understood|unknown|unclear|fixed|resolved|solved|removed|addressed"
+    r"|confirmed|determined|established|investigated|traced|reported|discussed)\b",
+    re.IGNORECASE,
+)
 _SO: Final = re.compile(r",? (?:and )?so (?!that )|, and (?:therefore|as a result) ", re.IGNORECASE)
 
 
@@ -134,6 +141,8 @@ def effect_before(sentence: Sentence, sign: re.Match[str]) -> Cut | None:
 def effect_nearby(sentence: Sentence, sign: re.Match[str]) -> Cut | None:
     """Find the effect of "Root cause: X": in the sentence, or in the one before or after."""
     rest = sentence.text[sign.end() :]
+    if is_about_cause(rest):
+        return None
     if so := _SO.search(rest):
         return Cut(cause=rest[: so.start()], effect=rest[so.end() :], head="")
     if cut := _at_comma(rest):
@@ -142,6 +151,11 @@ def effect_nearby(sentence: Sentence, sign: re.Match[str]) -> Cut | None:
         if effect and is_factual(effect) and has_verb(effect) and not is_about_people(effect):
             return Cut(cause=rest, effect=effect, head="")
     return None
+
+
+def is_about_cause(text: str) -> bool:
+    """Return whether "the root cause was" is followed by what became of it: "fixed by Ann"."""
+    return _ABOUT_CAUSE.match(text) is not None
 
 
 def at_the_end(sentence: Sentence, sign: re.Match[str]) -> Cut | None:

@@ -14,11 +14,11 @@ from typing import Final
 
 from commonbrain.model.atoms import ATOMS_MAX, QUALITY_MIN, Atom
 from commonbrain.text.causal_conditions import begins_as_question, is_denied, is_lesson, is_no_thing
-from commonbrain.text.causal_cuts import Cut, Sentence
+from commonbrain.text.causal_cuts import Cut, Sentence, is_about_cause
 from commonbrain.text.causal_patterns import CUES, LESSONS, PATTERNS, VERBS, Pattern
 from commonbrain.text.causal_pronouns import resolve_pronouns
 from commonbrain.text.causal_verbs import DID
-from commonbrain.text.clauses import is_factual, seconds_in, split_at_verb, trimmed, words
+from commonbrain.text.clauses import has_verb, is_factual, seconds_in, split_at_verb, trimmed, words
 
 TEXT_CHARS_MIN: Final = 30
 """A shorter text cannot state a cause and its effect."""
@@ -61,29 +61,36 @@ def _atom(sentence: Sentence, *, after: Sentence | None) -> Atom | None:
     learned = _LEARNED.match(sentence.text)
     opener = learned or _FRAME.match(sentence.text)
     plain = sentence.text[opener.end() :] if opener else sentence.text
-    lowered = plain.lower()
-    cues = _cues(lowered)
+    cues = _cues(plain.lower())
     if not learned and CUES.isdisjoint(cues):
         return None
     if not is_factual(plain) or (opener and not is_factual(sentence.text)):
         return None
     is_next = after is not None and after.before == sentence.text
     stripped = replace(sentence, text=plain, after=after.text if after and is_next else "")
-    end = sentence.start + len(sentence.text)
-    searched = _without_brackets(lowered if len(lowered) == len(plain) else plain)
-    for pattern, match in _signs(searched, cues=cues, has_lesson=learned is not None):
-        cut = pattern.cut(stripped, match)
-        if cut is None or not _is_sound(cut, pattern) or not pattern.fits(cut):
-            continue
-        named = resolve_pronouns(cut, stripped)
-        if named is None:
-            continue
-        return replace(_made(named, pattern), start=sentence.start, end=end)
-    if learned and is_lesson(plain):
+    atom = _split(stripped, cues=cues, has_lesson=learned is not None)
+    if atom is None and learned and is_lesson(plain):
         subject, action = split_at_verb(_bare(plain))
-        return Atom(
-            subject=subject, action=action, start=sentence.start, end=end, pattern="learned"
-        )
+        atom = Atom(subject=subject, action=action, pattern="learned")
+    return atom and replace(atom, start=sentence.start, end=sentence.start + len(sentence.text))
+
+
+def _split(sentence: Sentence, *, cues: AbstractSet[str], has_lesson: bool) -> Atom | None:
+    """Split a sentence at the first sign that fits, without its place in the text."""
+    lowered = sentence.text.lower()
+    searched = _without_brackets(lowered if len(lowered) == len(sentence.text) else sentence.text)
+    for pattern, match in _signs(searched, cues=cues, has_lesson=has_lesson):
+        cut = pattern.cut(sentence, match)
+        cut = cut and _without_alternative(cut)
+        if cut is not None and _is_sound(cut, pattern) and pattern.fits(cut):
+            named = resolve_pronouns(cut, sentence)
+            if named is not None:
+                return _made(named, pattern)
+        elif pattern.is_label:
+            # "Root cause: X broke Y" states the effect as well; "root cause" is no subject.
+            rest = replace(sentence, text=sentence.text[match.end() :])
+            is_stated = not is_about_cause(rest.text)
+            return _split(rest, cues=cues, has_lesson=has_lesson) if is_stated else None
     return None
 
 
@@ -153,6 +160,14 @@ def _chained(text: str) -> tuple[str, str]:
     return text[: match.start()], text[match.end() :]
 
 
+def _without_alternative(cut: Cut) -> Cut:
+    """Remove from the cause what the text says not to be it: "an error, not the deploy"."""
+    cause = _NOT_BECAUSE.sub("", cut.cause)
+    if not has_verb(cause):
+        cause = _NOT_BY.sub("", cause)
+    return replace(cut, cause=cause, head=cause if cut.head == cut.cause else cut.head)
+
+
 def _bare(text: str) -> str:
     return trimmed(_JOINING.sub("", trimmed(text), count=1))
 
@@ -181,7 +196,14 @@ _FOLLOWING: Final = _sign(
     r"|[,;] (?:and )(?=[a-z0-9]{1,9} (?:second|minute|hour|day|week)s? later)"
 )
 _JOINING: Final = _sign(r"^(?:and|but|so|then|also|that|however|in the end|by)[, ]+")
-
+_OTHER: Final = r",? (?:and |but )?(?:not|rather than|instead of) (?:just |only )?"
+_NOT_BECAUSE: Final = _sign(
+    rf"(?:{_OTHER}(?:due to|because(?: of)?|owing to|thanks to|on account of|as a result of) "
+    r"|, (?:and |but )?not (?=(?:the|an?|our|its|their|his|her|any|some|this|that) ))[^,;]{1,200}"
+)
+"""A denied alternative to a cause, up to the next comma."""
+_NOT_BY: Final = _sign(rf"(?:{_OTHER}(?:by|from|to) |,? rather than )[^,;]{{1,200}}")
+"""The same of a noun; in a clause it says how something was done: "it used UTC rather than CET"."""
 _BRACKETED: Final = re.compile(r"\([^()]*\)")
 _HALF_GENITIVE: Final = re.compile(r"\w(?:['\u2019]s|(?<=s)['\u2019])\s*$")
 """A genitive without its noun."""

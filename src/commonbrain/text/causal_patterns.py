@@ -83,7 +83,7 @@ _DUE_TO: Final = (
     r"(?:because of|bc of|due to|thanks to|owing to|on account of|as a result of"
     r"|as a consequence of|courtesy of)"
 )
-_ROOT: Final = r"(?:(?:root|underlying|actual|real|main|primary|ultimate) )?"
+_ROOT: Final = r"(?:(?:root|underlying|actual|real|main|primary|ultimate)[ -])?"
 _WHEN: Final = r"(?:when|whenever|every time|each time|as soon as)"
 
 
@@ -102,6 +102,11 @@ class Pattern:
     """Whether the cause is a noun phrase, as before "led to", rather than a clause."""
     denied_within: int = 1
     """Number of words before the sign in which "not" denies it."""
+
+    @property
+    def is_label(self) -> bool:
+        """Return whether the sign only announces a cause: "Root cause: "."""
+        return self.name == "root cause" and self.cut in {effect_nearby, between_named}
 
 
 def _of_clause(
