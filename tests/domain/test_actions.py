@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from commonbrain.causality.result import PrecursorsResult, precursors
-from commonbrain.text.actions import action_key, action_label
+from commonbrain.text.actions import action_key, action_label, reports_change
 
 SUBJECTS = ("config push", "checkout", "mail queue", "nightly import", "payments-db")
 ACTIONS = (
@@ -55,6 +55,53 @@ def test_reports_of_one_subject_and_action_are_one_group(group: tuple[str, ...])
 )
 def test_another_subject_or_action_is_another_group(one: str, other: str) -> None:
     assert action_key(one) != action_key(other)
+
+
+@pytest.mark.requirement("CT-10")
+@pytest.mark.parametrize(
+    "text",
+    [
+        "search-api was redeployed",
+        "tariff.py was refactored by Ann",
+        "The index of ledger_archive was rebuilt",
+        "crawler-pod-7 was evicted",
+        "Ann bumped search-api to v2",
+        "node9 was hotfixed",
+        "The heap of node9 was tuned",
+        "The consumer of ledger_archive is paused",
+        "Ann toggled FEATURE_DARK_MODE",
+        "db7 froze",
+        "db7 went read-only",
+        "ledger_archive was cleaned up",
+        "search-db hit its quota",
+        "search-db reached the hard ceiling",
+        "The audit log of db7 was re-enabled",
+        "The table ledger_archive was re-indexed",
+        "node9 was cordoned",
+        "db7 became unreachable",
+    ],
+)
+def test_a_change_is_recognized(text: str) -> None:
+    assert reports_change(text)
+
+
+@pytest.mark.requirement("CT-11")
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Ann wrote a guide to search-db",
+        "The report of node9 is in the wiki",
+        "The quota of search-db is 5 GB",
+        "A customer hit the page of search-api",
+        "The browser returned to search-api",
+        "search-db has three replicas",
+        "The team reviewed search-api",
+        "node9 is monitored by Grafana",
+        "The research on node9 was published",
+    ],
+)
+def test_a_description_is_no_change(text: str) -> None:
+    assert not reports_change(text)
 
 
 @given(st.sampled_from(SUBJECTS), st.sampled_from(ACTIONS), VARIABLES, VARIABLES)

@@ -217,6 +217,16 @@ CAUSES = (
         "the importer crashed",
     ),
     (
+        "The search page crashed after node9 was evicted.",
+        "node9 was evicted",
+        "The search page crashed",
+    ),
+    (
+        "After the index was rebuilt, the search page timed out.",
+        "the index was rebuilt",
+        "the search page timed out",
+    ),
+    (
         "The outage was caused by a typo in the route, not by the release.",
         "a typo in the route",
         "The outage",
@@ -322,6 +332,8 @@ NO_CAUSES = (
     "The root cause is unknown because nobody measured the queue.",
     "The root cause of the outage was Bob, and this locked the orders table.",
     "The outage was caused not by the deploy but by a typo.",
+    "After a late lunch, the projector failed.",
+    "After some time, the disk failed.",
 )
 
 PARTS = (

@@ -71,6 +71,11 @@ CHAINS = (
         "The email worker was scaled down to one replica",
         "Password resets arrived an hour late, the email worker could not keep up",
     ),
+    ("invoice-api was redeployed at noon", "Letters had no logo, see invoice-api"),
+    ("The heap of node12 was tuned", "Videos stuttered on node12"),
+    ("FEATURE_SHORT_URLS was toggled", "Links in mails were dead with FEATURE_SHORT_URLS"),
+    ("ledger-db went read-only", "Refunds were not stored in ledger-db"),
+    ("media-db hit its quota", "Photos of the fair were lost by media-db"),
 )
 MISSING_MAX = 2
 """Two say nothing that reads like a change, or name a product that many installations have."""

@@ -83,9 +83,22 @@ def action_label(text: str) -> str:
 
 def reports_change(text: str) -> bool:
     """Return whether the reporting clause says that something changed or failed."""
-    words = {one[0].casefold() for one in _WORD.finditer(_reporting(text))}
-    stems = set(map(stem, words))
-    return not words.isdisjoint(_PARTICLES) or not stems.isdisjoint(_EVENTFUL)
+    clause = _reporting(text)
+    words = {one[0].casefold() for one in _WORD.finditer(clause)}
+    is_loose = not _LOOSE_CHANGES.isdisjoint(_stems(clause)) or not words.isdisjoint(_STATES)
+    return is_loose or names_change(clause)
+
+
+def names_change(text: str) -> bool:
+    """Return whether a text has a word for a change or fault that seldom means something else."""
+    return not _CHANGES.isdisjoint(_stems(text)) or _AT_LIMIT.search(text) is not None
+
+
+def _stems(text: str) -> set[str]:
+    """Return the stems of the words, also without "re" and hyphens: "redeployed", "re-enabled"."""
+    words = {one[0].casefold() for one in _WORD.finditer(text)}
+    again = {word[match.end() :] for word in words if (match := _AGAIN.match(word))}
+    return set(map(stem, words | again | {word.replace("-", "") for word in words}))
 
 
 def denies_change(text: str) -> bool:
@@ -95,20 +108,35 @@ def denies_change(text: str) -> bool:
     return "?" in clause or any(map(is_negation, words))
 
 
-_PARTICLES: Final = frozenset("down offline full late wrong slow unavailable".split())
-_EVENTFUL: Final = frozenset(
+_STATES: Final = frozenset(
+    "down offline full late wrong slow unavailable unreachable unresponsive stuck dead read-only"
+    " readonly cleaned cleaning".split()
+)
+_CHANGES: Final = frozenset(
     map(
         stem,
         "deploy push switch rotate enable disable upgrade update downgrade migrate move change"
         " restart reboot stop remove delete drop add raise lower increase decrease reduce rise fall"
-        " grow shrink fill fail crash break lose expire exceed exhaust leak block lock stall hang"
-        " overload overflow corrupt time run truncate rename rewrite rewritten replace revert roll"
-        " patch install uninstall release merge rebalance scale configure reconfigure set turn cut"
-        " throttle limit saturate spike drain close kill error timeout outage failure refuse reject"
-        " deny miss degrade resize provision revoke reset purge flush clear shut start".split(),
+        " grow shrink shrank shrunk fill fail crash break lose expire expiry exceed exhaust leak"
+        " block lock stall hang hung freeze overload overflow corrupt truncate rename rewrite"
+        " rewrote rewritten replace revert roll rollout rollback patch hotfix install uninstall"
+        " release merge rebalance scale configure reconfigure throttle saturate spike drain kill"
+        " error timeout outage failure refuse reject deny degrade resize provision revoke reset"
+        " purge flush clear shut shutdown refactor rebuild rebuilt recreate reindex redirect"
+        " repoint evict bump tune pause suspend resume toggle wipe swap alter cordon decommission"
+        " mount unmount unplug pin unpin promote demote overwrite overwrote overwritten archive"
+        " backfill detach cancel".split(),
     )
 )
 """Stems of words for changes and faults."""
+_LOOSE_CHANGES: Final = frozenset(map(stem, "time run set turn cut limit miss close start".split()))
+"""Stems of words that have other meanings; in the report of an incident they mean changes."""
+_AGAIN: Final = re.compile(r"re-?(?!turn)(?=\w)")
+_AT_LIMIT: Final = re.compile(
+    r"\b(?:hits?|hitting|reach(?:es|ed)?) (?:its|the|their|our|an?) (?:[\w-]{1,20} )?"
+    r"(?:quota|limit|cap|ceiling|maximum)\b",
+    re.IGNORECASE,
+)
 
 
 def _reporting(text: str) -> str:

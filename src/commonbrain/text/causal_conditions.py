@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Final
 
+from commonbrain.text.actions import names_change
 from commonbrain.text.causal_cuts import Cut
 from commonbrain.text.clauses import (
     NEGATIONS,
@@ -138,13 +139,8 @@ _TROUBLE: Final = re.compile(
     re.IGNORECASE,
 )
 _PRESENT_TENSE: Final = frozenset("is are has have need needs does do can cannot can't".split())
-_CHANGE: Final = re.compile(
-    r"\b(?:upgrade|update|release|deploy|rollout|rolled|migrate|migration|change|changing|restart"
-    r"|switch|rename|merge|bump|remove|removal|delete|deletion|disable|enable|replace|rotate"
-    r"|rotation|install|reboot|patch|refactor|moved|turned|expire|expiry|trip|left|reset|revert"
-    r"|outage|crash|fail|lost|broke|added|dropped|announced|raised|lowered|cut)",
-    re.IGNORECASE,
-)
+_EVENT: Final = re.compile(r"\b(?:left|trip|tripped|announced|turned|cut)\b", re.IGNORECASE)
+"""Events besides changes after which something may fail."""
 _CHANGED: Final = re.compile(
     r"\b(?:stopped|broke|breaks|fails?|failed|crash(?:es|ed)?|doubled|tripled|dropped|rose|lost"
     r"|fell|spiked|jumped|slowed|recovered|vanished|disappeared|hung|froze|timed out|died|climbed"
@@ -416,8 +412,8 @@ def is_lasting_reason(cut: Cut) -> bool:
 
 def is_aftermath(cut: Cut) -> bool:
     """Distinguish "after" as a cause: a change, and a failure or recovery."""
-    is_change = _CHANGE.search(cut.cause) is not None and not is_about_people(cut.effect)
-    return is_change and _CHANGED.search(cut.effect) is not None
+    is_change = names_change(cut.cause) or _EVENT.search(cut.cause) is not None
+    return is_change and not is_about_people(cut.effect) and _CHANGED.search(cut.effect) is not None
 
 
 _LESSON_WORDS_MIN: Final = 4
