@@ -43,12 +43,32 @@ def test_ordinary_words_name_nothing(text: str) -> None:
     assert not names_in(text)
 
 
+def confidence(one: str, other: str) -> float:
+    """Return the confidence of the surest name that two texts share."""
+    return max((name.confidence for name in shared_names(one, other)), default=0.0)
+
+
+def test_a_number_alone_is_less_sure_than_with_its_kind_or_project() -> None:
+    alone = confidence("#87 was merged", "since #87")
+    assert alone == confidence("PR #87 was merged", "since #87")
+    with_kind = confidence("PR #87 was merged", "since pull request #87")
+    with_project = confidence("PAY-87 was merged", "since PAY-87")
+    assert 0 < alone < with_kind < with_project
+
+
+def test_a_machine_that_bears_the_name_of_a_product_is_surer_than_the_product() -> None:
+    product = confidence("Kafka was rebooted", "the lag of Kafka")
+    assert product < confidence("kafka-4 was rebooted", "the lag of kafka-4")
+    assert confidence("python-3 was installed", "the slow python-3") <= product
+
+
 def test_different_things_of_one_sort_share_no_name() -> None:
     for one, other in (
         ("db1 is full", "db2 is full"),
         ("payments-db", "reports-db"),
         ("the order queue", "the mail queue"),
         ("OPS-311", "OPS-411"),
+        ("PR #87 was merged", "Bug #87 is open"),
         ("a/tax.py", "b/tax.py"),
     ):
         assert not shared_names(one, other)

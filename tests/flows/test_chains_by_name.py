@@ -76,6 +76,9 @@ CHAINS = (
     ("FEATURE_SHORT_URLS was toggled", "Links in mails were dead with FEATURE_SHORT_URLS"),
     ("ledger-db went read-only", "Refunds were not stored in ledger-db"),
     ("media-db hit its quota", "Photos of the fair were lost by media-db"),
+    ("kafka-4 was rebooted", "Invoices were a day late, lag on kafka-4"),
+    ("prod-redis-2 was replaced", "Carts were empty for users of prod-redis-2"),
+    ("PR #512 was merged", "Letters lost their logo with PR #512"),
 )
 MISSING_MAX = 2
 """Two say nothing that reads like a change, or name a product that many installations have."""
@@ -180,6 +183,9 @@ GENERIC = (
     ("prod-2 was rebooted", "Translations were missing on prod-2"),
     ("The main app was restarted", "The main app showed prices in the wrong currency"),
     ("ERR-500 was added to the alerts of mail", "The game server crashed with ERR-500"),
+    ("PR #87 was merged in the docs repo", "Bug #87 was reported by a customer"),
+    ("#87 was closed in the wiki", "A letter about parking got the reference #87"),
+    ("python-3 was upgraded on the wiki", "The game server crashed with python-3"),
     # The same with half of the words in common.
     ("user_id was null in the export of orders", "user_id was null in the import of leads"),
     ("Latency rose in us-east-1 for search", "Latency rose in us-east-1 for payroll"),

@@ -56,7 +56,7 @@ _LINKS: Final = frozenset(
 _ACRONYM_CHARS_MIN: Final = 2
 _EMPHASIZED: Final = re.compile(r"[A-Z]{4,}ED")
 """A verb in capitals: "FAILED", as opposed to "LED"."""
-_ASIDE: Final = "()"
+_BRACKETED: Final = "()"
 """A word within brackets, which is neither subject nor verb."""
 _UNREAL: Final = re.compile(
     r"\b(?:would(?! not (?:build|start|boot))|(?<!nobody )could(?! no longer| not(?! have| be))"
@@ -163,10 +163,10 @@ def clause_words(text: str) -> list[str]:
     has_brackets = text.count("(") == text.count(")")
     tokens = list[str]()
     for written, word in _read(text):
-        is_aside = has_brackets and (depth > 0 or written.startswith("("))
+        is_bracketed = has_brackets and (depth > 0 or written.startswith("("))
         depth += written.count("(") - written.count(")")
         is_acronym = has_cases and _is_acronym(written.strip(_EDGE), word)
-        tokens.append(_ASIDE if is_aside else word.upper() if is_acronym else word)
+        tokens.append(_BRACKETED if is_bracketed else word.upper() if is_acronym else word)
     return tokens
 
 
@@ -247,7 +247,7 @@ def verb_at(tokens: Sequence[str]) -> int | None:
 
 
 def _outside_brackets(tokens: Sequence[str]) -> tuple[Sequence[int], Sequence[str]]:
-    places = [place for place, word in enumerate(tokens) if word != _ASIDE]
+    places = [place for place, word in enumerate(tokens) if word != _BRACKETED]
     return places, [tokens[place] for place in places]
 
 

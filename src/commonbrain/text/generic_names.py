@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from commonbrain.text.products import ALIASES, COMMON_WORDS, PRODUCTS
+from commonbrain.text.products import ALIASES, COMMON_WORDS, PRODUCTS, SERVERS
 
 HEADS: Final[Mapping[str, str]] = {
     form: words.split()[0]
@@ -107,13 +107,17 @@ def is_generic(key: str) -> bool:
     A role with a number is a machine: "db1", "prod-web-2".
     """
     numbered = _NUMBERED.fullmatch(key)
-    if numbered and (
-        numbered["role"] in _ROLES or (numbered["hyphen"] and numbered["role"] in PRODUCTS)
-    ):
+    if (numbered and numbered["role"] in _ROLES) or is_server(key):
         return False
     *first, last = _WORDS.findall(key.casefold()) or [""]
     own = [word for word in first if not _is_common(word)]
     return not own and (_is_common(last) or last in HEADS)
+
+
+def is_server(key: str) -> bool:
+    """Return whether a name is that of a machine after what runs on it: "kafka-3"."""
+    numbered = _NUMBERED.fullmatch(key)
+    return numbered is not None and numbered["hyphen"] != "" and numbered["role"] in SERVERS
 
 
 def is_of_product(key: str) -> bool:

@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Final
 
 from commonbrain.text.entities import extract_entities
-from commonbrain.text.generic_names import HEADS, is_column, is_generic, is_of_product
+from commonbrain.text.generic_names import HEADS, is_column, is_generic, is_of_product, is_server
 from commonbrain.text.products import ALIASES, COMMON_WORDS, PRODUCTS
 
 _NAMES_MAX: Final = 50
@@ -65,13 +65,20 @@ _PART: Final = re.compile(r"[^\W_]+")
 _HUMP: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _PRODUCT: Final = re.compile(r"(?<![\w./@-])[A-Za-z][\w.]*\w(?![\w/@-])")
 _TICKET: Final = re.compile(r"#\d+|[A-Z][A-Z0-9]*-\d+")
+_NUMBER: Final = re.compile(r"#\d+")
+_NUMBERED: Final = re.compile(
+    r"\b(?P<kind>PR|pull request|MR|merge request|issue|bug|ticket|incident) (?P<number>#\d+)",
+    re.IGNORECASE,
+)
+_KINDS: Final = {"pull request": "pr", "merge request": "mr", "bug": "issue", "ticket": "issue"}
 _COMMIT: Final = re.compile(r"[0-9a-f]{7,64}")
 _VERSION: Final = re.compile(r"v?\d+(?:\.\d+)*(?:-[\w.]+)?")
 _VARIABLE: Final = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+")
 _COMMIT_CHARS: Final = 7
 """A commit is known by its first characters."""
 # How surely two texts that have the name speak of the same thing. Set by hand: a ticket exists
-# once, a phrase names whatever has that role, and a product has many installations.
+# once, a phrase names whatever has that role, and a product has many installations. "kafka-3" may
+# be a version, and "#12" is a number in whichever repository or tracker the text is about.
 _SURE: Final = 0.9
 _PROPER: Final = 0.8
 _ROLE: Final = 0.6
@@ -104,14 +111,15 @@ def names_in(text: str) -> Mapping[str, Name]:
 def shared_names(one: str, other: str) -> tuple[Name, ...]:
     """List the names of things that two texts share, surest first, as the first writes them.
 
-    A path and the name of the same file count as the same.
+    A path and the name of the same file count as the same, and so do "PR #12" and "#12".
     """
     here, there = names_in(one), names_in(other)
-    both = [
-        replace(name, confidence=max(name.confidence, match.confidence))
-        for key, name in here.items()
-        if (match := there.get(key) or _same_file(key, there))
-    ]
+    both = list[Name]()
+    for key, name in here.items():
+        if match := there.get(key) or _same_file(key, there):
+            both.append(replace(name, confidence=max(name.confidence, match.confidence)))
+        elif "#" in key and _has_number(key, there):
+            both.append(replace(name, confidence=_SHARED))
     return tuple(sorted(both, key=lambda name: (-name.confidence, name.key)))
 
 
@@ -147,6 +155,16 @@ def _same_file(key: str, there: Mapping[str, Name]) -> Name | None:
     return None
 
 
+def _has_number(key: str, there: Mapping[str, Name]) -> bool:
+    """Return whether one side says what has the number, and the other only gives the number."""
+    kind, _, number = key.partition("#")
+    return any(
+        bool(kind) != bool(other_kind) and number == other_number
+        for other_kind, mark, other_number in (other.partition("#") for other in there)
+        if mark
+    )
+
+
 def _confidence_max(key: str, written: str) -> float:
     """Limit the confidence of a name that many things have; tickets and commits have their own."""
     if _TICKET.fullmatch(written):
@@ -156,12 +174,13 @@ def _confidence_max(key: str, written: str) -> float:
         return _SURE
     if is_generic(key) or is_column(written):
         return _VAGUE
+    if is_server(key):
+        return _ROLE
     return _SHARED if is_of_product(key) else _PROPER
 
 
 def _named(text: str) -> Iterator[tuple[str, str, float]]:
-    for written in extract_entities(text).references:
-        yield _reference(written)
+    yield from _references(text)
     for match in _DOMAIN.finditer(text):
         yield match[0], match[0], _PROPER
     for match in _IDENTIFIER.finditer(text):
@@ -200,8 +219,21 @@ def _identifier(match: re.Match[str]) -> str | None:
     return "-".join(parts) if is_name else None
 
 
+def _references(text: str) -> Iterator[tuple[str, str, float]]:
+    numbered = list(_NUMBERED.finditer(text))
+    for match in numbered:
+        kind = match["kind"].casefold()
+        yield f"{_KINDS.get(kind, kind)}{match['number']}", match[0], _ROLE
+    numbers = {match["number"] for match in numbered}
+    for written in extract_entities(text).references:
+        if written not in numbers:
+            yield _reference(written)
+
+
 def _reference(written: str) -> tuple[str, str, float]:
     folded = written.casefold()
+    if _NUMBER.fullmatch(written):
+        return folded, written, _SHARED
     if _TICKET.fullmatch(written):
         return folded, written, _SURE
     if _COMMIT.fullmatch(written):

@@ -3,21 +3,26 @@
 from collections.abc import Mapping
 from typing import Final
 
-PRODUCTS: Final = frozenset(
+SERVERS: Final = frozenset(
     # Stores, queues and search.
     "postgres mysql mariadb sqlite oracle mongodb mongo redis valkey memcached cassandra scylla"
     " dynamodb bigquery snowflake clickhouse elasticsearch opensearch solr qdrant pinecone weaviate"
     " kafka rabbitmq nats pulsar celery sidekiq debezium airflow spark flink hadoop couchdb etcd"
     " consul zookeeper neo4j influxdb timescale cockroachdb supabase firebase"
-    # Servers, clouds and their tools.
-    " nginx apache caddy haproxy envoy istio traefik varnish cloudflare fastly akamai kubernetes"
-    " docker podman helm terraform ansible puppet chef vagrant packer argo jenkins github gitlab"
+    # Proxies, builds, secrets and observation.
+    " nginx apache caddy haproxy envoy istio traefik varnish jenkins gitlab vault keycloak"
+    " prometheus grafana loki jaeger kibana logstash zipkin".split()
+)
+"""Products that run on machines of one's own, which are named after them: "kafka-3"."""
+PRODUCTS: Final = SERVERS | frozenset(
+    # Clouds and their tools.
+    "cloudflare fastly akamai kubernetes"
+    " docker podman helm terraform ansible puppet chef vagrant packer argo github"
     " bitbucket circleci travis buildkite dependabot renovate sonarqube codecov aws azure gcp"
-    " heroku vercel netlify linux ubuntu debian fedora windows macos android ios"
-    " vault keycloak okta auth0"
+    " heroku vercel netlify linux ubuntu debian fedora windows macos android ios okta auth0"
     # Observing, paying, talking.
-    " prometheus grafana loki jaeger datadog sentry splunk kibana logstash newrelic pagerduty"
-    " opsgenie statuspage zipkin stripe paypal adyen twilio sendgrid mailchimp braintree klarna"
+    " datadog sentry splunk newrelic pagerduty"
+    " opsgenie statuspage stripe paypal adyen twilio sendgrid mailchimp braintree klarna"
     " slack zoom discord jira confluence notion trello asana linear miro figma zendesk intercom"
     " salesforce hubspot shopify segment amplitude mixpanel"
     # Languages, frameworks, tools and models.
