@@ -51,8 +51,8 @@ GIVEN_NAMES: Final = frozenset(
     " ricardo roberto rolf sabine sandro sebastian sergei sergio silvia sofia stefan stefano"
     " sven svetlana tatiana thorsten tomas torsten ulrich ursula uwe valentina vasily viktor"
     " vladimir wolfgang xavier yann yulia yuri zofia"
-    " amelie andre aurelie celine elodie francois goran helena helene istvan jerome jiri joao jorgen"
-    " lea lukasz michal noemie pawel rene renee simone soren stephane tiago zoltan"
+    " amelie andre aurelie celine elodie francois goran helena helene istvan jerome jiri joao"
+    " jorgen lea lukasz michal noemie pawel rene renee simone soren stephane tiago zoltan"
     # Asia, Africa and the Middle East
     " aarav abdul abdullah abu adel aditya ahmad ahmed aisha ajay akira ali alia aliyah amina"
     " amir amit amira anand ananya anil anita anjali aryan asha ashok ayesha aziz babak bilal"
