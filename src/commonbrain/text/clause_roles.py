@@ -47,7 +47,8 @@ _DECIDED: Final = re.compile(
     r"|resolved to|signed off|from now on|going forward|no longer|instead of|rather than"
     r"|(?:is|are) (?:allowed|limited|required|replaced by|switched off|dropped|banned)"
     r"|polic(?:y|ies)|convention|the (?:goal|target|deadline|rule) (?:is|for|of)"
-    r"|(?:must|shall|may) (?:not |never |only )?\w+|(?:never|always) \w+|holds? back)\b",
+    r"|(?:must|shall|may) (?:not |never |only )?\w+"
+    r"|(?<!has )(?<!have )(?<!was )(?<!were )(?:never|always) \w+|holds? back)\b",
     re.IGNORECASE,
 )
 _DECISION: Final = re.compile(
@@ -62,8 +63,8 @@ _DECISION: Final = re.compile(
     re.IGNORECASE,
 )
 _UNDECIDED: Final = re.compile(
-    r"\b(?:not|never|nobody|no one|(?:has|have|is|are|was|were|did|could|ca)n['\u2019]t|cannot"
-    r"|yet to)(?: \w{1,12}){0,2} (?:decided?|agreed?|chosen|choose)\b"
+    r"\b(?:not|never|nothing|nobody|no one|(?:has|have|is|are|was|were|did|could|ca)n['\u2019]t"
+    r"|cannot|yet to)(?: \w{1,12}){0,2} (?:decided?|agreed?|chosen|choose)\b"
     r"|\b(?:no decision|undecided)\b"
     r"|\bdecisions?(?: \w{1,20}){0,8} (?:is|are|was|were|(?:has|have) been) (?:\w{1,12} )?"
     r"(?:postponed|deferred|delayed|adjourned|put off|left open|open|missing|pending|due)\b",
@@ -95,7 +96,7 @@ _OPEN: Final = re.compile(
     r"|do not know|don't know|nobody has|remains?|left to|stays? off"
     r"|(?:has|have|needs?) to (?:be |answer|agree|review|confirm|do)"
     r"|someone has|somebody has|to be (?:done|run|written|added|replaced|decided)|does not start"
-    r"|must (?:first|still)|before \w+ can|asks? (?:whether|if)|due (?!to\b(?! be\b))\w+"
+    r"|must (?:first|still)|before \w+ can|ask(?:s|ed) (?:whether|if)|due (?!to\b(?! be\b))\w+"
     r"|follow[- ]up|clarif(?:y|ies)|next steps?|review is with)\b"
     r"|(?<!valid )(?<!leave )\b(?:until|by|before|due) (?:the end of )?"
     r"(?:tomorrow|tonight|next week|(?:mon|tues|wednes|thurs|fri|satur|sun)day"
@@ -111,7 +112,7 @@ _STATES: Final = frozenset(
 _STATE: Final = "|".join(sorted(_STATES))
 _OPEN_STATE: Final = re.compile(
     rf"^\W*(?:(?:{_STATE})\s*[:\u2013\u2014]|what is (?:still )?(?:{_STATE})\b)"
-    rf"|(?<!that )(?<!which )(?<!what )\b(?:is|are|am|be|been|(?P<past>was|were)|seems?|looks?"
+    rf"|(?<!that )(?<!\w which )(?<!what )\b(?:is|are|am|be|been|(?P<past>was|were)|seems?|looks?"
     rf"|(?:it|that|there)['\u2019]s|(?:we|they)['\u2019]re) (?:(?:still|now|currently|also|again"
     rf"|all|both|partly|mostly|completely) ){{0,2}}(?:{_STATE})\b"
     rf"|\bthere (?:is|are) (?:\w{{1,20}} ){{0,6}}(?:{_STATE})\b",
