@@ -16,6 +16,15 @@ from commonbrain.text.open_points import settles
         ("Do we use Redis for the sessions?", "We do not use Redis for the sessions."),
         ("Who writes the report on the outage?", "Tomas writes the report on the outage."),
         ("Open: disable the cache of the shop.", "Disabled the cache of the shop."),
+        ("The lease is not signed yet.", "The lease was signed."),
+        ("Lena has to move the mailboxes by Tuesday.", "Lena moved the mailboxes."),
+        ("Lena has to move the mailboxes before 3 June.", "Lena moved the mailboxes."),
+        ("Lena moves the mailboxes by the end of the week.", "Lena moved the mailboxes on Monday."),
+        (
+            "Rollout of the mailer to staging is pending.",
+            "Rollout of the mailer to staging is done.",
+        ),
+        ("The login test still fails.", "The login test passed again."),
         (
             "Support asks whether refunds can be partial.",
             "We agreed with support that refunds can be partial.",
@@ -40,6 +49,10 @@ def test_a_clause_on_the_same_subject_settles_an_open_point(point: str, clause: 
         ("Open: raise the memory limit of the import.", "Raised the disk limit of the import."),
         ("Open: run the migration on staging.", "Ran the migration on production."),
         ("Do we use Redis for the sessions?", "We use Kafka for the sessions."),
+        ("Open: extend the freeze until Friday.", "The freeze was extended until Monday."),
+        ("The login test still fails.", "The login test still fails after the clock was fixed."),
+        ("Rollout of the mailer is pending.", "Rollout of the mailer to staging is done."),
+        ("The export is not enabled.", "The export is enabled on CI."),
         ("Open: renew the certificate of the shop.", "Merged the layout of the invoices."),
     ],
 )

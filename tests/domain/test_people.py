@@ -113,6 +113,38 @@ def test_hyphenated_names_and_every_name_of_a_list_are_people(
     assert people_in(text) == people
 
 
+@pytest.mark.requirement("DM-30")
+@pytest.mark.parametrize(
+    ("text", "people"),
+    [
+        ("The retry was merged by Olga.", ("olga",)),
+        ("Deployed by Tim and Ann Lee", ("tim", "ann lee")),
+        ("The release is blocked by Karen.", ("karen",)),
+        ("Nina deployed the mailer.", ("nina",)),
+        ("Peter rolled back the mailer, and Eva reverted the flag.", ("peter", "eva")),
+        ("Bo Chen (head of data) rejected the plan.", ("bo chen",)),
+        ("Owned by François and Søren.", ("françois", "søren")),
+        ("Göran, Eva and André agreed to wait.", ("göran", "eva", "andré")),
+        ("Rene\u0301 said no.", ("rené",)),
+        ("Rose told us to wait.", ("rose",)),
+        ("Chase thinks that it leaks.", ("chase",)),
+        ("Will reviewed the patch.", ("will",)),
+        ("Grant has confirmed the date.", ("grant",)),
+        ("Austin wrote the runbook.", ("austin",)),
+        ("Chase approved refunds by mail.", ()),
+        ("Mark answered questions as closed.", ()),
+        ("Will merged branches be deleted? Will that be asked?", ()),
+        ("Fixed by Redis 7, deployed by Jenkins, and blocked by CORS.", ()),
+        ("The suite (Jenkins) reported an error.", ()),
+        ("Austin approved the plan.", ()),
+    ],
+)
+def test_people_who_work_have_accents_or_names_that_are_words(
+    text: str, people: tuple[str, ...]
+) -> None:
+    assert people_in(text) == people
+
+
 def test_a_first_name_stays_if_two_people_have_it() -> None:
     text = "Ann Lee said yes. Ann Voss said no. Ann decided."
     assert people_in(text) == ("ann lee", "ann voss", "ann")
@@ -120,7 +152,20 @@ def test_a_first_name_stays_if_two_people_have_it() -> None:
 
 @pytest.mark.parametrize(
     "unit",
-    ["A", "Ann ", "said ", "Ann and ", "Ann, ", "asked Ann, and ", "owned by ", "Dr. ", "a", " "],
+    [
+        "A",
+        "Ann ",
+        "said ",
+        "Ann and ",
+        "Ann, ",
+        "asked Ann, and ",
+        "owned by ",
+        "Dr. ",
+        "a",
+        " ",
+        "Ann ()",
+        "Will said ",
+    ],
 )
 def test_hostile_text_is_read_in_linear_time(unit: str) -> None:
     started = process_time()

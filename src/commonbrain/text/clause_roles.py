@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from enum import StrEnum
 from typing import Final
 
-from commonbrain.text.clauses import has_verb, is_question, verb_at, words
+from commonbrain.text.clauses import has_verb, is_negation, is_question, verb_at, words
 from commonbrain.text.segmentation import pieces, split_sentences
 
 
@@ -24,7 +24,8 @@ class Role(StrEnum):
 _GREETING: Final = re.compile(
     r"\W*(?:(?:good |happy )?(?:morning|afternoon|evening|night|friday)|hi|hello|hey|hm+|ok(?:ay)?"
     r"|thanks?|thank you|great|nice|cool|sorry|see you|bye|welcome|congratulations|lunch|break"
-    r"|yes|no|yep|nope|sure|agreed|done|waited|ideas|heartbeat ok)\b[^.:;\d]{0,40}[.!?\s]*$",
+    r"|yes|no(?= problem| worr| thank| idea|,|\W*$)|yep|nope|sure|agreed|done"
+    r"|waited|ideas|heartbeat ok)\b[^.:;\d]{0,40}[.!?\s]*$",
     re.IGNORECASE,
 )
 _PROGRESS: Final = re.compile(
@@ -46,11 +47,33 @@ _DECIDED: Final = re.compile(
     r"|resolved to|signed off|from now on|going forward|no longer|instead of|rather than"
     r"|(?:is|are) (?:allowed|limited|required|replaced by|switched off|dropped|banned)"
     r"|polic(?:y|ies)|convention|the (?:goal|target|deadline|rule) (?:is|for|of)"
-    r"|(?:must|shall|may) (?:not |never |only )?\w+|(?:never|always) \w+|holds? back)\b",
+    r"|(?:must|shall|may) (?:not |never |only )?\w+"
+    r"|(?<!has )(?<!have )(?<!was )(?<!were )(?:never|always) \w+|holds? back)\b",
     re.IGNORECASE,
 )
 _DECISION: Final = re.compile(
-    r"\W*(?:\w+ ){0,3}(?:decided|decision|agreed|settled on|chose)\b", re.IGNORECASE
+    r"\W*(?:(?:\w+ ){0,3}(?:decided|decision|agreed|settled on|chose)\b"
+    r"|(?:the )?(?:ADR|RFC|proposal)[- ]?[\w-]{0,12} (?:(?:is|was|has been) )?"
+    r"(?:accepted|adopted|approved|rejected)\b"
+    r"|let(?:'s|\u2019s| us) (?:not |now |all )?(?:use|go (?:with|for|back)|keep|adopt|take|drop"
+    r"|stick|switch|stay|move|pick|choose|build|store|put|make|avoid|remove|replace|rename|pin"
+    r"|host|ship|add)\b"
+    r"|(?:we|i)(?: are|['\u2019]re| am|['\u2019]m| will|['\u2019]ll)?(?: now)?"
+    r" (?:go|going|went) with\b)",
+    re.IGNORECASE,
+)
+_UNDECIDED: Final = re.compile(
+    r"\b(?:not|never|nothing|nobody|no one|(?:has|have|is|are|was|were|did|could|ca)n['\u2019]t"
+    r"|cannot|yet to)(?: \w{1,12}){0,2} (?:decided?|agreed?|chosen|choose)\b"
+    r"|\b(?:no decision|undecided)\b"
+    r"|\bdecisions?(?: \w{1,20}){0,8} (?:is|are|was|were|(?:has|have) been) (?:\w{1,12} )?"
+    r"(?:postponed|deferred|delayed|adjourned|put off|left open|open|missing|pending|due)\b",
+    re.IGNORECASE,
+)
+_GUESS: Final = re.compile(
+    r"\W*(?:i|we)(?: \w{1,9})? (?:think|hope|guess|believe|suspect|assume|expect|wonder|doubt"
+    r"|suppose|fear|feel)\b",
+    re.IGNORECASE,
 )
 _WE_DO: Final = re.compile(
     r"\W*we (?!are\b|were\b|have\b|had\b|was\b|saw\b|need\b|should\b|could\b|can(?:not|'t)?\b|did\b"
@@ -69,13 +92,12 @@ _OPEN: Final = re.compile(
     r"|not (?:yet|done|settled|started|finished|answered|sure|clear|decided)"
     r"|(?:has|have|is|are) not (?:yet|been|answered|confirmed|read|settled)|hasn't"
     r"|haven't|no answer|no reply|yet\b"
-    r"|to-?do|waits? (?:for|until)|waiting for|wait(?:s)? with|blocked|pending"
-    r"|unclear|unknown|unsettled|unresolved|unexplained|do not know|don't know|nobody has|missing"
-    r"|remain(?:s|ing)?|left to|stays? off"
+    r"|to-?do|waits? (?:for|until)|waiting for|wait(?:s)? with"
+    r"|do not know|don't know|nobody has|remains?|left to|stays? off"
     r"|(?:has|have|needs?) to (?:be |answer|agree|review|confirm|do)"
     r"|someone has|somebody has|to be (?:done|run|written|added|replaced|decided)|does not start"
-    r"|must (?:first|still)|before \w+ can|asks? (?:whether|if)|due \w+|follow[- ]up"
-    r"|clarif(?:y|ies)|next steps?|review is with)\b"
+    r"|must (?:first|still)|before \w+ can|ask(?:s|ed) (?:whether|if)|due (?!to\b(?! be\b))\w+"
+    r"|follow[- ]up|clarif(?:y|ies)|next steps?|review is with)\b"
     r"|(?<!valid )(?<!leave )\b(?:until|by|before|due) (?:the end of )?"
     r"(?:tomorrow|tonight|next week|(?:mon|tues|wednes|thurs|fri|satur|sun)day"
     r"|\d{1,2} (?:january|february|march|april|may|june"
@@ -83,6 +105,25 @@ _OPEN: Final = re.compile(
     re.IGNORECASE,
 )
 """Words of what is not finished or answered, and terms that are still to come."""
+_STATES: Final = frozenset(
+    "blocked pending unclear unknown unsettled unresolved unexplained missing remaining".split()
+)
+"""Adjectives of what is open, unless they only describe a noun: "the missing index was added"."""
+_STATE: Final = "|".join(sorted(_STATES))
+_OPEN_STATE: Final = re.compile(
+    rf"^\W*(?:(?:{_STATE})\s*[:\u2013\u2014]|what is (?:still )?(?:{_STATE})\b)"
+    rf"|(?<!that )(?<!\w which )(?<!what )\b(?:is|are|am|be|been|(?P<past>was|were)|seems?|looks?"
+    rf"|(?:it|that|there)['\u2019]s|(?:we|they)['\u2019]re) (?:(?:still|now|currently|also|again"
+    rf"|all|both|partly|mostly|completely) ){{0,2}}(?:{_STATE})\b"
+    rf"|\bthere (?:is|are) (?:\w{{1,20}} ){{0,6}}(?:{_STATE})\b",
+    re.IGNORECASE,
+)
+_FAILS_STILL: Final = re.compile(
+    r"\bstill (?:\w{1,12} )?(?:fails?|failing|crash(?:es|ing)|breaks?|broken|times out)\b"
+    r"|\b(?:fails?|failing|crash(?:es|ing)|breaks?|broken|times out) again\b"
+    r"|\bagain (?:fails?|crashes)\b",
+    re.IGNORECASE,
+)
 _DONE: Final = re.compile(
     r"\b(?:fixed|solved|resolved|merged|released|deployed|shipped|rolled (?:back|out)|reverted"
     r"|is (?:live|done|merged|deployed|ready|implemented|written|approved|closed|moved|up|back)"
@@ -96,6 +137,24 @@ _FAILED: Final = re.compile(
 )
 _REPAIRED: Final = re.compile(
     r"\b(?:fixed|solved|resolved|no longer|did not|didn't)\b", re.IGNORECASE
+)
+_PASSIVE: Final = re.compile(
+    r"\b(?:was|were|(?:was|were)n['\u2019]t|(?:has|have|had) been|got) "
+    r"(?:(?:\w{1,14}ly|now|not|never|just|also|then|again|already|all|both|once|soon) ){0,3}"
+    r"(?P<participle>\w{2,20}ed|done|undone|made|sent|set|reset|put|cut|built|rebuilt|written"
+    r"|rewritten|given|taken|chosen|kept|brought|drawn|split|run|rerun|sold|paid|withdrawn|frozen"
+    r"|thrown away|shut down|taken over)\b",
+    re.IGNORECASE,
+)
+_NO_RESULTS: Final = frozenset(
+    "used needed supposed expected planned scheduled required located called named asked noticed"
+    " observed detected reported affected blocked delayed postponed caused tired interested limited"
+    " based related indeed involved surprised confused concerned worried overloaded exhausted"
+    " corrupted leaked hacked rejected refused denied exceeded interrupted damaged".split()
+)
+"""Participles that say what was the case, or was suffered, not what was done."""
+_FINITE: Final = frozenset(
+    "is are was were has have had can cannot will must should may do does don't can't".split()
 )
 _RESULT_VERBS: Final = frozenset(
     "sent made cut set put shut took gave wrote rebuilt built found got kept brought chose reset"
@@ -120,6 +179,15 @@ _NEXT_CLAUSE: Final = re.compile(r"; |, (?:and |but |while )| [\u2013\u2014] ")
 _SUBORDINATE: Final = re.compile(
     r",? (?:so that|because|since|which|although|even though|while|as soon as) "
     r"|, (?:so|as|not|who|after|before|but|and) "
+)
+_DEPENDENT: Final = re.compile(
+    r",? (?:after|although|though|even though|when|while|because|before|until|once|unless|so that"
+    r"|which|as soon as|since(?! \d)) ",
+    re.IGNORECASE,
+)
+_DEPENDENT_FIRST: Final = re.compile(
+    r"\W*(?:after|although|though|even though|when|while|because|once|as soon as|since) ",
+    re.IGNORECASE,
 )
 _CLAUSE_WORDS_MIN: Final = 5
 _SENTENCE_CHARS_MAX: Final = 400
@@ -181,7 +249,7 @@ def states_cause(text: str) -> bool:
 
 def states_failure(text: str) -> bool:
     """Return whether a clause says that something failed, and not that this is over."""
-    return _FAILED.search(text) is not None and _REPAIRED.search(text) is None
+    return _FAILED.search(text) is not None and _REPAIRED.search(_main_clause(text)) is None
 
 
 def without_lead(text: str) -> str:
@@ -198,19 +266,67 @@ def without_label(text: str) -> str:
     return text[match.end() :] if match and match.end() < len(text) else text
 
 
-def _is_result(text: str) -> bool:
-    if _DONE.search(text):
+def _main_clause(text: str) -> str:
+    """Return a clause without the first clause that depends on it."""
+    if _DEPENDENT_FIRST.match(text):
+        return text.partition(", ")[2] or text
+    match = _DEPENDENT.search(text)
+    return text[: match.start()] if match else text
+
+
+def _is_denied(text: str) -> bool:
+    """Return whether the end of a text is denied, from its last comma on."""
+    last = text.replace("not only", "").rpartition(",")[2]
+    return any(map(is_negation, words(last)))
+
+
+def _is_open(text: str) -> bool:
+    if _OPEN.search(text) or _UNDECIDED.search(text):
         return True
-    tokens = words(text)
+    still = _FAILS_STILL.search(text)
+    if still and not _is_denied(text[: still.end()]):
+        return True
+    state = _OPEN_STATE.search(text)
+    if state is None:
+        # A note such as "Review pending".
+        return (
+            bool(_STATES.intersection(words(text)[-1:]))
+            and not has_verb(text)
+            and not _is_denied(text)
+        )
+    is_over = state["past"] is not None and _DONE.search(text, state.end()) is not None
+    return not is_over and not _is_denied(text[: state.end()])
+
+
+def _is_decision(text: str) -> bool:
+    return _DECISION.match(text) is not None and _UNDECIDED.search(text) is None
+
+
+def _is_result(text: str) -> bool:
+    main = _main_clause(text)
+    passive = _PASSIVE.search(main)
+    if passive and passive["participle"].casefold() not in _NO_RESULTS:
+        return not _is_denied(main[: passive.end()])
+    if _DONE.search(main):
+        return True
+    tokens = words(main)
     place = verb_at(tokens)
-    verbs = [tokens[0], *([tokens[place]] if place is not None else [])] if tokens else []
+    verbs = [tokens[place]] if place is not None else []
+    if tokens and not _describes(tokens):
+        verbs.append(tokens[0])
     return any(verb.endswith("ed") or verb in _RESULT_VERBS for verb in verbs)
 
 
+def _describes(tokens: Sequence[str]) -> bool:
+    """Return whether the first word describes a subject: "Blocked users cannot log in"."""
+    return not _FINITE.isdisjoint(tokens[2:4])
+
+
 _ROLES: Final[Sequence[tuple[Role | None, Callable[[str], object]]]] = (
-    (Role.DECIDED, _DECISION.match),
-    (Role.OPEN, _OPEN.search),
+    (Role.DECIDED, _is_decision),
+    (Role.OPEN, _is_open),
     (None, is_progress),
+    (Role.NOTED, _GUESS.match),
     (Role.DECIDED, lambda text: _DECIDED.search(text) or _WE_DO.match(text) or _OWNS.search(text)),
     (Role.NOTED, _CAUSE.search),
     (Role.DONE, _is_result),

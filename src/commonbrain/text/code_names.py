@@ -64,6 +64,18 @@ _DEFINED: Final = re.compile(
     re.MULTILINE,
 )
 """A definition in common languages; Go's methods have a receiver in brackets."""
+_IMPLEMENTED: Final = re.compile(
+    r"^[ \t+-]*(?:unsafe )?impl(?:<[^<>\n]{0,120}>)? +(?:[\w:<>, &']{1,80} for +)?"
+    r"(?:\w{1,40}::)?([^\W\d]\w{2,79})",
+    re.MULTILINE,
+)
+"""The type of a block of methods in Rust, not the trait before "for"."""
+_TABLE: Final = re.compile(
+    r"^[ \t+\-\"'`(]*(?:create (?:or replace )?(?:unlogged |temp |temporary )?"
+    r"(?:table|(?:materialized )?view)|alter table) (?:if (?:not )?exists )?"
+    r"(?:[\"`\[]?\w{1,60}[\"`\]]?\.)?[\"`\[]?([^\W\d]\w{2,79})",
+    re.MULTILINE | re.IGNORECASE,
+)
 _CONSTANT: Final = re.compile(r"^[ \t+-]*([A-Z][A-Z0-9_]{3,79})\b[^=\n]{0,80}=(?!=)", re.MULTILINE)
 _WORD: Final = re.compile(r"(?<![\w])[^\W\d]\w{3,79}(?!\w)")
 _HUMP: Final = re.compile(r"[a-z0-9][A-Z]")
@@ -116,7 +128,8 @@ def read_edit(files: tuple[str, ...], text: str, *, folder: str = "") -> EditedC
 
     """
     part = text[:EDIT_CHARS_MAX]
-    defined = [*_definitions(part), *map(str, _CONSTANT.findall(part))]
+    others = (str(name) for one in (_CONSTANT, _IMPLEMENTED, _TABLE) for name in one.findall(part))
+    defined = [*_definitions(part), *others]
     symbols = [one for one in dict.fromkeys(defined) if _is_distinctive(one)]
     return EditedCode(
         files=tuple(dict.fromkeys(filter(None, (_relative(one, folder) for one in files)))),
@@ -172,9 +185,19 @@ def _spellings(path: str) -> Iterator[str]:
 
 def _path_tokens(text: str) -> Iterator[str]:
     for token in map(str, _TOKEN.findall(text)):
-        plain = _LINE.sub("", token.rstrip(".:!?")).removeprefix("./")
+        path = token.rstrip(".:!?").replace("\\", "/")
+        plain = _LINE.sub("", _without_anchor(path)).removeprefix("./")
         if "/" in plain or "." in plain or plain.casefold() in _FILES_WITHOUT_EXTENSION:
             yield plain
+
+
+def _without_anchor(path: str) -> str:
+    """Drop the section of a document or the query after its path: "guide.md#install"."""
+    for sign in "#?":
+        before, _, after = path.rpartition(sign)
+        if before and "/" not in after:
+            path = before
+    return path
 
 
 def _names_file(token: str, file: str) -> bool:

@@ -7,10 +7,12 @@ from typing import Final
 _COMMAND_CHARS_MAX: Final = 64 * 1024
 _NESTED_MAX: Final = 3
 """Shells started by shells whose commands are read."""
+_READER_WORDS_MAX: Final = 20
+"""Words of a command that reads a here-document; each document repeats them."""
 _TOKEN: Final = re.compile(
     r"(?P<space>(?:[ \t\r]|\\\n)++)"
     r"|(?P<here><<-?[ \t]*(?P<quote>['\"]?)(?P<mark>[\w.-]++)(?P=quote))"
-    r"|(?P<target>[<>]++[&|]?+)"
+    r"|(?P<target>\d*+[<>]++[&|]?+)"
     r"|(?P<end>[\n;&|()`]++)"
     r"|(?P<comment>(?<![^\s;&|()])\#[^\n]*+)"
     r"|(?P<word>(?:[^\s;&|()`<>'\"\\]|'[^']*+(?:'|\Z)|\"(?:[^\"\\]|\\.)*+(?:\"|\Z)|\\.?)++)"
@@ -20,6 +22,7 @@ _TOKEN: Final = re.compile(
 """One part of a shell command. Every part matches what is there, so none is read twice."""
 _QUOTED: Final = re.compile(r"'([^']*+)'?|\"((?:[^\"\\]|\\.)*+)\"?|\\(.?)", re.DOTALL)
 _ESCAPED: Final = re.compile(r"\\([\\\"$`])")
+_SUBSTITUTION: Final = re.compile(r"\\.|\$?\(|[)`]", re.DOTALL)
 _ASSIGNMENT: Final = re.compile(r"\w+\+?=")
 _KEYWORDS: Final = frozenset("if then elif else while until do time ! {".split())
 _SHELLS: Final = frozenset("sh bash zsh dash ksh".split())
@@ -36,19 +39,28 @@ _WRAPPERS: Final[Mapping[str, frozenset[str]]] = {
     "builtin": frozenset(),
     "nohup": frozenset(),
     "setsid": frozenset(),
+    "xargs": frozenset("-I -n -P -L -d -E -s -a --max-args --max-procs --delimiter".split()),
 }
 """Programs that run the command after them, with the options that take a word of their own."""
 _GIT_VALUES: Final = frozenset(
     "-C -c --git-dir --work-tree --namespace --super-prefix --config-env --attr-source".split()
 )
 """Options of git, before its command, that take a word of their own."""
+_COMMIT_VALUES: Final = frozenset(
+    "--message --file --author --date --template --fixup --squash --reuse-message --trailer"
+    " --reedit-message --cleanup --pathspec-from-file".split()
+)
+_SHORT_WITH_VALUE: Final = re.compile(r"-[a-zA-Z]*[mFCct]")
+_WITHOUT_COMMIT: Final = frozenset("--dry-run --short --porcelain --long --help -h".split())
+"""Options by which git shows something and commits nothing."""
+_SHELL_VALUES: Final = re.compile(r"[-+][a-zA-Z]*[oO]|--(?:rcfile|init-file)")
 
 
 def runs_commit(command: str) -> bool:
     """Return whether a shell command, or one of several, is `git commit`.
 
-    A command in quotes counts where a shell runs it, as in `bash -c`. What a shell computes, such
-    as aliases and variables, is not known; only the first 64 KiB are read.
+    A command in quotes or a here-document counts where a shell runs it, as in `bash -c`. What a
+    shell computes, such as aliases and variables, is not known; only the first 64 KiB are read.
     """
     return _runs_commit(command[:_COMMAND_CHARS_MAX], depth=0)
 
@@ -60,9 +72,12 @@ def _runs_commit(command: str, *, depth: int) -> bool:
 
 
 def _commands(text: str) -> Iterator[list[str]]:
-    """Split a shell's text into simple commands, as words without quotes."""
+    """Split a shell's text into simple commands, as words without quotes.
+
+    A command in double quotes, and one that a shell reads from a here-document, follow `-c`.
+    """
     words: list[str] = []
-    marks: list[str] = []
+    marks: list[tuple[str, list[str]]] = []
     at, is_target = 0, False
     while at < len(text) and (token := _TOKEN.match(text, at)):
         at = token.end()
@@ -71,32 +86,62 @@ def _commands(text: str) -> Iterator[list[str]]:
                 is_target = False
             case "word":
                 words.append(_unquoted(token[0]))
+                yield from (["sh", "-c", script] for script in _substituted(token[0]))
             case "target":
                 is_target = True
             case "here":
-                marks.append(token["mark"])
+                marks.append((token["mark"], words))
             case "end":
                 yield words
                 words, is_target = [], False
                 if marks and "\n" in token[0]:
-                    at = _after_documents(text, token.start() + token[0].index("\n"), marks=marks)
+                    at = token.start() + token[0].index("\n")
+                    for mark, reader in marks:
+                        since, at = at, _after_document(text, at, mark=mark)
+                        yield [
+                            *reader[:_READER_WORDS_MAX],
+                            "-c",
+                            text[since:at].rpartition("\n")[0],
+                        ]
                     marks = []
             case _:
                 pass
     yield words
 
 
-def _after_documents(text: str, at: int, *, marks: list[str]) -> int:
-    """Return where the here-documents that begin after a line end."""
-    for mark in marks:
-        line = ""
-        while line != mark:
-            if at >= len(text):
-                return at
-            end = text.find("\n", at + 1)
-            end = len(text) if end < 0 else end
-            line, at = text[at + 1 : end].lstrip("\t"), end
+def _after_document(text: str, at: int, *, mark: str) -> int:
+    """Return where the here-document that begins after a line ends."""
+    line = ""
+    while line != mark and at < len(text):
+        end = text.find("\n", at + 1)
+        end = len(text) if end < 0 else end
+        line, at = text[at + 1 : end].lstrip("\t"), end
     return at
+
+
+def _substituted(word: str) -> Iterator[str]:
+    """List the commands in double quotes that a shell runs: in `$()` and between backticks."""
+    for _, double, _ in _QUOTED.findall(word):
+        depth, start = 0, -1
+        for sign in _SUBSTITUTION.finditer(double):
+            match sign[0]:
+                case "$(" | "(" if depth or sign[0] == "$(":
+                    start = start if depth else sign.end()
+                    depth += 1
+                case ")" if depth:
+                    depth -= 1
+                    if not depth:
+                        yield double[start : sign.start()]
+                        start = -1
+                case "`" if not depth and start >= 0:
+                    yield double[start : sign.start()]
+                    start = -1
+                case "`" if not depth:
+                    start = sign.end()
+                case _:
+                    pass
+        if start >= 0:
+            yield double[start:]
 
 
 def _unquoted(word: str) -> str:
@@ -119,10 +164,28 @@ def _is_commit(words: list[str], *, depth: int) -> bool:
     if name in _SHELLS:
         script = _script(words, at + 1)
         return depth < _NESTED_MAX and _runs_commit(script, depth=depth + 1)
+    if name == "eval":
+        return depth < _NESTED_MAX and _runs_commit(" ".join(words[at + 1 :]), depth=depth + 1)
     if name != "git":
         return False
-    at = _after_options(words, at + 1, values=_GIT_VALUES)
-    return at < len(words) and words[at] == "commit"
+    start = at + 1
+    at = _after_options(words, start, values=_GIT_VALUES)
+    if not _WITHOUT_COMMIT.isdisjoint(words[start:at]):
+        return False
+    return at < len(words) and words[at] == "commit" and not _is_dry(words[at + 1 :])
+
+
+def _is_dry(options: list[str]) -> bool:
+    """Return whether the options of `git commit` let it commit nothing."""
+    is_value = False
+    for word in options:
+        if word == "--" and not is_value:
+            break
+        if word in _WITHOUT_COMMIT and not is_value:
+            return True
+        is_short = _SHORT_WITH_VALUE.fullmatch(word) is not None
+        is_value = not is_value and (word in _COMMIT_VALUES or is_short)
+    return False
 
 
 def _program(word: str) -> str:
@@ -143,11 +206,15 @@ def _after_options(words: list[str], at: int, *, values: frozenset[str], program
 
 def _script(words: list[str], at: int) -> str:
     """Return the command that a shell is given by `-c`; empty if it runs a file."""
-    is_given = False
+    is_given = is_value = False
     for word in words[at:]:
-        if not word.startswith("-"):
+        if is_value:
+            is_value = False
+        elif word.startswith(("-", "+")):
+            is_given = is_given or (word[1:2] != "-" and "c" in word)
+            is_value = _SHELL_VALUES.fullmatch(word) is not None
+        else:
             return word if is_given else ""
-        is_given = is_given or (word[1:2] != "-" and "c" in word)
     return ""
 
 
@@ -163,8 +230,9 @@ _BRANCH: Final = (
     r"|(?:\S+ )?(?:branch(?:es)?|repo(?:s|sitory|sitories)?)|git|(?:version|source) control)\b"
 )
 _OTHER_SENSES: Final = re.compile(
-    # To promise; but "commit directly to main" is meant.
-    rf"\b(?:commit(?:s|ted|ting)?) (?:\w+(?:self|selves) |us )?to\b(?! (?:the |a |an )?{_BRANCH})"
+    # To promise; but "commit directly to main" and "use pre-commit to" are meant.
+    r"(?<!pre-)(?<!git )\b(?:commit(?:s|ted|ting)?) (?:\w+(?:self|selves) |us )?to\b"
+    rf"(?! (?:the |a |an )?{_BRANCH})"
     # A version as a thing.
     r"|\bcommit[ -](?:hash(?:es)?|shas?|ids?|refs?|log|graph|status)\b"
     r"|\bcommit(?=\()|(?<=\w\.)commit\b|\b(?:auto|group|two-phase |2-phase )[- ]?commit\w*",
@@ -184,15 +252,34 @@ _COMMITTING: Final = re.compile(
     re.IGNORECASE,
 )
 _BY_OTHER_WORDS: Final = re.compile(
-    r"\b(?:squash(?:ed|es|ing)?|rebas(?:e|ed|es|ing)|fixups?|gitmoji|signed-off-by|co-authored-by)\b"
+    r"\b(?:squash(?:ed|es|ing)?|fixups?|gitmoji|signed-off-by|co-authored-by)\b"
     r"|\b(?:git|linear|commit) history\b|\bhistory \w+ linear\b|\brewrit\w+ (?:\w+ )?history\b"
     r"|\bsign(?:ed|s)?[- ]off\b|\bgit (?:add|hooks?|rebase|merge)\b"
-    r"|\bbranch(?:es)? (?:name|names|naming|named|per|from|off|starts?)\b"
-    r"|\bbranches (?:are|is|must be|should be|have|live)\b|\bname (?:\w+ )?branch(?:es)?\b"
-    r"|\b(?:feature|topic|short-lived|own|separate|new) branch(?:es)?\b"
     r"|\b(?:in|into|out of|from|to) (?:git|(?:version|source) control)\b(?! \w+ is)"
     r"|\b(?:into|out of) the repo(?:sitory)?\b"
-    r"|\b(?:be|is|are|not|never) check(?:ed)? in\b",
+    r"|\b(?:be|is|are|not|never) check(?:ed)? in\b"
+    # What else has a base is named: "rebase the wages".
+    r"|\brebas(?:e|ed|es|ing)\b(?! (?:the|an?|all|each|every|our|its|their|this|that) "
+    r"(?!(?:[\w-]{1,20} )?(?:branch|commit|pull|pr|patch|stack|fork|change|feature|work|topic"
+    r"|series|repo|history)))"
+    r"|\brebas(?:e|ed|es|ing)\b(?: [\w-]{1,20}){1,6} (?:on|onto) (?:the )?(?:main|master|trunk"
+    r"|develop|origin|upstream|head)\b",
+    re.IGNORECASE,
+)
+_BRANCHES: Final = re.compile(
+    r"\bbranch(?:es)? (?:name|names|naming|named|per|from|off|starts?)\b"
+    r"|\bbranches (?:are|is|must be|should be|have|live)\b|\bname (?:\w+ )?branch(?:es)?\b"
+    r"|\b(?:feature|topic|short-lived|own|separate|new) branch(?:es)?\b",
+    re.IGNORECASE,
+)
+_OFFICES: Final = re.compile(
+    r"\b(?:banks?|banking|cit(?:y|ies)|towns?|offices?|countr(?:y|ies)|streets?|cashiers?|staff)\b",
+    re.IGNORECASE,
+)
+"""Words of companies, which have branches, too."""
+_VERSIONED: Final = re.compile(
+    r"\b(?:git|commits?|repo(?:sitory)?|merged?|rebased?|pull requests?|prs?|tickets?|features?"
+    r"|main|code|developers?)\b",
     re.IGNORECASE,
 )
 
@@ -204,6 +291,9 @@ def concerns_commits(rule: str) -> bool:
 
 def _concerns(sentence: str) -> bool:
     if _BY_OTHER_WORDS.search(sentence):
+        return True
+    is_of_company = _OFFICES.search(sentence) and not _VERSIONED.search(sentence)
+    if _BRANCHES.search(sentence) and not is_of_company:
         return True
     if _TRANSACTION.search(sentence):
         return False

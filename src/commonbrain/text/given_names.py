@@ -6,7 +6,8 @@ GIVEN_NAMES: Final = frozenset(
     # English
     "aaron abby adam adrian agnes alan albert alex alexander alexandra alice alison allison"
     " amanda amber amy andrea andrew andy angela anita ann anna anne annie anthony arthur ashley"
-    " audrey barbara ben benjamin bernard beth betty bob bobby bonnie brad brandon brenda brian"
+    " audrey austin barbara ben benjamin bernard beth betty bob bobby bonnie brad brandon brenda"
+    " brian"
     " bruce bryan caleb calvin cameron carl carla carlos carol caroline catherine cathy charles"
     " charlie charlotte chloe chris christian christina christine christopher cindy claire clara"
     " clark colin connor craig curtis cynthia daisy dan daniel danny daphne darren dave david"
@@ -50,6 +51,8 @@ GIVEN_NAMES: Final = frozenset(
     " ricardo roberto rolf sabine sandro sebastian sergei sergio silvia sofia stefan stefano"
     " sven svetlana tatiana thorsten tomas torsten ulrich ursula uwe valentina vasily viktor"
     " vladimir wolfgang xavier yann yulia yuri zofia"
+    " amelie andre aurelie celine elodie francois goran helena helene istvan jerome jiri joao"
+    " jorgen lea lukasz michal noemie pawel rene renee simone soren stephane tiago zoltan"
     # Asia, Africa and the Middle East
     " aarav abdul abdullah abu adel aditya ahmad ahmed aisha ajay akira ali alia aliyah amina"
     " amir amit amira anand ananya anil anita anjali aryan asha ashok ayesha aziz babak bilal"

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from itertools import pairwise
 from typing import Final
 
-from commonbrain.text.clause_roles import without_label
+from commonbrain.text.clause_roles import states_failure, without_label
 from commonbrain.text.clauses import is_question
 from commonbrain.text.repetition import content_stems, stem_sequence
 from commonbrain.text.statements import Reading, Statement, read_statement
@@ -23,6 +23,22 @@ _OPEN_DENIAL: Final = re.compile(
     re.IGNORECASE,
 )
 """Negations that say only that something is open: "The job is not merged"."""
+_MONTHS: Final = (
+    r"(?:january|february|march|april|may|june|july|august|september|october|november|december)"
+)
+_DEADLINE: Final = re.compile(
+    r",? \(?(?:(?:due )?(?:by|before|until|till)|due(?: on)?) (?:the |this |next )?"
+    r"(?:end of )?(?:the )?(?:(?:mon|tues|wednes|thurs|fri|satur|sun)day|tomorrow|tonight"
+    r"|noon|midnight|week|month|day|quarter|year"
+    rf"|\d{{1,2}}(?:st|nd|rd|th)?(?: of)? {_MONTHS}|{_MONTHS}(?: \d{{1,2}}(?:st|nd|rd|th)?)?"
+    r"|20\d\d-\d\d-\d\d|\d{1,2}(?::\d\d)? ?[ap]m|\d{1,2}:\d\d)\b\)?",
+    re.IGNORECASE,
+)
+_ENVIRONMENT: Final = re.compile(
+    r"\b(?:to|on|in|for) (?:the )?(staging|production|prod|development|dev|ci|test|testing|qa|uat"
+    r"|canary|preview|sandbox)\b",
+    re.IGNORECASE,
+)
 _WHETHER: Final = re.compile(r"\bwhether\b", re.IGNORECASE)
 
 
@@ -31,7 +47,9 @@ def settles(clause: str, *, point: str) -> bool:
 
     A denial settles only a question, as "We do not use Redis" settles "Do we use Redis?".
     """
-    open_part = without_label(point)
+    if states_failure(clause):
+        return False
+    open_part = _without_deadline(without_label(point), answer=clause)
     need = read_statement(Statement(text=_OPEN_DENIAL.sub(" ", open_part)))
     answer = read_statement(Statement(text=clause))
     asks = is_question(open_part) or _WHETHER.search(open_part) is not None
@@ -41,7 +59,18 @@ def settles(clause: str, *, point: str) -> bool:
         return False
     stems, known = content_stems(open_part), content_stems(clause)
     is_alike = len(stems & known) >= max(_SHARED_MIN, _SHARE_MIN * len(stems))
+    is_alike = is_alike and _environments(clause) <= _environments(open_part)
     return is_alike and not _names_other_kind(open_part, clause)
+
+
+def _without_deadline(point: str, *, answer: str) -> str:
+    """Drop the date by which something is due, unless the answer has one, too."""
+    return point if _DEADLINE.search(answer) else _DEADLINE.sub("", point)
+
+
+def _environments(text: str) -> set[str]:
+    """Return where a text says that something runs, since one place is not every place."""
+    return {found.casefold() for found in map(str, _ENVIRONMENT.findall(text))}
 
 
 def _has_names(need: Reading, answer: Reading, *, may_choose: bool) -> bool:

@@ -6,6 +6,7 @@ only if it begins with a common given name or follows a title.
 """
 
 import re
+import unicodedata
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Final
@@ -57,17 +58,26 @@ _SPEECH: Final = frozenset(
     " answers".split()
 )
 """Verbs of speech: their subject is a person, even if the name is better known as a city."""
+_FINITE_SPEECH: Final = frozenset(
+    "said says asks told tells wrote writes thinks thought insists believes remembers"
+    " forgot".split()
+)
+"""Verbs of speech that are neither participles nor nouns: after "Mark", a person and no order."""
 _VERBS: Final = _SPEECH | frozenset(
     "agreed agrees recommended recommends proposed proposes owns owned decided decides"
     " approved approves confirmed confirms reported reports reviewed reviews wants wanted"
     " prefers preferred noted notes requested requests objected resigned maintains leads led"
     " manages managed signed fixed investigated investigates debugged merged documented"
     " presented interviewed hired joined left likes dislikes loves hates knows knew learned"
-    " found noticed discovered started finished works worked moved".split()
+    " found noticed discovered started finished works worked moved deployed released reverted"
+    " rolled shipped pushed committed opened closed removed added changed updated migrated rewrote"
+    " refactored implemented blocked tested rejected paused restarted".split()
 )
 """Verbs of speech, ownership and work; their subject may be a person."""
 _JOINTS: Final = frozenset({"and", "or", "&"})
 """Words before the last name of a list."""
+_STROKES: Final = str.maketrans("\u00f8\u0142\u0111\u0131", "oldi")
+"""Letters that Unicode does not decompose: o, l and d with a stroke, and i without its dot."""
 _WHERE: Final = frozenset("in on at near from to by around across through within during".split())
 """Words before a place or time: a name after one of these is no subject."""
 _MONTH: Final = "jan"
@@ -76,9 +86,17 @@ _AUXILIARIES: Final = frozenset(
     "has had have will would also just already never always then again recently finally"
     " once".split()
 )
+_HAS: Final = frozenset("has had would".split())
+_MODAL: Final = "Will"
+_SENTENCE_WORDS: Final = 40
+_BRACKETED_MAX: Final = 6
+"""Words in brackets after a name, such as a role."""
 _BEFORE: Final = re.compile(
     r"(?<![\w-])(?:(?:owned|written|reviewed|approved|reported|maintained|led|managed|proposed"
-    r"|suggested|requested|signed off|taken over|authored|filed|raised|discovered|documented) by"
+    r"|suggested|requested|signed off|taken over|authored|filed|raised|discovered|documented|merged"
+    r"|fixed|deployed|blocked|released|reverted|rolled back|rolled out|tested|implemented|created"
+    r"|added|built|opened|closed|answered|investigated|confirmed|decided|signed|handled|started"
+    r"|shipped|rejected|paused|caused|found|reproduced|migrated|updated|changed|removed) by"
     r"|(?:assigned|reassigned|handed over|escalated|delegated|reports|according) to"
     r"|(?:ask|asked|ping|pinged|tell|told|remind|reminded|thank|thanked|emailed|met with|met"
     r"|spoke with|spoke to|speak with|speak to|talked to|talked with|talk to|talk with"
@@ -103,7 +121,8 @@ def people_in(text: str) -> tuple[str, ...]:
 
     A first name is left out if the text has one full name that begins with it.
     """
-    tokens = list(_TOKEN.finditer(text[:_CHARS_MAX]))
+    text = unicodedata.normalize("NFC", text[:_CHARS_MAX])
+    tokens = list(_TOKEN.finditer(text))
     words = [token[0] for token in tokens]
     titled = {match.end() for match in _TITLE.finditer(text)}
     expected = {match.end() for match in _BEFORE.finditer(text)} | titled
@@ -127,12 +146,17 @@ def _subjects(words: Sequence[str], at: int) -> dict[int, str]:
     end = at
     while end > 0 and words[end - 1] in _AUXILIARIES:
         end -= 1
+    is_certain = words[end] in _HAS or words[at] in _FINITE_SPEECH
+    end = _before_brackets(words, end)
+    # The modal has no past after it: "Will approved it".
+    is_past = words[at].endswith("ed") and not _asks(words, at)
+    is_certain = is_certain or (words[end - 1] == _MODAL and is_past)
     has_joint = False
     while end > 0:
         start = end
         while start > 0 and end - start < _WORDS_MAX and _is_name_word(words[start - 1]):
             start -= 1
-        if start == end or not _is_person(words, start, end=end):
+        if start == end or not _is_person(words, start, end=end, is_certain=is_certain):
             break
         before = words[start - 1] if start else ""
         if before.casefold() in _WHERE:
@@ -147,6 +171,19 @@ def _subjects(words: Sequence[str], at: int) -> dict[int, str]:
             end -= 1
     is_place = words[at] in _VERBS - _SPEECH and NAMES_OF_PLACES.issuperset(names.values())
     return {} if is_place else names
+
+
+def _asks(words: Sequence[str], at: int) -> bool:
+    """Return whether the sentence is a question: "Will merged branches be deleted?"."""
+    return next((word for word in words[at : at + _SENTENCE_WORDS] if word in _ENDS), "") == "?"
+
+
+def _before_brackets(words: Sequence[str], end: int) -> int:
+    """Return where a remark in brackets before a verb begins: "Ann Lee (CTO) approved it"."""
+    if end < 1 or words[end - 1] != ")":
+        return end
+    first = max(end - 2 - _BRACKETED_MAX, 0)
+    return next((at for at in range(end - 2, first, -1) if words[at] == "("), end)
 
 
 def _names_from(words: Sequence[str], at: int, *, has_title: bool) -> dict[int, str]:
@@ -168,16 +205,26 @@ def _names_from(words: Sequence[str], at: int, *, has_title: bool) -> dict[int, 
     return names
 
 
-def _is_person(words: Sequence[str], start: int, *, end: int) -> bool:
-    """Return whether capitalized words begin with a given name that is no word here."""
+def _is_person(words: Sequence[str], start: int, *, end: int, is_certain: bool = False) -> bool:
+    """Return whether capitalized words begin with a given name that is no word here.
+
+    It is none even at the beginning of a sentence if only a person can have the verb.
+    """
     parts = words[start].casefold().split("-")
     if not (_are_capitals(words[start]) and _NO_NAMES.isdisjoint(parts)):
         return False
     if parts == [_MONTH] and _is_month(words, start, end=end):
         return False
-    if parts[0] in NAMES_THAT_ARE_WORDS:
-        return not _opens(words, start) or end - start > 1
-    return parts[0] in GIVEN_NAMES
+    name = _without_accents(parts[0])
+    if name in NAMES_THAT_ARE_WORDS:
+        return is_certain or not _opens(words, start) or end - start > 1
+    return name in GIVEN_NAMES
+
+
+def _without_accents(word: str) -> str:
+    """Return a name as it is listed: José as "jose", Søren as "soren"."""
+    letters = unicodedata.normalize("NFKD", word.translate(_STROKES))
+    return "".join(one for one in letters if not unicodedata.combining(one))
 
 
 def _are_capitals(word: str) -> bool:

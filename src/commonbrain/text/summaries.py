@@ -351,7 +351,7 @@ def _last_of_subjects(clauses: Sequence[_Clause]) -> Mapping[_Subject, int]:
 
 
 def _settles(later: _Clause, one: _Clause) -> bool:
-    is_result = later.role in {Role.DECIDED, Role.DONE} and not states_failure(later.written)
+    is_result = later.role in {Role.DECIDED, Role.DONE}
     is_other = later.of != one.of
     return is_result and is_other and settles(later.written, point=one.written)
 

@@ -1,0 +1,99 @@
+"""What a clause of a report says: decided, done, noted or open."""
+
+import pytest
+
+from commonbrain.text.clause_roles import Role, role_of, states_failure
+
+
+@pytest.mark.requirement("JB-14")
+@pytest.mark.parametrize(
+    ("text", "role"),
+    [
+        ("Timeouts were lowered for the mailer.", Role.DONE),
+        ("The lease was signed by the landlord.", Role.DONE),
+        ("The index was rebuilt again.", Role.DONE),
+        ("The old tokens have been revoked.", Role.DONE),
+        ("The lease was not signed.", Role.NOTED),
+        ("The dump wasn't restored.", Role.NOTED),
+        ("The dump has never been restored.", Role.NOTED),
+        ("No token was revoked.", Role.NOTED),
+        ("The meeting was delayed by the strike.", Role.NOTED),
+        ("The keys were not only rotated but also moved.", Role.DONE),
+    ],
+)
+def test_a_passive_is_a_result_unless_it_is_denied(text: str, role: Role) -> None:
+    assert role_of(text) is role
+
+
+@pytest.mark.requirement("JB-14")
+@pytest.mark.parametrize(
+    ("text", "role"),
+    [
+        ("The delay in the queue was due to a wrong label.", Role.NOTED),
+        ("The freeze is due to be lifted at noon.", Role.OPEN),
+        ("The tax report is due Thursday.", Role.OPEN),
+        ("The remaining checks ran through.", Role.DONE),
+        ("The missing column was added to the view.", Role.DONE),
+        ("Olga merged the pending patches.", Role.DONE),
+        ("Lena fixed what was missing.", Role.DONE),
+        ("The pool was raised to 30, which is still blocked by legal.", Role.OPEN),
+        ("The vendor asked whether the invoices were paid.", Role.OPEN),
+        ("The job was blocked for an hour and is back.", Role.DONE),
+        ("No file is missing.", Role.NOTED),
+        ("The rollout is no longer blocked.", Role.DECIDED),
+        ("The rollout is not blocked by legal anymore.", Role.NOTED),
+        ("Suspended accounts cannot pay.", Role.NOTED),
+        ("The column in the view is still missing.", Role.OPEN),
+        ("We are blocked by the audit.", Role.OPEN),
+        ("Missing: a column in the view.", Role.OPEN),
+        ("Review of the view pending", Role.OPEN),
+        ("There are two pending patches.", Role.OPEN),
+        ("The owner of the bucket remains unclear.", Role.OPEN),
+    ],
+)
+def test_an_adjective_of_a_noun_opens_no_point(text: str, role: Role) -> None:
+    assert role_of(text) is role
+
+
+@pytest.mark.requirement("JB-14")
+@pytest.mark.parametrize(
+    ("text", "role"),
+    [
+        ("We have not agreed on the colour of the logo.", Role.OPEN),
+        ("No decision yet about the office in Porto.", Role.OPEN),
+        ("The decision on the vendor was deferred to June.", Role.OPEN),
+        ("We couldn't agree on a date.", Role.OPEN),
+        ("Nothing was decided on the logo.", Role.OPEN),
+        ("We suspect that the leak comes from the parser.", Role.NOTED),
+        ("I hope the cache helps the shop.", Role.NOTED),
+        ("RFC-7 approved: keep one queue per tenant.", Role.DECIDED),
+        ("Let's keep Postgres.", Role.DECIDED),
+        ("We're going with the smaller vendor.", Role.DECIDED),
+        ("We went with the smaller vendor.", Role.DECIDED),
+        ("We decided not to buy the tool.", Role.DECIDED),
+        ("The decision is to keep one queue.", Role.DECIDED),
+    ],
+)
+def test_only_what_is_agreed_is_decided(text: str, role: Role) -> None:
+    assert role_of(text) is role
+
+
+@pytest.mark.requirement("JB-14")
+@pytest.mark.parametrize(
+    ("text", "role"),
+    [
+        ("The login test still fails although the clock was fixed.", Role.OPEN),
+        ("After the clock was fixed, the login test fails again.", Role.OPEN),
+        ("The export is still failing.", Role.OPEN),
+        ("The login test fails since the clock was fixed.", Role.NOTED),
+        ("No test still fails.", Role.NOTED),
+        ("The clock was fixed because the login test failed.", Role.NOTED),
+    ],
+)
+def test_a_failure_that_goes_on_is_open(text: str, role: Role) -> None:
+    assert role_of(text) is role
+
+
+def test_a_repair_counts_in_the_main_clause_alone() -> None:
+    assert states_failure("The login test failed after the clock was fixed.")
+    assert not states_failure("The failing login test was fixed after lunch.")
