@@ -386,7 +386,7 @@ class AccessEntry:
     subject: str | None = None
     """The agent, key or thread that was changed."""
     count: int = 1
-    """Number of equal events that this line represents, or of exported memories."""
+    """Number of equal events that this line represents, or of memories in an export or backup."""
 
     @classmethod
     def by(
