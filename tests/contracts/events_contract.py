@@ -12,6 +12,7 @@ import pytest
 
 from commonbrain.model import ids
 from commonbrain.model.scope import LOCAL_TENANT
+from commonbrain.observability.hook_events import HOOK_TRANSPORT
 from commonbrain.observability.tool_events import OK, REFUSED, EventBatch, ToolEvent
 from commonbrain.storage.store import Store
 from commonbrain.testing.builders import NOON
@@ -62,25 +63,23 @@ class EventsContract:
         store.make_tenant(OTHER, at=NOON)
         return store
 
-    def test_events_are_listed_by_transport_and_by_session(self, store: Store) -> None:
+    def test_events_of_hooks_are_listed_by_session_and_by_agent(self, store: Store) -> None:
         events = [
-            an_event(1, transport="hook"),
-            an_event(2, transport="hook", session="s2"),
+            an_event(1, transport=HOOK_TRANSPORT),
+            an_event(2, transport=HOOK_TRANSPORT, session="s2"),
             an_event(3),
         ]
         keep(store, *events)
-        keep(store, an_event(4, transport="hook", tenant=OTHER), tenant=OTHER)
+        keep(store, an_event(4, transport=HOOK_TRANSPORT, tenant=OTHER), tenant=OTHER)
         since = NOON - timedelta(days=1)
 
         with store.snapshot(LOCAL_TENANT) as tx:
-            hooks = tx.events.by_transport("hook", limit=10, since=since)
-            newest = tx.events.by_transport("hook", limit=1, since=since)
-            later = tx.events.by_transport("hook", limit=10, since=NOON + timedelta(minutes=2))
-            of_one = tx.events.by_transport("hook", limit=10, since=since, session="s1")
-            of_agent = tx.events.by_transport("hook", limit=10, since=since, agent="bo")
-            of_both = tx.events.by_transport(
-                "hook", limit=1, since=since, session="s1", agent="ann"
-            )
+            hooks = tx.events.of_hooks(limit=10, since=since)
+            newest = tx.events.of_hooks(limit=1, since=since)
+            later = tx.events.of_hooks(limit=10, since=NOON + timedelta(minutes=2))
+            of_one = tx.events.of_hooks(limit=10, since=since, session="s1")
+            of_agent = tx.events.of_hooks(limit=10, since=since, agent="bo")
+            of_both = tx.events.of_hooks(limit=1, since=since, session="s1", agent="ann")
 
         assert hooks == [events[1], events[0]]
         assert newest == later == [events[1]]

@@ -7,11 +7,11 @@ import pytest
 
 from commonbrain.model import ids
 from commonbrain.model.kinds import Kind, MessageDetail
-from commonbrain.model.memory import Memory, State, ThreadRef, ThreadStatus
+from commonbrain.model.memory import ERASED, Memory, State, ThreadRef, ThreadStatus
 from commonbrain.model.messages import TOP, Mailbox, Reader, Receipt, deliveries
 from commonbrain.model.query import Filter
 from commonbrain.model.scope import EVERYBODY, LOCAL_TENANT, Caller, Scope
-from commonbrain.storage.interface import QueryScope
+from commonbrain.storage.interface import Beginning, QueryScope
 from commonbrain.storage.store import Store, Transaction
 from commonbrain.testing.builders import NOON, a_memory
 from tests.contracts.store_steps import OpenStore
@@ -131,15 +131,19 @@ class MailContract:
                 assert (len(said), len(recent)) == (seen, seen)
             assert tx.threads.participants([BASE + 1]) == {"ann", "bo"}
 
-    def test_a_thread_has_a_subject_for_those_who_see_its_first_current_message(
-        self, store: Store
-    ) -> None:
+    @pytest.mark.requirement("DM-74")
+    def test_a_thread_has_a_subject_for_those_who_see_its_first_message(self, store: Store) -> None:
         agents = ("ann", "bo", "cy", "dan")
         of_thread = MessageDetail(thread_id=7, sender="ann")
 
-        def known(tx: Transaction) -> dict[str, tuple[int, bool, bool]]:
+        def known(tx: Transaction) -> dict[str, tuple[int, bool, bool, bool]]:
             return {
-                agent: (begun.message_id - BASE, begun.is_first, bool(subjects))
+                agent: (
+                    begun.message_id - BASE,
+                    begun.was_addressed,
+                    begun.is_first,
+                    bool(subjects),
+                )
                 for agent in agents
                 for caller in [Caller(agent=agent)]
                 for subjects in [tx.threads.subjects([7, 8], caller, now=NOON)]
@@ -150,16 +154,44 @@ class MailContract:
             tx.threads.open(ThreadRef(key="k", subject="Tea"), None, new_id=7, now=NOON)
             assert known(tx) == {}
             private = replace(of_thread, recipients=("bo",))
-            post(tx, a_message(1, "bo", detail=private, state=State.FORGOTTEN))
+            post(tx, a_message(1, "bo", detail=private))
             post(tx, a_message(2, "bo", detail=private))
             post(tx, a_message(3, "cy", detail=replace(of_thread, recipients=("cy",))))
-            assert known(tx) == {
-                "ann": (2, True, True), "bo": (2, True, True), "cy": (3, False, False)
-            }  # fmt: skip
+            late = (3, False, False, False)
+            first = (1, True, True, True)
+            assert known(tx) == {"ann": first, "bo": first, "cy": late}
+            subject = tx.threads.subjects([7], Caller(agent="bo"), now=NOON)[7]
+            assert (subject.text, subject.message_id) == ("Tea", BASE + 1)
+            tx.memories.set_state([BASE + 1], State.FORGOTTEN)
+            second = (2, True, False, False)
+            assert known(tx) == {"ann": second, "bo": second, "cy": late}
+            tx.memories.set_state([BASE + 2], State.FORGOTTEN)
+            assert known(tx) == {"ann": (3, True, False, False), "cy": late}
             assert tx.threads.beginning(8, Caller(agent="ann"), now=NOON) is None
             assert tx.threads.subjects([], Caller(agent="ann"), now=NOON) == {}
         with store.begin("other") as tx:
             assert tx.threads.subjects([7], Caller(agent="ann"), now=NOON) == {}
+
+    @pytest.mark.requirement("DM-74", "LC-14")
+    def test_an_erased_first_message_leaves_no_subject_and_no_tags(self, store: Store) -> None:
+        detail = MessageDetail(thread_id=7, sender="ann", recipients=("bo",))
+        with store.begin(LOCAL_TENANT) as tx:
+            tx.threads.open(ThreadRef(key="k", subject="Tea"), None, new_id=7, now=NOON)
+            tx.threads.open(ThreadRef(key="l", subject="Milk"), None, new_id=8, now=NOON)
+            for thread in (7, 8):
+                tx.threads.set_status(thread, ThreadStatus.CLOSED, tags=("tea",))
+            post(tx, a_message(1, "bo", detail=detail))
+            post(tx, a_message(2, "bo", detail=detail))
+            assert tx.scrub(BASE + 2)["threads"] == 0
+            assert tx.scrub(BASE + 1)["threads"] == 1
+            post(tx, a_message(3, "bo", detail=detail))
+        with store.snapshot(LOCAL_TENANT) as tx:
+            threads = tx.threads.get([7, 8])
+            begun = tx.threads.beginning(7, Caller(agent="bo"), now=NOON)
+        assert [(one.subject, one.tags) for one in threads.values()] == [
+            (ERASED, ()), ("Milk", ("tea",))
+        ]  # fmt: skip
+        assert begun == Beginning(message_id=BASE + 3, is_first=False, was_addressed=False)
 
     def test_a_thread_keeps_its_author_and_takes_a_status_and_tags(self, store: Store) -> None:
         ref = ThreadRef(key="k", subject="Between us")

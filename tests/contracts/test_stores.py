@@ -308,6 +308,25 @@ def test_sessions_of_a_process_are_looked_up_by_it_and_not_by_walking_those_of_t
     assert any("host=? AND pid=?" in plan for plan in plans), plans
 
 
+@pytest.mark.parametrize(
+    ("session", "agent", "index"),
+    [
+        (None, None, "ix_tool_events_hook "),
+        (None, "ann", "ix_tool_events_hook_agent "),
+        ("s1", "ann", "ix_tool_events_tenant_id_session_id "),
+    ],
+)
+def test_events_of_hooks_are_looked_up_without_reading_those_of_others(
+    path: Path, session: str | None, agent: str | None, index: str
+) -> None:
+    [plan] = planned(
+        path,
+        "FROM tool_events",
+        lambda tx: tx.events.of_hooks(limit=9, since=NOON, session=session, agent=agent),
+    )
+    assert f"INDEX {index}" in plan, plan
+
+
 def test_links_are_looked_up_by_their_ends_and_not_by_walking_the_tenant(path: Path) -> None:
     plans = planned(path, "FROM links", lambda tx: tx.links.touching([1, 2], limit=5))
     found = [plan for plan in plans if "links" in plan]

@@ -1,18 +1,25 @@
 """The lists of sessions, tasks, skills and models have pages, over every transport."""
 
-from collections.abc import Callable
+import base64
+import json
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any, Final
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from commonbrain.api.operations import Operation, load_operations
 from commonbrain.client import Brain
 from commonbrain.model.errors import InvalidInputError, RejectedError
+from commonbrain.model.memory import Draft
 from commonbrain.model.model_card import ModelCard, ModelRole, ModelState
-from commonbrain.testing.builders import FakeClock
+from commonbrain.model.scope import Trust
+from commonbrain.testing.builders import FakeClock, a_brain
 from tests.flows.asking import stored
 from tests.server.serving import an_app, calling
 
@@ -134,3 +141,66 @@ def test_rest_and_the_schema_for_agents_take_limit_and_cursor(
 def replace_agent(brain: Brain) -> Brain:
     """Act as another agent than the client of the server, who does not see its own session."""
     return Brain(brain.services, replace(brain.caller, agent="ann"))
+
+
+Page = tuple[str, dict[str, object]]
+PAGES: Final[tuple[Page, ...]] = (
+    *((operation, {"op": op, "limit": 1}) for operation, op, _ in LISTS.values()),
+    ("message", {"op": "inbox", "all": True, "limit": 1}),
+    ("message", {"op": "history", "agent": "ann", "limit": 1}),
+    ("message", {"op": "threads", "limit": 1}),
+    ("message", {"op": "delegated", "limit": 1}),
+    ("job", {"op": "list", "limit": 1}),
+    ("audit", {"limit": 1}),
+    ("recalls", {"limit": 1}),
+    ("review", {"limit": 1}),
+    ("recall", {"max_items": 1}),
+)
+"""Every list whose cursor has numbers, which are places in the store."""
+NUMBERS: Final = st.one_of(
+    st.sampled_from(
+        [sign * (2**bits - 1) for bits in (31, 53, 62, 63, 64, 70) for sign in (1, -1)]
+    ),
+    st.integers(-(2**63), 2**63),
+    st.integers(0, 3),
+)
+
+
+@pytest.fixture(scope="module")
+def full(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Brain]:
+    """Fill a store so that every list has a second page."""
+    clock = FakeClock()
+    with a_brain(tmp_path_factory.mktemp("pages") / "brain.db", clock=clock) as brain:
+        for _, _, fill in LISTS.values():
+            fill(brain, clock)
+        for name, job in (("Lisbon", "maintain"), ("Porto", "export")):
+            clock.move(timedelta(minutes=1))
+            brain.message.delegate("bo", f"Ship the crates to {name}")
+            brain.recall(f"crates to {name}")
+            brain.jobs.run(job)
+            draft = Draft(body=f"Never ship to {name}", kind="rule", trust=Trust.UNTRUSTED_WEB)
+            brain.acting_as(trust_ceiling=Trust.UNTRUSTED_WEB).remember(draft)
+        brain.services.journal.flush()
+        yield brain
+
+
+@pytest.mark.requirement("OB-14")
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: f"{page[0]} {page[1].get('op', '')}")
+@given(data=st.data())
+def test_a_cursor_with_any_numbers_gives_a_page_or_is_refused(
+    full: Brain, page: Page, data: st.DataObject
+) -> None:
+    operation, fields = page
+    agent = "bo" if operation == "message" else "ann"
+    brain = full.acting_as(agent=agent, session="s-1")
+    found = OPERATIONS[operation]
+
+    def listed(**more: object) -> Any:  # noqa: ANN401 each list has its own
+        return found.handle(brain, found.request.model_validate({**fields, **more}))
+
+    cursor = listed().next
+    checksum, *key = json.loads(base64.urlsafe_b64decode(cursor + "=="))
+    forged = [data.draw(NUMBERS) if isinstance(one, int) else one for one in key]
+    text = json.dumps([checksum, *forged]).encode()
+    with suppress(InvalidInputError):
+        listed(cursor=base64.urlsafe_b64encode(text).decode().rstrip("="))

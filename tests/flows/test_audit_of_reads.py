@@ -1,7 +1,7 @@
 """Where the policy says so, the audit has a line for every memory that a call shows."""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import cache
 from pathlib import Path
@@ -364,6 +364,49 @@ def test_an_export_leaves_one_line_with_the_number_of_memories(
     [line] = brain.audit(request_id="req-1").lines
     assert (line.action, line.agent, line.count) == ("export", "ann", 3)
     assert line.subject == "after.jsonl"
+
+
+@pytest.mark.requirement("DM-52")
+def test_a_backup_leaves_a_line_in_each_tenant_that_audits_reads(
+    brain: Brain, clock: FakeClock, tmp_path: Path
+) -> None:
+    books = Library(brain, clock)
+    books.store("The @ gate was painted")
+    brain.services.store.make_tenant("acme", at=clock.now())
+    acme = Brain(brain.services, replace(brain.caller, tenant="acme"))
+    brain.backup(tmp_path / "before.bak")
+    assert not brain.audit(action="backup").lines
+
+    brain.govern.policy(are_reads_audited=True)
+    brain.acting_as(request_id="req-1").backup(tmp_path / "after.bak")
+    [line] = brain.audit(request_id="req-1").lines
+    assert (line.action, line.agent, line.count) == ("backup", "ann", 1)
+    assert line.subject == "after.bak"
+    assert not acme.audit(action="backup").lines
+    acme.govern.policy(are_reads_audited=True)
+    brain.backup(tmp_path / "later.bak")
+    assert [one.subject for one in acme.audit(action="backup").lines] == ["later.bak"]
+
+
+@pytest.mark.requirement("DM-52")
+def test_the_subject_of_a_thread_leaves_a_line_for_its_first_message(
+    brain: Brain, clock: FakeClock
+) -> None:
+    books = Library(brain, clock)
+    sent = brain.message.send("bob", books.with_word("The @ salaries rise in May"))
+    reply = brain.acting_as(agent="bob").message.reply(sent.id, books.with_word("Thanks for @"))
+    brain.govern.policy(are_reads_audited=True)
+    calls: Mapping[str, Callable[[Brain], object]] = {
+        "inbox": lambda ann: ann.message.inbox(),
+        "read": lambda ann: ann.message.read(reply.id),
+        "threads": lambda ann: ann.message.threads(),
+        "thread": lambda ann: ann.message.thread(sent.thread),
+        "recall": lambda ann: ann.recall(f"thanks for {books.words[1]}", max_items=1),
+        "get": lambda ann: ann.get(reply.id, views=["provenance"]),
+    }
+    for name, call in calls.items():
+        shown = str(call(brain.acting_as(request_id=name)))
+        assert books.words_in(shown) == books.read_words(name) == set(books.words), name
 
 
 @pytest.mark.requirement("DM-52")

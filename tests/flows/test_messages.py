@@ -384,6 +384,42 @@ def test_who_joins_a_thread_later_sees_what_its_visible_messages_say_of_it(brain
         assert known.subject.startswith("The salaries rise")
 
 
+@pytest.mark.requirement("DM-74")
+@pytest.mark.parametrize("is_erased", [False, True])
+@pytest.mark.parametrize("subject", [None, "Salaries of May"])
+def test_a_removed_first_message_leaves_no_text_in_its_thread(
+    brain: Brain, subject: str | None, *, is_erased: bool
+) -> None:
+    ann, bo, cy = crew(brain)
+    sent = ann.message.send("bo", "The salaries rise in May.", subject=subject)
+    ann.message.thread(sent.thread, tags=["pay"])
+    aside = bo.message.reply(sent.id, "Can you book a room?", to=["ann", "cy"])
+    before = cy.message.thread(sent.thread)
+    if is_erased:
+        ann.erase(sent.id, reason="law", confirm=1)
+    else:
+        ann.forget(sent.id, reason="sent to the wrong thread")
+
+    assert cy.message.thread(sent.thread) == before
+    for one in (ann, bo, cy):
+        item = one.get(aside.id, views=["provenance"])
+        shown = (one.message.threads(), one.message.inbox(all=True), item, one.recall("a room"))
+        assert "salar" not in str(shown).lower()
+    with pytest.raises(RejectedError) as refusal:
+        cy.message.thread(sent.thread, status="closed", tags=["rooms"])
+    assert refusal.value.code == "not_addressed"
+    closed = ann.message.thread(sent.thread, status="closed")
+    assert (closed.status, closed.by) == ("closed", "ann")
+    assert closed.tags == (() if is_erased else ("pay",))
+    if not is_erased:
+        bo.message.thread(sent.thread, tags=["room"])
+        ann.revise.restore(sent.id, reason="it was right")
+        known = bo.message.thread(sent.thread)
+        assert known.subject == (subject or "The salaries rise in May.")
+        assert known.tags == ("room",)
+        assert cy.message.thread(sent.thread).subject == before.subject
+
+
 @pytest.mark.requirement("DM-67")
 def test_a_thread_of_more_messages_than_are_counted_names_its_author(brain: Brain) -> None:
     first = a_memory(1, "First of all", kind=Kind.MESSAGE, agent="zoe", scope=Scope.TEAM)

@@ -100,6 +100,18 @@ def test_no_row_and_no_archive_holds_a_word_of_what_was_erased(brain: Brain) -> 
     assert {one.state for one in brain.jobs(kind="discard").jobs} == {JobState.DONE}
 
 
+def test_no_row_holds_a_word_of_an_erased_message(brain: Brain) -> None:
+    sent = brain.message.send("bo", f"Count the {DEEP}s.", subject=f"Of the {DEEP}s")
+    brain.message.thread(sent.thread, tags=[DEEP])
+    bo = brain.acting_as(agent="bo")
+    bo.message.reply(sent.id, "There are three of them.", to=["ann", "cy"])
+
+    brain.erase(sent.id, reason=WHY, confirm=1)
+
+    rows = rows_of(brain.services.store, LOCAL_TENANT)
+    assert [name for name, held in rows.items() if any(DEEP in row for row in held)] == []
+
+
 def test_what_an_export_left_that_was_killed_while_it_kept_its_archive_is_dropped(
     brain: Brain,
 ) -> None:

@@ -1,5 +1,6 @@
 """Backup and repair."""
 
+import dataclasses
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -7,6 +8,7 @@ from typing import Final
 from commonbrain.ingestion.embedding import EmbedPending, EmbedProgress
 from commonbrain.model.errors import UnavailableError
 from commonbrain.model.scope import Caller
+from commonbrain.security.read_audit import record_copy
 from commonbrain.services import Services
 from commonbrain.storage.interface import Backup, Progress, ignore_progress
 
@@ -27,6 +29,8 @@ class CreateBackup:
     ) -> Backup:
         """Write a consistent, verified copy of the store into a file, while others write.
 
+        It holds every tenant: each whose policy audits reads has a line in its audit first.
+
         Args:
             destination: the file to write.
             replace: replace an existing file.
@@ -35,13 +39,22 @@ class CreateBackup:
         Raises:
             InvalidInputError: the destination exists and may not be replaced, or is the store
                 itself.
-            UnavailableError: the destination cannot be written; it is unchanged.
+            UnavailableError: the destination or a line of the audit cannot be written; the
+                destination is unchanged.
             StoreCorruptError: the store is damaged; the destination is unchanged.
 
         """
-        return self.services.store.backup(
-            Path(destination).expanduser(), replace=replace, on_progress=on_progress
-        )
+        path = Path(destination).expanduser()
+        for tenant in self.services.store.tenants():
+            self._record(dataclasses.replace(self.caller, tenant=tenant), path)
+        return self.services.store.backup(path, replace=replace, on_progress=on_progress)
+
+    def _record(self, caller: Caller, path: Path) -> None:
+        if not self.services.policies.of(caller).are_reads_audited:
+            return
+        with self.services.store.snapshot(caller.tenant) as tx:
+            memories = sum(tx.memories.counts().values())
+        record_copy(self.services, caller, action="backup", subject=path.name, memories=memories)
 
 
 _WORDS: Final = 0.2

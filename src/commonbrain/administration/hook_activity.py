@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from commonbrain.coordination.token_use import WINDOW
 from commonbrain.model.limits import EVENTS_WINDOW, HOOK_SILENT_DAYS
 from commonbrain.model.scope import Caller, Role
-from commonbrain.observability.hook_events import HOOK_TRANSPORT, Shown, hook_of
+from commonbrain.observability.hook_events import Shown, hook_of
 from commonbrain.observability.hook_runs import HookRuns
 
 if TYPE_CHECKING:
@@ -62,11 +62,10 @@ def hook_activity(
         now: the current time.
 
     """
-    is_admin = caller.role is Role.ADMIN
     events: defaultdict[tuple[str, str], list[ToolEvent]] = defaultdict(list)
-    for one in tx.events.by_transport(HOOK_TRANSPORT, limit=EVENTS_WINDOW, since=now - WINDOW):
-        if is_admin or one.agent == caller.agent:
-            events[hook_of(one.tool)].append(one)
+    agent = None if caller.role is Role.ADMIN else caller.agent
+    for one in tx.events.of_hooks(limit=EVENTS_WINDOW, since=now - WINDOW, agent=agent):
+        events[hook_of(one.tool)].append(one)
     known = {**events, **{key: events.get(key, []) for key in runs}}
     return tuple(_activity(key, known[key], last_run=runs.get(key)) for key in sorted(known))
 

@@ -157,7 +157,9 @@ def to_message_views(
     acks = tx.messages.acks(known)
     details = {one.id: one.detail for one in seen if isinstance(one.detail, MessageDetail)}
     threads = {one.thread_id for one in details.values() if one.thread_id is not None}
-    subjects = tx.threads.subjects(sorted(threads), caller, now=reader.now)
+    known_subjects = tx.threads.subjects(sorted(threads), caller, now=reader.now)
+    note_shown(one.message_id for one in known_subjects.values())
+    subjects: dict[int | None, str] = {id_: one.text for id_, one in known_subjects.items()}
     return tuple(
         MessageView(
             id=ids.show(ids.MEMORY, one.id),
@@ -165,7 +167,7 @@ def to_message_views(
             sender=detail.sender or one.agent,
             to=detail.recipients or (EVERYBODY,),
             readers=_readers(caller, one, to=detail.recipients),
-            subject=detail.subject or subjects.get(detail.thread_id or 0),
+            subject=detail.subject or subjects.get(detail.thread_id),
             headline=one.headline,
             body=one.body if whole else None,
             at=one.occurred_at,
@@ -199,8 +201,9 @@ def summarize_thread(
 ) -> ThreadSummary:
     """Summarize a thread by the messages that the caller may see.
 
-    Author, subject and tags are those of the thread if the caller sees its first message, and those
-    of the oldest message that the caller sees otherwise.
+    The subject is that of the thread if the caller sees its first message, and that of the oldest
+    message that the caller sees otherwise. Author and tags are shown to those who could ever see
+    the first one.
 
     Raises:
         NotFoundError: the caller sees none of its messages.
@@ -213,8 +216,8 @@ def summarize_thread(
     )
     known = tx.memories.get(list({message_ids[0], beginning.message_id}))
     newest, oldest = known[message_ids[0]], known[beginning.message_id]
-    own = thread if beginning.is_first else _as_begun_by(oldest, thread)
-    note_shown([newest.id] if beginning.is_first else [newest.id, oldest.id])
+    own = _as_known_from(beginning, oldest, thread)
+    note_shown([newest.id, oldest.id])
     return ThreadSummary(
         id=ids.show(ids.THREAD, thread.id),
         subject=own.subject,
@@ -230,7 +233,7 @@ def summarize_thread(
 
 
 def known_beginning(tx: Transaction, caller: Caller, *, thread_id: int, now: datetime) -> Beginning:
-    """Return the first message of a thread that the caller sees.
+    """Return the oldest message of a thread that the caller sees.
 
     Raises:
         NotFoundError: there is no such thread, or the caller sees none of it; the error is the
@@ -245,7 +248,10 @@ def known_beginning(tx: Transaction, caller: Caller, *, thread_id: int, now: dat
     return beginning
 
 
-def _as_begun_by(message: Memory, thread: Thread) -> Thread:
-    """Describe a thread by a message, for readers who were not in it from the beginning."""
-    detail = message.detail if isinstance(message.detail, MessageDetail) else MessageDetail()
-    return replace(thread, agent=detail.sender, subject=detail.subject or message.headline, tags=())
+def _as_known_from(beginning: Beginning, oldest: Memory, thread: Thread) -> Thread:
+    """Describe a thread by the oldest message that is shown, for who cannot see the first one."""
+    if beginning.is_first:
+        return thread
+    detail = oldest.detail if isinstance(oldest.detail, MessageDetail) else MessageDetail()
+    known = replace(thread, subject=detail.subject or oldest.headline)
+    return known if beginning.was_addressed else replace(known, agent=detail.sender, tags=())

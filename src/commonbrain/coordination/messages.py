@@ -316,7 +316,7 @@ class Messages:
 
     def _check_may_change(self, id: str, beginning: Beginning) -> None:  # noqa: A002
         check_may_write(self.caller, Scope.TEAM)
-        if not beginning.is_first:
+        if not beginning.was_addressed:
             raise RejectedError(
                 f"The first message of {id[:40]} was not sent to {self.caller.agent}.",
                 code="not_addressed",

@@ -277,7 +277,7 @@ class Sessions:
         where = project or self.caller.project
         filters = {"project": where, "agent": agent}
         listing = Listing(name="sessions", limit=limit, cursor=cursor, filters=filters)
-        key = listing.checked(SESSIONS_SHOWN_MAX).after(int, int)
+        key = listing.checked(SESSIONS_SHOWN_MAX).after(datetime, int)
         after = None if key is None else (from_millis(int(key[0])), int(key[1]))
         with read_unit(self.services, self.caller) as unit:
             now = unit.now

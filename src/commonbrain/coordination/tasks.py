@@ -55,7 +55,7 @@ def open_tasks(
             kinds=(Kind.TASK,), states=(State.ACTIVE,), project=project, trust_min=unit.trust_min
         )
     )
-    key = listing.after(int, int, int)
+    key = listing.after(int, datetime, int)
     after = None if key is None else (int(key[0]), from_millis(int(key[1])), int(key[2]))
 
     def rows(most: int) -> list[tuple[int, datetime, int]]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from commonbrain.model.limits import EVENTS_WINDOW
 from commonbrain.model.scope import Caller, Role
-from commonbrain.observability.hook_events import HOOK_TRANSPORT, Shown
+from commonbrain.observability.hook_events import Shown
 from commonbrain.storage.interface import JobFilter
 from commonbrain.storage.job_queue import REFLECT
 
@@ -40,9 +40,7 @@ def token_use(tx: Transaction, caller: Caller, *, now: datetime, session: str | 
     """Count the tokens of a session, or those of the last 30 days that the caller may see."""
     own = None if caller.role is Role.ADMIN and session is None else caller.agent
     since = now - WINDOW
-    events = tx.events.by_transport(
-        HOOK_TRANSPORT, limit=EVENTS_WINDOW, since=since, session=session, agent=own
-    )
+    events = tx.events.of_hooks(limit=EVENTS_WINDOW, since=since, session=session, agent=own)
     reflections = JobFilter(kind=REFLECT, agent=own, session=session, since=since)
     reached = tx.jobs.progress(reflections, limit=EVENTS_WINDOW)
     return TokenUse(

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from itertools import accumulate, islice
+from itertools import accumulate, chain, islice
 from typing import TYPE_CHECKING, Any, Final
 
 from commonbrain.embeddings.interface import EmbeddingSpace
@@ -138,8 +138,8 @@ class _Section:
 class _Category:
     """How to read a category: its rows with their keys, and the entries of some of them."""
 
-    width: int
-    """How many integers are a key."""
+    key: tuple[type[int | datetime], ...]
+    """The types of a key."""
     rows: Callable[[_Section, int], Sequence[tuple[Key, Any]]]
     """Lists up to a number of rows, latest first, each with its key."""
     items: Callable[[_Section, Sequence[Any]], tuple[Any, ...]]
@@ -208,8 +208,8 @@ def _positions(
     listing: Listing, categories: Sequence[ReviewCategory]
 ) -> dict[ReviewCategory, Key | None]:
     """Map categories to the key after which each begins; those that have ended are absent."""
-    widths = [_CATEGORIES[one].width for one in ReviewCategory]
-    key = listing.after(*[int] * sum(widths))
+    widths = [len(_CATEGORIES[one].key) for one in ReviewCategory]
+    key = listing.after(*chain.from_iterable(_CATEGORIES[one].key for one in ReviewCategory))
     if key is None:
         return dict.fromkeys(categories)
     starts = accumulate(widths, initial=0)
@@ -221,7 +221,8 @@ def _positions(
 
 
 def _padded(key: Key, category: ReviewCategory) -> Key:
-    return (key * _CATEGORIES[category].width)[: _CATEGORIES[category].width]
+    width = len(_CATEGORIES[category].key)
+    return (key * width)[:width]
 
 
 def _page(section: _Section, category: _Category, *, listing: Listing) -> Page[tuple[Key, Any]]:
@@ -381,8 +382,16 @@ def _summarize(memory: Memory) -> MemorySummary:
 
 
 _CATEGORIES: Final[Mapping[ReviewCategory, _Category]] = {
-    ReviewCategory.CONFLICTS: _Category(width=3, rows=_conflict_rows, items=_conflicts),
-    ReviewCategory.NEEDS_REVIEW: _Category(width=2, rows=_stale_rows, items=_stale_items),
-    ReviewCategory.PROPOSALS: _Category(width=2, rows=_pending_rows, items=_pending_items),
-    ReviewCategory.DUPLICATES: _Category(width=2, rows=_duplicate_rows, items=_duplicate_items),
+    ReviewCategory.CONFLICTS: _Category(
+        key=(datetime, int, int), rows=_conflict_rows, items=_conflicts
+    ),
+    ReviewCategory.NEEDS_REVIEW: _Category(
+        key=(datetime, int), rows=_stale_rows, items=_stale_items
+    ),
+    ReviewCategory.PROPOSALS: _Category(
+        key=(datetime, int), rows=_pending_rows, items=_pending_items
+    ),
+    ReviewCategory.DUPLICATES: _Category(
+        key=(int, int), rows=_duplicate_rows, items=_duplicate_items
+    ),
 }

@@ -28,7 +28,7 @@ from commonbrain.model.limits import (
 )
 from commonbrain.model.paging import Listing
 from commonbrain.model.scope import LOCAL_TENANT, Caller, Role
-from commonbrain.security.read_audit import record_export
+from commonbrain.security.read_audit import record_copy
 from commonbrain.services import Services
 from commonbrain.storage.blobs import Upload
 from commonbrain.storage.interface import JobFilter
@@ -194,7 +194,7 @@ class Jobs:
             )
         check_may_move(self.caller)
         memories = int(str((job.result or {}).get("memories", 0)))
-        record_export(self.services, self.caller, subject=id_, memories=memories)
+        record_copy(self.services, self.caller, action="export", subject=id_, memories=memories)
         return read_upload(job.reached["parcel"])
 
     def _add(self, kind: str, given: Mapping[str, object]) -> JobView:

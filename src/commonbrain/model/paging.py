@@ -10,17 +10,21 @@ import binascii
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any, Final, Generic, TypeVar, cast
 
 from commonbrain.model.errors import InvalidInputError, RejectedError
 from commonbrain.model.limits import CURSOR_CHARS_MAX, MORE_COUNTED_MAX
+from commonbrain.model.timestamps import to_millis
 
 RowT = TypeVar("RowT")
 Key = tuple[int | str, ...]
 """The values by which a list is ordered, unique to a row."""
 _CHECKSUM_CHARS: Final = 8
 _INTEGER_MAX: Final = 2**63 - 1
+_EARLIEST: Final = to_millis(datetime.min.replace(tzinfo=UTC))
+_LATEST: Final = to_millis(datetime.max.replace(tzinfo=UTC))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,8 +62,10 @@ class Listing:
             )
         return self
 
-    def after(self, *types: type[int] | type[str]) -> Key | None:
+    def after(self, *types: type[int] | type[str] | type[datetime]) -> Key | None:
         """Return the key after which the page begins, with values of these types.
+
+        A `datetime` stays the number of its milliseconds.
 
         Raises:
             InvalidInputError: the cursor is malformed, or of another list or other filters.
@@ -139,6 +145,7 @@ def _decode(cursor: str) -> list[Any]:
 
 
 def _is_value(value: object, type_: type) -> bool:
-    if type_ is int:
-        return type(value) is int and -_INTEGER_MAX <= value <= _INTEGER_MAX
-    return isinstance(value, str)
+    if type_ is str:
+        return isinstance(value, str)
+    low, high = (_EARLIEST, _LATEST) if type_ is datetime else (-_INTEGER_MAX, _INTEGER_MAX)
+    return type(value) is int and low <= value <= high

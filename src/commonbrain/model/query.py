@@ -282,9 +282,9 @@ class Candidate:
     features: Mapping[str, float]
     score: float
     context: str | None = None
-    """The headline of its thread or episode."""
-    episode_id: int | None = None
-    """The episode, if that is its context."""
+    """The subject of its thread, or the headline of its episode."""
+    context_id: int | None = None
+    """The memory from which the context is: the first message, or the episode."""
     notes: tuple[str, ...] = ()
     """Annotations, and its state if it is not current."""
     earlier: str | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from commonbrain.model.errors import InvalidInputError
@@ -40,7 +41,7 @@ def read_cursor(query: str, options: Mapping[str, Any]) -> Place | None:
             "Only a list without a query has pages.",
             hint="Raise max_items and max_tokens, or ask more precisely.",
         )
-    key = _listing(options).after(int, int)
+    key = _listing(options).after(datetime, int)
     return None if key is None else (from_millis(int(key[0])), int(key[1]))
 
 

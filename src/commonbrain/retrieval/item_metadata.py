@@ -88,18 +88,17 @@ def attach_metadata(
                 review_note=review_notes_by_id.get(id_),
             )
         )
-        context = contexts.get(id_)
+        context, context_id = contexts.get(id_, (None, None))
         earlier, source = histories.get(id_), turns.get(id_)
         # Most candidates have none; they are not copied.
         if context is None and earlier is None and source is None and not lines:
             results.append(one)
             continue
-        episode = episodes.get(id_)
         results.append(
             replace(
                 one,
                 context=context,
-                episode_id=None if episode is None else episode.id,
+                context_id=context_id,
                 notes=lines,
                 earlier=earlier,
                 source=source,
@@ -161,8 +160,8 @@ def _contexts(
     *,
     near: Iterable[Candidate],
     episodes: Mapping[int, Memory],
-) -> Mapping[int, str]:
-    """Return the subject of each message's thread, and the episode that summarizes a memory."""
+) -> Mapping[int, tuple[str, int]]:
+    """Return the subject of each message's thread or the episode of a memory, with its source."""
     threads: dict[int, int] = {}
     for candidate in near:
         detail = candidate.memory.detail
@@ -170,10 +169,12 @@ def _contexts(
             threads[candidate.memory.id] = detail.thread_id
     distinct = list(dict.fromkeys(threads.values()))
     subjects = tx.threads.subjects(distinct, plan.caller, now=plan.now)
-    short = {thread: _truncate(subject, _CONTEXT_CHARS_MAX) for thread, subject in subjects.items()}
-    results = {id_: short[thread] for id_, thread in threads.items() if thread in short}
-    summaries = {id_: _truncate(one.headline, _CONTEXT_CHARS_MAX) for id_, one in episodes.items()}
-    return summaries | results
+    texts = {id_: (one.headline, one.id) for id_, one in episodes.items()} | {
+        id_: (subject.text, subject.message_id)
+        for id_, thread in threads.items()
+        if (subject := subjects.get(thread)) is not None
+    }
+    return {id_: (_truncate(text, _CONTEXT_CHARS_MAX), of) for id_, (text, of) in texts.items()}
 
 
 def _episodes(plan: QueryPlan, graph: LinkExpansion) -> Iterator[tuple[int, Memory]]:

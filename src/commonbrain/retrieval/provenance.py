@@ -17,6 +17,7 @@ from commonbrain.model.memory import Memory, State, is_erased
 from commonbrain.model.query import Filter
 from commonbrain.model.scope import Caller, Trust, is_visible
 from commonbrain.model.timestamps import show_day
+from commonbrain.security.read_audit import note_shown
 from commonbrain.storage.interface import QueryScope
 
 if TYPE_CHECKING:
@@ -103,7 +104,9 @@ def provenance(tx: Transaction, caller: Caller, *, memory: Memory, now: datetime
     messages = [own_message] if own_message else []
     messages += [step.memory for step in steps if step.memory.kind is Kind.MESSAGE]
     threads = [id_ for one in messages if (id_ := _thread_of(one)) is not None]
-    subjects = tx.threads.subjects(threads, caller, now=now)
+    known = tx.threads.subjects(threads, caller, now=now)
+    note_shown(one.message_id for one in known.values())
+    subjects = {id_: one.text for id_, one in known.items()}
     thread = _thread_of(own_message) if own_message else None
     query_scope = QueryScope(caller=caller, filter=Filter(), now=now)
     return Provenance(

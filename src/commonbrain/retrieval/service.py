@@ -538,14 +538,14 @@ def _conflicts(
 
 
 def _contexts_of(ranked: Sequence[Candidate], packed: Packed) -> Iterable[int]:
-    """Find the episodes whose headline is the context of an item."""
+    """Find the memories from which the contexts of items are."""
     with_context = {
         id_ for id_, item in zip(packed.ids, packed.items, strict=True) if item.context is not None
     }
     return (
-        one.episode_id
+        one.context_id
         for one in ranked
-        if one.episode_id is not None and one.memory.id in with_context
+        if one.context_id is not None and one.memory.id in with_context
     )
 
 

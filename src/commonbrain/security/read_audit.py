@@ -101,8 +101,10 @@ def note_shown(memory_ids: Iterable[int]) -> None:
         shown.update(memory_ids)
 
 
-def record_export(services: Services, caller: Caller, *, subject: str, memories: int) -> None:
-    """Append one line for an export, which has too many memories to name, if the policy says so.
+def record_copy(
+    services: Services, caller: Caller, *, action: str, subject: str, memories: int
+) -> None:
+    """Append one line for a file with too many memories to name, if the policy says so.
 
     Raises:
         UnavailableError: it cannot be written; the file must not be given.
@@ -112,7 +114,7 @@ def record_export(services: Services, caller: Caller, *, subject: str, memories:
         return
     entry = AccessEntry(
         at=services.clock.now(),
-        action="export",
+        action=action,
         agent=caller.agent,
         credential=caller.admission.credential if caller.admission else None,
         request_id=caller.request_id,

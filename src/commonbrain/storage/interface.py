@@ -209,7 +209,17 @@ class Beginning:
 
     message_id: int
     is_first: bool
-    """Whether it is the oldest of all, so that the caller knows the whole thread."""
+    """Whether it is the thread's first message, so that the caller knows the subject."""
+    was_addressed: bool
+    """Whether the first message is open to the caller, even if it is forgotten or expired."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThreadSubject:
+    """The subject of a thread, which is text of its first message."""
+
+    text: str
+    message_id: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -376,7 +386,7 @@ class AccessEntry:
     subject: str | None = None
     """The agent, key or thread that was changed."""
     count: int = 1
-    """Number of equal events that this line represents, or of exported memories."""
+    """Number of equal events that this line represents, or of memories in an export or backup."""
 
     @classmethod
     def by(

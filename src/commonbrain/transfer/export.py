@@ -12,7 +12,7 @@ from commonbrain.model.errors import RejectedError
 from commonbrain.model.jobs import Job, JobState
 from commonbrain.model.limits import JOBS_PAGE_MAX
 from commonbrain.model.scope import Caller, Role
-from commonbrain.security.read_audit import record_export
+from commonbrain.security.read_audit import record_copy
 from commonbrain.services import Services
 from commonbrain.storage.blobs import Upload
 from commonbrain.storage.interface import JobFilter
@@ -67,7 +67,9 @@ class Export:
         path = Path(target)
         with self.services.store.snapshot(self.caller.tenant) as tx:
             total = sum(tx.memories.counts().values())
-            record_export(self.services, self.caller, subject=path.name, memories=total)
+            record_copy(
+                self.services, self.caller, action="export", subject=path.name, memories=total
+            )
             records = write_archive(path, _all(tx, total=total, on_progress=on_progress))
         return ExportResult(path=str(path), memories=total, records=records)
 

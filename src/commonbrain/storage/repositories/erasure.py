@@ -19,6 +19,7 @@ from commonbrain.storage.schema.memories import (
     links,
     memories,
     reviews,
+    threads,
     vectors,
 )
 from commonbrain.storage.sql.context import SqlContext
@@ -44,6 +45,7 @@ def erase_text(work: SqlContext, memory_id: int, *, kind: Kind) -> Mapping[str, 
     return {
         "memories": _empty_row(work, memory_id),
         DETAILS[kind].name: _empty_detail(work, memory_id, kind=kind),
+        "threads": _empty_thread(work, memory_id),
         "entities": _delete(work, memory_id, table=entities),
         "annotations": _delete(work, memory_id, table=annotations),
         "links": _delete_links(work, memory_id),
@@ -78,9 +80,31 @@ def _empty_row(work: SqlContext, memory_id: int) -> int:
 def _empty_detail(work: SqlContext, memory_id: int, *, kind: Kind) -> int:
     table, policy = DETAILS[kind], KINDS[kind]
     blank = policy.detail()
-    emptied = {name: getattr(blank, name) for name in policy.columns}
+    # A message keeps its place in its thread, which would otherwise begin with the next one.
+    emptied = {name: getattr(blank, name) for name in policy.columns if name != "thread_id"}
     here = table.c.tenant_id == work.tenant, table.c.memory_id == memory_id
     statement = update(table).where(*here).values(body="", **emptied)
+    return work.connection.execute(statement).rowcount
+
+
+def _empty_thread(work: SqlContext, memory_id: int) -> int:
+    """Empty the subject and tags of the thread that a message began."""
+    messages = DETAILS[Kind.MESSAGE]
+    own, earlier = messages.alias(), messages.alias()
+    begun = (
+        select(own.c.thread_id)
+        .where(own.c.tenant_id == work.tenant, own.c.memory_id == memory_id)
+        .scalar_subquery()
+    )
+    is_older = (
+        select(1)
+        .where(earlier.c.tenant_id == work.tenant, earlier.c.thread_id == threads.c.id)
+        .where(earlier.c.memory_id < memory_id)
+        .correlate(threads)
+        .exists()
+    )
+    here = threads.c.tenant_id == work.tenant, threads.c.id == begun, ~is_older
+    statement = update(threads).where(*here).values(subject=ERASED, tags=())
     return work.connection.execute(statement).rowcount
 
 

@@ -25,11 +25,17 @@ from commonbrain.model.kinds import Kind
 from commonbrain.model.memory import Thread, ThreadRef, ThreadStatus
 from commonbrain.model.query import Filter
 from commonbrain.model.scope import Caller
-from commonbrain.storage.interface import Beginning, IdTaken, Passage, QueryScope
+from commonbrain.storage.interface import (
+    Beginning,
+    IdTaken,
+    Passage,
+    QueryScope,
+    ThreadSubject,
+)
 from commonbrain.storage.schema.memories import DETAILS, memories, threads
 from commonbrain.storage.sql.bulk import LISTED
 from commonbrain.storage.sql.context import SqlContext
-from commonbrain.storage.sql.filters import TENANT, current, given, within
+from commonbrain.storage.sql.filters import TENANT, VIEWER, given, open_to, within
 
 _ROW: Final = select(*(threads.c[field.name] for field in fields(Thread)))
 _MESSAGES: Final = DETAILS[Kind.MESSAGE]
@@ -62,19 +68,29 @@ class ThreadRepository:
 
     work: SqlContext
 
-    def subjects(self, ids: Sequence[int], caller: Caller, *, now: datetime) -> dict[int, str]:
+    def subjects(
+        self, ids: Sequence[int], caller: Caller, *, now: datetime
+    ) -> dict[int, ThreadSubject]:
         """Map threads to their subjects; those whose beginning the caller cannot see are absent."""
         if not ids:
             return {}
         parameters = given(_thread_filters(caller, now), self.work.tenant) | {"ids": list(ids)}
         rows = self.work.rows(_beginnings(), parameters)
-        return {id_: subject for id_, subject, seen, first in rows if seen and seen == first}
+        return {
+            id_: ThreadSubject(text=subject, message_id=seen)
+            for id_, subject, seen, first, _ in rows
+            if seen is not None and seen == first
+        }
 
     def beginning(self, thread_id: int, caller: Caller, *, now: datetime) -> Beginning | None:
-        """Return the first message of a thread that a caller sees; None without any."""
+        """Return the oldest message of a thread that a caller sees; None without any."""
         parameters = given(_thread_filters(caller, now), self.work.tenant) | {"ids": [thread_id]}
-        [(_, _, seen, first)] = self.work.rows(_beginnings(), parameters) or [(0, "", None, None)]
-        return None if seen is None else Beginning(message_id=seen, is_first=seen == first)
+        rows = self.work.rows(_beginnings(), parameters)
+        for _, _, seen, first, addressed in rows:
+            if seen is not None:
+                is_first, was_addressed = seen == first, addressed == first
+                return Beginning(message_id=seen, is_first=is_first, was_addressed=was_addressed)
+        return None
 
     def open(
         self,
@@ -284,8 +300,12 @@ def _thread_of(row: Mapping[Any, Any]) -> Thread:
 
 @cache
 def _beginnings() -> Select[Any]:
-    """Select threads with the oldest message that a caller sees, and the oldest of all."""
-    oldest = _oldest(within(_ALL)), _oldest(current())
+    """Select threads with the oldest message that a caller sees, and their first messages.
+
+    The first one counts in any state: otherwise later recipients would see the subject of a
+    forgotten, expired or erased one. The last column is the oldest open to the caller in any state.
+    """
+    oldest = _oldest(within(_ALL)), _oldest(true()), _oldest(open_to(VIEWER))
     columns: Select[Any] = select(threads.c.id, threads.c.subject).add_columns(*oldest)
     return columns.where(threads.c.tenant_id == TENANT, threads.c.id.in_(LISTED))
 

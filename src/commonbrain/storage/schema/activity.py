@@ -1,5 +1,7 @@
 """The tables of sessions, messages, keys, jobs, models, evaluations and the audit."""
 
+from typing import Final
+
 from sqlalchemy import (
     JSON,
     BigInteger,
@@ -324,6 +326,9 @@ jobs = Table(
 )
 
 
+OF_HOOKS: Final = "door = 'hook'"
+"""The condition of the indexes of hooks; SQLite uses one only for a query that repeats it."""
+
 # The caller assigns the id, so that an event sent twice is stored once. A row holds no text of a
 # memory, so that erasure need not search here. Calls without a session use the empty key.
 tool_events = Table(
@@ -341,4 +346,6 @@ tool_events = Table(
     Column("args", String(80), nullable=False),
     PrimaryKeyConstraint("tenant_id", "id"),
     Index(None, "tenant_id", "session", "id"),
+    Index("ix_tool_events_hook", "tenant_id", "id", **only(OF_HOOKS)),
+    Index("ix_tool_events_hook_agent", "tenant_id", "agent", "id", **only(OF_HOOKS)),
 )

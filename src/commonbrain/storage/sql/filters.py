@@ -38,7 +38,7 @@ from commonbrain.storage.schema.types import Instant
 
 _BUILT_MAX: Final = 256
 TENANT: Final[BindParameter[str]] = bindparam("tenant", type_=String())
-_VIEWER: Final[BindParameter[str]] = bindparam("viewer", type_=String())
+VIEWER: Final[BindParameter[str]] = bindparam("viewer", type_=String())
 _NOW: Final[BindParameter[datetime]] = bindparam("now", type_=Instant())
 
 
@@ -72,11 +72,6 @@ def within(criteria: Filter) -> ColumnElement[bool]:
     return and_(*_open_to(criteria, _OPEN), *_in_project(criteria))
 
 
-def current() -> ColumnElement[bool]:
-    """Return which rows are current, visible or not, with the time as parameter."""
-    return and_(*_believed(Filter(), now=_NOW))
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Of:
     """Viewer and time: values, or parameters."""
@@ -86,7 +81,7 @@ class _Of:
     now: datetime | BindParameter[datetime]
 
 
-_OPEN: Final = _Of(tenant=TENANT, viewer=_VIEWER, now=_NOW)
+_OPEN: Final = _Of(tenant=TENANT, viewer=VIEWER, now=_NOW)
 
 
 def _open_to(criteria: Filter, of: _Of) -> list[ColumnElement[bool]]:

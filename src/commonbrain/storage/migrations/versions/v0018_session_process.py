@@ -1,4 +1,4 @@
-"""An index of live sessions by process, in place of one by folder, which has no bound."""
+"""Indexes of live sessions by process, in place of one by folder, and of the events of hooks."""
 
 from typing import Final
 
@@ -10,7 +10,7 @@ down_revision: Final = "0017"
 
 
 def upgrade() -> None:
-    """Replace the index; older programs find the sessions of a process with it too."""
+    """Replace and add indexes; older programs use or ignore them."""
     # Postgres refuses rows of an index above 2,700 bytes, and a path may have 4,096.
     op.drop_index("ix_sessions_folder", "sessions", if_exists=True)
     live = sa.text("ended_at IS NULL")
@@ -21,3 +21,12 @@ def upgrade() -> None:
         sqlite_where=live,
         postgresql_where=live,
     )
+    hooks = sa.text("door = 'hook'")
+    for name, *agent in (["ix_tool_events_hook"], ["ix_tool_events_hook_agent", "agent"]):
+        op.create_index(
+            name,
+            "tool_events",
+            ["tenant_id", *agent, "id"],
+            sqlite_where=hooks,
+            postgresql_where=hooks,
+        )
