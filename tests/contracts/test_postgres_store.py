@@ -183,6 +183,18 @@ def test_an_upgrade_can_be_repeated_and_changes_nothing_then(database: Database)
     assert len(done.roles) == 1
 
 
+def test_an_upgrade_that_waits_too_long_for_a_lock_changes_nothing(postgres: Server) -> None:
+    with postgres.database() as database, psycopg.connect(database.owner) as owner:
+        owner.execute("DROP FUNCTION every_tenant()")
+        owner.commit()
+        owner.execute("LOCK TABLE pg_proc IN EXCLUSIVE MODE")
+        with pytest.raises(UnavailableError, match="lock timeout"):
+            upgrade_postgres(database.owner, space=SPACE, clock=FakeClock(), lock_timeout_s=0.05)
+        owner.rollback()
+
+        assert owner.execute("SELECT to_regproc('every_tenant') IS NULL").fetchone() == (True,)
+
+
 def test_an_upgrade_goes_on_where_an_interrupted_one_left_an_index(database: Database) -> None:
     name = "ix_vectors_3_nearest_1"
     with closing(psycopg.connect(database.owner, autocommit=True)) as owner:

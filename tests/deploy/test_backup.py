@@ -81,6 +81,26 @@ def test_a_backup_is_restored_whole(server: str, empty: str, tmp_path: Path) -> 
     assert not list(tmp_path.glob(".unfinished*"))
 
 
+def test_an_owner_without_other_rights_restores_its_backup(server: str, tmp_path: Path) -> None:
+    owner = urlsplit(servers.login(server, "owner"))
+    urls = [owner._replace(path=f"/{name}").geturl() for name in ("own", "own_restored")]
+    for url in urls:
+        name = urlsplit(url).path[1:]
+        with psycopg.connect(server, autocommit=True) as connection:
+            created = sql.SQL("CREATE DATABASE {} OWNER owner").format(sql.Identifier(name))
+            connection.execute(created)
+        with psycopg.connect(named(server, name), autocommit=True) as connection:
+            connection.execute("CREATE EXTENSION vector")
+    with psycopg.connect(urls[0]) as connection:
+        connection.execute("CREATE TABLE memories AS SELECT generate_series(1, 5) AS id")
+
+    made = run("backup.sh", str(tmp_path), owner=urls[0])
+    restored = run("restore.sh", made.stdout.strip(), owner=urls[1])
+
+    assert (restored.returncode, restored.stderr) == (0, "")
+    assert "Restored and verified: 1 tables." in restored.stdout
+
+
 def test_a_backup_that_was_changed_is_refused(server: str, empty: str, tmp_path: Path) -> None:
     dump = a_backup(server, tmp_path)
     body = bytearray(dump.read_bytes())
