@@ -82,7 +82,7 @@ def test_a_backup_is_restored_whole(server: str, empty: str, tmp_path: Path) -> 
 
 
 def test_an_owner_without_other_rights_restores_its_backup(server: str, tmp_path: Path) -> None:
-    owner = urlsplit(servers.login(server, "owner"))
+    owner = urlsplit(str(servers.login(server, "owner")))
     urls = [owner._replace(path=f"/{name}").geturl() for name in ("own", "own_restored")]
     for url in urls:
         name = urlsplit(url).path[1:]
