@@ -4,7 +4,9 @@ import importlib.util
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -79,6 +81,18 @@ def test_a_backup_is_restored_whole(server: str, empty: str, tmp_path: Path) -> 
         row = connection.execute("SELECT count(*), max(body) FROM memories").fetchone()
     assert row == (500, "memory 99")
     assert not list(tmp_path.glob(".unfinished*"))
+
+
+def test_a_backup_removes_those_of_more_than_thirty_days_ago(server: str, tmp_path: Path) -> None:
+    old, recent = (tmp_path / f"commonbrain-{days}.dump" for days in (32, 29))
+    for dump in (old, recent):
+        dump.touch()
+        made = time.time() - timedelta(days=int(dump.stem.partition("-")[2])).total_seconds()
+        os.utime(dump, (made, made))
+
+    new = a_backup(server, tmp_path)
+
+    assert {*tmp_path.glob("*.dump")} == {recent, new}
 
 
 def test_an_owner_without_other_rights_restores_its_backup(server: str, tmp_path: Path) -> None:

@@ -77,6 +77,25 @@ def test_recall_get_and_status_are_answered_by_the_replica(replicated: Brain, pa
         wait_until(partial(is_answered, replicated, asking))
 
 
+def test_boot_messages_traces_and_sessions_are_answered_by_the_primary(
+    replicated: Brain, pair: Pair
+) -> None:
+    effect = replicated.remember("The deploy failed because the disk was full.").items[0].id or ""
+    replicated.services.journal.flush()
+    pair.catch_up()
+    for arguments in (
+        {"tool": "boot", "project": "shop"},
+        {"tool": "message", "op": "inbox"},
+        {"tool": "trace", "op": "causes", "id": effect},
+        {"tool": "session", "op": "list"},
+    ):
+        tool = str(arguments.pop("tool"))
+        [before] = replicated.services.store.replicas()
+        call(replicated, tool, **arguments)
+        [after] = replicated.services.store.replicas()
+        assert after.attempts == before.attempts
+
+
 def test_status_says_how_the_replicas_fare(replicated: Brain, pair: Pair) -> None:
     pair.catch_up()
     [told] = call(replicated, "status", health=True).health.replicas
