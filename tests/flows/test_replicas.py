@@ -12,6 +12,7 @@ import pytest
 from sqlalchemy import make_url
 from typer.testing import CliRunner
 
+from commonbrain.api.operations import Transport
 from commonbrain.cli.main import app
 from commonbrain.client import Brain
 from commonbrain.clock import Clock
@@ -83,15 +84,15 @@ def test_boot_messages_traces_and_sessions_are_answered_by_the_primary(
     effect = replicated.remember("The deploy failed because the disk was full.").items[0].id or ""
     replicated.services.journal.flush()
     pair.catch_up()
-    for arguments in (
-        {"tool": "boot", "project": "shop"},
-        {"tool": "message", "op": "inbox"},
-        {"tool": "trace", "op": "causes", "id": effect},
-        {"tool": "session", "op": "list"},
-    ):
-        tool = str(arguments.pop("tool"))
+    asked: list[tuple[str, dict[str, object]]] = [
+        ("boot", {"project": "shop"}),
+        ("message", {"op": "inbox"}),
+        ("trace", {"op": "causes", "id": effect}),
+        ("session", {"op": "list"}),
+    ]
+    for tool, given in asked:
         [before] = replicated.services.store.replicas()
-        call(replicated, tool, **arguments)
+        call(replicated, tool, transport=Transport.MCP, **given)
         [after] = replicated.services.store.replicas()
         assert after.attempts == before.attempts
 
