@@ -17,7 +17,7 @@ explore seconds:
 
 # Run a representative part of the suite against a real Postgres that it starts.
 postgres *arguments:
-    pytest -n 2 --engine postgres tests/machines {{ flows_on_postgres }} {{ arguments }}
+    pytest -n 2 --engine postgres tests/machines tests/test_postgres_docs.py {{ flows_on_postgres }} {{ arguments }}
 
 # Check format, lint, docstrings, spelling, types and imports; changes nothing.
 check:

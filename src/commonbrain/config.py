@@ -378,8 +378,8 @@ class Settings(BaseSettings):
     durability: Literal["full", "normal"] = Field(
         default="full",
         description=(
-            "full: an acknowledged write is on disk; normal: the last ones may be lost when the "
-            "power fails, never when a process dies."
+            "full: an acknowledged write to a file is on disk; normal: the last ones may be lost "
+            "when the power fails, never when a process dies. Postgres has synchronous_commit."
         ),
     )
     secrets: Literal["reject", "redact"] = Field(

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import psycopg
 import pytest
-from sqlalchemy import make_url, select, text
+from sqlalchemy import QueuePool, make_url, select, text
 
 from commonbrain.embeddings.interface import Matrix, Vectors
 from commonbrain.model.errors import RejectedError, StoreCorruptError, UnavailableError
@@ -124,6 +124,19 @@ def _write_where_nothing_is(store: Store) -> None:
         tx.memories.add(a_memory(2, "so is cake"))
 
 
+def test_statements_end_after_a_minute_and_so_do_idle_transactions(store: Store) -> None:
+    with store.snapshot(LOCAL_TENANT) as tx:
+        values = [
+            tx.work.connection.execute(text(f"SHOW {name}")).scalar_one()
+            for name in ("statement_timeout", "idle_in_transaction_session_timeout")
+        ]
+        pool = store.dialect.engine.pool
+
+    assert values == ["1min", "1min"]
+    assert isinstance(pool, QueuePool)
+    assert pool.size() == 32
+
+
 def test_a_statement_that_takes_too_long_is_given_up(store: Store) -> None:
     with pytest.raises(UnavailableError, match="statement timeout"):
         _take_too_long(store)
@@ -181,6 +194,19 @@ def test_an_upgrade_can_be_repeated_and_changes_nothing_then(database: Database)
         assert owner.execute(catalogue).fetchall() == before
     assert done.schema_version == SCHEMA_VERSION
     assert len(done.roles) == 1
+
+
+def test_an_upgrade_that_waits_too_long_for_a_lock_changes_nothing(database: Database) -> None:
+    policies = "SELECT count(*) FROM pg_policies WHERE tablename IN ('facts', 'memories')"
+    with psycopg.connect(database.owner) as owner:
+        for table in ("facts", "memories"):
+            owner.execute(f"DROP POLICY own_tenant ON {table}")  # type: ignore[arg-type]
+        owner.commit()
+        owner.execute("LOCK TABLE memories IN ACCESS SHARE MODE")
+        with pytest.raises(UnavailableError, match="lock timeout"):
+            upgrade_postgres(database.owner, space=SPACE, clock=FakeClock(), lock_timeout_s=0.05)
+
+        assert owner.execute(policies).fetchone() == (0,)
 
 
 def test_an_upgrade_goes_on_where_an_interrupted_one_left_an_index(database: Database) -> None:

@@ -4,7 +4,9 @@ import importlib.util
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -79,6 +81,38 @@ def test_a_backup_is_restored_whole(server: str, empty: str, tmp_path: Path) -> 
         row = connection.execute("SELECT count(*), max(body) FROM memories").fetchone()
     assert row == (500, "memory 99")
     assert not list(tmp_path.glob(".unfinished*"))
+
+
+def test_a_backup_removes_those_of_more_than_thirty_days_ago(server: str, tmp_path: Path) -> None:
+    old, recent = (tmp_path / f"commonbrain-{days}.dump" for days in (32, 29))
+    for dump in (old, recent):
+        dump.touch()
+        made = time.time() - timedelta(days=int(dump.stem.partition("-")[2])).total_seconds()
+        os.utime(dump, (made, made))
+
+    new = a_backup(server, tmp_path)
+
+    assert {*tmp_path.glob("*.dump")} == {recent, new}
+
+
+def test_an_owner_without_other_rights_restores_its_backup(server: str, tmp_path: Path) -> None:
+    owner = urlsplit(str(servers.login(server, "owner")))
+    urls = [owner._replace(path=f"/{name}").geturl() for name in ("own", "own_restored")]
+    for url in urls:
+        name = urlsplit(url).path[1:]
+        with psycopg.connect(server, autocommit=True) as connection:
+            created = sql.SQL("CREATE DATABASE {} OWNER owner").format(sql.Identifier(name))
+            connection.execute(created)
+        with psycopg.connect(named(server, name), autocommit=True) as connection:
+            connection.execute("CREATE EXTENSION vector")
+    with psycopg.connect(urls[0]) as connection:
+        connection.execute("CREATE TABLE memories AS SELECT generate_series(1, 5) AS id")
+
+    made = run("backup.sh", str(tmp_path), owner=urls[0])
+    restored = run("restore.sh", made.stdout.strip(), owner=urls[1])
+
+    assert (restored.returncode, restored.stderr) == (0, "")
+    assert "Restored and verified: 1 tables." in restored.stdout
 
 
 def test_a_backup_that_was_changed_is_refused(server: str, empty: str, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import pytest
 from sqlalchemy import make_url
 from typer.testing import CliRunner
 
+from commonbrain.api.operations import Transport
 from commonbrain.cli.main import app
 from commonbrain.client import Brain
 from commonbrain.clock import Clock
@@ -75,6 +76,25 @@ def test_recall_get_and_status_are_answered_by_the_replica(replicated: Brain, pa
         replicated.status,
     ):
         wait_until(partial(is_answered, replicated, asking))
+
+
+def test_boot_messages_traces_and_sessions_are_answered_by_the_primary(
+    replicated: Brain, pair: Pair
+) -> None:
+    effect = replicated.remember("The deploy failed because the disk was full.").items[0].id or ""
+    replicated.services.journal.flush()
+    pair.catch_up()
+    asked: list[tuple[str, dict[str, object]]] = [
+        ("boot", {"project": "shop"}),
+        ("message", {"op": "inbox"}),
+        ("trace", {"op": "causes", "id": effect}),
+        ("session", {"op": "list"}),
+    ]
+    for tool, given in asked:
+        [before] = replicated.services.store.replicas()
+        call(replicated, tool, transport=Transport.MCP, **given)
+        [after] = replicated.services.store.replicas()
+        assert after.attempts == before.attempts
 
 
 def test_status_says_how_the_replicas_fare(replicated: Brain, pair: Pair) -> None:

