@@ -51,7 +51,7 @@ SHOWN_ONLY = {"json", "toml", "markdown"}
 NOT_RUN = re.compile(r"<!-- not run(?::[ ]*(?P<reason>[^\n]*?))?[ ]*-->\n\Z")
 MARKER = re.compile(r"^ *<!-- not run.*$", re.MULTILINE)
 VARIABLE = re.compile(
-    r"""(?P<id>\b(?:job|mem|ses|trc|thr)_[0-9A-Z]{13}\b|\bhttp_[a-z]+_[0-9a-f]{12}\b)
+    r"""(?P<id>\b(?:job|mdl|mem|ses|trc|thr)_[0-9A-Z]{13}\b|\bhttp_[a-z]+_[0-9a-f]{12}\b)
     | (?P<date>\b\d{4}-\d{2}-\d{2}\b)
     | (?P<number>\b\d+\.\d{2,}\b)
     | (?P<count>\b\d+\b(?=[ ]tokens)|(?<="tokens":[ ])\d+)
@@ -65,7 +65,7 @@ FORMS = {
     "count": r"\d+",
     "any": ".*?",
 }
-ID = r"(?:(?:job|mem|ses|trc|thr)_[0-9A-Z]{13}|http_[a-z]+_[0-9a-f]{12})"
+ID = r"(?:(?:job|mdl|mem|ses|trc|thr)_[0-9A-Z]{13}|http_[a-z]+_[0-9a-f]{12})"
 PORT = "8377"
 COMMAND = re.compile(r"""(?P<command>(?:[^'"\n]|"[^"\n]*"|'[^']*'|['"])*)\n?""")
 

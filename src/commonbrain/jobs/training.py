@@ -168,7 +168,7 @@ def _shortfall(
     spread = f"{_FOLD_SESSIONS_MIN} sessions that end before each time judged, recalls after each"
     needs = spread if is_enough else f"{least} in {LESSON_GROUPS_MIN} sessions"
     return {
-        "why": f"has {len(lessons)} marked recalls in {sessions} sessions, needs {needs}",
+        "why": f"has {len(lessons)} recalls to learn from in {sessions} sessions, needs {needs}",
         "recalls": len(lessons),
         "recalls_needed": least,
         "sessions": sessions,
