@@ -36,6 +36,7 @@ from sybil.parsers.markdown.lexers import FencedCodeBlockLexer
 from sybil.region import Lexeme
 
 from commonbrain.cli.main import run
+from commonbrain.config import ServerSettings, Settings
 from tests.models.server import ModelServer
 from tests.processes import PATIENCE_S
 from tests.server.serving import free_port, until_ready
@@ -49,6 +50,10 @@ PAGES = [
 SHOWN_ONLY = {"json", "toml", "markdown"}
 
 NOT_RUN = re.compile(r"<!-- not run(?::[ ]*(?P<reason>[^\n]*?))?[ ]*-->\n\Z")
+DEFAULT_ROW = re.compile(
+    r"^\| `COMMONBRAIN_([A-Z_]+)`[^|]*\| ([\d.,]+|`\w+`) \|(?=[^|]+\|$)", re.MULTILINE
+)
+"""A row of a table of settings with the columns setting, default and effect."""
 MARKER = re.compile(r"^ *<!-- not run.*$", re.MULTILINE)
 VARIABLE = re.compile(
     r"""(?P<id>\b(?:job|mdl|mem|ses|trc|thr)_[0-9A-Z]{13}\b|\bhttp_[a-z]+_[0-9a-f]{12}\b)
@@ -115,6 +120,18 @@ def test_every_page_can_be_reached_from_the_readme() -> None:
             )
             ahead += [one for one in linked if one.suffix == ".md" and one.exists()]
     assert set(PAGES) <= reached
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_defaults_in_tables_are_those_of_the_settings(page: Path) -> None:
+    for name, default in DEFAULT_ROW.findall(page.read_text()):
+        field = (
+            ServerSettings.model_fields[name.removeprefix("SERVE_").lower()]
+            if name.startswith("SERVE_")
+            else Settings.model_fields[name.lower()]
+        )
+        shown = default.replace(",", "").strip("`")
+        assert type(field.default)(shown) == field.default, name
 
 
 @pytest.mark.parametrize(
