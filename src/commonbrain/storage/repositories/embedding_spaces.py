@@ -175,9 +175,9 @@ class SpaceRepository:
         missing = MissingEmbeddings(work=self._work(connection, tenant), space_id=target.id)
         if missing.oldest(limit=1):
             count = missing.pending()
-            lacking = "1 memory lacks" if count == 1 else f"{count:,} memories lack"
+            subject = "1 memory lacks" if count == 1 else f"{count:,} memories lack"
             raise RejectedError(
-                f"In tenant {tenant}, {lacking} vectors in {target.name}.",
+                f"In tenant {tenant}, {subject} vectors in {target.name}.",
                 code="space_incomplete",
                 hint="Build it first: `brain embeddings build` goes on where it ended.",
             )
