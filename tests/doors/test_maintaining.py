@@ -9,7 +9,14 @@ from tests.doors.conftest import Command
 
 @pytest.mark.requirement("JB-09")
 def test_upkeep_is_foreseen_and_then_done_now(command: Command) -> None:
-    command("remember", "The release branch is locked", "--expires-at", "2020-01-01")
+    command(
+        "remember",
+        "The release branch is locked",
+        "--occurred-at",
+        "2019-12-01",
+        "--expires-at",
+        "2020-01-01",
+    )
     _, foreseen = command("maintain", "--dry-run")
     assert "expired" in foreseen
     assert "The release branch is locked" in foreseen

@@ -369,6 +369,30 @@ def test_a_memory_may_expire(brain: Brain, clock: FakeClock) -> None:
     assert bodies(brain) == []
 
 
+@pytest.mark.requirement("DM-23")
+def test_what_would_have_expired_already_is_refused_unless_it_happened_before(
+    brain: Brain, clock: FakeClock
+) -> None:
+    with pytest.raises(InvalidInputError, match="expired already, on 2020-01-01"):
+        brain.remember(FACT, kind="fact", expires_at="2020-01-01")
+    ended, later = clock.now() - timedelta(days=1), clock.now() + timedelta(days=1)
+    for known in ({"expires_at": clock.now()}, {"occurred_at": later, "expires_at": ended}):
+        with pytest.raises(InvalidInputError):
+            brain.remember(FACT, kind="fact", **known)
+    stored(brain, FACT, kind="fact", occurred_at=ended - timedelta(days=1), expires_at=ended)
+    assert bodies(brain) == []
+
+
+def test_a_repeated_call_returns_its_reply_after_its_memory_expired(
+    brain: Brain, clock: FakeClock
+) -> None:
+    call = {"kind": "fact", "expires_at": clock.now() + timedelta(hours=1), "idempotency_key": "k"}
+    first = brain.remember(FACT, **call).items[0]  # pyright: ignore[reportArgumentType]
+    clock.move(timedelta(hours=2))
+    again = brain.remember(FACT, **call).items[0]  # pyright: ignore[reportArgumentType]
+    assert again.id == first.id
+
+
 @pytest.mark.requirement("DM-71")
 def test_names_out_of_bounds_are_refused_by_name(brain: Brain) -> None:
     for known in ({"label": "x" * 129}, {"source_ref": "x" * 513}, {"tags": ["x"] * 51}):

@@ -92,7 +92,9 @@ def test_what_is_written_while_a_space_is_built_is_not_missing_after_the_switch(
         done = moving(brain, meanwhile=meanwhile).spaces.build()
         assert done.missing == 0
         told(brain, "The sundial is slow.")
-        with pytest.raises(RejectedError, match="1 memories of tenant default lack") as refused:
+        with pytest.raises(
+            RejectedError, match="In tenant default, 1 memory lacks vectors"
+        ) as refused:
             brain.spaces.switch(NEXT)
         assert refused.value.code == "space_incomplete"
         assert brain.spaces.switch(NEXT, dry_run=True).missing == 1

@@ -134,7 +134,7 @@ def test_too_little_data_is_an_answer_and_no_model(brain: Brain) -> None:
     assert done.state == "done"
     assert done.result == {
         "outcome": "too_little_data",
-        "why": "has 30 marked recalls in 10 sessions, needs 100 in 20 sessions",
+        "why": "has 30 of 100 recalls to learn from, in 10 of 20 sessions",
         "recalls": 30,
         "recalls_needed": LESSONS_MIN,
         "sessions": 10,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from commonbrain.clock import RandomSource
 from commonbrain.ingestion.preparation import PreparedDraft
 from commonbrain.model import ids
+from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.kinds import (
     ASSISTANT_ROLES,
     KINDS,
@@ -37,7 +38,7 @@ from commonbrain.model.messages import deliveries
 from commonbrain.model.revision import Action
 from commonbrain.model.scope import Caller, Scope, Trust
 from commonbrain.model.tasks import must_be_acknowledged
-from commonbrain.model.timestamps import instant
+from commonbrain.model.timestamps import instant, show_instant
 from commonbrain.services import Services
 from commonbrain.storage.change_log import ChangeContext, record_created, record_update
 from commonbrain.storage.interface import IdTaken
@@ -219,6 +220,24 @@ def _salience(prepared: PreparedDraft) -> float:
         due=isinstance(detail, TaskDetail) and detail.due_at is not None,
         entities=prepared.entities.count,
     )
+
+
+def check_expiry(draft: Draft, now: datetime) -> None:
+    """Refuse a memory that would never be recalled, unless it was valid in the past.
+
+    Raises:
+        InvalidInputError: it has expired already, and did not happen before.
+
+    """
+    if draft.expires_at is None:
+        return
+    expires_at = instant(draft.expires_at)
+    since = instant(draft.occurred_at) if draft.occurred_at else now
+    if expires_at <= min(now, since):
+        raise InvalidInputError(
+            f"It would have expired already, on {show_instant(expires_at)}.",
+            hint="Give a later time. If it was valid in the past, also give occurred_at.",
+        )
 
 
 def _expiry(draft: Draft, detail: Detail, *, now: datetime) -> datetime | None:

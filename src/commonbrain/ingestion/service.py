@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, Unpack
 
 from commonbrain.clock import StageTimer
 from commonbrain.ingestion.change_detection import DetectedChange, detect_changes
-from commonbrain.ingestion.commit import build_memory, commit, count_recurrence
+from commonbrain.ingestion.commit import build_memory, check_expiry, commit, count_recurrence
 from commonbrain.ingestion.deduplication import (
     CandidateMemory,
     Duplicate,
@@ -355,6 +355,7 @@ class Remember:
     ) -> ItemResult:
         """Compare one prepared draft with the store, then store it or return why not."""
         try:
+            check_expiry(prepared.draft, query_scope.now)
             prepared = resolve_sources(tx, prepared, query_scope=query_scope)
         except (InvalidInputError, NotFoundError, RejectedError) as error:
             if not options.isolates_items:
@@ -490,13 +491,11 @@ class Remember:
             # A recurrence has its causes again, even in the same words.
             draft = replace(draft, occurred_at=draft.occurred_at or query_scope.now)
         # Parts of a quarantined text are quarantined with it, and propose nothing.
-        is_held = source.status is ItemStatus.QUARANTINED
+        proposal = {} if source.status is ItemStatus.QUARANTINED else None
         exclude_ids = options.exclude_ids | {id_}
-        part_options = replace(
-            options, exclude_ids=exclude_ids, revision_number=0, proposal={} if is_held else None
-        )
+        inherited = replace(options, exclude_ids=exclude_ids, revision_number=0, proposal=proposal)
         return self._store_new(
-            tx, replace(part, draft=draft), query_scope=query_scope, options=part_options
+            tx, replace(part, draft=draft), query_scope=query_scope, options=inherited
         )
 
     def _suggest_dependencies(

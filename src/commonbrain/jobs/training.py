@@ -165,10 +165,14 @@ def _shortfall(
     is_enough = len(lessons) >= least and sessions >= LESSON_GROUPS_MIN
     if is_enough and is_parted:
         return {}
-    spread = f"{_FOLD_SESSIONS_MIN} sessions that end before each time judged, recalls after each"
-    needs = spread if is_enough else f"{least} in {LESSON_GROUPS_MIN} sessions"
+    why = (
+        f"needs {_FOLD_SESSIONS_MIN} sessions that end before each time judged, recalls after each"
+        if is_enough
+        else f"has {len(lessons)} of {least} recalls to learn from, in {sessions} of "
+        f"{LESSON_GROUPS_MIN} sessions"
+    )
     return {
-        "why": f"has {len(lessons)} marked recalls in {sessions} sessions, needs {needs}",
+        "why": why,
         "recalls": len(lessons),
         "recalls_needed": least,
         "sessions": sessions,

@@ -395,7 +395,7 @@ def _abstention(compared: _Compared, statistics: Statistics) -> str | None:
     interval = compared.difference(statistics, _abstained)
     if interval is None or interval.low <= 0:
         return None
-    return f"more questions interval no answer: by {_format_interval(interval)}"
+    return f"more questions had no answer: by {_format_interval(interval)}"
 
 
 def _latency(compared: _Compared, statistics: Statistics) -> str | None:

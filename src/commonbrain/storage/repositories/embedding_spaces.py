@@ -174,8 +174,10 @@ class SpaceRepository:
     def _check_whole(self, connection: Connection, tenant: str, *, target: StoredSpace) -> None:
         missing = MissingEmbeddings(work=self._work(connection, tenant), space_id=target.id)
         if missing.oldest(limit=1):
+            count = missing.pending()
+            subject = "1 memory lacks" if count == 1 else f"{count:,} memories lack"
             raise RejectedError(
-                f"{missing.pending()} memories of tenant {tenant} lack vectors in {target.name}.",
+                f"In tenant {tenant}, {subject} vectors in {target.name}.",
                 code="space_incomplete",
                 hint="Build it first: `brain embeddings build` goes on where it ended.",
             )
