@@ -273,7 +273,7 @@ _BRANCHES: Final = re.compile(
     re.IGNORECASE,
 )
 _OFFICES: Final = re.compile(
-    r"\b(?:banks?|banking|cit(?:y|ies)|towns?|offices?|countr(?:y|ies)|streets?|cashiers?|staff)\b",
+    r"\b(?:banks?|banking|cit(?:y|ies)|towns?|offices?|country|countries|streets?|cashiers?|staff)\b",
     re.IGNORECASE,
 )
 """Words of companies, which have branches, too."""
