@@ -2,18 +2,22 @@
 
 import shutil
 from contextlib import closing
+from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from sqlalchemy import text
 
 from commonbrain.model.errors import StoreCorruptError
+from commonbrain.model.kinds import Kind, MessageDetail
 from commonbrain.model.limits import LOCK_TIMEOUT_S
-from commonbrain.model.scope import LOCAL_TENANT
+from commonbrain.model.memory import ERASED, ThreadRef
+from commonbrain.model.scope import LOCAL_TENANT, Caller
 from commonbrain.storage.sql.schema_version import MIGRATIONS, SCHEMA_VERSION, upgrade
 from commonbrain.storage.sqlite.engine import open_sqlite
 from commonbrain.storage.store import Store
-from commonbrain.testing.builders import FakeClock, a_memory
+from commonbrain.testing.builders import NOON, FakeClock, a_memory
 from tests.contracts.store_steps import SPACE, put
 
 LATER = f"{int(SCHEMA_VERSION) + 1:04}"
@@ -58,6 +62,40 @@ def test_an_upgrade_runs_the_missing_migrations_and_keeps_the_rows(
     with pytest.raises(StoreCorruptError, match=LATER) as refusal:
         opened(path)
     assert refusal.value.code == "store_newer"
+
+
+@pytest.mark.requirement("DM-74", "LC-14")
+def test_an_upgrade_empties_the_subject_that_an_erased_message_left(path: Path) -> None:
+    detail = MessageDetail(sender="ann", recipients=("bo",))
+    with closing(opened(path)) as store, store.begin(LOCAL_TENANT) as tx:
+        for number, subject in ((1, "Salaries"), (2, "Tea")):
+            at = NOON + timedelta(minutes=number)
+            thread = ThreadRef(key=subject, subject=subject)
+            tx.threads.open(thread, None, new_id=number, now=at, agent="ann")
+            for id_ in (number * 10, number * 10 + 1):
+                of_thread = replace(detail, thread_id=number)
+                known = {"kind": Kind.MESSAGE, "recorded_at": at, "detail": of_thread}
+                tx.memories.add(a_memory(id_, f"Note {id_}", **known))
+                at += timedelta(minutes=5)
+        tx.scrub(10)
+    with closing(opened(path)) as store, store.dialect.engine.begin() as connection:
+        for statement in (
+            "UPDATE messages SET thread_id = NULL WHERE memory_id = 10",
+            "UPDATE threads SET subject = 'Salaries', tags = '[\"pay\"]' WHERE id = 1",
+            "DROP INDEX ix_sessions_process",
+            "DROP INDEX ix_tool_events_hook",
+            "DROP INDEX ix_tool_events_hook_agent",
+            "UPDATE alembic_version SET version_num = '0017'",
+        ):
+            connection.execute(text(statement))
+
+    with closing(opened(path)) as store, store.snapshot(LOCAL_TENANT) as tx:
+        threads = tx.threads.get([1, 2])
+        begun = tx.threads.beginning(1, Caller(agent="bo"), now=NOON)
+    assert [threads[id_].subject for id_ in (1, 2)] == [ERASED, "Tea"]
+    assert threads[1].tags == ()
+    assert begun is not None
+    assert (begun.message_id, begun.is_first) == (11, False)
 
 
 @pytest.mark.parametrize("version", ["0001", "0011"])
