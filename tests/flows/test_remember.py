@@ -378,7 +378,7 @@ def test_what_would_have_expired_already_is_refused_unless_it_happened_before(
     ended, later = clock.now() - timedelta(days=1), clock.now() + timedelta(days=1)
     for known in ({"expires_at": clock.now()}, {"occurred_at": later, "expires_at": ended}):
         with pytest.raises(InvalidInputError):
-            brain.remember(FACT, kind="fact", **known)
+            brain.remember(FACT, kind="fact", **known)  # pyright: ignore[reportArgumentType]
     stored(brain, FACT, kind="fact", occurred_at=ended - timedelta(days=1), expires_at=ended)
     assert bodies(brain) == []
 

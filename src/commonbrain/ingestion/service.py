@@ -491,7 +491,8 @@ class Remember:
             # A recurrence has its causes again, even in the same words.
             draft = replace(draft, occurred_at=draft.occurred_at or query_scope.now)
         # Parts of a quarantined text are quarantined with it, and propose nothing.
-        proposal = {} if source.status is ItemStatus.QUARANTINED else None
+        held = source.status is ItemStatus.QUARANTINED
+        proposal: Mapping[str, object] | None = {} if held else None
         exclude_ids = options.exclude_ids | {id_}
         inherited = replace(options, exclude_ids=exclude_ids, revision_number=0, proposal=proposal)
         return self._store_new(
