@@ -194,5 +194,6 @@ def tried(
             continue
         nobodys = "[" if one.control is None else ask(one.operation, one.control)
         reply = ask(one.operation, one.given)
-        found.note(one, reply=reply, nobodys=nobodys, leaked=world.leaked(reply))
+        leaked = world.leaked(reply, is_audit=one.operation.name == "audit")
+        found.note(one, reply=reply, nobodys=nobodys, leaked=leaked)
     return found

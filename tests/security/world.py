@@ -60,10 +60,14 @@ class World:
         held = self._held()
         return tuple(one for one in self.theirs if one.startswith(prefix) and one not in held)
 
-    def leaked(self, reply: str) -> set[str]:
-        """Find what no reply may hold: deep marks, and ids that are never asked for."""
+    def leaked(self, reply: str, *, is_audit: bool = False) -> set[str]:
+        """Find what no reply may hold: deep marks, and ids that are never asked for.
+
+        The audit names the private memories of its tenant to an admin, without their text.
+        """
         shown = {one.upper() for one in ID.findall(reply)}
-        return set(DEEP.findall(reply)) | (shown & {one.upper() for one in self._held()})
+        held = self._held() - ({*self.private} if is_audit else set())
+        return set(DEEP.findall(reply)) | (shown & {one.upper() for one in held})
 
     def _held(self) -> set[str]:
         """Name the ids that are held back, of every kind: what is asked for may be repeated."""

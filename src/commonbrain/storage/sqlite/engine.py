@@ -176,7 +176,7 @@ class Sqlite:
         waiting = Retrying(
             retry=retry_if_exception_message(match=".*locked"),
             wait=wait_random(max=_TRIES_APART_S),
-            stop=stop_after_delay(self._patience_s()),
+            stop=stop_after_delay(self._remaining_wait_s()),
             reraise=True,
         )
         try:
@@ -184,7 +184,7 @@ class Sqlite:
         except driver().OperationalError as error:
             raise exc.OperationalError(statement, None, error) from error
 
-    def _patience_s(self) -> float:
+    def _remaining_wait_s(self) -> float:
         """Return how long to wait for other writers: never longer than the caller."""
         until = UNTIL.get()
         waits_s = self.lock_timeout_s
