@@ -70,7 +70,7 @@ def _without_deadline(point: str, *, answer: str) -> str:
 
 def _environments(text: str) -> set[str]:
     """Return where a text says that something runs, since one place is not every place."""
-    return {found.casefold() for found in map(str, _ENVIRONMENT.findall(text))}
+    return {name.casefold() for name in map(str, _ENVIRONMENT.findall(text))}
 
 
 def _has_names(need: Reading, answer: Reading, *, may_choose: bool) -> bool:
