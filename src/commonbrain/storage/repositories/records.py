@@ -8,7 +8,7 @@ from datetime import datetime
 from functools import cache
 from typing import Any, Final
 
-from sqlalchemy import Select, bindparam, delete, func, select, text
+from sqlalchemy import Select, bindparam, delete, func, literal_column, select, text
 
 from commonbrain.model import ids
 from commonbrain.model.query import Candidate, Trace
@@ -205,8 +205,8 @@ def _of_hooks(columns: tuple[str, ...]) -> Select[Any]:
     """Select the calls of hooks, with a parameter for each of the columns."""
     same = (tool_events.c[name] == bindparam(name) for name in columns)
     # A session has fewer events than an agent: the expression keeps SQLite from that index.
-    of_hooks = "door || '' = 'hook'" if "session" in columns else OF_HOOKS
-    return _NEWEST.where(text(of_hooks), *same)
+    unindexed = tool_events.c.door.concat(literal_column("''")) == literal_column("'hook'")
+    return _NEWEST.where(unindexed if "session" in columns else text(OF_HOOKS), *same)
 
 
 def write_events(work: SqlContext, happened: EventBatch) -> None:
