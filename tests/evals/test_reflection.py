@@ -61,8 +61,8 @@ def test_with_episodes_recall_answers_more_on_a_day_and_no_less_on_one_thing(
         more = answered(report, on, questions="whole day")
         assert more >= answered(report, off, questions="whole day") + 0.2
         same = answered(report, on, questions="one thing")
-        # One of the 41 questions may be lost.
-        assert same >= answered(report, off, questions="one thing") - 1 / 41
+        # One of the 41 questions may be lost; shares are rounded.
+        assert same >= answered(report, off, questions="one thing") - 1 / 40
 
 
 @pytest.mark.requirement("JB-01")

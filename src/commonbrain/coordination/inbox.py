@@ -216,7 +216,7 @@ def summarize_thread(
     )
     known = tx.memories.get(list({message_ids[0], beginning.message_id}))
     newest, oldest = known[message_ids[0]], known[beginning.message_id]
-    own = _as_known_from(beginning, oldest, thread=thread)
+    own = _as_known_from(beginning, oldest=oldest, thread=thread)
     note_shown([newest.id, oldest.id])
     return ThreadSummary(
         id=ids.show(ids.THREAD, thread.id),
@@ -248,7 +248,7 @@ def known_beginning(tx: Transaction, caller: Caller, *, thread_id: int, now: dat
     return beginning
 
 
-def _as_known_from(beginning: Beginning, oldest: Memory, *, thread: Thread) -> Thread:
+def _as_known_from(beginning: Beginning, *, oldest: Memory, thread: Thread) -> Thread:
     """Describe a thread by the oldest message that is shown, for who cannot see the first one."""
     if beginning.is_first:
         return thread

@@ -8,14 +8,14 @@ from datetime import datetime
 from functools import cache
 from typing import Any, Final
 
-from sqlalchemy import Select, bindparam, delete, func, select, text
+from sqlalchemy import Select, bindparam, delete, func, literal_column, select, text
 
 from commonbrain.model import ids
 from commonbrain.model.query import Candidate, Trace
 from commonbrain.model.timestamps import to_millis
 from commonbrain.observability.tool_events import OK, REFUSED, EventBatch, ToolEvent
 from commonbrain.storage.interface import AuditEntry, Reply
-from commonbrain.storage.schema.activity import DOOR, OF_HOOKS, tool_events
+from commonbrain.storage.schema.activity import OF_HOOKS, tool_events
 from commonbrain.storage.schema.memories import audit, idempotency, outbox, tenants
 from commonbrain.storage.sql.bulk import bulk_insert
 from commonbrain.storage.sql.context import SqlContext
@@ -147,7 +147,7 @@ def _considered(candidate: Candidate, trace: Trace) -> dict[str, Any]:
 
 
 _COLUMNS: Final = tuple(column.name for column in tool_events.columns if column.name != "tenant_id")
-_FIELDS: Final = tuple("transport" if name == DOOR else name for name in _COLUMNS)
+_FIELDS: Final = tuple("transport" if name == "door" else name for name in _COLUMNS)
 """The fields of a `ToolEvent`, in the order of its columns."""
 _NEWEST: Final = (
     select(*(tool_events.c[name] for name in _COLUMNS))
@@ -205,8 +205,8 @@ def _of_hooks(columns: tuple[str, ...]) -> Select[Any]:
     """Select the calls of hooks, with a parameter for each of the columns."""
     same = (tool_events.c[name] == bindparam(name) for name in columns)
     # A session has fewer events than an agent: the expression keeps SQLite from that index.
-    of_hooks = f"{DOOR} || '' = 'hook'" if "session" in columns else OF_HOOKS
-    return _NEWEST.where(text(of_hooks), *same)
+    unindexed = tool_events.c.door.concat(literal_column("''")) == literal_column("'hook'")
+    return _NEWEST.where(unindexed if "session" in columns else text(OF_HOOKS), *same)
 
 
 def write_events(work: SqlContext, happened: EventBatch) -> None:

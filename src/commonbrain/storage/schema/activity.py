@@ -326,8 +326,8 @@ jobs = Table(
 )
 
 
-DOOR: Final = "door"
-OF_HOOKS: Final = f"{DOOR} = 'hook'"
+_TRANSPORT: Final = "door"
+OF_HOOKS: Final = f"{_TRANSPORT} = 'hook'"
 """The condition of the indexes of hooks; SQLite uses one only for a query that repeats it."""
 
 # The caller assigns the id, so that an event sent twice is stored once. A row holds no text of a
@@ -341,7 +341,7 @@ tool_events = Table(
     Column("session", String(128), nullable=False),
     Column("agent", String(128), nullable=False),
     Column("tool", String(64), nullable=False),
-    Column(DOOR, String(16), nullable=False),
+    Column(_TRANSPORT, String(16), nullable=False),
     Column("duration_ms", Float, nullable=False),
     Column("outcome", String(64), nullable=False),
     Column("args", String(80), nullable=False),
