@@ -5,6 +5,7 @@ from contextlib import closing
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sqlalchemy import text
@@ -74,7 +75,11 @@ def test_an_upgrade_empties_the_subject_that_an_erased_message_left(path: Path) 
             tx.threads.open(thread, None, new_id=number, now=at, agent="ann")
             for id_ in (number * 10, number * 10 + 1):
                 of_thread = replace(detail, thread_id=number)
-                known = {"kind": Kind.MESSAGE, "recorded_at": at, "detail": of_thread}
+                known: dict[str, Any] = {
+                    "kind": Kind.MESSAGE,
+                    "recorded_at": at,
+                    "detail": of_thread,
+                }
                 tx.memories.add(a_memory(id_, f"Note {id_}", **known))
                 at += timedelta(minutes=5)
         tx.scrub(10)
