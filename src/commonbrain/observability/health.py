@@ -42,7 +42,7 @@ def no_probes() -> Sequence[Dependency]:
 class ReplicaTrouble(StrEnum):
     """Problems of a replica, without its address."""
 
-    FAILED = "it failed when it was last attempts"
+    FAILED = "it failed when it was last tried"
     UNFIT = "it may not be read from"
     NO_REPLICA = "it is no replica"
     TIMELINE = "it is not known to be on the primary's timeline"
