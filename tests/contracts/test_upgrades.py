@@ -80,7 +80,7 @@ def test_an_upgrade_empties_the_subject_that_an_erased_message_left(path: Path) 
                     "recorded_at": at,
                     "detail": of_thread,
                 }
-                tx.memories.add(a_memory(id_, f"Note {id_}", recorded_at=at, **known))
+                tx.memories.add(a_memory(id_, f"Note {id_}", **known))
                 at += timedelta(minutes=5)
         tx.scrub(10)
     with closing(opened(path)) as store, store.dialect.engine.begin() as connection:
