@@ -5,7 +5,7 @@ A page's blocks run in order, in a folder and a store of the page's own:
 - `python`: executed, all of a page in one namespace
 - `text` after it: what it printed
 - `console`: each line after `$` is run, the lines below it are what it says; `brain serve ... &`
-  serves until the end of the page, on a free port that stands for the page's, and `brain worker &`
+  serves until the end of the page, on a free port in place of the page's, and `brain worker &`
   works as long. A page about Ollama has an endpoint of its protocol, one about Redis a server
 
 What differs from run to run is matched by its form: an id stands for one id throughout a page, a

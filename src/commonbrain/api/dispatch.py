@@ -2,7 +2,7 @@
 
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, Final, Literal, get_args, get_origin
 
@@ -159,14 +159,7 @@ def record_denial(
     """Record a refusal in the access audit, without content."""
     services.refusals.note(
         caller.tenant,
-        AccessEntry(
-            at=services.clock.now(),
-            action=action,
-            code=error.code,
-            agent=caller.agent,
-            credential=caller.admission.credential if caller.admission else None,
-            request_id=caller.request_id,
-        ),
+        replace(AccessEntry.by(caller, action, at=services.clock.now()), code=error.code),
     )
 
 

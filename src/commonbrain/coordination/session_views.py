@@ -115,7 +115,7 @@ class SessionResponse:
     next: str | None = None
     """The cursor of the next page of sessions or tasks; None on the last one."""
     more: int = 0
-    """Sessions or tasks after this page; 1,000 stands for at least as many."""
+    """Sessions or tasks after this page; 1,000 means 1,000 or more."""
     outcome: ItemResult | None = None
     """The outcome of storing a handoff."""
     notes: tuple[NoteView, ...] | None = None

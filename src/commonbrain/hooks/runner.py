@@ -117,7 +117,7 @@ _DETACHED: Final = 0x208 if sys.platform == "win32" else 0
 _CLOSING_S: Final = 0.3
 """Reserved from an action's time to write its output and close the store."""
 _REPLY_S: Final = 0.15
-"""Reserved for the way of a server's answer."""
+"""Reserved for a server's answer to arrive."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -47,7 +47,7 @@ class SkillList:
     next: str | None = None
     """The cursor of the next page; None on the last one."""
     more: int = 0
-    """Skills after this page; 1,000 stands for at least as many."""
+    """Skills after this page; 1,000 means 1,000 or more."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -117,7 +117,7 @@ class ModelsResponse:
     next: str | None = None
     """The cursor of the next page; None on the last one."""
     more: int = 0
-    """Models after this page; 1,000 stands for at least as many."""
+    """Models after this page; 1,000 means 1,000 or more."""
 
 
 def transitions_of(tx: Transaction, card: ModelCard) -> list[TransitionView]:

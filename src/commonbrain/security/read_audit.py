@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, Protocol, TypeVar, cast
 
@@ -112,15 +112,8 @@ def record_copy(
     """
     if not services.policies.of(caller).are_reads_audited:
         return
-    entry = AccessEntry(
-        at=services.clock.now(),
-        action=action,
-        agent=caller.agent,
-        credential=caller.admission.credential if caller.admission else None,
-        request_id=caller.request_id,
-        subject=subject[:_SUBJECT_MAX],
-        count=max(memories, 1),
-    )
+    line = AccessEntry.by(caller, action, at=services.clock.now(), subject=subject[:_SUBJECT_MAX])
+    entry = replace(line, count=max(memories, 1))
     with services.store.begin(caller.tenant) as tx:
         tx.credentials.note(entry)
 

@@ -392,7 +392,7 @@ class AccessEntry:
     def by(
         cls, caller: Caller, action: str, *, at: datetime, subject: str | None = None
     ) -> AccessEntry:
-        """Describe a change by a caller."""
+        """Describe what a caller did."""
         return cls(
             at=at,
             action=action,

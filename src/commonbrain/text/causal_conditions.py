@@ -140,7 +140,7 @@ _TROUBLE: Final = re.compile(
 )
 _PRESENT_TENSE: Final = frozenset("is are has have need needs does do can cannot can't".split())
 _EVENT: Final = re.compile(r"\b(?:left|trip|tripped|announced|turned|cut)\b", re.IGNORECASE)
-"""Events besides changes after which something may fail."""
+"""Events other than changes after which something may fail."""
 _CHANGED: Final = re.compile(
     r"\b(?:stopped|broke|breaks|fails?|failed|crash(?:es|ed)?|doubled|tripled|dropped|rose|lost"
     r"|fell|spiked|jumped|slowed|recovered|vanished|disappeared|hung|froze|timed out|died|climbed"

@@ -31,7 +31,7 @@ _OPENING: Final = re.compile(r"(?:and|but|so|then|also|however)[, ]+", re.IGNORE
 
 
 def resolve_pronouns(cut: Cut, sentence: Sentence) -> Cut | None:
-    """Replace a pronoun that comes first by what it stands for; None if nothing is named."""
+    """Replace a pronoun that comes first by the thing it means; None if nothing is named."""
     first, second = (cut.effect, cut.cause) if cut.is_effect_first else (cut.cause, cut.effect)
     first = _OPENING.sub("", first, count=1)
     pronoun = _pronoun_of(first)
