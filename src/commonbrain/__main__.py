@@ -23,6 +23,11 @@ def main() -> None:
 
         run_proxy_command(sys.argv[2:])
         return
+    from commonbrain.cli.forwarding import forward_command  # noqa: PLC0415
+
+    code = forward_command(sys.argv[1:])
+    if code is not None:
+        sys.exit(code)
     from commonbrain.cli.main import run  # noqa: PLC0415
 
     run()

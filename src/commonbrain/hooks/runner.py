@@ -298,6 +298,7 @@ def _ask_server(
         return None
     remaining_s = until - monotonic() - _CLOSING_S
     request = {
+        "kind": "hook",
         "client": call.client,
         "event": call.event,
         "agent": call.agent or call.client,

@@ -139,7 +139,7 @@ class LazyBrain:
     connection: Connection
     brain: Brain | None = None
     worker: "EmbeddedWorker | None" = None
-    hooks: LocalServer | None = None
+    local_server: LocalServer | None = None
 
     def get(self) -> Brain:
         """Return the brain; the first call opens it."""
@@ -147,12 +147,14 @@ class LazyBrain:
             if self.brain is None:
                 self.brain = self.open()
                 # A client waits for a server that is being loaded, but not for these.
-                from commonbrain.hooks.actions import hook_server  # noqa: PLC0415
                 from commonbrain.jobs.worker import EmbeddedWorker  # noqa: PLC0415
+                from commonbrain.runtime.local_requests import (  # noqa: PLC0415
+                    start_local_server,
+                )
 
                 self.worker = EmbeddedWorker(self.brain.services)
                 self.worker.start()
-                self.hooks = hook_server(self.brain, has_worker=True)
+                self.local_server = start_local_server(self.brain, has_worker=True)
             return self.brain
 
     def warm(self) -> None:
@@ -168,8 +170,8 @@ class LazyBrain:
         """Record that the client disconnected; close the brain, even if it is being opened."""
         self.connection.close()
         with self.lock:
-            if self.hooks is not None:
-                self.hooks.close()
+            if self.local_server is not None:
+                self.local_server.close()
             if self.worker is not None:
                 self.worker.close()
             if self.brain is not None:

@@ -89,11 +89,17 @@ def _program() -> tuple[object, ...]:
     return str(package), package.stat().st_mtime_ns, versions
 
 
-def ask(path: Path, request: JsonObject, *, timeout_s: float) -> JsonObject | None:
+def ask(
+    path: Path,
+    request: JsonObject,
+    *,
+    timeout_s: float,
+    on_sent: Callable[[], None] | None = None,
+) -> JsonObject | None:
     """Send a request to the process behind a socket; None if none answers in time.
 
-    A request that was sent may still be answered later, so a caller repeats only what may run
-    twice.
+    A request that was sent may be carried out all the same, so a caller repeats only what may run
+    twice; `on_sent` is called before it is sent.
     """
     until = monotonic() + timeout_s
     if not _is_own(path):
@@ -105,6 +111,8 @@ def ask(path: Path, request: JsonObject, *, timeout_s: float) -> JsonObject | No
             if connection.recv(1) != _GREETING:
                 return None
             connection.settimeout(max(0.01, until - monotonic()))
+            if on_sent is not None:
+                on_sent()
             connection.sendall(json.dumps(request).encode())
             connection.shutdown(socket.SHUT_WR)
             return _read(connection, until=until)
