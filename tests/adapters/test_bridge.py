@@ -6,7 +6,8 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commonbrain.mcp.bridge import ClientOptions, Conversation, Lines, parse_options
+from commonbrain.mcp.bridge import ClientOptions, parse_options
+from commonbrain.mcp.conversation import Conversation, Lines
 
 
 def line(**message: object) -> bytes:

@@ -18,10 +18,9 @@ from commonbrain.storage.sqlite.driver import driver
 from tests.doors.stdio_servers import Server, served
 from tests.processes import PATIENCE_S, clean_environment, command
 
-pytestmark = [
-    pytest.mark.skipif(sys.platform != "linux", reason="/proc shows what a process has loaded"),
-    pytest.mark.requirement("CL-14"),
-]
+pytestmark = pytest.mark.skipif(
+    sys.platform != "linux", reason="/proc shows what a process has loaded"
+)
 KETTLE = "The kettle is in the blue cupboard."
 MEGABYTES_MAX = 40
 
@@ -75,6 +74,7 @@ def stored_texts(store: Path) -> list[str]:
         return [body for (body,) in connection.execute("SELECT body FROM facts")]
 
 
+@pytest.mark.requirement("CL-14")
 def test_each_further_agent_takes_little_memory_and_is_itself(
     store: Path, first: Server, tmp_path: Path
 ) -> None:
@@ -115,6 +115,7 @@ async def test_clients_of_both_protocol_eras_share(
     assert first.call("recall", {"query": "where is the kettle?"}, number=3)["items"]
 
 
+@pytest.mark.requirement("CL-14")
 def test_no_write_is_lost_or_stored_twice_when_the_server_is_killed(
     store: Path, first: Server
 ) -> None:

@@ -5,7 +5,6 @@ however it ends, one of them takes its place and the others go on with that one:
 answer are sent again. Imports must be fast and few, because each agent pays for them.
 """
 
-import json
 import os
 import select
 import signal
@@ -17,8 +16,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event, Thread
 from time import monotonic, sleep
-from typing import TYPE_CHECKING, Any, Final, NoReturn, cast
+from typing import TYPE_CHECKING, Final, NoReturn
 
+from commonbrain.mcp.conversation import LINE_BYTES_MAX, Conversation, Lines, describe_too_long
 from commonbrain.model.client_variables import PASSED_VARIABLES
 from commonbrain.model.errors import CommonbrainError
 from commonbrain.runtime.local_socket import (
@@ -36,18 +36,8 @@ if TYPE_CHECKING:
 
 KIND: Final = "mcp"
 """The kind of request that opens a connection for one client."""
-SESSION: Final = "session"
-"""A line from a server with this name tells the key of the client's session."""
-ENDED: Final = "ended"
-"""The last line of a server that has answered every request."""
-RESENT: Final = b"!"
-"""Marks the number of a request that an earlier server may have received."""
-LINE_BYTES_MAX: Final = 16 * 1024 * 1024
-"""Above the largest call: 100 items of 16 KiB, each character escaped."""
-_SENDS_MAX: Final = 3
-"""A request that ended this many servers is not sent to another one."""
 _FAILURES_MAX: Final = 3
-"""After this many servers in a row that ended without a word, a process serves itself."""
+"""After this many servers in a row that ended without an answer, a process serves itself."""
 _BUFFER_BYTES_MAX: Final = 1024 * 1024
 """While this much waits for one side, nothing is read from the other."""
 _READ_BYTES: Final = 65_536
@@ -61,9 +51,6 @@ _PROBE_S: Final = 1.0
 _PROBE_S_MAX: Final = 60.0
 _ALIVE_S: Final = 3.0
 """A server that does not greet in this time has been stopped."""
-_MALFORMED: Final = -32700
-_FAILED: Final = -32000
-"""A server-defined error code of JSON-RPC."""
 _NO: Final = frozenset({"off", "0", "false", "no", "n", "f"})
 """Values that the settings read as false."""
 _PROFILES: Final = frozenset({"", "lite", "core", "operator"})
@@ -125,147 +112,6 @@ def serve_shared(options: ClientOptions) -> None:
     if path is None or is_off or has_files or not is_valid:
         return
     Bridge(path=path, options=options).run()
-
-
-@dataclass(slots=True)
-class _Request:
-    """A request of the client without an answer."""
-
-    number: int
-    line: bytes
-    sends: int = 0
-
-
-@dataclass(slots=True)
-class Conversation:
-    """The messages of one client, as far as the next server needs them."""
-
-    session: str | None = None
-    """The key of the client's session, as the server told it."""
-    unanswered: dict[str, _Request] = field(default_factory=dict[str, _Request])
-    """By id, in the order of arrival."""
-    is_over: bool = False
-    """Whether the server has answered everything and ended."""
-    _initialize: bytes | None = None
-    _initialized: bytes | None = None
-    _muted: str | None = None
-    """The id of an answer that the client has already."""
-    _number: int = 0
-
-    def take(self, line: bytes) -> bytes:
-        """Note a message from the client, and return it as it is sent to a server."""
-        message = _parse(line)
-        method = message.get("method")
-        self._number += 1
-        one = _Request(self._number, line)
-        if method == "notifications/initialized":
-            self._initialized = line
-        elif method == "notifications/cancelled":
-            self.unanswered.pop(_key(_part(message, "params").get("requestId")), None)
-        elif isinstance(method, str) and "id" in message:
-            if method == "initialize":
-                self._initialize = line
-            self.unanswered[_key(message["id"])] = one
-        return _frame(one)
-
-    def resume(self) -> tuple[bytes, bytes]:
-        """Return what a new server is sent first, and what the client is told instead.
-
-        The server runs the messages in this order: the handshake, then the requests without an
-        answer.
-        """
-        frames, errors = b"", b""
-        self._muted = None
-        self.is_over = False
-        for id_, one in list(self.unanswered.items()):
-            if one.sends == _SENDS_MAX:
-                del self.unanswered[id_]
-                errors += _error(id_, _FAILED, "interrupted: Servers ended during this call.")
-        if self._initialize is not None:
-            id_ = _key(_parse(self._initialize)["id"])
-            if id_ not in self.unanswered:
-                self._muted = id_
-                frames += _frame(_Request(0, self._initialize))
-            frames += _frame(_Request(0, self._initialized)) if self._initialized else b""
-        return frames + b"".join(map(_frame, self.unanswered.values())), errors
-
-    def deliver(self, line: bytes) -> bytes:
-        """Note a line from the server, and return what the client is to get of it."""
-        message = _parse(line)
-        if "jsonrpc" not in message:
-            self.session = message.get(SESSION, self.session)
-            self.is_over = ENDED in message
-            return b""
-        if "id" in message and "method" not in message:
-            id_ = _key(message["id"])
-            if id_ == self._muted:
-                self._muted = None
-                return b""
-            self.unanswered.pop(id_, None)
-        return line + b"\n"
-
-
-def _frame(one: _Request) -> bytes:
-    """Encode a message for a server: its number, and whether it was sent before."""
-    mark = RESENT if one.sends else b""
-    one.sends += 1
-    return b"%d%s %s\n" % (one.number, mark, one.line)
-
-
-def _parse(line: bytes) -> Mapping[str, Any]:
-    try:
-        read: object = json.loads(line)
-    except (ValueError, RecursionError):
-        # The server reports it.
-        return {}
-    return cast("JsonObject", read) if isinstance(read, dict) else {}
-
-
-def _part(message: JsonObject, name: str) -> JsonObject:
-    part: object = message.get(name)
-    return cast("JsonObject", part) if isinstance(part, dict) else {}
-
-
-def _key(id_: object) -> str:
-    """Return an id as JSON, in which 1 and "1" differ."""
-    return json.dumps(id_)
-
-
-def _error(id_: str, code: int, text: str) -> bytes:
-    error = json.dumps({"code": code, "message": text})
-    return b'{"jsonrpc":"2.0","id":%s,"error":%s}\n' % (id_.encode(), error.encode())
-
-
-@dataclass(slots=True)
-class Lines:
-    """Splits a stream into lines; one that is too long is dropped."""
-
-    bytes_max: int | None = None
-    dropped: int = 0
-    _rest: bytearray = field(default_factory=bytearray)
-    _is_too_long: bool = False
-
-    def feed(self, data: bytes) -> list[bytes]:
-        """Add data and return the lines that it completes, without their ends."""
-        *ends, rest = data.split(b"\n")
-        lines: list[bytes] = []
-        for end in ends:
-            lines += self._end(end)
-        self._rest += rest
-        if self.bytes_max is not None and len(self._rest) > self.bytes_max:
-            self._is_too_long = True
-            self._rest.clear()
-        return lines
-
-    def _end(self, end: bytes) -> list[bytes]:
-        line = bytes(self._rest) + end
-        is_too_long = self._is_too_long or (
-            self.bytes_max is not None and len(line) > self.bytes_max
-        )
-        self._rest.clear()
-        self._is_too_long = False
-        self.dropped += is_too_long
-        return [] if is_too_long or not line.strip() else [line]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -466,8 +312,7 @@ class Bridge:
         self._has_left = not data
         if self._from_client.dropped:
             self._from_client.dropped = 0
-            text = f"A message is longer than {LINE_BYTES_MAX:,} bytes."
-            self._to_client += _error("null", _MALFORMED, text)
+            self._to_client += describe_too_long()
 
     def _write_client(self) -> None:
         try:

@@ -390,7 +390,7 @@ class _Handlers:
         try:
             request = operation.request.model_validate(arguments)
             if isinstance(context.request, Delivery):
-                request = _run_once(operation, request, context.request)
+                request = _run_once(operation, request, delivery=context.request)
             brain = self._open_brain(operation, request, context=context, session=session)
             reply = dispatch(operation, brain, request=request)
         except ValidationError as error:
@@ -553,7 +553,7 @@ def _tool(name: str, *, takes_session: bool = False) -> Tool:
     )
 
 
-def _run_once(operation: Operation[Any, Any], request: Request, delivery: Delivery) -> Request:
+def _run_once(operation: Operation[Any, Any], request: Request, *, delivery: Delivery) -> Request:
     """Make a request safe to repeat.
 
     Raises:

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import logging
 import socket
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager, suppress
@@ -20,7 +19,7 @@ from mcp.types import jsonrpc_message_adapter
 from commonbrain.api.operations import Profile
 from commonbrain.api.thread_limiter import ThreadLimiter
 from commonbrain.client import Brain
-from commonbrain.mcp.bridge import ENDED, LINE_BYTES_MAX, RESENT, SESSION
+from commonbrain.mcp.conversation import ENDED, LINE_BYTES_MAX, RESENT, SESSION
 from commonbrain.mcp.server import (
     CALLS_AT_ONCE_MAX,
     Connection,
@@ -33,7 +32,6 @@ from commonbrain.mcp.server import (
 from commonbrain.runtime.local_socket import JsonObject, LocalServer
 from commonbrain.runtime.settings_loading import load_settings
 
-_LOG: Final = logging.getLogger(__name__)
 _HEADER_BYTES: Final = 32
 """More than a number and its mark."""
 _DEFAULT_PROFILE: Final = "core"
@@ -62,11 +60,7 @@ class SharedServer:
 
     def serve(self, request: JsonObject, stream: socket.socket, *, is_own: bool = False) -> None:
         """Serve the client of a process, as its request describes it, until either side ends."""
-        try:
-            anyio.run(partial(self._serve, request, stream, is_own=is_own))
-        except Exception:  # noqa: BLE001 one connection must not end the others
-            # The other process goes on with another server, and its user would see no cause.
-            _LOG.exception("a connection failed")
+        anyio.run(partial(self._serve, request, stream, is_own=is_own))
 
     def close(self) -> None:
         """Let another process take over, then close the brain, even if it is being opened."""
@@ -109,7 +103,7 @@ class SharedServer:
         threads = ThreadLimiter(CALLS_AT_ONCE_MAX)
         try:
             server = self._server_for(request, connection=connection, threads=threads)
-            async with _messages(request["id"], reader, writer) as (incoming, outgoing):
+            async with _messages(reader, writer, id_=request["id"]) as (incoming, outgoing):
                 await server.run(incoming, outgoing, server.create_initialization_options())
             with suppress(OSError):
                 writer.write(_encode({ENDED: True}))
@@ -175,7 +169,7 @@ def _encode(control: dict[str, object]) -> bytes:
 
 @asynccontextmanager
 async def _messages(
-    id_: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, id_: str
 ) -> AsyncGenerator[
     tuple[
         MemoryObjectReceiveStream[SessionMessage | Exception],
