@@ -27,6 +27,7 @@ from benchmarks.load.recalls import load
 from benchmarks.load.soaking import soak
 from benchmarks.mailing import mailing
 from benchmarks.shared_file import shared_file
+from benchmarks.sharing import sharing
 from benchmarks.sizing import sizing
 from benchmarks.stages import RUNS, Watched, measure, tell_growth
 from benchmarks.timing import Timing, timed
@@ -45,6 +46,7 @@ load.command()(soak)
 app.add_typer(load, name="load")
 app.add_typer(listening)
 app.add_typer(sizing)
+app.add_typer(sharing)
 BRAIN = str(Path(sys.executable).with_name("brain"))
 STARTS = 7
 ASKED = 10

@@ -222,6 +222,11 @@ class Settings(BaseSettings):
         default="core",
         description="Tools that MCP offers: lite (five), core, or operator (core and admin).",
     )
+    mcp_shared: bool = Field(
+        default=True,
+        description="Whether `brain mcp` shares the model and caches with others of the same user, "
+        "store and settings on this machine.",
+    )
     jwt_issuer: Url = Field(default=None, description="Accepted token issuer; unset: no tokens.")
     jwt_audience: Url = Field(
         default=None, description="Audience that tokens must name: this server."

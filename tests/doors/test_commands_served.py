@@ -80,7 +80,7 @@ def remembered(done: subprocess.CompletedProcess[str]) -> str:
     return item["id"]
 
 
-@pytest.mark.requirement("CL-14")
+@pytest.mark.requirement("CL-15")
 @pytest.mark.usefixtures("server")
 def test_a_served_command_prints_the_same_as_one_that_opens_the_store(store: Path) -> None:
     id_ = remembered(run(store, "remember", "Deploys go out on Mondays.", "--json", **NOT_COLD))
@@ -141,7 +141,7 @@ def test_commands_that_need_their_own_process_are_declined(
     assert forward_command(["--store", str(store), "status"]) == 0
 
 
-@pytest.mark.requirement("CL-14")
+@pytest.mark.requirement("CL-15")
 def test_only_what_may_run_twice_is_repeated_after_its_server_ended(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from commonbrain.model.client_variables import PASSED_VARIABLES
 from commonbrain.runtime.local_socket import ask, socket_path
-from commonbrain.runtime.mentions import store_file
+from commonbrain.runtime.store_file import store_file
 
 _TIMEOUT_S: Final = 600.0
 """Longer than a command waits for a locked store."""

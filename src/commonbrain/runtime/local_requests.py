@@ -50,10 +50,14 @@ def start_local_server(brain: Brain, *, has_worker: bool) -> LocalServer | None:
     path = None if is_url(location) else socket_path(Path(location), os.environ)
     if path is None:
         return None
-    host = LocalHost(brain=brain, has_worker=has_worker)
-    server = LocalServer(path, partial(_answer, host))
+    server = LocalServer(path, answer_requests(brain, has_worker=has_worker))
     server.start()
     return server
+
+
+def answer_requests(brain: Brain, *, has_worker: bool) -> Callable[[JsonObject], JsonObject]:
+    """Return the function that answers any request with a brain that is open."""
+    return partial(_answer, LocalHost(brain=brain, has_worker=has_worker))
 
 
 def _answer(host: LocalHost, request: JsonObject) -> JsonObject:
