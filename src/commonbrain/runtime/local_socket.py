@@ -231,7 +231,7 @@ class LocalServer:
     answer: Callable[[JsonObject], JsonObject] | None = None
     """Called in several threads at once; after an error, the one who asked gets no answer.
 
-    None while the process cannot answer yet; those who ask do without.
+    None while the process cannot answer yet: those who ask get an empty answer, and do without.
     """
     streams: Mapping[str, Stream] = field(default_factory=dict[str, Stream])
     """Serves connections that stay open, by the `kind` of their request."""
@@ -374,7 +374,7 @@ class LocalServer:
         stream = self.streams.get(str(request.get("kind")))
         if stream is None:
             # An empty answer says that nothing was done.
-            answer = self.answer(request) if self.answer is not None else {}
+            answer: JsonObject = self.answer(request) if self.answer is not None else {}
             connection.settimeout(_REQUEST_S)
             connection.sendall(json.dumps(answer).encode())
         return stream, request
