@@ -247,7 +247,7 @@ def echoing(tmp_path: Path) -> Generator[LocalServer]:
 
 
 def opened(path: Path, name: str) -> socket.socket:
-    stream = open_stream(path, {"kind": "echo", "name": name}, timeout_s=PATIENCE_S)
+    stream = open_stream(path, {"stream": "echo", "name": name}, timeout_s=PATIENCE_S)
     assert stream is not None
     stream.settimeout(PATIENCE_S)
     return stream
@@ -279,7 +279,7 @@ def test_a_server_that_closes_lets_streams_finish(echoing: LocalServer) -> None:
         echoing.close()
         assert stream.recv(100) in {b"LAST", b""}
         assert stream.recv(100) == b""
-    assert open_stream(echoing.path, {"kind": "echo"}, timeout_s=PATIENCE_S) is None
+    assert open_stream(echoing.path, {"stream": "echo"}, timeout_s=PATIENCE_S) is None
 
 
 def test_too_many_streams_are_refused_and_freed_again(echoing: LocalServer) -> None:
