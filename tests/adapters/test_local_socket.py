@@ -61,7 +61,7 @@ def path_in(folder: Path) -> Path:
 
 def test_a_request_is_answered(tmp_path: Path, start: Start) -> None:
     path = path_in(tmp_path)
-    assert ask(path, {"n": 1}, timeout_s=PATIENCE_S) is None
+    assert ask(path, {"n": 1}, timeout_s=PATIENCE_S) == {}
     assert start(path, "first").is_ready.wait(PATIENCE_S)
     assert ask(path, {"n": 1}, timeout_s=PATIENCE_S) == {"by": "first", "n": 1}
     long = {"text": "ä" * 500_000}
@@ -247,7 +247,7 @@ def echoing(tmp_path: Path) -> Generator[LocalServer]:
 
 
 def opened(path: Path, name: str) -> socket.socket:
-    stream = open_stream(path, {"kind": "echo", "name": name}, timeout_s=PATIENCE_S)
+    stream = open_stream(path, {"stream": "echo", "name": name}, timeout_s=PATIENCE_S)
     assert stream is not None
     stream.settimeout(PATIENCE_S)
     return stream
@@ -256,7 +256,7 @@ def opened(path: Path, name: str) -> socket.socket:
 def test_a_stream_stays_open_while_others_come_and_go(echoing: LocalServer) -> None:
     with opened(echoing.path, "a") as one, opened(echoing.path, "b") as other:
         assert (one.recv(1), other.recv(1)) == (b"a", b"b")
-        assert ask(echoing.path, {"n": 1}, timeout_s=PATIENCE_S) is None
+        assert ask(echoing.path, {"n": 1}, timeout_s=PATIENCE_S) == {}
         for stream in (one, other, one):
             stream.sendall(b"x")
             assert stream.recv(1) == b"X"
@@ -279,7 +279,7 @@ def test_a_server_that_closes_lets_streams_finish(echoing: LocalServer) -> None:
         echoing.close()
         assert stream.recv(100) in {b"LAST", b""}
         assert stream.recv(100) == b""
-    assert open_stream(echoing.path, {"kind": "echo"}, timeout_s=PATIENCE_S) is None
+    assert open_stream(echoing.path, {"stream": "echo"}, timeout_s=PATIENCE_S) is None
 
 
 def test_too_many_streams_are_refused_and_freed_again(echoing: LocalServer) -> None:

@@ -177,6 +177,19 @@ def test_a_call_in_progress_is_repeated_only_if_that_does_nothing_twice(
         assert second.call("session", {"op": "list"}, number=6)["session"] == session
 
 
+def test_an_agent_that_stops_reading_holds_up_nobody_else(store: Path, first: Server) -> None:
+    last = 400
+    with agent_of(store, "bob") as slow, agent_of(store, "cat") as other:
+        slow.shake_hands()
+        for number in range(2, last + 1):
+            slow.tell("tools/list", {}, number=number)
+        # Its pipe is full by now, and so is what lies between it and the server.
+        other.shake_hands()
+        assert other.call("remember", {"text": KETTLE}, number=2)["items"]
+        assert first.call("recall", {"query": "where is the kettle?"}, number=3)["items"]
+        assert slow.answer_to(last)["tools"]
+
+
 def test_the_others_go_on_when_the_first_client_hangs_up(store: Path, first: Server) -> None:
     with agent_of(store, "bob") as second, agent_of(store, "cat") as third:
         for server in (second, third):

@@ -27,7 +27,7 @@ class Processes(Protocol):
         ...
 
     def own(self) -> Process:
-        """Return this process."""
+        """Return this process, or the one on whose behalf it works."""
         ...
 
     def client(self) -> Process | None:

@@ -34,8 +34,8 @@ from commonbrain.runtime.store_file import store_file
 if TYPE_CHECKING:
     from commonbrain.mcp.sharing import SharedServer
 
-KIND: Final = "mcp"
-"""The kind of request that opens a connection for one client."""
+STREAM: Final = "mcp"
+"""The name of the connections that serve one client each."""
 _FAILURES_MAX: Final = 3
 """After this many servers in a row that ended without an answer, a process serves itself."""
 _BUFFER_BYTES_MAX: Final = 1024 * 1024
@@ -139,7 +139,7 @@ class Bridge:
 
     def __post_init__(self) -> None:
         """Prepare the socket, without opening it."""
-        self._local = LocalServer(self.path, streams={KIND: self._serve_other})
+        self._local = LocalServer(self.path, streams={STREAM: self._serve_other})
 
     def run(self) -> NoReturn:
         """Forward messages until the client ends, and exit.
@@ -201,7 +201,7 @@ class Bridge:
 
     def _request(self) -> JsonObject:
         return {
-            "kind": KIND,
+            "stream": STREAM,
             "id": self._id,
             "agent": self.options.agent,
             "session": self.options.session,
@@ -326,7 +326,10 @@ class Bridge:
             self.conversation.unanswered.clear()
 
     def _flush(self) -> None:
+        """Write the last answers, unless a signal comes first."""
         while self._to_client:
+            if select.select([self._signals], [self._stdout], [])[0]:
+                return
             self._write_client()
 
 

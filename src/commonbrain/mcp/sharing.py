@@ -3,7 +3,7 @@
 import asyncio
 import json
 import socket
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -14,11 +14,17 @@ import anyio
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.server.lowlevel import Server
 from mcp.shared.message import ServerMessageMetadata, SessionMessage
-from mcp.types import jsonrpc_message_adapter
+from mcp.types import (
+    JSONRPCError,
+    JSONRPCRequest,
+    JSONRPCResponse,
+    jsonrpc_message_adapter,
+)
 
 from commonbrain.api.operations import Profile
 from commonbrain.api.thread_limiter import ThreadLimiter
 from commonbrain.client import Brain
+from commonbrain.config import Settings
 from commonbrain.mcp.conversation import ENDED, LINE_BYTES_MAX, RESENT, SESSION
 from commonbrain.mcp.server import (
     CALLS_AT_ONCE_MAX,
@@ -34,7 +40,8 @@ from commonbrain.runtime.settings_loading import load_settings
 
 _HEADER_BYTES: Final = 32
 """More than a number and its mark."""
-_DEFAULT_PROFILE: Final = "core"
+_REQUESTS_MAX: Final = 64
+"""Requests of one client that wait or run; further ones are not read."""
 
 
 @dataclass(slots=True)
@@ -103,7 +110,9 @@ class SharedServer:
         threads = ThreadLimiter(CALLS_AT_ONCE_MAX)
         try:
             server = self._server_for(request, connection=connection, threads=threads)
-            async with _messages(reader, writer, id_=request["id"]) as (incoming, outgoing):
+            # Nobody will repeat the calls of this process's own client.
+            label = partial(_label, request["id"], is_repeatable=not is_own)
+            async with _messages(reader, writer, label=label) as (incoming, outgoing):
                 await server.run(incoming, outgoing, server.create_initialization_options())
             with suppress(OSError):
                 writer.write(_encode({ENDED: True}))
@@ -124,7 +133,7 @@ class SharedServer:
             connection=connection,
             warm=self._lazy.warm,
         )
-        profile = Profile(request["profile"] or _DEFAULT_PROFILE)
+        profile = Profile(request["profile"] or Settings.model_fields["mcp_profile"].default)
         return server_of(client, threads=threads, profile=profile)
 
     def _brain_for(self, request: JsonObject) -> Brain:
@@ -169,27 +178,39 @@ def _encode(control: dict[str, object]) -> bytes:
 
 @asynccontextmanager
 async def _messages(
-    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, id_: str
+    reader: asyncio.StreamReader,
+    writer: asyncio.StreamWriter,
+    *,
+    label: Callable[[bytes], Delivery | None],
 ) -> AsyncGenerator[
     tuple[
         MemoryObjectReceiveStream[SessionMessage | Exception],
         MemoryObjectSendStream[SessionMessage],
     ]
 ]:
-    """Convert between lines and messages; a writer that waits holds up its own client alone."""
+    """Convert between lines and messages; a client that does not read holds up itself alone."""
     to_server, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     outgoing, from_server = anyio.create_memory_object_stream[SessionMessage](0)
+    free = anyio.Semaphore(_REQUESTS_MAX)
+
+    async def settle() -> None:
+        free.release()
 
     async def read() -> None:
         # A connection that breaks ends like one that is closed.
         with suppress(OSError, anyio.BrokenResourceError):
             async with to_server:
                 while line := await reader.readline():
-                    await to_server.send(_decode(id_, line))
+                    one = _decode(line, label=label, settle=settle)
+                    if isinstance(one, SessionMessage) and isinstance(one.message, JSONRPCRequest):
+                        await free.acquire()
+                    await to_server.send(one)
 
     async def write() -> None:
         async with from_server:
             async for one in from_server:
+                if isinstance(one.message, JSONRPCResponse | JSONRPCError):
+                    free.release()
                 text = one.message.model_dump_json(by_alias=True, exclude_unset=True)
                 writer.write(text.encode() + b"\n")
                 with suppress(OSError):
@@ -201,14 +222,35 @@ async def _messages(
         yield incoming, outgoing
 
 
-def _decode(id_: str, line: bytes) -> SessionMessage | Exception:
-    header, _, text = line.partition(b" ")
-    number = header.removesuffix(RESENT)
-    delivery = Delivery(key=f"mcp-{id_}-{number.decode()}", is_resent=number != header)
+def _decode(
+    line: bytes,
+    *,
+    label: Callable[[bytes], Delivery | None],
+    settle: Callable[[], Awaitable[None]],
+) -> SessionMessage | Exception:
+    """Decode a message of a client.
+
+    Args:
+        line: the number of the message, and the message.
+        label: returns how it arrived, by its number.
+        settle: called when a request ends without an answer.
+
+    """
+    number, _, text = line.partition(b" ")
     try:
         message = jsonrpc_message_adapter.validate_json(
             text.decode(errors="replace"), by_name=False
         )
     except ValueError as error:
         return error
-    return SessionMessage(message, ServerMessageMetadata(request_context=delivery))
+    about = ServerMessageMetadata(request_context=label(number), on_request_unanswered=settle)
+    return SessionMessage(message, about)
+
+
+def _label(id_: str, number: bytes, *, is_repeatable: bool) -> Delivery | None:
+    """Return how a message of a process arrived; None if it is the first and only time."""
+    plain = number.removesuffix(RESENT)
+    is_resent = plain != number
+    if not (is_resent or is_repeatable):
+        return None
+    return Delivery(key=f"mcp-{id_}-{plain.decode()}", is_resent=is_resent)

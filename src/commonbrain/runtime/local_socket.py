@@ -1,7 +1,8 @@
 """A socket next to a store, by which other processes use one that already serves it.
 
-A request is one JSON object on a line. Most get one answer; those of a `kind` that the server has
-a stream for keep the connection. Imports must be fast: a hook connects before anything else.
+A request is one JSON object on a line. Most get one answer; one that names a `stream` keeps the
+connection, if the server has that stream. Imports must be fast: a hook connects before anything
+else.
 Processes meet only on the same machine, under the same user, with the same program and settings;
 all others work without it.
 """
@@ -234,7 +235,7 @@ class LocalServer:
     None while the process cannot answer yet: those who ask get an empty answer, and do without.
     """
     streams: Mapping[str, Stream] = field(default_factory=dict[str, Stream])
-    """Serves connections that stay open, by the `kind` of their request."""
+    """Serves connections that stay open, by the `stream` that their request names."""
     is_ready: Event = field(default_factory=Event)
     """Set while this process answers."""
     thread: Thread | None = None
@@ -351,43 +352,37 @@ class LocalServer:
     def _converse(self, connection: socket.socket) -> None:
         with connection, suppress(OSError):
             try:
-                stream, request = self._answer(connection)
+                connection.settimeout(_REQUEST_S)
+                connection.sendall(_GREETING)
+                request = _read(connection, until=monotonic() + _REQUEST_S)
+                is_stream = request is not None and "stream" in request
+                if request is not None and not is_stream:
+                    answer: JsonObject = self.answer(request) if self.answer is not None else {}
+                    connection.settimeout(_REQUEST_S)
+                    connection.sendall(json.dumps(answer).encode())
             finally:
                 self._free.release()
-            if stream is not None and self._admit(connection):
-                try:
-                    connection.sendall(_GREETING)
-                    connection.settimeout(None)
-                    stream(request, connection)
-                finally:
-                    with self._has_changed:
-                        self._open.discard(connection)
-                        self._has_changed.notify_all()
+            if request is not None and is_stream:
+                self._serve_stream(connection, request)
 
-    def _answer(self, connection: socket.socket) -> tuple[Stream | None, JsonObject]:
-        """Answer a request, unless it asks for a stream."""
-        connection.settimeout(_REQUEST_S)
-        connection.sendall(_GREETING)
-        request = _read(connection, until=monotonic() + _REQUEST_S)
-        if request is None:
-            return None, {}
-        stream = self.streams.get(str(request.get("kind")))
-        if stream is None:
-            # An empty answer says that nothing was done.
-            answer: JsonObject = self.answer(request) if self.answer is not None else {}
-            connection.settimeout(_REQUEST_S)
-            connection.sendall(json.dumps(answer).encode())
-        return stream, request
-
-    def _admit(self, connection: socket.socket) -> bool:
-        """Count a connection that stays open; refuse it if there are too many."""
+    def _serve_stream(self, connection: socket.socket, request: JsonObject) -> None:
+        """Serve a connection that stays open, or refuse it."""
+        stream = self.streams.get(str(request["stream"]))
         with self._has_changed:
             is_admitted = len(self._open) < STREAMS_MAX and not self._is_closed.is_set()
-            if is_admitted:
+            if stream is not None and is_admitted:
                 self._open.add(connection)
-        if not is_admitted:
+        if stream is None or not is_admitted:
             connection.sendall(_REFUSAL)
-        return is_admitted
+            return
+        try:
+            connection.sendall(_GREETING)
+            connection.settimeout(None)
+            stream(request, connection)
+        finally:
+            with self._has_changed:
+                self._open.discard(connection)
+                self._has_changed.notify_all()
 
 
 def _lock(file: IO[bytes], *, waits: bool) -> None:
