@@ -154,13 +154,21 @@ class Bridge:
             if self._host is not None:
                 # The server in this process has failed, and its log says why.
                 os._exit(1)
-            try:
-                server = self._join()
-            except CommonbrainError as error:
-                print(f"{error.code}: {error}", file=sys.stderr)  # noqa: T201 nobody else reports it
-                os._exit(1)
+            server = self._join_again()
         self._flush()
         self._leave()
+
+    def _join_again(self) -> socket.socket:
+        """Connect to the next server of the store, or become it."""
+        try:
+            server = self._join()
+        except CommonbrainError as error:
+            print(f"{error.code}: {error}", file=sys.stderr)  # noqa: T201 nobody else reports it
+            os._exit(1)
+        if self._host is not None:
+            # Hooks and other agents already rely on the store.
+            self._host.warm()
+        return server
 
     def _catch_signals(self) -> None:
         """End on a signal: at once if another process serves, else after closing the store.
