@@ -41,9 +41,9 @@ _FAILURES_MAX: Final = 3
 _BUFFER_BYTES_MAX: Final = 1024 * 1024
 """While this much waits for one side, nothing is read from the other."""
 _READ_BYTES: Final = 65_536
-_GREETING_S: Final = 1.0
+_GREETING_S: Final = 2.0
 """A server that is being loaded answers this soon even on a busy machine."""
-_JOIN_S: Final = 3.0
+_JOIN_S: Final = 5.0
 """If no server answers in this time though one holds the lock, the process serves itself."""
 _RETRY_S: Final = 0.02
 _PROBE_S: Final = 1.0
@@ -154,13 +154,21 @@ class Bridge:
             if self._host is not None:
                 # The server in this process has failed, and its log says why.
                 os._exit(1)
-            try:
-                server = self._join()
-            except CommonbrainError as error:
-                print(f"{error.code}: {error}", file=sys.stderr)  # noqa: T201 nobody else reports it
-                os._exit(1)
+            server = self._join_again()
         self._flush()
         self._leave()
+
+    def _join_again(self) -> socket.socket:
+        """Connect to the next server of the store, or become it."""
+        try:
+            server = self._join()
+        except CommonbrainError as error:
+            print(f"{error.code}: {error}", file=sys.stderr)  # noqa: T201 nobody else reports it
+            os._exit(1)
+        if self._host is not None:
+            # Hooks and other agents already rely on the store.
+            self._host.warm()
+        return server
 
     def _catch_signals(self) -> None:
         """End on a signal: at once if another process serves, else after closing the store.
@@ -263,7 +271,8 @@ class Bridge:
                 if not self._step(link):
                     return False
         self._failures = 0 if link.has_received else self._failures + 1
-        return self._has_left and (self.conversation.is_over or self._is_done())
+        is_answered = self.conversation.is_over and link.has_ended and not link.has_broken
+        return self._has_left and (is_answered or self._is_done())
 
     def _is_done(self) -> bool:
         """Return whether the client has left and has every answer."""

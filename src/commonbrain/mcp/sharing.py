@@ -69,6 +69,10 @@ class SharedServer:
         """Serve the client of a process, as its request describes it, until either side ends."""
         anyio.run(partial(self._serve, request, stream, is_own=is_own))
 
+    def warm(self) -> None:
+        """Start to open the store in the background."""
+        self._lazy.warm()
+
     def close(self) -> None:
         """Let another process take over, then close the brain, even if it is being opened."""
         self._is_closing = True
