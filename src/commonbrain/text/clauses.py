@@ -165,19 +165,21 @@ def clause_words(text: str) -> list[str]:
     So that neither can be taken for a verb: "the DNS cache", "a timeout (30 s)".
     """
     has_cases, depth = not text.isupper(), 0
-    has_brackets = text.count("(") == text.count(")")
+    has_brackets = "(" in text and text.count("(") == text.count(")")
     tokens = list[str]()
     for written, word in _read(text):
         is_bracketed = has_brackets and (depth > 0 or written.startswith("("))
-        depth += written.count("(") - written.count(")")
-        is_acronym = has_cases and _is_acronym(written.strip(_EDGE), word)
+        if has_brackets:
+            depth += written.count("(") - written.count(")")
+        # Most words have a small letter, so the rest is seldom looked at.
+        is_acronym = has_cases and written.isupper() and _is_acronym(written.strip(_EDGE), word)
         tokens.append(_BRACKETED if is_bracketed else word.upper() if is_acronym else word)
     return tokens
 
 
 def _is_acronym(written: str, word: str) -> bool:
-    is_capital = written.isupper() and len(written) >= _ACRONYM_CHARS_MIN
-    return is_capital and word not in _PLAIN and _EMPHASIZED.fullmatch(written) is None
+    is_long = len(written) >= _ACRONYM_CHARS_MIN
+    return is_long and word not in _PLAIN and _EMPHASIZED.fullmatch(written) is None
 
 
 def trimmed(text: str) -> str:
