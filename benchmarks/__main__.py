@@ -32,6 +32,7 @@ from benchmarks.sizing import sizing
 from benchmarks.stages import RUNS, Watched, measure, tell_growth
 from benchmarks.timing import Timing, timed
 from benchmarks.tracing import tracing
+from benchmarks.writing import writing
 
 app = typer.Typer(no_args_is_help=True, add_completion=False)
 app.add_typer(shared_file)
@@ -47,6 +48,7 @@ app.add_typer(load, name="load")
 app.add_typer(listening)
 app.add_typer(sizing)
 app.add_typer(sharing)
+app.add_typer(writing)
 BRAIN = str(Path(sys.executable).with_name("brain"))
 STARTS = 7
 ASKED = 10
