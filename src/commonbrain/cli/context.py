@@ -18,9 +18,8 @@ from commonbrain.api.dispatch import (
 )
 from commonbrain.api.operation import Request
 from commonbrain.api.operations import Operation, Profile, Transport
-from commonbrain.api.operations.boot import BootRequest
-from commonbrain.api.operations.session import SessionRequest
 from commonbrain.client import Brain, Identity
+from commonbrain.coordination.session_registry import resume_session, touch_session
 from commonbrain.model.errors import CommonbrainError
 from commonbrain.model.sessions import UNKNOWN, ClientInfo
 
@@ -84,7 +83,7 @@ class State:
             return brain.acting_as(contact=folder) if server_name else _in_terminal(brain, use)
         # A command is short, so it counts as a heartbeat of the session that it names, with that
         # session's project.
-        session = brain.session.meet()
+        session = touch_session(brain.services, brain.caller)
         project = brain.caller.project or session.project
         return brain.acting_as(project=project, contact=_current_folder_contact())
 
@@ -98,20 +97,20 @@ def _in_terminal(brain: Brain, use: SessionUse) -> Brain:
     brain = brain.acting_as(contact=replace(folder, process=processes.terminal()))
     if use is SessionUse.START or brain.caller.contact.process is None:
         return brain
-    session = brain.session.resume()
+    session = resume_session(brain.services, brain.caller)
     if session is None and use is SessionUse.REQUIRE:
-        session = brain.session.meet()
+        session = touch_session(brain.services, brain.caller)
     if session is None:
         return brain
     return brain.acting_as(session=session.key, project=brain.caller.project or session.project)
 
 
-def _session_use(request: Request | None) -> SessionUse:
+def _session_use(operation: Operation[Any, Any], request: Request | None) -> SessionUse:
     """Return how a command uses the session of its terminal."""
-    match request:
-        case BootRequest():
+    match operation.name, getattr(request, "op", None):
+        case "boot", _:
             return SessionUse.START
-        case SessionRequest(op="task" | "note" | "handoff"):
+        case "session", "task" | "note" | "handoff":
             return SessionUse.REQUIRE
         case _:
             return SessionUse.RESUME
@@ -140,7 +139,7 @@ def open_brain_for(
         else record_call(operation, request, transport=Transport.CLI)
     )
     try:
-        brain = state.open(use=_session_use(request))
+        brain = state.open(use=_session_use(operation, request))
     except CommonbrainError as error:
         record_failed_open(call, error, agent=state.agent)
         raise

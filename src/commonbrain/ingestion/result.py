@@ -7,9 +7,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
-from commonbrain.ingestion.change_detection import DetectedChange
-from commonbrain.ingestion.deduplication import CandidateMemory
-from commonbrain.ingestion.validation import Rejection
 from commonbrain.invalidation.preview import AffectedDependents
 from commonbrain.model import ids
 from commonbrain.model.kinds import Kind
@@ -17,6 +14,9 @@ from commonbrain.model.links import Basis
 from commonbrain.model.memory import AWAITING_STATES, Memory, State
 
 if TYPE_CHECKING:
+    from commonbrain.ingestion.change_detection import DetectedChange
+    from commonbrain.ingestion.deduplication import CandidateMemory
+    from commonbrain.ingestion.validation import Rejection
     from commonbrain.storage.store import Transaction
 
 

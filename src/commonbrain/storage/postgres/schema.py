@@ -24,7 +24,8 @@ from sqlalchemy.engine.interfaces import Dialect
 from sqlalchemy.types import UserDefinedType
 
 from commonbrain.model.kinds import CausalField
-from commonbrain.storage.schema.types import EnumText
+from commonbrain.storage.schema import activity, memories  # noqa: F401 fills METADATA
+from commonbrain.storage.schema.types import METADATA, EnumText
 
 if TYPE_CHECKING:
     from pgvector import HalfVector
@@ -102,6 +103,10 @@ FIELDS: Final = (
 
 
 INDEX: Final = MetaData()
+
+# The shared tables state the condition of a partial index for SQLite alone.
+for _partial in (index for table in METADATA.sorted_tables for index in table.indexes):
+    _partial.dialect_options["postgresql"]["where"] = _partial.dialect_options["sqlite"]["where"]
 
 
 class Half(UserDefinedType[object]):

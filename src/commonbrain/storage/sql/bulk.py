@@ -24,7 +24,6 @@ from sqlalchemy import (
     insert,
     select,
 )
-from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
@@ -51,7 +50,11 @@ class Listing(TypeDecorator[Any]):
 
     def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
         """Choose the type that the engine can unnest."""
-        return dialect.type_descriptor(ARRAY(self.of()) if dialect.name == _POSTGRES else JSON())
+        if dialect.name != _POSTGRES:
+            return dialect.type_descriptor(JSON())
+        from sqlalchemy.dialects.postgresql import ARRAY  # noqa: PLC0415 not for SQLite
+
+        return dialect.type_descriptor(ARRAY(self.of()))
 
     def bind_processor(self, dialect: Dialect) -> Any:  # noqa: ANN401 of the library's own
         """Format numbers for Postgres; other values stay."""
