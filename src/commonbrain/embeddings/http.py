@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from commonbrain.embeddings.options import OLLAMA_URL, OPENAI_URL, joined
 from commonbrain.embeddings.interface import EmbeddingSpace
+from commonbrain.embeddings.options import OLLAMA_URL, OPENAI_URL, joined
 from commonbrain.model.errors import InvalidInputError, UnavailableError
 from commonbrain.text.tokens import estimate
 

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from commonbrain.embeddings.interface import EmbeddingSpace
 from commonbrain.history.change_plan import show
-from commonbrain.ingestion.suspects import Suspect, duplicate_suspects
 from commonbrain.invalidation.reviews import open_reviews, review_notes
 from commonbrain.model import ids, limits
 from commonbrain.model.errors import parse_choice
@@ -30,6 +29,7 @@ from commonbrain.services import Services
 from commonbrain.storage.interface import QueryScope
 
 if TYPE_CHECKING:
+    from commonbrain.ingestion.suspects import Suspect
     from commonbrain.storage.store import Transaction
 
 
@@ -329,6 +329,9 @@ def _pending_items(section: _Section, rows: Sequence[int]) -> tuple[PendingItem,
 
 
 def _duplicate_rows(section: _Section, limit: int) -> list[tuple[Key, Suspect]]:
+    # Comparing vectors needs numpy, which the counts of a queue do without.
+    from commonbrain.ingestion.suspects import duplicate_suspects  # noqa: PLC0415
+
     suspects = duplicate_suspects(section.tx, section.query_scope, space=section.space)
     rows: Iterator[tuple[Key, Suspect]] = (((one.newer.id, one.older.id), one) for one in suspects)
     return list(islice((r for r in rows if section.after is None or r[0] < section.after), limit))

@@ -17,8 +17,8 @@ from commonbrain.client import Brain, Identity
 from commonbrain.clock import Clock, RandomSource, SystemClock, SystemRandom
 from commonbrain.config import Settings, StoreLocation
 from commonbrain.coordination.processes import LocalProcesses
-from commonbrain.embeddings.options import ENDPOINTS
 from commonbrain.embeddings.interface import CachingEmbedder, EmbeddingSpace, Reranker
+from commonbrain.embeddings.options import ENDPOINTS
 from commonbrain.ingestion.salience import SalienceModels
 from commonbrain.learning.serving import RerankerRegistry, make_salience_trainer, make_trainer
 from commonbrain.model import ids

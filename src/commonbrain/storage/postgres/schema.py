@@ -24,8 +24,9 @@ from sqlalchemy.engine.interfaces import Dialect
 from sqlalchemy.types import UserDefinedType
 
 from commonbrain.model.kinds import CausalField
-from commonbrain.storage.schema import activity, memories  # noqa: F401 fills METADATA
-from commonbrain.storage.schema.types import METADATA, EnumText
+from commonbrain.storage.schema.activity import sessions
+from commonbrain.storage.schema.memories import memories
+from commonbrain.storage.schema.types import EnumText
 
 if TYPE_CHECKING:
     from pgvector import HalfVector
@@ -105,7 +106,12 @@ FIELDS: Final = (
 INDEX: Final = MetaData()
 
 # The shared tables state the condition of a partial index for SQLite alone.
-for _partial in (index for table in METADATA.sorted_tables for index in table.indexes):
+for _partial in (
+    index
+    for metadata in {sessions.metadata, memories.metadata}
+    for table in metadata.tables.values()
+    for index in table.indexes
+):
     _partial.dialect_options["postgresql"]["where"] = _partial.dialect_options["sqlite"]["where"]
 
 

@@ -40,8 +40,8 @@ def tenant() -> Column[str]:
 def only(condition: str) -> dict[str, Any]:
     """Restrict an index to the rows of a condition.
 
-    `storage.postgres.schema` repeats it for Postgres: SQLAlchemy imports a dialect, of Postgres with
-    its drivers, for the options that an index has there.
+    `storage.postgres.schema` repeats it for Postgres: for an option of a dialect SQLAlchemy imports
+    the dialect, that of Postgres with its drivers.
     """
     return {"sqlite_where": text(condition)}
 
