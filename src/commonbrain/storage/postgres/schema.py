@@ -106,12 +106,8 @@ FIELDS: Final = (
 INDEX: Final = MetaData()
 
 # The shared tables state the condition of a partial index for SQLite alone.
-for _partial in (
-    index
-    for metadata in {sessions.metadata, memories.metadata}
-    for table in metadata.tables.values()
-    for index in table.indexes
-):
+_TABLES: Final = {**sessions.metadata.tables, **memories.metadata.tables}
+for _partial in (index for table in _TABLES.values() for index in table.indexes):
     _partial.dialect_options["postgresql"]["where"] = _partial.dialect_options["sqlite"]["where"]
 
 
