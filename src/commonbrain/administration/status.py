@@ -221,7 +221,7 @@ class Status:
             self.caller.tenant,
             lambda tx: (
                 tx.memories.counts(),
-                tx.index.pending(),
+                tx.missing_embeddings.pending(),
                 tx.jobs.counts(),
                 report_hooks(tx, services=self.services, caller=self.caller),
                 token_use(tx, self.caller, now=self.services.clock.now(), session=None),

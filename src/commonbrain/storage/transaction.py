@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from commonbrain.storage.repositories.audit import AuditRepository
     from commonbrain.storage.repositories.changes import ChangeRepository
     from commonbrain.storage.repositories.credentials import CredentialRepository
+    from commonbrain.storage.repositories.embedding_spaces import MissingEmbeddings
     from commonbrain.storage.repositories.jobs import JobRepository
     from commonbrain.storage.repositories.learning import (
         EvaluationRepository,
@@ -44,6 +45,13 @@ class Transaction:
     def index(self) -> Index:
         """Full text and vectors."""
         return self.work.dialect.index(self.work)
+
+    @cached_property
+    def missing_embeddings(self) -> MissingEmbeddings:
+        """Memories without vectors; counting them needs no index."""
+        from commonbrain.storage.repositories.embedding_spaces import MissingEmbeddings  # noqa: PLC0415
+
+        return MissingEmbeddings(work=self.work, space_id=self.work.dialect.space_id)
 
     @cached_property
     def memories(self) -> MemoryRepository:
