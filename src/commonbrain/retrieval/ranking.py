@@ -12,13 +12,18 @@ from operator import attrgetter, mul
 from typing import Final
 
 from commonbrain.embeddings.interface import EmbeddingSpace
-from commonbrain.learning.outcomes import BY_WEIGHTS, RERANK, RERANKER
-from commonbrain.learning.rollout import model_name
 from commonbrain.learning.serving import ScoringFailure
 from commonbrain.model.kinds import ASSISTANT_ROLES, KINDS, Intent, Kind, MessageDetail
 from commonbrain.model.limits import RECALL_TOKENS_DEFAULT
 from commonbrain.model.memory import Memory, doubted, effective_strength
-from commonbrain.model.model_card import ModelCard, ModelRole
+from commonbrain.model.model_card import (
+    BY_WEIGHTS,
+    RERANK,
+    RERANKER,
+    ModelCard,
+    ModelRole,
+    model_name,
+)
 from commonbrain.model.query import FIELD, Budget, Candidate
 from commonbrain.model.revision import BeliefPeriod
 from commonbrain.retrieval import second_step
