@@ -1,6 +1,5 @@
 """Packing: fit the best evidence into a budget of items and tokens, quoted for an agent."""
 
-import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass, field, fields, replace
@@ -27,10 +26,11 @@ from commonbrain.retrieval.current_first import EARLIER
 from commonbrain.retrieval.detail_levels import DetailCosts, DetailLevel, Text, as_json
 from commonbrain.retrieval.item_metadata import is_matching_skill, to_item
 from commonbrain.retrieval.occurrences import time_of_occurrence
+from commonbrain.text.patterns import lazy_pattern
 from commonbrain.text.segmentation import Sought
 from commonbrain.text.tokens import estimate
 
-_WORD: Final = re.compile(r"\w+")
+_WORD: Final = lazy_pattern(r"\w+")
 _CLOSE_AT: Final = 0.9
 """A rule or fact with a lower share of the last item's score would cost evidence."""
 _NEAR_AT: Final = 0.8

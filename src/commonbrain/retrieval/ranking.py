@@ -1,7 +1,6 @@
 """Ranking: order candidates by weighted features, then by a learned model if one serves."""
 
 import math
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,13 +12,18 @@ from operator import attrgetter, mul
 from typing import Final
 
 from commonbrain.embeddings.interface import EmbeddingSpace
-from commonbrain.learning.outcomes import BY_WEIGHTS, RERANK, RERANKER
-from commonbrain.learning.rollout import model_name
 from commonbrain.learning.serving import ScoringFailure
 from commonbrain.model.kinds import ASSISTANT_ROLES, KINDS, Intent, Kind, MessageDetail
 from commonbrain.model.limits import RECALL_TOKENS_DEFAULT
 from commonbrain.model.memory import Memory, doubted, effective_strength
-from commonbrain.model.model_card import ModelCard, ModelRole
+from commonbrain.model.model_card import (
+    BY_WEIGHTS,
+    RERANK,
+    RERANKER,
+    ModelCard,
+    ModelRole,
+    model_name,
+)
 from commonbrain.model.query import FIELD, Budget, Candidate
 from commonbrain.model.revision import BeliefPeriod
 from commonbrain.retrieval import second_step
@@ -28,6 +32,7 @@ from commonbrain.retrieval.guidance import GUIDANCE
 from commonbrain.retrieval.query_plan import QueryPlan, kind_prior, words_of
 from commonbrain.retrieval.retrievers import Deadline
 from commonbrain.services import Services
+from commonbrain.text.patterns import lazy_pattern
 from commonbrain.text.time_expressions.parser import names_time
 
 # Relevance decides; thread, time and speaker come next; the rest breaks near-ties, so that of two
@@ -95,7 +100,7 @@ _SUBSTANTIAL_CHARS: Final = 150
 """Length from which a message counts as fully informative."""
 _USER_ROLES: Final = frozenset({"user", "human"})
 """Speakers whose questions are informative: they say what the user does and needs."""
-_SENTENCE: Final = re.compile(r"[^.!?]*[.!?]*")
+_SENTENCE: Final = lazy_pattern(r"[^.!?]*[.!?]*")
 _WORDS_SHARED_MIN: Final = 2
 _LENGTH_SCALE: Final = math.log1p(4000)
 """Logarithm of the length, in characters, from which the feature `length` is 1."""

@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING, Unpack
 from commonbrain.clock import StageTimer
 from commonbrain.embeddings.interface import Matrix
 from commonbrain.invalidation.reviews import open_reviews
-from commonbrain.learning.outcomes import LOAD, RERANKER
 from commonbrain.model import ids, limits
 from commonbrain.model.errors import RejectedError, UnavailableError
 from commonbrain.model.links import Conflict, LinkType, basis_of, conflict_of
 from commonbrain.model.memory import ACCESSES_PER_RECALL, Memory
-from commonbrain.model.model_card import ModelCard, ModelState
+from commonbrain.model.model_card import LOAD, RERANKER, ModelCard, ModelState
 from commonbrain.model.query import (
     Candidate,
     ExclusionReason,

@@ -9,8 +9,9 @@ Universal Declaration of Human Rights and on translated compiler messages.
 benchmarks/calibrate_tokens.py measures the error.
 """
 
-import re
 from typing import Final
+
+from commonbrain.text.patterns import lazy_pattern
 
 SAMPLE_CHARS: Final = 1000
 """Characters of a text from which its density is estimated."""
@@ -59,7 +60,7 @@ _CLASSES: Final = _classes()
 # The pattern of o200k_base in terms of classes: a word takes one preceding sign and a following
 # contraction, a run of signs takes the following line ends, and spaces leave the last one to the
 # word.
-_PIECE: Final = re.compile(
+_PIECE: Final = lazy_pattern(
     rb"[ \t'\-=*#~_.!]?A*(?:aA+a{0,2}(?![aev])|[aev]+)(?:'a{1,2}(?![aev]))?"
     rb"|[ \t'\-=*#~_.!]?A+"
     rb"|0+"
@@ -68,9 +69,9 @@ _PIECE: Final = re.compile(
     rb"| ?(?:G+|C+|H+|R+|I+|Y+|K+|Z+|O+|F+|M+|S+)"
     rb"|[ \t]+(?![^ \t])|[ \t]"
 )
-_JUMBLE: Final = re.compile(rb"[^Aaev]?A*aA")
-_LETTERS: Final = re.compile(rb"[Aaev]")
-_RULER: Final = re.compile(rb"(.)\1{3,}")
+_JUMBLE: Final = lazy_pattern(rb"[^Aaev]?A*aA")
+_LETTERS: Final = lazy_pattern(rb"[Aaev]")
+_RULER: Final = lazy_pattern(rb"(.)\1{3,}")
 
 # Price of a word by length (the first entry is length 1): bare, after a space, after another sign;
 # beyond the table every letter adds _LETTER. Prices grow slowly enough that two halves never cost
@@ -115,7 +116,7 @@ _SCRIPTS: Final[dict[bytes, tuple[int, int, int]]] = {
     b"S": (0, 0, 100),
 }
 
-_HAN: Final = re.compile("[\u4000-\u9fff]+")
+_HAN: Final = lazy_pattern("[\u4000-\u9fff]+")
 _UNSIMPLIFIED: Final = 69
 """Surcharge for a Han character that is not in GB 2312.
 

@@ -33,8 +33,8 @@ from commonbrain.model.memory import FINDABLE_STATES
 from commonbrain.model.query import Filter
 from commonbrain.storage.interface import Hit, QueryScope
 from commonbrain.storage.schema.memories import field_vectors, memories, vectors
-from commonbrain.storage.sql.bulk import cosines_of
 from commonbrain.storage.sql.context import Row, SqlContext, rows_of
+from commonbrain.storage.sql.cosines import cosines_of
 from commonbrain.storage.sql.filters import allowed, given, within
 
 LOOKED_AT: Final = 200
