@@ -18,6 +18,7 @@ from sqlalchemy import (
     Table,
     and_,
     bindparam,
+    cast,
     delete,
     func,
     insert,
@@ -46,7 +47,7 @@ from commonbrain.storage.schema.memories import (
 )
 from commonbrain.storage.schema.types import JsonText, Names
 from commonbrain.storage.sql.bulk import LISTED, greatest, members_of
-from commonbrain.storage.sql.context import SqlContext
+from commonbrain.storage.sql.context import Driver, Row, SqlContext, read_row
 from commonbrain.storage.sql.filters import TENANT, allowed, confine, given, within
 
 SPEAKER: Final = 0
@@ -63,13 +64,15 @@ PROJECTED: Final = tuple(
     field.name for field in fields(Memory) if field.name not in {"body", "detail", *NAMED}
 )
 _ID: Final = PROJECTED.index("id")
+_BODY: Final = 1
+"""The position of the body in the row of a detail, after the id."""
 _KIND: Final = PROJECTED.index("kind")
 COLUMNS: Final = {kind: policy.columns for kind, policy in KINDS.items()}
 
 
 def _as_read(column: Column[Any]) -> ColumnElement[Any]:
-    """Read a column that holds JSON as `Told`."""
-    return type_coerce(column, JsonText()) if isinstance(column.type, JSON | Names) else column
+    """Read a column that holds JSON as text, on every engine."""
+    return cast(column, JsonText()) if isinstance(column.type, JSON | Names) else column
 
 
 _GET: Final = select(*(_as_read(memories.c[name]) for name in PROJECTED)).where(
@@ -98,33 +101,47 @@ def fetch(work: SqlContext, ids: Sequence[int]) -> dict[int, Memory]:
     if not ids:
         return {}
     listed = {"ids": list(ids)}
-    rows = work.rows(_GET, listed)
-    by_kind: defaultdict[Kind, list[int]] = defaultdict(list)
+    rows = work.raw_rows(_GET, listed)
+    by_kind: defaultdict[str, list[int]] = defaultdict(list)
     for row in rows:
         by_kind[row[_KIND]].append(row[_ID])
     details = {
-        memory_id: detail
+        detail[0]: detail
         for kind, of_kind in by_kind.items()
-        for memory_id, *detail in work.rows(_GET_DETAIL[kind], {"ids": of_kind})
+        for detail in work.raw_rows(_GET_DETAIL[Kind(kind)], {"ids": of_kind})
     }
-    names: defaultdict[int, dict[str, Any]] = defaultdict(dict)
-    for memory_id, type_, name in work.rows(_GET_NAMES, listed):
-        named, field = names[memory_id], _FIELD_OF[type_]
-        named[field] = (*named.get(field, ()), name)
+    names: defaultdict[int, tuple[str, ...]] = defaultdict(tuple)
+    for memory_id, *named in work.raw_rows(_GET_NAMES, listed):
+        names[memory_id] += (*named,)
+    driver = work.connection.dialect
     return {
-        row[_ID]: _memory(row, details[row[_ID]], names=names[row[_ID]])
+        row[_ID]: (_decoded if len(detail[_BODY]) <= _SHORT_BODY else _decode)(
+            row, detail, names=names[row[_ID]], driver=driver
+        )
         for row in rows
         # A memory without its body cannot be shown; `brain doctor` reports it.
-        if row[_ID] in details
+        if (detail := details.get(row[_ID])) is not None
     }
 
 
-def _memory(row: Sequence[Any], detail: Sequence[Any], *, names: dict[str, Any]) -> Memory:
-    """Put the rows of one memory together."""
-    kind: Kind = row[_KIND]
-    body, *columns = detail
+def _decode(row: Row, detail: Row, *, names: tuple[str, ...], driver: Driver) -> Memory:
+    """Put the rows of one memory together; `names` are pairs of type and name, one by one."""
+    kind = Kind(row[_KIND])
+    _, body, *columns = read_row(detail, _GET_DETAIL[kind], dialect=driver)
     own = KINDS[kind].detail(**dict(zip(COLUMNS[kind], columns, strict=True)))
-    return Memory(**dict(zip(PROJECTED, row, strict=True)), body=body, detail=own, **names)
+    named: defaultdict[str, tuple[str, ...]] = defaultdict(tuple)
+    for type_, name in zip(names[::2], names[1::2], strict=True):
+        named[_FIELD_OF[type_]] += (name,)
+    common = dict(zip(PROJECTED, read_row(row, _GET, dialect=driver), strict=True))
+    return Memory(**common, body=body, detail=own, **named)
+
+
+_SHORT_BODY: Final = 4000
+"""Longest body, in characters, of a memory to cache."""
+_DECODED_MAX: Final = 2048
+"""Some 5 MB: forty candidates each of the last recalls, of which most are the same memories."""
+_decoded: Final = lru_cache(_DECODED_MAX)(_decode)
+"""The key is all that was read, so that an entry is never out of date and of no tenant alone."""
 
 
 # Statements are built once: building one costs more than running it.

@@ -242,6 +242,17 @@ class BinaryVectorIndex:
         best = np.maximum.reduceat(cosines, firsts)
         return dict(zip(owners[firsts].tolist(), best.tolist(), strict=True)), unkept.tolist()
 
+    def windows(
+        self, ids: Sequence[int]
+    ) -> tuple[list[tuple[int, NDArray[np.float32] | NDArray[np.float16]]], list[int]]:
+        """Return the windows of memories; return the ids without full vectors separately."""
+        view = self._view()
+        slots = view.slots(np.array(sorted(set(ids)), dtype=np.int64))
+        slots = slots[view.is_alive[slots]]
+        unkept = set(view.unkept(slots).tolist())
+        each = zip(view.ids[slots].tolist(), slots.tolist(), strict=True)
+        return [(id_, view.wholes[slot]) for id_, slot in each if id_ not in unkept], [*unkept]
+
     def _view(self) -> _ArraysView:
         with self.lock:
             count = self._count
@@ -438,9 +449,13 @@ class SqliteVectors:
         return cosines | self._read_cosines(query, [*unkept, *changed])
 
     def cosines(self, ids: Sequence[int]) -> list[list[float]]:
-        """Return the cosine of each pair of memories, from the rows."""
-        rows = self._read(self._of.blobs, ids)
-        return cosines_of(ids, ((id_, np.frombuffer(blob, np.float16)) for id_, blob in rows))
+        """Return the cosine of each pair of memories, by the means of their windows."""
+        self.follow()
+        changed = self.work.changed.intersection(ids)
+        kept, unkept = self.codes.windows([id_ for id_ in ids if id_ not in changed])
+        rows = self._read(self._of.blobs, [*unkept, *changed]) if unkept or changed else ()
+        stored = ((id_, np.frombuffer(blob, np.float16)) for id_, blob in rows)
+        return cosines_of(ids, (*kept, *stored))
 
     def firsts(self, ids: Sequence[int]) -> dict[int, Matrix]:
         """Return the vector of each memory's first window, from the rows."""
