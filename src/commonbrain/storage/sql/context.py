@@ -524,7 +524,13 @@ _NOW: Final[ContextVar[_SharedSnapshot | None]] = ContextVar("moment", default=N
 
 @contextmanager
 def shared_read() -> Generator[None]:
-    """Share one snapshot between all reads in this thread, of one tenant and until it writes."""
+    """Share one snapshot between all reads in this thread, of one tenant and until it writes.
+
+    Inside another call of this it changes nothing.
+    """
+    if _NOW.get() is not None:
+        yield
+        return
     snapshot = _SharedSnapshot()
     token = _NOW.set(snapshot)
     try:
