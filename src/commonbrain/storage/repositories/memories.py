@@ -2,9 +2,10 @@
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import UTC, datetime
 from functools import lru_cache
+from threading import Lock
 from typing import Any, Final
 
 from sqlalchemy import (
@@ -115,9 +116,7 @@ def fetch(work: SqlContext, ids: Sequence[int]) -> dict[int, Memory]:
         names[memory_id] += (*named,)
     driver = work.connection.dialect
     return {
-        row[_ID]: (_decoded if len(detail[_BODY]) <= _SHORT_BODY else _decode)(
-            row, detail, names=names[row[_ID]], driver=driver
-        )
+        row[_ID]: _DECODED.get(row, detail, names=names[row[_ID]], driver=driver)
         for row in rows
         # A memory without its body cannot be shown; `brain doctor` reports it.
         if (detail := details.get(row[_ID])) is not None
@@ -137,24 +136,59 @@ def _decode(row: Row, detail: Row, *, names: tuple[str, ...], driver: Driver) ->
 
 
 _SHORT_BODY: Final = 4000
-"""Longest body, in characters, of a memory to cache."""
+"""Longest body, in characters, of a memory to keep decoded."""
 _DECODED_MAX: Final = 2048
-"""Some 5 MB: forty candidates each of the last recalls, of which most are the same memories."""
-_decoded: Final = lru_cache(_DECODED_MAX)(_decode)
-"""The key is all that was read, so that an entry is never out of date and of no tenant alone."""
+"""Some 5 MB; a recall reads forty candidates, most of which earlier ones have read."""
+
+
+@dataclass(slots=True)
+class _DecodedMemories:
+    """The memories that were read last, each with the rows that it was made from.
+
+    Whoever has read the same rows gets it, so that it is never out of date, whatever the store.
+    """
+
+    _known: dict[int, tuple[Row, Row, tuple[str, ...], Memory]] = field(
+        default_factory=dict[int, "tuple[Row, Row, tuple[str, ...], Memory]"]
+    )
+    _lock: Lock = field(default_factory=Lock)
+
+    def get(self, row: Row, detail: Row, *, names: tuple[str, ...], driver: Driver) -> Memory:
+        """Return the memory of some rows."""
+        known = self._known.get(row[_ID])
+        if known is not None and known[:-1] == (row, detail, names):
+            return known[-1]
+        memory = _decode(row, detail, names=names, driver=driver)
+        if len(memory.body) <= _SHORT_BODY:
+            with self._lock:
+                self._known.pop(memory.id, None)
+                if len(self._known) >= _DECODED_MAX:
+                    del self._known[next(iter(self._known))]
+                self._known[memory.id] = row, detail, names, memory
+        return memory
+
+
+_DECODED: Final = _DecodedMemories()
 
 
 # Statements are built once: building one costs more than running it.
 _TOPICS: Final = members_of("topics", String)
+# Otherwise SQLite reads the names of every memory: the outer join makes it start with the topics,
+# and the position, which is always true, that it uses their index instead of the key.
 _NEWEST_WITH_TOPICS: Final[Select[int]] = (
     select(entities.c.memory_id)
     .distinct()
-    .where(
-        entities.c.tenant_id == bindparam("tenant"),
-        entities.c.type == EntityType.TOPIC,
-        entities.c.name.in_(select(_TOPICS.c.value)),
+    .select_from(_TOPICS)
+    .outerjoin(
+        entities,
+        and_(
+            entities.c.tenant_id == bindparam("tenant"),
+            entities.c.type == EntityType.TOPIC,
+            entities.c.name == _TOPICS.c.value,
+            entities.c.position >= 0,
+        ),
     )
-    .order_by(entities.c.memory_id.desc())
+    .order_by(entities.c.memory_id.desc().nulls_last())
     .limit(bindparam("limit"))
 )
 _ADD_DETAIL: Final = {kind: insert(table) for kind, table in DETAILS.items()}

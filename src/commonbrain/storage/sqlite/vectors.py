@@ -33,7 +33,7 @@ from commonbrain.model.memory import FINDABLE_STATES
 from commonbrain.model.query import Filter
 from commonbrain.storage.interface import Hit, QueryScope
 from commonbrain.storage.schema.memories import field_vectors, memories, vectors
-from commonbrain.storage.sql.bulk import cosines_of
+from commonbrain.storage.sql.bulk import cosines_of, json_of
 from commonbrain.storage.sql.context import SqlContext, rows_of
 from commonbrain.storage.sql.filters import allowed, given, within
 
@@ -83,7 +83,7 @@ class AllowedIds:
 
     def among(self, ids: Sequence[int], scope: QueryScope) -> set[int]:
         """Return which of a few ids a scope allows."""
-        parameters = given(scope, self.work.tenant) | {"listed": json.dumps(ids)}
+        parameters = given(scope, self.work.tenant) | {"listed": json_of(ids)}
         [(listed,)] = self.work.rows(_allowed_of(scope.filter), parameters)
         return set(json.loads(listed))
 
@@ -508,7 +508,7 @@ class SqliteVectors:
         self, statement: Select[int, bytes], ids: Sequence[int]
     ) -> Sequence[tuple[int, bytes]]:
         """Read the vectors of some memories from the rows."""
-        given = self.here | {"listed": json.dumps(list(ids)), "size": self.vector_bytes}
+        given = self.here | {"listed": json_of(ids), "size": self.vector_bytes}
         return rows_of(self.work.connection, statement, given=given)
 
     def _among(self, query: Matrix, scope: QueryScope, *, limit: int) -> Ids:
