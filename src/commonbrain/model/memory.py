@@ -476,11 +476,11 @@ def half_life(memory: Memory, parameters: Parameters = DEFAULTS) -> timedelta | 
     if lasting is None:
         return None
     salient = memory.salience - KINDS[memory.kind].salience
-    return _prolonged(lasting, memory.access_count, memory.rating, salient)
+    return _prolonged(lasting, memory.access_count, rating=memory.rating, salient=salient)
 
 
 @lru_cache(_CACHED_HALF_LIVES)
-def _prolonged(lasting: timedelta, accesses: int, rating: int, salient: float) -> timedelta:
+def _prolonged(lasting: timedelta, accesses: int, *, rating: int, salient: float) -> timedelta:
     used = min(1 + math.log2(1 + accesses), _USED_MAX)
     liked = 2.0 ** max(-1.0, min(rating / _VOTES_TO_DOUBLE, 1.0))
     return lasting * (used * liked * 2.0 ** max(-1.0, min(salient, 1.0)))

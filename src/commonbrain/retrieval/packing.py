@@ -284,7 +284,9 @@ class _Plan:
             costs = ((one, text.cost(one, self.renderer).most) for one in shorter)
             form = next((one for one, cost in costs if cost <= left), None)
         if form is not None:
-            self._take(place, text, form=form, cost=text.cost(form, self.renderer))
+            is_whole = form.item is text.whole
+            cost = around + form.text_cost if is_whole else text.cost(form, self.renderer)
+            self._take(place, text, form=form, cost=cost)
 
     def _widen(self, place: int, text: Text, *, form: DetailLevel) -> None:
         """Show in full what is shown in part, if it fits after all."""

@@ -452,10 +452,10 @@ class SqliteVectors:
         """Return the cosine of each pair of memories, by the means of their windows."""
         self.follow()
         changed = self.work.changed.intersection(ids)
-        kept, unkept = self.codes.windows([id_ for id_ in ids if id_ not in changed])
+        in_memory, unkept = self.codes.windows([id_ for id_ in ids if id_ not in changed])
         rows = self._read(self._of.blobs, [*unkept, *changed]) if unkept or changed else ()
         stored = ((id_, np.frombuffer(blob, np.float16)) for id_, blob in rows)
-        return cosines_of(ids, (*kept, *stored))
+        return cosines_of(ids, (*in_memory, *stored))
 
     def firsts(self, ids: Sequence[int]) -> dict[int, Matrix]:
         """Return the vector of each memory's first window, from the rows."""
