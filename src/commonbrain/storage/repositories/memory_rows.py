@@ -100,9 +100,10 @@ def _decode(row: Row, detail: Row, *, names: tuple[str, ...], driver: Driver) ->
     kind = Kind(row[_KIND])
     _, body, *columns = read_row(detail, _GET_DETAIL[kind], dialect=driver)
     own = KINDS[kind].detail(**dict(zip(COLUMNS[kind], columns, strict=True)))
-    named: defaultdict[str, tuple[str, ...]] = defaultdict(tuple)
+    named: dict[str, Any] = {}
     for type_, name in zip(names[::2], names[1::2], strict=True):
-        named[_FIELD_OF[type_]] += (name,)
+        field_name = _FIELD_OF[type_]
+        named[field_name] = (*named.get(field_name, ()), name)
     common = dict(zip(PROJECTED, read_row(row, _GET, dialect=driver), strict=True))
     return Memory(**common, body=body, detail=own, **named)
 
