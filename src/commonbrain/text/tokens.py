@@ -9,6 +9,7 @@ Universal Declaration of Human Rights and on translated compiler messages.
 benchmarks/calibrate_tokens.py measures the error.
 """
 
+from functools import lru_cache
 from typing import Final
 
 from commonbrain.text.patterns import lazy_pattern
@@ -173,8 +174,22 @@ def _shape(text: str) -> bytes:
 
 def _hundredths(text: str) -> int:
     shape = _shape(text)
+    price = _price_of_short if len(shape) <= _SHORT_SHAPE else _price_of_shape
     unsimplified = _unsimplified(text) if b"Z" in shape else 0
-    return sum(map(_PRICES.__getitem__, _PIECE.findall(shape))) + _UNSIMPLIFIED * unsimplified
+    return price(shape) + _UNSIMPLIFIED * unsimplified
+
+
+def _price_of_shape(shape: bytes) -> int:
+    return sum(map(_PRICES.__getitem__, _PIECE.findall(shape)))
+
+
+_SHORT_SHAPE: Final = 1024
+"""Longest shape to cache: most memories, and the line above each, are shorter."""
+_SHAPES_MAX: Final = 4096
+"""At most 4 MB, usually a tenth of that; a recall counts about fifty texts."""
+
+_price_of_short: Final = lru_cache(_SHAPES_MAX)(_price_of_shape)
+"""The same memories are shown again and again, and their lines differ only in digits."""
 
 
 def _unsimplified(text: str) -> int:
