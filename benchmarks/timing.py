@@ -27,14 +27,18 @@ class Timing:
         """The median by the clock."""
         return median(lap.wall_ms for lap in self.laps)
 
+    @property
+    def process_p50_ms(self) -> float:
+        """The median of processor time."""
+        return median(lap.process_ms for lap in self.laps)
+
     def line(self, name: str) -> str:
         """Tell it in one line."""
         wall = [lap.wall_ms for lap in self.laps]
-        process = [lap.process_ms for lap in self.laps]
         p95 = quantiles(wall, n=20)[-1]
         return (
             f"{name:<34} p50 {self.p50_ms:8.2f}   p95 {p95:8.2f}   longest {max(wall):8.2f} ms"
-            f"   process p50 {median(process):8.2f}   n {len(wall)}"
+            f"   process p50 {self.process_p50_ms:8.2f}   n {len(wall)}"
         )
 
 

@@ -1,0 +1,132 @@
+"""`python -m benchmarks peers`: what each memory costs and finds, in one table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median, quantiles
+from typing import Annotated, Final
+
+import platformdirs
+import typer
+
+from benchmarks.machine import describe_machine
+from benchmarks.peers.conversations import Conversation, read_conversations
+from benchmarks.peers.driver import CUTS, LIMIT, Measured, WorkerError, measure
+from benchmarks.peers.environments import UnavailableEnvironmentError, prepare
+from benchmarks.peers.roster import OURS, PEERS, REFERENCE, Peer
+from benchmarks.timing import Timing
+
+peers = typer.Typer()
+_COLUMNS: Final = (
+    ("", 22),
+    ("write ms", 9),
+    ("process", 8),
+    ("writes/s", 9),
+    ("recall p50", 11),
+    ("p95", 7),
+    ("process p50", 12),
+    ("p95", 7),
+    ("MB installed", 13),
+    ("MB resident", 12),
+    ("stored %", 9),
+    *((f"R@{cut} %", 7) for cut in CUTS),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failed:
+    """A peer that could not be installed or run."""
+
+    peer: Peer
+    reason: str
+
+
+@peers.command("peers")
+def compare(
+    data: Annotated[Path, typer.Option(help="A file in the format of LoCoMo.")],
+    *,
+    memories: Annotated[
+        int | None, typer.Option(help="At most so many turns: the first conversations of the file.")
+    ] = None,
+    folder: Annotated[
+        Path | None, typer.Option(help="Where environments are kept; by default the user's cache.")
+    ] = None,
+    only: Annotated[
+        list[str] | None, typer.Option(help="Only the peers whose name contains this.")
+    ] = None,
+) -> None:
+    """Compare memories at equal texts, questions and embedder.
+
+    R@k is the share of questions all of whose evidence is among the first k results. Every
+    conversation is in a store of its own. Installing the peers the first time takes minutes.
+    """
+    conversations = read_conversations(data, memories=memories)
+    kept = folder or platformdirs.user_cache_path("commonbrain") / "peers"
+    chosen = [one for one in PEERS if not only or any(part in one.name for part in only)]
+    texts = sum(len(one.texts) for one in conversations)
+    questions = sum(len(one.questions) for one in conversations)
+    print(describe_machine())
+    print(f"{texts:,} texts in {len(conversations)} stores, {questions:,} questions\n")
+    print("".join(f"{name:>{width}}" for name, width in _COLUMNS))
+    results = [_compare(peer, conversations, kept) for peer in chosen]
+    print(
+        "\nTimes are ms: by the clock, and of processor time, of all threads. Installed is with the"
+        f" embedder.\nThe embedder is {OURS}'s own code and model for all, in their process."
+    )
+    for line in ratio_lines([one for one in results if isinstance(one, Measured)]):
+        print(line)
+    print()
+    for peer in chosen:
+        print(f"{peer.name}: {peer.settings}")
+
+
+def _compare(peer: Peer, conversations: Sequence[Conversation], folder: Path) -> Measured | Failed:
+    try:
+        result = measure(peer, prepare(peer, folder), conversations)
+    except (UnavailableEnvironmentError, WorkerError) as error:
+        print(f"{peer.name:>22}   not measured: {error}", flush=True)
+        return Failed(peer=peer, reason=str(error))
+    print(table_line(result), flush=True)
+    return result
+
+
+def table_line(measured: Measured) -> str:
+    """Format what one peer did."""
+    laps = measured.searches
+    wall, process = [lap.wall_ms for lap in laps], [lap.process_ms for lap in laps]
+    values = (
+        f"{measured.peer.name}",
+        f"{measured.write_wall_ms:.1f}",
+        f"{measured.write_process_ms:.1f}",
+        f"{1000 / measured.write_wall_ms:,.0f}",
+        f"{median(wall):.1f}",
+        f"{quantiles(wall, n=20)[-1]:.1f}",
+        f"{median(process):.1f}",
+        f"{quantiles(process, n=20)[-1]:.1f}",
+        f"{measured.installed_mb:,.0f}",
+        f"{measured.resident_p50_mb:,.0f}",
+        f"{100 * measured.stored / measured.given:.1f}",
+        *(f"{measured.recall_at(cut):.1f}" for cut in CUTS),
+    )
+    return "".join(f"{value:>{width}}" for value, (_, width) in zip(values, _COLUMNS, strict=True))
+
+
+def ratio_lines(results: Sequence[Measured]) -> list[str]:
+    """Compare each of ours with the reference, where both were measured."""
+    reference = next((one for one in results if one.peer.name == REFERENCE), None)
+    if reference is None:
+        return []
+    floor = reference.search_timing
+    return [_ratio_line(one, reference, floor) for one in results if one.peer.is_ours]
+
+
+def _ratio_line(ours: Measured, reference: Measured, floor: Timing) -> str:
+    timing = ours.search_timing
+    gain = ours.recall_at(LIMIT) - reference.recall_at(LIMIT)
+    return (
+        f"{ours.peer.name} / {reference.peer.name}: recall p50"
+        f" {timing.process_p50_ms / floor.process_p50_ms:.2f} by processor time,"
+        f" {timing.p50_ms / floor.p50_ms:.2f} by the clock; R@{LIMIT} {gain:+.1f} points"
+    )
