@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -21,6 +21,11 @@ from benchmarks.corpus import drafts, questions
 from benchmarks.filling import Filling
 from benchmarks.hooking import served
 from benchmarks.machine import describe_machine
+from benchmarks.peers.comparison import ratios
+from benchmarks.peers.conversations import read_conversations
+from benchmarks.peers.driver import LIMIT, measure
+from benchmarks.peers.environments import environments_folder, prepare
+from benchmarks.peers.roster import PEERS, REFERENCE
 from benchmarks.processes import (
     BRAIN,
     Cost,
@@ -57,10 +62,14 @@ class Effort:
     calls: int
     imported: int
     sizes: tuple[int, ...]
+    turns: int
+    """Of LoCoMo."""
 
 
-_FULL: Final = Effort(starts=7, cold_hooks=20, calls=100, imported=500, sizes=(1000, 10_000))
-_QUICK: Final = Effort(starts=3, cold_hooks=5, calls=30, imported=200, sizes=(1000,))
+_FULL: Final = Effort(
+    starts=7, cold_hooks=20, calls=100, imported=500, sizes=(1000, 10_000), turns=3000
+)
+_QUICK: Final = Effort(starts=3, cold_hooks=5, calls=30, imported=200, sizes=(1000,), turns=400)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +90,12 @@ def print_table(
     size: Annotated[
         list[int] | None, typer.Option(help="Memories in the stores that recall is measured in.")
     ] = None,
+    data: Annotated[
+        Path | None, typer.Option(help="A file of LoCoMo, to compare with LangGraph's store.")
+    ] = None,
+    folder: Annotated[
+        Path | None, typer.Option(help="Where the environments of `peers` are kept.")
+    ] = None,
 ) -> None:
     """Print every ratio to reach: what was measured, what cannot be saved, and the target.
 
@@ -90,11 +105,15 @@ def print_table(
     print(describe_machine())
     print("Processor time; by the clock in brackets.")
     print(_line("", "measured", "divided by", "ratio", "target"))
-    with tempfile.TemporaryDirectory() as folder:
-        store = Path(folder) / "brain.db"
+    with tempfile.TemporaryDirectory() as place:
+        store = Path(place) / "brain.db"
         with commonbrain.open(store) as brain:
             Filling.of(brain)(0, until=effort.sizes[0])
-        for row in _rows(store, effort, size or effort.sizes):
+        rows = chain(
+            _rows(store, effort, size or effort.sizes),
+            _peer_rows(effort, data, folder or environments_folder()) if data else (),
+        )
+        for row in rows:
             print(
                 _line(row.name, row.measured, row.floor, row.ratio, row.target),
                 flush=True,
@@ -153,6 +172,8 @@ def _hook_rows(store: Path, effort: Effort) -> Iterator[Row]:
         asked = [
             one for one in questions(effort.cold_hooks, of=effort.sizes[0]) if prompt(one).output
         ]
+        if not asked:
+            raise typer.BadParameter("The running server answered none of the prompts.")
         action = partial(prompt, asked[0])
         yield _cost_row(
             "prompt hook, served", action, "import socket, json", effort=effort, target=4
@@ -217,7 +238,7 @@ def _timing_row(name: str, taken: Timing, floor: Sequence[Timing], *, target: fl
     least = sum(part.process_p50_ms for part in floor)
     return Row(
         name=name,
-        measured=f"{taken.process_p50_ms:.1f} ms ({taken.p50_ms:.1f})",
+        measured=_both(taken),
         floor=f"{least:.1f} ms ({sum(part.p50_ms for part in floor):.1f})",
         ratio=f"{taken.process_p50_ms / least:.2f}",
         target=f"<= {target:g}",
@@ -277,6 +298,32 @@ def _import_row(effort: Effort) -> Row:
         ratio=f"{model.process_ms / whole.process_ms:.2f}",
         target=">= 0.7",
     )
+
+
+def _peer_rows(effort: Effort, data: Path, folder: Path) -> Iterator[Row]:
+    conversations = read_conversations(data, memories=effort.turns)
+    chosen = [one for one in PEERS if one.is_ours or one.name == REFERENCE]
+    measured = [measure(one, prepare(one, folder), conversations) for one in chosen]
+    for ratio in ratios(measured):
+        ours, floor = ratio.ours, ratio.reference
+        yield Row(
+            name=f"{ours.peer.name} / {floor.peer.name}, recall p50",
+            measured=_both(ours.search_timing),
+            floor=_both(floor.search_timing),
+            ratio=f"{ratio.process:.2f}",
+            target="<= 1.3",
+        )
+        yield Row(
+            name=f"{ours.peer.name} / {floor.peer.name}, R@{LIMIT}",
+            measured=f"{ours.recall_at(LIMIT):.1f} %",
+            floor=f"{floor.recall_at(LIMIT):.1f} %",
+            ratio=f"{ratio.gain:+.1f}",
+            target=">= +10 points",
+        )
+
+
+def _both(calls: Timing) -> str:
+    return f"{calls.process_p50_ms:.1f} ms ({calls.p50_ms:.1f})"
 
 
 def _embed_all(embedder: Embedder, texts: Sequence[str]) -> None:

@@ -8,15 +8,17 @@ from pathlib import Path
 from statistics import median, quantiles
 from typing import Annotated, Final
 
-import platformdirs
 import typer
 
 from benchmarks.machine import describe_machine
 from benchmarks.peers.conversations import Conversation, read_conversations
 from benchmarks.peers.driver import CUTS, LIMIT, Measured, WorkerError, measure
-from benchmarks.peers.environments import UnavailableEnvironmentError, prepare
+from benchmarks.peers.environments import (
+    UnavailableEnvironmentError,
+    environments_folder,
+    prepare,
+)
 from benchmarks.peers.roster import OURS, PEERS, REFERENCE, Peer
-from benchmarks.timing import Timing
 
 peers = typer.Typer()
 _COLUMNS: Final = (
@@ -36,11 +38,34 @@ _COLUMNS: Final = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Failed:
-    """A peer that could not be installed or run."""
+class Ratio:
+    """Ours beside the reference, over the same questions."""
 
-    peer: Peer
-    reason: str
+    ours: Measured
+    reference: Measured
+
+    @property
+    def process(self) -> float:
+        """How many times the reference's processor time a recall takes, by the medians."""
+        floor = self.reference.search_timing.process_p50_ms
+        return self.ours.search_timing.process_p50_ms / floor
+
+    @property
+    def wall(self) -> float:
+        """The same by the clock."""
+        return self.ours.search_timing.p50_ms / self.reference.search_timing.p50_ms
+
+    @property
+    def gain(self) -> float:
+        """By how many points more questions have all their evidence among the results."""
+        return self.ours.recall_at(LIMIT) - self.reference.recall_at(LIMIT)
+
+    def __str__(self) -> str:
+        return (
+            f"{self.ours.peer.name} / {self.reference.peer.name}: recall p50"
+            f" {self.process:.2f} by processor time, {self.wall:.2f} by the clock;"
+            f" R@{LIMIT} {self.gain:+.1f} points"
+        )
 
 
 @peers.command("peers")
@@ -63,7 +88,7 @@ def compare(
     conversation is in a store of its own. Installing the peers the first time takes minutes.
     """
     conversations = read_conversations(data, memories=memories)
-    kept = folder or platformdirs.user_cache_path("commonbrain") / "peers"
+    kept = folder or environments_folder()
     chosen = [one for one in PEERS if not only or any(part in one.name for part in only)]
     texts = sum(len(one.texts) for one in conversations)
     questions = sum(len(one.questions) for one in conversations)
@@ -75,19 +100,20 @@ def compare(
         "\nTimes are ms: by the clock, and of processor time, of all threads. Installed is with the"
         f" embedder.\nThe embedder is {OURS}'s own code and model for all, in their process."
     )
-    for line in ratio_lines([one for one in results if isinstance(one, Measured)]):
-        print(line)
+    for ratio in ratios([one for one in results if one is not None]):
+        print(ratio)
     print()
     for peer in chosen:
         print(f"{peer.name}: {peer.settings}")
 
 
-def _compare(peer: Peer, conversations: Sequence[Conversation], folder: Path) -> Measured | Failed:
+def _compare(peer: Peer, conversations: Sequence[Conversation], folder: Path) -> Measured | None:
+    """Print the line of a peer; None if it could not be installed or run, which is printed too."""
     try:
         result = measure(peer, prepare(peer, folder), conversations)
     except (UnavailableEnvironmentError, WorkerError) as error:
         print(f"{peer.name:>22}   not measured: {error}", flush=True)
-        return Failed(peer=peer, reason=str(error))
+        return None
     print(table_line(result), flush=True)
     return result
 
@@ -113,20 +139,9 @@ def table_line(measured: Measured) -> str:
     return "".join(f"{value:>{width}}" for value, (_, width) in zip(values, _COLUMNS, strict=True))
 
 
-def ratio_lines(results: Sequence[Measured]) -> list[str]:
+def ratios(results: Sequence[Measured]) -> list[Ratio]:
     """Compare each of ours with the reference, where both were measured."""
     reference = next((one for one in results if one.peer.name == REFERENCE), None)
     if reference is None:
         return []
-    floor = reference.search_timing
-    return [_ratio_line(one, reference, floor) for one in results if one.peer.is_ours]
-
-
-def _ratio_line(ours: Measured, reference: Measured, floor: Timing) -> str:
-    timing = ours.search_timing
-    gain = ours.recall_at(LIMIT) - reference.recall_at(LIMIT)
-    return (
-        f"{ours.peer.name} / {reference.peer.name}: recall p50"
-        f" {timing.process_p50_ms / floor.process_p50_ms:.2f} by processor time,"
-        f" {timing.p50_ms / floor.p50_ms:.2f} by the clock; R@{LIMIT} {gain:+.1f} points"
-    )
+    return [Ratio(ours=one, reference=reference) for one in results if one.peer.is_ours]

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+import platformdirs
+
 from benchmarks.peers.roster import Peer
 
 ROOT: Final = Path(__file__).parents[2]
@@ -36,6 +38,11 @@ class Environment:
     python: Path
     installed_mb: float
     """Size of the packages, without bytecode and without the bare environment."""
+
+
+def environments_folder() -> Path:
+    """Give the folder of the user's cache."""
+    return platformdirs.user_cache_path("commonbrain") / "peers"
 
 
 def prepare(peer: Peer, folder: Path) -> Environment:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from benchmarks.peers.comparison import peers, ratio_lines, table_line
+from benchmarks.peers.comparison import peers, ratios, table_line
 from benchmarks.peers.conversations import Conversation, Question, read_conversations
 from benchmarks.peers.driver import Measured, WorkerError, measure
 from benchmarks.peers.environments import ROOT, Environment
@@ -113,11 +113,11 @@ def test_ratios_are_taken_to_the_reference() -> None:
     ours = answered(OURS, process_ms=9.0, complete=[True, True])
     reference = answered(REFERENCE, process_ms=6.0, complete=[True, False])
 
-    [line] = ratio_lines([ours, reference])
+    [ratio] = ratios([ours, reference])
 
-    assert "recall p50 1.50 by processor time" in line
-    assert "R@10 +50.0 points" in line
-    assert ratio_lines([ours]) == []
+    assert (ratio.process, ratio.wall, ratio.gain) == (1.5, 1.5, 50.0)
+    assert "recall p50 1.50 by processor time" in str(ratio)
+    assert ratios([ours]) == []
 
 
 def answered(name: str, *, process_ms: float, complete: Sequence[bool]) -> Measured:
