@@ -74,10 +74,10 @@ class Filling:
     brain: Brain
 
     @classmethod
-    def of(cls, brain: Brain) -> Filling:
+    def of(cls, brain: Brain, lending: Lending | None = None) -> Filling:
         """Fill the store of a brain; what the brain itself remembers is embedded for real."""
-        services = replace(brain.services, embedder=Lending(brain.services.embedder))
-        return cls(Brain(services, brain.caller))
+        embedder = lending or Lending(brain.services.embedder)
+        return cls(Brain(replace(brain.services, embedder=embedder), brain.caller))
 
     def __call__(self, held: int, *, until: int, words: int = WORDS_MAX) -> None:
         """Add the notes from number `held` on, of at most so many words each."""

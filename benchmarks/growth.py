@@ -17,7 +17,7 @@ import typer
 import commonbrain
 from benchmarks.agents import agents_memory
 from benchmarks.corpus import WORDS_MAX, drafts, questions
-from benchmarks.filling import EMBEDDED, Filling
+from benchmarks.filling import EMBEDDED, Filling, Lending
 from benchmarks.machine import describe_machine
 from benchmarks.processes import BRAIN, brain_environment, medians, run
 from benchmarks.stages import Watched, common_words
@@ -25,6 +25,8 @@ from benchmarks.timing import Timing, timed, timing
 from commonbrain.client import Brain
 from commonbrain.history.unit_of_work import write_unit
 from commonbrain.model.revision import Action, superseded
+from commonbrain.runtime.bootstrap import make_embedder
+from commonbrain.runtime.settings_loading import load_settings
 from commonbrain.testing.builders import FakeClock
 
 growth = typer.Typer()
@@ -57,24 +59,24 @@ class Shape:
     """What a store holds, and how the notes with the numbers from one to another get into it."""
 
     name: str
-    fill: Callable[[Brain, int, int], None]
+    fill: Callable[[Filling, int, int], None]
     words: int = WORDS_MAX
 
 
-def _fill_notes(brain: Brain, held: int, size: int) -> None:
-    Filling.of(brain)(held, until=size)
+def _fill_notes(filling: Filling, held: int, size: int) -> None:
+    filling(held, until=size)
 
 
-def _fill_long(brain: Brain, held: int, size: int) -> None:
-    Filling.of(brain)(held, until=size, words=_LONG_WORDS)
+def _fill_long(filling: Filling, held: int, size: int) -> None:
+    filling(held, until=size, words=_LONG_WORDS)
 
 
-def _fill_years(brain: Brain, held: int, size: int) -> None:
+def _fill_years(filling: Filling, held: int, size: int) -> None:
     """Store notes over five years; of every ten, each supersedes the one before."""
     clock = FakeClock(_NOW - _YEARS)
-    filling = Filling.of(Brain(replace(brain.services, clock=clock), brain.caller))
+    past = Brain(replace(filling.brain.services, clock=clock), filling.brain.caller)
     for batch in filling.batches(held, until=size):
-        _supersede(filling.brain, filling.write(batch))
+        _supersede(past, Filling(past).write(batch))
         clock.move(_YEARS * len(batch) / (size - held))
 
 
@@ -124,12 +126,13 @@ def measure_growth(
 
 
 def _lines(shape: Shape, sizes: list[int]) -> Iterator[str]:
-    held = 0
+    held, lending = 0, Lending(make_embedder(load_settings()))
     with tempfile.TemporaryDirectory() as folder:
         store = Path(folder) / "brain.db"
         for size in sizes:
+            # Closed before it is measured: the log of what was written is then in the file.
             with commonbrain.open(store) as brain:
-                filled = timed(partial(shape.fill, brain, held, size))
+                filled = timed(partial(shape.fill, Filling.of(brain, lending), held, size))
             stored = sum(path.stat().st_size for path in Path(folder).iterdir())
             rate = (size - held) / filled.wall_ms * 1000
             values = (

@@ -154,8 +154,10 @@ def measure(
                 reply = worker.ask(search=[one.text for one in batch], limit=LIMIT)
                 measured.searches += _laps(reply)
                 for question, found in zip(batch, reply["found"], strict=True):
+                    # A memory that was split counts once, as in `brain eval`.
+                    references = list(dict.fromkeys(found))
                     for cut, complete in measured.complete.items():
-                        complete.append(question.evidence <= set(found[:cut]))
+                        complete.append(question.evidence <= set(references[:cut]))
             measured.resident_mb.append(worker.ask()["resident_mb"])
     return measured
 
