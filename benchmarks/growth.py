@@ -9,7 +9,6 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from itertools import islice, pairwise
 from pathlib import Path
-from statistics import quantiles
 from typing import Annotated, Final
 
 import typer
@@ -21,7 +20,7 @@ from benchmarks.filling import EMBEDDED, Filling, Lending
 from benchmarks.machine import describe_machine
 from benchmarks.processes import BRAIN, brain_environment, medians, run
 from benchmarks.stages import Watched, common_words
-from benchmarks.timing import Timing, timed, timing
+from benchmarks.timing import timed, timing
 from commonbrain.client import Brain
 from commonbrain.history.unit_of_work import write_unit
 from commonbrain.model.revision import Action, superseded
@@ -157,7 +156,7 @@ def _call_values(shape: Shape, store: Path, size: int) -> Iterator[str]:
         watched.recall(asked[0])
         recall = timing(partial(watched.recall, question) for question in asked)
         yield f"{recall.process_p50_ms:.1f}"
-        yield f"{_process_p95_ms(recall):.1f}"
+        yield f"{recall.process_p95_ms:.1f}"
         in_project = timing(partial(watched.recall, one, project=_PROJECT) for one in asked)
         yield f"{in_project.process_p50_ms:.1f}"
         common = timing(partial(watched.recall, question) for question in common_words(asked))
@@ -165,10 +164,6 @@ def _call_values(shape: Shape, store: Path, size: int) -> Iterator[str]:
         fresh = islice(drafts(size + _CALLS, seed=size, words=shape.words), size, None)
         remember = timing(partial(watched.remember, draft) for draft in fresh)
         yield f"{remember.process_p50_ms:.1f}"
-
-
-def _process_p95_ms(calls: Timing) -> float:
-    return quantiles([lap.process_ms for lap in calls.laps], n=20)[-1]
 
 
 def _process_values(store: Path, size: int) -> Iterator[str]:

@@ -29,8 +29,13 @@ class Timing:
 
     @property
     def process_p50_ms(self) -> float:
-        """The median of processor time."""
+        """The median of what the process worked."""
         return median(lap.process_ms for lap in self.laps)
+
+    @property
+    def process_p95_ms(self) -> float:
+        """The 95th percentile of what the process worked."""
+        return quantiles((lap.process_ms for lap in self.laps), n=20)[-1]
 
     def line(self, name: str) -> str:
         """Tell it in one line."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import median, quantiles
+from statistics import quantiles
 from typing import Annotated, Final
 
 import typer
@@ -120,17 +120,16 @@ def _compare(peer: Peer, conversations: Sequence[Conversation], folder: Path) ->
 
 def table_line(measured: Measured) -> str:
     """Format what one peer did."""
-    laps = measured.searches
-    wall, process = [lap.wall_ms for lap in laps], [lap.process_ms for lap in laps]
+    searches = measured.search_timing
     values = (
         f"{measured.peer.name}",
         f"{measured.write_wall_ms:.1f}",
         f"{measured.write_process_ms:.1f}",
         f"{1000 / measured.write_wall_ms:,.0f}",
-        f"{median(wall):.1f}",
-        f"{quantiles(wall, n=20)[-1]:.1f}",
-        f"{median(process):.1f}",
-        f"{quantiles(process, n=20)[-1]:.1f}",
+        f"{searches.p50_ms:.1f}",
+        f"{quantiles((lap.wall_ms for lap in measured.searches), n=20)[-1]:.1f}",
+        f"{searches.process_p50_ms:.1f}",
+        f"{searches.process_p95_ms:.1f}",
         f"{measured.installed_mb:,.0f}",
         f"{measured.resident_p50_mb:,.0f}",
         f"{100 * measured.stored / measured.given:.1f}",
