@@ -29,11 +29,13 @@ from benchmarks.load.soaking import soak
 from benchmarks.mailing import mailing
 from benchmarks.peers.comparison import peers
 from benchmarks.shared_file import shared_file
+from benchmarks.sharing import sharing
 from benchmarks.sizing import sizing
 from benchmarks.stages import RUNS, Watched, measure, tell_growth
 from benchmarks.table import table
 from benchmarks.timing import Timing, timed
 from benchmarks.tracing import tracing
+from benchmarks.writing import writing
 
 app = typer.Typer(no_args_is_help=True, add_completion=False)
 app.add_typer(shared_file)
@@ -51,6 +53,8 @@ app.add_typer(sizing)
 app.add_typer(peers)
 app.add_typer(table)
 app.add_typer(growth)
+app.add_typer(sharing)
+app.add_typer(writing)
 BRAIN = str(Path(sys.executable).with_name("brain"))
 STARTS = 7
 ASKED = 10

@@ -1,4 +1,4 @@
-"""What the hooks of a client cost it, from the start of the process to its end."""
+"""What hooks and short commands cost, from the start of the process to its end."""
 
 import json
 import os
@@ -25,7 +25,7 @@ LESSON = "Done.\n\nThe root cause was that the pool of helios was closed twice."
 
 @hooking.command()
 def hooks(memories: int = 10_000) -> None:
-    """Each hook of Claude Code with nothing to do and with something, on a filled store.
+    """Each hook of Claude Code with nothing to do and with something, and short commands.
 
     First with a running server of the store, then without. Process time, which leaves out the
     server's, and wall time differ if other programs use the processor.
@@ -42,11 +42,16 @@ def hooks(memories: int = 10_000) -> None:
         [question] = questions(1, of=memories)
         _measure("import socket, json", [sys.executable, "-c", "import socket, json"], b"")
         calls = _calls(folder, question)
+        commands = (["recall", question], ["status"], ["remember", question])
         with served(environment):
             for event, given in calls:
                 _measure(f"{event}, served", _command(event), given, environment)
+            for words in commands:
+                _measure(f"brain {words[0]}, served", [BRAIN, *words], b"", environment)
         for event, given in calls:
             _measure(event, _command(event), given, environment)
+        for words in commands:
+            _measure(f"brain {words[0]}", [BRAIN, *words], b"", environment)
 
 
 def _calls(folder: str, question: str) -> list[tuple[str, bytes]]:

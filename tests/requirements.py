@@ -59,7 +59,7 @@ GROUPS: Final = {
     "DO": 22,  # deployment and operations
     "MG": 9,  # migration and import
     "EV": 12,  # evaluations and tests
-    "CL": 13,  # clients
+    "CL": 15,  # clients
 }
 
 # A row that speaks for several groups stands with the first of its ids.
@@ -431,4 +431,6 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Adopted("CL-11", "An edit brings up what names its file, symbol or folder, once a session."),
     Adopted("CL-12", "A commit is shown only rules about commits, however it is written."),
     Adopted("CL-13", "A running server answers hooks; the next one follows when it is killed."),
+    Adopted("CL-14", "Agents on one store share a process; when it ends, no call is lost."),
+    Adopted("CL-15", "A running server runs commands, which print the same as without it."),
 )

@@ -23,6 +23,16 @@ def main() -> None:
 
         run_proxy_command(sys.argv[2:])
         return
+    if sys.argv[-1] == "mcp":
+        # The same; it returns if the words are of another command, or nothing can be shared.
+        from commonbrain.mcp.bridge import serve_command  # noqa: PLC0415
+
+        serve_command(sys.argv[1:])
+    from commonbrain.cli.forwarding import forward_command  # noqa: PLC0415
+
+    code = forward_command(sys.argv[1:])
+    if code is not None:
+        sys.exit(code)
     from commonbrain.cli.main import run  # noqa: PLC0415
 
     run()

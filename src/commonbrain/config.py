@@ -222,6 +222,11 @@ class Settings(BaseSettings):
         default="core",
         description="Tools that MCP offers: lite (five), core, or operator (core and admin).",
     )
+    mcp_shared: bool = Field(
+        default=True,
+        description="Whether `brain mcp` shares the model and caches with others of the same user, "
+        "store and settings on this machine.",
+    )
     jwt_issuer: Url = Field(default=None, description="Accepted token issuer; unset: no tokens.")
     jwt_audience: Url = Field(
         default=None, description="Audience that tokens must name: this server."
@@ -369,11 +374,12 @@ class Settings(BaseSettings):
         "unsourced_confidence_max",
         "Highest confidence of a fact without a source; default: the kind's own, 0.6.",
     )
-    embedder_threads: int = Field(
-        default=1,
+    embedder_threads: int | None = Field(
+        default=None,
         ge=1,
         le=64,
-        description="Processor cores for embedding texts; a query uses one.",
+        description="Processor cores for embedding several texts; one text uses one. Default: all, "
+        "at most 8.",
     )
     durability: Literal["full", "normal"] = Field(
         default="full",

@@ -1,5 +1,7 @@
 """The socket next to a store, by which processes of one user meet."""
 
+import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -9,12 +11,23 @@ from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Event
+from time import monotonic
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commonbrain.runtime.local_socket import JsonObject, LocalServer, ask, socket_path
+import commonbrain
+from commonbrain.runtime.local_socket import (
+    STREAMS_MAX,
+    JsonObject,
+    LocalServer,
+    StreamRefusedError,
+    ask,
+    is_responsive,
+    open_stream,
+    socket_path,
+)
 from tests.processes import PATIENCE_S
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there is no socket in a file")
@@ -108,6 +121,7 @@ def test_a_lock_that_is_a_link_leaves_its_target_alone(tmp_path: Path, start: St
         path.parent.mkdir(mode=0o700)
         Path(f"{path}.lock").symlink_to(target)
         server = start(path, "first")
+        assert server.thread is not None
         server.thread.join(PATIENCE_S)
         assert not server.is_ready.is_set()
     assert target.read_text() == "dear"
@@ -172,6 +186,7 @@ def test_a_folder_that_others_can_write_to_has_no_server(start: Start) -> None:
         path.parent.mkdir()
         path.parent.chmod(0o777)
         server = start(path, "first")
+        assert server.thread is not None
         server.thread.join(PATIENCE_S)
         assert not server.is_ready.is_set()
         assert not path.exists()
@@ -193,3 +208,113 @@ def test_a_link_and_its_store_have_one_socket(tmp_path: Path) -> None:
     (tmp_path / "linked").mkdir()
     (tmp_path / "linked" / "other.db").symlink_to(tmp_path / "brain.db")
     assert socket_path(tmp_path / "linked" / "other.db", {}) == path_in(tmp_path)
+
+
+def test_processes_of_another_installation_do_not_meet(tmp_path: Path) -> None:
+    package = Path(commonbrain.__file__).parent
+    shutil.copytree(package, tmp_path / package.name, ignore=shutil.ignore_patterns("*.pyc"))
+    say = (
+        "from pathlib import Path; from commonbrain.runtime.local_socket import socket_path;"
+        "print(socket_path(Path('/nowhere/brain.db'), {}))"
+    )
+    paths = {
+        subprocess.run(
+            [sys.executable, "-c", say],
+            env={**os.environ, "PYTHONPATH": str(folder)},
+            capture_output=True,
+            check=True,
+            text=True,
+        ).stdout
+        for folder in (package.parent, tmp_path)
+    }
+    assert len(paths) == 2
+
+
+def echo(request: JsonObject, stream: socket.socket) -> None:
+    """Repeat what arrives, in upper case, until the other side ends."""
+    stream.sendall(str(request["name"]).encode())
+    while data := stream.recv(100):
+        stream.sendall(data.upper())
+
+
+@pytest.fixture
+def echoing(tmp_path: Path) -> Generator[LocalServer]:
+    """A server that is not ready to answer, but for streams."""
+    server = LocalServer(path_in(tmp_path), streams={"echo": echo})
+    assert server.start_if_free()
+    yield server
+    server.close()
+
+
+def opened(path: Path, name: str) -> socket.socket:
+    stream = open_stream(path, {"stream": "echo", "name": name}, timeout_s=PATIENCE_S)
+    assert stream is not None
+    stream.settimeout(PATIENCE_S)
+    return stream
+
+
+def test_a_stream_stays_open_while_others_come_and_go(echoing: LocalServer) -> None:
+    with opened(echoing.path, "a") as one, opened(echoing.path, "b") as other:
+        assert (one.recv(1), other.recv(1)) == (b"a", b"b")
+        assert ask(echoing.path, {"n": 1}, timeout_s=PATIENCE_S) == {}
+        for stream in (one, other, one):
+            stream.sendall(b"x")
+            assert stream.recv(1) == b"X"
+
+
+def test_only_one_process_starts_at_once(echoing: LocalServer) -> None:
+    second = LocalServer(echoing.path, streams={"echo": echo})
+    assert not second.start_if_free()
+    echoing.close()
+    assert second.start_if_free()
+    with opened(echoing.path, "a") as stream:
+        assert stream.recv(1) == b"a"
+    second.close()
+
+
+def test_a_server_that_closes_lets_streams_finish(echoing: LocalServer) -> None:
+    with opened(echoing.path, "a") as stream:
+        assert stream.recv(1) == b"a"
+        stream.sendall(b"last")
+        echoing.close()
+        assert stream.recv(100) in {b"LAST", b""}
+        assert stream.recv(100) == b""
+    assert open_stream(echoing.path, {"stream": "echo"}, timeout_s=PATIENCE_S) is None
+
+
+def test_too_many_streams_are_refused_and_freed_again(echoing: LocalServer) -> None:
+    streams = [opened(echoing.path, "a") for _ in range(STREAMS_MAX)]
+    with pytest.raises(StreamRefusedError):
+        opened(echoing.path, "b")
+    streams[0].close()
+    until = monotonic() + PATIENCE_S
+    while True:
+        assert monotonic() < until
+        try:
+            streams.append(opened(echoing.path, "c"))
+            break
+        except StreamRefusedError:
+            continue
+    for stream in streams:
+        stream.close()
+
+
+def test_a_server_without_such_streams_refuses_them(tmp_path: Path, start: Start) -> None:
+    assert start(path_in(tmp_path), "first").is_ready.wait(PATIENCE_S)
+    with pytest.raises(StreamRefusedError):
+        opened(path_in(tmp_path), "a")
+
+
+def test_a_server_is_responsive_until_it_ends(echoing: LocalServer) -> None:
+    assert is_responsive(echoing.path, timeout_s=PATIENCE_S)
+    echoing.close()
+    assert not is_responsive(echoing.path, timeout_s=PATIENCE_S)
+
+
+def test_a_folder_that_others_can_write_to_is_an_error_at_once() -> None:
+    with TemporaryDirectory() as short:
+        path = path_in(Path(short))
+        path.parent.mkdir()
+        path.parent.chmod(0o777)
+        with pytest.raises(OSError, match=r"local"):
+            LocalServer(path).start_if_free()

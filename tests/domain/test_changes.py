@@ -93,6 +93,12 @@ def test_what_is_no_longer_kept_may_be_a_change(newer: str) -> None:
     assert not is_no_change("We keep the access logs for 30 days.", newer)
 
 
+def test_a_change_is_announced_in_capitals_too() -> None:
+    older, newer = "Customer calls are recorded.", "Customer calls are no longer recorded."
+    assert confidence(older, newer.upper()) > SURE_FROM
+    assert confidence(older, newer.replace("no longer", "NO LONGER")) > SURE_FROM
+
+
 def test_an_answer_that_echoes_a_text_repeats_it() -> None:
     order = "Order: 40 roof tiles for the annexe."
     assert repeats("Order confirmed: 40 roof tiles for the annexe.", order)

@@ -53,6 +53,11 @@ class Server:
         self.tell("tools/call", {"name": tool, "arguments": arguments}, number=number)
         return self.answer_to(number)["structuredContent"]
 
+    def result_of(self, tool: str, arguments: dict[str, Any], *, number: int) -> dict[str, Any]:
+        """Call a tool and wait for its whole result, which may be an error."""
+        self.tell("tools/call", {"name": tool, "arguments": arguments}, number=number)
+        return self.answer_to(number)
+
     def leave(self) -> tuple[int, bytes, bytes]:
         """Hang up; give its exit code and the rest of what it said."""
         rest, complaints = self.process.communicate(timeout=PATIENCE_S)
@@ -61,9 +66,13 @@ class Server:
 
 @contextmanager
 def served(
-    store: Path, *options: str, tenant: str | None = None, **settings: str
+    store: Path,
+    *options: str,
+    tenant: str | None = None,
+    folder: Path | None = None,
+    **settings: str,
 ) -> Generator[Server]:
-    """Start a server, with options of Python, and see to it that it ends."""
+    """Start a server, with options of Python and in a folder, and see to it that it ends."""
     line = command(store, *(["--tenant", tenant] if tenant else []), "mcp")
     with subprocess.Popen(
         [line[0], *options, *line[1:]],
@@ -72,6 +81,7 @@ def served(
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         env=clean_environment(**settings),
+        cwd=folder,
     ) as process:
         try:
             yield Server(process)

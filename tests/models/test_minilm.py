@@ -1,11 +1,12 @@
 """The default embedder as its users meet it: long texts, several cores."""
 
+import os
 from pathlib import Path
 
 import pytest
 
 import commonbrain
-from commonbrain.embeddings.local import MiniLmEmbedder
+from commonbrain.embeddings.local import MiniLmEmbedder, usable_cores
 from commonbrain.model.limits import TEXT_BYTES_MAX
 
 FILLER = "The meeting went over the agenda of the week and nobody raised an objection. "
@@ -28,10 +29,15 @@ def test_a_fact_at_the_very_end_of_a_long_text_is_found_by_meaning_alone(tmp_pat
 def test_several_cores_give_bit_by_bit_the_vectors_of_one() -> None:
     texts = [FILLER * count for count in (1, 40, 3)]
 
-    alone, shared = (MiniLmEmbedder(threads=count).passages(texts) for count in (1, 3))
+    alone, *others = (MiniLmEmbedder(threads=count).passages(texts) for count in (1, 3, None))
 
-    assert [len(one) for one in shared] == [1, 4, 1]
-    assert all((one == other).all() for one, other in zip(alone, shared, strict=True))
+    for shared in others:
+        assert [len(one) for one in shared] == [1, 4, 1]
+        assert all((one == other).all() for one, other in zip(alone, shared, strict=True))
+
+
+def test_a_batch_uses_as_many_cores_as_there_are_and_at_most_eight() -> None:
+    assert 1 <= usable_cores() <= min(8, os.cpu_count() or 1)
 
 
 def test_a_text_has_the_same_vector_on_every_processor() -> None:

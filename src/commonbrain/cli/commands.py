@@ -14,10 +14,10 @@ from pydantic.fields import FieldInfo
 from commonbrain.api.errors import EXIT_REFUSED
 from commonbrain.api.operations import Command, Operation
 from commonbrain.cli.context import State, open_brain_for
+from commonbrain.cli.output import STREAMS, Output
 from commonbrain.client import Brain
 from commonbrain.ingestion.result import RememberResult
 from commonbrain.model.errors import InvalidInputError
-from commonbrain.model.escaping import escaped
 from commonbrain.model.kinds import CausalField, Kind, Severity
 from commonbrain.model.limits import ITEMS_PER_CALL_MAX, RAW_TEXT_BYTES_MAX, TEXT_BYTES_MAX
 from commonbrain.model.scope import Scope, Trust
@@ -128,7 +128,7 @@ SINGULAR: Final = {
     "networks": "network",
     "given": "arg",
 }
-_FROM_STDIN: Final = "-"
+FROM_STDIN: Final = "-"
 
 File = Annotated[Path | None, typer.Option("--file", help="A file with one JSON object per line.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Skip the confirmation.")]
@@ -177,7 +177,7 @@ def build_command(
             if wait:
                 reply = _wait_for_job(brain, reply, as_json=as_json)
             call.record_exit_code(operation.exit_code(reply))
-        _print_and_exit(operation, reply, as_json=as_json)
+        _print_and_exit(operation, reply, output=state.output, as_json=as_json)
 
     def typer_command(**options: Any) -> None:  # noqa: ANN401 the signature below types it
         command(options.pop("typer_context"), **options)
@@ -213,12 +213,18 @@ def _signature(
     ]
 
 
-def _print_and_exit(operation: Operation[Any, Any], reply: Any, *, as_json: bool) -> NoReturn:  # noqa: ANN401
+def _print_and_exit(
+    operation: Operation[Any, Any],
+    reply: Any,  # noqa: ANN401 each its own
+    *,
+    output: Output,
+    as_json: bool,
+) -> NoReturn:
     """Print a reply and exit with its code."""
     if as_json:
-        typer.echo(escaped(json.dumps(operation.to_json(reply), ensure_ascii=False)))
+        output.print_json(operation.to_json(reply))
     else:
-        _show(operation, reply)
+        _show(operation, reply, output=output)
     raise typer.Exit(operation.exit_code(reply))
 
 
@@ -258,16 +264,16 @@ def _wait_for_job(brain: Brain, reply: Any, *, as_json: bool) -> Any:  # noqa: A
     return follow_job(brain, reply, is_shown=not as_json)
 
 
-def _show(operation: Operation[Any, Any], reply: Any) -> None:  # noqa: ANN401 each its own
+def _show(operation: Operation[Any, Any], reply: Any, *, output: Output = STREAMS) -> None:  # noqa: ANN401
     # Renderers import the replies of all operations; the most frequent command needs none of them.
     if isinstance(reply, RememberResult):
         from commonbrain.cli.terminal import print_remembered  # noqa: PLC0415
 
-        print_remembered(reply)
+        print_remembered(reply, output.console())
         return
     from commonbrain.cli.render import print_reply  # noqa: PLC0415
 
-    print_reply(operation, reply)
+    print_reply(operation, reply, console=output.console())
 
 
 def _confirm_count(operation: Operation[Any, Any], reply: Any, *, expected: int) -> bool:  # noqa: ANN401
@@ -402,7 +408,7 @@ def _request(operation: Operation[Any, Any], options: dict[str, Any], *, command
         InvalidInputError: a value is malformed; the message names its option.
 
     """
-    if options.get("text") == _FROM_STDIN:
+    if options.get("text") == FROM_STDIN:
         # One byte more than allowed, so that the write gate detects a text that is too long.
         options["text"] = sys.stdin.buffer.read(RAW_TEXT_BYTES_MAX + 1).decode("utf-8", "replace")
     fields = operation.request.model_fields

@@ -1,7 +1,7 @@
 """The options before the command: the store, and the agent."""
 
 from collections.abc import Generator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
@@ -20,6 +20,7 @@ from commonbrain.api.operation import Request
 from commonbrain.api.operations import Operation, Profile, Transport
 from commonbrain.api.operations.boot import BootRequest
 from commonbrain.api.operations.session import SessionRequest
+from commonbrain.cli.output import STREAMS, Output
 from commonbrain.client import Brain, Identity
 from commonbrain.model.errors import CommonbrainError
 from commonbrain.model.sessions import UNKNOWN, ClientInfo
@@ -56,6 +57,7 @@ class State:
     agent: str | None = None
     session: str | None = None
     tenant: str | None = None
+    output: Output = STREAMS
 
     def profile(self) -> Profile:
         """Return the profile of tools for an MCP client, from the settings."""
@@ -71,28 +73,47 @@ class State:
         # The adapters take long to load; help and completion do without.
         from commonbrain.runtime.bootstrap import open_brain  # noqa: PLC0415
 
+        brain = open_brain(
+            self.store, tenant=self.tenant, server_name=server_name, **self.identity()
+        )
+        folder = _current_folder_contact()
+        if server_name is None:
+            return in_session(brain, folder, use=use)
+        if brain.caller.session is None:
+            return brain.acting_as(contact=folder)
+        return _in_named_session(brain, folder)
+
+    def identity(self) -> Identity:
+        """Return the agent and the session, if they are given."""
         identity = Identity()
         if self.agent is not None:
             identity["agent"] = self.agent
         if self.session is not None:
             identity["session"] = self.session
-        brain = open_brain(self.store, tenant=self.tenant, server_name=server_name, **identity)
-        if server_name is None:
-            brain = brain.identified()
-        if brain.caller.session is None:
-            folder = _current_folder_contact()
-            return brain.acting_as(contact=folder) if server_name else _in_terminal(brain, use)
-        # A command is short, so it counts as a heartbeat of the session that it names, with that
-        # session's project.
-        session = brain.session.meet()
-        project = brain.caller.project or session.project
-        return brain.acting_as(project=project, contact=_current_folder_contact())
+        return identity
+
+    def close(self, brain: Brain) -> None:
+        """Close what `open` returned."""
+        brain.close()
 
 
-def _in_terminal(brain: Brain, use: SessionUse) -> Brain:
+def in_session(brain: Brain, folder: ClientInfo, *, use: SessionUse) -> Brain:
+    """Return the brain of one command, in the session that it names, or of its terminal."""
+    brain = brain.identified()
+    if brain.caller.session is None:
+        return _in_terminal(brain, folder, use=use)
+    return _in_named_session(brain, folder)
+
+
+def _in_named_session(brain: Brain, folder: ClientInfo) -> Brain:
+    """Record a heartbeat, because a command is short; use the session's project."""
+    session = brain.session.meet()
+    return brain.acting_as(project=brain.caller.project or session.project, contact=folder)
+
+
+def _in_terminal(brain: Brain, folder: ClientInfo, *, use: SessionUse) -> Brain:
     """Return the brain in the session of the client that passed one, or of this terminal."""
     processes = brain.services.processes
-    folder = _current_folder_contact()
     if key := processes.session(brain.caller.agent):
         return brain.acting_as(session=key, contact=folder)
     brain = brain.acting_as(contact=replace(folder, process=processes.terminal()))
@@ -145,7 +166,9 @@ def open_brain_for(
         record_failed_open(call, error, agent=state.agent)
         raise
     left: typer.Exit | None = None
-    with brain, record_event(brain, call) as noting:
+    with ExitStack() as at_end:
+        at_end.callback(state.close, brain)
+        noting = at_end.enter_context(record_event(brain, call))
         try:
             yield brain, noting
         except typer.Exit as exit_:

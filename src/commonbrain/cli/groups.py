@@ -4,7 +4,7 @@ A command whose name has two words, `skill list`, belongs to the group of the fi
 with the name of a group has only the commands in it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
@@ -14,7 +14,7 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_command
 
-from commonbrain.api.operations import OPERATIONS, OperationRow
+from commonbrain.api.operations import OPERATIONS, Operation, OperationRow
 from commonbrain.cli.commands import build_command
 
 EXAMPLES: Final[Mapping[str, str]] = {
@@ -209,6 +209,18 @@ class CommandGroup(TyperGroup):
             example = EXAMPLES.get(path)
             command.epilog = f"Example: {example}" if example else command.epilog
         return command
+
+
+def find_operation_command(
+    words: Sequence[str],
+) -> tuple[Operation[Any, Any], Any, Sequence[str]] | None:
+    """Find the operation and the command that words begin with, and return the other words."""
+    for length in (2, 1):
+        group, _, name = " ".join(words[:length]).rpartition(" ")
+        row = operation_commands(group).get(name)
+        if row is not None:
+            return row.load(), _command_of(row, f"{group} {name}".strip()), words[length:]
+    return None
 
 
 @cache

@@ -1,6 +1,5 @@
 """The command `brain`."""
 
-import json
 import os
 import sys
 from contextvars import ContextVar
@@ -11,12 +10,12 @@ from typing import Annotated, Final
 
 import typer
 
-from commonbrain.api.errors import describe_error, to_transport_error
+from commonbrain.api.errors import to_transport_error
 from commonbrain.cli.commands import Json, complete_from, formats
 from commonbrain.cli.context import State, StoreOption
 from commonbrain.cli.groups import MainGroup, add_groups
+from commonbrain.cli.output import STREAMS
 from commonbrain.model.errors import CommonbrainError
-from commonbrain.model.escaping import escaped
 from commonbrain.text.redaction import is_url
 
 _STATE: Final = ContextVar("_STATE", default=State())  # noqa: B039 it is frozen
@@ -267,14 +266,5 @@ def run() -> None:
     try:
         app()
     except CommonbrainError as error:
-        _complain(error)
+        STREAMS.print_error(error, as_json="--json" in sys.argv)
         sys.exit(to_transport_error(error).exit_code)
-
-
-def _complain(error: CommonbrainError) -> None:
-    if "--json" in sys.argv:
-        typer.echo(escaped(json.dumps({"error": describe_error(error)}, ensure_ascii=False)))
-        return
-    from commonbrain.cli.terminal import print_error  # noqa: PLC0415
-
-    print_error(error)

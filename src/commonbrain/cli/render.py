@@ -548,7 +548,7 @@ _RENDERERS: Final[Mapping[str, Callable[[Any], RenderableType]]] = {
 """By operation; other operations are rendered as their text."""
 
 
-def print_reply(operation: Operation[Any, Any], reply: Any) -> None:  # noqa: ANN401 each its own
+def print_reply(operation: Operation[Any, Any], reply: Any, *, console: Console) -> None:  # noqa: ANN401
     """Print any reply except that of remember."""
     render = _RENDERERS.get(operation.name)
-    Console().print(Sanitized(render(reply) if render else Text(operation.render_text(reply))))
+    console.print(Sanitized(render(reply) if render else Text(operation.render_text(reply))))

@@ -22,9 +22,9 @@ _COLOURS: Final = {
 }
 
 
-def print_remembered(reply: RememberResult) -> None:
+def print_remembered(reply: RememberResult, console: Console) -> None:
     """Print the result of each item."""
-    Console().print(Sanitized(_render_remember(reply)))
+    console.print(Sanitized(_render_remember(reply)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +40,8 @@ class Sanitized:
             yield segment if segment.is_control else plain
 
 
-def print_error(error: CommonbrainError) -> None:
-    """Print an error and the next step to stderr."""
-    console = Console(stderr=True)
+def print_error(error: CommonbrainError, console: Console) -> None:
+    """Print an error and the next step."""
     console.print(Sanitized(Text(f"{error.code}: {error.message}", style="bold red")))
     if error.hint:
         console.print(Sanitized(Text(error.hint)))

@@ -27,7 +27,7 @@ class Processes(Protocol):
         ...
 
     def own(self) -> Process:
-        """Return this process."""
+        """Return this process, or the one on whose behalf it works."""
         ...
 
     def client(self) -> Process | None:
@@ -90,10 +90,10 @@ class LocalProcesses:
         return _host()
 
     def own(self) -> Process:
-        """Return this process."""
+        """Return this process, or the one on whose behalf it works."""
         import psutil  # noqa: PLC0415 its loading would hold up every start
 
-        return self._process(psutil.Process())
+        return self._process(psutil.Process(self.pid))
 
     def client(self) -> Process | None:
         """Return the nearest ancestor that is not a launcher."""

@@ -46,7 +46,7 @@ TOKENS_MAX: Final = 1000
 class Options:
     """Options of one model; None leaves the choice to the family."""
 
-    threads: int = 1
+    threads: int | None = None
     """Processor cores for embedding, if the model runs in this process."""
     model: str | None = None
     url: str | None = None

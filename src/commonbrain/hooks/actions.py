@@ -8,7 +8,6 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from time import monotonic
 from typing import Final
@@ -18,7 +17,6 @@ from commonbrain.client import Brain
 from commonbrain.clock import UNTIL
 from commonbrain.config import Settings
 from commonbrain.coordination.handoff import LABEL
-from commonbrain.coordination.processes import LocalProcesses
 from commonbrain.coordination.session_registry import detect_client
 from commonbrain.hooks.table import HOOKS, Hook, HookAction, HookEvent, read_event
 from commonbrain.ingestion.preparation import DraftFields
@@ -36,14 +34,14 @@ from commonbrain.retrieval.edits import RecallForEdit
 from commonbrain.retrieval.proactive import forget_shown
 from commonbrain.retrieval.query_plan import RecallOptions
 from commonbrain.runtime.bootstrap import brain_of, open_brain
-from commonbrain.runtime.local_socket import JsonObject, LocalServer, socket_path
+from commonbrain.runtime.local_requests import LocalHost
+from commonbrain.runtime.local_socket import JsonObject
 from commonbrain.runtime.settings_loading import load_settings
 from commonbrain.security.read_audit import unshown
 from commonbrain.text.capture import both_ends, select_captured
 from commonbrain.text.code_names import read_edit
 from commonbrain.text.normalisation import injected_block
 from commonbrain.text.prompts import is_trivial, typed_text
-from commonbrain.text.redaction import is_url
 from commonbrain.text.tokens import upper_bound
 
 _LOG: Final = logging.getLogger(__name__)
@@ -109,7 +107,7 @@ def run_action(request: HookRequest, store: Path | None) -> str | None:
         return _run_as_client(base_brain, request, settings=settings)
 
 
-def answer_hook(brain: Brain, call: JsonObject, *, has_worker: bool) -> JsonObject:
+def answer_hook(host: LocalHost, call: JsonObject) -> JsonObject:
     """Run the action of a hook in another process, as `hooks.runner` describes it.
 
     It acts with the settings of that process, never as the client that this one serves, and writes
@@ -125,11 +123,10 @@ def answer_hook(brain: Brain, call: JsonObject, *, has_worker: bool) -> JsonObje
             agent=call["agent"],
             remaining_s=lambda: max(0.0, until - monotonic()),
             runs=HookRuns(Path(call["runs"])),
-            has_worker=has_worker,
+            has_worker=host.has_worker,
         )
         settings = load_settings()
-        processes = LocalProcesses(pid=call["pid"], environment=call["variables"], cwd=call["cwd"])
-        services = replace(brain.services, processes=processes)
+        services = host.services_for(call)
         base_brain = brain_of(services, settings, agent=request.agent)
         return {"text": _run_as_client(base_brain, request, settings=settings)}
     except CommonbrainError as error:
@@ -138,17 +135,6 @@ def answer_hook(brain: Brain, call: JsonObject, *, has_worker: bool) -> JsonObje
         # The hook would repeat the action, and its user would see no cause.
         _LOG.exception("a hook failed")
         return {"code": "internal", "error": f"An internal error occurred: {type(error).__name__}."}
-
-
-def hook_server(brain: Brain, *, has_worker: bool) -> LocalServer | None:
-    """Start to answer the hooks of a store in a file; they run in the brain's process."""
-    location = brain.services.store.location
-    path = None if is_url(location) else socket_path(Path(location), os.environ)
-    if path is None:
-        return None
-    server = LocalServer(path, partial(answer_hook, brain, has_worker=has_worker))
-    server.start()
-    return server
 
 
 def _run_as_client(base_brain: Brain, request: HookRequest, *, settings: Settings) -> str | None:

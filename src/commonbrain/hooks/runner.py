@@ -36,7 +36,8 @@ from commonbrain.model.errors import CommonbrainError, InvalidInputError
 from commonbrain.model.escaping import inert, inert_line
 from commonbrain.observability.hook_runs import HookRuns, state_folder
 from commonbrain.runtime.local_socket import ask, socket_path
-from commonbrain.runtime.mentions import store_file, store_may_mention
+from commonbrain.runtime.mentions import store_may_mention
+from commonbrain.runtime.store_file import store_file
 from commonbrain.text.code_names import read_edit
 from commonbrain.text.prompts import is_trivial, typed_text
 
@@ -298,6 +299,7 @@ def _ask_server(
         return None
     remaining_s = until - monotonic() - _CLOSING_S
     request = {
+        "kind": "hook",
         "client": call.client,
         "event": call.event,
         "agent": call.agent or call.client,

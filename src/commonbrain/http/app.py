@@ -32,7 +32,6 @@ from commonbrain.api.dispatch import CallContext
 from commonbrain.api.operations import Profile
 from commonbrain.api.thread_limiter import ThreadLimiter
 from commonbrain.client import Brain
-from commonbrain.hooks.actions import hook_server
 from commonbrain.http.authentication import (
     WELL_KNOWN,
     ProtectedResource,
@@ -73,6 +72,7 @@ from commonbrain.model.errors import (
 )
 from commonbrain.model.limits import UPLOAD_BYTES_MAX
 from commonbrain.model.scope import LOCAL_TENANT, Role, Trust
+from commonbrain.runtime.local_requests import start_local_server
 from commonbrain.runtime.settings_loading import load_settings
 from commonbrain.security.authentication import Authenticator
 
@@ -473,13 +473,13 @@ async def _lifespan(
 ) -> AsyncGenerator[None]:
     async with transport.open(), anyio.create_task_group() as tasks:
         tasks.start_soon(_warm_up, authenticator)
-        hooks = hook_server(authenticator.brain, has_worker=False)
+        local = start_local_server(authenticator.brain, has_worker=False)
         try:
             yield
         finally:
             tasks.cancel_scope.cancel()
-            if hooks is not None:
-                hooks.close()
+            if local is not None:
+                local.close()
             authenticator.threads.close()
             authenticator.brain.close()
 

@@ -53,15 +53,16 @@ class SalienceModels:
         self._known = ServingCache(clock)
         self._models = ModelPool(lambda card: _loaded(load, card), clock=clock, terms=_TERMS)
 
-    def score(self, tenant: str, memories: Sequence[Memory]) -> Scored | ScoringFailure | None:
-        """Score drafts as memories are written; None if there are none or no model serves."""
-        if not memories:
-            return None
+    def score(
+        self, tenant: str, memories: Callable[[], Sequence[Memory]]
+    ) -> Scored | ScoringFailure | None:
+        """Score memories, built only if a model serves; None if none does."""
         card = self._active(tenant)
         if card is None:
             return None
+        scored = memories()
         return self._models.ready(tenant, card) or self._models.ask(
-            tenant, card, question=lambda one: Scored(_scores(one, memories))
+            tenant, card, question=lambda one: Scored(_scores(one, scored))
         )
 
     def forget(self, tenant: str) -> None:
@@ -115,9 +116,11 @@ def with_salience(
     """
     now = services.clock.now()
     unscored = [one for one in ready if _is_open(one)]
-    result = services.saliences.score(
-        caller.tenant, [build_memory(one, caller, now=now, revision_number=0) for one in unscored]
-    )
+
+    def memories() -> Sequence[Memory]:
+        return [build_memory(one, caller, now=now, revision_number=0) for one in unscored]
+
+    result = services.saliences.score(caller.tenant, memories) if unscored else None
     if result is None:
         return list(ready)
     if not isinstance(result, Scored):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -10,6 +9,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final, Unpack
 
 from commonbrain.clock import StageTimer
+from commonbrain.ingestion.batch import PreparedBatch, WriteOptions
 from commonbrain.ingestion.change_detection import DetectedChange, detect_changes
 from commonbrain.ingestion.commit import build_memory, check_expiry, commit, count_recurrence
 from commonbrain.ingestion.deduplication import (
@@ -22,7 +22,11 @@ from commonbrain.ingestion.deduplication import (
     is_recurrence,
 )
 from commonbrain.ingestion.embedding import EmbedPending, embedded
-from commonbrain.ingestion.idempotency import make_idempotency_record, replay_reply, save_reply
+from commonbrain.ingestion.idempotency import (
+    make_idempotency_record,
+    replay_reply,
+    save_reply,
+)
 from commonbrain.ingestion.pending_acks import check_pending_acks
 from commonbrain.ingestion.preparation import (
     DraftBatch,
@@ -39,12 +43,12 @@ from commonbrain.ingestion.result import (
     DependencySuggestion,
     ItemResult,
     ItemStatus,
-    OnCommit,
     RememberResult,
     duplicate,
     exists,
     rejected,
     stored,
+    summarize_remember,
     to_derived_result,
 )
 from commonbrain.ingestion.salience import with_salience
@@ -72,12 +76,11 @@ from commonbrain.model.errors import (
 )
 from commonbrain.model.kinds import KINDS, Kind
 from commonbrain.model.links import CONFLICTS_MAX, LinkType
-from commonbrain.model.memory import AWAITING_STATES, Draft, Memory, Sharing, State
+from commonbrain.model.memory import AWAITING_STATES, Draft, Memory, Sharing
 from commonbrain.model.query import Filter
 from commonbrain.model.revision import Action
 from commonbrain.model.scope import Caller
 from commonbrain.model.tasks import is_report
-from commonbrain.observability.interface import RememberMetrics
 from commonbrain.security.read_audit import audited
 from commonbrain.services import Services
 from commonbrain.storage.change_log import ChangeContext
@@ -89,58 +92,10 @@ if TYPE_CHECKING:
     from commonbrain.storage.store import Transaction
 
 
-def summarize_remember(
-    reply: RememberResult, *, tenant: str, is_embedding: bool
-) -> RememberMetrics:
-    """Compute the metrics of one call: memories by kind, rejections by code."""
-    results = [*reply.items, *(part for item in reply.items for part in item.derived)]
-    stored = Counter(
-        str(one.kind) for one in results if one.status is ItemStatus.STORED and one.kind
-    )
-    not_stored = (ItemStatus.DUPLICATE, ItemStatus.REJECTED, ItemStatus.QUARANTINED)
-    refused = Counter(one.code or str(one.status) for one in results if one.status in not_stored)
-    return RememberMetrics(
-        tenant=tenant,
-        stages_ms=reply.stages_ms or {},
-        stored=stored,
-        refused=refused,
-        is_embedding=is_embedding,
-    )
-
-
 __all__ = ["DraftFields", "Remember", "WriteOptions", "check_item_count", "draft_of"]
 
 _CATCH_UP: Final = 16
 """Pending memories to embed after a write, on its caller's time."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WriteOptions:
-    """How strictly to check one batch.
-
-    Imports compare exact texts only, revisions skip their chain.
-    """
-
-    checks_similarity: bool = True
-    exclude_ids: frozenset[int] = frozenset()
-    revision_number: int = 0
-    exempt_reports: bool = True
-    """Whether action items allow messages, incidents and handoffs."""
-    is_user_write: bool = True
-    """Whether a user made the write: action items apply to it, and its sources count as used."""
-    on_commit: OnCommit | None = None
-    """Called in the transaction that stores the batch."""
-    isolates_items: bool = False
-    """Whether an error of one item is its result and leaves the others alone."""
-    proposal: Mapping[str, object] | None = None
-    """The payload if the author may only propose the text; it is stored as a proposal."""
-
-    def as_proposal(self, memory: Memory) -> Memory:
-        """Return the memory in the state of a proposal."""
-        if self.proposal is None:
-            return memory
-        payload = {**memory.payload, **self.proposal}
-        return replace(memory, state=State.QUARANTINED, payload=payload)
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,6 +151,14 @@ class Remember:
         self, drafts: Sequence[Draft], options: WriteOptions, *, idempotency_key: str | None = None
     ) -> RememberResult:
         """Run drafts through every stage; embedding happens before the transaction."""
+        return self.store(
+            self.prepare(drafts, options, idempotency_key=idempotency_key), options=options
+        )
+
+    def prepare(
+        self, drafts: Sequence[Draft], options: WriteOptions, *, idempotency_key: str | None = None
+    ) -> PreparedBatch:
+        """Validate and embed drafts, which takes no lock; `store` stores them."""
         timer = StageTimer(self.services.clock)
         validated = [self._prepare(one, options=options, timer=timer) for one in drafts]
         idempotency = (
@@ -204,10 +167,7 @@ class Remember:
         ready = [one for one in validated if isinstance(one, PreparedDraft)]
         if not options.checks_similarity:
             ready = [replace(one, rationales=()) for one in ready]
-        query_scope = QueryScope(caller=self.caller, filter=Filter(), now=self.services.clock.now())
-        refused = {
-            n: rejected(one) for n, one in enumerate(validated) if isinstance(one, Rejection)
-        }
+        query_scope = self._query_scope()
         stored_before = self._find_stored(ready, query_scope=query_scope, options=options)
         ready = with_salience(
             embed_drafts(ready, self.services.embedder, skipped=stored_before),
@@ -215,6 +175,18 @@ class Remember:
             services=self.services,
         )
         timer.end_stage("embed")
+        return PreparedBatch(
+            validated=validated, ready=ready, idempotency=idempotency, stages_ms=timer.stages_ms
+        )
+
+    def store(self, batch: PreparedBatch, *, options: WriteOptions) -> RememberResult:
+        """Store a prepared batch in one transaction, which decides about every draft."""
+        validated, ready, idempotency = batch.validated, batch.ready, batch.idempotency
+        timer = StageTimer(self.services.clock, {**batch.stages_ms})
+        query_scope = self._query_scope()
+        refused = {
+            n: rejected(one) for n, one in enumerate(validated) if isinstance(one, Rejection)
+        }
         if not ready and options.on_commit is None:
             none = RememberResult(items=tuple(refused.values()), stages_ms=timer.stages_ms)
             return self._emit_metrics(none, is_embedding=True)
@@ -254,6 +226,9 @@ class Remember:
         return self._emit_metrics(
             replace(reply, stages_ms=timer.stages_ms), is_embedding=is_embedding
         )
+
+    def _query_scope(self) -> QueryScope:
+        return QueryScope(caller=self.caller, filter=Filter(), now=self.services.clock.now())
 
     def _prepare(
         self, draft: Draft, *, options: WriteOptions, timer: StageTimer
@@ -333,7 +308,7 @@ class Remember:
     def preview_drafts(self, drafts: Sequence[Draft]) -> list[ItemResult]:
         """Return the outcomes that drafts would have, as far as exact comparison can tell."""
         validated = [prepare_drafts(draft, self.caller, services=self.services) for draft in drafts]
-        query_scope = QueryScope(caller=self.caller, filter=Filter(), now=self.services.clock.now())
+        query_scope = self._query_scope()
         with self.services.store.snapshot(self.caller.tenant) as tx:
             return [self._preview_one(tx, one, query_scope=query_scope) for one in validated]
 

@@ -37,7 +37,13 @@ from mcp.types import (
 )
 from pydantic import ValidationError
 
-from commonbrain.api.dispatch import CallContext, dispatch, record_call, record_failed_open
+from commonbrain.api.dispatch import (
+    INTERRUPTED,
+    CallContext,
+    dispatch,
+    record_call,
+    record_failed_open,
+)
 from commonbrain.api.operation import Request
 from commonbrain.api.operations import Operation, Profile, Transport, load_operations
 from commonbrain.api.operations.boot import BOOT
@@ -72,6 +78,7 @@ _INTERNAL_ERROR: Final = "An internal error occurred."
 _INTERNAL_ERROR_HINT: Final = "Run `brain doctor`; see the server's stderr."
 _SESSION: Final = "as_session"
 """The argument by which a call names its session if its protocol has no sessions."""
+_KEY: Final = "idempotency_key"
 _ALWAYS_LISTED: Final = frozenset({"boot", "remember", "recall"})
 """Tools whose schema a client should load at the start rather than on demand."""
 
@@ -92,6 +99,15 @@ Message = ServerRequestContext[Any]
 """One message of a client, with its transport context."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delivery:
+    """How a request arrived from a process that sends it again if its server ends meanwhile."""
+
+    key: str
+    """Identifies the request, however often it is sent."""
+    is_resent: bool = False
+
+
 @dataclass(slots=True, kw_only=True)
 class Connection:
     """Assigns each call its session; a server creates one for every client.
@@ -103,6 +119,8 @@ class Connection:
 
     find: Callable[[Brain], ClientInfo] = lambda _: UNKNOWN
     reported_session: Callable[[Brain], str | None] = lambda _: None
+    on_session: Callable[[str], None] = lambda _: None
+    """Called with the key of a call's session, before the call runs."""
     _contact: ClientInfo | None = None
     _last: Brain | None = None
     _lock: Lock = field(default_factory=Lock)
@@ -117,6 +135,7 @@ class Connection:
             session = identified.session.meet(last=last_session)
             project = session.project or brain.caller.project
             self._last = identified.acting_as(session=session.key, project=project)
+            self.on_session(session.key)
             return self._last
 
     def close(self) -> None:
@@ -135,24 +154,24 @@ class LazyBrain:
     """
 
     open: Callable[[], Brain]
-    lock: Lock
-    connection: Connection
+    listen: Callable[[Brain], LocalServer | None]
+    """Starts to answer other processes at the store's socket, once the brain is open."""
+    lock: Lock = field(default_factory=Lock)
     brain: Brain | None = None
     worker: "EmbeddedWorker | None" = None
-    hooks: LocalServer | None = None
+    local: LocalServer | None = None
 
     def get(self) -> Brain:
         """Return the brain; the first call opens it."""
         with self.lock:
             if self.brain is None:
                 self.brain = self.open()
-                # A client waits for a server that is being loaded, but not for these.
-                from commonbrain.hooks.actions import hook_server  # noqa: PLC0415
+                # A client waits for a server that is being loaded, but not for this.
                 from commonbrain.jobs.worker import EmbeddedWorker  # noqa: PLC0415
 
                 self.worker = EmbeddedWorker(self.brain.services)
                 self.worker.start()
-                self.hooks = hook_server(self.brain, has_worker=True)
+                self.local = self.listen(self.brain)
             return self.brain
 
     def warm(self) -> None:
@@ -165,11 +184,10 @@ class LazyBrain:
             self.get()
 
     def close(self) -> None:
-        """Record that the client disconnected; close the brain, even if it is being opened."""
-        self.connection.close()
+        """Close the brain, even if it is being opened."""
         with self.lock:
-            if self.hooks is not None:
-                self.hooks.close()
+            if self.local is not None:
+                self.local.close()
             if self.worker is not None:
                 self.worker.close()
             if self.brain is not None:
@@ -371,6 +389,8 @@ class _Handlers:
         session = arguments.pop(_SESSION, None) if takes_session else None
         try:
             request = operation.request.model_validate(arguments)
+            if isinstance(context.request, Delivery):
+                request = _run_once(operation, request, delivery=context.request)
             brain = self._open_brain(operation, request, context=context, session=session)
             reply = dispatch(operation, brain, request=request)
         except ValidationError as error:
@@ -452,39 +472,48 @@ def serve_stdio(
 ) -> None:
     """Serve one client over stdin and stdout until it disconnects or a signal stops the process."""
     connection = Connection(
-        find=_find_client,
+        find=find_client,
         reported_session=lambda brain: brain.services.processes.session(brain.caller.agent),
     )
-    lazy = LazyBrain(open=open_brain, lock=Lock(), connection=connection)
-    try:
-        anyio.run(partial(_serve, lazy, agent, profile=profile))
-    finally:
+    lazy = LazyBrain(open=open_brain, listen=_listen)
+
+    def close() -> None:
+        connection.close()
         lazy.close()
 
+    server = build_server(
+        lazy.get, agent=agent, connection=connection, warm=lazy.warm, profile=profile
+    )
+    try:
+        anyio.run(_serve, server, close)
+    finally:
+        close()
 
-def _find_client(brain: Brain) -> ClientInfo:
+
+def _listen(brain: Brain) -> LocalServer | None:
+    # Loaded with the brain.
+    from commonbrain.runtime.local_requests import start_local_server  # noqa: PLC0415
+
+    return start_local_server(brain, has_worker=True)
+
+
+def find_client(brain: Brain) -> ClientInfo:
+    """Describe the client of a connection, and the process at this end of it."""
     # Loaded with the brain.
     from commonbrain.coordination.session_registry import detect_client  # noqa: PLC0415
 
     return detect_client(brain.services, serves=True)
 
 
-async def _serve(lazy: LazyBrain, agent: str | None, *, profile: Profile) -> None:
-    server = build_server(
-        lazy.get,
-        agent=agent,
-        connection=lazy.connection,
-        warm=lazy.warm,
-        profile=profile,
-    )
+async def _serve(server: Server[Any], close: Callable[[], None]) -> None:
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(_stop_on_signal, lazy)
+        tasks.start_soon(_stop_on_signal, close)
         async with stdio_server() as (incoming, outgoing):
             await server.run(incoming, outgoing, server.create_initialization_options())
         tasks.cancel_scope.cancel()
 
 
-async def _stop_on_signal(lazy: LazyBrain) -> None:
+async def _stop_on_signal(close: Callable[[], None]) -> None:
     """Close and exit at once on a signal.
 
     The thread that reads stdin cannot be interrupted, so an ordinary exit would wait until the
@@ -492,7 +521,7 @@ async def _stop_on_signal(lazy: LazyBrain) -> None:
     """
     with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
         async for _ in signals:
-            lazy.close()
+            close()
             os._exit(0)
 
 
@@ -522,6 +551,25 @@ def _tool(name: str, *, takes_session: bool = False) -> Tool:
             "anthropic/maxResultSizeChars": _CHARS_MAX,
         },
     )
+
+
+def _run_once(operation: Operation[Any, Any], request: Request, *, delivery: Delivery) -> Request:
+    """Make a request safe to repeat.
+
+    Raises:
+        UnavailableError: `interrupted`; it was sent before, and a repetition could do it twice.
+
+    """
+    if _KEY in operation.request.model_fields:
+        has_key = getattr(request, _KEY) is not None
+        return request if has_key else request.model_copy(update={_KEY: delivery.key})
+    if delivery.is_resent and not (operation.is_read_only or operation.is_idempotent):
+        raise UnavailableError(
+            "The process that served this store ended during this call, which may have been done.",
+            code=INTERRUPTED,
+            hint="Check whether it was done; if not, call again.",
+        )
+    return request
 
 
 def _argument_error(operation: Operation[Any, Any], error: ValidationError) -> InvalidInputError:

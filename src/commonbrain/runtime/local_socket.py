@@ -1,7 +1,10 @@
-"""A socket next to a store, by which short processes ask one that already serves it.
+"""A socket next to a store, by which other processes use one that already serves it.
 
-Imports must be fast: a hook connects before anything else. Processes meet only on the same
-machine, under the same user, with the same program and settings; all others work without it.
+A request is one JSON object on a line. Most get one answer; one that names a `stream` keeps the
+connection, if the server has that stream. Imports must be fast: a hook connects before anything
+else.
+Processes meet only on the same machine, under the same user, with the same program and settings;
+all others work without it.
 """
 
 import hashlib
@@ -15,20 +18,25 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from threading import BoundedSemaphore, Event, Thread
+from threading import BoundedSemaphore, Condition, Event, Thread
 from time import monotonic
-from typing import Any, Final, cast
+from typing import IO, Any, Final, cast
 
 import commonbrain
 
 JsonObject = Mapping[str, Any]
+Stream = Callable[[JsonObject, socket.socket], None]
+"""Serves a connection that stays open, in a thread of its own, until either side closes it."""
 
+STREAMS_MAX: Final = 32
+"""Connections that stay open; further ones are refused. Each has a few threads."""
 _BYTES_MAX: Final = 4_194_304
 """A request or answer is at most this long."""
 _ANSWERS_AT_ONCE: Final = 4
 """Concurrent requests; further ones are refused."""
 _GREETING: Final = b"\x06"
 """Sent at once, so that a process that hangs is not waited for."""
+_REFUSAL: Final = b"\x15"
 _GREETING_S: Final = 0.25
 _REQUEST_S: Final = 5.0
 """A process that does not send its request within this time is disconnected."""
@@ -50,6 +58,7 @@ _OF_CALLERS: Final = frozenset(
         "COMMONBRAIN_HOOK_WRITE_TIMEOUT_S",
         "COMMONBRAIN_KEY",
         "COMMONBRAIN_MCP_PROFILE",
+        "COMMONBRAIN_MCP_SHARED",
         "COMMONBRAIN_SESSION",
         "COMMONBRAIN_STORE",
     }
@@ -89,27 +98,91 @@ def _program() -> tuple[object, ...]:
     return str(package), package.stat().st_mtime_ns, versions
 
 
-def ask(path: Path, request: JsonObject, *, timeout_s: float) -> JsonObject | None:
+def ask(
+    path: Path,
+    request: JsonObject,
+    *,
+    timeout_s: float,
+    on_sent: Callable[[], None] | None = None,
+) -> JsonObject | None:
     """Send a request to the process behind a socket; None if none answers in time.
 
-    A request that was sent may still be answered later, so a caller repeats only what may run
-    twice.
+    A request that was sent may be carried out all the same, so a caller repeats only what may run
+    twice; `on_sent` is called before it is sent.
     """
     until = monotonic() + timeout_s
-    if not _is_own(path):
-        return None
     try:
-        with socket.socket(socket.AF_UNIX) as connection:
-            connection.settimeout(min(timeout_s, _GREETING_S))
-            connection.connect(str(path))
-            if connection.recv(1) != _GREETING:
-                return None
+        with _connect(path, timeout_s=min(timeout_s, _GREETING_S)) as connection:
             connection.settimeout(max(0.01, until - monotonic()))
+            if on_sent is not None:
+                on_sent()
             connection.sendall(json.dumps(request).encode())
             connection.shutdown(socket.SHUT_WR)
             return _read(connection, until=until)
     except OSError:
         return None
+
+
+class StreamRefusedError(Exception):
+    """A process serves the store, but no further connection of this kind."""
+
+
+def open_stream(path: Path, request: JsonObject, *, timeout_s: float) -> socket.socket | None:
+    """Open a connection that stays open; None if no process answers in time.
+
+    Raises:
+        StreamRefusedError: the process does not serve such connections, or no more of them.
+
+    """
+    try:
+        connection = _connect(path, timeout_s=timeout_s)
+    except OSError:
+        return None
+    try:
+        connection.sendall(json.dumps(request).encode() + b"\n")
+        reply = connection.recv(1)
+        connection.settimeout(None)
+    except OSError:
+        reply = b""
+    if reply == _GREETING:
+        return connection
+    connection.close()
+    if reply:
+        raise StreamRefusedError
+    return None
+
+
+def is_responsive(path: Path, *, timeout_s: float) -> bool:
+    """Return whether the process behind a socket runs: one that is busy does, a stopped one not."""
+    try:
+        _connect(path, timeout_s=timeout_s).close()
+    except ConnectionAbortedError:
+        return True
+    except OSError:
+        return False
+    return True
+
+
+def _connect(path: Path, *, timeout_s: float) -> socket.socket:
+    """Connect and wait for the greeting.
+
+    Raises:
+        ConnectionAbortedError: the process is too busy.
+        OSError: no process of this user answers.
+
+    """
+    if not _is_own(path):
+        raise FileNotFoundError(path)
+    connection = socket.socket(socket.AF_UNIX)
+    try:
+        connection.settimeout(timeout_s)
+        connection.connect(str(path))
+        if connection.recv(1) != _GREETING:
+            raise ConnectionAbortedError(path)
+    except OSError:
+        connection.close()
+        raise
+    return connection
 
 
 def _is_own(path: Path) -> bool:
@@ -126,7 +199,7 @@ def _is_private(folder: Path) -> bool:
 
 
 def _read(connection: socket.socket, *, until: float) -> JsonObject | None:
-    """Read one object up to the end of the stream."""
+    """Read one object up to the end of its line, or of the stream."""
     parts: list[bytes] = []
     size = 0
     while True:
@@ -138,6 +211,8 @@ def _read(connection: socket.socket, *, until: float) -> JsonObject | None:
         size += len(part)
         if size > _BYTES_MAX:
             return None
+        if part.endswith(b"\n"):
+            break
     try:
         answer = json.loads(b"".join(parts))
     except ValueError:
@@ -154,60 +229,111 @@ class LocalServer:
     """
 
     path: Path
-    answer: Callable[[JsonObject], JsonObject]
-    """Called in several threads at once; after an error, the one who asked gets no answer."""
+    answer: Callable[[JsonObject], JsonObject] | None = None
+    """Called in several threads at once; after an error, the one who asked gets no answer.
+
+    None while the process cannot answer yet: those who ask get an empty answer, and do without.
+    """
+    streams: Mapping[str, Stream] = field(default_factory=dict[str, Stream])
+    """Serves connections that stay open, by the `stream` that their request names."""
     is_ready: Event = field(default_factory=Event)
     """Set while this process answers."""
-    thread: Thread = field(init=False)
+    thread: Thread | None = None
     _is_closed: Event = field(default_factory=Event)
     _listener: socket.socket | None = None
     _free: BoundedSemaphore = field(default_factory=lambda: BoundedSemaphore(_ANSWERS_AT_ONCE))
+    _open: set[socket.socket] = field(default_factory=set[socket.socket])
+    """The connections that stay open."""
+    _has_changed: Condition = field(default_factory=Condition)
 
     def start(self) -> None:
         """Start in the background; where the system refuses, nothing answers."""
         self.thread = Thread(target=self._run, daemon=True, name="local-socket")
         self.thread.start()
 
+    def start_if_free(self) -> bool:
+        """Start at once, unless another process answers; return whether this one does.
+
+        Raises:
+            OSError: the system refuses such a socket.
+
+        """
+        lock = self._open_lock()
+        try:
+            _lock(lock, waits=False)
+            self._listen()
+        except BlockingIOError:
+            lock.close()
+            return False
+        except OSError:
+            lock.close()
+            raise
+        self.thread = Thread(target=self._serve, args=(lock,), daemon=True, name="local-socket")
+        self.thread.start()
+        return True
+
     def close(self) -> None:
-        """Stop answering, and let the next process take over."""
+        """Stop answering, and let the next process take over.
+
+        Calls that open connections have begun have a second to finish.
+        """
         self._is_closed.set()
         listener = self._listener
-        if listener is not None:
+        if listener is not None and self.thread is not None:
             with suppress(OSError):
                 # Wakes the thread that accepts connections.
                 listener.shutdown(socket.SHUT_RDWR)
             self.thread.join(_CLOSE_S)
+        with self._has_changed:
+            for connection in self._open:
+                with suppress(OSError):
+                    connection.shutdown(socket.SHUT_RD)
+            self._has_changed.wait_for(lambda: not self._open, _CLOSE_S)
+
+    def _open_lock(self) -> IO[bytes]:
+        self.path.parent.mkdir(mode=_FOLDER_MODE, exist_ok=True)
+        if not _is_private(self.path.parent):
+            raise PermissionError(self.path.parent)
+        return open(f"{self.path}.lock", "ab", opener=_opened_for_owner)
 
     def _run(self) -> None:
-        if sys.platform == "win32":
-            return
-        import fcntl  # noqa: PLC0415 Windows has none
-
         with suppress(OSError):
-            self.path.parent.mkdir(mode=_FOLDER_MODE, exist_ok=True)
-            if not _is_private(self.path.parent):
-                return
-            with open(f"{self.path}.lock", "ab", opener=_opened_for_owner) as lock:
+            lock = self._open_lock()
+            try:
                 # Waits until the process that answers ends.
-                fcntl.flock(lock, fcntl.LOCK_EX)
+                _lock(lock, waits=True)
                 if not self._is_closed.is_set():
-                    self._serve()
+                    self._listen()
+                    self._serve(lock)
+            finally:
+                lock.close()
 
-    def _serve(self) -> None:
-        """Accept connections; only called with the lock."""
+    def _listen(self) -> None:
+        """Listen at the socket; only called with the lock."""
         self.path.unlink(missing_ok=True)
+        listener = socket.socket(socket.AF_UNIX)
         try:
-            with socket.socket(socket.AF_UNIX) as listener:
-                listener.bind(str(self.path))
-                self.path.chmod(_FILE_MODE)
-                listener.listen(_BACKLOG)
-                self._listener = listener
-                self.is_ready.set()
-                self._accept_all(listener)
+            listener.bind(str(self.path))
+            self.path.chmod(_FILE_MODE)
+            listener.listen(_BACKLOG)
+        except OSError:
+            listener.close()
+            raise
+        self._listener = listener
+        self.is_ready.set()
+
+    def _serve(self, lock: IO[bytes]) -> None:
+        """Accept connections until this is closed; then release the lock."""
+        listener = self._listener
+        try:
+            if listener is not None:
+                with listener:
+                    self._accept_all(listener)
         finally:
             self._listener = None
             self.is_ready.clear()
             self.path.unlink(missing_ok=True)
+            lock.close()
 
     def _accept_all(self, listener: socket.socket) -> None:
         while not self._is_closed.is_set():
@@ -224,17 +350,52 @@ class LocalServer:
                 connection.close()
 
     def _converse(self, connection: socket.socket) -> None:
-        try:
-            with connection, suppress(OSError):
+        with connection, suppress(OSError):
+            try:
                 connection.settimeout(_REQUEST_S)
                 connection.sendall(_GREETING)
                 request = _read(connection, until=monotonic() + _REQUEST_S)
-                if request is not None:
-                    answer = json.dumps(self.answer(request)).encode()
+                is_stream = request is not None and "stream" in request
+                if request is not None and not is_stream:
+                    answer: JsonObject = self.answer(request) if self.answer is not None else {}
                     connection.settimeout(_REQUEST_S)
-                    connection.sendall(answer)
+                    connection.sendall(json.dumps(answer).encode())
+            finally:
+                self._free.release()
+            if request is not None and is_stream:
+                self._serve_stream(connection, request)
+
+    def _serve_stream(self, connection: socket.socket, request: JsonObject) -> None:
+        """Serve a connection that stays open, or refuse it."""
+        stream = self.streams.get(str(request["stream"]))
+        with self._has_changed:
+            is_admitted = len(self._open) < STREAMS_MAX and not self._is_closed.is_set()
+            if stream is not None and is_admitted:
+                self._open.add(connection)
+        if stream is None or not is_admitted:
+            connection.sendall(_REFUSAL)
+            return
+        try:
+            connection.sendall(_GREETING)
+            connection.settimeout(None)
+            stream(request, connection)
         finally:
-            self._free.release()
+            with self._has_changed:
+                self._open.discard(connection)
+                self._has_changed.notify_all()
+
+
+def _lock(file: IO[bytes], *, waits: bool) -> None:
+    """Lock a file until it is closed.
+
+    Raises:
+        BlockingIOError: another process has locked it.
+
+    """
+    if sys.platform != "win32":
+        import fcntl  # noqa: PLC0415 Windows has none
+
+        fcntl.flock(file, fcntl.LOCK_EX if waits else fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def _opened_for_owner(path: str, flags: int) -> int:

@@ -10,6 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from operator import attrgetter, mul
 from typing import Final
 
 from commonbrain.text.change_words import (
@@ -242,7 +243,7 @@ def repeats(text: str, known: str) -> bool:
 
 def change_confidence(pair: PairFeatures) -> float:
     """Return how probable it is, 0..1, that the newer text changes what the older one says."""
-    return logistic(sum(weight * getattr(pair, name) for name, weight in _WEIGHTS.items()) + _BIAS)
+    return logistic(sum(map(mul, _WEIGHTS.values(), _features(pair))) + _BIAS)
 
 
 def logistic(value: float) -> float:
@@ -297,6 +298,7 @@ _WEIGHTS: Final = {
     "older_addresses": -1.84,
     "newer_addresses": -1.96,
 }
+_features: Final = attrgetter(*_WEIGHTS)
 
 
 def _nearest_passage(old: Words, newer: str) -> Words:

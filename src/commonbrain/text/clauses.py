@@ -53,6 +53,10 @@ _LINKS: Final = frozenset(
     "who which than as if when because since but so while until after before without into over"
     " under between during through across about against within per via only also just there".split()
 )
+_PLAIN: Final = _AUXILIARIES | NEGATIONS | _ADVERBS | _DETERMINERS | _LINKS
+"""Words that are no acronyms in capitals either."""
+_LINKING: Final = _DETERMINERS | _LINKS
+_NO_GENITIVES: Final = _AUXILIARIES | _CONTRACTIONS
 _ACRONYM_CHARS_MIN: Final = 2
 _EMPHASIZED: Final = re.compile(r"[A-Z]{4,}ED")
 """A verb in capitals: "FAILED", as opposed to "LED"."""
@@ -104,6 +108,7 @@ _SOFTENING: Final = frozenset("just please then now simply so".split())
 """Words that may precede an instruction."""
 _SPEAKERS: Final = frozenset("i we they you".split())
 _PERSONS: Final = _SPEAKERS | frozenset("he she everybody everyone people someone somebody".split())
+_BEFORE_PRESENT: Final = _PERSONS | _ADVERBS
 
 _UNITS: Final = {
     "second": 1,
@@ -160,20 +165,21 @@ def clause_words(text: str) -> list[str]:
     So that neither can be taken for a verb: "the DNS cache", "a timeout (30 s)".
     """
     has_cases, depth = not text.isupper(), 0
-    has_brackets = text.count("(") == text.count(")")
+    has_brackets = "(" in text and text.count("(") == text.count(")")
     tokens = list[str]()
     for written, word in _read(text):
         is_bracketed = has_brackets and (depth > 0 or written.startswith("("))
-        depth += written.count("(") - written.count(")")
-        is_acronym = has_cases and _is_acronym(written.strip(_EDGE), word)
+        if has_brackets:
+            depth += written.count("(") - written.count(")")
+        # Most words have a small letter, so the rest is seldom looked at.
+        is_acronym = has_cases and written.isupper() and _is_acronym(written.strip(_EDGE), word)
         tokens.append(_BRACKETED if is_bracketed else word.upper() if is_acronym else word)
     return tokens
 
 
 def _is_acronym(written: str, word: str) -> bool:
-    is_capital = written.isupper() and len(written) >= _ACRONYM_CHARS_MIN
-    is_plain = word in _AUXILIARIES | NEGATIONS | _ADVERBS | _DETERMINERS | _LINKS
-    return is_capital and not is_plain and _EMPHASIZED.fullmatch(written) is None
+    is_long = len(written) >= _ACRONYM_CHARS_MIN
+    return is_long and word not in _PLAIN and _EMPHASIZED.fullmatch(written) is None
 
 
 def trimmed(text: str) -> str:
@@ -288,7 +294,7 @@ def _after_plurals(tokens: Sequence[str]) -> Iterator[int]:
     for place in range(1, len(tokens)):
         is_many = _may_be_plural(tokens[place - 1]) and tokens[place - 1] not in _NO_VERBS
         is_word = tokens[place].isalpha() and not tokens[place].isupper()
-        if is_many and is_word and tokens[place] not in _DETERMINERS | _LINKS:
+        if is_many and is_word and tokens[place] not in _LINKING:
             yield place
 
 
@@ -321,8 +327,8 @@ def _count(word: str) -> float:
 
 def _is_in_genitive(before: str, after: str) -> bool:
     """Return whether a word belongs to a noun: "Ann's expired certificate", not "it's stuck"."""
-    is_genitive = before.endswith("'s") and before not in _AUXILIARIES | _CONTRACTIONS
-    return is_genitive and after != "" and after not in _DETERMINERS | _LINKS
+    is_genitive = before.endswith("'s") and before not in _NO_GENITIVES
+    return is_genitive and after != "" and after not in _LINKING
 
 
 def _is_verb(word: str, *, before: str, after: str) -> bool:
@@ -336,7 +342,7 @@ def _is_verb(word: str, *, before: str, after: str) -> bool:
         return after not in _AUXILIARIES
     if word in _PRESENT:
         is_many = _may_be_plural(before) or before in {"there", "here"} or before.isdecimal()
-        return is_many or before in {*_PERSONS, *_ADVERBS, "people"}
+        return is_many or before in _BEFORE_PRESENT
     is_third = word.endswith("s") and not word.endswith(("ss", "'s", "us", "is"))
     return is_third and word.isalpha() and not _begins_verb(after)
 

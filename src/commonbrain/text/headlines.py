@@ -510,7 +510,7 @@ def _shortened(text: str) -> str:
     if cleft := _CLEFT.match(text):
         text = text[cleft.end() :]
     clauses = [one for one in _INDEPENDENT.split(text) if one]
-    text = max(clauses, key=_score)
+    text = max(clauses, key=_score) if len(clauses) > 1 else clauses[0]
     if _fits(text):
         return text
     if (reported := _REPORTED.match(text)) and _fits(_ended(_GAP.join(reported.groups()))):

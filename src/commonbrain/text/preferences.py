@@ -30,10 +30,9 @@ _CUE: Final = re.compile(
     r"|in all|until|remember|do(?:n't| not)"
     r"|stop|avoid|no one|nobody|prefer\w*|favou?rites?|rather|hates?|dislikes?|stand|likes?|fan"
     r"|wants|allergic|intolerant|vegan|vegetarian|cannot|can't|only|mostly|usually|best|better"
-    r"|if i ask)\b",
-    re.IGNORECASE,
+    r"|if i ask)\b"
 )
-"""A sentence without any of these words states neither."""
+"""A sentence without any of these words, in lower case, states neither."""
 _ASKS: Final = re.compile(
     r"^\W*(?:what|which|who|why|how|do|does|did|should|have|has|is|are|was|were|can i|when do)\b"
     r"[^.!]*\?\W*$",
@@ -134,5 +133,5 @@ def _sentences(text: str) -> Iterator[str]:
     prose = _FENCE.sub(" ", text[:_SCANNED_CHARS]).replace("\u2019", "'")
     for sentence in _END.split(prose):
         is_short = len(sentence) <= _SENTENCE_CHARS
-        if is_short and _CUE.search(sentence) and not _ASKS.search(sentence):
+        if is_short and _CUE.search(sentence.lower()) and not _ASKS.search(sentence):
             yield sentence

@@ -158,6 +158,7 @@ _EXCHANGED_WORDS_MAX: Final = 60
 _WORDS_MIN: Final = 3
 """Fewer words than this are in many texts, by chance."""
 _CACHED: Final = 512
+_CACHED_WORDS: Final = 4096
 _stem_of = cast("Callable[[str], str]", Stemmer.Stemmer("english").stemWord)  # pyright: ignore[reportUnknownMemberType]
 
 
@@ -402,6 +403,7 @@ def stem(word: str) -> str:
     return _stem_of(_BASE.get(word, word))
 
 
+@lru_cache(maxsize=_CACHED_WORDS)
 def _same(word: str) -> str:
     """Return the stem of a word, or the first of its synonyms."""
     own = stem(word)

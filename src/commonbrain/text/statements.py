@@ -165,6 +165,8 @@ _BEFORE_COUNTS: Final = frozenset(
 _SINGULAR_ENDS: Final = ("ss", "us", "is")
 _PLURAL_CHARS_MIN: Final = 4
 """Shorter words in -s are not plurals: was, has, its, gas."""
+_CACHED_WORDS: Final = 4096
+"""Words kept as folded: most words of a text are among the few thousand that all texts share."""
 _CACHED_READINGS: Final = 512
 """Cache size: a new text is compared with some forty neighbours and parsed once."""
 
@@ -258,6 +260,7 @@ def _without_fillers(words: Iterable[str]) -> Iterable[str]:
     return (word for word in words if word not in _FILLERS)
 
 
+@lru_cache(maxsize=_CACHED_WORDS)
 def _folded(word: str) -> str:
     """Normalize case, apostrophes, possessives and plurals."""
     if word == "US":
@@ -277,12 +280,19 @@ def _content(words: Iterable[str]) -> frozenset[str]:
     return frozenset(
         _POLES.get(word, word)
         for word in words
-        if not (word in _EMPTY or is_negation(word) or _NUMBER.search(word))
+        if not (word in _EMPTY or is_negation(word) or _has_number(word))
     )
 
 
 def _numbers(words: Iterable[str]) -> frozenset[str]:
-    return frozenset(number for word in words for number in _NUMBER.findall(word))
+    return frozenset(
+        number for word in words if not word.isalpha() for number in _NUMBER.findall(word)
+    )
+
+
+def _has_number(word: str) -> bool:
+    # Most words have letters only, which is faster to see than that no digit is found.
+    return not word.isalpha() and _NUMBER.search(word) is not None
 
 
 def _names(sentence: Sequence[str]) -> Iterable[str]:

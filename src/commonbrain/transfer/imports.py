@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from commonbrain.ingestion.batch import PreparedBatch, WriteOptions
 from commonbrain.ingestion.result import ItemResult, ItemStatus
-from commonbrain.ingestion.service import Remember, WriteOptions
+from commonbrain.ingestion.service import Remember
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.limits import IMPORT_BATCH
 from commonbrain.model.memory import Draft
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from commonbrain.storage.store import Transaction
 
 _REFUSALS_SHOWN_MAX = 100
+_OPTIONS: Final = WriteOptions(checks_similarity=False, exempt_reports=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,17 +184,57 @@ class Import:
         """
         report = since
         pieces = self._importer(source.format).read(source.path, source.project)
-        for batch in _batches(islice(pieces, since.read, None)):
+        batches = self._prepared(islice(pieces, since.read, None), source, since=since, key=key)
+        with closing(batches):
+            for batch, prepared in batches:
+                outcomes = self._outcomes(prepared)
+                report = _add(report, batch, outcomes=outcomes)
+                on_progress(report)
+        return replace(report, progress=1.0)
+
+    def _prepared(
+        self,
+        pieces: Iterator[Piece],
+        source: ImportSource,
+        *,
+        since: ImportReport,
+        key: str | None,
+    ) -> Generator[tuple[list[Piece], PreparedBatch | Sequence[ItemResult]]]:
+        """Yield each batch with what is to be stored of it, or with its preview in a dry run.
+
+        One thread reads and prepares the next batch while the last one is stored: the model uses
+        the processor while the store waits for the disk, and the other way round.
+        """
+        remember = Remember(self.services, self.caller)
+        batches = _batches(pieces)
+        place = since.read
+
+        def prepare() -> tuple[list[Piece], PreparedBatch | Sequence[ItemResult]] | None:
+            nonlocal place
+            batch = next(batches, None)
+            if batch is None:
+                return None
             drafts = [
                 replace(piece.content, extract_causes=source.extract_causes)
                 for piece in batch
                 if isinstance(piece.content, Draft)
             ]
-            batch_key = None if key is None else f"{key}:{report.read}"
-            outcomes = self._remember(drafts, dry_run=source.is_dry_run, key=batch_key)
-            report = _add(report, batch, outcomes=outcomes)
-            on_progress(report)
-        return replace(report, progress=1.0)
+            batch_key = None if key is None else f"{key}:{place}"
+            place += len(batch)
+            if source.is_dry_run:
+                return batch, remember.preview_drafts(drafts)
+            return batch, remember.prepare(drafts, _OPTIONS, idempotency_key=batch_key)
+
+        with ThreadPoolExecutor(1, "import") as ahead:
+            following = ahead.submit(prepare)
+            while (one := following.result()) is not None:
+                following = ahead.submit(prepare)
+                yield one
+
+    def _outcomes(self, prepared: PreparedBatch | Sequence[ItemResult]) -> Sequence[ItemResult]:
+        if not isinstance(prepared, PreparedBatch):
+            return prepared
+        return Remember(self.services, self.caller).store(prepared, options=_OPTIONS).items
 
     def _importer(self, format_: str) -> Importer:
         known = self.services.importers()
@@ -202,15 +245,6 @@ class Import:
                 hint=f"Choose one of {', '.join(known)}.",
             )
         return importer
-
-    def _remember(
-        self, drafts: Sequence[Draft], *, dry_run: bool, key: str | None
-    ) -> Sequence[ItemResult]:
-        remember = Remember(self.services, self.caller)
-        if dry_run:
-            return remember.preview_drafts(drafts)
-        options = WriteOptions(checks_similarity=False, exempt_reports=False)
-        return remember.write(drafts, options, idempotency_key=key).items
 
 
 def _batches(pieces: Iterator[Piece]) -> Iterator[list[Piece]]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from typing import Any, Final
@@ -34,7 +34,7 @@ from commonbrain.model.query import Filter
 from commonbrain.storage.interface import Hit, QueryScope
 from commonbrain.storage.schema.memories import field_vectors, memories, vectors
 from commonbrain.storage.sql.bulk import cosines_of
-from commonbrain.storage.sql.context import SqlContext, rows_of
+from commonbrain.storage.sql.context import Row, SqlContext, rows_of
 from commonbrain.storage.sql.filters import allowed, given, within
 
 LOOKED_AT: Final = 200
@@ -376,6 +376,10 @@ def _statements(field: CausalField | None) -> _Statements:
     )
 
 
+_Scored = tuple[Sequence[int], dict[int, float], Sequence[int]]
+"""The ids nearest by code, the cosines of those in memory, and the others."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SqliteVectors:
     """The vectors of one tenant's memories, or of one field, in one transaction."""
@@ -384,6 +388,8 @@ class SqliteVectors:
     space_id: int
     codes: BinaryVectorIndex
     permits: AllowedIds
+    searched: dict[bytes, _Scored] = field(default_factory=dict[bytes, "_Scored"])
+    """The vector searched with last, and what was found."""
     field: CausalField | None = None
 
     @property
@@ -415,8 +421,8 @@ class SqliteVectors:
     ) -> list[Hit]:
         """Rank by cosine to a unit vector, the best window of each memory, best first."""
         self.follow()
-        near = self.codes.nearest(query, limit=self._rescored).tolist()
-        scores = self._scored(query, near, at_least=at_least)
+        near, cosines = self._near(query)
+        scores = {id_: cosine for id_, cosine in cosines.items() if cosine >= at_least}
         hits = self.permits.best(scores, scope, limit=limit)
         # Every vector was scored, or all others are farther than requested.
         is_all_scored = len(self.codes) <= self._rescored or len(scores) < len(set(near))
@@ -454,21 +460,48 @@ class SqliteVectors:
         """
         if self.field in self.work.followed:
             return
-        if self.last_seq > self.codes.seq:
-            self._follow()
+        last = self.last_seq
+        if last > self.codes.seq:
+            self._follow(last)
         self.work.followed.add(self.field)
 
-    def _follow(self) -> None:
-        since = self.here | {"size": self.vector_bytes}
+    def _follow(self, last: int) -> None:
         with self.codes.lock:
-            rows = self.work.connection.execute(self._of.changes, since | {"seq": self.codes.seq})
-            for batch in rows.partitions(_FOLLOWED_AT_ONCE):
+            for batch in self._changes(last):
                 if len(batch) == _FOLLOWED_AT_ONCE:
-                    self.codes.expect(self.last_seq - self.codes.seq)
+                    self.codes.expect(last - self.codes.seq)
                 settled = [
                     (seq, id_, blob) for seq, id_, blob in batch if id_ not in self.work.changed
                 ]
                 self.codes.apply(settled)
+
+    def _changes(self, last: int) -> Iterable[Sequence[Row]]:
+        """Return the rows since the last change that is in memory, in batches."""
+        connection, seq = self.work.connection, self.codes.seq
+        since = self.here | {"size": self.vector_bytes, "seq": seq}
+        if last - seq < _FOLLOWED_AT_ONCE:
+            # The few of the last write, in a third of the time.
+            return [rows_of(connection, self._of.changes, given=since)]
+        return connection.execute(self._of.changes, since).partitions(_FOLLOWED_AT_ONCE)
+
+    def _near(self, query: Matrix) -> tuple[Sequence[int], Mapping[int, float]]:
+        """Return the nearest by code, and the cosines of these and of what was changed here.
+
+        A write searches twice with one vector, for duplicates and for what it changes: the second
+        time, only what was written in between is scored.
+        """
+        key = query.tobytes()
+        known = self.searched.get(key)
+        if known is None:
+            near = self.codes.nearest(query, limit=self._rescored).tolist()
+            known = near, *self.codes.cosines(query, near)
+            self.searched.clear()
+            self.searched[key] = known
+        near, cosines, unkept = known
+        changed = self.work.changed
+        if changed:
+            cosines = {id_: cosine for id_, cosine in cosines.items() if id_ not in changed}
+        return near, cosines | self._read_cosines(query, [*changed.union(unkept)])
 
     def _scored(self, query: Matrix, near: Sequence[int], *, at_least: float) -> dict[int, float]:
         """Score exactly the nearest by code, and the memories that this transaction changed."""

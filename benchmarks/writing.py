@@ -1,0 +1,133 @@
+"""What writing costs beyond what cannot be saved: the model, and one durable insert."""
+
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from statistics import median
+from typing import Final
+
+import typer
+
+import commonbrain
+from benchmarks.corpus import drafts
+from benchmarks.filling import Filling
+from benchmarks.timing import Lap, timed
+from commonbrain.client import Brain
+from commonbrain.model.limits import IMPORT_BATCH, ITEMS_PER_CALL_MAX
+from commonbrain.model.memory import Draft
+from commonbrain.runtime.bootstrap import make_embedder
+from commonbrain.runtime.settings_loading import load_settings
+from commonbrain.storage.sqlite.driver import driver
+
+writing = typer.Typer()
+_RUNS: Final = 200
+_WARM: Final = 20
+"""Calls before the measured ones: a new process fills its caches."""
+_IMPORTED: Final = 640
+_ROUNDS: Final = 3
+
+
+@writing.command()
+def writes(memories: int = typer.Argument(default=1000)) -> None:
+    """Remember one, remember 100 and import, each as a ratio to what it cannot save.
+
+    Ratios of one run hold on any machine. Each call is next to its parts, so that all of them see
+    the same machine; the times are those that the process worked, and by the clock for an import,
+    which uses all cores.
+    """
+    with tempfile.TemporaryDirectory() as folder, commonbrain.open(Path(folder) / "b.db") as brain:
+        Filling.of(brain)(0, until=memories)
+        # No text is embedded twice.
+        embedder = make_embedder(load_settings())
+        own = Brain(replace(brain.services, embedder=embedder), brain.caller)
+        fresh = drafts(memories + _RUNS + _WARM + _ROUNDS * ITEMS_PER_CALL_MAX, seed=memories)
+        rest = islice(fresh, memories, None)
+        insert = _inserts(Path(folder) / "plain.db")
+        _tell_one(own, list(islice(rest, _RUNS + _WARM)), insert)
+        _tell_many(own, [list(islice(rest, ITEMS_PER_CALL_MAX)) for _ in range(_ROUNDS)], insert)
+    with tempfile.TemporaryDirectory() as folder:
+        _tell_import(Path(folder))
+
+
+def _tell_one(brain: Brain, given: Sequence[Draft], insert: Callable[[str], object]) -> None:
+    """Print the time of one `remember` and its ratio."""
+    embed = brain.services.embedder.passages
+    laps: list[tuple[Lap, Lap, Lap]] = [
+        (
+            timed(lambda: embed([draft.body])),  # noqa: B023 at once
+            timed(partial(insert, draft.body)),
+            timed(partial(brain.remember, draft)),
+        )
+        for draft in given
+    ][_WARM:]
+    embedding, inserted, remembered = (
+        median(each[part].process_ms for each in laps) for part in range(3)
+    )
+    ratio = remembered / (embedding + inserted)
+    print(f"embedding {embedding:.2f} ms, one durable insert {inserted:.2f} ms")
+    print(f"remember {remembered:.2f} ms: {ratio:.2f} times both")
+    print(f"  without the embedding: {remembered - embedding:.2f} ms")
+
+
+def _tell_many(
+    brain: Brain, batches: Sequence[Sequence[Draft]], insert: Callable[[str], object]
+) -> None:
+    """Print the time of each item of a `remember` of 100 and its ratio."""
+    embed = brain.services.embedder.passages
+    count = ITEMS_PER_CALL_MAX
+    ratios: list[float] = []
+    each: list[float] = []
+    for batch in batches:
+        alone = timed(partial(embed, [one.body for one in batch])).process_ms
+        alone += timed(partial(insert, batch[0].body)).process_ms
+        together = timed(partial(brain.remember, batch)).process_ms
+        ratios.append(together / alone)
+        each.append(together / count)
+    print(
+        f"remember of {count}: {median(each):.2f} ms each, {median(ratios):.2f} times its embedding"
+    )
+
+
+def _tell_import(folder: Path) -> None:
+    """Print the memories a second of an import, and its share of the speed of the model alone."""
+    embedder = make_embedder(load_settings())
+    shares: list[float] = []
+    rates: list[float] = []
+    for number in range(_ROUNDS):
+        given = list(drafts(_IMPORTED, seed=100 + number))
+        source = folder / str(number)
+        source.mkdir()
+        for place, one in enumerate(given):
+            (source / f"note-{place}.md").write_text(one.body, "utf-8")
+        texts = [one.body for one in given]
+        embedder.passages(texts[:IMPORT_BATCH])
+
+        def alone(texts: Sequence[str] = texts) -> None:
+            for start in range(0, len(texts), IMPORT_BATCH):
+                embedder.passages(texts[start : start + IMPORT_BATCH])
+
+        with commonbrain.open(folder / f"{number}.db") as brain:
+            brain.remember("The model is loaded before the import.")
+            model_ms = timed(alone).wall_ms
+            started = time.perf_counter()
+            report = brain.import_("markdown", source)
+            wall_ms = (time.perf_counter() - started) * 1000
+        rates.append(report.stored / wall_ms * 1000)
+        shares.append(model_ms / wall_ms)
+    print(
+        f"import {median(rates):.0f} memories a second: {median(shares):.2f} of the speed of the "
+        "model alone in batches"
+    )
+
+
+def _inserts(path: Path) -> Callable[[str], object]:
+    """Return what inserts one text into a table of its own, on disk when it returns."""
+    connection = driver().connect(str(path), isolation_level=None)
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("PRAGMA synchronous = FULL")
+    connection.execute("CREATE TABLE notes (id INTEGER PRIMARY KEY, text TEXT NOT NULL)")
+    return lambda text: connection.execute("INSERT INTO notes (text) VALUES (?)", (text,))

@@ -1,0 +1,93 @@
+"""Runs a command for another process, in the one that serves its store."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from io import StringIO
+from typing import Any, Final
+
+import typer
+from typer import TyperException
+
+from commonbrain.api.errors import to_transport_error
+from commonbrain.cli.commands import FROM_STDIN
+from commonbrain.cli.context import SessionUse, State, in_session
+from commonbrain.cli.groups import find_operation_command
+from commonbrain.cli.output import Output, Terminal
+from commonbrain.client import Brain
+from commonbrain.model.errors import CommonbrainError
+from commonbrain.model.sessions import ClientInfo
+from commonbrain.runtime.bootstrap import brain_of
+from commonbrain.runtime.local_requests import LocalHost
+from commonbrain.runtime.local_socket import JsonObject
+from commonbrain.runtime.settings_loading import load_settings
+from commonbrain.services import Services
+
+_DECLINED: Final = {"is_declined": True}
+"""Nothing was done; the other process runs the command itself."""
+_HELP: Final = frozenset({"--help", "-h"})
+"""Help is printed to this process's own stdout, which may belong to an MCP client."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _CallersState(State):
+    """The options of the process that asked, with the store that this one has open."""
+
+    services: Services
+    folder: ClientInfo
+
+    def open(self, *, server_name: str | None = None, use: SessionUse = SessionUse.RESUME) -> Brain:
+        """Return the brain of the caller, who never acts as the client that this process serves."""
+        del server_name
+        settings = load_settings().model_copy(update={"agent": None, "session": None})
+        brain = brain_of(self.services, settings, tenant=self.tenant, **self.identity())
+        return in_session(brain, self.folder, use=use)
+
+    def close(self, brain: Brain) -> None:
+        """Write what the command noted, which the next command may show."""
+        brain.services.journal.flush()
+
+
+def answer_command(host: LocalHost, request: JsonObject) -> JsonObject:
+    """Run a command with the words, identity, folder and terminal of another process.
+
+    Returns its stdout, its stderr and its exit code; or that it is declined: commands that ask,
+    read a file or stdin, wait or show progress, and lines with mistakes. These do nothing here.
+    """
+    words: Sequence[str] = request["words"]
+    match = find_operation_command(words)
+    if match is None or _HELP & set(words):
+        return _DECLINED
+    operation, command, arguments = match
+    out, err = StringIO(), StringIO()
+    state = _CallersState(
+        agent=request["agent"],
+        session=request["session"],
+        tenant=request["tenant"],
+        output=Output(out=out, err=err, terminal=Terminal(**request["terminal"])),
+        services=host.services_for(request),
+        folder=ClientInfo(cwd=request["cwd"]),
+    )
+    code = 0
+    try:
+        context = command.make_context("brain", list(arguments), obj=state)
+        if operation.handle_with_progress or _needs_its_terminal(
+            context.params, is_interactive=request["is_interactive"]
+        ):
+            return _DECLINED
+        with context:
+            command.invoke(context)
+    except typer.Exit as exit_:
+        code = exit_.exit_code
+    except TyperException:
+        return _DECLINED
+    except CommonbrainError as error:
+        state.output.print_error(error, as_json="--json" in words)
+        code = to_transport_error(error).exit_code
+    return {"out": out.getvalue(), "err": err.getvalue(), "code": code}
+
+
+def _needs_its_terminal(options: Mapping[str, Any], *, is_interactive: bool) -> bool:
+    """Return whether a command reads files or stdin, waits, or asks a person."""
+    asks = is_interactive and "yes" in options and not (options["yes"] or options["as_json"])
+    reads = options.get("file") is not None or options.get("text") == FROM_STDIN
+    return bool(asks or reads or options.get("wait"))

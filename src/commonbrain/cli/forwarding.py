@@ -1,0 +1,129 @@
+"""Runs a command in a process that already serves the store, which saves a second of loading.
+
+Imports must be fast: only the standard library and what a hook imports too.
+"""
+
+import os
+import sys
+from argparse import REMAINDER, ArgumentError, ArgumentParser
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+
+from commonbrain.model.client_variables import PASSED_VARIABLES
+from commonbrain.runtime.local_socket import ask, socket_path
+from commonbrain.runtime.store_file import store_file
+
+_TIMEOUT_S: Final = 600.0
+"""Longer than a command waits for a locked store."""
+_HELP: Final = frozenset({"--help", "-h", "--version"})
+REPEATABLE: Final = frozenset(
+    {"audit", "get", "recall", "recalls", "review", "status", "timeline", "trace"}
+)
+"""Commands that change nothing that matters, so they may run twice."""
+_COLOUR_VARIABLES: Final = frozenset(
+    {"COLORTERM", "FORCE_COLOR", "NO_COLOR", "TERM", "TTY_COMPATIBLE", "TTY_INTERACTIVE"}
+)
+"""The variables by which Rich chooses colours."""
+_COLUMNS, _LINES = 80, 25
+"""The size that Rich assumes where there is no terminal."""
+EXIT_UNAVAILABLE: Final = 5
+"""The exit code of an error that may go away."""
+
+
+def forward_command(words: Sequence[str]) -> int | None:
+    """Let a process that serves the store run a command; return the exit code.
+
+    None if there is none or it declines: then nothing was done.
+    """
+    given = _parse(words)
+    if given is None or _HELP & set(words) or "_BRAIN_COMPLETE" in os.environ:
+        return None
+    file = store_file(given["store"], os.environ)
+    path = file and socket_path(file, os.environ)
+    if path is None:
+        return None
+    was_sent = False
+
+    def note_sent() -> None:
+        nonlocal was_sent
+        was_sent = True
+
+    answer = ask(path, _request(given), timeout_s=_TIMEOUT_S, on_sent=note_sent)
+    if answer is None:
+        if not was_sent or given["command"] in REPEATABLE:
+            return None
+        _write(sys.stderr, _LOST)
+        return EXIT_UNAVAILABLE
+    if "code" not in answer:
+        return None
+    _write(sys.stdout, answer["out"])
+    _write(sys.stderr, answer["err"])
+    return int(answer["code"])
+
+
+_LOST: Final = (
+    "server_down: The process that serves the store ended before it answered.\n"
+    "The command may have been carried out: check before you run it again.\n"
+)
+
+
+def _parse(words: Sequence[str]) -> Mapping[str, Any] | None:
+    """Parse the options before the command; None if they are not valid."""
+    parser = ArgumentParser(exit_on_error=False, add_help=False, allow_abbrev=False)
+    parser.add_argument("--store", type=Path)
+    parser.add_argument("--agent", default=os.environ.get("COMMONBRAIN_AGENT") or None)
+    parser.add_argument("--session", default=os.environ.get("COMMONBRAIN_SESSION") or None)
+    parser.add_argument("--tenant", default=os.environ.get("COMMONBRAIN_TENANT") or None)
+    parser.add_argument("command", nargs="?")
+    parser.add_argument("arguments", nargs=REMAINDER)
+    try:
+        given, unknown = parser.parse_known_args(words)
+    except ArgumentError:
+        return None
+    return vars(given) if given.command and not unknown else None
+
+
+def _request(given: Mapping[str, Any]) -> dict[str, Any]:
+    columns, lines = _terminal_size()
+    return {
+        "kind": "command",
+        "words": [given["command"], *given["arguments"]],
+        "agent": given["agent"],
+        "session": given["session"],
+        "tenant": given["tenant"],
+        "cwd": str(Path.cwd()),
+        "pid": os.getpid(),
+        "variables": _variables(PASSED_VARIABLES),
+        "is_interactive": sys.stdin.isatty() and sys.stdout.isatty(),
+        "terminal": {
+            "columns": columns,
+            "lines": lines,
+            "shows_out": sys.stdout.isatty(),
+            "shows_err": sys.stderr.isatty(),
+            "environment": _variables(_COLOUR_VARIABLES),
+        },
+    }
+
+
+def _variables(names: frozenset[str]) -> dict[str, str]:
+    return {name: os.environ[name] for name in names & set(os.environ)}
+
+
+def _terminal_size() -> tuple[int, int]:
+    columns, lines = _COLUMNS, _LINES
+    for stream in (0, 1, 2):
+        with suppress(OSError):
+            columns, lines = os.get_terminal_size(stream)
+            break
+    given = os.environ.get("COLUMNS", "")
+    return int(given) if given.isdigit() else columns, lines
+
+
+def _write(stream: Any, text: str) -> None:  # noqa: ANN401 the streams of sys
+    """Write a text, with marks for characters that the stream does not have."""
+    if text:
+        stream.flush()
+        stream.buffer.write(text.encode(stream.encoding or "utf-8", "replace"))
+        stream.flush()

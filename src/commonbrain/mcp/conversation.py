@@ -1,0 +1,170 @@
+"""The messages between a client and the servers that it has one after another.
+
+Towards a server, each line has a number before the message, by which the server recognizes a
+request that it or an earlier one has received. All imports here must be fast.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, cast
+
+SESSION: Final = "session"
+"""The field of a server's line that holds the key of the client's session."""
+ENDED: Final = "ended"
+"""The field of a server's last line, after it has answered every request."""
+RESENT: Final = b"!"
+"""Marks the number of a request that an earlier server may have received."""
+LINE_BYTES_MAX: Final = 16 * 1024 * 1024
+"""Above the largest call: 100 items of 16 KiB, each character escaped."""
+_SENDS_MAX: Final = 3
+"""A request that ended this many servers is not sent to another one."""
+_MALFORMED: Final = -32700
+_FAILED: Final = -32000
+"""A server-defined error code of JSON-RPC."""
+
+
+@dataclass(slots=True)
+class _Request:
+    """A request of the client without an answer."""
+
+    number: int
+    line: bytes
+    sends: int = 0
+
+
+@dataclass(slots=True)
+class Conversation:
+    """The messages of one client, as far as the next server needs them."""
+
+    session: str | None = None
+    """The key of the client's session, from the server."""
+    unanswered: dict[str, _Request] = field(default_factory=dict[str, _Request])
+    """By id, in the order of arrival."""
+    is_over: bool = False
+    """Whether the server has answered everything and ended."""
+    _initialize: bytes | None = None
+    _initialized: bytes | None = None
+    _muted: str | None = None
+    """The id of an answer that the client has already."""
+    _number: int = 0
+
+    def take(self, line: bytes) -> bytes:
+        """Note a message from the client, and return it as it is sent to a server."""
+        message = _parse(line)
+        method = message.get("method")
+        self._number += 1
+        one = _Request(self._number, line)
+        if method == "notifications/initialized":
+            self._initialized = line
+        elif method == "notifications/cancelled":
+            self.unanswered.pop(_key(_part(message, "params").get("requestId")), None)
+        elif isinstance(method, str) and "id" in message:
+            if method == "initialize":
+                self._initialize = line
+            self.unanswered[_key(message["id"])] = one
+        return _frame(one)
+
+    def resume(self) -> tuple[bytes, bytes]:
+        """Return the first lines for a new server, and error answers for the client.
+
+        The server runs the messages in this order: the handshake, then the requests without an
+        answer.
+        """
+        frames, errors = b"", b""
+        self._muted = None
+        self.is_over = False
+        for id_, one in list(self.unanswered.items()):
+            if one.sends == _SENDS_MAX:
+                del self.unanswered[id_]
+                errors += _error(id_, _FAILED, text="interrupted: Servers ended during this call.")
+        if self._initialize is not None:
+            id_ = _key(_parse(self._initialize)["id"])
+            if id_ not in self.unanswered:
+                self._muted = id_
+                frames += _frame(_Request(0, self._initialize))
+            frames += _frame(_Request(0, self._initialized)) if self._initialized else b""
+        return frames + b"".join(map(_frame, self.unanswered.values())), errors
+
+    def deliver(self, line: bytes) -> bytes:
+        """Note a line from the server, and return what the client is to get of it."""
+        message = _parse(line)
+        if "jsonrpc" not in message:
+            self.session = message.get(SESSION, self.session)
+            self.is_over = ENDED in message
+            return b""
+        if "id" in message and "method" not in message:
+            id_ = _key(message["id"])
+            if id_ == self._muted:
+                self._muted = None
+                return b""
+            self.unanswered.pop(id_, None)
+        return line + b"\n"
+
+
+def _frame(one: _Request) -> bytes:
+    """Encode a message for a server: its number, and whether it was sent before."""
+    mark = RESENT if one.sends else b""
+    one.sends += 1
+    return b"%d%s %s\n" % (one.number, mark, one.line)
+
+
+def _parse(line: bytes) -> Mapping[str, Any]:
+    try:
+        read: object = json.loads(line)
+    except (ValueError, RecursionError):
+        # The server reports it.
+        return {}
+    return cast("Mapping[str, Any]", read) if isinstance(read, dict) else {}
+
+
+def _part(message: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    part: object = message.get(name)
+    return cast("Mapping[str, Any]", part) if isinstance(part, dict) else {}
+
+
+def _key(id_: object) -> str:
+    """Return an id as JSON, in which 1 and "1" differ."""
+    return json.dumps(id_)
+
+
+def _error(id_: str, code: int, *, text: str) -> bytes:
+    error = json.dumps({"code": code, "message": text})
+    return b'{"jsonrpc":"2.0","id":%s,"error":%s}\n' % (id_.encode(), error.encode())
+
+
+def describe_too_long() -> bytes:
+    """Return the answer to a line that is too long to be read."""
+    return _error("null", _MALFORMED, text=f"A message is longer than {LINE_BYTES_MAX:,} bytes.")
+
+
+@dataclass(slots=True)
+class Lines:
+    """Splits a stream into lines; one that is too long is dropped."""
+
+    bytes_max: int | None = None
+    dropped: int = 0
+    _rest: bytearray = field(default_factory=bytearray)
+    _is_too_long: bool = False
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """Add data and return the lines that it completes, without their ends."""
+        *ends, rest = data.split(b"\n")
+        lines: list[bytes] = []
+        for end in ends:
+            lines += self._end(end)
+        self._rest += rest
+        if self.bytes_max is not None and len(self._rest) > self.bytes_max:
+            self._is_too_long = True
+            self._rest.clear()
+        return lines
+
+    def _end(self, end: bytes) -> list[bytes]:
+        line = bytes(self._rest) + end
+        is_too_long = self._is_too_long or (
+            self.bytes_max is not None and len(line) > self.bytes_max
+        )
+        self._rest.clear()
+        self._is_too_long = False
+        self.dropped += is_too_long
+        return [] if is_too_long or not line.strip() else [line]

@@ -1,0 +1,68 @@
+"""Requests that short processes of this machine send to one that serves their store.
+
+`HANDLERS` is the table of their kinds. A handler is imported when it is first asked.
+"""
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from pkgutil import resolve_name
+from typing import Final
+
+from commonbrain.client import Brain
+from commonbrain.coordination.processes import LocalProcesses
+from commonbrain.model.errors import InvalidInputError
+from commonbrain.runtime.local_socket import JsonObject, LocalServer, socket_path
+from commonbrain.services import Services
+from commonbrain.text.redaction import is_url
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalHost:
+    """The process that answers."""
+
+    brain: Brain
+    has_worker: bool
+    """Whether it has a worker, which maintains the store."""
+
+    def services_for(self, request: JsonObject) -> Services:
+        """Return the services with the processes of the one who asked, never of this client."""
+        processes = LocalProcesses(
+            pid=request["pid"], environment=request["variables"], cwd=request["cwd"]
+        )
+        return replace(self.brain.services, processes=processes)
+
+
+Handler = Callable[[LocalHost, JsonObject], JsonObject]
+
+HANDLERS: Final[Mapping[str, str]] = {
+    "hook": "commonbrain.hooks.actions:answer_hook",
+    "command": "commonbrain.cli.answering:answer_command",
+}
+"""By the request's field `kind`."""
+
+
+def start_local_server(brain: Brain, *, has_worker: bool) -> LocalServer | None:
+    """Start to answer at the socket of a store in a file; None if it has no socket."""
+    location = brain.services.store.location
+    path = None if is_url(location) else socket_path(Path(location), os.environ)
+    if path is None:
+        return None
+    server = LocalServer(path, answer_requests(brain, has_worker=has_worker))
+    server.start()
+    return server
+
+
+def answer_requests(brain: Brain, *, has_worker: bool) -> Callable[[JsonObject], JsonObject]:
+    """Return the function that answers any request with a brain that is open."""
+    return partial(_answer, LocalHost(brain=brain, has_worker=has_worker))
+
+
+def _answer(host: LocalHost, request: JsonObject) -> JsonObject:
+    name = HANDLERS.get(str(request.get("kind")))
+    if name is None:
+        raise InvalidInputError(f"There is no request {str(request.get('kind'))[:40]!r}.")
+    handler: Handler = resolve_name(name)
+    return handler(host, request)
