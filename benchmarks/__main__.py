@@ -21,15 +21,18 @@ from benchmarks.embedders import embedders
 from benchmarks.falling import falling
 from benchmarks.fielding import fielding
 from benchmarks.filling import EMBEDDED, Filling
+from benchmarks.growth import growth
 from benchmarks.hooking import hooking
 from benchmarks.listening import listening
 from benchmarks.load.recalls import load
 from benchmarks.load.soaking import soak
 from benchmarks.mailing import mailing
+from benchmarks.peers.comparison import peers
 from benchmarks.shared_file import shared_file
 from benchmarks.sharing import sharing
 from benchmarks.sizing import sizing
 from benchmarks.stages import RUNS, Watched, measure, ratio_lines, tell_growth
+from benchmarks.table import table
 from benchmarks.timing import Timing, timed
 from benchmarks.tracing import tracing
 from benchmarks.writing import writing
@@ -47,6 +50,9 @@ load.command()(soak)
 app.add_typer(load, name="load")
 app.add_typer(listening)
 app.add_typer(sizing)
+app.add_typer(peers)
+app.add_typer(table)
+app.add_typer(growth)
 app.add_typer(sharing)
 app.add_typer(writing)
 BRAIN = str(Path(sys.executable).with_name("brain"))

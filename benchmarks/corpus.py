@@ -9,18 +9,22 @@ import commonbrain_minilm
 
 from commonbrain.model.memory import Draft
 
-_WORDS = (12, 60)
+WORDS_MAX = 60
 _LETTERS_MIN = 3
 
 
-def drafts(count: int, *, seed: int = 1) -> Iterator[Draft]:
-    """Give `count` facts of 12 to 60 words drawn by Zipf's law; the same for the same seed."""
+def drafts(count: int, *, seed: int = 1, words: int = WORDS_MAX) -> Iterator[Draft]:
+    """Give `count` facts of 12 to 60 words drawn by Zipf's law; the same for the same seed.
+
+    With another `words`, they have a fifth of it to all of it.
+    """
     random_source = random.Random(seed)
-    words = _vocabulary()
-    random_source.shuffle(words)
-    odds = list(accumulate(1 / rank for rank in range(1, len(words) + 1)))
+    vocabulary = _vocabulary()
+    random_source.shuffle(vocabulary)
+    odds = list(accumulate(1 / rank for rank in range(1, len(vocabulary) + 1)))
     for number in range(count):
-        drawn = random_source.choices(words, cum_weights=odds, k=random_source.randint(*_WORDS))
+        length = random_source.randint(words // 5, words)
+        drawn = random_source.choices(vocabulary, cum_weights=odds, k=length)
         body = f"{' '.join(drawn).capitalize()}, said note {number}."
         yield Draft(body=body, kind="fact", project=f"project-{number % 20}")
 

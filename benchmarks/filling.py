@@ -8,20 +8,25 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from benchmarks.corpus import drafts
+from benchmarks.corpus import WORDS_MAX, drafts
 from commonbrain.client import Brain
 from commonbrain.ingestion.service import Remember, WriteOptions
+from commonbrain.model import ids
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from commonbrain.embeddings.interface import Embedder, EmbeddingSpace, Matrix
+    from commonbrain.model.memory import Draft
 
 EMBEDDED: Final = 4000
 """Notes that are embedded before vectors are borrowed."""
 _BATCH: Final = 64
 _NOISE: Final = 0.025
 """Added to each of 384 places: a borrowed vector has a cosine of about .9 to its owner's."""
+_WINDOW_WORDS: Final = 150
+_WINDOW_STEP_WORDS: Final = 112
+"""Of English, about what the embedder's windows hold, and how far apart they begin."""
 
 
 @dataclass(slots=True)
@@ -51,12 +56,15 @@ class Lending:
             embedded = self.embedder.passages(texts)
             self.owned += [windows[0] for windows in embedded]
             return embedded
-        return [self._lent() for _ in texts]
+        return [self._lent(text) for text in texts]
 
-    def _lent(self) -> Matrix:
+    def _lent(self, text: str) -> Matrix:
+        """Give as many vectors as a text of this length has windows."""
+        beyond = max(0, len(text.split()) - _WINDOW_WORDS)
+        windows = 1 - (-beyond // _WINDOW_STEP_WORDS)
         owner = self.owned[self.random_source.integers(len(self.owned))]
-        moved = owner + self.random_source.normal(0, _NOISE, owner.shape).astype(np.float32)
-        return (moved / np.linalg.norm(moved)).astype(np.float32)[None, :]
+        moved = owner + self.random_source.normal(0, _NOISE, (windows, *owner.shape))
+        return (moved / np.linalg.norm(moved, axis=1, keepdims=True)).astype(np.float32)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,15 +74,34 @@ class Filling:
     brain: Brain
 
     @classmethod
-    def of(cls, brain: Brain) -> Filling:
+    def of(cls, brain: Brain, lending: Lending | None = None) -> Filling:
         """Fill the store of a brain; what the brain itself remembers is embedded for real."""
-        services = replace(brain.services, embedder=Lending(brain.services.embedder))
-        return cls(Brain(services, brain.caller))
+        embedder = lending or Lending(brain.services.embedder)
+        return cls(Brain(replace(brain.services, embedder=embedder), brain.caller))
 
-    def __call__(self, held: int, *, until: int) -> None:
-        """Add the notes from number `held` on."""
-        rest = islice(drafts(until), held, None)
+    def __call__(self, held: int, *, until: int, words: int = WORDS_MAX) -> None:
+        """Add the notes from number `held` on, of at most so many words each."""
+        for batch in self.batches(held, until=until, words=words):
+            self.write(batch)
+
+    def batches(
+        self, held: int, *, until: int, words: int = WORDS_MAX
+    ) -> Iterator[Sequence[Draft]]:
+        """Give the notes from number `held` on, as many at a time as are stored at once."""
+        rest = islice(drafts(until, words=words), held, None)
         while batch := list(islice(rest, _BATCH)):
-            Remember(self.brain.services, self.brain.caller).write(
-                batch, WriteOptions(checks_similarity=False)
-            )
+            yield batch
+
+    def write(self, batch: Sequence[Draft]) -> list[int]:
+        """Store notes in one transaction, and return their ids.
+
+        Raises:
+            ValueError: the store did not take one of them.
+
+        """
+        options = WriteOptions(checks_similarity=False)
+        items = Remember(self.brain.services, self.brain.caller).write(batch, options).items
+        refused = next((item.reason for item in items if not item.status.is_new), None)
+        if refused is not None:
+            raise ValueError(refused)
+        return [ids.parse(ids.MEMORY, item.id) for item in items if item.id is not None]

@@ -43,7 +43,7 @@ def hooks(memories: int = 10_000) -> None:
         _measure("import socket, json", [sys.executable, "-c", "import socket, json"], b"")
         calls = _calls(folder, question)
         commands = (["recall", question], ["status"], ["remember", question])
-        with _served(environment):
+        with served(environment):
             for event, given in calls:
                 _measure(f"{event}, served", _command(event), given, environment)
             for words in commands:
@@ -78,7 +78,7 @@ def _command(event: str) -> list[str]:
 
 
 @contextmanager
-def _served(environment: dict[str, str]) -> Generator[None]:
+def served(environment: dict[str, str]) -> Generator[None]:
     """Start `brain mcp` and call it once, so that it has opened its store."""
     client = {"name": "benchmark", "version": "1"}
     handshake = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client}

@@ -85,7 +85,7 @@ def measure(watched: Watched, size: int) -> dict[str, Timing]:
         partial(brain.recall, question, project=_PROJECT) for question in asked
     )
     times["recall by common words"] = timing(
-        partial(brain.recall, question) for question in _common(asked)
+        partial(brain.recall, question) for question in common_words(asked)
     )
     fresh = islice(drafts(size + RUNS, seed=size), size, None)
     times["remember, durable"] = timing(partial(brain.remember, draft) for draft in fresh)
@@ -129,7 +129,7 @@ def _parts(brain: Brain, asked: list[str]) -> dict[str, Timing]:
         }
 
 
-def _common(asked: list[str]) -> list[str]:
+def common_words(asked: list[str]) -> list[str]:
     """Give questions of the words that most of the questions have."""
     counts: dict[str, int] = {}
     for word in " ".join(asked).split():

@@ -1,0 +1,1 @@
+"""Commonbrain among other memories: the same texts, questions and embedder for each."""

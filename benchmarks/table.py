@@ -1,0 +1,331 @@
+"""`python -m benchmarks table`: every ratio that the project holds itself to, in one run."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain, islice
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+import commonbrain
+from benchmarks.agents import agents_memory, initialize
+from benchmarks.corpus import drafts, questions
+from benchmarks.filling import Filling
+from benchmarks.hooking import served
+from benchmarks.machine import describe_machine
+from benchmarks.peers.comparison import ratios
+from benchmarks.peers.conversations import read_conversations
+from benchmarks.peers.driver import LIMIT, measure
+from benchmarks.peers.environments import environments_folder, prepare
+from benchmarks.peers.roster import PEERS, REFERENCE
+from benchmarks.processes import (
+    BRAIN,
+    Cost,
+    brain_environment,
+    medians,
+    run,
+    run_python,
+)
+from benchmarks.stages import Watched
+from benchmarks.timing import Timing, timed, timing
+from commonbrain.client import Brain
+from commonbrain.embeddings.interface import Embedder
+from commonbrain.model.limits import EMBED_BATCH, HOOK_PROMPT_TIMEOUT_S
+from commonbrain.model.query import Filter
+from commonbrain.retrieval.query_plan import search_terms
+from commonbrain.runtime.bootstrap import make_embedder
+from commonbrain.runtime.settings_loading import load_settings
+from commonbrain.storage.interface import QueryScope
+
+table = typer.Typer()
+_LEXICAL_LIMIT: Final = 40
+_NEAREST_LIMIT: Final = 60
+"""Both as a recall asks its index by default."""
+_BULK_SEED: Final = 5
+"""Other notes than those that the store is filled with."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effort:
+    """How often each thing is measured."""
+
+    starts: int
+    cold_hooks: int
+    calls: int
+    imported: int
+    sizes: tuple[int, ...]
+    turns: int
+    """Of LoCoMo."""
+
+
+_FULL: Final = Effort(
+    starts=7, cold_hooks=20, calls=100, imported=500, sizes=(1000, 10_000), turns=3000
+)
+_QUICK: Final = Effort(starts=3, cold_hooks=5, calls=30, imported=200, sizes=(1000,), turns=400)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One line: what was measured, what it is compared with, and what is to be reached."""
+
+    name: str
+    measured: str
+    floor: str
+    ratio: str
+    target: str
+
+
+@table.command("table")
+def print_table(
+    *,
+    quick: Annotated[bool, typer.Option(help="Fewer runs, and a store of 1,000 only.")] = False,
+    size: Annotated[
+        list[int] | None, typer.Option(help="Memories in the stores that recall is measured in.")
+    ] = None,
+    data: Annotated[
+        Path | None, typer.Option(help="A file of LoCoMo, to compare with LangGraph's store.")
+    ] = None,
+    folder: Annotated[
+        Path | None, typer.Option(help="Where the environments of `peers` are kept.")
+    ] = None,
+) -> None:
+    """Print every ratio to reach: what was measured, what cannot be saved, and the target.
+
+    Ratios are of processor time, medians of a few runs, so that they hold on a busy machine too.
+    """
+    effort = _QUICK if quick else _FULL
+    print(describe_machine())
+    print("Processor time; by the clock in brackets.")
+    print(_line("", "measured", "divided by", "ratio", "target"))
+    with tempfile.TemporaryDirectory() as place:
+        store = Path(place) / "brain.db"
+        with commonbrain.open(store) as brain:
+            Filling.of(brain)(0, until=effort.sizes[0])
+        rows = chain(
+            _rows(store, effort, size or effort.sizes),
+            _peer_rows(effort, data, folder or environments_folder()) if data else (),
+        )
+        for row in rows:
+            print(
+                _line(row.name, row.measured, row.floor, row.ratio, row.target),
+                flush=True,
+            )
+
+
+def _line(name: str, *values: str) -> str:
+    measured, floor, ratio, target = values
+    return f"{name:<54}{measured:>20}{floor:>20}{ratio:>8}   {target}"
+
+
+def _rows(store: Path, effort: Effort, sizes: Sequence[int]) -> Iterator[Row]:
+    yield from _command_rows(store, effort)
+    yield from _hook_rows(store, effort)
+    yield from _agent_rows(store, effort)
+    yield from _store_rows(effort, sizes)
+    yield _import_row(effort)
+
+
+def _command_rows(store: Path, effort: Effort) -> Iterator[Row]:
+    environment = brain_environment(store)
+    [question] = questions(1, of=effort.sizes[0])
+    recall = partial(run, [BRAIN, "recall", question, "--json"], environment)
+    compared: tuple[tuple[str, Callable[[], Cost], str, float], ...] = (
+        ("brain --version", partial(run, [BRAIN, "--version"], environment), "pass", 6),
+        ("brain recall, cold", recall, "import numpy, onnxruntime, tokenizers", 2.5),
+    )
+    for name, action, code, target in compared:
+        yield _cost_row(name, action, code, effort=effort, target=target)
+
+
+def _cost_row(
+    name: str, action: Callable[[], Cost], code: str, *, effort: Effort, target: float
+) -> Row:
+    cost = medians(action, effort.starts)
+    floor = medians(partial(run_python, code), effort.starts)
+    return Row(
+        name=f"{name} / {code.removeprefix('import ')}",
+        measured=f"{cost.process_ms:.0f} ms ({cost.wall_ms:.0f})",
+        floor=f"{floor.process_ms:.0f} ms ({floor.wall_ms:.0f})",
+        ratio=f"{cost.process_ms / floor.process_ms:.2f}",
+        target=f"<= {target:g}",
+    )
+
+
+def _hook_rows(store: Path, effort: Effort) -> Iterator[Row]:
+    environment = brain_environment(store)
+    command = [BRAIN, "hook", "claude-code", "user-prompt-submit"]
+
+    def prompt(text: str) -> Cost:
+        event = {"session_id": "s", "cwd": str(store.parent), "prompt": text}
+        return run(command, environment, given=json.dumps(event).encode())
+
+    with served(environment):
+        # To some prompts no memory is close enough: they say nothing of the limit.
+        asked = [
+            one for one in questions(effort.cold_hooks, of=effort.sizes[0]) if prompt(one).output
+        ]
+        if not asked:
+            raise typer.BadParameter("The running server answered none of the prompts.")
+        action = partial(prompt, asked[0])
+        yield _cost_row(
+            "prompt hook, served", action, "import socket, json", effort=effort, target=4
+        )
+    cold = [prompt(one) for one in asked]
+    answered = sum(bool(cost.output) for cost in cold)
+    yield Row(
+        name=f"prompt hook, cold: answers within {HOOK_PROMPT_TIMEOUT_S:g} s",
+        measured=f"{answered} of {len(cold)}",
+        floor=f"slowest {max(cost.wall_ms for cost in cold):.0f} ms",
+        ratio=f"{answered / len(cold):.2f}",
+        target=">= 0.99",
+    )
+
+
+def _agent_rows(store: Path, effort: Effort) -> Iterator[Row]:
+    yield _cost_row(
+        "initialize answered",
+        partial(initialize, brain_environment(store)),
+        "import mcp.server.lowlevel",
+        effort=effort,
+        target=1.2,
+    )
+    first, *further = agents_memory(store, questions(3, of=effort.sizes[0]))
+    held = max(one.resident_mb for one in further)
+    yield Row(
+        name="each further agent, MB resident",
+        measured=f"{held:.0f} MB (own {max(one.own_mb for one in further):.0f})",
+        floor=f"first {first.resident_mb:.0f} (own {first.own_mb:.0f})",
+        ratio=f"{held / first.resident_mb:.2f}",
+        target="<= 40 MB",
+    )
+
+
+def _store_rows(effort: Effort, sizes: Sequence[int]) -> Iterator[Row]:
+    with tempfile.TemporaryDirectory() as folder, commonbrain.open(Path(folder) / "b.db") as brain:
+        fill = Filling.of(brain)
+        # Every question is embedded, however often it is asked.
+        watched = Watched.of(brain).brain
+        held = 0
+        for size in sorted(sizes):
+            fill(held, until=size)
+            asked = questions(effort.calls, of=size)
+            target = {1000: 1.8, 10_000: 1.5}.get(size, 1.4)
+            recall = timing(partial(watched.recall, question) for question in asked)
+            yield _timing_row(
+                f"recall p50, {size:,} / embedding, words, vectors",
+                recall,
+                _floor_of_recall(watched, asked),
+                target=target,
+            )
+            fresh = list(islice(drafts(size + effort.calls, seed=size), size, None))
+            remember = timing(partial(watched.remember, draft) for draft in fresh)
+            floor = _floor_of_remember(watched, [draft.body for draft in fresh], Path(folder))
+            yield _timing_row(
+                f"remember p50, {size:,} / embedding, insert", remember, floor, target=2
+            )
+            held = size + effort.calls
+
+
+def _timing_row(name: str, taken: Timing, floor: Sequence[Timing], *, target: float) -> Row:
+    least = sum(part.process_p50_ms for part in floor)
+    return Row(
+        name=name,
+        measured=_both(taken),
+        floor=f"{least:.1f} ms ({sum(part.p50_ms for part in floor):.1f})",
+        ratio=f"{taken.process_p50_ms / least:.2f}",
+        target=f"<= {target:g}",
+    )
+
+
+def _floor_of_recall(brain: Brain, asked: Sequence[str]) -> list[Timing]:
+    embedder, store = brain.services.embedder, brain.services.store
+    scope = QueryScope(caller=brain.caller, filter=Filter(), now=brain.services.clock.now())
+    vectors = [embedder.query(question) for question in asked]
+    terms = [search_terms(question) for question in asked]
+    with store.snapshot(brain.caller.tenant) as tx:
+        words = partial(tx.index.lexical, limit=_LEXICAL_LIMIT)
+        nearest = partial(tx.index.nearest, limit=_NEAREST_LIMIT)
+        return [
+            timing(partial(embedder.query, one) for one in asked),
+            timing(partial(words, one, scope) for one in terms),
+            timing(partial(nearest, one, scope) for one in vectors),
+        ]
+
+
+def _floor_of_remember(brain: Brain, texts: Sequence[str], folder: Path) -> list[Timing]:
+    """Time the embedding, and one commit of text and vector to a table of nothing else."""
+    embedder = brain.services.embedder
+    vector = embedder.query(texts[0]).tobytes()
+    with closing(sqlite3.connect(folder / "floor.db", isolation_level=None)) as connection:
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute(
+            "CREATE TABLE IF NOT EXISTS memory (id INTEGER PRIMARY KEY, text, vector)"
+        )
+        insert = partial(connection.execute, "INSERT INTO memory (text, vector) VALUES (?, ?)")
+        return [
+            timing(partial(embedder.passages, [text]) for text in texts),
+            timing(partial(insert, (text, vector)) for text in texts),
+        ]
+
+
+def _import_row(effort: Effort) -> Row:
+    """Import a file of turns, and embed the same texts in the batches of an import."""
+    texts = [draft.body for draft in drafts(effort.imported, seed=_BULK_SEED)]
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder) / "turns.json"
+        turns = [{"speaker": "ann", "text": text, "id": str(at)} for at, text in enumerate(texts)]
+        source.write_text(json.dumps(turns), "utf-8")
+        with commonbrain.open(Path(folder) / "b.db") as brain:
+            brain.services.embedder.query("ready")
+            whole = timed(partial(brain.import_, "conversations", source))
+    embedder = make_embedder(load_settings())
+    embedder.query("ready")
+    model = timed(partial(_embed_all, embedder, texts))
+    count = len(texts)
+    return Row(
+        name="import / model alone in batches, texts a second",
+        measured=f"{count / whole.process_ms * 1000:.0f} ({count / whole.wall_ms * 1000:.0f})",
+        floor=f"{count / model.process_ms * 1000:.0f} ({count / model.wall_ms * 1000:.0f})",
+        ratio=f"{model.process_ms / whole.process_ms:.2f}",
+        target=">= 0.7",
+    )
+
+
+def _peer_rows(effort: Effort, data: Path, folder: Path) -> Iterator[Row]:
+    conversations = read_conversations(data, memories=effort.turns)
+    chosen = [one for one in PEERS if one.is_ours or one.name == REFERENCE]
+    measured = [measure(one, prepare(one, folder), conversations) for one in chosen]
+    for ratio in ratios(measured):
+        ours, floor = ratio.ours, ratio.reference
+        yield Row(
+            name=f"{ours.peer.name} / {floor.peer.name}, recall p50",
+            measured=_both(ours.search_timing),
+            floor=_both(floor.search_timing),
+            ratio=f"{ratio.process:.2f}",
+            target="<= 1.3",
+        )
+        yield Row(
+            name=f"{ours.peer.name} / {floor.peer.name}, R@{LIMIT}",
+            measured=f"{ours.recall_at(LIMIT):.1f} %",
+            floor=f"{floor.recall_at(LIMIT):.1f} %",
+            ratio=f"{ratio.gain:+.1f}",
+            target=">= +10 points",
+        )
+
+
+def _both(calls: Timing) -> str:
+    return f"{calls.process_p50_ms:.1f} ms ({calls.p50_ms:.1f})"
+
+
+def _embed_all(embedder: Embedder, texts: Sequence[str]) -> None:
+    for start in range(0, len(texts), EMBED_BATCH):
+        embedder.passages(texts[start : start + EMBED_BATCH])

@@ -1,0 +1,1 @@
+"""The benchmarks' own machinery: what they compare, not how fast it is."""
