@@ -53,11 +53,6 @@ class Server:
         self.tell("tools/call", {"name": tool, "arguments": arguments}, number=number)
         return self.answer_to(number)["structuredContent"]
 
-    def result_of(self, tool: str, arguments: dict[str, Any], *, number: int) -> dict[str, Any]:
-        """Call a tool and wait for its whole result, which may be an error."""
-        self.tell("tools/call", {"name": tool, "arguments": arguments}, number=number)
-        return self.answer_to(number)
-
     def leave(self) -> tuple[int, bytes, bytes]:
         """Hang up; give its exit code and the rest of what it said."""
         rest, complaints = self.process.communicate(timeout=PATIENCE_S)
