@@ -1,7 +1,6 @@
 """What writing costs beyond what cannot be saved: the model, and one durable insert."""
 
 import tempfile
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -35,9 +34,9 @@ _ROUNDS: Final = 3
 def writes(memories: int = typer.Argument(default=1000)) -> None:
     """Remember one, remember 100 and import, each as a ratio to what it cannot save.
 
-    Ratios of one run hold on any machine. Each call is next to its parts, so that all of them see
-    the same machine; the times are those that the process worked, and by the clock for an import,
-    which uses all cores.
+    Ratios of one run hold on any machine. Each call follows its parts, so that all of them see
+    the same machine. Times are those that the process worked; an import, which uses all cores, is
+    measured by the clock too.
     """
     with tempfile.TemporaryDirectory() as folder, commonbrain.open(Path(folder) / "b.db") as brain:
         Filling.of(brain)(0, until=memories)
@@ -47,13 +46,13 @@ def writes(memories: int = typer.Argument(default=1000)) -> None:
         fresh = drafts(memories + _RUNS + _WARM + _ROUNDS * ITEMS_PER_CALL_MAX, seed=memories)
         rest = islice(fresh, memories, None)
         insert = _inserts(Path(folder) / "plain.db")
-        _tell_one(own, list(islice(rest, _RUNS + _WARM)), insert)
-        _tell_many(own, [list(islice(rest, ITEMS_PER_CALL_MAX)) for _ in range(_ROUNDS)], insert)
+        _print_one(own, list(islice(rest, _RUNS + _WARM)), insert)
+        _print_many(own, [list(islice(rest, ITEMS_PER_CALL_MAX)) for _ in range(_ROUNDS)], insert)
     with tempfile.TemporaryDirectory() as folder:
-        _tell_import(Path(folder))
+        _print_import(Path(folder))
 
 
-def _tell_one(brain: Brain, given: Sequence[Draft], insert: Callable[[str], object]) -> None:
+def _print_one(brain: Brain, given: Sequence[Draft], insert: Callable[[str], object]) -> None:
     """Print the time of one `remember` and its ratio."""
     embed = brain.services.embedder.passages
     laps: list[tuple[Lap, Lap, Lap]] = [
@@ -73,7 +72,7 @@ def _tell_one(brain: Brain, given: Sequence[Draft], insert: Callable[[str], obje
     print(f"  without the embedding: {remembered - embedding:.2f} ms")
 
 
-def _tell_many(
+def _print_many(
     brain: Brain, batches: Sequence[Sequence[Draft]], insert: Callable[[str], object]
 ) -> None:
     """Print the time of each item of a `remember` of 100 and its ratio."""
@@ -92,10 +91,11 @@ def _tell_many(
     )
 
 
-def _tell_import(folder: Path) -> None:
+def _print_import(folder: Path) -> None:
     """Print the memories a second of an import, and its share of the speed of the model alone."""
     embedder = make_embedder(load_settings())
     shares: list[float] = []
+    shares_of_work: list[float] = []
     rates: list[float] = []
     for number in range(_ROUNDS):
         given = list(drafts(_IMPORTED, seed=100 + number))
@@ -112,15 +112,15 @@ def _tell_import(folder: Path) -> None:
 
         with commonbrain.open(folder / f"{number}.db") as brain:
             brain.remember("The model is loaded before the import.")
-            model_ms = timed(alone).wall_ms
-            started = time.perf_counter()
-            report = brain.import_("markdown", source)
-            wall_ms = (time.perf_counter() - started) * 1000
-        rates.append(report.stored / wall_ms * 1000)
-        shares.append(model_ms / wall_ms)
+            model = timed(alone)
+            whole = timed(partial(brain.import_, "markdown", source))
+            stored = brain.status().memories - 1
+        rates.append(stored / whole.wall_ms * 1000)
+        shares.append(model.wall_ms / whole.wall_ms)
+        shares_of_work.append(model.process_ms / whole.process_ms)
     print(
         f"import {median(rates):.0f} memories a second: {median(shares):.2f} of the speed of the "
-        "model alone in batches"
+        f"model alone in batches; the model is {median(shares_of_work):.2f} of its processor time"
     )
 
 

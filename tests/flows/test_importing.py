@@ -133,6 +133,26 @@ def test_progress_is_told_after_every_batch(brain: Brain, tmp_path: Path) -> Non
     assert [report.progress for report in heard] == [64 / 130, 128 / 130, 1.0]
 
 
+def test_a_text_of_two_batches_is_stored_once(brain: Brain, tmp_path: Path) -> None:
+    # The second batch is prepared while the first is not stored yet.
+    source = tmp_path / "long.txt"
+    lines = [f"fact: Comet {n} has a tail\n" for n in range(64)]
+    source.write_text("".join([*lines, lines[0]]), "utf-8")
+    report = importing(brain).import_("lines", source)
+    assert (report.stored, report.exists) == (64, 1)
+
+
+def test_an_import_that_is_stopped_stores_no_further_batch(brain: Brain, tmp_path: Path) -> None:
+    def stop(_report: ImportReport) -> None:
+        raise UnavailableError("stopped")
+
+    source = tmp_path / "long.txt"
+    source.write_text("".join(f"event: Comet {n} passed\n" for n in range(200)), "utf-8")
+    with pytest.raises(UnavailableError, match="stopped"):
+        importing(brain).import_("lines", source, on_progress=stop)
+    assert brain.status().memories == 64
+
+
 def test_refusals_shown_are_few_and_counted_in_full(brain: Brain, tmp_path: Path) -> None:
     source = tmp_path / "bad.txt"
     source.write_text("nothing\n" * 150, "utf-8")
