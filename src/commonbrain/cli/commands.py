@@ -15,7 +15,6 @@ from commonbrain.api.errors import EXIT_REFUSED
 from commonbrain.api.operations import Command, Operation
 from commonbrain.cli.context import State, open_brain_for
 from commonbrain.client import Brain
-from commonbrain.ingestion.result import RememberResult
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.escaping import escaped
 from commonbrain.model.kinds import CausalField, Kind, Severity
@@ -260,7 +259,7 @@ def _wait_for_job(brain: Brain, reply: Any, *, as_json: bool) -> Any:  # noqa: A
 
 def _show(operation: Operation[Any, Any], reply: Any) -> None:  # noqa: ANN401 each its own
     # Renderers import the replies of all operations; the most frequent command needs none of them.
-    if isinstance(reply, RememberResult):
+    if operation.name == "remember":
         from commonbrain.cli.terminal import print_remembered  # noqa: PLC0415
 
         print_remembered(reply)
