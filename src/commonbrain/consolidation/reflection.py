@@ -21,9 +21,9 @@ from commonbrain.consolidation.episodes import (
 )
 from commonbrain.ingestion.result import ItemResult, OnCommit
 from commonbrain.ingestion.service import Remember, WriteOptions
-from commonbrain.model import ids, labels
+from commonbrain.model import ids
 from commonbrain.model.errors import RejectedError, UnavailableError
-from commonbrain.model.kinds import KINDS, Kind, Severity
+from commonbrain.model.kinds import COMPACTED, CORRECTION, KINDS, Kind, Severity
 from commonbrain.model.limits import (
     COMPACT_SOURCES_MAX,
     COMPACT_TOKENS_MAX,
@@ -209,9 +209,7 @@ def _settled(tx: Transaction, heads: Sequence[int]) -> set[int]:
     made = [one for one in links if one.to_id in set(heads)]
     known = tx.memories.get([one.from_id for one in made])
     return {
-        one.to_id
-        for one in made
-        if one.from_id in known and known[one.from_id].label == labels.CORRECTION
+        one.to_id for one in made if one.from_id in known and known[one.from_id].label == CORRECTION
     }
 
 
@@ -246,7 +244,7 @@ def _rule(
         body=text,
         kind=Kind.RULE,
         severity=Severity.PATTERN,
-        label=labels.CORRECTION,
+        label=CORRECTION,
         project=first.project,
         scope=Scope.TEAM if is_beyond else first.scope,
         trust=min([first.trust, *trusts], key=lambda one: one.weight),
@@ -306,7 +304,7 @@ def summarize(
     summary = digest(to_reflection_inputs(sources))
     if len(sources) < _SOURCES_MIN or not summary.points:
         return SummaryResult(warnings=(*warnings, "There is too little to summarize."))
-    episode = replace(drafts(summary, of=sources, caller=caller).episode, label=labels.COMPACTED)
+    episode = replace(drafts(summary, of=sources, caller=caller).episode, label=COMPACTED)
     saved = 1 - estimate(episode.body) / sum(estimate(one.text) for one in sources)
     result = None
     if not is_preview:
