@@ -11,11 +11,13 @@ from mcp import Client
 
 import commonbrain
 from commonbrain.api import operations
-from commonbrain.api.operations import OPERATIONS, Operation, Transport, load_operations
+from commonbrain.api.operations import OPERATIONS, Operation, Profile, Transport, load_operations
 from commonbrain.cli.groups import GROUPS
 from commonbrain.cli.main import run
-from commonbrain.mcp.server import TOOLS, build_server
+from commonbrain.mcp.server import build_server, tools_of
 from commonbrain.model.scope import Role
+
+TOOLS = tools_of(Profile.CORE)
 
 OBVIOUS = frozenset(
     "headline kind source_ref assignee".split()
