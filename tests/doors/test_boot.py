@@ -7,11 +7,14 @@ import pytest
 from mcp.shared.exceptions import MCPError
 from mcp.types import TextContent, TextResourceContents
 
+from commonbrain.api.operations import Profile
 from commonbrain.api.schemas import compact_schema
 from commonbrain.client import Brain
-from commonbrain.mcp.server import INSTRUCTIONS, TOOLS
+from commonbrain.mcp.server import INSTRUCTIONS, tools_of
 from commonbrain.text.tokens import estimate
 from tests.doors.test_mcp import Era, client_of, era, structured, text_of
+
+TOOLS = tools_of(Profile.CORE)
 
 __all__ = ["era"]
 BOOT_TOKENS_MAX = 110

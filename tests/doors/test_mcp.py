@@ -10,10 +10,13 @@ from mcp import Client
 from mcp.shared.exceptions import MCPError
 from mcp.types import CallToolResult, Implementation, TextContent, Tool
 
+from commonbrain.api.operations import Profile
 from commonbrain.client import Brain
-from commonbrain.mcp.server import INSTRUCTIONS, TOOLS, build_server
+from commonbrain.mcp.server import INSTRUCTIONS, build_server, tools_of
 from commonbrain.testing.builders import a_brain
 from commonbrain.text.tokens import estimate
+
+TOOLS = tools_of(Profile.CORE)
 
 Era = Literal["auto", "legacy"]
 TOOL_TOKENS_MAX = 2600

@@ -5,13 +5,16 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from commonbrain.api.operations import Profile
 from commonbrain.api.operations.message import MESSAGE, MessageRequest
 from commonbrain.api.schemas import compact_schema
 from commonbrain.cli.main import app
 from commonbrain.client import Brain
-from commonbrain.mcp.server import TOOLS
+from commonbrain.mcp.server import tools_of
 from commonbrain.model.recall_result import HEADING
 from commonbrain.text.tokens import estimate
+
+TOOLS = tools_of(Profile.CORE)
 
 
 def asked(brain: Brain, **given: object) -> dict[str, Any]:

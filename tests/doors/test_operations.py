@@ -11,11 +11,13 @@ from mcp import Client
 
 import commonbrain
 from commonbrain.api import operations
-from commonbrain.api.operations import OPERATIONS, Operation, Transport, load_operations
+from commonbrain.api.operations import OPERATIONS, Operation, Profile, Transport, load_operations
 from commonbrain.cli.groups import GROUPS
 from commonbrain.cli.main import run
-from commonbrain.mcp.server import TOOLS, build_server
+from commonbrain.mcp.server import build_server, tools_of
 from commonbrain.model.scope import Role
+
+TOOLS = tools_of(Profile.CORE)
 
 OBVIOUS = frozenset(
     "headline kind source_ref assignee".split()
@@ -33,13 +35,15 @@ def test_names_are_unique_and_every_operation_has_a_door() -> None:
     assert all(operation.transports for operation in load_operations())
 
 
-def test_the_table_lists_the_commands_of_each_operation() -> None:
+def test_the_table_lists_the_commands_and_the_tool_of_each_operation() -> None:
     for row in OPERATIONS:
         operation = row.load()
         own = {row.name} & set(row.commands)
         assert operation.name == row.name
         assert set(row.commands) - own == {one.name for one in operation.commands}
         assert bool(row.commands) == (Transport.CLI in operation.transports)
+        is_tool = Transport.MCP in operation.transports
+        assert row.tool == (operation.profile if is_tool else None)
         assert len(row.summary) <= 60
     files = {path.stem for path in Path(operations.__file__).parent.glob("*.py")}
     # The operation train serves one route of the compatible API only.

@@ -16,7 +16,6 @@ from commonbrain.api.operations import Command, Operation
 from commonbrain.cli.context import State, open_brain_for
 from commonbrain.cli.output import STREAMS, Output
 from commonbrain.client import Brain
-from commonbrain.ingestion.result import RememberResult
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.kinds import CausalField, Kind, Severity
 from commonbrain.model.limits import ITEMS_PER_CALL_MAX, RAW_TEXT_BYTES_MAX, TEXT_BYTES_MAX
@@ -266,7 +265,7 @@ def _wait_for_job(brain: Brain, reply: Any, *, as_json: bool) -> Any:  # noqa: A
 
 def _show(operation: Operation[Any, Any], reply: Any, *, output: Output = STREAMS) -> None:  # noqa: ANN401
     # Renderers import the replies of all operations; the most frequent command needs none of them.
-    if isinstance(reply, RememberResult):
+    if operation.name == "remember":
         from commonbrain.cli.terminal import print_remembered  # noqa: PLC0415
 
         print_remembered(reply, output.console())

@@ -9,8 +9,15 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from commonbrain.embeddings.interface import EmbeddingSpace
-from commonbrain.model.kinds import EpisodeDetail, EventDetail, Kind, MessageDetail, kinds_where
-from commonbrain.model.labels import COMPACTED, SUMMARY
+from commonbrain.model.kinds import (
+    COMPACTED,
+    SUMMARY,
+    EpisodeDetail,
+    EventDetail,
+    Kind,
+    MessageDetail,
+    kinds_where,
+)
 from commonbrain.model.limits import REFLECT_PAGE, SOURCES_MAX
 from commonbrain.model.links import LinkType
 from commonbrain.model.memory import Draft, Memory, State, confidence

@@ -23,8 +23,7 @@ from commonbrain.ingestion.result import ItemResult, OnCommit
 from commonbrain.ingestion.service import Remember, WriteOptions
 from commonbrain.model import ids
 from commonbrain.model.errors import RejectedError, UnavailableError
-from commonbrain.model.kinds import KINDS, Kind, Severity
-from commonbrain.model.labels import COMPACTED, CORRECTION
+from commonbrain.model.kinds import COMPACTED, CORRECTION, KINDS, Kind, Severity
 from commonbrain.model.limits import (
     COMPACT_SOURCES_MAX,
     COMPACT_TOKENS_MAX,

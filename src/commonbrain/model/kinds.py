@@ -11,6 +11,13 @@ from typing import Final
 
 from commonbrain.model.errors import InvalidInputError, parse_choice
 
+SUMMARY: Final = "reflection"
+"""Label of episodes made by a reflection, and of the facts that it proposes."""
+COMPACTED: Final = "compaction"
+"""Label of an episode that summarizes what was found for a question."""
+CORRECTION: Final = "correction"
+"""Label of rules proposed because the same correction was made several times."""
+
 
 class Kind(StrEnum):
     """The lifecycle class of a memory; a closed set."""

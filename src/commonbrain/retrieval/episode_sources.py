@@ -6,8 +6,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from commonbrain.model.kinds import Kind
-from commonbrain.model.labels import SUMMARY
+from commonbrain.model.kinds import SUMMARY, Kind
 from commonbrain.model.links import LinkType
 from commonbrain.model.query import Candidate
 
