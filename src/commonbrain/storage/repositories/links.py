@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import lru_cache
+from operator import itemgetter
 from typing import Any, Final
 
 from sqlalchemy import (
@@ -117,13 +118,10 @@ class LinkRepository:
 
 
 _ANNOTATIONS_FIELDS: Final = tuple(field.name for field in fields(Annotation))
-_OF: Final = (
-    select(*(annotations.c[name] for name in _ANNOTATIONS_FIELDS))
-    .where(
-        annotations.c.tenant_id == bindparam("tenant"),
-        annotations.c.memory_id.in_(LISTED),
-    )
-    .order_by(annotations.c.id)
+# Sorted here: for an order by id, SQLite would read all annotations of the tenant by their key.
+_OF: Final = select(*(annotations.c[name] for name in _ANNOTATIONS_FIELDS)).where(
+    annotations.c.tenant_id == bindparam("tenant"),
+    annotations.c.memory_id.in_(LISTED),
 )
 
 
@@ -151,7 +149,8 @@ class AnnotationRepository:
         if not ids:
             return {}
         by_memory: defaultdict[int, list[Annotation]] = defaultdict(list)
-        for row in self.work.rows(_OF, {"ids": list(ids)}):
+        rows = self.work.rows(_OF, {"ids": list(ids)})
+        for row in sorted(rows, key=itemgetter(_ANNOTATIONS_FIELDS.index("id"))):
             one = Annotation(**dict(zip(_ANNOTATIONS_FIELDS, row, strict=True)))
             by_memory[one.memory_id].append(one)
         return dict(by_memory)

@@ -66,8 +66,8 @@ def _array_of(value: Iterable[int] | None) -> str | None:
 
 
 def json_of(value: Iterable[int] | None) -> str | None:
-    """Write ids as a JSON list."""
-    return None if value is None else f"[{','.join(map(str, map(int, value)))}]"
+    """Write ids as a JSON list, which is how Python shows one of integers."""
+    return None if value is None else str([*value])
 
 
 class unnest(FunctionElement[Any]):  # noqa: N801 a function of SQL
