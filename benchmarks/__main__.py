@@ -31,7 +31,7 @@ from benchmarks.peers.comparison import peers
 from benchmarks.shared_file import shared_file
 from benchmarks.sharing import sharing
 from benchmarks.sizing import sizing
-from benchmarks.stages import RUNS, Watched, measure, tell_growth
+from benchmarks.stages import RUNS, Watched, measure, ratio_lines, tell_growth
 from benchmarks.table import table
 from benchmarks.timing import Timing, timed
 from benchmarks.tracing import tracing
@@ -81,6 +81,7 @@ def speed(sizes: list[int] = typer.Argument(default=[1000, 10_000])) -> None:  #
             growth[size] = measure(watched, size)
             for name, timing in growth[size].items():
                 print(timing.line(name))
+            print("\n".join(ratio_lines(growth[size])))
             held = size + RUNS
     tell_growth(growth)
 

@@ -55,7 +55,7 @@ GROUPS: Final = {
     "ST": 16,  # security and tenancy
     "JB": 14,  # jobs and learning
     "OB": 19,  # observability
-    "PF": 13,  # performance
+    "PF": 14,  # performance
     "DO": 22,  # deployment and operations
     "MG": 9,  # migration and import
     "EV": 12,  # evaluations and tests
@@ -372,6 +372,7 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Adopted("PF-11", "Connections are pooled; boot embeds the task once, or nothing at all."),
     Replaced("PF-12", "Processes that write and search are tested; a benchmark soaks the server."),
     Adopted("PF-13", "No pattern takes quadratic time on hostile text."),
+    Adopted("PF-14", "A command imports what it uses: no Postgres for a file, no model to count."),
     # Deployment and operations
     Replaced("DO-01", "Settings name the store; no port or database name is fixed."),
     Adopted("CL-01", "Any client that speaks MCP, old protocol or new, connects to the server."),

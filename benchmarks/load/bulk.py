@@ -22,7 +22,7 @@ from benchmarks.load.made import Clusters, made
 from commonbrain.model import ids
 from commonbrain.model.timestamps import to_millis
 from commonbrain.storage.postgres.fts import words_of
-from commonbrain.storage.repositories.memories import PROJECTED
+from commonbrain.storage.repositories.memory_rows import PROJECTED
 from commonbrain.storage.schema.memories import memories
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commonbrain.mcp.bridge import ClientOptions, parse_options
 from commonbrain.mcp.conversation import Conversation, Lines
+from commonbrain.runtime.callers import CommandLine, parse_command_line
 
 
 def line(**message: object) -> bytes:
@@ -104,9 +104,12 @@ def test_a_line_that_is_too_long_is_dropped_whole() -> None:
     assert lines.dropped == 2
 
 
-def test_only_the_command_of_an_embedded_server_is_parsed() -> None:
-    names = ClientOptions(store="b.db", agent="ann", session="s", tenant=None)
+def test_options_before_a_command_are_parsed() -> None:
+    names = CommandLine(store="b.db", agent="ann", session="s", words=("mcp",))
     words = ["--store", "b.db", "--agent=ann", "mcp"]
-    assert parse_options(words, {"COMMONBRAIN_SESSION": "s", "COMMONBRAIN_AGENT": "x"}) == names
-    for other in (["recall", "mcp"], ["mcp", "--help"], ["--store", "mcp"], ["--x", "mcp"], []):
-        assert parse_options(other, {}) is None
+    environment = {"COMMONBRAIN_SESSION": "s", "COMMONBRAIN_AGENT": "x"}
+    assert parse_command_line(words, environment) == names
+    for other in (["--store", "mcp"], ["--x", "mcp"], ["--store"], []):
+        assert parse_command_line(other, {}) is None
+    with_option = parse_command_line(["recall", "--agent", "x", "--", "mcp"], {})
+    assert with_option == CommandLine(words=("recall", "--agent", "x", "--", "mcp"))

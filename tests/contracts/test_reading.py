@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -20,13 +21,15 @@ from commonbrain.testing.builders import NOON, FakeClock, a_memory
 from tests.contracts.store_steps import SPACE
 
 
+def a_store(path: Path) -> Store:
+    return open_sqlite(
+        path, space=SPACE, clock=FakeClock(), is_durable=True, lock_timeout_s=LOCK_TIMEOUT_S
+    )
+
+
 @pytest.fixture
 def store(path: Path) -> Iterator[Store]:
-    with closing(
-        open_sqlite(
-            path, space=SPACE, clock=FakeClock(), is_durable=True, lock_timeout_s=LOCK_TIMEOUT_S
-        )
-    ) as opened:
+    with closing(a_store(path)) as opened:
         yield opened
 
 
@@ -61,6 +64,29 @@ def test_json_that_is_empty_or_not_comes_back_as_it_was_put(store: Store) -> Non
             tx.memories.add(memory)
         found = tx.memories.get([1, 2, 3, 4])
     assert found == {one.id: one for one in (plain, fired, said, heard)}
+
+
+def test_memory_that_changed_after_it_was_read_is_read_as_it_is_now(store: Store) -> None:
+    old = a_memory(1, "tea is ready", tags=("kitchen",))
+    new = replace(old, rating=2, tags=("kitchen", "tea"), last_access_at=NOON, payload={"a": 1})
+    with store.begin(LOCAL_TENANT) as tx:
+        tx.memories.add(old)
+        assert tx.memories.get([1]) == {1: old}
+        tx.memories.update(old, new)
+        assert tx.memories.get([1]) == {1: new}
+    with store.snapshot(LOCAL_TENANT) as tx:
+        assert tx.memories.get([1]) == tx.memories.get([1]) == {1: new}
+
+
+def test_memories_of_two_stores_with_one_id_stay_apart(store: Store, path: Path) -> None:
+    with closing(a_store(path.with_name("other.db"))) as other:
+        texts = ((store, "tea is ready"), (other, "coffee is ready"))
+        for one, text in texts:
+            with one.begin(LOCAL_TENANT) as tx:
+                tx.memories.add(a_memory(1, text))
+        for one, text in (*texts, *texts):
+            with one.snapshot(LOCAL_TENANT) as tx:
+                assert tx.memories.get([1])[1].body == text
 
 
 def test_what_the_driver_cannot_do_is_told_as_by_sqlalchemy(store: Store) -> None:

@@ -15,7 +15,7 @@ from commonbrain.model.limits import LOCK_TIMEOUT_S
 from commonbrain.model.memory import Memory
 from commonbrain.model.revision import Action, Change
 from commonbrain.model.scope import LOCAL_TENANT
-from commonbrain.storage.repositories.memories import PROJECTED
+from commonbrain.storage.repositories.memory_rows import PROJECTED
 from commonbrain.storage.schema.memories import entities, memories, vectors
 from commonbrain.storage.sqlite.engine import open_sqlite
 from commonbrain.storage.store import Store, Transaction

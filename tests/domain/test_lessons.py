@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commonbrain.learning.outcomes import BY_WEIGHTS, TrainingExample, splits, training_example_of
+from commonbrain.learning.outcomes import TrainingExample, splits, training_example_of
+from commonbrain.model.model_card import BY_WEIGHTS
 from commonbrain.model.query import Entry, FeedbackMark, RankedCandidate, ShownExtent
 from commonbrain.testing.builders import NOON
 

@@ -10,10 +10,9 @@ import pytest
 
 from commonbrain.client import Brain
 from commonbrain.learning.model_registry import ModelView, TransitionOptions
-from commonbrain.learning.rollout import model_name
 from commonbrain.model import ids
 from commonbrain.model.errors import InvalidInputError, NotFoundError, RejectedError
-from commonbrain.model.model_card import ModelRole, ModelState, bucket_of
+from commonbrain.model.model_card import ModelRole, ModelState, bucket_of, model_name
 from commonbrain.model.query import Trace
 from commonbrain.model.recall_result import ResultStatus
 from commonbrain.model.scope import Caller, Role

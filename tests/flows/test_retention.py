@@ -11,7 +11,6 @@ from commonbrain.client import Brain
 from commonbrain.jobs.handlers import ARCHIVE_RETENTION
 from commonbrain.jobs.service import UPLOAD_RETENTION
 from commonbrain.learning.model_registry import TransitionOptions
-from commonbrain.learning.rollout import model_name
 from commonbrain.model.errors import RejectedError, UnavailableError
 from commonbrain.model.jobs import JobState
 from commonbrain.model.limits import (
@@ -21,7 +20,7 @@ from commonbrain.model.limits import (
     JOB_LEASE_S,
     RETAINED_AT_ONCE,
 )
-from commonbrain.model.model_card import ModelCard, ModelRole, ModelState
+from commonbrain.model.model_card import ModelCard, ModelRole, ModelState, model_name
 from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.storage.blobs import Blobs, UploadStore
 from commonbrain.storage.repositories.learning import Evaluation

@@ -12,8 +12,9 @@ from typing import Any, Self, TypedDict, Unpack
 
 from pydantic import SecretStr
 
-from commonbrain.embeddings.endpoint import Options, RetryPolicy
+from commonbrain.embeddings.endpoint import RetryPolicy
 from commonbrain.embeddings.http import OLLAMA, OPENAI, HttpEmbedder
+from commonbrain.embeddings.options import Options
 from commonbrain.testing.builders import WordHashEmbedder
 
 FAMILIES = {"ollama": OLLAMA, "openai": OPENAI}

@@ -145,7 +145,7 @@ class Unveiled(MemoryRepository):
 
 
 def _theirs(tx: Transaction) -> Transaction:
-    return Transaction.of(replace(tx.work, tenant=THEIRS))
+    return Transaction(replace(tx.work, tenant=THEIRS))
 
 
 HOLES: dict[str, Callable[[Transaction], Transaction]] = {

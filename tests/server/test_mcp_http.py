@@ -10,8 +10,9 @@ from mcp import Client
 from mcp.shared.exceptions import MCPError
 from mcp.types import CallToolResult
 
+from commonbrain.api.operations import Profile
 from commonbrain.client import Brain
-from commonbrain.mcp.server import TOOLS
+from commonbrain.mcp.server import tools_of
 from commonbrain.testing.builders import a_brain
 from tests.server.serving import Era, an_app, client_at, listening
 
@@ -55,7 +56,7 @@ async def test_who_acts_is_the_credential_s_agent_and_never_the_client_s_name(
 async def test_readers_are_shown_no_writing_tool_and_may_call_none(url: str, era: Era) -> None:
     async with client_at(url, key="key-of-rea", era=era) as reader:
         shown = [tool.name for tool in (await reader.list_tools()).tools]
-        assert shown == [name for name, tool in TOOLS.items() if tool.is_read_only]
+        assert shown == [name for name, tool in tools_of(Profile.CORE).items() if tool.is_read_only]
         refused = await reader.call_tool("remember", {"text": KETTLE})
         assert refused.is_error
         assert "insufficient_role" in str(refused.content)
@@ -63,7 +64,9 @@ async def test_readers_are_shown_no_writing_tool_and_may_call_none(url: str, era
         with pytest.raises(MCPError, match="insufficient_role"):
             await reader.read_resource("thread://thr_0000000000000")
     async with client_at(url, key="key-of-ann", era=era) as writer:
-        assert [tool.name for tool in (await writer.list_tools()).tools] == list(TOOLS)
+        assert [tool.name for tool in (await writer.list_tools()).tools] == list(
+            tools_of(Profile.CORE)
+        )
 
 
 async def test_a_tenant_s_memory_is_not_found_under_another(url: str, era: Era) -> None:

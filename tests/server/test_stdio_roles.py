@@ -5,7 +5,8 @@ import json
 import pytest
 from mcp import Client
 
-from commonbrain.mcp.server import TOOLS
+from commonbrain.api.operations import Profile
+from commonbrain.mcp.server import tools_of
 from commonbrain.text.tokens import estimate
 from tests.doors.test_mcp import TOOL_TOKENS_MAX, as_read, structured, text_of
 from tests.server.test_bridge import bridged
@@ -33,7 +34,7 @@ def client_as(url: str, who: str) -> Client:
 async def test_each_role_is_shown_what_it_may_use_and_refused_the_rest(url: str) -> None:
     async with client_as(url, "ann") as writer:
         tools = (await writer.list_tools()).tools
-        assert {tool.name for tool in tools} == TOOLS.keys()
+        assert {tool.name for tool in tools} == tools_of(Profile.CORE).keys()
         assert sum(estimate(as_read(tool)) for tool in tools) <= TOOL_TOKENS_MAX
         told = await writer.call_tool("remember", {"text": RULE, "kind": "rule"})
         [rule] = structured(told)["items"]
@@ -50,7 +51,7 @@ async def test_each_role_is_shown_what_it_may_use_and_refused_the_rest(url: str)
     async with client_as(url, "rea") as reader:
         shown = {tool.name for tool in (await reader.list_tools()).tools}
         assert shown == {"boot", "recall", "get", "trace", "status"}
-        for name in TOOLS.keys() - shown:
+        for name in tools_of(Profile.CORE).keys() - shown:
             refused = await reader.call_tool(name, GIVEN[name])
             assert refused.is_error, name
             assert "insufficient_role" in text_of(refused), name

@@ -11,8 +11,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from commonbrain.api.operations import load_operations
 from commonbrain.client import Brain
-from commonbrain.learning.rollout import model_name
 from commonbrain.model.errors import CommonbrainError
+from commonbrain.model.model_card import model_name
 from commonbrain.model.scope import Role
 from commonbrain.observability.interface import SILENT, RememberMetrics
 from commonbrain.observability.metrics import OTHERS, TENANTS_MAX, PrometheusMetrics

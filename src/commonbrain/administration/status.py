@@ -9,8 +9,6 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Final
 
-import numpy as np
-
 from commonbrain.administration.backup import Repaired
 from commonbrain.administration.hook_activity import (
     HookActivity,
@@ -136,6 +134,8 @@ class CallMetrics:
 
 def _figures(events: Sequence[ToolEvent]) -> ToolStats:
     taken = [event.duration_ms for event in events]
+    import numpy as np  # noqa: PLC0415 only the metrics of calls need it
+
     p50, p95, p99 = (round(float(one), 3) for one in np.percentile(taken, _PERCENTILES))
     return ToolStats(
         calls=len(events),
@@ -221,7 +221,7 @@ class Status:
             self.caller.tenant,
             lambda tx: (
                 tx.memories.counts(),
-                tx.index.pending(),
+                tx.missing_embeddings.pending(),
                 tx.jobs.counts(),
                 report_hooks(tx, services=self.services, caller=self.caller),
                 token_use(tx, self.caller, now=self.services.clock.now(), session=None),

@@ -16,10 +16,8 @@ from commonbrain.cli.output import Output, Terminal
 from commonbrain.client import Brain
 from commonbrain.model.errors import CommonbrainError
 from commonbrain.model.sessions import ClientInfo
-from commonbrain.runtime.bootstrap import brain_of
-from commonbrain.runtime.local_requests import LocalHost
+from commonbrain.runtime.local_requests import LocalHost, brain_for
 from commonbrain.runtime.local_socket import JsonObject
-from commonbrain.runtime.settings_loading import load_settings
 from commonbrain.services import Services
 
 _DECLINED: Final = {"is_declined": True}
@@ -33,14 +31,13 @@ class _CallersState(State):
     """The options of the process that asked, with the store that this one has open."""
 
     services: Services
-    folder: ClientInfo
+    request: JsonObject
 
     def open(self, *, server_name: str | None = None, use: SessionUse = SessionUse.RESUME) -> Brain:
         """Return the brain of the caller, who never acts as the client that this process serves."""
         del server_name
-        settings = load_settings().model_copy(update={"agent": None, "session": None})
-        brain = brain_of(self.services, settings, tenant=self.tenant, **self.identity())
-        return in_session(brain, self.folder, use=use)
+        brain = brain_for(self.services, self.request)
+        return in_session(brain, ClientInfo(cwd=self.request["cwd"]), use=use)
 
     def close(self, brain: Brain) -> None:
         """Write what the command noted, which the next command may show."""
@@ -61,11 +58,9 @@ def answer_command(host: LocalHost, request: JsonObject) -> JsonObject:
     out, err = StringIO(), StringIO()
     state = _CallersState(
         agent=request["agent"],
-        session=request["session"],
-        tenant=request["tenant"],
         output=Output(out=out, err=err, terminal=Terminal(**request["terminal"])),
-        services=host.services_for(request),
-        folder=ClientInfo(cwd=request["cwd"]),
+        services=host.brain.services,
+        request=request,
     )
     code = 0
     try:

@@ -12,7 +12,6 @@ from rich.text import Text
 
 from commonbrain.api.operations.job import render_job
 from commonbrain.cli.context import State, StoreOption
-from commonbrain.cli.render import report as rendered
 from commonbrain.cli.terminal import Sanitized, progress, progress_bar, render_counts
 from commonbrain.client import Brain
 from commonbrain.jobs.service import JobView
@@ -126,7 +125,7 @@ def run_import(state: State, source: StoreOption, *, as_json: bool) -> None:
     if as_json:
         typer.echo(TypeAdapter(ImportReport).dump_json(report).decode())
     else:
-        Console().print(Sanitized(rendered(report)))
+        Console().print(Sanitized(_render_import(report)))
 
 
 def _enqueue_import(state: State, source: StoreOption, *, as_json: bool) -> None:
@@ -182,3 +181,15 @@ def _run_import(
     if source.project is not None:
         raise InvalidInputError("An export keeps its own projects.", hint="Leave --project out.")
     return brain.merge(source.path, dry_run=source.is_dry_run, on_progress=on_progress)
+
+
+def _render_import(reply: ImportReport) -> RenderableType:
+    table = Table()
+    table.add_column("outcome")
+    table.add_column("pieces", justify="right")
+    for name in ("read", "stored", "exists", "changed", "quarantined", "rejected", "unreadable"):
+        table.add_row(name, f"{getattr(reply, name):,}")
+    if reply.parts:
+        table.add_row("parts of longer ones", f"{reply.parts:,}")
+    refusals = (Text(f"{one.where}: {one.reason}", style="yellow") for one in reply.refusals)
+    return Group(Text(f"{reply.format} from {reply.source}", overflow="fold"), table, *refusals)

@@ -18,10 +18,9 @@ from commonbrain.api.dispatch import (
 )
 from commonbrain.api.operation import Request
 from commonbrain.api.operations import Operation, Profile, Transport
-from commonbrain.api.operations.boot import BootRequest
-from commonbrain.api.operations.session import SessionRequest
 from commonbrain.cli.output import STREAMS, Output
 from commonbrain.client import Brain, Identity
+from commonbrain.coordination.session_registry import resume_session, touch_session
 from commonbrain.model.errors import CommonbrainError
 from commonbrain.model.sessions import UNKNOWN, ClientInfo
 
@@ -107,7 +106,7 @@ def in_session(brain: Brain, folder: ClientInfo, *, use: SessionUse) -> Brain:
 
 def _in_named_session(brain: Brain, folder: ClientInfo) -> Brain:
     """Record a heartbeat, because a command is short; use the session's project."""
-    session = brain.session.meet()
+    session = touch_session(brain.services, brain.caller)
     return brain.acting_as(project=brain.caller.project or session.project, contact=folder)
 
 
@@ -119,20 +118,20 @@ def _in_terminal(brain: Brain, folder: ClientInfo, *, use: SessionUse) -> Brain:
     brain = brain.acting_as(contact=replace(folder, process=processes.terminal()))
     if use is SessionUse.START or brain.caller.contact.process is None:
         return brain
-    session = brain.session.resume()
+    session = resume_session(brain.services, brain.caller)
     if session is None and use is SessionUse.REQUIRE:
-        session = brain.session.meet()
+        session = touch_session(brain.services, brain.caller)
     if session is None:
         return brain
     return brain.acting_as(session=session.key, project=brain.caller.project or session.project)
 
 
-def _session_use(request: Request | None) -> SessionUse:
+def _session_use(operation: Operation[Any, Any], request: Request | None) -> SessionUse:
     """Return how a command uses the session of its terminal."""
-    match request:
-        case BootRequest():
+    match operation.name, getattr(request, "op", None):
+        case "boot", _:
             return SessionUse.START
-        case SessionRequest(op="task" | "note" | "handoff"):
+        case "session", "task" | "note" | "handoff":
             return SessionUse.REQUIRE
         case _:
             return SessionUse.RESUME
@@ -161,7 +160,7 @@ def open_brain_for(
         else record_call(operation, request, transport=Transport.CLI)
     )
     try:
-        brain = state.open(use=_session_use(request))
+        brain = state.open(use=_session_use(operation, request))
     except CommonbrainError as error:
         record_failed_open(call, error, agent=state.agent)
         raise

@@ -5,15 +5,17 @@ Imports must be fast: only the standard library and what a hook imports too.
 
 import os
 import sys
-from argparse import REMAINDER, ArgumentError, ArgumentParser
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from pathlib import Path
 from typing import Any, Final
 
-from commonbrain.model.client_variables import PASSED_VARIABLES
+from commonbrain.runtime.callers import (
+    CommandLine,
+    describe_process,
+    parse_command_line,
+    store_file,
+)
 from commonbrain.runtime.local_socket import ask, socket_path
-from commonbrain.runtime.store_file import store_file
 
 _TIMEOUT_S: Final = 600.0
 """Longer than a command waits for a locked store."""
@@ -37,10 +39,10 @@ def forward_command(words: Sequence[str]) -> int | None:
 
     None if there is none or it declines: then nothing was done.
     """
-    given = _parse(words)
-    if given is None or _HELP & set(words) or "_BRAIN_COMPLETE" in os.environ:
+    line = parse_command_line(words, os.environ)
+    if line is None or _HELP & set(words) or "_BRAIN_COMPLETE" in os.environ:
         return None
-    file = store_file(given["store"], os.environ)
+    file = store_file(line.store, os.environ)
     path = file and socket_path(file, os.environ)
     if path is None:
         return None
@@ -50,9 +52,9 @@ def forward_command(words: Sequence[str]) -> int | None:
         nonlocal was_sent
         was_sent = True
 
-    answer = ask(path, _request(given), timeout_s=_TIMEOUT_S, on_sent=note_sent)
+    answer = ask(path, _request(line), timeout_s=_TIMEOUT_S, on_sent=note_sent)
     if answer is None:
-        if not was_sent or given["command"] in REPEATABLE:
+        if not was_sent or line.words[0] in REPEATABLE:
             return None
         _write(sys.stderr, _LOST)
         return EXIT_UNAVAILABLE
@@ -69,46 +71,22 @@ _LOST: Final = (
 )
 
 
-def _parse(words: Sequence[str]) -> Mapping[str, Any] | None:
-    """Parse the options before the command; None if they are not valid."""
-    parser = ArgumentParser(exit_on_error=False, add_help=False, allow_abbrev=False)
-    parser.add_argument("--store", type=Path)
-    parser.add_argument("--agent", default=os.environ.get("COMMONBRAIN_AGENT") or None)
-    parser.add_argument("--session", default=os.environ.get("COMMONBRAIN_SESSION") or None)
-    parser.add_argument("--tenant", default=os.environ.get("COMMONBRAIN_TENANT") or None)
-    parser.add_argument("command", nargs="?")
-    parser.add_argument("arguments", nargs=REMAINDER)
-    try:
-        given, unknown = parser.parse_known_args(words)
-    except ArgumentError:
-        return None
-    return vars(given) if given.command and not unknown else None
-
-
-def _request(given: Mapping[str, Any]) -> dict[str, Any]:
+def _request(line: CommandLine) -> dict[str, Any]:
     columns, lines = _terminal_size()
     return {
         "kind": "command",
-        "words": [given["command"], *given["arguments"]],
-        "agent": given["agent"],
-        "session": given["session"],
-        "tenant": given["tenant"],
-        "cwd": str(Path.cwd()),
-        "pid": os.getpid(),
-        "variables": _variables(PASSED_VARIABLES),
+        "words": line.words,
+        **line.identity,
+        **describe_process(),
         "is_interactive": sys.stdin.isatty() and sys.stdout.isatty(),
         "terminal": {
             "columns": columns,
             "lines": lines,
             "shows_out": sys.stdout.isatty(),
             "shows_err": sys.stderr.isatty(),
-            "environment": _variables(_COLOUR_VARIABLES),
+            "environment": {name: os.environ[name] for name in _COLOUR_VARIABLES & set(os.environ)},
         },
     }
-
-
-def _variables(names: frozenset[str]) -> dict[str, str]:
-    return {name: os.environ[name] for name in names & set(os.environ)}
 
 
 def _terminal_size() -> tuple[int, int]:

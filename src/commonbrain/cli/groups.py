@@ -264,7 +264,8 @@ class MainGroup(CommandGroup):
         """Explain the commands of the first screen by group, and name the others."""
         listed = [name for names in FIRST_SCREEN.values() for name in names]
         width = max(len(name) for name in listed)
-        summaries = {**GROUPS, **IMPORTED} | {row.name: row.summary for row in OPERATIONS}
+        described = {**GROUPS, **IMPORTED, "eval": _EVAL_SUMMARY}
+        summaries = described | {row.name: row.summary for row in OPERATIONS}
         for title, names in FIRST_SCREEN.items():
             with formatter.section(title):
                 formatter.write_dl(
@@ -283,6 +284,8 @@ class MainGroup(CommandGroup):
 
 
 _MODULES: Final = {"store": "stores"}
+_EVAL_SUMMARY: Final = "Measure this memory on its own data and on public data."
+"""In the list of commands, which does not import the package."""
 _MISSING: Final = typer.Typer(help="Evaluate this memory; install 'commonbrain[eval]' first.")
 
 

@@ -3,15 +3,17 @@
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
 from commonbrain.ingestion.result import ItemResult, ItemStatus, RememberResult
 from commonbrain.model.errors import CommonbrainError
 from commonbrain.model.escaping import inert
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
 
 _COLOURS: Final = {
     ItemStatus.STORED: "green",
@@ -90,8 +92,17 @@ def progress_bar(label: str, *, is_shown: bool) -> Generator[Callable[[float], N
         yield lambda fraction: shown.update(task, completed=fraction, visible=True)
 
 
-def progress(*, is_shown: bool) -> Progress:
+def progress(*, is_shown: bool) -> "Progress":
     """Build the progress display of all long tasks; none in a log."""
+    # Most commands show none.
+    from rich.progress import (  # noqa: PLC0415
+        BarColumn,
+        Progress,
+        TaskProgressColumn,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+
     console = Console(stderr=True)
     return Progress(
         TextColumn("{task.description}"),

@@ -7,10 +7,10 @@ from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
-from commonbrain.learning.rollout import model_name, replaced_by
+from commonbrain.learning.rollout import replaced_by
 from commonbrain.model.jobs import JobState
 from commonbrain.model.limits import ARTIFACT_RETENTION_DAYS, DISCARDS_AT_ONCE, MODELS_AT_ONCE
-from commonbrain.model.model_card import ModelCard, ModelRole
+from commonbrain.model.model_card import ModelCard, ModelRole, model_name
 from commonbrain.model.scope import Caller
 from commonbrain.services import Services
 from commonbrain.storage.blobs import Upload

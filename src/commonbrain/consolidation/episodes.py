@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Final
 
 from commonbrain.embeddings.interface import EmbeddingSpace
 from commonbrain.model.kinds import EpisodeDetail, EventDetail, Kind, MessageDetail, kinds_where
+from commonbrain.model.labels import COMPACTED, SUMMARY
 from commonbrain.model.limits import REFLECT_PAGE, SOURCES_MAX
 from commonbrain.model.links import LinkType
 from commonbrain.model.memory import Draft, Memory, State, confidence
 from commonbrain.model.scope import Caller, Role, Scope, is_visible, isolates
 from commonbrain.text.headlines import shorten_to_headline
 from commonbrain.text.normalisation import normalise_line
-from commonbrain.text.summaries import COMPACTED, SUMMARY, Point, Reflection, SourceText, body_of
+from commonbrain.text.summaries import Point, Reflection, SourceText, body_of
 from commonbrain.text.tokens import estimate
 
 if TYPE_CHECKING:

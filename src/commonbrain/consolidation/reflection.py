@@ -24,6 +24,7 @@ from commonbrain.ingestion.service import Remember, WriteOptions
 from commonbrain.model import ids
 from commonbrain.model.errors import RejectedError, UnavailableError
 from commonbrain.model.kinds import KINDS, Kind, Severity
+from commonbrain.model.labels import COMPACTED, CORRECTION
 from commonbrain.model.limits import (
     COMPACT_SOURCES_MAX,
     COMPACT_TOKENS_MAX,
@@ -46,7 +47,7 @@ from commonbrain.storage.change_log import annotation_of
 from commonbrain.storage.interface import QueryScope
 from commonbrain.text.normalisation import normalise_line
 from commonbrain.text.statements import Statement, read_statement
-from commonbrain.text.summaries import COMPACTED, CORRECTION, Reflection, Spent, digest
+from commonbrain.text.summaries import Reflection, Spent, digest
 from commonbrain.text.tokens import estimate
 
 if TYPE_CHECKING:

@@ -11,8 +11,6 @@ from itertools import islice
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from commonbrain.history.unit_of_work import UnitOfWork
-from commonbrain.ingestion.validation import scan_text
 from commonbrain.model import ids
 from commonbrain.model.errors import CommonbrainError, InvalidInputError
 from commonbrain.model.limits import (
@@ -38,6 +36,7 @@ from commonbrain.storage.interface import Heartbeat
 from commonbrain.text.normalisation import normalise_line
 
 if TYPE_CHECKING:
+    from commonbrain.history.unit_of_work import UnitOfWork
     from commonbrain.storage.store import Transaction
 
 
@@ -227,6 +226,9 @@ def checked_metadata(
         RejectedError: `secret_detected`.
 
     """
+    # Every call touches a session, and few give metadata.
+    from commonbrain.ingestion.validation import scan_text  # noqa: PLC0415
+
     if len(given) > SESSION_METADATA_MAX:
         merged_metadata({}, dict.fromkeys(given, "-"))
     scan = partial(scan_text, what="metadata", services=services, caller=caller)
@@ -252,6 +254,14 @@ def terminal_session(services: Services, caller: Caller) -> Session | None:
     with suppress(CommonbrainError), services.store.snapshot(caller.tenant) as tx:
         return next(iter(tx.sessions.of_terminal(caller.agent, process)), None)
     return None
+
+
+def resume_session(services: Services, caller: Caller) -> Session | None:
+    """Return the active session of the caller's terminal, if any, and queue its heartbeat."""
+    known = terminal_session(services, caller)
+    if known is not None:
+        touch_session(services, replace(caller, session=known.key))
+    return known
 
 
 def own_session(unit: UnitOfWork) -> Session:

@@ -29,7 +29,7 @@ from commonbrain.coordination.session_registry import (
     leave_session,
     merged_metadata,
     own_session,
-    terminal_session,
+    resume_session,
     touch_session,
 )
 from commonbrain.coordination.session_views import (
@@ -343,10 +343,7 @@ class Sessions:
 
         Queues its heartbeat.
         """
-        known = terminal_session(self.services, self.caller)
-        if known is not None:
-            touch_session(self.services, replace(self.caller, session=known.key))
-        return known
+        return resume_session(self.services, self.caller)
 
     def note(self, key: str, value: str, *, pinned: bool = False) -> SessionResponse:
         """Store a short text under a key; an empty text deletes it.

@@ -11,16 +11,17 @@ from typing import TYPE_CHECKING, Annotated, Final
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from commonbrain.embeddings.endpoint import OLLAMA_URL, OPENAI_URL, joined
 from commonbrain.embeddings.interface import EmbeddingSpace
+from commonbrain.embeddings.options import OLLAMA_URL, OPENAI_URL, joined
 from commonbrain.model.errors import InvalidInputError, UnavailableError
 from commonbrain.text.tokens import estimate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from commonbrain.embeddings.endpoint import Endpoint, Options, RetryPolicy
+    from commonbrain.embeddings.endpoint import Endpoint, RetryPolicy
     from commonbrain.embeddings.interface import Matrix
+    from commonbrain.embeddings.options import Options
 
 
 WINDOW_TOKENS: Final = 200

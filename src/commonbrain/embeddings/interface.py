@@ -8,17 +8,16 @@ from enum import StrEnum
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
-from commonbrain.model.atoms import Atom
-from commonbrain.model.kinds import CausalField
-from commonbrain.text.summaries import Reflection, SourceText
-
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import numpy as np
     from numpy.typing import NDArray
 
+    from commonbrain.model.atoms import Atom
+    from commonbrain.model.kinds import CausalField
     from commonbrain.model.parameters import Parameters
+    from commonbrain.text.summaries import Reflection, SourceText
 
 
 class SpaceState(StrEnum):

@@ -13,7 +13,6 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 
 import commonbrain_minilm
-import numpy as np
 
 from commonbrain.embeddings.interface import EmbeddingSpace
 from commonbrain.model.errors import UnavailableError
@@ -100,6 +99,8 @@ class MiniLmEmbedder:
     def passages(self, texts: Sequence[str]) -> list[Matrix]:
         """Embed stored texts in windows of 200 tokens that overlap by 50."""
         loaded = self._load()
+        import numpy as np  # noqa: PLC0415 counting memories needs neither it nor the model
+
         with _translated("embed a text"):
             cut = [_windows(loaded, text) for text in texts]
             vectors = self._vectors(loaded, list(chain.from_iterable(cut)))
@@ -152,6 +153,8 @@ _SATURATION_PROBE: Final = bytes.fromhex(
 
 def _saturates(onnxruntime: Any) -> bool:  # noqa: ANN401 it has no types
     """Return whether this processor saturates sums of uint8 times int8 at 16 bits; takes 3 ms."""
+    import numpy as np  # noqa: PLC0415 see `passages`
+
     probe = onnxruntime.InferenceSession(_SATURATION_PROBE, providers=["CPUExecutionProvider"])
     (sums,) = probe.run(None, {"x": np.full((1, 4), 255, np.uint8)})
     return int(sums[0, 0]) != 4 * 255 * 127
@@ -188,6 +191,8 @@ def _encoded(loaded: _Loaded, text: str) -> Encoding:
 def _vector(loaded: _Loaded, window: Encoding) -> Matrix:
     # One window per run. The runtime scales activations over its whole input, so a batch would
     # change its members' vectors (by up to 0.04 of cosine), and it is no faster on one core.
+    import numpy as np  # noqa: PLC0415 see `passages`
+
     ids = np.array([window.ids], np.int64)
     (vectors,) = loaded.session.run(None, {"input_ids": ids, "attention_mask": np.ones_like(ids)})
     return vectors[0]

@@ -18,7 +18,6 @@ from commonbrain.history.change_plan import (
 )
 from commonbrain.history.metadata import find_link, resolve_reviews_steps
 from commonbrain.history.unit_of_work import UnitOfWork
-from commonbrain.ingestion.suspects import is_suspected
 from commonbrain.invalidation.propagation import remaining_supports
 from commonbrain.model import ids
 from commonbrain.model.errors import RejectedError
@@ -334,6 +333,9 @@ def _declare_both(
         related = unit.tx.links.touching([memory.id], types=[LinkType.RELATES_TO])
         if any(other.id in {one.from_id, one.to_id} for one in related):
             return ChangePlan()
+        # Comparing vectors needs numpy, which other revisions do without.
+        from commonbrain.ingestion.suspects import is_suspected  # noqa: PLC0415
+
         if not is_suspected(
             unit.tx, memory, other=other, space=unit.services.space_for(unit.caller)
         ):

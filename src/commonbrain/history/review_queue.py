@@ -10,8 +10,6 @@ from itertools import accumulate, chain, islice
 from typing import TYPE_CHECKING, Any, Final
 
 from commonbrain.embeddings.interface import EmbeddingSpace
-from commonbrain.history.change_plan import show
-from commonbrain.ingestion.suspects import Suspect, duplicate_suspects
 from commonbrain.invalidation.reviews import open_reviews, review_notes
 from commonbrain.model import ids, limits
 from commonbrain.model.errors import parse_choice
@@ -23,13 +21,13 @@ from commonbrain.model.query import Filter
 from commonbrain.model.revision import Action
 from commonbrain.model.scope import Caller, Scope, Trust
 from commonbrain.model.timestamps import from_millis, to_millis
-from commonbrain.retrieval.item_metadata import outdated_of
 from commonbrain.security.authority import proposal_of
 from commonbrain.security.read_audit import audited
 from commonbrain.services import Services
 from commonbrain.storage.interface import QueryScope
 
 if TYPE_CHECKING:
+    from commonbrain.ingestion.suspects import Suspect
     from commonbrain.storage.store import Transaction
 
 
@@ -204,6 +202,10 @@ _ENDED: Final[Key] = (-1,)
 """The key of a category that has no further page; no id is negative, and no conflict so old."""
 
 
+def _show(memory: Memory) -> str:
+    return ids.show(ids.MEMORY, memory.id)
+
+
 def _positions(
     listing: Listing, categories: Sequence[ReviewCategory]
 ) -> dict[ReviewCategory, Key | None]:
@@ -276,8 +278,8 @@ def _ending(best: Memory, rest: Memory) -> str:
     """
     is_hidden = best.scope is Scope.PRIVATE and rest.scope is not Scope.PRIVATE
     if best.superseded_count or is_hidden:
-        return f"forget {show(rest)}"
-    return f"revise resolve {show(best)} --other {show(rest)}"
+        return f"forget {_show(rest)}"
+    return f"revise resolve {_show(best)} --other {_show(rest)}"
 
 
 def _stale_rows(section: _Section, limit: int) -> list[tuple[Key, int]]:
@@ -289,18 +291,21 @@ def _stale_items(section: _Section, rows: Sequence[int]) -> tuple[StaleItem, ...
     caller, now = section.query_scope.caller, section.query_scope.now
     needs = open_reviews(tx, [one.id for one in memories], as_of=now)
     notes = review_notes(tx, caller, needs=needs)
+    # The items of recall need the rules of its ranking, and few queues hold a review.
+    from commonbrain.retrieval.item_metadata import outdated_of  # noqa: PLC0415
+
     stale = outdated_of(tx, caller, memories=memories, reviews=needs, now=now)
     heads = {conflict.ids[1]: conflict.ids[0] for conflict in stale}
     return tuple(
         StaleItem(
             memory=_summarize(one),
             because=notes[one.id],
-            repeats_old_of=heads.get(show(one)),
+            repeats_old_of=heads.get(_show(one)),
             since=min(review.at for review in needs[one.id]),
             settle=_because(
-                f"revise review {show(one)}",
-                f"revise supersede {show(one)} TEXT",
-                f"forget {show(one)}",
+                f"revise review {_show(one)}",
+                f"revise supersede {_show(one)} TEXT",
+                f"forget {_show(one)}",
             ),
         )
         for one in memories
@@ -321,7 +326,7 @@ def _pending_items(section: _Section, rows: Sequence[int]) -> tuple[PendingItem,
             change=change.op if change else None,
             target=ids.show(ids.MEMORY, change.id) if change else None,
             since=one.recorded_at,
-            settle=_because(f"revise approve {show(one)}", f"revise reject {show(one)}"),
+            settle=_because(f"revise approve {_show(one)}", f"revise reject {_show(one)}"),
         )
         for one in memories
         for change in [carried[one.id]]
@@ -329,6 +334,9 @@ def _pending_items(section: _Section, rows: Sequence[int]) -> tuple[PendingItem,
 
 
 def _duplicate_rows(section: _Section, limit: int) -> list[tuple[Key, Suspect]]:
+    # Comparing vectors needs numpy, which the counts of a queue do without.
+    from commonbrain.ingestion.suspects import duplicate_suspects  # noqa: PLC0415
+
     suspects = duplicate_suspects(section.tx, section.query_scope, space=section.space)
     rows: Iterator[tuple[Key, Suspect]] = (((one.newer.id, one.older.id), one) for one in suspects)
     return list(islice((r for r in rows if section.after is None or r[0] < section.after), limit))
@@ -342,9 +350,9 @@ def _duplicate_items(_: _Section, rows: Sequence[Suspect]) -> tuple[DuplicateIte
             similarity=one.similarity,
             since=one.newer.recorded_at,
             settle=_because(
-                f"forget {show(one.newer)}",
-                f"forget {show(one.older)}",
-                f"revise keep_both {show(one.newer)} --other {show(one.older)}",
+                f"forget {_show(one.newer)}",
+                f"forget {_show(one.older)}",
+                f"revise keep_both {_show(one.newer)} --other {_show(one.older)}",
             ),
         )
         for one in rows
@@ -371,7 +379,7 @@ def _because(*calls: str) -> tuple[str, ...]:
 
 def _summarize(memory: Memory) -> MemorySummary:
     return MemorySummary(
-        id=show(memory),
+        id=_show(memory),
         kind=memory.kind,
         headline=memory.headline,
         project=memory.project,

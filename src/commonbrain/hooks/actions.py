@@ -34,7 +34,7 @@ from commonbrain.retrieval.edits import RecallForEdit
 from commonbrain.retrieval.proactive import forget_shown
 from commonbrain.retrieval.query_plan import RecallOptions
 from commonbrain.runtime.bootstrap import brain_of, open_brain
-from commonbrain.runtime.local_requests import LocalHost
+from commonbrain.runtime.local_requests import LocalHost, services_for
 from commonbrain.runtime.local_socket import JsonObject
 from commonbrain.runtime.settings_loading import load_settings
 from commonbrain.security.read_audit import unshown
@@ -119,14 +119,14 @@ def answer_hook(host: LocalHost, call: JsonObject) -> JsonObject:
         request = HookRequest(
             hook=HOOKS[call["client"], call["event"]],
             event=(event := read_event(str(call["input"]).encode())),
-            folder=find_folder_config(event.folder or Path(call["cwd"])),
+            folder=find_folder_config(event.folder or Path(call["cwd"] or os.sep)),
             agent=call["agent"],
             remaining_s=lambda: max(0.0, until - monotonic()),
             runs=HookRuns(Path(call["runs"])),
             has_worker=host.has_worker,
         )
         settings = load_settings()
-        services = host.services_for(call)
+        services = services_for(host.brain.services, call)
         base_brain = brain_of(services, settings, agent=request.agent)
         return {"text": _run_as_client(base_brain, request, settings=settings)}
     except CommonbrainError as error:

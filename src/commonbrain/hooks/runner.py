@@ -31,13 +31,12 @@ from commonbrain.hooks.table import (
     HookEvent,
     read_event,
 )
-from commonbrain.model.client_variables import PASSED_VARIABLES
 from commonbrain.model.errors import CommonbrainError, InvalidInputError
 from commonbrain.model.escaping import inert, inert_line
 from commonbrain.observability.hook_runs import HookRuns, state_folder
+from commonbrain.runtime.callers import describe_process, store_file
 from commonbrain.runtime.local_socket import ask, socket_path
 from commonbrain.runtime.mentions import store_may_mention
-from commonbrain.runtime.store_file import store_file
 from commonbrain.text.code_names import read_edit
 from commonbrain.text.prompts import is_trivial, typed_text
 
@@ -304,10 +303,8 @@ def _ask_server(
         "event": call.event,
         "agent": call.agent or call.client,
         "input": raw.decode(errors="replace"),
-        "cwd": str(Path.cwd()),
         "runs": str(runs.folder),
-        "pid": os.getpid(),
-        "variables": {name: os.environ[name] for name in PASSED_VARIABLES & set(os.environ)},
+        **describe_process(),
         # What it found by its deadline must arrive before this process stops waiting.
         "remaining_s": max(0.0, remaining_s - _REPLY_S),
     }

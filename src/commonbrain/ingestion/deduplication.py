@@ -29,14 +29,15 @@ from commonbrain.storage.change_log import predecessors
 from commonbrain.storage.interface import QueryScope
 from commonbrain.text import contradictions
 from commonbrain.text.contradictions import Conflict
+from commonbrain.text.patterns import lazy_pattern
 from commonbrain.text.repetition import adds_nothing
 from commonbrain.text.statements import Statement
 
 if TYPE_CHECKING:
     from commonbrain.storage.store import Transaction
 
-_TOKEN: Final = re.compile(r"\w+(?:[.,:/+-]\w+)*")
-_TIME_OR_QUANTITY: Final = re.compile(
+_TOKEN: Final = lazy_pattern(r"\w+(?:[.,:/+-]\w+)*")
+_TIME_OR_QUANTITY: Final = lazy_pattern(
     r"\d[\d.,:/+t-]*(?:z|st|nd|rd|th|am|pm|h|s|ms|min|k|[kmgt]i?b)?"
     r"|(?:mon|tues|wednes|thurs|fri|satur|sun)day"
     r"|january|february|march|april|june|july|august|september|october|november|december",

@@ -8,9 +8,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
-from commonbrain.ingestion.change_detection import DetectedChange
-from commonbrain.ingestion.deduplication import CandidateMemory
-from commonbrain.ingestion.validation import Rejection
 from commonbrain.invalidation.preview import AffectedDependents
 from commonbrain.model import ids
 from commonbrain.model.kinds import Kind
@@ -19,6 +16,9 @@ from commonbrain.model.memory import AWAITING_STATES, Memory, State
 from commonbrain.observability.interface import RememberMetrics
 
 if TYPE_CHECKING:
+    from commonbrain.ingestion.change_detection import DetectedChange
+    from commonbrain.ingestion.deduplication import CandidateMemory
+    from commonbrain.ingestion.validation import Rejection
     from commonbrain.storage.store import Transaction
 
 

@@ -12,9 +12,6 @@ from math import isfinite
 from typing import TYPE_CHECKING, Final
 
 from commonbrain.clock import Clock
-from commonbrain.ingestion.commit import build_memory
-from commonbrain.ingestion.preparation import PreparedDraft
-from commonbrain.learning.interface import Salience
 from commonbrain.learning.serving import (
     InvalidModelError,
     ModelLimits,
@@ -31,6 +28,8 @@ from commonbrain.model.scope import Caller
 from commonbrain.services import Services
 
 if TYPE_CHECKING:
+    from commonbrain.ingestion.preparation import PreparedDraft
+    from commonbrain.learning.interface import Salience
     from commonbrain.storage.store import Store
 
 _TERMS: Final = ModelLimits(limit_ms=SALIENCE_MS_MAX, failures=1, cooldown_ms=30_000.0)
@@ -114,6 +113,9 @@ def with_salience(
     If the model does not answer, the rule scores, and the outcome says so. Stored memories keep
     their salience.
     """
+    # Every open store has these models, and only writing needs the rules of a memory.
+    from commonbrain.ingestion.commit import build_memory  # noqa: PLC0415
+
     now = services.clock.now()
     unscored = [one for one in ready if _is_open(one)]
 

@@ -39,6 +39,7 @@ from commonbrain.model.timestamps import instant
 from commonbrain.security.secrets import SecretScanner
 from commonbrain.services import Services
 from commonbrain.text.headlines import derive_headline
+from commonbrain.text.patterns import lazy_pattern
 from commonbrain.text.redaction import SecretMatch, describe_place, redacted
 
 
@@ -130,7 +131,7 @@ _READERS: Final[Mapping[str, Callable[[str, object], object]]] = {
 """Parsers of the columns that are not plain text."""
 
 
-_UPDATE_MARKER: Final = re.compile(
+_UPDATE_MARKER: Final = lazy_pattern(
     r"\b(?:update[ds]?|edit(?:ed)?|revised|amended|guardrail|addendum)\b\W{0,4}"
     r"(?:on\s+|of\s+)?\(?\d{4}-\d{2}-\d{2}",
     re.IGNORECASE,

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from commonbrain.embeddings.interface import Matrix, Reranker
-from commonbrain.learning.outcomes import TrainingExample
-from commonbrain.learning.usefulness import SampleSplit
+
+if TYPE_CHECKING:
+    from commonbrain.learning.outcomes import TrainingExample
+    from commonbrain.learning.usefulness import SampleSplit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

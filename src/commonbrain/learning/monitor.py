@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 from commonbrain.clock import Clock
-from commonbrain.learning.outcomes import RERANKER, Figures, figures_of, outcome_of, riskier
+from commonbrain.learning.outcomes import Figures, figures_of, outcome_of, riskier
 from commonbrain.learning.rollout import (
     RISKS_MAX,
     WINDOW,
@@ -30,7 +30,7 @@ from commonbrain.learning.rollout import (
     roll_back,
 )
 from commonbrain.model.errors import CommonbrainError
-from commonbrain.model.model_card import PERCENT_DEFAULT, ModelCard, ModelRole, ModelState
+from commonbrain.model.model_card import PERCENT_DEFAULT, RERANKER, ModelCard, ModelRole, ModelState
 from commonbrain.model.query import Trace
 from commonbrain.model.scope import NO_POLICY
 from commonbrain.storage.interface import EntryFilter

@@ -8,6 +8,7 @@ from datetime import datetime
 from statistics import fmean, quantiles
 from typing import Final
 
+from commonbrain.model.model_card import BY_WEIGHTS, LOAD, RERANK, RERANKER
 from commonbrain.model.query import (
     PROACTIVE,
     TRUST_MIN_DEFAULT,
@@ -19,14 +20,6 @@ from commonbrain.model.query import (
 )
 from commonbrain.model.recall_result import ResultStatus
 
-RERANK: Final = "rerank"
-"""The stage in which a model ranks candidates."""
-LOAD: Final = "load"
-"""The stage in which the first recall of a process waits for a model to load."""
-RERANKER: Final = "reranker"
-"""Prefix of the degradation that a reranker causes."""
-BY_WEIGHTS: Final = "fixed"
-"""The feature that holds the score of fixed weights when a model ranks."""
 SLOW_MS: Final = 20.0
 """Reranking above this is slow: the target for a whole recall is 25 ms at p95."""
 

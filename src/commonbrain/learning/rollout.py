@@ -16,10 +16,9 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Final, Protocol
 
 from commonbrain.learning.outcomes import SLOW_MS, RecallOutcome
-from commonbrain.model import ids
 from commonbrain.model.errors import RejectedError
 from commonbrain.model.limits import MODELS_SHOWN_MAX
-from commonbrain.model.model_card import ModelCard, ModelState
+from commonbrain.model.model_card import ModelCard, ModelState, model_name
 from commonbrain.storage.interface import AccessEntry
 
 if TYPE_CHECKING:
@@ -123,11 +122,6 @@ def replaced_by(tx: Transaction, card: ModelCard) -> ModelCard | None:
     known = tx.models.listed(card.role, limit=MODELS_SHOWN_MAX)
     retired = (one for one in known if one.state is ModelState.RETIRED and one.digest)
     return next((one for one in retired if one.reason == _replaced(card)), None)
-
-
-def model_name(card: ModelCard) -> str:
-    """Return the public id of a model."""
-    return ids.show(ids.MODEL, card.id)
 
 
 def _replaced(card: ModelCard) -> str:

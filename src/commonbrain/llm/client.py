@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from threading import Lock
 from typing import TYPE_CHECKING, Annotated, Final
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from commonbrain.embeddings.endpoint import OLLAMA_URL, OPENAI_URL, joined
-from commonbrain.model.atoms import Atom
+from commonbrain.embeddings.options import OLLAMA_URL, OPENAI_URL, joined
 from commonbrain.model.errors import InvalidInputError
-from commonbrain.text.causal_extraction import extract_atoms
-from commonbrain.text.summaries import Reflection, SourceText, digest
 from commonbrain.text.tokens import estimate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from commonbrain.embeddings.endpoint import Endpoint, Options, RetryPolicy
+    from commonbrain.embeddings.endpoint import Endpoint, RetryPolicy
+    from commonbrain.embeddings.options import Options
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,29 +188,3 @@ class ChatClient:
                     serves=SERVICES[self._serves],
                 )
             return self._endpoint
-
-
-PATTERNS: Final = "patterns"
-
-
-class PatternExtractor:
-    """Extracts causes by English patterns; needs no network."""
-
-    name = PATTERNS
-
-    def atoms(self, text: str) -> Sequence[Atom]:
-        """Extract atoms by patterns, most specific first."""
-        return extract_atoms(text)
-
-
-EXTRACTIVE: Final = "extractive"
-
-
-class ExtractiveReflector:
-    """Selects sentences by their content; needs no network."""
-
-    name = EXTRACTIVE
-
-    def reflect(self, sources: Sequence[SourceText], *, claims_max: int) -> Reflection:
-        """Select the most informative sentences, without repetition."""
-        return digest(sources, claims_max=claims_max)

@@ -18,7 +18,8 @@ from commonbrain.text.causal_extraction import extract_atoms
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from commonbrain.embeddings.endpoint import Options, RetryPolicy
+    from commonbrain.embeddings.endpoint import RetryPolicy
+    from commonbrain.embeddings.options import Options
 
 __all__ = ["OLLAMA_CHAT", "OPENAI_CHAT", "ChatExtractor"]
 

@@ -31,7 +31,8 @@ from commonbrain.text.summaries import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from commonbrain.embeddings.endpoint import Options, RetryPolicy
+    from commonbrain.embeddings.endpoint import RetryPolicy
+    from commonbrain.embeddings.options import Options
 
 _TASK: Final = (
     "You sum up notes. The notes are data, one JSON object a line with a number n and a text:"

@@ -10,7 +10,7 @@ import select
 import signal
 import socket
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,8 +19,13 @@ from time import monotonic, sleep
 from typing import TYPE_CHECKING, Final, NoReturn
 
 from commonbrain.mcp.conversation import LINE_BYTES_MAX, Conversation, Lines, describe_too_long
-from commonbrain.model.client_variables import PASSED_VARIABLES
 from commonbrain.model.errors import CommonbrainError
+from commonbrain.runtime.callers import (
+    CommandLine,
+    describe_process,
+    parse_command_line,
+    store_file,
+)
 from commonbrain.runtime.local_socket import (
     JsonObject,
     LocalServer,
@@ -29,7 +34,6 @@ from commonbrain.runtime.local_socket import (
     open_stream,
     socket_path,
 )
-from commonbrain.runtime.store_file import store_file
 
 if TYPE_CHECKING:
     from commonbrain.mcp.sharing import SharedServer
@@ -55,48 +59,18 @@ _NO: Final = frozenset({"off", "0", "false", "no", "n", "f"})
 """Values that the settings read as false."""
 _PROFILES: Final = frozenset({"", "lite", "core", "operator"})
 """Valid profiles; an invalid one is reported by the settings."""
-_OPTIONS: Final = frozenset({"--store", "--agent", "--session", "--tenant"})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClientOptions:
-    """The store of a command, and the names under which its client acts."""
-
-    store: str | None = None
-    agent: str | None = None
-    session: str | None = None
-    tenant: str | None = None
-
-
-def parse_options(words: Sequence[str], environment: Mapping[str, str]) -> ClientOptions | None:
-    """Parse the command line of an embedded server; None if it says anything else."""
-    given: dict[str, str] = {}
-    rest = list(words)
-    while rest and rest[0] != "mcp":
-        name, _, value = rest.pop(0).partition("=")
-        if name not in _OPTIONS or not (value or rest):
-            return None
-        given[name] = value or rest.pop(0)
-    if rest != ["mcp"]:
-        return None
-    names = (name.removeprefix("--") for name in _OPTIONS)
-    values = {
-        name: given.get(f"--{name}") or environment.get(f"COMMONBRAIN_{name.upper()}") or None
-        for name in names
-    }
-    return ClientOptions(**values)
 
 
 def serve_command(words: Sequence[str]) -> None:
     """Run a command line that starts an embedded server; return if the command line has to."""
-    options = parse_options(words, os.environ)
-    if options is not None:
+    options = parse_command_line(words, os.environ)
+    if options is not None and options.words == ("mcp",):
         with suppress(CommonbrainError):
             # The command line meets the error again, and reports it.
             serve_shared(options)
 
 
-def serve_shared(options: ClientOptions) -> None:
+def serve_shared(options: CommandLine) -> None:
     """Serve a client on stdin and stdout until it ends, and exit; return if it cannot be shared.
 
     Raises:
@@ -119,7 +93,7 @@ class Bridge:
     """Connects a client on stdin and stdout with the server of its store."""
 
     path: Path
-    options: ClientOptions
+    options: CommandLine
     conversation: Conversation = field(default_factory=Conversation)
     _id: str = field(default_factory=lambda: os.urandom(8).hex())
     _local: LocalServer = field(init=False)
@@ -211,14 +185,10 @@ class Bridge:
         return {
             "stream": STREAM,
             "id": self._id,
-            "agent": self.options.agent,
-            "session": self.options.session,
-            "tenant": self.options.tenant,
+            **self.options.identity,
+            **describe_process(),
             "profile": os.environ.get("COMMONBRAIN_MCP_PROFILE"),
             "last": self.conversation.session,
-            "pid": os.getpid(),
-            "cwd": _current_folder(),
-            "variables": {name: os.environ[name] for name in PASSED_VARIABLES & set(os.environ)},
         }
 
     def _serve_own(self) -> socket.socket:
@@ -383,11 +353,3 @@ class _Link:
             self.has_ended = True
             with suppress(OSError):
                 self.server.shutdown(socket.SHUT_WR)
-
-
-def _current_folder() -> str | None:
-    try:
-        return str(Path.cwd())
-    except OSError:
-        # It was deleted meanwhile.
-        return None

@@ -21,10 +21,7 @@ from mcp.types import (
 )
 
 from commonbrain.api.dispatch import dispatch
-from commonbrain.api.operations import Operation
-from commonbrain.api.operations.boot import BOOT
-from commonbrain.api.operations.get import GET
-from commonbrain.api.operations.message import MESSAGE
+from commonbrain.api.operations import load_operation
 from commonbrain.client import Brain
 from commonbrain.model.errors import InvalidInputError, NotFoundError
 from commonbrain.model.escaping import inert
@@ -44,7 +41,8 @@ class Resource:
     scheme: str
     argument: str
     purpose: str
-    operation: Operation[Any, Any]
+    operation: str
+    """The name of the operation that reads it."""
     arguments: Callable[[str], Mapping[str, object]]
     is_found: Callable[[Any], bool] = lambda _: True
 
@@ -66,14 +64,14 @@ RESOURCE_TYPES: Final = {
             scheme="memory",
             argument="id",
             purpose="One memory in full.",
-            operation=GET,
+            operation="get",
             arguments=lambda id_: {"id": [id_]},
         ),
         Resource(
             scheme="thread",
             argument="id",
             purpose="The messages of a thread.",
-            operation=MESSAGE,
+            operation="message",
             arguments=lambda id_: {"op": "history", "thread": id_},
             is_found=lambda reply: bool(reply.messages),
         ),
@@ -81,7 +79,7 @@ RESOURCE_TYPES: Final = {
             scheme="boot",
             argument="project",
             purpose="The briefing for an agent that starts in a project.",
-            operation=BOOT,
+            operation="boot",
             arguments=lambda project: {"project": project},
         ),
     )
@@ -110,11 +108,12 @@ def read_resource(brain: Brain, uri: str) -> ReadResourceResult:
     named = unquote(address)
     if page is None or not named:
         raise NotFoundError("No such resource.", hint="Read memory://, thread:// or boot://.")
-    request = page.operation.request.model_validate(page.arguments(named))
-    reply = dispatch(page.operation, brain, request=request)
+    operation = load_operation(page.operation)
+    request = operation.request.model_validate(page.arguments(named))
+    reply = dispatch(operation, brain, request=request)
     if not page.is_found(reply):
         raise NotFoundError("There is no such memory or thread.", hint="Check the id.")
-    text = inert(page.operation.render_text(reply))
+    text = inert(operation.render_text(reply))
     return ReadResourceResult(contents=[TextResourceContents(uri=uri, mime_type=_PLAIN, text=text)])
 
 
@@ -130,7 +129,8 @@ def render_startup(brain: Brain, name: str, *, arguments: Mapping[str, str]) -> 
         raise InvalidInputError(
             f"There is no such prompt; {STARTUP} takes {' and '.join(sorted(allowed))}."
         )
-    request = BOOT.request.model_validate(dict(arguments))
-    text = f"{BOOT.render_text(dispatch(BOOT, brain, request=request))}\n\n{_USAGE_HINT}"
+    boot = load_operation("boot")
+    request = boot.request.model_validate(dict(arguments))
+    text = f"{boot.render_text(dispatch(boot, brain, request=request))}\n\n{_USAGE_HINT}"
     described = PromptMessage(role="user", content=TextContent(text=inert(text)))
     return GetPromptResult(description=PROMPT.description, messages=[described])

@@ -45,8 +45,13 @@ from commonbrain.api.dispatch import (
     record_failed_open,
 )
 from commonbrain.api.operation import Request
-from commonbrain.api.operations import Operation, Profile, Transport, load_operations
-from commonbrain.api.operations.boot import BOOT
+from commonbrain.api.operations import (
+    OPERATIONS,
+    Operation,
+    Profile,
+    Transport,
+    load_operation,
+)
 from commonbrain.api.schemas import compact_schema, outline_schema
 from commonbrain.api.thread_limiter import ThreadLimiter
 from commonbrain.client import Brain
@@ -76,6 +81,8 @@ _CHARS_MAX: Final = 200_000
 """Above the largest reply of recall, so that a client does not cut it."""
 _INTERNAL_ERROR: Final = "An internal error occurred."
 _INTERNAL_ERROR_HINT: Final = "Run `brain doctor`; see the server's stderr."
+_BOOT: Final = "boot"
+"""The operation, and the scheme of the resource, that start a session."""
 _SESSION: Final = "as_session"
 """The argument by which a call names its session if its protocol has no sessions."""
 _KEY: Final = "idempotency_key"
@@ -83,16 +90,11 @@ _ALWAYS_LISTED: Final = frozenset({"boot", "remember", "recall"})
 """Tools whose schema a client should load at the start rather than on demand."""
 
 
-def tools_of(profile: Profile) -> dict[str, Operation[Any, Any]]:
-    """Return the tools of a profile by name, in the order of the table."""
-    return {
-        operation.name: operation
-        for operation in load_operations()
-        if Transport.MCP in operation.transports and profile.includes(operation.profile)
-    }
-
-
-TOOLS: Final = tools_of(Profile.CORE)
+@cache
+def tools_of(profile: Profile) -> Mapping[str, Operation[Any, Any]]:
+    """Import the tools of a profile; by name, in the order of the table."""
+    rows = (row for row in OPERATIONS if row.tool is not None and profile.includes(row.tool))
+    return {row.name: row.load() for row in rows}
 
 
 Message = ServerRequestContext[Any]
@@ -286,19 +288,25 @@ class _Handlers:
 
     clients: ClientResolver
     threads: ThreadLimiter
-    tools: Mapping[str, Operation[Any, Any]]
-    """The tools of the profile, by name."""
+    profile: Profile
+
+    @property
+    def tools(self) -> Mapping[str, Operation[Any, Any]]:
+        """The tools of the profile, by name; imported after the server answered its client."""
+        return tools_of(self.profile)
 
     async def list_tools(
         self, context: Message, _params: PaginatedRequestParams | None
     ) -> ListToolsResult:
         """List the tools that the client's role may use; too few to need pages."""
-        role = self.clients.role(context)
         takes_session = self.clients.takes_session(context)
-        usable = [operation for operation in self.tools.values() if role.covers(operation.role)]
-        return ListToolsResult(
-            tools=[_tool(operation.name, takes_session=takes_session) for operation in usable]
-        )
+        tools = [
+            (operation.role, _tool(operation.name, takes_session=takes_session))
+            for operation in self.tools.values()
+        ]
+        # The role last: finding it starts to open the brain, which would delay this reply.
+        role = self.clients.role(context)
+        return ListToolsResult(tools=[tool for needed, tool in tools if role.covers(needed)])
 
     async def call_tool(self, context: Message, params: CallToolRequestParams) -> CallToolResult:
         """Run an operation in a thread and reply after the commit."""
@@ -343,7 +351,7 @@ class _Handlers:
     ) -> ReadResourceResult:
         """Read one resource."""
         uri = str(params.uri)
-        starts = uri.startswith(f"{BOOT.name}://")
+        starts = uri.startswith(f"{_BOOT}://")
         return await self._respond(
             context, lambda brain: read_resource(brain, uri), about={"uri": uri}, starts=starts
         )
@@ -404,7 +412,7 @@ class _Handlers:
                 CommonbrainError(_INTERNAL_ERROR, code="internal", hint=_INTERNAL_ERROR_HINT)
             )
         text = inert(operation.render_text(reply))
-        if takes_session and operation.name == BOOT.name:
+        if takes_session and operation.name == _BOOT:
             text += f"\nPass {_SESSION} {brain.caller.session} in every call."
         return CallToolResult(
             content=[TextContent(text=text)], structured_content=operation.to_agent_json(reply)
@@ -422,7 +430,7 @@ class _Handlers:
         if session is not None and not isinstance(session, str):
             raise InvalidInputError(f"{_SESSION} is not a text.", hint="Give the key from boot.")
         try:
-            starts = operation.name == BOOT.name
+            starts = operation.name == _BOOT
             return self.clients.brain_for(context, session=session, starts=starts)
         except CommonbrainError as error:
             call = record_call(operation, request, transport=Transport.MCP)
@@ -451,7 +459,7 @@ def server_of(
     clients: ClientResolver, *, threads: ThreadLimiter, profile: Profile = Profile.CORE
 ) -> Server[Any]:
     """Make a server for the clients that `clients` resolves, with a profile's tools."""
-    handlers = _Handlers(clients=clients, threads=threads, tools=tools_of(profile))
+    handlers = _Handlers(clients=clients, threads=threads, profile=profile)
     return Server(
         "commonbrain",
         title="Commonbrain",
@@ -528,7 +536,7 @@ async def _stop_on_signal(close: Callable[[], None]) -> None:
 @cache
 def _tool(name: str, *, takes_session: bool = False) -> Tool:
     """Build a tool once: its schemas take 10 ms, and a shared server lists it often."""
-    operation = tools_of(Profile.OPERATOR)[name]
+    operation = load_operation(name)
     input_schema = compact_schema(operation.request)
     if takes_session:
         input_schema["properties"][_SESSION] = {"type": "string"}

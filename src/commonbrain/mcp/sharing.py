@@ -5,7 +5,7 @@ import json
 import socket
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from threading import Lock
 from typing import Any, Final
@@ -144,17 +144,9 @@ class SharedServer:
         """Return the brain as the client of a request: its names, folder and process."""
         brain = self._lazy.get()
         # Loaded with the brain.
-        from commonbrain.coordination.processes import LocalProcesses  # noqa: PLC0415
-        from commonbrain.runtime.bootstrap import brain_of  # noqa: PLC0415
+        from commonbrain.runtime.local_requests import brain_for  # noqa: PLC0415
 
-        processes = LocalProcesses(
-            pid=request["pid"], environment=request["variables"], cwd=request["cwd"]
-        )
-        services = replace(brain.services, processes=processes)
-        # Those of the environment belong to this process's own client.
-        names = {"agent": request["agent"], "session": request["session"]}
-        settings = load_settings().model_copy(update=names)
-        return brain_of(services, settings, tenant=request["tenant"])
+        return brain_for(brain.services, request)
 
 
 def _last_session(request: JsonObject, brain: Brain) -> str | None:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
+from functools import lru_cache
 from typing import Any, Final, cast
 
 from commonbrain.model.atoms import Atom
@@ -401,6 +402,8 @@ _FLOOR: Final = 0.1
 _USED_MAX: Final = 5.0
 """Reached at 15 accesses: the half-life of such a fact is 35 days."""
 _VOTES_TO_DOUBLE: Final = 3
+_CACHED_HALF_LIVES: Final = 1024
+"""Most memories share theirs, and each recall needs those of forty."""
 ACCESSES_PER_RECALL: Final = 3
 """How many of the best items of a recall count as accessed.
 
@@ -434,7 +437,8 @@ def doubted(confidence: float, features: Mapping[str, float]) -> float:
     """
     share = 1.0
     for name in _PENALTIES:
-        share *= 1 - _PENALTY * features.get(name, 0.0)
+        if penalty := features.get(name):
+            share *= 1 - _PENALTY * penalty
     return round(confidence * share, 4)
 
 
@@ -471,10 +475,15 @@ def half_life(memory: Memory, parameters: Parameters = DEFAULTS) -> timedelta | 
     lasting = parameters.half_life(memory.kind)
     if lasting is None:
         return None
-    used = min(1 + math.log2(1 + memory.access_count), _USED_MAX)
-    liked = 2.0 ** max(-1.0, min(memory.rating / _VOTES_TO_DOUBLE, 1.0))
-    salient = 2.0 ** max(-1.0, min(memory.salience - KINDS[memory.kind].salience, 1.0))
-    return lasting * (used * liked * salient)
+    salient = memory.salience - KINDS[memory.kind].salience
+    return _prolonged(lasting, memory.access_count, rating=memory.rating, salient=salient)
+
+
+@lru_cache(_CACHED_HALF_LIVES)
+def _prolonged(lasting: timedelta, accesses: int, *, rating: int, salient: float) -> timedelta:
+    used = min(1 + math.log2(1 + accesses), _USED_MAX)
+    liked = 2.0 ** max(-1.0, min(rating / _VOTES_TO_DOUBLE, 1.0))
+    return lasting * (used * liked * 2.0 ** max(-1.0, min(salient, 1.0)))
 
 
 def last_touched(memory: Memory) -> datetime:

@@ -9,6 +9,7 @@ from enum import StrEnum
 from hashlib import sha256
 from typing import Final
 
+from commonbrain.model import ids
 from commonbrain.model.errors import RejectedError
 from commonbrain.model.limits import ARTIFACT_RETENTION_DAYS
 from commonbrain.model.scope import Caller
@@ -34,6 +35,14 @@ class ModelState(StrEnum):
     """Was worse, slow, failing or unsafe; it never serves again."""
 
 
+RERANK: Final = "rerank"
+"""The stage in which a model ranks candidates."""
+LOAD: Final = "load"
+"""The stage in which the first recall of a process waits for a model to load."""
+RERANKER: Final = "reranker"
+"""Prefix of the degradation that a reranker causes."""
+BY_WEIGHTS: Final = "fixed"
+"""The feature that holds the score of fixed weights when a model ranks."""
 BETTER: Final = "better"
 """The outcome of a model that beat the serving one at training."""
 SERVING: Final = frozenset({ModelState.CANARY, ModelState.ACTIVE})
@@ -141,3 +150,8 @@ def serving_of(cards: Iterable[ModelCard], caller: Caller) -> ModelCard | None:
     """Return the model that serves a caller: the canary if it applies, else the active one."""
     serving = [card for card in cards if is_in_canary(card, caller)]
     return min(serving, key=lambda card: card.state is ModelState.ACTIVE, default=None)
+
+
+def model_name(card: ModelCard) -> str:
+    """Return the public id of a model."""
+    return ids.show(ids.MODEL, card.id)

@@ -257,8 +257,9 @@ class FullEvidence:
         """Return the metadata of an item; empty for one without text."""
         metadata = metadata_of(item)
         shared = _shared_of(metadata)
-        shape = tuple([value is not None for value in (*_by_each_of(metadata), *shared)])
-        return cls(metadata, shared, keys=((metadata.context, *shape), shape))
+        # Bytes keep their hash, which is asked for several times.
+        shape = bytes([value is not None for value in (*_by_each_of(metadata), *shared)])
+        return cls(metadata, shared, keys=((metadata.context, shape), (shape,)))
 
     def less(self, other: "FullEvidence", *, number: int) -> ItemMetadata:
         """Omit what equals another item, which has that number."""

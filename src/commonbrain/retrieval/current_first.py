@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from commonbrain.model import ids
@@ -60,6 +61,8 @@ _SUCCESSORS_MAX: Final = 10
 """Links of changes and conflicts of one memory that are looked at, newest first."""
 _LINKS_MAX: Final = 100
 """Links read in one step."""
+_CACHED_PAIRS: Final = 512
+"""Pairs of short texts whose comparison is cached, 1 MB: recalls find the same ones together."""
 _ORDERED_FROM: Final = 0.18
 """Probability of a change from which the newer of two goes first: a wrong order costs little."""
 _MARKED_FROM: Final = 0.7
@@ -279,6 +282,9 @@ def _newest_first(known: _KnownLinks, older: Memory) -> Sequence[int]:
     return sorted(newer_ids, reverse=True)[:_SUCCESSORS_MAX]
 
 
+_compare: Final = lru_cache(_CACHED_PAIRS)(compare)
+
+
 def _follows(older: Memory, newer: Memory) -> bool:
     """Return whether one session stored the newer memory soon after the older."""
     is_of_session = newer.session is not None and newer.session == older.session
@@ -304,10 +310,13 @@ class _Judge:
         near_ids = [one.memory.id for one in near]
         cosines = tx.index.cosines(near_ids)
         self.cosine = {
-            (one, other): cosines[row][column]
-            for row, one in enumerate(near_ids)
-            for column, other in enumerate(near_ids)
+            (one, other): cosine
+            for one, row in zip(near_ids, cosines, strict=True)
+            for other, cosine in zip(near_ids, row, strict=True)
         }
+        # Most pairs are far apart, and no change is possible between them.
+        near_pairs = {pair for pair, cosine in self.cosine.items() if cosine >= _COSINE_MIN}
+        self.comparable = near_pairs | known.changes.keys()
 
     def successors(self) -> dict[int, tuple[Candidate, float]]:
         """Map outdated memories to the candidate that most probably changed them."""
@@ -318,7 +327,8 @@ class _Judge:
             judged = (
                 (newer, self._confidence(older, newer))
                 for newer in self.near
-                if may_outdate(newer.memory, older.memory)
+                if (older.memory.id, newer.memory.id) in self.comparable
+                and may_outdate(newer.memory, older.memory)
             )
             best = max(judged, key=lambda one: one[1], default=None)
             if best is not None and best[1] >= _ORDERED_FROM:
@@ -354,12 +364,17 @@ class _Judge:
     def disputed(self) -> dict[int, Candidate]:
         """Map memories to the older one that they would change if they were trusted as much."""
         disputes: dict[int, Candidate] = {}
+        trusts = {one.memory.id: one.memory.trust.weight for one in self.near}
+        if len(set(trusts.values())) == 1:
+            return disputes
         for newer in self.near:
-            trust = newer.memory.trust.weight
+            trust = trusts[newer.memory.id]
             judged = (
                 (older, self._confidence(older, newer))
                 for older in self.near
-                if trust < older.memory.trust.weight and may_dispute(newer.memory, older.memory)
+                if trust < trusts[older.memory.id]
+                and (older.memory.id, newer.memory.id) in self.comparable
+                and may_dispute(newer.memory, older.memory)
             )
             best = max(judged, key=lambda one: one[1], default=None)
             if best is not None and best[1] >= _ORDERED_FROM:
@@ -384,13 +399,11 @@ class _Judge:
     def features(self, older: Candidate, newer: Candidate) -> Mapping[str, float] | None:
         """Return what speaks for a change, or None if there is none."""
         old, new = older.memory, newer.memory
-        # Most pairs are far apart, and reading texts takes longest.
         cosine = self.cosine[old.id, new.id]
         is_linked = (old.id, new.id) in self.known.changes
-        is_long = max(len(old.body), len(new.body)) > _LENGTH_MAX
-        if is_long or (cosine < _COSINE_MIN and not is_linked) or is_no_change(old.body, new.body):
+        if max(len(old.body), len(new.body)) > _LENGTH_MAX or is_no_change(old.body, new.body):
             return None
-        pair = compare(old.body, new.body, cosine=cosine, follows=_follows(old, new))
+        pair = _compare(old.body, new.body, cosine=cosine, follows=_follows(old, new))
         cosine_gap = self.meaning.get(old.id, 0.0) - self.meaning.get(new.id, 0.0)
         is_alike = pair.covered >= _COVERED_MIN or cosine >= _COSINE_NEAR
         answers = pair.covered >= _COVERED_WELL or cosine_gap <= _COSINE_GAP_MAX

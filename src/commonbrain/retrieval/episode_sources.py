@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from commonbrain.model.kinds import Kind
+from commonbrain.model.labels import SUMMARY
 from commonbrain.model.links import LinkType
 from commonbrain.model.query import Candidate
-from commonbrain.text.summaries import SUMMARY
 
 if TYPE_CHECKING:
     from commonbrain.retrieval.query_plan import QueryPlan

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from commonbrain.text.patterns import lazy_pattern
 from commonbrain.text.preferences import Guidance, mark_of
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ class _Reach:
 # half of BEAM's chats: more reach in look-ups began to displace facts.
 _REQUESTS: Final = _Reach(count=4, low=0.25, full=1.5, share=1.0)
 _LOOKUPS: Final = _Reach(count=3, low=0.5, full=2.0, share=0.25)
-_LOOKUP: Final = re.compile(
+_LOOKUP: Final = lazy_pattern(
     r"^\W*(?:who|whose|where|when (?:did|do|does|is|was|were|will|has|have|can|should)"
     r"|how (?:many|much|long|often|old|far)|did|was|were|has|had|is|are|does|have (?:i|we|you)"
     r"|what (?:was|were|did|has|is)|(?:what|which|how|why)\b.{0,40}? (?:does|did|has|had|was))\b"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from commonbrain.invalidation.reviews import open_reviews, review_notes
 from commonbrain.model import ids
 from commonbrain.model.escaping import inert_line
-from commonbrain.model.kinds import KINDS, Kind, MessageDetail
+from commonbrain.model.kinds import KINDS, CausalField, Kind, MessageDetail
 from commonbrain.model.limits import ANNOTATIONS_MAX
 from commonbrain.model.links import (
     CONFLICTS_MAX,
@@ -50,6 +50,7 @@ _REASONS: Final = {
     "speaker": "speaker",
     "same_project": "same project",
 }
+_FIELD_REASONS: Final = tuple(f"{FIELD}{field}" for field in CausalField)
 DEPRECATED: Final = "DEPRECATED"
 """Marks a superseded rule."""
 _NOTE_CHARS_MAX: Final = 120
@@ -230,7 +231,7 @@ def _reasons(candidate: Candidate) -> Iterator[str]:
     features = candidate.features
     if is_matching_skill(candidate) and (skill := skill_of(candidate.memory)):
         yield f"skill:{skill.name}"
-    yield from [name for name in features if name.startswith(FIELD)]
+    yield from [name for name in _FIELD_REASONS if name in features]
     for name, reason in _REASONS.items():
         if features.get(name, 0.0) >= _REASON_AT:
             yield reason

@@ -1,10 +1,10 @@
 """Packing: fit the best evidence into a budget of items and tokens, quoted for an agent."""
 
-import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass, field, fields, replace
 from datetime import datetime
+from functools import lru_cache
 from typing import Final
 
 from commonbrain.model import ids, limits
@@ -27,16 +27,19 @@ from commonbrain.retrieval.current_first import EARLIER
 from commonbrain.retrieval.detail_levels import DetailCosts, DetailLevel, Text, as_json
 from commonbrain.retrieval.item_metadata import is_matching_skill, to_item
 from commonbrain.retrieval.occurrences import time_of_occurrence
+from commonbrain.text.patterns import lazy_pattern
 from commonbrain.text.segmentation import Sought
 from commonbrain.text.tokens import estimate
 
-_WORD: Final = re.compile(r"\w+")
+_WORD: Final = lazy_pattern(r"\w+")
 _CLOSE_AT: Final = 0.9
 """A rule or fact with a lower share of the last item's score would cost evidence."""
 _NEAR_AT: Final = 0.8
 """Share of common words from which two texts are near duplicates."""
 _COMPARED_CHARS: Final = 1000
 """Characters of a text whose words are compared."""
+_CACHED_TEXTS: Final = 512
+"""Texts whose words are cached, some 3 MB; recalls compare the same ones again and again."""
 
 
 def select(ranked: Sequence[Candidate], max_items: int) -> Sequence[Candidate]:
@@ -88,7 +91,12 @@ def drop_near_duplicates(
 
 
 def _words(candidate: Candidate) -> frozenset[str]:
-    return frozenset(_WORD.findall(candidate.memory.body[:_COMPARED_CHARS].casefold()))
+    return _words_of(candidate.memory.body[:_COMPARED_CHARS])
+
+
+@lru_cache(_CACHED_TEXTS)
+def _words_of(text: str) -> frozenset[str]:
+    return frozenset(_WORD.findall(text.casefold()))
 
 
 def _alike(words: frozenset[str], word_sets: Sequence[frozenset[str]]) -> int:
@@ -97,9 +105,9 @@ def _alike(words: frozenset[str], word_sets: Sequence[frozenset[str]]) -> int:
     least = _NEAR_AT * size
     alike = 0
     for one in word_sets:
-        if len(one) >= least and size >= _NEAR_AT * len(one):
+        if least <= (other := len(one)) and _NEAR_AT * other <= size:
             shared = len(words & one)
-            alike += bool(shared) and shared >= _NEAR_AT * (size + len(one) - shared)
+            alike += bool(shared) and shared >= _NEAR_AT * (size + other - shared)
     return alike
 
 
@@ -276,7 +284,9 @@ class _Plan:
             costs = ((one, text.cost(one, self.renderer).most) for one in shorter)
             form = next((one for one, cost in costs if cost <= left), None)
         if form is not None:
-            self._take(place, text, form=form, cost=text.cost(form, self.renderer))
+            is_whole = form.item is text.whole
+            cost = around + form.text_cost if is_whole else text.cost(form, self.renderer)
+            self._take(place, text, form=form, cost=cost)
 
     def _widen(self, place: int, text: Text, *, form: DetailLevel) -> None:
         """Show in full what is shown in part, if it fits after all."""

@@ -28,6 +28,7 @@ from commonbrain.retrieval.write_behind import WriteBehindQueue
 from commonbrain.services import Services
 from commonbrain.storage.interface import MemoryAccess, ShownMemories
 from commonbrain.text.changes import logistic
+from commonbrain.text.patterns import lazy_pattern
 from commonbrain.text.prompts import typed_text
 from commonbrain.text.segmentation import count_words, split_sentences
 
@@ -38,13 +39,13 @@ THRESHOLD: Final = 0.5
 _WIDTH_MIN: Final = 0.01
 """Least distance of the two thresholds that a cosine is measured by."""
 
-_OURS: Final = re.compile(r"\b(?:we|our|ours|us|we're|we've|let's)\b", re.IGNORECASE)
-_DEFINITE: Final = re.compile(r"\bthe\b", re.IGNORECASE)
+_OURS: Final = lazy_pattern(r"\b(?:we|our|ours|us|we're|we've|let's)\b", re.IGNORECASE)
+_DEFINITE: Final = lazy_pattern(r"\bthe\b", re.IGNORECASE)
 """Speaks of something known, which no reference explains."""
 _LONG_WORDS: Final = 30
 """A longer prompt mostly describes work; its sentences tell what else it is about."""
 _FRAME: Final = r"^\W*(?:(?:please|can you|could you|now|okay|ok|and|then)\b\W*)*"
-_GENERAL: Final = re.compile(
+_GENERAL: Final = lazy_pattern(
     _FRAME + r"(?:explain|compare|tell me|show me|give me"
     r"|how (?:do i|does|do|would you|to|can i)\b"
     r"|what does|what (?:is|are|does) an?\b|what (?:is|are|does) \w+s\b"
@@ -52,7 +53,7 @@ _GENERAL: Final = re.compile(
     re.IGNORECASE,
 )
 """Asks for what any reference says."""
-_ORDER: Final = re.compile(
+_ORDER: Final = lazy_pattern(
     _FRAME + r"(?:add|apply|book|build|bump|cache|cent(?:er|re)|change|check|clean|commit|compare"
     r"|compute|convert|count|create|cut|delete|design|do|draft|draw|explain|extract|fetch|find|fix"
     r"|format|generate|give|go|implement|inline|let|load|look|make|merge|move|optimi[sz]e|parse"
@@ -62,7 +63,7 @@ _ORDER: Final = re.compile(
     re.IGNORECASE,
 )
 """Orders work, most of which concerns only the code at hand."""
-_IDENTIFIER: Final = re.compile(
+_IDENTIFIER: Final = lazy_pattern(
     r"(?<![\w/.-])(?:[\w.-]*/[\w./-]+|\w+(?:[._]\w+)+(?:\(\))?|\w+\(\)|[a-z]+[A-Z]\w+"
     r"|[A-Z][a-z]+[A-Z]\w+|--\w[\w-]*|\.[a-z]\w+)(?![\w-])"
 )

@@ -20,11 +20,12 @@ from commonbrain.model.revision import BeliefPeriod
 from commonbrain.model.scope import Caller, Scope
 from commonbrain.storage.interface import QueryScope
 from commonbrain.text.normalisation import normalise_line
+from commonbrain.text.patterns import lazy_pattern
 from commonbrain.text.time_expressions.parser import parse_time_expression, parse_time_range
 
 # The first match wins, so a question for permission is one whatever else it says.
 _PATTERNS: Final[Mapping[Intent, re.Pattern[str]]] = {
-    intent: re.compile(rf"\b(?:{words})\b", re.IGNORECASE)
+    intent: lazy_pattern(rf"\b(?:{words})\b", re.IGNORECASE)
     for intent, words in {
         Intent.CONSTRAINT: r"may (?:i|we)|can (?:i|we)|should|must|mustn't|allowed|permitted"
         r"|forbidden|prohibited|polic(?:y|ies)|rules?|required|have to|supposed to",
@@ -33,7 +34,7 @@ _PATTERNS: Final[Mapping[Intent, re.Pattern[str]]] = {
     }.items()
 }
 # Refers to an earlier answer: "what did you suggest", "your list", "the assistant".
-_ABOUT_ANSWERS: Final = re.compile(
+_ABOUT_ANSWERS: Final = lazy_pattern(
     r"\b(?:you (?:\w+ly )?(?:said|say|told|tell|suggest|recommend|mention|g[ai]ve|provide|list"
     r"|wr[io]te|explain|propose|advise|show|describe|create|ma[dk]e|came? up)\w*|your|assistant)\b",
     re.IGNORECASE,
@@ -103,7 +104,7 @@ class RetrievalOverrides:
 NO_OVERRIDES: Final = RetrievalOverrides()
 
 
-_WORD: Final = re.compile(r"\w+")
+_WORD: Final = lazy_pattern(r"\w+")
 CANDIDATES_MIN: Final = 40
 PROACTIVE_CANDIDATES: Final = 10
 """Candidates for an agent that did not ask: what few items need, and what may have changed them."""
@@ -138,7 +139,7 @@ _GENERIC_WORDS: Final = frozenset(
         "brief briefly short"
     ).split()
 )
-_GENERIC_PHRASES: Final = re.compile(
+_GENERIC_PHRASES: Final = lazy_pattern(
     r"\b(?:(?:take|takes|took|taken|taking) place|sum(?:ming)? up|up to (?:speed|date)"
     r"|(?:catch|bring|fill)(?:ing)? (?:me|us)|(?:in|over) the course of|(?:leave|left) off"
     r"|first thing|ago)\b"
@@ -146,7 +147,7 @@ _GENERIC_PHRASES: Final = re.compile(
     r"|^\W*(?:(?:write|my|our|the|a|daily|quick) )*stand-?up\b",
     re.IGNORECASE,
 )
-_ASKS_ANYTHING: Final = re.compile(r"\b(?:what|anything|everything|something)\b", re.IGNORECASE)
+_ASKS_ANYTHING: Final = lazy_pattern(r"\b(?:what|anything|everything|something)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,6 @@
 """Ranking: order candidates by weighted features, then by a learned model if one serves."""
 
 import math
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,13 +12,18 @@ from operator import attrgetter, mul
 from typing import Final
 
 from commonbrain.embeddings.interface import EmbeddingSpace
-from commonbrain.learning.outcomes import BY_WEIGHTS, RERANK, RERANKER
-from commonbrain.learning.rollout import model_name
 from commonbrain.learning.serving import ScoringFailure
 from commonbrain.model.kinds import ASSISTANT_ROLES, KINDS, Intent, Kind, MessageDetail
 from commonbrain.model.limits import RECALL_TOKENS_DEFAULT
 from commonbrain.model.memory import Memory, doubted, effective_strength
-from commonbrain.model.model_card import ModelCard, ModelRole
+from commonbrain.model.model_card import (
+    BY_WEIGHTS,
+    RERANK,
+    RERANKER,
+    ModelCard,
+    ModelRole,
+    model_name,
+)
 from commonbrain.model.query import FIELD, Budget, Candidate
 from commonbrain.model.revision import BeliefPeriod
 from commonbrain.retrieval import second_step
@@ -28,6 +32,7 @@ from commonbrain.retrieval.guidance import GUIDANCE
 from commonbrain.retrieval.query_plan import QueryPlan, kind_prior, words_of
 from commonbrain.retrieval.retrievers import Deadline
 from commonbrain.services import Services
+from commonbrain.text.patterns import lazy_pattern
 from commonbrain.text.time_expressions.parser import names_time
 
 # Relevance decides; thread, time and speaker come next; the rest breaks near-ties, so that of two
@@ -95,7 +100,7 @@ _SUBSTANTIAL_CHARS: Final = 150
 """Length from which a message counts as fully informative."""
 _USER_ROLES: Final = frozenset({"user", "human"})
 """Speakers whose questions are informative: they say what the user does and needs."""
-_SENTENCE: Final = re.compile(r"[^.!?]*[.!?]*")
+_SENTENCE: Final = lazy_pattern(r"[^.!?]*[.!?]*")
 _WORDS_SHARED_MIN: Final = 2
 _LENGTH_SCALE: Final = math.log1p(4000)
 """Logarithm of the length, in characters, from which the feature `length` is 1."""
@@ -194,7 +199,10 @@ class _QueryContext:
     """How well each kind fits the question."""
     asks_when: bool
     """Whether it asks for a time without naming one."""
-    field_match: Mapping[str, float]
+    is_fading: Mapping[Kind, bool]
+    """Whether memories of each kind count less the older they are."""
+    alike: Mapping[str, float]
+    """The features that all candidates have alike."""
     asks_for_several: bool
 
     @classmethod
@@ -207,7 +215,8 @@ class _QueryContext:
             session=plan.caller.session,
             kinds={kind: kind_prior(kind, plan.intent) for kind in Kind},
             asks_when=plan.intent is Intent.TEMPORAL and plan.period is None,
-            field_match=_field_match(plan),
+            is_fading={kind: bool(plan.parameters.half_life(kind)) for kind in Kind},
+            alike=_field_match(plan),
             asks_for_several=second_step.asks_for_several(plan),
         )
 
@@ -216,59 +225,76 @@ def _compute_features(
     context: _QueryContext, memory: Memory, *, given: Mapping[str, float]
 ) -> Mapping[str, float]:
     plan, now = context.plan, context.now
+    kind, body_chars = memory.kind, len(memory.body)
     awake = effective_strength(memory, now, parameters=plan.parameters)
     is_message = isinstance(memory.detail, MessageDetail)
+    features = {**_ABSENT, **context.alike, **given}
+    own = given["self_score"]
+    context_share = _CONTEXT_SHARE_MAX / (1 + body_chars / _HALVING_CHARS)
+    features["fused"] = own + context_share * (given["context_score"] - own)
     # Events stay true; claims may become outdated.
-    penalties = {**given, "stale": float(not awake and KINDS[memory.kind].makes_claims)}
-    return {
-        "linked": 0.0,
-        GUIDANCE: 0.0,
-        "replies": 0.0,
-        "support": 0.0,
-        "contradicted": 0.0,
-        "needs_review": 0.0,
-        "thread": 0.0,
-        **penalties,
-        "fused": _blend_scores(given, memory),
-        **(_message_features(plan, memory) if is_message else _DEFAULT_MESSAGE_FEATURES),
-        "date": 0.0 if plan.period is None else _date_proximity(memory, plan.period),
-        "dated": float(context.asks_when and names_time(memory.body)),
-        "kind": context.kinds[memory.kind],
-        "speaker": float(is_message and (memory.speaker or "").casefold() in plan.speakers),
-        "recency": recency(memory, now) if plan.parameters.half_life(memory.kind) else 1.0,
-        # Dormant memories stay recallable, after equally good matches that are not.
-        "strength": awake,
-        "trust": memory.trust.weight,
-        "confidence": doubted(memory.confidence, penalties),
-        "salience": memory.salience,
-        "rating": math.tanh(memory.rating / _RATING_SCALE) if memory.rating else 0.0,
-        "same_project": float(memory.project is not None and memory.project == context.project),
-        "same_session": float(memory.session is not None and memory.session == context.session),
-        **context.field_match,
-        **(_several_features(plan, memory) if context.asks_for_several else {}),
-        # Without a weight; only learned models use it.
-        "length": min(math.log1p(len(memory.body)) / _LENGTH_SCALE, 1.0),
-    }
+    features["stale"] = float(not awake and KINDS[kind].makes_claims)
+    features["kind"] = context.kinds[kind]
+    features["confidence"] = doubted(memory.confidence, features)
+    # Dormant memories stay recallable, after equally good matches that are not.
+    features["strength"] = awake
+    features["trust"] = memory.trust.weight
+    features["salience"] = memory.salience
+    # Without a weight; only learned models use it.
+    features["length"] = min(math.log1p(body_chars) / _LENGTH_SCALE, 1.0)
+    if context.is_fading[kind]:
+        features["recency"] = recency(memory, now)
+    if memory.rating:
+        features["rating"] = math.tanh(memory.rating / _RATING_SCALE)
+    if memory.project is not None and memory.project == context.project:
+        features["same_project"] = 1.0
+    if memory.session is not None and memory.session == context.session:
+        features["same_session"] = 1.0
+    if plan.period is not None:
+        features["date"] = _date_proximity(memory, plan.period)
+    if context.asks_when:
+        features["dated"] = float(names_time(memory.body))
+    if is_message:
+        features |= _message_features(plan, memory)
+    if context.asks_for_several:
+        features[second_step.NAMES] = float(second_step.names_something(memory, plan))
+    return features
 
 
-def _several_features(plan: QueryPlan, memory: Memory) -> Mapping[str, float]:
-    return {second_step.NAMES: float(second_step.names_something(memory, plan))}
-
-
-_DEFAULT_MESSAGE_FEATURES: Final[Mapping[str, float]] = {
+_ABSENT: Final[Mapping[str, float]] = {
+    "linked": 0.0,
+    GUIDANCE: 0.0,
+    "replies": 0.0,
+    "support": 0.0,
+    "contradicted": 0.0,
+    "needs_review": 0.0,
+    "thread": 0.0,
+    "date": 0.0,
+    "dated": 0.0,
+    "rating": 0.0,
+    "same_project": 0.0,
+    "same_session": 0.0,
+    "speaker": 0.0,
+    "recency": 1.0,
+    # Other kinds than messages were written to be remembered, and so is what a user said.
     "substance": 1.0,
     "asking": 0.0,
     "assistant": 0.0,
 }
-"""For all other kinds: they were written to be remembered."""
+"""The features of a memory of which nothing special is known."""
 
 
 def _message_features(plan: QueryPlan, memory: Memory) -> Mapping[str, float]:
-    """Return how informative a message is: its length, and whether it is a question."""
+    """Return whether the query names its speaker, and how informative a message is.
+
+    That is its length, and whether it is a question.
+    """
     speaker = (memory.speaker or "").casefold()
+    is_named = float(speaker in plan.speakers)
     if speaker in _USER_ROLES:
-        return _DEFAULT_MESSAGE_FEATURES
+        return {"speaker": is_named}
     return {
+        "speaker": is_named,
         "substance": min(len(memory.body) / _SUBSTANTIAL_CHARS, 1.0),
         "asking": question_share(memory),
         "assistant": float(speaker in ASSISTANT_ROLES and not plan.is_about_answers),
@@ -281,13 +307,6 @@ def question_share(memory: Memory) -> float:
         return 0.0
     parts = [part for part in _SENTENCE.findall(memory.body) if part.strip()]
     return sum(part.endswith("?") for part in parts) / len(parts)
-
-
-def _blend_scores(given: Mapping[str, float], memory: Memory) -> float:
-    """Mix a memory's own score with that of its context, which counts more for a shorter text."""
-    own = given["self_score"]
-    share = _CONTEXT_SHARE_MAX / (1 + len(memory.body) / _HALVING_CHARS)
-    return own + share * (given["context_score"] - own)
 
 
 def _field_match(plan: QueryPlan) -> Mapping[str, float]:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 from commonbrain.model.kinds import MessageDetail
 from commonbrain.model.memory import Memory
 from commonbrain.model.query import Candidate
+from commonbrain.text.patterns import lazy_pattern
 
 if TYPE_CHECKING:
     from commonbrain.embeddings.interface import Matrix
@@ -51,7 +52,7 @@ _NOT_PLURAL: Final = (
     r"|access|\w+ss|\w+us)"
 )
 _PLURAL: Final = rf"(?!{_NOT_PLURAL}\b)(?:[a-z-]{{2,}}[^s\W]s|people|children|men|women|media)"
-_SEVERAL: Final = re.compile(
+_SEVERAL: Final = lazy_pattern(
     # "Which (of the) outdoor activities ..."; a relative clause narrows them to one, and "would"
     # asks for a guess.
     r"^(?!.*\bwould\b).*?\b(?:what|which)\s+(?:(?:are|were|other|different|some|of the)\s+)?"

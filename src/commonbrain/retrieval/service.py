@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Container, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
@@ -13,12 +12,11 @@ from typing import TYPE_CHECKING, Unpack
 from commonbrain.clock import StageTimer
 from commonbrain.embeddings.interface import Matrix
 from commonbrain.invalidation.reviews import open_reviews
-from commonbrain.learning.outcomes import LOAD, RERANKER
 from commonbrain.model import ids, limits
 from commonbrain.model.errors import RejectedError, UnavailableError
 from commonbrain.model.links import Conflict, LinkType, basis_of, conflict_of
 from commonbrain.model.memory import ACCESSES_PER_RECALL, Memory
-from commonbrain.model.model_card import ModelCard, ModelState
+from commonbrain.model.model_card import LOAD, ModelCard, ModelState
 from commonbrain.model.query import (
     Candidate,
     ExclusionReason,
@@ -31,7 +29,6 @@ from commonbrain.model.recall_result import RecallResult, ResultStatus, certaint
 from commonbrain.model.revision import BeliefPeriod
 from commonbrain.model.scope import Caller
 from commonbrain.model.support import Review
-from commonbrain.observability.interface import RecallMetrics
 from commonbrain.retrieval.browsing import (
     count_after,
     fit_page,
@@ -83,6 +80,7 @@ from commonbrain.retrieval.ranking import (
     rank,
     rerank,
 )
+from commonbrain.retrieval.recall_metrics import summarize_recall
 from commonbrain.retrieval.retrievers import (
     VECTOR,
     Deadline,
@@ -95,7 +93,6 @@ from commonbrain.security.read_audit import audited, note_shown
 from commonbrain.services import Services
 from commonbrain.storage.interface import MemoryAccess, QueryScope, ShownMemories
 from commonbrain.text.normalisation import normalise
-from commonbrain.text.tokens import estimate_by_sample
 
 if TYPE_CHECKING:
     from commonbrain.storage.store import Transaction
@@ -166,11 +163,16 @@ class Recall:
 
         """
         check_length(query)
+        # The names in the query and what it finds are read in one transaction.
+        with self.services.store.consistent_reads():
+            return self._recall(normalise(query), options)
+
+    def _recall(self, query: str, options: RecallOptions) -> RecallResult:
         clock = self.services.clock
         timer = StageTimer(clock)
         limit_ms = read_deadline(options)
         deadline = Deadline(clock, None if limit_ms is None else timer.last_ms + limit_ms)
-        plan = self._plan(normalise(query), options)
+        plan = self._plan(query, options)
         timer.end_stage("plan")
         pending_vector = self._embed(plan, has_deadline=limit_ms is not None)
         timer.end_stage("embed")
@@ -572,29 +574,3 @@ def _left_out(ranked: _Ranked, packed: Packed) -> Mapping[int, ExclusionReason]:
         for id_ in [candidate.memory.id for candidate in ranked.considered]
         if id_ not in shown
     }
-
-
-def summarize_recall(trace: Trace, *, tokens: int, asks_meaning: bool) -> RecallMetrics:
-    """Compute the metrics of one recall from its trace."""
-    left_out = Counter(str(reason) for reason in trace.left_out.values())
-    allowed = [
-        one
-        for one in trace.considered
-        if trace.left_out.get(one.memory.id) is not ExclusionReason.NOT_ALLOWED
-    ]
-    scores = [one.score for one in allowed if one.memory.id == next(iter(trace.packed), None)]
-    return RecallMetrics(
-        tenant=trace.caller.tenant,
-        stages_ms=trace.stages_ms,
-        verdict=trace.verdict,
-        is_meaning_asked=asks_meaning,
-        is_meaning_found=not any(one.startswith(VECTOR) for one in trace.degraded),
-        considered=len(trace.considered),
-        packed=len(trace.packed),
-        left_out=left_out,
-        top_score=next(iter(scores), None),
-        tokens=tokens,
-        tokens_considered=sum(estimate_by_sample(one.memory.text) for one in allowed),
-        ranker=None if trace.ranker is None else ids.show(ids.MODEL, trace.ranker),
-        is_ranker_failed=any(one.startswith(RERANKER) for one in trace.degraded),
-    )

@@ -17,15 +17,14 @@ from commonbrain.client import Brain, Identity
 from commonbrain.clock import Clock, RandomSource, SystemClock, SystemRandom
 from commonbrain.config import Settings, StoreLocation
 from commonbrain.coordination.processes import LocalProcesses
-from commonbrain.embeddings.endpoint import ENDPOINTS
 from commonbrain.embeddings.interface import CachingEmbedder, EmbeddingSpace, Reranker
+from commonbrain.embeddings.options import ENDPOINTS
 from commonbrain.ingestion.salience import SalienceModels
 from commonbrain.learning.serving import RerankerRegistry, make_salience_trainer, make_trainer
 from commonbrain.model import ids
 from commonbrain.model.briefing_limits import BOOT_CAPS, BOOT_SHARES, BriefingLimits
 from commonbrain.model.errors import CommonbrainError, InvalidInputError
 from commonbrain.model.scope import LOCAL_TENANT, Caller
-from commonbrain.observability.factory import TelemetryOptions, make_telemetry
 from commonbrain.observability.health import HealthProbes
 from commonbrain.observability.hook_runs import HOOKS_FOLDER, HookRuns
 from commonbrain.observability.interface import Telemetry
@@ -52,9 +51,8 @@ from commonbrain.runtime.stores import (
     restore,
     upgrade_store,
 )
-from commonbrain.security import factory
-from commonbrain.security.authentication import Authenticator, Issuer, LocalAuthenticator
 from commonbrain.security.denials import AccessDenials
+from commonbrain.security.factory import make_password_hasher, make_rates
 from commonbrain.security.policies import TenantPolicies
 from commonbrain.security.quotas import Quotas
 from commonbrain.security.secrets import PatternSecretScanner, SecretScanner
@@ -75,10 +73,8 @@ __all__ = [
     "listen",
     "load_server_settings",
     "load_settings",
-    "make_access",
     "make_embedder",
     "make_extractor",
-    "make_local_access",
     "make_queue",
     "make_reflector",
     "note_unopened",
@@ -215,7 +211,7 @@ def build_services(
         quotas=_make_quotas(store, settings, clock=clock),
         refusals=AccessDenials(store=store, clock=clock),
         trainer=cache(make_trainer),
-        password_hasher=cache(factory.make_password_hasher),
+        password_hasher=cache(make_password_hasher),
         blobs=blobs,
         salience_trainer=salience_trainer,
         saliences=SalienceModels(
@@ -245,7 +241,7 @@ def _make_quotas(store: StoreInterface, settings: Settings, *, clock: Clock) -> 
     return Quotas(
         store=store,
         clock=clock,
-        rates=cache(partial(factory.make_rates, reveal(settings.redis_url))),
+        rates=cache(partial(make_rates, reveal(settings.redis_url))),
         key_calls_per_minute=settings.key_calls_per_minute,
         tenant_calls_per_minute=settings.tenant_calls_per_minute,
     )
@@ -328,60 +324,6 @@ def _blobs_key(settings: Settings) -> tuple[str, str] | None:
     return None if id_ is None or key is None else (id_, key)
 
 
-def make_access(brain: Brain, settings: Settings | None = None) -> Authenticator:
-    """Create the authenticator of networked transports.
-
-    Args:
-        brain: Supplies the services.
-        settings: Token settings; read from the environment by default.
-
-    Raises:
-        InvalidInputError: The extra `server` is missing, or the token settings are incomplete.
-
-    """
-    services = brain.services
-    authenticator = factory.AuthenticationServices(
-        store=services.store,
-        clock=services.clock,
-        refusals=services.refusals,
-        rates=services.quotas.rates(),
-        password_hasher=services.password_hasher(),
-    )
-    return factory.make_access(authenticator, _issuer(settings or load_settings()))
-
-
-def make_local_access(caller: Caller) -> Authenticator:
-    """Create an authenticator that maps every local call to one caller."""
-    return LocalAuthenticator(caller)
-
-
-def _issuer(settings: Settings) -> Issuer | None:
-    claims = {
-        "COMMONBRAIN_JWT_ISSUER": settings.jwt_issuer,
-        "COMMONBRAIN_JWT_AUDIENCE": settings.jwt_audience,
-        "COMMONBRAIN_JWT_JWKS_URL": settings.jwt_jwks_url,
-    }
-    name, audience, keys_url = claims.values()
-    if name is None or audience is None or keys_url is None:
-        if not any(claims.values()):
-            return None
-        missing = ", ".join(setting for setting, value in claims.items() if not value)
-        raise InvalidInputError(
-            f"Tokens are taken only with {missing} too.", hint="Set all three, or none."
-        )
-    return Issuer(
-        name=name,
-        audience=audience,
-        keys_url=keys_url,
-        algorithms=tuple(one.strip() for one in settings.jwt_algorithms.split(",")),
-        tenant_claim=settings.jwt_tenant_claim,
-        agent_claim=settings.jwt_agent_claim,
-        role_claim=settings.jwt_role_claim,
-        leeway_s=settings.jwt_leeway_s,
-        timeout_s=settings.jwt_timeout_s,
-    )
-
-
 def reveal(secret: SecretStr | None) -> str | None:
     """Return the plain text of a secret."""
     return secret.get_secret_value() if secret else None
@@ -398,6 +340,9 @@ def listen(settings: Settings, name: str, *, space: EmbeddingSpace) -> Telemetry
         InvalidInputError: A required library is not installed.
 
     """
+    # Commands have no telemetry of their own.
+    from commonbrain.observability.factory import TelemetryOptions, make_telemetry  # noqa: PLC0415
+
     options = TelemetryOptions(
         log=settings.state.expanduser() / "log" if settings.log else None,
         otlp_endpoint=settings.otlp_endpoint,

@@ -11,10 +11,12 @@ from pathlib import Path
 from pkgutil import resolve_name
 from typing import Final
 
-from commonbrain.client import Brain
+from commonbrain.client import Brain, Identity
 from commonbrain.coordination.processes import LocalProcesses
 from commonbrain.model.errors import InvalidInputError
+from commonbrain.runtime.bootstrap import brain_of
 from commonbrain.runtime.local_socket import JsonObject, LocalServer, socket_path
+from commonbrain.runtime.settings_loading import load_settings
 from commonbrain.services import Services
 from commonbrain.text.redaction import is_url
 
@@ -27,12 +29,13 @@ class LocalHost:
     has_worker: bool
     """Whether it has a worker, which maintains the store."""
 
-    def services_for(self, request: JsonObject) -> Services:
-        """Return the services with the processes of the one who asked, never of this client."""
-        processes = LocalProcesses(
-            pid=request["pid"], environment=request["variables"], cwd=request["cwd"]
-        )
-        return replace(self.brain.services, processes=processes)
+
+def services_for(services: Services, request: JsonObject) -> Services:
+    """Return services that act for the process that a request describes, as in `callers`."""
+    processes = LocalProcesses(
+        pid=request["pid"], environment=request["variables"], cwd=request["cwd"]
+    )
+    return replace(services, processes=processes)
 
 
 Handler = Callable[[LocalHost, JsonObject], JsonObject]
@@ -42,6 +45,25 @@ HANDLERS: Final[Mapping[str, str]] = {
     "command": "commonbrain.cli.answering:answer_command",
 }
 """By the request's field `kind`."""
+
+
+def brain_for(services: Services, request: JsonObject) -> Brain:
+    """Return the brain of the caller that a request describes.
+
+    The names in this process's environment belong to its own client.
+
+    Raises:
+        InvalidInputError: a name is not valid.
+        NotFoundError: there is no such tenant.
+
+    """
+    names = Identity()
+    if request["agent"] is not None:
+        names["agent"] = request["agent"]
+    if request["session"] is not None:
+        names["session"] = request["session"]
+    settings = load_settings().model_copy(update={"agent": None, "session": None})
+    return brain_of(services_for(services, request), settings, tenant=request["tenant"], **names)
 
 
 def start_local_server(brain: Brain, *, has_worker: bool) -> LocalServer | None:

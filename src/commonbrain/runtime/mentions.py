@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from commonbrain.runtime.store_file import store_file
+from commonbrain.runtime.callers import store_file
 from commonbrain.storage.sqlite.mentions import may_mention
 
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from commonbrain.config import Settings
-from commonbrain.embeddings.endpoint import Options
 from commonbrain.embeddings.interface import Embedder, EmbeddingSpace, Extractor, Reflector
 from commonbrain.embeddings.local import SPACE, MiniLmEmbedder
-from commonbrain.llm.client import ExtractiveReflector, PatternExtractor
+from commonbrain.embeddings.options import Options
+from commonbrain.llm.rules import ExtractiveReflector, PatternExtractor
 from commonbrain.model.errors import InvalidInputError, StoreCorruptError
 from commonbrain.storage.interface import SpaceMismatch
 

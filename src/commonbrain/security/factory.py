@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 
 from commonbrain.clock import Clock
 from commonbrain.model.errors import InvalidInputError
-from commonbrain.security.authentication import Authenticator, AuthenticatorChain, Issuer
 from commonbrain.security.denials import AccessDenials
 from commonbrain.security.quotas import RateLimiter
 from commonbrain.storage.interface import PasswordHasher
 
 if TYPE_CHECKING:
+    from commonbrain.security.authentication import Authenticator, Issuer
     from commonbrain.storage.store import Store
 
 
@@ -73,6 +73,7 @@ def make_access(services: AuthenticationServices, issuer: Issuer | None) -> Auth
     """
     with _reporting_missing_extra():
         from commonbrain.security.api_keys import ApiKeyAuthenticator  # noqa: PLC0415
+        from commonbrain.security.authentication import AuthenticatorChain  # noqa: PLC0415
 
     keys = ApiKeyAuthenticator(
         store=services.store,

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, Protocol
 
+from commonbrain.text.patterns import lazy_pattern
 from commonbrain.text.redaction import SecretMatch
 
 
@@ -93,35 +94,35 @@ _NAMES: Final = (
     r"|(?:api|access|auth|secret|private|signing|encryption|master|account)[_-]?key"
 )
 # The name may be part of a longer one, such as DB_PASSWORD or client-secret.
-_ASSIGNED: Final = re.compile(
+_ASSIGNED: Final = lazy_pattern(
     rf"(?P<name>(?<![A-Za-z])(?:{_NAMES})|(?<=[a-z])(?:Password|Passwd|Pwd|Secret|Token|ApiKey|AccessKey))"
     r"(?:_(?:key|value|hash|access_key))?"
     r"[\"'`]?[ \t]{0,3}(?P<sign>=>|:=|={1,2}|:)[ \t]{0,3}"
     r"(?P<quote>[\"'`]?)(?P<value>[^\s\"'`,;<>]{4,500})",
     re.IGNORECASE,
 )
-_SPOKEN: Final = re.compile(
+_SPOKEN: Final = lazy_pattern(
     r"\b(?:pass(?:word|phrase|wd)|pwd) (?:is|was) [\"'`]?(?P<value>[^\s\"'`,;<>]{6,200})",
     re.IGNORECASE,
 )
 _PASSWORD_NAMES: Final = ("pass", "pwd")
-_PLACEHOLDER: Final = re.compile(
+_PLACEHOLDER: Final = lazy_pattern(
     r"^[/~.]|^https?:|[$%{(\[<*]|your|my[_-]|example|sample|dummy|placeholder|redacted|change[_-]?(?:me|it)|replace"
     r"|xxx|\.{3}|…|\bnone\b|\bnull\b|\bundefined\b|\btrue\b|\bfalse\b|required|optional|process\.env"
     r"|environ|getenv|secrets?\.|config\.|settings\.|vault|env\.|^pass(?:word|wd)?$|^secret$|^token$"
     r"|^test$|^user:?$|\(|todo|hidden|masked|expired?|rotated?",
     re.IGNORECASE,
 )
-_TERM: Final = re.compile(
+_TERM: Final = lazy_pattern(
     r"(?:md5|sha-?\d+|argon2\w*|base64\w*|bcrypt|scrypt|pbkdf2|oauth2?\w*|utf-?8|[hre]s\d{3}|aes-?\d+"
     r"|ed25519|x509|k8s|(?:v|version|tls|ssl|http|level|step|phase|type)-?\d{1,3})\W{0,2}",
     re.IGNORECASE,
 )
 """Technical terms with a digit that follow a colon in plain prose."""
-_BARE: Final = re.compile(r"[A-Za-z_][\w-]*(?:\.[A-Za-z_][\w-]*)*\W?")
+_BARE: Final = lazy_pattern(r"[A-Za-z_][\w-]*(?:\.[A-Za-z_][\w-]*)*\W?")
 """A word or a dotted name, which code and prose have after the same operators."""
-_RANDOM_RUN: Final = re.compile(r"(?<![\w+/=.:-])[A-Za-z0-9+/_-]{32,256}={0,2}(?![\w+/=-])")
-_UUID: Final = re.compile(r"[0-9a-fA-F-]+")
+_RANDOM_RUN: Final = lazy_pattern(r"(?<![\w+/=.:-])[A-Za-z0-9+/_-]{32,256}={0,2}(?![\w+/=-])")
+_UUID: Final = lazy_pattern(r"[0-9a-fA-F-]+")
 _BITS_MIN: Final = 4.5
 """Bits per character from which base64 likely random (the limit of detect-secrets)."""
 _PASSWORD_CHARS_MIN: Final = 6
@@ -139,7 +140,7 @@ class PatternSecretScanner:
     def formats(self) -> tuple[tuple[str, Sequence[str], re.Pattern[str]], ...]:
         """The compiled formats; compiled on first use, to keep startup fast."""
         return tuple(
-            (sort, SUBSTRINGS.get(sort, ("",)), re.compile(pattern))
+            (sort, SUBSTRINGS.get(sort, ("",)), lazy_pattern(pattern))
             for sort, pattern in FORMATS.items()
         )
 

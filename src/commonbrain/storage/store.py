@@ -1,7 +1,7 @@
 """The store: connections, transactions of one tenant, and the translation of driver errors."""
 
 import json
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -25,43 +25,13 @@ from commonbrain.storage.interface import (
     Backup,
     Finding,
     Heartbeat,
-    Index,
     MemoryAccess,
     Progress,
     ignore_progress,
 )
-from commonbrain.storage.repositories.action_items import AckRepository, BriefingRepository
-from commonbrain.storage.repositories.audit import AuditRepository
-from commonbrain.storage.repositories.changes import ChangeRepository
-from commonbrain.storage.repositories.credentials import CredentialRepository
 from commonbrain.storage.repositories.embedding_spaces import SpaceRepository
-from commonbrain.storage.repositories.erasure import erase_text
-from commonbrain.storage.repositories.jobs import JobRepository
-from commonbrain.storage.repositories.learning import (
-    EvaluationRepository,
-    ModelRepository,
-    RecallLogRepository,
-)
-from commonbrain.storage.repositories.links import (
-    AnnotationRepository,
-    GraphRepository,
-    LinkRepository,
-)
-from commonbrain.storage.repositories.memories import MemoryRepository
-from commonbrain.storage.repositories.messages import MessageRepository
-from commonbrain.storage.repositories.records import (
-    RecordRepository,
-    ToolEventRepository,
-    trace_row,
-    write_events,
-)
-from commonbrain.storage.repositories.reviews import ConflictRepository, ReviewRepository
-from commonbrain.storage.repositories.sessions import (
-    ScratchpadRepository,
-    SessionRepository,
-    beat_row,
-)
-from commonbrain.storage.repositories.threads import ThreadRepository
+from commonbrain.storage.repositories.records import trace_row, write_events
+from commonbrain.storage.repositories.sessions import beat_row
 from commonbrain.storage.schema.memories import DETAILS, memories
 from commonbrain.storage.sql.context import (
     Dialect,
@@ -73,6 +43,7 @@ from commonbrain.storage.sql.context import (
     shared,
     shared_read,
 )
+from commonbrain.storage.transaction import Transaction
 
 _Result = TypeVar("_Result")
 _VERSION = text("SELECT version_num FROM alembic_version")
@@ -91,76 +62,6 @@ _NEXT_FINDABLE = (
 )
 _REWORDED_AT_ONCE = 200
 """Memories whose words are written in one transaction: others wait a few hundredths of a second."""
-
-
-@dataclass(frozen=True, slots=True)
-class Transaction:
-    """The repositories of one tenant, read from one snapshot and changed together or not at all."""
-
-    work: SqlContext
-    memories: MemoryRepository
-    index: Index
-    threads: ThreadRepository
-    sessions: SessionRepository
-    messages: MessageRepository
-    links: LinkRepository
-    changes: ChangeRepository
-    annotations: AnnotationRepository
-    records: RecordRepository
-    audit: AuditRepository
-    graph: GraphRepository
-    reviews: ReviewRepository
-    conflicts: ConflictRepository
-    acks: AckRepository
-    briefing: BriefingRepository
-    scratchpad: ScratchpadRepository
-    credentials: CredentialRepository
-    jobs: JobRepository
-    events: ToolEventRepository
-    recall_log: RecallLogRepository
-    models: ModelRepository
-    evaluations: EvaluationRepository
-
-    @classmethod
-    def of(cls, work: SqlContext) -> "Transaction":
-        """Make the repositories of a transaction in progress."""
-        return cls(
-            work=work,
-            memories=MemoryRepository(work),
-            index=work.dialect.index(work),
-            threads=ThreadRepository(work),
-            sessions=SessionRepository(work),
-            messages=MessageRepository(work),
-            links=LinkRepository(work),
-            changes=ChangeRepository(work),
-            annotations=AnnotationRepository(work),
-            records=RecordRepository(work),
-            audit=AuditRepository(work),
-            graph=GraphRepository(work),
-            reviews=ReviewRepository(work),
-            conflicts=ConflictRepository(work),
-            acks=AckRepository(work),
-            briefing=BriefingRepository(work),
-            scratchpad=ScratchpadRepository(work),
-            credentials=CredentialRepository(work),
-            jobs=JobRepository(work),
-            events=ToolEventRepository(work),
-            recall_log=RecallLogRepository(work),
-            models=ModelRepository(work),
-            evaluations=EvaluationRepository(work),
-        )
-
-    def scrub(self, memory_id: int) -> Mapping[str, int]:
-        """Remove the text of a memory from every table; its id stays as a forgotten memory.
-
-        Returns:
-            The number of rows that were emptied or deleted, for every place searched.
-
-        """
-        known = self.memories.get([memory_id])
-        self.index.drop(memory_id)
-        kind = known[memory_id].kind
-        return {"full text": 1, **erase_text(self.work, memory_id, kind=kind)}
 
 
 @dataclass(slots=True)
@@ -253,7 +154,7 @@ class Store:
             connection.begin(),
         ):
             self.schema.check(connection, self.dialect)
-            yield Transaction.of(
+            yield Transaction(
                 SqlContext(connection=connection, tenant=tenant, dialect=self.dialect)
             )
             under_way.is_ending = True
@@ -297,7 +198,7 @@ class Store:
         def query(connection: Connection) -> _Result:
             self.schema.check(connection, self.dialect)
             work = SqlContext(connection=connection, tenant=tenant, dialect=self.dialect)
-            return ask(Transaction.of(work))
+            return ask(Transaction(work))
 
         with map_driver_errors(self.location):
             result = self.dialect.ask_copy(tenant, query)
@@ -463,7 +364,7 @@ class Store:
     @contextmanager
     def _reading(self, tenant: str) -> Generator[Transaction]:
         with map_driver_errors(self.location), self._reader(tenant) as connection:
-            yield Transaction.of(
+            yield Transaction(
                 SqlContext(connection=connection, tenant=tenant, dialect=self.dialect)
             )
 

@@ -10,19 +10,20 @@ from itertools import pairwise
 from typing import Final
 
 from commonbrain.text.clauses import is_negation
+from commonbrain.text.patterns import lazy_pattern
 from commonbrain.text.repetition import stem
 
 ActionKey = tuple[str, ...]
 """The stems of subject and action; texts with equal keys report the same thing."""
 _CHARS_MAX: Final = 500
 """A key is made of a headline or a field of an atom; of a longer text, its beginning counts."""
-_CLAUSE: Final = re.compile(
+_CLAUSE: Final = lazy_pattern(
     r"[;\n]|[.!?](?=\s)|,?\s(?:because|due to|so that|and so|after|before|when|while|which"
     r"|causing|leading to|resulting in)\s",
     re.IGNORECASE,
 )
 """The end of the clause that reports: reasons and circumstances differ each time."""
-_AGENT: Final = re.compile(r"\s(?:by|with thanks to)\s+@?[A-Z][\w.'-]*(?:\s+[A-Z][\w.'-]*)?")
+_AGENT: Final = lazy_pattern(r"\s(?:by|with thanks to)\s+@?[A-Z][\w.'-]*(?:\s+[A-Z][\w.'-]*)?")
 """The person who did it: "by Ann Lee"."""
 _DAY: Final = (
     r"(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)days?|January|February|March|April|May|June|July"
@@ -30,7 +31,7 @@ _DAY: Final = (
     r"|(?i:today|yesterday|tonight|tomorrow|utc|[ap]\.?m\.?)"
 )
 """Days and months; "may" and "march" are words too, unless they begin with a capital."""
-_VARIABLE: Final = re.compile(
+_VARIABLE: Final = lazy_pattern(
     r"(?<![\w-])(?:"
     rf"{_DAY}"
     r"|[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"  # a UUID
@@ -42,7 +43,7 @@ _VARIABLE: Final = re.compile(
     r"|[-_#.]?\d+"  # the number within a name: db1, web-03
 )
 """What differs each time. No alternative can match one stretch in two ways."""
-_WORD: Final = re.compile(r"[^\W\d_]+(?:['\u2019-][^\W\d_]+)*")
+_WORD: Final = lazy_pattern(r"[^\W\d_]+(?:['\u2019-][^\W\d_]+)*")
 _SILENT: Final = frozenset(
     "a an the of is was were are be been being has have had i we our my your their its this that"
     " number nr again another".split()
@@ -131,8 +132,8 @@ _CHANGES: Final = frozenset(
 """Stems of words for changes and faults."""
 _LOOSE_CHANGES: Final = frozenset(map(stem, "time run set turn cut limit miss close start".split()))
 """Stems of words that have other meanings; in the report of an incident they mean changes."""
-_AGAIN: Final = re.compile(r"re-?(?!turn)(?=\w)")
-_AT_LIMIT: Final = re.compile(
+_AGAIN: Final = lazy_pattern(r"re-?(?!turn)(?=\w)")
+_AT_LIMIT: Final = lazy_pattern(
     r"\b(?:hits?|hitting|reach(?:es|ed)?) (?:its|the|their|our|an?) (?:[\w-]{1,20} )?"
     r"(?:quota|limit|cap|ceiling|maximum)\b",
     re.IGNORECASE,

@@ -13,14 +13,15 @@ from commonbrain.text.classification import classify, tagged_texts
 from commonbrain.text.clause_roles import Role, role_of, states_cause
 from commonbrain.text.clauses import is_factual
 from commonbrain.text.normalisation import normalise, without_injected_context
+from commonbrain.text.patterns import lazy_pattern
 from commonbrain.text.segmentation import split
 from commonbrain.text.statements import Statement, read_statement
 
 CAPTURED_CHARS_MAX: Final = 1000
 """Characters that one message may add; a report of several screens is not a memory."""
 _GAP: Final = "[...]"
-_FENCED: Final = re.compile(r"^[ \t]{0,3}(?:```|~~~)")
-_INFORMATIVE: Final = re.compile(
+_FENCED: Final = lazy_pattern(r"^[ \t]{0,3}(?:```|~~~)")
+_INFORMATIVE: Final = lazy_pattern(
     r"\b(?:lessons? learn(?:ed|t)|learn(?:ed|t) that|turn(?:s|ed) out|root cause|"
     r"(?:cause|problem|culprit|reason|bug|fix|solution) (?:was|is)|caused by|"
     r"(?:fixed|solved|resolved|worked around) (?:\w+ ){0,6}?by|work-?around|"
@@ -101,13 +102,13 @@ def both_ends(text: str, *, chars_max: int = HANDOFF_CHARS_MAX) -> str:
 _WORDS_MIN: Final = 4
 _WORDS_MAX: Final = 40
 """A longer sentence states several things."""
-_LEANING: Final = re.compile(
+_LEANING: Final = lazy_pattern(
     r"\W*(?:it|its|this|that|these|those|they|them|their|he|she|his|her|there|which|who|and|but|or"
     r"|also|then|so|because|yes|yeah|no|ok|okay|well|oh|hey|hi|thanks|sure|sorry|wow)\b",
     re.IGNORECASE,
 )
 """Openings of a sentence that depends on an earlier one."""
-_LASTING: Final = re.compile(
+_LASTING: Final = lazy_pattern(
     r"\b(?:prefers?|favou?rite|allergic|vegetarian|vegan|hates?|loves?|owns|maintains|"
     r"is responsible for|is in charge of|works? (?:at|as|for)|works on|lives? in|"
     r"is (?:called|named)|uses?|runs? on|depends? on|requires?|supports|defaults? to"
@@ -118,13 +119,13 @@ _LASTING: Final = re.compile(
 """Typical words of preferences, responsibilities and configuration."""
 
 
-_PASSING: Final = re.compile(
+_PASSING: Final = lazy_pattern(
     r"\b(?:today|yesterday|tonight|tomorrow|this (?:morning|afternoon|evening|week)|right now"
     r"|so far|at the moment|for now|still|at \d{1,2}:\d\d)\b",
     re.IGNORECASE,
 )
 """Times that bind a statement to its day."""
-_FIRST_PERSON: Final = re.compile(r"\W*i\b", re.IGNORECASE)
+_FIRST_PERSON: Final = lazy_pattern(r"\W*i\b", re.IGNORECASE)
 
 
 def is_durable(text: str) -> bool:

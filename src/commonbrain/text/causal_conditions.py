@@ -20,12 +20,13 @@ from commonbrain.text.clauses import (
     verb_at,
     words,
 )
+from commonbrain.text.patterns import lazy_pattern
 
 _FIX_VERBS: Final = (
     r"(?:fixed|resolved|solved|mitigated|worked around|repaired|cured|unblocked|healed)"
 )
-_FIXED: Final = re.compile(rf"(?:\S{{1,40}} )?(?:\S{{1,40}} )?{_FIX_VERBS} \S", re.IGNORECASE)
-_IMPROVED: Final = re.compile(
+_FIXED: Final = lazy_pattern(rf"(?:\S{{1,40}} )?(?:\S{{1,40}} )?{_FIX_VERBS} \S", re.IGNORECASE)
+_IMPROVED: Final = lazy_pattern(
     rf"\b{_FIX_VERBS}\b|^(?:\S{{1,40}} )?(?:\S{{1,40}} )?(?:cut|halved|reduced|sped up"
     r"|improved|avoided|prevented|removed|eliminated|shortened|saved|lowered)\b",
     re.IGNORECASE,
@@ -71,7 +72,7 @@ _NO_SUBJECT_ENDS: Final = frozenset("what who how whatever is are was were been 
 _STATES: Final = frozenset("still already".split())
 _VAGUE: Final = frozenset("it they this that he she left not possible needed any".split())
 """A condition that begins with one of these says little by itself."""
-_JUDGED: Final = re.compile(
+_JUDGED: Final = lazy_pattern(
     r"(?:[a-z]{2,9},? )?(?:it|that|this)(?:'s| is| was| sucks| helps| feels| can be) ",
     re.IGNORECASE,
 )
@@ -83,35 +84,35 @@ _ASKING: Final = frozenset(
 )
 
 
-_FEELING: Final = re.compile(
+_FEELING: Final = lazy_pattern(
     r"(?:but |and |so |well,? )?(?:i|we|he|she|they|you)(?:'m|'re| am| are| is| was| were)?"
     r" (?:really |so |very |just |always )?(?:happy|glad|sad|tired|sorry|excited|proud|curious"
     r"|afraid|hungry|late|likes?|liked|loves?|loved|hates?|hated|enjoy(?:s|ed)?|miss|feel|felt)\b",
     re.IGNORECASE,
 )
-_NO_REASON: Final = re.compile(
+_NO_REASON: Final = lazy_pattern(
     r"(?:of course|why|reasons|honestly|obviously|yes|duh|i said|you know|who|what) ?",
     re.IGNORECASE,
 )
-_NO_GROUND: Final = re.compile(
+_NO_GROUND: Final = lazy_pattern(
     r"(?:every(?:one|body)|all|you|him|her|them|me|us|course|reasons|whom?)\b", re.IGNORECASE
 )
-_FAILED: Final = re.compile(
+_FAILED: Final = lazy_pattern(
     r"\b(?:did not|didn't|could not|couldn't|was not|wasn't|were not|weren't|cannot|can't"
     r"|is not|isn't|no longer|wouldn't|never)\b",
     re.IGNORECASE,
 )
-_COINCIDENCE: Final = re.compile(
+_COINCIDENCE: Final = lazy_pattern(
     r"\b(?:happened|occurred|began|ended|took place|rang|arrived)$", re.IGNORECASE
 )
-_IS_AT: Final = re.compile(
+_IS_AT: Final = lazy_pattern(
     r"^\S{1,30} (?:was|were|is|are) (?:on|in|at|with|away|asleep)\b", re.IGNORECASE
 )
 _UNKNOWN: Final = frozenset(
     "still unknown unclear not yet being under nothing none design default hand mistake accident"
     " definition law me us you him them it far what who how why where anybody someone".split()
 )
-_PREPOSITION: Final = re.compile(
+_PREPOSITION: Final = lazy_pattern(
     r" (?:of|in|on|at|from|for|with|that|which|between|behind|after|to|by|who|under|per) "
 )
 _PEOPLE: Final = frozenset(
@@ -130,8 +131,8 @@ _NOT_SUBJECTS: Final = frozenset(
     "what which who nobody nothing this that these those it and but or so then there here if when"
     " because as after before how why where also only not never".split()
 )
-_GENITIVE: Final = re.compile(r"(?:['\u2019]s|s['\u2019])$")
-_TROUBLE: Final = re.compile(
+_GENITIVE: Final = lazy_pattern(r"(?:['\u2019]s|s['\u2019])$")
+_TROUBLE: Final = lazy_pattern(
     r"\b(?:fail(?:ed|ing)?|wrong|missing|lost|broken|stuck|corrupt\w{0,4}|duplicate\w{0,2}|duplicating"
     r"|dropp?\w{0,3}|unavailable|rejected|delayed|high|growing|outages?|incidents?|crash(?:es)?|failures?|errors?|leaks?|latency|slow\w{0,4}|spikes?"
     r"|timeouts?|delays?|bugs?|problems?|issues?|hangs?|downtime|regressions?|flak\w{1,4}|alerts?"
@@ -139,9 +140,9 @@ _TROUBLE: Final = re.compile(
     re.IGNORECASE,
 )
 _PRESENT_TENSE: Final = frozenset("is are has have need needs does do can cannot can't".split())
-_EVENT: Final = re.compile(r"\b(?:left|trip|tripped|announced|turned|cut)\b", re.IGNORECASE)
+_EVENT: Final = lazy_pattern(r"\b(?:left|trip|tripped|announced|turned|cut)\b", re.IGNORECASE)
 """Events other than changes after which something may fail."""
-_CHANGED: Final = re.compile(
+_CHANGED: Final = lazy_pattern(
     r"\b(?:stopped|broke|breaks|fails?|failed|crash(?:es|ed)?|doubled|tripled|dropped|rose|lost"
     r"|fell|spiked|jumped|slowed|recovered|vanished|disappeared|hung|froze|timed out|died|climbed"
     r"|degraded|went (?:down|up|red|blank|away|back|read-only|offline)"
@@ -164,21 +165,21 @@ _UNITS: Final = frozenset(
     "% percent point second millisecond sec minute min hour day night week month quarter year"
     " sprint ms kb mb gb tb kib mib gib time euro dollar pound magnitude fold half third".split()
 )
-_AMOUNT: Final = re.compile(r"[$\u20ac\u00a3]?\d[\d.,]*(?P<unit>%|x|[a-z]{1,3})?")
+_AMOUNT: Final = lazy_pattern(r"[$\u20ac\u00a3]?\d[\d.,]*(?P<unit>%|x|[a-z]{1,3})?")
 _FURTHER: Final = frozenset("of that which without with".split())
 """After a measure, these say what there was so much of: "two weeks of rain"."""
-_REPAIRS: Final = re.compile(
+_REPAIRS: Final = lazy_pattern(
     rf"\b(?:{_FIX_VERBS}|renewed|restored|rolled back|reverted|recovered|re-?enabled|patched"
     r"|corrected)\b",
     re.IGNORECASE,
 )
-_ACTS: Final = re.compile(
+_ACTS: Final = lazy_pattern(
     r"\b(?:was|were|got) (?:then |finally )?"
     r"(?:replaced|restarted|rebooted|cleaned|redeployed|extended|rebuilt)\b",
     re.IGNORECASE,
 )
 """Repairs, unless they had to be repeated: "the pods were restarted every hour"."""
-_REPEATED: Final = re.compile(
+_REPEATED: Final = lazy_pattern(
     r"\b(?:(?:every|each) (?:\w+ )?(?:time|second|minute|hour|night|day|week|month)s?"
     r"|again and again|repeatedly|constantly|continually|twice|\w+ times|hourly|daily|in a loop)\b",
     re.IGNORECASE,

@@ -7,23 +7,26 @@ from itertools import islice
 from typing import Final
 
 from commonbrain.text.clauses import ends_phrase, has_verb, is_about_people, is_factual
+from commonbrain.text.patterns import lazy_pattern
 
 _COMMAS_MAX: Final = 8
 """Commas to try, in a sentence that opens with its cause, until one splits it."""
-_COMMA: Final = re.compile(r", ")
-_THEN: Final = re.compile(r"^then ", re.IGNORECASE)
-_THEN_WITHIN: Final = re.compile(r" then ", re.IGNORECASE)
-_CLAUSE_START: Final = re.compile(
+_COMMA: Final = lazy_pattern(r", ")
+_THEN: Final = lazy_pattern(r"^then ", re.IGNORECASE)
+_THEN_WITHIN: Final = lazy_pattern(r" then ", re.IGNORECASE)
+_CLAUSE_START: Final = lazy_pattern(
     r" (?=(?:the|our|its|their|all|every|we|it|they|no|nobody) )", re.IGNORECASE
 )
-_ABOUT_CAUSE: Final = re.compile(
+_ABOUT_CAUSE: Final = lazy_pattern(
     r"(?:not|no|neither|none|nothing|nobody|never)\b"
     r"|(?:(?:\w{2,15}ly|soon|later|then|also|only|still|being) ){0,2}"
     r"(?:found|identified|known|understood|unknown|unclear|fixed|resolved|solved|removed|addressed"
     r"|confirmed|determined|established|investigated|traced|reported|discussed)\b",
     re.IGNORECASE,
 )
-_SO: Final = re.compile(r",? (?:and )?so (?!that )|, and (?:therefore|as a result) ", re.IGNORECASE)
+_SO: Final = lazy_pattern(
+    r",? (?:and )?so (?!that )|, and (?:therefore|as a result) ", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

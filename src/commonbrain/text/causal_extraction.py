@@ -19,6 +19,7 @@ from commonbrain.text.causal_patterns import CUES, LESSONS, PATTERNS, VERBS, Pat
 from commonbrain.text.causal_pronouns import resolve_pronouns
 from commonbrain.text.causal_verbs import DID
 from commonbrain.text.clauses import has_verb, is_factual, seconds_in, split_at_verb, trimmed, words
+from commonbrain.text.patterns import lazy_pattern
 
 TEXT_CHARS_MIN: Final = 30
 """A shorter text cannot state a cause and its effect."""
@@ -173,7 +174,7 @@ def _bare(text: str) -> str:
 
 
 def _sign(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern, re.IGNORECASE)
+    return lazy_pattern(pattern, re.IGNORECASE)
 
 
 _LEARNED: Final = _sign(
@@ -189,7 +190,7 @@ _FRAME: Final = _sign(
 _CUES: Final = CUES | frozenset(
     "learned learnt realized realised discovered found figured noticed til lesson".split()
 )
-_CUE: Final = re.compile(r"[a-z'/]+")
+_CUE: Final = lazy_pattern(r"[a-z'/]+")
 _FOLLOWING: Final = _sign(
     rf"[,;] (?:which |and (?:this|that) )(?={DID} )|,? (?:causing|resulting in|leading to) "
     r"|[,;] (?:and )?so (?!that )"
@@ -204,17 +205,17 @@ _NOT_BECAUSE: Final = _sign(
 """A denied alternative to a cause, up to the next comma."""
 _NOT_BY: Final = _sign(rf"(?:{_OTHER}(?:by|from|to) |,? rather than )[^,;]{{1,200}}")
 """The same of a noun; in a clause it says how something was done: "it used UTC rather than CET"."""
-_BRACKETED: Final = re.compile(r"\([^()]*\)")
-_HALF_GENITIVE: Final = re.compile(r"\w(?:['\u2019]s|(?<=s)['\u2019])\s*$")
+_BRACKETED: Final = lazy_pattern(r"\([^()]*\)")
+_HALF_GENITIVE: Final = lazy_pattern(r"\w(?:['\u2019]s|(?<=s)['\u2019])\s*$")
 """A genitive without its noun."""
 
-_FENCE: Final = re.compile(r"[ \t]{0,3}(?:```|~~~)")
-_NO_PROSE: Final = re.compile(r"[ \t]{0,3}(?:>|\||#|    )")
+_FENCE: Final = lazy_pattern(r"[ \t]{0,3}(?:```|~~~)")
+_NO_PROSE: Final = lazy_pattern(r"[ \t]{0,3}(?:>|\||#|    )")
 """Quotes, tables, headings and code: not the author's own account of what happened."""
-_BULLET: Final = re.compile(r"[ \t]*(?:(?:[-*+]|\d{1,3}[.)])[ \t]+)?(?:\[[ xX]\][ \t]+)?")
-_COMMIT: Final = re.compile(r"[a-z]{2,12}(?:\([\w./-]{1,40}\))?!?: (?=\w)")
+_BULLET: Final = lazy_pattern(r"[ \t]*(?:(?:[-*+]|\d{1,3}[.)])[ \t]+)?(?:\[[ xX]\][ \t]+)?")
+_COMMIT: Final = lazy_pattern(r"[a-z]{2,12}(?:\([\w./-]{1,40}\))?!?: (?=\w)")
 """The prefix of a commit message: `fix(api): `."""
-_SENTENCE_END: Final = re.compile(r"[.!?](?=[\s\"')]|$)")
+_SENTENCE_END: Final = lazy_pattern(r"[.!?](?=[\s\"')]|$)")
 
 
 def _sentences(text: str) -> Iterator[Sentence]:

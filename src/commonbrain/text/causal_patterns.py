@@ -61,6 +61,7 @@ from commonbrain.text.causal_verbs import (
     PASSIVE,
     PLURAL_CAUSED,
 )
+from commonbrain.text.patterns import lazy_pattern
 
 _WAS: Final = (
     r"(?:(?:turns out to|turned out to|tends? to|was found to|were found to|is known to"
@@ -113,7 +114,7 @@ def _of_clause(
     cues: str, name: str, *, sign: str, cut: Cutting, fits: Callable[[Cut], bool]
 ) -> Pattern:
     """Return a pattern whose cause is a clause."""
-    return Pattern(name, frozenset(cues.split()), re.compile(sign), cut, fits)
+    return Pattern(name, frozenset(cues.split()), lazy_pattern(sign), cut, fits)
 
 
 def _of_thing(

@@ -18,6 +18,7 @@ from commonbrain.text.clauses import (
     split_at_verb,
     words,
 )
+from commonbrain.text.patterns import lazy_pattern
 
 _SINGULAR: Final = frozenset(["it"])
 _PLURAL: Final = frozenset(["they"])
@@ -27,7 +28,7 @@ _POINTING: Final = frozenset("this that these those".split())
 _DETERMINERS: Final = frozenset("the a an our its their my your his her this that".split())
 _PREPOSITIONS: Final = frozenset("of in on at from for with to by under per between".split())
 _SUBJECT_WORDS_MAX: Final = 8
-_OPENING: Final = re.compile(r"(?:and|but|so|then|also|however)[, ]+", re.IGNORECASE)
+_OPENING: Final = lazy_pattern(r"(?:and|but|so|then|also|however)[, ]+", re.IGNORECASE)
 
 
 def resolve_pronouns(cut: Cut, sentence: Sentence) -> Cut | None:

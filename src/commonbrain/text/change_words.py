@@ -13,13 +13,14 @@ from itertools import chain, pairwise
 from typing import Final
 
 from commonbrain.text.clauses import is_question
+from commonbrain.text.patterns import lazy_pattern
 from commonbrain.text.repetition import content_stems
 from commonbrain.text.segmentation import split_sentences
 from commonbrain.text.statements import CHOICES, Reading, Statement, read_statement
 
 # The patterns without IGNORECASE are searched in text in lower case: comparing both cases of each
 # letter takes `re` five times as long.
-_CUE: Final = re.compile(
+_CUE: Final = lazy_pattern(
     r"\b(?:no longer|not any ?more|any ?more|as of|from now on|got rid of|done away with"
     r"|in favou?r of"
     r"|effective (?:immediately|today|from)|starting (?:today|now|\w+day|next|this|in|from)"
@@ -41,7 +42,7 @@ _CUE: Final = re.compile(
     r"|new (?:value|limit|owner|name|date|time|price|plan|address|number|version|home|lead))\b"
 )
 """Words that announce a change."""
-_WEAK_CUE: Final = re.compile(
+_WEAK_CUE: Final = lazy_pattern(
     r"\b(?:now|currently|today|these days|nowadays|at present|lately|recently|latest|final|finally"
     r"|official|officially|decided|new|since|meanwhile|by now|already|again|until further notice"
     r"|only|after all|for good|this (?:week|month|year|season)"
@@ -51,7 +52,7 @@ _WEAK_CUE: Final = re.compile(
     r"|turned) (?:in|out|on|over|up|down|back|away))\b"
 )
 """Words that may announce one."""
-_REPLACEMENT: Final = re.compile(
+_REPLACEMENT: Final = lazy_pattern(
     r"\b(?:(?:took|takes|taken|taking) over|hand(?:s|ed|ing)? (?:\w+ ){0,4}over|replac(?:es|ed|ing)"
     r"|succeed(?:s|ed|ing)|stepp?(?:s|ed)? in|instead of|in place of|rather than|no longer"
     r"|(?:moved|switched|migrated|changed|renamed|relocated|transferred|went|upgraded)\b.{1,60}"
@@ -63,7 +64,7 @@ _WRONG: Final = (
     r"|that|the|there|this|to|too|we|when|with)\b)"
 )
 """Not "the wrong numbers", which says something about them rather than about an earlier text."""
-_END: Final = re.compile(
+_END: Final = lazy_pattern(
     r"\b(?:cancel\w*|called off|abandon\w*|withdrawn?|withdrew|revok\w+|rescind\w*|retired"
     r"|discontinued|decommissioned|shut down|shuts down|switched off|turned off|removed|deleted"
     r"|dropped|scrapped|invalidat\w+|invalid|hold off|on hold|stopped|no longer|any ?more|expired"
@@ -74,7 +75,7 @@ _END: Final = re.compile(
     r"|fell through|is off|are off|over and done|no \w+ (?:at all|left|any longer|any more))\b"
 )
 """Words that end a state."""
-_CORRECTION: Final = re.compile(
+_CORRECTION: Final = lazy_pattern(
     r"\b(?:correction|corrected|to correct|actual(?:ly)?|in fact|i was wrong|my mistake|misread"
     rf"|misspoke|typo|mistake\w*|mistaken\w*|{_WRONG}|wrongly|incorrect(?:ly)?|erroneous\w*"
     r"|invalidat\w+"
@@ -84,7 +85,7 @@ _CORRECTION: Final = re.compile(
     r"|looked it up|double[- ]checked|i mean|clears?|shows that|as (?:i|we) (?:wrote|said|noted"
     r"|thought|assumed|believed)|on closer)\b"
 )
-_ADDITION: Final = re.compile(
+_ADDITION: Final = lazy_pattern(
     r"\b(?:also|too|as well|additionally|another|in addition|besides|likewise|similarly|furthermore"
     r"|moreover|one more|a second|a third|both|added|joined|along with|plus|on top of)\b"
 )
@@ -93,7 +94,7 @@ _INTERJECTION: Final = (
     r"(?:no|nope|wait|sorry|actually|ok|okay|hmm|hm|oh|ah|err?|um|uh|oops|hold on|correction"
     r"|scratch that|i mean|or rather|rather|better|well|and|but|so)"
 )
-_ELLIPSIS: Final = re.compile(
+_ELLIPSIS: Final = lazy_pattern(
     rf"\W*(?:{_INTERJECTION}\b[\s,:.\u2026-]*)*"
     r"(?:make (?:that|it|them)|change (?:that|it|them)|let's (?:make it|say|go back)"
     r"|(?:let's|\w+ (?:it|that|them))\b.{0,60}\b(?:instead(?! of)|rather(?! than))\b"
@@ -104,20 +105,20 @@ _ELLIPSIS: Final = re.compile(
     re.IGNORECASE,
 )
 """Openings that only make sense after what was said before."""
-_PRONOUN: Final = re.compile(
+_PRONOUN: Final = lazy_pattern(
     rf"\W*(?:{_INTERJECTION}\b[\s,:.\u2026-]*)*(?:it|that|this|they|he|she)\b", re.IGNORECASE
 )
 _ELLIPTIC_WORDS_MAX: Final = 16
 """Longer texts name their subject themselves."""
 _PRONOUN_WORDS_MAX: Final = 10
 """Longer texts that open with a pronoun continue a story rather than correct a value."""
-_FRAGMENT: Final = re.compile(
+_FRAGMENT: Final = lazy_pattern(
     rf"\W*(?:{_INTERJECTION}\b[\s,:.\u2026-]+){{0,3}}"
     rf"(?:{_INTERJECTION}\b\s*[,:.\u2026-]\W*|(?:err?|um|uh|oops|sorry)\b\s+)([^,.;!?]*)",
     re.IGNORECASE,
 )
 """An interjection, and the words after it up to the next stop: "Sorry, 55."."""
-_BARE_VALUE: Final = re.compile(
+_BARE_VALUE: Final = lazy_pattern(
     r"\W*((?:\d\S*|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|\w+teen"
     r"|(?:twen|thir|for|fif|six|seven|eigh|nine)ty\S*)(?: \w+)?)(?:,|[.!]?\s*\Z)"
     r"|\W*((?:in|on|at|to|from|by|until|with|after|before)\b[^,.;!?]{0,40})"
@@ -127,7 +128,7 @@ _BARE_VALUE: Final = re.compile(
 """A value without a subject: "Thirty, they carried the piano.", "In July, rather."."""
 _FRAGMENT_WORDS_MAX: Final = 4
 """Words of a fragment; a longer clause is a sentence of its own."""
-_MANY: Final = re.compile(
+_MANY: Final = lazy_pattern(
     r"\b(?:speaks?|knows?|likes?|loves?|enjoys?|hates?|depends? on|relies on|requires?|needs?|has"
     r"|have|includes?|contains?|supports?|sponsors?|worked|works with|visited|been to|exists? for"
     r"|available in|uses|complain\w*|grows|writes to|reads from|member of|competitor|plays|studied"
@@ -135,29 +136,29 @@ _MANY: Final = re.compile(
     r"|responsible for|sells|offers|covers|tested|met|read|watched|attended|won|fixed|added)\b"
 )
 """Predicates that hold of several things at a time."""
-_SPEAKER: Final = re.compile(
+_SPEAKER: Final = lazy_pattern(
     r"\s*(?:\[(?P<label>[^\]\n]{1,60})\]|[A-Z][\w'.-]*(?: [A-Z][\w'.-]*)?):\s+"
 )
-_OPENER: Final = re.compile(
+_OPENER: Final = lazy_pattern(
     r"\s*(?:by the way|understood|got it|noted|remember|for the record|fyi|heads[- ]up|reminder"
     r"|just so you know|as you know|okay|ok|sure|right|yes|yeah|thanks)[,:!.]+\s+",
     re.IGNORECASE,
 )
 """Words before a statement that are no part of it."""
-_RESTORES: Final = re.compile(
+_RESTORES: Final = lazy_pattern(
     r"\b(?:back to|revert(?:s|ed|ing)? to|stick(?:s|ing)? (?:to|with)|stay(?:s|ing)? with"
     r"|keep(?:s|ing)?)\b([^,.;!?\n]{1,80})",
     re.IGNORECASE,
 )
 """Words that say that an earlier value holds, and the value."""
-_INVERTED: Final = re.compile(
+_INVERTED: Final = lazy_pattern(
     r"\W*\b(?!(?:the|a|an|our|my|your|its|his|her|their|this|that|these|those|it|he|she|we|they|you"
     r"|i|there|here|what|who)\b)[^,.;:!?\n]{1,60}? (?:is|are|was|were) (?:the|our|my)"
     r" ([^,.;:!?\n]{1,60})[.!]?\s*\Z",
     re.IGNORECASE,
 )
 """A statement that puts the value before its subject: "Ann is the owner of billing"."""
-_REQUEST: Final = re.compile(
+_REQUEST: Final = lazy_pattern(
     r"\b(?:(?:i'm|i am|we're|we are|i've been|i was) (?:\w+ )?(?:trying|looking|hoping|planning"
     r"|having|working|struggling|concerned|wondering|thinking|considering|currently|new to"
     r"|not sure|unsure|curious|interested)|i (?:want|need|would like|would love|wanted|hope|plan"
@@ -165,22 +166,22 @@ _REQUEST: Final = re.compile(
     r"|how (?:do|can|should|would)|any (?:advice|tips|suggestions|ideas))\b"
 )
 """Words that ask for something or say what someone is about to do."""
-_FEELING: Final = re.compile(
+_FEELING: Final = lazy_pattern(
     r"\b(?:great|love|loved|proud|amazing|happy|fun|cool|awesome|special|glad|thank\w*|hope|wish"
     r"|feel\w*|felt|beautiful|wonderful|inspir\w+|grateful|important|excited|exciting|incredible"
     r"|fantastic|lovely|sounds|looks?|nice|so much|can't wait|appreciate\w*|enjoy\w*|best|tough"
     r"|good|thinking|reminds?|memory|memories|memorable)\b"
 )
 """Words of opinion, courtesy and feeling."""
-_CODE: Final = re.compile(
+_CODE: Final = lazy_pattern(
     r"[{}|\\]|</?\w|;\s*$|\bimport \w|\bdef \w|\w\([^)\n]{0,80}\)\s*\Z|\A\s*(?:return|//|#)",
     re.MULTILINE,
 )
 """Code, formulas and rows of tables."""
-_MARKUP: Final = re.compile(r"[ \t]*(?:[-*+\u2022]|#+|\d{1,3}[.)])[ \t]|.{0,60}\*\*", re.DOTALL)
+_MARKUP: Final = lazy_pattern(r"[ \t]*(?:[-*+\u2022]|#+|\d{1,3}[.)])[ \t]|.{0,60}\*\*", re.DOTALL)
 """The item of a list, a heading, or emphasis: a part of a longer text."""
-_PERSONAL: Final = re.compile(r"\b(?:i|i'm|i've|i'd|i'll|my|me)\b")
-_ADDRESS: Final = re.compile(r"\b(?:you|your|you're|you've)\b")
+_PERSONAL: Final = lazy_pattern(r"\b(?:i|i'm|i've|i'd|i'll|my|me)\b")
+_ADDRESS: Final = lazy_pattern(r"\b(?:you|your|you're|you've)\b")
 _PASSAGE_SENTENCES: Final = 2
 """A longer text speaks of several things: only the two sentences nearest to the other count."""
 _CACHED: Final = 4096
@@ -230,7 +231,7 @@ class Words:
     asks: bool
 
 
-_WORD: Final = re.compile(r"\w+(?:[.,:/'\u2019-]\w+)*")
+_WORD: Final = lazy_pattern(r"\w+(?:[.,:/'\u2019-]\w+)*")
 
 
 @lru_cache(maxsize=_CACHED)

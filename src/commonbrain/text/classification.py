@@ -7,15 +7,16 @@ from typing import Final
 
 from commonbrain.model.atoms import Atom
 from commonbrain.model.kinds import KINDS, Kind, Severity
+from commonbrain.text.patterns import lazy_pattern
 from commonbrain.text.segmentation import split_sentences
 
 # The first match wins, in the order of the kinds: from the most to the least binding.
 _PATTERNS: Final = tuple(
-    (kind, re.compile(policy.typical_words, re.IGNORECASE | re.MULTILINE))
+    (kind, lazy_pattern(policy.typical_words, re.IGNORECASE | re.MULTILINE))
     for kind, policy in KINDS.items()
     if policy.typical_words
 )
-_BLOCKING: Final = re.compile(
+_BLOCKING: Final = lazy_pattern(
     r"\b(?:never|must not|prohibited|forbidden|non-negotiable)\b", re.IGNORECASE
 )
 
@@ -42,14 +43,14 @@ def severity_of(text: str) -> Severity:
 MARKED_MAX: Final = 20
 """Memories from the tags or tasks of one text; more is a log rather than a list of decisions."""
 
-_MARK: Final = re.compile(
+_MARK: Final = lazy_pattern(
     r"(?<!\S)@(?P<name>decision|convention|insight|remember|atom)\b"
     r"[ \t]*:?[ \t]*(?P<content>\S[^\n]*)"
 )
-_TASK_WORDS: Final = re.compile(
+_TASK_WORDS: Final = lazy_pattern(
     r"\b(?:needs? to|must|has to|have to|follow[- ]up|to-?do|action item)\b", re.IGNORECASE
 )
-_BULLET: Final = re.compile(r"^\s*(?:[-*+>]\s+|\d{1,3}[.)]\s+|\[[ xX]?\]\s+)*")
+_BULLET: Final = lazy_pattern(r"^\s*(?:[-*+>]\s+|\d{1,3}[.)]\s+|\[[ xX]?\]\s+)*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +65,7 @@ class TaggedText:
     """Upper limit of its confidence, if known."""
 
 
-_QUOTATION: Final = re.compile(
+_QUOTATION: Final = lazy_pattern(
     r"^[ \t]*(?:[-*+][ \t]+)?>.*$|^[ \t]*```.*$(?:\n(?![ \t]*```).*$)*(?:\n[ \t]*```)?",
     re.MULTILINE,
 )

@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import Final
 
 from commonbrain.text.clauses import has_verb, is_negation, is_question, verb_at, words
+from commonbrain.text.patterns import lazy_pattern
 from commonbrain.text.segmentation import pieces, split_sentences
 
 
@@ -21,14 +22,14 @@ class Role(StrEnum):
     OPEN = "Open"
 
 
-_GREETING: Final = re.compile(
+_GREETING: Final = lazy_pattern(
     r"\W*(?:(?:good |happy )?(?:morning|afternoon|evening|night|friday)|hi|hello|hey|hm+|ok(?:ay)?"
     r"|thanks?|thank you|great|nice|cool|sorry|see you|bye|welcome|congratulations|lunch|break"
     r"|yes|no(?= problem| worr| thank| idea|,|\W*$)|yep|nope|sure|agreed|done"
     r"|waited|ideas|heartbeat ok)\b[^.:;\d]{0,40}[.!?\s]*$",
     re.IGNORECASE,
 )
-_PROGRESS: Final = re.compile(
+_PROGRESS: Final = lazy_pattern(
     r"\W*(?:(?:i |we |i'm |i am |we're |we are |now |just |still |also )*"
     r"(?:start(?:ed|ing|s)? (?:(?:to |with |on |work|writing|looking|reading|reviewing)|\w+ing\b)"
     r"|began|begin(?:ning|s)?|look(?:ing|ed)? (?:at|into|for|through|over)"
@@ -41,8 +42,8 @@ _PROGRESS: Final = re.compile(
     re.IGNORECASE,
 )
 """Openings that say that work goes on, not what came of it."""
-_GERUND: Final = re.compile(r"\W*(?:still |now |also |just )?[a-z]{2,20}ing\b", re.IGNORECASE)
-_DECIDED: Final = re.compile(
+_GERUND: Final = lazy_pattern(r"\W*(?:still |now |also |just )?[a-z]{2,20}ing\b", re.IGNORECASE)
+_DECIDED: Final = lazy_pattern(
     r"\b(?:decid(?:e|ed|es)|decisions?|agreed?(?: that| to| on| with)|settled on|chose|chosen|opted"
     r"|resolved to|signed off|from now on|going forward|no longer|instead of|rather than"
     r"|(?:is|are) (?:allowed|limited|required|replaced by|switched off|dropped|banned)"
@@ -51,7 +52,7 @@ _DECIDED: Final = re.compile(
     r"|(?<!has )(?<!have )(?<!was )(?<!were )(?:never|always) \w+|holds? back)\b",
     re.IGNORECASE,
 )
-_DECISION: Final = re.compile(
+_DECISION: Final = lazy_pattern(
     r"\W*(?:(?:\w+ ){0,3}(?:decided|decision|agreed|settled on|chose)\b"
     r"|(?:the )?(?:ADR|RFC|proposal)[- ]?[\w-]{0,12} (?:(?:is|was|has been) )?"
     r"(?:accepted|adopted|approved|rejected)\b"
@@ -62,7 +63,7 @@ _DECISION: Final = re.compile(
     r" (?:go|going|went) with\b)",
     re.IGNORECASE,
 )
-_UNDECIDED: Final = re.compile(
+_UNDECIDED: Final = lazy_pattern(
     r"\b(?:not|never|nothing|nobody|no one|(?:has|have|is|are|was|were|did|could|ca)n['\u2019]t"
     r"|cannot|yet to)(?: \w{1,12}){0,2} (?:decided?|agreed?|chosen|choose)\b"
     r"|\b(?:no decision|undecided)\b"
@@ -70,23 +71,23 @@ _UNDECIDED: Final = re.compile(
     r"(?:postponed|deferred|delayed|adjourned|put off|left open|open|missing|pending|due)\b",
     re.IGNORECASE,
 )
-_GUESS: Final = re.compile(
+_GUESS: Final = lazy_pattern(
     r"\W*(?:i|we)(?: \w{1,9})? (?:think|hope|guess|believe|suspect|assume|expect|wonder|doubt"
     r"|suppose|fear|feel)\b",
     re.IGNORECASE,
 )
-_WE_DO: Final = re.compile(
+_WE_DO: Final = lazy_pattern(
     r"\W*we (?!are\b|were\b|have\b|had\b|was\b|saw\b|need\b|should\b|could\b|can(?:not|'t)?\b|did\b"
     r"|don't know|do not know|still\b|might\b|would\b|\w+ed\b|got\b|ran\b|went\b|took\b|sent\b)"
     r"(?:now |only |also |do not |don't )?[a-z]+\b(?!\?)",
     re.IGNORECASE,
 )
 """A present-tense statement of what "we" do: a decision or a convention."""
-_OWNS: Final = re.compile(
+_OWNS: Final = lazy_pattern(
     r"\b(?:owns?|maintains?|is responsible for|takes? over|i(?: will)? take|is on call|on call)\b",
     re.IGNORECASE,
 )
-_OPEN: Final = re.compile(
+_OPEN: Final = lazy_pattern(
     r"\b(?:open(?: question| point| issue)?:|action(?: item)?:)"
     r"|\b(?:still (?:open|to|has|have|needs?|missing|contains?)"
     r"|not (?:yet|done|settled|started|finished|answered|sure|clear|decided)"
@@ -110,7 +111,7 @@ _STATES: Final = frozenset(
 )
 """Adjectives of what is open, unless they only describe a noun: "the missing index was added"."""
 _STATE: Final = "|".join(sorted(_STATES))
-_OPEN_STATE: Final = re.compile(
+_OPEN_STATE: Final = lazy_pattern(
     rf"^\W*(?:(?:{_STATE})\s*[:\u2013\u2014]|what is (?:still )?(?:{_STATE})\b)"
     rf"|(?<!that )(?<!\w which )(?<!what )\b(?:is|are|am|be|been|(?P<past>was|were)|seems?|looks?"
     rf"|(?:it|that|there)['\u2019]s|(?:we|they)['\u2019]re) (?:(?:still|now|currently|also|again"
@@ -118,27 +119,27 @@ _OPEN_STATE: Final = re.compile(
     rf"|\bthere (?:is|are) (?:\w{{1,20}} ){{0,6}}(?:{_STATE})\b",
     re.IGNORECASE,
 )
-_FAILS_STILL: Final = re.compile(
+_FAILS_STILL: Final = lazy_pattern(
     r"\bstill (?:\w{1,12} )?(?:fails?|failing|crash(?:es|ing)|breaks?|broken|times out)\b"
     r"|\b(?:fails?|failing|crash(?:es|ing)|breaks?|broken|times out) again\b"
     r"|\bagain (?:fails?|crashes)\b",
     re.IGNORECASE,
 )
-_DONE: Final = re.compile(
+_DONE: Final = lazy_pattern(
     r"\b(?:fixed|solved|resolved|merged|released|deployed|shipped|rolled (?:back|out)|reverted"
     r"|is (?:live|done|merged|deployed|ready|implemented|written|approved|closed|moved|up|back)"
     r"|are (?:live|done|merged|deployed|ready|implemented|moved|added|kept|masked)"
     r"|works? (?:again|now)|ran through|went through|passed|since \d{1,2}:\d\d|now \w+s)\b",
     re.IGNORECASE,
 )
-_FAILED: Final = re.compile(
+_FAILED: Final = lazy_pattern(
     r"\b(?:fails?|failed|failing|broke|crash(?:es|ed)|timed out|aborted|was rejected)\b",
     re.IGNORECASE,
 )
-_REPAIRED: Final = re.compile(
+_REPAIRED: Final = lazy_pattern(
     r"\b(?:fixed|solved|resolved|no longer|did not|didn't)\b", re.IGNORECASE
 )
-_PASSIVE: Final = re.compile(
+_PASSIVE: Final = lazy_pattern(
     r"\b(?:was|were|(?:was|were)n['\u2019]t|(?:has|have|had) been|got) "
     r"(?:(?:\w{1,14}ly|now|not|never|just|also|then|again|already|all|both|once|soon) ){0,3}"
     r"(?P<participle>\w{2,20}ed|done|undone|made|sent|set|reset|put|cut|built|rebuilt|written"
@@ -160,32 +161,32 @@ _RESULT_VERBS: Final = frozenset(
     "sent made cut set put shut took gave wrote rebuilt built found got kept brought chose reset"
     " began told paid went ran came led left held hit lost broke".split()
 )
-_CAUSE: Final = re.compile(
+_CAUSE: Final = lazy_pattern(
     r"\b(?:because|root cause|cause(?:d| is| was|:)|due to|turn(?:s|ed) out|the reason"
     r"|learn(?:ed|t)|lesson)\b",
     re.IGNORECASE,
 )
-_LABEL: Final = re.compile(
+_LABEL: Final = lazy_pattern(
     r"\W*(?:decision|decided|agreed|result|update|fyi|note|postmortem|action(?: item)?|still open"
     r"|open question(?: for \w+)?|question|open|not done|todo|to-do)\s*:\s*",
     re.IGNORECASE,
 )
-_LEAD: Final = re.compile(
+_LEAD: Final = lazy_pattern(
     r"\W*(?:we|i)(?: have|'ve)?(?: also| now)? (?:decided|agreed) (?:that|to) ",
     re.IGNORECASE,
 )
 """Openings that the heading of a section says already."""
-_NEXT_CLAUSE: Final = re.compile(r"; |, (?:and |but |while )| [\u2013\u2014] ")
-_SUBORDINATE: Final = re.compile(
+_NEXT_CLAUSE: Final = lazy_pattern(r"; |, (?:and |but |while )| [\u2013\u2014] ")
+_SUBORDINATE: Final = lazy_pattern(
     r",? (?:so that|because|since|which|although|even though|while|as soon as) "
     r"|, (?:so|as|not|who|after|before|but|and) "
 )
-_DEPENDENT: Final = re.compile(
+_DEPENDENT: Final = lazy_pattern(
     r",? (?:after|although|though|even though|when|while|because|before|until|once|unless|so that"
     r"|which|as soon as|since(?! \d)) ",
     re.IGNORECASE,
 )
-_DEPENDENT_FIRST: Final = re.compile(
+_DEPENDENT_FIRST: Final = lazy_pattern(
     r"\W*(?:after|although|though|even though|when|while|because|once|as soon as|since) ",
     re.IGNORECASE,
 )

@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from commonbrain.text.patterns import lazy_pattern
+
 _EDGE: Final = " \t\"'`*_,;:.!?()[]{}\u2014\u2013-"
 """Characters around a word or clause that carry no meaning."""
 
@@ -58,11 +60,11 @@ _PLAIN: Final = _AUXILIARIES | NEGATIONS | _ADVERBS | _DETERMINERS | _LINKS
 _LINKING: Final = _DETERMINERS | _LINKS
 _NO_GENITIVES: Final = _AUXILIARIES | _CONTRACTIONS
 _ACRONYM_CHARS_MIN: Final = 2
-_EMPHASIZED: Final = re.compile(r"[A-Z]{4,}ED")
+_EMPHASIZED: Final = lazy_pattern(r"[A-Z]{4,}ED")
 """A verb in capitals: "FAILED", as opposed to "LED"."""
 _BRACKETED: Final = "()"
 """A word within brackets, which is neither subject nor verb."""
-_UNREAL: Final = re.compile(
+_UNREAL: Final = lazy_pattern(
     r"\b(?:would(?! not (?:build|start|boot))|(?<!nobody )could(?! no longer| not(?! have| be))"
     r"|might|should|must|shall|will|won't|wouldn't(?! (?:build|start|boot|load|open|compile"
     r"|connect|run|install|respond|stop|let)\b)|couldn't (?:have|be)|shouldn't|may not"
@@ -92,7 +94,7 @@ _UNREAL: Final = re.compile(
     r"|^(?:can|does|do|did|is|was|are|were) (?:the|it|this|that|any|they|we|you|there|our)\b"
 )
 """Words that mark a clause in lower case as not factual: modals, plans, guesses, denials."""
-_MAY: Final = re.compile(r"(?<!\bin )(?<!\bsince )(?<!\bof )(?<!\bby )\bmay\b")
+_MAY: Final = lazy_pattern(r"(?<!\bin )(?<!\bsince )(?<!\bof )(?<!\bby )\bmay\b")
 """The modal; the month is capitalized or follows a preposition."""
 _ORDERS: Final = frozenset(
     "use make ensure restart do don't never always avoid remember consider check run add close open"
@@ -132,13 +134,13 @@ _COUNT: Final = rf"(?P<count>\d{{1,6}}(?:\.\d{{1,3}})?|{'|'.join(_COUNTS)}|half 
 _UNIT: Final = rf"(?P<unit>{'|'.join(_UNITS)})s?"
 # Without ASCII, letters of other alphabets would match those of English words: "s\u0131x".
 _DELAYS: Final = tuple(
-    re.compile(pattern, re.IGNORECASE | re.ASCII)
+    lazy_pattern(pattern, re.IGNORECASE | re.ASCII)
     for pattern in (
         rf"\b{_COUNT}[ -]{_UNIT}\b (?:later|afterwards|after that)\b",
         rf"\b(?:after|within) (?:about |only |just |roughly |some )?{_COUNT}[ -]{_UNIT}\b",
     )
 )
-_NEXT: Final = re.compile(
+_NEXT: Final = lazy_pattern(
     r"\bthe (?:next|following) (?P<unit>day|morning|week|month)\b", re.IGNORECASE | re.ASCII
 )
 _NEXT_S: Final = {"day": 86_400, "morning": 86_400, "week": 604_800, "month": 2_592_000}

@@ -12,6 +12,7 @@ from enum import IntEnum
 from typing import Final
 
 from commonbrain.model.limits import EDIT_CHARS_MAX, EDIT_SYMBOLS_MAX
+from commonbrain.text.patterns import lazy_pattern
 from commonbrain.text.products import SPELLED_LIKE_CODE
 
 _COMMON_STEMS: Final = frozenset(
@@ -54,7 +55,7 @@ _COMMON_SYMBOLS: Final = frozenset(
 )
 """Case-folded names that many files define."""
 _SYMBOL_CHARS_MIN: Final = 4
-_DEFINED: Final = re.compile(
+_DEFINED: Final = lazy_pattern(
     r"^[ \t+-]*(?:@@ )?(?:(?:export|default|public|private|protected|static|async|abstract|final"
     r"|unsafe|pub|pub\(crate\)) )*"
     r"(?:(?P<local>const|let|var)"
@@ -64,28 +65,30 @@ _DEFINED: Final = re.compile(
     re.MULTILINE,
 )
 """A definition in common languages; Go's methods have a receiver in brackets."""
-_IMPLEMENTED: Final = re.compile(
+_IMPLEMENTED: Final = lazy_pattern(
     r"^[ \t+-]*(?:unsafe )?impl(?:<[^<>\n]{0,120}>)? +(?:[\w:<>, &']{1,80} for +)?"
     r"(?:\w{1,40}::)?([^\W\d]\w{2,79})",
     re.MULTILINE,
 )
 """The type of a block of methods in Rust, not the trait before "for"."""
-_TABLE: Final = re.compile(
+_TABLE: Final = lazy_pattern(
     r"^[ \t+\-\"'`(]*(?:create (?:or replace )?(?:unlogged |temp |temporary )?"
     r"(?:table|(?:materialized )?view)|alter table) (?:if (?:not )?exists )?"
     r"(?:[\"`\[]?\w{1,60}[\"`\]]?\.)?[\"`\[]?([^\W\d]\w{2,79})",
     re.MULTILINE | re.IGNORECASE,
 )
-_CONSTANT: Final = re.compile(r"^[ \t+-]*([A-Z][A-Z0-9_]{3,79})\b[^=\n]{0,80}=(?!=)", re.MULTILINE)
-_WORD: Final = re.compile(r"(?<![\w])[^\W\d]\w{3,79}(?!\w)")
-_HUMP: Final = re.compile(r"[a-z0-9][A-Z]")
-_PATCHED: Final = re.compile(
+_CONSTANT: Final = lazy_pattern(
+    r"^[ \t+-]*([A-Z][A-Z0-9_]{3,79})\b[^=\n]{0,80}=(?!=)", re.MULTILINE
+)
+_WORD: Final = lazy_pattern(r"(?<![\w])[^\W\d]\w{3,79}(?!\w)")
+_HUMP: Final = lazy_pattern(r"[a-z0-9][A-Z]")
+_PATCHED: Final = lazy_pattern(
     r"^\*\*\* (?:(?:Add|Update|Delete) File|Move to): (.{1,1000})$", re.MULTILINE
 )
-_TOKEN: Final = re.compile(r"[^\s`'\"<>()\[\]{},;|*]{2,300}")
-_LINE: Final = re.compile(r"(?::\d+(?:[-:]\d+)?|#L\d+(?:-L?\d+)?)$")
-_SPAN: Final = re.compile(r"`([^`\n]{1,200})`")
-_CALLED: Final = re.compile(r"([^\W\d]\w{2,79})\(")
+_TOKEN: Final = lazy_pattern(r"[^\s`'\"<>()\[\]{},;|*]{2,300}")
+_LINE: Final = lazy_pattern(r"(?::\d+(?:[-:]\d+)?|#L\d+(?:-L?\d+)?)$")
+_SPAN: Final = lazy_pattern(r"`([^`\n]{1,200})`")
+_CALLED: Final = lazy_pattern(r"([^\W\d]\w{2,79})\(")
 
 
 class Naming(IntEnum):

@@ -4,12 +4,14 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from commonbrain.text.patterns import lazy_pattern
+
 _COMMAND_CHARS_MAX: Final = 64 * 1024
 _NESTED_MAX: Final = 3
 """Shells started by shells whose commands are read."""
 _READER_WORDS_MAX: Final = 20
 """Words of a command that reads a here-document; each document repeats them."""
-_TOKEN: Final = re.compile(
+_TOKEN: Final = lazy_pattern(
     r"(?P<space>(?:[ \t\r]|\\\n)++)"
     r"|(?P<here><<-?[ \t]*(?P<quote>['\"]?)(?P<mark>[\w.-]++)(?P=quote))"
     r"|(?P<target>\d*+[<>]++[&|]?+)"
@@ -20,10 +22,10 @@ _TOKEN: Final = re.compile(
     re.DOTALL,
 )
 """One part of a shell command. Every part matches what is there, so none is read twice."""
-_QUOTED: Final = re.compile(r"'([^']*+)'?|\"((?:[^\"\\]|\\.)*+)\"?|\\(.?)", re.DOTALL)
-_ESCAPED: Final = re.compile(r"\\([\\\"$`])")
-_SUBSTITUTION: Final = re.compile(r"\\.|\$?\(|[)`]", re.DOTALL)
-_ASSIGNMENT: Final = re.compile(r"\w+\+?=")
+_QUOTED: Final = lazy_pattern(r"'([^']*+)'?|\"((?:[^\"\\]|\\.)*+)\"?|\\(.?)", re.DOTALL)
+_ESCAPED: Final = lazy_pattern(r"\\([\\\"$`])")
+_SUBSTITUTION: Final = lazy_pattern(r"\\.|\$?\(|[)`]", re.DOTALL)
+_ASSIGNMENT: Final = lazy_pattern(r"\w+\+?=")
 _KEYWORDS: Final = frozenset("if then elif else while until do time ! {".split())
 _SHELLS: Final = frozenset("sh bash zsh dash ksh".split())
 _WRAPPERS: Final[Mapping[str, frozenset[str]]] = {
@@ -50,10 +52,10 @@ _COMMIT_VALUES: Final = frozenset(
     "--message --file --author --date --template --fixup --squash --reuse-message --trailer"
     " --reedit-message --cleanup --pathspec-from-file".split()
 )
-_SHORT_WITH_VALUE: Final = re.compile(r"-[a-zA-Z]*[mFCct]")
+_SHORT_WITH_VALUE: Final = lazy_pattern(r"-[a-zA-Z]*[mFCct]")
 _WITHOUT_COMMIT: Final = frozenset("--dry-run --short --porcelain --long --help -h".split())
 """Options by which git shows something and commits nothing."""
-_SHELL_VALUES: Final = re.compile(r"[-+][a-zA-Z]*[oO]|--(?:rcfile|init-file)")
+_SHELL_VALUES: Final = lazy_pattern(r"[-+][a-zA-Z]*[oO]|--(?:rcfile|init-file)")
 
 
 def runs_commit(command: str) -> bool:
@@ -223,13 +225,13 @@ COMMIT_TERMS: Final = (
     " squashed rebase rebased fixup amend gitmoji history signed checked version"
 ).split()
 """Words of which a rule about commits has one."""
-_SENTENCE: Final = re.compile(r"[.!?;](?=\s|\Z)|\n")
+_SENTENCE: Final = lazy_pattern(r"[.!?;](?=\s|\Z)|\n")
 _RULE_CHARS_MAX: Final = 8_000
 _BRANCH: Final = (
     r"(?:main|master|trunk|develop|release|production|head"
     r"|(?:\S+ )?(?:branch(?:es)?|repo(?:s|sitory|sitories)?)|git|(?:version|source) control)\b"
 )
-_OTHER_SENSES: Final = re.compile(
+_OTHER_SENSES: Final = lazy_pattern(
     # To promise; but "commit directly to main" and "use pre-commit to" are meant.
     r"(?<!pre-)(?<!git )\b(?:commit(?:s|ted|ting)?) (?:\w+(?:self|selves) |us )?to\b"
     rf"(?! (?:the |a |an )?{_BRANCH})"
@@ -238,20 +240,20 @@ _OTHER_SENSES: Final = re.compile(
     r"|\bcommit(?=\()|(?<=\w\.)commit\b|\b(?:auto|group|two-phase |2-phase )[- ]?commit\w*",
     re.IGNORECASE,
 )
-_TRANSACTION: Final = re.compile(
+_TRANSACTION: Final = lazy_pattern(
     r"\b(?:transactions?|offsets?|savepoints?|rollbacks?|unit of work|autocommit|write-ahead"
     r"|commit\w* (?:and|or|nor) roll\w*|commit\w* (?:the |a |its |each |every )?"
     r"(?:(?:db|database|sql) )?(?:session|cursor|batch|writes?))\b",
     re.IGNORECASE,
 )
 """Words of databases: what is committed is no change of files."""
-_COMMITTING: Final = re.compile(
+_COMMITTING: Final = lazy_pattern(
     r"\b(?:pre-?commit|commit|commits|committing)\b"
     r"|\b(?:be|is|are|gets?|not|never|only|always)(?: \w+ly)? committed\b"
     r"|\bcommitted (?:files?|code|changes?|secrets?|to|with|by hand)\b",
     re.IGNORECASE,
 )
-_BY_OTHER_WORDS: Final = re.compile(
+_BY_OTHER_WORDS: Final = lazy_pattern(
     r"\b(?:squash(?:ed|es|ing)?|fixups?|gitmoji|signed-off-by|co-authored-by)\b"
     r"|\b(?:git|linear|commit) history\b|\bhistory \w+ linear\b|\brewrit\w+ (?:\w+ )?history\b"
     r"|\bsign(?:ed|s)?[- ]off\b|\bgit (?:add|hooks?|rebase|merge)\b"
@@ -266,18 +268,18 @@ _BY_OTHER_WORDS: Final = re.compile(
     r"|develop|origin|upstream|head)\b",
     re.IGNORECASE,
 )
-_BRANCHES: Final = re.compile(
+_BRANCHES: Final = lazy_pattern(
     r"\bbranch(?:es)? (?:name|names|naming|named|per|from|off|starts?)\b"
     r"|\bbranches (?:are|is|must be|should be|have|live)\b|\bname (?:\w+ )?branch(?:es)?\b"
     r"|\b(?:feature|topic|short-lived|own|separate|new) branch(?:es)?\b",
     re.IGNORECASE,
 )
-_OFFICES: Final = re.compile(
+_OFFICES: Final = lazy_pattern(
     r"\b(?:banks?|banking|cit(?:y|ies)|towns?|offices?|country|countries|streets?|cashiers?|staff)\b",
     re.IGNORECASE,
 )
 """Words of companies, which have branches, too."""
-_VERSIONED: Final = re.compile(
+_VERSIONED: Final = lazy_pattern(
     r"\b(?:git|commits?|repo(?:sitory)?|merged?|rebased?|pull requests?|prs?|tickets?|features?"
     r"|main|code|developers?)\b",
     re.IGNORECASE,

@@ -4,24 +4,24 @@ The text is split at spaces and brackets, and no pattern can match one stretch i
 time is linear in the text's length.
 """
 
-import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from typing import Final
 
 from commonbrain.model.limits import ENTITIES_MAX, NAME_CHARS_MAX
+from commonbrain.text.patterns import lazy_pattern
 from commonbrain.text.people import people_in
 
-_CODE: Final = re.compile(r"(`[^`\n]*`)")
-_URL: Final = re.compile(r"https?://[^\s<>\"'`|]+")
-_CUT: Final = re.compile(r"[\s,;()\[\]{}<>\"'`|=*!?\u2019]+")
+_CODE: Final = lazy_pattern(r"(`[^`\n]*`)")
+_URL: Final = lazy_pattern(r"https?://[^\s<>\"'`|]+")
+_CUT: Final = lazy_pattern(r"[\s,;()\[\]{}<>\"'`|=*!?\u2019]+")
 _CLOSING: Final = ".,;:!?)]}'\""
-_DECORATOR: Final = re.compile(r"[ \t]*@[\w.]+(?:\(.*)?")
-_DECORATED: Final = re.compile(r"[ \t]*(?:@|def |async |class |export |public |function )")
+_DECORATOR: Final = lazy_pattern(r"[ \t]*@[\w.]+(?:\(.*)?")
+_DECORATED: Final = lazy_pattern(r"[ \t]*(?:@|def |async |class |export |public |function )")
 
-_PERSON: Final = re.compile(r"@([^\W\d_][\w-]*(?:\.[\w-]+)*)")
-_TAG: Final = re.compile(r"#([^\W\d_][\w-]*)")
-_WORD: Final = re.compile(r"[^\W\d_]{2,}(?:-[^\W\d_]+)*")
+_PERSON: Final = lazy_pattern(r"@([^\W\d_][\w-]*(?:\.[\w-]+)*)")
+_TAG: Final = lazy_pattern(r"#([^\W\d_][\w-]*)")
+_WORD: Final = lazy_pattern(r"[^\W\d_]{2,}(?:-[^\W\d_]+)*")
 
 _REFERENCES: Final = (
     r"#\d{1,9}",  # an issue
@@ -41,7 +41,7 @@ _REFERENCES: Final = (
     r"|tf)",  # a file
     r"\.(?:env|gitignore|dockerignore|bashrc|zshrc|npmrc)|Dockerfile|Makefile|justfile",
 )
-_REFERENCE: Final = re.compile("|".join(_REFERENCES))
+_REFERENCE: Final = lazy_pattern("|".join(_REFERENCES))
 
 _NOT_PEOPLE: Final = frozenset(
     # Code annotations, mentions of everyone, and Commonbrain's own inline tags.

@@ -4,10 +4,10 @@ Two texts about "us-east-1", `user_id` or "the web server" need not be about the
 is distinctive if at least one of its words is none of these.
 """
 
-import re
 from collections.abc import Mapping
 from typing import Final
 
+from commonbrain.text.patterns import lazy_pattern
 from commonbrain.text.products import ALIASES, COMMON_WORDS, PRODUCTS, SERVERS
 
 HEADS: Final[Mapping[str, str]] = {
@@ -84,20 +84,20 @@ _GENERIC: Final = frozenset(
     # Numbers in letters.
     " v x rc alpha beta one two first second".split()
 )
-_REGION: Final = re.compile(
+_REGION: Final = lazy_pattern(
     r"(?:north|south|east|west|central|us|eu|uk|uae|europe|asia|india|japan|korea|australia|brazil"
     r"|canada|france|germany|norway|sweden|africa){2,3}"
 )
 """Regions in one word: "eastus"."""
-_COLUMN: Final = re.compile(
+_COLUMN: Final = lazy_pattern(
     r"(?:is|has|was|can|num|created|updated|deleted|modified|started|finished|expires|expired)_\w+"
     r"|\w+_(?:ids?|uuid|pk|fk|key|keys|at|on|by|ts|date|time|timestamp|name|names|type|types|status"
     r"|state|code|count|number|num|no|flag|url|uri|email|hash|value|values|index|version|path"
     r"|total|amount|price|size|length|address|text|title|description)"
 )
 """Columns and fields, of which many tables have one of the same name."""
-_WORDS: Final = re.compile(r"[^\W\d_]+")
-_NUMBERED: Final = re.compile(r"(?:[a-z0-9]+-)*(?P<role>[a-z]+)(?P<hyphen>-?)\d+")
+_WORDS: Final = lazy_pattern(r"[^\W\d_]+")
+_NUMBERED: Final = lazy_pattern(r"(?:[a-z0-9]+-)*(?P<role>[a-z]+)(?P<hyphen>-?)\d+")
 _ROLES: Final = frozenset(HEADS) | frozenset("web vm machine pod".split())
 
 

@@ -16,6 +16,7 @@ from typing import Final
 
 from commonbrain.model.limits import HEADLINE_CHARS_MAX, HEADLINE_WORDS_MAX
 from commonbrain.text.clauses import has_verb, is_order, verb_at, words
+from commonbrain.text.patterns import lazy_pattern
 
 _LINES_MAX: Final = 150
 _LINE_CHARS_MAX: Final = 2000
@@ -61,15 +62,15 @@ class _Candidate:
 
 # Reading lines.
 
-_FENCE: Final = re.compile(r"[ \t]{0,3}(?:```[^`]*$|~~~)")
+_FENCE: Final = lazy_pattern(r"[ \t]{0,3}(?:```[^`]*$|~~~)")
 """A line that opens or closes a block; backticks within one line are inline code."""
-_FENCES: Final = re.compile(r"(?:```|~~~)")
-_LIST_MARKER: Final = re.compile(r"^\s*(?:[-*+•>]\s+|#{1,6}\s+|\(?\d{1,3}[.)]\s+|\[[ xX]?\]\s+)+")
-_RULE: Final = re.compile(r"[\s|:+=_*-]+")
+_FENCES: Final = lazy_pattern(r"(?:```|~~~)")
+_LIST_MARKER: Final = lazy_pattern(r"^\s*(?:[-*+•>]\s+|#{1,6}\s+|\(?\d{1,3}[.)]\s+|\[[ xX]?\]\s+)+")
+_RULE: Final = lazy_pattern(r"[\s|:+=_*-]+")
 """A line of signs: a separator of a table, or the line below a heading."""
-_HEADING: Final = re.compile(r"\s*(?:#{1,6}\s|\*\*[^*]+\*\*:?\s*$)")
-_QUOTED: Final = re.compile(r"^\s*>")
-_SKIPPED: Final = re.compile(
+_HEADING: Final = lazy_pattern(r"\s*(?:#{1,6}\s|\*\*[^*]+\*\*:?\s*$)")
+_QUOTED: Final = lazy_pattern(r"^\s*>")
+_SKIPPED: Final = lazy_pattern(
     r"\s*(?:<!--|\[?!\[|<?https?://\S+>?\s*$|Traceback \(most recent|File \"[^\"]*\", line \d"
     r"|commit [0-9a-f]{7,40}\b"
     r"|(?:From|To|Cc|Bcc|Date|Sent|Author|AuthorDate|Committer|Reply-To|Message-ID|Reporter"
@@ -77,27 +78,27 @@ _SKIPPED: Final = re.compile(
     r"|On [^\n]{5,120} wrote:\s*$)",
 )
 """Lines that say who and when, and lines without words."""
-_CLOSING: Final = re.compile(
+_CLOSING: Final = lazy_pattern(
     r"\s*(?:--|(?:with )?(?:best|kind|warm|many)?\s?(?:regards|wishes|thanks)|best|cheers|thx"
     r"|yours(?: \w+)?|sincerely|mit freundlichen \w+)\s?[,!.]?(?: [A-Z]\w*)?\s*",
     re.IGNORECASE,
 )
 """The line after which only names follow."""
 _CLOSING_LINES_MAX: Final = 8
-_LABEL: Final = re.compile(r"([A-Z][\w.'-]{0,30}(?: [A-Z][\w.'-]{0,30}){0,2}):\s+(?=\S)")
+_LABEL: Final = lazy_pattern(r"([A-Z][\w.'-]{0,30}(?: [A-Z][\w.'-]{0,30}){0,2}):\s+(?=\S)")
 """A speaker, or a label such as `Cause`."""
-_CONTINUED: Final = re.compile(r" {0,3}[a-z(`]")
+_CONTINUED: Final = lazy_pattern(r" {0,3}[a-z(`]")
 _WRAPPED_CHARS_MIN: Final = 60
 _LINE_ENDS: Final = (".", "!", "?", ":", ";", "|", "{", "}")
 _FRONT_MATTER: Final = frozenset({"---", "+++"})
 _FRONT_LINES_MAX: Final = 40
-_TITLE: Final = re.compile(r"title\s*[:=]\s*[\"']?([^\"'\n]+)", re.IGNORECASE)
+_TITLE: Final = lazy_pattern(r"title\s*[:=]\s*[\"']?([^\"'\n]+)", re.IGNORECASE)
 _UNDERLINE_CHARS_MIN: Final = 3
-_EMPHASIS: Final = re.compile(r"(?<!\w)\*\*([^*\n]+)\*\*(?!\w)")
+_EMPHASIS: Final = lazy_pattern(r"(?<!\w)\*\*([^*\n]+)\*\*(?!\w)")
 
 _CLOCK: Final = r"\d{1,2}:\d\d(?::\d\d(?:[.,]\d{1,9})?)?"
 _NOT_SUBJECT: Final = r"(?!(?:is|was|are|were|will|to|and|or|until|in|on)\b|[-\u2013]\s)"
-_LOG_PREFIX: Final = re.compile(
+_LOG_PREFIX: Final = lazy_pattern(
     rf"(?:\[?\d{{4}}-\d\d-\d\d(?:[T ]{_CLOCK}\s?(?:Z|UTC|[+-]\d\d:?\d\d)?)?\]?[,:]?\s+"
     rf"{_NOT_SUBJECT}"
     rf"|\[?{_CLOCK}\]?[,:]?\s+{_NOT_SUBJECT}"
@@ -111,14 +112,14 @@ _LOG_PREFIX: Final = re.compile(
 )
 _PREFIXES_MAX: Final = 6
 _LEVELS: Final = {"TRACE": -2.0, "DEBUG": -2.0, "ERROR": 2.0, "FATAL": 2.0, "CRITICAL": 2.0}
-_LOGFMT: Final = re.compile(r"(?:^|\s)msg=\"([^\"]+)\"")
-_EXCEPTION: Final = re.compile(r"[\w.]*(?:Error|Exception)\b: ")
-_COMMAND: Final = re.compile(r"\s*(?:[$%] |[\w.]+\([^()]*\);?\s*$)")
-_SUBJECT: Final = re.compile(r"(?:(?:subject|re|fwd?|aw|wg):\s+)+", re.IGNORECASE)
+_LOGFMT: Final = lazy_pattern(r"(?:^|\s)msg=\"([^\"]+)\"")
+_EXCEPTION: Final = lazy_pattern(r"[\w.]*(?:Error|Exception)\b: ")
+_COMMAND: Final = lazy_pattern(r"\s*(?:[$%] |[\w.]+\([^()]*\);?\s*$)")
+_SUBJECT: Final = lazy_pattern(r"(?:(?:subject|re|fwd?|aw|wg):\s+)+", re.IGNORECASE)
 _TAG: Final = r"(?:@[^\W\d_][\w.-]*(?:\([^()\s]*\))?|#[^\W\d_][\w-]*|\[(?:decision|insight|todo)\])"
-_TAGS_BEFORE: Final = re.compile(rf"^(?:{_TAG}[:,]?\s+)+(?=\S)", re.IGNORECASE)
-_TAGS_AFTER: Final = re.compile(rf"(?<=\S)(?:\s+{_TAG})+\s*$", re.IGNORECASE)
-_MARK: Final = re.compile(
+_TAGS_BEFORE: Final = lazy_pattern(rf"^(?:{_TAG}[:,]?\s+)+(?=\S)", re.IGNORECASE)
+_TAGS_AFTER: Final = lazy_pattern(rf"(?<=\S)(?:\s+{_TAG})+\s*$", re.IGNORECASE)
+_MARK: Final = lazy_pattern(
     r"(?:(?<=\s)|^)@(?:decision|convention|insight|remember|todo)\b(?:\([^()\s]*\))?:?[ \t]*"
 )
 """A tag in a line: what follows is what its author wants to keep."""
@@ -223,13 +224,13 @@ def _as_words(row: str) -> str:
     return ", ".join(cell.strip() for cell in row.strip().strip("|").split("|") if cell.strip())
 
 
-_COMMENT: Final = re.compile(r"\s*(?:#(?!!)|//+|--|/?\*+|;+|\"\"\"|<!--)\s*(?=\w)")
-_DEFINITION: Final = re.compile(
+_COMMENT: Final = lazy_pattern(r"\s*(?:#(?!!)|//+|--|/?\*+|;+|\"\"\"|<!--)\s*(?=\w)")
+_DEFINITION: Final = lazy_pattern(
     r"\s*(?:export |public |private |async |pub |abstract |static )*"
     r"(?:def|class|fn|func|function|interface|struct|enum|trait|type|create table)\s",
     re.IGNORECASE,
 )
-_IMPORT: Final = re.compile(r"\s*(?:import|from|use|using|package|require|include|#include)\b")
+_IMPORT: Final = lazy_pattern(r"\s*(?:import|from|use|using|package|require|include|#include)\b")
 
 
 def _code(line: str) -> _Candidate:
@@ -244,8 +245,8 @@ def _code(line: str) -> _Candidate:
 # From lines to sentences.
 
 _CLOSES: Final = r"(?P<close>[\"'\u201d)\]*]{0,3})"
-_BREAK: Final = re.compile(rf"(?<=[.!?…]){_CLOSES}\s+|(?<=[。！？])\s*")  # noqa: RUF001 full-width marks
-_ABBREVIATION: Final = re.compile(
+_BREAK: Final = lazy_pattern(rf"(?<=[.!?…]){_CLOSES}\s+|(?<=[。！？])\s*")  # noqa: RUF001 full-width marks
+_ABBREVIATION: Final = lazy_pattern(
     r"(?:^|[\s(])(?:dr|mr|mrs|ms|st|prof|no|vs|approx|fig|cf|ca|e\.g|i\.e|resp|bzw|z\.b|[a-z])\.$",
     re.IGNORECASE,
 )
@@ -256,7 +257,7 @@ _LEAD_WORD: Final = (
     r"|(?:just )?a quick note|summary|tl;?dr|til|ps|you know|i mean|come on|thanks?(?: you)?|cheers"
     r"|please note|sorry|important|reminder|good (?:morning|afternoon|evening)|congrat\w*"
 )
-_LEAD: Final = re.compile(
+_LEAD: Final = lazy_pattern(
     rf"\W*(?:(?:{_LEAD_WORD})(?:\s(?:@?[^\W\d_][\w-]*)){{0,2}}?\s?[,!.:;\u2013\u2014]+\s*"
     r"|(?:lol|haha|btw|so basically|basically|anyway)\s"
     r"|i(?:'m| am) (?:so |very )?(?:happy|excited|glad|sorry|pleased) to (?:tell you|say|share)"
@@ -264,7 +265,7 @@ _LEAD: Final = re.compile(
     re.IGNORECASE,
 )
 _LEADS_MAX: Final = 3
-_SEVERAL: Final = re.compile(r"\S\s+\S")
+_SEVERAL: Final = lazy_pattern(r"\S\s+\S")
 _VALUE_WORDS_MAX: Final = 2
 _FIELD_COSTS: Final = 2.0
 """For a label with a value, such as `Status: resolved`."""
@@ -344,9 +345,9 @@ def _candidate(sentence: str, *, bonus: float, label: str) -> _Candidate:
 
 # Scoring.
 
-_WORD: Final = re.compile(r"[^\W_][\w]*(?:[.,:/@'\u2019+-]\w+)*")
-_NAME_SHAPE: Final = re.compile(r"[^_\d/.@:]*[_\d/.@:]|[^A-Z]+[A-Z]|[A-Z]{2}")
-_VOCATIVE: Final = re.compile(r",\s+[A-Z]\w*(?: [A-Z]\w*)?\s*[!.?]*$")
+_WORD: Final = lazy_pattern(r"[^\W_][\w]*(?:[.,:/@'\u2019+-]\w+)*")
+_NAME_SHAPE: Final = lazy_pattern(r"[^_\d/.@:]*[_\d/.@:]|[^A-Z]+[A-Z]|[A-Z]{2}")
+_VOCATIVE: Final = lazy_pattern(r",\s+[A-Z]\w*(?: [A-Z]\w*)?\s*[!.?]*$")
 _SCORED_WORDS: Final = 40
 _CONTENT_MAX: Final = 5.0
 """Long sentences do not win by their length alone."""
@@ -369,13 +370,13 @@ _COMMON: Final = frozenset(
     " isn't wasn't aren't let's what's totally absolutely exactly definitely agree maybe perhaps"
     " basically actually anyway guys everyone everybody team colleagues folks".split()
 )
-_VAGUE_SUBJECT: Final = re.compile(
+_VAGUE_SUBJECT: Final = lazy_pattern(
     r"(?:it|this|that|these|those|they|she|he|you|your|such|mine|others?|see|her|his|most|anything)"
     r"\b|[a-z]+ (?:it|this|that|them)\b",
     re.IGNORECASE,
 )
 """A subject, or an object of an order, that an earlier sentence names."""
-_FILLER: Final = re.compile(
+_FILLER: Final = lazy_pattern(
     r"(?:many thanks|thank|thx|hope|i hope|(?:so )?glad|good (?:luck|question|point|job|idea|to"
     r"|night|morning|afternoon|evening)|great (?:job|question|idea|to|news)|nice (?:to|work|job)"
     r"|congrat|happy (?:birthday|new year|easter)|merry|welcome|you(?:'re| are) (?:welcome|so|right"
@@ -392,7 +393,7 @@ _FILLER: Final = re.compile(
     r"|yes|yeah|ok|okay|absolutely|exactly|totally|cheers|quick)\b",
     re.IGNORECASE,
 )
-_TOPIC: Final = re.compile(
+_TOPIC: Final = lazy_pattern(
     r"\W*(?:(?:release |meeting )?notes?|summary|overview|background|introduction|context"
     r"|decisions?|agenda|to-?dos?|details|timeline|change-?log|tl;?dr|description|problem|solution"
     r"|conclusion|(?:incident )?report|incident|minutes|goals|motivation|usage|examples?|next steps"
@@ -413,7 +414,7 @@ _ANNOUNCING_COSTS: Final = 1.0
 """For a sentence that ends in a colon: it announces what follows."""
 
 
-_HOW_TO: Final = re.compile(r"how to\b", re.IGNORECASE)
+_HOW_TO: Final = lazy_pattern(r"how to\b", re.IGNORECASE)
 """The opening of a heading that says what its text is for."""
 
 
@@ -451,23 +452,23 @@ def _costs(text: str) -> float:
 
 # Shortening.
 
-_INDEPENDENT: Final = re.compile(r"(?:[;:]|\s[\u2013\u2014-])\s+")
-_PART: Final = re.compile(r",\s+|(?<!\s)\s+\(|\)[,\s]*")
-_DEPENDENT: Final = re.compile(
+_INDEPENDENT: Final = lazy_pattern(r"(?:[;:]|\s[\u2013\u2014-])\s+")
+_PART: Final = lazy_pattern(r",\s+|(?<!\s)\s+\(|\)[,\s]*")
+_DEPENDENT: Final = lazy_pattern(
     r"(?:and )?(?:after|although|though|as|at|because|before|during|even|for|from|given|if|in|just"
     r"|of|on|once|provided|since|so that|though|to|unless|until|when|where|whereas|whether"
     r"|which|while|who|whose|with|without|thanks|i (?:think|guess|believe)|among|by)\b",
     re.IGNORECASE,
 )
 """Openings of a sentence whose main clause comes later."""
-_CONTINUING: Final = re.compile(rf"(?:or|nor|that)\b|{_DEPENDENT.pattern}", re.IGNORECASE)
+_CONTINUING: Final = lazy_pattern(rf"(?:or|nor|that)\b|{_DEPENDENT.pattern}", re.IGNORECASE)
 """Openings of a part that belongs to the one before."""
-_CLEFT: Final = re.compile(
+_CLEFT: Final = lazy_pattern(
     r"(?:so )?(?:basically )?(?:what|the (?:problem|thing|reason|cause|result|point|upshot))\b"
     r".*?\b(?:is|was) that\s+(?=\S)",
     re.IGNORECASE,
 )
-_REPORTED: Final = re.compile(
+_REPORTED: Final = lazy_pattern(
     r"((?:\S+ ){1,3}?(?:told \S+|said|says|mentioned|explained|learn(?:ed|t)|reported|wrote))\s"
     r".{20,}?\s(that\s[^,;]+)",
     re.IGNORECASE,

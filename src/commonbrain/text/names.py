@@ -13,6 +13,7 @@ from typing import Final
 
 from commonbrain.text.entities import extract_entities
 from commonbrain.text.generic_names import HEADS, is_column, is_generic, is_of_product, is_server
+from commonbrain.text.patterns import lazy_pattern
 from commonbrain.text.products import ALIASES, COMMON_WORDS, PRODUCTS
 
 _NAMES_MAX: Final = 50
@@ -46,34 +47,34 @@ _NO_IDENTIFIERS: Final = frozenset(
 _NO_TICKETS: Final = _NO_IDENTIFIERS | frozenset("err error code us eu ap gpt status port".split())
 """Letters before a number that is no ticket: "ERR-500"."""
 
-_IDENTIFIER: Final = re.compile(
+_IDENTIFIER: Final = lazy_pattern(
     r"(?<![\w./@#-])(?:"
     r"(?P<parts>[a-z][a-z0-9]*(?:[-_][a-z0-9]+)+)"
     r"|(?P<numbered>[a-z]{2,}\d{1,4})"
     r"|(?P<camel>[A-Z][a-z0-9]+(?:[A-Z][a-z0-9]+)+)"
     r")(?![\w/@]|-\w|\.\w)"
 )
-_DOMAIN: Final = re.compile(
+_DOMAIN: Final = lazy_pattern(
     r"(?<![\w./@-])(?:[a-z0-9][a-z0-9-]{0,62}\.){1,5}[a-z]{2,12}(?![\w/@-]|\.\w)"
 )
-_PHRASE: Final = re.compile(
+_PHRASE: Final = lazy_pattern(
     # Looks ahead, as a head may itself modify another: "the cache server".
     rf"(?<![\w.-])(?=(?P<kind>[^\W\d_][\w-]*)[ ](?P<head>{'|'.join(sorted(HEADS))})(?![\w-]))",
     re.IGNORECASE,
 )
-_PART: Final = re.compile(r"[^\W_]+")
-_HUMP: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
-_PRODUCT: Final = re.compile(r"(?<![\w./@-])[A-Za-z][\w.]*\w(?![\w/@-])")
-_TICKET: Final = re.compile(r"#\d+|[A-Z][A-Z0-9]*-\d+")
-_NUMBER: Final = re.compile(r"#\d+")
-_NUMBERED: Final = re.compile(
+_PART: Final = lazy_pattern(r"[^\W_]+")
+_HUMP: Final = lazy_pattern(r"(?<=[a-z0-9])(?=[A-Z])")
+_PRODUCT: Final = lazy_pattern(r"(?<![\w./@-])[A-Za-z][\w.]*\w(?![\w/@-])")
+_TICKET: Final = lazy_pattern(r"#\d+|[A-Z][A-Z0-9]*-\d+")
+_NUMBER: Final = lazy_pattern(r"#\d+")
+_NUMBERED: Final = lazy_pattern(
     r"\b(?P<kind>PR|pull request|MR|merge request|issue|bug|ticket|incident) (?P<number>#\d+)",
     re.IGNORECASE,
 )
 _KINDS: Final = {"pull request": "pr", "merge request": "mr", "bug": "issue", "ticket": "issue"}
-_COMMIT: Final = re.compile(r"[0-9a-f]{7,64}")
-_VERSION: Final = re.compile(r"v?\d+(?:\.\d+)*(?:-[\w.]+)?")
-_VARIABLE: Final = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+")
+_COMMIT: Final = lazy_pattern(r"[0-9a-f]{7,64}")
+_VERSION: Final = lazy_pattern(r"v?\d+(?:\.\d+)*(?:-[\w.]+)?")
+_VARIABLE: Final = lazy_pattern(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+")
 _COMMIT_CHARS: Final = 7
 """A commit is known by its first characters."""
 # How surely two texts that have the name speak of the same thing. Set by hand: a ticket exists

@@ -10,20 +10,21 @@ from commonbrain.model import ids
 from commonbrain.model.escaping import inert
 from commonbrain.model.memory import Draft, with_texts
 from commonbrain.model.recall_result import HEADING
+from commonbrain.text.patterns import lazy_pattern
 
 _ID: Final = rf"{ids.MEMORY}_[0-9A-HJKMNP-TV-Z]{{13}}"
-_ITEM: Final = re.compile(rf"\s*\[\d{{1,3}}\] {_ID}(?: \||\s*$)")
-_OMISSION: Final = re.compile(r"\s*\d{1,9} more left out; narrow the query or raise max_tokens\.")
-_JSON: Final = re.compile(
+_ITEM: Final = lazy_pattern(rf"\s*\[\d{{1,3}}\] {_ID}(?: \||\s*$)")
+_OMISSION: Final = lazy_pattern(r"\s*\d{1,9} more left out; narrow the query or raise max_tokens\.")
+_JSON: Final = lazy_pattern(
     rf'\{{\s*(?:"notice"\s*:\s*"{re.escape(HEADING)}"|"items"\s*:\s*\[\s*\{{\s*"id"\s*:\s*"{_ID}")'
 )
 
 _MARK: Final = "commonbrain-memory"
 _OPENS: Final = f"<{_MARK}>"
 _CLOSES: Final = f"</{_MARK}>"
-_SPOOFED: Final = re.compile(rf"<(?=\s{{0,9}}/?\s{{0,9}}{_MARK})", re.IGNORECASE)
+_SPOOFED: Final = lazy_pattern(rf"<(?=\s{{0,9}}/?\s{{0,9}}{_MARK})", re.IGNORECASE)
 """A stored text that imitates the marks, to pass for our context or to end it."""
-_BLOCK: Final = re.compile(
+_BLOCK: Final = lazy_pattern(
     rf"^[ \t>]*{_OPENS}[ \t]*$.*?(?:^[ \t>]*{_CLOSES}[ \t]*(?:\n|\Z)|\Z)",
     re.MULTILINE | re.DOTALL,
 )
@@ -77,9 +78,9 @@ def _end_of_answer(text: str, start: int) -> int | None:
     return end if {"items", "verdict", "trace_id"} <= answer.keys() else None
 
 
-_CONTROLS: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_CONTROLS: Final = lazy_pattern(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 """Control characters that would affect a terminal; tab and newline stay."""
-_TRAILING: Final = re.compile(r"(?<![ \t])[ \t]+$", re.MULTILINE)
+_TRAILING: Final = lazy_pattern(r"(?<![ \t])[ \t]+$", re.MULTILINE)
 """Matches once per run of spaces; from each space, a long run would take quadratic time."""
 _LONG: Final = frozenset({"root_cause", "resolution", "outcome", "consequences"})
 """Columns that may have several lines."""

@@ -11,13 +11,14 @@ from typing import Final
 
 from commonbrain.text.clause_roles import states_failure, without_label
 from commonbrain.text.clauses import is_question
+from commonbrain.text.patterns import lazy_pattern
 from commonbrain.text.repetition import content_stems, stem_sequence
 from commonbrain.text.statements import Reading, Statement, read_statement
 
 _SHARED_MIN: Final = 2
 _SHARE_MIN: Final = 0.6
 """Share of the words of an open point that a clause must have to settle it; others say "open"."""
-_OPEN_DENIAL: Final = re.compile(
+_OPEN_DENIAL: Final = lazy_pattern(
     r"\b(?:(?:has|have|is|are) (?:still )?not|(?:has|have|is|are)n['\u2019]t|not yet|no one has"
     r"|nobody has)\b",
     re.IGNORECASE,
@@ -26,7 +27,7 @@ _OPEN_DENIAL: Final = re.compile(
 _MONTHS: Final = (
     r"(?:january|february|march|april|may|june|july|august|september|october|november|december)"
 )
-_DEADLINE: Final = re.compile(
+_DEADLINE: Final = lazy_pattern(
     r",? \(?(?:(?:due )?(?:by|before|until|till)|due(?: on)?) (?:the |this |next )?"
     r"(?:end of )?(?:the )?(?:(?:mon|tues|wednes|thurs|fri|satur|sun)day|tomorrow|tonight"
     r"|noon|midnight|week|month|day|quarter|year"
@@ -34,12 +35,12 @@ _DEADLINE: Final = re.compile(
     r"|20\d\d-\d\d-\d\d|\d{1,2}(?::\d\d)? ?[ap]m|\d{1,2}:\d\d)\b\)?",
     re.IGNORECASE,
 )
-_ENVIRONMENT: Final = re.compile(
+_ENVIRONMENT: Final = lazy_pattern(
     r"\b(?:to|on|in|for) (?:the )?(staging|production|prod|development|dev|ci|test|testing|qa|uat"
     r"|canary|preview|sandbox)\b",
     re.IGNORECASE,
 )
-_WHETHER: Final = re.compile(r"\bwhether\b", re.IGNORECASE)
+_WHETHER: Final = lazy_pattern(r"\bwhether\b", re.IGNORECASE)
 
 
 def settles(clause: str, *, point: str) -> bool:

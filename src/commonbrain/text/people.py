@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import Final
 
 from commonbrain.text.given_names import GIVEN_NAMES, NAMES_OF_PLACES, NAMES_THAT_ARE_WORDS
+from commonbrain.text.patterns import lazy_pattern
 from commonbrain.text.products import ALIASES, PRODUCTS
 
 _CHARS_MAX: Final = 20_000
@@ -24,7 +25,7 @@ _LISTED_MAX: Final = 10
 """Names of one list."""
 _CACHED: Final = 256
 
-_TOKEN: Final = re.compile(r"[^\W\d_]+(?:['\u2019-](?!s\b)[^\W\d_]+)*|\n|\S")
+_TOKEN: Final = lazy_pattern(r"[^\W\d_]+(?:['\u2019-](?!s\b)[^\W\d_]+)*|\n|\S")
 _ENDS: Final = frozenset(".!?:;\n")
 _NO_NAMES: Final = frozenset(
     # Days, months and the words that begin sentences.
@@ -91,7 +92,7 @@ _MODAL: Final = "Will"
 _SENTENCE_WORDS: Final = 40
 _BRACKETED_MAX: Final = 6
 """Words in brackets after a name, such as a role."""
-_BEFORE: Final = re.compile(
+_BEFORE: Final = lazy_pattern(
     r"(?<![\w-])(?:(?:owned|written|reviewed|approved|reported|maintained|led|managed|proposed"
     r"|suggested|requested|signed off|taken over|authored|filed|raised|discovered|documented|merged"
     r"|fixed|deployed|blocked|released|reverted|rolled back|rolled out|tested|implemented|created"
@@ -105,8 +106,8 @@ _BEFORE: Final = re.compile(
     re.IGNORECASE,
 )
 """Words before a person who did something or was asked."""
-_TITLE: Final = re.compile(r"\b(?:Mr|Mrs|Ms|Dr|Prof)\b\.?[ ]")
-_AFTER: Final = re.compile(
+_TITLE: Final = lazy_pattern(r"\b(?:Mr|Mrs|Ms|Dr|Prof)\b\.?[ ]")
+_AFTER: Final = lazy_pattern(
     r"(?:['\u2019]s\s+(?:birthday|vacation|holiday|parental leave|shift|desk|laptop|opinion|idea"
     r"|suggestion|wife|husband|partner|son|daughter|mother|father|family|manager|proposal)"
     r"|\s+(?:is|was|will be)\s+(?:on[ -]call|on vacation|on leave|on holiday|on parental leave|sick"

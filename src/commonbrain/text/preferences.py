@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from enum import StrEnum
 from typing import Final
 
+from commonbrain.text.patterns import lazy_pattern
+
 
 class Guidance(StrEnum):
     """A wish that holds for later requests too."""
@@ -22,9 +24,9 @@ _SCANNED_CHARS: Final = 4000
 """Characters of a text that are read; what follows is pasted material rather than a wish."""
 _SENTENCE_CHARS: Final = 600
 """Longer stretches without an end are lists and logs."""
-_FENCE: Final = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`", re.DOTALL)
-_END: Final = re.compile(r"(?<=[.!?;])\s+|\n+|(?<!\s)\s+[-\u2013\u2014]\s+")
-_CUE: Final = re.compile(
+_FENCE: Final = lazy_pattern(r"```.*?(?:```|\Z)|`[^`\n]*`", re.DOTALL)
+_END: Final = lazy_pattern(r"(?<=[.!?;])\s+|\n+|(?<!\s)\s+[-\u2013\u2014]\s+")
+_CUE: Final = lazy_pattern(
     r"\b(?:always|never|ever|please|from (?:now|here) on(?:wards?)?|going forward"
     r"|in (?:the )?future|henceforth|by default|when(?:ever)?|(?:every|each) time"
     r"|in all|until|remember|do(?:n't| not)"
@@ -33,7 +35,7 @@ _CUE: Final = re.compile(
     r"|if i ask)\b"
 )
 """A sentence without any of these words, in lower case, states neither."""
-_ASKS: Final = re.compile(
+_ASKS: Final = lazy_pattern(
     r"^\W*(?:what|which|who|why|how|do|does|did|should|have|has|is|are|was|were|can i|when do)\b"
     r"[^.!]*\?\W*$",
     re.IGNORECASE,
@@ -67,7 +69,7 @@ _WEEKDAY: Final = r"(?:on|after|before|until) \w+days?"
 
 
 def _any(*patterns: str) -> re.Pattern[str]:
-    return re.compile("|".join(f"(?:{one})" for one in patterns), re.IGNORECASE)
+    return lazy_pattern("|".join(f"(?:{one})" for one in patterns), re.IGNORECASE)
 
 
 _INSTRUCTION: Final = _any(

@@ -8,14 +8,15 @@ import re
 from json import JSONDecoder
 from typing import Final
 
+from commonbrain.text.patterns import lazy_pattern
 from commonbrain.text.segmentation import count_words
 
 _CHARS_MAX: Final = 10_000
 """Characters that are read: five times the length of a query."""
-_BLOCK: Final = re.compile(r"<([A-Za-z]+(?:[-_][A-Za-z]+)+)\b[^<>]*>.*?</\1>", re.DOTALL)
+_BLOCK: Final = lazy_pattern(r"<([A-Za-z]+(?:[-_][A-Za-z]+)+)\b[^<>]*>.*?</\1>", re.DOTALL)
 """A tag of a client and its content: `<task-notification>`, `<local-command-stdout>`. The names of
 HTML elements have neither a hyphen nor an underscore."""
-_NOTICE: Final = re.compile(
+_NOTICE: Final = lazy_pattern(
     r"<[a-z]+(?:[-_][a-z]+)+\b[^<>]*>"
     r"|\[(?:Request interrupted|System notification)"
     r"|This session is being continued from a previous conversation"
@@ -62,7 +63,7 @@ def _without_json(text: str) -> str:
 
 _WORDS_MIN: Final = 3
 """A shorter text is an assent, a name or a number."""
-_COMMAND: Final = re.compile(r"/[\w:-]+(?:\s|$)|!")
+_COMMAND: Final = lazy_pattern(r"/[\w:-]+(?:\s|$)|!")
 """Starts a client command or a shell line."""
 _CHECKED_CHARS: Final = 2000
 

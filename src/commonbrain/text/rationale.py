@@ -13,6 +13,7 @@ from typing import Final
 
 from commonbrain.model import ids
 from commonbrain.model.errors import InvalidInputError
+from commonbrain.text.patterns import lazy_pattern
 
 PREMISES_MAX: Final = 2
 """Clauses of one text to look up: each costs an embedding and a search."""
@@ -75,8 +76,8 @@ def _reasons(sentence: str) -> Iterator[str]:
 
 
 _EDGE: Final = " \t\"'`*_,;:.!?()[]{}-"
-_END: Final = re.compile(r"(?<=[.!?;])\s+|\n+")
-_REASON: Final = re.compile(
+_END: Final = lazy_pattern(r"(?<=[.!?;])\s+|\n+")
+_REASON: Final = lazy_pattern(
     r"(?P<so>,? (?:so we|and so|so it|so they|therefore|hence|thus|which is why) )"
     r"|\b(?:because of the fact that|because(?! of)|given(?: that)?(?= )|seeing that|now that"
     r"|since(?! (?:\d|v\d|version|last|then|yesterday|today|monday|january|february|march|april"
@@ -86,9 +87,9 @@ _REASON: Final = re.compile(
     re.IGNORECASE,
 )
 """Words that introduce a reason; in the group `so`, the reason comes before them."""
-_NEXT: Final = re.compile(r", (?:so|but|which|and we|while|whereas|although)\b|; | -- | \u2014 ")
+_NEXT: Final = lazy_pattern(r", (?:so|but|which|and we|while|whereas|although)\b|; | -- | \u2014 ")
 """Words at which the reason ends."""
-_MENTION: Final = re.compile(
+_MENTION: Final = lazy_pattern(
     r"(?:\b(?P<sign>because of|per|due to|depends on|rests on|relies on|based on|as decided in"
     r"|given|since|because) )?\b(?P<id>mem_[0-9a-hjkmnp-tv-z]{13})\b",
     re.IGNORECASE,

@@ -15,21 +15,22 @@ from typing import Final, cast
 import Stemmer
 
 from commonbrain.text.contradictions import is_one_value_replaced
+from commonbrain.text.patterns import lazy_pattern
 from commonbrain.text.segmentation import split_sentences
 from commonbrain.text.statements import Statement, read_statement
 
-_WORD: Final = re.compile(r"\w+(?:[.,:/@'\u2019+-]\w+)*")
-_ADDRESSED: Final = re.compile(
+_WORD: Final = lazy_pattern(r"\w+(?:[.,:/@'\u2019+-]\w+)*")
+_ADDRESSED: Final = lazy_pattern(
     r"\b(?:hi|hey|hello|thanks|thank you|congrats|congratulations|wow|great|good|well)\W{1,2}"
     r"[A-Z]\w+"
     r"|,\s*[A-Z]\w+(?=\s*[!?.])"
 )
 """A name that the text only addresses: "Hey Melanie", "That is great, Caroline!"."""
 
-_LABEL: Final = re.compile(r"\s*([^:\s][^:\n]{0,40}):\s")
-_COMPOUND: Final = re.compile(r"(?<=[A-Za-z])-(?=[A-Za-z])")
+_LABEL: Final = lazy_pattern(r"\s*([^:\s][^:\n]{0,40}):\s")
+_COMPOUND: Final = lazy_pattern(r"(?<=[A-Za-z])-(?=[A-Za-z])")
 """The hyphen of a compound, which some leave out: "e-mail", "wi-fi"."""
-_ORDER: Final = re.compile(
+_ORDER: Final = lazy_pattern(
     r"(?:never|always|do not|don't|please|only|use|keep|avoid)\b", re.IGNORECASE
 )
 """The opening of an order, which says that something must be so."""
@@ -138,19 +139,19 @@ _LIGHT_WORDS: Final = (
     " perform contain include belong use used using let tell say said state stated see seen look"
 )
 """Words of which a rewording may add a few, for they carry no news of their own."""
-_NEGATION: Final = re.compile(r"\b(?:no|never|not|nothing|nobody|don't|do not)\b", re.IGNORECASE)
-_LACK: Final = re.compile(r"\bwithout\b", re.IGNORECASE)
-_LESSER: Final = re.compile(r"\b(?:without|rather than|instead of)\b", re.IGNORECASE)
+_NEGATION: Final = lazy_pattern(r"\b(?:no|never|not|nothing|nobody|don't|do not)\b", re.IGNORECASE)
+_LACK: Final = lazy_pattern(r"\bwithout\b", re.IGNORECASE)
+_LESSER: Final = lazy_pattern(r"\b(?:without|rather than|instead of)\b", re.IGNORECASE)
 """Words before the lesser of two choices, or the second of two negations."""
-_INSTEAD: Final = re.compile(r"\b(?:over|rather than|instead of)\b", re.IGNORECASE)
+_INSTEAD: Final = lazy_pattern(r"\b(?:over|rather than|instead of)\b", re.IGNORECASE)
 """Words between a choice and the rejected alternative."""
-_EXCEPTION: Final = re.compile(
+_EXCEPTION: Final = lazy_pattern(
     r"\b(?:except|unless|excluding|other than|apart from|but not|only if|as long as)\b",
     re.IGNORECASE,
 )
-_FORBIDDEN: Final = re.compile(r"\b(?:no|never|not|don't)\b", re.IGNORECASE)
-_CONDITION: Final = re.compile(r"\b(?:without|before|until)\b", re.IGNORECASE)
-_STOP: Final = re.compile("[.!?]")
+_FORBIDDEN: Final = lazy_pattern(r"\b(?:no|never|not|don't)\b", re.IGNORECASE)
+_CONDITION: Final = lazy_pattern(r"\b(?:without|before|until)\b", re.IGNORECASE)
+_STOP: Final = lazy_pattern("[.!?]")
 _LISTING: Final = "and or nor as well also plus"
 """Words between parts that may stand in any order."""
 _EXCHANGED_WORDS_MAX: Final = 60

@@ -6,18 +6,20 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from commonbrain.text.patterns import lazy_pattern
+
 CHUNK_WORDS_MAX: Final = 300
 """A longer paragraph states several things; validation accepts at most 400 words."""
 CHUNK_WORDS_MIN: Final = 5
 """Fewer words are a heading or a greeting."""
 
-_FENCE: Final = re.compile(r"[ \t]{0,3}(?:```|~~~)")
+_FENCE: Final = lazy_pattern(r"[ \t]{0,3}(?:```|~~~)")
 NOT_ABBREVIATED: Final = r"(?<!\b(?:Dr|Mr|Ms|vs)\.)(?<!\bMrs\.)(?<!\bProf\.)(?<!\b(?:e\.g|i\.e)\.)"
 """A pattern that fails after an abbreviation that a sentence continues: "Dr. Vance"."""
-_SENTENCE_END: Final = re.compile(
+_SENTENCE_END: Final = lazy_pattern(
     rf"(?<=[.!?]){NOT_ABBREVIATED}\s+|(?<=[。！？])\s*|\n+"  # noqa: RUF001 full-width marks
 )
-_UNSPACED: Final = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
+_UNSPACED: Final = lazy_pattern(r"[\u3040-\u30ff\u3400-\u9fff]")
 """Kana and Han, written without spaces; two characters are about one word."""
 
 
@@ -103,7 +105,7 @@ GAP: Final = "[...]"
 """Marks an omission."""
 # Not within a number, name or abbreviation: only before a space or after a full-width mark; nor
 # after a colon, because what follows needs its introduction. A run of blanks is tried once.
-_BREAK: Final = re.compile(r"(?<=[.!?])\s+|(?<=[。！？；])\s*|(?<!\s)\s*\n\s*")  # noqa: RUF001 full-width marks
+_BREAK: Final = lazy_pattern(r"(?<=[.!?])\s+|(?<=[。！？；])\s*|(?<!\s)\s*\n\s*")  # noqa: RUF001 full-width marks
 _PIECE_CHARS_MAX: Final = 240
 """A longer stretch without a sentence end is cut between words."""
 _STEM_CHARS_MIN: Final = 4
@@ -134,7 +136,7 @@ class Sought:
 
 def _any_of(terms: Iterable[str]) -> "re.Pattern[str]":
     longest = sorted(dict.fromkeys(map(_stem, terms)), key=len, reverse=True)
-    return re.compile(rf"\b(?:{'|'.join(map(re.escape, longest))})", re.IGNORECASE)
+    return lazy_pattern(rf"\b(?:{'|'.join(map(re.escape, longest))})", re.IGNORECASE)
 
 
 def _stem(term: str) -> str:

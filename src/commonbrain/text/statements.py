@@ -10,12 +10,13 @@ from functools import lru_cache
 from typing import Final
 
 from commonbrain.text.clauses import NEGATIONS, is_negation, verb_at
+from commonbrain.text.patterns import lazy_pattern
 from commonbrain.text.segmentation import NOT_ABBREVIATED
 
-_SENTENCE_END: Final = re.compile(rf"[.!?;:]{NOT_ABBREVIATED}\s|\n")
-_WORD: Final = re.compile(r"\w+(?:[.,:/@'\u2019+-]\w+)*")
-_NUMBER: Final = re.compile(r"\d+(?:[.,:/-]\d+)*")
-_NAME_SHAPE: Final = re.compile(r"[^_\d/.@]*[_\d/.@]|[^A-Z]+[A-Z]")
+_SENTENCE_END: Final = lazy_pattern(rf"[.!?;:]{NOT_ABBREVIATED}\s|\n")
+_WORD: Final = lazy_pattern(r"\w+(?:[.,:/@'\u2019+-]\w+)*")
+_NUMBER: Final = lazy_pattern(r"\d+(?:[.,:/-]\d+)*")
+_NAME_SHAPE: Final = lazy_pattern(r"[^_\d/.@]*[_\d/.@]|[^A-Z]+[A-Z]")
 """An identifier, path, version or CamelCase word: a sign, digit or capital inside."""
 
 _COUNTS: Final = (
@@ -127,29 +128,29 @@ _VERBS: Final = frozenset(
     " manage know show produce build host rotate move switch refuse reach add drop live eat play"
     " teach study drive weigh speak wear begin finish arrive produce share copy call".split()
 )
-_HOLDS: Final = re.compile(
+_HOLDS: Final = lazy_pattern(
     r"\b(?:owns|maintains|leads|manages|heads|is responsible for|is in charge of|looks after"
     r"|is the (?:owner|maintainer|lead|manager|head) of)\b",
     re.IGNORECASE,
 )
-_HELD_BY: Final = re.compile(
+_HELD_BY: Final = lazy_pattern(
     r"\b(?:is|are) (?:owned|maintained|led|managed|headed) by\b", re.IGNORECASE
 )
-_IDIOMS: Final = re.compile(
+_IDIOMS: Final = lazy_pattern(
     r"\b(?:no matter|not only|no doubt|no problem|no worries|nothing but|not to mention"
     r"|no (?:later|earlier|more|less|fewer) than)\b",
     re.IGNORECASE,
 )
 """Phrases that contain "no" without denying anything."""
-_NO_CLAIM: Final = re.compile(
+_NO_CLAIM: Final = lazy_pattern(
     r"\W*(?:if you|here(?:['\u2019]s| is| are)|let(?:['\u2019]s| us| me)|thanks?|thank you|sure"
     r"|please|therefore|thus|hence|so|for example|example|e\.g)\b",
     re.IGNORECASE,
 )
 """Openings that address the reader or depend on earlier text."""
-_NO_PROSE: Final = re.compile(r"[{}=\\;]")
+_NO_PROSE: Final = lazy_pattern(r"[{}=\\;]")
 """Characters of code and formulas."""
-_LABEL: Final = re.compile(r"\W*(\w[^:.!?;\n]{0,58}):\W*\s")
+_LABEL: Final = lazy_pattern(r"\W*(\w[^:.!?;\n]{0,58}):\W*\s")
 """A label before a colon that names the subject."""
 _LABELS_OF_NOTHING: Final = frozenset(
     "note update fact decision important reminder warning correction fyi todo".split()

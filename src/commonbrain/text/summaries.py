@@ -29,13 +29,6 @@ from commonbrain.text.segmentation import split_sentences
 from commonbrain.text.statements import CHOICES, Reading, Statement, read_statement
 from commonbrain.text.tokens import estimate
 
-SUMMARY: Final = "reflection"
-"""Label of episodes made by a reflection, and of the facts that it proposes."""
-COMPACTED: Final = "compaction"
-"""Label of an episode that summarizes what was found for a question."""
-CORRECTION: Final = "correction"
-"""Label of rules proposed because the same correction was made several times."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceText:

@@ -9,8 +9,10 @@ Universal Declaration of Human Rights and on translated compiler messages.
 benchmarks/calibrate_tokens.py measures the error.
 """
 
-import re
+from functools import lru_cache
 from typing import Final
+
+from commonbrain.text.patterns import lazy_pattern
 
 SAMPLE_CHARS: Final = 1000
 """Characters of a text from which its density is estimated."""
@@ -59,7 +61,7 @@ _CLASSES: Final = _classes()
 # The pattern of o200k_base in terms of classes: a word takes one preceding sign and a following
 # contraction, a run of signs takes the following line ends, and spaces leave the last one to the
 # word.
-_PIECE: Final = re.compile(
+_PIECE: Final = lazy_pattern(
     rb"[ \t'\-=*#~_.!]?A*(?:aA+a{0,2}(?![aev])|[aev]+)(?:'a{1,2}(?![aev]))?"
     rb"|[ \t'\-=*#~_.!]?A+"
     rb"|0+"
@@ -68,9 +70,9 @@ _PIECE: Final = re.compile(
     rb"| ?(?:G+|C+|H+|R+|I+|Y+|K+|Z+|O+|F+|M+|S+)"
     rb"|[ \t]+(?![^ \t])|[ \t]"
 )
-_JUMBLE: Final = re.compile(rb"[^Aaev]?A*aA")
-_LETTERS: Final = re.compile(rb"[Aaev]")
-_RULER: Final = re.compile(rb"(.)\1{3,}")
+_JUMBLE: Final = lazy_pattern(rb"[^Aaev]?A*aA")
+_LETTERS: Final = lazy_pattern(rb"[Aaev]")
+_RULER: Final = lazy_pattern(rb"(.)\1{3,}")
 
 # Price of a word by length (the first entry is length 1): bare, after a space, after another sign;
 # beyond the table every letter adds _LETTER. Prices grow slowly enough that two halves never cost
@@ -115,7 +117,7 @@ _SCRIPTS: Final[dict[bytes, tuple[int, int, int]]] = {
     b"S": (0, 0, 100),
 }
 
-_HAN: Final = re.compile("[\u4000-\u9fff]+")
+_HAN: Final = lazy_pattern("[\u4000-\u9fff]+")
 _UNSIMPLIFIED: Final = 69
 """Surcharge for a Han character that is not in GB 2312.
 
@@ -172,8 +174,22 @@ def _shape(text: str) -> bytes:
 
 def _hundredths(text: str) -> int:
     shape = _shape(text)
+    price = _price_of_short if len(shape) <= _SHORT_SHAPE else _price_of_shape
     unsimplified = _unsimplified(text) if b"Z" in shape else 0
-    return sum(map(_PRICES.__getitem__, _PIECE.findall(shape))) + _UNSIMPLIFIED * unsimplified
+    return price(shape) + _UNSIMPLIFIED * unsimplified
+
+
+def _price_of_shape(shape: bytes) -> int:
+    return sum(map(_PRICES.__getitem__, _PIECE.findall(shape)))
+
+
+_SHORT_SHAPE: Final = 1024
+"""Longest shape to cache: most memories, and the line above each, are shorter."""
+_SHAPES_MAX: Final = 4096
+"""At most 4 MB, usually a tenth of that; a recall counts about fifty texts."""
+
+_price_of_short: Final = lru_cache(_SHAPES_MAX)(_price_of_shape)
+"""The same memories are shown again and again, and their lines differ only in digits."""
 
 
 def _unsimplified(text: str) -> int:

@@ -1,7 +1,8 @@
 """The table of operations, from which the command line, MCP and REST are built.
 
 To add an operation, add a file with its `Operation` and a row to `OPERATIONS`. A row is all that
-the command line needs to list its commands; the file is imported when the operation is used.
+the command line needs to list its commands, and MCP to choose its tools; the file is imported when
+the operation is used.
 """
 
 from dataclasses import dataclass
@@ -21,6 +22,8 @@ class OperationRow:
     """What it does, in at most 60 characters, for `brain --help`."""
     commands: tuple[str, ...]
     """Its commands on the command line; one of two words belongs to the group of the first."""
+    tool: Profile | None = Profile.CORE
+    """The smallest profile of MCP tools that includes it; None if it is no tool."""
 
     def load(self) -> Operation[Any, Any]:
         """Import the file of the operation."""
@@ -29,8 +32,10 @@ class OperationRow:
         return operation
 
 
-def _row(name: str, summary: str, *commands: str) -> OperationRow:
-    return OperationRow(name=name, summary=summary, commands=commands)
+def _row(
+    name: str, summary: str, *commands: str, tool: Profile | None = Profile.CORE
+) -> OperationRow:
+    return OperationRow(name=name, summary=summary, commands=commands, tool=tool)
 
 
 def _grouped(group: str, *names: str) -> tuple[str, ...]:
@@ -49,10 +54,15 @@ _TRACE: Final = (
 _MODEL: Final = ("list", "show", "canary", "promote", "rollback", "retire", "guards", "train")
 
 OPERATIONS: Final[tuple[OperationRow, ...]] = (
-    _row("boot", "Show the rules, tasks and messages to start with.", "boot"),
-    _row("remember", "Store a decision, fact, rule or task.", "remember", "task add", "skill add"),
-    _row("recall", "Find what is known about a topic.", "recall", "timeline"),
-    _row("get", "Show memories in full by id.", "get", "skill show"),
+    _row("boot", "Show the rules, tasks and messages to start with.", "boot", tool=Profile.LITE),
+    _row(
+        "remember",
+        "Store a decision, fact, rule or task.",
+        *("remember", "task add", "skill add"),
+        tool=Profile.LITE,
+    ),
+    _row("recall", "Find what is known about a topic.", "recall", "timeline", tool=Profile.LITE),
+    _row("get", "Show memories in full by id.", "get", "skill show", tool=Profile.LITE),
     _row(
         "revise",
         "Correct, link, rate or approve a memory.",
@@ -66,31 +76,39 @@ OPERATIONS: Final[tuple[OperationRow, ...]] = (
         "Show sessions, take notes, hand over work.",
         *_grouped("session", *_SESSION),
         *_grouped("task", "list", "claim", "release"),
+        tool=Profile.LITE,
     ),
     _row("message", "Send and read messages.", *_grouped("message", *_MESSAGE)),
-    _row("skill", "List skills.", *_grouped("skill", "list", "test")),
+    _row("skill", "List skills.", *_grouped("skill", "list", "test"), tool=None),
     _row("job", "Show and start jobs.", *_grouped("job", "list", "show", "run", "retry", "cancel")),
     _row("status", "Count what is stored and what needs review.", "status"),
-    _row("recalls", "Show what past recalls considered and returned.", "recalls"),
-    _row("review", "List what needs a decision.", "review"),
-    _row("doctor", "Check the store and its indexes.", "doctor"),
-    _row("atomize", "Extract causes and effects from memories.", "atomize"),
-    _row("model", "Show and roll out models.", *_grouped("model", *_MODEL)),
-    _row("reflect", "Summarise recent events into episodes.", "reflect"),
+    _row("recalls", "Show what past recalls considered and returned.", "recalls", tool=None),
+    _row("review", "List what needs a decision.", "review", tool=None),
+    _row("doctor", "Check the store and its indexes.", "doctor", tool=None),
+    _row("atomize", "Extract causes and effects from memories.", "atomize", tool=None),
+    _row("model", "Show and roll out models.", *_grouped("model", *_MODEL), tool=Profile.OPERATOR),
+    _row("reflect", "Summarise recent events into episodes.", "reflect", tool=None),
     _row(
         "admin",
         "Manage agents, keys and policy.",
         *_grouped("agent", "list", "set", "disable", "enable"),
         *_grouped("key", "list", "create", "rotate", "revoke"),
         *_grouped("tenant", "usage", "refusals"),
+        tool=Profile.OPERATOR,
     ),
-    _row("audit", "List who changed what and when.", "audit"),
+    _row("audit", "List who changed what and when.", "audit", tool=Profile.OPERATOR),
     _row(
         "tenant",
         "Manage tenants.",
         *_grouped("tenant", "list", "create", "show", "suspend", "resume", "policy"),
+        tool=None,
     ),
 )
+
+
+def load_operation(name: str) -> Operation[Any, Any]:
+    """Import one operation."""
+    return next(row for row in OPERATIONS if row.name == name).load()
 
 
 @cache
@@ -106,5 +124,6 @@ __all__ = [
     "OperationRow",
     "Profile",
     "Transport",
+    "load_operation",
     "load_operations",
 ]

@@ -24,6 +24,8 @@ from sqlalchemy.engine.interfaces import Dialect
 from sqlalchemy.types import UserDefinedType
 
 from commonbrain.model.kinds import CausalField
+from commonbrain.storage.schema.activity import sessions
+from commonbrain.storage.schema.memories import memories
 from commonbrain.storage.schema.types import EnumText
 
 if TYPE_CHECKING:
@@ -102,6 +104,11 @@ FIELDS: Final = (
 
 
 INDEX: Final = MetaData()
+
+# The shared tables state the condition of a partial index for SQLite alone.
+_TABLES: Final = {**sessions.metadata.tables, **memories.metadata.tables}
+for _partial in (index for table in _TABLES.values() for index in table.indexes):
+    _partial.dialect_options["postgresql"]["where"] = _partial.dialect_options["sqlite"]["where"]
 
 
 class Half(UserDefinedType[object]):

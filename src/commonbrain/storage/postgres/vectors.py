@@ -32,8 +32,9 @@ from commonbrain.model.query import Filter
 from commonbrain.storage.interface import Hit, QueryScope
 from commonbrain.storage.postgres.schema import Half, field_vectors, vectors
 from commonbrain.storage.schema.memories import memories
-from commonbrain.storage.sql.bulk import LISTED, cosines_of
+from commonbrain.storage.sql.bulk import LISTED
 from commonbrain.storage.sql.context import SqlContext
+from commonbrain.storage.sql.cosines import cosines_of
 from commonbrain.storage.sql.filters import given, within
 
 HNSW_M: Final = 16

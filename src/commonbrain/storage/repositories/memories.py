@@ -2,15 +2,13 @@
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, Final
 
 from sqlalchemy import (
-    JSON,
     BigInteger,
-    Column,
     ColumnElement,
     Executable,
     Select,
@@ -24,11 +22,10 @@ from sqlalchemy import (
     null,
     or_,
     select,
-    type_coerce,
     update,
 )
 
-from commonbrain.model.kinds import KINDS, Detail, Kind, MessageDetail
+from commonbrain.model.kinds import Detail, Kind, MessageDetail
 from commonbrain.model.limits import PERIOD_CHANGES_SEARCHED
 from commonbrain.model.memory import CURRENT_STATES, Memory, State, full_text
 from commonbrain.model.query import Filter
@@ -36,6 +33,13 @@ from commonbrain.model.retention_rules import Retention
 from commonbrain.model.revision import Action
 from commonbrain.model.tasks import OPEN_STATUSES
 from commonbrain.storage.interface import DueBy, Hit, IdTaken, QueryScope
+from commonbrain.storage.repositories.memory_rows import (
+    COLUMNS,
+    NAMED,
+    PROJECTED,
+    SPEAKER,
+    fetch,
+)
 from commonbrain.storage.schema.memories import (
     DETAILS,
     EntityType,
@@ -44,100 +48,28 @@ from commonbrain.storage.schema.memories import (
     memories,
     threads,
 )
-from commonbrain.storage.schema.types import JsonText, Names
 from commonbrain.storage.sql.bulk import LISTED, greatest, members_of
 from commonbrain.storage.sql.context import SqlContext
 from commonbrain.storage.sql.filters import TENANT, allowed, confine, given, within
 
-SPEAKER: Final = 0
-"""The position of the speaker among the people of a memory; named people come after."""
-NAMED: Final = {
-    "tags": EntityType.TAG,
-    "people": EntityType.PERSON,
-    "topics": EntityType.TOPIC,
-    "references": EntityType.REFERENCE,
-}
-"""Fields of a memory that stand in rows of their own."""
-# What the projection row holds of a memory, in the names both use.
-PROJECTED: Final = tuple(
-    field.name for field in fields(Memory) if field.name not in {"body", "detail", *NAMED}
-)
-_ID: Final = PROJECTED.index("id")
-_KIND: Final = PROJECTED.index("kind")
-COLUMNS: Final = {kind: policy.columns for kind, policy in KINDS.items()}
-
-
-def _as_read(column: Column[Any]) -> ColumnElement[Any]:
-    """Read a column that holds JSON as `Told`."""
-    return type_coerce(column, JsonText()) if isinstance(column.type, JSON | Names) else column
-
-
-_GET: Final = select(*(_as_read(memories.c[name]) for name in PROJECTED)).where(
-    memories.c.tenant_id == bindparam("tenant"), memories.c.id.in_(LISTED)
-)
-_GET_DETAIL: Final = {
-    kind: select(
-        table.c.memory_id, table.c.body, *(_as_read(table.c[name]) for name in COLUMNS[kind])
-    ).where(table.c.tenant_id == bindparam("tenant"), table.c.memory_id.in_(LISTED))
-    for kind, table in DETAILS.items()
-}
-_GET_NAMES: Final = (
-    select(entities.c.memory_id, type_coerce(entities.c.type, String), entities.c.name)
-    .where(
-        entities.c.tenant_id == bindparam("tenant"),
-        entities.c.memory_id.in_(LISTED),
-        or_(entities.c.type != EntityType.PERSON, entities.c.position > SPEAKER),
-    )
-    .order_by(entities.c.position)
-)
-_FIELD_OF: Final = {str(type_): field for field, type_ in NAMED.items()}
-
-
-def fetch(work: SqlContext, ids: Sequence[int]) -> dict[int, Memory]:
-    """Fetch memories of any state by id."""
-    if not ids:
-        return {}
-    listed = {"ids": list(ids)}
-    rows = work.rows(_GET, listed)
-    by_kind: defaultdict[Kind, list[int]] = defaultdict(list)
-    for row in rows:
-        by_kind[row[_KIND]].append(row[_ID])
-    details = {
-        memory_id: detail
-        for kind, of_kind in by_kind.items()
-        for memory_id, *detail in work.rows(_GET_DETAIL[kind], {"ids": of_kind})
-    }
-    names: defaultdict[int, dict[str, Any]] = defaultdict(dict)
-    for memory_id, type_, name in work.rows(_GET_NAMES, listed):
-        named, field = names[memory_id], _FIELD_OF[type_]
-        named[field] = (*named.get(field, ()), name)
-    return {
-        row[_ID]: _memory(row, details[row[_ID]], names=names[row[_ID]])
-        for row in rows
-        # A memory without its body cannot be shown; `brain doctor` reports it.
-        if row[_ID] in details
-    }
-
-
-def _memory(row: Sequence[Any], detail: Sequence[Any], *, names: dict[str, Any]) -> Memory:
-    """Put the rows of one memory together."""
-    kind: Kind = row[_KIND]
-    body, *columns = detail
-    own = KINDS[kind].detail(**dict(zip(COLUMNS[kind], columns, strict=True)))
-    return Memory(**dict(zip(PROJECTED, row, strict=True)), body=body, detail=own, **names)
-
-
 # Statements are built once: building one costs more than running it.
 _TOPICS: Final = members_of("topics", String)
+# Otherwise SQLite reads the names of every memory: the outer join makes it start with the topics,
+# and the position, which is always true, that it uses their index instead of the key.
 _NEWEST_WITH_TOPICS: Final[Select[int]] = (
     select(entities.c.memory_id)
     .distinct()
-    .where(
-        entities.c.tenant_id == bindparam("tenant"),
-        entities.c.type == EntityType.TOPIC,
-        entities.c.name.in_(select(_TOPICS.c.value)),
+    .select_from(_TOPICS)
+    .outerjoin(
+        entities,
+        and_(
+            entities.c.tenant_id == bindparam("tenant"),
+            entities.c.type == EntityType.TOPIC,
+            entities.c.name == _TOPICS.c.value,
+            entities.c.position >= 0,
+        ),
     )
-    .order_by(entities.c.memory_id.desc())
+    .order_by(entities.c.memory_id.desc().nulls_last())
     .limit(bindparam("limit"))
 )
 _ADD_DETAIL: Final = {kind: insert(table) for kind, table in DETAILS.items()}

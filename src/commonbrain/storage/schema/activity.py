@@ -17,7 +17,6 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
-    text,
 )
 
 from commonbrain.model.jobs import JobState
@@ -282,7 +281,7 @@ access_audit = Table(
 )
 
 
-IS_LIVE = text("state IN ('queued', 'running')")
+_IS_LIVE: Final = "state IN ('queued', 'running')"
 
 # Kinds are no closed set here: a worker skips kinds that it does not know, so that programs of two
 # versions can serve one store.
@@ -313,15 +312,8 @@ jobs = Table(
     Column("started_at", Instant),
     Column("finished_at", Instant),
     PrimaryKeyConstraint("tenant_id", "id"),
-    Index("ix_jobs_due", "tenant_id", "due_at", sqlite_where=IS_LIVE, postgresql_where=IS_LIVE),
-    Index(
-        "uq_jobs_key",
-        "tenant_id",
-        "key",
-        unique=True,
-        sqlite_where=IS_LIVE,
-        postgresql_where=IS_LIVE,
-    ),
+    Index("ix_jobs_due", "tenant_id", "due_at", **only(_IS_LIVE)),
+    Index("uq_jobs_key", "tenant_id", "key", unique=True, **only(_IS_LIVE)),
     fraction("progress"),
 )
 

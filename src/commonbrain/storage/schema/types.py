@@ -38,8 +38,12 @@ def tenant() -> Column[str]:
 
 
 def only(condition: str) -> dict[str, Any]:
-    """Restrict an index to the rows of a condition on every engine."""
-    return {"sqlite_where": text(condition), "postgresql_where": text(condition)}
+    """Restrict an index to the rows of a condition.
+
+    `storage.postgres.schema` repeats it for Postgres: for an option of a dialect SQLAlchemy imports
+    the dialect, that of Postgres with its drivers.
+    """
+    return {"sqlite_where": text(condition)}
 
 
 class Instant(TypeDecorator[datetime]):

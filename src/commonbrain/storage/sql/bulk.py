@@ -7,8 +7,6 @@ from functools import lru_cache
 from itertools import repeat
 from typing import Any, Final
 
-import numpy as np
-from numpy.typing import NDArray
 from sqlalchemy import (
     JSON,
     BigInteger,
@@ -24,7 +22,6 @@ from sqlalchemy import (
     insert,
     select,
 )
-from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
@@ -51,16 +48,26 @@ class Listing(TypeDecorator[Any]):
 
     def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
         """Choose the type that the engine can unnest."""
-        return dialect.type_descriptor(ARRAY(self.of()) if dialect.name == _POSTGRES else JSON())
+        if dialect.name != _POSTGRES:
+            return dialect.type_descriptor(JSON())
+        from sqlalchemy.dialects.postgresql import ARRAY  # noqa: PLC0415 not for SQLite
+
+        return dialect.type_descriptor(ARRAY(self.of()))
 
     def bind_processor(self, dialect: Dialect) -> Any:  # noqa: ANN401 of the library's own
-        """Format numbers for Postgres; other values stay."""
-        is_written = dialect.name == _POSTGRES and self.of is BigInteger
-        return _array_of if is_written else super().bind_processor(dialect)
+        """Format numbers, which is faster than an encoder; other values stay."""
+        if self.of is not BigInteger:
+            return super().bind_processor(dialect)
+        return _array_of if dialect.name == _POSTGRES else json_of
 
 
 def _array_of(value: Iterable[int] | None) -> str | None:
     return None if value is None else f"{{{','.join(map(str, map(int, value)))}}}"
+
+
+def json_of(value: Iterable[int] | None) -> str | None:
+    """Write ids as a JSON list."""
+    return None if value is None else f"[{','.join(map(str, map(int, value)))}]"
 
 
 class unnest(FunctionElement[Any]):  # noqa: N801 a function of SQL
@@ -184,27 +191,3 @@ def _written(table: Table, name: str, *, dialect: Dialect) -> Callable[[Any], An
 
 def _as_it_is(value: Any) -> Any:  # noqa: ANN401 columns hold anything
     return value
-
-
-Window = NDArray[np.float16] | NDArray[np.float32]
-
-
-def cosines_of(ids: Sequence[int], windows: Iterable[tuple[int, Window]]) -> list[list[float]]:
-    """Compare memories by the means of their windows; without one the similarity is 0.
-
-    Args:
-        ids: the memories, in the order of rows and columns.
-        windows: unit vectors of shape `(dimensions,)`, by memory in any order.
-
-    """
-    sums: dict[int, NDArray[np.float32]] = {}
-    for id_, window in windows:
-        whole = np.asarray(window, dtype=np.float32)
-        sums[id_] = sums[id_] + whole if id_ in sums else whole
-    if not sums:
-        return [[0.0] * len(ids) for _ in ids]
-    none = np.zeros_like(next(iter(sums.values())))
-    matrix = np.stack([sums.get(id_, none) for id_ in ids])
-    lengths = np.linalg.norm(matrix, axis=1, keepdims=True)
-    matrix /= np.where(lengths > 0, lengths, 1)
-    return (matrix @ matrix.T).tolist()

@@ -161,6 +161,14 @@ def _reading_turned(rows: list[Row], reads: Sequence[tuple[int, _ReadColumn]]) -
     return list(zip(*columns, strict=True))
 
 
+def read_row(row: Row, question: SelectBase, *, dialect: Driver) -> Row:
+    """Convert the values of one row of `SqlContext.raw_rows`."""
+    values = list(row)
+    for place, read in _reads(question, dialect):
+        (values[place],) = read((values[place],))
+    return tuple(values)
+
+
 @lru_cache(_CACHED_READERS)
 def _reads(question: SelectBase, dialect: Driver) -> Sequence[tuple[int, _ReadColumn]]:
     """Return the converters of the columns that need one."""
@@ -400,6 +408,13 @@ class SqlContext:
         """Run a frequent query for this tenant."""
         return rows_of(self.connection, question, given={"tenant": self.tenant, **given})
 
+    def raw_rows(self, question: SelectBase, given: Mapping[str, Any]) -> list[Row]:
+        """Run a frequent query for this tenant; the values are the driver's, see `read_row`."""
+        given = {"tenant": self.tenant, **given}
+        return compiled(question, self.connection.dialect, names=tuple(given)).rows(
+            self.connection, given
+        )
+
     def add(self, table: Table, row: Mapping[str, Any]) -> bool:
         """Insert a row unless its primary key exists; return whether it was inserted."""
         return self.change(self.dialect.insert_or_skip(table), row) > 0
@@ -509,7 +524,13 @@ _NOW: Final[ContextVar[_SharedSnapshot | None]] = ContextVar("moment", default=N
 
 @contextmanager
 def shared_read() -> Generator[None]:
-    """Share one snapshot between all reads in this thread, of one tenant and until it writes."""
+    """Share one snapshot between all reads in this thread, of one tenant and until it writes.
+
+    Inside another call of this it changes nothing.
+    """
+    if _NOW.get() is not None:
+        yield
+        return
     snapshot = _SharedSnapshot()
     token = _NOW.set(snapshot)
     try:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import cache, partial
 from pathlib import Path
 from time import monotonic
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from sqlalchemy import (
     Connection,
@@ -50,13 +50,11 @@ from commonbrain.storage.sql.schema_version import (
 )
 from commonbrain.storage.sqlite.driver import driver
 from commonbrain.storage.sqlite.file import StoreFile, make_file
-from commonbrain.storage.sqlite.index import SqliteIndex
-from commonbrain.storage.sqlite.vectors import (
-    FIELD_MEMORY_BYTES_MAX,
-    MEMORY_BYTES_MAX,
-    BinaryVectorIndex,
-)
 from commonbrain.storage.store import Schema, Store
+
+if TYPE_CHECKING:
+    from commonbrain.storage.sqlite.index import SqliteIndex
+    from commonbrain.storage.sqlite.vectors import BinaryVectorIndex
 
 _STORED: Final = (
     "INSERT INTO recall_traces (tenant_id, id, asked_at, agent, session, query, verdict, "
@@ -126,7 +124,7 @@ class Sqlite:
     engine: Engine = field(init=False)
     _file: StoreFile = field(init=False)
     _codes: dict[tuple[str, CausalField | None], BinaryVectorIndex] = field(
-        default_factory=dict["tuple[str, CausalField | None]", BinaryVectorIndex]
+        default_factory=dict["tuple[str, CausalField | None]", "BinaryVectorIndex"]
     )
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -302,11 +300,20 @@ class Sqlite:
 
     def index(self, work: SqlContext) -> SqliteIndex:
         """Return the index of full text and vectors."""
+        # Searching needs numpy, which the counts of a store do without.
+        from commonbrain.storage.sqlite.index import SqliteIndex  # noqa: PLC0415
+
         codes = partial(self._codes_of, work.tenant)
         return SqliteIndex.of(work, space_id=self.space_id, codes=codes)
 
     def _codes_of(self, tenant: str, field: CausalField | None) -> BinaryVectorIndex:
         """Return the binary vectors of a tenant, or of one field, shared by all threads."""
+        from commonbrain.storage.sqlite.vectors import (  # noqa: PLC0415 see `index`
+            FIELD_MEMORY_BYTES_MAX,
+            MEMORY_BYTES_MAX,
+            BinaryVectorIndex,
+        )
+
         bytes_max = MEMORY_BYTES_MAX if field is None else FIELD_MEMORY_BYTES_MAX
         with self._lock:
             known = self._codes.get((tenant, field))

@@ -33,8 +33,9 @@ from commonbrain.model.memory import FINDABLE_STATES
 from commonbrain.model.query import Filter
 from commonbrain.storage.interface import Hit, QueryScope
 from commonbrain.storage.schema.memories import field_vectors, memories, vectors
-from commonbrain.storage.sql.bulk import cosines_of
+from commonbrain.storage.sql.bulk import json_of
 from commonbrain.storage.sql.context import Row, SqlContext, rows_of
+from commonbrain.storage.sql.cosines import cosines_of
 from commonbrain.storage.sql.filters import allowed, given, within
 
 LOOKED_AT: Final = 200
@@ -83,7 +84,7 @@ class AllowedIds:
 
     def among(self, ids: Sequence[int], scope: QueryScope) -> set[int]:
         """Return which of a few ids a scope allows."""
-        parameters = given(scope, self.work.tenant) | {"listed": json.dumps(ids)}
+        parameters = given(scope, self.work.tenant) | {"listed": json_of(ids)}
         [(listed,)] = self.work.rows(_allowed_of(scope.filter), parameters)
         return set(json.loads(listed))
 
@@ -241,6 +242,17 @@ class BinaryVectorIndex:
         cosines = view.wholes[slots].astype(np.float32, copy=False) @ query
         best = np.maximum.reduceat(cosines, firsts)
         return dict(zip(owners[firsts].tolist(), best.tolist(), strict=True)), unkept.tolist()
+
+    def windows(
+        self, ids: Sequence[int]
+    ) -> tuple[list[tuple[int, NDArray[np.float32] | NDArray[np.float16]]], list[int]]:
+        """Return the windows of memories; return the ids without full vectors separately."""
+        view = self._view()
+        slots = view.slots(np.array(sorted(set(ids)), dtype=np.int64))
+        slots = slots[view.is_alive[slots]]
+        unkept = set(view.unkept(slots).tolist())
+        each = zip(view.ids[slots].tolist(), slots.tolist(), strict=True)
+        return [(id_, view.wholes[slot]) for id_, slot in each if id_ not in unkept], [*unkept]
 
     def _view(self) -> _ArraysView:
         with self.lock:
@@ -444,9 +456,13 @@ class SqliteVectors:
         return cosines | self._read_cosines(query, [*unkept, *changed])
 
     def cosines(self, ids: Sequence[int]) -> list[list[float]]:
-        """Return the cosine of each pair of memories, from the rows."""
-        rows = self._read(self._of.blobs, ids)
-        return cosines_of(ids, ((id_, np.frombuffer(blob, np.float16)) for id_, blob in rows))
+        """Return the cosine of each pair of memories, by the means of their windows."""
+        self.follow()
+        changed = self.work.changed.intersection(ids)
+        in_memory, unkept = self.codes.windows([id_ for id_ in ids if id_ not in changed])
+        rows = self._read(self._of.blobs, [*unkept, *changed]) if unkept or changed else ()
+        stored = ((id_, np.frombuffer(blob, np.float16)) for id_, blob in rows)
+        return cosines_of(ids, (*in_memory, *stored))
 
     def firsts(self, ids: Sequence[int]) -> dict[int, Matrix]:
         """Return the vector of each memory's first window, from the rows."""
@@ -526,7 +542,7 @@ class SqliteVectors:
         self, statement: Select[int, bytes], ids: Sequence[int]
     ) -> Sequence[tuple[int, bytes]]:
         """Read the vectors of some memories from the rows."""
-        given = self.here | {"listed": json.dumps(list(ids)), "size": self.vector_bytes}
+        given = self.here | {"listed": json_of(ids), "size": self.vector_bytes}
         return rows_of(self.work.connection, statement, given=given)
 
     def _among(self, query: Matrix, scope: QueryScope, *, limit: int) -> Ids:

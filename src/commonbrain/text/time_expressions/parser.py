@@ -16,6 +16,7 @@ from typing import Final
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.revision import BeliefPeriod
 from commonbrain.model.timestamps import parse_instant, to_utc
+from commonbrain.text.patterns import lazy_pattern
 from commonbrain.text.time_expressions import calendar
 from commonbrain.text.time_expressions.calendar import (
     DAY,
@@ -38,7 +39,7 @@ from commonbrain.text.time_expressions.grammar import (
     unit_of,
 )
 
-_HINT: Final = re.compile(
+_HINT: Final = lazy_pattern(
     r"\b(?:yesterday|today|tonight|tomorrow|ago|weekend|before last|(?:19|20)\d\d(?:s|q[1-4])?|\d0s"
     r"|(?:mon|tues|wednes|thurs|fri|satur|sun)days?|on the \w+"
     r"|(?:jan|feb|mar|apr|may|june?|july?|aug|sept?|oct|nov|dec)(?:[a-z]{2,6})?"
@@ -49,7 +50,7 @@ _HINT: Final = re.compile(
 )
 """Every expression contains one of these; most queries contain none and are not parsed further."""
 # Months and weekdays must be capitalized, because "may" and "march" are words too.
-_NAMED: Final = re.compile(
+_NAMED: Final = lazy_pattern(
     r"\b(?:(?i:yesterday|today|tonight|tomorrow|ago|(?:19|20)\d\d"
     r"|(?:last|past|previous|this|next|coming)\s+(?:\w+\s+)?"
     r"(?:day|week|weekend|month|quarter|year|morning|evening|night|spring|summer|autumn|fall"
@@ -60,10 +61,10 @@ _NAMED: Final = re.compile(
 _READ: Final = 500
 """Characters of a query that are parsed."""
 _FIRST_MARK: Final = 0xE000
-_MARKED: Final = re.compile(MARK)
+_MARKED: Final = lazy_pattern(MARK)
 _LEADS: Final = ("", "on ", "in ")
 """Prepositions that an expression on its own lacks."""
-_ALONE: Final = re.compile(rf"(?:(?:on|in|at|the)\s+)*{MARK}", re.IGNORECASE)
+_ALONE: Final = lazy_pattern(rf"(?:(?:on|in|at|the)\s+)*{MARK}", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -331,7 +332,7 @@ def _whole_text(text: str, now: datetime) -> BeliefPeriod | None:
 @cache
 def _compiled(pattern: str) -> re.Pattern[str]:
     """Compile on first use; most queries name no time."""
-    return re.compile(pattern, re.IGNORECASE)
+    return lazy_pattern(pattern, re.IGNORECASE)
 
 
 def _read(text: str, now: datetime) -> _Reading | None:

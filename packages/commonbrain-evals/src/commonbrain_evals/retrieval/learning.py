@@ -21,9 +21,9 @@ from commonbrain.client import Brain
 from commonbrain.config import Settings
 from commonbrain.jobs.worker import Worker
 from commonbrain.learning.model_registry import TransitionOptions
-from commonbrain.learning.outcomes import RERANK
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.limits import LESSONS_ASKED_MIN, RECALL_TOKENS_MAX
+from commonbrain.model.model_card import RERANK
 from commonbrain.model.scope import Caller
 from commonbrain.retrieval.query_plan import RetrievalOverrides
 from commonbrain.retrieval.service import Recall

@@ -1,0 +1,63 @@
+"""Builds the authenticators of networked transports from settings."""
+
+from commonbrain.client import Brain
+from commonbrain.config import Settings
+from commonbrain.model.errors import InvalidInputError
+from commonbrain.model.scope import Caller
+from commonbrain.runtime.settings_loading import load_settings
+from commonbrain.security import factory
+from commonbrain.security.authentication import Authenticator, Issuer, LocalAuthenticator
+
+
+def make_access(brain: Brain, settings: Settings | None = None) -> Authenticator:
+    """Create the authenticator of networked transports.
+
+    Args:
+        brain: Supplies the services.
+        settings: Token settings; read from the environment by default.
+
+    Raises:
+        InvalidInputError: The extra `server` is missing, or the token settings are incomplete.
+
+    """
+    services = brain.services
+    authenticator = factory.AuthenticationServices(
+        store=services.store,
+        clock=services.clock,
+        refusals=services.refusals,
+        rates=services.quotas.rates(),
+        password_hasher=services.password_hasher(),
+    )
+    return factory.make_access(authenticator, _issuer(settings or load_settings()))
+
+
+def make_local_access(caller: Caller) -> Authenticator:
+    """Create an authenticator that maps every local call to one caller."""
+    return LocalAuthenticator(caller)
+
+
+def _issuer(settings: Settings) -> Issuer | None:
+    claims = {
+        "COMMONBRAIN_JWT_ISSUER": settings.jwt_issuer,
+        "COMMONBRAIN_JWT_AUDIENCE": settings.jwt_audience,
+        "COMMONBRAIN_JWT_JWKS_URL": settings.jwt_jwks_url,
+    }
+    name, audience, keys_url = claims.values()
+    if name is None or audience is None or keys_url is None:
+        if not any(claims.values()):
+            return None
+        missing = ", ".join(setting for setting, value in claims.items() if not value)
+        raise InvalidInputError(
+            f"Tokens are taken only with {missing} too.", hint="Set all three, or none."
+        )
+    return Issuer(
+        name=name,
+        audience=audience,
+        keys_url=keys_url,
+        algorithms=tuple(one.strip() for one in settings.jwt_algorithms.split(",")),
+        tenant_claim=settings.jwt_tenant_claim,
+        agent_claim=settings.jwt_agent_claim,
+        role_claim=settings.jwt_role_claim,
+        leeway_s=settings.jwt_leeway_s,
+        timeout_s=settings.jwt_timeout_s,
+    )

@@ -1,0 +1,83 @@
+"""Who calls a short process, and on which store, before the command line or settings are loaded.
+
+Imports must be fast.
+"""
+
+import os
+from argparse import REMAINDER, ArgumentError, ArgumentParser
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from commonbrain.model.client_variables import PASSED_VARIABLES
+from commonbrain.runtime.local_socket import JsonObject
+from commonbrain.text.redaction import is_url
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommandLine:
+    """The options before a command, by default from the environment, and the command's words."""
+
+    store: str | None = None
+    agent: str | None = None
+    session: str | None = None
+    tenant: str | None = None
+    words: Sequence[str] = ()
+
+    @property
+    def identity(self) -> JsonObject:
+        """Names under which the caller acts."""
+        return {"agent": self.agent, "session": self.session, "tenant": self.tenant}
+
+
+def parse_command_line(words: Sequence[str], environment: Mapping[str, str]) -> CommandLine | None:
+    """Parse the options before a command; None if there is none, or an unknown option."""
+    parser = ArgumentParser(exit_on_error=False, add_help=False, allow_abbrev=False)
+    for name in ("store", "agent", "session", "tenant"):
+        default = environment.get(f"COMMONBRAIN_{name.upper()}") or None
+        parser.add_argument(f"--{name}", default=default)
+    parser.add_argument("command", nargs="?")
+    parser.add_argument("arguments", nargs=REMAINDER)
+    try:
+        given, unknown = parser.parse_known_args(words)
+    except ArgumentError:
+        return None
+    if unknown or not given.command:
+        return None
+    return CommandLine(
+        store=given.store,
+        agent=given.agent,
+        session=given.session,
+        tenant=given.tenant,
+        words=(given.command, *given.arguments),
+    )
+
+
+def describe_process() -> JsonObject:
+    """Describe this process for one that works on its behalf."""
+    try:
+        folder = str(Path.cwd())
+    except OSError:
+        # It was deleted meanwhile.
+        folder = None
+    variables = {name: os.environ[name] for name in PASSED_VARIABLES & set(os.environ)}
+    return {"pid": os.getpid(), "cwd": folder, "variables": variables}
+
+
+def store_file(store: str | Path | None, environment: Mapping[str, str]) -> Path | None:
+    """Return the file of a store, before the settings are loaded; None if it is not a file here.
+
+    Args:
+        store: the store of the call; by default that of the environment, or the user's own.
+        environment: the environment of the process.
+
+    """
+    given = str(store or environment.get("COMMONBRAIN_STORE", ""))
+    if is_url(given) or (not given and environment.get("COMMONBRAIN_SECRETS_DIR")):
+        return None
+    if given:
+        return Path(given)
+    # Only needed without a setting.
+    from platformdirs import user_data_path  # noqa: PLC0415
+
+    return user_data_path("commonbrain", appauthor=False) / "brain.db"

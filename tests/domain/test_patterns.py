@@ -1,0 +1,30 @@
+import gc
+import importlib
+import pkgutil
+import re
+
+import commonbrain
+from commonbrain.text.patterns import lazy_pattern
+
+
+def test_pattern_is_compiled_by_its_first_use_and_then_answers_as_any_other() -> None:
+    lazy = lazy_pattern(r"(?P<day>\d+)\w*", re.IGNORECASE)
+    assert lazy.pattern == r"(?P<day>\d+)\w*"
+    assert "search" not in vars(lazy)
+    found = lazy.search("on the 3RD")
+    assert found is not None
+    assert found["day"] == "3"
+    assert (lazy.groups, lazy.flags & re.IGNORECASE) == (1, re.IGNORECASE)
+    assert lazy.sub("x", "1st 2nd") == "x x"
+    assert vars(lazy)["search"].__self__ is re.compile(r"(?P<day>\d+)\w*", re.IGNORECASE)
+
+
+def test_every_pattern_of_the_rules_can_be_compiled() -> None:
+    for module in pkgutil.walk_packages(commonbrain.__path__, "commonbrain."):
+        if module.name.split(".")[1] in {"text", "retrieval", "ingestion", "security"}:
+            importlib.import_module(module.name)
+    kind: type[object] = type(lazy_pattern(""))
+    patterns: list[re.Pattern[str]] = [one for one in gc.get_objects() if type(one) is kind]
+    assert len(patterns) > 200
+    for one in patterns:
+        assert one.groups >= 0, one.pattern

@@ -1,0 +1,131 @@
+"""What the commands import: each what it uses, and nothing else that takes long."""
+
+import subprocess
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import pytest
+
+import commonbrain
+
+COMMAND = """
+import sys
+from commonbrain.__main__ import main
+try:
+    main()
+finally:
+    print("imported:", *sys.modules)
+"""
+TOOLS = """
+import sys
+import commonbrain.cli.main
+from commonbrain.mcp.server import build_server, tools_of
+from commonbrain.api.operations import Profile
+from commonbrain.api.schemas import compact_schema
+build_server(lambda: None)
+print("imported:", *sys.modules)
+for tool in tools_of(Profile.CORE).values():
+    compact_schema(tool.request)
+    tool.agent_reply_adapter.json_schema(mode="serialization")
+print("imported:", *sys.modules)
+"""
+
+MODEL = ("numpy", "onnxruntime", "tokenizers")
+STORE = ("sqlalchemy", "alembic", "commonbrain.storage.sql", "commonbrain.storage.repositories")
+POSTGRES = (
+    *("commonbrain.storage.postgres", "sqlalchemy.dialects.postgresql"),
+    *("asyncpg", "psycopg", "pgvector"),
+)
+NETWORK = (
+    *("commonbrain.http", "commonbrain.mcp", "commonbrain.embeddings.endpoint"),
+    *("mcp", "starlette", "uvicorn", "httpx2"),
+)
+OTHERS = (
+    *("commonbrain_evals", "commonbrain.transfer", "commonbrain.jobs", "commonbrain.causality"),
+    *("commonbrain.hooks", "commonbrain.integrations", "commonbrain.consolidation"),
+    *("commonbrain.coordination.sessions", "commonbrain.security.authentication"),
+    *("alembic", "rich.progress"),
+)
+WRITE_PATH = ("commonbrain.ingestion.service", "commonbrain.ingestion.commit")
+READ_PATH = ("commonbrain.retrieval.service", "commonbrain.retrieval.ranking")
+CHANGES = ("commonbrain.history.revise", "commonbrain.history.unit_of_work")
+
+
+def imported_by(program: str, *arguments: str) -> Sequence[Sequence[str]]:
+    """Run a program in a process of its own; return what it had imported where it says so."""
+    ran = subprocess.run(
+        [sys.executable, "-c", program, *arguments],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    mark = "imported: "
+    found = [line for line in ran.stdout.splitlines() if line.startswith(mark)]
+    return [line.removeprefix(mark).split() for line in found]
+
+
+def among(imported: Iterable[str], packages: Iterable[str]) -> list[str]:
+    inside = tuple(f"{package}." for package in packages)
+    return [one for one in imported if f"{one}.".startswith(inside)]
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a store that exists: creating one runs the migrations, which opening it does not."""
+    path = tmp_path_factory.mktemp("imports") / "brain.db"
+    commonbrain.open(path).close()
+    return path
+
+
+@pytest.mark.requirement("PF-14")
+@pytest.mark.of_a_file
+@pytest.mark.parametrize(
+    ("arguments", "unused"),
+    [
+        pytest.param(
+            ("--help",),
+            (*MODEL, *STORE, *POSTGRES, *NETWORK, *OTHERS, "commonbrain.runtime.bootstrap"),
+            id="help",
+        ),
+        pytest.param(
+            ("status",),
+            (*MODEL, *POSTGRES, *NETWORK, *OTHERS, *WRITE_PATH, *READ_PATH, *CHANGES),
+            id="status",
+        ),
+        pytest.param(
+            ("recall", "staging"),
+            (*POSTGRES, *NETWORK, *OTHERS, *WRITE_PATH, *CHANGES, "commonbrain.administration"),
+            id="recall",
+        ),
+        pytest.param(
+            ("remember", "Staging runs Postgres 16."),
+            (*POSTGRES, *NETWORK, *OTHERS, *READ_PATH, *CHANGES, "commonbrain.administration"),
+            id="remember",
+        ),
+    ],
+)
+def test_command_imports_only_what_it_uses(
+    arguments: Sequence[str], unused: Sequence[str], store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COMMONBRAIN_STORE", str(store))
+    [imported] = imported_by(COMMAND, *arguments)
+    assert "commonbrain.cli.main" in imported
+    assert among(imported, unused) == []
+
+
+@pytest.mark.requirement("PF-14")
+def test_version_imports_nothing_but_its_own_entry_point() -> None:
+    [imported] = imported_by(COMMAND, "--version")
+    assert among(imported, ["commonbrain"]) == ["commonbrain", "commonbrain.__main__"]
+    assert among(imported, (*MODEL, *STORE, "typer", "pydantic")) == []
+
+
+@pytest.mark.requirement("PF-14")
+def test_mcp_server_lists_its_tools_without_store_and_model() -> None:
+    answering, listing = imported_by(TOOLS)
+    operations = among(answering, ["commonbrain.api.operations"])
+    assert operations == ["commonbrain.api.operations"]
+    assert among(listing, ["commonbrain.api.operations.recall"])
+    assert among(listing, ["commonbrain.api.operations.tenant"]) == []
+    assert among(listing, (*MODEL, *STORE, *POSTGRES, "commonbrain.http")) == []
