@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from commonbrain.api.operations.recall import RECALL, CompactResponse
 from commonbrain.cli.render import print_reply
@@ -36,7 +37,7 @@ def test_an_agent_reads_that_the_items_are_probably_no_answer(nearest: RecallRes
 def test_a_person_reads_it_above_the_items(
     nearest: RecallResult, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    print_reply(RECALL, nearest)
+    print_reply(RECALL, nearest, console=Console())
 
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == UNSURE
