@@ -201,16 +201,6 @@ class StoreContract:
             assert list(stored(one, 1, 2)) == [1, 2]
         assert list(stored(one, 1, 2)) == [1, 2]
 
-    def test_a_call_inside_a_call_reads_the_same_snapshot(self, open_store: OpenStore) -> None:
-        one, other = open_store(), open_store()
-        with one.consistent_reads():
-            assert stored(one, 1) == {}
-            put(other, a_memory(1, "tea is ready"))
-            with one.consistent_reads():
-                assert stored(one, 1) == {}
-            assert stored(one, 1) == {}
-        assert list(stored(one, 1)) == [1]
-
     def test_a_moment_is_of_one_tenant_and_ends_with_what_fails_in_it(
         self, open_store: OpenStore
     ) -> None:

@@ -163,16 +163,11 @@ class Recall:
 
         """
         check_length(query)
-        # The names in the query and what it finds are read in one transaction.
-        with self.services.store.consistent_reads():
-            return self._recall(normalise(query), options)
-
-    def _recall(self, query: str, options: RecallOptions) -> RecallResult:
         clock = self.services.clock
         timer = StageTimer(clock)
         limit_ms = read_deadline(options)
         deadline = Deadline(clock, None if limit_ms is None else timer.last_ms + limit_ms)
-        plan = self._plan(query, options)
+        plan = self._plan(normalise(query), options)
         timer.end_stage("plan")
         pending_vector = self._embed(plan, has_deadline=limit_ms is not None)
         timer.end_stage("embed")

@@ -524,13 +524,7 @@ _NOW: Final[ContextVar[_SharedSnapshot | None]] = ContextVar("moment", default=N
 
 @contextmanager
 def shared_read() -> Generator[None]:
-    """Share one snapshot between all reads in this thread, of one tenant and until it writes.
-
-    Inside another call of this it changes nothing.
-    """
-    if _NOW.get() is not None:
-        yield
-        return
+    """Share one snapshot between all reads in this thread, of one tenant and until it writes."""
     snapshot = _SharedSnapshot()
     token = _NOW.set(snapshot)
     try:
