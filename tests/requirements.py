@@ -432,6 +432,8 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Adopted("CL-11", "An edit brings up what names its file, symbol or folder, once a session."),
     Adopted("CL-12", "A commit is shown only rules about commits, however it is written."),
     Adopted("CL-13", "A running server answers hooks; the next one follows when it is killed."),
-    Adopted("CL-14", "Agents on one store share a process; when it ends, no call is lost."),
+    Adopted(
+        "CL-14", "Agents on one store share a process; when it ends, no write is lost or doubled."
+    ),
     Adopted("CL-15", "A running server runs commands, which print the same as without it."),
 )

@@ -129,3 +129,15 @@ def test_mcp_server_lists_its_tools_without_store_and_model() -> None:
     assert among(listing, ["commonbrain.api.operations.recall"])
     assert among(listing, ["commonbrain.api.operations.tenant"]) == []
     assert among(listing, (*MODEL, *STORE, *POSTGRES, "commonbrain.http")) == []
+
+
+@pytest.mark.parametrize(
+    "module",
+    ["commonbrain.cli.forwarding", "commonbrain.hooks.runner", "commonbrain.mcp.bridge"],
+)
+def test_a_process_that_uses_a_running_server_imports_little(module: str) -> None:
+    heavy = ("typer", "pydantic", "sqlalchemy", "numpy", "mcp", "psutil", "commonbrain.client")
+
+    [imported] = imported_by(f"import sys, {module}; print('imported:', *sys.modules)")
+
+    assert among(imported, heavy) == []

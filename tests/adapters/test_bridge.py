@@ -6,6 +6,9 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
+from commonbrain.api.operation import Profile
+from commonbrain.config import Settings
+from commonbrain.mcp.bridge import FALSE_WORDS, PROFILES
 from commonbrain.mcp.conversation import Conversation, Lines
 from commonbrain.runtime.callers import CommandLine, parse_command_line
 
@@ -113,3 +116,8 @@ def test_options_before_a_command_are_parsed() -> None:
         assert parse_command_line(other, {}) is None
     with_option = parse_command_line(["recall", "--agent", "x", "--", "mcp"], {})
     assert with_option == CommandLine(words=("recall", "--agent", "x", "--", "mcp"))
+
+
+def test_settings_are_read_as_the_settings_read_them() -> None:
+    assert {"", *Profile} == PROFILES
+    assert [word for word in FALSE_WORDS if Settings(mcp_shared=word).mcp_shared] == []  # type: ignore[arg-type]

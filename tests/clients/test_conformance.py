@@ -14,7 +14,7 @@ from typing import Final
 import pytest
 
 from commonbrain.http.app import make_app
-from commonbrain.runtime.access import make_local_access
+from commonbrain.runtime.authentication import make_local_access
 from commonbrain.testing.builders import a_brain
 from tests.clients.example_server import server
 from tests.clients.processes import Place

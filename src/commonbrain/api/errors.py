@@ -9,6 +9,7 @@ from typing import Final
 from commonbrain.model.errors import (
     AuthenticationError,
     CommonbrainError,
+    InterruptedCallError,
     InvalidInputError,
     LimitExceededError,
     NotFoundError,
@@ -19,6 +20,7 @@ from commonbrain.model.errors import (
 
 EXIT_REFUSED: Final = 3
 EXIT_CORRUPT: Final = 6
+EXIT_INTERRUPTED: Final = 7
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +40,7 @@ ERRORS: Final = (
     TransportError(error=NotFoundError, exit_code=4, http_status=404),
     TransportError(error=UnavailableError, exit_code=5, http_status=503),
     TransportError(error=StoreCorruptError, exit_code=EXIT_CORRUPT, http_status=500),
+    TransportError(error=InterruptedCallError, exit_code=EXIT_INTERRUPTED, http_status=500),
     TransportError(error=CommonbrainError, exit_code=1, http_status=500),
 )
 

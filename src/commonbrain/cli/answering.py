@@ -12,7 +12,7 @@ from commonbrain.api.errors import to_transport_error
 from commonbrain.cli.commands import FROM_STDIN
 from commonbrain.cli.context import SessionUse, State, in_session
 from commonbrain.cli.groups import find_operation_command
-from commonbrain.cli.output import Output, Terminal
+from commonbrain.cli.output import CallerTerminal, Output
 from commonbrain.client import Brain
 from commonbrain.model.errors import CommonbrainError
 from commonbrain.model.sessions import ClientInfo
@@ -58,7 +58,7 @@ def answer_command(host: LocalHost, request: JsonObject) -> JsonObject:
     out, err = StringIO(), StringIO()
     state = _CallersState(
         agent=request["agent"],
-        output=Output(out=out, err=err, terminal=Terminal(**request["terminal"])),
+        output=Output(out=out, err=err, terminal=CallerTerminal(**request["terminal"])),
         services=host.brain.services,
         request=request,
     )

@@ -160,7 +160,7 @@ def build_command(
         else:
             request = _request(operation, options | preset, command=name)
         with open_brain_for(state, operation, request=request) as (brain, call):
-            if not (as_json or yes) and _is_interactive():
+            if not (as_json or yes) and state.output.is_interactive:
                 _confirm_preview(operation, request, brain=brain)
             reply = (
                 operation.handle(brain, request)
@@ -169,7 +169,12 @@ def build_command(
             )
             expected = operation.expected_confirm(reply)
             if expected and (
-                yes or (not as_json and _confirm_count(operation, reply, expected=expected))
+                yes
+                or (
+                    not as_json
+                    and state.output.is_interactive
+                    and _confirm_count(operation, reply, expected=expected)
+                )
             ):
                 confirmed = request.model_copy(update={"confirm": expected})
                 reply = operation.handle(brain, confirmed)
@@ -276,9 +281,7 @@ def _show(operation: Operation[Any, Any], reply: Any, *, output: Output = STREAM
 
 
 def _confirm_count(operation: Operation[Any, Any], reply: Any, *, expected: int) -> bool:  # noqa: ANN401
-    """Show a preview and ask for confirmation at a terminal."""
-    if not _is_interactive():
-        return False
+    """Show a preview and ask for confirmation."""
     _show(operation, reply)
     return typer.confirm(f"Go on with these {expected}?")
 
@@ -291,11 +294,6 @@ def _confirm_preview(operation: Operation[Any, Any], request: Any, *, brain: Bra
     _show(operation, preview)
     if not typer.confirm("Go on?"):
         raise typer.Exit(EXIT_REFUSED)
-
-
-def _is_interactive() -> bool:
-    """Return whether a person is at the terminal."""
-    return sys.stdin.isatty() and sys.stdout.isatty()
 
 
 def _parameters(

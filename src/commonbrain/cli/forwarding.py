@@ -3,12 +3,15 @@
 Imports must be fast: only the standard library and what a hook imports too.
 """
 
+import json
 import os
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, Final
 
+from commonbrain.api.errors import EXIT_INTERRUPTED, describe_error
+from commonbrain.model.errors import InterruptedCallError
 from commonbrain.runtime.callers import (
     CommandLine,
     describe_process,
@@ -30,8 +33,6 @@ _COLOUR_VARIABLES: Final = frozenset(
 """The variables by which Rich chooses colours."""
 _COLUMNS, _LINES = 80, 25
 """The size that Rich assumes where there is no terminal."""
-EXIT_UNAVAILABLE: Final = 5
-"""The exit code of an error that may go away."""
 
 
 def forward_command(words: Sequence[str]) -> int | None:
@@ -56,8 +57,8 @@ def forward_command(words: Sequence[str]) -> int | None:
     if answer is None:
         if not was_sent or line.words[0] in REPEATABLE:
             return None
-        _write(sys.stderr, _LOST)
-        return EXIT_UNAVAILABLE
+        _print_lost(as_json="--json" in words)
+        return EXIT_INTERRUPTED
     if "code" not in answer:
         return None
     _write(sys.stdout, answer["out"])
@@ -65,10 +66,15 @@ def forward_command(words: Sequence[str]) -> int | None:
     return int(answer["code"])
 
 
-_LOST: Final = (
-    "server_down: The process that serves the store ended before it answered.\n"
-    "The command may have been carried out: check before you run it again.\n"
-)
+def _print_lost(*, as_json: bool) -> None:
+    error = InterruptedCallError(
+        "The process that ran the command ended; the command may have been carried out.",
+        hint="Check whether it was; if not, run it again.",
+    )
+    if as_json:
+        _write(sys.stdout, json.dumps({"error": describe_error(error)}) + "\n")
+    else:
+        _write(sys.stderr, f"{error.code}: {error.message}\n{error.hint}\n")
 
 
 def _request(line: CommandLine) -> dict[str, Any]:

@@ -1,6 +1,7 @@
-"""Where a command prints: the streams of this process, or texts for the process that asked."""
+"""The output of a command: the streams of this process, or text for another process."""
 
 import json
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TextIO
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Terminal:
+class CallerTerminal:
     """The terminal of another process."""
 
     columns: int
@@ -35,8 +36,13 @@ class Output:
     out: TextIO | None = None
     """None: stdout of this process, at the time of printing."""
     err: TextIO | None = None
-    terminal: Terminal | None = None
+    terminal: CallerTerminal | None = None
     """Where `out` and `err` are shown later; None for the terminal of this process."""
+
+    @property
+    def is_interactive(self) -> bool:
+        """Whether a person at this process's own terminal can answer."""
+        return self.terminal is None and sys.stdin.isatty() and sys.stdout.isatty()
 
     def console(self, *, stderr: bool = False) -> "Console":
         """Return a console for tables and colours."""

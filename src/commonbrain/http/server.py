@@ -26,7 +26,7 @@ from commonbrain.http.app import LOOPBACK, BodyLimits, make_app
 from commonbrain.http.authentication import ProtectedResource
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.scope import Role
-from commonbrain.runtime.access import make_access, make_local_access
+from commonbrain.runtime.authentication import make_access, make_local_access
 from commonbrain.runtime.bootstrap import open_brain, upgrade_store
 from commonbrain.runtime.dev_servers import login, postgres_server, redis_server
 from commonbrain.runtime.settings_loading import load_server_settings, load_settings

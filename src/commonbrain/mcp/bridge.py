@@ -55,9 +55,9 @@ _PROBE_S: Final = 1.0
 _PROBE_S_MAX: Final = 60.0
 _ALIVE_S: Final = 3.0
 """A server that does not greet in this time has been stopped."""
-_NO: Final = frozenset({"off", "0", "false", "no", "n", "f"})
+FALSE_WORDS: Final = frozenset({"off", "0", "false", "no", "n", "f"})
 """Values that the settings read as false."""
-_PROFILES: Final = frozenset({"", "lite", "core", "operator"})
+PROFILES: Final = frozenset({"", "lite", "core", "operator"})
 """Valid profiles; an invalid one is reported by the settings."""
 
 
@@ -78,9 +78,9 @@ def serve_shared(options: CommandLine) -> None:
 
     """
     environment = os.environ
-    is_off = environment.get("COMMONBRAIN_MCP_SHARED", "").strip().lower() in _NO
+    is_off = environment.get("COMMONBRAIN_MCP_SHARED", "").strip().lower() in FALSE_WORDS
     has_files = bool(environment.get("COMMONBRAIN_SECRETS_DIR"))
-    is_valid = environment.get("COMMONBRAIN_MCP_PROFILE", "") in _PROFILES
+    is_valid = environment.get("COMMONBRAIN_MCP_PROFILE", "") in PROFILES
     file = store_file(options.store, environment)
     path = file and socket_path(file, environment)
     if path is None or is_off or has_files or not is_valid:
@@ -126,7 +126,7 @@ class Bridge:
         self._catch_signals()
         while not self._forward(server):
             if self._host is not None:
-                # The server in this process has failed, and its log says why.
+                # The server thread ended; its traceback is on stderr.
                 os._exit(1)
             server = self._join_again()
         self._flush()

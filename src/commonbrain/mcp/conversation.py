@@ -20,6 +20,10 @@ LINE_BYTES_MAX: Final = 16 * 1024 * 1024
 _SENDS_MAX: Final = 3
 """A request that ended this many servers is not sent to another one."""
 _MALFORMED: Final = -32700
+_GIVEN_UP: Final = (
+    "interrupted: Servers ended during this call, which may have been carried out. "
+    "Check before you repeat it."
+)
 _FAILED: Final = -32000
 """A server-defined error code of JSON-RPC."""
 
@@ -77,7 +81,7 @@ class Conversation:
         for id_, one in list(self.unanswered.items()):
             if one.sends == _SENDS_MAX:
                 del self.unanswered[id_]
-                errors += _error(id_, _FAILED, text="interrupted: Servers ended during this call.")
+                errors += _error(id_, _FAILED, text=_GIVEN_UP)
         if self._initialize is not None:
             id_ = _key(_parse(self._initialize)["id"])
             if id_ not in self.unanswered:
@@ -87,7 +91,7 @@ class Conversation:
         return frames + b"".join(map(_frame, self.unanswered.values())), errors
 
     def deliver(self, line: bytes) -> bytes:
-        """Note a line from the server, and return what the client is to get of it."""
+        """Record a line from the server, and return the bytes to forward to the client."""
         message = _parse(line)
         if "jsonrpc" not in message:
             self.session = message.get(SESSION, self.session)

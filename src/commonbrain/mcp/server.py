@@ -38,7 +38,6 @@ from mcp.types import (
 from pydantic import ValidationError
 
 from commonbrain.api.dispatch import (
-    INTERRUPTED,
     CallContext,
     dispatch,
     record_call,
@@ -56,7 +55,12 @@ from commonbrain.api.schemas import compact_schema, outline_schema
 from commonbrain.api.thread_limiter import ThreadLimiter
 from commonbrain.client import Brain
 from commonbrain.mcp.resources import PROMPT, RESOURCE_TYPES, read_resource, render_startup
-from commonbrain.model.errors import CommonbrainError, InvalidInputError, UnavailableError
+from commonbrain.model.errors import (
+    CommonbrainError,
+    InterruptedCallError,
+    InvalidInputError,
+    UnavailableError,
+)
 from commonbrain.model.escaping import inert
 from commonbrain.model.scope import Role, Trust
 from commonbrain.model.sessions import UNKNOWN, ClientInfo, printable_name
@@ -565,17 +569,16 @@ def _run_once(operation: Operation[Any, Any], request: Request, *, delivery: Del
     """Make a request safe to repeat.
 
     Raises:
-        UnavailableError: `interrupted`; it was sent before, and a repetition could do it twice.
+        InterruptedCallError: it was sent before, and a repetition could do it twice.
 
     """
     if _KEY in operation.request.model_fields:
         has_key = getattr(request, _KEY) is not None
         return request if has_key else request.model_copy(update={_KEY: delivery.key})
     if delivery.is_resent and not (operation.is_read_only or operation.is_idempotent):
-        raise UnavailableError(
-            "The process that served this store ended during this call, which may have been done.",
-            code=INTERRUPTED,
-            hint="Check whether it was done; if not, call again.",
+        raise InterruptedCallError(
+            "The server ended during this call; the call may have been carried out.",
+            hint="Check whether it was; if not, call again.",
         )
     return request
 

@@ -114,7 +114,7 @@ class SharedServer:
         threads = ThreadLimiter(CALLS_AT_ONCE_MAX)
         try:
             server = self._server_for(request, connection=connection, threads=threads)
-            # Nobody will repeat the calls of this process's own client.
+            # If this process ends, its own client ends too, so its calls are not repeated.
             label = partial(_label, request["id"], is_repeatable=not is_own)
             async with _messages(reader, writer, label=label) as (incoming, outgoing):
                 await server.run(incoming, outgoing, server.create_initialization_options())
@@ -168,7 +168,7 @@ def _once(make: Callable[[], Brain]) -> Callable[[], Brain]:
 
 
 def _encode(control: dict[str, object]) -> bytes:
-    """Encode what is for the other process: a line that is no message of the protocol."""
+    """Encode a line for the other process that is not a protocol message."""
     return json.dumps(control).encode() + b"\n"
 
 

@@ -72,6 +72,12 @@ class UnavailableError(CommonbrainError):
     default_code = "store_down"
 
 
+class InterruptedCallError(CommonbrainError):
+    """The process that ran the call ended; the call may have been carried out."""
+
+    default_code = "interrupted"
+
+
 class StoreCorruptError(CommonbrainError):
     """The store is damaged, foreign or newer than this program; it was left unchanged."""
 

@@ -201,8 +201,8 @@ class _QueryContext:
     """Whether it asks for a time without naming one."""
     is_fading: Mapping[Kind, bool]
     """Whether memories of each kind count less the older they are."""
-    alike: Mapping[str, float]
-    """The features that all candidates have alike."""
+    shared_features: Mapping[str, float]
+    """Features with the same value for every candidate."""
     asks_for_several: bool
 
     @classmethod
@@ -216,7 +216,7 @@ class _QueryContext:
             kinds={kind: kind_prior(kind, plan.intent) for kind in Kind},
             asks_when=plan.intent is Intent.TEMPORAL and plan.period is None,
             is_fading={kind: bool(plan.parameters.half_life(kind)) for kind in Kind},
-            alike=_field_match(plan),
+            shared_features=_field_match(plan),
             asks_for_several=second_step.asks_for_several(plan),
         )
 
@@ -228,7 +228,7 @@ def _compute_features(
     kind, body_chars = memory.kind, len(memory.body)
     awake = effective_strength(memory, now, parameters=plan.parameters)
     is_message = isinstance(memory.detail, MessageDetail)
-    features = {**_ABSENT, **context.alike, **given}
+    features = {**_DEFAULT_FEATURES, **context.shared_features, **given}
     own = given["self_score"]
     context_share = _CONTEXT_SHARE_MAX / (1 + body_chars / _HALVING_CHARS)
     features["fused"] = own + context_share * (given["context_score"] - own)
@@ -261,7 +261,7 @@ def _compute_features(
     return features
 
 
-_ABSENT: Final[Mapping[str, float]] = {
+_DEFAULT_FEATURES: Final[Mapping[str, float]] = {
     "linked": 0.0,
     GUIDANCE: 0.0,
     "replies": 0.0,

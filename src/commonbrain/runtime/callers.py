@@ -1,4 +1,4 @@
-"""Who calls a short process, and on which store, before the command line or settings are loaded.
+"""The caller and the store of a short process, found before the command line is loaded.
 
 Imports must be fast.
 """

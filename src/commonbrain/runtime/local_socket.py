@@ -35,7 +35,7 @@ _BYTES_MAX: Final = 4_194_304
 _ANSWERS_AT_ONCE: Final = 4
 """Concurrent requests; further ones are refused."""
 _GREETING: Final = b"\x06"
-"""Sent at once, so that a process that hangs is not waited for."""
+"""Sent at once, so that callers do not wait for a process that hangs."""
 _REFUSAL: Final = b"\x15"
 _GREETING_S: Final = 0.25
 _REQUEST_S: Final = 5.0
@@ -153,7 +153,7 @@ def open_stream(path: Path, request: JsonObject, *, timeout_s: float) -> socket.
 
 
 def is_responsive(path: Path, *, timeout_s: float) -> bool:
-    """Return whether the process behind a socket runs: one that is busy does, a stopped one not."""
+    """Return whether the process behind a socket is running, busy or not, rather than stopped."""
     try:
         _connect(path, timeout_s=timeout_s).close()
     except ConnectionAbortedError:
@@ -230,9 +230,9 @@ class LocalServer:
 
     path: Path
     answer: Callable[[JsonObject], JsonObject] | None = None
-    """Called in several threads at once; after an error, the one who asked gets no answer.
+    """Called in several threads at once. If it raises, the connection closes without an answer.
 
-    None while the process cannot answer yet: those who ask get an empty answer, and do without.
+    None until the process can answer; callers get an empty object and open the store themselves.
     """
     streams: Mapping[str, Stream] = field(default_factory=dict[str, Stream])
     """Serves connections that stay open, by the `stream` that their request names."""
@@ -346,7 +346,7 @@ class LocalServer:
             if self._free.acquire(blocking=False):
                 Thread(target=self._converse, args=(connection,), daemon=True).start()
             else:
-                # The one who asks does without.
+                # The caller opens the store itself.
                 connection.close()
 
     def _converse(self, connection: socket.socket) -> None:

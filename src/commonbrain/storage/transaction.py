@@ -104,7 +104,7 @@ class Transaction:
 
     @cached_property
     def records(self) -> RecordRepository:
-        """Receipts, feedback and what else is recorded about memories."""
+        """Receipts, feedback and other records about memories."""
         from commonbrain.storage.repositories.records import RecordRepository  # noqa: PLC0415
 
         return RecordRepository(self.work)
@@ -146,7 +146,7 @@ class Transaction:
 
     @cached_property
     def briefing(self) -> BriefingRepository:
-        """What a briefing shows."""
+        """The rows of a briefing."""
         from commonbrain.storage.repositories.action_items import BriefingRepository  # noqa: PLC0415
 
         return BriefingRepository(self.work)

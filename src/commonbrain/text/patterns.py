@@ -20,9 +20,9 @@ class _LazyPattern:
         self._given_flags = flags
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 methods and numbers
-        compiled = re.compile(self.pattern, self._given_flags)
         if name not in _PARTS:
             raise AttributeError(f"A pattern has no {name}.")
+        compiled = re.compile(self.pattern, self._given_flags)
         vars(self).update((part, getattr(compiled, part)) for part in _PARTS)
         return getattr(compiled, name)
 

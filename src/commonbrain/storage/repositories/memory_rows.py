@@ -33,8 +33,8 @@ NAMED: Final = {
     "topics": EntityType.TOPIC,
     "references": EntityType.REFERENCE,
 }
-"""Fields of a memory that stand in rows of their own."""
-# What the projection row holds of a memory, in the names both use.
+"""Fields stored in rows of `entities`."""
+# Columns of the row in `memories`, named as the fields.
 PROJECTED: Final = tuple(
     field.name for field in fields(Memory) if field.name not in {"body", "detail", *NAMED}
 )
@@ -111,14 +111,14 @@ def _decode(row: Row, detail: Row, *, names: tuple[str, ...], driver: Driver) ->
 _SHORT_BODY: Final = 4000
 """Longest body, in characters, of a memory to keep decoded."""
 _DECODED_MAX: Final = 2048
-"""Some 5 MB; a recall reads forty candidates, most of which earlier ones have read."""
+"""5 MB with notes of 60 words, at most 32; most of a recall's candidates were read before."""
 
 
 @dataclass(slots=True)
 class _DecodedMemories:
     """The memories that were read last, each with the rows that it was made from.
 
-    Whoever has read the same rows gets it, so that it is never out of date, whatever the store.
+    A memory is returned only for the same rows, so it is never stale, in any store.
     """
 
     _known: dict[int, tuple[Row, Row, tuple[str, ...], Memory]] = field(

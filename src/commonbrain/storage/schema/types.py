@@ -40,8 +40,8 @@ def tenant() -> Column[str]:
 def only(condition: str) -> dict[str, Any]:
     """Restrict an index to the rows of a condition.
 
-    `storage.postgres.schema` repeats it for Postgres: for an option of a dialect SQLAlchemy imports
-    the dialect, that of Postgres with its drivers.
+    `storage.postgres.schema` adds the condition for Postgres: SQLAlchemy imports a dialect, with its
+    drivers, for each of its options.
     """
     return {"sqlite_where": text(condition)}
 
