@@ -433,7 +433,7 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Adopted("CL-12", "A commit is shown only rules about commits, however it is written."),
     Adopted("CL-13", "A running server answers hooks; the next one follows when it is killed."),
     Adopted(
-        "CL-14", "Agents on one store share a process; when it ends, no write is lost or doubled."
+        "CL-14", "Agents on one store share a process; no write is lost or doubled by its end."
     ),
     Adopted("CL-15", "A running server runs commands, which print the same as without it."),
 )

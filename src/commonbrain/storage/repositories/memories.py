@@ -54,8 +54,8 @@ from commonbrain.storage.sql.filters import TENANT, allowed, confine, given, wit
 
 # Statements are built once: building one costs more than running it.
 _TOPICS: Final = members_of("topics", String)
-# The outer join makes SQLite start with the topics, and "position >= 0", which always holds, makes it
-# use their index. Otherwise it reads the names of every memory of the tenant.
+# The outer join makes SQLite start with the topics, and "position >= 0", which always holds, makes
+# it use their index. Otherwise it reads the names of every memory of the tenant.
 _NEWEST_WITH_TOPICS: Final[Select[int]] = (
     select(entities.c.memory_id)
     .distinct()

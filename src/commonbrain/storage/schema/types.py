@@ -40,8 +40,8 @@ def tenant() -> Column[str]:
 def only(condition: str) -> dict[str, Any]:
     """Restrict an index to the rows of a condition.
 
-    `storage.postgres.schema` adds the condition for Postgres: SQLAlchemy imports a dialect, with its
-    drivers, for each of its options.
+    `storage.postgres.schema` adds the condition for Postgres: SQLAlchemy imports a dialect, with
+    its drivers, for each of its options.
     """
     return {"sqlite_where": text(condition)}
 
