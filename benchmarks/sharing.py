@@ -25,7 +25,7 @@ sharing = typer.Typer()
 BRAIN = str(Path(sys.executable).with_name("brain"))
 CALLS = 40
 TAKEOVERS = 3
-MEGABYTE = 1024 * 1024
+MEGABYTE = 1_000_000
 
 
 @dataclass(slots=True)

@@ -1,4 +1,4 @@
-"""What writing costs beyond what cannot be saved: the model, and one durable insert."""
+"""The cost of writes as a ratio to embedding plus one durable insert."""
 
 import tempfile
 from collections.abc import Callable, Sequence
@@ -32,7 +32,7 @@ _ROUNDS: Final = 3
 
 @writing.command()
 def writes(memories: int = typer.Argument(default=1000)) -> None:
-    """Remember one, remember 100 and import, each as a ratio to what it cannot save.
+    """Measure one remember, a remember of 100 and an import, each as a ratio to its lower bound.
 
     Ratios of one run hold on any machine. Each call follows its parts, so that all of them see
     the same machine. Times are those that the process worked; an import, which uses all cores, is

@@ -148,8 +148,8 @@ def measure(
     for conversation in conversations:
         with _started(peer, environment) as worker:
             _store(worker, conversation, measured)
-            # What is loaded by the first search of a process is not measured.
-            worker.ask(search=[conversation.questions[0].text], limit=LIMIT)
+            # The first search of a process loads its model, which is not measured.
+            worker.ask(search=["Are you ready?"], limit=LIMIT)
             for batch in _batches(conversation.questions):
                 reply = worker.ask(search=[one.text for one in batch], limit=LIMIT)
                 measured.searches += _laps(reply)
