@@ -18,10 +18,13 @@ from commonbrain.model.errors import CommonbrainError
 from commonbrain.model.sessions import ClientInfo
 from commonbrain.runtime.local_requests import LocalHost, brain_for
 from commonbrain.runtime.local_socket import JsonObject
+from commonbrain.runtime.settings_loading import login_name
 from commonbrain.services import Services
 
 _DECLINED: Final = {"is_declined": True}
 """Nothing was done; the other process runs the command itself."""
+_LONG: Final = frozenset({"atomize", "reflect"})
+"""Operations that may call language models for minutes."""
 _HELP: Final = frozenset({"--help", "-h"})
 """Help is printed to this process's own stdout, which may belong to an MCP client."""
 
@@ -40,8 +43,7 @@ class _CallersState(State):
         return in_session(brain, ClientInfo(cwd=self.request["cwd"]), use=use)
 
     def close(self, brain: Brain) -> None:
-        """Write what the command noted, which the next command may show."""
-        brain.services.journal.flush()
+        """Leave the store open."""
 
 
 def answer_command(host: LocalHost, request: JsonObject) -> JsonObject:
@@ -57,7 +59,7 @@ def answer_command(host: LocalHost, request: JsonObject) -> JsonObject:
     operation, command, arguments = match
     out, err = StringIO(), StringIO()
     state = _CallersState(
-        agent=request["agent"],
+        agent=request["agent"] or login_name(),
         output=Output(out=out, err=err, terminal=CallerTerminal(**request["terminal"])),
         services=host.brain.services,
         request=request,
@@ -65,8 +67,10 @@ def answer_command(host: LocalHost, request: JsonObject) -> JsonObject:
     code = 0
     try:
         context = command.make_context("brain", list(arguments), obj=state)
-        if operation.handle_with_progress or _needs_its_terminal(
-            context.params, is_interactive=request["is_interactive"]
+        if (
+            operation.name in _LONG
+            or operation.handle_with_progress
+            or _needs_its_terminal(context.params, is_interactive=request["is_interactive"])
         ):
             return _DECLINED
         with context:

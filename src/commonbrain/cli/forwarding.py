@@ -8,7 +8,8 @@ import os
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any, Final
+from pathlib import Path
+from typing import Any, Final, TextIO
 
 from commonbrain.api.errors import EXIT_INTERRUPTED, describe_error
 from commonbrain.model.errors import InterruptedCallError
@@ -22,7 +23,8 @@ from commonbrain.runtime.local_socket import ask, socket_path
 
 _TIMEOUT_S: Final = 600.0
 """Longer than a command waits for a locked store."""
-_HELP: Final = frozenset({"--help", "-h", "--version"})
+_DECLINED: Final = frozenset({"--", "--help", "-h", "--version"})
+"""Words with which a command runs here; the parser would drop `--`."""
 REPEATABLE: Final = frozenset(
     {"audit", "get", "recall", "recalls", "review", "status", "timeline", "trace"}
 )
@@ -31,6 +33,8 @@ _COLOUR_VARIABLES: Final = frozenset(
     {"COLORTERM", "FORCE_COLOR", "NO_COLOR", "TERM", "TTY_COMPATIBLE", "TTY_INTERACTIVE"}
 )
 """The variables by which Rich chooses colours."""
+EXIT_STOPPED: Final = 130
+"""The exit code after Ctrl-C, as shells have it."""
 _COLUMNS, _LINES = 80, 25
 """The size that Rich assumes where there is no terminal."""
 
@@ -41,12 +45,24 @@ def forward_command(words: Sequence[str]) -> int | None:
     None if there is none or it declines: then nothing was done.
     """
     line = parse_command_line(words, os.environ)
-    if line is None or _HELP & set(words) or "_BRAIN_COMPLETE" in os.environ:
+    if line is None or _DECLINED & set(words) or "_BRAIN_COMPLETE" in os.environ:
         return None
     file = store_file(line.store, os.environ)
     path = file and socket_path(file, os.environ)
-    if path is None:
+    if path is None or os.environ.get("COMMONBRAIN_SECRETS_DIR"):
+        # The files may name the agent and the session.
         return None
+    try:
+        return _ask(path, line)
+    except KeyboardInterrupt:
+        return EXIT_STOPPED
+    except BrokenPipeError:
+        # Nobody reads the output any more, and Python would report it again at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return 1
+
+
+def _ask(path: Path, line: CommandLine) -> int | None:
     was_sent = False
 
     def note_sent() -> None:
@@ -57,7 +73,7 @@ def forward_command(words: Sequence[str]) -> int | None:
     if answer is None:
         if not was_sent or line.words[0] in REPEATABLE:
             return None
-        _print_lost(as_json="--json" in words)
+        _print_lost(as_json="--json" in line.words)
         return EXIT_INTERRUPTED
     if "code" not in answer:
         return None
@@ -68,7 +84,7 @@ def forward_command(words: Sequence[str]) -> int | None:
 
 def _print_lost(*, as_json: bool) -> None:
     error = InterruptedCallError(
-        "The process that ran the command ended; the command may have been carried out.",
+        "The process that ran the command did not answer; the command may have been carried out.",
         hint="Check whether it was; if not, run it again.",
     )
     if as_json:
@@ -84,15 +100,20 @@ def _request(line: CommandLine) -> dict[str, Any]:
         "words": line.words,
         **line.identity,
         **describe_process(),
-        "is_interactive": sys.stdin.isatty() and sys.stdout.isatty(),
+        "is_interactive": _is_terminal(sys.stdin) and _is_terminal(sys.stdout),
         "terminal": {
             "columns": columns,
             "lines": lines,
-            "shows_out": sys.stdout.isatty(),
-            "shows_err": sys.stderr.isatty(),
+            "shows_out": _is_terminal(sys.stdout),
+            "shows_err": _is_terminal(sys.stderr),
             "environment": {name: os.environ[name] for name in _COLOUR_VARIABLES & set(os.environ)},
         },
     }
+
+
+def _is_terminal(stream: TextIO | None) -> bool:
+    """Return whether a stream is a terminal; one that was closed at the start is None."""
+    return stream is not None and stream.isatty()
 
 
 def _terminal_size() -> tuple[int, int]:
@@ -101,13 +122,15 @@ def _terminal_size() -> tuple[int, int]:
         with suppress(OSError):
             columns, lines = os.get_terminal_size(stream)
             break
+    if os.environ.get("TERM") in {"dumb", "unknown"}:
+        columns, lines = 0, 0
     given = os.environ.get("COLUMNS", "")
-    return int(given) if given.isdigit() else columns, lines
+    return int(given) if given.isdecimal() else columns or _COLUMNS, lines or _LINES
 
 
 def _write(stream: Any, text: str) -> None:  # noqa: ANN401 the streams of sys
     """Write a text, with marks for characters that the stream does not have."""
-    if text:
+    if text and stream is not None:
         stream.flush()
         stream.buffer.write(text.encode(stream.encoding or "utf-8", "replace"))
         stream.flush()

@@ -53,7 +53,8 @@ class Output:
             return Console(stderr=stderr)
         return Console(
             file=self.err if stderr else self.out,
-            force_terminal=self.terminal.shows_err if stderr else self.terminal.shows_out,
+            # Where there is no terminal, variables may still ask for colours.
+            force_terminal=(self.terminal.shows_err if stderr else self.terminal.shows_out) or None,
             width=self.terminal.columns,
             height=self.terminal.lines,
             _environ=self.terminal.environment,

@@ -111,11 +111,11 @@ class LocalProcesses:
         """Return the client's folder if it gives one, else this process's own."""
         folder = next(filter(None, map(self._variables().get, FOLDER_VARIABLES)), None)
         try:
-            known = folder or self.cwd or str(Path.cwd())
+            known = folder or (str(Path.cwd()) if self.pid is None else self.cwd)
         except OSError:
-            # It was deleted meanwhile.
-            return None
-        return known if len(known) <= PATH_CHARS_MAX else None
+            known = None
+        # One that was deleted meanwhile is unknown.
+        return known if known is not None and len(known) <= PATH_CHARS_MAX else None
 
     def session(self, agent: str) -> str | None:
         """Return the session that the agent's client passed in the environment."""

@@ -70,6 +70,12 @@ def serve_command(words: Sequence[str]) -> None:
             serve_shared(options)
 
 
+def store_socket(options: CommandLine) -> Path | None:
+    """Return the socket of the store; None if it has none."""
+    file = store_file(options.store, os.environ)
+    return file and socket_path(file, os.environ)
+
+
 def serve_shared(options: CommandLine) -> None:
     """Serve a client on stdin and stdout until it ends, and exit; return if it cannot be shared.
 
@@ -81,8 +87,7 @@ def serve_shared(options: CommandLine) -> None:
     is_off = environment.get("COMMONBRAIN_MCP_SHARED", "").strip().lower() in FALSE_WORDS
     has_files = bool(environment.get("COMMONBRAIN_SECRETS_DIR"))
     is_valid = environment.get("COMMONBRAIN_MCP_PROFILE", "") in PROFILES
-    file = store_file(options.store, environment)
-    path = file and socket_path(file, environment)
+    path = store_socket(options)
     if path is None or is_off or has_files or not is_valid:
         return
     Bridge(path=path, options=options).run()
@@ -134,6 +139,10 @@ class Bridge:
 
     def _join_again(self) -> socket.socket:
         """Connect to the next server of the store, or become it."""
+        if store_socket(self.options) != self.path:
+            # What is loaded and what would be loaded are not of one version.
+            print("Commonbrain was upgraded; restart this client.", file=sys.stderr)  # noqa: T201
+            os._exit(1)
         try:
             server = self._join()
         except CommonbrainError as error:

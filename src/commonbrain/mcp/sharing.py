@@ -40,6 +40,9 @@ from commonbrain.runtime.settings_loading import load_settings
 
 _HEADER_BYTES: Final = 32
 """More than a number and its mark."""
+_FINISH_S: Final = 0.8
+"""How long calls in progress may take when their client or this process ends, in which it waits
+for a second."""
 _REQUESTS_MAX: Final = 64
 """Requests of one client that wait or run; further ones are not read."""
 
@@ -201,6 +204,10 @@ async def _messages(
                     if isinstance(one, SessionMessage) and isinstance(one.message, JSONRPCRequest):
                         await free.acquire()
                     await to_server.send(one)
+                # Calls in progress are cancelled without an answer when the stream closes.
+                with anyio.move_on_after(_FINISH_S):
+                    for _ in range(_REQUESTS_MAX):
+                        await free.acquire()
 
     async def write() -> None:
         async with from_server:

@@ -72,14 +72,13 @@ def socket_path(store: Path, environment: Mapping[str, str]) -> Path | None:
     Its name depends on the machine, the program and the settings, so that processes that would
     answer differently do not meet.
     """
-    if sys.platform == "win32" or not hasattr(socket, "AF_UNIX"):
+    is_clear = all(name == name.upper() for name in environment if _is_setting(name))
+    if sys.platform == "win32" or not (hasattr(socket, "AF_UNIX") and store.name and is_clear):
         return None
     settings = sorted(
         (name, value)
         for name, value in environment.items()
-        if name.startswith("COMMONBRAIN_")
-        and not name.startswith(_OF_SERVERS)
-        and name not in _OF_CALLERS
+        if _is_setting(name) and not name.startswith(_OF_SERVERS) and name not in _OF_CALLERS
     )
     file = Path(os.path.realpath(store.expanduser()))
     named = repr((str(file), platform.node(), os.getuid(), _program(), settings))
@@ -89,6 +88,11 @@ def socket_path(store: Path, environment: Mapping[str, str]) -> Path | None:
         return path
     # Not the folder of TMPDIR, which clients change for what they start.
     return Path("/tmp") / f"commonbrain-{os.getuid()}" / name  # noqa: S108 its rights are checked
+
+
+def _is_setting(name: str) -> bool:
+    """Return whether a variable is a setting; their names are read in any case."""
+    return name.upper().startswith("COMMONBRAIN_")
 
 
 def _program() -> tuple[object, ...]:
@@ -280,9 +284,12 @@ class LocalServer:
         self._is_closed.set()
         listener = self._listener
         if listener is not None and self.thread is not None:
+            # Either wakes the thread that accepts connections: the first on Linux, where it makes
+            # the second fail, the second on macOS.
             with suppress(OSError):
-                # Wakes the thread that accepts connections.
                 listener.shutdown(socket.SHUT_RDWR)
+            with suppress(OSError):
+                _connect(self.path, timeout_s=0.0).close()
             self.thread.join(_CLOSE_S)
         with self._has_changed:
             for connection in self._open:
@@ -343,7 +350,7 @@ class LocalServer:
                 # Such as too many open files; unless the server was closed, they get fewer.
                 self._is_closed.wait(_RETRY_S)
                 continue
-            if self._free.acquire(blocking=False):
+            if not self._is_closed.is_set() and self._free.acquire(blocking=False):
                 Thread(target=self._converse, args=(connection,), daemon=True).start()
             else:
                 # The caller opens the store itself.
@@ -369,9 +376,12 @@ class LocalServer:
         """Serve a connection that stays open, or refuse it."""
         stream = self.streams.get(str(request["stream"]))
         with self._has_changed:
-            is_admitted = len(self._open) < STREAMS_MAX and not self._is_closed.is_set()
-            if stream is not None and is_admitted:
+            is_admitted = stream is not None and len(self._open) < STREAMS_MAX
+            if is_admitted and not self._is_closed.is_set():
                 self._open.add(connection)
+        if self._is_closed.is_set():
+            # The next server serves it.
+            return
         if stream is None or not is_admitted:
             connection.sendall(_REFUSAL)
             return
