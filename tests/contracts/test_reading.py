@@ -1,5 +1,6 @@
 """Reads that go past SQLAlchemy: they answer as it would, and fail as it would."""
 
+import gc
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
@@ -11,7 +12,7 @@ import sqlalchemy as sa
 from commonbrain.model.errors import UnavailableError
 from commonbrain.model.kinds import Kind, MessageDetail, RuleDetail
 from commonbrain.model.limits import LOCK_TIMEOUT_S
-from commonbrain.model.memory import State
+from commonbrain.model.memory import Memory, State
 from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.storage.schema.memories import DETAILS, memories
 from commonbrain.storage.sql.bulk import LISTED
@@ -87,6 +88,18 @@ def test_memories_of_two_stores_with_one_id_stay_apart(store: Store, path: Path)
         for one, text in (*texts, *texts):
             with one.snapshot(LOCAL_TENANT) as tx:
                 assert tx.memories.get([1])[1].body == text
+
+
+def test_an_erased_memory_leaves_no_decoded_text(store: Store) -> None:
+    text = "The safe opens with 8-31-77."
+    with store.begin(LOCAL_TENANT) as tx:
+        tx.memories.add(a_memory(1, text))
+        assert tx.memories.get([1])[1].body == text
+    with store.begin(LOCAL_TENANT) as tx:
+        tx.scrub(1)
+    gc.collect()
+    kept = [one for one in gc.get_objects() if isinstance(one, Memory) and one.body == text]
+    assert kept == []
 
 
 def test_what_the_driver_cannot_do_is_told_as_by_sqlalchemy(store: Store) -> None:

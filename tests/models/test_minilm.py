@@ -1,5 +1,6 @@
 """The default embedder as its users meet it: long texts, several cores."""
 
+import multiprocessing
 import os
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pytest
 import commonbrain
 from commonbrain.embeddings.local import MiniLmEmbedder, usable_cores
 from commonbrain.model.limits import TEXT_BYTES_MAX
+from tests.processes import PATIENCE_S
 
 FILLER = "The meeting went over the agenda of the week and nobody raised an objection. "
 FACT = "Our physician advised against eating peanuts."
@@ -34,6 +36,18 @@ def test_several_cores_give_bit_by_bit_the_vectors_of_one() -> None:
     for shared in others:
         assert [len(one) for one in shared] == [1, 4, 1]
         assert all((one == other).all() for one, other in zip(alone, shared, strict=True))
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
+def test_a_forked_process_embeds_batches() -> None:
+    embedder = MiniLmEmbedder(threads=2)
+    texts = [FILLER, FACT, QUESTION]
+    embedder.passages(texts)
+    child = multiprocessing.get_context("fork").Process(target=embedder.passages, args=(texts,))
+    child.start()
+    child.join(PATIENCE_S)
+    child.kill()
+    assert child.exitcode == 0
 
 
 def test_a_batch_uses_as_many_cores_as_there_are_and_at_most_eight() -> None:

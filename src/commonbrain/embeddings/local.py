@@ -18,7 +18,7 @@ from commonbrain.embeddings.interface import EmbeddingSpace
 from commonbrain.model.errors import UnavailableError
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator, Sequence
+    from collections.abc import Callable, Generator, Iterator, Sequence
     from pathlib import Path
 
     from tokenizers import Encoding, Tokenizer
@@ -53,7 +53,8 @@ _THREADS_MAX: Final = 8
 
 def usable_cores() -> int:
     """Return the number of cores that this process may use, at most 8."""
-    # Fewer than the machine has, in a container or under `taskset`; only Linux can tell.
+    # `taskset` and cpusets leave fewer than the machine has; only Linux can tell. Quotas of
+    # containers are not seen: their operators set the number.
     affinity = getattr(os, "sched_getaffinity", None)
     count = len(affinity(0)) if affinity is not None else os.cpu_count() or 1
     return min(count, _THREADS_MAX)
@@ -64,8 +65,6 @@ class _Loaded:
     tokenizer: Tokenizer
     session: Any
     """An `onnxruntime.InferenceSession`."""
-    workers: ThreadPoolExecutor
-    """Runs it for stored texts; queries do not wait for the pool."""
 
 
 class MiniLmEmbedder:
@@ -111,8 +110,8 @@ class MiniLmEmbedder:
         # Windows run in parallel instead of threads within one: no additional work, and identical
         # vectors. Two threads within one run of 46 tokens work twice as long because they spin,
         # and are no faster without spinning.
-        is_shared = self._threads > 1 and len(windows) > 1
-        return loaded.workers.map(run, windows) if is_shared else map(run, windows)
+        threads = min(self._threads, len(windows))
+        return map(run, windows) if threads < 2 else _in_parallel(run, windows, threads=threads)  # noqa: PLR2004 one thread is this one
 
     def _load(self) -> _Loaded:
         if self._loaded is None:
@@ -139,8 +138,19 @@ class MiniLmEmbedder:
                 _session_options(onnxruntime),
                 providers=["CPUExecutionProvider"],
             )
-        workers = ThreadPoolExecutor(self._threads, "minilm")
-        return _Loaded(tokenizer=tokenizer, session=session, workers=workers)
+        return _Loaded(tokenizer=tokenizer, session=session)
+
+
+def _in_parallel(
+    run: Callable[[Encoding], Matrix], windows: Sequence[Encoding], *, threads: int
+) -> Iterator[Matrix]:
+    try:
+        # A pool per call: the threads of an older one do not exist after a fork.
+        with ThreadPoolExecutor(threads, "minilm") as workers:
+            return iter([*workers.map(run, windows)])
+    except RuntimeError:
+        # The interpreter ends and starts no threads.
+        return map(run, windows)
 
 
 _SATURATION_PROBE: Final = bytes.fromhex(

@@ -45,6 +45,7 @@ class WriteOptions:
 class PreparedBatch:
     """Drafts of one call that are ready to be stored."""
 
+    options: WriteOptions
     validated: Sequence[PreparedDraft | Rejection]
     """Each draft in order, as validated."""
     ready: Sequence[PreparedDraft]

@@ -151,14 +151,15 @@ class Remember:
         self, drafts: Sequence[Draft], options: WriteOptions, *, idempotency_key: str | None = None
     ) -> RememberResult:
         """Run drafts through every stage; embedding happens before the transaction."""
-        return self.store(
-            self.prepare(drafts, options, idempotency_key=idempotency_key), options=options
-        )
+        return self.store(self.prepare(drafts, options, idempotency_key=idempotency_key))
 
     def prepare(
         self, drafts: Sequence[Draft], options: WriteOptions, *, idempotency_key: str | None = None
     ) -> PreparedBatch:
-        """Validate and embed drafts, which takes no lock; `store` stores them."""
+        """Validate drafts, look up duplicates, embed and score them, which takes no lock.
+
+        `store` looks for duplicates again, since others may have written meanwhile.
+        """
         timer = StageTimer(self.services.clock)
         validated = [self._prepare(one, options=options, timer=timer) for one in drafts]
         idempotency = (
@@ -176,12 +177,17 @@ class Remember:
         )
         timer.end_stage("embed")
         return PreparedBatch(
-            validated=validated, ready=ready, idempotency=idempotency, stages_ms=timer.stages_ms
+            options=options,
+            validated=validated,
+            ready=ready,
+            idempotency=idempotency,
+            stages_ms=timer.stages_ms,
         )
 
-    def store(self, batch: PreparedBatch, *, options: WriteOptions) -> RememberResult:
+    def store(self, batch: PreparedBatch) -> RememberResult:
         """Store a prepared batch in one transaction, which decides about every draft."""
         validated, ready, idempotency = batch.validated, batch.ready, batch.idempotency
+        options = batch.options
         timer = StageTimer(self.services.clock, {**batch.stages_ms})
         query_scope = self._query_scope()
         refused = {

@@ -208,8 +208,10 @@ class Transaction:
 
         """
         from commonbrain.storage.repositories.erasure import erase_text  # noqa: PLC0415
+        from commonbrain.storage.repositories.memory_rows import forget_decoded  # noqa: PLC0415
 
         known = self.memories.get([memory_id])
+        forget_decoded(memory_id)
         self.index.drop(memory_id)
         kind = known[memory_id].kind
         return {"full text": 1, **erase_text(self.work, memory_id, kind=kind)}

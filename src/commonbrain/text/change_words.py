@@ -13,7 +13,7 @@ from itertools import chain, pairwise
 from typing import Final
 
 from commonbrain.text.clauses import is_question
-from commonbrain.text.patterns import lazy_pattern
+from commonbrain.text.patterns import lazy_pattern, lower_case
 from commonbrain.text.repetition import content_stems
 from commonbrain.text.segmentation import split_sentences
 from commonbrain.text.statements import CHOICES, Reading, Statement, read_statement
@@ -239,7 +239,7 @@ def read_words(text: str) -> Words:
     """Read a text for comparison, in time linear in its length."""
     text = _without_opening(text)
     reading, stems = read_statement(Statement(text=text)), content_stems(text)
-    lower = text.lower()
+    lower = lower_case(text)
     cue = 1.0 if _CUE.search(lower) else 0.5 if _WEAK_CUE.search(lower) else 0.0
     restored = _RESTORES.search(text)
     return Words(
@@ -266,7 +266,7 @@ def read_words(text: str) -> Words:
 def read_style(text: str) -> Style:
     """Return how a text talks, in time linear in its length."""
     text = text.replace("\u2019", "'")
-    lower = text.lower()
+    lower = lower_case(text)
     return Style(
         requests=_REQUEST.search(lower) is not None,
         feels=_FEELING.search(lower) is not None,
@@ -329,7 +329,7 @@ def _is_elliptic(text: str) -> bool:
         return True
     is_one_sentence = len(sentences_of(text)) == 1
     is_short = is_one_sentence and count <= _PRONOUN_WORDS_MAX
-    if is_short and _PRONOUN.match(text) is not None and _CUE.search(text.lower()) is not None:
+    if is_short and _PRONOUN.match(text) is not None and _CUE.search(lower_case(text)) is not None:
         return True
     match = _FRAGMENT.match(text) or _BARE_VALUE.match(text)
     if match is None:

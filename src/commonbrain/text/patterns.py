@@ -27,6 +27,14 @@ class _LazyPattern:
         return getattr(compiled, name)
 
 
+def lower_case(text: str) -> str:
+    """Return a text for patterns in lower case, which are faster than those that ignore case.
+
+    "İ" becomes "i" as other letters do, without the dot that Unicode puts after it.
+    """
+    return text.lower().replace("i\u0307", "i")
+
+
 def lazy_pattern(source: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:
     """Return what `re.compile` returns, but compile it on first use; then it is as fast.
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from enum import StrEnum
 from typing import Final
 
-from commonbrain.text.patterns import lazy_pattern
+from commonbrain.text.patterns import lazy_pattern, lower_case
 
 
 class Guidance(StrEnum):
@@ -135,5 +135,5 @@ def _sentences(text: str) -> Iterator[str]:
     prose = _FENCE.sub(" ", text[:_SCANNED_CHARS]).replace("\u2019", "'")
     for sentence in _END.split(prose):
         is_short = len(sentence) <= _SENTENCE_CHARS
-        if is_short and _CUE.search(sentence.lower()) and not _ASKS.search(sentence):
+        if is_short and _CUE.search(lower_case(sentence)) and not _ASKS.search(sentence):
             yield sentence

@@ -136,7 +136,7 @@ class Sought:
 
 def _any_of(terms: Iterable[str]) -> "re.Pattern[str]":
     longest = sorted(dict.fromkeys(map(_stem, terms)), key=len, reverse=True)
-    return lazy_pattern(rf"\b(?:{'|'.join(map(re.escape, longest))})", re.IGNORECASE)
+    return re.compile(rf"\b(?:{'|'.join(map(re.escape, longest))})", re.IGNORECASE)
 
 
 def _stem(term: str) -> str:

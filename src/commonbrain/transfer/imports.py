@@ -203,7 +203,8 @@ class Import:
         """Yield each batch with what is to be stored of it, or with its preview in a dry run.
 
         One thread reads and prepares the next batch while the last one is stored: the model uses
-        the processor while the store waits for the disk, and the other way round.
+        the processor while the store waits for the disk, and the other way round. After an error or
+        an interrupt, the batch that is being embedded is finished first, and not stored.
         """
         remember = Remember(self.services, self.caller)
         batches = _batches(pieces)
@@ -234,7 +235,7 @@ class Import:
     def _outcomes(self, prepared: PreparedBatch | Sequence[ItemResult]) -> Sequence[ItemResult]:
         if not isinstance(prepared, PreparedBatch):
             return prepared
-        return Remember(self.services, self.caller).store(prepared, options=_OPTIONS).items
+        return Remember(self.services, self.caller).store(prepared).items
 
     def _importer(self, format_: str) -> Importer:
         known = self.services.importers()

@@ -108,8 +108,8 @@ def _decode(row: Row, detail: Row, *, names: tuple[str, ...], driver: Driver) ->
     return Memory(**common, body=body, detail=own, **named)
 
 
-_SHORT_BODY: Final = 4000
-"""Longest body, in characters, of a memory to keep decoded."""
+_TEXT_CHARS_MAX: Final = 4000
+"""Longest text, body and own fields together, of a memory to keep decoded."""
 _DECODED_MAX: Final = 2048
 """5 MB with notes of 60 words, at most 32; most of a recall's candidates were read before."""
 
@@ -132,7 +132,7 @@ class _DecodedMemories:
         if known is not None and known[:-1] == (row, detail, names):
             return known[-1]
         memory = _decode(row, detail, names=names, driver=driver)
-        if len(memory.body) <= _SHORT_BODY:
+        if sum(len(one) for one in detail if isinstance(one, str)) <= _TEXT_CHARS_MAX:
             with self._lock:
                 self._known.pop(memory.id, None)
                 if len(self._known) >= _DECODED_MAX:
@@ -140,5 +140,15 @@ class _DecodedMemories:
                 self._known[memory.id] = row, detail, names, memory
         return memory
 
+    def forget(self, memory_id: int) -> None:
+        """Drop the text of an erased memory."""
+        with self._lock:
+            self._known.pop(memory_id, None)
+
 
 _DECODED: Final = _DecodedMemories()
+
+
+def forget_decoded(memory_id: int) -> None:
+    """Drop a memory from this process's cache, because its text is erased."""
+    _DECODED.forget(memory_id)

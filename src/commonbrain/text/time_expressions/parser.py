@@ -332,7 +332,7 @@ def _whole_text(text: str, now: datetime) -> BeliefPeriod | None:
 @cache
 def _compiled(pattern: str) -> re.Pattern[str]:
     """Compile on first use; most queries name no time."""
-    return lazy_pattern(pattern, re.IGNORECASE)
+    return re.compile(pattern, re.IGNORECASE)
 
 
 def _read(text: str, now: datetime) -> _Reading | None:
