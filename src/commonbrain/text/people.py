@@ -112,7 +112,8 @@ _AFTER: Final = lazy_pattern(
     r"(?:['\u2019]s\s{1,4}(?:birthday|vacation|holiday|parental leave|shift|desk|laptop|opinion"
     r"|idea|suggestion|wife|husband|partner|son|daughter|mother|father|family|manager|proposal)"
     r"|\s{1,4}(?:is|was|will be)\s{1,4}(?:on[ -]call|on vacation|on leave|on holiday"
-    r"|on parental leave|sick|out sick|out of office|responsible for|in charge of|away|back from))\b"
+    r"|on parental leave|sick|out sick|out of office|responsible for|in charge of|away"
+    r"|back from))\b"
 )
 """Words after a person: what only people have and are."""
 
