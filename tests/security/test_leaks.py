@@ -144,19 +144,26 @@ class Unveiled(MemoryRepository):
         return {id_: replace(memory, scope=Scope.TEAM) for id_, memory in known.items()}
 
 
+def _planted(tx: Transaction, **repositories: object) -> Transaction:
+    """Return a transaction with other repositories, as if they were made already."""
+    planted = Transaction(tx.work)
+    vars(planted).update(repositories)
+    return planted
+
+
 def _theirs(tx: Transaction) -> Transaction:
     return Transaction(replace(tx.work, tenant=THEIRS))
 
 
 HOLES: dict[str, Callable[[Transaction], Transaction]] = {
-    "memories": lambda tx: replace(tx, memories=EveryTenants(tx.work)),
-    "private": lambda tx: replace(tx, memories=Unveiled(tx.work)),
-    "sessions": lambda tx: replace(tx, sessions=_theirs(tx).sessions),
-    "notes": lambda tx: replace(tx, scratchpad=_theirs(tx).scratchpad),
-    "jobs": lambda tx: replace(tx, jobs=_theirs(tx).jobs),
-    "ledger": lambda tx: replace(tx, recall_log=_theirs(tx).recall_log),
-    "registry": lambda tx: replace(tx, models=_theirs(tx).models),
-    "credentials": lambda tx: replace(tx, credentials=_theirs(tx).credentials),
+    "memories": lambda tx: _planted(tx, memories=EveryTenants(tx.work)),
+    "private": lambda tx: _planted(tx, memories=Unveiled(tx.work)),
+    "sessions": lambda tx: _planted(tx, sessions=_theirs(tx).sessions),
+    "notes": lambda tx: _planted(tx, scratchpad=_theirs(tx).scratchpad),
+    "jobs": lambda tx: _planted(tx, jobs=_theirs(tx).jobs),
+    "ledger": lambda tx: _planted(tx, recall_log=_theirs(tx).recall_log),
+    "registry": lambda tx: _planted(tx, models=_theirs(tx).models),
+    "credentials": lambda tx: _planted(tx, credentials=_theirs(tx).credentials),
     "everything": _theirs,
 }
 """Each leaves out one filter of one shelf, and everything else in its place.
