@@ -211,11 +211,31 @@ def socket_folder(store: Path) -> Path:
     return store.parent / f".{store.name}.local"
 
 
+def is_locked(store: Path) -> bool:
+    with closing(driver().connect(str(store), isolation_level=None, timeout=1)) as writer:
+        try:
+            writer.execute("BEGIN IMMEDIATE")
+        except driver().OperationalError:
+            return True
+        writer.execute("ROLLBACK")
+    return False
+
+
+def stop_between_writes(server: Server, store: Path) -> None:
+    """Stop a process while it does not hold the lock of writers, which it would keep."""
+    until = monotonic() + PATIENCE_S
+    server.process.send_signal(signal.SIGSTOP)
+    while is_locked(store):
+        assert monotonic() < until
+        server.process.send_signal(signal.SIGCONT)
+        server.process.send_signal(signal.SIGSTOP)
+
+
 def test_a_client_does_not_wait_for_a_server_that_is_stopped(store: Path, first: Server) -> None:
     with agent_of(store, "bob") as second:
         second.shake_hands()
         second.call("recall", {"query": "kettle"}, number=2)
-        first.process.send_signal(signal.SIGSTOP)
+        stop_between_writes(first, store)
         assert second.call("remember", {"text": KETTLE}, number=3)["items"]
         assert not is_bridge(second)
         first.process.send_signal(signal.SIGCONT)
