@@ -95,7 +95,7 @@ def starts(memories: int = 10_000) -> None:
             Filling.of(brain)(0, until=memories)
         [question] = questions(1, of=memories)
         environment = {**os.environ, "COMMONBRAIN_STORE": str(store)}
-        # As an installed program runs: its modules are compiled once, by whoever comes first.
+        # As an installed program runs: its modules are compiled once, by the first process.
         environment.pop("PYTHONDONTWRITEBYTECODE", None)
         _run([BRAIN, "recall", "what?"], environment)
         for words in (["--version"], ["recall", question, "--json"]):

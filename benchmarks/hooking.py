@@ -37,7 +37,7 @@ def hooks(memories: int = 10_000) -> None:
             brain.remember("src/helios_pool.py is closed by wiring alone.", kind="fact")
             brain.remember("Never push to release by hand.", kind="rule", severity="BLOCKER")
         environment = {**os.environ, "COMMONBRAIN_STORE": str(store)}
-        # As an installed program runs: its modules are compiled once, by whoever comes first.
+        # As an installed program runs: its modules are compiled once, by the first process.
         environment.pop("PYTHONDONTWRITEBYTECODE", None)
         [question] = questions(1, of=memories)
         _measure("import socket, json", [sys.executable, "-c", "import socket, json"], b"")

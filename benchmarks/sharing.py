@@ -88,7 +88,7 @@ def run(memories: int = 1000, agents: int = 4) -> None:
             Filling.of(brain)(0, until=memories)
         asked = questions(CALLS, of=memories)
         environment = {**os.environ, "COMMONBRAIN_STORE": str(store)}
-        # As an installed program runs: its modules are compiled once, by whoever comes first.
+        # As an installed program runs: its modules are compiled once, by the first process.
         environment.pop("PYTHONDONTWRITEBYTECODE", None)
         alone = _start(stack, {**environment, "COMMONBRAIN_MCP_SHARED": "off"})
         _measure("alone", alone, asked)

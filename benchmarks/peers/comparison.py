@@ -39,7 +39,7 @@ _COLUMNS: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ratio:
-    """Ours beside the reference, over the same questions."""
+    """The ratio of Commonbrain to the reference on the same questions."""
 
     ours: Measured
     reference: Measured

@@ -91,7 +91,7 @@ class Worker:
         )
 
     def __enter__(self) -> Self:
-        """Nothing to wait for: the first request waits until the memory is open."""
+        """Return at once; the first request waits until the memory is open."""
         return self
 
     def __exit__(
@@ -100,7 +100,7 @@ class Worker:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """End it; what it held is in a folder that goes with it."""
+        """End the process; its data is in a folder that is deleted with it."""
         self._process.kill()
         self._process.communicate()
         self._errors.close()

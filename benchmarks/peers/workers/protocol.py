@@ -1,7 +1,7 @@
 """A worker's side of the protocol: a line of JSON on stdin, a line of JSON on stdout.
 
-The packages of the environment decide what can be imported: besides the memory itself that is the
-standard library and the embedder.
+A worker imports the memory system, the embedder and the standard library: its environment has no
+other packages.
 """
 
 from __future__ import annotations

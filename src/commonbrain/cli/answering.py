@@ -50,7 +50,8 @@ def answer_command(host: LocalHost, request: JsonObject) -> JsonObject:
     """Run a command with the words, identity, folder and terminal of another process.
 
     Returns its stdout, its stderr and its exit code; or that it is declined: commands that ask,
-    read a file or stdin, wait or show progress, and lines with mistakes. These do nothing here.
+    read a file or stdin, wait, show progress or take minutes, and lines with mistakes. These do
+    nothing here.
     """
     words: Sequence[str] = request["words"]
     match = find_operation_command(words)

@@ -31,7 +31,7 @@ class LocalHost:
 
 
 def services_for(services: Services, request: JsonObject) -> Services:
-    """Return services that act for the process that a request describes, as in `callers`."""
+    """Return services that act for the process that a request describes."""
     processes = LocalProcesses(
         pid=request["pid"], environment=request["variables"], cwd=request["cwd"]
     )

@@ -12,7 +12,7 @@ _PARTS: Final = tuple(name for name in dir(re.Pattern) if not name.startswith("_
 
 
 class _LazyPattern:
-    """Stands for a pattern; after the first use its methods are those of the compiled pattern."""
+    """A stand-in for a pattern; after the first use it has the methods of the compiled one."""
 
     def __init__(self, source: str | bytes, flags: int) -> None:
         # An attribute that is set does not reach `__getattr__`: composing patterns compiles none.
