@@ -1,10 +1,13 @@
 """Recall for who did not ask: only what stands out, by meaning, or by words while that is late."""
 
+import threading
+from contextlib import closing
 from pathlib import Path
 
 from commonbrain.client import Brain
 from commonbrain.embeddings.local import SPACE
 from commonbrain.retrieval.retrievers import Threshold, apply_relevance_threshold
+from commonbrain.storage.sqlite.driver import driver
 from commonbrain.testing.builders import a_brain
 from tests.flows.asking import FailingEmbedder, stored
 
@@ -38,3 +41,23 @@ def test_words_stand_in_for_meaning_that_does_not_come(path: Path) -> None:
 
         assert brain.recall("from which pier does the ferry leave", proactive=True).items
         assert not brain.recall("rename the ferry module, move its tests", proactive=True).items
+
+
+def test_what_is_being_written_counts_as_shown(path: Path) -> None:
+    question = "the ferry leaves from which pier at dawn"
+    with a_brain(path) as ann:
+        stored(ann, "The ferry leaves from pier 4 at dawn", kind="fact")
+        brain = ann.acting_as(session="s1")
+        assert brain.recall(question, proactive=True).items
+        with closing(driver().connect(str(path), isolation_level=None)) as writer:
+            writer.execute("BEGIN IMMEDIATE")
+            # The queue is empty as soon as it waits for the other writer.
+            flush = threading.Thread(target=brain.services.journal.flush)
+            flush.start()
+            while_written = [brain.recall(question, proactive=True).items for _ in range(20)]
+            writer.execute("ROLLBACK")
+        flush.join()
+        afterwards = brain.recall(question, proactive=True).items
+
+    assert not any(while_written)
+    assert not afterwards

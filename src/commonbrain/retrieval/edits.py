@@ -54,10 +54,11 @@ class RecallForEdit:
             trust_min=self.services.parameters_for(self.caller).proactive_trust_min,
         )
         scope = QueryScope(caller=self.caller, filter=criteria, now=now)
+        unwritten = self.services.journal.unwritten_shown(self.caller)
         with self.services.store.snapshot(self.caller.tenant) as tx:
             named = self._named(tx, code, scope=scope)
             reviews = open_reviews(tx, list(named), as_of=now)
-            shown = shown_to(tx, self.caller, journal=self.services.journal)
+            shown = shown_to(tx, self.caller, unwritten=unwritten)
             fresh = {
                 id_: one
                 for id_, one in named.items()

@@ -24,7 +24,6 @@ from commonbrain.retrieval.current_first import EARLIER
 from commonbrain.retrieval.query_plan import QueryPlan, search_terms
 from commonbrain.retrieval.ranking import word_share
 from commonbrain.retrieval.retrievers import Deadline
-from commonbrain.retrieval.write_behind import WriteBehindQueue
 from commonbrain.services import Services
 from commonbrain.storage.interface import MemoryAccess, ShownMemories
 from commonbrain.text.changes import logistic
@@ -274,12 +273,19 @@ def _is_known(id_: int, *, shown: Mapping[int, bool], reviews: Container[int]) -
     return id_ in shown and (shown[id_] or id_ not in reviews)
 
 
-def shown_to(tx: Transaction, caller: Caller, *, journal: WriteBehindQueue) -> Mapping[int, bool]:
-    """Return what the caller's session was shown, and whether it needed review then."""
+def shown_to(
+    tx: Transaction, caller: Caller, *, unwritten: Iterable[ShownMemories]
+) -> Mapping[int, bool]:
+    """Return what the caller's session was shown, and whether it needed review then.
+
+    `unwritten` is what the write-behind queue held for it before the transaction began.
+    """
     if caller.session is None:
         return {}
-    stored = tx.sessions.shown(caller.agent, caller.session)
-    return journal.shown(caller, stored=stored)
+    known: Mapping[int, bool] = tx.sessions.shown(caller.agent, caller.session)
+    for one in unwritten:
+        known = one.added_to(known)
+    return known
 
 
 def forget_shown(services: Services, caller: Caller) -> None:

@@ -18,7 +18,7 @@ from commonbrain.model.query import Budget, Filter, KindFilter, Place
 from commonbrain.model.recall_result import Order
 from commonbrain.model.revision import BeliefPeriod
 from commonbrain.model.scope import Caller, Scope
-from commonbrain.storage.interface import QueryScope
+from commonbrain.storage.interface import QueryScope, ShownMemories
 from commonbrain.text.normalisation import normalise_line
 from commonbrain.text.patterns import lazy_pattern
 from commonbrain.text.time_expressions.parser import parse_time_expression, parse_time_range
@@ -175,6 +175,8 @@ class QueryPlan:
     """Whether it asks for an earlier answer of an assistant."""
     is_proactive: bool = False
     """Whether the agent did not ask, so that only a strong match is worth its tokens."""
+    unwritten_shown: Sequence[ShownMemories] = ()
+    """What its session was shown before and the store may not hold yet."""
     after: Place | None = None
     """The place after which a page of a list begins."""
     overrides: RetrievalOverrides = NO_OVERRIDES

@@ -241,10 +241,11 @@ class Recall:
             query, query_scope, budget=budget, speakers=speakers, overrides=self.overrides
         )
         after = read_cursor(query, options)
-        is_proactive = bool(options.get("proactive"))
-        return limit_to_time(
-            replace(plan, after=after, is_proactive=is_proactive, parameters=parameters)
-        )
+        plan = replace(plan, after=after, parameters=parameters)
+        if options.get("proactive"):
+            unwritten = self.services.journal.unwritten_shown(self.caller)
+            plan = replace(plan, is_proactive=True, unwritten_shown=unwritten)
+        return limit_to_time(plan)
 
     def _embed(self, plan: QueryPlan, *, has_deadline: bool) -> Future[Matrix] | None:
         """Embed the query; with a deadline on another thread, while other retrievers run."""
@@ -379,7 +380,7 @@ class Recall:
         """Choose what to show to an agent that did not ask."""
         if not plan.is_proactive:
             return ranked
-        shown = shown_to(tx, self.caller, journal=self.services.journal)
+        shown = shown_to(tx, self.caller, unwritten=plan.unwritten_shown)
         return worth_showing(plan, ranked, shown=shown, reviews=reviews)
 
     def _replaced_space(self, plan: QueryPlan) -> tuple[str, ...]:

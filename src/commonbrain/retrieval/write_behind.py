@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections import deque
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, TypeVar
@@ -28,7 +28,7 @@ from commonbrain.model.query import FeedbackEvent, Trace
 from commonbrain.model.scope import Caller
 from commonbrain.observability.tool_events import EventBatch, ToolEvent
 from commonbrain.security.secrets import SecretScanner
-from commonbrain.storage.interface import Heartbeat, MemoryAccess
+from commonbrain.storage.interface import Heartbeat, MemoryAccess, ShownMemories
 from commonbrain.text.redaction import redacted
 
 if TYPE_CHECKING:
@@ -72,11 +72,11 @@ class _PendingUse:
 class _Batch:
     """Entries that are written together."""
 
-    traces: Sequence[Trace]
-    accesses: Sequence[MemoryAccess]
-    beats: Sequence[Heartbeat]
-    events: Sequence[ToolEvent]
-    uses: Sequence[_PendingUse]
+    traces: Sequence[Trace] = ()
+    accesses: Sequence[MemoryAccess] = ()
+    beats: Sequence[Heartbeat] = ()
+    events: Sequence[ToolEvent] = ()
+    uses: Sequence[_PendingUse] = ()
 
     def __bool__(self) -> bool:
         """Return whether there is anything to write."""
@@ -129,6 +129,7 @@ class WriteBehindQueue:
         self._events: deque[ToolEvent] = deque()
         self._uses: deque[_PendingUse] = deque()
         self._faults: deque[ToolEvent] = deque(maxlen=FAULTS_MAX)
+        self._in_flight = _Batch()
         self._gather_s = flush_interval_s
         self._on_written = on_written
         self._since_ms: dict[str, float] = {}
@@ -183,17 +184,21 @@ class WriteBehindQueue:
             self._accesses_dropped += _queue(self._accesses, access)
             self._start(access.tenant)
 
-    def shown(self, caller: Caller, *, stored: Mapping[int, bool]) -> Mapping[int, bool]:
-        """Add what is not written yet to what the caller's session was shown."""
-        known = stored
+    def unwritten_shown(self, caller: Caller) -> tuple[ShownMemories, ...]:
+        """Return what the caller's session was shown and the store may not hold yet, in order.
+
+        Ask before the transaction that reads the rest begins: what is written in between is then
+        in one of them.
+        """
         with self._lock:
-            for access in self._accesses:
-                one = access.shown
-                if one is None or access.tenant != caller.tenant:
-                    continue
-                if (one.agent, one.session) == (caller.agent, caller.session):
-                    known = one.added_to(known)
-        return known
+            accesses = [*self._in_flight.accesses, *self._accesses]
+        return tuple(
+            access.shown
+            for access in accesses
+            if access.tenant == caller.tenant
+            and access.shown is not None
+            and (access.shown.agent, access.shown.session) == (caller.agent, caller.session)
+        )
 
     def use(self, use: FeedbackEvent) -> None:
         """Queue feedback and return at once; the oldest is dropped if the queue is full.
@@ -211,7 +216,7 @@ class WriteBehindQueue:
         with self._lock:
             return frozenset(
                 id_
-                for trace in self._waiting
+                for trace in (*self._in_flight.traces, *self._waiting)
                 if (trace.caller.agent, trace.caller.session) == (use.agent, use.session)
                 and trace.caller.tenant == use.tenant
                 for id_ in memory_ids.intersection(trace.packed)
@@ -264,10 +269,14 @@ class WriteBehindQueue:
                 first = list(self._since_ms.items())
                 due = {tenant for tenant, at_ms in first if now_ms - at_ms >= gathered_s * 1000}
                 waiting = self._take(due, ripe_ms=now_ms - ripe_s * 1000)
+                # Until it is stored, readers find it here.
+                self._in_flight = waiting
             for tenant in due:
                 batch = waiting.of(tenant)
                 if batch:
                     self._write(tenant, batch)
+            with self._lock:
+                self._in_flight = _Batch()
 
     def close(self) -> None:
         """Write the remaining entries, without waiting while the store is locked."""
