@@ -1,5 +1,6 @@
 """What the commands import: each what it uses, and nothing else that takes long."""
 
+import json
 import subprocess
 import sys
 from collections.abc import Iterable, Sequence
@@ -29,6 +30,16 @@ for tool in tools_of(Profile.CORE).values():
     compact_schema(tool.request)
     tool.agent_reply_adapter.json_schema(mode="serialization")
 print("imported:", *sys.modules)
+"""
+
+HOOK = """
+import sys
+def print_import(event, about):
+    if event == "import":
+        sys.stderr.write(about[0] + "\\n")
+sys.addaudithook(print_import)
+from commonbrain.__main__ import main
+main()
 """
 
 MODEL = ("numpy", "onnxruntime", "tokenizers")
@@ -129,6 +140,34 @@ def test_mcp_server_lists_its_tools_without_store_and_model() -> None:
     assert among(listing, ["commonbrain.api.operations.recall"])
     assert among(listing, ["commonbrain.api.operations.tenant"]) == []
     assert among(listing, (*MODEL, *STORE, *POSTGRES, "commonbrain.http")) == []
+
+
+@pytest.mark.requirement("PF-14")
+@pytest.mark.of_a_file
+def test_prompt_hook_imports_only_what_it_uses(
+    store: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("COMMONBRAIN_STORE", str(store))
+    monkeypatch.setenv("COMMONBRAIN_STATE", str(tmp_path))
+    monkeypatch.setenv("COMMONBRAIN_HOOK_PROMPT_TIMEOUT_S", "50")
+    with commonbrain.open(store) as brain:
+        brain.remember("Staging runs Postgres 16 on four cores.", kind="fact")
+
+    ran = subprocess.run(
+        [sys.executable, "-c", HOOK, "hook", "claude-code", "user-prompt-submit"],
+        input=json.dumps({"prompt": "which Postgres runs on staging, on how many cores?"}),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    imported = ran.stderr.splitlines()
+    assert "Postgres 16" in ran.stdout
+    others = tuple(one for one in OTHERS if one != "commonbrain.hooks")
+    unused = (*POSTGRES, *NETWORK, *others, *WRITE_PATH, *CHANGES, "typer", "rich")
+    assert among(imported, unused) == []
+    # onnxruntime imports a part of numpy, which fails while another thread imports the whole.
+    assert imported.index("numpy") < imported.index(among(imported, ["onnxruntime"])[0])
 
 
 @pytest.mark.parametrize(

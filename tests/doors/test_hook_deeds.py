@@ -10,9 +10,17 @@ import pytest
 from commonbrain.api.project_folder import FolderConfig
 from commonbrain.client import Brain
 from commonbrain.config import Settings
-from commonbrain.hooks.actions import ACTIONS, HookRequest, recall_for_prompt, truncated
+from commonbrain.hooks.actions import (
+    ACTIONS,
+    HookRequest,
+    recall_for_prompt,
+    run_action,
+    truncated,
+)
 from commonbrain.hooks.table import HOOKS, HookAction
+from commonbrain.testing.builders import a_brain
 from tests.doors.hooking import SESSION, a_happening
+from tests.flows.asking import StuckEmbedder
 from tests.secrets import made_up
 
 LESSON = "The root cause was that the pool was closed twice."
@@ -285,3 +293,26 @@ def test_nothing_is_shown_with_what_no_person_typed(brain: Brain, prompt: str) -
     assert prompted(brain, prompt) == ""
     assert not brain.recall(prompt, proactive=True).items
     assert PIER in prompted(brain, f"<ide_selection>a.py</ide_selection>\n{ASKED}")
+
+
+@pytest.mark.requirement("CL-16")
+@pytest.mark.of_a_file
+@pytest.mark.parametrize("remaining_s", [0.2, 0.0])
+def test_a_prompt_is_answered_by_words_if_the_model_is_not_ready(
+    path: Path, remaining_s: float
+) -> None:
+    embedder = StuckEmbedder()
+    with a_brain(path) as brain:
+        brain.remember(PIER, kind="fact")
+        brain.remember("Tickets for the ferry cost six euros", kind="fact")
+    order = replace(an_order("user-prompt-submit", prompt=ASKED), remaining_s=lambda: remaining_s)
+    shown: list[str | None] = []
+
+    try:
+        run_action(order, path, embedder=embedder, show=shown.append)
+    finally:
+        embedder.may_go.set()
+
+    [text] = shown
+    assert PIER in (text or "")
+    assert "Tickets" not in (text or "")

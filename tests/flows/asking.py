@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from threading import Event
 from typing import Unpack
 
 from commonbrain.client import Brain
@@ -30,6 +31,18 @@ class FailingEmbedder(WordHashEmbedder):
     def _check(self) -> None:
         if self.is_down:
             raise UnavailableError("The embedder does not answer.", code="embedder_down")
+
+
+class StuckEmbedder(WordHashEmbedder):
+    """Answers nobody until it is let go."""
+
+    def __init__(self) -> None:
+        self.may_go = Event()
+        super().__init__()
+
+    def query(self, text: str) -> Matrix:
+        self.may_go.wait()
+        return super().query(text)
 
 
 def told(brain: Brain, text: str, **known: Unpack[DraftFields]) -> ItemResult:

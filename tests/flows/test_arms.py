@@ -1,32 +1,18 @@
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from threading import Event
 
 import pytest
 
 from commonbrain.client import Brain
-from commonbrain.embeddings.interface import Matrix
 from commonbrain.model.errors import RejectedError
 from commonbrain.model.kinds import RuleDetail
 from commonbrain.model.recall_result import ResultStatus
-from commonbrain.testing.builders import FakeClock, WordHashEmbedder, a_brain
-from tests.flows.asking import bodies, stored
+from commonbrain.testing.builders import FakeClock, a_brain
+from tests.flows.asking import StuckEmbedder, bodies, stored
 
 RULE = "Announce it in the channel and wait for a second pair of eyes"
 MAY = datetime(2025, 5, 8, 12, tzinfo=UTC)
-
-
-class StuckEmbedder(WordHashEmbedder):
-    """Answers nobody until it is let go."""
-
-    def __init__(self) -> None:
-        self.may_go = Event()
-        super().__init__()
-
-    def query(self, text: str) -> Matrix:
-        self.may_go.wait()
-        return super().query(text)
 
 
 class HurriedClock(FakeClock):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from itertools import chain, islice
-from threading import Lock
+from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any, Final
 
 import commonbrain_minilm
@@ -89,6 +89,16 @@ class MiniLmEmbedder:
         self._loading = Lock()
         self._loaded: _Loaded | None = None
 
+    def preload(self) -> None:
+        """Start to load the model in the background; a failure is raised by its first use."""
+
+        def load() -> None:
+            with suppress(UnavailableError):
+                self._load()
+
+        # Other threads run meanwhile, because the runtime releases the interpreter's lock.
+        Thread(target=load, daemon=True, name="minilm").start()
+
     def query(self, text: str) -> Matrix:
         """Embed a query; only its first 200 tokens count."""
         loaded = self._load()
@@ -123,7 +133,10 @@ class MiniLmEmbedder:
     def _read(self) -> _Loaded:
         # Imported here because these two take longer to import than most commands take to run.
         with _translated("load the embedding model"):
-            from tokenizers import Tokenizer  # noqa: PLC0415 see above
+            # First and by its own name: onnxruntime imports a part of it, and while another thread
+            # imports the whole, one of the two would fail.
+            import numpy as np  # noqa: PLC0415, F401
+            from tokenizers import Tokenizer  # noqa: PLC0415
 
             onnxruntime: Any = import_module("onnxruntime")  # It brings no types.
             # Official Windows builds report usage to their maker unless disabled.

@@ -16,10 +16,9 @@ from commonbrain.api.project_folder import FolderConfig, capture_mode, find_fold
 from commonbrain.client import Brain
 from commonbrain.clock import UNTIL
 from commonbrain.config import Settings
-from commonbrain.coordination.handoff import LABEL
-from commonbrain.coordination.session_registry import detect_client
+from commonbrain.coordination.session_registry import detect_client, touch_session
+from commonbrain.embeddings.interface import Embedder
 from commonbrain.hooks.table import HOOKS, Hook, HookAction, HookEvent, read_event
-from commonbrain.ingestion.preparation import DraftFields
 from commonbrain.model import ids
 from commonbrain.model.errors import CommonbrainError
 from commonbrain.model.escaping import inert_line
@@ -30,7 +29,6 @@ from commonbrain.model.scope import Trust
 from commonbrain.observability.hook_events import HOOK_TRANSPORT, Shown, hook_tool
 from commonbrain.observability.hook_runs import HookRuns
 from commonbrain.observability.tool_events import OK, ToolEvent
-from commonbrain.retrieval.edits import RecallForEdit
 from commonbrain.retrieval.proactive import forget_shown
 from commonbrain.retrieval.query_plan import RecallOptions
 from commonbrain.runtime.bootstrap import brain_of, open_brain
@@ -38,7 +36,6 @@ from commonbrain.runtime.local_requests import LocalHost, services_for
 from commonbrain.runtime.local_socket import JsonObject
 from commonbrain.runtime.settings_loading import load_settings
 from commonbrain.security.read_audit import unshown
-from commonbrain.text.capture import both_ends, select_captured
 from commonbrain.text.code_names import read_edit
 from commonbrain.text.normalisation import injected_block
 from commonbrain.text.prompts import is_trivial, typed_text
@@ -70,6 +67,11 @@ _MAINTENANCE_S_MAX: Final = 2.0
 _COMPACTED: Final = "compact"
 _RESUMED: Final = "resume"
 """The conversation still has what it was shown; after any other start it has not."""
+_WORDS_MS: Final = 100.0
+"""What a search by words may take of the time that is reserved for the output.
+
+It takes 10 ms; a busy machine is several times slower.
+"""
 _WAIT_S_MIN: Final = 0.01
 _WAIT_S_MAX: Final = 1.0
 
@@ -91,8 +93,22 @@ class HookRequest:
     """Whether this process has a worker, which maintains the store."""
 
 
-def run_action(request: HookRequest, store: Path | None) -> str | None:
-    """Run a hook's action in a store of its own; returns the text for the client's model.
+def run_action(
+    request: HookRequest,
+    store: Path | None,
+    *,
+    embedder: Embedder | None,
+    show: Callable[[str | None], None],
+) -> None:
+    """Run a hook's action in a store of its own, and show its text for the client's model.
+
+    The text is shown before the store is closed, because other writers may hold that up.
+
+    Args:
+        request: the action.
+        store: the store; that of the settings by default.
+        embedder: the embedder of the settings, if its model is being loaded already.
+        show: called once with the text; None if there is none.
 
     Raises:
         CommonbrainError: the action failed.
@@ -100,11 +116,12 @@ def run_action(request: HookRequest, store: Path | None) -> str | None:
     """
     settings = load_settings()
     if not settings.hooks:
-        return None
+        return
+    timeout_s = _lock_timeout_s(request)
     with open_brain(
-        store, lock_timeout_s=_lock_timeout_s(request), agent=request.agent
+        store, lock_timeout_s=timeout_s, embedder=embedder, agent=request.agent
     ) as base_brain:
-        return _run_as_client(base_brain, request, settings=settings)
+        show(_run_as_client(base_brain, request, settings=settings))
 
 
 def answer_hook(host: LocalHost, call: JsonObject) -> JsonObject:
@@ -146,7 +163,7 @@ def _run_as_client(base_brain: Brain, request: HookRequest, *, settings: Setting
         trust_ceiling=Trust.USER_CLAIM,
     )
     if brain.caller.session and request.hook.action in _HEARTBEAT_ACTIONS:
-        brain.session.meet()
+        touch_session(brain.services, brain.caller)
     tokens = {
         HookAction.RECALL: settings.hook_prompt_tokens,
         HookAction.EDIT: settings.hook_edit_tokens,
@@ -230,7 +247,7 @@ def truncated(
 
 def _recall(brain: Brain, request: HookRequest) -> str | None:
     """Return memories that bear upon a prompt and were not shown in its session."""
-    deadline_ms = max(1.0, request.remaining_s() * 1000)
+    deadline_ms = max(_WORDS_MS, request.remaining_s() * 1000)
     result = recall_for_prompt(
         brain, request.event.prompt, max_tokens=request.tokens, deadline_ms=deadline_ms
     )
@@ -259,6 +276,9 @@ def recall_for_prompt(
 
 def _edit(brain: Brain, request: HookRequest) -> str | None:
     """Return memories that name the edited code and were not shown in its session."""
+    # A prompt waits for its memories, so what other hooks need is imported by them.
+    from commonbrain.retrieval.edits import RecallForEdit  # noqa: PLC0415
+
     event = request.event
     code = read_edit(event.files, event.edited, folder=str(event.folder or ""))
     budget = request.tokens - _BLOCK_TOKENS
@@ -287,6 +307,9 @@ def _capture(brain: Brain, request: HookRequest) -> None:
 
     Rejected statements are not reported.
     """
+    from commonbrain.ingestion.preparation import DraftFields  # noqa: PLC0415 see `_edit`
+    from commonbrain.text.capture import select_captured  # noqa: PLC0415
+
     mode = capture_mode(request.folder, os.environ)
     fields = DraftFields(auto_captured=True)
     if mode == "turns":
@@ -299,6 +322,8 @@ def _capture(brain: Brain, request: HookRequest) -> None:
 
 def _summarise(brain: Brain, request: HookRequest) -> None:
     """Store the summary of a compacted conversation for later sessions."""
+    from commonbrain.text.capture import both_ends  # noqa: PLC0415 see `_edit`
+
     _forget_shown(brain, request)
     summary = both_ends(request.event.summary)
     if summary and request.event.session:
@@ -307,6 +332,9 @@ def _summarise(brain: Brain, request: HookRequest) -> None:
 
 def _end(brain: Brain, request: HookRequest) -> None:
     """End the session; if its agent left no handoff, its last event becomes the summary."""
+    from commonbrain.coordination.handoff import LABEL  # noqa: PLC0415 see `_edit`
+    from commonbrain.text.capture import both_ends  # noqa: PLC0415
+
     captures = capture_mode(request.folder, os.environ) != "off"
     if captures and not _newest_of_session(brain, (Kind.EPISODE,), labels=(LABEL,)):
         for last in _newest_of_session(brain, (Kind.EVENT,)):

@@ -3,6 +3,8 @@
 Imports must be fast: a client waits for a hook at every prompt, and most prompts need no action.
 """
 
+from __future__ import annotations
+
 import json
 import os
 import sys
@@ -14,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from threading import Thread
 from time import monotonic
-from typing import Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from commonbrain.api.project_folder import (
     CONFIG_FILE,
@@ -39,6 +41,9 @@ from commonbrain.runtime.local_socket import ask, socket_path
 from commonbrain.runtime.mentions import store_may_mention
 from commonbrain.text.code_names import read_edit
 from commonbrain.text.prompts import is_trivial, typed_text
+
+if TYPE_CHECKING:
+    from commonbrain.embeddings.interface import Embedder
 
 _NO: Final = frozenset({"off", "0", "false", "no", "n", "f"})
 """Values that the settings read as false."""
@@ -140,7 +145,7 @@ class HookCall:
 
 @dataclass(slots=True)
 class _HookRun:
-    """The result of a hook; one that is late is dropped."""
+    """What a hook has shown so far; what is late is dropped."""
 
     answer: str = ""
     complaint: str = ""
@@ -163,17 +168,17 @@ def run_hook(arguments: Sequence[str]) -> NoReturn:
         running.complaint = f"Unknown hook {call.client[:40]!r} {call.event[:40]!r}."
     elif not is_disabled(os.environ):
         until = began + limit_s(hook.action, os.environ)
-        _run_until(running, partial(_answer, hook, call, until=until), until=until)
+        _run_until(running, partial(_answer, running, hook, call, until=until), until=until)
     _write_result(running)
     _leave()
 
 
-def _run_until(running: _HookRun, answer: Callable[[], str], *, until: float) -> None:
+def _run_until(running: _HookRun, answer: Callable[[], None], *, until: float) -> None:
     """Run a hook in a thread and wait for it until its deadline."""
     worker = Thread(target=_attempt, args=(running, answer), daemon=True)
     worker.start()
     worker.join(max(0.0, until - monotonic()))
-    if worker.is_alive():
+    if worker.is_alive() and not running.answer:
         running.complaint = "The hook timed out."
 
 
@@ -241,10 +246,10 @@ def _read(arguments: Sequence[str]) -> HookCall:
     return HookCall(**vars(given))
 
 
-def _attempt(running: _HookRun, answer: Callable[[], str]) -> None:
-    """Run a hook and record its output or its error."""
+def _attempt(running: _HookRun, answer: Callable[[], None]) -> None:
+    """Run a hook and record its error."""
     try:
-        running.answer = answer()
+        answer()
     except CommonbrainError as error:
         running.complaint = f"{error.code}: {error}"
     # The client must continue after any error; the error's text could contain private data.
@@ -252,7 +257,8 @@ def _attempt(running: _HookRun, answer: Callable[[], str]) -> None:
         running.complaint = f"An internal error occurred: {type(error).__name__}."
 
 
-def _answer(hook: Hook, call: HookCall, *, until: float) -> str:
+def _answer(running: _HookRun, hook: Hook, call: HookCall, *, until: float) -> None:
+    """Record the output of a hook as soon as it is known."""
     raw = sys.stdin.buffer.read(INPUT_BYTES_MAX + 1)
     event = read_event(raw)
     folder = find_folder_config(event.folder or Path.cwd())
@@ -260,17 +266,19 @@ def _answer(hook: Hook, call: HookCall, *, until: float) -> str:
     if not call.is_detached:
         runs.note(hook.client, hook.event)
     if is_idle(hook, event, folder=folder, store=call.store, runs=runs):
-        return ""
+        return
     if hook.action is HookAction.END and not call.is_detached:
         # Claude Code ends a hook after 1.5 s when it exits, and its server too, so the work
         # continues in the background.
         run_detached(call.words, raw)
-        return ""
+        return
     if reply := _ask_server(call, raw, runs=runs, until=until):
         if "error" in reply:
             raise CommonbrainError(str(reply["error"]), code=str(reply.get("code")))
-        return _formatted(hook, reply.get("text"))
-    # The brain takes half a second to import.
+        running.answer = _formatted(hook, reply.get("text"))
+        return
+    # The model loads while the brain is imported, which takes half a second.
+    embedder = _preload() if hook.action is HookAction.RECALL else None
     from commonbrain.hooks.actions import HookRequest, run_action  # noqa: PLC0415
 
     request = HookRequest(
@@ -281,7 +289,19 @@ def _answer(hook: Hook, call: HookCall, *, until: float) -> str:
         remaining_s=lambda: max(0.0, until - _CLOSING_S - monotonic()),
         runs=runs,
     )
-    return _formatted(hook, run_action(request, call.store))
+
+    def show(text: str | None) -> None:
+        running.answer = _formatted(hook, text)
+
+    run_action(request, call.store, embedder=embedder, show=show)
+
+
+def _preload() -> Embedder | None:
+    from commonbrain.runtime.models import preload_embedder  # noqa: PLC0415 see `_answer`
+    from commonbrain.runtime.settings_loading import load_settings  # noqa: PLC0415
+
+    settings = load_settings()
+    return preload_embedder(settings) if settings.hooks else None
 
 
 def _formatted(hook: Hook, text: str | None) -> str:

@@ -172,6 +172,19 @@ def make_embedder(settings: Settings) -> Embedder:
     return make(options)
 
 
+def preload_embedder(settings: Settings) -> Embedder:
+    """Create the configured embedder, and start to load its model if it runs in this process.
+
+    Raises:
+        InvalidInputError: There is no such embedder, or its settings are missing or invalid.
+
+    """
+    embedder = make_embedder(settings)
+    if isinstance(embedder, MiniLmEmbedder):
+        embedder.preload()
+    return embedder
+
+
 def make_next_embedder(space: str, *, settings: Settings) -> Embedder:
     """Create the embedder of another embedding space by its name; loads and sends nothing yet.
 
