@@ -135,7 +135,7 @@ class MiniLmEmbedder:
         with _translated("load the embedding model"):
             # First and by its own name: onnxruntime imports a part of it, and while another thread
             # imports the whole, one of the two would fail.
-            import numpy as np  # noqa: PLC0415, F401
+            import_module("numpy")
             from tokenizers import Tokenizer  # noqa: PLC0415
 
             onnxruntime: Any = import_module("onnxruntime")  # It brings no types.
