@@ -60,6 +60,7 @@ OTHERS = (
 )
 WRITE_PATH = ("commonbrain.ingestion.service", "commonbrain.ingestion.commit")
 READ_PATH = ("commonbrain.retrieval.service", "commonbrain.retrieval.ranking")
+METRICS = ("commonbrain.administration", "commonbrain.retrieval.recall_metrics")
 CHANGES = ("commonbrain.history.revise", "commonbrain.history.unit_of_work")
 
 
@@ -106,7 +107,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ),
         pytest.param(
             ("recall", "staging"),
-            (*POSTGRES, *NETWORK, *OTHERS, *WRITE_PATH, *CHANGES, "commonbrain.administration"),
+            (*POSTGRES, *NETWORK, *OTHERS, *WRITE_PATH, *CHANGES, *METRICS),
             id="recall",
         ),
         pytest.param(
@@ -164,7 +165,7 @@ def test_prompt_hook_imports_only_what_it_uses(
     imported = ran.stderr.splitlines()
     assert "Postgres 16" in ran.stdout
     others = tuple(one for one in OTHERS if one != "commonbrain.hooks")
-    unused = (*POSTGRES, *NETWORK, *others, *WRITE_PATH, *CHANGES, "typer", "rich")
+    unused = (*POSTGRES, *NETWORK, *others, *WRITE_PATH, *CHANGES, *METRICS, "typer", "rich")
     assert among(imported, unused) == []
     # onnxruntime imports a part of numpy, which fails while another thread imports the whole.
     assert imported.index("numpy") < imported.index(among(imported, ["onnxruntime"])[0])

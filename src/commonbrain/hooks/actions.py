@@ -121,7 +121,7 @@ def run_action(
     with open_brain(
         store, lock_timeout_s=timeout_s, embedder=embedder, agent=request.agent
     ) as base_brain:
-        show(_run_as_client(base_brain, request, settings=settings))
+        _run_as_client(base_brain, request, settings=settings, show=show)
 
 
 def answer_hook(host: LocalHost, call: JsonObject) -> JsonObject:
@@ -145,7 +145,9 @@ def answer_hook(host: LocalHost, call: JsonObject) -> JsonObject:
         settings = load_settings()
         services = services_for(host.brain.services, call)
         base_brain = brain_of(services, settings, agent=request.agent)
-        return {"text": _run_as_client(base_brain, request, settings=settings)}
+        shown: list[str | None] = []
+        _run_as_client(base_brain, request, settings=settings, show=shown.append)
+        return {"text": shown[0]}
     except CommonbrainError as error:
         return {"code": error.code, "error": str(error)}
     except Exception as error:  # noqa: BLE001
@@ -154,22 +156,41 @@ def answer_hook(host: LocalHost, call: JsonObject) -> JsonObject:
         return {"code": "internal", "error": f"An internal error occurred: {type(error).__name__}."}
 
 
-def _run_as_client(base_brain: Brain, request: HookRequest, *, settings: Settings) -> str | None:
+def _run_as_client(
+    base_brain: Brain,
+    request: HookRequest,
+    *,
+    settings: Settings,
+    show: Callable[[str | None], None],
+) -> None:
+    action = request.hook.action
     brain = base_brain.identified().acting_as(
-        contact=detect_client(base_brain.services, client=request.hook.client),
         session=request.event.session or None,
         project=settings.project or request.folder.project,
         # A model wrote the captured text: it cannot claim more trust than its user.
         trust_ceiling=Trust.USER_CLAIM,
     )
-    if brain.caller.session and request.hook.action in _HEARTBEAT_ACTIONS:
-        touch_session(brain.services, brain.caller)
     tokens = {
         HookAction.RECALL: settings.hook_prompt_tokens,
         HookAction.EDIT: settings.hook_edit_tokens,
         HookAction.CHECK: settings.hook_edit_tokens,
     }
-    return perform(brain, replace(request, tokens=tokens.get(request.hook.action, 0)))
+    request = replace(request, tokens=tokens.get(action, 0))
+    if action is HookAction.RECALL:
+        # First the answer: finding the client among the processes takes as long as recall.
+        show(perform(brain, request))
+        _connected(brain, request)
+    else:
+        show(perform(_connected(brain, request), request))
+
+
+def _connected(brain: Brain, request: HookRequest) -> Brain:
+    """Return the brain of the client, and record a heartbeat of its session."""
+    contact = detect_client(brain.services, client=request.hook.client)
+    brain = brain.acting_as(contact=contact)
+    if brain.caller.session and request.hook.action in _HEARTBEAT_ACTIONS:
+        touch_session(brain.services, brain.caller)
+    return brain
 
 
 def perform(brain: Brain, request: HookRequest) -> str | None:

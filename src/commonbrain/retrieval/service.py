@@ -80,7 +80,6 @@ from commonbrain.retrieval.ranking import (
     rank,
     rerank,
 )
-from commonbrain.retrieval.recall_metrics import summarize_recall
 from commonbrain.retrieval.retrievers import (
     VECTOR,
     Deadline,
@@ -411,6 +410,9 @@ class Recall:
         )
         self.services.journal.record(trace)
         if self.services.telemetry.is_on:
+            # Commands have no telemetry.
+            from commonbrain.retrieval.recall_metrics import summarize_recall  # noqa: PLC0415
+
             self.services.telemetry.recalled(
                 summarize_recall(trace, tokens=packed.tokens, asks_meaning=bool(plan.query))
             )
