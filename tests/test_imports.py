@@ -168,7 +168,8 @@ def test_prompt_hook_imports_only_what_it_uses(
     unused = (*POSTGRES, *NETWORK, *others, *WRITE_PATH, *CHANGES, *METRICS, "typer", "rich")
     assert among(imported, unused) == []
     # onnxruntime imports a part of numpy, which fails while another thread imports the whole.
-    assert imported.index("numpy") < imported.index(among(imported, ["onnxruntime"])[0])
+    numpy, onnxruntime = (among(imported, [name])[0] for name in ("numpy", "onnxruntime"))
+    assert imported.index(numpy) < imported.index(onnxruntime)
 
 
 @pytest.mark.parametrize(
