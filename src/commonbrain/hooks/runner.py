@@ -168,7 +168,7 @@ def run_hook(arguments: Sequence[str]) -> NoReturn:
         running.complaint = f"Unknown hook {call.client[:40]!r} {call.event[:40]!r}."
     elif not is_disabled(os.environ):
         until = began + limit_s(hook.action, os.environ)
-        _run_until(running, partial(_answer, running, hook, call, until=until), until=until)
+        _run_until(running, partial(_answer, running, hook, call=call, until=until), until=until)
     _write_result(running)
     _leave()
 
@@ -257,7 +257,7 @@ def _attempt(running: _HookRun, answer: Callable[[], None]) -> None:
         running.complaint = f"An internal error occurred: {type(error).__name__}."
 
 
-def _answer(running: _HookRun, hook: Hook, call: HookCall, *, until: float) -> None:
+def _answer(running: _HookRun, hook: Hook, *, call: HookCall, until: float) -> None:
     """Record the output of a hook as soon as it is known."""
     raw = sys.stdin.buffer.read(INPUT_BYTES_MAX + 1)
     event = read_event(raw)
