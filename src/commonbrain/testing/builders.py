@@ -8,9 +8,10 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from hashlib import blake2b
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import numpy as np
@@ -209,6 +210,24 @@ class Opener(Protocol):
 
 
 def _open_file(path: Path, *, space: EmbeddingSpace, clock: Clock) -> Store:
+    if not path.exists():
+        # As `open_sqlite` creates a store, which takes a hundred times as long.
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        path.touch(0o600)
+        path.write_bytes(_new_store(space, clock.now()))
+    return _open_sqlite(path, space=space, clock=clock)
+
+
+@lru_cache(maxsize=8)
+def _new_store(space: EmbeddingSpace, now: datetime) -> bytes:
+    """Return the content of a store that was created at a time."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "brain.db"
+        _open_sqlite(path, space=space, clock=FakeClock(now)).close()
+        return path.read_bytes()
+
+
+def _open_sqlite(path: Path, *, space: EmbeddingSpace, clock: Clock) -> Store:
     return open_sqlite(
         path, space=space, clock=clock, is_durable=True, lock_timeout_s=LOCK_TIMEOUT_S
     )
