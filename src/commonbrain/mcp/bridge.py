@@ -36,7 +36,7 @@ from commonbrain.runtime.local_socket import (
 )
 
 if TYPE_CHECKING:
-    from commonbrain.mcp.sharing import SharedServer
+    from commonbrain.mcp.shared_server import SharedServer
 
 STREAM: Final = "mcp"
 """The name of the connections that serve one client each."""
@@ -148,9 +148,6 @@ class Bridge:
         except CommonbrainError as error:
             print(f"{error.code}: {error}", file=sys.stderr)  # noqa: T201 nobody else reports it
             os._exit(1)
-        if self._host is not None:
-            # Hooks and other agents already rely on the store.
-            self._host.warm()
         return server
 
     def _catch_signals(self) -> None:
@@ -208,7 +205,7 @@ class Bridge:
 
         """
         # It takes a second and a hundred megabytes.
-        from commonbrain.mcp.sharing import SharedServer  # noqa: PLC0415
+        from commonbrain.mcp.shared_server import SharedServer  # noqa: PLC0415
 
         try:
             self._host = host = SharedServer(self.options.store, self._local)
@@ -216,6 +213,7 @@ class Bridge:
             self._local.close()
             raise
         self._divert_stdio()
+        host.start(takes_over=self.conversation.has_begun)
         self._is_loaded.set()
         ours, theirs = socket.socketpair()
         arguments = (self._request(), theirs)
