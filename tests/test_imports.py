@@ -131,6 +131,13 @@ def test_mcp_server_lists_its_tools_without_store_and_model() -> None:
     assert among(listing, (*MODEL, *STORE, *POSTGRES, "commonbrain.http")) == []
 
 
+@pytest.mark.requirement("CL-14")
+def test_a_takeover_opens_the_store_before_it_imports_the_sdk() -> None:
+    modules = "commonbrain.mcp.shared_server, commonbrain.runtime.bootstrap"
+    [imported] = imported_by(f"import sys, {modules}; print('imported:', *sys.modules)")
+    assert among(imported, ("mcp", "mcp_types", "starlette", "uvicorn", "httpx2")) == []
+
+
 @pytest.mark.parametrize(
     "module",
     ["commonbrain.cli.forwarding", "commonbrain.hooks.runner", "commonbrain.mcp.bridge"],

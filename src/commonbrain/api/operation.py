@@ -276,9 +276,9 @@ class Operation(Generic[RequestT, ReplyT]):
         return is_replaceable or self.request.model_fields[name].is_required()
 
     def is_repeatable(self, request: RequestT) -> bool:
-        """Return whether a request may run twice: it only reads, or changes nothing the second time.
+        """Return whether a request may run twice: it only reads, or is idempotent.
 
-        A request with a verb that only reads is repeatable, even if other verbs are not.
+        A request whose verb only reads is repeatable, even if other verbs are not.
         """
         if isinstance(request, VerbRequest) and request.verb.is_read_only:
             return True

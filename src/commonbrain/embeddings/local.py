@@ -89,6 +89,10 @@ class MiniLmEmbedder:
         self._loading = Lock()
         self._loaded: _Loaded | None = None
 
+    def load(self) -> None:
+        """Load the model, which takes some 0.2 s."""
+        self._load()
+
     def query(self, text: str) -> Matrix:
         """Embed a query; only its first 200 tokens count."""
         loaded = self._load()

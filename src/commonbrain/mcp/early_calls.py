@@ -65,9 +65,10 @@ def parse_call(line: bytes, profile: Profile) -> EarlyCall | None:
         return None
     match params:
         case {"name": str(name)} if _PARAMETERS.issuperset(cast("dict[str, Any]", params)):
-            arguments: object = params.get("arguments") or {}
+            given: object = params.get("arguments")
         case _:
             return None
+    arguments = {} if given is None else given
     row = next((one for one in OPERATIONS if one.name == name), None)
     is_tool = row is not None and row.tool is not None and profile.includes(row.tool)
     if row is None or not is_tool or not isinstance(arguments, dict):
@@ -88,7 +89,11 @@ def _parse(line: bytes) -> tuple[bytes, Mapping[str, Any]]:
     except ValueError:
         # The SDK reports it.
         message = None
-    return number, cast("dict[str, Any]", message) if isinstance(message, dict) else {}
+    match message:
+        case {"jsonrpc": "2.0"}:
+            return number, cast("dict[str, Any]", message)
+        case _:
+            return number, {}
 
 
 async def answer_early(

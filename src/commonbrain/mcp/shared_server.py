@@ -17,6 +17,7 @@ from commonbrain.api.operation import Profile
 from commonbrain.api.thread_limiter import ThreadLimiter
 from commonbrain.client import Brain
 from commonbrain.config import Settings
+from commonbrain.embeddings.interface import LocalModel
 from commonbrain.mcp.connections import ClientName, Connection, LazyBrain, StdioCaller, find_client
 from commonbrain.mcp.conversation import ENDED, RESENT, SESSION
 from commonbrain.mcp.early_calls import EarlyCall, answer_early
@@ -74,7 +75,10 @@ class SharedServer:
         if takes_over:
             # The next call tries again and reports the error.
             with suppress(CommonbrainError):
-                self._lazy.get()
+                embedder = self._lazy.get().services.embedder
+                if isinstance(embedder, LocalModel):
+                    # While the calls that wait import what they need.
+                    embedder.load()
             # The import would take the processor from the calls that wait.
             with self._has_answered:
                 self._has_answered.wait_for(lambda: not self._early_calls, _FIRST_CALLS_S)
