@@ -68,7 +68,7 @@ def parse_call(line: bytes, profile: Profile) -> EarlyCall | None:
             given: object = params.get("arguments")
         case _:
             return None
-    arguments = {} if given is None else given
+    arguments: object = dict[str, Any]() if given is None else given
     row = next((one for one in OPERATIONS if one.name == name), None)
     is_tool = row is not None and row.tool is not None and profile.includes(row.tool)
     if row is None or not is_tool or not isinstance(arguments, dict):
