@@ -140,7 +140,7 @@ def test_a_takeover_opens_the_store_before_it_imports_the_sdk() -> None:
 
 @pytest.mark.parametrize(
     "module",
-    ["commonbrain.cli.forwarding", "commonbrain.hooks.runner", "commonbrain.mcp.bridge"],
+    ["commonbrain.cli.command_client", "commonbrain.hooks.runner", "commonbrain.mcp.bridge"],
 )
 def test_a_process_that_uses_a_running_server_imports_little(module: str) -> None:
     heavy = ("typer", "pydantic", "sqlalchemy", "numpy", "mcp", "psutil", "commonbrain.client")

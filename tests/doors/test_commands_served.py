@@ -16,7 +16,7 @@ import pytest
 import commonbrain
 from commonbrain.api.errors import EXIT_INTERRUPTED
 from commonbrain.api.operations import OPERATIONS
-from commonbrain.cli.forwarding import REPEATABLE, forward_command
+from commonbrain.cli.command_client import REPEATABLE, forward_command
 from commonbrain.runtime.local_socket import LocalServer, socket_path
 from commonbrain.runtime.settings_loading import login_name
 from tests.doors.stdio_servers import Server, served

@@ -19,8 +19,9 @@ from commonbrain.consolidation.episodes import (
     gather_events,
     to_reflection_inputs,
 )
+from commonbrain.ingestion.batch import WriteOptions
 from commonbrain.ingestion.result import ItemResult, OnCommit
-from commonbrain.ingestion.service import Remember, WriteOptions
+from commonbrain.ingestion.service import Remember
 from commonbrain.model import ids
 from commonbrain.model.errors import RejectedError, UnavailableError
 from commonbrain.model.kinds import COMPACTED, CORRECTION, KINDS, Kind, Severity

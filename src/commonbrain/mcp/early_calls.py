@@ -15,8 +15,8 @@ from pydantic_core import from_json, to_json
 
 from commonbrain.api.operations import OPERATIONS, OperationRow, Profile
 from commonbrain.mcp.connections import ClientName
-from commonbrain.mcp.conversation import RESENT
 from commonbrain.mcp.line_stream import LineStream
+from commonbrain.mcp.replay import RESENT
 from commonbrain.mcp.tool_calls import REQUESTS_MAX, ToolReply
 
 _VERSIONS: Final = frozenset({"2025-06-18", "2025-11-25"})

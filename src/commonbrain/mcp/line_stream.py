@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, Self
 
-from commonbrain.mcp.conversation import LINE_BYTES_MAX
+from commonbrain.mcp.replay import LINE_BYTES_MAX
 
 _HEADER_BYTES: Final = 32
 """More than a number and its mark."""

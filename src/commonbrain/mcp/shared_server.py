@@ -20,9 +20,9 @@ from commonbrain.client import Brain
 from commonbrain.config import Settings
 from commonbrain.embeddings.interface import LocalModel
 from commonbrain.mcp.connections import ClientName, Connection, LazyBrain, StdioCaller, find_client
-from commonbrain.mcp.conversation import ENDED, RESENT, SESSION
 from commonbrain.mcp.early_calls import EarlyCall, answer_early
 from commonbrain.mcp.line_stream import LineStream
+from commonbrain.mcp.replay import ENDED, RESENT, SESSION
 from commonbrain.mcp.tool_calls import CALLS_AT_ONCE_MAX, Delivery, ToolReply, run_tool
 from commonbrain.model.errors import CommonbrainError
 from commonbrain.runtime.local_socket import JsonObject, LocalServer

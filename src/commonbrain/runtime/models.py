@@ -9,7 +9,7 @@ from commonbrain.config import Settings
 from commonbrain.embeddings.interface import Embedder, EmbeddingSpace, Extractor, Reflector
 from commonbrain.embeddings.local import SPACE, MiniLmEmbedder
 from commonbrain.embeddings.options import Options
-from commonbrain.llm.rules import ExtractiveReflector, PatternExtractor
+from commonbrain.llm.rule_based import ExtractiveReflector, PatternExtractor
 from commonbrain.model.errors import InvalidInputError, StoreCorruptError
 from commonbrain.storage.interface import SpaceMismatch
 
