@@ -78,9 +78,7 @@ class Target:
 
 VERSION: Final = Target("<= 6", "It needs the interpreter and one module of the library.")
 COLD_RECALL: Final = Target("<= 2.5", "The libraries of the model are imported in any case.")
-SERVED_HOOK: Final = Target(
-    "<= 4", "It exchanges a line with the server; each prompt waits for it."
-)
+SERVED_HOOK: Final = Target("<= 4", "It exchanges one line with a server; prompts wait for it.")
 COLD_HOOK: Final = Target(">= 0.99", "A hook that is late adds nothing to the prompt.")
 INITIALIZE: Final = Target("<= 1.2", "Clients drop a server that answers late.")
 FURTHER_AGENT: Final = Target("<= 40 MB", "Five agents then take less than two servers.")

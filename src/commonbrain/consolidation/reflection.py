@@ -226,11 +226,7 @@ def _caution(head: Memory, corrections: Sequence[Correction]) -> str:
 
 
 def _rule(
-    text: str,
-    corrections: Sequence[Correction],
-    *,
-    heads: Mapping[int, Memory],
-    caller: Caller,
+    text: str, corrections: Sequence[Correction], *, heads: Mapping[int, Memory], caller: Caller
 ) -> Draft:
     """Draft a rule derived from the largest compatible group of corrected memories."""
     classes: defaultdict[tuple[object, ...], dict[int, Memory]] = defaultdict(dict)

@@ -59,7 +59,7 @@ async def serve_lines(
 
     Args:
         stream: messages with their numbers, and the answers to them.
-        caller: whom calls act for.
+        caller: the client, as which calls act.
         warm: called at the client's first request.
         threads: run the calls.
         profile: the tools.

@@ -87,7 +87,7 @@ class SharedServer:
                 self._has_answered.wait_for(lambda: not self._early_calls, _FIRST_CALLS_S)
         try:
             from commonbrain.mcp.line_transport import serve_lines  # noqa: PLC0415 takes a second
-        except BaseException as error:
+        except ImportError as error:
             self._sdk.set_exception(error)
             raise
         self._sdk.set_result(serve_lines)
