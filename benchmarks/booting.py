@@ -20,7 +20,8 @@ from benchmarks.filling import Lending
 from benchmarks.timing import timing
 from commonbrain.client import Brain
 from commonbrain.coordination.briefing import Briefing, prefix
-from commonbrain.ingestion.service import Remember, WriteOptions
+from commonbrain.ingestion.batch import WriteOptions
+from commonbrain.ingestion.service import Remember
 from commonbrain.model.briefing_limits import BOOT_CAPS
 from commonbrain.model.kinds import TaskDetail, TaskPriority
 from commonbrain.model.memory import Draft

@@ -10,7 +10,8 @@ import numpy as np
 
 from benchmarks.corpus import WORDS_MAX, drafts
 from commonbrain.client import Brain
-from commonbrain.ingestion.service import Remember, WriteOptions
+from commonbrain.ingestion.batch import WriteOptions
+from commonbrain.ingestion.service import Remember
 from commonbrain.model import ids
 
 if TYPE_CHECKING:

@@ -10,22 +10,19 @@ from statistics import median
 from typing import Final
 
 from benchmarks.corpus import drafts, questions
+from benchmarks.floors import time_recall_floor
 from benchmarks.timing import Timing, timing
 from commonbrain.client import Brain
-from commonbrain.model.query import Filter, Trace
-from commonbrain.retrieval.query_plan import search_terms
+from commonbrain.model.query import Trace
 from commonbrain.retrieval.write_behind import WriteBehindQueue
 from commonbrain.runtime.bootstrap import make_embedder
 from commonbrain.runtime.settings_loading import load_settings
 from commonbrain.services import Services
-from commonbrain.storage.interface import QueryScope
 
 RUNS: Final = 200
 _PROJECT: Final = "project-3"
-_EMBEDDING: Final = "  embedding alone"
-_FULL_TEXT: Final = "  full text alone"
-_VECTORS: Final = "  vectors alone"
-_PARTS: Final = (_EMBEDDING, _FULL_TEXT, _VECTORS)
+_PART: Final = "  "
+"""Before the name of a part of recall."""
 
 
 @dataclass(slots=True)
@@ -80,7 +77,8 @@ def measure(watched: Watched, size: int) -> dict[str, Timing]:
     times = {"recall": timing(partial(brain.recall, question) for question in asked)}
     told = "  ".join(f"{stage} {ms:.2f}" for stage, ms in watched.stages().items())
     print(f"stages of recall, p50 ms: {told}")
-    times |= _parts(brain, asked)
+    floor = time_recall_floor(brain, asked)
+    times |= {f"{_PART}{name}": part for name, part in floor.items()}
     times["recall in one project"] = timing(
         partial(brain.recall, question, project=_PROJECT) for question in asked
     )
@@ -96,7 +94,7 @@ def measure(watched: Watched, size: int) -> dict[str, Timing]:
 def ratio_lines(times: Mapping[str, Timing]) -> list[str]:
     """Compare recall with its parts, which it cannot save, and its slow calls with the usual."""
     recall = times["recall"]
-    parts_ms = sum(times[name].process_p50_ms for name in _PARTS)
+    parts_ms = sum(part.process_p50_ms for name, part in times.items() if name.startswith(_PART))
     return [
         "recall / (embedding + full text + vectors), process p50: "
         f"{recall.process_p50_ms / parts_ms:.2f}",
@@ -111,22 +109,6 @@ def tell_growth(growth: Mapping[int, Mapping[str, Timing]]) -> None:
         print(f"\nfrom {smallest:,} to {size:,} memories, times the p50:")
         for name, timing_ in growth[size].items():
             print(f"{name:<34} {timing_.p50_ms / growth[smallest][name].p50_ms:8.1f}")
-
-
-def _parts(brain: Brain, asked: list[str]) -> dict[str, Timing]:
-    """Time what recall asks of the embedder and the index, each alone."""
-    embedder, store = brain.services.embedder, brain.services.store
-    look = QueryScope(caller=brain.caller, filter=Filter(), now=brain.services.clock.now())
-    vectors = [embedder.query(question) for question in asked]
-    with store.snapshot(brain.caller.tenant) as tx:
-        words = [search_terms(question) for question in asked]
-        return {
-            _EMBEDDING: timing(partial(embedder.query, one) for one in asked),
-            _FULL_TEXT: timing(partial(tx.index.lexical, terms, look, limit=40) for terms in words),
-            _VECTORS: timing(
-                partial(tx.index.nearest, vector, look, limit=60) for vector in vectors
-            ),
-        }
 
 
 def common_words(asked: list[str]) -> list[str]:

@@ -14,13 +14,14 @@ import typer
 import commonbrain
 from benchmarks.corpus import drafts
 from benchmarks.filling import Filling
+from benchmarks.floors import embed_in_batches, open_insert
 from benchmarks.timing import Lap, timed
 from commonbrain.client import Brain
+from commonbrain.embeddings.interface import Embedder
 from commonbrain.model.limits import IMPORT_BATCH, ITEMS_PER_CALL_MAX
 from commonbrain.model.memory import Draft
 from commonbrain.runtime.bootstrap import make_embedder
 from commonbrain.runtime.settings_loading import load_settings
-from commonbrain.storage.sqlite.driver import driver
 
 writing = typer.Typer()
 _RUNS: Final = 200
@@ -45,7 +46,7 @@ def writes(memories: int = typer.Argument(default=1000)) -> None:
         own = Brain(replace(brain.services, embedder=embedder), brain.caller)
         fresh = drafts(memories + _RUNS + _WARM + _ROUNDS * ITEMS_PER_CALL_MAX, seed=memories)
         rest = islice(fresh, memories, None)
-        insert = _inserts(Path(folder) / "plain.db")
+        insert = _insert_with(embedder, Path(folder) / "plain.db")
         _print_one(own, list(islice(rest, _RUNS + _WARM)), insert)
         _print_many(own, [list(islice(rest, ITEMS_PER_CALL_MAX)) for _ in range(_ROUNDS)], insert)
     with tempfile.TemporaryDirectory() as folder:
@@ -106,13 +107,9 @@ def _print_import(folder: Path) -> None:
         texts = [one.body for one in given]
         embedder.passages(texts[:IMPORT_BATCH])
 
-        def alone(texts: Sequence[str] = texts) -> None:
-            for start in range(0, len(texts), IMPORT_BATCH):
-                embedder.passages(texts[start : start + IMPORT_BATCH])
-
         with commonbrain.open(folder / f"{number}.db") as brain:
             brain.remember("The model is loaded before the import.")
-            model = timed(alone)
+            model = timed(partial(embed_in_batches, embedder, texts))
             whole = timed(partial(brain.import_, "markdown", source))
             stored = brain.status().memories - 1
         rates.append(stored / whole.wall_ms * 1000)
@@ -124,10 +121,7 @@ def _print_import(folder: Path) -> None:
     )
 
 
-def _inserts(path: Path) -> Callable[[str], object]:
-    """Return what inserts one text into a table of its own, on disk when it returns."""
-    connection = driver().connect(str(path), isolation_level=None)
-    connection.execute("PRAGMA journal_mode = WAL")
-    connection.execute("PRAGMA synchronous = FULL")
-    connection.execute("CREATE TABLE notes (id INTEGER PRIMARY KEY, text TEXT NOT NULL)")
-    return lambda text: connection.execute("INSERT INTO notes (text) VALUES (?)", (text,))
+def _insert_with(embedder: Embedder, path: Path) -> Callable[[str], object]:
+    """Return what inserts a text with a vector into a file of nothing else."""
+    insert, vector = open_insert(path), embedder.query("one of its size").tobytes()
+    return lambda text: insert(text, vector)

@@ -172,9 +172,16 @@ def test_prompt_hook_imports_only_what_it_uses(
     assert imported.index(numpy) < imported.index(onnxruntime)
 
 
+@pytest.mark.requirement("CL-14")
+def test_a_takeover_opens_the_store_before_it_imports_the_sdk() -> None:
+    modules = "commonbrain.mcp.shared_server, commonbrain.runtime.bootstrap"
+    [imported] = imported_by(f"import sys, {modules}; print('imported:', *sys.modules)")
+    assert among(imported, ("mcp", "mcp_types", "starlette", "uvicorn", "httpx2")) == []
+
+
 @pytest.mark.parametrize(
     "module",
-    ["commonbrain.cli.forwarding", "commonbrain.hooks.runner", "commonbrain.mcp.bridge"],
+    ["commonbrain.cli.command_client", "commonbrain.hooks.runner", "commonbrain.mcp.bridge"],
 )
 def test_a_process_that_uses_a_running_server_imports_little(module: str) -> None:
     heavy = ("typer", "pydantic", "sqlalchemy", "numpy", "mcp", "psutil", "commonbrain.client")

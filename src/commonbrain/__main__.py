@@ -41,7 +41,7 @@ def main() -> None:
         from commonbrain.mcp.bridge import serve_command  # noqa: PLC0415
 
         serve_command(sys.argv[1:])
-    from commonbrain.cli.forwarding import forward_command  # noqa: PLC0415
+    from commonbrain.cli.command_client import forward_command  # noqa: PLC0415
 
     code = forward_command(sys.argv[1:])
     if code is not None:

@@ -66,6 +66,16 @@ class Identity(TypedDict, total=False):
     request_id: str | None
 
 
+def identity_of(*, agent: str | None, session: str | None) -> Identity:
+    """Return the identity with the names that are given."""
+    identity = Identity()
+    if agent is not None:
+        identity["agent"] = agent
+    if session is not None:
+        identity["session"] = session
+    return identity
+
+
 class DraftDetails(TypedDict, total=False):
     """Rarely used arguments of `remember`, most of them for one kind of memory."""
 

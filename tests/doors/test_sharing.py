@@ -178,6 +178,21 @@ def test_a_call_in_progress_is_repeated_only_if_that_does_nothing_twice(
         assert second.call("session", {"op": "list"}, number=6)["session"] == session
 
 
+@pytest.mark.requirement("CL-14")
+def test_reads_in_progress_are_repeated_by_the_next_server(store: Path, first: Server) -> None:
+    with agent_of(store, "bob") as second:
+        second.shake_hands()
+        second.call("session", {"op": "note", "key": "lamp", "text": "green"}, number=2)
+        stop_between_writes(first, store)
+        reads = {3: ("session", {"op": "notes"}), 4: ("message", {"op": "inbox"})}
+        for number, (tool, arguments) in reads.items():
+            second.tell("tools/call", {"name": tool, "arguments": arguments}, number=number)
+        kill(first)
+        [note] = second.answer_to(3)["structuredContent"]["notes"]
+        assert (note["key"], note["value"]) == ("lamp", "green")
+        assert second.answer_to(4)["structuredContent"]["messages"] == []
+
+
 def test_an_agent_that_stops_reading_holds_up_nobody_else(store: Path, first: Server) -> None:
     last = 400
     with agent_of(store, "bob") as slow, agent_of(store, "cat") as other:

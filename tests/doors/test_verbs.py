@@ -1,13 +1,18 @@
 """Operations with several verbs: each verb takes its own arguments, and the schemas say which."""
 
+from contextlib import closing
+from pathlib import Path
+
 import jsonschema
 import pytest
 
+import commonbrain
 from commonbrain.api.operation import VerbRequest
 from commonbrain.api.operations import load_operations
 from commonbrain.api.operations.revise import ReviseRequest
 from commonbrain.api.schemas import compact_schema
 from commonbrain.model.errors import InvalidInputError
+from commonbrain.storage.sqlite.driver import driver
 
 REQUESTS = [one.request for one in load_operations() if issubclass(one.request, VerbRequest)]
 every_request = pytest.mark.parametrize("request_", REQUESTS, ids=lambda one: one.__name__)
@@ -57,3 +62,50 @@ def test_a_wrong_argument_is_refused_with_the_arguments_of_the_verb(
 def test_an_argument_of_another_verb_with_its_default_is_ignored() -> None:
     given: dict[str, object] = {"op": "pin", "id": "mem_1", "text": "", "other": None, "tags": []}
     assert ReviseRequest.model_validate(given).op == "pin"
+
+
+READ_VERBS = [
+    (operation, op)
+    for operation in load_operations()
+    if issubclass(operation.request, VerbRequest)
+    for op, verb in operation.request.VERBS.items()
+    if verb.is_read_only
+]
+"""Operations with the verbs that only read."""
+
+
+def rows_of(store: Path) -> list[str]:
+    with closing(driver().connect(str(store))) as connection:
+        names = connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")
+        tables = [name for (name,) in names if not name.startswith("sqlite_")]
+        return [str(row) for one in tables for row in connection.execute(f'SELECT * FROM "{one}"')]  # noqa: S608
+
+
+@pytest.mark.requirement("CL-14")
+def test_verbs_that_only_read_change_no_row(path: Path) -> None:
+    with commonbrain.open(path) as brain:
+        stored = brain.remember("The kettle is in the blue cupboard.", kind="fact").items[0]
+        brain.session.note("lamp", "green")
+        brain.message.send("bob", "The lamp is green.")
+        given: dict[tuple[str, str], dict[str, object]] = {
+            ("job", "show"): {"id": brain.jobs.run("maintain").id},
+            ("message", "history"): {"agent": "bob"},
+            ("revise", "preview"): {"id": stored.id},
+        }
+        before = rows_of(path)
+        for operation, op in READ_VERBS:
+            arguments = {"op": op, **given.get((operation.name, op), {})}
+            # There is no model to show.
+            if (operation.name, op) != ("model", "show"):
+                request = operation.request.model_validate(arguments)
+                operation.handle(brain, request)
+                assert operation.is_repeatable(request)
+        assert rows_of(path) == before
+
+
+def test_a_verb_that_writes_is_not_repeatable_as_one_that_reads_is() -> None:
+    by_name = {one.name: one for one in load_operations()}
+    for name, reads, writes in [("session", "list", "end"), ("message", "inbox", "read")]:
+        operation = by_name[name]
+        assert operation.is_repeatable(operation.request.model_validate({"op": reads}))
+        assert not operation.is_repeatable(operation.request.model_validate({"op": writes}))

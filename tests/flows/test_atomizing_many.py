@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from commonbrain.client import Brain
-from commonbrain.llm.rules import PatternExtractor
+from commonbrain.llm.rule_based import PatternExtractor
 from commonbrain.model.atoms import Atom
 from commonbrain.model.errors import InvalidInputError, NotFoundError, UnavailableError
 from commonbrain.model.kinds import Kind

@@ -13,7 +13,7 @@ from commonbrain.client import Brain
 from commonbrain.jobs.registry import JOBS
 from commonbrain.jobs.service import UPLOAD_RETENTION, JobView
 from commonbrain.jobs.worker import JobEvent
-from commonbrain.llm.rules import PatternExtractor
+from commonbrain.llm.rule_based import PatternExtractor
 from commonbrain.model import ids
 from commonbrain.model.atoms import Atom
 from commonbrain.model.jobs import Job

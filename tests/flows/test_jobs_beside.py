@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from commonbrain.client import Brain
-from commonbrain.llm.rules import ExtractiveReflector
+from commonbrain.llm.rule_based import ExtractiveReflector
 from commonbrain.model.kinds import Kind
 from commonbrain.model.memory import State
 from commonbrain.testing.builders import FakeClock

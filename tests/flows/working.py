@@ -7,7 +7,7 @@ from typing import Any
 from commonbrain.client import Brain
 from commonbrain.jobs.registry import JOBS
 from commonbrain.jobs.worker import Listener, Worker
-from commonbrain.llm.rules import PatternExtractor
+from commonbrain.llm.rule_based import PatternExtractor
 from commonbrain.model.atoms import Atom
 from commonbrain.model.errors import UnavailableError
 from commonbrain.model.kinds import Kind

@@ -79,6 +79,7 @@ class Verb:
 
     required: tuple[str, ...] = ()
     optional: tuple[str, ...] = ()
+    is_read_only: bool = False
 
     @property
     def arguments(self) -> frozenset[str]:
@@ -96,6 +97,11 @@ class VerbRequest(Request):
     VERBS: ClassVar[Mapping[str, Verb]]
     SHARED: ClassVar[Verb] = Verb()
     """Arguments that every verb takes."""
+
+    @property
+    def verb(self) -> Verb:
+        """The verb that the request names."""
+        return self.VERBS[str(getattr(self, "op"))]  # noqa: B009 each request declares its own
 
     @classmethod
     def arguments_of(cls, op: object) -> frozenset[str]:
@@ -268,6 +274,15 @@ class Operation(Generic[RequestT, ReplyT]):
         """Return whether the command line requires a field; a file can replace its positionals."""
         is_replaceable = self.batch_field is not None and name in self.positional
         return is_replaceable or self.request.model_fields[name].is_required()
+
+    def is_repeatable(self, request: RequestT) -> bool:
+        """Return whether a request may run twice: it only reads, or is idempotent.
+
+        A request whose verb only reads is repeatable, even if other verbs are not.
+        """
+        if isinstance(request, VerbRequest) and request.verb.is_read_only:
+            return True
+        return self.is_read_only or self.is_idempotent
 
     @cached_property
     def reply_adapter(self) -> TypeAdapter[ReplyT]:

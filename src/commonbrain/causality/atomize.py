@@ -6,8 +6,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
+from commonbrain.ingestion.batch import WriteOptions
 from commonbrain.ingestion.result import ItemResult, ItemStatus
-from commonbrain.ingestion.service import Remember, WriteOptions
+from commonbrain.ingestion.service import Remember
 from commonbrain.model import ids as keys
 from commonbrain.model.atoms import Atom
 from commonbrain.model.errors import (

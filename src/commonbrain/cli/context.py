@@ -19,7 +19,7 @@ from commonbrain.api.dispatch import (
 from commonbrain.api.operation import Request
 from commonbrain.api.operations import Operation, Profile, Transport
 from commonbrain.cli.output import STREAMS, Output
-from commonbrain.client import Brain, Identity
+from commonbrain.client import Brain, Identity, identity_of
 from commonbrain.coordination.session_registry import resume_session, touch_session
 from commonbrain.model.errors import CommonbrainError
 from commonbrain.model.sessions import UNKNOWN, ClientInfo
@@ -84,12 +84,7 @@ class State:
 
     def identity(self) -> Identity:
         """Return the agent and the session, if they are given."""
-        identity = Identity()
-        if self.agent is not None:
-            identity["agent"] = self.agent
-        if self.session is not None:
-            identity["session"] = self.session
-        return identity
+        return identity_of(agent=self.agent, session=self.session)
 
     def close(self, brain: Brain) -> None:
         """Close what `open` returned."""

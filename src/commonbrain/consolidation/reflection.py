@@ -19,8 +19,9 @@ from commonbrain.consolidation.episodes import (
     gather_events,
     to_reflection_inputs,
 )
+from commonbrain.ingestion.batch import WriteOptions
 from commonbrain.ingestion.result import ItemResult, OnCommit
-from commonbrain.ingestion.service import Remember, WriteOptions
+from commonbrain.ingestion.service import Remember
 from commonbrain.model import ids
 from commonbrain.model.errors import RejectedError, UnavailableError
 from commonbrain.model.kinds import COMPACTED, CORRECTION, KINDS, Kind, Severity
@@ -225,11 +226,7 @@ def _caution(head: Memory, corrections: Sequence[Correction]) -> str:
 
 
 def _rule(
-    text: str,
-    corrections: Sequence[Correction],
-    *,
-    heads: Mapping[int, Memory],
-    caller: Caller,
+    text: str, corrections: Sequence[Correction], *, heads: Mapping[int, Memory], caller: Caller
 ) -> Draft:
     """Draft a rule derived from the largest compatible group of corrected memories."""
     classes: defaultdict[tuple[object, ...], dict[int, Memory]] = defaultdict(dict)

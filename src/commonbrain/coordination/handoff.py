@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Final
 from commonbrain.coordination.session_registry import own_session
 from commonbrain.history.supersede import InheritOptions, supersede_with
 from commonbrain.history.unit_of_work import UnitOfWork, read_unit
+from commonbrain.ingestion.batch import WriteOptions
 from commonbrain.ingestion.preparation import PreparedDraft, embed_drafts, prepare_drafts
 from commonbrain.ingestion.result import ItemResult, exists, rejected
-from commonbrain.ingestion.service import Remember, WriteOptions
+from commonbrain.ingestion.service import Remember
 from commonbrain.ingestion.validation import scan_text
 from commonbrain.model.errors import InvalidInputError, RejectedError
 from commonbrain.model.kinds import EpisodeDetail, Kind

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, runtime_checkable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -129,6 +129,20 @@ class Embedder(Protocol):
         ...
 
 
+@runtime_checkable
+class LocalModel(Protocol):
+    """An embedder whose model takes long to load, so that it may be loaded before its first use."""
+
+    def load(self) -> None:
+        """Load the model, unless it is loaded.
+
+        Raises:
+            UnavailableError: `embedder_down`; a later call may succeed.
+
+        """
+        ...
+
+
 class Extractor(Protocol):
     """Extracts stated causes and effects from a text; safe to call from several threads.
 
@@ -218,6 +232,11 @@ class CachingEmbedder:
     def space(self) -> EmbeddingSpace:
         """The space of the wrapped embedder."""
         return self._wrapped.space
+
+    def load(self) -> None:
+        """Load the model if it is local; a remote one needs nothing."""
+        if isinstance(self._wrapped, LocalModel):
+            self._wrapped.load()
 
     def query(self, text: str) -> Matrix:
         """Embed a query, or return its cached, read-only vector."""

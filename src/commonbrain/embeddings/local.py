@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from itertools import chain, islice
-from threading import Lock, Thread
+from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 
 import commonbrain_minilm
@@ -89,15 +89,9 @@ class MiniLmEmbedder:
         self._loading = Lock()
         self._loaded: _Loaded | None = None
 
-    def preload(self) -> None:
-        """Start to load the model in the background; a failure is raised by its first use."""
-
-        def load() -> None:
-            with suppress(UnavailableError):
-                self._load()
-
-        # Other threads run meanwhile, because the runtime releases the interpreter's lock.
-        Thread(target=load, daemon=True, name="minilm").start()
+    def load(self) -> None:
+        """Load the model, which takes some 0.2 s."""
+        self._load()
 
     def query(self, text: str) -> Matrix:
         """Embed a query; only its first 200 tokens count."""

@@ -13,10 +13,11 @@ from commonbrain.history.restore import (
     inherit_supports,
 )
 from commonbrain.history.unit_of_work import UnitOfWork
+from commonbrain.ingestion.batch import WriteOptions
 from commonbrain.ingestion.commit import build_memory
 from commonbrain.ingestion.preparation import PreparedDraft
 from commonbrain.ingestion.result import ItemResult, ItemStatus
-from commonbrain.ingestion.service import Remember, WriteOptions
+from commonbrain.ingestion.service import Remember
 from commonbrain.ingestion.sources import resolve_sources
 from commonbrain.model import ids
 from commonbrain.model.errors import InvalidInputError, RejectedError

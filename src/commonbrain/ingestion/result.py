@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -13,7 +12,6 @@ from commonbrain.model import ids
 from commonbrain.model.kinds import Kind
 from commonbrain.model.links import Basis
 from commonbrain.model.memory import AWAITING_STATES, Memory, State
-from commonbrain.observability.interface import RememberMetrics
 
 if TYPE_CHECKING:
     from commonbrain.ingestion.change_detection import DetectedChange
@@ -254,23 +252,4 @@ def _similar(near: Sequence[CandidateMemory]) -> tuple[SimilarMemory, ...]:
             similarity=round(neighbour.similarity, 3),
         )
         for neighbour in near
-    )
-
-
-def summarize_remember(
-    reply: RememberResult, *, tenant: str, is_embedding: bool
-) -> RememberMetrics:
-    """Compute the metrics of one call: memories by kind, rejections by code."""
-    results = [*reply.items, *(part for item in reply.items for part in item.derived)]
-    kinds = Counter(
-        str(one.kind) for one in results if one.status is ItemStatus.STORED and one.kind
-    )
-    not_stored = (ItemStatus.DUPLICATE, ItemStatus.REJECTED, ItemStatus.QUARANTINED)
-    refused = Counter(one.code or str(one.status) for one in results if one.status in not_stored)
-    return RememberMetrics(
-        tenant=tenant,
-        stages_ms=reply.stages_ms or {},
-        stored=kinds,
-        refused=refused,
-        is_embedding=is_embedding,
     )

@@ -39,6 +39,7 @@ from commonbrain.ingestion.preparation import (
     parse_drafts,
     prepare_drafts,
 )
+from commonbrain.ingestion.remember_metrics import summarize_remember
 from commonbrain.ingestion.result import (
     DependencySuggestion,
     ItemResult,
@@ -48,7 +49,6 @@ from commonbrain.ingestion.result import (
     exists,
     rejected,
     stored,
-    summarize_remember,
     to_derived_result,
 )
 from commonbrain.ingestion.salience import with_salience
@@ -92,7 +92,7 @@ if TYPE_CHECKING:
     from commonbrain.storage.store import Transaction
 
 
-__all__ = ["DraftFields", "Remember", "WriteOptions", "check_item_count", "draft_of"]
+__all__ = ["DraftFields", "Remember", "check_item_count", "draft_of"]
 
 _CATCH_UP: Final = 16
 """Pending memories to embed after a write, on its caller's time."""

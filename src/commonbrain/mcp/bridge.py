@@ -18,7 +18,7 @@ from threading import Event, Thread
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Final, NoReturn
 
-from commonbrain.mcp.conversation import LINE_BYTES_MAX, Conversation, Lines, describe_too_long
+from commonbrain.mcp.replay import LINE_BYTES_MAX, LineSplitter, ReplayBuffer, describe_too_long
 from commonbrain.model.errors import CommonbrainError
 from commonbrain.runtime.callers import (
     CommandLine,
@@ -36,7 +36,7 @@ from commonbrain.runtime.local_socket import (
 )
 
 if TYPE_CHECKING:
-    from commonbrain.mcp.sharing import SharedServer
+    from commonbrain.mcp.shared_server import SharedServer
 
 STREAM: Final = "mcp"
 """The name of the connections that serve one client each."""
@@ -99,7 +99,7 @@ class Bridge:
 
     path: Path
     options: CommandLine
-    conversation: Conversation = field(default_factory=Conversation)
+    replay: ReplayBuffer = field(default_factory=ReplayBuffer)
     _id: str = field(default_factory=lambda: os.urandom(8).hex())
     _local: LocalServer = field(init=False)
     """The socket, if this process serves the store."""
@@ -107,7 +107,7 @@ class Bridge:
     _is_loaded: Event = field(default_factory=Event)
     _stdin: int = 0
     _stdout: int = 1
-    _from_client: Lines = field(default_factory=lambda: Lines(LINE_BYTES_MAX))
+    _from_client: LineSplitter = field(default_factory=lambda: LineSplitter(LINE_BYTES_MAX))
     _to_client: bytearray = field(default_factory=bytearray)
     _to_server: bytearray = field(default_factory=bytearray)
     _has_left: bool = False
@@ -148,9 +148,6 @@ class Bridge:
         except CommonbrainError as error:
             print(f"{error.code}: {error}", file=sys.stderr)  # noqa: T201 nobody else reports it
             os._exit(1)
-        if self._host is not None:
-            # Hooks and other agents already rely on the store.
-            self._host.warm()
         return server
 
     def _catch_signals(self) -> None:
@@ -197,7 +194,7 @@ class Bridge:
             **self.options.identity,
             **describe_process(),
             "profile": os.environ.get("COMMONBRAIN_MCP_PROFILE"),
-            "last": self.conversation.session,
+            "last": self.replay.session,
         }
 
     def _serve_own(self) -> socket.socket:
@@ -208,7 +205,7 @@ class Bridge:
 
         """
         # It takes a second and a hundred megabytes.
-        from commonbrain.mcp.sharing import SharedServer  # noqa: PLC0415
+        from commonbrain.mcp.shared_server import SharedServer  # noqa: PLC0415
 
         try:
             self._host = host = SharedServer(self.options.store, self._local)
@@ -216,6 +213,7 @@ class Bridge:
             self._local.close()
             raise
         self._divert_stdio()
+        host.start(takes_over=self.replay.has_begun)
         self._is_loaded.set()
         ours, theirs = socket.socketpair()
         arguments = (self._request(), theirs)
@@ -240,7 +238,7 @@ class Bridge:
         """Forward messages; return True when the client is done, False when the server is gone."""
         with server:
             server.setblocking(False)  # noqa: FBT003 the library's way
-            frames, errors = self.conversation.resume()
+            frames, errors = self.replay.resume()
             self._to_server[:] = frames
             self._to_client += errors
             link = _Link(server)
@@ -250,12 +248,12 @@ class Bridge:
                 if not self._step(link):
                     return False
         self._failures = 0 if link.has_received else self._failures + 1
-        is_answered = self.conversation.is_over and link.has_ended and not link.has_broken
+        is_answered = self.replay.is_over and link.has_ended and not link.has_broken
         return self._has_left and (is_answered or self._is_done())
 
     def _is_done(self) -> bool:
         """Return whether the client has left and has every answer."""
-        is_waiting = self._to_server or self._to_client or self.conversation.unanswered
+        is_waiting = self._to_server or self._to_client or self.replay.unanswered
         return self._has_left and not is_waiting
 
     def _step(self, link: "_Link") -> bool:
@@ -263,7 +261,7 @@ class Bridge:
         reads = [link.server] if len(self._to_client) < _BUFFER_BYTES_MAX else []
         reads_client = not self._has_left and len(self._to_server) < _BUFFER_BYTES_MAX
         writes_server = bool(self._to_server) and not link.has_broken
-        unanswered = bool(self.conversation.unanswered)
+        unanswered = bool(self.replay.unanswered)
         readable, writable, _ = select.select(
             [self._signals, *reads, *([self._stdin] if reads_client else [])],
             [
@@ -282,7 +280,7 @@ class Bridge:
             self._read_client()
         if link.server in readable:
             for line in link.receive():
-                self._to_client += self.conversation.deliver(line)
+                self._to_client += self.replay.deliver(line)
         if link.server in writable:
             link.send(self._to_server)
         if self._stdout in writable:
@@ -296,7 +294,7 @@ class Bridge:
             data = b""
         # The last line may lack its end.
         for line in self._from_client.feed(data or b"\n"):
-            self._to_server += self.conversation.take(line)
+            self._to_server += self.replay.take(line)
         self._has_left = not data
         if self._from_client.dropped:
             self._from_client.dropped = 0
@@ -311,7 +309,7 @@ class Bridge:
             self._has_left = True
             self._to_client.clear()
             self._to_server.clear()
-            self.conversation.unanswered.clear()
+            self.replay.unanswered.clear()
 
     def _flush(self) -> None:
         """Write the last answers, unless a signal comes first."""
@@ -326,7 +324,7 @@ class _Link:
     """The connection to one server."""
 
     server: socket.socket
-    lines: Lines = field(default_factory=Lines)
+    lines: LineSplitter = field(default_factory=LineSplitter)
     has_received: bool = False
     has_broken: bool = False
     """Whether nothing more can be sent; answers may still arrive."""

@@ -11,7 +11,7 @@ from pathlib import Path
 from pkgutil import resolve_name
 from typing import Final
 
-from commonbrain.client import Brain, Identity
+from commonbrain.client import Brain, identity_of
 from commonbrain.coordination.processes import LocalProcesses
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.runtime.bootstrap import brain_of
@@ -42,7 +42,7 @@ Handler = Callable[[LocalHost, JsonObject], JsonObject]
 
 HANDLERS: Final[Mapping[str, str]] = {
     "hook": "commonbrain.hooks.actions:answer_hook",
-    "command": "commonbrain.cli.answering:answer_command",
+    "command": "commonbrain.cli.command_server:answer_command",
 }
 """By the request's field `kind`."""
 
@@ -57,11 +57,7 @@ def brain_for(services: Services, request: JsonObject) -> Brain:
         NotFoundError: there is no such tenant.
 
     """
-    names = Identity()
-    if request["agent"] is not None:
-        names["agent"] = request["agent"]
-    if request["session"] is not None:
-        names["session"] = request["session"]
+    names = identity_of(agent=request["agent"], session=request["session"])
     settings = load_settings().model_copy(update={"agent": None, "session": None})
     return brain_of(services_for(services, request), settings, tenant=request["tenant"], **names)
 

@@ -23,7 +23,7 @@ from commonbrain.ingestion.salience import SalienceModels
 from commonbrain.learning.intervals import make_statistics
 from commonbrain.learning.monitor import CanaryMonitor
 from commonbrain.learning.serving import RerankerRegistry, make_salience_trainer, make_trainer
-from commonbrain.llm.rules import ExtractiveReflector, PatternExtractor
+from commonbrain.llm.rule_based import ExtractiveReflector, PatternExtractor
 from commonbrain.model.kinds import KINDS, Kind
 from commonbrain.model.limits import LOCK_TIMEOUT_S
 from commonbrain.model.memory import Memory, semantic_hash

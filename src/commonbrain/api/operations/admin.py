@@ -107,11 +107,11 @@ class AdminRequest(VerbRequest):
     """The verb and its arguments."""
 
     VERBS: ClassVar = {
-        "agents": Verb(optional=_PAGED),
+        "agents": Verb(optional=_PAGED, is_read_only=True),
         "agent_set": Verb(
             required=("agent",), optional=("role", "trust_default", "trust_ceiling", "disabled")
         ),
-        "keys": Verb(optional=("agent", *_PAGED)),
+        "keys": Verb(optional=("agent", *_PAGED), is_read_only=True),
         "key_create": Verb(
             required=("agent",), optional=("role", "label", "scopes", "networks", "days")
         ),
@@ -120,8 +120,8 @@ class AdminRequest(VerbRequest):
         "policy": Verb(
             optional=("boot_required", "auto_promote", "audit_reads", "retention", "parameters")
         ),
-        "usage": Verb(),
-        "refusals": Verb(optional=_PAGED),
+        "usage": Verb(is_read_only=True),
+        "refusals": Verb(optional=_PAGED, is_read_only=True),
     }
 
     op: Op = Field(

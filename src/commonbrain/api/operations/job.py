@@ -225,8 +225,8 @@ class JobRequest(VerbRequest):
     """The verb and its arguments."""
 
     VERBS: ClassVar = {
-        "list": Verb(optional=("state", "kind", "limit", "cursor")),
-        "show": Verb(required=("id",)),
+        "list": Verb(optional=("state", "kind", "limit", "cursor"), is_read_only=True),
+        "show": Verb(required=("id",), is_read_only=True),
         "run": Verb(required=("kind",), optional=("given",)),
         "retry": Verb(required=("id",)),
         "cancel": Verb(required=("id",)),

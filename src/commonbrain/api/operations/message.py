@@ -102,14 +102,14 @@ class MessageRequest(VerbRequest):
     VERBS: ClassVar = {
         "send": Verb(optional=("text", "to", "thread", *_OPTIONS)),
         "reply": Verb(optional=("id", "text", "to", *_OPTIONS)),
-        "inbox": Verb(optional=("all", *_PAGED)),
+        "inbox": Verb(optional=("all", *_PAGED), is_read_only=True),
         "read": Verb(optional=("id",)),
         "ack": Verb(optional=("id", "text")),
-        "history": Verb(optional=("thread", "agent", *_PAGED)),
-        "threads": Verb(optional=("status", *_PAGED)),
+        "history": Verb(optional=("thread", "agent", *_PAGED), is_read_only=True),
+        "threads": Verb(optional=("status", *_PAGED), is_read_only=True),
         "thread": Verb(required=("thread",), optional=("status", "tags")),
         "delegate": Verb(optional=("text", "to", "due_at", "thread", *_OPTIONS)),
-        "delegated": Verb(optional=_PAGED),
+        "delegated": Verb(optional=_PAGED, is_read_only=True),
     }
 
     op: Op = Field(json_schema_extra=OMIT_DESCRIPTION, description="What to do.")

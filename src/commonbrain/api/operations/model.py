@@ -33,13 +33,13 @@ class ModelRequest(VerbRequest):
     """The verb and its arguments."""
 
     VERBS: ClassVar = {
-        "list": Verb(optional=("role", "limit", "cursor")),
-        "show": Verb(required=("id",)),
+        "list": Verb(optional=("role", "limit", "cursor"), is_read_only=True),
+        "show": Verb(required=("id",), is_read_only=True),
         "canary": Verb(required=("id",), optional=("percent", "allow", "force", *_MOVE)),
         "promote": Verb(required=("id",), optional=("force", *_MOVE)),
         "rollback": Verb(required=("id",), optional=_MOVE),
         "retire": Verb(required=("id",), optional=_MOVE),
-        "guards": Verb(optional=("id",)),
+        "guards": Verb(optional=("id",), is_read_only=True),
         "train": Verb(optional=("role",)),
     }
 

@@ -85,7 +85,7 @@ class ReviseRequest(VerbRequest):
         "approve": _REASONED,
         "reject": _REASONED,
         "review": _REASONED,
-        "preview": Verb(),
+        "preview": Verb(is_read_only=True),
     }
 
     op: Op = Field(description="restore: holds again; resolve: beats other; review: still holds")

@@ -146,14 +146,14 @@ class SessionRequest(VerbRequest):
     """The verb and its arguments."""
 
     VERBS: ClassVar = {
-        "list": Verb(optional=("project", "agent", *_PAGED)),
+        "list": Verb(optional=("project", "agent", *_PAGED), is_read_only=True),
         "task": Verb(optional=("text", "metadata")),
         "handoff": Verb(optional=_HANDOFF),
         "end": Verb(optional=_HANDOFF),
         "note": Verb(required=("key",), optional=("text", "pinned")),
-        "notes": Verb(),
+        "notes": Verb(is_read_only=True),
         "checkpoint": Verb(optional=("text",)),
-        "tasks": Verb(optional=("project", *_PAGED)),
+        "tasks": Verb(optional=("project", *_PAGED), is_read_only=True),
         "claim": Verb(required=("id",), optional=("minutes",)),
         "release": Verb(required=("id",)),
     }

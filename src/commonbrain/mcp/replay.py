@@ -1,4 +1,4 @@
-"""The messages between a client and the servers that it has one after another.
+"""Keeps the messages of a client that its next server needs, if its server ends.
 
 Towards a server, each line has a number before the message, by which the server recognizes a
 request that it or an earlier one has received. All imports here must be fast.
@@ -38,8 +38,8 @@ class _Request:
 
 
 @dataclass(slots=True)
-class Conversation:
-    """The messages of one client, as far as the next server needs them."""
+class ReplayBuffer:
+    """The handshake of one client and its requests without an answer."""
 
     session: str | None = None
     """The key of the client's session, from the server."""
@@ -52,6 +52,11 @@ class Conversation:
     _muted: str | None = None
     """The id of an answer that the client has already."""
     _number: int = 0
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether a server has shaken hands with the client."""
+        return self._initialize is not None and self._initialized is not None
 
     def take(self, line: bytes) -> bytes:
         """Note a message from the client, and return it as it is sent to a server."""
@@ -143,7 +148,7 @@ def describe_too_long() -> bytes:
 
 
 @dataclass(slots=True)
-class Lines:
+class LineSplitter:
     """Splits a stream into lines; one that is too long is dropped."""
 
     bytes_max: int | None = None

@@ -26,9 +26,16 @@ _TIMEOUT_S: Final = 600.0
 _DECLINED: Final = frozenset({"--", "--help", "-h", "--version"})
 """Words with which a command runs here; the parser would drop `--`."""
 REPEATABLE: Final = frozenset(
-    {"audit", "get", "recall", "recalls", "review", "status", "timeline", "trace"}
+    {
+        *("audit", "get", "recall", "recalls", "review", "status", "timeline", "trace"),
+        *("agent list", "job list", "job show", "key list"),
+        *("message delegated", "message history", "message inbox", "message threads"),
+        *("model guards", "model list", "model show"),
+        *("session list", "session notes", "skill list", "skill show", "skill test"),
+        *("task list", "tenant refusals", "tenant usage"),
+    }
 )
-"""Commands that change nothing that matters, so they may run twice."""
+"""Commands, or groups of them, that change nothing that matters, so they may run twice."""
 _COLOUR_VARIABLES: Final = frozenset(
     {"COLORTERM", "FORCE_COLOR", "NO_COLOR", "TERM", "TTY_COMPATIBLE", "TTY_INTERACTIVE"}
 )
@@ -71,7 +78,7 @@ def _ask(path: Path, line: CommandLine) -> int | None:
 
     answer = ask(path, _request(line), timeout_s=_TIMEOUT_S, on_sent=note_sent)
     if answer is None:
-        if not was_sent or line.words[0] in REPEATABLE:
+        if not was_sent or {line.words[0], " ".join(line.words[:2])} & REPEATABLE:
             return None
         _print_lost(as_json="--json" in line.words)
         return EXIT_INTERRUPTED

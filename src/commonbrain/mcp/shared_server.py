@@ -1,0 +1,235 @@
+"""The process of a store that several `brain mcp` share: one brain, and a session per client."""
+
+import asyncio
+import gc
+import json
+import socket
+from collections.abc import Callable, Generator
+from concurrent.futures import Future
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from functools import partial
+from threading import Condition, Lock, Thread
+from typing import TYPE_CHECKING, Final
+
+import anyio
+
+from commonbrain.api.operation import Profile
+from commonbrain.api.thread_limiter import ThreadLimiter
+from commonbrain.client import Brain
+from commonbrain.config import Settings
+from commonbrain.embeddings.interface import LocalModel
+from commonbrain.mcp.connections import ClientName, Connection, LazyBrain, StdioCaller, find_client
+from commonbrain.mcp.early_calls import EarlyCall, answer_early
+from commonbrain.mcp.line_stream import LineStream
+from commonbrain.mcp.replay import ENDED, RESENT, SESSION
+from commonbrain.mcp.tool_calls import CALLS_AT_ONCE_MAX, Delivery, ToolReply, run_tool
+from commonbrain.model.errors import CommonbrainError
+from commonbrain.runtime.local_socket import JsonObject, LocalServer
+from commonbrain.runtime.settings_loading import load_settings
+
+if TYPE_CHECKING:
+    from commonbrain.mcp.line_transport import ServeLines
+
+_FIRST_CALLS_S: Final = 3.0
+"""How long a process that takes over answers calls before it imports the SDK. They take a second
+at most, with the model, unless they wait for another process."""
+
+
+@dataclass(slots=True)
+class SharedServer:
+    """Serves a store to the clients of this process and of others."""
+
+    store: str | None
+    local: LocalServer
+    _lazy: LazyBrain = field(init=False)
+    _sdk: "Future[ServeLines]" = field(default_factory=Future["ServeLines"])
+    """The function that serves a client by the MCP SDK, once that is imported."""
+    _early_calls: int = 0
+    """Calls in progress that began before the SDK was imported."""
+    _has_answered: Condition = field(default_factory=Condition)
+    _own: Connection | None = None
+    """The connection of this process's own client."""
+    _is_closing: bool = False
+
+    def __post_init__(self) -> None:
+        """Check the settings, so that an invalid one ends the process before it serves.
+
+        Raises:
+            InvalidInputError: a setting is invalid.
+
+        """
+        load_settings()
+        self._lazy = LazyBrain(open=self._open, listen=self._listen)
+        # Clients that leave meanwhile do not cancel it.
+        self._sdk.set_running_or_notify_cancel()
+
+    def start(self, *, takes_over: bool) -> None:
+        """Load what clients need in the background.
+
+        New clients wait for the handshake, so the MCP SDK comes first; the clients of an earlier
+        server wait for their calls, so the store comes first.
+        """
+        # Its many passes over what is imported take a tenth of the time.
+        gc.disable()
+        Thread(target=self._load, args=(takes_over,), daemon=True, name="load").start()
+
+    def _load(self, takes_over: bool) -> None:  # noqa: FBT001 the argument of a thread
+        try:
+            if takes_over:
+                self._answer_waiting()
+            from commonbrain.mcp.line_transport import serve_lines  # noqa: PLC0415 takes a second
+
+            self._sdk.set_result(serve_lines)
+        except BaseException as error:
+            self._sdk.set_exception(error)
+            raise
+        finally:
+            # What was imported stays, so the collector need not visit it.
+            gc.freeze()
+            gc.enable()
+
+    def _answer_waiting(self) -> None:
+        """Open the store and load the model, then wait until the calls that came are answered."""
+        # The next call tries again and reports the error.
+        with suppress(CommonbrainError):
+            embedder = self._lazy.get().services.embedder
+            if isinstance(embedder, LocalModel):
+                # While the calls that wait import what they need.
+                embedder.load()
+        # The import would take the processor from the calls that wait.
+        with self._has_answered:
+            self._has_answered.wait_for(lambda: not self._early_calls, _FIRST_CALLS_S)
+
+    def serve(self, request: JsonObject, stream: socket.socket, *, is_own: bool = False) -> None:
+        """Serve the client of a process, as its request describes it, until either side ends."""
+        anyio.run(partial(self._serve, request, stream, is_own=is_own))
+
+    def close(self) -> None:
+        """Let another process take over, then close the brain, even if it is being opened."""
+        self._is_closing = True
+        self.local.close()
+        if self._own is not None:
+            self._own.close()
+        self._lazy.close()
+
+    def _open(self) -> Brain:
+        # The adapters take long to load; a client lists the tools without them.
+        from commonbrain.runtime.bootstrap import open_brain  # noqa: PLC0415
+
+        return open_brain(self.store, server_name="mcp")
+
+    def _listen(self, brain: Brain) -> LocalServer:
+        # Loaded with the brain.
+        from commonbrain.runtime.local_requests import answer_requests  # noqa: PLC0415
+
+        self.local.answer = answer_requests(brain, has_worker=True)
+        if self.local.thread is None:
+            self.local.start()
+        return self.local
+
+    async def _serve(self, request: JsonObject, peer: socket.socket, *, is_own: bool) -> None:
+        stream = await LineStream.open(peer)
+        loop = asyncio.get_running_loop()
+
+        def announce(key: str) -> None:
+            # Before the answer, which this loop writes after the call.
+            loop.call_soon_threadsafe(stream.writer.write, _encode({SESSION: key}))
+
+        connection = Connection(
+            find=find_client, reported_session=partial(_last_session, request), on_session=announce
+        )
+        if is_own:
+            self._own = connection
+        caller = StdioCaller(
+            open=_once(partial(self._brain_for, request)),
+            agent=request["agent"],
+            connection=connection,
+        )
+        profile = Profile(request["profile"] or Settings.model_fields["mcp_profile"].default)
+        # If this process ends, its own client ends too, so its calls are not repeated.
+        label = partial(_label, request["id"], is_repeatable=not is_own)
+        threads = ThreadLimiter(CALLS_AT_ONCE_MAX)
+
+        async def answer(call: EarlyCall, client: ClientName) -> None:
+            def run() -> ToolReply:
+                operation = call.row.load()
+                acting = replace(caller, client=client)
+                delivery = label(call.number)
+                return run_tool(operation, call.arguments, caller=acting, delivery=delivery)
+
+            with self._count_early():
+                await stream.write(call.encode(await threads.run(run)))
+
+        sdk = asyncio.wrap_future(self._sdk)
+        try:
+            async with anyio.create_task_group() as tasks:
+                await answer_early(stream, answer, profile=profile, over=sdk, tasks=tasks)
+                serve_lines = await sdk
+                await serve_lines(
+                    stream,
+                    caller=caller,
+                    warm=self._lazy.warm,
+                    threads=threads,
+                    profile=profile,
+                    label=label,
+                )
+            await stream.write(_encode({ENDED: True}))
+        finally:
+            threads.close()
+            stream.writer.close()
+            if not self._is_closing:
+                # Otherwise the client goes on with the next server.
+                connection.close()
+
+    @contextmanager
+    def _count_early(self) -> Generator[None]:
+        """Count a call as in progress."""
+        with self._has_answered:
+            self._early_calls += 1
+        try:
+            yield
+        finally:
+            with self._has_answered:
+                self._early_calls -= 1
+                self._has_answered.notify_all()
+
+    def _brain_for(self, request: JsonObject) -> Brain:
+        """Return the brain as the client of a request: its names, folder and process."""
+        brain = self._lazy.get()
+        # Loaded with the brain.
+        from commonbrain.runtime.local_requests import brain_for  # noqa: PLC0415
+
+        return brain_for(brain.services, request)
+
+
+def _last_session(request: JsonObject, brain: Brain) -> str | None:
+    """Return the session that the client had with the server before, else the one it reports."""
+    return request["last"] or brain.services.processes.session(brain.caller.agent)
+
+
+def _once(make: Callable[[], Brain]) -> Callable[[], Brain]:
+    """Make a brain at the first call; an error is raised again by the next call's attempt."""
+    lock, made = Lock(), list[Brain]()
+
+    def get() -> Brain:
+        with lock:
+            if not made:
+                made.append(make())
+            return made[0]
+
+    return get
+
+
+def _encode(control: dict[str, object]) -> bytes:
+    """Encode a line for the other process that is not a protocol message."""
+    return json.dumps(control).encode() + b"\n"
+
+
+def _label(id_: str, number: bytes, *, is_repeatable: bool) -> Delivery | None:
+    """Return how a message of a process arrived; None if it is the first and only time."""
+    plain = number.removesuffix(RESENT)
+    is_resent = plain != number
+    if not (is_resent or is_repeatable):
+        return None
+    return Delivery(key=f"mcp-{id_}-{plain.decode()}", is_resent=is_resent)

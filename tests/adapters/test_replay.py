@@ -1,0 +1,103 @@
+"""What a bridge keeps of its client's messages, for the next server."""
+
+import json
+from itertools import pairwise
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from commonbrain.mcp.replay import LineSplitter, ReplayBuffer
+
+
+def line(**message: object) -> bytes:
+    return json.dumps({"jsonrpc": "2.0", **message}).encode()
+
+
+INITIALIZE = line(id=1, method="initialize", params={})
+INITIALIZED = line(method="notifications/initialized")
+
+
+def call(id_: object) -> bytes:
+    return line(id=id_, method="tools/call", params={})
+
+
+def answer(id_: object) -> bytes:
+    return line(id=id_, result={})
+
+
+def begun() -> ReplayBuffer:
+    replay = ReplayBuffer()
+    replay.take(INITIALIZE)
+    replay.deliver(answer(1))
+    replay.take(INITIALIZED)
+    return replay
+
+
+def test_messages_are_numbered_and_forwarded_unchanged() -> None:
+    replay = ReplayBuffer()
+    assert replay.take(INITIALIZE) == b"1 " + INITIALIZE + b"\n"
+    assert replay.take(b"no JSON") == b"2 no JSON\n"
+    assert replay.deliver(answer(1)) == answer(1) + b"\n"
+    assert replay.unanswered == {}
+
+
+def test_a_new_server_gets_the_handshake_and_the_client_no_second_answer() -> None:
+    replay = begun()
+    assert replay.resume() == (
+        b"0 " + INITIALIZE + b"\n" + b"0 " + INITIALIZED + b"\n",
+        b"",
+    )
+    assert replay.deliver(answer(1)) == b""
+    assert replay.deliver(answer(1)) == answer(1) + b"\n"
+
+
+def test_a_new_server_gets_marked_what_the_last_one_did_not_answer() -> None:
+    replay = ReplayBuffer()
+    for id_ in (1, "1", 2, 3):
+        replay.take(call(id_))
+    replay.deliver(answer("1"))
+    replay.take(line(method="notifications/cancelled", params={"requestId": 2}))
+    assert replay.resume() == (b"1! " + call(1) + b"\n4! " + call(3) + b"\n", b"")
+
+
+def test_an_unanswered_handshake_is_sent_again_and_its_answer_delivered() -> None:
+    replay = ReplayBuffer()
+    replay.take(INITIALIZE)
+    assert replay.resume() == (b"1! " + INITIALIZE + b"\n", b"")
+    assert replay.deliver(answer(1)) == answer(1) + b"\n"
+
+
+def test_a_call_that_ends_every_server_is_given_up() -> None:
+    replay = ReplayBuffer()
+    replay.take(call(7))
+    replay.resume()
+    replay.resume()
+    frames, errors = replay.resume()
+    assert frames == b""
+    assert json.loads(errors)["id"] == 7
+    assert replay.resume() == (b"", b"")
+
+
+def test_the_session_is_for_the_next_server_and_not_for_the_client() -> None:
+    replay = ReplayBuffer()
+    assert replay.deliver(b'{"session": "ses_1"}') == b""
+    assert not replay.is_over
+    assert replay.deliver(b'{"ended": true}') == b""
+    assert (replay.session, replay.is_over) == ("ses_1", True)
+
+
+@given(st.binary(max_size=60), st.lists(st.integers(0, 60), max_size=5))
+def test_lines_are_the_same_however_they_arrive(data: bytes, cuts: list[int]) -> None:
+    whole = [one for one in (data + b"\n").split(b"\n") if one.strip()]
+    lines = LineSplitter()
+    bounds = [0, *sorted(cuts), len(data) + 1]
+    parts = [(data + b"\n")[low:high] for low, high in pairwise(bounds)]
+    assert [one for part in parts for one in lines.feed(part)] == whole
+
+
+def test_a_line_that_is_too_long_is_dropped_whole() -> None:
+    lines = LineSplitter(bytes_max=3)
+    assert lines.feed(b"12345") == []
+    assert lines.feed(b"6") == []
+    assert lines.feed(b"7\n123\n1234\n12\n") == [b"123", b"12"]
+    assert lines.dropped == 2
