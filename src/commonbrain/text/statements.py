@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import chain, filterfalse
 from typing import Final
 
 from commonbrain.text.clauses import NEGATIONS, is_negation, verb_at
@@ -232,7 +233,7 @@ def read_statement(statement: Statement) -> Reading:
     """Parse a statement, in time linear in its length."""
     text = _IDIOMS.sub(" ", statement.text)
     sentences = [_WORD.findall(part) for part in _SENTENCE_END.split(text)]
-    words = tuple(_without_fillers(_folded(word) for sentence in sentences for word in sentence))
+    words = tuple(_without_fillers(map(_folded, chain.from_iterable(sentences))))
     opening = next((match for match in map(_opening, sentences) if match), None)
     subject = opening.subject if opening else frozenset[str]()
     named = [name for sentence in sentences for name in _names(sentence)]
@@ -258,7 +259,7 @@ def read_statement(statement: Statement) -> Reading:
 
 
 def _without_fillers(words: Iterable[str]) -> Iterable[str]:
-    return (word for word in words if word not in _FILLERS)
+    return filterfalse(_FILLERS.__contains__, words)
 
 
 @lru_cache(maxsize=_CACHED_WORDS)
@@ -278,11 +279,14 @@ def _content_of(text: str) -> frozenset[str]:
 
 
 def _content(words: Iterable[str]) -> frozenset[str]:
-    return frozenset(
-        _POLES.get(word, word)
-        for word in words
-        if not (word in _EMPTY or is_negation(word) or _has_number(word))
-    )
+    return frozenset(filter(None, map(_content_word, words)))
+
+
+@lru_cache(maxsize=_CACHED_WORDS)
+def _content_word(word: str) -> str:
+    """Return a content word, an antonym as its counterpart; empty for other words and numbers."""
+    is_empty = word in _EMPTY or is_negation(word) or _has_number(word)
+    return "" if is_empty else _POLES.get(word, word)
 
 
 def _numbers(words: Iterable[str]) -> frozenset[str]:
@@ -304,8 +308,13 @@ def _names(sentence: Sequence[str]) -> Iterable[str]:
 
 
 def _is_denied(words: Sequence[str]) -> bool:
-    is_odd = sum(word in _POLES for word in words) % 2 == 1
-    return is_odd != any(word in _DENYING or is_negation(word) for word in words)
+    is_odd = sum(map(_POLES.__contains__, words)) % 2 == 1
+    return is_odd != any(map(_is_denying, words))
+
+
+@lru_cache(maxsize=_CACHED_WORDS)
+def _is_denying(word: str) -> bool:
+    return word in _DENYING or is_negation(word)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
