@@ -170,17 +170,23 @@ class FusedScores:
     thread: Mapping[int, float]
     """Score of the best memories of the thread or session, relative to the best one."""
 
-    def features_of(self, id_: int) -> dict[str, float]:
-        """Return the ranking features of a candidate; all 0 if no retriever found it."""
-        if id_ not in self.self_scores:
-            return {"self_score": 0.0, "context_score": 0.0, "skill": 0.0}
-        return {
-            **{name: self.normalized.get(name, _EMPTY).get(id_, 0.0) for name in RETRIEVERS},
-            "self_score": self.self_scores[id_],
-            "context_score": self.context_scores.get(id_, self.self_scores[id_]),
-            "fused": self.fused[id_],
-            "thread": self.thread[id_],
-        }
+    def features_of(self, ids: Iterable[int]) -> dict[int, dict[str, float]]:
+        """Return the ranking features of candidates; all 0 for one that no retriever found."""
+        found = {name: scores for name, scores in self.normalized.items() if scores}
+        features: dict[int, dict[str, float]] = {}
+        for id_ in ids:
+            own = self.self_scores.get(id_)
+            if own is None:
+                features[id_] = {"self_score": 0.0, "context_score": 0.0, "skill": 0.0}
+                continue
+            features[id_] = each = dict.fromkeys(RETRIEVERS, 0.0)
+            for name, scores in found.items():
+                each[name] = scores.get(id_, 0.0)
+            each["self_score"] = own
+            each["context_score"] = self.context_scores.get(id_, own)
+            each["fused"] = self.fused[id_]
+            each["thread"] = self.thread[id_]
+        return features
 
     def shortlist(self, *, count: int) -> list[int]:
         """Return the ids with the best fused scores; skills and guidance come first."""
