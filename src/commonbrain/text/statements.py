@@ -348,11 +348,10 @@ def _opening(sentence: Sequence[str]) -> _Opening | None:
 
 def _place_of_verb(sentence: Sequence[str]) -> int | None:
     may_be_bare = False
-    for place, word in enumerate(sentence):
-        plain = word.casefold()
-        if place and (plain in _AUXILIARIES or _is_verb(plain, after_plural=may_be_bare)):
+    for place, (is_verb, is_bare, is_plural) in enumerate(map(_verb_signs, sentence)):
+        if place and (is_verb or (is_bare and may_be_bare)):
             return place
-        may_be_bare = may_be_bare or plain.endswith("s") or plain in _PRONOUNS
+        may_be_bare = may_be_bare or is_plural
     return _place_of_any_verb([word.casefold() for word in sentence])
 
 
@@ -397,14 +396,18 @@ def _label(text: str) -> tuple[str, ...]:
     return words if len(words) <= _LABEL_WORDS_MAX else ()
 
 
-def _is_verb(word: str, *, after_plural: bool) -> bool:
-    """Recognize a verb.
+@lru_cache(maxsize=_CACHED_WORDS)
+def _verb_signs(word: str) -> tuple[bool, bool, bool]:
+    """Return whether a word is a verb, one in its base form, and a plural or pronoun.
 
     A base form counts only after a plural or pronoun ("we run", not "a run").
     """
-    if word in _VERBS:
-        return after_plural
-    return word.endswith("s") and (word[:-1] in _VERBS or word.removesuffix("es") in _VERBS)
+    plain = word.casefold()
+    ends_in_s = plain.endswith("s")
+    is_bare = plain in _VERBS
+    is_third_person = ends_in_s and not {plain[:-1], plain.removesuffix("es")}.isdisjoint(_VERBS)
+    is_verb = plain in _AUXILIARIES or (is_third_person and not is_bare)
+    return is_verb, is_bare, ends_in_s or plain in _PRONOUNS
 
 
 def _holding(text: str) -> tuple[frozenset[str], frozenset[str]]:
