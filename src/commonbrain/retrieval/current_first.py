@@ -409,7 +409,7 @@ class _Judge:
         answers = pair.covered >= _COVERED_WELL or cosine_gap <= _COSINE_GAP_MAX
         if not is_linked and not (is_alike and answers):
             return None
-        # Most questions find no pair that gets here, so that theirs are read last.
+        # Few pairs get this far, so that most questions need not be read.
         question = read_words(self.query).items
         here, there = read_words(old.body), read_words(new.body)
         only_older = len((question & here.items) - there.items) / (len(question) or 1)

@@ -172,7 +172,7 @@ class FusedScores:
 
     def features_of(self, ids: Iterable[int]) -> dict[int, dict[str, float]]:
         """Return the ranking features of candidates; all 0 for one that no retriever found."""
-        found = {name: scores for name, scores in self.normalized.items() if scores}
+        matched = {name: scores for name, scores in self.normalized.items() if scores}
         features: dict[int, dict[str, float]] = {}
         for id_ in ids:
             own = self.self_scores.get(id_)
@@ -180,7 +180,7 @@ class FusedScores:
                 features[id_] = {"self_score": 0.0, "context_score": 0.0, "skill": 0.0}
                 continue
             features[id_] = each = dict.fromkeys(RETRIEVERS, 0.0)
-            for name, scores in found.items():
+            for name, scores in matched.items():
                 each[name] = scores.get(id_, 0.0)
             each["self_score"] = own
             each["context_score"] = self.context_scores.get(id_, own)

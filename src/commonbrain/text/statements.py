@@ -348,7 +348,7 @@ def _opening(sentence: Sequence[str]) -> _Opening | None:
 
 def _place_of_verb(sentence: Sequence[str]) -> int | None:
     may_be_bare = False
-    for place, (is_verb, is_bare, is_plural) in enumerate(map(_verb_signs, sentence)):
+    for place, (is_verb, is_bare, is_plural) in enumerate(map(_word_class, sentence)):
         if place and (is_verb or (is_bare and may_be_bare)):
             return place
         may_be_bare = may_be_bare or is_plural
@@ -397,7 +397,7 @@ def _label(text: str) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=_CACHED_WORDS)
-def _verb_signs(word: str) -> tuple[bool, bool, bool]:
+def _word_class(word: str) -> tuple[bool, bool, bool]:
     """Return whether a word is a verb, one in its base form, and a plural or pronoun.
 
     A base form counts only after a plural or pronoun ("we run", not "a run").
