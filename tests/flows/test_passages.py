@@ -138,7 +138,8 @@ def test_what_has_no_thread_stands_for_itself() -> None:
 
     assert fused.thread == {1: 1.0, 2: 1.0, 3: 1.0, 4: 0.5, 5: 0.0}
     assert fused.self_scores[5] == 0.0
-    assert fused.features_of(1)["context_score"] == fused.features_of(1)["self_score"]
+    features = fused.features_of([1])[1]
+    assert features["context_score"] == features["self_score"]
 
 
 def test_the_best_of_passages_that_miss_is_no_better_than_they_are() -> None:

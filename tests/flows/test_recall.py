@@ -269,7 +269,7 @@ def test_fused_scores_are_shares_that_rise_with_every_arm(found: dict[str, Any])
     if found["recent"]:
         found |= {"lexical": {}, "vector": {}}
     fused = fuse(found)
-    features = {id_: fused.features_of(id_) for id_ in fused.fused}
+    features = fused.features_of(fused.fused)
     assert set(features) == {id_ for scores in found.values() for id_ in scores}
     assert all(0 <= value <= 1 for of_one in features.values() for value in of_one.values())
     for one in features:

@@ -303,7 +303,7 @@ class _Judge:
         known: _KnownLinks,
         meaning: Mapping[int, float],
     ) -> None:
-        self.question = read_words(plan.query).items
+        self.query = plan.query
         self.near = near
         self.known = known
         self.meaning = meaning
@@ -409,10 +409,12 @@ class _Judge:
         answers = pair.covered >= _COVERED_WELL or cosine_gap <= _COSINE_GAP_MAX
         if not is_linked and not (is_alike and answers):
             return None
+        # Few pairs get this far, so that most questions need not be read.
+        question = read_words(self.query).items
         here, there = read_words(old.body), read_words(new.body)
-        only_older = len((self.question & here.items) - there.items) / (len(self.question) or 1)
+        only_older = len((question & here.items) - there.items) / (len(question) or 1)
         own_subject = (here.subject | here.reading.names) - there.items
-        asks_older = bool(self.question & own_subject)
+        asks_older = bool(question & own_subject)
         is_other_subject = pair.other_subject + pair.other_subject_cued > 0
         prefers_older = asks_older or (pair.cue == 0 and cosine_gap > _OTHER_GAP_MAX)
         if is_other_subject and prefers_older:

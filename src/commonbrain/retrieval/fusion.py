@@ -12,11 +12,9 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from heapq import nlargest
-from itertools import chain, pairwise
+from itertools import chain, filterfalse, islice, pairwise
 from math import fsum
-from statistics import fmean
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from commonbrain.embeddings.interface import Matrix
 from commonbrain.model.kinds import Intent
@@ -36,11 +34,12 @@ from commonbrain.retrieval.retrievers import (
     ScoresById,
     ScoresByRetriever,
 )
-from commonbrain.storage.interface import Passage
 
 if TYPE_CHECKING:
     from commonbrain.storage.store import Transaction
 
+
+_Value = TypeVar("_Value")
 
 STAGE: Final = "passages"
 _BEFORE: Final = 2
@@ -94,50 +93,67 @@ def expand_context(
     sources = {id_: passage.source for passage in around.values() for id_ in passage.ids}
     unscored_ids = [id_ for id_ in sources if id_ not in matches[VECTOR]]
     near = {} if query_vector is None else tx.index.similarities(query_vector, unscored_ids)
-    known = {LEXICAL: matches[LEXICAL], VECTOR: {**matches[VECTOR], **near}}
+    cosines = {**matches[VECTOR], **near}
     after = {one: next_ for of in around.values() for one, next_ in pairwise(of.ids)}
-    passages = _passages(around.values(), after)
-    words = {
-        id_: fsum([known[LEXICAL].get(one, 0.0) for one in ids]) / len(ids)
-        for id_, ids in passages.items()
-    }
-    meanings = _mean_similarity(known[VECTOR], passages)
+    runs = list(_runs(sources, after))
     unrelated = {
         id_
         for id_, source in sources.items()
         if isinstance(source, str)
         and id_ not in matches[LEXICAL]
-        and known[VECTOR].get(id_, 1.0) < lowest_cosine
+        and cosines.get(id_, 1.0) < lowest_cosine
     }
-    known[VECTOR] = {id_: one for id_, one in known[VECTOR].items() if id_ not in unrelated}
     return ThreadContext(
-        passage_scores={LEXICAL: words, VECTOR: meanings},
-        matches={**matches, **known},
-        sources={id_: one for id_, one in sources.items() if id_ not in unrelated},
+        passage_scores={
+            LEXICAL: _mean_by_passage(runs, matches[LEXICAL], missing=0.0),
+            VECTOR: _mean_by_passage(runs, cosines, missing=None),
+        },
+        matches={**matches, VECTOR: _without(unrelated, cosines)},
+        sources=_without(unrelated, sources),
         after=after,
         before={next_: one for one, next_ in after.items()},
     )
 
 
-def _passages(around: Iterable[Passage], after: Mapping[int, int]) -> Mapping[int, Sequence[int]]:
-    """Return the ids of the passage around each message, in order."""
-    ids = dict.fromkeys(id_ for passage in around for id_ in passage.ids)
-    passages: dict[int, Sequence[int]] = {}
+def _without(dropped: Collection[int], values: Mapping[int, _Value]) -> Mapping[int, _Value]:
+    if not dropped:
+        return values
+    return {id_: one for id_, one in values.items() if id_ not in dropped}
+
+
+def _runs(ids: Mapping[int, object], after: Mapping[int, int]) -> Iterator[Sequence[int]]:
+    """Yield the messages that follow one another, in order."""
     for first in ids.keys() - after.values():
-        known = [first]
-        while (later := after.get(known[-1])) is not None:
-            known.append(later)
-        for place, id_ in enumerate(known):
-            passages[id_] = known[max(0, place - _BEFORE) : place + _AFTER + 1]
-    return passages
+        run = [first]
+        while (later := after.get(run[-1])) is not None:
+            run.append(later)
+        yield run
 
 
-def _mean_similarity(
-    scores: Mapping[int, float], passages: Mapping[int, Sequence[int]]
+def _mean_by_passage(
+    runs: Iterable[Sequence[int]], scores: Mapping[int, float], *, missing: float | None
 ) -> ScoresById:
-    """Return the mean cosine of each passage; messages without a vector do not count."""
-    scored = {id_: [scores[one] for one in ids if one in scores] for id_, ids in passages.items()}
-    return {id_: fsum(each) / len(each) for id_, each in scored.items() if each}
+    """Return the mean score of the passage around each message.
+
+    A message without a score counts as `missing`, or not at all if that is None.
+    """
+    means: dict[int, float] = {}
+    for run in runs:
+        each = [scores.get(id_, missing) for id_ in run]
+        is_complete = None not in each
+        if is_complete and not any(each):
+            # Few messages match by their words.
+            means |= dict.fromkeys(run, 0.0)
+            continue
+        for place, id_ in enumerate(run):
+            near = each[max(0, place - _BEFORE) : place + _AFTER + 1]
+            known = [one for one in near if one is not None]
+            if known:
+                means[id_] = fsum(known) / len(known)
+            else:
+                # Two runs may end alike, and the last one counts.
+                means.pop(id_, None)
+    return means
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,25 +170,33 @@ class FusedScores:
     thread: Mapping[int, float]
     """Score of the best memories of the thread or session, relative to the best one."""
 
-    def features_of(self, id_: int) -> dict[str, float]:
-        """Return the ranking features of a candidate; all 0 if no retriever found it."""
-        if id_ not in self.self_scores:
-            return {"self_score": 0.0, "context_score": 0.0, "skill": 0.0}
-        return {
-            **{name: self.normalized.get(name, _EMPTY).get(id_, 0.0) for name in RETRIEVERS},
-            "self_score": self.self_scores[id_],
-            "context_score": self.context_scores.get(id_, self.self_scores[id_]),
-            "fused": self.fused[id_],
-            "thread": self.thread[id_],
-        }
+    def features_of(self, ids: Iterable[int]) -> dict[int, dict[str, float]]:
+        """Return the ranking features of candidates; all 0 for one that no retriever found."""
+        matched = {name: scores for name, scores in self.normalized.items() if scores}
+        features: dict[int, dict[str, float]] = {}
+        for id_ in ids:
+            own = self.self_scores.get(id_)
+            if own is None:
+                features[id_] = {"self_score": 0.0, "context_score": 0.0, "skill": 0.0}
+                continue
+            features[id_] = each = dict.fromkeys(RETRIEVERS, 0.0)
+            for name, scores in matched.items():
+                each[name] = scores.get(id_, 0.0)
+            each["self_score"] = own
+            each["context_score"] = self.context_scores.get(id_, own)
+            each["fused"] = self.fused[id_]
+            each["thread"] = self.thread[id_]
+        return features
 
     def shortlist(self, *, count: int) -> list[int]:
         """Return the ids with the best fused scores; skills and guidance come first."""
         first = {**self.normalized.get("skill", _EMPTY), **self.normalized.get(GUIDANCE, _EMPTY)}
         best = sorted(self.fused, key=self.fused.__getitem__, reverse=True)
-        if first:
-            best = [*filter(first.get, best), *(id_ for id_ in best if not first.get(id_))]
-        return best[:count]
+        ahead = [id_ for id_ in best if first.get(id_)] if first else []
+        if not ahead:
+            return best[:count]
+        rest = filterfalse(frozenset(ahead).__contains__, best)
+        return list(islice(chain(ahead, rest), count))
 
 
 def fuse(
@@ -237,13 +261,12 @@ def _normalize_passages(
     """
     scaled_passages: dict[str, dict[int, float]] = {}
     for name, scores in passage_scores.items():
-        top = max((normalized[name].get(id_, 0.0) for id_ in scores), default=0.0)
+        own = normalized[name]
+        top = max((score for id_, score in own.items() if id_ in scores), default=0.0)
         floor = RETRIEVERS[name].score_of_no_match
         if floor is None:
             floor = min(matches[name].values(), default=0.0)
-        scaled_passages[name] = {
-            id_: top * score for id_, score in _min_max(scores, floor=floor).items()
-        }
+        scaled_passages[name] = _min_max(scores, floor=floor, top=top)
     return scaled_passages
 
 
@@ -268,17 +291,26 @@ def _score_sources(
     by_source: defaultdict[int | str, list[float]] = defaultdict(list)
     for id_, source in sources.items():
         by_source[source].append(self_scores[id_])
-    best = {source: fmean(nlargest(_SOURCE_TOP_K, scores)) for source, scores in by_source.items()}
+    best = {source: _mean_of_best(scores) for source, scores in by_source.items()}
     best_source = max(best.values(), default=0.0) or 1.0
     best_score = max(self_scores.values(), default=0.0) or 1.0
+    relative = {source: one / best_source for source, one in best.items()}
     return {
-        id_: best[sources[id_]] / best_source if id_ in sources else one / best_score
+        id_: relative[sources[id_]] if id_ in sources else one / best_score
         for id_, one in self_scores.items()
     }
 
 
-def _min_max(scores: Mapping[int, float], *, floor: float | None = None) -> dict[int, float]:
-    """Scale scores to 0..1 by min-max; equal scores all become 1.
+def _mean_of_best(scores: list[float]) -> float:
+    # Few: sorting all of them is faster than a heap.
+    best = sorted(scores, reverse=True)[:_SOURCE_TOP_K]
+    return fsum(best) / len(best)
+
+
+def _min_max(
+    scores: Mapping[int, float], *, floor: float | None = None, top: float = 1.0
+) -> dict[int, float]:
+    """Scale scores to 0..`top` by min-max; equal scores all become `top`.
 
     `floor` is the score of no match, if it is lower than the lowest score given.
     """
@@ -288,8 +320,9 @@ def _min_max(scores: Mapping[int, float], *, floor: float | None = None) -> dict
     if floor is not None and high > floor:
         low = min(low, floor)
     if high == low:
-        return dict.fromkeys(scores, 1.0)
-    return {id_: (score - low) / (high - low) for id_, score in scores.items()}
+        return dict.fromkeys(scores, top)
+    span = high - low
+    return {id_: top * ((score - low) / span) for id_, score in scores.items()}
 
 
 SEEDS_MAX: Final = 12

@@ -1,10 +1,12 @@
 """Packing: fit the best evidence into a budget of items and tokens, quoted for an agent."""
 
+from bisect import bisect_left, insort
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass, field, fields, replace
 from datetime import datetime
 from functools import lru_cache
+from itertools import islice
 from typing import Final
 
 from commonbrain.model import ids, limits
@@ -86,7 +88,7 @@ def drop_near_duplicates(
             near.append(candidate)
         else:
             chosen.append(candidate)
-            word_sets.append(words)
+            insort(word_sets, words, key=len)
     return chosen, near
 
 
@@ -100,14 +102,19 @@ def _words_of(text: str) -> frozenset[str]:
 
 
 def _alike(words: frozenset[str], word_sets: Sequence[frozenset[str]]) -> int:
-    """Count near duplicates; most texts differ too much in size to be compared."""
+    """Count near duplicates among sets in the order of their sizes.
+
+    Most texts differ too much in size to be compared.
+    """
     size = len(words)
-    least = _NEAR_AT * size
+    first = bisect_left(word_sets, _NEAR_AT * size, key=len)
     alike = 0
-    for one in word_sets:
-        if least <= (other := len(one)) and _NEAR_AT * other <= size:
-            shared = len(words & one)
-            alike += bool(shared) and shared >= _NEAR_AT * (size + other - shared)
+    for one in islice(word_sets, first, None):
+        other = len(one)
+        if _NEAR_AT * other > size:
+            break
+        shared = len(words & one)
+        alike += bool(shared) and shared >= _NEAR_AT * (size + other - shared)
     return alike
 
 

@@ -489,18 +489,14 @@ def _features(
 ) -> Mapping[int, dict[str, float]]:
     """Collect the features of each candidate that depend on other memories."""
     by_id = {memory.id: memory for memory in memories}
-    features = {
-        id_: {
-            **fused.features_of(id_),
-            GUIDANCE: context.matches[GUIDANCE].get(id_, 0.0),
-            "linked": graph.added.get(id_, 0.0),
-            "support": graph.support.get(id_, 0.0),
-            "contradicted": contradicted.get(id_, 0.0),
-            "needs_review": float(id_ in reviews),
-        }
-        for id_ in by_id
-    }
+    features = fused.features_of(by_id)
+    guidance = context.matches[GUIDANCE]
     for id_, own in features.items():
+        own[GUIDANCE] = guidance.get(id_, 0.0)
+        own["linked"] = graph.added.get(id_, 0.0)
+        own["support"] = graph.support.get(id_, 0.0)
+        own["contradicted"] = contradicted.get(id_, 0.0)
+        own["needs_review"] = float(id_ in reviews)
         if (before := context.before.get(id_)) is not None:
             own["follows"] = follows = fused.self_scores.get(before, 0.0)
             if before in by_id and before not in graph.added:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import chain, pairwise
+from itertools import pairwise
 from typing import Final
 
 from commonbrain.text.clauses import is_question
@@ -249,7 +249,7 @@ def read_words(text: str) -> Words:
         items=stems | reading.numbers | reading.choices,
         subject=_subject(text, reading),
         restored=_items(restored[1]) if restored else frozenset(),
-        plain=tuple(word.casefold() for word in _WORD.findall(text)),
+        plain=tuple(map(str.casefold, _WORD.findall(text))),
         cue=cue,
         measures=_measures(reading.words),
         replaces=_REPLACEMENT.search(lower) is not None,
@@ -341,5 +341,10 @@ def _is_elliptic(text: str) -> bool:
 
 def _measures(words: Sequence[str]) -> frozenset[tuple[str, str]]:
     """Return each number with the word after it, and with the word before it."""
-    near = chain(pairwise(words), ((one, other) for other, one in pairwise(words)))
-    return frozenset((number, word) for number, word in near if number[:1].isdigit())
+    return frozenset(
+        (number, words[near])
+        for place, number in enumerate(words)
+        if number[:1].isdigit()
+        for near in (place - 1, place + 1)
+        if 0 <= near < len(words)
+    )

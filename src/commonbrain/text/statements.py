@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import chain, filterfalse
 from typing import Final
 
 from commonbrain.text.clauses import NEGATIONS, is_negation, verb_at
@@ -232,7 +233,7 @@ def read_statement(statement: Statement) -> Reading:
     """Parse a statement, in time linear in its length."""
     text = _IDIOMS.sub(" ", statement.text)
     sentences = [_WORD.findall(part) for part in _SENTENCE_END.split(text)]
-    words = tuple(_without_fillers(_folded(word) for sentence in sentences for word in sentence))
+    words = tuple(_without_fillers(map(_folded, chain.from_iterable(sentences))))
     opening = next((match for match in map(_opening, sentences) if match), None)
     subject = opening.subject if opening else frozenset[str]()
     named = [name for sentence in sentences for name in _names(sentence)]
@@ -258,7 +259,7 @@ def read_statement(statement: Statement) -> Reading:
 
 
 def _without_fillers(words: Iterable[str]) -> Iterable[str]:
-    return (word for word in words if word not in _FILLERS)
+    return filterfalse(_FILLERS.__contains__, words)
 
 
 @lru_cache(maxsize=_CACHED_WORDS)
@@ -278,11 +279,14 @@ def _content_of(text: str) -> frozenset[str]:
 
 
 def _content(words: Iterable[str]) -> frozenset[str]:
-    return frozenset(
-        _POLES.get(word, word)
-        for word in words
-        if not (word in _EMPTY or is_negation(word) or _has_number(word))
-    )
+    return frozenset(filter(None, map(_content_word, words)))
+
+
+@lru_cache(maxsize=_CACHED_WORDS)
+def _content_word(word: str) -> str:
+    """Return a content word, an antonym as its counterpart; empty for other words and numbers."""
+    is_empty = word in _EMPTY or is_negation(word) or _has_number(word)
+    return "" if is_empty else _POLES.get(word, word)
 
 
 def _numbers(words: Iterable[str]) -> frozenset[str]:
@@ -304,8 +308,13 @@ def _names(sentence: Sequence[str]) -> Iterable[str]:
 
 
 def _is_denied(words: Sequence[str]) -> bool:
-    is_odd = sum(word in _POLES for word in words) % 2 == 1
-    return is_odd != any(word in _DENYING or is_negation(word) for word in words)
+    is_odd = sum(map(_POLES.__contains__, words)) % 2 == 1
+    return is_odd != any(map(_is_denying, words))
+
+
+@lru_cache(maxsize=_CACHED_WORDS)
+def _is_denying(word: str) -> bool:
+    return word in _DENYING or is_negation(word)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -339,11 +348,10 @@ def _opening(sentence: Sequence[str]) -> _Opening | None:
 
 def _place_of_verb(sentence: Sequence[str]) -> int | None:
     may_be_bare = False
-    for place, word in enumerate(sentence):
-        plain = word.casefold()
-        if place and (plain in _AUXILIARIES or _is_verb(plain, after_plural=may_be_bare)):
+    for place, (is_verb, is_bare, is_plural) in enumerate(map(_word_class, sentence)):
+        if place and (is_verb or (is_bare and may_be_bare)):
             return place
-        may_be_bare = may_be_bare or plain.endswith("s") or plain in _PRONOUNS
+        may_be_bare = may_be_bare or is_plural
     return _place_of_any_verb([word.casefold() for word in sentence])
 
 
@@ -388,14 +396,18 @@ def _label(text: str) -> tuple[str, ...]:
     return words if len(words) <= _LABEL_WORDS_MAX else ()
 
 
-def _is_verb(word: str, *, after_plural: bool) -> bool:
-    """Recognize a verb.
+@lru_cache(maxsize=_CACHED_WORDS)
+def _word_class(word: str) -> tuple[bool, bool, bool]:
+    """Return whether a word is a verb, one in its base form, and a plural or pronoun.
 
     A base form counts only after a plural or pronoun ("we run", not "a run").
     """
-    if word in _VERBS:
-        return after_plural
-    return word.endswith("s") and (word[:-1] in _VERBS or word.removesuffix("es") in _VERBS)
+    plain = word.casefold()
+    ends_in_s = plain.endswith("s")
+    is_bare = plain in _VERBS
+    is_third_person = ends_in_s and not {plain[:-1], plain.removesuffix("es")}.isdisjoint(_VERBS)
+    is_verb = plain in _AUXILIARIES or (is_third_person and not is_bare)
+    return is_verb, is_bare, ends_in_s or plain in _PRONOUNS
 
 
 def _holding(text: str) -> tuple[frozenset[str], frozenset[str]]:

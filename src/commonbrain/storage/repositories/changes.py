@@ -174,8 +174,8 @@ class ChangeRepository:
         return max(ids_.make_id(at, secrets.randbits(ids_.RANDOM_BITS)), (last or 0) + 1)
 
     def _kind(self, memory_id: int) -> Kind:
-        given = {"tenant": self.work.tenant, "memory": memory_id}
-        return self.work.connection.execute(_KIND, given).scalar_one()
+        [(kind,)] = self.work.rows(_KIND, {"memory": memory_id})
+        return kind
 
 
 def _change(row: RowMapping) -> Change:

@@ -42,6 +42,12 @@ from commonbrain.storage.sql.filters import believed_from, open_to
 
 _FIELDS: Final = tuple(field.name for field in fields(Link))
 _ROW: Final = select(*(links.c[name] for name in _FIELDS))
+_GET: Final = _ROW.where(
+    links.c.tenant_id == bindparam("tenant"),
+    links.c.from_id == bindparam("start"),
+    links.c.to_id == bindparam("end"),
+    links.c.type == bindparam("type"),
+)
 _ALL: Final = 2**63 - 1
 """The limit that is none, in both engines."""
 
@@ -104,9 +110,8 @@ class LinkRepository:
         return [Link(**dict(zip(_FIELDS, row, strict=True))) for row in rows]
 
     def _get(self, from_id: int, to_id: int, *, type_: LinkType) -> Link | None:
-        statement = _ROW.where(self._key(from_id, to_id, type_=type_))
-        row = self.work.connection.execute(statement).mappings().first()
-        return Link(**row) if row else None
+        rows = self.work.rows(_GET, {"start": from_id, "end": to_id, "type": type_})
+        return Link(**dict(zip(_FIELDS, rows[0], strict=True))) if rows else None
 
     def _key(self, from_id: int, to_id: int, *, type_: LinkType) -> ColumnElement[bool]:
         return and_(

@@ -94,6 +94,7 @@ _AFFECTED_BY_CHANGE: Final = select(_CONCERNED.c.id).where(
     or_(_IS_RESTED_ON, _IS_REVIEWED, _IS_CAUSE)
 )
 _UNLIST: Final = delete(falls).where(falls.c.tenant_id == _TENANT, falls.c.memory_id.in_(LISTED))
+_LIST: Final = insert(falls)
 _NOW: Final = bindparam("now", type_=falls.c.due_at.type)
 _DUE: Final = (
     select(falls.c.memory_id)
@@ -140,12 +141,11 @@ class ReviewRepository:
         them, and the causes of their reviews.
         """
         tenant = self.work.tenant
-        given = {"tenant": tenant, "ids": list(ids)}
-        concerned = self.work.connection.execute(_AFFECTED_BY_CHANGE, given).scalars().all()
+        concerned = [id_ for (id_,) in self.work.rows(_AFFECTED_BY_CHANGE, {"ids": list(ids)})]
         if concerned:
-            self.work.connection.execute(_UNLIST, {"tenant": tenant, "ids": concerned})
+            self.work.change(_UNLIST, {"tenant": tenant, "ids": concerned})
             rows = [{"tenant_id": tenant, "memory_id": id_, "due_at": at} for id_ in concerned]
-            self.work.connection.execute(insert(falls), rows)
+            self.work.change_by_each(_LIST, rows)
             self.own.update(concerned)
 
     def listed(self) -> list[int]:
@@ -163,7 +163,7 @@ class ReviewRepository:
     def postpone(self, id_: int, until: datetime | None) -> None:
         """Remove a memory from the list, or schedule it for later."""
         tenant = self.work.tenant
-        self.work.connection.execute(_UNLIST, {"tenant": tenant, "ids": [id_]})
+        self.work.change(_UNLIST, {"tenant": tenant, "ids": [id_]})
         self.own.discard(id_)
         if until is not None:
             self.work.add(falls, {"tenant_id": tenant, "memory_id": id_, "due_at": until})

@@ -62,16 +62,19 @@ def _statements(name: str, *, rows: str) -> _Statements:
     rank = literal_column(f"bm25({name})", Float).label("rank")
     # A word in more than 4% of the rows is dropped from a search for several words, but not below
     # 2,000 matches: among 5,183 papers a bound of 500 cost 1.5 points of nDCG@10. The newest row id
-    # stands for the number of rows, which would take longer to count.
-    bound = f"(SELECT max(2000, coalesce(max(rowid), 0) / 25) FROM {rows})"  # noqa: S608 constants
+    # stands for the number of rows, which would take longer to count. No word is in more rows than
+    # there are, so that few are not counted at all.
+    size = f"(SELECT coalesce(max(rowid), 0) FROM {rows})"  # noqa: S608 constants
+    bound = f"max(2000, {size} / 25)"
     return _Statements(
         ranked=select(rowid, rank)
         .where(matches, rowid >= bindparam("since"))
         .order_by("rank")
         .limit(bindparam("limit")),
         counts=text(
-            f"SELECT value, (SELECT count(*) FROM (SELECT rowid FROM {name}"  # noqa: S608 constants
-            f" WHERE {name} MATCH value LIMIT {bound})), {bound} FROM json_each(:words)"
+            f"SELECT value, CASE WHEN {size} < 2000 THEN 0 ELSE (SELECT count(*) FROM ("  # noqa: S608
+            f"SELECT rowid FROM {name} WHERE {name} MATCH value LIMIT {bound})) END, {bound} "
+            "FROM json_each(:words)"
         ).columns(column("value"), column("count"), column("bound")),
         newest=select(rowid).where(matches).order_by(rowid.desc()).limit(1).offset(_SCORED_MAX),
     )
