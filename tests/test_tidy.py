@@ -4,6 +4,7 @@ import ast
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from statistics import median, quantiles
 
@@ -29,47 +30,80 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 @dataclass(frozen=True, slots=True)
 class Found:
+    """A function, without the tree that it was read from, which takes 100 times the memory."""
+
     path: Path
-    function: Function
+    name: str
+    line: int
     is_method: bool
+    code_lines: int
+    """Lines that hold code: no blank line, no comment, no docstring."""
+    positional: int
+    """Parameters that may be given by place, without `self`."""
+    keywords: int
 
     @property
     def place(self) -> str:
-        return f"{self.path.relative_to(ROOT)}:{self.function.lineno} {self.function.name}"
-
-    @property
-    def code_lines(self) -> int:
-        """Lines that hold code: no blank line, no comment, no docstring."""
-        body = self.function.body
-        first = body[1] if ast.get_docstring(self.function) and len(body) > 1 else body[0]
-        lines = self.path.read_text("utf-8").splitlines()
-        inside = lines[first.lineno - 1 : self.function.end_lineno]
-        return sum(1 for line in inside if line.strip() and not line.strip().startswith("#"))
-
-    @property
-    def parameters(self) -> list[str]:
-        given = self.function.args
-        names = [arg.arg for arg in (*given.posonlyargs, *given.args)]
-        return names[1:] if self.is_method and names[:1] in (["self"], ["cls"]) else names
+        return f"{self.path.relative_to(ROOT)}:{self.line} {self.name}"
 
 
-def functions(path: Path) -> Iterator[Found]:
-    tree = ast.parse(path.read_text("utf-8"))
-    methods = {
-        id(item) for node in ast.walk(tree) if isinstance(node, ast.ClassDef) for item in node.body
-    }
-    for node in ast.walk(tree):
-        if isinstance(node, Function):
-            yield Found(path, node, id(node) in methods)
+@dataclass(frozen=True, slots=True)
+class Module:
+    path: Path
+    summaries: tuple[str, ...]
+    """First lines of all docstrings, its own first; empty where there is none."""
+    functions: tuple[Found, ...]
+
+
+@cache
+def modules() -> tuple[Module, ...]:
+    return tuple(map(read_module, FILES))
+
+
+def read_module(path: Path) -> Module:
+    text = path.read_text("utf-8")
+    nodes = list(ast.walk(ast.parse(text)))
+    methods = {id(item) for node in nodes if isinstance(node, ast.ClassDef) for item in node.body}
+    lines = text.splitlines()
+    return Module(
+        path,
+        tuple(
+            (ast.get_docstring(node) or "").partition("\n")[0]
+            for node in nodes
+            if isinstance(node, ast.Module | ast.ClassDef | Function)
+        ),
+        tuple(
+            found(path, node, lines=lines, is_method=id(node) in methods)
+            for node in nodes
+            if isinstance(node, Function)
+        ),
+    )
+
+
+def found(path: Path, function: Function, *, lines: list[str], is_method: bool) -> Found:
+    body = function.body
+    first = body[1] if ast.get_docstring(function) and len(body) > 1 else body[0]
+    inside = [line.strip() for line in lines[first.lineno - 1 : function.end_lineno]]
+    given = function.args
+    names = [arg.arg for arg in (*given.posonlyargs, *given.args)]
+    return Found(
+        path=path,
+        name=function.name,
+        line=function.lineno,
+        is_method=is_method,
+        code_lines=sum(1 for line in inside if line and not line.startswith("#")),
+        positional=len(names) - (is_method and names[:1] in (["self"], ["cls"])),
+        keywords=len(given.kwonlyargs),
+    )
+
+
+def functions() -> Iterator[Found]:
+    for module in modules():
+        yield from module.functions
 
 
 def test_functions_are_short() -> None:
-    long = [
-        one.place
-        for path in FILES
-        for one in functions(path)
-        if one.code_lines > FUNCTION_LINES_MAX
-    ]
+    long = [one.place for one in functions() if one.code_lines > FUNCTION_LINES_MAX]
 
     assert not long
 
@@ -89,33 +123,26 @@ def test_files_are_short() -> None:
 def test_parameters_are_few_and_named_after_the_second() -> None:
     def is_crowded(one: Found) -> bool:
         # Python calls the first sort by place, pytest the second by name.
-        is_called_so = re.fullmatch(r"__\w+__|test_\w+", one.function.name) is not None
-        every = len(one.parameters) + len(one.function.args.kwonlyargs)
+        is_called_so = re.fullmatch(r"__\w+__|test_\w+", one.name) is not None
         # The public methods spell out what editors and help() show.
         if one.place.startswith("src/commonbrain/client.py"):
             return False
-        is_wordy = len(one.parameters) > POSITIONAL_MAX and not is_called_so
-        return every > PARAMETERS_MAX or is_wordy
+        is_wordy = one.positional > POSITIONAL_MAX and not is_called_so
+        return one.positional + one.keywords > PARAMETERS_MAX or is_wordy
 
-    crowded = [one.place for path in FILES for one in functions(path) if is_crowded(one)]
+    crowded = [one.place for one in functions() if is_crowded(one)]
 
     assert not crowded
 
 
 def test_summaries_are_one_short_sentence() -> None:
-    def summaries(path: Path) -> Iterator[tuple[str, str]]:
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-            if isinstance(node, ast.Module | ast.ClassDef | Function):
-                summary = (ast.get_docstring(node) or "").partition("\n")[0]
-                yield f"{path.relative_to(ROOT)}: {summary}", summary
-
-    told = [pair for path in FILES for pair in summaries(path)]
+    told = [(one.path, summary) for one in modules() for summary in one.summaries]
 
     assert [where for where, summary in told if len(summary) > SUMMARY_COLUMNS_MAX] == []
 
 
 def test_every_module_has_a_caption() -> None:
-    bare = [p for p in FILES if not ast.get_docstring(ast.parse(p.read_text("utf-8")))]
+    bare = [one.path for one in modules() if not one.summaries[0]]
 
     assert not bare
 
@@ -128,11 +155,9 @@ def test_every_repository_method_is_called() -> None:
     """A query that nothing calls is what is left of a forgotten row, such as a retriever's."""
     called = set(re.findall(r"\.(\w+)\b", "\n".join(one.read_text("utf-8") for one in FILES)))
     methods = {
-        one.function.name
-        for path in FILES
-        if path.parent.name == "repositories"
-        for one in functions(path)
-        if one.is_method and not one.function.name.startswith("_")
+        one.name
+        for one in functions()
+        if one.path.parent.name == "repositories" and one.is_method and not one.name.startswith("_")
     }
 
     assert methods
@@ -181,7 +206,7 @@ def test_tests_do_not_sleep_or_patch_our_code() -> None:
 
 
 def test_the_typical_function_is_small(record_property: Callable[[str, object], None]) -> None:
-    sizes = [one.code_lines for path in FILES for one in functions(path)]
+    sizes = [one.code_lines for one in functions()]
     middle, p95 = median(sizes), quantiles(sizes, n=20)[-1]
     record_property("function lines, median and p95", f"{middle} / {p95}")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import cache, lru_cache, partial
@@ -211,10 +211,16 @@ class Opener(Protocol):
 
 def _open_file(path: Path, *, space: EmbeddingSpace, clock: Clock) -> Store:
     if not path.exists():
-        # As `open_sqlite` creates a store, which takes a hundred times as long.
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        path.touch(0o600)
-        path.write_bytes(_new_store(space, clock.now()))
+        content = _new_store(space, clock.now())
+        try:
+            # As `open_sqlite` creates a store, which takes a hundred times as long.
+            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            path.touch(0o600)
+            path.write_bytes(content)
+        except OSError:
+            # A full or read-only disk: `open_sqlite` reports it.
+            with suppress(OSError):
+                path.unlink()
     return _open_sqlite(path, space=space, clock=clock)
 
 
