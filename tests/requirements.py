@@ -436,5 +436,5 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
         "CL-14", "Agents on one store share a process; no write is lost or doubled by its end."
     ),
     Adopted("CL-15", "A running server runs commands, which print the same as without it."),
-    Adopted("CL-16", "A prompt is answered within its limit: by words if the model is not ready."),
+    Adopted("CL-16", "A prompt is answered by words if the model is not ready by its limit."),
 )

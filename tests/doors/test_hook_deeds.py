@@ -4,19 +4,24 @@ import string
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from threading import Event
+from time import monotonic
 
 import pytest
 
+import commonbrain
 from commonbrain.api.project_folder import FolderConfig
 from commonbrain.client import Brain
 from commonbrain.config import Settings
 from commonbrain.hooks.actions import (
     ACTIONS,
     HookRequest,
+    perform,
     recall_for_prompt,
     run_action,
     truncated,
 )
+from commonbrain.hooks.runner import HookRun, run_until
 from commonbrain.hooks.table import HOOKS, HookAction
 from commonbrain.testing.builders import a_brain
 from tests.doors.hooking import SESSION, a_happening
@@ -297,22 +302,56 @@ def test_nothing_is_shown_with_what_no_person_typed(brain: Brain, prompt: str) -
 
 @pytest.mark.requirement("CL-16")
 @pytest.mark.of_a_file
-@pytest.mark.parametrize("remaining_s", [0.2, 0.0])
+@pytest.mark.parametrize("remaining_s", [0.2, 0.1])
 def test_a_prompt_is_answered_by_words_if_the_model_is_not_ready(
     path: Path, remaining_s: float
 ) -> None:
     embedder = StuckEmbedder()
-    with a_brain(path) as brain:
+    order = replace(an_order("user-prompt-submit", prompt=ASKED), remaining_s=lambda: remaining_s)
+    with a_brain(path, embedder=embedder) as brain:
         brain.remember(PIER, kind="fact")
         brain.remember("Tickets for the ferry cost six euros", kind="fact")
-    order = replace(an_order("user-prompt-submit", prompt=ASKED), remaining_s=lambda: remaining_s)
-    shown: list[str | None] = []
+        try:
+            text = perform(client(brain), order)
+        finally:
+            embedder.may_go.set()
 
-    try:
-        run_action(order, path, embedder=embedder, show=shown.append)
-    finally:
-        embedder.may_go.set()
-
-    [text] = shown
     assert PIER in (text or "")
     assert "Tickets" not in (text or "")
+
+
+@pytest.mark.requirement("CL-16")
+@pytest.mark.of_a_file
+def test_a_prompt_is_answered_before_the_store_is_closed(path: Path) -> None:
+    with commonbrain.open(path, agent="ann") as brain:
+        brain.remember(PIER, kind="fact")
+    order = an_order("user-prompt-submit", prompt=ASKED)
+    shown: list[tuple[str, bool]] = []
+
+    def show(text: str | None) -> None:
+        # The log is there until the last connection is closed.
+        shown.append((text or "", path.with_name(f"{path.name}-wal").exists()))
+
+    run_action(order, path, show=show)
+
+    [(text, is_open)] = shown
+    assert PIER in text
+    assert is_open
+    # The session of the client is known nevertheless.
+    with commonbrain.open(path, agent="ann") as brain:
+        [session] = list(brain.session.list().sessions or ())
+    assert (session.session, session.client) == (SESSION, "claude-code")
+
+
+def test_an_answer_counts_even_if_the_store_is_not_closed_in_time() -> None:
+    may_close = Event()
+    running = HookRun()
+
+    def answer() -> None:
+        running.answer = "known"
+        may_close.wait()
+
+    run_until(running, answer, until=monotonic() + 0.2)
+    may_close.set()
+
+    assert (running.answer, running.complaint) == ("known", "")

@@ -9,7 +9,7 @@ from commonbrain.embeddings.local import SPACE
 from commonbrain.retrieval.retrievers import Threshold, apply_relevance_threshold
 from commonbrain.storage.sqlite.driver import driver
 from commonbrain.testing.builders import a_brain
-from tests.flows.asking import FailingEmbedder, stored
+from tests.flows.asking import FailingEmbedder, StuckEmbedder, stored
 
 FOUND = {"lexical": {1: 3.0, 2: 9.0}, "vector": {1: 0.5, 3: 0.3}, "skill": {4: 1.0}}
 
@@ -41,6 +41,21 @@ def test_words_stand_in_for_meaning_that_does_not_come(path: Path) -> None:
 
         assert brain.recall("from which pier does the ferry leave", proactive=True).items
         assert not brain.recall("rename the ferry module, move its tests", proactive=True).items
+
+
+def test_what_is_linked_to_a_match_by_words_is_not_told_unasked(path: Path) -> None:
+    embedder = StuckEmbedder()
+    with a_brain(path, embedder=embedder) as brain:
+        ferry = stored(brain, "The ferry leaves from pier 4 at dawn", kind="fact")
+        stored(brain, "Lunch is at noon", kind="fact", derived_from=[ferry])
+        question = "from which pier does the ferry leave"
+
+        asked = brain.recall(question, deadline_ms=50).items
+        [told] = brain.recall(question, deadline_ms=50, proactive=True).items
+        embedder.may_go.set()
+
+    assert "Lunch is at noon" in [one.headline for one in asked]
+    assert told.id == ferry
 
 
 def test_what_is_being_written_counts_as_shown(path: Path) -> None:

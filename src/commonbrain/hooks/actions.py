@@ -17,7 +17,6 @@ from commonbrain.client import Brain
 from commonbrain.clock import UNTIL
 from commonbrain.config import Settings
 from commonbrain.coordination.session_registry import detect_client, touch_session
-from commonbrain.embeddings.interface import Embedder
 from commonbrain.hooks.table import HOOKS, Hook, HookAction, HookEvent, read_event
 from commonbrain.model import ids
 from commonbrain.model.errors import CommonbrainError
@@ -67,11 +66,6 @@ _MAINTENANCE_S_MAX: Final = 2.0
 _COMPACTED: Final = "compact"
 _RESUMED: Final = "resume"
 """The conversation still has what it was shown; after any other start it has not."""
-_WORDS_MS: Final = 100.0
-"""What a search by words may take of the time that is reserved for the output.
-
-It takes 10 ms; a busy machine is several times slower.
-"""
 _WAIT_S_MIN: Final = 0.01
 _WAIT_S_MAX: Final = 1.0
 
@@ -94,11 +88,7 @@ class HookRequest:
 
 
 def run_action(
-    request: HookRequest,
-    store: Path | None,
-    *,
-    embedder: Embedder | None,
-    show: Callable[[str | None], None],
+    request: HookRequest, store: Path | None, *, show: Callable[[str | None], None]
 ) -> None:
     """Run a hook's action in a store of its own, and show its text for the client's model.
 
@@ -107,7 +97,6 @@ def run_action(
     Args:
         request: the action.
         store: the store; that of the settings by default.
-        embedder: the embedder of the settings, if its model is being loaded already.
         show: called once with the text; None if there is none.
 
     Raises:
@@ -118,9 +107,7 @@ def run_action(
     if not settings.hooks:
         return
     timeout_s = _lock_timeout_s(request)
-    with open_brain(
-        store, lock_timeout_s=timeout_s, embedder=embedder, agent=request.agent
-    ) as base_brain:
+    with open_brain(store, lock_timeout_s=timeout_s, agent=request.agent) as base_brain:
         _run_as_client(base_brain, request, settings=settings, show=show)
 
 
@@ -178,8 +165,10 @@ def _run_as_client(
     request = replace(request, tokens=tokens.get(action, 0))
     if action is HookAction.RECALL:
         # First the answer: finding the client among the processes takes as long as recall.
-        show(perform(brain, request))
-        _connected(brain, request)
+        try:
+            show(perform(brain, request))
+        finally:
+            _connected(brain, request)
     else:
         show(perform(_connected(brain, request), request))
 
@@ -268,7 +257,7 @@ def truncated(
 
 def _recall(brain: Brain, request: HookRequest) -> str | None:
     """Return memories that bear upon a prompt and were not shown in its session."""
-    deadline_ms = max(_WORDS_MS, request.remaining_s() * 1000)
+    deadline_ms = max(1.0, request.remaining_s() * 1000)
     result = recall_for_prompt(
         brain, request.event.prompt, max_tokens=request.tokens, deadline_ms=deadline_ms
     )

@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from threading import Thread
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import Any, Final, NoReturn
 
 from commonbrain.api.project_folder import (
     CONFIG_FILE,
@@ -41,9 +41,6 @@ from commonbrain.runtime.local_socket import ask, socket_path
 from commonbrain.runtime.mentions import store_may_mention
 from commonbrain.text.code_names import read_edit
 from commonbrain.text.prompts import is_trivial, typed_text
-
-if TYPE_CHECKING:
-    from commonbrain.embeddings.interface import Embedder
 
 _NO: Final = frozenset({"off", "0", "false", "no", "n", "f"})
 """Values that the settings read as false."""
@@ -121,6 +118,9 @@ _DETACHED: Final = 0x208 if sys.platform == "win32" else 0
 """DETACHED_PROCESS and CREATE_NEW_PROCESS_GROUP."""
 _CLOSING_S: Final = 0.3
 """Reserved from an action's time to write its output and close the store."""
+_WORDS_S: Final = 0.1
+"""What a late action may take of that: a search by words takes 10 ms, on a busy machine several
+times as long. Opening the store may have taken all other time."""
 _REPLY_S: Final = 0.15
 """Reserved for a server's answer to arrive."""
 
@@ -144,7 +144,7 @@ class HookCall:
 
 
 @dataclass(slots=True)
-class _HookRun:
+class HookRun:
     """What a hook has shown so far; what is late is dropped."""
 
     answer: str = ""
@@ -161,20 +161,23 @@ def run_hook(arguments: Sequence[str]) -> NoReturn:
     if list(arguments[:1]) == ["status"]:
         print(render_status(os.environ, Path.cwd()))  # noqa: T201 the output of the command
         _leave()
-    running = _HookRun()
+    running = HookRun()
     call = _read(arguments)
     hook = HOOKS.get((call.client, call.event))
     if hook is None:
         running.complaint = f"Unknown hook {call.client[:40]!r} {call.event[:40]!r}."
     elif not is_disabled(os.environ):
         until = began + limit_s(hook.action, os.environ)
-        _run_until(running, partial(_answer, running, hook, call=call, until=until), until=until)
+        run_until(running, partial(_answer, running, hook, call=call, until=until), until=until)
     _write_result(running)
     _leave()
 
 
-def _run_until(running: _HookRun, answer: Callable[[], None], *, until: float) -> None:
-    """Run a hook in a thread and wait for it until its deadline."""
+def run_until(running: HookRun, answer: Callable[[], None], *, until: float) -> None:
+    """Run a hook in a thread and wait for it until its deadline.
+
+    What it recorded by then is its result, even if it still closes the store.
+    """
     worker = Thread(target=_attempt, args=(running, answer), daemon=True)
     worker.start()
     worker.join(max(0.0, until - monotonic()))
@@ -246,7 +249,7 @@ def _read(arguments: Sequence[str]) -> HookCall:
     return HookCall(**vars(given))
 
 
-def _attempt(running: _HookRun, answer: Callable[[], None]) -> None:
+def _attempt(running: HookRun, answer: Callable[[], None]) -> None:
     """Run a hook and record its error."""
     try:
         answer()
@@ -257,7 +260,7 @@ def _attempt(running: _HookRun, answer: Callable[[], None]) -> None:
         running.complaint = f"An internal error occurred: {type(error).__name__}."
 
 
-def _answer(running: _HookRun, hook: Hook, *, call: HookCall, until: float) -> None:
+def _answer(running: HookRun, hook: Hook, *, call: HookCall, until: float) -> None:
     """Record the output of a hook as soon as it is known."""
     raw = sys.stdin.buffer.read(INPUT_BYTES_MAX + 1)
     event = read_event(raw)
@@ -277,8 +280,6 @@ def _answer(running: _HookRun, hook: Hook, *, call: HookCall, until: float) -> N
             raise CommonbrainError(str(reply["error"]), code=str(reply.get("code")))
         running.answer = _formatted(hook, reply.get("text"))
         return
-    # The model loads while the brain is imported, which takes half a second.
-    embedder = _preload() if hook.action is HookAction.RECALL else None
     from commonbrain.hooks.actions import HookRequest, run_action  # noqa: PLC0415
 
     request = HookRequest(
@@ -286,22 +287,14 @@ def _answer(running: _HookRun, hook: Hook, *, call: HookCall, until: float) -> N
         event=event,
         folder=folder,
         agent=call.agent or hook.client,
-        remaining_s=lambda: max(0.0, until - _CLOSING_S - monotonic()),
+        remaining_s=lambda: max(_WORDS_S, until - _CLOSING_S - monotonic()),
         runs=runs,
     )
 
     def show(text: str | None) -> None:
         running.answer = _formatted(hook, text)
 
-    run_action(request, call.store, embedder=embedder, show=show)
-
-
-def _preload() -> Embedder | None:
-    from commonbrain.runtime.models import preload_embedder  # noqa: PLC0415 see `_answer`
-    from commonbrain.runtime.settings_loading import load_settings  # noqa: PLC0415
-
-    settings = load_settings()
-    return preload_embedder(settings) if settings.hooks else None
+    run_action(request, call.store, show=show)
 
 
 def _formatted(hook: Hook, text: str | None) -> str:
@@ -331,7 +324,7 @@ def _ask_server(
     return ask(path, request, timeout_s=remaining_s)
 
 
-def _write_result(running: _HookRun) -> None:
+def _write_result(running: HookRun) -> None:
     with suppress(OSError, ValueError):
         if running.answer:
             sys.stdout.write(running.answer + "\n")

@@ -177,13 +177,18 @@ def judge(
     meaning: Mapping[int, float],
     deadline: Deadline,
 ) -> list[Candidate]:
-    """Add the feature `PROACTIVE` to each candidate; none can be judged without vectors.
+    """Add the feature `PROACTIVE` to each candidate; without vectors, words were decisive.
 
-    Candidates that were not compared with the prompt, but linked to one that was, get 0.
-    `meaning` holds the cosines of the prompt.
+    Candidates that do not match the prompt, but are linked to one that does, get 0. `meaning` holds
+    the cosines of the prompt.
     """
     if not meaning:
-        return list(ranked)
+        return [
+            replace(one, features={**one.features, PROACTIVE: 0.0})
+            if one.features.get("linked")
+            else one
+            for one in ranked
+        ]
     prompt, space = read_prompt(plan.query), services.store.space.under(plan.parameters)
     compared = {one.memory.id: one.memory for one in ranked if one.memory.id in meaning}
     size = tx.memories.count(plan.query_scope, at_most=_SIZE_MAX) if compared else 0

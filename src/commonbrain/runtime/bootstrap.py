@@ -17,7 +17,7 @@ from commonbrain.client import Brain, Identity
 from commonbrain.clock import Clock, RandomSource, SystemClock, SystemRandom
 from commonbrain.config import Settings, StoreLocation
 from commonbrain.coordination.processes import LocalProcesses
-from commonbrain.embeddings.interface import CachingEmbedder, Embedder, EmbeddingSpace, Reranker
+from commonbrain.embeddings.interface import CachingEmbedder, EmbeddingSpace, Reranker
 from commonbrain.embeddings.options import ENDPOINTS
 from commonbrain.ingestion.salience import SalienceModels
 from commonbrain.learning.serving import RerankerRegistry, make_salience_trainer, make_trainer
@@ -98,7 +98,6 @@ def open_brain(
     tenant: str | None = None,
     lock_timeout_s: float | None = None,
     server_name: str | None = None,
-    embedder: Embedder | None = None,
     **identity: Unpack[Identity],
 ) -> Brain:
     """Open a store by path, by the environment, or at the default location.
@@ -108,7 +107,6 @@ def open_brain(
         tenant: Tenant; that of the settings by default.
         lock_timeout_s: Seconds to wait for other writers, if shorter than the setting.
         server_name: Name of the server, which enables its telemetry as set.
-        embedder: The embedder of the settings, if its model is being loaded already.
         identity: The acting agent, session and project.
 
     Raises:
@@ -123,7 +121,7 @@ def open_brain(
         settings = settings.model_copy(
             update={"lock_timeout_s": min(lock_timeout_s, settings.lock_timeout_s)}
         )
-    services = build_services(settings, resolve_store(store, settings), embedder=embedder)
+    services = build_services(settings, resolve_store(store, settings))
     if server_name is not None:
         services = replace(
             services, telemetry=listen(settings, server_name, space=services.store.space)
@@ -167,10 +165,9 @@ def build_services(
     *,
     clock: Clock | None = None,
     random_source: RandomSource | None = None,
-    embedder: Embedder | None = None,
 ) -> Services:
     """Assemble the services of one store; clock and randomness are the system's by default."""
-    embedder = CachingEmbedder(embedder or make_embedder(settings))
+    embedder = CachingEmbedder(make_embedder(settings))
     clock = clock or SystemClock()
     is_file = isinstance(location, Path)
     with suggesting_settings():

@@ -1,23 +1,16 @@
 """Embedders, extractors and reflectors by the names in settings."""
 
 from collections.abc import Callable, Generator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from threading import Thread
 from typing import Final
 
 from commonbrain.config import Settings
-from commonbrain.embeddings.interface import (
-    Embedder,
-    EmbeddingSpace,
-    Extractor,
-    LocalModel,
-    Reflector,
-)
+from commonbrain.embeddings.interface import Embedder, EmbeddingSpace, Extractor, Reflector
 from commonbrain.embeddings.local import SPACE, MiniLmEmbedder
 from commonbrain.embeddings.options import Options
 from commonbrain.llm.rule_based import ExtractiveReflector, PatternExtractor
-from commonbrain.model.errors import InvalidInputError, StoreCorruptError, UnavailableError
+from commonbrain.model.errors import InvalidInputError, StoreCorruptError
 from commonbrain.storage.interface import SpaceMismatch
 
 EmbedderFactory = Callable[[Options], Embedder]
@@ -177,26 +170,6 @@ def make_embedder(settings: Settings) -> Embedder:
         retries=settings.embedder_retries,
     )
     return make(options)
-
-
-def preload_embedder(settings: Settings) -> Embedder:
-    """Create the configured embedder, and start to load its model if it runs in this process.
-
-    Raises:
-        InvalidInputError: There is no such embedder, or its settings are missing or invalid.
-
-    """
-    embedder = make_embedder(settings)
-    if isinstance(embedder, LocalModel):
-        # Other threads run meanwhile, because onnxruntime releases the interpreter's lock.
-        Thread(target=_load, args=(embedder,), daemon=True, name="model").start()
-    return embedder
-
-
-def _load(model: LocalModel) -> None:
-    # The first use of the model tries again and reports the error.
-    with suppress(UnavailableError):
-        model.load()
 
 
 def make_next_embedder(space: str, *, settings: Settings) -> Embedder:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Generator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import cache, lru_cache, partial
@@ -45,6 +45,7 @@ from commonbrain.security.secrets import PatternSecretScanner
 from commonbrain.services import Services
 from commonbrain.storage.blobs import UploadStore, make_blobs
 from commonbrain.storage.job_queue import LocalQueue
+from commonbrain.storage.sqlite.driver import driver
 from commonbrain.storage.sqlite.engine import open_sqlite
 from commonbrain.text.headlines import derive_headline
 from commonbrain.transfer.importers import IMPORTERS
@@ -217,6 +218,9 @@ def _open_file(path: Path, *, space: EmbeddingSpace, clock: Clock) -> Store:
             path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             path.touch(0o600)
             path.write_bytes(content)
+            with closing(driver().connect(str(path))) as copy, copy:
+                # Each store has its own.
+                copy.execute("UPDATE tenants SET audit_key = randomblob(32)")
         except OSError:
             # A full or read-only disk: `open_sqlite` reports it.
             with suppress(OSError):
