@@ -2,6 +2,8 @@
 
 import multiprocessing
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -48,6 +50,29 @@ def test_a_forked_process_embeds_batches() -> None:
     child.join(PATIENCE_S)
     child.kill()
     assert child.exitcode == 0
+
+
+IN_THREAD = """
+import sys
+import threading
+from commonbrain.embeddings.local import MiniLmEmbedder
+
+threading.Thread(target=MiniLmEmbedder().load, daemon=True).start()
+while "onnxruntime" not in sys.modules:
+    pass
+"""
+
+
+def test_a_program_that_ends_while_a_thread_loads_the_model_ends_well() -> None:
+    ended = subprocess.run(
+        [sys.executable, "-c", IN_THREAD],
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+    )
+
+    assert (ended.returncode, ended.stderr) == (0, "")
 
 
 def test_a_batch_uses_as_many_cores_as_there_are_and_at_most_eight() -> None:

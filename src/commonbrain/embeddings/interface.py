@@ -133,6 +133,11 @@ class Embedder(Protocol):
 class LocalModel(Protocol):
     """An embedder whose model takes long to load, so that it may be loaded before its first use."""
 
+    @property
+    def is_loaded(self) -> bool:
+        """Whether texts are embedded at once."""
+        ...
+
     def load(self) -> None:
         """Load the model, unless it is loaded.
 
@@ -232,6 +237,11 @@ class CachingEmbedder:
     def space(self) -> EmbeddingSpace:
         """The space of the wrapped embedder."""
         return self._wrapped.space
+
+    @property
+    def is_loaded(self) -> bool:
+        """Whether the model is loaded; true if it is remote."""
+        return not isinstance(self._wrapped, LocalModel) or self._wrapped.is_loaded
 
     def load(self) -> None:
         """Load the model if it is local; a remote one needs nothing."""

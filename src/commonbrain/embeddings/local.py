@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -9,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from itertools import chain, islice
-from threading import Lock
+from threading import Condition, Lock, current_thread
 from typing import TYPE_CHECKING, Any, Final
 
 import commonbrain_minilm
@@ -88,6 +89,11 @@ class MiniLmEmbedder:
         self._tokenizer_path = tokenizer_path
         self._loading = Lock()
         self._loaded: _Loaded | None = None
+
+    @property
+    def is_loaded(self) -> bool:
+        """Whether the model is loaded."""
+        return self._loaded is not None
 
     def load(self) -> None:
         """Load the model, which takes some 0.2 s."""
@@ -215,10 +221,54 @@ def _vector(loaded: _Loaded, window: Encoding) -> Matrix:
     return vectors[0]
 
 
+class _ExitGuard:
+    """Holds up the end of the interpreter until the libraries' calls in other threads return.
+
+    A thread that returned to Python later would end within their C++ code, which aborts the
+    process.
+    """
+
+    def __init__(self) -> None:
+        self.reset()
+        self._is_ending = False
+        atexit.register(self._wait)
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self.reset)
+
+    def reset(self) -> None:
+        """Forget all calls; those of other threads do not go on after a fork."""
+        self._calls = 0
+        self._has_ended = Condition()
+
+    def __enter__(self) -> None:
+        with self._has_ended:
+            if self._is_ending and current_thread().daemon:
+                raise UnavailableError("The program ends.", code="embedder_down")
+            self._calls += 1
+
+    def __exit__(self, *_error: object) -> None:
+        with self._has_ended:
+            self._calls -= 1
+            self._has_ended.notify_all()
+
+    def _wait(self) -> None:
+        with self._has_ended:
+            self._is_ending = True
+            self._has_ended.wait_for(lambda: self._calls == 0, _EXIT_S_MAX)
+
+
+_EXIT_S_MAX: Final = 10.0
+"""Loading takes 0.2 s and a batch at most a second, on a slow machine several times as long."""
+_EXIT_GUARD: Final = _ExitGuard()
+
+
 @contextmanager
 def _translated(attempt: str) -> Generator[None]:
     try:
-        yield
+        with _EXIT_GUARD:
+            yield
+    except UnavailableError:
+        raise
     # Catch everything, because tokenizers raises bare Exceptions and onnxruntime a dozen types.
     except Exception as error:
         raise UnavailableError(

@@ -92,8 +92,8 @@ class RetrievalState:
     tx: Transaction
     plan: QueryPlan
     deadline: Deadline
-    pending_vector: Future[Matrix] | None
-    """The query's embedding, perhaps not computed yet; None if recall does not use vectors."""
+    get_vector: Callable[[], Future[Matrix]] | None
+    """Returns the query's embedding, perhaps not computed yet; None if recall uses no vectors."""
     matches: dict[str, ScoresById]
     """Scores by retriever; empty for those that have not run."""
     degraded: list[str] = field(default_factory=list[str])
@@ -182,10 +182,10 @@ def _fetch_by_time(state: RetrievalState) -> ScoresById:
 def _fetch_by_vector(state: RetrievalState) -> ScoresById:
     """Search by cosine, and compute the cosine of every other retriever's candidates too."""
     plan, index = state.plan, state.tx.index
-    if state.pending_vector is None:
+    if state.get_vector is None:
         return {}
     try:
-        vector = state.query_vector = state.deadline.wait_for(state.pending_vector)
+        vector = state.query_vector = state.deadline.wait_for(state.get_vector())
     except UnavailableError as error:
         state.degraded.append(f"{VECTOR}: {error.code}, {error.message}")
         return {}
@@ -242,7 +242,7 @@ RETRIEVERS: Final[Mapping[str, Retriever]] = {
         reason=None,
     ),
     VECTOR: Retriever(
-        applies_to=lambda state: state.pending_vector is not None,
+        applies_to=lambda state: state.get_vector is not None,
         fetch=_fetch_by_vector,
         weight=0.5,
         score_of_no_match=None,
@@ -271,7 +271,11 @@ _FIELDS_PENDING: Final = (
 
 
 def retrieve_candidates(
-    tx: Transaction, plan: QueryPlan, *, pending_vector: Future[Matrix] | None, deadline: Deadline
+    tx: Transaction,
+    plan: QueryPlan,
+    *,
+    get_vector: Callable[[], Future[Matrix]] | None,
+    deadline: Deadline,
 ) -> RetrievalState:
     """Run every retriever that applies, in the order of the table, until the deadline.
 
@@ -286,7 +290,7 @@ def retrieve_candidates(
         tx=tx,
         plan=plan,
         deadline=deadline,
-        pending_vector=pending_vector,
+        get_vector=get_vector,
         matches={name: {} for name in RETRIEVERS},
     )
     for name, retriever in RETRIEVERS.items():

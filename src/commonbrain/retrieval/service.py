@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Unpack
 
 from commonbrain.clock import StageTimer
-from commonbrain.embeddings.interface import Matrix
+from commonbrain.embeddings.interface import LocalModel, Matrix
 from commonbrain.invalidation.reviews import open_reviews
 from commonbrain.model import ids, limits
 from commonbrain.model.errors import RejectedError, UnavailableError
@@ -168,7 +168,7 @@ class Recall:
         deadline = Deadline(clock, None if limit_ms is None else timer.last_ms + limit_ms)
         plan = self._plan(normalise(query), options)
         timer.end_stage("plan")
-        pending_vector = self._embed(plan, has_deadline=limit_ms is not None)
+        get_vector = self._embed(plan, has_deadline=limit_ms is not None)
         timer.end_stage("embed")
         ranker = get_reranker(self.services, plan, deadline=deadline)
         if ranker is not None:
@@ -180,9 +180,7 @@ class Recall:
                 lost_ms = timer.stages_ms.pop("retrieve", 0.0)
                 timer.end_stage("replica")
                 timer.stages_ms["replica"] = round(timer.stages_ms["replica"] + lost_ms, 3)
-            retrieved = retrieve_candidates(
-                tx, plan, pending_vector=pending_vector, deadline=deadline
-            )
+            retrieved = retrieve_candidates(tx, plan, get_vector=get_vector, deadline=deadline)
             timer.end_stage("retrieve")
             return self._rank(tx, plan, retrieved=retrieved, ranker=ranker, deadline=deadline)
 
@@ -246,22 +244,29 @@ class Recall:
             plan = replace(plan, is_proactive=True, unwritten_shown=unwritten)
         return limit_to_time(plan)
 
-    def _embed(self, plan: QueryPlan, *, has_deadline: bool) -> Future[Matrix] | None:
-        """Embed the query; with a deadline on another thread, while other retrievers run."""
+    def _embed(self, plan: QueryPlan, *, has_deadline: bool) -> Callable[[], Future[Matrix]] | None:
+        """Embed the query; with a deadline on another thread, while other retrievers run.
+
+        If the model must be loaded first, that begins when its result is asked for: it would take
+        the processor from the search by words.
+        """
         if not (plan.query and plan.overrides.is_enabled(VECTOR)):
             return None
         named = plan.speakers if plan.overrides.is_enabled("names") else ()
         text = strip_names(plan.query, named)
+        embedder = self.services.embedder
         if has_deadline:
-            return self.services.embedding_executor.submit(
-                lambda: self.services.embedder.query(text)
-            )
+            submit = self.services.embedding_executor.submit
+            start = cache(partial(submit, partial(embedder.query, text)))
+            if not isinstance(embedder, LocalModel) or embedder.is_loaded:
+                start()
+            return start
         done: Future[Matrix] = Future()
         try:
-            done.set_result(self.services.embedder.query(text))
+            done.set_result(embedder.query(text))
         except UnavailableError as error:
             done.set_exception(error)
-        return done
+        return lambda: done
 
     def _rank(
         self,
