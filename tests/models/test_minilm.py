@@ -52,26 +52,29 @@ def test_a_forked_process_embeds_batches() -> None:
     assert child.exitcode == 0
 
 
-IN_THREAD = """
+IMPATIENT = """
 import sys
-import threading
-from commonbrain.embeddings.local import MiniLmEmbedder
+import commonbrain
 
-threading.Thread(target=MiniLmEmbedder().load, daemon=True).start()
-while "onnxruntime" not in sys.modules:
-    pass
+with commonbrain.open(sys.argv[1], agent="ann") as brain:
+    print(*brain.recall("when does the ferry leave", deadline_ms=80).degraded)
 """
 
 
-def test_a_program_that_ends_while_a_thread_loads_the_model_ends_well() -> None:
+def test_a_program_that_ends_while_a_thread_loads_the_model_ends_well(tmp_path: Path) -> None:
+    path = str(tmp_path / "brain.db")
+    with commonbrain.open(path, agent="ann") as brain:
+        brain.remember("The ferry leaves from pier 4 at dawn", kind="fact")
+
     ended = subprocess.run(
-        [sys.executable, "-c", IN_THREAD],
+        [sys.executable, "-c", IMPATIENT, path],
         check=False,
         capture_output=True,
         text=True,
         timeout=PATIENCE_S,
     )
 
+    assert "vector: deadline" in ended.stdout
     assert (ended.returncode, ended.stderr) == (0, "")
 
 
