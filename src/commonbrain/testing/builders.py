@@ -5,13 +5,12 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Generator
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from functools import cache, lru_cache, partial
+from functools import cache, partial
 from hashlib import blake2b
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import numpy as np
@@ -45,7 +44,6 @@ from commonbrain.security.secrets import PatternSecretScanner
 from commonbrain.services import Services
 from commonbrain.storage.blobs import UploadStore, make_blobs
 from commonbrain.storage.job_queue import LocalQueue
-from commonbrain.storage.sqlite.driver import driver
 from commonbrain.storage.sqlite.engine import open_sqlite
 from commonbrain.text.headlines import derive_headline
 from commonbrain.transfer.importers import IMPORTERS
@@ -211,33 +209,6 @@ class Opener(Protocol):
 
 
 def _open_file(path: Path, *, space: EmbeddingSpace, clock: Clock) -> Store:
-    if not path.exists():
-        content = _new_store(space, clock.now())
-        try:
-            # As `open_sqlite` creates a store, which takes a hundred times as long.
-            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            path.touch(0o600)
-            path.write_bytes(content)
-            with closing(driver().connect(str(path))) as copy, copy:
-                # Each store has its own.
-                copy.execute("UPDATE tenants SET audit_key = randomblob(32)")
-        except OSError:
-            # A full or read-only disk: `open_sqlite` reports it.
-            with suppress(OSError):
-                path.unlink()
-    return _open_sqlite(path, space=space, clock=clock)
-
-
-@lru_cache(maxsize=8)
-def _new_store(space: EmbeddingSpace, now: datetime) -> bytes:
-    """Return the content of a store that was created at a time."""
-    with TemporaryDirectory() as folder:
-        path = Path(folder) / "brain.db"
-        _open_sqlite(path, space=space, clock=FakeClock(now)).close()
-        return path.read_bytes()
-
-
-def _open_sqlite(path: Path, *, space: EmbeddingSpace, clock: Clock) -> Store:
     return open_sqlite(
         path, space=space, clock=clock, is_durable=True, lock_timeout_s=LOCK_TIMEOUT_S
     )
