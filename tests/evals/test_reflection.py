@@ -18,7 +18,9 @@ from commonbrain.runtime.settings_loading import load_settings
 
 @pytest.fixture(scope="module")
 def report() -> ReflectionReport:
-    return evaluate(read_days(), make_embedder(load_settings()))
+    # The other half is for tuning, and takes as long.
+    days = [day for day in read_days() if day.half is Half.CHECK]
+    return evaluate(days, make_embedder(load_settings()))
 
 
 def answered(report: ReflectionReport, shown: str, *, questions: str) -> float:
@@ -48,8 +50,7 @@ def test_every_answer_is_in_an_event_of_its_day() -> None:
 
 @pytest.mark.requirement("JB-01")
 def test_episodes_take_at_most_a_third_of_the_tokens(report: ReflectionReport) -> None:
-    assert set(report.tokens) == set(Half)
-    assert all(share <= 1 / 3 for share in report.tokens.values())
+    assert report.tokens[Half.CHECK] <= 1 / 3
 
 
 @pytest.mark.requirement("JB-01")

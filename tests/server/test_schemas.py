@@ -15,7 +15,8 @@ from commonbrain.cli.main import app
 from commonbrain.http.rest import SERVED
 from commonbrain.jobs.registry import JOBS, check_arguments
 from commonbrain.mcp.server import tools_of
-from tests.server.serving import client_at
+from commonbrain.testing.builders import a_brain
+from tests.server.serving import an_app, calling, client_at
 
 AnyOperation = Operation[Any, Any]
 ON_COMMAND_LINE = [one for one in OPERATIONS if one.commands]
@@ -29,11 +30,18 @@ def alternatives(schema: dict[str, Any]) -> Iterator[dict[str, Any]]:
     yield from schema.get("oneOf", [schema])
 
 
+@pytest.fixture(scope="module")
+def schemas(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """The schemas of REST, which take longer to generate than all else here."""
+    path = tmp_path_factory.mktemp("schemas") / "brain.db"
+    with calling(an_app(a_brain(path))) as client:
+        return client.get("/openapi.json").json()["components"]["schemas"]
+
+
 @served
 def test_rest_describes_the_arguments_that_an_operation_takes(
-    ann: TestClient, operation: AnyOperation
+    ann: TestClient, schemas: dict[str, Any], operation: AnyOperation
 ) -> None:
-    schemas = ann.get("/openapi.json").json()["components"]["schemas"]
     described = list(alternatives(schemas[operation.request.__name__]))
 
     assert {name for one in described for name in one["properties"]} == set(

@@ -155,10 +155,12 @@ def _on_whole_day(single: Sequence[Question], *, day: str) -> Iterator[Question]
 def evaluate(
     days: Sequence[Day], embedder: Embedder, *, on_progress: Progress = ignore_progress
 ) -> ReflectionReport:
-    """Live through the days of each half in a store of its own, then ask."""
+    """Live through the days of each half that there is in a store of its own, then ask."""
     tally = _Tally()
     for number, half in enumerate(Half):
         own = [day for day in days if day.half is half]
+        if not own:
+            continue
         with (
             tempfile.TemporaryDirectory() as folder,
             _lived(own, Path(folder) / "on.db", embedder=embedder, reflects=True) as on,
@@ -306,7 +308,7 @@ def _is_of(body: str, text: str) -> bool:
 
 
 def _figures(rows: Sequence[QuestionResult]) -> Iterator[Mapping[str, object]]:
-    for half in Half:
+    for half in dict.fromkeys(row.half for row in rows):
         own = [row for row in rows if row.half is half]
         single = [row for row in own if not row.sort.startswith("day: ")]
         whole = [row for row in own if row.sort.startswith("day: ")]
@@ -326,7 +328,7 @@ def show_reflection(report: ReflectionReport) -> None:
     """Print the figures, and the wrong proposals of the half calibrate."""
     console = Console(highlight=False)
     ways = list(dict.fromkeys(str(row["shown"]).rpartition(" ")[0] for row in report.figures))
-    for half in Half:
+    for half in report.tokens:
         table = Table("questions", "shown", *_COLUMNS, title=f"Answered, {half}")
         own = [row for row in report.figures if row["half"] == half]
         for name in dict.fromkeys(str(row["questions"]) for row in own):
