@@ -46,9 +46,9 @@ class SharedServer:
 
     store: str | None
     local: LocalServer
-    first_calls_s: float = 1.0
-    """How long it answers calls after a takeover before it imports the SDK. They take less, with
-    the model, unless they wait for another process."""
+    first_calls_s: float = 3.0
+    """How long it answers calls after a takeover before it imports the SDK, if no client needs it.
+    With the model they take a second, or two on a busy machine."""
     _lazy: LazyBrain = field(init=False)
     _sdk: "Future[ServeLines]" = field(default_factory=Future["ServeLines"])
     """The function that serves a client by the MCP SDK, once that is imported."""
