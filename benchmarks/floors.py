@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -51,15 +52,16 @@ def time_remember_floor(
     }
 
 
-def open_insert(path: Path) -> Insert:
-    """Create a file with a table of texts and vectors, and return what inserts into it."""
-    connection = driver().connect(str(path), isolation_level=None)
-    connection.execute("PRAGMA journal_mode = WAL")
-    connection.execute("PRAGMA synchronous = FULL")
-    connection.execute("CREATE TABLE memory (id INTEGER PRIMARY KEY, text TEXT, vector BLOB)")
-    return lambda text, vector: connection.execute(
-        "INSERT INTO memory (text, vector) VALUES (?, ?)", (text, vector)
-    )
+@contextmanager
+def open_insert(path: Path) -> Generator[Insert]:
+    """Create a file with a table of texts and vectors, and yield a function that inserts."""
+    with closing(driver().connect(str(path), isolation_level=None)) as connection:
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("CREATE TABLE memory (id INTEGER PRIMARY KEY, text TEXT, vector BLOB)")
+        yield lambda text, vector: connection.execute(
+            "INSERT INTO memory (text, vector) VALUES (?, ?)", (text, vector)
+        )
 
 
 def embed_in_batches(embedder: Embedder, texts: Sequence[str]) -> None:

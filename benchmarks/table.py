@@ -138,13 +138,15 @@ def print_table(
         for row in rows:
             print(
                 _line(row.name, row.measured, row.floor, row.ratio, row.target.bound),
+                row.target.reason,
+                sep="   ",
                 flush=True,
             )
 
 
 def _line(name: str, *values: str) -> str:
     measured, floor, ratio, target = values
-    return f"{name:<54}{measured:>20}{floor:>20}{ratio:>8}   {target}"
+    return f"{name:<54}{measured:>20}{floor:>20}{ratio:>8}   {target:<13}"
 
 
 def _rows(store: Path, effort: Effort, sizes: Sequence[int]) -> Iterator[Row]:
@@ -231,11 +233,14 @@ def _agent_rows(store: Path, effort: Effort) -> Iterator[Row]:
 
 
 def _store_rows(effort: Effort, sizes: Sequence[int]) -> Iterator[Row]:
-    with tempfile.TemporaryDirectory() as folder, commonbrain.open(Path(folder) / "b.db") as brain:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        commonbrain.open(Path(folder) / "b.db") as brain,
+        open_insert(Path(folder) / "floor.db") as insert,
+    ):
         fill = Filling.of(brain)
         # Every question is embedded, however often it is asked.
         watched = Watched.of(brain).brain
-        insert = open_insert(Path(folder) / "floor.db")
         held = 0
         for size in sorted(sizes):
             fill(held, until=size)

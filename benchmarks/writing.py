@@ -14,7 +14,7 @@ import typer
 import commonbrain
 from benchmarks.corpus import drafts
 from benchmarks.filling import Filling
-from benchmarks.floors import embed_in_batches, open_insert
+from benchmarks.floors import Insert, embed_in_batches, open_insert
 from benchmarks.timing import Lap, timed
 from commonbrain.client import Brain
 from commonbrain.embeddings.interface import Embedder
@@ -39,14 +39,18 @@ def writes(memories: int = typer.Argument(default=1000)) -> None:
     the same machine. Times are those that the process worked; an import, which uses all cores, is
     measured by the clock too.
     """
-    with tempfile.TemporaryDirectory() as folder, commonbrain.open(Path(folder) / "b.db") as brain:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        commonbrain.open(Path(folder) / "b.db") as brain,
+        open_insert(Path(folder) / "plain.db") as insert_row,
+    ):
         Filling.of(brain)(0, until=memories)
         # No text is embedded twice.
         embedder = make_embedder(load_settings())
         own = Brain(replace(brain.services, embedder=embedder), brain.caller)
         fresh = drafts(memories + _RUNS + _WARM + _ROUNDS * ITEMS_PER_CALL_MAX, seed=memories)
         rest = islice(fresh, memories, None)
-        insert = _insert_with(embedder, Path(folder) / "plain.db")
+        insert = _insert_with(embedder, insert_row)
         _print_one(own, list(islice(rest, _RUNS + _WARM)), insert)
         _print_many(own, [list(islice(rest, ITEMS_PER_CALL_MAX)) for _ in range(_ROUNDS)], insert)
     with tempfile.TemporaryDirectory() as folder:
@@ -121,7 +125,7 @@ def _print_import(folder: Path) -> None:
     )
 
 
-def _insert_with(embedder: Embedder, path: Path) -> Callable[[str], object]:
-    """Return what inserts a text with a vector into a file of nothing else."""
-    insert, vector = open_insert(path), embedder.query("one of its size").tobytes()
+def _insert_with(embedder: Embedder, insert: Insert) -> Callable[[str], object]:
+    """Return a function that inserts a text with a vector of the embedder's size."""
+    vector = embedder.query("one of its size").tobytes()
     return lambda text: insert(text, vector)

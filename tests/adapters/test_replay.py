@@ -60,6 +60,15 @@ def test_a_new_server_gets_marked_what_the_last_one_did_not_answer() -> None:
     assert replay.resume() == (b"1! " + call(1) + b"\n4! " + call(3) + b"\n", b"")
 
 
+def test_a_new_server_gets_the_handshake_though_a_request_has_its_id() -> None:
+    replay = begun()
+    replay.take(call(1))
+    frames, _ = replay.resume()
+    assert frames.splitlines() == [b"0 " + INITIALIZE, b"0 " + INITIALIZED, b"3! " + call(1)]
+    assert replay.deliver(answer(1)) == b""
+    assert replay.deliver(answer(1)) == answer(1) + b"\n"
+
+
 def test_an_unanswered_handshake_is_sent_again_and_its_answer_delivered() -> None:
     replay = ReplayBuffer()
     replay.take(INITIALIZE)

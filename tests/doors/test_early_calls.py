@@ -1,8 +1,11 @@
 """Calls that a process answers before it has imported the MCP SDK, as after a takeover."""
 
 import json
+import logging
+import select
 import socket
 from collections.abc import Generator
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Thread
@@ -10,10 +13,14 @@ from typing import Any, BinaryIO
 
 import pytest
 
-from commonbrain.api.operations import Profile
-from commonbrain.mcp.early_calls import parse_call, parse_handshake
+import commonbrain
+from commonbrain.api.operations import OperationRow, Profile
+from commonbrain.mcp.connections import ClientName, Connection, StdioCaller
+from commonbrain.mcp.early_calls import parse_call, parse_cancellation, parse_handshake
 from commonbrain.mcp.shared_server import SharedServer
+from commonbrain.mcp.tool_calls import load_and_run_tool
 from commonbrain.runtime.local_socket import LocalServer
+from commonbrain.storage.sqlite.driver import driver
 from tests.processes import PATIENCE_S
 
 KETTLE = "The kettle is in the blue cupboard."
@@ -51,10 +58,22 @@ class Client:
             if "jsonrpc" in read:
                 return read
 
+    def shake_hands(self, *, number: int | None = None) -> None:
+        self.send(message("initialize", HANDSHAKE, id_=1), number=number)
+        self.send(message("notifications/initialized"), number=number)
+
+    def leave(self) -> list[dict[str, Any]]:
+        """Close one side, and return the messages that still come."""
+        with suppress(OSError):
+            self.connection.shutdown(socket.SHUT_WR)
+        return [one for one in map(json.loads, self.answers) if "jsonrpc" in one]
+
 
 @pytest.fixture
 def server(path: Path) -> Generator[SharedServer]:
-    server = SharedServer(store=str(path), local=LocalServer(path.with_name("socket")))
+    """A server of a store, which waits for its clients rather than for a deadline."""
+    local = LocalServer(path.with_name("socket"))
+    server = SharedServer(store=str(path), local=local, first_calls_s=2 * PATIENCE_S)
     yield server
     server.close()
 
@@ -62,6 +81,13 @@ def server(path: Path) -> Generator[SharedServer]:
 @pytest.fixture
 def client(server: SharedServer) -> Generator[Client]:
     """A client that has shaken hands with an earlier server."""
+    with connected(server) as client:
+        client.shake_hands(number=0)
+        yield client
+
+
+@contextmanager
+def connected(server: SharedServer) -> Generator[Client]:
     ours, theirs = socket.socketpair()
     ours.settimeout(PATIENCE_S)
     request: dict[str, object] = {
@@ -79,11 +105,9 @@ def client(server: SharedServer) -> Generator[Client]:
     serving.start()
     with ours, ours.makefile("rb") as answers:
         client = Client(ours, answers)
-        client.send(message("initialize", HANDSHAKE, id_=1), number=0)
-        client.send(message("notifications/initialized"), number=0)
         yield client
-        ours.shutdown(socket.SHUT_WR)
-        answers.read()
+        if ours.fileno() != -1:
+            client.leave()
     serving.join(PATIENCE_S)
     assert not serving.is_alive()
 
@@ -135,12 +159,104 @@ def test_calls_are_answered_before_the_sdk_as_after_it(
     assert shape(early[1:]) == shape(late[1:])
 
 
+@contextmanager
+def locked(path: Path) -> Generator[None]:
+    """Let no call write."""
+    commonbrain.open(path).close()
+    with closing(driver().connect(str(path), isolation_level=None)) as writer:
+        writer.execute("BEGIN IMMEDIATE")
+        yield
+        writer.execute("ROLLBACK")
+
+
+REMEMBER = call("remember", {"text": KETTLE, "kind": "fact"})
+
+
 def test_what_is_no_call_of_a_tool_waits_for_the_sdk(server: SharedServer, client: Client) -> None:
-    client.send(message("tools/list", id_=2))
-    client.send(call("recall", {"query": "kettle"}, id_=3))
-    assert client.answer()["id"] == 3
+    client.send(call("recall", {"query": "kettle"}, id_=2))
+    assert client.answer()["id"] == 2
+    client.send(message("tools/list", id_=3))
+    client.send(call("recall", {"query": "kettle"}, id_=4))
     server.start(takes_over=True)
-    assert {client.answer()["id"], client.answer()["id"]} == {1, 2}
+    assert {client.answer()["id"] for _ in range(3)} == {1, 3, 4}
+
+
+def test_a_client_that_needs_the_sdk_does_not_wait_for_the_calls_of_others(
+    path: Path, server: SharedServer, client: Client
+) -> None:
+    with locked(path), connected(server) as new:
+        client.send(REMEMBER)
+        server.start(takes_over=True)
+        new.shake_hands()
+        assert new.answer()["id"] == 1
+        assert client.answer()["id"] == 1
+    assert client.answer()["id"] == 7
+
+
+def test_the_sdk_is_imported_though_a_call_takes_long(path: Path) -> None:
+    local = LocalServer(path.with_name("socket"))
+    server = SharedServer(store=str(path), local=local, first_calls_s=0.01)
+    with closing(server), connected(server) as client:
+        client.shake_hands(number=0)
+        with locked(path):
+            client.send(REMEMBER)
+            server.start(takes_over=True)
+            assert client.answer()["id"] == 1
+        assert client.answer()["id"] == 7
+
+
+def test_the_sdk_is_imported_though_the_store_cannot_be_opened(
+    path: Path, server: SharedServer, client: Client
+) -> None:
+    path.write_bytes(b"no store" * 1000)
+    client.send(call("recall", {"query": "kettle"}))
+    assert client.answer()["result"]["isError"]
+    server.start(takes_over=True)
+    assert client.answer()["id"] == 1
+
+
+def test_a_call_with_the_id_of_the_handshake_is_answered_after_it(
+    server: SharedServer, client: Client
+) -> None:
+    client.send(call("recall", {"query": "kettle"}, id_=1))
+    server.start(takes_over=True)
+    assert "protocolVersion" in client.answer()["result"]
+    assert "structuredContent" in client.answer()["result"]
+
+
+def test_a_cancelled_call_gets_no_answer(path: Path, server: SharedServer, client: Client) -> None:
+    with locked(path):
+        client.send(REMEMBER)
+        client.send(message("notifications/cancelled", {"requestId": 7}))
+        client.send(call("recall", {"query": "kettle"}, id_=8))
+        assert client.answer()["id"] == 8
+    server.start(takes_over=True)
+    assert [one["id"] for one in client.leave()] == [1]
+
+
+def test_a_connection_that_breaks_ends_without_an_error(
+    path: Path, server: SharedServer, client: Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    with locked(path):
+        for id_ in range(10, 20):
+            client.send(call("recall", {"query": "kettle"}, id_=id_))
+        for id_ in range(20, 30):
+            client.send(REMEMBER.replace(b'"id": 7', b'"id": %d' % id_))
+        # What is not read breaks the connection.
+        select.select([client.connection], [], [], PATIENCE_S)
+        client.answers.close()
+        client.connection.close()
+    server.start(takes_over=True)
+    assert not [one for one in caplog.records if one.levelno >= logging.WARNING]
+
+
+def test_a_tool_that_cannot_be_imported_fails_with_an_internal_error(path: Path) -> None:
+    row = OperationRow(name="missing", summary="", commands=())
+    with commonbrain.open(path) as brain:
+        caller = StdioCaller(open=lambda: brain, agent=None, connection=Connection())
+        reply = load_and_run_tool(row, {}, caller=caller)
+    assert reply.is_error
+    assert reply.text.startswith("internal: ")
 
 
 @pytest.mark.parametrize(
@@ -158,6 +274,10 @@ def test_what_is_no_call_of_a_tool_waits_for_the_sdk(server: SharedServer, clien
         call("audit", {}),
         message("tools/call", [], id_=1),
         message("tools/call", {"name": "recall", "task": {}}, id_=1),
+        message("tools/call", {"name": "recall", "_meta": None}, id_=1),
+        message("tools/call", {"name": "recall", "_meta": {}}, id_=1),
+        message("tools/call", {"name": "recall", "_meta": {"progressToken": 1.5}}, id_=1),
+        message("tools/call", {"name": "recall", "_meta": {"progressToken": 1, "a": 2}}, id_=1),
         b'{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "\\ud800"}}',
     ],
 )
@@ -167,10 +287,20 @@ def test_other_lines_are_not_calls(line: bytes) -> None:
 
 def test_only_a_handshake_that_was_answered_and_whose_form_is_known_is_one() -> None:
     line = message("initialize", HANDSHAKE, id_=1)
-    client = parse_handshake(b"0 " + line)
-    assert client is not None
-    assert (client.name, client.label) == ("raw", "raw 1")
-    assert parse_handshake(b"0! " + line) == client
+    handshake = parse_handshake(b"0 " + line)
+    assert handshake is not None
+    assert (handshake.id, handshake.client) == (1, ClientName(name="raw", label="raw 1"))
     older = message("initialize", HANDSHAKE | {"protocolVersion": "2024-11-05"}, id_=1)
     for other in (b"1 " + line, b"1! " + line, b"0 " + older, b"0 " + call("recall", {})):
         assert parse_handshake(other) is None
+
+
+def test_only_a_cancellation_names_the_request_that_it_cancels() -> None:
+    line = message("notifications/cancelled", {"requestId": "a"})
+    assert parse_cancellation(b"3 " + line) == "a"
+    others = [
+        call("recall", {}),
+        message("notifications/cancelled"),
+        message("notifications/cancelled", {"requestId": True}),
+    ]
+    assert [parse_cancellation(b"3 " + one) for one in others] == [None] * len(others)

@@ -222,6 +222,24 @@ def test_the_others_go_on_when_the_first_client_hangs_up(store: Path, first: Ser
     assert not [one for one in socket_folder(store).iterdir() if one.is_socket()]
 
 
+def has_opened(server: Server, store: Path) -> bool:
+    """Return whether a process has opened the store."""
+    return f"{store.resolve()}-shm" in Path(f"/proc/{server.process.pid}/maps").read_text()
+
+
+def test_the_next_server_opens_the_store_though_its_client_has_not_shaken_hands(
+    store: Path, first: Server
+) -> None:
+    with agent_of(store, "bob") as second:
+        second.tell("ping", {}, number=1)
+        second.answer_to(1)
+        assert is_bridge(second)
+        kill(first)
+        until = monotonic() + PATIENCE_S
+        while not has_opened(second, store):
+            assert monotonic() < until
+
+
 def socket_folder(store: Path) -> Path:
     return store.parent / f".{store.name}.local"
 

@@ -92,14 +92,18 @@ def test_verbs_that_only_read_change_no_row(path: Path) -> None:
             ("message", "history"): {"agent": "bob"},
             ("revise", "preview"): {"id": stored.id},
         }
+        brain.services.journal.flush()
         before = rows_of(path)
         for operation, op in READ_VERBS:
             arguments = {"op": op, **given.get((operation.name, op), {})}
-            # There is no model to show.
+            # There is no model to show, and no dead session, which `session list` would end.
             if (operation.name, op) != ("model", "show"):
                 request = operation.request.model_validate(arguments)
-                operation.handle(brain, request)
                 assert operation.is_repeatable(request)
+                for reader in (brain, brain.acting_as(agent="bob")):
+                    operation.handle(reader, request)
+        assert brain.acting_as(agent="bob").message.inbox().messages
+        brain.services.journal.flush()
         assert rows_of(path) == before
 
 

@@ -80,6 +80,10 @@ class Verb:
     required: tuple[str, ...] = ()
     optional: tuple[str, ...] = ()
     is_read_only: bool = False
+    """Whether it changes nothing.
+
+    The exception is `session list`: it ends sessions that it finds dead, at most once each.
+    """
 
     @property
     def arguments(self) -> frozenset[str]:

@@ -148,6 +148,9 @@ class Bridge:
         except CommonbrainError as error:
             print(f"{error.code}: {error}", file=sys.stderr)  # noqa: T201 nobody else reports it
             os._exit(1)
+        if self._host is not None:
+            # Hooks and other agents already rely on the store.
+            self._host.warm()
         return server
 
     def _catch_signals(self) -> None:

@@ -32,7 +32,10 @@ class LineStream:
         if self._returned:
             return self._returned.pop(0)
         pending, self._pending = self._pending, None
-        return await (pending or self.reader.readline())
+        # A connection that breaks ends like one that is closed.
+        with suppress(OSError):
+            return await (pending or self.reader.readline())
+        return b""
 
     async def read_until(self, over: asyncio.Future[Any]) -> bytes | None:
         """Return the next line; None if a future is done first."""
@@ -47,8 +50,13 @@ class LineStream:
         """Let the next reads return lines that were read."""
         self._returned[:0] = lines
 
+    def send(self, line: bytes) -> None:
+        """Write a line with its end soon, unless the peer left."""
+        if not self.writer.is_closing():
+            self.writer.write(line)
+
     async def write(self, line: bytes) -> None:
         """Write a line with its end; waits for a peer that reads slowly, not for one that left."""
-        self.writer.write(line)
+        self.send(line)
         with suppress(OSError):
             await self.writer.drain()

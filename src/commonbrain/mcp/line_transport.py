@@ -94,8 +94,8 @@ async def _messages(
         free.release()
 
     async def read() -> None:
-        # A connection that breaks ends like one that is closed.
-        with suppress(OSError, anyio.BrokenResourceError):
+        # The server may end first.
+        with suppress(anyio.BrokenResourceError):
             async with to_server:
                 while line := await stream.read():
                     one = _decode(line, label=label, settle=settle)

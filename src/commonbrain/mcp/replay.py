@@ -89,7 +89,9 @@ class ReplayBuffer:
                 errors += _error(id_, _FAILED, text=_GIVEN_UP)
         if self._initialize is not None:
             id_ = _key(_parse(self._initialize)["id"])
-            if id_ not in self.unanswered:
+            # A later request may have the same id.
+            waiting = self.unanswered.get(id_)
+            if waiting is None or waiting.line is not self._initialize:
                 self._muted = id_
                 frames += _frame(_Request(0, self._initialize))
             frames += _frame(_Request(0, self._initialized)) if self._initialized else b""

@@ -3,10 +3,11 @@
 import asyncio
 import gc
 import json
+import logging
 import socket
 from collections.abc import Callable, Generator
 from concurrent.futures import Future
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from threading import Condition, Lock, Thread
@@ -23,7 +24,12 @@ from commonbrain.mcp.connections import ClientName, Connection, LazyBrain, Stdio
 from commonbrain.mcp.early_calls import EarlyCall, answer_early
 from commonbrain.mcp.line_stream import LineStream
 from commonbrain.mcp.replay import ENDED, RESENT, SESSION
-from commonbrain.mcp.tool_calls import CALLS_AT_ONCE_MAX, Delivery, ToolReply, run_tool
+from commonbrain.mcp.tool_calls import (
+    CALLS_AT_ONCE_MAX,
+    Delivery,
+    ToolReply,
+    load_and_run_tool,
+)
 from commonbrain.model.errors import CommonbrainError
 from commonbrain.runtime.local_socket import JsonObject, LocalServer
 from commonbrain.runtime.settings_loading import load_settings
@@ -31,9 +37,7 @@ from commonbrain.runtime.settings_loading import load_settings
 if TYPE_CHECKING:
     from commonbrain.mcp.line_transport import ServeLines
 
-_FIRST_CALLS_S: Final = 3.0
-"""How long a process that takes over answers calls before it imports the SDK. They take a second
-at most, with the model, unless they wait for another process."""
+_LOG: Final = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
@@ -42,12 +46,20 @@ class SharedServer:
 
     store: str | None
     local: LocalServer
+    first_calls_s: float = 3.0
+    """How long it answers calls after a takeover before it imports the SDK, if no client needs it.
+    With the model they take a second, or two on a busy machine."""
     _lazy: LazyBrain = field(init=False)
     _sdk: "Future[ServeLines]" = field(default_factory=Future["ServeLines"])
     """The function that serves a client by the MCP SDK, once that is imported."""
+    _is_warm: bool = False
+    """Whether the store is open and the model loaded, or that failed."""
+    _needs_sdk: bool = False
+    """Whether a client waits for the SDK."""
     _early_calls: int = 0
     """Calls in progress that began before the SDK was imported."""
-    _has_answered: Condition = field(default_factory=Condition)
+    _has_changed: Condition = field(default_factory=Condition)
+    """Notified when one of these three changes."""
     _own: Connection | None = None
     """The connection of this process's own client."""
     _is_closing: bool = False
@@ -67,8 +79,8 @@ class SharedServer:
     def start(self, *, takes_over: bool) -> None:
         """Load what clients need in the background.
 
-        New clients wait for the handshake, so the MCP SDK comes first; the clients of an earlier
-        server wait for their calls, so the store comes first.
+        New clients wait for the handshake, so the MCP SDK comes first. The clients of an earlier
+        server wait for their calls, so the store comes first, until one of them needs the SDK.
         """
         # Its many passes over what is imported take a tenth of the time.
         gc.disable()
@@ -85,21 +97,43 @@ class SharedServer:
             self._sdk.set_exception(error)
             raise
         finally:
-            # What was imported stays, so the collector need not visit it.
+            # What was imported stays, so the collector need not visit it. Cycles of calls in
+            # progress stay too; to collect first would take 0.1 s, in which all threads wait.
             gc.freeze()
             gc.enable()
 
     def _answer_waiting(self) -> None:
-        """Open the store and load the model, then wait until the calls that came are answered."""
-        # The next call tries again and reports the error.
-        with suppress(CommonbrainError):
+        """Open the store, and wait until the calls that came are answered or a client needs more.
+
+        The import would take the processor from them.
+        """
+        Thread(target=self._open_for_calls, daemon=True, name="open").start()
+        with self._has_changed:
+            self._has_changed.wait_for(
+                lambda: self._needs_sdk or (self._is_warm and not self._early_calls),
+                self.first_calls_s,
+            )
+
+    def _open_for_calls(self) -> None:
+        """Open the store and load the model."""
+        try:
             embedder = self._lazy.get().services.embedder
             if isinstance(embedder, LocalModel):
                 # While the calls that wait import what they need.
                 embedder.load()
-        # The import would take the processor from the calls that wait.
-        with self._has_answered:
-            self._has_answered.wait_for(lambda: not self._early_calls, _FIRST_CALLS_S)
+        except CommonbrainError:
+            # The next call tries again and reports the error.
+            pass
+        except Exception:  # noqa: BLE001 the process serves more than the store
+            _LOG.exception("The store could not be opened")
+        finally:
+            with self._has_changed:
+                self._is_warm = True
+                self._has_changed.notify_all()
+
+    def warm(self) -> None:
+        """Open the store in the background once the SDK is imported, though no client calls."""
+        self._sdk.add_done_callback(lambda _: self._lazy.warm())
 
     def serve(self, request: JsonObject, stream: socket.socket, *, is_own: bool = False) -> None:
         """Serve the client of a process, as its request describes it, until either side ends."""
@@ -134,7 +168,7 @@ class SharedServer:
 
         def announce(key: str) -> None:
             # Before the answer, which this loop writes after the call.
-            loop.call_soon_threadsafe(stream.writer.write, _encode({SESSION: key}))
+            loop.call_soon_threadsafe(stream.send, _encode({SESSION: key}))
 
         connection = Connection(
             find=find_client, reported_session=partial(_last_session, request), on_session=announce
@@ -151,20 +185,22 @@ class SharedServer:
         label = partial(_label, request["id"], is_repeatable=not is_own)
         threads = ThreadLimiter(CALLS_AT_ONCE_MAX)
 
-        async def answer(call: EarlyCall, client: ClientName) -> None:
-            def run() -> ToolReply:
-                operation = call.row.load()
-                acting = replace(caller, client=client)
-                delivery = label(call.number)
-                return run_tool(operation, call.arguments, caller=acting, delivery=delivery)
-
+        async def answer(call: EarlyCall, client: ClientName) -> ToolReply:
+            run = partial(
+                load_and_run_tool,
+                call.row,
+                call.arguments,
+                caller=replace(caller, client=client),
+                delivery=label(call.number),
+            )
             with self._count_early():
-                await stream.write(call.encode(await threads.run(run)))
+                return await threads.run(run)
 
         sdk = asyncio.wrap_future(self._sdk)
         try:
             async with anyio.create_task_group() as tasks:
                 await answer_early(stream, answer, profile=profile, over=sdk, tasks=tasks)
+                self._request_sdk()
                 serve_lines = await sdk
                 await serve_lines(
                     stream,
@@ -185,14 +221,20 @@ class SharedServer:
     @contextmanager
     def _count_early(self) -> Generator[None]:
         """Count a call as in progress."""
-        with self._has_answered:
+        with self._has_changed:
             self._early_calls += 1
         try:
             yield
         finally:
-            with self._has_answered:
+            with self._has_changed:
                 self._early_calls -= 1
-                self._has_answered.notify_all()
+                self._has_changed.notify_all()
+
+    def _request_sdk(self) -> None:
+        """Import the SDK without waiting for the calls in progress."""
+        with self._has_changed:
+            self._needs_sdk = True
+            self._has_changed.notify_all()
 
     def _brain_for(self, request: JsonObject) -> Brain:
         """Return the brain as the client of a request: its names, folder and process."""
