@@ -10,6 +10,7 @@ from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 from typing import Annotated, Final
+from uuid import uuid4
 
 import typer
 
@@ -188,7 +189,8 @@ def _hook_rows(store: Path, effort: Effort) -> Iterator[Row]:
     command = [BRAIN, "hook", "claude-code", "user-prompt-submit"]
 
     def prompt(text: str) -> Cost:
-        event = {"session_id": "s", "cwd": str(store.parent), "prompt": text}
+        # A session is shown a memory once.
+        event = {"session_id": uuid4().hex, "cwd": str(store.parent), "prompt": text}
         return run(command, environment, given=json.dumps(event).encode())
 
     with served(environment):
