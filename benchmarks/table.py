@@ -80,6 +80,7 @@ class Target:
 VERSION: Final = Target("<= 6", "It needs the interpreter and one module of the library.")
 COLD_RECALL: Final = Target("<= 2.5", "The libraries of the model are imported in any case.")
 SERVED_HOOK: Final = Target("<= 4", "It exchanges one line with a server; prompts wait for it.")
+SERVED_RECALL: Final = Target("none", "It prints for people what a server found.")
 COLD_HOOK: Final = Target(">= 0.99", "A hook that is late adds nothing to the prompt.")
 INITIALIZE: Final = Target("<= 1.2", "Clients drop a server that answers late.")
 FURTHER_AGENT: Final = Target("<= 40 MB", "Five agents then take less than two servers.")
@@ -203,6 +204,14 @@ def _hook_rows(store: Path, effort: Effort) -> Iterator[Row]:
         action = partial(prompt, asked[0])
         yield _cost_row(
             "prompt hook, served", action, "import socket, json", effort=effort, target=SERVED_HOOK
+        )
+        recall = partial(run, [BRAIN, "recall", asked[0]], environment)
+        yield _cost_row(
+            "brain recall, served",
+            recall,
+            "import socket, json",
+            effort=effort,
+            target=SERVED_RECALL,
         )
     cold = [prompt(one) for one in asked]
     answered = sum(bool(cost.output) for cost in cold)

@@ -136,9 +136,9 @@ def test_parameters_are_few_and_named_after_the_second() -> None:
 
 
 def test_summaries_are_one_short_sentence() -> None:
-    told = [(one.path, summary) for one in modules() for summary in one.summaries]
+    summaries = [(one.path, summary) for one in modules() for summary in one.summaries]
 
-    assert [where for where, summary in told if len(summary) > SUMMARY_COLUMNS_MAX] == []
+    assert [where for where, summary in summaries if len(summary) > SUMMARY_COLUMNS_MAX] == []
 
 
 def test_every_module_has_a_caption() -> None:

@@ -351,7 +351,7 @@ def test_an_answer_counts_even_if_the_store_is_not_closed_in_time() -> None:
         running.answer = "known"
         may_close.wait()
 
-    run_until(running, answer, until=monotonic() + 0.2)
+    run_until(running, answer, until=monotonic() + 1)
     may_close.set()
 
     assert (running.answer, running.complaint) == ("known", "")

@@ -43,7 +43,7 @@ def test_words_stand_in_for_meaning_that_does_not_come(path: Path) -> None:
         assert not brain.recall("rename the ferry module, move its tests", proactive=True).items
 
 
-def test_what_is_linked_to_a_match_by_words_is_not_told_unasked(path: Path) -> None:
+def test_a_memory_linked_to_a_match_by_words_is_not_shown_unasked(path: Path) -> None:
     embedder = StuckEmbedder()
     with a_brain(path, embedder=embedder) as brain:
         ferry = stored(brain, "The ferry leaves from pier 4 at dawn", kind="fact")
@@ -51,11 +51,11 @@ def test_what_is_linked_to_a_match_by_words_is_not_told_unasked(path: Path) -> N
         question = "from which pier does the ferry leave"
 
         asked = brain.recall(question, deadline_ms=50).items
-        [told] = brain.recall(question, deadline_ms=50, proactive=True).items
+        [shown] = brain.recall(question, deadline_ms=50, proactive=True).items
         embedder.may_go.set()
 
     assert "Lunch is at noon" in [one.headline for one in asked]
-    assert told.id == ferry
+    assert shown.id == ferry
 
 
 def test_what_is_being_written_counts_as_shown(path: Path) -> None:

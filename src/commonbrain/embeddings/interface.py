@@ -131,7 +131,7 @@ class Embedder(Protocol):
 
 @runtime_checkable
 class LocalModel(Protocol):
-    """An embedder whose model takes long to load, so that it may be loaded before its first use."""
+    """An embedder that loads its model on first use, or earlier by `load`."""
 
     @property
     def is_loaded(self) -> bool:

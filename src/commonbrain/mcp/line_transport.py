@@ -1,11 +1,11 @@
-"""Runs an MCP server over a connection between two processes, whose messages are lines.
+"""Runs an MCP server over a connection between two processes that exchange lines.
 
 Importing the MCP SDK takes a second, so the shared server imports this module last.
 """
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
-from typing import Final, Protocol
+from typing import Final
 
 import anyio
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
@@ -27,23 +27,6 @@ from commonbrain.mcp.tool_calls import REQUESTS_MAX, Delivery
 _FINISH_S: Final = 0.8
 """How long calls in progress may take when their client or this process ends, in which it waits
 for a second."""
-
-
-class ServeLines(Protocol):
-    """The type of `serve_lines`, for a module that does not import the SDK."""
-
-    async def __call__(
-        self,
-        stream: LineStream,
-        *,
-        caller: StdioCaller,
-        warm: Callable[[], None],
-        threads: ThreadLimiter,
-        profile: Profile,
-        label: Callable[[bytes], Delivery | None],
-    ) -> None:
-        """Serve a client."""
-        ...
 
 
 async def serve_lines(

@@ -10,8 +10,9 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
+from importlib import import_module
 from threading import Condition, Lock, Thread
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import anyio
 
@@ -34,9 +35,6 @@ from commonbrain.model.errors import CommonbrainError
 from commonbrain.runtime.local_socket import JsonObject, LocalServer
 from commonbrain.runtime.settings_loading import load_settings
 
-if TYPE_CHECKING:
-    from commonbrain.mcp.line_transport import ServeLines
-
 _LOG: Final = logging.getLogger(__name__)
 
 
@@ -50,8 +48,8 @@ class SharedServer:
     """How long it answers calls after a takeover before it imports the SDK, if no client needs it.
     With the model they take a second, or two on a busy machine."""
     _lazy: LazyBrain = field(init=False)
-    _sdk: "Future[ServeLines]" = field(default_factory=Future["ServeLines"])
-    """The function that serves a client by the MCP SDK, once that is imported."""
+    _sdk: Future[None] = field(default_factory=Future[None])
+    """Done when the MCP SDK is imported."""
     _is_warm: bool = False
     """Whether the store is open and the model loaded, or that failed."""
     _needs_sdk: bool = False
@@ -90,9 +88,9 @@ class SharedServer:
         try:
             if takes_over:
                 self._answer_waiting()
-            from commonbrain.mcp.line_transport import serve_lines  # noqa: PLC0415 takes a second
-
-            self._sdk.set_result(serve_lines)
+            # It takes a second.
+            import_module("commonbrain.mcp.line_transport")
+            self._sdk.set_result(None)
         except BaseException as error:
             self._sdk.set_exception(error)
             raise
@@ -201,7 +199,9 @@ class SharedServer:
             async with anyio.create_task_group() as tasks:
                 await answer_early(stream, answer, profile=profile, over=sdk, tasks=tasks)
                 self._request_sdk()
-                serve_lines = await sdk
+                await sdk
+                from commonbrain.mcp.line_transport import serve_lines  # noqa: PLC0415 see `_load`
+
                 await serve_lines(
                     stream,
                     caller=caller,

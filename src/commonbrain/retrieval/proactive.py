@@ -177,10 +177,10 @@ def judge(
     meaning: Mapping[int, float],
     deadline: Deadline,
 ) -> list[Candidate]:
-    """Add the feature `PROACTIVE` to each candidate; without vectors, words were decisive.
+    """Add the feature `PROACTIVE`, the probability that a candidate is worth showing.
 
-    Candidates that do not match the prompt, but are linked to one that does, get 0. `meaning` holds
-    the cosines of the prompt.
+    Candidates that do not match the prompt, but are linked to one that does, get 0. The others get
+    none if `meaning`, the cosines of the prompt, is empty: they were selected by words.
     """
     if not meaning:
         return [
