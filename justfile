@@ -49,6 +49,10 @@ clients *arguments:
     python -m tests.clients.setup
     pytest --clients tests/clients {{ arguments }}
 
+# Test the web page in a headless Chromium; --pictures FOLDER stores what it shows.
+browser *arguments:
+    pytest --browser tests/browser {{ arguments }}
+
 # Measure speed and memory.
 bench *arguments:
     python -m benchmarks {{ arguments }}

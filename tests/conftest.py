@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
-from tests.clients.selection import ClientsSelection, add_option
+from tests.optional import Selection, add_options
 
 if TYPE_CHECKING:
     from commonbrain.client import Brain
@@ -28,7 +28,7 @@ TEST_OPTIONS = ("COMMONBRAIN_TEST_", "COMMONBRAIN_DATA")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    add_option(parser)
+    add_options(parser)
     parser.addoption(
         "--engine",
         choices=["sqlite", "postgres"],
@@ -46,7 +46,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.pluginmanager.register(ClientsSelection(config), "clients-selection")
+    config.pluginmanager.register(Selection(config), "optional-tests")
 
 
 @pytest.fixture

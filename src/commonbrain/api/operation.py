@@ -35,6 +35,7 @@ class Transport(StrEnum):
     CLI = "cli"
     MCP = "mcp"
     REST = "rest"
+    WEB = "web"
 
 
 class Profile(StrEnum):

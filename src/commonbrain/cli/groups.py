@@ -36,6 +36,7 @@ EXAMPLES: Final[Mapping[str, str]] = {
     "reflect": "brain reflect --window-hours 24 --dry-run",
     "mcp": "brain mcp --url https://memory.example.com --key-file ~/.config/brain.key",
     "serve": "brain serve --port 8377",
+    "ui": "brain ui --no-browser",
     "dev": "brain dev ./demo",
     "import": "brain import markdown ~/notes --dry-run",
     "export": "brain export memories.jsonl",
@@ -170,7 +171,7 @@ FIRST_SCREEN: Final[Mapping[str, tuple[str, ...]]] = {
     "Everyday": ("remember", "recall", "get"),
     "Review and correct": ("review", "revise", "forget"),
     "Agents at work": ("boot", "session", "message"),
-    "Serve and operate": ("connect", "serve"),
+    "Serve and operate": ("connect", "ui", "serve"),
     "Evaluate": ("eval",),
 }
 """The commands that `brain --help` explains; it only names the others."""

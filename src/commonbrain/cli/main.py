@@ -116,6 +116,21 @@ def serve(
 
 
 @app.command()
+def ui(
+    context: typer.Context,
+    *,
+    port: Annotated[int, typer.Option(help="Port to listen on; default: a free one.")] = 0,
+    browser: Annotated[
+        bool, typer.Option("--browser/--no-browser", help="Open the page in the browser.")
+    ] = True,
+) -> None:
+    """Open the web page: search, browse and correct the memories, decide what waits."""
+    from commonbrain.cli.ui import run_ui  # noqa: PLC0415
+
+    run_ui(context.obj, port=port, opens_browser=browser)
+
+
+@app.command()
 def dev(
     *,
     folder: Annotated[Path, typer.Argument(help="Folder for the data of Postgres and Redis.")],

@@ -42,6 +42,13 @@ class GetResponse(MemoryView):
 
     more: tuple[MemoryView, ...] = ()
 
+    @classmethod
+    def of(cls, shown: Sequence[MemoryView]) -> "GetResponse":
+        """Make the response from at least one memory."""
+        first, *more = shown
+        own = {field.name: getattr(first, field.name) for field in fields(MemoryView)}
+        return cls(**own, more=tuple(more))
+
 
 def _handle(brain: Brain, request: GetRequest) -> GetResponse:
     if not request.skill and not request.id:
@@ -49,11 +56,8 @@ def _handle(brain: Brain, request: GetRequest) -> GetResponse:
             "Nothing to get.", hint="Give id, one or several, or the name of a skill."
         )
     if request.skill:
-        first, *more = (brain.get(skill=request.skill, views=request.views),)
-    else:
-        first, *more = brain.get_several(request.id, views=request.views)
-    own = {field.name: getattr(first, field.name) for field in fields(MemoryView)}
-    return GetResponse(**own, more=tuple(more))
+        return GetResponse.of([brain.get(skill=request.skill, views=request.views)])
+    return GetResponse.of(brain.get_several(request.id, views=request.views))
 
 
 def _render(reply: GetResponse) -> str:

@@ -1,0 +1,360 @@
+"""The web page as an application: its routes, its login and its errors.
+
+Each screen has an address that can be shared; with `format=json`, or `Accept: application/json`,
+the same address returns what the screen shows as JSON.
+"""
+
+import asyncio
+import hmac
+import logging
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass, field
+from functools import cache, partial
+from http import HTTPStatus
+from typing import Any, Final
+
+from jinja2 import Environment
+from pydantic import TypeAdapter
+from starlette.applications import Starlette
+from starlette.datastructures import ImmutableMultiDict
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from commonbrain.api.dispatch import authorize
+from commonbrain.api.errors import describe_error, to_transport_error
+from commonbrain.api.thread_limiter import ThreadLimiter
+from commonbrain.client import Brain
+from commonbrain.model.errors import (
+    AuthenticationError,
+    CommonbrainError,
+    InvalidInputError,
+    NotFoundError,
+    RejectedError,
+)
+from commonbrain.web.actions import (
+    CSRF_FIELD,
+    Confirmation,
+    Notice,
+    local_path,
+    read_notice,
+    run_action,
+    sign_notice,
+)
+from commonbrain.web.page_sessions import LocalSessions, PageSession, PageSessions
+from commonbrain.web.rendering import STATIC_FOLDERS, make_environment
+from commonbrain.web.request_guard import RequestGuard
+from commonbrain.web.screens import SCREENS, Screen
+from commonbrain.web.visit import Visit
+
+Form = ImmutableMultiDict[str, str]
+"""The fields of a form; some have several values."""
+_LOG: Final = logging.getLogger(__name__)
+BODY_BYTES_MAX: Final = 256 * 1024
+"""The largest form: a text of 16 KiB, percent-encoded, and a hundred ids."""
+_FIELDS_MAX: Final = 500
+_FORM_TIMEOUT_S: Final = 30
+_NOTICE_SECONDS: Final = 60
+_STATIC_AGE: Final = "public, max-age=31536000, immutable"
+"""The address of a static file changes with its content."""
+LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "::1"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageSettings:
+    """How the page is served."""
+
+    hosts: frozenset[str] = LOOPBACK
+    """Names and addresses, without ports, that requests may be addressed to; `*` allows any."""
+    url: str | None = None
+    """The public URL."""
+
+    @property
+    def is_secure(self) -> bool:
+        """Whether browsers reach the page by HTTPS."""
+        return self.url is not None and self.url.startswith("https:")
+
+    @property
+    def cookie(self) -> str:
+        """The name of the session's cookie; the prefix lets no other host or path set it."""
+        return "__Host-commonbrain" if self.is_secure else "commonbrain"
+
+
+def make_page(
+    brain: Brain,
+    sessions: PageSessions,
+    *,
+    threads: ThreadLimiter,
+    settings: PageSettings | None = None,
+) -> Starlette:
+    """Make the page of an open brain, which stays open when the page ends.
+
+    Args:
+        brain: the open store; each visitor acts as the caller of their session.
+        sessions: opens and finds the sessions of browsers.
+        threads: runs the operations.
+        settings: how the page is served; on loopback by default.
+
+    """
+    settings = settings or PageSettings()
+    page = Page(brain=brain, sessions=sessions, threads=threads, settings=settings)
+    routes = [
+        *(Route(one.path, partial(page.show, one), name=one.name) for one in SCREENS),
+        Route("/do/{operation}", page.act, methods=["POST"]),
+        Route("/open", page.open_link),
+        Route("/login", page.show_login),
+        Route("/login", page.log_in, methods=["POST"]),
+        Route("/logout", page.log_out, methods=["POST"]),
+        *(
+            Mount(f"/static/{name}", _CachedFiles(directory=folder))
+            for name, folder in STATIC_FOLDERS.items()
+        ),
+    ]
+    guard = Middleware(
+        RequestGuard, hosts=settings.hosts, url=settings.url, bytes_max=BODY_BYTES_MAX
+    )
+    handlers: dict[Any, Any] = dict.fromkeys(
+        (CommonbrainError, HTTPException, Exception), page.show_error
+    )
+    return Starlette(routes=routes, middleware=[guard], exception_handlers=handlers)
+
+
+class _CachedFiles(StaticFiles):
+    """Static files that a browser keeps."""
+
+    def file_response(self, *args: Any, **kwargs: Any) -> Response:  # noqa: ANN401 as Starlette's
+        """Return a file that may be cached."""
+        response = super().file_response(*args, **kwargs)
+        response.headers["Cache-Control"] = _STATIC_AGE
+        return response
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Answers the requests of browsers."""
+
+    _: KW_ONLY
+    brain: Brain
+    sessions: PageSessions
+    threads: ThreadLimiter
+    settings: PageSettings
+    environment: Environment = field(default_factory=make_environment)
+
+    async def show(self, screen: Screen, request: Request) -> Response:
+        """Show a screen, as HTML or as JSON."""
+        session = await self._session(request)
+        if session is None:
+            return self._ask_to_log_in(request)
+        return await self.threads.run(partial(self._show, screen, request, session=session))
+
+    def _show(self, screen: Screen, request: Request, *, session: PageSession) -> Response:
+        visit = self._visit(session, request.query_params, path=request.path_params)
+        view = screen.load(visit)
+        if _wants_json(request):
+            return JSONResponse(_adapter(type(view)).dump_python(view, mode="json"))
+        if csv := getattr(view, "csv", None) if visit.text("format") == "csv" else None:
+            return csv()
+        notice = read_notice(request.cookies.get(_NOTICE, "."), key=session.token)
+        values = {"view": view, "notice": notice, "screen": screen}
+        response = self._html(request, screen.template, values=values, session=session)
+        if notice is not None:
+            response.delete_cookie(_NOTICE, httponly=True, samesite="strict")
+        return response
+
+    async def act(self, request: Request) -> Response:
+        """Run the operation of a form, then return to the page that it came from."""
+        session = await self._session(request)
+        if session is None:
+            return self._ask_to_log_in(request)
+        form = _checked(await self._form(request), session)
+        name = request.path_params["operation"]
+        visit = self._visit(session, ImmutableMultiDict())
+        done = await self.threads.run(partial(run_action, visit, name, form=form))
+        match done:
+            case Confirmation():
+                return self._html(request, "confirm.html", values={"view": done}, session=session)
+            case Notice():
+                response = _see(local_path(form.get("next", "/")))
+                self._set_cookie(
+                    response,
+                    _NOTICE,
+                    value=sign_notice(done, key=session.token),
+                    age=_NOTICE_SECONDS,
+                )
+                return response
+
+    async def open_link(self, request: Request) -> Response:
+        """Start the session of a one-time link."""
+        if not isinstance(self.sessions, LocalSessions):
+            raise HTTPException(HTTPStatus.NOT_FOUND)
+        return await self._start(request, request.query_params.get("token", ""), next_="/")
+
+    async def show_login(self, request: Request) -> Response:
+        """Show the form that takes a key or a token."""
+        next_ = local_path(request.query_params.get("next", "/"))
+        return self._html(request, "login.html", values={"next": next_})
+
+    async def log_in(self, request: Request) -> Response:
+        """Start the session of a key or a token."""
+        form = await self._form(request)
+        next_ = local_path(form.get("next", "/"))
+        try:
+            return await self._start(request, form.get("credential", "").strip(), next_=next_)
+        except (AuthenticationError, RejectedError) as error:
+            status = to_transport_error(error).http_status
+            return self._html(
+                request, "login.html", values={"next": next_, "error": error}, status=status
+            )
+
+    async def log_out(self, request: Request) -> Response:
+        """End the session."""
+        session = await self._session(request)
+        if session is not None:
+            _checked(await self._form(request), session)
+            await self.threads.run(partial(self.sessions.end, session.token))
+        response = _see("/login")
+        response.delete_cookie(self.settings.cookie, secure=self.settings.is_secure, httponly=True)
+        return response
+
+    async def show_error(self, request: Request, error: Exception) -> Response:
+        """Show an error with its next step."""
+        match error:
+            case CommonbrainError():
+                shown, status = error, to_transport_error(error).http_status
+            case HTTPException(status_code=HTTPStatus.NOT_FOUND):
+                shown, status = NotFoundError("There is no such page."), HTTPStatus.NOT_FOUND
+            case HTTPException():
+                shown, status = InvalidInputError(f"{error.detail}."), error.status_code
+            case _:
+                _LOG.error("a page failed", exc_info=error)
+                shown, status = _INTERNAL, HTTPStatus.INTERNAL_SERVER_ERROR
+        if _wants_json(request):
+            return JSONResponse(describe_error(shown), status)
+        return self._html(request, "error.html", values={"error": shown}, status=status)
+
+    async def _start(self, request: Request, credential: str, *, next_: str) -> Response:
+        start = partial(self.sessions.open, credential, address=_address(request))
+        session = await self.threads.run(start)
+        response = _see(next_)
+        age = int((session.ends_at - self.brain.services.clock.now()).total_seconds())
+        self._set_cookie(response, self.settings.cookie, value=session.token, age=age)
+        return response
+
+    async def _session(self, request: Request) -> PageSession | None:
+        token = request.cookies.get(self.settings.cookie)
+        if not token:
+            return None
+        resume = partial(self.sessions.resume, token, address=_address(request))
+        session = await self.threads.run(resume)
+        request.state.session = session
+        return session
+
+    def _ask_to_log_in(self, request: Request) -> Response:
+        if _wants_json(request):
+            error = AuthenticationError("Log in first.", code="missing_credential")
+            return JSONResponse(describe_error(error), HTTPStatus.UNAUTHORIZED)
+        if isinstance(self.sessions, LocalSessions):
+            return self._html(request, "no_session.html", values={}, status=HTTPStatus.UNAUTHORIZED)
+        here = f"{request.url.path}?{request.url.query}".rstrip("?")
+        next_ = f"?next={here}" if request.method == "GET" and here != "/" else ""
+        return RedirectResponse(f"/login{next_}", HTTPStatus.SEE_OTHER)
+
+    def _visit(
+        self,
+        session: PageSession,
+        parameters: ImmutableMultiDict[str, str],
+        *,
+        path: Mapping[str, str] | None = None,
+    ) -> Visit:
+        """Return the visit of a session; it counts against the caller's rate limit."""
+        authorize(self.brain.services, session.caller)
+        brain = Brain(self.brain.services, session.caller)
+        return Visit(brain=brain, parameters=parameters, path=path or {})
+
+    async def _form(self, request: Request) -> Form:
+        async with asyncio.timeout(_FORM_TIMEOUT_S):
+            form = await request.form(max_files=0, max_fields=_FIELDS_MAX)
+        return ImmutableMultiDict([(name, str(value)) for name, value in form.multi_items()])
+
+    def _html(
+        self,
+        request: Request,
+        template: str,
+        *,
+        values: Mapping[str, object],
+        status: int = HTTPStatus.OK,
+        session: PageSession | None = None,
+    ) -> Response:
+        session = session or getattr(request.state, "session", None)
+        path = f"{request.url.path}?{request.url.query}".rstrip("?")
+        known = {
+            "caller": session.caller if session else None,
+            "can": session.caller.role.covers if session else None,
+            "csrf": session.csrf_token() if session else "",
+            "is_local": isinstance(self.sessions, LocalSessions),
+            "notice": None,
+            "now": self.brain.services.clock.now(),
+            "path": path if request.method == "GET" else "/",
+            "screens": SCREENS,
+            "screen": None,
+        }
+        return HTMLResponse(
+            self.environment.get_template(template).render(known | dict(values)), status
+        )
+
+    def _set_cookie(self, response: Response, name: str, *, value: str, age: int) -> None:
+        response.set_cookie(
+            name,
+            value,
+            max_age=age,
+            httponly=True,
+            samesite="strict",
+            secure=self.settings.is_secure,
+        )
+
+
+_NOTICE: Final = "commonbrain-notice"
+_INTERNAL: Final = CommonbrainError(
+    "An internal error occurred.", code="internal", hint="The log shows the cause."
+)
+
+
+def _checked(form: Form, session: PageSession) -> Form:
+    """Return a form if this session's page made it.
+
+    Raises:
+        RejectedError: `csrf`, the form's token is missing or another session's.
+
+    """
+    given = form.get(CSRF_FIELD, "")
+    if not hmac.compare_digest(given.encode(), session.csrf_token().encode()):
+        raise RejectedError(
+            "This form is not of your present session.",
+            code="csrf",
+            hint="Go back, reload the page, and send it again.",
+        )
+    return form
+
+
+def _wants_json(request: Request) -> bool:
+    chosen = request.query_params.get("format")
+    accepted = request.headers.get("accept", "")
+    return chosen == "json" or (
+        chosen is None and "application/json" in accepted and "text/html" not in accepted
+    )
+
+
+@cache
+def _adapter(view_type: type) -> TypeAdapter[Any]:
+    return TypeAdapter(view_type)
+
+
+def _address(request: Request) -> str | None:
+    return request.client.host if request.client else None
+
+
+def _see(path: str) -> Response:
+    return RedirectResponse(path, HTTPStatus.SEE_OTHER)

@@ -1,0 +1,28 @@
+"""The operations by which people read: as for agents, but what a person sees is no use.
+
+An agent's recall and get restore a memory's strength and teach the ranking; a person who reads the
+page to check a memory should change neither.
+"""
+
+from dataclasses import replace
+from typing import Final
+
+from commonbrain.api.operations.get import GET, GetRequest, GetResponse
+from commonbrain.api.operations.recall import RECALL, RecallRequest
+from commonbrain.client import Brain
+from commonbrain.model.recall_result import RecallResult
+from commonbrain.retrieval.query_plan import RecallOptions
+
+
+def _recall(brain: Brain, request: RecallRequest) -> RecallResult:
+    options = RecallOptions(**request.model_dump(exclude={"query"}), bump=False)
+    return brain.recall(request.query, **options)
+
+
+def _get(brain: Brain, request: GetRequest) -> GetResponse:
+    return GetResponse.of(brain.get_several(request.id, views=request.views, bump=False))
+
+
+READ_RECALL: Final = replace(RECALL, handle=_recall)
+READ_GET: Final = replace(GET, handle=_get)
+"""Takes ids only, no skill."""

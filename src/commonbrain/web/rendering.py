@@ -1,0 +1,158 @@
+"""Renders pages: the templates, the filters that they use, and the addresses of static files."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from difflib import SequenceMatcher
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Final, cast
+from urllib.parse import quote, urlencode
+
+import commonbrain_assets
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
+
+from commonbrain.model import ids
+from commonbrain.model.escaping import inert
+from commonbrain.model.timestamps import show_instant
+
+STATIC: Final = Path(__file__).with_name("static")
+STATIC_FOLDERS: Final[Mapping[str, Path]] = {"own": STATIC, "lib": commonbrain_assets.FOLDER}
+"""The folders of static files by the first part of their address."""
+_DIGEST_CHARS: Final = 12
+_DIFF_WORDS_MAX: Final = 2_000
+"""Longer texts are compared by line: comparing words takes time with their product."""
+_WORDS: Final = re.compile(r"\s+|\w+|[^\w\s]")
+
+
+@cache
+def asset_url(name: str) -> str:
+    """Return the address of a static file, which changes with its content."""
+    folder, _, file = name.partition("/")
+    digest = sha256((STATIC_FOLDERS[folder] / file).read_bytes()).hexdigest()
+    return f"/static/{name}?v={digest[:_DIGEST_CHARS]}"
+
+
+def make_environment() -> Environment:
+    """Make the environment of the templates, which escapes every value."""
+    environment = Environment(
+        loader=PackageLoader("commonbrain.web"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=_finalize,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    names: dict[str, Any] = {"asset_url": asset_url, "diff": diff, "link": link}
+    filters: dict[str, Any] = {
+        "age_class": age_class,
+        "ago": ago,
+        "instant": show_instant,
+        "linked": linked,
+        "number": number,
+        "words": words_of,
+    }
+    environment.globals.update(names)
+    environment.filters.update(filters)
+    return environment
+
+
+def _finalize(value: object) -> object:
+    """Remove characters that reorder or hide text; markup is our own."""
+    if value is None:
+        return ""
+    return inert(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def link(path: str, **parameters: object) -> str:
+    """Return an address with those parameters that have a value; a list gives several."""
+    given: list[tuple[str, str]] = []
+    for name, value in parameters.items():
+        values = cast("Sequence[object]", value) if isinstance(value, list | tuple) else (value,)
+        given += [(name, str(one)) for one in values if one not in (None, "", False)]
+    return f"{quote(path)}?{urlencode(given)}" if given else quote(path)
+
+
+def number(value: float) -> str:
+    """Format a number with separators between thousands."""
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.2f}"
+
+
+def words_of(name: str) -> str:
+    """Return a name of the code as words."""
+    return str(name).replace("_", " ")
+
+
+_MEMORY_ID: Final = re.compile(rf"\b{ids.MEMORY}_[0-9A-Z]{{10,16}}\b")
+
+
+def linked(text: str) -> Markup:
+    """Return a text whose ids of memories are links."""
+    safe = inert(text)
+    parts: list[Markup] = []
+    start = 0
+    for match in _MEMORY_ID.finditer(safe):
+        anchor = Markup('<a href="/memory/{0}">{0}</a>').format(match[0])
+        parts += [escape(safe[start : match.start()]), anchor]
+        start = match.end()
+    return Markup("").join([*parts, escape(safe[start:])])
+
+
+_MINUTE: Final = 60
+_HOUR: Final = 60 * _MINUTE
+_DAY: Final = 24 * _HOUR
+_UNITS: Final = (
+    (365 * _DAY, "year"),
+    (30 * _DAY, "month"),
+    (7 * _DAY, "week"),
+    (_DAY, "day"),
+    (_HOUR, "hour"),
+    (_MINUTE, "minute"),
+)
+
+
+def ago(time: datetime, now: datetime) -> str:
+    """Return how long ago, or in how long, a time is, in its largest unit."""
+    seconds = (now - time).total_seconds()
+    for size, unit in _UNITS:
+        count = int(abs(seconds) // size)
+        if count:
+            text = f"{count} {unit}{'s' * (count > 1)}"
+            return f"{text} ago" if seconds > 0 else f"in {text}"
+    return "just now"
+
+
+_AGES: Final = (
+    (timedelta(days=1), "today"),
+    (timedelta(days=7), "week"),
+    (timedelta(days=31), "month"),
+    (timedelta(days=366), "year"),
+)
+
+
+def age_class(time: datetime, now: datetime) -> str:
+    """Return the class of a row by its age, which colours it."""
+    return next((f"age-{name}" for most, name in _AGES if now - time < most), "age-old")
+
+
+def diff(before: str, after: str) -> Markup:
+    """Return a text with what was removed and inserted marked, by word."""
+    return Markup("").join(_marked(before, after))
+
+
+def _marked(before: str, after: str) -> Iterator[Markup]:
+    old, new = _WORDS.findall(before), _WORDS.findall(after)
+    if max(len(old), len(new)) > _DIFF_WORDS_MAX:
+        old, new = before.splitlines(keepends=True), after.splitlines(keepends=True)
+    matcher = SequenceMatcher(None, old, new, autojunk=False)
+    for tag, old_from, old_to, new_from, new_to in matcher.get_opcodes():
+        removed, added = inert("".join(old[old_from:old_to])), inert("".join(new[new_from:new_to]))
+        if tag == "equal":
+            yield Markup("{}").format(added)
+            continue
+        if removed:
+            yield Markup("<del>{}</del>").format(removed)
+        if added:
+            yield Markup("<ins>{}</ins>").format(added)

@@ -1,0 +1,17 @@
+"""The screens of the page: `SCREENS` is their table.
+
+A screen is a function that makes a view, a frozen dataclass, from a visit, and a template that
+shows it. The view is also what the address returns as JSON.
+"""
+
+from typing import Final
+
+from commonbrain.web.screens.home import HOME
+from commonbrain.web.screens.memory import MEMORY
+from commonbrain.web.screens.screen import Screen
+from commonbrain.web.screens.search import SEARCH
+
+SCREENS: Final[tuple[Screen, ...]] = (HOME, SEARCH, MEMORY)
+"""In the order of the menu."""
+
+__all__ = ["SCREENS", "Screen"]

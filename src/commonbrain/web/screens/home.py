@@ -1,0 +1,103 @@
+"""Home: what was learnt, what waits for a decision, who is at work, and whether all is well."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final
+
+from commonbrain.api.operations.recall import RecallRequest
+from commonbrain.api.operations.review import REVIEW, ReviewRequest, rows_of
+from commonbrain.api.operations.session import SESSION, SessionRequest
+from commonbrain.api.operations.status import STATUS, StatusReply, StatusRequest
+from commonbrain.coordination.session_views import ActiveSession, OpenTask
+from commonbrain.history.review_queue import ReviewCategory
+from commonbrain.model.recall_result import Item
+from commonbrain.model.scope import Role
+from commonbrain.web.reading import READ_RECALL
+from commonbrain.web.screens.screen import Screen
+from commonbrain.web.visit import Visit
+
+_SHOWN: Final = 8
+_TOKENS: Final = 8_000
+"""Enough for the headlines and bodies of the memories shown."""
+_SESSIONS_SHOWN: Final = 6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Learnt:
+    """The newest memories of a period, and their number."""
+
+    items: tuple[Item, ...]
+    count: int
+    """1,000 and more are 1,000 above the items."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fault:
+    """Something that the operator should look at."""
+
+    text: str
+    hint: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HomeView:
+    """The start page."""
+
+    today: Learnt
+    week: Learnt
+    waiting: Mapping[str, int]
+    """Open decisions by category; 1,000 means 1,000 or more."""
+    sessions: tuple[ActiveSession, ...]
+    tasks: tuple[OpenTask, ...]
+    status: StatusReply
+    faults: tuple[Fault, ...]
+
+
+def _load(visit: Visit) -> HomeView:
+    midnight = visit.now.replace(hour=0, minute=0, second=0, microsecond=0)
+    status = visit.call(STATUS, StatusRequest())
+    sessions, tasks = _at_work(visit) if visit.can(Role.WRITER) else ((), ())
+    return HomeView(
+        today=_learnt(visit, since=midnight.isoformat()),
+        week=_learnt(visit, since=(midnight - timedelta(days=6)).isoformat()),
+        waiting={str(one): _waiting(visit, one) for one in ReviewCategory},
+        sessions=sessions,
+        tasks=tasks,
+        status=status,
+        faults=tuple(_faults(status)),
+    )
+
+
+def _learnt(visit: Visit, *, since: str) -> Learnt:
+    request = RecallRequest(since=since, max_items=_SHOWN, max_tokens=_TOKENS)
+    newest = visit.call(READ_RECALL, request)
+    return Learnt(items=newest.items, count=len(newest.items) + newest.more)
+
+
+def _waiting(visit: Visit, category: ReviewCategory) -> int:
+    reply = visit.call(REVIEW, ReviewRequest(category=category.value, limit=1))
+    return len(rows_of(reply)) + reply.more
+
+
+def _at_work(visit: Visit) -> tuple[tuple[ActiveSession, ...], tuple[OpenTask, ...]]:
+    sessions = visit.call(SESSION, SessionRequest(op="list", limit=_SESSIONS_SHOWN))
+    tasks = visit.call(SESSION, SessionRequest(op="tasks", limit=_SESSIONS_SHOWN))
+    return sessions.sessions or (), tasks.tasks or ()
+
+
+def _faults(status: StatusReply) -> Iterator[Fault]:
+    if dead := status.jobs.get("dead", 0):
+        yield Fault(text=f"{dead} jobs failed for good.", hint="brain job list --state dead")
+    if status.embedding_pending:
+        yield Fault(
+            text=f"{status.embedding_pending} memories wait for their vectors.",
+            hint="Until then, search finds them by words alone.",
+        )
+    for client in status.silent_clients:
+        yield Fault(text=f"{client.client} is silent: no hook ran.", hint=client.advice)
+    if lost := status.traces_dropped + status.accesses_dropped + status.heartbeats_dropped:
+        yield Fault(text=f"{lost} log entries were dropped.", hint="The store was too slow.")
+
+
+HOME: Final = Screen(name="home", path="/", title="Home", load=_load, key="h")

@@ -1,0 +1,66 @@
+"""One memory: what holds, what held before, where it comes from, and what can be done with it."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from commonbrain.api.operations.audit import AUDIT, AuditRequest
+from commonbrain.api.operations.get import GetRequest
+from commonbrain.history.audit import AuditEntryView
+from commonbrain.model.limits import IDS_PER_GET_MAX
+from commonbrain.model.memory import full_text
+from commonbrain.retrieval.get import MemoryView, View
+from commonbrain.web.reading import READ_GET
+from commonbrain.web.screens.screen import Screen
+from commonbrain.web.visit import Visit
+
+_AUDIT_LINES: Final = 20
+_VIEWS: Final = [str(one) for one in View]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Revision:
+    """One text of a memory's chain of revisions."""
+
+    id: str
+    text: str | None
+    """None if it was forgotten."""
+    memory: MemoryView
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OneMemoryView:
+    """A memory with everything that the store has about it."""
+
+    memory: MemoryView
+    text: str | None
+    """The headline and body; None if it was forgotten."""
+    revisions: tuple[Revision, ...]
+    """All texts of its chain of revisions, oldest first; only its own if it was never revised."""
+    audit: tuple[AuditEntryView, ...]
+    """The newest lines of the audit about it; empty unless the person is an admin."""
+
+
+def _load(visit: Visit) -> OneMemoryView:
+    id_ = visit.path["id"]
+    memory = visit.call(READ_GET, GetRequest.model_validate({"id": id_, "views": _VIEWS}))
+    audit = ()
+    if visit.can(AUDIT.role):
+        audit = visit.call(AUDIT, AuditRequest(memory=id_, limit=_AUDIT_LINES)).lines
+    return OneMemoryView(
+        memory=memory, text=_text(memory), revisions=_revisions(visit, memory), audit=audit
+    )
+
+
+def _revisions(visit: Visit, memory: MemoryView) -> tuple[Revision, ...]:
+    chain = list(dict.fromkeys(one.id for one in memory.history or ()))[-IDS_PER_GET_MAX:]
+    if not chain:
+        return ()
+    shown = visit.call(READ_GET, GetRequest(id=chain))
+    return tuple(Revision(id=one.id, text=_text(one), memory=one) for one in (shown, *shown.more))
+
+
+def _text(memory: MemoryView) -> str | None:
+    return None if memory.body is None else full_text(memory.headline, memory.body)
+
+
+MEMORY: Final = Screen(name="memory", path="/memory/{id}", title="Memory", load=_load)

@@ -1,0 +1,28 @@
+"""The type of a screen."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from commonbrain.model.scope import Role
+from commonbrain.web.visit import Visit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Screen:
+    """One screen of the page."""
+
+    name: str
+    path: str
+    """Its address, with variable parts in braces."""
+    title: str
+    load: Callable[[Visit], object]
+    """Makes the view that its template shows."""
+    key: str | None = None
+    """The key that opens it after `g`; None if it is not in the menu."""
+    role: Role = Role.READER
+    """The role without which the menu leaves it out."""
+
+    @property
+    def template(self) -> str:
+        """The file of its template."""
+        return f"{self.name}.html"

@@ -1,0 +1,86 @@
+// Keys and small conveniences; every page also works without this file.
+"use strict";
+
+(() => {
+  const GO_WITHIN_MS = 1500; // between `g` and the key of a screen
+  let wentAt = 0;
+  let current = null;
+
+  const rows = () => [...document.querySelectorAll("[data-row]")].filter((row) => row.checkVisibility());
+  const isTyping = (target) =>
+    target.closest("textarea, select, [contenteditable]") ||
+    (target.matches("input") && !["checkbox", "radio", "button", "submit"].includes(target.type));
+
+  function choose(row) {
+    if (current) current.classList.remove("current-row");
+    current = row;
+    if (!row) return;
+    row.classList.add("current-row");
+    row.scrollIntoView({ block: "nearest" });
+    const link = row.querySelector("a, button, input");
+    if (link) link.focus({ preventScroll: true });
+  }
+
+  function move(step) {
+    const all = rows();
+    if (!all.length) return;
+    const at = all.indexOf(current && current.isConnected ? current : null);
+    choose(all[Math.min(Math.max(at + step, 0), all.length - 1)]);
+  }
+
+  function press(key) {
+    const quoted = CSS.escape(key);
+    const inRow = current && current.isConnected ? current.querySelector(`[data-key="${quoted}"]`) : null;
+    const control = inRow || [...document.querySelectorAll(`[data-key="${quoted}"]`)].find((one) => one.checkVisibility());
+    if (!control) return false;
+    control.click();
+    const details = control.closest("details");
+    if (control.matches("summary") && details.open) {
+      const field = details.querySelector("textarea, input:not([type=hidden]), select");
+      if (field) field.focus();
+    }
+    return true;
+  }
+
+  function showKeys() {
+    const dialog = document.getElementById("keys");
+    if (dialog) dialog.showModal();
+  }
+
+  const KEYS = {
+    "/": () => document.getElementById("find")?.focus(),
+    "?": showKeys,
+    j: () => move(1),
+    k: () => move(-1),
+    x: () => current?.querySelector("input[type=checkbox]")?.click(),
+    g: () => { wentAt = Date.now(); },
+  };
+
+  document.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
+    if (event.key === "Escape" && isTyping(event.target)) { event.target.blur(); return; }
+    if (isTyping(event.target)) return;
+    if (Date.now() - wentAt < GO_WITHIN_MS) {
+      const link = document.querySelector(`[data-go="${CSS.escape(event.key)}"]`);
+      wentAt = 0;
+      if (link) { event.preventDefault(); link.click(); return; }
+    }
+    if (press(event.key)) { event.preventDefault(); return; }
+    if (KEYS[event.key]) { event.preventDefault(); KEYS[event.key](); }
+  });
+
+  document.addEventListener("click", (event) => {
+    const row = event.target.closest?.("[data-row]");
+    if (row && row !== current && !event.target.closest("a, button, summary")) choose(row);
+    if (event.target.closest?.("[data-keys]")) showKeys();
+  });
+
+  document.addEventListener("input", (event) => {
+    if (event.target.id !== "days-back") return;
+    const days = Number(event.target.value);
+    document.getElementById("days-back-text").textContent =
+      days === 0 ? "now" : `${days} day${days === 1 ? "" : "s"} ago`;
+  });
+
+  for (const one of document.querySelectorAll(".needs-script")) one.hidden = false;
+})();

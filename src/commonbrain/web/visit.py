@@ -1,0 +1,88 @@
+"""One request to the page, as the screens see it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, TypeVar, get_origin
+
+from pydantic import ValidationError
+from starlette.datastructures import ImmutableMultiDict
+
+from commonbrain.api.dispatch import dispatch
+from commonbrain.api.operation import Operation, Request, Transport
+from commonbrain.client import Brain
+from commonbrain.model.errors import InvalidInputError
+from commonbrain.model.scope import Role
+
+_RequestT = TypeVar("_RequestT", bound=Request)
+_ReplyT = TypeVar("_ReplyT")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Visit:
+    """A person's request: who asks, and the parameters of the address."""
+
+    brain: Brain
+    parameters: ImmutableMultiDict[str, str]
+    path: Mapping[str, str] = field(default_factory=dict[str, str])
+    """The variable parts of the path."""
+
+    @property
+    def now(self) -> datetime:
+        """The present time."""
+        return self.brain.services.clock.now()
+
+    def can(self, role: Role) -> bool:
+        """Return whether the person has a role, or one that includes it."""
+        return self.brain.caller.role.covers(role)
+
+    def text(self, name: str) -> str:
+        """Return a parameter without surrounding space; empty if it is missing."""
+        return self.parameters.get(name, "").strip()
+
+    def request(self, request_type: type[_RequestT], **preset: Any) -> _RequestT:  # noqa: ANN401 fields are of any type
+        """Make a request of an operation from the parameters that it knows."""
+        return parse_request(request_type, self.parameters, **preset)
+
+    def call(self, operation: Operation[_RequestT, _ReplyT], request: _RequestT) -> _ReplyT:
+        """Run an operation as the person; records an event.
+
+        Raises:
+            CommonbrainError: as `dispatch`.
+
+        """
+        return dispatch(operation, self.brain, request=request, transport=Transport.WEB)
+
+
+def parse_request(
+    request_type: type[_RequestT],
+    values: ImmutableMultiDict[str, str],
+    **preset: Any,  # noqa: ANN401 fields are of any type
+) -> _RequestT:
+    """Make a request from the fields of a form or an address; empty ones count as missing.
+
+    A list takes every value of its name; several names in one value are separated by commas.
+
+    Raises:
+        InvalidInputError: a value does not fit its field.
+
+    """
+    given: dict[str, Any] = {}
+    for name, described in request_type.model_fields.items():
+        texts = [text.strip() for text in values.getlist(name) if text.strip()]
+        if not texts:
+            continue
+        is_list = "list" in str(described.annotation) or get_origin(described.annotation) is list
+        given[name] = [one for text in texts for one in _split(text)] if is_list else texts[-1]
+    try:
+        return request_type.model_validate(given | preset)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(map(str, first["loc"])) or "the form"
+        raise InvalidInputError(
+            f"{where[:40]}: {first['msg'][:100]}.", hint="Correct the field and send it again."
+        ) from None
+
+
+def _split(text: str) -> list[str]:
+    return [part for one in text.split(",") if (part := one.strip())]

@@ -1,0 +1,86 @@
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, sync_playwright
+
+import commonbrain
+from commonbrain.api.thread_limiter import ThreadLimiter
+from commonbrain.client import Brain
+from commonbrain.web.app import make_page
+from commonbrain.web.page_sessions import LocalSessions
+from tests.browser.demo import Demo, fill
+from tests.server.serving import listening
+
+WIDE, NARROW = 1440, 390
+HEIGHT = 900
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--pictures", type=Path, help="Folder in which pictures of the page are put.")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker("browser")
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Browser]:
+    path = shutil.which("chromium") or shutil.which("google-chrome")
+    if path is None:
+        pytest.fail("These tests need Chromium: apt-get install chromium")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@dataclass(slots=True)
+class Site:
+    """A page that is served, with its store."""
+
+    url: str
+    brain: Brain
+    demo: Demo
+    sessions: LocalSessions
+    faults: list[str] = field(default_factory=list[str])
+    """What the browser's console complains of; empty if all is well."""
+
+    def link(self) -> str:
+        """Return a new link that logs in once."""
+        return f"{self.url}/open?token={self.sessions.make_link()}"
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """A page with a store of its own, for the tests of one file."""
+    path = tmp_path_factory.mktemp("site") / "brain.db"
+    with commonbrain.open(path, agent="ann") as brain:
+        demo = fill(brain)
+        sessions = LocalSessions(brain.caller, brain.services.clock)
+        threads = ThreadLimiter(4, seconds_max=30)
+        with listening(make_page(brain, sessions, threads=threads)) as url:
+            yield Site(url=url, brain=brain, demo=demo, sessions=sessions)
+        threads.close()
+
+
+@pytest.fixture
+def page(chromium: Browser, site: Site) -> Iterator[Page]:
+    """A browser that is logged in; at its end, its console must hold no complaint."""
+    context = chromium.new_context(viewport={"width": WIDE, "height": HEIGHT})
+    page = context.new_page()
+    page.on("console", lambda message: _note(site, message.type, message.text))
+    page.on("pageerror", lambda error: site.faults.append(str(error)))
+    page.goto(site.link())
+    yield page
+    context.close()
+    assert site.faults == []
+
+
+def _note(site: Site, kind: str, text: str) -> None:
+    if kind in {"error", "warning"}:
+        site.faults.append(text)
