@@ -45,7 +45,7 @@ def make_environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    names: dict[str, Any] = {"asset_url": asset_url, "diff": diff, "link": link}
+    names: dict[str, Any] = {"asset_url": asset_url, "diff": diff, "link": link, "relation": relation}
     filters: dict[str, Any] = {
         "age_class": age_class,
         "ago": ago,
@@ -83,6 +83,29 @@ def number(value: float) -> str:
 def words_of(name: str) -> str:
     """Return a name of the code as words."""
     return str(name).replace("_", " ")
+
+
+_RELATIONS: Final = {
+    "derived_from": ("derived from", "source of"),
+    "depends_on": ("depends on", "needed by"),
+    "supports": ("supports", "supported by"),
+    "conflicts_with": ("conflicts with", "conflicts with"),
+    "changes": ("changes", "changed by"),
+    "causes": ("causes", "caused by"),
+    "enables": ("enables", "enabled by"),
+    "precedes": ("precedes", "follows"),
+    "correlates": ("correlates with", "correlates with"),
+    "relates_to": ("relates to", "relates to"),
+    "about": ("about", "subject of"),
+    "supersedes": ("supersedes", "superseded by"),
+}
+"""How a link reads from its first memory, and from its second."""
+
+
+def relation(type_: str, *, is_outgoing: bool) -> str:
+    """Return a type of link as words, from one of its two ends."""
+    outgoing, incoming = _RELATIONS[type_]
+    return outgoing if is_outgoing else incoming
 
 
 _MEMORY_ID: Final = re.compile(rf"\b{ids.MEMORY}_[0-9A-Z]{{10,16}}\b")
