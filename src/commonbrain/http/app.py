@@ -2,31 +2,26 @@
 
 from __future__ import annotations
 
-import asyncio
 import gc
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from http import HTTPStatus
 from importlib.metadata import version
 from typing import Any, Final, cast
-from urllib.parse import urlsplit
 
 import anyio
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from mcp.server.lowlevel import Server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
-from opentelemetry import propagate, trace
-from opentelemetry.trace import SpanKind, Status, StatusCode
-from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
-from starlette.requests import HTTPConnection, Request
+from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
 from commonbrain.api.dispatch import CallContext
 from commonbrain.api.operations import Profile
@@ -37,6 +32,12 @@ from commonbrain.http.authentication import (
     ProtectedResource,
     RequestAuthenticator,
     authenticated,
+)
+from commonbrain.http.middleware import (
+    PageMiddleware,
+    RequestLimitsMiddleware,
+    TracingMiddleware,
+    replay_body,
 )
 from commonbrain.http.problems import (
     framework_problem,
@@ -67,14 +68,14 @@ from commonbrain.mcp.server import client_of, server_of
 from commonbrain.model.errors import (
     CommonbrainError,
     InvalidInputError,
-    RejectedError,
-    UnavailableError,
 )
 from commonbrain.model.limits import UPLOAD_BYTES_MAX
 from commonbrain.model.scope import LOCAL_TENANT, Role, Trust
 from commonbrain.runtime.local_requests import start_local_server
 from commonbrain.runtime.settings_loading import load_settings
 from commonbrain.security.authentication import Authenticator
+from commonbrain.web.app import LOOPBACK, PageSettings, make_page
+from commonbrain.web.page_sessions import PageSessions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,7 +158,7 @@ class McpEndpoint:
         else:
             body = await Request(scope, receive).body()
             sending = self._sending(request, body, send=send)
-            await self._manager.handle_request(scope, _replay_body(body, receive), sending)
+            await self._manager.handle_request(scope, replay_body(body, receive), sending)
 
     async def _close(self, request: Request) -> Response:
         """End the session of a connection."""
@@ -194,182 +195,7 @@ def _request(context: McpMessage) -> Request:
     return cast("Request", context.request)
 
 
-_SAFE: Final = {
-    "Cache-Control": "no-store",
-    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
-    "Referrer-Policy": "no-referrer",
-    "X-Content-Type-Options": "nosniff",
-    "X-Frame-Options": "DENY",
-}
-"""Default headers for browsers; no response is a page."""
-_ALLOWED_METHODS: Final = ("/v1/", "/v0/", MCP_PATH)
-"""Paths that accept a body, from authenticated callers only."""
-
-
-@dataclass(frozen=True, slots=True)
-class RequestLimitsMiddleware:
-    """Rejects requests to other hosts, from foreign pages, without a credential, too large or slow.
-
-    A page in a browser can send requests to loopback, and point its own name to an address there;
-    `Origin` and `Host` reveal it.
-    """
-
-    app: ASGIApp
-    _: KW_ONLY
-    hosts: frozenset[str]
-    """Names and addresses, without ports, allowed in `Host` and `Origin`; `*` allows any."""
-    body_bytes_max: int
-    larger: Mapping[str, int]
-    """Limits for paths that accept files."""
-    body_s: float
-    """Timeout for a request's body."""
-    reject: Callable[[HTTPConnection], Awaitable[Response | None]]
-    """Authenticates a request; returns the error response for one without a valid credential."""
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass on an allowed request."""
-        if scope["type"] != "http":
-            await self.app(scope, receive, send)
-            return
-
-        async def send_safely(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                headers = MutableHeaders(scope=message)
-                for name, value in _SAFE.items():
-                    headers.setdefault(name, value)
-            await send(message)
-
-        headers = Headers(scope=scope)
-        refusal = self._reject_cross_origin(headers) or self._check_declared_length(
-            headers, bytes_max=self._bytes_max(scope)
-        )
-        body = refusal or await self._read(scope, receive)
-        if isinstance(body, Response):
-            await body(scope, receive, send_safely)
-        elif body is not None:
-            await self.app(scope, _replay_body(body, receive), send_safely)
-
-    async def _read(self, scope: Scope, receive: Receive) -> bytes | Response | None:
-        """Read the body of an authenticated request, so that strangers cannot fill the memory."""
-        if scope["method"] != "POST" or not scope["path"].startswith(_ALLOWED_METHODS):
-            # No other request has a body that is used.
-            return b""
-        return await self.reject(HTTPConnection(scope)) or await self._body(
-            receive, bytes_max=self._bytes_max(scope)
-        )
-
-    def _reject_cross_origin(self, headers: Headers) -> Response | None:
-        origin = headers.get("origin")
-        if not self._is_ours(f"//{headers.get('host', '')}"):
-            error_text = RejectedError(
-                "This host is not served here.", code="host_denied", hint=_HOSTS
-            )
-            return problem(error_text, status=HTTPStatus.MISDIRECTED_REQUEST)
-        if origin is not None and not self._is_ours(origin):
-            error_text = RejectedError(
-                "Pages of this origin may not call.", code="origin_denied", hint=_HOSTS
-            )
-            return problem(error_text)
-        return None
-
-    def _is_ours(self, url: str) -> bool:
-        try:
-            host = urlsplit(url).hostname
-        except ValueError:
-            return False
-        return bool(host) and (host in self.hosts or "*" in self.hosts)
-
-    def _bytes_max(self, scope: Scope) -> int:
-        return self.larger.get(scope["path"], self.body_bytes_max)
-
-    def _check_declared_length(self, headers: Headers, *, bytes_max: int) -> Response | None:
-        declared = headers.get("content-length", "0")
-        is_too_large = declared.isdecimal() and int(declared) > bytes_max
-        return self._too_large(bytes_max) if is_too_large else None
-
-    async def _body(self, receive: Receive, *, bytes_max: int) -> bytes | Response | None:
-        """Read the body.
-
-        None if the client disconnected, an error response if it is too large or slow.
-        """
-        body = bytearray()
-        try:
-            async with asyncio.timeout(self.body_s):
-                while True:
-                    message = await receive()
-                    if message["type"] != "http.request":
-                        return None
-                    body += message.get("body", b"")
-                    if len(body) > bytes_max:
-                        return self._too_large(bytes_max)
-                    if not message.get("more_body", False):
-                        return bytes(body)
-        except TimeoutError:
-            late = UnavailableError(
-                "The body did not arrive in time.", code="deadline", hint="Resend."
-            )
-            return problem(late, status=HTTPStatus.REQUEST_TIMEOUT)
-
-    def _too_large(self, bytes_max: int) -> Response:
-        error_text = InvalidInputError(
-            f"The body has more than {bytes_max} bytes.",
-            code="limit_exceeded",
-            hint="Send it in parts.",
-        )
-        return problem(error_text, status=HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
-
-
-_HOSTS: Final = "The server's operator can allow hosts: brain serve --allow-host NAME."
-
-
-def _replay_body(body: bytes, receive: Receive) -> Receive:
-    """Replay the body, then pass on later messages."""
-    waiting: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
-
-    async def replay() -> Message:
-        return waiting.pop() if waiting else await receive()
-
-    return replay
-
-
-_BROKEN: Final = 500
-
-
-class TracingMiddleware:
-    """Traces every request in a span named by its method, since a path can contain an id."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-        self._tracer = trace.get_tracer("commonbrain")
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass on a request inside its span."""
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        before = propagate.extract(Headers(scope=scope))
-        attributes = {"http.request.method": scope["method"]}
-        with self._tracer.start_as_current_span(
-            scope["method"],
-            before,
-            kind=SpanKind.SERVER,
-            attributes=attributes,
-            record_exception=False,
-        ) as span:
-
-            async def send_traced(message: Message) -> None:
-                if message["type"] == "http.response.start":
-                    span.set_attribute("http.response.status_code", message["status"])
-                    if message["status"] >= _BROKEN:
-                        span.set_status(Status(StatusCode.ERROR))
-                    propagate.inject(MutableHeaders(scope=message))
-                await send(message)
-
-            await self._app(scope, receive, send_traced)
-
-
 _LOG: Final = logging.getLogger(__name__)
-LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "::1"})
 _ABOUT: Final = (
     "One long-term memory that all your agents share. Every operation is a POST whose body is its "
     "request; errors are Problem Details (RFC 9457) with a stable `code` and the next step in "
@@ -464,7 +290,25 @@ def make_app(
         body_s=limits.request_s,
         reject=authenticator.reject,
     )
+    app.state.authenticator = authenticator
     return app
+
+
+def add_page(app: FastAPI, sessions: PageSessions, *, hosts: frozenset[str] = LOOPBACK) -> None:
+    """Serve the web page too.
+
+    Args:
+        app: an application that `make_app` returned.
+        sessions: the sessions of browsers.
+        hosts: names and addresses that browsers may use.
+
+    """
+    authenticator: RequestAuthenticator = app.state.authenticator
+    settings = PageSettings(hosts=hosts, url=authenticator.resource.url)
+    page = make_page(
+        authenticator.brain, sessions, threads=authenticator.threads, settings=settings
+    )
+    app.add_middleware(PageMiddleware, page=page)
 
 
 @asynccontextmanager

@@ -45,7 +45,12 @@ def make_environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    names: dict[str, Any] = {"asset_url": asset_url, "diff": diff, "link": link, "relation": relation}
+    names: dict[str, Any] = {
+        "asset_url": asset_url,
+        "diff": diff,
+        "link": link,
+        "relation": relation,
+    }
     filters: dict[str, Any] = {
         "age_class": age_class,
         "ago": ago,
