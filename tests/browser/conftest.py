@@ -11,8 +11,8 @@ from commonbrain.api.thread_limiter import ThreadLimiter
 from commonbrain.client import Brain
 from commonbrain.web.app import make_page
 from commonbrain.web.page_sessions import LocalSessions
-from tests.browser.demo import Demo, fill
 from tests.server.serving import listening
+from tests.web.demo import Demo, fill
 
 WIDE, NARROW = 1440, 390
 HEIGHT = 900

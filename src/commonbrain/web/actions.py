@@ -67,6 +67,9 @@ def run_action(
     is_confirmed = form.get("confirmed") == "yes" and (
         not is_erase or form.get("typed", "").strip().lower() == _TYPED
     )
+    if not is_confirmed and "confirm" in operation.request.model_fields:
+        # Without the confirmation, a count alone shows the preview again.
+        request = request.model_copy(update={"confirm": None})
     before = visit.now
     if operation.preview is not None and not is_confirmed and visit.can(operation.role):
         preview = operation.preview(visit.brain, request)
