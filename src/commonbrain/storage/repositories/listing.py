@@ -57,6 +57,7 @@ class ListingRepository:
     """Reads lists of memories of one tenant."""
 
     work: SqlContext
+    walked_max: int = LIST_WALKED_MAX
 
     def keys(
         self, scope: ListScope, *, order: ListOrder, after: ListKey | None, limit: int
@@ -90,7 +91,8 @@ class ListingRepository:
     def _walked(self, order: ListOrder, after: ListKey | None) -> ListKey | None:
         """Return the key at which a walk ends; None if the list ends before."""
         statement = _walk(order, has_after=after is not None)
-        rows = self.work.rows(statement, _bounds(order, after=after))
+        given = {"skipped": self.walked_max - 1, **_bounds(order, after=after)}
+        rows = self.work.rows(statement, given)
         return None if not rows else ListKey(*rows[0])
 
     def _keys(
@@ -134,7 +136,7 @@ def _walk(order: ListOrder, *, has_after: bool) -> SelectBase:
         .where(memories.c.tenant_id == TENANT, *after)
         .order_by(*_ordered(place, order))
         # It bounds the walk; where a page begins is found by its key.
-        .offset(LIST_WALKED_MAX - 1)
+        .offset(bindparam("skipped", type_=BigInteger()))
         .limit(1)
     )
 

@@ -33,5 +33,5 @@ _WIDER: Final = (
 def upgrade() -> None:
     """Replace indexes by wider ones with the same first columns, which older programs use too."""
     for old, new, table, columns in _WIDER:
-        op.create_index(new, table, columns.split())
-        op.drop_index(old, table)
+        op.create_index(new, table, columns.split(), if_not_exists=True)
+        op.drop_index(old, table, if_exists=True)
