@@ -16,6 +16,7 @@ from tests.contracts.history_contract import HistoryContract
 from tests.contracts.index_contract import IndexContract
 from tests.contracts.jobs_contract import JobsContract
 from tests.contracts.learning_contract import LearningContract
+from tests.contracts.listing_contract import ListingContract
 from tests.contracts.mail_contract import MailContract
 from tests.contracts.session_contract import SessionContract
 from tests.contracts.store_contract import StoreContract
@@ -87,6 +88,10 @@ class TestPostgresJobs(JobsContract):
 
 
 class TestPostgresLearning(LearningContract):
+    pass
+
+
+class TestPostgresListing(ListingContract):
     pass
 
 

@@ -35,6 +35,7 @@ from tests.contracts.history_contract import HistoryContract
 from tests.contracts.index_contract import IndexContract
 from tests.contracts.jobs_contract import JobsContract
 from tests.contracts.learning_contract import LearningContract
+from tests.contracts.listing_contract import ListingContract
 from tests.contracts.mail_contract import MailContract
 from tests.contracts.session_contract import SessionContract
 from tests.contracts.store_contract import StoreContract
@@ -104,6 +105,10 @@ class TestSqliteJobs(JobsContract):
 
 
 class TestSqliteLearning(LearningContract):
+    pass
+
+
+class TestSqliteListing(ListingContract):
     pass
 
 

@@ -13,6 +13,7 @@ from commonbrain.cli.terminal import Sanitized
 _RENDERERS: Final[Mapping[str, tuple[str, str]]] = {
     "boot": ("sessions", "render_briefing"),
     "recall": ("recall", "render_recall"),
+    "list": ("memories", "render_list"),
     "get": ("memories", "render_get"),
     "revise": ("memories", "render_revision"),
     "forget": ("memories", "render_bulk_change"),

@@ -248,6 +248,17 @@ SUSPECT_RULES_MAX: Final = 1000
 """Rules that are compared with each other when the review queue is listed, the newest."""
 SUSPECT_PAIRS_MAX: Final = 10_000
 """Similar pairs of them whose texts are compared, the nearest ones that nobody settled: 0.5 s."""
+LIST_PAGE_DEFAULT: Final = 50
+LIST_PAGE_MAX: Final = 200
+LIST_WALKED_MAX: Final = 4096
+"""Memories that a page walks in the order of its list before all are filtered and then sorted.
+
+Walking them takes a few milliseconds, as much as sorting a few thousand.
+"""
+FACET_VALUES_MAX: Final = 20
+"""Values of a facet, the most frequent ones."""
+FACET_MONTHS_MAX: Final = 240
+"""Months of a timeline: twenty years."""
 AUDIT_PAGE_DEFAULT: Final = 50
 AUDIT_PAGE_MAX: Final = 200
 LEDGER_PAGE_DEFAULT: Final = 20

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         GraphRepository,
         LinkRepository,
     )
+    from commonbrain.storage.repositories.listing import ListingRepository
     from commonbrain.storage.repositories.memories import MemoryRepository
     from commonbrain.storage.repositories.messages import MessageRepository
     from commonbrain.storage.repositories.records import RecordRepository, ToolEventRepository
@@ -59,6 +60,13 @@ class Transaction:
         from commonbrain.storage.repositories.memories import MemoryRepository  # noqa: PLC0415
 
         return MemoryRepository(self.work)
+
+    @cached_property
+    def listing(self) -> ListingRepository:
+        """Lists of memories for people."""
+        from commonbrain.storage.repositories.listing import ListingRepository  # noqa: PLC0415
+
+        return ListingRepository(self.work)
 
     @cached_property
     def threads(self) -> ThreadRepository:

@@ -62,6 +62,7 @@ OPERATIONS: Final[tuple[OperationRow, ...]] = (
         tool=Profile.LITE,
     ),
     _row("recall", "Find what is known about a topic.", "recall", "timeline", tool=Profile.LITE),
+    _row("list", "List memories by filters, with counts.", "list", tool=None),
     _row("get", "Show memories in full by id.", "get", "skill show", tool=Profile.LITE),
     _row(
         "revise",
