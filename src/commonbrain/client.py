@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from commonbrain.coordination.messages import Messages
     from commonbrain.coordination.sessions import Sessions
     from commonbrain.history.audit import AuditPage
+    from commonbrain.history.bulk_edit import BulkAction
     from commonbrain.history.review_queue import ReviewCategory, ReviewQueue
     from commonbrain.history.revise import Revise
     from commonbrain.history.selection import BulkChangeResult, SelectorFields
@@ -531,6 +532,35 @@ class Brain:
 
         return ListReviewQueue(self.services, self.caller)(
             category, project=project, limit=limit, cursor=cursor
+        )
+
+    def bulk_edit(
+        self,
+        ids: Sequence[str],
+        action: BulkAction | str,
+        *,
+        tags: Sequence[str] = (),
+        untag: Sequence[str] = (),
+        reason: str = "",
+        confirm: int | None = None,
+    ) -> BulkChangeResult:
+        """Tag, pin, archive or confirm up to 100 memories in one transaction, after a preview.
+
+        Example: `brain.bulk_edit(ids, "retag", tags=["database"], confirm=len(ids))`.
+
+        Args:
+            ids: the memories; those that cannot be changed are skipped, with the reason.
+            action: retag, pin, unpin, archive, or review: they needed review and still hold.
+            tags: for retag: tags to add.
+            untag: for retag: tags to remove.
+            reason: the reason, which is stored.
+            confirm: the count of the preview; without it nothing is changed.
+
+        """
+        from commonbrain.history.bulk_edit import BulkEdit  # noqa: PLC0415
+
+        return BulkEdit(self.services, self.caller)(
+            ids, action, tags=tags, untag=untag, reason=reason, confirm=confirm
         )
 
     def forget(

@@ -16,6 +16,7 @@ _RENDERERS: Final[Mapping[str, tuple[str, str]]] = {
     "list": ("memories", "render_list"),
     "get": ("memories", "render_get"),
     "revise": ("memories", "render_revision"),
+    "bulk": ("memories", "render_bulk_change"),
     "forget": ("memories", "render_bulk_change"),
     "session": ("sessions", "render_session_reply"),
     "skill": ("memories", "render_skills"),

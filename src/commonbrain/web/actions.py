@@ -15,7 +15,7 @@ from commonbrain.model.scope import Role
 from commonbrain.model.timestamps import show_instant
 from commonbrain.web.visit import Visit, parse_request
 
-OPERATIONS: Final = frozenset({"revise", "forget", "message", "session", "job"})
+OPERATIONS: Final = frozenset({"revise", "forget", "bulk", "message", "session", "job"})
 """The operations that forms of the page may run."""
 CSRF_FIELD: Final = "csrf"
 OWN_FIELDS: Final = frozenset({CSRF_FIELD, "next", "confirmed", "typed"})

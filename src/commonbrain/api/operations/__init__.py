@@ -71,6 +71,7 @@ OPERATIONS: Final[tuple[OperationRow, ...]] = (
         *_grouped("task", "done", "block", "open", "ack"),
     ),
     _row("forget", "Remove memories from recall.", "forget", "undo", "erase", "prune"),
+    _row("bulk", "Tag, pin, archive or confirm many memories.", "bulk", tool=None),
     _row("trace", "Show causes, effects and sources.", *_grouped("trace", *_TRACE)),
     _row(
         "session",

@@ -6,13 +6,14 @@ shows it. The view is also what the address returns as JSON.
 
 from typing import Final
 
+from commonbrain.web.screens.browse import BROWSE
 from commonbrain.web.screens.graph import GRAPH
 from commonbrain.web.screens.home import HOME
 from commonbrain.web.screens.memory import MEMORY
 from commonbrain.web.screens.screen import Screen
 from commonbrain.web.screens.search import SEARCH
 
-SCREENS: Final[tuple[Screen, ...]] = (HOME, SEARCH, MEMORY, GRAPH)
+SCREENS: Final[tuple[Screen, ...]] = (HOME, SEARCH, BROWSE, MEMORY, GRAPH)
 """In the order of the menu."""
 
 __all__ = ["SCREENS", "Screen"]
