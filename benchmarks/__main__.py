@@ -27,6 +27,7 @@ from benchmarks.listening import listening
 from benchmarks.load.recalls import load
 from benchmarks.load.soaking import soak
 from benchmarks.mailing import mailing
+from benchmarks.page import page
 from benchmarks.peers.comparison import peers
 from benchmarks.shared_file import shared_file
 from benchmarks.sharing import sharing
@@ -55,6 +56,7 @@ app.add_typer(table)
 app.add_typer(growth)
 app.add_typer(sharing)
 app.add_typer(writing)
+app.add_typer(page)
 BRAIN = str(Path(sys.executable).with_name("brain"))
 STARTS = 7
 ASKED = 10
