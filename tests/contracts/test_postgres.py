@@ -17,6 +17,7 @@ from tests.contracts.index_contract import IndexContract
 from tests.contracts.jobs_contract import JobsContract
 from tests.contracts.learning_contract import LearningContract
 from tests.contracts.mail_contract import MailContract
+from tests.contracts.page_sessions_contract import PageSessionsContract
 from tests.contracts.session_contract import SessionContract
 from tests.contracts.store_contract import StoreContract
 from tests.contracts.store_steps import SPACE, OpenStore
@@ -70,6 +71,10 @@ class TestPostgresFields(FieldContract):
 
 
 class TestPostgresHistory(HistoryContract):
+    pass
+
+
+class TestPostgresPageSessions(PageSessionsContract):
     pass
 
 

@@ -36,6 +36,7 @@ from tests.contracts.index_contract import IndexContract
 from tests.contracts.jobs_contract import JobsContract
 from tests.contracts.learning_contract import LearningContract
 from tests.contracts.mail_contract import MailContract
+from tests.contracts.page_sessions_contract import PageSessionsContract
 from tests.contracts.session_contract import SessionContract
 from tests.contracts.store_contract import StoreContract
 from tests.contracts.store_steps import SPACE, OpenStore, lexical, look, nearest, put, stored
@@ -88,6 +89,10 @@ class TestSqliteFields(FieldContract):
 
 
 class TestSqliteHistory(HistoryContract):
+    pass
+
+
+class TestSqlitePageSessions(PageSessionsContract):
     pass
 
 
