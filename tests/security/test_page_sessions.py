@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -377,6 +378,23 @@ def test_agent_has_twenty_sessions_and_the_oldest_ends(
 
     assert live == every[2:]
     assert resumed(process(), other)
+
+
+def test_agent_has_no_more_sessions_by_logins_at_once(
+    owner: Brain, process: Callable[[], StoredPageSessions]
+) -> None:
+    processes, key = [process(), process()], key_of(owner)
+    for one in processes:
+        opened(one, key)
+
+    def log_in(number: int) -> PageSession:
+        return processes[number % 2].open(str(key.text), address=HERE)
+
+    with ThreadPoolExecutor(4) as pool:
+        every = list(pool.map(log_in, range(PAGE_SESSIONS_MAX + 4)))
+
+    assert len({one.token for one in every}) == len(every)
+    assert len(stored(owner)) == PAGE_SESSIONS_MAX
 
 
 def test_sessions_that_are_over_do_not_displace_live_ones(

@@ -1,4 +1,4 @@
-"""Audit log of denials and key uses, written in the background and aggregated."""
+"""Audit log of denials, and uses of keys and sessions, written in the background."""
 
 from __future__ import annotations
 

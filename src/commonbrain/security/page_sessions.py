@@ -185,21 +185,21 @@ class StoredPageSessions:
         if text is None:
             return
         digest = _digest(text)
-        self.cache.drop((text.tenant, digest))
         # An invented token takes no write lock.
         with self.store.snapshot(text.tenant) as tx:
             stored = tx.page_sessions.get(digest)
-        if stored is None:
-            return
-        with self.store.begin(text.tenant) as tx:
-            if tx.page_sessions.drop([digest]):
-                entry = AccessEntry(
-                    at=self.clock.now(),
-                    action=LOGOUT,
-                    agent=stored.agent,
-                    credential=_credential(stored),
-                )
-                tx.credentials.note(entry)
+        if stored is not None:
+            entry = AccessEntry(
+                at=self.clock.now(),
+                action=LOGOUT,
+                agent=stored.agent,
+                credential=_credential(stored),
+            )
+            with self.store.begin(text.tenant) as tx:
+                if tx.page_sessions.drop([digest]):
+                    tx.credentials.note(entry)
+        # At last, or a request meanwhile would cache it again.
+        self.cache.drop((text.tenant, digest))
 
     def _check_rate(self, address: str | None) -> None:
         wait_s = self.rates.take(
