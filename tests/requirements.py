@@ -52,7 +52,7 @@ GROUPS: Final = {
     "SE": 40,  # sessions and boot
     "MS": 10,  # messages
     "PV": 11,  # provenance and conflicts
-    "ST": 16,  # security and tenancy
+    "ST": 17,  # security and tenancy
     "JB": 14,  # jobs and learning
     "OB": 19,  # observability
     "PF": 14,  # performance
@@ -327,6 +327,7 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Adopted("ST-15", "Poison, floods, forged times and links, and injection are tried and held."),
     Adopted("EV-11", "Poison, operators and crowds have hostile tests; load soak is a benchmark."),
     Adopted("ST-16", "Nothing listens beyond loopback without authentication."),
+    Adopted("ST-17", "A login to the page ends idle, in time, at logout, with its credential."),
     # Jobs and learning
     Adopted("JB-01", "reflect makes episodes and candidate facts out of recent events."),
     Adopted("JB-02", "train fits a reranker on marked traces, a salience model on use."),

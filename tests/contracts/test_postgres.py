@@ -18,6 +18,7 @@ from tests.contracts.jobs_contract import JobsContract
 from tests.contracts.learning_contract import LearningContract
 from tests.contracts.listing_contract import ListingContract
 from tests.contracts.mail_contract import MailContract
+from tests.contracts.page_sessions_contract import PageSessionsContract
 from tests.contracts.session_contract import SessionContract
 from tests.contracts.store_contract import StoreContract
 from tests.contracts.store_steps import SPACE, OpenStore
@@ -71,6 +72,10 @@ class TestPostgresFields(FieldContract):
 
 
 class TestPostgresHistory(HistoryContract):
+    pass
+
+
+class TestPostgresPageSessions(PageSessionsContract):
     pass
 
 

@@ -212,6 +212,13 @@ KEY_CALLS_PER_MINUTE: Final = 600
 TENANT_CALLS_PER_MINUTE: Final = 6000
 WRONG_CREDENTIALS_PER_MINUTE: Final = 30
 """Wrong credentials from one address; beyond it unknown ones are rejected without hashing."""
+PAGE_LOGINS_PER_MINUTE: Final = 30
+"""Logins to the web page from one address, right or wrong: enough for an office behind one."""
+PAGE_SESSIONS_MAX: Final = 20
+"""Sessions of the web page of one agent; the next login ends the oldest."""
+PAGE_USES_APART_S: Final = 60.0
+"""Seconds between two records of the last use of a session of the page; it may end so much earlier.
+"""
 REFUSALS_APART_S: Final = 60.0
 """Seconds within which equal rejections share one audit row with a counter."""
 REFUSALS_APART_MAX: Final = 1000
