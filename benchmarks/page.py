@@ -23,7 +23,7 @@ from benchmarks.listing import fill
 from commonbrain.api.thread_limiter import ThreadLimiter
 from commonbrain.client import Brain
 from commonbrain.web.app import make_page
-from commonbrain.web.page_sessions import LocalSessions
+from commonbrain.web.local_sessions import LocalSessions
 from commonbrain.web.screens import SCREENS
 
 page = typer.Typer()

@@ -438,4 +438,6 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     ),
     Adopted("CL-15", "A running server runs commands, which print the same as without it."),
     Adopted("CL-16", "A prompt is answered by words if the model is not ready by its limit."),
+    Adopted("CL-17", "People search, browse, correct and settle memories on a page after a login."),
+    Adopted("CL-18", "A person corrects a memory on the page, and agents recall the correction."),
 )

@@ -10,7 +10,7 @@ import commonbrain
 from commonbrain.api.thread_limiter import ThreadLimiter
 from commonbrain.client import Brain
 from commonbrain.web.app import make_page
-from commonbrain.web.page_sessions import LocalSessions
+from commonbrain.web.local_sessions import LocalSessions
 from tests.server.serving import listening
 from tests.web.demo import Demo, fill
 

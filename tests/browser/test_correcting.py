@@ -57,6 +57,7 @@ def test_history_marks_the_words_that_changed(page: Page, site: Site) -> None:
     expect(page.locator("ins").first).to_contain_text("17")
 
 
+@pytest.mark.requirement("CL-18")
 def test_agent_recalls_the_correction(page: Page, site: Site) -> None:
     page.goto(f"{site.url}/memory/{site.demo.incident}")
     page.get_by_text("Correct", exact=True).click()

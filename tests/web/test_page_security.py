@@ -14,7 +14,7 @@ from commonbrain.client import Brain
 from commonbrain.model.scope import Role
 from commonbrain.testing.builders import FakeClock, a_brain
 from commonbrain.web.app import BODY_BYTES_MAX, make_page
-from commonbrain.web.page_sessions import LocalSessions
+from commonbrain.web.local_sessions import LocalSessions
 from commonbrain.web.screens import SCREENS
 from tests.web.demo import Demo, fill
 from tests.web.visitors import Markup, Visitor, as_role, visitor

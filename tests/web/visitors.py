@@ -13,7 +13,7 @@ from commonbrain.api.thread_limiter import ThreadLimiter
 from commonbrain.client import Brain
 from commonbrain.model.scope import Caller
 from commonbrain.web.app import make_page
-from commonbrain.web.page_sessions import LocalSessions
+from commonbrain.web.local_sessions import LocalSessions
 
 HOST: Final = "127.0.0.1"
 _CSRF: Final = re.compile(r'name="csrf" value="([0-9a-f]{64})"')
