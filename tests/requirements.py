@@ -359,6 +359,7 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Adopted("OB-16", "Status and doctor say when each hook last ran, and who is silent."),
     Adopted("OB-17", "The end of a session says the tokens shown and spent in the background."),
     Adopted("OB-18", "Each call outside the library has a request id."),
+    Adopted("OB-20", "People list memories by filter and order, with counts by facet."),
     Adopted("OB-19", "Where policy says so, every call and hook that shows text is audited."),
     # Performance
     Adopted("PF-02 EV-01", "Suites run on a real SQLite, Postgres and embedder, without mocks."),
