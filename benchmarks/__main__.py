@@ -24,6 +24,7 @@ from benchmarks.filling import EMBEDDED, Filling
 from benchmarks.growth import growth
 from benchmarks.hooking import hooking
 from benchmarks.listening import listening
+from benchmarks.listing import listing
 from benchmarks.load.recalls import load
 from benchmarks.load.soaking import soak
 from benchmarks.mailing import mailing
@@ -50,6 +51,7 @@ app.add_typer(embedders)
 load.command()(soak)
 app.add_typer(load, name="load")
 app.add_typer(listening)
+app.add_typer(listing)
 app.add_typer(sizing)
 app.add_typer(peers)
 app.add_typer(table)

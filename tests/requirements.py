@@ -54,7 +54,7 @@ GROUPS: Final = {
     "PV": 11,  # provenance and conflicts
     "ST": 17,  # security and tenancy
     "JB": 14,  # jobs and learning
-    "OB": 19,  # observability
+    "OB": 20,  # observability
     "PF": 14,  # performance
     "DO": 22,  # deployment and operations
     "MG": 9,  # migration and import
@@ -361,6 +361,7 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Adopted("OB-17", "The end of a session says the tokens shown and spent in the background."),
     Adopted("OB-18", "Each call outside the library has a request id."),
     Adopted("OB-19", "Where policy says so, every call and hook that shows text is audited."),
+    Adopted("OB-20", "People list memories by filter and order, with counts by facet."),
     # Performance
     Adopted("PF-02 EV-01", "Suites run on a real SQLite, Postgres and embedder, without mocks."),
     Replaced("PF-03", "Benchmarks ask 10,000 memories, embedded on a processor; no test does."),

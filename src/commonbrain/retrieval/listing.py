@@ -167,10 +167,10 @@ class ListMemories:
         scope = ListScope(caller=self.caller, filter=query.filter(now), now=now)
 
         def read(tx: Transaction) -> MemoryPage:
-            found = tx.listing.keys(
+            keys = tx.listing.keys(
                 scope, order=order, after=after, limit=listing.limit + MORE_COUNTED_MAX
             )
-            page = listing.page(found, key=lambda key: _cursor_key(key, order))
+            page = listing.page(keys, key=lambda key: _cursor_key(key, order))
             return MemoryPage(
                 memories=self._listed(tx, page, now=now),
                 next=page.next,

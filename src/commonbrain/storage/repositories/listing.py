@@ -68,10 +68,10 @@ class ListingRepository:
         filtered and the matching ones sorted, so that no filter makes a page slow.
         """
         end = self._walked(order, after)
-        found = self._keys(scope, order, after=after, end=end, limit=limit)
-        if end is None or len(found) == limit:
-            return found
-        return self._keys(scope, order, after=after, end=None, limit=limit)
+        walked = self._keys(_Walk(order=order, after=after, end=end), scope, limit=limit)
+        if end is None or len(walked) == limit:
+            return walked
+        return self._keys(_Walk(order=order, after=after, is_sorted=True), scope, limit=limit)
 
     def groups(self, scope: ListScope) -> list[MemoryGroup]:
         """Group the memories that are alike in kind, project, label, agent and state."""
@@ -90,44 +90,51 @@ class ListingRepository:
 
     def _walked(self, order: ListOrder, after: ListKey | None) -> ListKey | None:
         """Return the key at which a walk ends; None if the list ends before."""
-        statement = _walk(order, has_after=after is not None)
-        given = {"skipped": self.walked_max - 1, **_bounds(order, after=after)}
+        statement = _walk_end(order, has_after=after is not None)
+        given = {"skipped": self.walked_max - 1, **_Walk(order=order, after=after).bounds}
         rows = self.work.rows(statement, given)
         return None if not rows else ListKey(*rows[0])
 
-    def _keys(
-        self,
-        scope: ListScope,
-        order: ListOrder,
-        *,
-        after: ListKey | None,
-        end: ListKey | None,
-        limit: int,
-    ) -> list[ListKey]:
-        has = (after is not None, end is not None)
-        statement = _matches(timeless(scope.filter), order, has)
-        given = {"limit": limit, **_bounds(order, after=after, end=end)}
-        return [ListKey(*row) for row in self._rows(statement, scope, **given)]
+    def _keys(self, walk: "_Walk", scope: ListScope, *, limit: int) -> list[ListKey]:
+        rows = self._rows(
+            _matches(timeless(scope.filter), walk.shape), scope, limit=limit, **walk.bounds
+        )
+        return [ListKey(*row) for row in rows]
 
     def _rows(self, statement: SelectBase, scope: ListScope, **more: Any) -> list[tuple[Any, ...]]:  # noqa: ANN401 parameters
         return self.work.rows(statement, given_list(scope, self.work.tenant) | more)
 
 
-def _bounds(
-    order: ListOrder, *, after: ListKey | None, end: ListKey | None = None
-) -> dict[str, int]:
-    """Return the parameters of the keys between which a statement reads."""
-    given: dict[str, int] = {}
-    for name, key in (("after", after), ("end", end)):
-        if key is not None:
-            given[f"{name}_id"] = key.id
-            if order.is_by_occurrence:
-                given[f"{name}_at"] = key.at_ms
-    return given
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Walk:
+    """The part of a list that a statement reads: after a key, and up to another."""
+
+    order: ListOrder
+    after: ListKey | None = None
+    end: ListKey | None = None
+    is_sorted: bool = False
+    """Whether the matching memories are sorted, instead of walking all in order."""
+
+    @property
+    def bounds(self) -> dict[str, int]:
+        """The parameters of its keys."""
+        given: dict[str, int] = {}
+        for name, key in (("after", self.after), ("end", self.end)):
+            if key is not None:
+                given[f"{name}_id"] = key.id
+                if self.order.is_by_occurrence:
+                    given[f"{name}_at"] = key.at_ms
+        return given
+
+    @property
+    def shape(self) -> "_Walk":
+        """The same with other keys, for which the same statement is built."""
+        any_key = ListKey(0, 0)
+        return replace(self, after=self.after and any_key, end=self.end and any_key)
 
 
 @lru_cache
-def _walk(order: ListOrder, *, has_after: bool) -> SelectBase:
+def _walk_end(order: ListOrder, *, has_after: bool) -> SelectBase:
     """Select the key at which a walk ends."""
     place = _place(order, is_indexed=True)
     after = [_on_side(place, "after", is_below=order.is_descending)] if has_after else []
@@ -142,13 +149,13 @@ def _walk(order: ListOrder, *, has_after: bool) -> SelectBase:
 
 
 @lru_cache(_BUILT_MAX)
-def _matches(criteria: ListFilter, order: ListOrder, has: tuple[bool, bool]) -> SelectBase:
-    """Select the keys of a list after a key, and up to where a walk ends."""
-    has_after, has_end = has
-    place = _place(order, is_indexed=has_end)
+def _matches(criteria: ListFilter, walk: _Walk) -> SelectBase:
+    """Select the keys of a list in a part of it."""
+    order = walk.order
+    place = _place(order, is_indexed=not walk.is_sorted)
     below = order.is_descending
-    after = [_on_side(place, "after", is_below=below)] if has_after else []
-    end = [_on_side(place, "end", is_below=not below, is_inclusive=True)] if has_end else []
+    after = [_on_side(place, "after", is_below=below)] if walk.after else []
+    end = [_on_side(place, "end", is_below=not below, is_inclusive=True)] if walk.end else []
     return (
         select(*_key(place))
         .where(listed(criteria), *after, *end)
