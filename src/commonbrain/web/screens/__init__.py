@@ -12,8 +12,9 @@ from commonbrain.web.screens.home import HOME
 from commonbrain.web.screens.memory import MEMORY
 from commonbrain.web.screens.screen import Screen
 from commonbrain.web.screens.search import SEARCH
+from commonbrain.web.screens.transfer import TRANSFER
 
-SCREENS: Final[tuple[Screen, ...]] = (HOME, SEARCH, BROWSE, MEMORY, GRAPH)
+SCREENS: Final[tuple[Screen, ...]] = (HOME, SEARCH, BROWSE, MEMORY, GRAPH, TRANSFER)
 """In the order of the menu."""
 
 __all__ = ["SCREENS", "Screen"]
