@@ -101,9 +101,11 @@ def test_preview_then_import_reports_each_outcome(brain: Brain, ann: Visitor) ->
     [preview] = jobs(ann)
     assert preview["is_preview"]
     assert brain.status().memories == 0
+    assert "Import it" in Markup(ann.get("/transfer").text).buttons
 
     assert ann.post("/transfer/previewed", {"id": preview["job"]["id"]}).status_code == 303
     a_worker(brain).sweep()
+    assert "Import it" not in Markup(ann.get("/transfer").text).buttons
     [done] = [one for one in jobs(ann) if not one["is_preview"]]
     report = done["report"]
     assert (report["stored"], report["rejected"], report["unreadable"]) == (1, 1, 1)
@@ -114,7 +116,7 @@ def test_preview_then_import_reports_each_outcome(brain: Brain, ann: Visitor) ->
     assert done["unlisted"] == 0
     assert "8080" in (brain.recall("staging port of the shop").items[0].body or "")
     text = ann.get("/transfer").text
-    assert "Correct what was refused" in text
+    assert "Correct in the source what was refused" in text
     assert "hunter2" not in text
 
 
@@ -235,7 +237,7 @@ def test_writer_sees_own_imports_and_nothing_of_an_admin(brain: Brain, ann: Visi
     assert his["name"] == "his.md"
     text = will.get("/transfer").text
     assert not {"Export everything", "Back up for download"} & set(Markup(text).buttons)
-    assert "an export of Commonbrain" not in text
+    assert "Commonbrain export" not in text
     assert send(will, NOTES, format="commonbrain").status_code == 403
     export = will.post("/do/job", {"op": "run", "kind": "export", "next": "/transfer"})
     assert export.status_code == 403

@@ -72,6 +72,8 @@ def _listen(port: int) -> socket.socket:
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((_HOST, port))
+        # From now on a browser that is faster than the server waits for it.
+        listener.listen()
     except OSError as error:
         listener.close()
         raise InvalidInputError(

@@ -1,7 +1,8 @@
 """Import and export: files that come in and go out, with progress and reports."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from commonbrain.api.operations.job import JOB, JobRequest
@@ -22,9 +23,9 @@ _IMPORT: Final = "import"
 _SHOWN: Final = 10
 """Jobs of each kind on the screen; the list of jobs has the others."""
 _FORMATS: Final[Mapping[str, str]] = {
-    "markdown": "notes in Markdown: a .md file, or a folder as a zip",
-    "conversations": "conversations in JSON",
-    OWN_FORMAT: "an export of Commonbrain",
+    "markdown": "Markdown notes",
+    "conversations": "Conversations in JSON",
+    OWN_FORMAT: "Commonbrain export",
 }
 """Formats in words; another one is shown by its name."""
 
@@ -46,12 +47,14 @@ class TransferJob:
     name: str
     """The file's name."""
     is_preview: bool
+    is_imported: bool
+    """Whether what a preview read was imported since."""
     report: ImportReport | None
     unlisted: int
     """Refusals that were counted, but not listed."""
     steps: tuple[Step, ...]
     archive: str | None
-    """The address of an export's archive."""
+    """The address of an export's archive, until it expires."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,43 +84,67 @@ class TransferView:
 def _load(visit: Visit) -> TransferView:
     is_admin = visit.can(Role.ADMIN)
     kinds = (_IMPORT, EXPORT) if is_admin else (_IMPORT,)
-    jobs = [one for kind in kinds for one in _latest(visit, kind)]
+    jobs = sorted(
+        (one for kind in kinds for one in _latest(visit, kind)),
+        key=lambda one: (one.created_at, one.id),
+        reverse=True,
+    )
     backups = visit.backups if is_admin else None
     last = backups.last if backups is not None else None
     is_backing_up = last is not None and last.state is BackupState.RUNNING
-    importers = [*visit.brain.services.importers(), *([OWN_FORMAT] if is_admin else [])]
     return TransferView(
-        formats={name: _FORMATS.get(name, name) for name in importers},
+        formats=_formats(visit, is_admin=is_admin),
         upload_bytes_max=UPLOAD_BYTES_MAX,
         memories=visit.call(STATUS, StatusRequest()).memories,
-        jobs=tuple(
-            map(_shown, sorted(jobs, key=lambda one: (one.created_at, one.id), reverse=True))
-        ),
+        jobs=tuple(_shown(one, jobs, now=visit.now) for one in jobs),
         backup=None if backups is None else BackupView(last=last, estimate=backups.estimate()),
         archive_hours=ARCHIVE_RETENTION_H,
         is_working=is_backing_up or any(one.state in LIVE for one in jobs),
     )
 
 
+def _formats(visit: Visit, *, is_admin: bool) -> Mapping[str, str]:
+    """Return the formats that the person may import, the most frequent one first."""
+    known = {*visit.brain.services.importers(), *([OWN_FORMAT] if is_admin else [])}
+    described = {name: words for name, words in _FORMATS.items() if name in known}
+    return described | {name: name for name in sorted(known - _FORMATS.keys())}
+
+
 def _latest(visit: Visit, kind: str) -> tuple[JobView, ...]:
     return visit.call(JOB, JobRequest(op="list", kind=kind, limit=_SHOWN)).jobs
 
 
-def _shown(job: JobView) -> TransferJob:
+def _shown(job: JobView, jobs: Sequence[JobView], *, now: datetime) -> TransferJob:
     given = job.given or {}
     is_preview = bool(given.get("dry_run"))
     report = _report(job.result) if job.kind == _IMPORT and job.result else None
     refused = report.rejected + report.unreadable if report else 0
-    is_exported = job.kind == EXPORT and job.state is JobState.DONE
     return TransferJob(
         job=job,
         name=_file_name(given.get("parcel")) if job.kind == _IMPORT else "",
         is_preview=is_preview,
+        is_imported=is_preview and any(_imports(one, job) for one in jobs),
         report=report,
         unlisted=refused - len(report.refusals) if report else 0,
         steps=tuple(_steps(job, report, is_preview=is_preview)),
-        archive=f"{TRANSFER_PATH}/archive/{job.id}" if is_exported else None,
+        archive=f"{TRANSFER_PATH}/archive/{job.id}" if _has_archive(job, now) else None,
     )
+
+
+def _imports(job: JobView, preview: JobView) -> bool:
+    """Return whether a job has imported the file of an earlier preview."""
+    given = {**(job.given or {}), "dry_run": True}
+    is_other = job.id != preview.id and not (job.given or {}).get("dry_run")
+    is_later = job.created_at >= preview.created_at
+    return is_other and is_later and job.result is not None and given == preview.given
+
+
+def _has_archive(job: JobView, now: datetime) -> bool:
+    is_exported = job.kind == EXPORT and job.state is JobState.DONE
+    return is_exported and job.finished_at is not None and now < job.finished_at + _ARCHIVED
+
+
+_ARCHIVED: Final = timedelta(hours=ARCHIVE_RETENTION_H)
 
 
 def _file_name(parcel: object) -> str:
@@ -165,8 +192,8 @@ def _steps(job: JobView, report: ImportReport | None, *, is_preview: bool) -> It
         yield Step(text=f"Decide on {report.quarantined:,} in the review queue.", path=_REVIEW)
     if report.rejected:
         yield Step(
-            text="Correct what was refused in the source, as each line below says, and import it "
-            "again: what is stored stays as it is."
+            text="Correct in the source what was refused, as each line says, and import it again: "
+            "what is stored stays as it is."
         )
     if report.unreadable:
         yield Step(
