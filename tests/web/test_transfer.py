@@ -6,26 +6,31 @@ import sqlite3
 import tempfile
 import zipfile
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import AsyncExitStack, closing
 from dataclasses import dataclass, field
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import anyio
 import httpx2
 import pytest
+from starlette.requests import Request
 from starlette.testclient import TestClient
-from starlette.types import Message
+from starlette.types import Message, Receive
 
 from commonbrain.api.thread_limiter import ThreadLimiter
 from commonbrain.client import Brain
+from commonbrain.model.errors import UnavailableError
 from commonbrain.model.limits import UPLOAD_BYTES_MAX
 from commonbrain.model.scope import Caller, Role
 from commonbrain.testing.builders import a_brain
 from commonbrain.web.app import make_page
 from commonbrain.web.backups import Backups, BackupState
 from commonbrain.web.local_sessions import LocalSessions
+from commonbrain.web.transfers import Uploads
 from tests.flows.working import a_worker
+from tests.processes import PATIENCE_S
 from tests.web.visitors import HOST, Markup, Visitor, as_role, visitor
 
 NOTES = b"""# Shop
@@ -93,6 +98,7 @@ def staged(brain: Brain) -> list[Path]:
     return list(Path(brain.services.blobs().location).iterdir())
 
 
+@pytest.mark.requirement("MG-10")
 def test_preview_then_import_reports_each_outcome(brain: Brain, ann: Visitor) -> None:
     mixed = zipped(MEMORY=NOTES, broken=b"# Tea\n\n\xff\xfe\n")
     sent = send(ann, mixed, name="notes.zip", project="shop", dry_run="true")
@@ -215,6 +221,39 @@ def test_aborted_upload_leaves_nothing(brain: Brain, ann: Visitor, temporary: Pa
     assert jobs(ann) == []
 
 
+def a_request(receive: Receive) -> Request:
+    headers = [(b"content-type", b"multipart/form-data; boundary=x")]
+    return Request({"type": "http", "method": "POST", "path": "/", "headers": headers}, receive)
+
+
+def test_upload_that_takes_too_long_is_given_up(temporary: Path) -> None:
+    async def silence() -> Message:
+        await anyio.Event().wait()
+        raise AssertionError
+
+    async def receive() -> None:
+        async with Uploads(seconds_max=0).receive(a_request(silence)):
+            raise AssertionError
+
+    with pytest.raises(UnavailableError, match="did not arrive"):
+        anyio.run(receive)
+    assert list(temporary.iterdir()) == []
+
+
+def test_few_uploads_are_received_at_once() -> None:
+    async def empty() -> Message:
+        return {"type": "http.request", "body": b"--x--\r\n", "more_body": False}
+
+    async def receive() -> None:
+        uploads = Uploads()
+        async with AsyncExitStack() as held:
+            while True:
+                await held.enter_async_context(uploads.receive(a_request(empty)))
+
+    with pytest.raises(UnavailableError, match="are being uploaded"):
+        anyio.run(receive)
+
+
 def test_temporary_files_of_an_upload_are_removed(ann: Visitor, temporary: Path) -> None:
     assert send(ann, b"z" * (3 * 1024 * 1024), name="large.md").status_code == 303
     assert list(temporary.iterdir()) == []
@@ -239,18 +278,18 @@ def test_writer_sees_own_imports_and_nothing_of_an_admin(brain: Brain, ann: Visi
     assert not {"Export everything", "Back up for download"} & set(Markup(text).buttons)
     assert "Commonbrain export" not in text
     assert send(will, NOTES, format="commonbrain").status_code == 403
-    export = will.post("/do/job", {"op": "run", "kind": "export", "next": "/transfer"})
-    assert export.status_code == 403
+    assert will.post("/transfer/export", {}).status_code == 403
     assert will.post("/transfer/backup", {"op": "start"}).status_code in {403, 404}
     strangers = next(one for one in jobs(ann) if one["name"] == "notes.md")
     assert will.post("/transfer/previewed", {"id": strangers["job"]["id"]}).status_code == 404
 
 
+@pytest.mark.requirement("MG-10")
 def test_export_is_downloaded_and_imported_elsewhere(
     brain: Brain, ann: Visitor, tmp_path: Path
 ) -> None:
     brain.remember("The staging port of the shop is 8080.")
-    ann.post("/do/job", {"op": "run", "kind": "export", "next": "/transfer"})
+    ann.post("/transfer/export", {})
     a_worker(brain).sweep()
     [export] = jobs(ann)
     fetched = ann.get(export["archive"])
@@ -298,6 +337,12 @@ def test_screen_loads_itself_again_only_while_something_is_in_progress(
     assert reloads() == {False}
 
 
+def wait_while(backups: Backups, state: BackupState) -> None:
+    until = monotonic() + PATIENCE_S
+    while backups.last is not None and backups.last.state is state:
+        assert monotonic() < until
+
+
 @dataclass
 class Backing:
     """A visitor of a page that makes backups."""
@@ -307,9 +352,7 @@ class Backing:
 
     def finished(self) -> dict[str, Any]:
         """Wait for the end of the backup and return it."""
-        thread = self.backups._thread  # noqa: SLF001 it says when the work is done
-        assert thread is not None
-        thread.join()
+        wait_while(self.backups, BackupState.RUNNING)
         return self.visitor.json("/transfer").json()["backup"]["last"]
 
 
@@ -329,6 +372,7 @@ def backing(brain: Brain) -> Iterator[Backing]:
     backups.close()
 
 
+@pytest.mark.requirement("MG-10")
 def test_backup_is_verified_downloaded_once_and_deleted(
     brain: Brain, backing: Backing, tmp_path: Path, temporary: Path
 ) -> None:
@@ -374,10 +418,8 @@ def test_backup_that_is_not_downloaded_is_deleted(
 def test_backup_expires(brain: Brain, backing: Backing, temporary: Path) -> None:
     backing.backups.retention_s = 0.0
     backing.backups.start(brain)
-    backing.finished()
-    timer = backing.backups._timer  # noqa: SLF001 it says when the time is over
-    if timer is not None:
-        timer.join()
+    wait_while(backing.backups, BackupState.RUNNING)
+    wait_while(backing.backups, BackupState.READY)
     assert backing.backups.last is not None
     assert backing.backups.last.state is BackupState.EXPIRED
     assert list(temporary.iterdir()) == []

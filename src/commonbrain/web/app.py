@@ -207,6 +207,7 @@ class Page:
             *(
                 Route(path, partial(self.change_transfer, change), methods=["POST"])
                 for path, change in (
+                    ("/transfer/export", transfers.start_export),
                     ("/transfer/previewed", transfers.import_previewed),
                     ("/transfer/backup", transfers.change_backup),
                 )

@@ -4,12 +4,12 @@ A backup for download is in a temporary folder until it is fetched once, for a q
 most; it contains every tenant's memories, so nothing of it outlives the process.
 """
 
-import logging
 import shutil
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory, gettempdir
 from threading import Event, Lock, Thread, Timer
@@ -24,7 +24,6 @@ from commonbrain.model.errors import (
 )
 from commonbrain.storage.interface import Backup
 
-_LOG: Final = logging.getLogger(__name__)
 _COPIES: Final = 2
 """Copies of the store for which there must be space: the backup, and its compaction."""
 _RETENTION_S: Final = 900.0
@@ -148,9 +147,8 @@ class Backups:
             shown = None if target is None else str(target)
             self._run = BackupRun(name=path.name, folder=shown, started_at=now)
             self._stop = Event()
-            self._thread = Thread(
-                target=self._make, args=(brain, path, held, self._stop), daemon=True, name="backup"
-            )
+            make = partial(self._make, brain, path, held=held, stop=self._stop)
+            self._thread = Thread(target=make, daemon=True, name="backup")
             self._thread.start()
             return self._run
 
@@ -188,43 +186,40 @@ class Backups:
             self._discard()
 
     def _make(
-        self, brain: Brain, path: Path, held: TemporaryDirectory[str] | None, stop: Event
+        self, brain: Brain, path: Path, *, held: TemporaryDirectory[str] | None, stop: Event
     ) -> None:
         def on_progress(progress: float) -> None:
             if stop.is_set():
                 raise _StoppedError
             self._move(progress=progress)
 
+        ended: dict[str, object] = {
+            "state": BackupState.FAILED,
+            "error": "An internal error occurred.",
+            "hint": "The command shows its cause.",
+        }
         try:
             done = brain.backup(path, on_progress=on_progress)
-        except Exception as error:  # noqa: BLE001 the page shows it
-            if held is not None:
-                held.cleanup()
-            self._fail(error)
-            return
-        with self._lock:
-            if held is None:
-                self._move(state=BackupState.WRITTEN, progress=1.0, done=done)
-                return
-            self._held = BackupFile(path=path, folder=held)
-            self._move(state=BackupState.READY, progress=1.0, done=done)
-            self._timer = Timer(self.retention_s, self._expire)
-            self._timer.daemon = True
-            self._timer.start()
+            ended = {"state": BackupState.WRITTEN, "progress": 1.0, "done": done}
+        except _StoppedError:
+            ended = {"state": BackupState.CANCELLED}
+        except CommonbrainError as error:
+            ended["error"], ended["hint"] = error.message, error.hint
+        finally:
+            with self._lock:
+                if held is not None and "done" in ended:
+                    self._hold(BackupFile(path=path, folder=held))
+                    ended["state"] = BackupState.READY
+                elif held is not None:
+                    held.cleanup()
+                self._move(**ended)
 
-    def _fail(self, error: Exception) -> None:
-        match error:
-            case _StoppedError():
-                self._move(state=BackupState.CANCELLED)
-            case CommonbrainError():
-                self._move(state=BackupState.FAILED, error=error.message, hint=error.hint)
-            case _:
-                _LOG.error("a backup failed", exc_info=error)
-                self._move(
-                    state=BackupState.FAILED,
-                    error="An internal error occurred.",
-                    hint="The log shows the cause.",
-                )
+    def _hold(self, file: BackupFile) -> None:
+        """Keep a finished backup for its download, for a time."""
+        self._held = file
+        self._timer = Timer(self.retention_s, self._expire)
+        self._timer.daemon = True
+        self._timer.start()
 
     def _expire(self) -> None:
         with self._lock:

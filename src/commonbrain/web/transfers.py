@@ -25,6 +25,7 @@ from commonbrain.jobs.service import JobsReply
 from commonbrain.model.errors import InvalidInputError, NotFoundError, UnavailableError
 from commonbrain.model.limits import NAME_CHARS_MAX, UPLOAD_BYTES_MAX
 from commonbrain.model.scope import Role
+from commonbrain.storage.job_queue import EXPORT
 from commonbrain.web.visit import Visit, parse_request
 
 TRANSFER_PATH: Final = "/transfer"
@@ -44,6 +45,7 @@ _READ_BYTES: Final = 1024 * 1024
 class Uploads:
     """Receives the files of forms, a few at once."""
 
+    seconds_max: float = _UPLOAD_S
     _free: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_UPLOADS_AT_ONCE))
 
     @asynccontextmanager
@@ -62,13 +64,13 @@ class Uploads:
             )
         async with self._free:
             try:
-                async with asyncio.timeout(_UPLOAD_S):
+                async with asyncio.timeout(self.seconds_max):
                     form = await request.form(
                         max_files=1, max_fields=_FIELDS_MAX, max_part_size=FORM_BYTES_MAX
                     )
             except TimeoutError:
                 raise UnavailableError(
-                    f"The file did not arrive within {_UPLOAD_S} seconds.",
+                    f"The file did not arrive within {self.seconds_max:g} seconds.",
                     code="deadline",
                     hint="Send it in parts, or import it with `brain import`.",
                 ) from None
@@ -111,7 +113,7 @@ def start_import(visit: Visit, form: FormData) -> None:
     if not isinstance(file, UploadFile) or not file.filename:
         raise InvalidInputError("No file was chosen.", hint="Choose a file and send it again.")
     fields = [(name, value) for name, value in form.multi_items() if isinstance(value, str)]
-    wanted = parse_request(ImportRequest, ImmutableMultiDict(fields))
+    given = parse_request(ImportRequest, ImmutableMultiDict(fields))
     name = Path(file.filename.replace("\\", "/")).name or "file"
 
     def stage(brain: Brain, _: JobRequest) -> JobsReply:
@@ -121,7 +123,7 @@ def start_import(visit: Visit, form: FormData) -> None:
             with path.open("wb") as copy:
                 shutil.copyfileobj(file.file, copy)
             job = brain.jobs.import_(
-                wanted.format, path, name=name, project=wanted.project, dry_run=wanted.dry_run
+                given.format, path, name=name, project=given.project, dry_run=given.dry_run
             )
             return JobsReply(jobs=(job,))
 
@@ -141,6 +143,16 @@ def import_previewed(visit: Visit, form: ImmutableMultiDict[str, str]) -> None:
 
     request = parse_request(JobRequest, form, op="show")
     visit.call(replace(JOB, handle=confirm), request)
+
+
+def start_export(visit: Visit, _form: ImmutableMultiDict[str, str]) -> None:
+    """Create the job that exports everything; an unfinished one is used again.
+
+    Raises:
+        RejectedError: the person is no admin, or too many jobs wait.
+
+    """
+    visit.call(JOB, JobRequest(op="run", kind=EXPORT))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -168,7 +168,7 @@ _REVIEW: Final = "/review?category=proposals"
 _OF_ERRORS: Final[Mapping[str, str]] = {
     "action_items_pending": "Acknowledge the action items that bind you, then retry.",
     "blobs_down": "Check the folder or bucket of artifacts, then retry.",
-    "internal": "The log shows the cause; retry after it is mended.",
+    "internal": "The log shows the cause. Retry when it is repaired.",
     "limit_exceeded": "Send it in parts, or import it with brain import where the store is.",
     "not_found": "The upload has expired: send the file again.",
     "quota_exceeded": "Free some of the quota, or raise it, then retry: what is stored stays.",
@@ -197,7 +197,7 @@ def _steps(job: JobView, report: ImportReport | None, *, is_preview: bool) -> It
         )
     if report.unreadable:
         yield Step(
-            text="Mend what could not be read, or leave it out: the rest does not depend on it."
+            text="Repair what could not be read, or leave it out: the rest does not depend on it."
         )
     if report.read == 0:
         yield Step(text="Nothing was found in it: check that it is the right file and format.")
