@@ -149,3 +149,28 @@ def test_import_without_scripts(chromium: Browser, site: Site, tmp_path: Path) -
     done = plain.locator(".transfer", has_text="Import of plain.md")
     # The page loads itself again.
     expect(done.locator(".outcome-stored dd")).to_have_text("1", timeout=PATIENCE_MS)
+
+
+def test_button_keeps_the_focus_while_the_screen_fetches_itself(
+    chromium: Browser, tmp_path: Path
+) -> None:
+    note = tmp_path / "tea.md"
+    note.write_text("## Tea\n\nThe tea of the office is in the left drawer.\n", "utf-8")
+    with commonbrain.open(tmp_path / "brain.db", agent="ann") as brain:
+        sessions = LocalSessions(brain.caller, brain.services.clock)
+        threads = ThreadLimiter(2, seconds_max=30)
+        # Without a worker, the job waits.
+        with listening(make_page(brain, sessions, threads=threads)) as url:
+            page = chromium.new_context().new_page()
+            page.goto(f"{url}/open?token={sessions.make_link()}")
+            page.goto(f"{url}/transfer")
+            send(page, note, button="Import at once")
+            cancel = page.get_by_role("button", name="Cancel")
+            cancel.focus()
+            page.locator("#work").evaluate("(one) => { one.dataset.old = 'yes'; }")
+            page.locator("#work:not([data-old])").wait_for(timeout=PATIENCE_MS)
+            expect(cancel).to_be_focused()
+            page.keyboard.press("Enter")
+            expect(page.locator(".transfer.is-cancelled")).to_be_visible(timeout=PATIENCE_MS)
+            page.context.close()
+        threads.close()

@@ -15,6 +15,7 @@ from typing import Any
 import anyio
 import httpx2
 import pytest
+from anyio.from_thread import start_blocking_portal
 from starlette.requests import Request
 from starlette.testclient import TestClient
 from starlette.types import Message, Receive
@@ -214,7 +215,8 @@ def test_aborted_upload_leaves_nothing(brain: Brain, ann: Visitor, temporary: Pa
         "client": (HOST, 1),
     }
     browser = Aborted([{"type": "http.request", "body": body, "more_body": True}])
-    anyio.run(ann.client.app, scope, browser.receive, browser.send)
+    with start_blocking_portal() as portal:
+        portal.call(ann.client.app, scope, browser.receive, browser.send)
     assert browser.sent[0]["status"] == 400
     assert list(temporary.iterdir()) == []
     assert staged(brain) == []
@@ -235,8 +237,11 @@ def test_upload_that_takes_too_long_is_given_up(temporary: Path) -> None:
         async with Uploads(seconds_max=0).receive(a_request(silence)):
             raise AssertionError
 
-    with pytest.raises(UnavailableError, match="did not arrive"):
-        anyio.run(receive)
+    with (
+        pytest.raises(UnavailableError, match="did not arrive"),
+        start_blocking_portal() as portal,
+    ):
+        portal.call(receive)
     assert list(temporary.iterdir()) == []
 
 
@@ -250,8 +255,11 @@ def test_few_uploads_are_received_at_once() -> None:
             while True:
                 await held.enter_async_context(uploads.receive(a_request(empty)))
 
-    with pytest.raises(UnavailableError, match="are being uploaded"):
-        anyio.run(receive)
+    with (
+        pytest.raises(UnavailableError, match="are being uploaded"),
+        start_blocking_portal() as portal,
+    ):
+        portal.call(receive)
 
 
 def test_temporary_files_of_an_upload_are_removed(ann: Visitor, temporary: Path) -> None:

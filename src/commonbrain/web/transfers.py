@@ -114,7 +114,8 @@ def start_import(visit: Visit, form: FormData) -> None:
         raise InvalidInputError("No file was chosen.", hint="Choose a file and send it again.")
     fields = [(name, value) for name, value in form.multi_items() if isinstance(value, str)]
     given = parse_request(ImportRequest, ImmutableMultiDict(fields))
-    name = Path(file.filename.replace("\\", "/")).name or "file"
+    # The end holds the extension.
+    name = Path(file.filename.replace("\\", "/")).name[-NAME_CHARS_MAX:] or "file"
 
     def stage(brain: Brain, _: JobRequest) -> JobsReply:
         # The file gets a fixed path, because its name is untrusted.
