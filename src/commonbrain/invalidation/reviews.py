@@ -49,6 +49,16 @@ class Dependent:
     needs_review: bool
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReviewCause:
+    """A memory that became invalid, on which one that needs review depends."""
+
+    fall: InvalidationReason
+    at: datetime
+    path: tuple[str, ...]
+    """Ids from the dependent to the cause, as far as visible; `...` where steps are left out."""
+
+
 def open_reviews(
     tx: Transaction, ids_: Sequence[int], *, as_of: datetime
 ) -> Mapping[int, Sequence[Review]]:
@@ -133,7 +143,7 @@ def review_notice(tx: Transaction, caller: Caller, *, id_: int, now: datetime) -
     seen = _seen(tx, caller, needs=needs)
     causes = [one for one in needs[id_] if not one.is_of_itself]
     paths = [
-        _path(tx, one, caller=caller, as_of=now)
+        " -> ".join(_path(tx, one, caller=caller, as_of=now))
         for one in causes[:_CAUSES_SHOWN_MAX]
         if one.depth > 1
     ]
@@ -204,7 +214,7 @@ def _describe_causes(reviews: Sequence[Review], seen: Mapping[int, State]) -> st
     return f"{', '.join(list(described)[:_CAUSES_SHOWN_MAX])}{more}{nothing}"
 
 
-def _path(tx: Transaction, review: Review, *, caller: Caller, as_of: datetime) -> str:
+def _path(tx: Transaction, review: Review, *, caller: Caller, as_of: datetime) -> list[str]:
     """Name the memories from one that needs review to its cause, as far as visible."""
     path, here = [review.memory_id], review
     while here.via_id != here.cause_id and len(path) < _STEPS_MAX:
@@ -222,4 +232,4 @@ def _path(tx: Transaction, review: Review, *, caller: Caller, as_of: datetime) -
         else _UNSEEN
         for id_ in (*path, review.cause_id)
     ]
-    return " -> ".join([*shown[:-1], *cut, shown[-1]])
+    return [*shown[:-1], *cut, shown[-1]]
