@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from commonbrain.embeddings.interface import Matrix
 from commonbrain.ingestion.embedding import vectors_for
-from commonbrain.ingestion.suspects import DISTINCT_LINKS
 from commonbrain.model import ids
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.kinds import KINDS, Kind

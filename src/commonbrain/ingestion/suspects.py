@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from commonbrain.embeddings.interface import EmbeddingSpace
 from commonbrain.model.kinds import Kind
 from commonbrain.model.limits import SUSPECT_PAIRS_MAX, SUSPECT_RULES_MAX
-from commonbrain.model.links import DISAGREEMENTS, LinkType
+from commonbrain.model.links import DISTINCT_LINKS
 from commonbrain.model.memory import Memory
 from commonbrain.model.scope import isolates
 from commonbrain.storage.interface import QueryScope
@@ -25,9 +25,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from commonbrain.storage.store import Transaction
-
-DISTINCT_LINKS: Final = (*DISAGREEMENTS, LinkType.RELATES_TO)
-"""Links of two memories that were compared: they disagree, or a user declared them different."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

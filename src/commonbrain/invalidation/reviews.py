@@ -135,6 +135,19 @@ def review_notes(
     return {id_: f"needs review: {_describe_causes(those, seen)}" for id_, those in needs.items()}
 
 
+def review_causes(
+    tx: Transaction, caller: Caller, *, needs: Sequence[Review], as_of: datetime
+) -> tuple[ReviewCause, ...]:
+    """Return the nearest causes of a memory's open reviews, each with the path to it."""
+    causes = [one for one in needs if not one.is_of_itself][:_CAUSES_SHOWN_MAX]
+    return tuple(
+        ReviewCause(
+            fall=one.fall, at=one.at, path=tuple(_path(tx, one, caller=caller, as_of=as_of))
+        )
+        for one in causes
+    )
+
+
 def review_notice(tx: Transaction, caller: Caller, *, id_: int, now: datetime) -> str | None:
     """Return why a memory needs review and the next step; None if it does not."""
     needs = open_reviews(tx, [id_], as_of=now)

@@ -9,10 +9,11 @@ from typing import Final
 from commonbrain.web.screens.graph import GRAPH
 from commonbrain.web.screens.home import HOME
 from commonbrain.web.screens.memory import MEMORY
+from commonbrain.web.screens.review import REVIEW_SCREEN
 from commonbrain.web.screens.screen import Screen
 from commonbrain.web.screens.search import SEARCH
 
-SCREENS: Final[tuple[Screen, ...]] = (HOME, SEARCH, MEMORY, GRAPH)
+SCREENS: Final[tuple[Screen, ...]] = (HOME, SEARCH, REVIEW_SCREEN, MEMORY, GRAPH)
 """In the order of the menu."""
 
 __all__ = ["SCREENS", "Screen"]
