@@ -20,6 +20,7 @@ from commonbrain.model.limits import (
     EMBED_BATCH,
     NEAR_PAIRS_MAX,
 )
+from commonbrain.model.links import DISTINCT_LINKS
 from commonbrain.model.memory import CURRENT_STATES, Memory
 from commonbrain.model.query import Filter
 from commonbrain.model.scope import is_visible

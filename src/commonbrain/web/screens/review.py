@@ -191,7 +191,7 @@ def _following(
     page: ReviewQueue,
     counts: Mapping[ReviewCategory, int],
 ) -> str:
-    """Return the address of what comes after an item: on this page, the next, or the next category."""
+    """Return the address of the item after one, which may be in the next category."""
     after = dict(zip(entries, [*list(entries)[1:], None], strict=True))[item]
     if after is not None:
         return place.address(at=after)
