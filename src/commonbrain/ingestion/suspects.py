@@ -45,10 +45,13 @@ def duplicate_suspects(
     newest = [hit.id for hit in tx.memories.newest(rules, limit=SUSPECT_RULES_MAX)]
     known = tx.memories.get(newest)
     near = _near(tx, known, at_least=space.similar_threshold)
+    # One string for all pairs of a rule, so that it is hashed once.
+    texts = {id_: one.text for id_, one in known.items()}
     return (
         Suspect(newer=known[newer], older=known[older], similarity=near[newer, older])
         for newer, older in sorted(near, reverse=True)
-        if may_say_the_same(known[newer], known[older])
+        if not isolates(known[newer].project, known[older].project)
+        and may_repeat(texts[newer], known=texts[older])
     )
 
 
@@ -87,11 +90,10 @@ def _near(
     rows, columns = np.nonzero(is_open)
     values = cosines[rows, columns]
     order = np.argsort(-values, kind="stable")[:SUSPECT_PAIRS_MAX]
-    pairs = zip(known[rows[order]].tolist(), known[columns[order]].tolist(), strict=True)
-    return {
-        (max(pair), min(pair)): round(float(cosine), 3)
-        for pair, cosine in zip(pairs, values[order], strict=True)
-    }
+    ends_of_pairs = known[rows[order]], known[columns[order]]
+    newer, older = np.maximum(*ends_of_pairs).tolist(), np.minimum(*ends_of_pairs).tolist()
+    rounded = values[order].astype(np.float64).round(3).tolist()
+    return dict(zip(zip(newer, older, strict=True), rounded, strict=True))
 
 
 def _may_match(rules: Sequence[Memory]) -> NDArray[np.bool_]:
