@@ -24,9 +24,11 @@ from benchmarks.filling import EMBEDDED, Filling
 from benchmarks.growth import growth
 from benchmarks.hooking import hooking
 from benchmarks.listening import listening
+from benchmarks.listing import listing
 from benchmarks.load.recalls import load
 from benchmarks.load.soaking import soak
 from benchmarks.mailing import mailing
+from benchmarks.page import page
 from benchmarks.peers.comparison import peers
 from benchmarks.shared_file import shared_file
 from benchmarks.sharing import sharing
@@ -49,12 +51,14 @@ app.add_typer(embedders)
 load.command()(soak)
 app.add_typer(load, name="load")
 app.add_typer(listening)
+app.add_typer(listing)
 app.add_typer(sizing)
 app.add_typer(peers)
 app.add_typer(table)
 app.add_typer(growth)
 app.add_typer(sharing)
 app.add_typer(writing)
+app.add_typer(page)
 BRAIN = str(Path(sys.executable).with_name("brain"))
 STARTS = 7
 ASKED = 10

@@ -52,14 +52,14 @@ GROUPS: Final = {
     "SE": 40,  # sessions and boot
     "MS": 10,  # messages
     "PV": 11,  # provenance and conflicts
-    "ST": 16,  # security and tenancy
+    "ST": 17,  # security and tenancy
     "JB": 14,  # jobs and learning
-    "OB": 19,  # observability
+    "OB": 20,  # observability
     "PF": 14,  # performance
     "DO": 22,  # deployment and operations
     "MG": 9,  # migration and import
     "EV": 12,  # evaluations and tests
-    "CL": 16,  # clients
+    "CL": 18,  # clients
 }
 
 # A row that speaks for several groups stands with the first of its ids.
@@ -327,6 +327,7 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Adopted("ST-15", "Poison, floods, forged times and links, and injection are tried and held."),
     Adopted("EV-11", "Poison, operators and crowds have hostile tests; load soak is a benchmark."),
     Adopted("ST-16", "Nothing listens beyond loopback without authentication."),
+    Adopted("ST-17", "A login to the page ends idle, in time, at logout, with its credential."),
     # Jobs and learning
     Adopted("JB-01", "reflect makes episodes and candidate facts out of recent events."),
     Adopted("JB-02", "train fits a reranker on marked traces, a salience model on use."),
@@ -360,6 +361,7 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Adopted("OB-17", "The end of a session says the tokens shown and spent in the background."),
     Adopted("OB-18", "Each call outside the library has a request id."),
     Adopted("OB-19", "Where policy says so, every call and hook that shows text is audited."),
+    Adopted("OB-20", "People list memories by filter and order, with counts by facet."),
     # Performance
     Adopted("PF-02 EV-01", "Suites run on a real SQLite, Postgres and embedder, without mocks."),
     Replaced("PF-03", "Benchmarks ask 10,000 memories, embedded on a processor; no test does."),
@@ -437,4 +439,6 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     ),
     Adopted("CL-15", "A running server runs commands, which print the same as without it."),
     Adopted("CL-16", "A prompt is answered by words if the model is not ready by its limit."),
+    Adopted("CL-17", "People search, browse, correct and settle memories on a page after a login."),
+    Adopted("CL-18", "A person corrects a memory on the page, and agents recall the correction."),
 )

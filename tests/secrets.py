@@ -42,6 +42,11 @@ SECRETS: Final[dict[str, tuple[str, str]]] = {
             "bob calls with {}",
             "cb" + "_acme_" + made_up(8, _HEX) + "_" + made_up(48, _HEX),
         ),
+        (
+            "commonbrain session",
+            "the cookie is {}",
+            "cbs" + "_acme_" + made_up(43, _ALNUM + "-_"),
+        ),
         ("anthropic", "export KEY with {}", "sk-" + "ant-api03-" + made_up(90)),
         ("anthropic in prose", "Claude is called with {}, she said.", "sk-" + "ant-" + made_up(40)),
         ("openai", "the key {} is for tests", "sk-" + made_up(48)),

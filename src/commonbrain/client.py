@@ -11,6 +11,7 @@ from commonbrain.model.limits import (
     AUDIT_PAGE_DEFAULT,
     EMBED_BATCH,
     ITEMS_PER_CALL_MAX,
+    LIST_PAGE_DEFAULT,
     PRUNE_AT_ONCE_MAX,
 )
 
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from commonbrain.coordination.messages import Messages
     from commonbrain.coordination.sessions import Sessions
     from commonbrain.history.audit import AuditPage
+    from commonbrain.history.bulk_edit import BulkAction
     from commonbrain.history.review_queue import ReviewCategory, ReviewQueue
     from commonbrain.history.revise import Revise
     from commonbrain.history.selection import BulkChangeResult, SelectorFields
@@ -42,11 +44,13 @@ if TYPE_CHECKING:
     from commonbrain.jobs.service import Jobs
     from commonbrain.learning.model_registry import ManageModels
     from commonbrain.model.kinds import CausalField, Detail, Kind
+    from commonbrain.model.listing import ListOrder
     from commonbrain.model.memory import Draft, State, ThreadRef
     from commonbrain.model.recall_result import Order, RecallResult
     from commonbrain.model.scope import Caller, Scope, Trust
     from commonbrain.model.sessions import ClientInfo
     from commonbrain.retrieval.get import MemoryView, View
+    from commonbrain.retrieval.listing import MemoryPage
     from commonbrain.retrieval.log import ListRecalls
     from commonbrain.services import Services
     from commonbrain.storage.interface import Backup, Progress
@@ -363,6 +367,84 @@ class Brain:
             proactive=proactive,
         )
 
+    def list(  # noqa: PLR0913 the filters, spelled out for editors
+        self,
+        *,
+        kinds: Sequence[Kind | str] = (),
+        labels: Sequence[str] = (),
+        tags: Sequence[str] = (),
+        project: str | None = None,
+        agent: str | None = None,
+        session: str | None = None,
+        scope: Scope | str | None = None,
+        states: Sequence[State | str] = (),
+        pinned: bool | None = None,
+        trust_min: float = 0.0,
+        since: datetime | str | None = None,
+        until: datetime | str | None = None,
+        recorded_since: datetime | str | None = None,
+        recorded_until: datetime | str | None = None,
+        order: ListOrder | str = "recorded",
+        facets: bool = False,
+        limit: int = LIST_PAGE_DEFAULT,
+        cursor: str | None = None,
+    ) -> MemoryPage:
+        """List memories for a person, page by page; unlike `recall`, without a budget of tokens.
+
+        Example: `brain.list(project="shop", kinds=["rule"], facets=True)`.
+
+        Args:
+            kinds: only these kinds.
+            labels: only memories with one of these labels; an empty one means without a label.
+            tags: only memories with all of these tags.
+            project: only this project; an empty one means memories without a project.
+            agent: only memories by this author.
+            session: only memories of this session.
+            scope: only this scope.
+            states: by default active and archived; any state, and `needs_review`, is accepted.
+                Memories past their expiry are listed as expired, forgotten ones without their text.
+            pinned: only pinned memories, or only others.
+            trust_min: 0..1; by default memories of any trust.
+            since: occurred at or after, ISO 8601 or words such as "last monday".
+            until: occurred at or before.
+            recorded_since: recorded at or after.
+            recorded_until: recorded at or before.
+            order: recorded or occurred, newest first; recorded_oldest or occurred_oldest.
+            facets: count all memories that match by kind, project, label, agent, state, tag and
+                month. A facet's own filter is not applied to its counts.
+            limit: 1 to 200 memories.
+            cursor: `next` of the page before.
+
+        Raises:
+            InvalidInputError: a kind, state, order or time cannot be parsed, or the cursor belongs
+                to a list with other filters.
+            RejectedError: `limit_exceeded`, a number is out of range.
+
+        """
+        from commonbrain.retrieval.listing import ListMemories, ListQuery  # noqa: PLC0415
+
+        query = ListQuery(
+            kinds=kinds,
+            labels=labels,
+            tags=tags,
+            project=project,
+            agent=agent,
+            session=session,
+            scope=scope,
+            states=states,
+            pinned=pinned,
+            trust_min=trust_min,
+            since=since,
+            until=until,
+            recorded_since=recorded_since,
+            recorded_until=recorded_until,
+            order=order,
+            facets=facets,
+            limit=limit,
+            cursor=cursor,
+        )
+        return ListMemories(self.services, self.caller)(query)
+
     def get(
         self,
         id: str = "",  # noqa: A002 the public name is id
@@ -456,6 +538,35 @@ class Brain:
 
         return ListReviewQueue(self.services, self.caller)(
             category, project=project, limit=limit, cursor=cursor
+        )
+
+    def bulk_edit(
+        self,
+        ids: Sequence[str],
+        action: BulkAction | str,
+        *,
+        tags: Sequence[str] = (),
+        untag: Sequence[str] = (),
+        reason: str = "",
+        confirm: int | None = None,
+    ) -> BulkChangeResult:
+        """Tag, pin, archive or confirm up to 100 memories in one transaction, after a preview.
+
+        Example: `brain.bulk_edit(ids, "retag", tags=["database"], confirm=len(ids))`.
+
+        Args:
+            ids: the memories; those that cannot be changed are skipped, with the reason.
+            action: retag, pin, unpin, archive, or review: they needed review and still hold.
+            tags: for retag: tags to add.
+            untag: for retag: tags to remove.
+            reason: the reason, which is stored.
+            confirm: the count of the preview; without it nothing is changed.
+
+        """
+        from commonbrain.history.bulk_edit import BulkEdit  # noqa: PLC0415
+
+        return BulkEdit(self.services, self.caller)(
+            ids, action, tags=tags, untag=untag, reason=reason, confirm=confirm
         )
 
     def forget(

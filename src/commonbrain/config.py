@@ -584,6 +584,12 @@ class ServerSettings(BaseSettings):
         le=100_000,
         description="Maximum connections of one process; further ones are refused.",
     )
+    page_idle_minutes: int = Field(
+        default=30, ge=5, le=1440, description="Minutes without use that end a login to the page."
+    )
+    page_session_hours: int = Field(
+        default=12, ge=1, le=168, description="Hours after which a login to the page ends."
+    )
     drain_s: int = Field(
         default=30,
         ge=0,

@@ -11,12 +11,14 @@ import commonbrain
 from commonbrain.api.thread_limiter import ThreadLimiter
 from commonbrain.client import Brain
 from commonbrain.web.app import make_page
-from commonbrain.web.page_sessions import LocalSessions
-from tests.browser.demo import Demo, fill
+from commonbrain.web.local_sessions import LocalSessions
 from tests.server.serving import listening
+from tests.web.demo import Demo, fill
 
 WIDE, NARROW = 1440, 390
 HEIGHT = 900
+PATIENCE_MS = 15_000
+"""How long an element may take to appear on a busy machine."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -80,6 +82,8 @@ def page(chromium: Browser, site: Site) -> Iterator[Page]:
     """A browser that is logged in; at its end, its console must hold no complaint."""
     context = chromium.new_context(viewport={"width": WIDE, "height": HEIGHT})
     page = context.new_page()
+    page.set_default_timeout(PATIENCE_MS)
+    site.faults.clear()
     page.on("console", lambda message: _note(site, message.type, message.text))
     page.on("pageerror", lambda error: site.faults.append(str(error)))
     page.goto(site.link())

@@ -8,7 +8,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from commonbrain.model.memory import State
 from tests.browser.conftest import HEIGHT, WIDE, Site, serve
-from tests.browser.review_items import Queue, fill_queue
+from tests.web.review_items import Queue, fill_queue
 
 REASON = "The release notes say so."
 

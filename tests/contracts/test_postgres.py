@@ -16,7 +16,9 @@ from tests.contracts.history_contract import HistoryContract
 from tests.contracts.index_contract import IndexContract
 from tests.contracts.jobs_contract import JobsContract
 from tests.contracts.learning_contract import LearningContract
+from tests.contracts.listing_contract import ListingContract
 from tests.contracts.mail_contract import MailContract
+from tests.contracts.page_sessions_contract import PageSessionsContract
 from tests.contracts.session_contract import SessionContract
 from tests.contracts.store_contract import StoreContract
 from tests.contracts.store_steps import SPACE, OpenStore
@@ -73,6 +75,10 @@ class TestPostgresHistory(HistoryContract):
     pass
 
 
+class TestPostgresPageSessions(PageSessionsContract):
+    pass
+
+
 class TestPostgresSessions(SessionContract):
     pass
 
@@ -87,6 +93,10 @@ class TestPostgresJobs(JobsContract):
 
 
 class TestPostgresLearning(LearningContract):
+    pass
+
+
+class TestPostgresListing(ListingContract):
     pass
 
 

@@ -35,7 +35,9 @@ from tests.contracts.history_contract import HistoryContract
 from tests.contracts.index_contract import IndexContract
 from tests.contracts.jobs_contract import JobsContract
 from tests.contracts.learning_contract import LearningContract
+from tests.contracts.listing_contract import ListingContract
 from tests.contracts.mail_contract import MailContract
+from tests.contracts.page_sessions_contract import PageSessionsContract
 from tests.contracts.session_contract import SessionContract
 from tests.contracts.store_contract import StoreContract
 from tests.contracts.store_steps import SPACE, OpenStore, lexical, look, nearest, put, stored
@@ -91,6 +93,10 @@ class TestSqliteHistory(HistoryContract):
     pass
 
 
+class TestSqlitePageSessions(PageSessionsContract):
+    pass
+
+
 class TestSqliteSessions(SessionContract):
     pass
 
@@ -104,6 +110,10 @@ class TestSqliteJobs(JobsContract):
 
 
 class TestSqliteLearning(LearningContract):
+    pass
+
+
+class TestSqliteListing(ListingContract):
     pass
 
 

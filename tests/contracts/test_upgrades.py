@@ -90,6 +90,7 @@ def test_an_upgrade_empties_the_subject_that_an_erased_message_left(path: Path) 
             "DROP INDEX ix_sessions_process",
             "DROP INDEX ix_tool_events_hook",
             "DROP INDEX ix_tool_events_hook_agent",
+            "DROP TABLE page_sessions",
             "UPDATE alembic_version SET version_num = '0017'",
         ):
             connection.execute(text(statement))

@@ -155,6 +155,8 @@ PAGES: Final[tuple[Page, ...]] = (
     ("recalls", {"limit": 1}),
     ("review", {"limit": 1}),
     ("recall", {"max_items": 1}),
+    ("list", {"limit": 1}),
+    ("list", {"limit": 1, "order": "occurred_oldest"}),
 )
 """Every list whose cursor has numbers, which are places in the store."""
 NUMBERS: Final = st.one_of(
@@ -185,7 +187,9 @@ def full(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Brain]:
 
 
 @pytest.mark.requirement("OB-14")
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: f"{page[0]} {page[1].get('op', '')}")
+@pytest.mark.parametrize(
+    "page", PAGES, ids=lambda page: f"{page[0]} {page[1].get('op') or page[1].get('order', '')}"
+)
 @given(data=st.data())
 def test_a_cursor_with_any_numbers_gives_a_page_or_is_refused(
     full: Brain, page: Page, data: st.DataObject

@@ -45,9 +45,10 @@ def test_every_command_is_told_with_its_arguments_and_options() -> None:
         _, told = page.split(f"\n## brain {operation.name}\n")
         section = told.partition("\n## ")[0]
         fields = operation.fields_of(None)
-        # Every command takes --json, --yes where a preview asks for a yes, --file for several.
+        # Every command takes --json, --yes where a preview asks for a yes, --file for several, and
+        # --csv for a table.
         asks = "confirm" in fields or operation.preview is not None
-        more = 1 + asks + (operation.batch_field is not None)
+        more = 1 + asks + (operation.batch_field is not None) + (operation.to_csv is not None)
         assert section.count("\n| `") == len(fields) + more
         assert "| `--json` |" in section
     assert "| `--store` or `COMMONBRAIN_STORE` | no | The store: a file or a URL. |" in page

@@ -128,6 +128,7 @@ VIEWS = ["history", "provenance", "links", "annotations", "policy", "dependents"
 SHOWING: Mapping[Call, Arguments] = {
     ("boot", ""): lambda _: {"project": PROJECT, "task": "write the release"},
     ("recall", ""): lambda _: {"query": "where do the orders go", "project": PROJECT},
+    ("list", ""): lambda _: {"facets": True},
     ("get", ""): lambda known: {"id": [known.new, known.old, known.leaf], "views": VIEWS},
     ("revise", "supersede"): lambda known: {
         "id": known.base,

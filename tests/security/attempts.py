@@ -40,6 +40,7 @@ _PLAUSIBLE: Final[Mapping[str, object]] = {
     "project": "projectz",
     "days": 30,
     "confirm": 1,
+    "facets": True,
 }
 """What the fields of these names hold while another one is tried."""
 

@@ -1,15 +1,23 @@
-"""How keys are written: what is one is read back, what is none is not."""
+"""How keys and tokens of sessions are written: each is read back, and nothing else is read."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commonbrain.model.agents import KeyText, check_tenant_name, read_key
+from commonbrain.model.agents import (
+    KeyText,
+    SessionToken,
+    check_tenant_name,
+    read_key,
+    read_session_token,
+)
 from commonbrain.model.errors import InvalidInputError
+
+TENANTS = st.from_regex(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", fullmatch=True)
 
 
 @given(
-    tenant=st.from_regex(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", fullmatch=True),
+    tenant=TENANTS,
     prefix=st.from_regex(r"[0-9a-f]{8}", fullmatch=True),
     secret=st.from_regex(r"[0-9a-f]{48}", fullmatch=True),
 )
@@ -17,11 +25,22 @@ def test_a_key_is_read_back_as_it_was_written(tenant: str, prefix: str, secret: 
     text = KeyText(tenant=check_tenant_name(tenant), prefix=prefix, secret=secret)
 
     assert read_key(str(text)) == text
+    assert read_session_token(str(text)) is None
+
+
+@given(tenant=TENANTS, secret=st.from_regex(r"[A-Za-z0-9_-]{43}", fullmatch=True))
+def test_token_of_a_session_is_read_back_and_is_no_key(tenant: str, secret: str) -> None:
+    text = SessionToken(tenant=check_tenant_name(tenant), secret=secret)
+
+    assert read_session_token(str(text)) == text
+    assert read_key(str(text)) is None
+    assert secret not in repr(text)
 
 
 @given(st.text(max_size=100))
 def test_what_is_no_key_is_read_as_none(text: str) -> None:
     assert read_key(text) is None
+    assert read_session_token(text) is None
 
 
 @pytest.mark.parametrize("name", ["", "-a", "a-", "a_b", "A", "ä", "a" * 64, "a b", "a\n", "a.b"])

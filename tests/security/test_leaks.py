@@ -21,14 +21,14 @@ from sqlalchemy.exc import NoResultFound
 from commonbrain.api.operations import load_operations
 from commonbrain.client import Brain
 from commonbrain.mcp.server import build_server
-from commonbrain.model.memory import Memory
-from commonbrain.model.scope import Scope
+from commonbrain.model.memory import Memory, State
+from commonbrain.model.scope import Role, Scope
 from commonbrain.storage.repositories.memories import MemoryRepository
 from commonbrain.storage.store import Store, Transaction
 from tests.security.attempts import AnyOperation, Ask, drawn, mixed
 from tests.security.doors import DOORS, Tried, Way, asking, tried
 from tests.security.watching import ROWS, statements
-from tests.security.world import ID, NOBODY, THEIRS, World, a_world, rows_of
+from tests.security.world import DEEP, ID, NOBODY, THEIRS, World, a_world, rows_of
 
 _OF_KIND = re.compile(r"SELECT (\w+)\.memory_id, \1\.body\b")
 
@@ -102,6 +102,25 @@ def test_what_is_anothers_takes_the_very_statements_of_what_is_nobodys(world: Wo
     assert compared > 100
 
 
+@pytest.mark.requirement("OB-20")
+def test_lists_neither_show_nor_count_what_is_anothers(world: World) -> None:
+    seen = world.seen_as(Role.READER).list(states=list(State), facets=True, limit=200)
+    assert seen.facets is not None
+    rita = world.owner.acting_as(agent="rita")
+    theirs = Brain(rita.services, replace(rita.caller, tenant=THEIRS))
+    cara = world.attacker.acting_as(agent="cara")
+
+    assert not world.leaked(str(seen))
+    assert world.own in {one.id for one in seen.memories}
+    for facet in ("kind", "agent", "state", "month"):
+        assert sum(one.count for one in getattr(seen.facets, facet)) == len(seen.memories)
+    # Those who may see it are shown it, and it is counted for them.
+    for brain in (theirs, cara):
+        page = brain.list(states=list(State), facets=True, limit=200)
+        assert DEEP.findall(str(page.memories))
+        assert DEEP.findall(str(page.facets))
+
+
 async def test_pages_of_another_tenant_are_as_if_they_were_not_there(world: World) -> None:
     server = build_server(lambda: world.attacker, agent="mallory")
     told: set[str] = set()
@@ -158,6 +177,7 @@ def _theirs(tx: Transaction) -> Transaction:
 HOLES: dict[str, Callable[[Transaction], Transaction]] = {
     "memories": lambda tx: _planted(tx, memories=EveryTenants(tx.work)),
     "private": lambda tx: _planted(tx, memories=Unveiled(tx.work)),
+    "lists": lambda tx: _planted(tx, listing=_theirs(tx).listing),
     "sessions": lambda tx: _planted(tx, sessions=_theirs(tx).sessions),
     "notes": lambda tx: _planted(tx, scratchpad=_theirs(tx).scratchpad),
     "jobs": lambda tx: _planted(tx, jobs=_theirs(tx).jobs),

@@ -175,7 +175,8 @@ def _filled(brain: Brain, *, first: int) -> tuple[str, ...]:
     for number, kind in enumerate(kinds, first + 10):
         for scope, digit in (("team", 0), ("global", 100), ("private", 200)):
             text = f"The {ASKED} {kind} {scope} says {mark(number + digit)} before noon."
-            found.append(_stored(rita, text, kind=kind, scope=scope, tags=[ASKED]))
+            marks = {"label": mark(number + digit + 300), "tags": [ASKED, mark(number + digit)]}
+            found.append(_stored(rita, text, kind=kind, scope=scope, **marks))
     fact, rule = found[0], found[3]
     found.append(
         _stored(
@@ -254,7 +255,8 @@ def _kept_private(brain: Brain, *, first: int) -> tuple[str, ...]:
             kind=kind,
             scope="private",
             project="projectz",
-            tags=[ASKED],
+            label=mark(number + 40),
+            tags=[ASKED, mark(number)],
         )
         for number, kind in enumerate("fact rule task event".split(), first)
     ]

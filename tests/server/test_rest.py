@@ -45,6 +45,7 @@ def test_every_operation_answers_by_its_own_path_with_its_own_reply(path: Path) 
             "boot": {"project": "api"},
             "remember": {"text": "Ann is off on Fridays."},
             "recall": {"query": "where is the kettle?"},
+            "list": {"facets": True},
             "get": {"id": [id_], "views": ["history"]},
             "revise": {"op": "rate", "id": id_, "value": "up"},
             "trace": {"op": "provenance", "id": id_},

@@ -237,6 +237,8 @@ class Operation(Generic[RequestT, ReplyT]):
     """The field for several objects in one call; on the command line they come from a file."""
     render_text: Callable[[ReplyT], str]
     """Renders the reply as text."""
+    to_csv: Callable[[ReplyT], str] | None = None
+    """Formats the reply as CSV, if it is a table."""
     exit_code: Callable[[ReplyT], int] = lambda _: 0
     """The exit code; not 0 if anything was refused or is corrupt."""
     role: Role = Role.READER

@@ -27,7 +27,8 @@ _DECLINED: Final = frozenset({"--", "--help", "-h", "--version"})
 """Words with which a command runs here; the parser would drop `--`."""
 REPEATABLE: Final = frozenset(
     {
-        *("audit", "get", "recall", "recalls", "review", "status", "timeline", "trace"),
+        *("audit", "get", "list", "recall", "recalls", "review", "status", "timeline"),
+        "trace",
         *("agent list", "job list", "job show", "key list"),
         *("message delegated", "message history", "message inbox", "message threads"),
         *("model guards", "model list", "model show"),

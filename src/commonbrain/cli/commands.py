@@ -132,6 +132,7 @@ FROM_STDIN: Final = "-"
 File = Annotated[Path | None, typer.Option("--file", help="A file with one JSON object per line.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Skip the confirmation.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+Csv = Annotated[bool, typer.Option("--csv", help="Print CSV with a header.")]
 Wait = Annotated[bool, typer.Option("--wait", help="Wait for the job, with a progress bar.")]
 
 _FLAGS: Final = (("as_json", Json), ("yes", Yes))
@@ -148,6 +149,7 @@ def build_command(
         /,
         *,
         as_json: bool,
+        as_csv: bool = False,
         yes: bool = False,
         wait: bool = False,
         file: Path | None = None,
@@ -181,6 +183,9 @@ def build_command(
             if wait:
                 reply = _wait_for_job(brain, reply, as_json=as_json)
             call.record_exit_code(operation.exit_code(reply))
+        if as_csv and operation.to_csv:
+            state.output.print_text(operation.to_csv(reply))
+            raise typer.Exit(operation.exit_code(reply))
         _print_and_exit(operation, reply, output=state.output, as_json=as_json)
 
     def typer_command(**options: Any) -> None:  # noqa: ANN401 the signature below types it
@@ -201,6 +206,7 @@ def _signature(
     needs_yes = "confirm" in operation.request.model_fields or needs_confirmation
     named = _FLAGS if needs_yes else _FLAGS[:1]
     named += (("wait", Wait),) if subcommand and subcommand.is_awaited else ()
+    named += (("as_csv", Csv),) if operation.to_csv else ()
     file_parameter = inspect.Parameter(
         "file", inspect.Parameter.KEYWORD_ONLY, annotation=File, default=None
     )

@@ -22,6 +22,8 @@ EXAMPLES: Final[Mapping[str, str]] = {
     "remember": 'brain remember "Staging runs Postgres 16." --kind fact --tag staging',
     "recall": 'brain recall "which database does staging run?"',
     "timeline": "brain timeline --since yesterday",
+    "bulk": "brain bulk retag mem_06f8v2k1m0q4t mem_06f8v2k1m0q4v --tag database",
+    "list": "brain list --project shop --kind rule --facets",
     "get": "brain get mem_06f8v2k1m0q4t --view history",
     "revise": 'brain revise supersede mem_06f8v2k1m0q4t "It runs Postgres 17." --reason upgraded',
     "forget": 'brain forget mem_06f8v2k1m0q4t --reason "it was a guess"',

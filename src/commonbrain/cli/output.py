@@ -64,6 +64,10 @@ class Output:
         """Print one line of JSON, without control characters."""
         typer.echo(escaped(json.dumps(value, ensure_ascii=False)), file=self.out)
 
+    def print_text(self, text: str) -> None:
+        """Print text for programs as it is."""
+        typer.echo(text, file=self.out, nl=False)
+
     def print_error(self, error: CommonbrainError, *, as_json: bool) -> None:
         """Print an error with its next step: as JSON to stdout, or as text to stderr."""
         if as_json:

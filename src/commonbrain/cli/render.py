@@ -13,8 +13,10 @@ from commonbrain.cli.terminal import Sanitized
 _RENDERERS: Final[Mapping[str, tuple[str, str]]] = {
     "boot": ("sessions", "render_briefing"),
     "recall": ("recall", "render_recall"),
+    "list": ("memories", "render_list"),
     "get": ("memories", "render_get"),
     "revise": ("memories", "render_revision"),
+    "bulk": ("memories", "render_bulk_change"),
     "forget": ("memories", "render_bulk_change"),
     "session": ("sessions", "render_session_reply"),
     "skill": ("memories", "render_skills"),

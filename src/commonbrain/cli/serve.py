@@ -31,7 +31,9 @@ def run_server(state: State, **options: object) -> None:
     if state.store is not None:
         os.environ["COMMONBRAIN_STORE"] = str(state.store)
     prepare(settings)
-    typer.echo(f"Serving at {url_of(settings)}: REST under /v1, MCP at /mcp.", err=True)
+    typer.echo(
+        f"Serving at {url_of(settings)}: the page at /, REST under /v1, MCP at /mcp.", err=True
+    )
     serve(settings)
 
 
@@ -61,6 +63,7 @@ def run_dev_server(state: State, folder: Path, **options: object) -> None:
         prepare(settings)
         url, load = url_of(settings), f". {shlex.quote(str(dev_server.environment))}"
         summary = {
+            "Page": url,
             "REST": f"{url}/v1, described at {url}/openapi.json",
             "MCP": f"{url}/mcp",
             "Postgres": f"{folder / 'postgres'}, brought to {dev_server.schema_version}",

@@ -11,7 +11,7 @@ from commonbrain.api.thread_limiter import ThreadLimiter
 from commonbrain.cli.context import State
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.web.app import make_page
-from commonbrain.web.page_sessions import LocalSessions
+from commonbrain.web.local_sessions import LocalSessions
 
 _HOST = "127.0.0.1"
 _CALLS_AT_ONCE = 4

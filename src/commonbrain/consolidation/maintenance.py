@@ -146,7 +146,7 @@ _WORDING: Final = 0.9
 """Estimated progress after memories, old rows and the full-text check."""
 RESULT_COUNTS: Final = (
     "expired", "stale", "archived", "forgotten", "affected", "jobs", "events", "evaluations",
-    "artifacts", "discards", "reworded", "bodiless", "unembedded", "suspects",
+    "page_sessions", "artifacts", "discards", "reworded", "bodiless", "unembedded", "suspects",
 )  # fmt: skip
 """The counters of a run, in the order of its steps."""
 
@@ -179,8 +179,8 @@ class Maintain:
     def preview(self) -> MaintenancePreview:
         """Return what maintenance would do now, without changing anything.
 
-        Includes old evaluations and models whose artifacts are no longer needed; old jobs and
-        events are only counted when they are deleted.
+        Includes old evaluations and models whose artifacts are no longer needed; old jobs, events
+        and sessions of the web page are only counted when they are deleted.
 
         Raises:
             UnavailableError: the store cannot be read.
@@ -267,7 +267,7 @@ def _apply_turns(
 
 
 def _drop_page(task: JobContext, reached: dict[str, object]) -> None:
-    """Delete finished jobs, events and old evaluations."""
+    """Delete finished jobs, events, old evaluations and ended sessions of the web page."""
     now = task.services.clock.now()
     with task.step() as tx:
         jobs = tx.jobs.drop(
@@ -280,8 +280,10 @@ def _drop_page(task: JobContext, reached: dict[str, object]) -> None:
         evaluations = tx.evaluations.drop(newest=EVALUATIONS_RETAINED, limit=RETAINED_AT_ONCE)
         _count(reached, "jobs", more=jobs)
         _count(reached, "events", more=events)
+        logins = tx.page_sessions.drop_ended(now=now, limit=RETAINED_AT_ONCE)
         _count(reached, "evaluations", more=evaluations)
-        if max(jobs, events, evaluations) < RETAINED_AT_ONCE:
+        _count(reached, "page_sessions", more=logins)
+        if max(jobs, events, evaluations, logins) < RETAINED_AT_ONCE:
             reached["dropped"] = True
         task.save_progress(tx, _DROPPING, reached=reached)
 

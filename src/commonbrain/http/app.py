@@ -74,8 +74,8 @@ from commonbrain.model.scope import LOCAL_TENANT, Role, Trust
 from commonbrain.runtime.local_requests import start_local_server
 from commonbrain.runtime.settings_loading import load_settings
 from commonbrain.security.authentication import Authenticator
+from commonbrain.security.page_sessions import PageSessions
 from commonbrain.web.app import LOOPBACK, PageSettings, make_page
-from commonbrain.web.page_sessions import PageSessions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

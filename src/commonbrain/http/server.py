@@ -22,16 +22,22 @@ from fastapi import FastAPI
 from commonbrain.administration.tenants import AgentRequest, KeyRequest
 from commonbrain.client import Brain
 from commonbrain.config import ServerSettings
-from commonbrain.http.app import LOOPBACK, BodyLimits, make_app
+from commonbrain.http.app import BodyLimits, add_page, make_app
 from commonbrain.http.authentication import ProtectedResource
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.scope import Role
-from commonbrain.runtime.authentication import make_access, make_local_access
+from commonbrain.runtime.authentication import (
+    make_access,
+    make_local_access,
+    make_page_sessions,
+)
 from commonbrain.runtime.bootstrap import open_brain, upgrade_store
 from commonbrain.runtime.dev_servers import login, postgres_server, redis_server
 from commonbrain.runtime.settings_loading import load_server_settings, load_settings
 from commonbrain.security.authentication import Authenticator
 from commonbrain.text.redaction import is_here
+from commonbrain.web.app import LOOPBACK
+from commonbrain.web.local_sessions import OpenSessions
 
 _PREFIX = "COMMONBRAIN_SERVE_"
 _COUNTS = "PROMETHEUS_MULTIPROC_DIR"
@@ -112,17 +118,26 @@ def make_worker() -> FastAPI:
     """Make the application of one process, from the environment."""
     settings = load_server_settings()
     brain = open_brain(server_name="serve")
-    return make_app(
+    access = make_authenticator(settings, brain)
+    hosts = LOOPBACK | {settings.host.strip("[]").lower(), *map(str.lower, settings.allow_hosts)}
+    app = make_app(
         brain,
-        make_authenticator(settings, brain),
+        access,
         resource=ProtectedResource(url=url_of(settings), issuer=load_settings().jwt_issuer),
-        hosts=LOOPBACK | {settings.host.strip("[]").lower(), *map(str.lower, settings.allow_hosts)},
+        hosts=hosts,
         limits=BodyLimits(
             body_bytes_max=settings.body_bytes_max,
             request_s=settings.request_s,
             calls_at_once=settings.calls_at_once,
         ),
     )
+    sessions = (
+        OpenSessions(access=access, clock=brain.services.clock)
+        if settings.open
+        else make_page_sessions(brain, access, settings=settings)
+    )
+    add_page(app, sessions, hosts=hosts)
+    return app
 
 
 def make_authenticator(settings: ServerSettings, brain: Brain) -> Authenticator:

@@ -23,6 +23,16 @@ _KEY: Final = re.compile(
     re.ASCII,
 )
 
+SESSION_SIGN: Final = "cbs_"
+"""The prefix of every token of a session, which thus is neither a key nor a web token."""
+SESSION_SECRET_BYTES: Final = 32
+"""256 random bits: a search of the SHA-256 of all of them is out of reach, so no slower hash."""
+_SESSION: Final = re.compile(
+    # Base64 without padding writes 32 bytes as 43 characters.
+    rf"{SESSION_SIGN}(?P<tenant>{_TENANT.pattern})_(?P<secret>[A-Za-z0-9_-]{{43}})",
+    re.ASCII,
+)
+
 
 class KeyScope(StrEnum):
     """What a key allows, if less than the agent's role."""
@@ -138,6 +148,26 @@ def read_key(text: str) -> KeyText | None:
     """Split a key; None if it is malformed. Tenant names contain no `_`, so it is unambiguous."""
     matched = _KEY.fullmatch(text)
     return KeyText(**matched.groupdict()) if matched else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionToken:
+    """The token of a session of the web page, as its cookie contains it."""
+
+    tenant: str
+    secret: str
+
+    def __str__(self) -> str:
+        return f"{SESSION_SIGN}{self.tenant}_{self.secret}"
+
+    def __repr__(self) -> str:
+        return f"SessionToken({self.tenant})"
+
+
+def read_session_token(text: str) -> SessionToken | None:
+    """Split the token of a session; None if it is malformed."""
+    matched = _SESSION.fullmatch(text)
+    return SessionToken(**matched.groupdict()) if matched else None
 
 
 def check_tenant_name(name: str) -> str:

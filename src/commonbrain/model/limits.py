@@ -212,6 +212,13 @@ KEY_CALLS_PER_MINUTE: Final = 600
 TENANT_CALLS_PER_MINUTE: Final = 6000
 WRONG_CREDENTIALS_PER_MINUTE: Final = 30
 """Wrong credentials from one address; beyond it unknown ones are rejected without hashing."""
+PAGE_LOGINS_PER_MINUTE: Final = 30
+"""Logins to the web page from one address, right or wrong: enough for an office behind one."""
+PAGE_SESSIONS_MAX: Final = 20
+"""Sessions of the web page of one agent; the next login ends the oldest."""
+PAGE_USES_APART_S: Final = 60.0
+"""Seconds between two records of the last use of a session of the page; it may end so much earlier.
+"""
 REFUSALS_APART_S: Final = 60.0
 """Seconds within which equal rejections share one audit row with a counter."""
 REFUSALS_APART_MAX: Final = 1000
@@ -248,6 +255,17 @@ SUSPECT_RULES_MAX: Final = 1000
 """Rules that are compared with each other when the review queue is listed, the newest."""
 SUSPECT_PAIRS_MAX: Final = 10_000
 """Similar pairs of them whose texts are compared, the nearest ones that nobody settled: 0.5 s."""
+LIST_PAGE_DEFAULT: Final = 50
+LIST_PAGE_MAX: Final = 200
+LIST_WALKED_MAX: Final = 4096
+"""Memories that a page walks in the order of its list before all are filtered and then sorted.
+
+Walking them takes a few milliseconds, as much as sorting a few thousand.
+"""
+FACET_VALUES_MAX: Final = 20
+"""Values of a facet, the most frequent ones."""
+FACET_MONTHS_MAX: Final = 240
+"""Months of a timeline: twenty years."""
 AUDIT_PAGE_DEFAULT: Final = 50
 AUDIT_PAGE_MAX: Final = 200
 LEDGER_PAGE_DEFAULT: Final = 20

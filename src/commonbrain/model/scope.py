@@ -1,6 +1,7 @@
 """Callers, roles, policies, and who may see a memory within a tenant."""
 
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 from typing import Final, Protocol, Self, TypedDict
 
@@ -153,6 +154,8 @@ class Admission:
     role: Role
     """The agent's role; the caller's may be less if the credential is limited."""
     policy: Policy = NO_POLICY
+    expires_at: datetime | None = None
+    """When the credential expires; None if it has no set end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,12 +1,15 @@
 """Builds the authenticators of networked transports from settings."""
 
+from datetime import timedelta
+
 from commonbrain.client import Brain
-from commonbrain.config import Settings
+from commonbrain.config import ServerSettings, Settings
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.scope import Caller
 from commonbrain.runtime.settings_loading import load_settings
 from commonbrain.security import factory
 from commonbrain.security.authentication import Authenticator, Issuer, LocalAuthenticator
+from commonbrain.security.page_sessions import StoredPageSessions
 
 
 def make_access(brain: Brain, settings: Settings | None = None) -> Authenticator:
@@ -29,6 +32,30 @@ def make_access(brain: Brain, settings: Settings | None = None) -> Authenticator
         password_hasher=services.password_hasher(),
     )
     return factory.make_access(authenticator, _issuer(settings or load_settings()))
+
+
+def make_page_sessions(
+    brain: Brain, access: Authenticator, *, settings: ServerSettings
+) -> StoredPageSessions:
+    """Create the sessions of the web page.
+
+    Args:
+        brain: Supplies the services.
+        access: Checks the credentials of people who log in, as `make_access` makes it.
+        settings: When sessions end.
+
+    """
+    services = brain.services
+    return StoredPageSessions(
+        store=services.store,
+        access=access,
+        clock=services.clock,
+        rates=services.quotas.rates(),
+        refusals=services.refusals,
+        random_source=services.random_source,
+        idle=timedelta(minutes=settings.page_idle_minutes),
+        lifetime=timedelta(hours=settings.page_session_hours),
+    )
 
 
 def make_local_access(caller: Caller) -> Authenticator:

@@ -6,6 +6,7 @@ import hmac
 import math
 import secrets
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 from commonbrain.clock import Clock
@@ -84,7 +85,7 @@ class ApiKeyAuthenticator:
         if known is None:
             known = self._authenticate(text, digest, address=address)
         try:
-            self._check(known, address)
+            check_key(known.key, known.principal, now=self.clock.now(), address=address)
         except (AuthenticationError, RejectedError) as error:
             self._note(text.tenant, error, known=known)
             raise
@@ -101,7 +102,7 @@ class ApiKeyAuthenticator:
         if known is None or self._is_old(known.principal):
             return None
         try:
-            self._check(known, address)
+            check_key(known.key, known.principal, now=self.clock.now(), address=address)
         except (AuthenticationError, RejectedError):
             return None
         self._note_use(digest, known)
@@ -125,7 +126,7 @@ class ApiKeyAuthenticator:
             if principal.tenant is not None:
                 self._note(text.tenant, error)
             raise error
-        caller = _caller(key, principal)
+        caller = key_caller(key, principal)
         verified = _VerifiedKey(key=key, principal=principal, caller=caller, used_at_ms=-math.inf)
         self.cache.put(digest, verified)
         return verified
@@ -145,23 +146,10 @@ class ApiKeyAuthenticator:
             key, agent = held.get(one.key.prefix, (None, None))
             principal = Principal(tenant=owner, agent=agent, read_at_ms=now_ms)
             if key and key.seal == one.key.seal and agent and principal.is_enabled:
-                caller = _caller(key, principal)
+                caller = key_caller(key, principal)
                 self.cache.renew(digest, replace(one, key=key, principal=principal, caller=caller))
             else:
                 self.cache.drop(digest)
-
-    def _check(self, known: _VerifiedKey, address: str | None) -> None:
-        """Reject a key that has expired or may not be used from this address."""
-        if not known.key.is_good(self.clock.now()):
-            raise invalid_credential()
-        if known.principal.tenant is not None:
-            check_not_suspended(known.principal.tenant)
-        if not known.key.allows(address):
-            raise RejectedError(
-                "This key may not be used from this address.",
-                code="scope_denied",
-                hint="Ask an admin to widen its allow list.",
-            )
 
     def _note_use(self, digest: bytes, known: _VerifiedKey) -> None:
         """Record that a key is used, at most every `USES_APART_S` seconds."""
@@ -212,11 +200,40 @@ class ApiKeyAuthenticator:
         self.refusals.note(tenant, entry)
 
 
-def _caller(key: ApiKey, principal: Principal) -> Caller:
-    if principal.tenant is None or principal.agent is None:
+def check_key(key: ApiKey, principal: Principal, *, now: datetime, address: str | None) -> None:
+    """Check that a key may be used now and from this address.
+
+    Raises:
+        AuthenticationError: It was revoked or has expired.
+        RejectedError: `tenant_suspended`; `scope_denied`, it has an allow list without the address.
+
+    """
+    if not key.is_good(now):
+        raise invalid_credential()
+    if principal.tenant is not None:
+        check_not_suspended(principal.tenant)
+    if not key.allows(address):
+        raise RejectedError(
+            "This key may not be used from this address.",
+            code="scope_denied",
+            hint="Ask an admin to widen its allow list.",
+        )
+
+
+def key_caller(key: ApiKey, principal: Principal) -> Caller:
+    """Return the caller of a key.
+
+    Raises:
+        AuthenticationError: The tenant or the agent is missing or disabled.
+
+    """
+    if principal.tenant is None or principal.agent is None or not principal.is_enabled:
         raise invalid_credential()
     admission = Admission(
-        credential=key.prefix, role=principal.agent.role, policy=principal.tenant.policy
+        credential=key.prefix,
+        role=principal.agent.role,
+        policy=principal.tenant.policy,
+        expires_at=key.expires_at,
     )
     role = key.narrowed(principal.agent.role)
     return make_caller(principal, agent=principal.agent.name, role=role, admission=admission)

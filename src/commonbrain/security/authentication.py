@@ -3,6 +3,7 @@
 from collections import OrderedDict
 from collections.abc import Hashable
 from dataclasses import dataclass, field
+from datetime import datetime
 from threading import Lock
 from typing import Generic, Protocol, TypeVar
 
@@ -119,6 +120,38 @@ def make_caller(principal: Principal, *, agent: str, role: Role, admission: Admi
         trust_ceiling=known.trust_ceiling if known else Trust.USER_CLAIM,
         admission=admission,
     )
+
+
+def name_token(agent: str) -> str:
+    """Return the name under which the tokens of an agent are counted and audited."""
+    return f"token/{agent}"
+
+
+def narrow_token_role(role: Role, agent: Agent | None) -> Role:
+    """Return the lower of a token's role and its agent's, if the agent is known."""
+    return agent.role if agent is not None and role.covers(agent.role) else role
+
+
+def token_caller(
+    principal: Principal, *, agent: str, role: Role, expires_at: datetime | None
+) -> Caller:
+    """Return the caller of a token.
+
+    Raises:
+        AuthenticationError: The tenant is missing or the agent disabled.
+        RejectedError: `tenant_suspended`.
+
+    """
+    if principal.tenant is None or not principal.is_enabled:
+        raise invalid_credential()
+    check_not_suspended(principal.tenant)
+    admission = Admission(
+        credential=name_token(agent),
+        role=role,
+        policy=principal.tenant.policy,
+        expires_at=expires_at,
+    )
+    return make_caller(principal, agent=agent, role=role, admission=admission)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

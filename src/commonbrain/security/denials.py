@@ -1,4 +1,4 @@
-"""Audit log of denials and key uses, written in the background and aggregated."""
+"""Audit log of denials, and uses of keys and sessions, written in the background."""
 
 from __future__ import annotations
 
@@ -74,6 +74,17 @@ class AccessDenials:
                 _LOG.warning("%s refused: %s; too many kinds to audit", entry.action, entry.code)
         for owner, one in due:
             self._write(owner, lambda tx, one=one: tx.credentials.note(one))
+
+    def page_session_used(self, tenant: str, digest: str, *, prefix: str | None) -> None:
+        """Record the use of a session of the web page, and of its key, in the background."""
+        at = self.clock.now()
+
+        def change(tx: Transaction) -> None:
+            tx.page_sessions.record_use(digest, at=at)
+            if prefix is not None:
+                tx.credentials.used([prefix], at=at)
+
+        self._write(tenant, change)
 
     def used(self, tenant: str, prefix: str, *, lost: Callable[[], None]) -> None:
         """Record the use of a key in the background; calls `lost` if that fails."""

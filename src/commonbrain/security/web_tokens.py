@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 import jwt
@@ -20,14 +21,15 @@ from commonbrain.model.errors import (
     UnavailableError,
 )
 from commonbrain.model.limits import ACCESS_CACHE_S, VERIFIED_MAX
-from commonbrain.model.scope import Admission, Caller, Role
+from commonbrain.model.scope import Caller, Role
 from commonbrain.security.authentication import (
     Issuer,
     Principal,
     TtlCache,
-    check_not_suspended,
     invalid_credential,
-    make_caller,
+    name_token,
+    narrow_token_role,
+    token_caller,
 )
 from commonbrain.security.denials import AccessDenials
 from commonbrain.storage.interface import ADMITTING, AccessEntry
@@ -43,6 +45,7 @@ _KEYS_TTL_S: Final = 3600
 _REFETCH_INTERVAL_S: Final = 30.0
 """Minimum interval between refetches, so that invented key ids do not flood the issuer."""
 _MS: Final = 1000
+_EXPIRY_MAX_S: Final = int(datetime.max.replace(tzinfo=UTC).timestamp()) - 1
 _REQUIRED: Final = ("exp", "iss", "aud")
 
 
@@ -118,18 +121,9 @@ class JwtAuthenticator:
         tenant, agent = self._names(claims)
         principal = self._principal(tenant, agent)
         try:
-            if principal.tenant is None or not principal.is_enabled:
-                raise invalid_credential()
-            check_not_suspended(principal.tenant)
             role = self._role(claims, principal)
-            return make_caller(
-                principal,
-                agent=agent,
-                role=role,
-                admission=Admission(
-                    credential=f"token/{agent}", role=role, policy=principal.tenant.policy
-                ),
-            )
+            ends = _expiry(claims)
+            return token_caller(principal, agent=agent, role=role, expires_at=ends)
         except (AuthenticationError, RejectedError) as error:
             if principal.tenant is not None:
                 self._note(principal.tenant.name, agent, error=error)
@@ -185,13 +179,11 @@ class JwtAuthenticator:
     def _role(self, claims: Mapping[str, Any], principal: Principal) -> Role:
         """Return the lower of the token's role and the agent's role; reader by default."""
         claim = claims.get(self.issuer.role_claim) if self.issuer.role_claim else None
-        own = principal.agent.role if principal.agent else None
         if claim is None:
-            return own or Role.READER
+            return principal.agent.role if principal.agent else Role.READER
         if not (isinstance(claim, str) and claim in set(Role)):
             raise invalid_credential()
-        claimed = Role(claim)
-        return own if own is not None and claimed.covers(own) else claimed
+        return narrow_token_role(Role(claim), principal.agent)
 
     def _note(self, tenant: str, agent: str, *, error: CommonbrainError) -> None:
         entry = AccessEntry(
@@ -199,6 +191,12 @@ class JwtAuthenticator:
             action=ADMITTING,
             code=error.code,
             agent=agent,
-            credential=f"token/{agent}",
+            credential=name_token(agent),
         )
         self.refusals.note(tenant, entry)
+
+
+def _expiry(claims: Mapping[str, Any]) -> datetime:
+    """Return the end of a token; one that is after the last date is the last date."""
+    # PyJWT accepts all that `int` reads.
+    return datetime.fromtimestamp(min(int(claims["exp"]), _EXPIRY_MAX_S), UTC)

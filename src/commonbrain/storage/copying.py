@@ -31,6 +31,7 @@ from commonbrain.model.errors import RejectedError, StoreCorruptError
 from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.model.timestamps import to_millis
 from commonbrain.storage.interface import CopiedTable, Progress, StoreCopy, ignore_progress
+from commonbrain.storage.schema.activity import page_sessions
 from commonbrain.storage.schema.memories import memories, spaces, tenants
 from commonbrain.storage.schema.types import METADATA
 from commonbrain.storage.sql.context import cause_of, known_spaces
@@ -203,8 +204,13 @@ def _written(value: object) -> object:
             raise TypeError(type(value).__name__)
 
 
-TABLES: Final = tuple(one for one in METADATA.sorted_tables if one not in {tenants, spaces})
-"""All tables with tenants' rows, referenced tables first."""
+TABLES: Final = tuple(
+    one for one in METADATA.sorted_tables if one not in {tenants, spaces, page_sessions}
+)
+"""The tables whose rows are copied, referenced tables first.
+
+People log in again at the copy: the source may go on, and its sessions must not be valid in both.
+"""
 _EMPTY: Final = (
     "Nothing was changed. Copy into a store that is new: a file that is not there yet, or a "
     "database after `brain store upgrade` without any other data. To go on with an interrupted "

@@ -27,8 +27,10 @@ if TYPE_CHECKING:
         GraphRepository,
         LinkRepository,
     )
+    from commonbrain.storage.repositories.listing import ListingRepository
     from commonbrain.storage.repositories.memories import MemoryRepository
     from commonbrain.storage.repositories.messages import MessageRepository
+    from commonbrain.storage.repositories.page_sessions import PageSessionRepository
     from commonbrain.storage.repositories.records import RecordRepository, ToolEventRepository
     from commonbrain.storage.repositories.reviews import ConflictRepository, ReviewRepository
     from commonbrain.storage.repositories.sessions import ScratchpadRepository, SessionRepository
@@ -59,6 +61,13 @@ class Transaction:
         from commonbrain.storage.repositories.memories import MemoryRepository  # noqa: PLC0415
 
         return MemoryRepository(self.work)
+
+    @cached_property
+    def listing(self) -> ListingRepository:
+        """Lists of memories for people."""
+        from commonbrain.storage.repositories.listing import ListingRepository  # noqa: PLC0415
+
+        return ListingRepository(self.work)
 
     @cached_property
     def threads(self) -> ThreadRepository:
@@ -164,6 +173,13 @@ class Transaction:
         from commonbrain.storage.repositories.credentials import CredentialRepository  # noqa: PLC0415
 
         return CredentialRepository(self.work)
+
+    @cached_property
+    def page_sessions(self) -> PageSessionRepository:
+        """Sessions of the web page."""
+        from commonbrain.storage.repositories.page_sessions import PageSessionRepository  # noqa: PLC0415
+
+        return PageSessionRepository(self.work)
 
     @cached_property
     def jobs(self) -> JobRepository:

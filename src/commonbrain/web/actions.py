@@ -17,7 +17,7 @@ from commonbrain.model.timestamps import show_instant
 from commonbrain.web.settling import ReviewForm, is_open, plan_call, read_item, what_happened
 from commonbrain.web.visit import Visit, parse_request
 
-OPERATIONS: Final = frozenset({"revise", "forget", "message", "session", "job"})
+OPERATIONS: Final = frozenset({"revise", "forget", "bulk", "message", "session", "job"})
 """The operations that forms of the page may run."""
 SETTLE: Final = "settle"
 """The action of a form that decides on an item of the review queue."""
@@ -106,6 +106,9 @@ def _run(
     is_confirmed = form.get("confirmed") == "yes" and (
         not is_erase or form.get("typed", "").strip().lower() == _TYPED
     )
+    if not is_confirmed and "confirm" in operation.request.model_fields:
+        # Without the confirmation, a count alone shows the preview again.
+        request = request.model_copy(update={"confirm": None})
     before = visit.now
     if operation.preview is not None and not is_confirmed and visit.can(operation.role):
         preview = operation.preview(visit.brain, request)

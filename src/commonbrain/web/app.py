@@ -7,6 +7,7 @@ the same address returns what the screen shows as JSON.
 import asyncio
 import hmac
 import logging
+import secrets
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from functools import cache, partial
@@ -35,6 +36,7 @@ from commonbrain.model.errors import (
     NotFoundError,
     RejectedError,
 )
+from commonbrain.security.page_sessions import PageSession, PageSessions
 from commonbrain.web.actions import (
     CSRF_FIELD,
     Confirmation,
@@ -44,8 +46,8 @@ from commonbrain.web.actions import (
     run_action,
     sign_notice,
 )
-from commonbrain.web.page_sessions import LocalSessions, PageSession, PageSessions
-from commonbrain.web.rendering import STATIC_FOLDERS, make_environment
+from commonbrain.web.local_sessions import LocalSessions, OpenSessions
+from commonbrain.web.rendering import STATIC_FOLDERS, link, make_environment
 from commonbrain.web.request_guard import RequestGuard
 from commonbrain.web.screens import SCREENS, Screen
 from commonbrain.web.visit import Visit
@@ -147,7 +149,7 @@ class Page:
         """Show a screen, as HTML or as JSON."""
         session = await self._session(request)
         if session is None:
-            return self._ask_to_log_in(request)
+            return await self._ask_to_log_in(request)
         return await self.threads.run(partial(self._show, screen, request, session=session))
 
     def _show(self, screen: Screen, request: Request, *, session: PageSession) -> Response:
@@ -168,7 +170,7 @@ class Page:
         """Run the operation of a form, then return to the page that it came from."""
         session = await self._session(request)
         if session is None:
-            return self._ask_to_log_in(request)
+            return await self._ask_to_log_in(request)
         form = _checked(await self._form(request), session)
         name = request.path_params["operation"]
         visit = self._visit(session, ImmutableMultiDict())
@@ -195,20 +197,29 @@ class Page:
 
     async def show_login(self, request: Request) -> Response:
         """Show the form that takes a key or a token."""
-        next_ = local_path(request.query_params.get("next", "/"))
-        return self._html(request, "login.html", values={"next": next_})
+        return self._login(request, next_=request.query_params.get("next", "/"))
 
     async def log_in(self, request: Request) -> Response:
         """Start the session of a key or a token."""
         form = await self._form(request)
         next_ = local_path(form.get("next", "/"))
+        sent, known = form.get(CSRF_FIELD, ""), request.cookies.get(_LOGIN, "")
         try:
+            if not known or not hmac.compare_digest(sent.encode(), known.encode()):
+                raise _foreign_form()
             return await self._start(request, form.get("credential", "").strip(), next_=next_)
         except (AuthenticationError, RejectedError) as error:
-            status = to_transport_error(error).http_status
-            return self._html(
-                request, "login.html", values={"next": next_, "error": error}, status=status
-            )
+            return self._login(request, next_=next_, error=error)
+
+    def _login(
+        self, request: Request, *, next_: str, error: CommonbrainError | None = None
+    ) -> Response:
+        token = secrets.token_urlsafe()
+        values = {"next": local_path(next_), "error": error, "csrf": token}
+        status = to_transport_error(error).http_status if error else HTTPStatus.OK
+        response = self._html(request, "login.html", values=values, status=status)
+        self._set_cookie(response, _LOGIN, value=token, age=_LOGIN_SECONDS)
+        return response
 
     async def log_out(self, request: Request) -> Response:
         """End the session."""
@@ -253,15 +264,25 @@ class Page:
         request.state.session = session
         return session
 
-    def _ask_to_log_in(self, request: Request) -> Response:
+    async def _ask_to_log_in(self, request: Request) -> Response:
+        """Answer a request without a session."""
+        path = f"{request.url.path}?{request.url.query}".rstrip("?")
+        here = path if request.method == "GET" else "/"
         if _wants_json(request):
             error = AuthenticationError("Log in first.", code="missing_credential")
             return JSONResponse(describe_error(error), HTTPStatus.UNAUTHORIZED)
-        if isinstance(self.sessions, LocalSessions):
-            return self._html(request, "no_session.html", values={}, status=HTTPStatus.UNAUTHORIZED)
-        here = f"{request.url.path}?{request.url.query}".rstrip("?")
-        next_ = f"?next={here}" if request.method == "GET" and here != "/" else ""
-        return RedirectResponse(f"/login{next_}", HTTPStatus.SEE_OTHER)
+        if request.method == "GET" and request.headers.get("sec-fetch-site") == "cross-site":
+            # A browser sends no strict cookie when it follows a link of another site, but does
+            # when the page then opens itself.
+            return self._html(request, "reload.html", values={})
+        match self.sessions:
+            case LocalSessions():
+                status = HTTPStatus.UNAUTHORIZED
+                return self._html(request, "no_session.html", values={}, status=status)
+            case OpenSessions():
+                return await self._start(request, "", next_=here)
+            case _:
+                return _see(link("/login", next="" if here == "/" else here))
 
     def _visit(
         self,
@@ -294,7 +315,7 @@ class Page:
         known = {
             "caller": session.caller if session else None,
             "can": session.caller.role.covers if session else None,
-            "csrf": session.csrf_token() if session else "",
+            "csrf": csrf_token(session) if session else "",
             "is_local": isinstance(self.sessions, LocalSessions),
             "notice": None,
             "now": self.brain.services.clock.now(),
@@ -318,9 +339,17 @@ class Page:
 
 
 _NOTICE: Final = "commonbrain-notice"
+_LOGIN: Final = "commonbrain-login"
+"""The cookie that ties the login form to its browser."""
+_LOGIN_SECONDS: Final = 3600
 _INTERNAL: Final = CommonbrainError(
     "An internal error occurred.", code="internal", hint="The log shows the cause."
 )
+
+
+def csrf_token(session: PageSession) -> str:
+    """Return the token that each form of a session must contain."""
+    return hmac.digest(session.token.encode(), b"csrf", "sha256").hex()
 
 
 def _checked(form: Form, session: PageSession) -> Form:
@@ -331,13 +360,17 @@ def _checked(form: Form, session: PageSession) -> Form:
 
     """
     given = form.get(CSRF_FIELD, "")
-    if not hmac.compare_digest(given.encode(), session.csrf_token().encode()):
-        raise RejectedError(
-            "This form is not of your present session.",
-            code="csrf",
-            hint="Go back, reload the page, and send it again.",
-        )
+    if not hmac.compare_digest(given.encode(), csrf_token(session).encode()):
+        raise _foreign_form()
     return form
+
+
+def _foreign_form() -> RejectedError:
+    return RejectedError(
+        "This form is not of your present session.",
+        code="csrf",
+        hint="Go back, reload the page, and send it again.",
+    )
 
 
 def _wants_json(request: Request) -> bool:

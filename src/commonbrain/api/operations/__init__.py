@@ -62,6 +62,7 @@ OPERATIONS: Final[tuple[OperationRow, ...]] = (
         tool=Profile.LITE,
     ),
     _row("recall", "Find what is known about a topic.", "recall", "timeline", tool=Profile.LITE),
+    _row("list", "List memories by filters, with counts.", "list", tool=None),
     _row("get", "Show memories in full by id.", "get", "skill show", tool=Profile.LITE),
     _row(
         "revise",
@@ -70,6 +71,7 @@ OPERATIONS: Final[tuple[OperationRow, ...]] = (
         *_grouped("task", "done", "block", "open", "ack"),
     ),
     _row("forget", "Remove memories from recall.", "forget", "undo", "erase", "prune"),
+    _row("bulk", "Tag, pin, archive or confirm many memories.", "bulk", tool=None),
     _row("trace", "Show causes, effects and sources.", *_grouped("trace", *_TRACE)),
     _row(
         "session",

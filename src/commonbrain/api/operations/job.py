@@ -163,6 +163,7 @@ def _maintained(result: Result) -> str:
         forgotten="forgotten", affected="without support",
         jobs="old jobs deleted", events="old events deleted",
         evaluations="old evaluation results deleted",
+        page_sessions="ended sessions of the web page deleted",
         artifacts="artifacts of ended models deleted",
         discards="failed discard jobs retried",
         reworded="added to full text",

@@ -1,4 +1,4 @@
-"""Replies about single memories: get, revise, forget, skill, trace."""
+"""Replies about memories: list, get, revise, forget, skill, trace."""
 
 from datetime import datetime
 
@@ -9,21 +9,46 @@ from rich.text import Text
 from rich.tree import Tree
 
 from commonbrain.api.operations.get import GetResponse, origin_line, view_rows
+from commonbrain.api.operations.list import facet_lines
 from commonbrain.api.operations.trace import render_step, render_summary
 from commonbrain.causality.result import VIA_NAME, TraceResult
 from commonbrain.cli.terminal import render_item_result
 from commonbrain.history.change_plan import ReviseResult
 from commonbrain.history.selection import BulkChangeResult
 from commonbrain.ingestion.skills import SkillList
+from commonbrain.model.memory import CURRENT_STATES
 from commonbrain.model.paging import more_line
-from commonbrain.model.timestamps import show_instant
+from commonbrain.model.timestamps import show_day, show_instant
 from commonbrain.retrieval.get import MemoryView, View
+from commonbrain.retrieval.listing import MemoryPage
 from commonbrain.retrieval.provenance import Provenance
 
 
 def render_get(reply: GetResponse) -> RenderableType:
     """Render memories in full."""
     return Group(*(_render_memory(one) for one in (reply, *reply.more)))
+
+
+def render_list(reply: MemoryPage) -> RenderableType:
+    """Render memories of a list as a table, with the counts of its facets."""
+    facets = (Text(line, style="dim") for line in facet_lines(reply.facets))
+    if not reply.memories:
+        return Group(Text("No memory matches.", style="yellow"), *facets)
+    table = Table(box=None, header_style="dim")
+    # Of one project, no column repeats its name.
+    projects = {one.project for one in reply.memories}
+    names = ("id", "kind", "occurred", *(("project",) if len(projects) > 1 else ()))
+    for name in names:
+        table.add_column(name, no_wrap=name != "project", overflow="fold")
+    table.add_column("headline", overflow="fold", ratio=1)
+    for one in reply.memories:
+        is_current = one.state in CURRENT_STATES
+        marks = (*([] if is_current else [str(one.state)]), *(["pinned"] if one.pinned else []))
+        headline = f"{one.headline}  ({', '.join(marks)})" if marks else one.headline
+        cells = (one.id, one.kind, show_day(one.occurred_at), one.project or "")[: len(names)]
+        table.add_row(*map(Text, cells), Text(headline, style="" if is_current else "dim"))
+    more = (Text(line, style="dim") for line in more_line(reply.more, reply.next))
+    return Group(table, *more, *facets)
 
 
 def _render_memory(reply: MemoryView) -> RenderableType:

@@ -262,6 +262,27 @@ api_keys = Table(
     Index(None, "tenant_id", "agent"),
 )
 
+# Logins to the web page. The caller of an API key is read from the key and its agent; no row
+# describes a token, so its role is stored.
+page_sessions = Table(
+    "page_sessions",
+    METADATA,
+    tenant(),
+    # Never the secret: the SHA-256 of its 256 random bits.
+    Column("digest", String(64), nullable=False),
+    Column("agent", String(128), nullable=False),
+    Column("key_prefix", String(8)),
+    Column("token_role", EnumText(Role)),
+    Column("created_at", Instant, nullable=False),
+    Column("last_seen_at", Instant, nullable=False),
+    Column("ends_at", Instant, nullable=False),
+    PrimaryKeyConstraint("tenant_id", "digest"),
+    ForeignKeyConstraint(["tenant_id", "key_prefix"], ["api_keys.tenant_id", "api_keys.prefix"]),
+    Index(None, "tenant_id", "agent"),
+    Index(None, "tenant_id", "ends_at"),
+    CheckConstraint("(key_prefix IS NULL) <> (token_role IS NULL)", name="credential"),
+)
+
 # Separate from `audit`, where every line belongs to a memory and has a digest of its content.
 access_audit = Table(
     "access_audit",

@@ -133,9 +133,15 @@ memories = Table(
     fraction("salience"),
     CheckConstraint("(superseded_by IS NULL) = (superseded_at IS NULL)", name="superseded"),
     Index(None, "tenant_id", "kind", "semantic_hash", "source_ref"),
-    Index(None, "tenant_id", "occurred_at"),
+    Index("ix_memories_occurred", "tenant_id", "occurred_at", "id"),
     Index("ix_memories_session", "tenant_id", "session", "id", **only("session IS NOT NULL")),
-    Index(None, "tenant_id", "project", "kind", "state"),
+    # Has the columns by which lists of memories are filtered and counted, so that counting them
+    # reads no rows; grouped by the first ones, nothing is sorted.
+    Index(
+        "ix_memories_listed",
+        *("tenant_id", "project", "kind", "state", "label", "agent", "scope", "trust", "pinned"),
+        *("expires_at", "occurred_at", "recorded_at", "id"),
+    ),
     # One head per chain: no two memories are replaced by the same one.
     Index(None, "tenant_id", "superseded_by", unique=True),
 )
@@ -152,7 +158,7 @@ entities = Table(
     Column("position", SmallInteger, nullable=False),
     PrimaryKeyConstraint("tenant_id", "memory_id", "type", "name"),
     ForeignKeyConstraint(["tenant_id", "memory_id"], ["memories.tenant_id", "memories.id"]),
-    Index(None, "tenant_id", "type", "name"),
+    Index("ix_entities_named", "tenant_id", "type", "name", "memory_id"),
 )
 
 threads = Table(

@@ -1,12 +1,13 @@
 """A query scope as SQL: the one place where tenant, visibility and filter become conditions."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache
 from typing import Any, Final
 
 from sqlalchemy import (
+    BigInteger,
     BindParameter,
     ColumnElement,
     CompoundSelect,
@@ -15,15 +16,19 @@ from sqlalchemy import (
     and_,
     bindparam,
     func,
+    literal_column,
     or_,
     select,
+    type_coerce,
     union_all,
 )
 
 from commonbrain.model.kinds import CausalField, Kind
-from commonbrain.model.memory import CURRENT_STATES, FINDABLE_STATES
+from commonbrain.model.listing import NOT_SET, ListFilter, ListScope
+from commonbrain.model.memory import CURRENT_STATES, FINDABLE_STATES, State
 from commonbrain.model.query import NAME_SIGNS, Filter, name_forms
 from commonbrain.model.scope import Scope, Trust
+from commonbrain.model.timestamps import EPOCH
 from commonbrain.storage.interface import QueryScope
 from commonbrain.storage.schema.activity import receipts
 from commonbrain.storage.schema.memories import (
@@ -82,6 +87,117 @@ class _Of:
 
 
 _OPEN: Final = _Of(tenant=TENANT, viewer=VIEWER, now=_NOW)
+
+
+@lru_cache(_BUILT_MAX)
+def listed(criteria: ListFilter) -> ColumnElement[bool]:
+    """Return which rows a list has, with tenant, viewer and times as parameters.
+
+    The times of the filter are parameters of their names; here they only have to be given or not.
+    """
+    return and_(memories.c.tenant_id == TENANT, open_to(VIEWER), *_in_list(criteria))
+
+
+def given_list(scope: ListScope, tenant: str) -> dict[str, Any]:
+    """Return the parameters of `listed`."""
+    criteria = scope.filter
+    return {
+        "tenant": tenant,
+        "viewer": scope.caller.agent,
+        "now": scope.now,
+        "since": criteria.since,
+        "until": criteria.until,
+        "recorded_since": criteria.recorded_since,
+        "recorded_until": criteria.recorded_until,
+    }
+
+
+def timeless(criteria: ListFilter) -> ListFilter:
+    """Return a filter with one time for all others, so that few statements are built."""
+    return replace(
+        criteria, **{name: EPOCH for name in _TIMES if getattr(criteria, name) is not None}
+    )
+
+
+_TIMES: Final = ("since", "until", "recorded_since", "recorded_until")
+
+
+def unindexed(column: ColumnElement[Any]) -> ColumnElement[int]:
+    """Return a column of numbers as an expression, for which no index is used."""
+    return type_coerce(column, BigInteger()) + literal_column("0")
+
+
+def _in_list(criteria: ListFilter) -> Iterator[ColumnElement[bool]]:
+    row = memories.c
+    yield from _projected(
+        Filter(
+            kinds=criteria.kinds,
+            subtypes=criteria.subtypes,
+            scope=criteria.scope,
+            session=criteria.session,
+            agent=criteria.agent,
+        )
+    )
+    if criteria.project is not None:
+        yield _is_one_of(row.project, (criteria.project,))
+    if criteria.labels:
+        yield _is_one_of(row.label, criteria.labels)
+    if len(believed := believed_from(criteria.trust_min)) < len(Trust):
+        yield row.trust.in_(believed)
+    if criteria.pinned is not None:
+        yield row.pinned == criteria.pinned
+    if criteria.listed_states != frozenset(State):
+        yield _is_in_state(criteria.listed_states)
+    yield from _in_periods(criteria)
+    yield from _related_in_list(criteria)
+
+
+def _in_periods(criteria: ListFilter) -> Iterator[ColumnElement[bool]]:
+    row = memories.c
+    for prefix, column in (("", row.occurred_at), ("recorded_", row.recorded_at)):
+        # With an index on the time alone, SQLite would look up every row.
+        time = unindexed(column)
+        if getattr(criteria, f"{prefix}since") is not None:
+            yield time >= bindparam(f"{prefix}since", type_=Instant())
+        if getattr(criteria, f"{prefix}until") is not None:
+            yield time <= bindparam(f"{prefix}until", type_=Instant())
+
+
+def _related_in_list(criteria: ListFilter) -> Iterator[ColumnElement[bool]]:
+    """Return the conditions on related rows, which are selected once: a list reads most rows."""
+    row = memories.c
+    if criteria.needs_review:
+        is_open = reviews.c.tenant_id == TENANT, reviews.c.settled_at.is_(None)
+        yield row.id.in_(select(reviews.c.memory_id).where(*is_open))
+    for tag in criteria.tags:
+        named = entities.c
+        is_tag = named.tenant_id == TENANT, named.type == EntityType.TAG, named.name == tag
+        yield row.id.in_(select(named.memory_id).where(*is_tag))
+    if criteria.tags:
+        yield shows_tags()
+
+
+def shows_tags() -> ColumnElement[bool]:
+    """Return which rows are shown with their tags, as those of forgotten memories are not."""
+    return memories.c.state != State.FORGOTTEN
+
+
+def _is_one_of(column: ColumnElement[str | None], names: Sequence[str]) -> ColumnElement[bool]:
+    unset = [column.is_(None)] if NOT_SET in names else []
+    return or_(column.in_([name for name in names if name != NOT_SET]), *unset)
+
+
+def _is_in_state(states: frozenset[State]) -> ColumnElement[bool]:
+    """Return which rows a list shows with one of these states; see `state_in_list`."""
+    row = memories.c
+    is_current = row.state.in_(sorted(CURRENT_STATES))
+    either: list[ColumnElement[bool]] = [row.state.in_(sorted(states - CURRENT_STATES))]
+    if current := states & CURRENT_STATES:
+        unexpired = or_(row.expires_at.is_(None), row.expires_at > _NOW)
+        either.append(and_(row.state.in_(sorted(current)), unexpired))
+    if State.EXPIRED in states:
+        either.append(and_(is_current, row.expires_at <= _NOW))
+    return or_(*either)
 
 
 def _open_to(criteria: Filter, of: _Of) -> list[ColumnElement[bool]]:

@@ -7,6 +7,7 @@ shows it. The view is also what the address returns as JSON.
 from typing import Final
 
 from commonbrain.web.screens.boot import BOOT_SCREEN
+from commonbrain.web.screens.browse import BROWSE
 from commonbrain.web.screens.graph import GRAPH
 from commonbrain.web.screens.home import HOME
 from commonbrain.web.screens.memory import MEMORY
@@ -19,6 +20,7 @@ from commonbrain.web.screens.work import WORK
 SCREENS: Final[tuple[Screen, ...]] = (
     HOME,
     SEARCH,
+    BROWSE,
     REVIEW_SCREEN,
     WORK,
     BOOT_SCREEN,

@@ -81,6 +81,11 @@
     if (event.target.closest?.("[data-keys]")) showKeys();
   });
 
+  document.addEventListener("change", (event) => {
+    if (!event.target.matches("[data-all]")) return;
+    for (const one of event.target.form.querySelectorAll("[name=ids]")) one.checked = event.target.checked;
+  });
+
   document.addEventListener("input", (event) => {
     if (event.target.id !== "days-back") return;
     const days = Number(event.target.value);
@@ -89,4 +94,7 @@
   });
 
   for (const one of document.querySelectorAll(".needs-script")) one.hidden = false;
+  if (matchMedia("(max-width: 60rem)").matches) {
+    for (const one of document.querySelectorAll("details.facets")) one.open = false;
+  }
 })();

@@ -1,58 +1,22 @@
-"""Sessions of the page: who a browser acts for, from its login until it ends."""
+"""Sessions of the page without a login: of one process, for the user of this machine."""
 
 import hmac
 import secrets
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from threading import Lock
-from typing import Final, Protocol
+from typing import Final
 
 from commonbrain.clock import Clock
 from commonbrain.model.errors import AuthenticationError
 from commonbrain.model.scope import Caller
+from commonbrain.security.authentication import Authenticator
+from commonbrain.security.page_sessions import PageSession
 
 _SECRET_BYTES: Final = 32
 _IDLE_MAX: Final = timedelta(hours=12)
 """Time without a request after which a session ends; a night in which the tab stays open."""
 _LIFETIME: Final = timedelta(days=7)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PageSession:
-    """A browser that is logged in."""
-
-    token: str = field(repr=False)
-    """The cookie's value."""
-    caller: Caller
-    ends_at: datetime
-
-    def csrf_token(self) -> str:
-        """Return the token that each of its forms must contain."""
-        return hmac.digest(self.token.encode(), b"csrf", "sha256").hex()
-
-
-class PageSessions(Protocol):
-    """Opens, finds and ends sessions; called from several threads."""
-
-    def open(self, credential: str, *, address: str | None) -> PageSession:
-        """Start a session.
-
-        Raises:
-            AuthenticationError: the credential is not valid.
-            RejectedError: it may not be used from this address.
-            LimitExceededError: there were too many wrong credentials.
-            UnavailableError: it cannot be checked now.
-
-        """
-        ...
-
-    def resume(self, token: str, *, address: str | None) -> PageSession | None:
-        """Return the session of a cookie; None if it is unknown or has ended."""
-        ...
-
-    def end(self, token: str) -> None:
-        """End a session; an unknown one is ignored."""
-        ...
 
 
 @dataclass(slots=True)
@@ -78,7 +42,7 @@ class LocalSessions:
             return self._link
 
     def open(self, credential: str, *, address: str | None) -> PageSession:  # noqa: ARG002 the protocol gives it
-        """Start a session; the credential is spent, whether it is right or wrong."""
+        """Start a session; the link is spent, whether the credential is right or wrong."""
         with self._lock:
             link, self._link = self._link, None
             if link is None or not hmac.compare_digest(credential.encode(), link.encode()):
@@ -88,9 +52,8 @@ class LocalSessions:
                     hint="Run brain ui again for a new one.",
                 )
             now = self.clock.now()
-            token = secrets.token_urlsafe(_SECRET_BYTES)
-            session = PageSession(token=token, caller=self.caller, ends_at=now + _LIFETIME)
-            self._sessions[token] = session, now
+            session = PageSession(token=_new_token(), caller=self.caller, ends_at=now + _LIFETIME)
+            self._sessions[session.token] = session, now
             return session
 
     def resume(self, token: str, *, address: str | None) -> PageSession | None:  # noqa: ARG002 the protocol gives it
@@ -110,3 +73,33 @@ class LocalSessions:
         """End a session; an unknown one is ignored."""
         with self._lock:
             self._sessions.pop(token, None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenSessions:
+    """The sessions of a server that accepts every call from this machine, as `--open` says.
+
+    They need no login and are stored nowhere: the token of a browser only ties its forms to it.
+    """
+
+    access: Authenticator
+    clock: Clock
+
+    def open(self, credential: str, *, address: str | None) -> PageSession:
+        """Start a session, whatever the credential; only for callers of this machine."""
+        return self._session(_new_token(), self.access.admit(credential, address=address))
+
+    def resume(self, token: str, *, address: str | None) -> PageSession | None:
+        """Return the session of any token, if the browser is on this machine."""
+        caller = self.access.known(None, address=address)
+        return None if caller is None else self._session(token, caller)
+
+    def end(self, token: str) -> None:
+        """Do nothing: nothing is stored."""
+
+    def _session(self, token: str, caller: Caller) -> PageSession:
+        return PageSession(token=token, caller=caller, ends_at=self.clock.now() + _LIFETIME)
+
+
+def _new_token() -> str:
+    return secrets.token_urlsafe(_SECRET_BYTES)

@@ -1,0 +1,129 @@
+"""`python -m benchmarks page`: how long the web page takes on a large store."""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import tempfile
+import time
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from threading import Thread
+from typing import Annotated, Final
+
+import httpx2
+import typer
+import uvicorn
+
+import commonbrain
+from benchmarks.listing import fill
+from commonbrain.api.thread_limiter import ThreadLimiter
+from commonbrain.client import Brain
+from commonbrain.web.app import make_page
+from commonbrain.web.local_sessions import LocalSessions
+from commonbrain.web.screens import SCREENS
+
+page = typer.Typer()
+_PARAMETERS: Final = {"search": "?query=which+database+does+the+shop+use"}
+_MS: Final = 1000
+_STOP_S: Final = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timed:
+    """What one screen took."""
+
+    path: str
+    server_ms: float
+    """Median from the request to the last byte, over loopback."""
+    slowest_ms: float
+    kilobytes: float
+    paint_ms: float | None
+    """First contentful paint in headless Chromium; None without one."""
+
+
+@page.command("page")
+def measure_page(
+    memories: Annotated[int, typer.Option(help="Memories in the store.")] = 10_000,
+    runs: Annotated[int, typer.Option(help="Requests of each screen.")] = 7,
+) -> None:
+    """Time every screen of the web page, its size and its first paint."""
+    with tempfile.TemporaryDirectory() as folder, commonbrain.open(Path(folder) / "b.db") as brain:
+        began = time.monotonic()
+        fill(brain, memories)
+        typer.echo(f"{memories:,} memories stored in {time.monotonic() - began:.0f} s")
+        typer.echo(f"{'screen':<34}{'server ms':>10}{'slowest':>9}{'kB':>7}{'paint ms':>10}")
+        with _served(brain) as (url, sessions):
+            for one in _timed(brain, sessions, url=url, runs=runs):
+                paint = "-" if one.paint_ms is None else f"{one.paint_ms:.0f}"
+                typer.echo(
+                    f"{one.path[:33]:<34}{one.server_ms:>10.1f}{one.slowest_ms:>9.1f}"
+                    f"{one.kilobytes:>7.1f}{paint:>10}"
+                )
+
+
+@contextmanager
+def _served(brain: Brain) -> Generator[tuple[str, LocalSessions]]:
+    sessions = LocalSessions(brain.caller, brain.services.clock)
+    threads = ThreadLimiter(4, seconds_max=60)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        app = make_page(brain, sessions, threads=threads)
+        server = uvicorn.Server(uvicorn.Config(app, log_level="warning", lifespan="off"))
+        thread = Thread(target=server.run, args=([listener],))
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{listener.getsockname()[1]}", sessions
+        finally:
+            server.should_exit = True
+            thread.join(_STOP_S)
+            threads.close()
+
+
+def _timed(brain: Brain, sessions: LocalSessions, *, url: str, runs: int) -> Iterator[Timed]:
+    newest = brain.list(limit=1).memories[0].id
+    paths = [one.path.replace("{id}", newest) + _PARAMETERS.get(one.name, "") for one in SCREENS]
+    with httpx2.Client(base_url=url, timeout=60, follow_redirects=True) as client:
+        client.get(f"/open?token={sessions.make_link()}").raise_for_status()
+        paints = _paints(f"{url}/open?token={sessions.make_link()}", url=url, paths=paths)
+        for path in paths:
+            taken: list[float] = []
+            size = 0
+            for _ in range(runs):
+                began = time.perf_counter()
+                response = client.get(path)
+                taken.append((time.perf_counter() - began) * _MS)
+                size = len(response.raise_for_status().content)
+            yield Timed(
+                path=path.replace(newest, "ID"),
+                server_ms=median(taken),
+                slowest_ms=max(taken),
+                kilobytes=size / 1024,
+                paint_ms=paints.get(path),
+            )
+
+
+def _paints(link: str, *, url: str, paths: list[str]) -> dict[str, float]:
+    """Return when each page is first painted; nothing without Chromium."""
+    program = shutil.which("chromium")
+    if program is None:
+        typer.echo("No Chromium: first paints are left out (apt-get install chromium).")
+        return {}
+    from playwright.sync_api import sync_playwright  # noqa: PLC0415 only this needs it
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        tab = browser.new_page()
+        tab.goto(link)
+        paints: dict[str, float] = {}
+        for path in paths:
+            tab.goto(url + path)
+            # A warm connection and warm caches, as of a person who moves through the page.
+            tab.goto(url + path)
+            paints[path] = tab.evaluate(
+                "performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? 0"
+            )
+        browser.close()
+    return paints

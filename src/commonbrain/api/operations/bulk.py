@@ -1,0 +1,53 @@
+"""The operation bulk: tags, pins, reviews and archiving of many memories at once."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from commonbrain.api.errors import EXIT_REFUSED
+from commonbrain.api.operation import Operation, Request, Transport
+from commonbrain.api.operations.forget import render_bulk_change
+from commonbrain.client import Brain
+from commonbrain.history.selection import BulkChangeResult, Phase
+from commonbrain.model.scope import Role
+
+
+class BulkRequest(Request):
+    """The memories and the change."""
+
+    op: Literal["retag", "pin", "unpin", "archive", "review"] = Field(
+        description="review: they needed review and still hold"
+    )
+    ids: list[str] = Field(description="mem_..., up to 100")
+    tags: list[str] = Field(default=[], description="retag: add")
+    untag: list[str] = Field(default=[], description="retag: remove")
+    reason: str = Field(default="", description="Why; stored")
+    confirm: int | None = Field(default=None, description="The count from the preview")
+
+
+def _handle(brain: Brain, request: BulkRequest) -> BulkChangeResult:
+    return brain.bulk_edit(
+        request.ids,
+        request.op,
+        tags=request.tags,
+        untag=request.untag,
+        reason=request.reason,
+        confirm=request.confirm,
+    )
+
+
+BULK = Operation(
+    name="bulk",
+    title="Bulk edit",
+    purpose="Tag, pin, archive or confirm many memories in one transaction, after a preview.",
+    request=BulkRequest,
+    reply=BulkChangeResult,
+    handle=_handle,
+    render_text=render_bulk_change,
+    role=Role.WRITER,
+    positional=("op", "ids"),
+    transports=frozenset({Transport.CLI, Transport.REST}),
+    is_idempotent=True,
+    exit_code=lambda reply: EXIT_REFUSED * (reply.status is Phase.PREVIEW and reply.count > 0),
+    expected_confirm=lambda reply: reply.count if reply.status is Phase.PREVIEW else None,
+)

@@ -1,0 +1,117 @@
+"""The operation list: memories for people, with filters, pages and facets."""
+
+import csv
+from collections.abc import Iterator
+from dataclasses import fields
+from datetime import datetime
+from io import StringIO
+from typing import Final, Literal, cast
+
+from pydantic import Field
+
+from commonbrain.api.operation import Cursor, Name, Operation, Request, TimeBound, Transport
+from commonbrain.client import Brain
+from commonbrain.model.escaping import inert_line
+from commonbrain.model.limits import LIST_PAGE_DEFAULT, LIST_PAGE_MAX
+from commonbrain.model.listing import Facet, FacetCount, Facets
+from commonbrain.model.paging import more_line
+from commonbrain.model.timestamps import show_instant
+from commonbrain.retrieval.listing import ListedMemory, MemoryPage
+
+
+class ListRequest(Request):
+    """The filters, the order and the page."""
+
+    kinds: list[str] = Field(default=[], description="Only these")
+    labels: list[str] = Field(default=[], description="Only these; '' for memories without one")
+    tags: list[str] = Field(default=[], description="All of these")
+    project: Name = Field(default=None, description="Only this; '' for memories without one")
+    agent: Name = Field(default=None, description="Its author")
+    session: Name = Field(default=None, description="Of this one")
+    scope: Name = Field(default=None, description="private, team or global")
+    states: list[str] = Field(
+        default=[], description="superseded, forgotten, needs_review, ...; else active and archived"
+    )
+    pinned: bool | None = Field(default=None, description="true: only pinned; false: only others")
+    trust_min: float = Field(default=0.0, description="0 to 1")
+    since: TimeBound = Field(
+        default=None, description="Occurred then or later: ISO 8601 or 'last monday'"
+    )
+    until: TimeBound = Field(default=None, description="Occurred at or before")
+    recorded_since: TimeBound = Field(default=None, description="Recorded then or later")
+    recorded_until: TimeBound = Field(default=None, description="Recorded at or before")
+    order: Literal["recorded", "recorded_oldest", "occurred", "occurred_oldest"] = Field(
+        default="recorded", description="newest first unless oldest"
+    )
+    facets: bool = Field(
+        default=False, description="Count by kind, project, label, agent, state, tag and month"
+    )
+    limit: int = Field(default=LIST_PAGE_DEFAULT, description=f"1 to {LIST_PAGE_MAX} memories")
+    cursor: Cursor = None
+
+
+def _handle(brain: Brain, request: ListRequest) -> MemoryPage:
+    return brain.list(**request.model_dump())
+
+
+def _render(reply: MemoryPage) -> str:
+    lines = [_render_memory(one) for one in reply.memories] or ["No memory matches."]
+    lines += more_line(reply.more, reply.next)
+    return "\n".join([*lines, *facet_lines(reply.facets)])
+
+
+def _render_memory(one: ListedMemory) -> str:
+    parts = (one.id, one.kind, one.state, show_instant(one.occurred_at), one.project, one.agent)
+    return inert_line(f"{' | '.join(part for part in parts if part)}: {one.headline}")
+
+
+def facet_lines(facets: Facets | None) -> Iterator[str]:
+    """Render the counts of each facet in a line."""
+    for facet in Facet if facets else ():
+        counts: tuple[FacetCount, ...] = getattr(facets, facet)
+        texts = [f"{one.value or '(none)'} {one.count:,}" for one in counts]
+        more = facets.omitted.get(facet) if facets else None
+        texts += [f"and {more:,} more"] if more else []
+        yield inert_line(f"{facet}: {', '.join(texts) or 'none'}")
+
+
+_FORMULA: Final = ("=", "+", "-", "@")
+"""Spreadsheets run a cell that begins with one of these."""
+
+
+def to_csv(reply: MemoryPage) -> str:
+    """Format the memories of a page as CSV with a header, safe to open in a spreadsheet."""
+    written = StringIO()
+    names = [field.name for field in fields(ListedMemory)]
+    rows = csv.writer(written, lineterminator="\n")
+    rows.writerow(names)
+    rows.writerows([_cell(getattr(one, name)) for name in names] for one in reply.memories)
+    return written.getvalue()
+
+
+def _cell(value: object) -> object:
+    match value:
+        case datetime():
+            return value.isoformat()
+        case tuple():
+            return _cell(" ".join(cast("tuple[str, ...]", value)))
+        case str():
+            text = inert_line(value)
+            return f"'{text}" if text.startswith(_FORMULA) else text
+        case _:
+            return value
+
+
+LIST = Operation(
+    name="list",
+    title="List",
+    purpose="List memories by filters, page by page, with counts by facet; for people.",
+    request=ListRequest,
+    reply=MemoryPage,
+    handle=_handle,
+    render_text=_render,
+    to_csv=to_csv,
+    transports=frozenset({Transport.CLI, Transport.REST}),
+    is_read_only=True,
+    is_idempotent=True,
+)

@@ -1,0 +1,244 @@
+"""Lists of memories by key, and the counts of their facets."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from operator import ge, gt, le, lt
+from typing import Any, Final
+
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    SelectBase,
+    Text,
+    and_,
+    bindparam,
+    case,
+    cast,
+    func,
+    literal_column,
+    null,
+    or_,
+    select,
+    true,
+    type_coerce,
+)
+
+from commonbrain.model.limits import LIST_WALKED_MAX
+from commonbrain.model.listing import (
+    DAY_SEPARATOR,
+    ListFilter,
+    ListKey,
+    ListOrder,
+    ListScope,
+    MemoryGroup,
+    state_in_list,
+)
+from commonbrain.model.memory import CURRENT_STATES
+from commonbrain.storage.schema.memories import EntityType, entities, memories
+from commonbrain.storage.sql.context import SqlContext
+from commonbrain.storage.sql.filters import (
+    TENANT,
+    given_list,
+    listed,
+    shows_tags,
+    timeless,
+    unindexed,
+)
+
+_BUILT_MAX: Final = 256
+_DAY_MS: Final = 86_400_000
+_EPOCH_ORDINAL: Final = 719_163
+"""The proleptic ordinal of 1970-01-01; with it, no day is negative and division rounds down."""
+
+
+@dataclass(frozen=True, slots=True)
+class ListingRepository:
+    """Reads lists of memories of one tenant."""
+
+    work: SqlContext
+    walked_max: int = LIST_WALKED_MAX
+
+    def keys(
+        self, scope: ListScope, *, order: ListOrder, after: ListKey | None, limit: int
+    ) -> list[ListKey]:
+        """List the keys of memories after a key, in order, up to a number.
+
+        The next few thousand memories are walked in order. If too few of them match, all are
+        filtered and the matching ones sorted, so that no filter makes a page slow.
+        """
+        end = self._walked(order, after)
+        walked = self._keys(_Walk(order=order, after=after, end=end), scope, limit=limit)
+        if end is None or len(walked) == limit:
+            return walked
+        return self._keys(_Walk(order=order, after=after, is_sorted=True), scope, limit=limit)
+
+    def groups(self, scope: ListScope) -> list[MemoryGroup]:
+        """Group the memories that are alike in kind, project, label, agent and state."""
+        return [
+            MemoryGroup(project, kind, state_in_list(state, is_over=is_over), label, agent, text)
+            for project, kind, state, label, agent, *texts in self._rows(
+                _groups(timeless(scope.filter)), scope
+            )
+            for text, is_over in zip(texts, (False, True), strict=True)
+            if text
+        ]
+
+    def tags(self, scope: ListScope) -> dict[str | None, int]:
+        """Count the memories with each tag."""
+        return dict(self._rows(_tags(timeless(scope.filter)), scope))
+
+    def _walked(self, order: ListOrder, after: ListKey | None) -> ListKey | None:
+        """Return the key at which a walk ends; None if the list ends before."""
+        statement = _walk_end(order, has_after=after is not None)
+        given = {"skipped": self.walked_max - 1, **_Walk(order=order, after=after).bounds}
+        rows = self.work.rows(statement, given)
+        return None if not rows else ListKey(*rows[0])
+
+    def _keys(self, walk: "_Walk", scope: ListScope, *, limit: int) -> list[ListKey]:
+        rows = self._rows(
+            _matches(timeless(scope.filter), walk.shape), scope, limit=limit, **walk.bounds
+        )
+        return [ListKey(*row) for row in rows]
+
+    def _rows(self, statement: SelectBase, scope: ListScope, **more: Any) -> list[tuple[Any, ...]]:  # noqa: ANN401 parameters
+        return self.work.rows(statement, given_list(scope, self.work.tenant) | more)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Walk:
+    """The part of a list that a statement reads: after a key, and up to another."""
+
+    order: ListOrder
+    after: ListKey | None = None
+    end: ListKey | None = None
+    is_sorted: bool = False
+    """Whether the matching memories are sorted, instead of walking all in order."""
+
+    @property
+    def bounds(self) -> dict[str, int]:
+        """The parameters of its keys."""
+        given: dict[str, int] = {}
+        for name, key in (("after", self.after), ("end", self.end)):
+            if key is not None:
+                given[f"{name}_id"] = key.id
+                if self.order.is_by_occurrence:
+                    given[f"{name}_at"] = key.at_ms
+        return given
+
+    @property
+    def shape(self) -> "_Walk":
+        """The same with other keys, for which the same statement is built."""
+        any_key = ListKey(0, 0)
+        return replace(self, after=self.after and any_key, end=self.end and any_key)
+
+
+@lru_cache
+def _walk_end(order: ListOrder, *, has_after: bool) -> SelectBase:
+    """Select the key at which a walk ends."""
+    place = _place(order, is_indexed=True)
+    after = [_on_side(place, "after", is_below=order.is_descending)] if has_after else []
+    return (
+        select(*_key(place))
+        .where(memories.c.tenant_id == TENANT, *after)
+        .order_by(*_ordered(place, order))
+        # It bounds the walk; where a page begins is found by its key.
+        .offset(bindparam("skipped", type_=BigInteger()))
+        .limit(1)
+    )
+
+
+@lru_cache(_BUILT_MAX)
+def _matches(criteria: ListFilter, walk: _Walk) -> SelectBase:
+    """Select the keys of a list in a part of it."""
+    order = walk.order
+    place = _place(order, is_indexed=not walk.is_sorted)
+    below = order.is_descending
+    after = [_on_side(place, "after", is_below=below)] if walk.after else []
+    end = [_on_side(place, "end", is_below=not below, is_inclusive=True)] if walk.end else []
+    return (
+        select(*_key(place))
+        .where(listed(criteria), *after, *end)
+        .order_by(*_ordered(place, order))
+        .limit(bindparam("limit"))
+    )
+
+
+def _key(place: Sequence[ColumnElement[int]]) -> Sequence[ColumnElement[int]]:
+    return [*([_literal(0)] if len(place) == 1 else []), *place]
+
+
+def _place(order: ListOrder, *, is_indexed: bool) -> list[ColumnElement[int]]:
+    """Return the columns of the key: as they are, or so that no index is used."""
+    row = memories.c
+    columns = [row.occurred_at, row.id] if order.is_by_occurrence else [row.id]
+    if is_indexed:
+        return [type_coerce(column, BigInteger()) for column in columns]
+    return [unindexed(column) for column in columns]
+
+
+def _ordered(place: Sequence[ColumnElement[int]], order: ListOrder) -> Sequence[Any]:
+    return [one.desc() for one in place] if order.is_descending else place
+
+
+def _on_side(
+    place: Sequence[ColumnElement[int]], name: str, *, is_below: bool, is_inclusive: bool = False
+) -> ColumnElement[bool]:
+    """Return which rows are below, or above, the key with a name."""
+    beyond, up_to = (lt, le) if is_below else (gt, ge)
+    *at, id_ = place
+    last_id = bindparam(f"{name}_id", type_=BigInteger())
+    is_beyond = (up_to if is_inclusive else beyond)(id_, last_id)
+    if not at:
+        return is_beyond
+    time, bound = at[0], bindparam(f"{name}_at", type_=BigInteger())
+    # The first condition lets an index find the key.
+    return and_(up_to(time, bound), or_(beyond(time, bound), is_beyond))
+
+
+@lru_cache(_BUILT_MAX)
+def _groups(criteria: ListFilter) -> SelectBase:
+    """Group memories by the columns of an index, in its order, so that nothing is sorted.
+
+    Each group has the days of its memories in one text, those of memories past their expiry in
+    another. Grouped by day, SQLite would sort all of them, which takes as long as all the rest.
+    """
+    row = memories.c
+    alike = (row.project, row.kind, row.state, row.label, row.agent)
+    # Literals, because Postgres takes two parameters for two expressions.
+    millis = type_coerce(row.occurred_at, BigInteger()) + _literal(_EPOCH_ORDINAL * _DAY_MS)
+    day = cast(millis // _literal(_DAY_MS), Text())
+    is_over = row.expires_at <= bindparam("now", type_=row.expires_at.type)
+    not_over, over = case((is_over, null()), else_=day), case((is_over, day))
+    return (
+        select(*alike, *(func.aggregate_strings(one, DAY_SEPARATOR) for one in (not_over, over)))
+        .where(listed(criteria))
+        .group_by(*alike)
+    )
+
+
+@lru_cache(_BUILT_MAX)
+def _tags(criteria: ListFilter) -> SelectBase:
+    """Count the matching memories by tag; the ids of these or of all others are selected once."""
+    named = entities.c
+    is_counted = and_(listed(criteria), shows_tags())
+    if _matches_most(criteria):
+        others = memories.c.tenant_id == TENANT, is_counted.is_not(true())
+        among = named.memory_id.not_in(select(memories.c.id).where(*others))
+    else:
+        among = named.memory_id.in_(select(memories.c.id).where(is_counted))
+    return (
+        select(named.name, func.count())
+        .where(named.tenant_id == TENANT, named.type == EntityType.TAG, among)
+        .group_by(named.name)
+    )
+
+
+def _matches_most(criteria: ListFilter) -> bool:
+    """Return whether a filter leaves out few memories of an ordinary store."""
+    has_current = criteria.listed_states >= CURRENT_STATES
+    return has_current and replace(criteria, states=()) == ListFilter()
+
+
+def _literal(number: int) -> ColumnElement[int]:
+    return literal_column(str(number), BigInteger())

@@ -1,0 +1,123 @@
+"""Browse: every memory that the person may see, by facet and time, page by page."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import date, timedelta
+from typing import Final
+
+from starlette.responses import Response
+
+from commonbrain.api.operations.list import LIST, ListRequest, to_csv
+from commonbrain.model.listing import Facet, ListOrder
+from commonbrain.retrieval.listing import MemoryPage
+from commonbrain.web.screens.screen import Screen
+from commonbrain.web.visit import Visit
+
+_FIELDS: Final[Mapping[Facet, str]] = {
+    Facet.KIND: "kinds",
+    Facet.PROJECT: "project",
+    Facet.LABEL: "labels",
+    Facet.AGENT: "agent",
+    Facet.STATE: "states",
+    Facet.TAG: "tags",
+}
+"""The filter that each facet sets; a month sets `since` and `until`."""
+_OTHERS: Final = ("scope", "session", "since", "until", "order", "pinned")
+_BAR_HEIGHT: Final = 40
+"""The height of the timeline's bars, in pixels."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """One value of a facet, or one month of the timeline."""
+
+    value: str
+    """Empty for memories without one."""
+    count: int
+    is_chosen: bool
+    parameters: Mapping[str, str]
+    """The address of the list in which it is chosen, or no longer chosen."""
+    height: int = 0
+    """The height of its bar in the timeline, in pixels."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrowseView:
+    """A page of memories with the facets of all that match."""
+
+    page: MemoryPage
+    facets: Mapping[str, tuple[Choice, ...]]
+    months: tuple[Choice, ...]
+    """Oldest first."""
+    orders: tuple[str, ...]
+    parameters: Mapping[str, str]
+    """The filters and the order as given, without the cursor."""
+
+    def csv(self) -> Response:
+        """Return the page as CSV."""
+        name = 'attachment; filename="memories.csv"'
+        return Response(
+            to_csv(self.page), media_type="text/csv", headers={"Content-Disposition": name}
+        )
+
+
+def _load(visit: Visit) -> BrowseView:
+    given = {
+        name: ", ".join(visit.parameters.getlist(name)) for name in (*_FIELDS.values(), *_OTHERS)
+    }
+    parameters = {name: value for name, value in given.items() if value}
+    page = visit.call(LIST, visit.request(ListRequest, facets=True))
+    facets = {
+        str(facet): tuple(_choices(page, facet, name=name, parameters=parameters))
+        for facet, name in _FIELDS.items()
+    }
+    return BrowseView(
+        page=page,
+        facets={name: choices for name, choices in facets.items() if choices},
+        months=tuple(_months(page, parameters)),
+        orders=tuple(map(str, ListOrder)),
+        parameters=parameters,
+    )
+
+
+def _choices(
+    page: MemoryPage, facet: Facet, *, name: str, parameters: Mapping[str, str]
+) -> Iterator[Choice]:
+    for one in getattr(page.facets, facet):
+        value: str = one.value or ""
+        is_chosen = bool(value) and value in _split(parameters.get(name, ""))
+        yield Choice(
+            value=value,
+            count=one.count,
+            is_chosen=is_chosen,
+            parameters=_changed(parameters, {name: "" if is_chosen else value}),
+        )
+
+
+def _months(page: MemoryPage, parameters: Mapping[str, str]) -> Iterator[Choice]:
+    counts = page.facets.month if page.facets else ()
+    most = max((one.count for one in counts), default=1)
+    for one in counts:
+        month = one.value or ""
+        first = date.fromisoformat(f"{month}-01")
+        last = (first + timedelta(days=31)).replace(day=1) - timedelta(days=1)
+        period = {"since": first.isoformat(), "until": last.isoformat()}
+        is_chosen = period.items() <= parameters.items()
+        yield Choice(
+            value=month,
+            count=one.count,
+            is_chosen=is_chosen,
+            parameters=_changed(parameters, dict.fromkeys(period, "") if is_chosen else period),
+            height=max(2, round(_BAR_HEIGHT * one.count / most)),
+        )
+
+
+def _changed(parameters: Mapping[str, str], change: Mapping[str, str]) -> Mapping[str, str]:
+    return {name: value for name, value in {**parameters, **change}.items() if value}
+
+
+def _split(text: str) -> list[str]:
+    return [one.strip() for one in text.split(",")]
+
+
+BROWSE: Final = Screen(name="browse", path="/browse", title="Browse", load=_load, key="b")

@@ -1,0 +1,191 @@
+"""The page of a shared server: its login, whom it serves, and what it refuses; on both engines."""
+
+import re
+from dataclasses import dataclass, replace
+from datetime import timedelta
+
+import httpx2
+import pytest
+from fastapi import FastAPI
+from starlette.testclient import TestClient
+
+from commonbrain.administration.tenants import AgentRequest, KeyRequest
+from commonbrain.client import Brain
+from commonbrain.config import ServerSettings
+from commonbrain.http.app import add_page, make_app
+from commonbrain.http.authentication import ProtectedResource
+from commonbrain.model.limits import ACCESS_CACHE_S, PAGE_LOGINS_PER_MINUTE
+from commonbrain.model.scope import Role
+from commonbrain.runtime.authentication import make_local_access, make_page_sessions
+from commonbrain.testing.builders import FakeClock, an_access
+from commonbrain.web.local_sessions import OpenSessions
+from tests.web.visitors import Markup
+
+_CSRF = re.compile(r'name="csrf" value="([^"]+)"')
+
+
+@dataclass(slots=True)
+class Browser:
+    """A browser of somebody who may log in."""
+
+    client: TestClient
+
+    def csrf(self, path: str) -> str:
+        """Return the token of the forms of a page."""
+        found = _CSRF.search(self.client.get(path, headers={"accept": "text/html"}).text)
+        assert found is not None
+        return found[1]
+
+    def log_in(self, key: object, *, next_: str = "/") -> httpx2.Response:
+        """Send the form of the login."""
+        fields = {"csrf": self.csrf("/login"), "credential": str(key), "next": next_}
+        return self.client.post("/login", data=fields)
+
+    def get(self, path: str, **headers: str) -> httpx2.Response:
+        """Open a page."""
+        return self.client.get(path, headers={"accept": "text/html", **headers})
+
+
+@pytest.fixture
+def app(owner: Brain) -> FastAPI:
+    access = an_access(owner)
+    app = make_app(owner, access)
+    add_page(app, make_page_sessions(owner, access, settings=ServerSettings()))
+    return app
+
+
+def browser(app: FastAPI) -> Browser:
+    client = TestClient(
+        app,
+        base_url="http://127.0.0.1",
+        follow_redirects=False,
+        raise_server_exceptions=False,
+    )
+    return Browser(client)
+
+
+def key_of(owner: Brain, agent: str, role: Role) -> str:
+    return str(owner.govern.create_key(KeyRequest(agent=agent, role=role)).text)
+
+
+@pytest.mark.requirement("CL-17")
+def test_key_is_exchanged_for_a_session_and_leads_back(owner: Brain, app: FastAPI) -> None:
+    [stored] = owner.remember("Releases are cut on Tuesdays").items
+    bob = browser(app)
+    page = f"/memory/{stored.id}?format=html"
+    sent = bob.get(page)
+    assert sent.headers["location"].startswith("/login?next=%2Fmemory")
+    key = key_of(owner, "bob", Role.WRITER)
+    done = bob.log_in(key, next_=page)
+    assert (done.status_code, done.headers["location"]) == (303, page)
+    assert "Tuesdays" in bob.get(page).text
+    assert key not in "".join(bob.client.cookies.values())
+
+
+def test_wrong_key_is_refused_without_a_reason(owner: Brain, app: FastAPI) -> None:  # noqa: ARG001
+    response = browser(app).log_in("cb_default_12345678_" + "0" * 48)
+    assert response.status_code == 401
+    assert "not valid" in response.text
+
+
+def test_login_form_of_another_browser_is_refused(owner: Brain, app: FastAPI) -> None:
+    key = key_of(owner, "bob", Role.WRITER)
+    bob, eve = browser(app), browser(app)
+    bob.csrf("/login")
+    fields = {"csrf": eve.csrf("/login"), "credential": key}
+    assert bob.client.post("/login", data=fields).status_code == 403
+
+
+def test_logins_are_limited(app: FastAPI) -> None:
+    eve = browser(app)
+    statuses = [eve.log_in("cb_default_x_y").status_code for _ in range(PAGE_LOGINS_PER_MINUTE + 1)]
+    assert statuses[-1] == 429
+
+
+def test_role_and_tenant_come_from_the_session_alone(owner: Brain, app: FastAPI) -> None:
+    [stored] = owner.remember("Releases are cut on Tuesdays").items
+    rita = browser(app)
+    rita.log_in(key_of(owner, "rita", Role.READER))
+    page = rita.get(f"/memory/{stored.id}")
+    assert set(Markup(page.text).forms) == {"/logout"}
+    fields = {"csrf": rita.csrf("/"), "op": "pin", "id": str(stored.id)}
+    assert rita.client.post("/do/revise", data=fields).status_code == 403
+    claimed = {"commonbrain-tenant": "other", "commonbrain-agent": "ann"}
+    assert "rita" in rita.get("/", **claimed).text
+
+
+def test_memory_of_another_tenant_is_as_good_as_none(owner: Brain, app: FastAPI) -> None:
+    [stored] = owner.remember("Releases are cut on Tuesdays").items
+    owner.tenants.make("globex")
+    govern = Brain(owner.services, replace(owner.caller, tenant="globex")).govern
+    key = str(govern.create_key(KeyRequest(agent="gus", role=Role.ADMIN)).text)
+    gus = browser(app)
+    gus.log_in(key)
+    missing = "mem_0000000000000"
+    here, none = (gus.get(f"/memory/{one}") for one in (stored.id, missing))
+    assert here.status_code == none.status_code == 404
+    assert here.text.replace(str(stored.id), missing) == none.text
+    assert "Tuesdays" not in gus.get("/").text
+
+
+def test_disabled_agent_has_no_session_any_more(owner: Brain, app: FastAPI) -> None:
+    bob = browser(app)
+    bob.log_in(key_of(owner, "bob", Role.WRITER))
+    assert bob.get("/").status_code == 200
+    owner.govern.set_agent("bob", AgentRequest(is_disabled=True))
+    assert isinstance(owner.services.clock, FakeClock)
+    owner.services.clock.move(timedelta(seconds=ACCESS_CACHE_S))
+    assert bob.get("/").headers["location"] == "/login"
+
+
+def test_link_of_another_site_opens_the_page_with_the_session(owner: Brain, app: FastAPI) -> None:
+    bob = browser(app)
+    bob.log_in(key_of(owner, "bob", Role.WRITER))
+    token = bob.client.cookies["commonbrain"]
+    bob.client.cookies.clear()
+    # A browser leaves the cookie out here, and sends it when the page opens itself again.
+    crossing = bob.get("/browse", **{"sec-fetch-site": "cross-site"})
+    assert 'http-equiv="refresh"' in crossing.text
+    bob.client.cookies.set("commonbrain", token)
+    assert bob.get("/browse", **{"sec-fetch-site": "same-origin"}).status_code == 200
+
+
+def test_api_and_page_leave_each_other_alone(owner: Brain, app: FastAPI) -> None:
+    bob = browser(app)
+    key = key_of(owner, "bob", Role.WRITER)
+    bob.log_in(key)
+    # The session of a browser is no credential of the API, and a key is no session.
+    assert bob.client.post("/v1/recall", json={}).status_code == 401
+    headers = {"authorization": f"Bearer {key}"}
+    assert bob.client.post("/v1/recall", json={}, headers=headers).status_code == 200
+    bob.client.cookies.clear()
+    assert bob.get("/", **headers).status_code == 303
+    assert bob.get("/nothing").headers["content-type"] == "application/problem+json"
+
+
+def test_secure_server_sends_cookies_only_over_tls(owner: Brain) -> None:
+    access = an_access(owner)
+    resource = ProtectedResource(url="https://brain.example")
+    app = make_app(owner, access, resource=resource)
+    hosts = frozenset({"brain.example"})
+    add_page(app, make_page_sessions(owner, access, settings=ServerSettings()), hosts=hosts)
+    client = TestClient(app, base_url="https://brain.example", follow_redirects=False)
+    bob = Browser(client)
+    done = bob.log_in(key_of(owner, "bob", Role.WRITER))
+    [cookie] = [one for one in done.headers.get_list("set-cookie") if "__Host-commonbrain" in one]
+    assert "Secure" in cookie
+    assert "HttpOnly" in cookie
+
+
+def test_server_without_access_control_needs_no_login(owner: Brain) -> None:
+    access = make_local_access(owner.caller)
+    app = make_app(owner, access)
+    add_page(app, OpenSessions(access=access, clock=owner.services.clock))
+    client = TestClient(
+        app, base_url="http://127.0.0.1", client=("127.0.0.1", 5000), follow_redirects=True
+    )
+    assert "Learnt today" in client.get("/", headers={"accept": "text/html"}).text
+    elsewhere = TestClient(
+        app, base_url="http://127.0.0.1", client=("192.0.2.7", 5000), follow_redirects=True
+    )
+    assert elsewhere.get("/", headers={"accept": "text/html"}).status_code == 403

@@ -1,0 +1,91 @@
+"""Browse: facets, pages, CSV and changes of many memories."""
+
+import csv
+from collections.abc import Iterator
+from io import StringIO
+from pathlib import Path
+
+import pytest
+
+from commonbrain.client import Brain
+from commonbrain.testing.builders import a_brain
+from tests.web.demo import Demo, fill
+from tests.web.visitors import Visitor, visitor
+
+
+@pytest.fixture
+def brain(path: Path) -> Iterator[Brain]:
+    with a_brain(path) as brain:
+        yield brain
+
+
+@pytest.fixture
+def demo(brain: Brain) -> Demo:
+    return fill(brain)
+
+
+@pytest.fixture
+def ann(brain: Brain, demo: Demo) -> Visitor:  # noqa: ARG001 the store is filled first
+    return visitor(brain)
+
+
+def test_facets_narrow_the_list_and_widen_it_again(ann: Visitor) -> None:
+    everything = ann.json("/browse").json()
+    [rules] = [one for one in everything["facets"]["kind"] if one["value"] == "rule"]
+    narrowed = ann.json(f"/browse?kinds={rules['parameters']['kinds']}").json()
+    assert {one["kind"] for one in narrowed["page"]["memories"]} == {"rule"}
+    assert len(narrowed["page"]["memories"]) == rules["count"]
+    [chosen] = [one for one in narrowed["facets"]["kind"] if one["is_chosen"]]
+    assert chosen["parameters"] == {}
+
+
+def test_pages_list_every_memory_once(ann: Visitor) -> None:
+    whole = [one["id"] for one in ann.json("/browse?limit=200").json()["page"]["memories"]]
+    paged: list[str] = []
+    address = "/browse?limit=3"
+    while True:
+        page = ann.json(address).json()["page"]
+        paged += [one["id"] for one in page["memories"]]
+        if page["next"] is None:
+            break
+        address = f"/browse?limit=3&cursor={page['next']}"
+    assert paged == whole
+
+
+def test_month_of_the_timeline_lists_its_memories(ann: Visitor) -> None:
+    first, *_ = ann.json("/browse").json()["months"]
+    query = "&".join(f"{name}={value}" for name, value in first["parameters"].items())
+    assert len(ann.json(f"/browse?{query}").json()["page"]["memories"]) == first["count"]
+
+
+def test_csv_has_a_row_for_each_memory(ann: Visitor) -> None:
+    response = ann.get("/browse?format=csv")
+    assert response.headers["content-type"].startswith("text/csv")
+    rows = list(csv.DictReader(StringIO(response.text)))
+    assert [one["id"] for one in rows] == [
+        one["id"] for one in ann.json("/browse").json()["page"]["memories"]
+    ]
+
+
+def test_many_memories_are_tagged_after_a_preview_and_undone(
+    brain: Brain, ann: Visitor, demo: Demo
+) -> None:
+    fields = {
+        "op": "retag",
+        "ids": [demo.redis, demo.incident],
+        "tags": "urgent",
+        "next": "/browse",
+    }
+    preview = ann.post("/do/bulk", fields)
+    assert preview.status_code == 200
+    assert "retag preview: 2" in preview.text
+    assert "urgent" not in brain.get(demo.redis).tags
+    done = ann.post("/do/bulk", {**fields, "confirm": "2", "confirmed": "yes"})
+    assert done.headers["location"] == "/browse"
+    assert "urgent" in brain.get(demo.redis).tags
+
+
+def test_list_of_bad_filters_says_what_is_allowed(ann: Visitor) -> None:
+    response = ann.get("/browse?kinds=wish")
+    assert response.status_code == 422
+    assert "wish" in response.text

@@ -1,0 +1,278 @@
+"""Attacks on the page: each line of its security is tried."""
+
+import logging
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from starlette.routing import Route
+from starlette.testclient import TestClient
+
+from commonbrain.api.thread_limiter import ThreadLimiter
+from commonbrain.client import Brain
+from commonbrain.model.scope import Role
+from commonbrain.testing.builders import FakeClock, a_brain
+from commonbrain.web.app import BODY_BYTES_MAX, make_page
+from commonbrain.web.local_sessions import LocalSessions
+from commonbrain.web.screens import SCREENS
+from tests.web.demo import Demo, fill
+from tests.web.visitors import Markup, Visitor, as_role, visitor
+
+
+@pytest.fixture
+def brain(path: Path) -> Iterator[Brain]:
+    with a_brain(path, clock=FakeClock()) as brain:
+        yield brain
+
+
+@pytest.fixture
+def demo(brain: Brain) -> Demo:
+    return fill(brain)
+
+
+@pytest.fixture
+def ann(brain: Brain, demo: Demo) -> Visitor:  # noqa: ARG001 the store is filled first
+    return visitor(brain)
+
+
+def paths(demo: Demo) -> list[str]:
+    """An address of each screen, about a memory with a hostile text where it is about one."""
+    return [one.path.replace("{id}", demo.hostile) for one in SCREENS if "{" not in one.path] + [
+        "/search?query=click",
+        f"/memory/{demo.hostile}",
+        f"/memory/{demo.postgres_17}",
+        f"/graph/{demo.postgres_15}",
+    ]
+
+
+def pin(demo: Demo, **fields: str) -> dict[str, str]:
+    return {"op": "pin", "id": demo.redis, "next": f"/memory/{demo.redis}", **fields}
+
+
+def is_pinned(brain: Brain, id_: str) -> bool:
+    policy = brain.get(id_, views=["policy"]).policy
+    return policy is not None and policy.pinned
+
+
+def test_no_page_contains_code_or_style_of_its_own(ann: Visitor, demo: Demo) -> None:
+    for path in paths(demo):
+        response = ann.get(path)
+        assert response.status_code == 200, path
+        page = Markup(response.text)
+        assert all(source and source.startswith("/static/") for source in page.scripts), path
+        assert (page.styles, page.handlers) == (0, []), path
+        assert all(one.startswith(("/", "#")) for one in page.links), path
+
+
+def test_policy_of_a_page_forbids_foreign_and_inline_code_and_frames(
+    ann: Visitor, demo: Demo
+) -> None:
+    for path in [*paths(demo), "/nothing", "/login"]:
+        headers = ann.get(path).headers
+        policy = headers["content-security-policy"]
+        assert "default-src 'none'" in policy
+        assert "frame-ancestors 'none'" in policy
+        assert "unsafe" not in policy
+        assert headers["cache-control"] == "no-store"
+        assert headers["x-content-type-options"] == "nosniff"
+
+
+def test_hostile_text_is_shown_as_text(ann: Visitor, demo: Demo) -> None:
+    text = ann.get(f"/memory/{demo.hostile}").text
+    assert "&lt;script&gt;" in text
+    assert "<img src=x" not in text
+    assert "\u202e" not in text
+    assert not [one for one in Markup(text).links if one.startswith("javascript:")]
+
+
+def test_very_long_words_and_lines_are_shown(brain: Brain, ann: Visitor) -> None:
+    text = f"The longest word of the language is {'ban' * 2_500}ana {'and so on ' * 700}"
+    [stored] = brain.remember(text, kind="message", label="note", chunks=False).items
+    assert stored.id is not None, stored
+    assert ann.get(f"/memory/{stored.id}").status_code == 200
+
+
+def test_get_changes_nothing(brain: Brain, ann: Visitor, demo: Demo) -> None:
+    response = ann.get(f"/do/revise?op=pin&id={demo.redis}")
+    assert response.status_code == 405
+    assert not is_pinned(brain, demo.redis)
+
+
+def test_form_without_the_sessions_token_is_refused(brain: Brain, ann: Visitor, demo: Demo) -> None:
+    other = visitor(brain)
+    for token in ("", "0" * 64, other.csrf()):
+        response = ann.post("/do/revise", pin(demo, csrf=token))
+        assert response.status_code == 403
+    assert not is_pinned(brain, demo.redis)
+    assert ann.post("/do/revise", pin(demo)).status_code == 303
+    assert is_pinned(brain, demo.redis)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "status"),
+    [
+        ("origin", "http://evil.example", 403),
+        ("origin", "http://127.0.0.1:9999", 403),
+        ("origin", "null", 403),
+        ("sec-fetch-site", "same-site", 403),
+        ("sec-fetch-site", "cross-site", 403),
+        ("host", "evil.example", 421),
+    ],
+)
+def test_form_of_another_site_is_refused(
+    brain: Brain, ann: Visitor, demo: Demo, *, name: str, value: str, status: int
+) -> None:
+    response = ann.post("/do/revise", pin(demo), headers={name: value})
+    assert response.status_code == status
+    assert not is_pinned(brain, demo.redis)
+
+
+def test_page_is_served_to_no_other_host_name(ann: Visitor) -> None:
+    assert ann.get("/", host="rebound.example").status_code == 421
+
+
+def test_body_of_unknown_or_excessive_length_is_refused(ann: Visitor) -> None:
+    def chunks() -> Iterator[bytes]:
+        yield b"op=pin"
+
+    assert ann.client.post("/do/revise", content=chunks()).status_code == 411
+    large = {"text": "x" * (BODY_BYTES_MAX + 1)}
+    assert ann.client.post("/do/revise", data=large).status_code == 413
+
+
+def test_cookies_are_out_of_reach_of_scripts_and_other_sites(brain: Brain) -> None:
+    ann = visitor(brain)
+    sent = ann.post("/do/revise", {"op": "pin", "id": "mem_0000000000000"}).headers
+    assert "set-cookie" not in sent
+    ann.post("/logout", {})
+    page = visitor(brain).client
+    [cookie] = list(page.cookies.jar)
+    assert cookie.has_nonstandard_attr("HttpOnly")
+    assert cookie.get_nonstandard_attr("SameSite") == "strict"
+    assert cookie.path == "/"
+    assert not cookie.domain_specified
+
+
+def test_link_works_once(brain: Brain, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    sessions = LocalSessions(brain.caller, brain.services.clock)
+    page = make_page(brain, sessions, threads=ThreadLimiter(1))
+    link = sessions.make_link()
+    first, second = (TestClient(page, base_url="http://127.0.0.1") for _ in range(2))
+    assert first.get(f"/open?token={link}").status_code == 200
+    assert second.get(f"/open?token={link}").status_code == 401
+    assert second.get("/").status_code == 401
+    # The client of this test logs what it asks.
+    ours = [one.getMessage() for one in caplog.records if not one.name.startswith("httpx")]
+    assert not [line for line in ours if link in line]
+
+
+def test_wrong_link_spends_the_right_one(brain: Brain) -> None:
+    sessions = LocalSessions(brain.caller, brain.services.clock)
+    page = TestClient(
+        make_page(brain, sessions, threads=ThreadLimiter(1)), base_url="http://127.0.0.1"
+    )
+    link = sessions.make_link()
+    assert page.get("/open?token=wrong").status_code == 401
+    assert page.get(f"/open?token={link}").status_code == 401
+
+
+@pytest.mark.parametrize(
+    ("step", "count", "status"),
+    [(timedelta(hours=11), 1, 200), (timedelta(hours=13), 1, 401), (timedelta(hours=11), 16, 401)],
+)
+def test_session_ends_when_idle_and_after_its_lifetime(
+    brain: Brain, ann: Visitor, *, step: timedelta, count: int, status: int
+) -> None:
+    clock = brain.services.clock
+    assert isinstance(clock, FakeClock)
+    statuses: list[int] = []
+    for _ in range(count):
+        clock.move(step)
+        statuses.append(ann.get("/").status_code)
+    assert statuses[-1] == status
+
+
+def test_logging_out_ends_the_session(ann: Visitor) -> None:
+    token = ann.client.cookies["commonbrain"]
+    ann.post("/logout", {})
+    ann.client.cookies.set("commonbrain", token)
+    assert ann.get("/").status_code == 401
+
+
+def test_action_leads_to_no_other_site(ann: Visitor, demo: Demo) -> None:
+    for path in ("//evil.example", "https://evil.example", "/\\evil.example", "javascript:x"):
+        response = ann.post("/do/revise", pin(demo, next=path))
+        assert response.headers["location"] == "/"
+
+
+def test_notice_of_another_session_is_ignored(brain: Brain, ann: Visitor, demo: Demo) -> None:
+    other = visitor(brain)
+    other.post("/do/revise", pin(demo))
+    ann.client.cookies.set("commonbrain-notice", other.client.cookies["commonbrain-notice"])
+    assert "Undo" not in Markup(ann.get("/").text).buttons
+    assert "Undo" in Markup(other.get("/").text).buttons
+
+
+def test_reader_sees_no_button_that_would_be_refused(brain: Brain, demo: Demo) -> None:
+    rita = visitor(brain, as_role(brain, role=Role.READER, agent="rita"))
+    for path in paths(demo):
+        assert set(Markup(rita.get(path).text).forms) <= {"/logout"}, path
+    response = rita.post("/do/revise", {"op": "pin", "id": demo.redis})
+    assert response.status_code == 403
+    assert not is_pinned(brain, demo.redis)
+
+
+def test_writer_sees_no_button_of_an_admin(brain: Brain, demo: Demo) -> None:
+    will = visitor(brain, as_role(brain, role=Role.WRITER, agent="will"))
+    assert "Erase" not in Markup(will.get(f"/memory/{demo.redis}").text).buttons
+    assert "Forget" in Markup(will.get(f"/memory/{demo.redis}").text).buttons
+
+
+def test_memory_of_another_agent_or_tenant_is_as_good_as_none(brain: Brain, demo: Demo) -> None:
+    [secret] = brain.remember("The launch code is in the blue folder", scope="private").items
+    bob = visitor(brain, as_role(brain, role=Role.READER, agent="bob"))
+    missing = "mem_0000000000000"
+
+    def shown(path: str) -> tuple[int, str]:
+        response = bob.get(path)
+        return response.status_code, response.text.replace(str(secret.id), missing)
+
+    for screen in ("memory", "graph"):
+        assert shown(f"/{screen}/{secret.id}") == shown(f"/{screen}/{missing}")
+        assert shown(f"/{screen}/{missing}")[0] == 404
+    brain.tenants.make("other")
+    stranger = visitor(brain, as_role(brain, tenant="other"))
+    assert stranger.get(f"/memory/{demo.redis}").status_code == 404
+
+
+def test_every_route_that_changes_something_takes_only_posts(brain: Brain) -> None:
+    sessions = LocalSessions(brain.caller, brain.services.clock)
+    page = make_page(brain, sessions, threads=ThreadLimiter(1))
+    methods = {route.path: route.methods for route in page.routes if isinstance(route, Route)}
+    assert methods["/do/{operation}"] == {"POST"}
+    assert methods["/logout"] == {"POST"}
+
+
+def test_erase_asks_for_a_typed_confirmation(brain: Brain, ann: Visitor, demo: Demo) -> None:
+    fields = {"op": "erase", "ids": demo.redis, "reason": "a customer asked"}
+    preview = ann.post("/do/forget", fields)
+    assert preview.status_code == 200
+    assert "cannot be undone" in preview.text
+    assert ann.post("/do/forget", {**fields, "confirm": "1", "confirmed": "yes"}).status_code == 200
+    assert brain.get(demo.redis).body is not None
+    done = ann.post("/do/forget", {**fields, "confirm": "1", "confirmed": "yes", "typed": "erase"})
+    assert done.status_code == 303
+    assert brain.get(demo.redis).body is None
+
+
+def test_unknown_action_is_not_found(ann: Visitor) -> None:
+    assert ann.post("/do/doctor", {}).status_code == 404
+
+
+def test_json_twin_shows_the_same_and_asks_for_the_same_session(ann: Visitor, demo: Demo) -> None:
+    twin = ann.json(f"/memory/{demo.redis}").json()
+    assert twin["memory"]["id"] == demo.redis
+    ann.client.cookies.clear()
+    assert ann.json(f"/memory/{demo.redis}").status_code == 401

@@ -1,0 +1,109 @@
+"""Visitors of the page in tests: a browser without scripts, logged in as some caller."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from html.parser import HTMLParser
+from typing import Final
+
+import httpx2
+from starlette.testclient import TestClient
+
+from commonbrain.api.thread_limiter import ThreadLimiter
+from commonbrain.client import Brain
+from commonbrain.model.scope import Caller
+from commonbrain.web.app import make_page
+from commonbrain.web.local_sessions import LocalSessions
+
+HOST: Final = "127.0.0.1"
+_CSRF: Final = re.compile(r'name="csrf" value="([0-9a-f]{64})"')
+
+
+@dataclass(slots=True)
+class Visitor:
+    """A browser that is logged in."""
+
+    client: TestClient
+    brain: Brain
+
+    def get(self, path: str, **headers: str) -> httpx2.Response:
+        """Open a page."""
+        return self.client.get(path, headers={"accept": "text/html", **headers})
+
+    def json(self, path: str) -> httpx2.Response:
+        """Open the JSON twin of a page."""
+        return self.client.get(path, headers={"accept": "application/json"})
+
+    def csrf(self) -> str:
+        """Return the token that the forms of this session contain."""
+        found = _CSRF.search(self.get("/").text)
+        assert found is not None
+        return found[1]
+
+    def post(
+        self,
+        path: str,
+        fields: Mapping[str, str | list[str]],
+        *,
+        headers: Mapping[str, str] | None = None,
+    ) -> httpx2.Response:
+        """Send a form of this session."""
+        data = {"csrf": self.csrf(), **fields}
+        return self.client.post(path, data=data, headers=dict(headers or {}))
+
+
+def visitor(brain: Brain, caller: Caller | None = None) -> Visitor:
+    """Log in to the page of a brain as a caller; as its own by default."""
+    sessions = LocalSessions(caller or brain.caller, brain.services.clock)
+    page = make_page(brain, sessions, threads=ThreadLimiter(2, seconds_max=30))
+    client = TestClient(
+        page, base_url=f"http://{HOST}", follow_redirects=False, raise_server_exceptions=False
+    )
+    opened = client.get(f"/open?token={sessions.make_link()}")
+    assert opened.status_code == 303, opened.text
+    return Visitor(client=client, brain=brain)
+
+
+def as_role(brain: Brain, **changes: object) -> Caller:
+    """Return the brain's caller with some fields changed."""
+    return replace(brain.caller, **changes)  # pyright: ignore[reportArgumentType]
+
+
+class Markup(HTMLParser):
+    """What a page contains that a browser would run or follow."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.scripts: list[str | None] = []
+        """The source of each script; None for one in the page itself."""
+        self.styles = 0
+        self.handlers: list[str] = []
+        """Attributes that contain code or style."""
+        self.links: list[str] = []
+        self.buttons: list[str] = []
+        self.forms: list[str] = []
+        """The action of each form that changes something."""
+        self._in_button = False
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Note an element."""
+        given = dict(attrs)
+        if tag == "script":
+            self.scripts.append(given.get("src"))
+        self.styles += tag == "style"
+        self.handlers += [name for name in given if name.startswith("on") or name == "style"]
+        self.links += [value for name in ("href", "src", "action") if (value := given.get(name))]
+        self._in_button = self._in_button or tag in {"button", "summary"}
+        if tag == "form" and given.get("method") == "post":
+            self.forms.append(given.get("action") or "")
+
+    def handle_endtag(self, tag: str) -> None:
+        """Note the end of an element."""
+        if tag in {"button", "summary"}:
+            self._in_button = False
+
+    def handle_data(self, data: str) -> None:
+        """Note the text of a button."""
+        if self._in_button and data.strip():
+            self.buttons.append(" ".join(data.split()))
