@@ -9,16 +9,20 @@ from typing import Any, Final
 
 from starlette.datastructures import ImmutableMultiDict
 
-from commonbrain.api.operations import Operation, load_operation
-from commonbrain.model.errors import NotFoundError, RejectedError
+from commonbrain.api.operation import Operation, Request
+from commonbrain.api.operations import load_operation
+from commonbrain.model.errors import InvalidInputError, NotFoundError, RejectedError
 from commonbrain.model.scope import Role
 from commonbrain.model.timestamps import show_instant
+from commonbrain.web.settling import ReviewForm, is_open, plan_call, read_item, what_happened
 from commonbrain.web.visit import Visit, parse_request
 
 OPERATIONS: Final = frozenset({"revise", "forget", "bulk", "message", "session", "job"})
 """The operations that forms of the page may run."""
+SETTLE: Final = "settle"
+"""The action of a form that decides on an item of the review queue."""
 CSRF_FIELD: Final = "csrf"
-OWN_FIELDS: Final = frozenset({CSRF_FIELD, "next", "confirmed", "typed"})
+OWN_FIELDS: Final = frozenset({CSRF_FIELD, "next", "back", "confirmed", "typed"})
 """Fields of a form that are not arguments of its operation."""
 _UNDO_REASON: Final = "undone on the page"
 _TYPED: Final = "erase"
@@ -34,6 +38,11 @@ class Notice:
     text: str
     undo: Mapping[str, str] | None = None
     """Fields of the form that undoes it; None if it cannot be undone."""
+    undo_operation: str = "forget"
+    back: str | None = None
+    """The page of what was changed, to which undo returns; None for the page that shows this."""
+    is_refusal: bool = False
+    """Whether nothing was changed; the page of the item shows it again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,9 +68,39 @@ def run_action(
         CommonbrainError: raised by the operation.
 
     """
+    if name == SETTLE:
+        return _settle(visit, form)
     if name not in OPERATIONS:
         raise NotFoundError(f"No action {name[:40]!r}.", hint="Go back and use its button.")
-    operation = load_operation(name)
+    return _run(visit, load_operation(name), form=form)
+
+
+def _settle(visit: Visit, form: ImmutableMultiDict[str, str]) -> Notice | Confirmation:
+    """Carry out a decision on an item of the review queue, unless somebody else was faster."""
+    wanted = ReviewForm.of(form)
+    memories = read_item(visit, wanted.ids)
+    if not is_open(wanted.category, memories):
+        return Notice(text=f"{what_happened(visit, memories)} Nothing was changed.")
+    call = plan_call(wanted, memories)
+    places = [(name, form.get(name, "/")) for name in ("next", "back")]
+    fields = ImmutableMultiDict([*call.fields.items(), *places])
+    try:
+        return _run(visit, load_operation(call.operation), form=fields, meaning=call.meaning)
+    except (InvalidInputError, RejectedError) as error:
+        return Notice(
+            text=f"{error.message} {error.hint or ''}".strip(),
+            back=local_path(form.get("back", "/")),
+            is_refusal=True,
+        )
+
+
+def _run(
+    visit: Visit,
+    operation: Operation[Any, Any],
+    *,
+    form: ImmutableMultiDict[str, str],
+    meaning: str | None = None,
+) -> Notice | Confirmation:
     request = parse_request(operation.request, form)
     is_erase = getattr(request, "op", "") == "erase"
     is_confirmed = form.get("confirmed") == "yes" and (
@@ -85,13 +124,41 @@ def run_action(
         reply = visit.call(operation, request.model_copy(update={"confirm": expected}))
     if operation.exit_code(reply):
         raise RejectedError(operation.render_text(reply), hint="Nothing was changed.")
-    undo = (
-        None if is_erase or not visit.can(Role.WRITER) else _undo(visit, since=show_instant(before))
+    text = operation.render_text(reply)
+    if meaning is not None and getattr(reply, "status", None) == "done":
+        affected = getattr(reply, "affected", None)
+        text = f"{meaning} {affected.line()}" if affected else meaning
+    undo_operation, undo = _undo(visit, operation, request=request, since=show_instant(before))
+    return Notice(
+        text=text[:_NOTICE_CHARS_MAX],
+        undo=undo,
+        undo_operation=undo_operation,
+        back=local_path(form["back"]) if form.get("back") else None,
     )
-    return Notice(text=operation.render_text(reply)[:_NOTICE_CHARS_MAX], undo=undo)
 
 
-def _undo(visit: Visit, *, since: str) -> Mapping[str, str]:
+def _undo(
+    visit: Visit, operation: Operation[Any, Any], *, request: Request, since: str
+) -> tuple[str, Mapping[str, str] | None]:
+    """Return the operation and fields of the form that undoes a change, if one does."""
+    fields = request.model_dump()
+    match operation.name, fields.get("op"):
+        case "session", "claim":
+            return "session", {"op": "release", "id": fields["id"]}
+        case "session", "release":
+            return "session", {"op": "claim", "id": fields["id"]}
+        case "message", "thread":
+            status = "open" if fields["status"] == "closed" else "closed"
+            return "message", {"op": "thread", "thread": fields["thread"], "status": status}
+        case ("message", "read" | "ack") | ("forget", "erase"):
+            return "", None
+        case _ if visit.can(Role.WRITER):
+            return "forget", _reversal(visit, since=since)
+        case _:
+            return "", None
+
+
+def _reversal(visit: Visit, *, since: str) -> Mapping[str, str]:
     """Return the form that reverts what the person changed since a time."""
     return {
         "op": "undo",
@@ -116,9 +183,15 @@ def _confirmation(
     return Confirmation(
         operation=operation.name,
         text=operation.render_text(preview),
-        fields=(*sent, *confirm, ("next", local_path(form.get("next", "/")))),
+        fields=(*sent, *confirm, *_places(form)),
         needs_typing=is_erase,
     )
+
+
+def _places(form: ImmutableMultiDict[str, str]) -> list[tuple[str, str]]:
+    """Return the pages to go to after a change, and after its undo."""
+    back = [("back", local_path(form["back"]))] if form.get("back") else []
+    return [("next", local_path(form.get("next", "/"))), *back]
 
 
 def local_path(text: str) -> str:

@@ -179,7 +179,8 @@ class Page:
             case Confirmation():
                 return self._html(request, "confirm.html", values={"view": done}, session=session)
             case Notice():
-                response = _see(local_path(form.get("next", "/")))
+                place = done.back if done.is_refusal and done.back else form.get("next", "/")
+                response = _see(local_path(place))
                 self._set_cookie(
                     response,
                     _NOTICE,

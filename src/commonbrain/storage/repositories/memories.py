@@ -27,7 +27,7 @@ from sqlalchemy import (
 
 from commonbrain.model.kinds import Detail, Kind, MessageDetail
 from commonbrain.model.limits import PERIOD_CHANGES_SEARCHED
-from commonbrain.model.memory import CURRENT_STATES, Memory, State, full_text
+from commonbrain.model.memory import AWAITING_STATES, CURRENT_STATES, Memory, State, full_text
 from commonbrain.model.query import Filter
 from commonbrain.model.retention_rules import Retention
 from commonbrain.model.revision import Action
@@ -370,12 +370,20 @@ def _newest(criteria: Filter, bounds: tuple[bool, bool, bool]) -> Select[int, da
     after_id = bindparam("after_id", type_=BigInteger())
     is_after = (when <= after_at) & ((when < after_at) | (memories.c.id < after_id))
     after = [is_after] if has_after else []
-    return (
-        select(memories.c.id, when)
-        .where(within(criteria), *since, *until, *after)
-        .order_by(when.desc(), memories.c.id.desc())
-        .limit(bindparam("limit"))
-    )
+    rows = select(memories.c.id, when).where(within(criteria), *since, *until, *after)
+    if _is_rare(criteria):
+        # Few match: finding them first takes less than reading all in order until enough do.
+        found = rows.cte("found").prefix_with("MATERIALIZED")
+        rows, id_, when = select(found.c.id, found.c.occurred_at), found.c.id, found.c.occurred_at
+    else:
+        id_ = memories.c.id
+    return rows.order_by(when.desc(), id_.desc()).limit(bindparam("limit"))
+
+
+def _is_rare(criteria: Filter) -> bool:
+    """Return whether a filter selects what waits for a decision, or only episodes."""
+    is_awaiting = bool(criteria.states) and AWAITING_STATES >= {*criteria.states}
+    return criteria.needs_review or is_awaiting or criteria.kinds == (Kind.EPISODE,)
 
 
 @lru_cache
