@@ -35,11 +35,13 @@ from commonbrain.model.listing import (
     state_in_list,
 )
 from commonbrain.model.memory import CURRENT_STATES
-from commonbrain.storage.schema.memories import EntityType, entities, memories
+from commonbrain.storage.schema.memories import entities, memories
 from commonbrain.storage.sql.context import SqlContext
 from commonbrain.storage.sql.filters import (
     TENANT,
     given_list,
+    in_tenant,
+    is_tag,
     listed,
     shows_tags,
     timeless,
@@ -225,13 +227,13 @@ def _tags(criteria: ListFilter, *, excludes: bool) -> SelectBase:
     named = entities.c
     is_counted = and_(listed(criteria), shows_tags())
     if excludes:
-        others = memories.c.tenant_id == TENANT, is_counted.is_not(true())
+        others = in_tenant(), is_counted.is_not(true())
         among = named.memory_id.not_in(select(memories.c.id).where(*others))
     else:
         among = named.memory_id.in_(select(memories.c.id).where(is_counted))
     return (
         select(named.name, func.count())
-        .where(named.tenant_id == TENANT, named.type == EntityType.TAG, among)
+        .where(named.tenant_id == TENANT, is_tag(), among)
         .group_by(named.name)
     )
 
