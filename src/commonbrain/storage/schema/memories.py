@@ -144,7 +144,7 @@ memories = Table(
         "ix_memories_listed",
         *("tenant_id", "project", "kind", "state", "label", "agent", "scope", "trust", "pinned"),
         *("expires_at", "occurred_at", "recorded_at", "id"),
-        **only("id >= 0"),
+        **only("scope <> ''"),
     ),
     # One head per chain: no two memories are replaced by the same one.
     Index(None, "tenant_id", "superseded_by", unique=True),

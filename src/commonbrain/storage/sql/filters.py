@@ -100,7 +100,7 @@ def listed(criteria: ListFilter) -> ColumnElement[bool]:
 
 def in_tenant() -> ColumnElement[bool]:
     """Return which rows are of the tenant, with the condition of the index of lists."""
-    return and_(memories.c.tenant_id == TENANT, memories.c.id >= literal_column("0"))
+    return and_(memories.c.tenant_id == TENANT, memories.c.scope != literal_column("''"))
 
 
 def is_tag() -> ColumnElement[bool]:

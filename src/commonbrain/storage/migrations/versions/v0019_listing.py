@@ -17,7 +17,7 @@ def upgrade() -> None:
             "memories",
             "tenant_id project kind state label agent scope trust pinned expires_at occurred_at "
             "recorded_at id",
-            "id >= 0",
+            "scope <> ''",
         ),
         ("ix_entities_tags", "entities", "tenant_id name memory_id", "type = 'tag'"),
     ):
