@@ -95,7 +95,17 @@ def listed(criteria: ListFilter) -> ColumnElement[bool]:
 
     The times of the filter are parameters of their names; here they only have to be given or not.
     """
-    return and_(memories.c.tenant_id == TENANT, open_to(VIEWER), *_in_list(criteria))
+    return and_(in_tenant(), open_to(VIEWER), *_in_list(criteria))
+
+
+def in_tenant() -> ColumnElement[bool]:
+    """Return which rows are of the tenant, with the condition of the index of lists."""
+    return and_(memories.c.tenant_id == TENANT, memories.c.scope != literal_column("''"))
+
+
+def is_tag() -> ColumnElement[bool]:
+    """Return which names are tags, in the words of their index."""
+    return entities.c.type == literal_column(f"'{EntityType.TAG}'")
 
 
 def given_list(scope: ListScope, tenant: str) -> dict[str, Any]:
@@ -171,8 +181,8 @@ def _related_in_list(criteria: ListFilter) -> Iterator[ColumnElement[bool]]:
         yield row.id.in_(select(reviews.c.memory_id).where(*is_open))
     for tag in criteria.tags:
         named = entities.c
-        is_tag = named.tenant_id == TENANT, named.type == EntityType.TAG, named.name == tag
-        yield row.id.in_(select(named.memory_id).where(*is_tag))
+        is_named = named.tenant_id == TENANT, is_tag(), named.name == tag
+        yield row.id.in_(select(named.memory_id).where(*is_named))
     if criteria.tags:
         yield shows_tags()
 
