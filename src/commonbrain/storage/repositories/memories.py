@@ -382,7 +382,7 @@ def _newest(criteria: Filter, bounds: tuple[bool, bool, bool]) -> Select[int, da
 
 def _is_rare(criteria: Filter) -> bool:
     """Return whether a filter selects what waits for a decision, or only episodes."""
-    is_awaiting = bool(criteria.states) and AWAITING_STATES >= {*criteria.states}
+    is_awaiting = bool(criteria.states) and {*criteria.states} <= AWAITING_STATES
     return criteria.needs_review or is_awaiting or criteria.kinds == (Kind.EPISODE,)
 
 
