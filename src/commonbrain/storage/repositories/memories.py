@@ -373,8 +373,12 @@ def _newest(criteria: Filter, bounds: tuple[bool, bool, bool]) -> Select[int, da
     rows = select(memories.c.id, when).where(within(criteria), *since, *until, *after)
     if _is_rare(criteria):
         # Few match: finding them first takes less than reading all in order until enough do.
-        found = rows.cte("found").prefix_with("MATERIALIZED")
-        rows, id_, when = select(found.c.id, found.c.occurred_at), found.c.id, found.c.occurred_at
+        matching = rows.cte("matching").prefix_with("MATERIALIZED")
+        rows, id_, when = (
+            select(matching.c.id, matching.c.occurred_at),
+            matching.c.id,
+            matching.c.occurred_at,
+        )
     else:
         id_ = memories.c.id
     return rows.order_by(when.desc(), id_.desc()).limit(bindparam("limit"))
