@@ -87,6 +87,10 @@ def _settle(visit: Visit, form: ImmutableMultiDict[str, str]) -> Notice | Confir
     try:
         return _run(visit, load_operation(call.operation), form=fields, meaning=call.meaning)
     except (InvalidInputError, RejectedError) as error:
+        memories = read_item(visit, given.ids)
+        if not is_open(given.category, memories):
+            # Somebody decided after it was read.
+            return Notice(text=f"{what_happened(visit, memories)} Nothing was changed.")
         return Notice(
             text=f"{error.message} {error.hint or ''}".strip(),
             back=local_path(form.get("back", "/")),

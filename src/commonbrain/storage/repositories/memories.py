@@ -374,14 +374,11 @@ def _newest(criteria: Filter, bounds: tuple[bool, bool, bool]) -> Select[int, da
     if _is_rare(criteria):
         # Few match: finding them first takes less than reading all in order until enough do.
         matching = rows.cte("matching").prefix_with("MATERIALIZED")
-        rows, id_, when = (
-            select(matching.c.id, matching.c.occurred_at),
-            matching.c.id,
-            matching.c.occurred_at,
-        )
+        rows, ordered = select(matching.c.id, matching.c.occurred_at), matching.c
     else:
-        id_ = memories.c.id
-    return rows.order_by(when.desc(), id_.desc()).limit(bindparam("limit"))
+        ordered = memories.c
+    latest_first = ordered.occurred_at.desc(), ordered.id.desc()
+    return rows.order_by(*latest_first).limit(bindparam("limit"))
 
 
 def _is_rare(criteria: Filter) -> bool:
