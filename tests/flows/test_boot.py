@@ -6,7 +6,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import select, text
 
 from commonbrain.client import Brain
 from commonbrain.coordination.briefing import Briefing, prefix
@@ -387,7 +387,10 @@ def everything(brain: Brain) -> dict[str, list[tuple[object, ...]]]:
     with brain.services.store.snapshot(brain.caller.tenant) as tx:
         connection = tx.memories.work.connection
         return {
-            table.name: sorted((tuple(row) for row in connection.execute(select(table))), key=repr)
+            table.name: sorted(
+                (tuple(row) for row in connection.execute(select(text("*")).select_from(table))),
+                key=repr,
+            )
             for table in METADATA.sorted_tables
         }
 
