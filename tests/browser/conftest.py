@@ -1,5 +1,5 @@
 import shutil
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -59,7 +59,7 @@ class Site:
 
 
 @contextmanager
-def serve(path: Path, *, agent: str) -> Iterator[Site]:
+def serve(path: Path, *, agent: str) -> Generator[Site]:
     """Serve the page of a new store with the demo's memories."""
     with commonbrain.open(path, agent=agent) as brain:
         demo = fill(brain)

@@ -2,12 +2,14 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from commonbrain.model.memory import State
-from tests.browser.conftest import HEIGHT, WIDE, Site, serve
+from tests.browser.axe import serious_faults
+from tests.browser.conftest import HEIGHT, NARROW, WIDE, Site, serve
 from tests.web.review_items import Queue, fill_queue
 
 REASON = "The release notes say so."
@@ -59,6 +61,7 @@ def open_items(site: Site, category: str) -> int:
     return len(getattr(site.brain.review(category, limit=100), category))
 
 
+@pytest.mark.requirement("CL-19")
 def test_queue_is_settled_by_keys_alone(page: Page, site: Site, queue: Queue) -> None:
     """Twenty and more items of every category, each key at least once."""
     assert queue.conflicts
@@ -124,31 +127,26 @@ def test_reason_is_stored_and_its_enter_key_decides_nothing(
     assert state_of(site, queue.proposals[2]) is State.QUARANTINED
     field.press("Escape")
     decide(page, "a")
-    history = site.brain.get(queue.proposals[2], views=["history"], bump=False).history or ()
+    history = site.brain.get(queue.proposals[2], views=["history"], bump=False).history
+    assert history
     assert history[-1].reason == REASON
 
 
 @pytest.mark.parametrize(
-    ("category", "first_key", "second_key"),
+    ("category", "keys"),
     [
-        ("conflicts", "1", "2"),
-        ("conflicts", "b", "1"),
-        ("needs_review", "h", "d"),
-        ("proposals", "r", "a"),
-        ("duplicates", "b", "1"),
+        ("conflicts", "12"),
+        ("conflicts", "b1"),
+        ("needs_review", "hd"),
+        ("proposals", "ra"),
+        ("duplicates", "b1"),
     ],
 )
 def test_second_of_two_people_sees_what_the_first_decided(
-    page: Page,
-    second_page: Page,
-    site: Site,
-    queue: Queue,
-    *,
-    category: str,
-    first_key: str,
-    second_key: str,
+    page: Page, second_page: Page, site: Site, *, category: str, keys: str
 ) -> None:
-    assert queue.conflicts
+    first_key, second_key = keys
+    fill_queue(site.brain)
     for one in (page, second_page):
         one.goto(f"{site.url}/review?category={category}")
     item = shown_item(page)
@@ -202,3 +200,17 @@ def test_queue_is_settled_without_javascript(chromium: Browser, site: Site, queu
     page.get_by_role("button", name="Undo").click()
     assert state_of(site, queue.proposals[0]) is State.QUARANTINED
     context.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [WIDE, NARROW])
+def test_every_category_is_accessible_and_fits(
+    page: Page, site: Site, queue: Queue, *, width: int, scheme: Literal["light", "dark"]
+) -> None:
+    assert queue.conflicts
+    page.set_viewport_size({"width": width, "height": HEIGHT})
+    page.emulate_media(color_scheme=scheme)
+    for category in ("conflicts", "needs_review", "proposals", "duplicates"):
+        page.goto(f"{site.url}/review?category={category}")
+        assert serious_faults(page) == []
+        assert page.evaluate("document.documentElement.scrollWidth - window.innerWidth") <= 0

@@ -48,6 +48,7 @@ def state(brain: Brain, id_: str) -> State:
     return brain.get(id_, bump=False).state
 
 
+@pytest.mark.requirement("CL-19")
 def test_json_of_the_queue_says_what_the_page_shows(ann: Visitor, queue: Queue) -> None:
     view = ann.json(f"/review?category=needs_review&at={queue.needs_review[2]}").json()
     assert view["counts"].pop("duplicates") >= 5
@@ -96,7 +97,7 @@ def test_writer_without_trust_sees_no_decision_on_proposals(brain: Brain, ann: V
     assert "/do/settle" in Markup(ann.get("/review?category=proposals").text).forms
 
 
-def test_queue_is_filtered_by_project(brain: Brain, ann: Visitor) -> None:
+def test_queue_is_filtered_by_project(ann: Visitor) -> None:
     assert ann.json("/review?project=shop").json()["counts"]["conflicts"] == 5
     assert ann.json("/review?project=farm").json()["counts"]["conflicts"] == 0
 
@@ -178,7 +179,7 @@ def test_malformed_decision_changes_nothing(
     assert len(brain.review("needs_review").needs_review) == 5
 
 
-def test_item_of_another_tenant_is_not_found(brain: Brain, ann: Visitor, queue: Queue) -> None:
+def test_item_that_the_person_may_not_see_is_not_found(brain: Brain, ann: Visitor) -> None:
     given = {"category": "needs_review", "decision": "holds", "reason": "x"}
     unknown = ann.post("/do/settle", given | {"item": "mem_0000000000000"})
     private = brain.acting_as(agent="eve").remember("Eve keeps this", scope="private").items[0].id

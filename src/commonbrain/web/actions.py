@@ -77,16 +77,20 @@ def run_action(
 
 def _settle(visit: Visit, form: ImmutableMultiDict[str, str]) -> Notice | Confirmation:
     """Carry out a decision on an item of the review queue, unless somebody else was faster."""
-    wanted = ReviewForm.of(form)
-    memories = read_item(visit, wanted.ids)
-    if not is_open(wanted.category, memories):
+    given = ReviewForm.of(form)
+    memories = read_item(visit, given.ids)
+    if not is_open(given.category, memories):
         return Notice(text=f"{what_happened(visit, memories)} Nothing was changed.")
-    call = plan_call(wanted, memories)
+    call = plan_call(given, memories)
     places = [(name, form.get(name, "/")) for name in ("next", "back")]
     fields = ImmutableMultiDict([*call.fields.items(), *places])
     try:
         return _run(visit, load_operation(call.operation), form=fields, meaning=call.meaning)
     except (InvalidInputError, RejectedError) as error:
+        memories = read_item(visit, given.ids)
+        if not is_open(given.category, memories):
+            # Somebody decided after it was read.
+            return Notice(text=f"{what_happened(visit, memories)} Nothing was changed.")
         return Notice(
             text=f"{error.message} {error.hint or ''}".strip(),
             back=local_path(form.get("back", "/")),

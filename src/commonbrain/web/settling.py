@@ -159,7 +159,7 @@ def plan_call(form: ReviewForm, memories: Sequence[MemoryView]) -> Call:
             hint=f"Choose from {', '.join(sorted(calls))}.",
         )
     if form.category in _PAIRS:
-        return _call_on_pair(form, *memories)
+        return _call_on_pair(form, memories)
     return _call_on_single(form, memories[0])
 
 
@@ -175,7 +175,8 @@ _SINGLES: Final = {
 """Decisions on one memory."""
 
 
-def _call_on_pair(form: ReviewForm, first: MemoryView, second: MemoryView) -> Call:
+def _call_on_pair(form: ReviewForm, memories: Sequence[MemoryView]) -> Call:
+    first, second = memories
     reason = {"reason": form.fields["reason"]}
     both = {"op": "keep_both", "id": first.id, "other": second.id, **reason}
     match form.decision:
@@ -187,12 +188,12 @@ def _call_on_pair(form: ReviewForm, first: MemoryView, second: MemoryView) -> Ca
                 operation="revise", fields=fields, meaning="Each holds in its own project now."
             )
         case _:
-            kept, other = (first, second) if form.decision == "first" else (second, first)
-            holds = f"“{kept.headline}” holds"
-            if form.category is ReviewCategory.CONFLICTS and can_replace(kept, other):
+            preferred, other = (first, second) if form.decision == "first" else (second, first)
+            holds = f"“{preferred.headline}” holds"
+            if form.category is ReviewCategory.CONFLICTS and can_replace(preferred, other):
                 return Call(
                     operation="revise",
-                    fields={"op": "resolve", "id": kept.id, "other": other.id, **reason},
+                    fields={"op": "resolve", "id": preferred.id, "other": other.id, **reason},
                     meaning=f"{holds}; it superseded the other.",
                 )
             return Call(
@@ -202,13 +203,13 @@ def _call_on_pair(form: ReviewForm, first: MemoryView, second: MemoryView) -> Ca
             )
 
 
-def can_replace(kept: MemoryView, other: MemoryView) -> bool:
+def can_replace(preferred: MemoryView, other: MemoryView) -> bool:
     """Return whether a memory can supersede the other of a conflict.
 
     A chain has no branches, and a private memory cannot continue a chain that others see.
     """
-    is_hidden = kept.scope is Scope.PRIVATE and other.scope is not Scope.PRIVATE
-    return not kept.superseded_count and not is_hidden
+    is_hidden = preferred.scope is Scope.PRIVATE and other.scope is not Scope.PRIVATE
+    return not preferred.superseded_count and not is_hidden
 
 
 def _call_on_single(form: ReviewForm, memory: MemoryView) -> Call:

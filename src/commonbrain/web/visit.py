@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, TypeVar, get_origin
+from typing import Any, TypeVar, get_args, get_origin
 
 from pydantic import ValidationError
 from starlette.datastructures import ImmutableMultiDict
@@ -72,7 +72,8 @@ def parse_request(
         texts = [text.strip() for text in values.getlist(name) if text.strip()]
         if not texts:
             continue
-        is_list = "list" in str(described.annotation) or get_origin(described.annotation) is list
+        annotation = described.annotation
+        is_list = list in {get_origin(one) for one in (annotation, *get_args(annotation))}
         given[name] = [one for text in texts for one in _split(text)] if is_list else texts[-1]
     try:
         return request_type.model_validate(given | preset)

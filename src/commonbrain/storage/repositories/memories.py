@@ -373,16 +373,17 @@ def _newest(criteria: Filter, bounds: tuple[bool, bool, bool]) -> Select[int, da
     rows = select(memories.c.id, when).where(within(criteria), *since, *until, *after)
     if _is_rare(criteria):
         # Few match: finding them first takes less than reading all in order until enough do.
-        found = rows.cte("found").prefix_with("MATERIALIZED")
-        rows, id_, when = select(found.c.id, found.c.occurred_at), found.c.id, found.c.occurred_at
+        matching = rows.cte("matching").prefix_with("MATERIALIZED")
+        rows, ordered = select(matching.c.id, matching.c.occurred_at), matching.c
     else:
-        id_ = memories.c.id
-    return rows.order_by(when.desc(), id_.desc()).limit(bindparam("limit"))
+        ordered = memories.c
+    latest_first = ordered.occurred_at.desc(), ordered.id.desc()
+    return rows.order_by(*latest_first).limit(bindparam("limit"))
 
 
 def _is_rare(criteria: Filter) -> bool:
     """Return whether a filter selects what waits for a decision, or only episodes."""
-    is_awaiting = bool(criteria.states) and AWAITING_STATES >= {*criteria.states}
+    is_awaiting = bool(criteria.states) and {*criteria.states} <= AWAITING_STATES
     return criteria.needs_review or is_awaiting or criteria.kinds == (Kind.EPISODE,)
 
 

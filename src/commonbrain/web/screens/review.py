@@ -232,13 +232,13 @@ def _item_of(entry: ReviewRow) -> str:
 def _open_item(visit: Visit, entry: ReviewRow, *, place: _Place, next_: str) -> OpenItem:
     known = [one.id for one in _memories_of(entry)]
     target = entry.target if isinstance(entry, PendingItem) else None
-    memories = [*_found(visit, [target] if target else []).values(), *_get(visit, known)]
+    memories = [*_visible(visit, [target] if target else []).values(), *_get(visit, known)]
     first, last = memories[0], memories[-1]
     return OpenItem(
         item=_item_of(entry),
         entry=entry,
         sides=tuple(map(_side, memories)),
-        named=_named(visit, entry, memories),
+        named=_named(visit, entry, memories=memories),
         replacing=(can_replace(first, last), can_replace(last, first))
         if isinstance(entry, ConflictItem)
         else (),
@@ -256,26 +256,28 @@ def _can_decide(visit: Visit, entry: ReviewRow) -> bool:
 
 
 def _named(
-    visit: Visit, entry: ReviewRow, memories: Sequence[MemoryView]
+    visit: Visit, entry: ReviewRow, *, memories: Sequence[MemoryView]
 ) -> Mapping[str, MemoryView]:
     """Return the memories on the paths to the causes of a review, and what holds in their place."""
     if not isinstance(entry, StaleItem):
         return {}
     known = {one.id: one for one in memories}
     steps = chain.from_iterable(cause.path for cause in entry.causes)
-    wanted = [*steps, *([entry.repeats_old_of] if entry.repeats_old_of else [])]
-    known |= _found(visit, [one for one in wanted if _is_id(one) and one not in known])
-    known |= _found(
+    requested = [*steps, *([entry.repeats_old_of] if entry.repeats_old_of else [])]
+    known |= _visible(visit, [one for one in requested if _is_id(one) and one not in known])
+    known |= _visible(
         visit, [one.current_id for one in known.values() if one.current_id not in known]
     )
     return known
 
 
-def _found(visit: Visit, wanted: Sequence[str]) -> dict[str, MemoryView]:
-    if not wanted:
+def _visible(visit: Visit, requested: Sequence[str]) -> dict[str, MemoryView]:
+    if not requested:
         return {}
     try:
-        return {one.id: one for one in _get(visit, list(dict.fromkeys(wanted))[:IDS_PER_GET_MAX])}
+        return {
+            one.id: one for one in _get(visit, list(dict.fromkeys(requested))[:IDS_PER_GET_MAX])
+        }
     except NotFoundError:
         # Erased since, or private to another agent: the ids alone are shown.
         return {}
@@ -285,8 +287,8 @@ def _is_id(step: str) -> bool:
     return step.startswith(f"{ids.MEMORY}_")
 
 
-def _get(visit: Visit, wanted: Sequence[str]) -> list[MemoryView]:
-    request = GetRequest.model_validate({"id": [*wanted], "views": ["provenance"]})
+def _get(visit: Visit, requested: Sequence[str]) -> list[MemoryView]:
+    request = GetRequest.model_validate({"id": [*requested], "views": ["provenance"]})
     shown = visit.call(READ_GET, request)
     return [shown, *shown.more]
 
