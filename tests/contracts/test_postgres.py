@@ -20,6 +20,7 @@ from tests.contracts.mail_contract import MailContract
 from tests.contracts.session_contract import SessionContract
 from tests.contracts.store_contract import StoreContract
 from tests.contracts.store_steps import SPACE, OpenStore
+from tests.contracts.trends_contract import TrendsContract
 from tests.contracts.upkeep_contract import UpkeepContract
 from tests.postgres import Server
 
@@ -87,6 +88,10 @@ class TestPostgresJobs(JobsContract):
 
 
 class TestPostgresLearning(LearningContract):
+    pass
+
+
+class TestPostgresTrends(TrendsContract):
     pass
 
 

@@ -39,6 +39,7 @@ from tests.contracts.mail_contract import MailContract
 from tests.contracts.session_contract import SessionContract
 from tests.contracts.store_contract import StoreContract
 from tests.contracts.store_steps import SPACE, OpenStore, lexical, look, nearest, put, stored
+from tests.contracts.trends_contract import TrendsContract
 from tests.laid_out_stores import lay_out_store
 
 
@@ -104,6 +105,10 @@ class TestSqliteJobs(JobsContract):
 
 
 class TestSqliteLearning(LearningContract):
+    pass
+
+
+class TestSqliteTrends(TrendsContract):
     pass
 
 

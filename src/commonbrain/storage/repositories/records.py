@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import datetime
 from functools import cache
-from typing import Any, Final
+from itertools import starmap
+from typing import Any, Final, NamedTuple
 
 from sqlalchemy import Select, bindparam, delete, func, literal_column, select, text
 
@@ -156,6 +157,9 @@ _NEWEST: Final = (
     .limit(bindparam("limit"))
 )
 _FAILED: Final = _NEWEST.where(tool_events.c.outcome.not_in((OK, REFUSED)))
+_TIMINGS: Final = _NEWEST.with_only_columns(
+    tool_events.c.tool, tool_events.c.duration_ms, tool_events.c.outcome
+)
 _OLD: Final = delete(tool_events).where(
     tool_events.c.tenant_id == bindparam("tenant"), tool_events.c.id < bindparam("before")
 )
@@ -165,6 +169,14 @@ _SQLITE: Final = text(
     f"SELECT :tenant, {', '.join(f'value ->> {at}' for at in range(len(_COLUMNS)))} "
     "FROM json_each(:events) WHERE true ON CONFLICT DO NOTHING"
 )
+
+
+class Timing(NamedTuple):
+    """How long a call took, and how it ended."""
+
+    tool: str
+    duration_ms: float
+    outcome: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +191,11 @@ class ToolEventRepository:
         rows = self.work.rows(question, {"since": ids.make_id(since, 0), "limit": limit})
         tenant = self.work.tenant
         return [ToolEvent(tenant=tenant, **dict(zip(_FIELDS, row, strict=True))) for row in rows]
+
+    def timings(self, *, limit: int, since: datetime) -> list[Timing]:
+        """List tool, duration and outcome of the calls since a time, newest first."""
+        rows = self.work.rows(_TIMINGS, {"since": ids.make_id(since, 0), "limit": limit})
+        return list(starmap(Timing, rows))
 
     def of_hooks(
         self,
