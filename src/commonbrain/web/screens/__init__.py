@@ -6,12 +6,13 @@ shows it. The view is also what the address returns as JSON.
 
 from typing import Final
 
+from commonbrain.web.screens.health import HEALTH
 from commonbrain.web.screens.home import HOME
 from commonbrain.web.screens.memory import MEMORY
 from commonbrain.web.screens.screen import Screen
 from commonbrain.web.screens.search import SEARCH
 
-SCREENS: Final[tuple[Screen, ...]] = (HOME, SEARCH, MEMORY)
+SCREENS: Final[tuple[Screen, ...]] = (HOME, SEARCH, MEMORY, HEALTH)
 """In the order of the menu."""
 
 __all__ = ["SCREENS", "Screen"]
