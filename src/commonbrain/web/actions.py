@@ -4,7 +4,7 @@ import base64
 import hmac
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
 from starlette.datastructures import ImmutableMultiDict
@@ -13,9 +13,12 @@ from commonbrain.api.operations import Operation, load_operation
 from commonbrain.model.errors import NotFoundError, RejectedError
 from commonbrain.model.scope import Role
 from commonbrain.model.timestamps import show_instant
+from commonbrain.web.undoing import PLANNED, Undo, plan_undo
 from commonbrain.web.visit import Visit, parse_request
 
-OPERATIONS: Final = frozenset({"revise", "forget", "message", "session", "job"})
+OPERATIONS: Final = frozenset(
+    {"revise", "forget", "message", "session", "job", "admin", "tenant", "model"}
+)
 """The operations that forms of the page may run."""
 CSRF_FIELD: Final = "csrf"
 OWN_FIELDS: Final = frozenset({CSRF_FIELD, "next", "confirmed", "typed"})
@@ -34,6 +37,20 @@ class Notice:
     text: str
     undo: Mapping[str, str] | None = None
     """Fields of the form that undoes it; None if it cannot be undone."""
+    undo_by: str = "forget"
+    """The operation of that form."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewSecret:
+    """A new key, shown in one response: it is in no cookie, log or address."""
+
+    text: str = field(repr=False)
+    prefix: str
+    """The part by which the key is listed and revoked."""
+    agent: str
+    next: str
+    """The page that the person came from."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +58,8 @@ class Confirmation:
     """The preview of a change, which the person confirms."""
 
     operation: str
+    purpose: str
+    """What the change does; empty if the preview says it."""
     text: str
     fields: tuple[tuple[str, str], ...]
     """The form's fields, to send again with the confirmation."""
@@ -50,7 +69,7 @@ class Confirmation:
 
 def run_action(
     visit: Visit, name: str, *, form: ImmutableMultiDict[str, str]
-) -> Notice | Confirmation:
+) -> Notice | Confirmation | NewSecret:
     """Run the operation of a form, or preview it if it asks for a confirmation.
 
     Raises:
@@ -72,6 +91,8 @@ def run_action(
         preview = operation.preview(visit.brain, request)
         if preview is not None:
             return _confirmation(operation, preview, form=form, is_erase=is_erase)
+    is_planned = name in PLANNED and visit.can(operation.role)
+    planned = plan_undo(visit.brain, name, request=request) if is_planned else None
     reply = visit.call(operation, request)
     expected = operation.expected_confirm(reply)
     if expected is not None:
@@ -82,10 +103,22 @@ def run_action(
         reply = visit.call(operation, request.model_copy(update={"confirm": expected}))
     if operation.exit_code(reply):
         raise RejectedError(operation.render_text(reply), hint="Nothing was changed.")
+    if (secret := getattr(reply, "secret", None)) is not None:
+        [key] = reply.keys
+        next_ = local_path(form.get("next", "/"))
+        return NewSecret(text=secret, prefix=key.key, agent=key.agent, next=next_)
+    text = operation.render_text(reply)[:_NOTICE_CHARS_MAX]
+    if name in PLANNED:
+        undo_by = planned.operation if planned else name
+        return Notice(text=text, undo=_confirmed(planned), undo_by=undo_by)
     undo = (
         None if is_erase or not visit.can(Role.WRITER) else _undo(visit, since=show_instant(before))
     )
-    return Notice(text=operation.render_text(reply)[:_NOTICE_CHARS_MAX], undo=undo)
+    return Notice(text=text, undo=undo)
+
+
+def _confirmed(planned: Undo | None) -> Mapping[str, str] | None:
+    return None if planned is None else {**planned.fields, "confirmed": "yes"}
 
 
 def _undo(visit: Visit, *, since: str) -> Mapping[str, str]:
@@ -112,10 +145,20 @@ def _confirmation(
     confirm = [] if count is None else [("confirm", str(count))]
     return Confirmation(
         operation=operation.name,
+        purpose=_purpose(operation, form),
         text=operation.render_text(preview),
         fields=(*sent, *confirm, ("next", local_path(form.get("next", "/")))),
         needs_typing=is_erase,
     )
+
+
+def _purpose(operation: Operation[Any, Any], form: ImmutableMultiDict[str, str]) -> str:
+    """Return the purpose of the command that does the same and asks, too."""
+    for command in operation.commands:
+        preset = {name: str(value).lower() for name, value in command.preset.items()}
+        if command.needs_confirmation and all(form.get(one) == preset[one] for one in preset):
+            return command.purpose
+    return ""
 
 
 def local_path(text: str) -> str:

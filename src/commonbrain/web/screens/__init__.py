@@ -6,13 +6,14 @@ shows it. The view is also what the address returns as JSON.
 
 from typing import Final
 
+from commonbrain.web.screens.admin import ADMIN_SCREENS
 from commonbrain.web.screens.health import HEALTH
 from commonbrain.web.screens.home import HOME
 from commonbrain.web.screens.memory import MEMORY
 from commonbrain.web.screens.screen import Screen
 from commonbrain.web.screens.search import SEARCH
 
-SCREENS: Final[tuple[Screen, ...]] = (HOME, SEARCH, MEMORY, HEALTH)
+SCREENS: Final[tuple[Screen, ...]] = (HOME, SEARCH, MEMORY, HEALTH, *ADMIN_SCREENS)
 """In the order of the menu."""
 
 __all__ = ["SCREENS", "Screen"]

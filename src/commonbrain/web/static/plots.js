@@ -5,6 +5,7 @@
   const HOUR_S = 3600;
   const DAY_S = 24 * HOUR_S;
   const HEIGHT = 220;
+  const PERIODS_MIN = 24;
   const COLOURS = [
     "--part-words", "--part-freshness", "--part-links", "--part-meaning",
     "--part-trust", "--part-passage", "--fresh-week", "--dim",
@@ -13,11 +14,11 @@
   const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
   const seconds = (text) => Date.parse(text) / 1000;
 
-  // The times from the first row's to now, so that periods without rows can be seen.
+  // The times from the first row's to now, at least some of them, so that gaps can be seen.
   function timeline(rows, time, step) {
     if (!rows.length) return [];
-    const first = time(rows[0]);
     const last = Math.max(Math.floor(Date.now() / 1000 / step) * step, time(rows[rows.length - 1]));
+    const first = Math.min(time(rows[0]), last - (PERIODS_MIN - 1) * step);
     return Array.from({ length: Math.round((last - first) / step) + 1 }, (_, at) => first + at * step);
   }
 
