@@ -10,7 +10,11 @@ from commonbrain.web.screens import SCREENS
 from tests.browser.axe import serious_faults
 from tests.browser.conftest import HEIGHT, NARROW, WIDE, Site
 
-PATHS = {"search": "/search?query=when+does+the+shop+deploy"}
+PATHS = {
+    "search": "/search?query=when+does+the+shop+deploy",
+    "admin_audit": "/admin/audit?action=create",
+    "admin_tenants": "/admin/tenants?name=default",
+}
 """The address that shows most of a screen, where its own shows little."""
 
 
