@@ -13,9 +13,8 @@ from commonbrain.model.kinds import Kind
 from commonbrain.model.query import Feedback, FeedbackMark, ShownExtent
 from commonbrain.model.recall_result import ResultStatus
 from commonbrain.model.scope import LOCAL_TENANT, Caller
-from commonbrain.observability.hook_events import HOOK_TRANSPORT
 from commonbrain.observability.tool_events import REFUSED
-from commonbrain.storage.repositories.trends import CallRow, HookRow, RecallRow, StoredRow
+from commonbrain.storage.repositories.trends import CallRow, RecallRow, StoredRow
 from commonbrain.storage.store import Store
 from commonbrain.testing.builders import NOON, a_memory
 from tests.contracts.events_contract import OTHER, an_event, keep
@@ -125,16 +124,10 @@ class TrendsContract:
         assert newest == [CallRow(later, 1, 0, 9.0, 9.0)]
         assert since == calls[1:]
 
-    def test_runs_of_hooks_are_listed_and_timings_of_all_calls(self, store: Store) -> None:
-        hook = an_event(1, transport=HOOK_TRANSPORT, args="shown=1 tokens=9")
-        other = an_event(2, transport=HOOK_TRANSPORT, agent="bo")
-        keep(store, hook, other, an_event(3, outcome="not_found"))
+    def test_timings_of_calls_are_listed_the_newest_first(self, store: Store) -> None:
+        keep(store, an_event(1), an_event(2), an_event(3, outcome="not_found"))
 
         with store.snapshot(LOCAL_TENANT) as tx:
-            runs = tx.trends.hook_args(since=LONG_AGO, agent=None, limit=10)
-            of_ann = tx.trends.hook_args(since=LONG_AGO, agent="ann", limit=10)
             timings = tx.events.timings(limit=2, since=LONG_AGO)
 
-        assert runs == [HookRow(other.at, other.args), HookRow(hook.at, hook.args)]
-        assert of_ann == runs[1:]
         assert timings == [("recall", 1.5, "not_found"), ("recall", 1.5, "ok")]

@@ -13,6 +13,7 @@ from commonbrain.administration.backup import Repaired
 from commonbrain.administration.hook_activity import (
     HookActivity,
     SilentClient,
+    recent_runs,
     report_hooks,
 )
 from commonbrain.administration.trends import Trends, read_trends
@@ -31,6 +32,7 @@ from commonbrain.storage.job_queue import key_of
 
 if TYPE_CHECKING:
     from commonbrain.storage.repositories.records import Timing
+    from commonbrain.storage.store import Transaction
 
 _WINDOW: Final = timedelta(days=1)
 _PERCENTILES: Final = (50, 95, 99)
@@ -239,8 +241,7 @@ class Status:
                 tx.memories.counts(),
                 tx.missing_embeddings.pending(),
                 tx.jobs.counts(),
-                report_hooks(tx, services=self.services, caller=self.caller),
-                token_use(tx, self.caller, now=self.services.clock.now(), session=None),
+                *self._hooks(tx),
             ),
         )
         by_kind: Counter[str] = Counter()
@@ -262,6 +263,17 @@ class Status:
             hooks=hooks,
             silent_clients=silent,
             token_use=tokens,
+        )
+
+    def _hooks(
+        self, tx: Transaction
+    ) -> tuple[tuple[tuple[HookActivity, ...], tuple[SilentClient, ...]], TokenUse]:
+        """Read the runs of hooks once; return what they did and the tokens that were used."""
+        now = self.services.clock.now()
+        runs = recent_runs(tx, self.caller, now=now)
+        return (
+            report_hooks(runs, services=self.services, caller=self.caller),
+            token_use(tx, self.caller, now=now, session=None, runs=runs),
         )
 
 
@@ -317,7 +329,8 @@ class Doctor:
     def _hooks(self) -> list[Finding]:
         """Report the hooks of each client; a silent one is no fault of the store."""
         with self.services.store.snapshot(self.caller.tenant) as tx:
-            hooks, silent = report_hooks(tx, services=self.services, caller=self.caller)
+            runs = recent_runs(tx, self.caller, now=self.services.clock.now())
+        hooks, silent = report_hooks(runs, services=self.services, caller=self.caller)
         quiet = {one.client: one for one in silent}
         findings: list[Finding] = []
         for client in sorted({one.client for one in hooks} | quiet.keys()):

@@ -12,19 +12,19 @@ from commonbrain.model.limits import EVENTS_WINDOW
 from commonbrain.model.query import ExclusionReason, ShownExtent
 from commonbrain.model.recall_result import ResultStatus
 from commonbrain.model.scope import Caller, Role
-from commonbrain.observability.hook_events import Shown
 from commonbrain.text.tokens import estimate_by_sample
 
 if TYPE_CHECKING:
     from commonbrain.services import Services
-    from commonbrain.storage.repositories.trends import HookRow, RecallRow, StoredRow
+    from commonbrain.storage.repositories.records import HookRun
+    from commonbrain.storage.repositories.trends import RecallRow, StoredRow
     from commonbrain.storage.store import Transaction
 
 DAYS: Final = 30
 """Days of the trends by day, as of the token use."""
 HOURS: Final = 72
 """Hours of the latencies: three days, so that today can be compared with yesterday."""
-_SAMPLE: Final = 50
+_SAMPLE: Final = 20
 """Latest recalls whose tokens are compared; each has about 40 texts to estimate."""
 
 
@@ -130,7 +130,7 @@ def read_trends(services: Services, caller: Caller) -> Trends:
                 )
                 for one in trends.calls(since=hour, limit=limit)
             ),
-            tokens=_tokens(trends.hook_args(limit=limit, since=since, agent=own)),
+            tokens=_tokens(tx.events.of_hooks(limit=limit, since=since, agent=own)),
             savings=_savings(tx, agent=own),
         )
 
@@ -160,10 +160,10 @@ def _recalls(rows: Sequence[RecallRow]) -> tuple[RecallTrend, ...]:
     )
 
 
-def _tokens(newest_first: Sequence[HookRow]) -> tuple[TokenTrend, ...]:
+def _tokens(newest_first: Sequence[HookRun]) -> tuple[TokenTrend, ...]:
     days: defaultdict[date, list[int]] = defaultdict(list)
     for row in reversed(newest_first):
-        days[row.at.date()].append(Shown.read(row.args).tokens)
+        days[row.at.date()].append(row.shown.tokens)
     return tuple(
         TokenTrend(day=day, runs=len(tokens), tokens=sum(tokens)) for day, tokens in days.items()
     )

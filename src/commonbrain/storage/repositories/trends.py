@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final, NamedTuple
 
-from sqlalchemy import BigInteger, ColumnElement, case, exists, func, literal_column, select, text
+from sqlalchemy import BigInteger, ColumnElement, Subquery, case, func, literal_column, select
 
 from commonbrain.model import ids
 from commonbrain.model.kinds import Kind
 from commonbrain.model.query import FeedbackMark
 from commonbrain.model.timestamps import from_millis
 from commonbrain.observability.tool_events import OK, REFUSED
-from commonbrain.storage.schema.activity import OF_HOOKS, feedback, recall_traces, tool_events
+from commonbrain.storage.schema.activity import feedback, recall_traces, tool_events
 from commonbrain.storage.schema.memories import memories
 from commonbrain.storage.sql.context import SqlContext
 
@@ -52,13 +52,6 @@ class CallRow(NamedTuple):
     failed: int
     p50_ms: float
     p95_ms: float
-
-
-class HookRow(NamedTuple):
-    """One run of a hook."""
-
-    at: datetime
-    args: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,15 +94,17 @@ class TrendRepository:
             here.append(table.agent == agent)
         newest = select(table.id, table.verdict).where(*here).order_by(table.id.desc()).limit(limit)
         read = newest.subquery()
+        marked = self._marked(since)
         at = _period(read.c.id, period)
         question = (
             select(
                 at,
                 read.c.verdict,
                 func.count(),
-                func.sum(self._is_marked(read.c.id, _HELPFUL)),
-                func.sum(self._is_marked(read.c.id, (FeedbackMark.WRONG,))),
+                func.sum(func.coalesce(marked.c.helped, 0)),
+                func.sum(func.coalesce(marked.c.misled, 0)),
             )
+            .select_from(read.outerjoin(marked, marked.c.trace_id == read.c.id))
             .group_by(at, read.c.verdict)
             .order_by(at, read.c.verdict)
         )
@@ -147,20 +142,6 @@ class TrendRepository:
         rows = self.work.connection.execute(question)
         return [CallRow(_start(at, period), *figures) for at, *figures in rows]
 
-    def hook_args(self, *, since: datetime, agent: str | None, limit: int) -> list[HookRow]:
-        """List what hooks recorded since a time, newest first; `agent` limits it to one agent."""
-        table = tool_events.c
-        here = [table.tenant_id == self.work.tenant, table.id >= ids.make_id(since, 0)]
-        if agent is not None:
-            here.append(table.agent == agent)
-        rows = self.work.connection.execute(
-            select(table.at, table.args)
-            .where(text(OF_HOOKS), *here)
-            .order_by(table.id.desc())
-            .limit(limit)
-        )
-        return [HookRow(at, args) for at, args in rows]
-
     def considered(self, *, agent: str | None, limit: int) -> list[Sequence[Mapping[str, Any]]]:
         """List the candidates of the newest recalls, as stored."""
         table = recall_traces.c
@@ -170,17 +151,19 @@ class TrendRepository:
         newest = select(table.considered).where(*here).order_by(table.id.desc()).limit(limit)
         return list(self.work.connection.execute(newest).scalars())
 
-    def _is_marked(
-        self, trace: ColumnElement[int], marks: Sequence[FeedbackMark]
-    ) -> ColumnElement[int]:
-        """Return 1 for a recall with one of these marks, else 0."""
+    def _marked(self, since: datetime) -> Subquery:
+        """Select the recalls with feedback, and whether it says that they helped or misled."""
         table = feedback.c
-        marked = exists().where(
-            table.tenant_id == self.work.tenant,
-            table.trace_id == trace,
-            table.mark.in_(marks),
+        return (
+            select(
+                table.trace_id,
+                func.max(case((table.mark.in_(_HELPFUL), 1), else_=0)).label("helped"),
+                func.max(case((table.mark == FeedbackMark.WRONG, 1), else_=0)).label("misled"),
+            )
+            .where(table.tenant_id == self.work.tenant, table.trace_id >= ids.make_id(since, 0))
+            .group_by(table.trace_id)
+            .subquery()
         )
-        return case((marked, 1), else_=0)
 
 
 def _period(id_: ColumnElement[Any], period: timedelta) -> ColumnElement[int]:

@@ -206,8 +206,9 @@ def _load_tenants(visit: Visit) -> TenantsView:
     )
 
 
-def _part(name: str, title: str, load: Callable[[Visit], object]) -> Screen:
+def _part(title: str, load: Callable[[Visit], object]) -> Screen:
     """Make a screen under `/admin`."""
+    name = title.lower()
     return Screen(
         name=f"admin_{name}",
         path=f"/admin/{name}",
@@ -220,11 +221,11 @@ def _part(name: str, title: str, load: Callable[[Visit], object]) -> Screen:
 
 ADMIN_SCREENS: Final[tuple[Screen, ...]] = (
     Screen(name="admin", path="/admin", title="Admin", load=_load_admin, key="a", role=Role.ADMIN),
-    _part("agents", "Agents", _load_agents),
-    _part("keys", "Keys", _load_keys),
-    _part("audit", "Audit", _load_audit),
-    _part("refusals", "Refusals", _load_refusals),
-    _part("jobs", "Jobs", _load_jobs),
-    _part("models", "Models", _load_models),
-    _part("tenants", "Tenants", _load_tenants),
+    _part("Agents", _load_agents),
+    _part("Keys", _load_keys),
+    _part("Audit", _load_audit),
+    _part("Refusals", _load_refusals),
+    _part("Jobs", _load_jobs),
+    _part("Models", _load_models),
+    _part("Tenants", _load_tenants),
 )
