@@ -10,9 +10,11 @@ import pytest
 
 from commonbrain.administration.tenants import AgentRequest, KeyRequest
 from commonbrain.client import Brain
-from commonbrain.model.errors import CommonbrainError
+from commonbrain.learning.rollout import model_name
+from commonbrain.model.model_card import ModelState
 from commonbrain.model.scope import Role, Trust
 from commonbrain.web.screens import SCREENS
+from tests.flows.ranking import ByFeature, Shop
 from tests.web.visitors import Visitor, visiting
 
 ADMIN_PATHS = [one.path for one in SCREENS if one.role is Role.ADMIN]
@@ -265,5 +267,34 @@ def test_a_wrong_filter_says_what_is_allowed(brain: Brain) -> None:
 def test_a_model_that_does_not_exist_is_not_found(brain: Brain) -> None:
     with visiting(brain) as ann:
         ann.read("/admin/models?id=mdl_0000000000000", status=404)
-        with pytest.raises(CommonbrainError):
-            brain.models.show("mdl_0000000000000")
+
+
+def test_a_model_serves_some_sessions_then_all_and_is_rolled_back(brain: Brain) -> None:
+    card = Shop().card(brain, ByFeature(), told={"outcome": "better", "note": HOSTILE})
+    model = model_name(card)
+    with visiting(brain) as ann:
+        shown = ann.see(f"/admin/models?id={model}")
+        ann.send("model", op="canary", id=model, percent="20", reason="try it")
+        [canary] = ann.read("/admin/models")["page"]["models"]
+        health = ann.read("/health")
+        asked = ann.send("model", op="promote", id=model, force="true", reason="it is good")
+        assert brain.models.show(model).models[0].state is ModelState.CANARY
+        ann.confirm(asked)
+        assert brain.models.show(model).models[0].state is ModelState.ACTIVE
+        ann.confirm(ann.send("model", op="rollback", id=model, reason="it is not"))
+
+    assert "<script>alert" not in shown
+    assert "better" in shown
+    assert (canary["state"], canary["percent"]) == ("canary", 20)
+    assert [one["id"] for one in health["models"]] == [model]
+    assert [one["verdict"] for one in health["guards"]] == ["too_early"]
+    assert "Serve every session with a model proven as a canary." in asked
+    assert brain.models.show(model).models[0].state is ModelState.ROLLED_BACK
+
+
+def test_the_undo_of_a_canary_takes_it_out_of_service(brain: Brain) -> None:
+    model = model_name(Shop().card(brain, ByFeature(), told={"outcome": "better"}))
+    with visiting(brain) as ann:
+        ann.confirm(ann.send("model", op="canary", id=model, reason="try it"))
+
+    assert brain.models.show(model).models[0].state is ModelState.RETIRED

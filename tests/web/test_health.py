@@ -79,6 +79,7 @@ def test_a_failed_call_is_shown_without_running_its_text(brain: Brain, clock: Fa
     assert not re.search(r"<[^>]* (style|on\w+)=", page)
 
 
+@pytest.mark.of_a_file
 def test_a_backup_and_maintenance_are_dated(
     brain: Brain, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

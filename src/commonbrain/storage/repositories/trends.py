@@ -109,7 +109,7 @@ class TrendRepository:
             .order_by(at, read.c.verdict)
         )
         rows = self.work.connection.execute(question)
-        return [RecallRow(_start(at, period), verdict, *counts) for at, verdict, *counts in rows]
+        return [RecallRow(_start(at, period), status, *counts) for at, status, *counts in rows]
 
     def calls(self, *, since: datetime, limit: int, period: timedelta = HOUR) -> list[CallRow]:
         """Return figures of the calls since a time by period, from the newest `limit` calls."""
