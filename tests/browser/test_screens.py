@@ -13,6 +13,8 @@ from tests.browser.conftest import HEIGHT, NARROW, WIDE, Site
 PATHS = {
     "search": "/search?query=when+does+the+shop+deploy",
     "boot": "/boot?project=shop&task=Deploy+the+shop",
+    "admin_audit": "/admin/audit?action=create",
+    "admin_tenants": "/admin/tenants?name=default",
 }
 """The address that shows most of a screen, where its own shows little."""
 

@@ -90,8 +90,8 @@ def test_patterns_are_the_five_nearest_the_task_by_one_embedding(
 ) -> None:
     near = [f"Queue postings {word} before they settle." for word in "first twice thrice".split()]
     far = [f"Paint the {word} hen house in spring." for word in "red blue green grey".split()]
-    for text in (*near, *far):
-        keep(shop, text, "rule")
+    for body in (*near, *far):
+        keep(shop, body, "rule")
     embedder.asked.clear()
 
     briefing = shop.boot(task="How should postings queue before they settle?")

@@ -4,27 +4,27 @@ import base64
 import hmac
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
 from starlette.datastructures import ImmutableMultiDict
 
-from commonbrain.api.operation import Operation, Request
+from commonbrain.api.operation import Operation
 from commonbrain.api.operations import load_operation
 from commonbrain.model.errors import InvalidInputError, NotFoundError, RejectedError
-from commonbrain.model.scope import Role
-from commonbrain.model.timestamps import show_instant
 from commonbrain.web.settling import ReviewForm, is_open, plan_call, read_item, what_happened
+from commonbrain.web.undoing import REVERSED, plan_undo, reversal
 from commonbrain.web.visit import Visit, parse_request
 
-OPERATIONS: Final = frozenset({"revise", "forget", "bulk", "message", "session", "job"})
+OPERATIONS: Final = frozenset(
+    {"revise", "forget", "bulk", "message", "session", "job", "admin", "tenant", "model"}
+)
 """The operations that forms of the page may run."""
 SETTLE: Final = "settle"
 """The action of a form that decides on an item of the review queue."""
 CSRF_FIELD: Final = "csrf"
 OWN_FIELDS: Final = frozenset({CSRF_FIELD, "next", "back", "confirmed", "typed"})
 """Fields of a form that are not arguments of its operation."""
-_UNDO_REASON: Final = "undone on the page"
 _TYPED: Final = "erase"
 """What a person types to confirm that an erase cannot be undone."""
 _NOTICE_CHARS_MAX: Final = 1_500
@@ -46,10 +46,24 @@ class Notice:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NewSecret:
+    """A new key, shown in one response: it is in no cookie, log or address."""
+
+    text: str = field(repr=False)
+    prefix: str
+    """The part by which the key is listed and revoked."""
+    agent: str
+    next: str
+    """The page that the person came from."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Confirmation:
     """The preview of a change, which the person confirms."""
 
     operation: str
+    purpose: str
+    """What the change does; empty if the preview says it."""
     text: str
     fields: tuple[tuple[str, str], ...]
     """The form's fields, to send again with the confirmation."""
@@ -59,7 +73,7 @@ class Confirmation:
 
 def run_action(
     visit: Visit, name: str, *, form: ImmutableMultiDict[str, str]
-) -> Notice | Confirmation:
+) -> Notice | Confirmation | NewSecret:
     """Run the operation of a form, or preview it if it asks for a confirmation.
 
     Raises:
@@ -75,7 +89,7 @@ def run_action(
     return _run(visit, load_operation(name), form=form)
 
 
-def _settle(visit: Visit, form: ImmutableMultiDict[str, str]) -> Notice | Confirmation:
+def _settle(visit: Visit, form: ImmutableMultiDict[str, str]) -> Notice | Confirmation | NewSecret:
     """Carry out a decision on an item of the review queue, unless somebody else was faster."""
     given = ReviewForm.of(form)
     memories = read_item(visit, given.ids)
@@ -104,7 +118,7 @@ def _run(
     *,
     form: ImmutableMultiDict[str, str],
     meaning: str | None = None,
-) -> Notice | Confirmation:
+) -> Notice | Confirmation | NewSecret:
     request = parse_request(operation.request, form)
     is_erase = getattr(request, "op", "") == "erase"
     is_confirmed = form.get("confirmed") == "yes" and (
@@ -118,6 +132,7 @@ def _run(
         preview = operation.preview(visit.brain, request)
         if preview is not None:
             return _confirmation(operation, preview, form=form, is_erase=is_erase)
+    planned = plan_undo(visit.brain, operation, request=request)
     reply = visit.call(operation, request)
     expected = operation.expected_confirm(reply)
     if expected is not None:
@@ -128,50 +143,21 @@ def _run(
         reply = visit.call(operation, request.model_copy(update={"confirm": expected}))
     if operation.exit_code(reply):
         raise RejectedError(operation.render_text(reply), hint="Nothing was changed.")
+    if (secret := getattr(reply, "secret", None)) is not None:
+        [key] = reply.keys
+        next_ = local_path(form.get("next", "/"))
+        return NewSecret(text=secret, prefix=key.key, agent=key.agent, next=next_)
     text = operation.render_text(reply)
     if meaning is not None and getattr(reply, "status", None) == "done":
         affected = getattr(reply, "affected", None)
         text = f"{meaning} {affected.line()}" if affected else meaning
-    undo_operation, undo = _undo(visit, operation, request=request, since=show_instant(before))
+    undo = reversal(visit.brain, since=before) if planned is REVERSED else planned
     return Notice(
         text=text[:_NOTICE_CHARS_MAX],
-        undo=undo,
-        undo_operation=undo_operation,
+        undo=undo and {**undo.fields, "confirmed": "yes"},
+        undo_operation=undo.operation if undo else "",
         back=local_path(form["back"]) if form.get("back") else None,
     )
-
-
-def _undo(
-    visit: Visit, operation: Operation[Any, Any], *, request: Request, since: str
-) -> tuple[str, Mapping[str, str] | None]:
-    """Return the operation and fields of the form that undoes a change, if one does."""
-    fields = request.model_dump()
-    match operation.name, fields.get("op"):
-        case "session", "claim":
-            return "session", {"op": "release", "id": fields["id"]}
-        case "session", "release":
-            return "session", {"op": "claim", "id": fields["id"]}
-        case "message", "thread":
-            status = "open" if fields["status"] == "closed" else "closed"
-            return "message", {"op": "thread", "thread": fields["thread"], "status": status}
-        case ("message", "read" | "ack") | ("forget", "erase"):
-            return "", None
-        case _ if visit.can(Role.WRITER):
-            return "forget", _reversal(visit, since=since)
-        case _:
-            return "", None
-
-
-def _reversal(visit: Visit, *, since: str) -> Mapping[str, str]:
-    """Return the form that reverts what the person changed since a time."""
-    return {
-        "op": "undo",
-        "agent": visit.brain.caller.agent,
-        "since": since,
-        "until": show_instant(visit.now),
-        "reason": _UNDO_REASON,
-        "confirmed": "yes",
-    }
 
 
 def _confirmation(
@@ -186,6 +172,7 @@ def _confirmation(
     confirm = [] if count is None else [("confirm", str(count))]
     return Confirmation(
         operation=operation.name,
+        purpose=_purpose(operation, form),
         text=operation.render_text(preview),
         fields=(*sent, *confirm, *_places(form)),
         needs_typing=is_erase,
@@ -196,6 +183,15 @@ def _places(form: ImmutableMultiDict[str, str]) -> list[tuple[str, str]]:
     """Return the pages to go to after a change, and after its undo."""
     back = [("back", local_path(form["back"]))] if form.get("back") else []
     return [("next", local_path(form.get("next", "/"))), *back]
+
+
+def _purpose(operation: Operation[Any, Any], form: ImmutableMultiDict[str, str]) -> str:
+    """Return the purpose of the command that does the same and asks, too."""
+    for command in operation.commands:
+        preset = {name: str(value).lower() for name, value in command.preset.items()}
+        if command.needs_confirmation and all(form.get(one) == preset[one] for one in preset):
+            return command.purpose
+    return ""
 
 
 def local_path(text: str) -> str:

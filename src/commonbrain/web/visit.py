@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, TypeVar, get_args, get_origin
+from typing import Any, Literal, TypeVar, get_args, get_origin
 
 from pydantic import ValidationError
 from starlette.datastructures import ImmutableMultiDict
@@ -72,8 +72,7 @@ def parse_request(
         texts = [text.strip() for text in values.getlist(name) if text.strip()]
         if not texts:
             continue
-        annotation = described.annotation
-        is_list = list in {get_origin(one) for one in (annotation, *get_args(annotation))}
+        is_list = _takes_list(described.annotation)
         given[name] = [one for text in texts for one in _split(text)] if is_list else texts[-1]
     try:
         return request_type.model_validate(given | preset)
@@ -83,6 +82,12 @@ def parse_request(
         raise InvalidInputError(
             f"{where[:40]}: {first['msg'][:100]}.", hint="Correct the field and send it again."
         ) from None
+
+
+def _takes_list(annotation: Any) -> bool:  # noqa: ANN401 annotations are of any sort
+    if get_origin(annotation) is Literal:
+        return False
+    return get_origin(annotation) is list or any(map(_takes_list, get_args(annotation)))
 
 
 def _split(text: str) -> list[str]:

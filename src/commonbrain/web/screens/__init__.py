@@ -6,9 +6,11 @@ shows it. The view is also what the address returns as JSON.
 
 from typing import Final
 
+from commonbrain.web.screens.admin import ADMIN_SCREENS
 from commonbrain.web.screens.boot import BOOT_SCREEN
 from commonbrain.web.screens.browse import BROWSE
 from commonbrain.web.screens.graph import GRAPH
+from commonbrain.web.screens.health import HEALTH
 from commonbrain.web.screens.home import HOME
 from commonbrain.web.screens.memory import MEMORY
 from commonbrain.web.screens.review import REVIEW_SCREEN
@@ -27,6 +29,8 @@ SCREENS: Final[tuple[Screen, ...]] = (
     MEMORY,
     GRAPH,
     THREAD,
+    HEALTH,
+    *ADMIN_SCREENS,
 )
 """In the order of the menu."""
 
