@@ -57,7 +57,7 @@ GROUPS: Final = {
     "OB": 20,  # observability
     "PF": 14,  # performance
     "DO": 22,  # deployment and operations
-    "MG": 9,  # migration and import
+    "MG": 10,  # migration and import
     "EV": 12,  # evaluations and tests
     "CL": 20,  # clients
 }
@@ -409,6 +409,7 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Adopted(
         "MG-09", "A migration backs a file up first, is done whole, and is undone by a restore."
     ),
+    Adopted("MG-10", "The page imports after a preview, exports, backs up, and reports refusals."),
     # Evaluations and tests
     Adopted("EV-02", "Evaluations report ranking, gain and thrift; one tells leaks and lies."),
     Adopted("EV-03", "brain eval run measures recall and tokens saved on public data."),

@@ -34,3 +34,9 @@ def brain(home: Path, *arguments: str) -> str:
 def test_remember_and_recall_need_no_extra(tmp_path: Path) -> None:
     brain(tmp_path, "remember", "The staging database is rebuilt every night")
     assert "rebuilt every night" in brain(tmp_path, "recall", "when is staging reset?")
+
+
+def test_file_is_staged_for_a_job_without_an_extra(tmp_path: Path) -> None:
+    (tmp_path / "notes.md").write_text("# Staging\n\nThe staging port is 8080 for every service.\n")
+    brain(tmp_path, "import", "markdown", str(tmp_path / "notes.md"), "--background")
+    assert "import | queued" in brain(tmp_path, "job", "list")

@@ -12,7 +12,7 @@ from commonbrain.client import Brain
 from commonbrain.jobs.worker import JobEvent
 from commonbrain.model.errors import InvalidInputError, NotFoundError, UnavailableError
 from commonbrain.model.jobs import Job
-from commonbrain.model.limits import JOB_LEASE_S
+from commonbrain.model.limits import JOB_LEASE_S, UPLOAD_RETENTION_DAYS
 from commonbrain.model.memory import Draft
 from commonbrain.storage.blobs import Blobs, UploadStore
 from commonbrain.testing.builders import FakeClock, SeededRandom, a_brain
@@ -116,6 +116,63 @@ def test_what_was_sent_is_gone_once_it_was_read_and_two_who_send_the_same_share_
         assert result is not None
         assert (result["source"], result["stored"]) == ("notes", 1)
         assert not list(Path(brain.services.blobs().location).iterdir())
+
+
+def test_dry_run_stores_nothing_and_its_upload_is_imported_once_after_it(
+    path: Path, tmp_path: Path
+) -> None:
+    note = tmp_path / "MEMORY.md"
+    note.write_text("## Tea\n\nThe tea is in the left drawer.\n", "utf-8")
+    with a_brain(path) as brain:
+        preview = brain.jobs.import_("markdown", note, dry_run=True)
+        with pytest.raises(NotFoundError, match="no finished dry run"):
+            brain.jobs.import_previewed(preview.id)
+        a_worker(brain).sweep()
+        report = brain.jobs.show(preview.id).result
+        assert report is not None
+        assert (report["source"], report["stored"]) == ("MEMORY.md", 1)
+        assert brain.status().memories == 0
+
+        job = brain.jobs.import_previewed(preview.id)
+        a_worker(brain).sweep()
+        assert brain.jobs.show(job.id).result == report
+        assert brain.status().memories == 1
+        assert brain.jobs.import_previewed(preview.id).id == job.id
+        assert not list(Path(brain.services.blobs().location).iterdir())
+
+
+def test_dry_run_of_an_archive_merges_nothing(tmp_path: Path, archive: Path) -> None:
+    with a_brain(tmp_path / "here.db") as here:
+        preview = here.jobs.import_("commonbrain", archive, dry_run=True)
+        a_worker(here).sweep()
+        result = here.jobs.show(preview.id).result or {}
+        assert result["read"] == result["stored"]
+        assert here.status().memories == 0
+
+
+def test_upload_of_a_dry_run_expires(path: Path, tmp_path: Path) -> None:
+    note = tmp_path / "MEMORY.md"
+    note.write_text("## Tea\n\nThe tea is in the left drawer.\n", "utf-8")
+    clock = FakeClock()
+    with a_brain(path, clock=clock) as brain:
+        preview = brain.jobs.import_("markdown", note, dry_run=True)
+        a_worker(brain).sweep()
+        clock.move(timedelta(days=UPLOAD_RETENTION_DAYS))
+        a_worker(brain).sweep()
+        with pytest.raises(NotFoundError, match="expired"):
+            brain.jobs.import_previewed(preview.id)
+        assert not list(Path(brain.services.blobs().location).iterdir())
+
+
+def test_error_of_an_import_names_the_file_as_it_was_sent(path: Path, tmp_path: Path) -> None:
+    sent = tmp_path / "sent"
+    sent.write_text("no archive", "utf-8")
+    with a_brain(path) as brain:
+        job = brain.jobs.import_("commonbrain", sent, name="everything.jsonl")
+        a_worker(brain).sweep()
+        failed = brain.jobs.show(job.id)
+        assert failed.state == "dead"
+        assert (failed.reason or "").startswith("everything.jsonl ")
 
 
 def test_an_upload_that_fails_leaves_no_job_that_waits_for_days(path: Path, tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from commonbrain.causality.atomize import Atomize
 from commonbrain.consolidation.artifact_cleanup import schedule_purge
 from commonbrain.ingestion.embedding import EmbedPending, EmbedProgress
 from commonbrain.model import ids
-from commonbrain.model.errors import RejectedError
+from commonbrain.model.errors import InvalidInputError, RejectedError
 from commonbrain.model.limits import ARCHIVE_RETENTION_H, EVALUATED_AT_ONCE, EVALUATED_DEFAULT
 from commonbrain.model.timestamps import from_millis, to_millis
 from commonbrain.storage.blobs import Upload
@@ -201,16 +201,40 @@ _UPLOADED: Final = 0.9
 
 
 def import_(task: JobContext) -> None:
-    """Import a file in batches; the report is the result."""
+    """Import a file in batches; the report is the result.
+
+    A dry run starts anew in each attempt, and leaves the upload for the import.
+    """
     given = task.job.given
-    upload = read_upload(given["parcel"])
+    upload, is_dry_run = read_upload(given["parcel"]), bool(given.get("dry_run"))
     with task.services.staging.opened(upload) as path:
-        known = _report(task.job.reached)
+        known = None if is_dry_run else _report(task.job.reached)
         since = known or ImportReport(format=str(given["format"]), source=upload.name)
-        report = _taken_in(task, path, since=since)
+        try:
+            report = _previewed(task, path) if is_dry_run else _taken_in(task, path, since=since)
+        except InvalidInputError as error:
+            # The requester knows the file by its name, not by the path of this copy.
+            message = error.message.replace(str(path), upload.name)
+            raise InvalidInputError(message, code=error.code, hint=error.hint) from error
     with task.step() as tx:
         task.finish(tx, {**asdict(replace(report, source=upload.name))})
-    task.services.staging.drop(upload)
+    if not is_dry_run:
+        task.services.staging.drop(upload)
+
+
+def _previewed(task: JobContext, path: Path) -> ImportReport:
+    services, caller, given = task.services, task.caller, task.job.given
+
+    def move(report: ImportReport) -> None:
+        with task.step() as tx:
+            task.save_progress(tx, report.progress, reached={})
+
+    if given["format"] == OWN_FORMAT:
+        return Merge(services, caller)(path, dry_run=True, on_progress=move)
+    project = cast("str | None", given.get("project"))
+    return Import(services, caller)(
+        str(given["format"]), path, project=project, dry_run=True, on_progress=move
+    )
 
 
 def _taken_in(task: JobContext, path: Path, *, since: ImportReport) -> ImportReport:

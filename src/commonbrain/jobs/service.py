@@ -32,7 +32,7 @@ from commonbrain.security.read_audit import record_copy
 from commonbrain.services import Services
 from commonbrain.storage.blobs import Upload
 from commonbrain.storage.interface import JobFilter
-from commonbrain.storage.job_queue import EXPORT, enqueue, notify_worker
+from commonbrain.storage.job_queue import EXPORT, enqueue, key_of, notify_worker
 from commonbrain.transfer.export import check_may_move, expedite_discard, read_upload
 from commonbrain.transfer.merge import OWN_FORMAT
 
@@ -152,9 +152,18 @@ class Jobs:
         return self._add(kind, arguments)
 
     def import_(
-        self, format_: str, source: Path, *, name: str | None = None, project: str | None = None
+        self,
+        format_: str,
+        source: Path,
+        *,
+        name: str | None = None,
+        project: str | None = None,
+        dry_run: bool = False,
     ) -> JobView:
         """Upload a file or folder and create the job that imports it.
+
+        A dry run reads and validates everything and stores nothing; `import_previewed` then imports
+        the same upload.
 
         Raises:
             InvalidInputError: Unknown format, or the file is unreadable or too large.
@@ -162,16 +171,47 @@ class Jobs:
             UnavailableError: `blobs_down`; nothing was stored.
 
         """
-        self._check_role(Role.ADMIN if format_ == OWN_FORMAT else Role.WRITER, what="import")
+        self._check_may_import(format_)
         known = [*self.services.importers(), OWN_FORMAT]
         if format_ not in known:
             raise InvalidInputError(
                 f"There is no importer for {format_[:40]!r}.", hint=", ".join(known)
             )
+        if format_ == OWN_FORMAT and project is not None:
+            raise InvalidInputError(
+                "An export keeps its own projects.", hint="Leave the project out."
+            )
         with self.services.store.snapshot(self.caller.tenant) as tx:
             _check_job_quota(tx)
         upload = self._upload(source, name)
         given = {"format": format_, "project": project, "parcel": asdict(upload)}
+        return self._add("import", {**given, "dry_run": True} if dry_run else given)
+
+    def import_previewed(self, id_: str) -> JobView:
+        """Create the job that imports what a dry run read; repeating it returns the same job.
+
+        Raises:
+            NotFoundError: There is no such dry run, it is not done, or its upload has expired.
+            RejectedError: The role is insufficient, or too many jobs wait.
+
+        """
+        with self.services.store.snapshot(self.caller.tenant) as tx:
+            preview = self._own(tx, id_)
+            given = {one: value for one, value in preview.given.items() if one != "dry_run"}
+            same = JobFilter(kind="import", key=key_of("import", given))
+            earlier = next(iter(tx.jobs.listed(same, before=None, limit=1)), None)
+        is_done = preview.state is JobState.DONE and "dry_run" in preview.given
+        if preview.kind != "import" or not is_done:
+            raise NotFoundError(
+                f"{id_[:40]} is no finished dry run of an import.", hint="Upload the file again."
+            )
+        self._check_may_import(str(given["format"]))
+        if earlier is not None and earlier.state not in FAILED:
+            return _shown(earlier)
+        if preview.created_at + UPLOAD_RETENTION <= self.services.clock.now():
+            raise NotFoundError(
+                f"The upload of {id_[:40]} has expired.", hint="Upload the file again."
+            )
         return self._add("import", given)
 
     def archive(self, id_: str) -> Upload:
@@ -273,6 +313,9 @@ class Jobs:
         if job is None or not (self._is_admin or job.caller.agent == self.caller.agent):
             raise NotFoundError(f"There is no job {id_[:40]!r}.", hint="List the jobs there are.")
         return job
+
+    def _check_may_import(self, format_: str) -> None:
+        self._check_role(Role.ADMIN if format_ == OWN_FORMAT else Role.WRITER, what="import")
 
     def _check_role(self, role: Role, *, what: str) -> None:
         if not self.caller.role.covers(role):

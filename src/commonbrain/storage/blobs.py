@@ -20,6 +20,7 @@ from commonbrain.model.limits import (
     STAGED_PART_BYTES,
     UNPACKED_BYTES_MAX,
 )
+from commonbrain.storage.folder_blobs import in_folder
 
 
 class Blobs(Protocol):
@@ -70,14 +71,14 @@ def make_blobs(place: Path | str, key: tuple[str, str] | None = None) -> Blobs:
     `key` (id, secret) the credentials also come from the environment.
 
     Raises:
-        InvalidInputError: `extra_missing`.
+        InvalidInputError: `extra_missing`, for a bucket.
         UnavailableError: `blobs_down`, the folder cannot be created.
 
     """
-    load_extra("obstore", extra="learn")
-    from commonbrain.storage.object_store import in_bucket, in_folder  # noqa: PLC0415
-
     if isinstance(place, str) and place.startswith(S3):
+        load_extra("obstore", extra="learn")
+        from commonbrain.storage.object_store import in_bucket  # noqa: PLC0415
+
         return in_bucket(place, key)
     try:
         return in_folder(Path(place))

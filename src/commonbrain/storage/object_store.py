@@ -1,32 +1,30 @@
-"""Artifacts in a folder, a bucket or memory, by obstore."""
+"""Artifacts in a bucket or memory, by obstore."""
 
 from __future__ import annotations
 
-import hashlib
 import os
-import re
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from obstore.exceptions import BaseError
-from obstore.store import LocalStore, MemoryStore, ObjectStore, S3Store
+from obstore.store import MemoryStore, ObjectStore, S3Store
 
-from commonbrain.model.errors import (
-    InvalidInputError,
-    NotFoundError,
-    StoreCorruptError,
-    UnavailableError,
-)
 from commonbrain.model.limits import BLOB_BYTES_MAX, BLOBS_S
+from commonbrain.storage.folder_blobs import (
+    check_content,
+    check_digest,
+    check_size,
+    digest_of,
+    missing,
+    unreachable,
+)
 
 if TYPE_CHECKING:
     from obstore.store import S3Config
 
-_DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 _ENDPOINTS: Final = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
 
 
@@ -39,12 +37,8 @@ class ObjectBlobs:
 
     def put(self, content: bytes) -> str:
         """Store bytes, and read them back before returning."""
-        if len(content) > BLOB_BYTES_MAX:
-            raise InvalidInputError(
-                f"The artifact has {len(content):,} bytes; {BLOB_BYTES_MAX:,} are allowed.",
-                code="limit_exceeded",
-            )
-        digest = _digest(content)
+        check_size(content)
+        digest = digest_of(content)
         with self._reached():
             self.store.put(digest, content)
         self.get(digest)
@@ -52,24 +46,15 @@ class ObjectBlobs:
 
     def get(self, digest: str) -> bytes:
         """Return bytes by their digest."""
-        if _DIGEST.fullmatch(digest) is None:
-            raise NotFoundError(f"There is no artifact {digest[:80]!r}.")
+        check_digest(digest)
         with self._reached():
             try:
                 result = self.store.get(digest)
             except FileNotFoundError:
-                raise NotFoundError(
-                    f"There is no artifact {digest} in {self.location}.",
-                    hint="Restore the folder or the bucket, or train a new model.",
-                ) from None
+                raise missing(digest, self.location) from None
             # An object that was changed by hand may have any size.
             content = bytes(result.bytes()) if result.meta["size"] <= BLOB_BYTES_MAX else b""
-        if _digest(content) != digest:
-            raise StoreCorruptError(
-                f"The artifact {digest} in {self.location} has another digest.",
-                code="blob_corrupt",
-                hint="Restore it from a backup, or train a new model.",
-            )
+        check_content(content, digest, location=self.location)
         return content
 
     def drop(self, digest: str) -> None:
@@ -82,22 +67,7 @@ class ObjectBlobs:
         try:
             yield
         except (BaseError, OSError) as error:
-            raise UnavailableError(
-                f"{self.location} cannot be reached ({type(error).__name__}).",
-                code="blobs_down",
-                hint="Check that it exists and that the credentials are right.",
-            ) from error
-
-
-def in_folder(folder: Path) -> ObjectBlobs:
-    """Store artifacts as files of a folder, which is created if needed.
-
-    Raises:
-        OSError: it cannot be created.
-
-    """
-    folder.mkdir(parents=True, exist_ok=True)
-    return ObjectBlobs(LocalStore(folder), str(folder))
+            raise unreachable(self.location, error) from error
 
 
 def in_memory() -> ObjectBlobs:
@@ -120,7 +90,3 @@ def in_bucket(url: str, key: tuple[str, str] | None = None) -> ObjectBlobs:
         retry_config={"max_retries": 2, "retry_timeout": timedelta(seconds=BLOBS_S)},
     )
     return ObjectBlobs(store, url)
-
-
-def _digest(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()

@@ -35,6 +35,8 @@ class Refusal:
 
     where: str
     reason: str
+    hint: str | None = None
+    """The next step, if there is one for this piece alone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -269,6 +271,7 @@ def _add(
         counted.append(_COUNTED[outcome.status])
         if outcome.status.is_refused:
             where = piece.content.source_ref or piece.content.body[:60]
-            refusals.append(Refusal(where=where, reason=outcome.reason or outcome.status))
+            reason = outcome.reason or outcome.status
+            refusals.append(Refusal(where=where, reason=reason, hint=outcome.hint))
     parts = sum(isinstance(one.content, Draft) and one.content.part is not None for one in batch)
     return report.counting(counted, refusals=refusals, progress=batch[-1].progress, parts=parts)

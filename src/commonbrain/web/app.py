@@ -8,7 +8,7 @@ import asyncio
 import hmac
 import logging
 import secrets
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from functools import cache, partial
 from http import HTTPStatus
@@ -20,7 +20,7 @@ from starlette.applications import Starlette
 from starlette.datastructures import ImmutableMultiDict
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
@@ -37,6 +37,7 @@ from commonbrain.model.errors import (
     RejectedError,
 )
 from commonbrain.security.page_sessions import PageSession, PageSessions
+from commonbrain.web import transfers
 from commonbrain.web.actions import (
     CSRF_FIELD,
     Confirmation,
@@ -47,10 +48,12 @@ from commonbrain.web.actions import (
     run_action,
     sign_notice,
 )
+from commonbrain.web.backups import Backups
 from commonbrain.web.local_sessions import LocalSessions, OpenSessions
 from commonbrain.web.rendering import STATIC_FOLDERS, link, make_environment
 from commonbrain.web.request_guard import RequestGuard
 from commonbrain.web.screens import SCREENS, Screen
+from commonbrain.web.transfers import IMPORT_PATH, TRANSFER_PATH, DownloadResponse, Uploads
 from commonbrain.web.visit import Visit
 
 Form = ImmutableMultiDict[str, str]
@@ -92,6 +95,7 @@ def make_page(
     *,
     threads: ThreadLimiter,
     settings: PageSettings | None = None,
+    backups: Backups | None = None,
 ) -> Starlette:
     """Make the page of an open brain, which stays open when the page ends.
 
@@ -100,13 +104,15 @@ def make_page(
         sessions: opens and finds the sessions of browsers.
         threads: runs the operations.
         settings: how the page is served; on loopback by default.
+        backups: makes backups of the store, if this page does.
 
     """
     settings = settings or PageSettings()
-    page = Page(brain=brain, sessions=sessions, threads=threads, settings=settings)
+    page = Page(brain=brain, sessions=sessions, threads=threads, settings=settings, backups=backups)
     routes = [
         *(Route(one.path, partial(page.show, one), name=one.name) for one in SCREENS),
         Route("/do/{operation}", page.act, methods=["POST"]),
+        *page.transfer_routes(),
         Route("/open", page.open_link),
         Route("/login", page.show_login),
         Route("/login", page.log_in, methods=["POST"]),
@@ -117,7 +123,11 @@ def make_page(
         ),
     ]
     guard = Middleware(
-        RequestGuard, hosts=settings.hosts, url=settings.url, bytes_max=BODY_BYTES_MAX
+        RequestGuard,
+        hosts=settings.hosts,
+        url=settings.url,
+        bytes_max=BODY_BYTES_MAX,
+        larger={IMPORT_PATH: transfers.BODY_BYTES_MAX},
     )
     handlers: dict[Any, Any] = dict.fromkeys(
         (CommonbrainError, HTTPException, Exception), page.show_error
@@ -144,6 +154,8 @@ class Page:
     sessions: PageSessions
     threads: ThreadLimiter
     settings: PageSettings
+    backups: Backups | None = None
+    uploads: Uploads = field(default_factory=Uploads)
     environment: Environment = field(default_factory=make_environment)
 
     async def show(self, screen: Screen, request: Request) -> Response:
@@ -197,6 +209,70 @@ class Page:
                     age=_NOTICE_SECONDS,
                 )
                 return response
+
+    def transfer_routes(self) -> list[Route]:
+        """Return the routes that move files."""
+        return [
+            Route(IMPORT_PATH, self.receive, methods=["POST"]),
+            *(
+                Route(path, partial(self.change_transfer, change), methods=["POST"])
+                for path, change in (
+                    ("/transfer/export", transfers.start_export),
+                    ("/transfer/previewed", transfers.import_previewed),
+                    ("/transfer/backup", transfers.change_backup),
+                )
+            ),
+            Route("/transfer/backup/file", self.fetch_backup, methods=["POST"]),
+            Route("/transfer/archive/{id}", self.fetch_archive),
+        ]
+
+    async def receive(self, request: Request) -> Response:
+        """Receive a file and create the job that imports it.
+
+        The token is in the address, so that nothing is read of a form from elsewhere.
+        """
+        session = await self._session(request)
+        if session is None:
+            return await self._ask_to_log_in(request)
+        _check_token(request.query_params.get(CSRF_FIELD, ""), session)
+        visit = self._visit(session, ImmutableMultiDict())
+        await self.threads.run(partial(transfers.check_may_import, visit))
+        try:
+            async with self.uploads.receive(request) as form:
+                await self.threads.run(partial(transfers.start_import, visit, form))
+        except ClientDisconnect:
+            return Response(status_code=HTTPStatus.BAD_REQUEST)
+        return _see(TRANSFER_PATH)
+
+    async def change_transfer(
+        self, change: Callable[[Visit, Form], None], request: Request
+    ) -> Response:
+        """Make the change of a form of the screen that moves files."""
+        session = await self._session(request)
+        if session is None:
+            return await self._ask_to_log_in(request)
+        form = _checked(await self._form(request), session)
+        visit = self._visit(session, ImmutableMultiDict())
+        await self.threads.run(partial(change, visit, form))
+        return _see(TRANSFER_PATH)
+
+    async def fetch_archive(self, request: Request) -> Response:
+        """Send the archive of an export."""
+        session = await self._session(request)
+        if session is None:
+            return await self._ask_to_log_in(request)
+        visit = self._visit(session, ImmutableMultiDict())
+        opened = partial(transfers.open_archive, visit, request.path_params["id"])
+        return DownloadResponse(await self.threads.run(opened))
+
+    async def fetch_backup(self, request: Request) -> Response:
+        """Send the backup that waits for its download, once."""
+        session = await self._session(request)
+        if session is None:
+            return await self._ask_to_log_in(request)
+        _checked(await self._form(request), session)
+        visit = self._visit(session, ImmutableMultiDict())
+        return DownloadResponse(await self.threads.run(partial(transfers.open_backup, visit)))
 
     async def open_link(self, request: Request) -> Response:
         """Start the session of a one-time link."""
@@ -303,7 +379,7 @@ class Page:
         """Return the visit of a session; it counts against the caller's rate limit."""
         authorize(self.brain.services, session.caller)
         brain = Brain(self.brain.services, session.caller)
-        return Visit(brain=brain, parameters=parameters, path=path or {})
+        return Visit(brain=brain, parameters=parameters, path=path or {}, backups=self.backups)
 
     async def _form(self, request: Request) -> Form:
         async with asyncio.timeout(_FORM_TIMEOUT_S):
@@ -368,10 +444,13 @@ def _checked(form: Form, session: PageSession) -> Form:
         RejectedError: `csrf`, the form's token is missing or another session's.
 
     """
-    given = form.get(CSRF_FIELD, "")
+    _check_token(form.get(CSRF_FIELD, ""), session)
+    return form
+
+
+def _check_token(given: str, session: PageSession) -> None:
     if not hmac.compare_digest(given.encode(), csrf_token(session).encode()):
         raise _foreign_form()
-    return form
 
 
 def _foreign_form() -> RejectedError:

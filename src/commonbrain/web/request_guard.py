@@ -1,7 +1,7 @@
 """What every request to the page must satisfy, and the headers of every response."""
 
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from http import HTTPStatus
 from typing import Final
 from urllib.parse import urlsplit
@@ -41,6 +41,8 @@ class RequestGuard:
     url: str | None = None
     """The public URL, if a proxy may pass on another `Host` than that of the browser."""
     bytes_max: int
+    larger: Mapping[str, int] = field(default_factory=dict[str, int])
+    """Limits of paths that take files."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass on an allowed request."""
@@ -55,28 +57,18 @@ class RequestGuard:
                     headers.setdefault(name, value)
             await send(message)
 
-        refusal = self._refusal(scope["method"], Headers(scope=scope))
+        bytes_max = self.larger.get(scope["path"], self.bytes_max)
+        refusal = self._refusal(scope["method"], Headers(scope=scope), bytes_max=bytes_max)
         await (refusal or self.app)(scope, receive, send_safely)
 
-    def _refusal(self, method: str, headers: Headers) -> Response | None:
+    def _refusal(self, method: str, headers: Headers, *, bytes_max: int) -> Response | None:
         host = headers.get("host", "")
         if not self._is_served(host):
             return _refuse("This host is not served here.", HTTPStatus.MISDIRECTED_REQUEST)
         origin = headers.get("origin")
         if origin is not None and not self._is_own_origin(origin, host):
             return _refuse("Pages of this origin may not call.", HTTPStatus.FORBIDDEN)
-        return None if method in _READS else self._refusal_of_change(headers)
-
-    def _refusal_of_change(self, headers: Headers) -> Response | None:
-        if headers.get("sec-fetch-site", "same-origin") != "same-origin":
-            return _refuse("Pages of other sites may not call.", HTTPStatus.FORBIDDEN)
-        declared = headers.get("content-length", "")
-        if not declared.isdecimal():
-            return _refuse("The length of the body is missing.", HTTPStatus.LENGTH_REQUIRED)
-        if int(declared) > self.bytes_max:
-            too_large = f"The body has more than {self.bytes_max} bytes."
-            return _refuse(too_large, HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
-        return None
+        return None if method in _READS else _refusal_of_change(headers, bytes_max=bytes_max)
 
     def _is_served(self, host: str) -> bool:
         try:
@@ -91,6 +83,18 @@ class RequestGuard:
             return urlsplit(origin).netloc.lower() in own
         except ValueError:
             return False
+
+
+def _refusal_of_change(headers: Headers, *, bytes_max: int) -> Response | None:
+    if headers.get("sec-fetch-site", "same-origin") != "same-origin":
+        return _refuse("Pages of other sites may not call.", HTTPStatus.FORBIDDEN)
+    declared = headers.get("content-length", "")
+    if not declared.isdecimal():
+        return _refuse("The length of the body is missing.", HTTPStatus.LENGTH_REQUIRED)
+    if int(declared) > bytes_max:
+        too_large = f"The body has more than {bytes_max} bytes. Send it in parts."
+        return _refuse(too_large, HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
+    return None
 
 
 def _refuse(reason: str, status: HTTPStatus) -> Response:

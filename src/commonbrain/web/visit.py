@@ -13,6 +13,7 @@ from commonbrain.api.operation import Operation, Request, Transport
 from commonbrain.client import Brain
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.scope import Role
+from commonbrain.web.backups import Backups
 
 _RequestT = TypeVar("_RequestT", bound=Request)
 _ReplyT = TypeVar("_ReplyT")
@@ -26,6 +27,8 @@ class Visit:
     parameters: ImmutableMultiDict[str, str]
     path: Mapping[str, str] = field(default_factory=dict[str, str])
     """The variable parts of the path."""
+    backups: Backups | None = None
+    """Makes backups, on the page of this machine's store in a file."""
 
     @property
     def now(self) -> datetime:

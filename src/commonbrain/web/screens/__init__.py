@@ -17,6 +17,7 @@ from commonbrain.web.screens.review import REVIEW_SCREEN
 from commonbrain.web.screens.screen import Screen
 from commonbrain.web.screens.search import SEARCH
 from commonbrain.web.screens.thread import THREAD
+from commonbrain.web.screens.transfer import TRANSFER
 from commonbrain.web.screens.work import WORK
 
 SCREENS: Final[tuple[Screen, ...]] = (
@@ -29,6 +30,7 @@ SCREENS: Final[tuple[Screen, ...]] = (
     MEMORY,
     GRAPH,
     THREAD,
+    TRANSFER,
     HEALTH,
     *ADMIN_SCREENS,
 )

@@ -82,6 +82,12 @@
   });
 
   document.addEventListener("change", (event) => {
+    const bytesMax = Number(event.target.dataset.bytesMax);
+    if (bytesMax) {
+      const isTooLarge = [...event.target.files].some((file) => file.size > bytesMax);
+      event.target.setCustomValidity(isTooLarge ? "This file is too large to be sent. Import it with brain import." : "");
+      event.target.reportValidity();
+    }
     if (!event.target.matches("[data-all]")) return;
     for (const one of event.target.form.querySelectorAll("[name=ids]")) one.checked = event.target.checked;
   });

@@ -1,0 +1,277 @@
+"""Files that come in and go out on the page: uploads to import, exports and backups to download."""
+
+import asyncio
+import shutil
+from collections.abc import AsyncGenerator, Callable, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final
+from urllib.parse import quote
+
+from pydantic import Field
+from starlette.datastructures import FormData, ImmutableMultiDict, UploadFile
+from starlette.requests import Request
+from starlette.responses import StreamingResponse
+from starlette.types import Receive, Scope, Send
+
+from commonbrain.api.dispatch import authorize_call
+from commonbrain.api.operation import Name, Operation, Transport
+from commonbrain.api.operation import Request as OperationRequest
+from commonbrain.api.operations.job import JOB, JobRequest
+from commonbrain.client import Brain
+from commonbrain.jobs.service import JobsReply
+from commonbrain.model.errors import InvalidInputError, NotFoundError, UnavailableError
+from commonbrain.model.limits import NAME_CHARS_MAX, UPLOAD_BYTES_MAX
+from commonbrain.model.scope import Role
+from commonbrain.storage.job_queue import EXPORT
+from commonbrain.web.visit import Visit, parse_request
+
+TRANSFER_PATH: Final = "/transfer"
+IMPORT_PATH: Final = f"{TRANSFER_PATH}/import"
+FORM_BYTES_MAX: Final = 64 * 1024
+"""The other fields of the form that sends a file."""
+BODY_BYTES_MAX: Final = UPLOAD_BYTES_MAX + FORM_BYTES_MAX
+_UPLOADS_AT_ONCE: Final = 4
+"""Uploads that one process receives at once: each is on disk twice until it is staged."""
+_UPLOAD_S: Final = 300
+"""Seconds for a file to arrive: the largest one at 1 Mbit/s."""
+_FIELDS_MAX: Final = 10
+_READ_BYTES: Final = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Uploads:
+    """Receives the files of forms, a few at once."""
+
+    seconds_max: float = _UPLOAD_S
+    _free: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_UPLOADS_AT_ONCE))
+
+    @asynccontextmanager
+    async def receive(self, request: Request) -> AsyncGenerator[FormData]:
+        """Receive a form with one file, which is deleted when the block ends.
+
+        Raises:
+            UnavailableError: too many files arrive at once, or this one took too long.
+
+        """
+        if self._free.locked():
+            raise UnavailableError(
+                f"{_UPLOADS_AT_ONCE} files are being uploaded.",
+                code="busy",
+                hint="Wait a little and send yours again.",
+            )
+        async with self._free:
+            try:
+                async with asyncio.timeout(self.seconds_max):
+                    form = await request.form(
+                        max_files=1, max_fields=_FIELDS_MAX, max_part_size=FORM_BYTES_MAX
+                    )
+            except TimeoutError:
+                raise UnavailableError(
+                    f"The file did not arrive within {self.seconds_max:g} seconds.",
+                    code="deadline",
+                    hint="Send it in parts, or import it with `brain import`.",
+                ) from None
+            try:
+                yield form
+            finally:
+                await form.close()
+
+
+def check_may_import(visit: Visit) -> None:
+    """Refuse a person who may not import, before the file is received.
+
+    Raises:
+        RejectedError: `insufficient_role`, `scope_denied` or `boot_required`.
+
+    """
+    authorize_call(JOB, visit.brain, request=_IMPORT)
+
+
+_IMPORT: Final = JobRequest(op="run", kind="import")
+
+
+class ImportRequest(OperationRequest):
+    """The fields of the form that sends a file."""
+
+    format: str = Field(max_length=NAME_CHARS_MAX)
+    project: Name = None
+    dry_run: bool = False
+
+
+def start_import(visit: Visit, form: FormData) -> None:
+    """Stage the file of a form and create the job that imports it.
+
+    Raises:
+        InvalidInputError: no file was chosen, or a field is wrong.
+        CommonbrainError: as `Jobs.import_`.
+
+    """
+    file = form.get("file")
+    if not isinstance(file, UploadFile) or not file.filename:
+        raise InvalidInputError("No file was chosen.", hint="Choose a file and send it again.")
+    fields = [(name, value) for name, value in form.multi_items() if isinstance(value, str)]
+    given = parse_request(ImportRequest, ImmutableMultiDict(fields))
+    name = Path(file.filename.replace("\\", "/")).name or "file"
+
+    def stage(brain: Brain, _: JobRequest) -> JobsReply:
+        # The file gets a fixed path, because its name is untrusted.
+        with TemporaryDirectory(prefix="commonbrain-") as folder:
+            path = Path(folder) / "sent"
+            with path.open("wb") as copy:
+                shutil.copyfileobj(file.file, copy)
+            job = brain.jobs.import_(
+                given.format, path, name=name, project=given.project, dry_run=given.dry_run
+            )
+            return JobsReply(jobs=(job,))
+
+    visit.call(replace(JOB, handle=stage), _IMPORT)
+
+
+def import_previewed(visit: Visit, form: ImmutableMultiDict[str, str]) -> None:
+    """Create the job that imports what a dry run read.
+
+    Raises:
+        CommonbrainError: as `Jobs.import_previewed`.
+
+    """
+
+    def confirm(brain: Brain, request: JobRequest) -> JobsReply:
+        return JobsReply(jobs=(brain.jobs.import_previewed(request.id or ""),))
+
+    request = parse_request(JobRequest, form, op="show")
+    visit.call(replace(JOB, handle=confirm), request)
+
+
+def start_export(visit: Visit, _form: ImmutableMultiDict[str, str]) -> None:
+    """Create the job that exports everything; an unfinished one is used again.
+
+    Raises:
+        RejectedError: the person is no admin, or too many jobs wait.
+
+    """
+    visit.call(JOB, JobRequest(op="run", kind=EXPORT))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Download:
+    """A file to send; `close` is called at the end, also of an aborted download."""
+
+    name: str
+    size: int
+    chunks: Iterator[bytes]
+    close: Callable[[], None] = lambda: None
+
+
+class DownloadResponse(StreamingResponse):
+    """Sends a file to save."""
+
+    def __init__(self, download: Download) -> None:
+        headers = {
+            "Content-Disposition": f"attachment; filename*=utf-8''{quote(download.name)}",
+            "Content-Length": str(download.size),
+        }
+        super().__init__(download.chunks, media_type="application/octet-stream", headers=headers)
+        self._close = download.close
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send the file, and close it however that ends."""
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._close()
+
+
+def open_archive(visit: Visit, id_: str) -> Download:
+    """Open the archive of an export for a download.
+
+    Raises:
+        CommonbrainError: as `Jobs.archive`.
+
+    """
+    operation: Any = replace(JOB, role=Role.ADMIN, handle=_archive)
+    upload: Any = visit.call(operation, JobRequest(op="show", id=id_))
+    chunks = visit.brain.services.staging.read(upload)
+    return Download(name=upload.name, size=upload.size, chunks=chunks)
+
+
+def _archive(brain: Brain, request: JobRequest) -> object:
+    return brain.jobs.archive(request.id or "")
+
+
+class BackupRequest(OperationRequest):
+    """The fields of the form about backups."""
+
+    op: str = "start"
+    folder: str | None = Field(default=None, max_length=4096)
+
+
+def change_backup(visit: Visit, form: ImmutableMultiDict[str, str]) -> None:
+    """Start a backup, or cancel it.
+
+    Raises:
+        NotFoundError: this page makes no backups.
+        CommonbrainError: as `Backups.start`.
+
+    """
+    backups = visit.backups
+    if backups is None:
+        raise _no_backups()
+
+    def change(brain: Brain, request: BackupRequest) -> None:
+        match request.op:
+            case "start":
+                backups.start(brain, folder=request.folder)
+            case "cancel":
+                backups.cancel()
+            case _:
+                raise InvalidInputError(f"No action {request.op[:40]!r}.", hint="Use its button.")
+
+    request = parse_request(BackupRequest, form)
+    visit.call(_backup_operation(change), request)
+
+
+def open_backup(visit: Visit) -> Download:
+    """Open the finished backup for its one download.
+
+    Raises:
+        NotFoundError: there is none.
+
+    """
+    backups = visit.backups
+    if backups is None:
+        raise _no_backups()
+    taken: Any = visit.call(
+        _backup_operation(lambda _brain, _request: backups.take()),
+        BackupRequest(op="fetch"),
+    )
+    size = taken.path.stat().st_size
+    return Download(name=taken.path.name, size=size, chunks=_chunks(taken.path), close=taken.close)
+
+
+def _backup_operation(handle: Callable[[Brain, BackupRequest], Any]) -> Operation[Any, Any]:
+    return Operation(
+        name="backup",
+        title="Backup",
+        purpose="Back the store up.",
+        request=BackupRequest,
+        reply=object,
+        handle=handle,
+        render_text=str,
+        role=Role.ADMIN,
+        transports=frozenset({Transport.WEB}),
+    )
+
+
+def _chunks(path: Path) -> Iterator[bytes]:
+    with path.open("rb") as file:
+        while chunk := file.read(_READ_BYTES):
+            yield chunk
+
+
+def _no_backups() -> NotFoundError:
+    return NotFoundError(
+        "This page makes no backups.", hint="The screen says how this store is backed up."
+    )

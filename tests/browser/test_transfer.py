@@ -1,0 +1,151 @@
+"""A person imports, exports and backs up in a browser, with progress and reports."""
+
+import hashlib
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+import commonbrain
+from commonbrain.api.thread_limiter import ThreadLimiter
+from commonbrain.jobs.worker import EmbeddedWorker
+from commonbrain.web.app import make_page
+from commonbrain.web.backups import Backups
+from commonbrain.web.local_sessions import LocalSessions
+from tests.browser.axe import serious_faults
+from tests.browser.conftest import NARROW, PATIENCE_MS, Site
+from tests.server.serving import listening
+from tests.web.demo import fill
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """A page as `brain ui` serves it, with a worker and backups."""
+    path = tmp_path_factory.mktemp("site") / "brain.db"
+    with commonbrain.open(path, agent="ann") as brain:
+        demo = fill(brain)
+        sessions = LocalSessions(brain.caller, brain.services.clock)
+        threads = ThreadLimiter(4, seconds_max=30)
+        worker, backups = EmbeddedWorker(brain.services, start_delay_s=0), Backups.of(brain)
+        assert backups is not None
+        worker.start()
+        with listening(make_page(brain, sessions, threads=threads, backups=backups)) as url:
+            yield Site(url=url, brain=brain, demo=demo, sessions=sessions)
+        backups.close()
+        worker.close()
+        threads.close()
+
+
+@pytest.fixture
+def notes(tmp_path: Path) -> Path:
+    """A folder of notes as a zip; one of them holds a secret, one is no text."""
+    path = tmp_path / "team-notes.zip"
+    with zipfile.ZipFile(path, "w") as packed:
+        packed.writestr(
+            "notes/MEMORY.md",
+            "# Shop\n\n## Ports\n\nThe staging port of the shop is 8080 for every service.\n\n"
+            "## Access\n\nThe database of the shop has password=hunter2hunter2 everywhere.\n",
+        )
+        packed.writestr("notes/tea.md", b"# Tea\n\n\xff\xfe\n")
+    return path
+
+
+def send(page: Page, file: Path, *, button: str, format_: str = "markdown") -> None:
+    page.locator("input[type=file]").set_input_files(file)
+    page.get_by_label("Format").select_option(format_)
+    page.get_by_role("button", name=button, exact=True).click()
+
+
+def test_folder_is_previewed_then_imported_with_a_report(
+    page: Page, site: Site, notes: Path
+) -> None:
+    page.keyboard.press("g")
+    page.keyboard.press("t")
+    expect(page.get_by_role("heading", name="Import and export")).to_be_visible()
+    send(page, notes, button="Preview")
+    preview = page.locator(".transfer", has_text="Preview of team-notes.zip")
+    confirm = preview.get_by_role("button", name="Import it")
+    # The screen fetches itself again until the job is done.
+    expect(confirm).to_be_visible(timeout=PATIENCE_MS)
+    expect(page.locator("#work")).not_to_have_attribute("hx-trigger", "every 1s")
+    confirm.click()
+    done = page.locator(".transfer", has_text="Import of team-notes.zip")
+    expect(done.locator(".outcome-stored dd")).to_have_text("1", timeout=PATIENCE_MS)
+    expect(done.locator(".outcome-rejected dd")).to_have_text("1")
+    expect(done.locator(".outcome-unreadable dd")).to_have_text("1")
+    expect(done).to_contain_text("This holds a secret")
+    expect(done).to_contain_text("It is not UTF-8 text")
+    expect(done).to_contain_text("Correct in the source what was refused")
+    expect(confirm).to_have_count(0)
+    assert serious_faults(page) == []
+    page.set_viewport_size({"width": NARROW, "height": 900})
+    assert page.evaluate("document.documentElement.scrollWidth - window.innerWidth") <= 0
+    assert "8080" in (site.brain.recall("staging port of the shop").items[0].body or "")
+
+
+def test_export_is_downloaded_and_read_back(page: Page, site: Site, tmp_path: Path) -> None:
+    page.goto(f"{site.url}/transfer")
+    page.get_by_role("button", name="Export everything").click()
+    link = page.get_by_role("link", name="Download the export").first
+    expect(link).to_be_visible(timeout=PATIENCE_MS)
+    with page.expect_download() as started:
+        link.click()
+    file = tmp_path / started.value.suggested_filename
+    started.value.save_as(file)
+    send(page, file, button="Import at once", format_="commonbrain")
+    done = page.locator(".transfer", has_text=f"Import of {file.name}")
+    expect(done.locator(".outcome-stored dd")).to_have_text("0", timeout=PATIENCE_MS)
+    expect(done.locator(".outcome-exists dd")).not_to_have_text("0")
+
+
+def test_backup_is_downloaded_with_its_digest(page: Page, site: Site, tmp_path: Path) -> None:
+    page.goto(f"{site.url}/transfer")
+    page.get_by_role("button", name="Back up for download").click()
+    button = page.get_by_role("button", name="Download the backup")
+    expect(button).to_be_visible(timeout=PATIENCE_MS)
+    expect(page.get_by_text("brain restore commonbrain-")).to_be_visible()
+    with page.expect_download() as started:
+        button.click()
+    file = tmp_path / "copy.db"
+    started.value.save_as(file)
+    digest = hashlib.sha256(file.read_bytes()).hexdigest()
+    expect(page.get_by_text(digest).first).to_be_visible()
+    with commonbrain.open(file) as copy:
+        assert copy.get(site.demo.redis).body
+
+
+def test_backup_goes_into_a_folder_of_this_machine(page: Page, site: Site, tmp_path: Path) -> None:
+    page.goto(f"{site.url}/transfer")
+    page.get_by_text("Into a folder of this machine").click()
+    page.get_by_label("Folder").fill(str(tmp_path))
+    page.get_by_role("button", name="Back up into it").click()
+    expect(page.get_by_role("heading", name="The backup is written")).to_be_visible(
+        timeout=PATIENCE_MS
+    )
+    [file] = tmp_path.glob("*.db")
+    expect(page.get_by_text(str(file), exact=True)).to_be_visible()
+
+
+def test_too_large_file_is_refused_before_it_is_sent(page: Page, site: Site) -> None:
+    page.goto(f"{site.url}/transfer")
+    page.locator("input[type=file]").evaluate("(one) => { one.dataset.bytesMax = 3; }")
+    page.locator("input[type=file]").set_input_files(
+        {"name": "a.md", "mimeType": "text/markdown", "buffer": b"# Tea\n"}
+    )
+    page.get_by_role("button", name="Import at once").click()
+    assert page.locator("input[type=file]").evaluate("(one) => one.validationMessage")
+    expect(page.get_by_text("Import of a.md")).to_have_count(0)
+
+
+def test_import_without_scripts(chromium: Browser, site: Site, tmp_path: Path) -> None:
+    plain = chromium.new_context(java_script_enabled=False).new_page()
+    plain.goto(site.link())
+    plain.goto(f"{site.url}/transfer")
+    note = tmp_path / "plain.md"
+    note.write_text("## Tea\n\nThe tea of the office is in the left drawer.\n", "utf-8")
+    send(plain, note, button="Import at once")
+    done = plain.locator(".transfer", has_text="Import of plain.md")
+    # The page loads itself again.
+    expect(done.locator(".outcome-stored dd")).to_have_text("1", timeout=PATIENCE_MS)
