@@ -13,7 +13,7 @@ from commonbrain.model.kinds import Kind
 from commonbrain.model.query import Feedback, FeedbackMark, ShownExtent
 from commonbrain.model.recall_result import ResultStatus
 from commonbrain.model.scope import LOCAL_TENANT, Caller
-from commonbrain.observability.tool_events import REFUSED
+from commonbrain.observability.tool_events import REFUSED, WEB_TRANSPORT
 from commonbrain.storage.repositories.trends import CallRow, RecallRow, StoredRow
 from commonbrain.storage.store import Store
 from commonbrain.testing.builders import NOON, a_memory
@@ -105,13 +105,14 @@ class TrendsContract:
             (9, None, "no_room"),
         ]
 
-    def test_calls_have_percentiles_by_hour(self, store: Store) -> None:
+    def test_calls_of_agents_have_percentiles_by_hour(self, store: Store) -> None:
         later = NOON + HOUR
         keep(
             store,
             *(an_event(minute, duration_ms=float(minute)) for minute in range(1, 21)),
             an_event(60, duration_ms=7.0, outcome="not_found"),
             an_event(61, duration_ms=9.0, outcome=REFUSED),
+            an_event(62, duration_ms=900.0, transport=WEB_TRANSPORT),
         )
         keep(store, an_event(1, tenant=OTHER), tenant=OTHER)
 

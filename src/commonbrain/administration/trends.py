@@ -52,7 +52,7 @@ class RecallTrend:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallTrend:
-    """The calls of one hour."""
+    """The calls of agents in one hour."""
 
     at: datetime
     """The beginning of the hour."""
