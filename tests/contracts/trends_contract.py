@@ -63,7 +63,8 @@ class TrendsContract:
         missed = a_trace(3, verdict=ResultStatus.BELOW_THRESHOLD)
         mine = a_trace(4, 1, caller=Caller(agent="ann"))
         used, misled = a_trace(1, 1, 2), a_trace(2, 1)
-        traces = (used, misled, missed, mine)
+        listed = a_trace(5, 1, query="")
+        traces = (used, misled, missed, mine, listed)
         store.note_reads(LOCAL_TENANT, traces=traces, accesses=(), retain_from=LONG_AGO)
         with store.begin(LOCAL_TENANT) as tx:
             tx.recall_log.mark(
@@ -93,7 +94,9 @@ class TrendsContract:
     def test_candidates_of_the_newest_recalls_are_listed(self, store: Store) -> None:
         whole = a_trace(1, 1, extents={1: ShownExtent.WHOLE})
         mine = a_trace(2, 2, caller=Caller(agent="ann"))
-        store.note_reads(LOCAL_TENANT, traces=(whole, mine), accesses=(), retain_from=LONG_AGO)
+        listed = a_trace(3, 3, query="")
+        traces = (whole, mine, listed)
+        store.note_reads(LOCAL_TENANT, traces=traces, accesses=(), retain_from=LONG_AGO)
 
         with store.snapshot(LOCAL_TENANT) as tx:
             [newest] = tx.trends.considered(agent=None, limit=1)

@@ -23,12 +23,13 @@ def test_an_empty_store_has_a_health_page(brain: Brain) -> None:
 
 @pytest.mark.requirement("OB-08")
 def test_figures_over_time_are_in_the_page_and_in_its_json(brain: Brain, clock: FakeClock) -> None:
-    brain.remember("The ferry leaves at dawn.", kind="fact")
+    ferry = brain.remember("The ferry leaves at dawn.", kind="fact").items[0].id
     clock.move(timedelta(days=1))
-    stored = brain.remember("Dana left the team in May.", kind="event").items[0].id
+    brain.remember("Dana left the team in May.", kind="event")
     brain.recall("when does the ferry leave?")
-    assert stored is not None
-    brain.revise.rate(stored, "up")
+    assert ferry is not None
+    brain.revise.rate(ferry, "up")
+    brain.services.journal.flush()
 
     with visiting(brain) as ann:
         page = ann.see("/health")
@@ -36,8 +37,8 @@ def test_figures_over_time_are_in_the_page_and_in_its_json(brain: Brain, clock: 
 
     assert [one["by_kind"] for one in trends["stored"]] == [{"fact": 1}, {"event": 1}]
     [day] = trends["recalls"]
-    assert (day["helped"], day["misled"]) == (1, 0)
-    assert day["recalls"] == trends["savings"]["recalls"] > 0
+    assert (day["recalls"], day["helped"], day["misled"], day["unanswered"]) == (1, 1, 0, 0)
+    assert trends["savings"]["recalls"] >= 1
     assert trends["savings"]["considered"] >= trends["savings"]["shown"] > 0
     # The library records no event of a call, and the page's own are left out.
     assert trends["calls"] == []

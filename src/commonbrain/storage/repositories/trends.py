@@ -81,6 +81,8 @@ class TrendRepository:
     ) -> list[RecallRow]:
         """Count the recalls since a time, by period and verdict, and how often they helped.
 
+        Recalls without a query only list memories: they are left out.
+
         Args:
             since: the earliest time.
             agent: only those of this agent; None for all.
@@ -89,7 +91,11 @@ class TrendRepository:
 
         """
         table = recall_traces.c
-        here = [table.tenant_id == self.work.tenant, table.id >= ids.make_id(since, 0)]
+        here = [
+            table.tenant_id == self.work.tenant,
+            table.id >= ids.make_id(since, 0),
+            table.query != "",
+        ]
         if agent is not None:
             here.append(table.agent == agent)
         newest = select(table.id, table.verdict).where(*here).order_by(table.id.desc()).limit(limit)
@@ -150,9 +156,9 @@ class TrendRepository:
         return [CallRow(_start(at, period), *figures) for at, *figures in rows]
 
     def considered(self, *, agent: str | None, limit: int) -> list[Sequence[Mapping[str, Any]]]:
-        """List the candidates of the newest recalls, as stored."""
+        """List the candidates of the newest recalls with a query, as stored."""
         table = recall_traces.c
-        here = [table.tenant_id == self.work.tenant]
+        here = [table.tenant_id == self.work.tenant, table.query != ""]
         if agent is not None:
             here.append(table.agent == agent)
         newest = select(table.considered).where(*here).order_by(table.id.desc()).limit(limit)
