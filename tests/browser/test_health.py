@@ -16,6 +16,7 @@ _INK = """box => {
 @pytest.fixture
 def health(page: Page, site: Site) -> Page:
     site.brain.recall("when does the shop deploy?")
+    site.brain.services.journal.flush()
     page.goto(f"{site.url}/health")
     page.locator("html[data-plotted]").wait_for()
     return page

@@ -13,7 +13,7 @@ from commonbrain.model.kinds import Kind
 from commonbrain.model.query import Feedback, FeedbackMark, ShownExtent
 from commonbrain.model.recall_result import ResultStatus
 from commonbrain.model.scope import LOCAL_TENANT, Caller
-from commonbrain.observability.tool_events import REFUSED
+from commonbrain.observability.tool_events import REFUSED, WEB_TRANSPORT
 from commonbrain.storage.repositories.trends import CallRow, RecallRow, StoredRow
 from commonbrain.storage.store import Store
 from commonbrain.testing.builders import NOON, a_memory
@@ -63,7 +63,8 @@ class TrendsContract:
         missed = a_trace(3, verdict=ResultStatus.BELOW_THRESHOLD)
         mine = a_trace(4, 1, caller=Caller(agent="ann"))
         used, misled = a_trace(1, 1, 2), a_trace(2, 1)
-        traces = (used, misled, missed, mine)
+        listed = a_trace(5, 1, query="")
+        traces = (used, misled, missed, mine, listed)
         store.note_reads(LOCAL_TENANT, traces=traces, accesses=(), retain_from=LONG_AGO)
         with store.begin(LOCAL_TENANT) as tx:
             tx.recall_log.mark(
@@ -93,7 +94,9 @@ class TrendsContract:
     def test_candidates_of_the_newest_recalls_are_listed(self, store: Store) -> None:
         whole = a_trace(1, 1, extents={1: ShownExtent.WHOLE})
         mine = a_trace(2, 2, caller=Caller(agent="ann"))
-        store.note_reads(LOCAL_TENANT, traces=(whole, mine), accesses=(), retain_from=LONG_AGO)
+        listed = a_trace(3, 3, query="")
+        traces = (whole, mine, listed)
+        store.note_reads(LOCAL_TENANT, traces=traces, accesses=(), retain_from=LONG_AGO)
 
         with store.snapshot(LOCAL_TENANT) as tx:
             [newest] = tx.trends.considered(agent=None, limit=1)
@@ -105,13 +108,14 @@ class TrendsContract:
             (9, None, "no_room"),
         ]
 
-    def test_calls_have_percentiles_by_hour(self, store: Store) -> None:
+    def test_calls_of_agents_have_percentiles_by_hour(self, store: Store) -> None:
         later = NOON + HOUR
         keep(
             store,
             *(an_event(minute, duration_ms=float(minute)) for minute in range(1, 21)),
             an_event(60, duration_ms=7.0, outcome="not_found"),
             an_event(61, duration_ms=9.0, outcome=REFUSED),
+            an_event(62, duration_ms=900.0, transport=WEB_TRANSPORT),
         )
         keep(store, an_event(1, tenant=OTHER), tenant=OTHER)
 

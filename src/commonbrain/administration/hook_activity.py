@@ -50,10 +50,15 @@ class SilentClient:
         return f"Check with brain hook status; repair with brain connect {self.client} --hooks."
 
 
+def first_day(now: datetime) -> datetime:
+    """Return the midnight, in UTC, with which the last 30 days begin; today is one of them."""
+    return now.replace(hour=0, minute=0, second=0, microsecond=0) - WINDOW + timedelta(days=1)
+
+
 def recent_runs(tx: Transaction, caller: Caller, *, now: datetime) -> Sequence[HookRun]:
     """List the runs of hooks in the last 30 days; agents other than admins see their own."""
     agent = None if caller.role is Role.ADMIN else caller.agent
-    return tx.events.of_hooks(limit=EVENTS_WINDOW, since=now - WINDOW, agent=agent)
+    return tx.events.of_hooks(limit=EVENTS_WINDOW, since=first_day(now), agent=agent)
 
 
 def hook_activity(

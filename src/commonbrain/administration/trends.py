@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
+from commonbrain.administration.hook_activity import first_day, recent_runs
 from commonbrain.model.limits import EVENTS_WINDOW
 from commonbrain.model.query import ExclusionReason, ShownExtent
 from commonbrain.model.recall_result import ResultStatus
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
     from commonbrain.storage.repositories.trends import RecallRow, StoredRow
     from commonbrain.storage.store import Transaction
 
-DAYS: Final = 30
-"""Days of the trends by day, as of the token use."""
 HOURS: Final = 72
 """Hours of the latencies: three days, so that today can be compared with yesterday."""
 _SAMPLE: Final = 20
@@ -38,7 +37,7 @@ class StoredTrend:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecallTrend:
-    """The recalls of one UTC day."""
+    """The recalls with a query of one UTC day."""
 
     day: date
     recalls: int
@@ -52,7 +51,7 @@ class RecallTrend:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallTrend:
-    """The calls of one hour."""
+    """The calls of agents in one hour."""
 
     at: datetime
     """The beginning of the hour."""
@@ -110,11 +109,8 @@ def read_trends(services: Services, caller: Caller) -> Trends:
     now = services.clock.now()
     own = None if caller.role is Role.ADMIN else caller.agent
     # Days are whole, so that the first one is comparable with the others.
-    midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
-    since = midnight - timedelta(days=DAYS - 1)
+    since = first_day(now)
     hour = now.replace(minute=0, second=0, microsecond=0) - timedelta(hours=HOURS - 1)
-    # Recent recalls and calls may still wait to be written.
-    services.journal.flush()
     with services.store.snapshot(caller.tenant) as tx:
         trends, limit = tx.trends, EVENTS_WINDOW
         return Trends(
@@ -130,7 +126,7 @@ def read_trends(services: Services, caller: Caller) -> Trends:
                 )
                 for one in trends.calls(since=hour, limit=limit)
             ),
-            tokens=_tokens(tx.events.of_hooks(limit=limit, since=since, agent=own)),
+            tokens=_tokens(recent_runs(tx, caller, now=now)),
             savings=_savings(tx, agent=own),
         )
 

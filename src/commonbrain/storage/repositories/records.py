@@ -193,6 +193,10 @@ class ToolEventRepository:
     """Tool events: the calls of operations."""
 
     work: SqlContext
+    _hooks: dict[tuple[object, ...], list[HookRun]] = field(
+        default_factory=dict[tuple[object, ...], "list[HookRun]"]
+    )
+    """Runs that were read: a page counts ten thousand twice."""
 
     def latest(self, *, limit: int, since: datetime, failed: bool = False) -> list[ToolEvent]:
         """List the calls since a time, or only the failed ones, newest first."""
@@ -221,8 +225,11 @@ class ToolEventRepository:
         limits = {"session": session, "agent": agent}
         chosen = {name: value for name, value in limits.items() if value is not None}
         given = {"since": ids.make_id(since, 0), "limit": limit, **chosen}
-        rows = self.work.rows(_of_hooks(tuple(chosen)), given)
-        return [HookRun(at, tool, Shown.read(args)) for at, tool, args in rows]
+        key = tuple(given.items())
+        if key not in self._hooks:
+            rows = self.work.rows(_of_hooks(tuple(chosen)), given)
+            self._hooks[key] = [HookRun(at, tool, Shown.read(args)) for at, tool, args in rows]
+        return self._hooks[key]
 
 
 @cache

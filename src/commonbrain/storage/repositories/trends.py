@@ -13,7 +13,7 @@ from commonbrain.model import ids
 from commonbrain.model.kinds import Kind
 from commonbrain.model.query import FeedbackMark
 from commonbrain.model.timestamps import from_millis
-from commonbrain.observability.tool_events import OK, REFUSED
+from commonbrain.observability.tool_events import OK, REFUSED, WEB_TRANSPORT
 from commonbrain.storage.schema.activity import feedback, recall_traces, tool_events
 from commonbrain.storage.schema.memories import memories
 from commonbrain.storage.sql.context import SqlContext
@@ -81,6 +81,8 @@ class TrendRepository:
     ) -> list[RecallRow]:
         """Count the recalls since a time, by period and verdict, and how often they helped.
 
+        Recalls without a query only list memories: they are left out.
+
         Args:
             since: the earliest time.
             agent: only those of this agent; None for all.
@@ -89,7 +91,11 @@ class TrendRepository:
 
         """
         table = recall_traces.c
-        here = [table.tenant_id == self.work.tenant, table.id >= ids.make_id(since, 0)]
+        here = [
+            table.tenant_id == self.work.tenant,
+            table.id >= ids.make_id(since, 0),
+            table.query != "",
+        ]
         if agent is not None:
             here.append(table.agent == agent)
         newest = select(table.id, table.verdict).where(*here).order_by(table.id.desc()).limit(limit)
@@ -112,11 +118,18 @@ class TrendRepository:
         return [RecallRow(_start(at, period), status, *counts) for at, status, *counts in rows]
 
     def calls(self, *, since: datetime, limit: int, period: timedelta = HOUR) -> list[CallRow]:
-        """Return figures of the calls since a time by period, from the newest `limit` calls."""
+        """Return figures of agents' calls since a time by period, from the newest `limit` calls.
+
+        People who read the page are left out: its screens are slower than most calls of agents.
+        """
         table = tool_events.c
         read = (
             select(table.id, table.duration_ms, table.outcome)
-            .where(table.tenant_id == self.work.tenant, table.id >= ids.make_id(since, 0))
+            .where(
+                table.tenant_id == self.work.tenant,
+                table.id >= ids.make_id(since, 0),
+                table.door != WEB_TRANSPORT,
+            )
             .order_by(table.id.desc())
             .limit(limit)
             .subquery()
@@ -143,9 +156,9 @@ class TrendRepository:
         return [CallRow(_start(at, period), *figures) for at, *figures in rows]
 
     def considered(self, *, agent: str | None, limit: int) -> list[Sequence[Mapping[str, Any]]]:
-        """List the candidates of the newest recalls, as stored."""
+        """List the candidates of the newest recalls with a query, as stored."""
         table = recall_traces.c
-        here = [table.tenant_id == self.work.tenant]
+        here = [table.tenant_id == self.work.tenant, table.query != ""]
         if agent is not None:
             here.append(table.agent == agent)
         newest = select(table.considered).where(*here).order_by(table.id.desc()).limit(limit)
