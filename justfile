@@ -51,7 +51,7 @@ clients *arguments:
 
 # Test the web page in a headless Chromium; --pictures FOLDER stores what it shows.
 browser *arguments:
-    pytest --browser tests/browser {{ arguments }}
+    pytest -n 2 --browser tests/browser {{ arguments }}
 
 # Measure speed and memory.
 bench *arguments:

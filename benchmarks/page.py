@@ -27,7 +27,12 @@ from commonbrain.web.local_sessions import LocalSessions
 from commonbrain.web.screens import SCREENS
 
 page = typer.Typer()
-_PARAMETERS: Final = {"search": "?query=which+database+does+the+shop+use"}
+_PARAMETERS: Final = {
+    "search": "?query=which+database+does+the+shop+use",
+    "boot": "?task=move+the+shop+to+another+database",
+}
+_DECISIONS: Final = 100
+"""Conflicts and proposals each that wait in the review queue."""
 _MS: Final = 1000
 _STOP_S: Final = 20
 
@@ -84,7 +89,12 @@ def _served(brain: Brain) -> Generator[tuple[str, LocalSessions]]:
 
 def _timed(brain: Brain, sessions: LocalSessions, *, url: str, runs: int) -> Iterator[Timed]:
     newest = brain.list(limit=1).memories[0].id
-    paths = [one.path.replace("{id}", newest) + _PARAMETERS.get(one.name, "") for one in SCREENS]
+    thread = _write_to_each_other(brain)
+    named = {"thread": thread}
+    paths = [
+        one.path.replace("{id}", named.get(one.name, newest)) + _PARAMETERS.get(one.name, "")
+        for one in SCREENS
+    ]
     with httpx2.Client(base_url=url, timeout=60, follow_redirects=True) as client:
         client.get(f"/open?token={sessions.make_link()}").raise_for_status()
         paints = _paints(f"{url}/open?token={sessions.make_link()}", url=url, paths=paths)
@@ -97,12 +107,26 @@ def _timed(brain: Brain, sessions: LocalSessions, *, url: str, runs: int) -> Ite
                 taken.append((time.perf_counter() - began) * _MS)
                 size = len(response.raise_for_status().content)
             yield Timed(
-                path=path.replace(newest, "ID"),
+                path=path.replace(newest, "ID").replace(thread, "ID"),
                 server_ms=median(taken),
                 slowest_ms=max(taken),
                 kilobytes=size / 1024,
                 paint_ms=paints.get(path),
             )
+
+
+def _write_to_each_other(brain: Brain) -> str:
+    """Leave decisions in the review queue and messages in a thread, whose id is returned."""
+    web = brain.acting_as(agent="scraper")
+    for number in range(_DECISIONS):
+        for count in (number % 7 + 2, number % 7 + 11):
+            brain.remember(f"Cluster c{number:03} of the shop has {count} nodes", kind="fact")
+        rule = f"Always restart cluster c{number:03} before a release"
+        web.remember(rule, kind="rule", trust="untrusted_web")
+    codex = brain.acting_as(agent="codex")
+    sent = codex.message.send(brain.caller.agent, "Shall I restart the shop?", subject="Restart")
+    brain.message.reply(sent.id, "Yes, tonight.")
+    return sent.thread
 
 
 def _paints(link: str, *, url: str, paths: list[str]) -> dict[str, float]:

@@ -59,7 +59,7 @@ GROUPS: Final = {
     "DO": 22,  # deployment and operations
     "MG": 10,  # migration and import
     "EV": 12,  # evaluations and tests
-    "CL": 18,  # clients
+    "CL": 20,  # clients
 }
 
 # A row that speaks for several groups stands with the first of its ids.
@@ -442,4 +442,6 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Adopted("CL-16", "A prompt is answered by words if the model is not ready by its limit."),
     Adopted("CL-17", "People search, browse, correct and settle memories on a page after a login."),
     Adopted("CL-18", "A person corrects a memory on the page, and agents recall the correction."),
+    Adopted("CL-19", "People settle the review queue by one key an item, each item only once."),
+    Adopted("CL-20", "People see who is at work, and what a boot would tell, without one."),
 )

@@ -502,6 +502,18 @@ class Brain:
         boot = Boot(self.services, self.caller)
         return boot(project, task, client=client, metadata=metadata)
 
+    def preview_boot(self, project: str | None = None, task: str | None = None) -> Briefing:
+        """Return the briefing that `boot` would give; starts no session and changes nothing.
+
+        Args:
+            project: the project in which the agent works; by default the caller's.
+            task: its task in at most 2,000 characters, by which patterns are chosen.
+
+        """
+        from commonbrain.coordination.boot import Boot  # noqa: PLC0415
+
+        return Boot(self.services, self.caller).preview(project, task)
+
     # Review and correct
 
     @property

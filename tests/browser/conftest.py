@@ -1,5 +1,6 @@
 import shutil
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -57,17 +58,23 @@ class Site:
         return f"{self.url}/open?token={self.sessions.make_link()}"
 
 
-@pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    """A page with a store of its own, for the tests of one file."""
-    path = tmp_path_factory.mktemp("site") / "brain.db"
-    with commonbrain.open(path, agent="ann") as brain:
+@contextmanager
+def serve(path: Path, *, agent: str) -> Generator[Site]:
+    """Serve the page of a new store with the demo's memories."""
+    with commonbrain.open(path, agent=agent) as brain:
         demo = fill(brain)
         sessions = LocalSessions(brain.caller, brain.services.clock)
         threads = ThreadLimiter(4, seconds_max=30)
         with listening(make_page(brain, sessions, threads=threads)) as url:
             yield Site(url=url, brain=brain, demo=demo, sessions=sessions)
         threads.close()
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """A page with a store of its own, for the tests of one file."""
+    with serve(tmp_path_factory.mktemp("site") / "brain.db", agent="ann") as site:
+        yield site
 
 
 @pytest.fixture

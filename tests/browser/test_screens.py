@@ -10,14 +10,20 @@ from commonbrain.web.screens import SCREENS
 from tests.browser.axe import serious_faults
 from tests.browser.conftest import HEIGHT, NARROW, WIDE, Site
 
-PATHS = {"search": "/search?query=when+does+the+shop+deploy"}
+PATHS = {
+    "search": "/search?query=when+does+the+shop+deploy",
+    "boot": "/boot?project=shop&task=Deploy+the+shop",
+    "admin_audit": "/admin/audit?action=create",
+    "admin_tenants": "/admin/tenants?name=default",
+}
 """The address that shows most of a screen, where its own shows little."""
 
 
 def address(site: Site, name: str) -> str:
     """The address of a screen in the demo's store."""
     path = next(one.path for one in SCREENS if one.name == name)
-    return site.url + PATHS.get(name, path).replace("{id}", site.demo.postgres_17)
+    id_ = site.demo.thread if name == "thread" else site.demo.postgres_17
+    return site.url + PATHS.get(name, path).replace("{id}", id_)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

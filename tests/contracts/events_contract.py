@@ -12,8 +12,9 @@ import pytest
 
 from commonbrain.model import ids
 from commonbrain.model.scope import LOCAL_TENANT
-from commonbrain.observability.hook_events import HOOK_TRANSPORT
+from commonbrain.observability.hook_events import HOOK_TRANSPORT, Shown
 from commonbrain.observability.tool_events import OK, REFUSED, EventBatch, ToolEvent
+from commonbrain.storage.repositories.records import HookRun
 from commonbrain.storage.store import Store
 from commonbrain.testing.builders import NOON
 from tests.contracts.store_steps import OpenStore
@@ -65,7 +66,7 @@ class EventsContract:
 
     def test_events_of_hooks_are_listed_by_session_and_by_agent(self, store: Store) -> None:
         events = [
-            an_event(1, transport=HOOK_TRANSPORT),
+            an_event(1, transport=HOOK_TRANSPORT, args="shown=1 tokens=9"),
             an_event(2, transport=HOOK_TRANSPORT, session="s2"),
             an_event(3),
         ]
@@ -81,9 +82,10 @@ class EventsContract:
             of_agent = tx.events.of_hooks(limit=10, since=since, agent="bo")
             of_both = tx.events.of_hooks(limit=1, since=since, session="s1", agent="ann")
 
-        assert hooks == [events[1], events[0]]
-        assert newest == later == [events[1]]
-        assert of_one == of_both == [events[0]]
+        runs = [HookRun(one.at, one.tool, Shown.read(one.args)) for one in events]
+        assert hooks == [runs[1], runs[0]]
+        assert newest == later == [runs[1]]
+        assert of_one == of_both == [runs[0]]
         assert of_agent == []
 
     def test_events_come_back_as_they_went_in_the_newest_first(self, store: Store) -> None:

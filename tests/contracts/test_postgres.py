@@ -22,6 +22,7 @@ from tests.contracts.page_sessions_contract import PageSessionsContract
 from tests.contracts.session_contract import SessionContract
 from tests.contracts.store_contract import StoreContract
 from tests.contracts.store_steps import SPACE, OpenStore
+from tests.contracts.trends_contract import TrendsContract
 from tests.contracts.upkeep_contract import UpkeepContract
 from tests.postgres import Server
 
@@ -97,6 +98,10 @@ class TestPostgresLearning(LearningContract):
 
 
 class TestPostgresListing(ListingContract):
+    pass
+
+
+class TestPostgresTrends(TrendsContract):
     pass
 
 

@@ -41,6 +41,7 @@ from tests.contracts.page_sessions_contract import PageSessionsContract
 from tests.contracts.session_contract import SessionContract
 from tests.contracts.store_contract import StoreContract
 from tests.contracts.store_steps import SPACE, OpenStore, lexical, look, nearest, put, stored
+from tests.contracts.trends_contract import TrendsContract
 from tests.laid_out_stores import lay_out_store
 
 
@@ -114,6 +115,10 @@ class TestSqliteLearning(LearningContract):
 
 
 class TestSqliteListing(ListingContract):
+    pass
+
+
+class TestSqliteTrends(TrendsContract):
     pass
 
 

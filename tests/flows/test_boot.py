@@ -1,11 +1,12 @@
 """Boot: what an agent is told when it begins, out of a real store."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from sqlalchemy import select, text
 
 from commonbrain.client import Brain
 from commonbrain.coordination.briefing import Briefing, prefix
@@ -13,6 +14,7 @@ from commonbrain.embeddings.interface import EmbeddingSpace, Matrix
 from commonbrain.model.briefing_limits import BOOT_CAPS
 from commonbrain.model.errors import InvalidInputError, RejectedError, UnavailableError
 from commonbrain.model.kinds import KINDS, Kind
+from commonbrain.storage.schema.types import METADATA
 from commonbrain.testing.builders import FakeClock, WordHashEmbedder, a_brain
 from tests.secrets import made_up
 
@@ -88,8 +90,8 @@ def test_patterns_are_the_five_nearest_the_task_by_one_embedding(
 ) -> None:
     near = [f"Queue postings {word} before they settle." for word in "first twice thrice".split()]
     far = [f"Paint the {word} hen house in spring." for word in "red blue green grey".split()]
-    for text in (*near, *far):
-        keep(shop, text, "rule")
+    for body in (*near, *far):
+        keep(shop, body, "rule")
     embedder.asked.clear()
 
     briefing = shop.boot(task="How should postings queue before they settle?")
@@ -377,3 +379,40 @@ def test_a_memory_is_in_no_other_section_than_its_kind_says(shop: Brain, kind: K
     shown = {section for section in sections if id_ in str(briefing[section])}
     assert shown <= set(KINDS[kind].boot_sections)
     assert bool(shown) is (kind in {Kind.RULE, Kind.TASK})
+
+
+def everything(brain: Brain) -> dict[str, list[tuple[object, ...]]]:
+    """Every row of every table of the tenant."""
+    brain.services.journal.flush()
+    with brain.services.store.snapshot(brain.caller.tenant) as tx:
+        connection = tx.memories.work.connection
+        return {
+            table.name: sorted(
+                (tuple(row) for row in connection.execute(select(text("*")).select_from(table))),
+                key=repr,
+            )
+            for table in METADATA.sorted_tables
+        }
+
+
+@pytest.mark.requirement("CL-20")
+def test_preview_is_the_briefing_of_a_boot_and_changes_nothing(
+    shop: Brain, clock: FakeClock
+) -> None:
+    keep(shop, "Never log a card number.", "rule", severity="BLOCKER")
+    keep(shop, "Write the runbook", "task", priority="high")
+    shop.acting_as(agent="bob", session="bob-1").boot(task="Painting the door")
+    shop.acting_as(agent="bob").message.send("ann", "The till is broken", priority="urgent")
+    shop.acting_as(agent="eve", session="eve-1").boot(task="Gone for long")
+    clock.move(timedelta(days=2))
+    shop.acting_as(agent="bob", session="bob-1").session.task("Painting the door")
+    rows = everything(shop)
+
+    previewed = shop.preview_boot("shop", "Mend the till")
+
+    assert everything(shop) == rows
+    assert [one.agent for one in previewed.siblings] == ["bob"]
+    assert headlines(previewed.urgent) == ["The till is broken"]
+    booted = shop.acting_as(session="new").boot("shop", "Mend the till")
+    assert replace(previewed, session="new", tokens=0) == replace(booted, tokens=0)
+    assert everything(shop) != rows

@@ -113,3 +113,15 @@ def test_what_was_forgotten_leaves_its_figures_and_no_word(brain: Brain) -> None
     brain.forget(id_, reason="it has four")
     [one] = candidates(brain)
     assert (one.headline, one.marks, one.kind) == (None, ("wrong",), "fact")
+
+
+def test_recalls_of_a_memory_are_those_that_returned_it(brain: Brain, bo: Brain) -> None:
+    build, zoo = stored(brain, FACT, kind="fact"), stored(brain, "Build a zoo", kind="event")
+    brain.recall("nightly build", max_items=1)
+    brain.recall("which zoo", max_items=1)
+    assert [one.query for one in brain.recalls(memory=build).recalls] == ["nightly build"]
+    assert [one.query for one in brain.recalls(memory=zoo).recalls] == ["which zoo"]
+    assert bo.recalls(memory=zoo).recalls == ()
+    hidden = stored(brain, HERS, kind="event", scope="private")
+    with pytest.raises(NotFoundError):
+        bo.recalls(memory=hidden)

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 from commonbrain.coordination.token_use import WINDOW
 from commonbrain.model.limits import EVENTS_WINDOW, HOOK_SILENT_DAYS
 from commonbrain.model.scope import Caller, Role
-from commonbrain.observability.hook_events import Shown, hook_of
+from commonbrain.observability.hook_events import hook_of
 from commonbrain.observability.hook_runs import HookRuns
 
 if TYPE_CHECKING:
-    from commonbrain.observability.tool_events import ToolEvent
     from commonbrain.services import Services
+    from commonbrain.storage.repositories.records import HookRun
     from commonbrain.storage.store import Transaction
 
 
@@ -50,21 +50,29 @@ class SilentClient:
         return f"Check with brain hook status; repair with brain connect {self.client} --hooks."
 
 
+def first_day(now: datetime) -> datetime:
+    """Return the midnight, in UTC, with which the last 30 days begin; today is one of them."""
+    return now.replace(hour=0, minute=0, second=0, microsecond=0) - WINDOW + timedelta(days=1)
+
+
+def recent_runs(tx: Transaction, caller: Caller, *, now: datetime) -> Sequence[HookRun]:
+    """List the runs of hooks in the last 30 days; agents other than admins see their own."""
+    agent = None if caller.role is Role.ADMIN else caller.agent
+    return tx.events.of_hooks(limit=EVENTS_WINDOW, since=first_day(now), agent=agent)
+
+
 def hook_activity(
-    tx: Transaction, caller: Caller, *, runs: Mapping[tuple[str, str], datetime], now: datetime
+    recorded: Iterable[HookRun], *, runs: Mapping[tuple[str, str], datetime]
 ) -> tuple[HookActivity, ...]:
-    """List the hooks that ran, by client and event; agents other than admins see their own.
+    """List the hooks that ran, by client and event.
 
     Args:
-        tx: a transaction of the caller's tenant.
-        caller: who asks.
+        recorded: the runs that the store knows, newest first.
         runs: when hooks last ran on this machine, with those that found nothing to do.
-        now: the current time.
 
     """
-    events: defaultdict[tuple[str, str], list[ToolEvent]] = defaultdict(list)
-    agent = None if caller.role is Role.ADMIN else caller.agent
-    for one in tx.events.of_hooks(limit=EVENTS_WINDOW, since=now - WINDOW, agent=agent):
+    events: defaultdict[tuple[str, str], list[HookRun]] = defaultdict(list)
+    for one in recorded:
         events[hook_of(one.tool)].append(one)
     known = {**events, **{key: events.get(key, []) for key in runs}}
     return tuple(_activity(key, known[key], last_run=runs.get(key)) for key in sorted(known))
@@ -86,10 +94,10 @@ def silent_clients(
 
 
 def _activity(
-    key: tuple[str, str], events: Sequence[ToolEvent], *, last_run: datetime | None
+    key: tuple[str, str], events: Sequence[HookRun], *, last_run: datetime | None
 ) -> HookActivity:
     """Sum up one hook; its events are newest first."""
-    shown = [Shown.read(one.args) for one in events]
+    shown = [one.shown for one in events]
     times = [one.at for one in events[:1]] + ([last_run] if last_run else [])
     return HookActivity(
         client=key[0],
@@ -102,7 +110,7 @@ def _activity(
 
 
 def report_hooks(
-    tx: Transaction, *, services: Services, caller: Caller
+    recorded: Iterable[HookRun], *, services: Services, caller: Caller
 ) -> tuple[tuple[HookActivity, ...], tuple[SilentClient, ...]]:
     """Return the hooks that ran and the clients that are silent.
 
@@ -110,5 +118,5 @@ def report_hooks(
     """
     now = services.clock.now()
     here = services.hook_runs if caller.admission is None else HookRuns()
-    hooks = hook_activity(tx, caller, runs=here.last(), now=now)
+    hooks = hook_activity(recorded, runs=here.last())
     return hooks, silent_clients(hooks, clients=here.clients(), now=now)

@@ -7,26 +7,32 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from commonbrain.administration.backup import Repaired
 from commonbrain.administration.hook_activity import (
     HookActivity,
     SilentClient,
+    recent_runs,
     report_hooks,
 )
+from commonbrain.administration.trends import Trends, read_trends
 from commonbrain.coordination.token_use import TokenUse, token_use
 from commonbrain.model import ids
 from commonbrain.model.errors import CommonbrainError, UnavailableError
-from commonbrain.model.limits import EVENTS_WINDOW
+from commonbrain.model.limits import EVENTS_WINDOW, SLOW_CALL_MS
 from commonbrain.model.memory import CURRENT_STATES
 from commonbrain.model.scope import Caller
 from commonbrain.model.timestamps import show_instant
 from commonbrain.observability.health import Dependency, ReplicaReads
-from commonbrain.observability.tool_events import ToolEvent
+from commonbrain.observability.tool_events import OK, REFUSED, ToolEvent
 from commonbrain.services import Services
 from commonbrain.storage.interface import Finding
 from commonbrain.storage.job_queue import key_of
+
+if TYPE_CHECKING:
+    from commonbrain.storage.repositories.records import Timing
+    from commonbrain.storage.store import Transaction
 
 _WINDOW: Final = timedelta(days=1)
 _PERCENTILES: Final = (50, 95, 99)
@@ -88,17 +94,30 @@ class CallMetrics:
             UnavailableError: the store cannot be read.
 
         """
-        taken: defaultdict[str, list[ToolEvent]] = defaultdict(list)
-        for event in self._events(limit=EVENTS_WINDOW, failed=False):
-            taken[event.tool].append(event)
+        since = self.services.clock.now() - _WINDOW
+        timings = self.services.store.read(
+            self.caller.tenant, lambda tx: tx.events.timings(limit=EVENTS_WINDOW, since=since)
+        )
+        taken: defaultdict[str, list[Timing]] = defaultdict(list)
+        for one in timings:
+            taken[one.tool].append(one)
         return {tool: _figures(taken[tool]) for tool in sorted(taken)}
 
     def faults(self, limit: int) -> tuple[FailedCall, ...]:
         """List the latest failed calls; without the store, those of this process."""
         known = {event.id: event for event in self.services.journal.faults(self.caller.tenant)}
         with suppress(CommonbrainError):
-            known |= {event.id: event for event in self._events(limit=limit, failed=True)}
+            known |= {event.id: event for event in self._failed(limit)}
         return tuple(_fault(known[id_]) for id_ in sorted(known, reverse=True)[:limit])
+
+    def trends(self) -> Trends:
+        """Return figures over time: memories, recalls, calls and tokens.
+
+        Raises:
+            UnavailableError: the store cannot be read.
+
+        """
+        return read_trends(self.services, self.caller)
 
     def health(self) -> Health:
         """Probe every dependency; takes at most five seconds."""
@@ -124,23 +143,22 @@ class CallMetrics:
                 self.services.store.read(self.caller.tenant, lambda tx: tx.jobs.counts())
         return tuple(self.services.store.replicas())
 
-    def _events(self, *, limit: int, failed: bool) -> Sequence[ToolEvent]:
+    def _failed(self, limit: int) -> Sequence[ToolEvent]:
         since = self.services.clock.now() - _WINDOW
         return self.services.store.read(
-            self.caller.tenant,
-            lambda tx: tx.events.latest(limit=limit, since=since, failed=failed),
+            self.caller.tenant, lambda tx: tx.events.latest(limit=limit, since=since, failed=True)
         )
 
 
-def _figures(events: Sequence[ToolEvent]) -> ToolStats:
-    taken = [event.duration_ms for event in events]
+def _figures(calls: Sequence[Timing]) -> ToolStats:
+    taken = [one.duration_ms for one in calls]
     import numpy as np  # noqa: PLC0415 only the metrics of calls need it
 
     p50, p95, p99 = (round(float(one), 3) for one in np.percentile(taken, _PERCENTILES))
     return ToolStats(
-        calls=len(events),
-        errors=sum(event.is_failed for event in events),
-        slow=sum(event.is_slow for event in events),
+        calls=len(calls),
+        errors=sum(one.outcome not in {OK, REFUSED} for one in calls),
+        slow=sum(duration > SLOW_CALL_MS for duration in taken),
         mean_ms=round(sum(taken) / len(taken), 3),
         p50_ms=p50,
         p95_ms=p95,
@@ -223,8 +241,7 @@ class Status:
                 tx.memories.counts(),
                 tx.missing_embeddings.pending(),
                 tx.jobs.counts(),
-                report_hooks(tx, services=self.services, caller=self.caller),
-                token_use(tx, self.caller, now=self.services.clock.now(), session=None),
+                *self._hooks(tx),
             ),
         )
         by_kind: Counter[str] = Counter()
@@ -246,6 +263,17 @@ class Status:
             hooks=hooks,
             silent_clients=silent,
             token_use=tokens,
+        )
+
+    def _hooks(
+        self, tx: Transaction
+    ) -> tuple[tuple[tuple[HookActivity, ...], tuple[SilentClient, ...]], TokenUse]:
+        """Read the runs of hooks once; return what they did and the tokens that were used."""
+        now = self.services.clock.now()
+        runs = recent_runs(tx, self.caller, now=now)
+        return (
+            report_hooks(runs, services=self.services, caller=self.caller),
+            token_use(tx, self.caller, now=now, session=None, runs=runs),
         )
 
 
@@ -301,7 +329,8 @@ class Doctor:
     def _hooks(self) -> list[Finding]:
         """Report the hooks of each client; a silent one is no fault of the store."""
         with self.services.store.snapshot(self.caller.tenant) as tx:
-            hooks, silent = report_hooks(tx, services=self.services, caller=self.caller)
+            runs = recent_runs(tx, self.caller, now=self.services.clock.now())
+        hooks, silent = report_hooks(runs, services=self.services, caller=self.caller)
         quiet = {one.client: one for one in silent}
         findings: list[Finding] = []
         for client in sorted({one.client for one in hooks} | quiet.keys()):

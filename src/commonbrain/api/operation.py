@@ -26,6 +26,7 @@ from commonbrain.model.escaping import inert
 from commonbrain.model.limits import CURSOR_CHARS_MAX, NAME_CHARS_MAX
 from commonbrain.model.scope import Role
 from commonbrain.model.timestamps import parse_instant
+from commonbrain.observability.tool_events import WEB_TRANSPORT
 from commonbrain.storage.interface import Progress
 
 
@@ -35,7 +36,7 @@ class Transport(StrEnum):
     CLI = "cli"
     MCP = "mcp"
     REST = "rest"
-    WEB = "web"
+    WEB = WEB_TRANSPORT
 
 
 class Profile(StrEnum):

@@ -173,7 +173,7 @@ FIRST_SCREEN: Final[Mapping[str, tuple[str, ...]]] = {
     "Everyday": ("remember", "recall", "get"),
     "Review and correct": ("review", "revise", "forget"),
     "Agents at work": ("boot", "session", "message"),
-    "Serve and operate": ("connect", "ui", "serve"),
+    "Serve and operate": ("connect", "ui"),
     "Evaluate": ("eval",),
 }
 """The commands that `brain --help` explains; it only names the others."""

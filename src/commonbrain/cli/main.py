@@ -108,7 +108,7 @@ def serve(
         list[str] | None, typer.Option(help="Another host name to accept.")
     ] = None,
 ) -> None:
-    """Serve many agents over HTTP: REST under /v1, MCP at /mcp."""
+    """Serve agents and people over HTTP: the page at /, REST under /v1, MCP at /mcp."""
     from commonbrain.cli.serve import run_server  # noqa: PLC0415
 
     options = {"host": host, "port": port, "workers": workers, "url": url, "open": open or None}

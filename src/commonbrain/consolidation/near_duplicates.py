@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from commonbrain.embeddings.interface import Matrix
 from commonbrain.ingestion.embedding import vectors_for
-from commonbrain.ingestion.suspects import DISTINCT_LINKS
 from commonbrain.model import ids
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.kinds import KINDS, Kind
@@ -21,6 +20,7 @@ from commonbrain.model.limits import (
     EMBED_BATCH,
     NEAR_PAIRS_MAX,
 )
+from commonbrain.model.links import DISTINCT_LINKS
 from commonbrain.model.memory import CURRENT_STATES, Memory
 from commonbrain.model.query import Filter
 from commonbrain.model.scope import is_visible

@@ -27,6 +27,8 @@ from commonbrain.coordination.inbox import unread_of
 from commonbrain.coordination.session_registry import (
     active_sessions,
     checked_metadata,
+    find_dead_sessions,
+    new_session,
     open_session,
 )
 from commonbrain.embeddings.interface import Matrix
@@ -215,8 +217,17 @@ _T = TypeVar("_T")
 _Entries = Listed[BriefingEntry]
 
 
-def gather_material(unit: UnitOfWork, *, task: str, task_vector: Matrix | None) -> BriefingMaterial:
-    """Collect what the caller may see; patterns are chosen by similarity to the task."""
+def gather_material(
+    unit: UnitOfWork,
+    *,
+    task: str,
+    task_vector: Matrix | None,
+    dead_ids: frozenset[int] = frozenset(),
+) -> BriefingMaterial:
+    """Collect what the caller may see; patterns are chosen by similarity to the task.
+
+    `dead_ids` are sessions that were found dead and are not ended yet.
+    """
     tx, caller, now, project = unit.tx, unit.caller, unit.now, unit.caller.project
     blockers, patterns, tasks = _rules_and_tasks(unit, task_vector)
     pending = pending_items(tx, caller, project=project, now=now)
@@ -227,7 +238,7 @@ def gather_material(unit: UnitOfWork, *, task: str, task_vector: Matrix | None) 
     idle_after = unit.services.session_idle
     siblings = [
         active_session_of(one, now=now, idle_after=idle_after)
-        for one in active_sessions(unit, project)
+        for one in active_sessions(unit, project, dead_ids=dead_ids)
     ]
     return BriefingMaterial(
         blockers=blockers,
@@ -458,9 +469,35 @@ class Boot:
             attach_early_events(self.services, caller)
         except UnavailableError as error:
             degraded.append(f"session: {error.code}, {error.message}")
-        task_vector = self._embed_task(caller, task_text, degraded=degraded)
+        return self._briefing(caller, task_text, degraded=degraded)
+
+    @audited("boot preview")
+    def preview(self, project: str | None = None, task: str | None = None) -> Briefing:
+        """Return the briefing that a boot would give; starts no session and changes nothing.
+
+        Its session key is new and is not stored.
+
+        Raises:
+            InvalidInputError: the project is too long or not printable.
+            RejectedError: `limit_exceeded`, the task is too long; `secret_detected`.
+            UnavailableError: the store cannot be read.
+
+        """
+        task_text = self._checked_task(task)
+        caller = replace(self.caller, project=project or self.caller.project, session=None)
+        caller = replace(caller, session=new_session(self.services, caller).key)
+        return self._briefing(caller, task_text, degraded=[], leaves_out_dead=True)
+
+    def _briefing(
+        self, caller: Caller, task: str, *, degraded: list[str], leaves_out_dead: bool = False
+    ) -> Briefing:
+        """Read the briefing of a session; a boot has ended the dead ones before."""
+        task_vector = self._embed_task(caller, task, degraded=degraded)
         with read_unit(self.services, caller) as unit:
-            material = gather_material(unit, task=task_text, task_vector=task_vector)
+            dead_ids: frozenset[int] = frozenset()
+            if leaves_out_dead:
+                dead_ids = find_dead_sessions(unit.tx, self.services, now=unit.now).dead_ids
+            material = gather_material(unit, task=task, task_vector=task_vector, dead_ids=dead_ids)
         return pack_briefing(
             replace(material, degraded=tuple(degraded)), limits=self.services.briefing_limits
         )

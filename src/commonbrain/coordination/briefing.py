@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
+from itertools import chain
 from typing import Any, Final, Generic, NamedTuple, TypeVar, cast
 
 from commonbrain.model.briefing_limits import BriefingLimits
@@ -119,7 +120,8 @@ class Briefing:
     @property
     def text(self) -> str:
         """The briefing as text for an agent."""
-        return "\n".join([*prefix(self), *_changing(self)])
+        parts = chain(_stable_sections(self), _changing_sections(self))
+        return "\n".join(line for _, lines in parts for line in lines)
 
     def to_json(self) -> str:
         """Return compact JSON without null values."""
@@ -133,32 +135,40 @@ def compact(value: object) -> str:
 
 def prefix(briefing: Briefing) -> Iterator[str]:
     """Render the part that stays the same from boot to boot."""
-    yield briefing.notice
-    yield from _section("BLOCKERS", briefing.blockers)
-    yield from _section("SKILLS, ALWAYS ON", briefing.skills)
-    if briefing.notes:
-        yield "PINNED NOTES"
-        yield from map(note_line, briefing.notes)
+    return (line for _, lines in _stable_sections(briefing) for line in lines)
 
 
-def _changing(briefing: Briefing) -> Iterator[str]:
+def sections(briefing: Briefing) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Render the text section by section, each with its name; empty ones are left out."""
+    for name, lines in chain(_stable_sections(briefing), _changing_sections(briefing)):
+        if rendered := tuple(lines):
+            yield name, rendered
+
+
+def _stable_sections(briefing: Briefing) -> Iterator[tuple[str, Iterable[str]]]:
+    yield "notice", (briefing.notice,)
+    yield "blockers", _section("BLOCKERS", briefing.blockers)
+    yield "skills", _section("SKILLS, ALWAYS ON", briefing.skills)
+    yield "notes", _titled("PINNED NOTES", map(note_line, briefing.notes))
+
+
+def _changing_sections(briefing: Briefing) -> Iterator[tuple[str, Iterable[str]]]:
     blocked = ": acknowledge them before you write" if briefing.writes_blocked else ""
-    yield from _section(f"ACTION ITEMS{blocked}", briefing.action_items)
-    if briefing.more:
-        yield MORE
-        yield from map(line, briefing.more)
-    if briefing.handoff:
-        yield from handoff_lines(briefing.handoff)
+    yield "action_items", _section(f"ACTION ITEMS{blocked}", briefing.action_items)
+    yield "more", _titled(MORE, map(line, briefing.more))
+    yield "handoff", handoff_lines(briefing.handoff) if briefing.handoff else ()
+    yield "messages", _message_lines(briefing)
+    yield "siblings", _titled("OTHER SESSIONS HERE", map(session_line, briefing.siblings))
+    yield "patterns", _section("PATTERNS", briefing.patterns)
+    yield "tasks", _section("TASKS", briefing.tasks)
+    yield "changes", _section("CHANGED LATELY", briefing.changes)
+    yield "end", tail_lines(briefing)
+
+
+def _message_lines(briefing: Briefing) -> Iterator[str]:
     if briefing.unread:
         yield f"MESSAGES: {briefing.unread:,} unread{'; urgent:' if briefing.urgent else ''}"
         yield from map(entry_line, briefing.urgent)
-    if briefing.siblings:
-        yield "OTHER SESSIONS HERE"
-        yield from map(session_line, briefing.siblings)
-    yield from _section("PATTERNS", briefing.patterns)
-    yield from _section("TASKS", briefing.tasks)
-    yield from _section("CHANGED LATELY", briefing.changes)
-    yield from tail_lines(briefing)
 
 
 def tail_lines(briefing: Briefing) -> Iterator[str]:
@@ -175,10 +185,14 @@ def tail_lines(briefing: Briefing) -> Iterator[str]:
 
 
 def _section(heading: str, entries: Iterable[BriefingEntry]) -> Iterator[str]:
-    lines = list(map(entry_line, entries))
-    if lines:
-        yield heading
-        yield from lines
+    return _titled(heading, map(entry_line, entries))
+
+
+def _titled(heading: str, lines: Iterator[str]) -> Iterator[str]:
+    """Put a heading above lines; nothing if there are none."""
+    first = next(lines, None)
+    if first is not None:
+        yield from (heading, first, *lines)
 
 
 def entry_line(entry: BriefingEntry) -> str:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from commonbrain.model.limits import EVENTS_WINDOW
 from commonbrain.model.scope import Caller, Role
-from commonbrain.observability.hook_events import Shown
 from commonbrain.storage.interface import JobFilter
 from commonbrain.storage.job_queue import REFLECT
 
 if TYPE_CHECKING:
+    from commonbrain.storage.repositories.records import HookRun
     from commonbrain.storage.store import Transaction
 
 WINDOW: Final = timedelta(days=30)
@@ -36,14 +37,31 @@ class TokenUse:
         return f"{self.background:,} tokens spent in the background, {self.shown:,} shown"
 
 
-def token_use(tx: Transaction, caller: Caller, *, now: datetime, session: str | None) -> TokenUse:
-    """Count the tokens of a session, or those of the last 30 days that the caller may see."""
+def token_use(
+    tx: Transaction,
+    caller: Caller,
+    *,
+    now: datetime,
+    session: str | None,
+    runs: Sequence[HookRun] | None = None,
+) -> TokenUse:
+    """Count the tokens of a session, or those of the last 30 days that the caller may see.
+
+    Args:
+        tx: a transaction of the caller's tenant.
+        caller: who asks.
+        now: the current time.
+        session: only this session; None for all.
+        runs: the runs of hooks to count, if they were read already.
+
+    """
     own = None if caller.role is Role.ADMIN and session is None else caller.agent
     since = now - WINDOW
-    events = tx.events.of_hooks(limit=EVENTS_WINDOW, since=since, session=session, agent=own)
+    if runs is None:
+        runs = tx.events.of_hooks(limit=EVENTS_WINDOW, since=since, session=session, agent=own)
     reflections = JobFilter(kind=REFLECT, agent=own, session=session, since=since)
     reached = tx.jobs.progress(reflections, limit=EVENTS_WINDOW)
     return TokenUse(
-        shown=sum(Shown.read(one.args).tokens for one in events),
+        shown=sum(one.shown.tokens for one in runs),
         background=sum(one.get(name, 0) for one in reached for name in _SPENT),
     )

@@ -10,7 +10,12 @@ from itertools import accumulate, chain, islice
 from typing import TYPE_CHECKING, Any, Final
 
 from commonbrain.embeddings.interface import EmbeddingSpace
-from commonbrain.invalidation.reviews import open_reviews, review_notes
+from commonbrain.invalidation.reviews import (
+    ReviewCause,
+    open_reviews,
+    review_causes,
+    review_notes,
+)
 from commonbrain.model import ids, limits
 from commonbrain.model.errors import parse_choice
 from commonbrain.model.kinds import Kind
@@ -79,6 +84,8 @@ class StaleItem:
     """The current memory, if this one repeats what that replaced."""
     since: datetime
     settle: tuple[str, ...]
+    causes: tuple[ReviewCause, ...] = ()
+    """The nearest causes, each with the path to it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -307,6 +314,7 @@ def _stale_items(section: _Section, rows: Sequence[int]) -> tuple[StaleItem, ...
                 f"revise supersede {_show(one)} TEXT",
                 f"forget {_show(one)}",
             ),
+            causes=review_causes(tx, caller, needs=needs[one.id], as_of=now),
         )
         for one in memories
         if one.id in needs

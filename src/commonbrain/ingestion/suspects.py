@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from commonbrain.embeddings.interface import EmbeddingSpace
 from commonbrain.model.kinds import Kind
 from commonbrain.model.limits import SUSPECT_PAIRS_MAX, SUSPECT_RULES_MAX
-from commonbrain.model.links import DISAGREEMENTS, LinkType
+from commonbrain.model.links import DISTINCT_LINKS
 from commonbrain.model.memory import Memory
 from commonbrain.model.scope import isolates
 from commonbrain.storage.interface import QueryScope
@@ -25,9 +25,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from commonbrain.storage.store import Transaction
-
-DISTINCT_LINKS: Final = (*DISAGREEMENTS, LinkType.RELATES_TO)
-"""Links of two memories that were compared: they disagree, or a user declared them different."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,10 +45,13 @@ def duplicate_suspects(
     newest = [hit.id for hit in tx.memories.newest(rules, limit=SUSPECT_RULES_MAX)]
     known = tx.memories.get(newest)
     near = _near(tx, known, at_least=space.similar_threshold)
+    # One string for all pairs of a rule, so that it is hashed once.
+    texts = {id_: one.text for id_, one in known.items()}
     return (
         Suspect(newer=known[newer], older=known[older], similarity=near[newer, older])
         for newer, older in sorted(near, reverse=True)
-        if may_say_the_same(known[newer], known[older])
+        if not isolates(known[newer].project, known[older].project)
+        and may_repeat(texts[newer], known=texts[older])
     )
 
 
@@ -90,11 +90,10 @@ def _near(
     rows, columns = np.nonzero(is_open)
     values = cosines[rows, columns]
     order = np.argsort(-values, kind="stable")[:SUSPECT_PAIRS_MAX]
-    pairs = zip(known[rows[order]].tolist(), known[columns[order]].tolist(), strict=True)
-    return {
-        (max(pair), min(pair)): round(float(cosine), 3)
-        for pair, cosine in zip(pairs, values[order], strict=True)
-    }
+    ends_of_pairs = known[rows[order]], known[columns[order]]
+    newer, older = np.maximum(*ends_of_pairs).tolist(), np.minimum(*ends_of_pairs).tolist()
+    rounded = values[order].astype(np.float64).round(3).tolist()
+    return dict(zip(zip(newer, older, strict=True), rounded, strict=True))
 
 
 def _may_match(rules: Sequence[Memory]) -> NDArray[np.bool_]:

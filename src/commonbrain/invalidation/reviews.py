@@ -49,6 +49,16 @@ class Dependent:
     needs_review: bool
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReviewCause:
+    """A memory that became invalid, on which one that needs review depends."""
+
+    fall: InvalidationReason
+    at: datetime
+    path: tuple[str, ...]
+    """Ids from the dependent to the cause, as far as visible; `...` where steps are left out."""
+
+
 def open_reviews(
     tx: Transaction, ids_: Sequence[int], *, as_of: datetime
 ) -> Mapping[int, Sequence[Review]]:
@@ -125,6 +135,19 @@ def review_notes(
     return {id_: f"needs review: {_describe_causes(those, seen)}" for id_, those in needs.items()}
 
 
+def review_causes(
+    tx: Transaction, caller: Caller, *, needs: Sequence[Review], as_of: datetime
+) -> tuple[ReviewCause, ...]:
+    """Return the nearest causes of a memory's open reviews, each with the path to it."""
+    causes = [one for one in needs if not one.is_of_itself][:_CAUSES_SHOWN_MAX]
+    return tuple(
+        ReviewCause(
+            fall=one.fall, at=one.at, path=tuple(_path(tx, one, caller=caller, as_of=as_of))
+        )
+        for one in causes
+    )
+
+
 def review_notice(tx: Transaction, caller: Caller, *, id_: int, now: datetime) -> str | None:
     """Return why a memory needs review and the next step; None if it does not."""
     needs = open_reviews(tx, [id_], as_of=now)
@@ -133,7 +156,7 @@ def review_notice(tx: Transaction, caller: Caller, *, id_: int, now: datetime) -
     seen = _seen(tx, caller, needs=needs)
     causes = [one for one in needs[id_] if not one.is_of_itself]
     paths = [
-        _path(tx, one, caller=caller, as_of=now)
+        " -> ".join(_path(tx, one, caller=caller, as_of=now))
         for one in causes[:_CAUSES_SHOWN_MAX]
         if one.depth > 1
     ]
@@ -204,7 +227,7 @@ def _describe_causes(reviews: Sequence[Review], seen: Mapping[int, State]) -> st
     return f"{', '.join(list(described)[:_CAUSES_SHOWN_MAX])}{more}{nothing}"
 
 
-def _path(tx: Transaction, review: Review, *, caller: Caller, as_of: datetime) -> str:
+def _path(tx: Transaction, review: Review, *, caller: Caller, as_of: datetime) -> list[str]:
     """Name the memories from one that needs review to its cause, as far as visible."""
     path, here = [review.memory_id], review
     while here.via_id != here.cause_id and len(path) < _STEPS_MAX:
@@ -222,4 +245,4 @@ def _path(tx: Transaction, review: Review, *, caller: Caller, as_of: datetime) -
         else _UNSEEN
         for id_ in (*path, review.cause_id)
     ]
-    return " -> ".join([*shown[:-1], *cut, shown[-1]])
+    return [*shown[:-1], *cut, shown[-1]]

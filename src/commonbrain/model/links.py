@@ -41,6 +41,8 @@ class LinkType(StrEnum):
 
 DISAGREEMENTS: Final = (LinkType.CONFLICTS_WITH, LinkType.CHANGES)
 """Links between memories that do not both hold."""
+DISTINCT_LINKS: Final = (*DISAGREEMENTS, LinkType.RELATES_TO)
+"""Links of two memories that were compared: they disagree, or a user declared them different."""
 SURE_FROM: Final = 0.9
 """Strength from which a detected change counts as sure: it then acts like a conflict that the newer
 memory wins. A less sure one only orders results. Of LoCoMo's turns, which all hold, 1 in 150

@@ -27,6 +27,8 @@ OK: Final = "ok"
 """Outcome of a call that succeeded."""
 REFUSED: Final = "refused"
 """Outcome of a call whose reply says that the input was rejected."""
+WEB_TRANSPORT: Final = "web"
+"""The transport of people who read the page."""
 _CUT: Final = "..."
 _PREFIX_CHARS: Final = 3
 

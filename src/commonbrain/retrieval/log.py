@@ -21,6 +21,7 @@ from commonbrain.model.query import (
     ShownExtent,
 )
 from commonbrain.model.scope import Caller, Role, is_visible
+from commonbrain.retrieval.get import fetch
 from commonbrain.retrieval.ranking import FEATURE_WEIGHTS
 from commonbrain.security.read_audit import audited
 from commonbrain.services import Services
@@ -104,26 +105,37 @@ class ListRecalls:
         *,
         agent: str | None = None,
         session: str | None = None,
+        memory: str | None = None,
         marked: bool = False,
         limit: int = LEDGER_PAGE_DEFAULT,
         cursor: str | None = None,
     ) -> RecallPage:
         """List recalls, newest first; `cursor` is `next` of the page before.
 
+        With `memory`, only those that returned this memory.
+
         Raises:
+            NotFoundError: there is no such memory, or the caller may not see it.
             RejectedError: `limit_exceeded`; `insufficient_role`, only an admin may read those of
                 others.
             InvalidInputError: the cursor is malformed.
 
         """
-        filters = {"agent": agent, "session": session, "marked": marked}
+        filters = {"agent": agent, "session": session, "memory": memory, "marked": marked}
         listing = Listing(name="recalls", limit=limit, cursor=cursor, filters=filters)
         after = listing.checked(LEDGER_PAGE_MAX).after(int)
         below = ids.LAST if after is None else int(after[0])
-        criteria = EntryFilter(agent=self._whose(agent), session=session, is_marked=marked)
+        criteria = EntryFilter(
+            agent=self._whose(agent),
+            session=session,
+            is_marked=marked,
+            memory=None if memory is None else ids.parse(ids.MEMORY, memory),
+        )
         # Recent recalls may still wait to be written.
         self.services.journal.flush()
         with self.services.store.snapshot(self.caller.tenant) as tx:
+            if criteria.memory is not None:
+                fetch(tx, self.caller, id_=criteria.memory)
             page = listing.page(
                 tx.recall_log.latest(criteria, before=below, limit=limit + 1),
                 key=lambda entry: (entry.id,),

@@ -286,6 +286,8 @@ class EntryFilter:
     """Fraction of the entries, 0..1, sampled by id: every reader gets the same ones."""
     agent: str | None = None
     session: str | None = None
+    memory: int | None = None
+    """Only recalls that returned this memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from commonbrain.storage.repositories.reviews import ConflictRepository, ReviewRepository
     from commonbrain.storage.repositories.sessions import ScratchpadRepository, SessionRepository
     from commonbrain.storage.repositories.threads import ThreadRepository
+    from commonbrain.storage.repositories.trends import TrendRepository
 
 
 @dataclass(frozen=True)
@@ -194,6 +195,13 @@ class Transaction:
         from commonbrain.storage.repositories.records import ToolEventRepository  # noqa: PLC0415
 
         return ToolEventRepository(self.work)
+
+    @cached_property
+    def trends(self) -> TrendRepository:
+        """Figures over time."""
+        from commonbrain.storage.repositories.trends import TrendRepository  # noqa: PLC0415
+
+        return TrendRepository(self.work)
 
     @cached_property
     def recall_log(self) -> RecallLogRepository:

@@ -159,6 +159,9 @@ _EXCHANGED_WORDS_MAX: Final = 60
 _WORDS_MIN: Final = 3
 """Fewer words than this are in many texts, by chance."""
 _CACHED: Final = 512
+_CACHED_RULES: Final = 2048
+_CACHED_PAIRS: Final = 16_384
+"""The rules and pairs of them that a review queue compares whenever it is listed, and some more."""
 _CACHED_WORDS: Final = 4096
 _stem_of = cast("Callable[[str], str]", Stemmer.Stemmer("english").stemWord)  # pyright: ignore[reportUnknownMemberType]
 
@@ -211,6 +214,7 @@ def adds_nothing(text: str, *, known: str, is_near_copy: bool) -> bool:
     return is_near_copy and is_reworded and not is_one_value_replaced(text, known)
 
 
+@lru_cache(maxsize=_CACHED_PAIRS)
 def may_repeat(text: str, *, known: str) -> bool:
     """Return whether a similar text may say the same as a known one in other words.
 
@@ -232,7 +236,7 @@ def may_repeat(text: str, *, known: str) -> bool:
     )
 
 
-@lru_cache(maxsize=_CACHED)
+@lru_cache(maxsize=_CACHED_RULES)
 def fixed_parts(text: str) -> tuple[frozenset[str], bool]:
     """Return what texts that say the same share: their numbers, and whether there is an exception.
 

@@ -4,23 +4,27 @@ import base64
 import hmac
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
 from starlette.datastructures import ImmutableMultiDict
 
-from commonbrain.api.operations import Operation, load_operation
-from commonbrain.model.errors import NotFoundError, RejectedError
-from commonbrain.model.scope import Role
-from commonbrain.model.timestamps import show_instant
+from commonbrain.api.operation import Operation
+from commonbrain.api.operations import load_operation
+from commonbrain.model.errors import InvalidInputError, NotFoundError, RejectedError
+from commonbrain.web.settling import ReviewForm, is_open, plan_call, read_item, what_happened
+from commonbrain.web.undoing import REVERSED, plan_undo, reversal
 from commonbrain.web.visit import Visit, parse_request
 
-OPERATIONS: Final = frozenset({"revise", "forget", "bulk", "message", "session", "job"})
+OPERATIONS: Final = frozenset(
+    {"revise", "forget", "bulk", "message", "session", "job", "admin", "tenant", "model"}
+)
 """The operations that forms of the page may run."""
+SETTLE: Final = "settle"
+"""The action of a form that decides on an item of the review queue."""
 CSRF_FIELD: Final = "csrf"
-OWN_FIELDS: Final = frozenset({CSRF_FIELD, "next", "confirmed", "typed"})
+OWN_FIELDS: Final = frozenset({CSRF_FIELD, "next", "back", "confirmed", "typed"})
 """Fields of a form that are not arguments of its operation."""
-_UNDO_REASON: Final = "undone on the page"
 _TYPED: Final = "erase"
 """What a person types to confirm that an erase cannot be undone."""
 _NOTICE_CHARS_MAX: Final = 1_500
@@ -34,6 +38,23 @@ class Notice:
     text: str
     undo: Mapping[str, str] | None = None
     """Fields of the form that undoes it; None if it cannot be undone."""
+    undo_operation: str = "forget"
+    back: str | None = None
+    """The page of what was changed, to which undo returns; None for the page that shows this."""
+    is_refusal: bool = False
+    """Whether nothing was changed; the page of the item shows it again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewSecret:
+    """A new key, shown in one response: it is in no cookie, log or address."""
+
+    text: str = field(repr=False)
+    prefix: str
+    """The part by which the key is listed and revoked."""
+    agent: str
+    next: str
+    """The page that the person came from."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +62,8 @@ class Confirmation:
     """The preview of a change, which the person confirms."""
 
     operation: str
+    purpose: str
+    """What the change does; empty if the preview says it."""
     text: str
     fields: tuple[tuple[str, str], ...]
     """The form's fields, to send again with the confirmation."""
@@ -50,7 +73,7 @@ class Confirmation:
 
 def run_action(
     visit: Visit, name: str, *, form: ImmutableMultiDict[str, str]
-) -> Notice | Confirmation:
+) -> Notice | Confirmation | NewSecret:
     """Run the operation of a form, or preview it if it asks for a confirmation.
 
     Raises:
@@ -59,9 +82,43 @@ def run_action(
         CommonbrainError: raised by the operation.
 
     """
+    if name == SETTLE:
+        return _settle(visit, form)
     if name not in OPERATIONS:
         raise NotFoundError(f"No action {name[:40]!r}.", hint="Go back and use its button.")
-    operation = load_operation(name)
+    return _run(visit, load_operation(name), form=form)
+
+
+def _settle(visit: Visit, form: ImmutableMultiDict[str, str]) -> Notice | Confirmation | NewSecret:
+    """Carry out a decision on an item of the review queue, unless somebody else was faster."""
+    given = ReviewForm.of(form)
+    memories = read_item(visit, given.ids)
+    if not is_open(given.category, memories):
+        return Notice(text=f"{what_happened(visit, memories)} Nothing was changed.")
+    call = plan_call(given, memories)
+    places = [(name, form.get(name, "/")) for name in ("next", "back")]
+    fields = ImmutableMultiDict([*call.fields.items(), *places])
+    try:
+        return _run(visit, load_operation(call.operation), form=fields, meaning=call.meaning)
+    except (InvalidInputError, RejectedError) as error:
+        memories = read_item(visit, given.ids)
+        if not is_open(given.category, memories):
+            # Somebody decided after it was read.
+            return Notice(text=f"{what_happened(visit, memories)} Nothing was changed.")
+        return Notice(
+            text=f"{error.message} {error.hint or ''}".strip(),
+            back=local_path(form.get("back", "/")),
+            is_refusal=True,
+        )
+
+
+def _run(
+    visit: Visit,
+    operation: Operation[Any, Any],
+    *,
+    form: ImmutableMultiDict[str, str],
+    meaning: str | None = None,
+) -> Notice | Confirmation | NewSecret:
     request = parse_request(operation.request, form)
     is_erase = getattr(request, "op", "") == "erase"
     is_confirmed = form.get("confirmed") == "yes" and (
@@ -75,6 +132,7 @@ def run_action(
         preview = operation.preview(visit.brain, request)
         if preview is not None:
             return _confirmation(operation, preview, form=form, is_erase=is_erase)
+    planned = plan_undo(visit.brain, operation, request=request)
     reply = visit.call(operation, request)
     expected = operation.expected_confirm(reply)
     if expected is not None:
@@ -85,22 +143,21 @@ def run_action(
         reply = visit.call(operation, request.model_copy(update={"confirm": expected}))
     if operation.exit_code(reply):
         raise RejectedError(operation.render_text(reply), hint="Nothing was changed.")
-    undo = (
-        None if is_erase or not visit.can(Role.WRITER) else _undo(visit, since=show_instant(before))
+    if (secret := getattr(reply, "secret", None)) is not None:
+        [key] = reply.keys
+        next_ = local_path(form.get("next", "/"))
+        return NewSecret(text=secret, prefix=key.key, agent=key.agent, next=next_)
+    text = operation.render_text(reply)
+    if meaning is not None and getattr(reply, "status", None) == "done":
+        affected = getattr(reply, "affected", None)
+        text = f"{meaning} {affected.line()}" if affected else meaning
+    undo = reversal(visit.brain, since=before) if planned is REVERSED else planned
+    return Notice(
+        text=text[:_NOTICE_CHARS_MAX],
+        undo=undo and {**undo.fields, "confirmed": "yes"},
+        undo_operation=undo.operation if undo else "",
+        back=local_path(form["back"]) if form.get("back") else None,
     )
-    return Notice(text=operation.render_text(reply)[:_NOTICE_CHARS_MAX], undo=undo)
-
-
-def _undo(visit: Visit, *, since: str) -> Mapping[str, str]:
-    """Return the form that reverts what the person changed since a time."""
-    return {
-        "op": "undo",
-        "agent": visit.brain.caller.agent,
-        "since": since,
-        "until": show_instant(visit.now),
-        "reason": _UNDO_REASON,
-        "confirmed": "yes",
-    }
 
 
 def _confirmation(
@@ -115,10 +172,26 @@ def _confirmation(
     confirm = [] if count is None else [("confirm", str(count))]
     return Confirmation(
         operation=operation.name,
+        purpose=_purpose(operation, form),
         text=operation.render_text(preview),
-        fields=(*sent, *confirm, ("next", local_path(form.get("next", "/")))),
+        fields=(*sent, *confirm, *_places(form)),
         needs_typing=is_erase,
     )
+
+
+def _places(form: ImmutableMultiDict[str, str]) -> list[tuple[str, str]]:
+    """Return the pages to go to after a change, and after its undo."""
+    back = [("back", local_path(form["back"]))] if form.get("back") else []
+    return [("next", local_path(form.get("next", "/"))), *back]
+
+
+def _purpose(operation: Operation[Any, Any], form: ImmutableMultiDict[str, str]) -> str:
+    """Return the purpose of the command that does the same and asks, too."""
+    for command in operation.commands:
+        preset = {name: str(value).lower() for name, value in command.preset.items()}
+        if command.needs_confirmation and all(form.get(one) == preset[one] for one in preset):
+            return command.purpose
+    return ""
 
 
 def local_path(text: str) -> str:

@@ -41,6 +41,7 @@ from commonbrain.web import transfers
 from commonbrain.web.actions import (
     CSRF_FIELD,
     Confirmation,
+    NewSecret,
     Notice,
     local_path,
     read_notice,
@@ -166,6 +167,12 @@ class Page:
 
     def _show(self, screen: Screen, request: Request, *, session: PageSession) -> Response:
         visit = self._visit(session, request.query_params, path=request.path_params)
+        if not visit.can(screen.role):
+            raise RejectedError(
+                f"{screen.title} is for the role {screen.role}.",
+                code="insufficient_role",
+                hint="Ask an admin.",
+            )
         view = screen.load(visit)
         if _wants_json(request):
             return JSONResponse(_adapter(type(view)).dump_python(view, mode="json"))
@@ -190,8 +197,11 @@ class Page:
         match done:
             case Confirmation():
                 return self._html(request, "confirm.html", values={"view": done}, session=session)
+            case NewSecret():
+                return self._html(request, "secret.html", values={"view": done}, session=session)
             case Notice():
-                response = _see(local_path(form.get("next", "/")))
+                place = done.back if done.is_refusal and done.back else form.get("next", "/")
+                response = _see(local_path(place))
                 self._set_cookie(
                     response,
                     _NOTICE,

@@ -7,9 +7,11 @@ page to check a memory should change neither.
 from dataclasses import replace
 from typing import Final
 
+from commonbrain.api.operations.boot import BOOT, BootRequest
 from commonbrain.api.operations.get import GET, GetRequest, GetResponse
 from commonbrain.api.operations.recall import RECALL, RecallRequest
 from commonbrain.client import Brain
+from commonbrain.coordination.briefing import Briefing
 from commonbrain.model.recall_result import RecallResult
 from commonbrain.retrieval.query_plan import RecallOptions
 
@@ -23,6 +25,12 @@ def _get(brain: Brain, request: GetRequest) -> GetResponse:
     return GetResponse.of(brain.get_several(request.id, views=request.views, bump=False))
 
 
+def _preview_boot(brain: Brain, request: BootRequest) -> Briefing:
+    return brain.preview_boot(request.project, request.task)
+
+
 READ_RECALL: Final = replace(RECALL, handle=_recall)
 READ_GET: Final = replace(GET, handle=_get)
 """Takes ids only, no skill."""
+PREVIEW_BOOT: Final = replace(BOOT, handle=_preview_boot)
+"""Starts no session; takes the project and the task."""

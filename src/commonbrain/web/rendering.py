@@ -24,6 +24,8 @@ STATIC_FOLDERS: Final[Mapping[str, Path]] = {"own": STATIC, "lib": commonbrain_a
 _DIGEST_CHARS: Final = 12
 _DIFF_WORDS_MAX: Final = 2_000
 """Longer texts are compared by line: comparing words takes time with their product."""
+_COMMON_SHARE_MIN: Final = 0.4
+"""Of the words and spaces of a text; with less in common, marks would hide the text."""
 _WORDS: Final = re.compile(r"\s+|\w+|[^\w\s]")
 
 
@@ -49,6 +51,7 @@ def make_environment() -> Environment:
         "asset_url": asset_url,
         "diff": diff,
         "link": link,
+        "marked": marked,
         "relation": relation,
     }
     filters: dict[str, Any] = {
@@ -170,10 +173,34 @@ def diff(before: str, after: str) -> Markup:
     return Markup("").join(_marked(before, after))
 
 
-def _marked(before: str, after: str) -> Iterator[Markup]:
+def marked(text: str, other: str) -> Markup:
+    """Return a text in which the words that another text lacks are marked.
+
+    Of two texts that have little in common nothing is marked.
+    """
+    old, new = _split(other, text)
+    opcodes = SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
+    same = sum(to - from_ for tag, _, _, from_, to in opcodes if tag == "equal")
+    if same < _COMMON_SHARE_MIN * len(new):
+        return escape(inert(text))
+    parts = ((tag, inert("".join(new[from_:to]))) for tag, _, _, from_, to in opcodes)
+    return Markup("").join(
+        escape(part) if tag == "equal" else Markup("<mark>{}</mark>").format(part)
+        for tag, part in parts
+        if part
+    )
+
+
+def _split(before: str, after: str) -> tuple[list[str], list[str]]:
+    """Split two texts into words, or into lines if they are long."""
     old, new = _WORDS.findall(before), _WORDS.findall(after)
     if max(len(old), len(new)) > _DIFF_WORDS_MAX:
-        old, new = before.splitlines(keepends=True), after.splitlines(keepends=True)
+        return before.splitlines(keepends=True), after.splitlines(keepends=True)
+    return old, new
+
+
+def _marked(before: str, after: str) -> Iterator[Markup]:
+    old, new = _split(before, after)
     matcher = SequenceMatcher(None, old, new, autojunk=False)
     for tag, old_from, old_to, new_from, new_to in matcher.get_opcodes():
         removed, added = inert("".join(old[old_from:old_to])), inert("".join(new[new_from:new_to]))

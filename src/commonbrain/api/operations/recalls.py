@@ -21,6 +21,7 @@ class RecallsRequest(Request):
     )
     agent: Name = Field(default=None, description="Only this agent's; others' need the role admin")
     session: Name = Field(default=None, description="Only this session's")
+    memory: Name = Field(default=None, description="mem_...: only those that returned it")
     marked: bool = Field(default=False, description="Only those with a used memory")
     limit: int = Field(
         default=LEDGER_PAGE_DEFAULT, description=f"How many at most, 1 to {LEDGER_PAGE_MAX}"

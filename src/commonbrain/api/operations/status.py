@@ -8,6 +8,7 @@ from importlib.metadata import version
 from pydantic import Field
 
 from commonbrain.administration.status import FailedCall, Health, StoreStatus, ToolStats
+from commonbrain.administration.trends import Trends
 from commonbrain.api.operation import OMIT_DESCRIPTION, Operation, Request, for_agents
 from commonbrain.api.operations.review import render_review_queue
 from commonbrain.client import Brain
@@ -36,6 +37,11 @@ class StatusRequest(Request):
         description="Calls, errors and latencies by tool, last day",
         json_schema_extra=OMIT_DESCRIPTION,
     )
+    trends: bool = Field(
+        default=False,
+        description="Memories, recalls, calls and tokens over time",
+        json_schema_extra=OMIT_DESCRIPTION,
+    )
     errors: int = Field(
         default=0,
         ge=0,
@@ -56,6 +62,7 @@ class StatusReply(StoreStatus):
     version: str = ""
     health: Health | None = None
     metrics: Mapping[str, ToolStats] | None = None
+    trends: Trends | None = None
     errors: tuple[FailedCall, ...] | None = None
 
 
@@ -71,6 +78,7 @@ def _handle(brain: Brain, request: StatusRequest) -> StatusReply:
         version=version("commonbrain"),
         health=brain.metrics.health() if request.health else None,
         metrics=brain.metrics.figures() if request.metrics else None,
+        trends=brain.metrics.trends() if request.trends else None,
         errors=brain.metrics.faults(request.errors) if request.errors else None,
     )
 
@@ -92,6 +100,32 @@ def _lines(reply: StatusReply) -> Iterator[str]:
     if reply.review is not None:
         yield render_review_queue(reply.review)
     yield from metrics_lines(reply)
+    if reply.trends is not None:
+        yield from trend_lines(reply.trends)
+
+
+def trend_lines(trends: Trends) -> Iterator[str]:
+    """Render figures over time, a line for each day or hour."""
+    for stored in trends.stored:
+        kinds = ", ".join(f"{count} {kind}" for kind, count in stored.by_kind.items())
+        yield f"{stored.day} stored: {kinds}"
+    for day in trends.recalls:
+        yield (
+            f"{day.day} recalls: {day.recalls}, {day.helped} helped, {day.misled} misled, "
+            f"{day.unanswered} unanswered"
+        )
+    for shown in trends.tokens:
+        yield f"{shown.day} hooks: {shown.runs} runs, {shown.tokens:,} tokens shown"
+    for hour in trends.calls:
+        yield (
+            f"{hour.at:%Y-%m-%d %H:00} calls: {hour.calls}, {hour.errors} errors, "
+            f"p50 {hour.p50_ms:.1f}, p95 {hour.p95_ms:.1f} ms"
+        )
+    if (savings := trends.savings).recalls:
+        yield (
+            f"The latest {savings.recalls} recalls showed {savings.shown:,} of "
+            f"{savings.considered:,} tokens considered ({savings.share:.0%} saved)."
+        )
 
 
 def hook_lines(reply: StatusReply) -> Iterator[str]:

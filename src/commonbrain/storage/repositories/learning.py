@@ -16,7 +16,9 @@ from sqlalchemy import (
     Row,
     RowMapping,
     Select,
+    Text,
     and_,
+    cast,
     delete,
     exists,
     func,
@@ -277,6 +279,9 @@ class RecallLogRepository:
             yield table.id >= ids.make_id(criteria.since, 0)
         if criteria.until is not None:
             yield table.id < ids.make_id(criteria.until, 0)
+        if criteria.memory is not None:
+            # A list of ids, which have too many digits for one to contain another by chance.
+            yield cast(table.packed, Text).contains(str(criteria.memory))
         for name in ("ranker", "agent", "session"):
             if (value := getattr(criteria, name)) is not None:
                 yield table[name] == value

@@ -35,11 +35,13 @@ from commonbrain.model.listing import (
     state_in_list,
 )
 from commonbrain.model.memory import CURRENT_STATES
-from commonbrain.storage.schema.memories import EntityType, entities, memories
+from commonbrain.storage.schema.memories import entities, memories
 from commonbrain.storage.sql.context import SqlContext
 from commonbrain.storage.sql.filters import (
     TENANT,
     given_list,
+    in_tenant,
+    is_tag,
     listed,
     shows_tags,
     timeless,
@@ -86,7 +88,9 @@ class ListingRepository:
 
     def tags(self, scope: ListScope) -> dict[str | None, int]:
         """Count the memories with each tag."""
-        return dict(self._rows(_tags(timeless(scope.filter)), scope))
+        # Postgres compares with each row of a long list that is excluded.
+        excludes = self.work.connection.dialect.name == "sqlite" and _matches_most(scope.filter)
+        return dict(self._rows(_tags(timeless(scope.filter), excludes=excludes), scope))
 
     def _walked(self, order: ListOrder, after: ListKey | None) -> ListKey | None:
         """Return the key at which a walk ends; None if the list ends before."""
@@ -218,18 +222,18 @@ def _groups(criteria: ListFilter) -> SelectBase:
 
 
 @lru_cache(_BUILT_MAX)
-def _tags(criteria: ListFilter) -> SelectBase:
+def _tags(criteria: ListFilter, *, excludes: bool) -> SelectBase:
     """Count the matching memories by tag; the ids of these or of all others are selected once."""
     named = entities.c
     is_counted = and_(listed(criteria), shows_tags())
-    if _matches_most(criteria):
-        others = memories.c.tenant_id == TENANT, is_counted.is_not(true())
+    if excludes:
+        others = in_tenant(), is_counted.is_not(true())
         among = named.memory_id.not_in(select(memories.c.id).where(*others))
     else:
         among = named.memory_id.in_(select(memories.c.id).where(is_counted))
     return (
         select(named.name, func.count())
-        .where(named.tenant_id == TENANT, named.type == EntityType.TAG, among)
+        .where(named.tenant_id == TENANT, is_tag(), among)
         .group_by(named.name)
     )
 

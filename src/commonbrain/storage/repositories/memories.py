@@ -11,11 +11,13 @@ from sqlalchemy import (
     BigInteger,
     ColumnElement,
     Executable,
+    Integer,
     Select,
     String,
     Table,
     and_,
     bindparam,
+    cast,
     delete,
     func,
     insert,
@@ -27,7 +29,7 @@ from sqlalchemy import (
 
 from commonbrain.model.kinds import Detail, Kind, MessageDetail
 from commonbrain.model.limits import PERIOD_CHANGES_SEARCHED
-from commonbrain.model.memory import CURRENT_STATES, Memory, State, full_text
+from commonbrain.model.memory import AWAITING_STATES, CURRENT_STATES, Memory, State, full_text
 from commonbrain.model.query import Filter
 from commonbrain.model.retention_rules import Retention
 from commonbrain.model.revision import Action
@@ -329,11 +331,16 @@ class MemoryRepository:
 
     def counts(self) -> Mapping[tuple[Kind, State], int]:
         """Count the tenant's memories by kind and state."""
-        statement = (
-            select(memories.c.kind, memories.c.state, func.count())
-            .where(memories.c.tenant_id == self.work.tenant)
-            .group_by(memories.c.kind, memories.c.state)
+        row = memories.c
+        # In the order of an index, which SQLite then counts without sorting.
+        each = (
+            select(row.kind, row.state, func.count().label("count"))
+            .where(row.tenant_id == self.work.tenant)
+            .group_by(row.project, row.kind, row.state)
+            .subquery()
         )
+        count = cast(func.sum(each.c.count), Integer)
+        statement = select(each.c.kind, each.c.state, count).group_by(each.c.kind, each.c.state)
         rows = self.work.connection.execute(statement)
         return {(kind, state): count for kind, state, count in rows}
 
@@ -370,12 +377,21 @@ def _newest(criteria: Filter, bounds: tuple[bool, bool, bool]) -> Select[int, da
     after_id = bindparam("after_id", type_=BigInteger())
     is_after = (when <= after_at) & ((when < after_at) | (memories.c.id < after_id))
     after = [is_after] if has_after else []
-    return (
-        select(memories.c.id, when)
-        .where(within(criteria), *since, *until, *after)
-        .order_by(when.desc(), memories.c.id.desc())
-        .limit(bindparam("limit"))
-    )
+    rows = select(memories.c.id, when).where(within(criteria), *since, *until, *after)
+    if _is_rare(criteria):
+        # Few match: finding them first takes less than reading all in order until enough do.
+        matching = rows.cte("matching").prefix_with("MATERIALIZED")
+        rows, ordered = select(matching.c.id, matching.c.occurred_at), matching.c
+    else:
+        ordered = memories.c
+    latest_first = ordered.occurred_at.desc(), ordered.id.desc()
+    return rows.order_by(*latest_first).limit(bindparam("limit"))
+
+
+def _is_rare(criteria: Filter) -> bool:
+    """Return whether a filter selects what waits for a decision, or only episodes."""
+    is_awaiting = bool(criteria.states) and {*criteria.states} <= AWAITING_STATES
+    return criteria.needs_review or is_awaiting or criteria.kinds == (Kind.EPISODE,)
 
 
 @lru_cache

@@ -6,13 +6,15 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import datetime
 from functools import cache
-from typing import Any, Final
+from itertools import starmap
+from typing import Any, Final, NamedTuple
 
 from sqlalchemy import Select, bindparam, delete, func, literal_column, select, text
 
 from commonbrain.model import ids
 from commonbrain.model.query import Candidate, Trace
 from commonbrain.model.timestamps import to_millis
+from commonbrain.observability.hook_events import Shown
 from commonbrain.observability.tool_events import OK, REFUSED, EventBatch, ToolEvent
 from commonbrain.storage.interface import AuditEntry, Reply
 from commonbrain.storage.schema.activity import OF_HOOKS, tool_events
@@ -156,6 +158,9 @@ _NEWEST: Final = (
     .limit(bindparam("limit"))
 )
 _FAILED: Final = _NEWEST.where(tool_events.c.outcome.not_in((OK, REFUSED)))
+_TIMINGS: Final = _NEWEST.with_only_columns(
+    tool_events.c.tool, tool_events.c.duration_ms, tool_events.c.outcome
+)
 _OLD: Final = delete(tool_events).where(
     tool_events.c.tenant_id == bindparam("tenant"), tool_events.c.id < bindparam("before")
 )
@@ -167,11 +172,31 @@ _SQLITE: Final = text(
 )
 
 
+class Timing(NamedTuple):
+    """How long a call took, and how it ended."""
+
+    tool: str
+    duration_ms: float
+    outcome: str
+
+
+class HookRun(NamedTuple):
+    """One run of a hook."""
+
+    at: datetime
+    tool: str
+    shown: Shown
+
+
 @dataclass(frozen=True, slots=True)
 class ToolEventRepository:
     """Tool events: the calls of operations."""
 
     work: SqlContext
+    _hooks: dict[tuple[object, ...], list[HookRun]] = field(
+        default_factory=dict[tuple[object, ...], "list[HookRun]"]
+    )
+    """Runs that were read: a page counts ten thousand twice."""
 
     def latest(self, *, limit: int, since: datetime, failed: bool = False) -> list[ToolEvent]:
         """List the calls since a time, or only the failed ones, newest first."""
@@ -180,6 +205,11 @@ class ToolEventRepository:
         tenant = self.work.tenant
         return [ToolEvent(tenant=tenant, **dict(zip(_FIELDS, row, strict=True))) for row in rows]
 
+    def timings(self, *, limit: int, since: datetime) -> list[Timing]:
+        """List tool, duration and outcome of the calls since a time, newest first."""
+        rows = self.work.rows(_TIMINGS, {"since": ids.make_id(since, 0), "limit": limit})
+        return list(starmap(Timing, rows))
+
     def of_hooks(
         self,
         *,
@@ -187,26 +217,29 @@ class ToolEventRepository:
         since: datetime,
         session: str | None = None,
         agent: str | None = None,
-    ) -> list[ToolEvent]:
-        """List the calls of hooks since a time, newest first.
+    ) -> list[HookRun]:
+        """List the runs of hooks since a time, newest first.
 
         `session` and `agent` limit them to one session and to one agent.
         """
         limits = {"session": session, "agent": agent}
         chosen = {name: value for name, value in limits.items() if value is not None}
         given = {"since": ids.make_id(since, 0), "limit": limit, **chosen}
-        rows = self.work.rows(_of_hooks(tuple(chosen)), given)
-        tenant = self.work.tenant
-        return [ToolEvent(tenant=tenant, **dict(zip(_FIELDS, row, strict=True))) for row in rows]
+        key = tuple(given.items())
+        if key not in self._hooks:
+            rows = self.work.rows(_of_hooks(tuple(chosen)), given)
+            self._hooks[key] = [HookRun(at, tool, Shown.read(args)) for at, tool, args in rows]
+        return self._hooks[key]
 
 
 @cache
 def _of_hooks(columns: tuple[str, ...]) -> Select[Any]:
-    """Select the calls of hooks, with a parameter for each of the columns."""
+    """Select the runs of hooks, with a parameter for each of the columns."""
     same = (tool_events.c[name] == bindparam(name) for name in columns)
     # A session has fewer events than an agent: the expression keeps SQLite from that index.
     unindexed = tool_events.c.door.concat(literal_column("''")) == literal_column("'hook'")
-    return _NEWEST.where(unindexed if "session" in columns else text(OF_HOOKS), *same)
+    runs = _NEWEST.with_only_columns(tool_events.c.at, tool_events.c.tool, tool_events.c.args)
+    return runs.where(unindexed if "session" in columns else text(OF_HOOKS), *same)
 
 
 def write_events(work: SqlContext, happened: EventBatch) -> None:

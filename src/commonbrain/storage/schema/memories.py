@@ -133,14 +133,18 @@ memories = Table(
     fraction("salience"),
     CheckConstraint("(superseded_by IS NULL) = (superseded_at IS NULL)", name="superseded"),
     Index(None, "tenant_id", "kind", "semantic_hash", "source_ref"),
-    Index("ix_memories_occurred", "tenant_id", "occurred_at", "id"),
+    Index(None, "tenant_id", "occurred_at"),
     Index("ix_memories_session", "tenant_id", "session", "id", **only("session IS NOT NULL")),
+    Index(None, "tenant_id", "project", "kind", "state"),
     # Has the columns by which lists of memories are filtered and counted, so that counting them
-    # reads no rows; grouped by the first ones, nothing is sorted.
+    # reads no rows; grouped by the first ones, nothing is sorted. The condition always holds: only
+    # lists state it, because SQLite would use the index for recall too, which takes four times as
+    # long.
     Index(
         "ix_memories_listed",
         *("tenant_id", "project", "kind", "state", "label", "agent", "scope", "trust", "pinned"),
         *("expires_at", "occurred_at", "recorded_at", "id"),
+        **only("scope <> ''"),
     ),
     # One head per chain: no two memories are replaced by the same one.
     Index(None, "tenant_id", "superseded_by", unique=True),
@@ -158,7 +162,8 @@ entities = Table(
     Column("position", SmallInteger, nullable=False),
     PrimaryKeyConstraint("tenant_id", "memory_id", "type", "name"),
     ForeignKeyConstraint(["tenant_id", "memory_id"], ["memories.tenant_id", "memories.id"]),
-    Index("ix_entities_named", "tenant_id", "type", "name", "memory_id"),
+    Index(None, "tenant_id", "type", "name"),
+    Index("ix_entities_tags", "tenant_id", "name", "memory_id", **only("type = 'tag'")),
 )
 
 threads = Table(

@@ -95,7 +95,17 @@ def listed(criteria: ListFilter) -> ColumnElement[bool]:
 
     The times of the filter are parameters of their names; here they only have to be given or not.
     """
-    return and_(memories.c.tenant_id == TENANT, open_to(VIEWER), *_in_list(criteria))
+    return and_(in_tenant(), open_to(VIEWER), *_in_list(criteria))
+
+
+def in_tenant() -> ColumnElement[bool]:
+    """Return which rows are of the tenant, with the condition of the index of lists."""
+    return and_(memories.c.tenant_id == TENANT, memories.c.scope != literal_column("''"))
+
+
+def is_tag() -> ColumnElement[bool]:
+    """Return which names are tags, in the words of their index."""
+    return entities.c.type == literal_column(f"'{EntityType.TAG}'")
 
 
 def given_list(scope: ListScope, tenant: str) -> dict[str, Any]:
@@ -171,8 +181,8 @@ def _related_in_list(criteria: ListFilter) -> Iterator[ColumnElement[bool]]:
         yield row.id.in_(select(reviews.c.memory_id).where(*is_open))
     for tag in criteria.tags:
         named = entities.c
-        is_tag = named.tenant_id == TENANT, named.type == EntityType.TAG, named.name == tag
-        yield row.id.in_(select(named.memory_id).where(*is_tag))
+        is_named = named.tenant_id == TENANT, is_tag(), named.name == tag
+        yield row.id.in_(select(named.memory_id).where(*is_named))
     if criteria.tags:
         yield shows_tags()
 
@@ -208,7 +218,7 @@ def _open_to(criteria: Filter, of: _Of) -> list[ColumnElement[bool]]:
         row.tenant_id == of.tenant,
         open_to(of.viewer),
         *_believed(criteria, now=of.now),
-        *_given(criteria),
+        *_given(criteria, of),
     ]
     if len(believed) < len(Trust):
         conditions.append(row.trust.in_(believed))
@@ -285,8 +295,8 @@ def _was_held(time: datetime) -> ColumnElement[bool]:
     )
 
 
-def _given(criteria: Filter) -> list[ColumnElement[bool]]:
-    return [*_projected(criteria), *_related(criteria)]
+def _given(criteria: Filter, of: _Of) -> list[ColumnElement[bool]]:
+    return [*_projected(criteria), *_related(criteria, of)]
 
 
 def _projected(criteria: Filter) -> Iterator[ColumnElement[bool]]:
@@ -312,7 +322,7 @@ def _projected(criteria: Filter) -> Iterator[ColumnElement[bool]]:
         yield row.confidence >= criteria.min_confidence
 
 
-def _related(criteria: Filter) -> Iterator[ColumnElement[bool]]:
+def _related(criteria: Filter, of: _Of) -> Iterator[ColumnElement[bool]]:
     """Return the conditions of a filter on related rows."""
     if criteria.thread is not None:
         yield _is_of_thread(criteria.thread)
@@ -322,7 +332,7 @@ def _related(criteria: Filter) -> Iterator[ColumnElement[bool]]:
         forms = [form for name in criteria.people for form in name_forms(name)]
         yield _is_named(EntityType.PERSON, forms, begins=[f + s for f in forms for s in NAME_SIGNS])
     if criteria.needs_review:
-        yield _needs_review()
+        yield _needs_review(of.tenant)
     for tag in criteria.tags:
         yield _is_named(EntityType.TAG, (tag,))
 
@@ -358,17 +368,11 @@ def _has_field(field: CausalField) -> ColumnElement[bool]:
     )
 
 
-def _needs_review() -> ColumnElement[bool]:
+def _needs_review(tenant: str | BindParameter[str]) -> ColumnElement[bool]:
+    """Return the condition that a memory has an open review, by the few that do."""
     mark = reviews.c
-    return (
-        select(1)
-        .where(
-            mark.tenant_id == memories.c.tenant_id,
-            mark.memory_id == memories.c.id,
-            mark.settled_at.is_(None),
-        )
-        .exists()
-    )
+    open_ = select(mark.memory_id).where(mark.tenant_id == tenant, mark.settled_at.is_(None))
+    return memories.c.id.in_(open_)
 
 
 def _is_of_thread(thread_id: int) -> ColumnElement[bool]:

@@ -6,15 +6,34 @@ shows it. The view is also what the address returns as JSON.
 
 from typing import Final
 
+from commonbrain.web.screens.admin import ADMIN_SCREENS
+from commonbrain.web.screens.boot import BOOT_SCREEN
 from commonbrain.web.screens.browse import BROWSE
 from commonbrain.web.screens.graph import GRAPH
+from commonbrain.web.screens.health import HEALTH
 from commonbrain.web.screens.home import HOME
 from commonbrain.web.screens.memory import MEMORY
+from commonbrain.web.screens.review import REVIEW_SCREEN
 from commonbrain.web.screens.screen import Screen
 from commonbrain.web.screens.search import SEARCH
+from commonbrain.web.screens.thread import THREAD
 from commonbrain.web.screens.transfer import TRANSFER
+from commonbrain.web.screens.work import WORK
 
-SCREENS: Final[tuple[Screen, ...]] = (HOME, SEARCH, BROWSE, MEMORY, GRAPH, TRANSFER)
+SCREENS: Final[tuple[Screen, ...]] = (
+    HOME,
+    SEARCH,
+    BROWSE,
+    REVIEW_SCREEN,
+    WORK,
+    BOOT_SCREEN,
+    MEMORY,
+    GRAPH,
+    THREAD,
+    TRANSFER,
+    HEALTH,
+    *ADMIN_SCREENS,
+)
 """In the order of the menu."""
 
 __all__ = ["SCREENS", "Screen"]

@@ -5,21 +5,18 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
-from commonbrain.api.operations.recall import RecallRequest
+from commonbrain.api.operations.list import LIST, ListRequest
 from commonbrain.api.operations.review import REVIEW, ReviewRequest, rows_of
 from commonbrain.api.operations.session import SESSION, SessionRequest
 from commonbrain.api.operations.status import STATUS, StatusReply, StatusRequest
 from commonbrain.coordination.session_views import ActiveSession, OpenTask
 from commonbrain.history.review_queue import ReviewCategory
-from commonbrain.model.recall_result import Item
 from commonbrain.model.scope import Role
-from commonbrain.web.reading import READ_RECALL
+from commonbrain.retrieval.listing import ListedMemory
 from commonbrain.web.screens.screen import Screen
 from commonbrain.web.visit import Visit
 
 _SHOWN: Final = 8
-_TOKENS: Final = 8_000
-"""Enough for the headlines and bodies of the memories shown."""
 _SESSIONS_SHOWN: Final = 6
 
 
@@ -27,9 +24,9 @@ _SESSIONS_SHOWN: Final = 6
 class Learnt:
     """The newest memories of a period, and their number."""
 
-    items: tuple[Item, ...]
+    memories: tuple[ListedMemory, ...]
     count: int
-    """1,000 and more are 1,000 above the items."""
+    """1,000 more than the memories shown means that or more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,9 +67,8 @@ def _load(visit: Visit) -> HomeView:
 
 
 def _learnt(visit: Visit, *, since: str) -> Learnt:
-    request = RecallRequest(since=since, max_items=_SHOWN, max_tokens=_TOKENS)
-    newest = visit.call(READ_RECALL, request)
-    return Learnt(items=newest.items, count=len(newest.items) + newest.more)
+    page = visit.call(LIST, ListRequest(recorded_since=since, limit=_SHOWN))
+    return Learnt(memories=page.memories, count=len(page.memories) + page.more)
 
 
 def _waiting(visit: Visit, category: ReviewCategory) -> int:

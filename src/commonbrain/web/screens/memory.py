@@ -5,15 +5,18 @@ from typing import Final
 
 from commonbrain.api.operations.audit import AUDIT, AuditRequest
 from commonbrain.api.operations.get import GetRequest
+from commonbrain.api.operations.recalls import RECALLS, RecallsRequest
 from commonbrain.history.audit import AuditEntryView
 from commonbrain.model.limits import IDS_PER_GET_MAX
 from commonbrain.model.memory import full_text
 from commonbrain.retrieval.get import MemoryView, View
+from commonbrain.retrieval.log import RecallView
 from commonbrain.web.reading import READ_GET
 from commonbrain.web.screens.screen import Screen
 from commonbrain.web.visit import Visit
 
 _AUDIT_LINES: Final = 20
+_RECALLS: Final = 5
 _VIEWS: Final = [str(one) for one in View]
 
 
@@ -38,6 +41,8 @@ class OneMemoryView:
     """All texts of its chain of revisions, oldest first; only its own if it was never revised."""
     audit: tuple[AuditEntryView, ...]
     """The newest lines of the audit about it; empty unless the person is an admin."""
+    recalls: tuple[RecallView, ...]
+    """The latest recalls that returned it, of those that the person may read."""
 
 
 def _load(visit: Visit) -> OneMemoryView:
@@ -46,8 +51,13 @@ def _load(visit: Visit) -> OneMemoryView:
     audit = ()
     if visit.can(AUDIT.role):
         audit = visit.call(AUDIT, AuditRequest(memory=id_, limit=_AUDIT_LINES)).lines
+    request = RecallsRequest(memory=memory.id, limit=_RECALLS)
     return OneMemoryView(
-        memory=memory, text=_text(memory), revisions=_revisions(visit, memory), audit=audit
+        memory=memory,
+        text=_text(memory),
+        revisions=_revisions(visit, memory),
+        audit=audit,
+        recalls=visit.call(RECALLS, request).recalls,
     )
 
 

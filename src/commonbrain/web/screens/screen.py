@@ -20,7 +20,9 @@ class Screen:
     key: str | None = None
     """The key that opens it after `g`; None if it is not in the menu."""
     role: Role = Role.READER
-    """The role without which the menu leaves it out."""
+    """The role without which the menu leaves it out, and it is refused."""
+    part_of: str | None = None
+    """The name of the screen of the menu that it belongs to."""
 
     @property
     def template(self) -> str:

@@ -31,6 +31,7 @@ _PARTS: Final = (
 )
 """The parts of a score that a result shows, each a feature of the recall log."""
 _FILTERS: Final = ("project", "kinds", "labels", "tags", "agent", "since", "until", "states")
+_BUDGET: Final = ("max_items", "max_tokens")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +50,8 @@ class SearchView:
     query: str
     filters: Mapping[str, str]
     """The filters as given."""
+    budget: Mapping[str, str]
+    """The limits of items and tokens as given."""
     days_back: int
     as_of: str | None
     """The earlier time whose answer is shown too; None for none."""
@@ -68,9 +71,16 @@ def _load(visit: Visit) -> SearchView:
     request = visit.request(RecallRequest, as_of=None)
     days_back, as_of = _times(visit)
     filters = {name: ", ".join(visit.parameters.getlist(name)) for name in _FILTERS}
+    budget = {name: visit.text(name) for name in _BUDGET}
     if not request.query:
         return SearchView(
-            query="", filters=filters, days_back=days_back, as_of=as_of, present={}, parts={}
+            query="",
+            filters=filters,
+            budget=budget,
+            days_back=days_back,
+            as_of=as_of,
+            present={},
+            parts={},
         )
     then: RecallResult | None = None
     present: Mapping[str, Present] = {}
@@ -82,6 +92,7 @@ def _load(visit: Visit) -> SearchView:
     return SearchView(
         query=request.query,
         filters=filters,
+        budget=budget,
         days_back=days_back,
         as_of=as_of,
         result=result,

@@ -208,7 +208,7 @@ def _steps(job: JobView, report: ImportReport | None, *, is_preview: bool) -> It
 TRANSFER: Final = Screen(
     name="transfer",
     path=TRANSFER_PATH,
-    title="Import and export",
+    title="Transfer",
     load=_load,
     key="t",
     role=Role.WRITER,

@@ -33,6 +33,7 @@
     const inRow = current && current.isConnected ? current.querySelector(`[data-key="${quoted}"]`) : null;
     const control = inRow || [...document.querySelectorAll(`[data-key="${quoted}"]`)].find((one) => one.checkVisibility());
     if (!control) return false;
+    if (control.disabled) return true; // its form is on the way
     control.click();
     const details = control.closest("details");
     if (control.matches("summary") && details.open) {
@@ -57,6 +58,11 @@
   };
 
   document.addEventListener("keydown", (event) => {
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && event.target.form) {
+      event.preventDefault();
+      event.target.form.requestSubmit();
+      return;
+    }
     if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
     if (event.key === "Escape" && isTyping(event.target)) { event.target.blur(); return; }
     if (isTyping(event.target)) return;

@@ -1,0 +1,52 @@
+"""Boot preview: what an agent reads first in a project, section by section, with its tokens."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from commonbrain.api.operations.boot import BootRequest
+from commonbrain.coordination.briefing import Briefing, sections
+from commonbrain.text.tokens import estimate
+from commonbrain.web.reading import PREVIEW_BOOT
+from commonbrain.web.screens.screen import Screen
+from commonbrain.web.visit import Visit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """A part of the briefing."""
+
+    name: str
+    text: str
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BootView:
+    """The briefing that an agent would get now; no session is started."""
+
+    project: str | None
+    task: str | None
+    sections: tuple[Section, ...]
+    tokens: int
+    """Of the whole, as text or as JSON, whichever is more."""
+    tokens_max: int
+    briefing: Briefing
+
+
+def _load(visit: Visit) -> BootView:
+    project, task = visit.text("project") or None, visit.text("task") or None
+    briefing = visit.call(PREVIEW_BOOT, BootRequest(project=project, task=task))
+    parts = ((name, "\n".join(lines)) for name, lines in sections(briefing))
+    return BootView(
+        project=briefing.project,
+        task=task,
+        sections=tuple(
+            Section(name=name, text=text, tokens=estimate(f"{text}\n")) for name, text in parts
+        ),
+        tokens=briefing.tokens,
+        tokens_max=visit.brain.services.briefing_limits.tokens,
+        briefing=briefing,
+    )
+
+
+BOOT_SCREEN: Final = Screen(name="boot", path="/boot", title="Boot preview", load=_load)

@@ -1,0 +1,311 @@
+"""Review queue: everything that waits for a decision, one item in full, settled by one key."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from itertools import chain
+from typing import Final
+
+from commonbrain.api.operations.get import GetRequest
+from commonbrain.api.operations.review import REVIEW, ReviewRequest, ReviewRow, rows_of
+from commonbrain.history.review_queue import (
+    ConflictItem,
+    DuplicateItem,
+    MemorySummary,
+    PendingItem,
+    ReviewCategory,
+    ReviewQueue,
+    StaleItem,
+)
+from commonbrain.model import ids
+from commonbrain.model.errors import NotFoundError, parse_choice
+from commonbrain.model.limits import IDS_PER_GET_MAX
+from commonbrain.model.memory import full_text
+from commonbrain.model.scope import Role, Trust
+from commonbrain.retrieval.get import MemoryView
+from commonbrain.web.reading import READ_GET
+from commonbrain.web.rendering import link
+from commonbrain.web.screens.screen import Screen
+from commonbrain.web.settling import can_replace, is_open, parse_item, read_item, what_happened
+from commonbrain.web.visit import Visit
+
+_ROWS: Final = 20
+TEXT_CHARS_MAX: Final = 5_000
+"""Of each text; two of them with every word marked stay below 150 kB."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueRow:
+    """An item in the list of its category."""
+
+    item: str
+    """The ids of its memories, separated by commas."""
+    headlines: tuple[str, ...]
+    since: datetime
+    address: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Side:
+    """A memory that an item is about, with its text."""
+
+    memory: MemoryView
+    text: str
+    """Headline and body, up to a number of characters; empty if it was forgotten."""
+    is_cut: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenItem:
+    """The item that is decided next."""
+
+    item: str
+    entry: ReviewRow
+    sides: tuple[Side, ...]
+    """Both memories of a pair; a proposed change after the memory that it would change."""
+    named: Mapping[str, MemoryView]
+    """The other memories that it names, such as the causes of a review, by id."""
+    replacing: tuple[bool, ...]
+    """For each side of a conflict, whether it can supersede the other, which is forgotten if not.
+    """
+    can_decide: bool
+    """Whether the person's role and trust allow a decision."""
+    here: str
+    """Its address."""
+    next: str
+    """The address of the item after it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReviewView:
+    """The review queue."""
+
+    counts: Mapping[str, int]
+    """Open items by category; 1,000 and more are 1,000 above those read."""
+    category: ReviewCategory | None
+    """The category that is shown; None if nothing is open."""
+    is_pinned: bool
+    """Whether only this category is shown, and no other after it."""
+    project: str | None
+    rows: tuple[QueueRow, ...]
+    next: str | None
+    """The address of the next page; None on the last one."""
+    more: int
+    item: OpenItem | None
+    settled: str | None
+    """What happened to the item that the address names, if it is not open any more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Place:
+    """Where in the queue a person is."""
+
+    pinned: ReviewCategory | None
+    """The only category that is shown; None goes on from each to the next."""
+    category: ReviewCategory | None
+    project: str | None
+    cursor: str | None
+
+    @classmethod
+    def of(cls, visit: Visit) -> "_Place":
+        """Read the place that an address names."""
+        pinned, within = (
+            parse_choice(ReviewCategory, given) if (given := visit.text(name)) else None
+            for name in ("category", "of")
+        )
+        return cls(
+            pinned=pinned,
+            category=pinned or within,
+            project=visit.text("project") or None,
+            cursor=visit.text("cursor") or None,
+        )
+
+    def address(self, *, at: str | None = None) -> str:
+        """Return the address of an item at this place, or of the first one."""
+        within = {"category": self.pinned} if self.pinned else {"of": self.category}
+        return link("/review", **within, project=self.project, cursor=self.cursor, at=at)
+
+
+def _load(visit: Visit) -> ReviewView:
+    place = _Place.of(visit)
+    counts, page = _queue(visit, place)
+    if not rows_of(page) and place.pinned is None:
+        shown = next((one for one in ReviewCategory if counts[one]), None)
+        place = replace(place, category=shown, cursor=None)
+        page = _read(visit, place) if shown else page
+    entries = {_item_of(one): one for one in rows_of(page)}
+    at = visit.text("at")
+    item = at if at in entries else next(iter(entries), None)
+    return ReviewView(
+        counts={str(one): count for one, count in counts.items()},
+        category=place.category,
+        is_pinned=place.pinned is not None,
+        project=place.project,
+        rows=tuple(_row(one, place=place) for one in entries.values()),
+        next=replace(place, cursor=page.next).address() if page.next else None,
+        more=page.more,
+        item=_open_item(
+            visit,
+            entries[item],
+            place=place,
+            next_=_following(item, entries=entries, place=place, page=page, counts=counts),
+        )
+        if item
+        else None,
+        settled=_settled(visit, at, place=place) if at and at != item else None,
+    )
+
+
+def _queue(visit: Visit, place: _Place) -> tuple[Mapping[ReviewCategory, int], ReviewQueue]:
+    """Count every category, and read the page of the one that is shown, if any is named."""
+    page = _read(visit, place) if place.category else ReviewQueue()
+    counts = {
+        one: len(rows_of(page)) + page.more
+        if one is place.category and place.cursor is None
+        else _count(visit, replace(place, category=one, cursor=None))
+        for one in ReviewCategory
+    }
+    return counts, page
+
+
+def _count(visit: Visit, place: _Place) -> int:
+    page = _read(visit, place, limit=1)
+    return len(rows_of(page)) + page.more
+
+
+def _read(visit: Visit, place: _Place, *, limit: int = _ROWS) -> ReviewQueue:
+    request = ReviewRequest(
+        category=place.category.value if place.category else None,
+        project=place.project,
+        limit=limit,
+        cursor=place.cursor,
+    )
+    return visit.call(REVIEW, request)
+
+
+def _following(
+    item: str,
+    *,
+    entries: Mapping[str, ReviewRow],
+    place: _Place,
+    page: ReviewQueue,
+    counts: Mapping[ReviewCategory, int],
+) -> str:
+    """Return the address of the item after one, which may be in the next category."""
+    after = dict(zip(entries, [*list(entries)[1:], None], strict=True))[item]
+    if after is not None:
+        return place.address(at=after)
+    if page.next:
+        return replace(place, cursor=page.next).address()
+    if place.pinned:
+        return replace(place, cursor=None).address()
+    order = list(ReviewCategory)
+    later = order[order.index(place.category) + 1 :] if place.category else []
+    follower = next((one for one in later if counts[one]), None)
+    return replace(place, category=follower, cursor=None).address()
+
+
+def _row(entry: ReviewRow, *, place: _Place) -> QueueRow:
+    item = _item_of(entry)
+    return QueueRow(
+        item=item,
+        headlines=tuple(one.headline for one in _memories_of(entry)),
+        since=entry.since,
+        address=place.address(at=item),
+    )
+
+
+def _memories_of(entry: ReviewRow) -> tuple[MemorySummary, ...]:
+    match entry:
+        case ConflictItem():
+            return entry.preferred, entry.other
+        case DuplicateItem():
+            return entry.newer, entry.older
+        case StaleItem() | PendingItem():
+            return (entry.memory,)
+
+
+def _item_of(entry: ReviewRow) -> str:
+    return ",".join(one.id for one in _memories_of(entry))
+
+
+def _open_item(visit: Visit, entry: ReviewRow, *, place: _Place, next_: str) -> OpenItem:
+    known = [one.id for one in _memories_of(entry)]
+    target = entry.target if isinstance(entry, PendingItem) else None
+    memories = [*_visible(visit, [target] if target else []).values(), *_get(visit, known)]
+    first, last = memories[0], memories[-1]
+    return OpenItem(
+        item=_item_of(entry),
+        entry=entry,
+        sides=tuple(map(_side, memories)),
+        named=_named(visit, entry, memories=memories),
+        replacing=(can_replace(first, last), can_replace(last, first))
+        if isinstance(entry, ConflictItem)
+        else (),
+        can_decide=_can_decide(visit, entry),
+        here=place.address(at=_item_of(entry)),
+        next=next_,
+    )
+
+
+def _can_decide(visit: Visit, entry: ReviewRow) -> bool:
+    """Return whether the person may decide: proposals take an admin or a trusted source."""
+    caller = visit.brain.caller
+    is_senior = visit.can(Role.ADMIN) or caller.trust_ceiling is Trust.TRUSTED_TOOL
+    return visit.can(Role.WRITER) and (is_senior or not isinstance(entry, PendingItem))
+
+
+def _named(
+    visit: Visit, entry: ReviewRow, *, memories: Sequence[MemoryView]
+) -> Mapping[str, MemoryView]:
+    """Return the memories on the paths to the causes of a review, and what holds in their place."""
+    if not isinstance(entry, StaleItem):
+        return {}
+    known = {one.id: one for one in memories}
+    steps = chain.from_iterable(cause.path for cause in entry.causes)
+    requested = [*steps, *([entry.repeats_old_of] if entry.repeats_old_of else [])]
+    known |= _visible(visit, [one for one in requested if _is_id(one) and one not in known])
+    known |= _visible(
+        visit, [one.current_id for one in known.values() if one.current_id not in known]
+    )
+    return known
+
+
+def _visible(visit: Visit, requested: Sequence[str]) -> dict[str, MemoryView]:
+    if not requested:
+        return {}
+    try:
+        return {
+            one.id: one for one in _get(visit, list(dict.fromkeys(requested))[:IDS_PER_GET_MAX])
+        }
+    except NotFoundError:
+        # Erased since, or private to another agent: the ids alone are shown.
+        return {}
+
+
+def _is_id(step: str) -> bool:
+    return step.startswith(f"{ids.MEMORY}_")
+
+
+def _get(visit: Visit, requested: Sequence[str]) -> list[MemoryView]:
+    request = GetRequest.model_validate({"id": [*requested], "views": ["provenance"]})
+    shown = visit.call(READ_GET, request)
+    return [shown, *shown.more]
+
+
+def _side(memory: MemoryView) -> Side:
+    text = "" if memory.body is None else full_text(memory.headline, memory.body)
+    return Side(memory=memory, text=text[:TEXT_CHARS_MAX], is_cut=len(text) > TEXT_CHARS_MAX)
+
+
+def _settled(visit: Visit, item: str, *, place: _Place) -> str | None:
+    """Say what happened to an item that an address names and the page does not list."""
+    if place.category is None:
+        return None
+    memories = read_item(visit, parse_item(item, category=place.category))
+    if is_open(place.category, memories):
+        return "The item of this address is further back in the queue."
+    return what_happened(visit, memories)
+
+
+REVIEW_SCREEN: Final = Screen(name="review", path="/review", title="Review", load=_load, key="r")

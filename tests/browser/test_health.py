@@ -1,0 +1,70 @@
+"""The plots of the health screen: drawn by a script, with their numbers for everyone."""
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.browser.conftest import HEIGHT, NARROW, WIDE, Site
+
+_INK = """box => {
+  const canvas = box.querySelector("canvas");
+  const pixels = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
+  return pixels.reduce((sum, value) => sum + value, 0);
+}"""
+"""What is drawn, as a number."""
+
+
+@pytest.fixture
+def health(page: Page, site: Site) -> Page:
+    site.brain.recall("when does the shop deploy?")
+    site.brain.services.journal.flush()
+    page.goto(f"{site.url}/health")
+    page.locator("html[data-plotted]").wait_for()
+    return page
+
+
+@pytest.mark.requirement("OB-08")
+def test_plots_have_a_text_alternative_and_their_numbers_behind_a_click(health: Page) -> None:
+    plot = health.get_by_role("img", name="Hit quality and abstention by day")
+    numbers = health.get_by_role("region", name="Hit quality and abstention by day, numbers")
+
+    expect(plot.locator("canvas")).to_be_visible()
+    expect(plot).to_have_attribute(
+        "aria-label",
+        r"Hit quality and abstention by day. "
+        f"{plot.locator('xpath=preceding-sibling::p').inner_text()}",
+    )
+    expect(numbers).to_be_hidden()
+    health.locator("section", has=plot).get_by_text("Numbers").click()
+    expect(numbers.get_by_role("columnheader", name="No answer")).to_be_visible()
+
+
+def test_plots_follow_the_theme_and_the_width(health: Page) -> None:
+    plot = health.locator("[data-plot=stored]")
+    light = plot.evaluate(_INK)
+    health.emulate_media(color_scheme="dark")
+    dark = plot.evaluate(_INK)
+    health.set_viewport_size({"width": NARROW, "height": HEIGHT})
+    canvas = plot.locator("canvas")
+    health.wait_for_function(
+        "box => box.querySelector('canvas').clientWidth <= box.clientWidth",
+        arg=plot.element_handle(),
+    )
+
+    assert light != dark
+    box = canvas.bounding_box()
+    assert box is not None
+    assert 200 < box["width"] < NARROW
+
+
+def test_without_a_script_the_numbers_are_in_tables(chromium: Browser, site: Site) -> None:
+    context = chromium.new_context(
+        java_script_enabled=False, viewport={"width": WIDE, "height": HEIGHT}
+    )
+    page = context.new_page()
+    page.goto(site.link())
+    page.goto(f"{site.url}/health")
+
+    expect(page.locator("[data-plot]").first).to_be_hidden()
+    stored = page.get_by_role("region", name="Memories stored by day and kind, numbers")
+    expect(stored.get_by_role("columnheader", name="Incident")).to_be_visible()
+    context.close()

@@ -1,0 +1,300 @@
+"""The admin screens: who may open them, what they change, and how that is undone."""
+
+import logging
+import re
+from html import unescape
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from commonbrain.administration.tenants import AgentRequest, KeyRequest
+from commonbrain.client import Brain
+from commonbrain.learning.rollout import model_name
+from commonbrain.model.model_card import ModelState
+from commonbrain.model.scope import Role, Trust
+from commonbrain.web.screens import SCREENS
+from tests.flows.ranking import ByFeature, Shop
+from tests.web.people import Person, visiting
+
+ADMIN_PATHS = [one.path for one in SCREENS if one.role is Role.ADMIN]
+KEY = re.compile(r"cb_default_[0-9a-f]{8}_[0-9a-f]{48}")
+HOSTILE = "<script>alert(1)</script>"
+
+
+@pytest.mark.parametrize("address", ADMIN_PATHS)
+@pytest.mark.parametrize("role", [Role.READER, Role.WRITER])
+def test_others_than_admins_are_refused_and_see_no_way_there(
+    brain: Brain, address: str, role: Role
+) -> None:
+    with visiting(brain, role) as rea:
+        refused = rea.read(address, status=403)
+        page = rea.see(address, status=403)
+        home = rea.see("/")
+
+    assert refused["code"] == "insufficient_role"
+    assert "Ask an admin." in page
+    assert 'href="/admin' not in home
+
+
+@pytest.mark.parametrize(
+    ("operation", "fields"),
+    [
+        ("admin", {"op": "key_create", "agent": "bo", "role": "admin"}),
+        ("admin", {"op": "agent_set", "agent": "ann", "disabled": "true"}),
+        ("tenant", {"op": "create", "name": "acme"}),
+        ("model", {"op": "train"}),
+    ],
+)
+def test_forms_of_the_administration_are_refused_to_others(
+    brain: Brain, operation: str, fields: dict[str, str]
+) -> None:
+    with visiting(brain, Role.WRITER) as rea:
+        page = rea.send(operation, status=403, **fields)
+
+    assert "insufficient_role" in page
+    assert brain.govern.agents() == []
+
+
+@pytest.mark.parametrize("address", ADMIN_PATHS)
+def test_each_screen_has_its_json(brain: Brain, address: str) -> None:
+    with visiting(brain) as ann:
+        assert ann.read(f"{address}?format=json")
+        assert "This view as JSON" in ann.see(address)
+
+
+@pytest.mark.of_a_file
+def test_a_new_key_is_shown_once_and_is_in_no_cookie_log_or_event(
+    brain: Brain, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    with visiting(brain) as ann:
+        csrf = re.findall(r'name="csrf" value="(\w+)"', ann.see("/"))[0]
+        fields = {"op": "key_create", "agent": "bo", "role": "writer", "label": "laptop"}
+        form = {"csrf": csrf, "next": "/admin/keys", **fields}
+        shown = ann.client.post("/do/admin", data=form, follow_redirects=False)
+        [key] = KEY.findall(shown.text)
+        elsewhere = [ann.see(path) + str(ann.read(path)) for path in ("/health", *ADMIN_PATHS)]
+
+    assert shown.status_code == 200
+    assert shown.headers["cache-control"] == "no-store"
+    assert "set-cookie" not in shown.headers
+    secret = key.rpartition("_")[2]
+    assert not any(secret in page for page in elsewhere)
+    assert secret not in caplog.text
+    assert secret.encode() not in b"".join(one.read_bytes() for one in _files_of(brain))
+    assert key.split("_")[2] in elsewhere[ADMIN_PATHS.index("/admin/keys") + 1]
+
+
+def _files_of(brain: Brain) -> list[Path]:
+    location = Path(brain.services.store.location)
+    return [one for one in location.parent.glob(f"{location.name}*") if one.is_file()]
+
+
+def test_a_key_is_rotated_and_revoked_after_a_question(brain: Brain) -> None:
+    old = brain.govern.create_key(KeyRequest(agent="bo", role=Role.WRITER)).key
+    with visiting(brain) as ann:
+        rotated = ann.send("admin", op="key_rotate", key=old.prefix, minutes="0")
+        new = KEY.findall(rotated)[0].split("_")[2]
+        asked = ann.send("admin", op="key_revoke", key=new)
+        before = brain.govern.keys()
+        done = ann.confirm(asked)
+    after = brain.govern.keys()
+
+    assert "Revoke a key immediately." in asked
+    assert [one.revoked_at for one in before] == [None, None]
+    assert [one.prefix for one in after if one.revoked_at] == [new]
+    assert "Undo" not in done
+
+
+def test_an_agent_is_disabled_after_a_question_and_enabled_by_undo(brain: Brain) -> None:
+    brain.govern.set_agent("bo", AgentRequest(role=Role.READER, trust_ceiling=Trust.TRUSTED_TOOL))
+    with visiting(brain) as ann:
+        asked = ann.send("admin", op="agent_set", agent="bo", disabled="true")
+        [still] = brain.govern.agents()
+        done = ann.confirm(asked)
+        [disabled] = brain.govern.agents()
+        ann.confirm(done)
+        [enabled] = brain.govern.agents()
+
+    assert "Disable an agent; its keys and memories stay." in asked
+    assert still.disabled_at is None
+    assert disabled.disabled_at is not None
+    assert enabled == still
+
+
+def test_roles_and_trust_are_changed_and_undone(brain: Brain) -> None:
+    with visiting(brain) as ann:
+        ann.send("admin", op="agent_set", agent="bo", role="reader")
+        [made] = brain.govern.agents()
+        done = ann.send(
+            "admin",
+            op="agent_set",
+            agent="bo",
+            role="admin",
+            trust_default="untrusted_web",
+            trust_ceiling="trusted_tool",
+        )
+        [changed] = brain.govern.agents()
+        ann.confirm(done)
+        [undone] = brain.govern.agents()
+
+    assert (made.role, changed.role, changed.trust_default) == (
+        Role.READER,
+        Role.ADMIN,
+        Trust.UNTRUSTED_WEB,
+    )
+    assert undone == made
+
+
+def test_the_policy_is_changed_and_undone(brain: Brain) -> None:
+    archive, forget = "kind=event label=log days=30 action=archive", "kind=event days=90"
+    brain.govern.policy(retention=(forget,), parameters=("trust_min=0.5",))
+    before = brain.govern.policy()
+    each: list[dict[str, Any]] = [
+        {"boot_required": "true"},
+        {"retention": [forget, archive]},
+        {"retention": "none"},
+        {"parameters": "trust_min="},
+        {"parameters": "salience_min=0.2"},
+    ]
+    with visiting(brain) as ann:
+        for changes in each:
+            done = ann.send("admin", op="policy", **changes)
+            assert brain.govern.policy() != before, changes
+            ann.confirm(done)
+            assert brain.govern.policy() == before, changes
+
+
+def test_the_owner_sets_quotas_and_undoes_it(brain: Brain) -> None:
+    with visiting(brain) as ann:
+        done = ann.send("tenant", op="policy", name="default", memories_max="5")
+        limited = brain.tenants.get("default").policy.memories_max
+        page = ann.see("/admin")
+        ann.confirm(done)
+
+    assert limited == 5
+    assert '<meter aria-label="Memories" min="0" max="5"' in page
+    assert brain.tenants.get("default").policy.memories_max is None
+
+
+def test_tenants_are_created_suspended_after_a_question_and_resumed(brain: Brain) -> None:
+    with visiting(brain) as ann:
+        ann.send("tenant", op="create", name="acme")
+        asked = ann.send("tenant", op="suspend", name="acme")
+        assert brain.tenants.get("acme").suspended_at is None
+        done = ann.confirm(asked)
+        assert brain.tenants.get("acme").suspended_at is not None
+        ann.confirm(done)
+        shown = ann.read("/admin/tenants?name=acme")
+
+    assert brain.tenants.get("acme").suspended_at is None
+    assert [one["name"] for one in shown["tenants"]] == ["acme", "default"]
+    assert shown["usage"]["memories"] == 0
+
+
+def test_an_admin_of_a_server_has_no_tenants(brain: Brain) -> None:
+    with visiting(brain, is_remote=True) as ada:
+        page = ada.see("/admin")
+        ada.read("/admin/tenants", status=403)
+        ada.send("tenant", status=403, op="create", name="acme")
+        ada.send("tenant", status=403, op="suspend", name="default")
+
+    assert "/admin/tenants" not in page
+    assert "Change the quotas" not in page
+    assert [one.name for one in brain.tenants.list()] == ["default"]
+
+
+def test_a_job_is_cancelled_and_retried_by_undo(brain: Brain) -> None:
+    job = brain.jobs.run("maintain")
+    with visiting(brain) as ann:
+        done = ann.send("job", op="cancel", id=job.id)
+        cancelled = ann.read("/admin/jobs?state=cancelled")["page"]["jobs"]
+        ann.confirm(done)
+        queued = ann.read("/admin/jobs?state=queued")["page"]["jobs"]
+
+    assert [one["id"] for one in cancelled] == [one["id"] for one in queued] == [job.id]
+
+
+def test_a_hostile_name_is_shown_as_text_and_its_forms_work(brain: Brain) -> None:
+    brain.govern.create_key(KeyRequest(agent=HOSTILE, role=Role.READER, label=HOSTILE))
+    with visiting(brain) as ann:
+        pages = [ann.see(path) for path in ("/admin", "/admin/agents", "/admin/keys")]
+        keys = re.findall(r'href="(/admin/keys\?agent=[^"]+)"', pages[1])
+        of_it = ann.read(unescape(keys[0]))
+        ann.confirm(ann.send("admin", op="agent_set", agent=HOSTILE, disabled="true"))
+
+    assert not any("<script>alert" in page for page in pages)
+    assert [one["agent"] for one in of_it["keys"]] == [HOSTILE]
+    assert brain.govern.agents()[0].disabled_at is not None
+
+
+def _rows(ann: Person, path: str, *where: str) -> list[str]:
+    """Follow the links to the next page; return the rows of all pages."""
+    rows: list[str] = []
+    while path:
+        view: Any = ann.read(path)
+        for name in where:
+            view = view[name]
+        rows += map(str, view)
+        following = re.findall(r'rel="next" href="([^"]+)"', ann.see(path))
+        path = unescape(following[0]) if following else ""
+    return rows
+
+
+def test_lists_are_read_page_by_page_without_a_row_twice(brain: Brain) -> None:
+    for number in range(45):
+        brain.govern.set_agent(f"agent-{number:02}", AgentRequest(role=Role.READER))
+    for number in range(60):
+        brain.remember(f"Ferry {number} leaves at {number}.", kind="fact")
+    with visiting(brain) as ann:
+        agents = _rows(ann, "/admin/agents", "agents")
+        refusals = _rows(ann, "/admin/refusals", "refusals")
+        created = _rows(ann, "/admin/audit?action=create", "page", "lines")
+
+    assert len(agents) == len(set(agents)) == 45
+    assert len(refusals) == 45
+    assert len(created) == len(set(created)) == 60
+
+
+def test_a_wrong_filter_says_what_is_allowed(brain: Brain) -> None:
+    with visiting(brain) as ann:
+        error = ann.read("/admin/audit?memory=nonsense", status=422)
+
+    assert "mem_" in error["hint"] + error["message"]
+
+
+def test_a_model_that_does_not_exist_is_not_found(brain: Brain) -> None:
+    with visiting(brain) as ann:
+        ann.read("/admin/models?id=mdl_0000000000000", status=404)
+
+
+def test_a_model_serves_some_sessions_then_all_and_is_rolled_back(brain: Brain) -> None:
+    card = Shop().card(brain, ByFeature(), told={"outcome": "better", "note": HOSTILE})
+    model = model_name(card)
+    with visiting(brain) as ann:
+        shown = ann.see(f"/admin/models?id={model}")
+        ann.send("model", op="canary", id=model, percent="20", reason="try it")
+        [canary] = ann.read("/admin/models")["page"]["models"]
+        health = ann.read("/health")
+        asked = ann.send("model", op="promote", id=model, force="true", reason="it is good")
+        assert brain.models.show(model).models[0].state is ModelState.CANARY
+        ann.confirm(asked)
+        assert brain.models.show(model).models[0].state is ModelState.ACTIVE
+        ann.confirm(ann.send("model", op="rollback", id=model, reason="it is not"))
+
+    assert "<script>alert" not in shown
+    assert "better" in shown
+    assert (canary["state"], canary["percent"]) == ("canary", 20)
+    assert [one["id"] for one in health["models"]] == [model]
+    assert [one["verdict"] for one in health["guards"]] == ["too_early"]
+    assert "Serve every session with a model proven as a canary." in asked
+    assert brain.models.show(model).models[0].state is ModelState.ROLLED_BACK
+
+
+def test_the_undo_of_a_canary_takes_it_out_of_service(brain: Brain) -> None:
+    model = model_name(Shop().card(brain, ByFeature(), told={"outcome": "better"}))
+    with visiting(brain) as ann:
+        ann.confirm(ann.send("model", op="canary", id=model, reason="try it"))
+
+    assert brain.models.show(model).models[0].state is ModelState.RETIRED
