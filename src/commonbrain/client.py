@@ -631,7 +631,7 @@ class Brain:
             days=days, kinds=kinds, min_access=min_access, limit=limit, confirm=confirm
         )
 
-    def undo(
+    def undo(  # noqa: PLR0913 the criteria, spelled out for editors
         self,
         *,
         reason: str,
@@ -639,6 +639,7 @@ class Brain:
         session: str | None = None,
         since: datetime | str | None = None,
         until: datetime | str | None = None,
+        request_id: str | None = None,
         confirm: int | None = None,
     ) -> BulkChangeResult:
         """Revert everything that an agent, a session or a period changed, after a preview.
@@ -651,13 +652,20 @@ class Brain:
             session: only changes in this session.
             since: from this time; by default 31 days before `until`.
             until: up to this time; by default now.
+            request_id: only changes of this call, as the audit names it.
             confirm: the count of the preview; without it nothing is changed.
 
         """
         from commonbrain.history.undo import Undo  # noqa: PLC0415
 
         return Undo(self.services, self.caller)(
-            reason=reason, agent=agent, session=session, since=since, until=until, confirm=confirm
+            reason=reason,
+            agent=agent,
+            session=session,
+            since=since,
+            until=until,
+            request_id=request_id,
+            confirm=confirm,
         )
 
     def erase(

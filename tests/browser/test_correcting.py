@@ -44,7 +44,7 @@ def test_memory_is_corrected_and_the_correction_undone_by_keys(page: Page, site:
     page.keyboard.press("Control+A")
     page.keyboard.type("Write the runbook for migrations and test it")
     page.get_by_role("button", name="Save").click()
-    expect(page.get_by_role("status")).to_contain_text("stored")
+    expect(page.get_by_role("status")).to_contain_text("Corrected")
     assert site.brain.get(site.demo.task).state == "superseded"
     page.keyboard.press("u")
     expect(page.get_by_role("status")).to_contain_text("undo done")

@@ -141,12 +141,12 @@ def test_disabled_agent_has_no_session_any_more(owner: Brain, app: FastAPI) -> N
 def test_link_of_another_site_opens_the_page_with_the_session(owner: Brain, app: FastAPI) -> None:
     bob = browser(app)
     bob.log_in(key_of(owner, "bob", Role.WRITER))
-    token = bob.client.cookies["commonbrain"]
+    token = bob.client.cookies["commonbrain-8377"]
     bob.client.cookies.clear()
     # A browser leaves the cookie out here, and sends it when the page opens itself again.
     crossing = bob.get("/browse", **{"sec-fetch-site": "cross-site"})
     assert 'http-equiv="refresh"' in crossing.text
-    bob.client.cookies.set("commonbrain", token)
+    bob.client.cookies.set("commonbrain-8377", token)
     assert bob.get("/browse", **{"sec-fetch-site": "same-origin"}).status_code == 200
 
 

@@ -83,6 +83,9 @@ class Markup(HTMLParser):
         self.buttons: list[str] = []
         self.forms: list[str] = []
         """The action of each form that changes something."""
+        self.hidden: dict[str, str] = {}
+        """The hidden fields of the first form that has the field `op`, an undo if there is one."""
+        self._fields: dict[str, str] = {}
         self._in_button = False
         self.feed(html)
 
@@ -95,11 +98,17 @@ class Markup(HTMLParser):
         self.handlers += [name for name in given if name.startswith("on") or name == "style"]
         self.links += [value for name in ("href", "src", "action") if (value := given.get(name))]
         self._in_button = self._in_button or tag in {"button", "summary"}
+        if tag == "form":
+            self._fields = {}
+        if tag == "input" and given.get("type") == "hidden":
+            self._fields[given.get("name") or ""] = given.get("value") or ""
         if tag == "form" and given.get("method") == "post":
             self.forms.append(given.get("action") or "")
 
     def handle_endtag(self, tag: str) -> None:
         """Note the end of an element."""
+        if tag == "form" and "op" in self._fields and not self.hidden:
+            self.hidden = self._fields
         if tag in {"button", "summary"}:
             self._in_button = False
 

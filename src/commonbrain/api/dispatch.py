@@ -137,7 +137,13 @@ def authorize(services: Services, caller: Caller) -> None:
         raise
 
 
-def authorize_call(operation: Operation[Any, Any], brain: Brain, *, request: Request) -> None:
+def authorize_call(
+    operation: Operation[Any, Any],
+    brain: Brain,
+    *,
+    request: Request,
+    transport: Transport | None = None,
+) -> None:
     """Check role, quota and boot, the cheapest check first.
 
     The rate limit is checked earlier, when the caller is authenticated.
@@ -150,7 +156,9 @@ def authorize_call(operation: Operation[Any, Any], brain: Brain, *, request: Req
     _check_role(operation, brain.caller)
     if operation.consumes_quota(request):
         brain.services.quotas.check_quota(brain.caller)
-    _check_has_booted(operation, brain)
+    if transport is not Transport.WEB:
+        # The rule is for agents: a person has no session to boot.
+        _check_has_booted(operation, brain)
 
 
 def record_denial(
@@ -218,7 +226,7 @@ def dispatch(
     brain = brain.identified()
     with record_event(brain, record_call(operation, request, transport=transport)) as call:
         try:
-            authorize_call(operation, brain, request=request)
+            authorize_call(operation, brain, request=request, transport=transport)
             reply = operation.handle(brain, request)
         except (RejectedError, LimitExceededError) as error:
             record_denial(operation.name, brain.services, caller=brain.caller, error=error)

@@ -94,6 +94,8 @@ class BulkEdit:
 
         """
         chosen = parse_choice(BulkAction, action)
+        if not ids:
+            raise InvalidInputError("No memory is selected.", hint="Select at least one.")
         arguments = self._arguments(chosen, tags=tags, untag=untag)
         why = validate_reason(reason or _DEFAULT_REASON, services=self.services, caller=self.caller)
         check_may_write(self.caller, Scope.TEAM)

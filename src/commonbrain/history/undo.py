@@ -335,7 +335,7 @@ class Undo:
     caller: Caller
 
     @audited("shown by undo")
-    def __call__(
+    def __call__(  # noqa: PLR0913 the criteria, spelled out for editors
         self,
         *,
         reason: str,
@@ -343,6 +343,7 @@ class Undo:
         session: str | None = None,
         since: datetime | str | None = None,
         until: datetime | str | None = None,
+        request_id: str | None = None,
         confirm: int | None = None,
     ) -> BulkChangeResult:
         """Revert what was written and changed, newest first; a preview comes first.
@@ -358,6 +359,7 @@ class Undo:
             since: from this time, ISO 8601 or words such as yesterday; by default 31 days before
                 `until`.
             until: up to this time; by default now.
+            request_id: only changes of this call, as the audit names it.
             confirm: the count of the preview; without it nothing is changed.
 
         Raises:
@@ -371,6 +373,7 @@ class Undo:
         check_may_write(self.caller, Scope.TEAM)
         now = self.services.clock.now()
         query = _UndoQuery.of(agent=agent, session=session, since=since, until=until, now=now)
+        query = replace(query, request_id=request_id)
         with read_unit(self.services, self.caller) as unit:
             reversals = _plan(unit, query)
             preview = _preview(reversals, confirm=confirm, reason=why)
@@ -393,6 +396,7 @@ class _UndoQuery:
     session: str | None
     since: datetime
     until: datetime
+    request_id: str | None = None
 
     @classmethod
     def of(
@@ -438,6 +442,7 @@ def _plan(unit: UnitOfWork, query: _UndoQuery) -> list[Reversal]:
         session=query.session,
         since=query.since,
         until=query.until,
+        request_id=query.request_id,
         limit=UNDO_CHANGES_MAX + 1,
     )
     if len(changes) > UNDO_CHANGES_MAX:

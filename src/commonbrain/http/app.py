@@ -304,7 +304,9 @@ def add_page(app: FastAPI, sessions: PageSessions, *, hosts: frozenset[str] = LO
 
     """
     authenticator: RequestAuthenticator = app.state.authenticator
-    settings = PageSettings(hosts=hosts, url=authenticator.resource.url)
+    settings = PageSettings(
+        hosts=hosts, url=authenticator.resource.url, redact=authenticator.outages.redact
+    )
     page = make_page(
         authenticator.brain, sessions, threads=authenticator.threads, settings=settings
     )

@@ -4,31 +4,34 @@ import base64
 import hmac
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from typing import Any, Final
 
 from starlette.datastructures import ImmutableMultiDict
 
-from commonbrain.api.operation import Operation
+from commonbrain.api.operation import Operation, Request
 from commonbrain.api.operations import load_operation
 from commonbrain.model.errors import InvalidInputError, NotFoundError, RejectedError
 from commonbrain.web.settling import ReviewForm, is_open, plan_call, read_item, what_happened
-from commonbrain.web.undoing import REVERSED, plan_undo, reversal
+from commonbrain.web.undoing import REQUEST_FIELD, REVERSED, plan_undo, reversal, revert
 from commonbrain.web.visit import Visit, parse_request
 
 OPERATIONS: Final = frozenset(
     {"revise", "forget", "bulk", "message", "session", "job", "admin", "tenant", "model"}
 )
 """The operations that forms of the page may run."""
+_OF_LISTS: Final = frozenset({"bulk", "forget"})
+"""Operations whose refusal returns to the page, where the selected memories are."""
 SETTLE: Final = "settle"
 """The action of a form that decides on an item of the review queue."""
 CSRF_FIELD: Final = "csrf"
-OWN_FIELDS: Final = frozenset({CSRF_FIELD, "next", "back", "confirmed", "typed"})
+OWN_FIELDS: Final = frozenset({CSRF_FIELD, "next", "back", "confirmed", "typed", REQUEST_FIELD})
 """Fields of a form that are not arguments of its operation."""
 _TYPED: Final = "erase"
 """What a person types to confirm that an erase cannot be undone."""
-_NOTICE_CHARS_MAX: Final = 1_500
-"""A cookie has at most 4 kB."""
+_NOTICE_BYTES_MAX: Final = 1_500
+"""A cookie has at most 4 kB, of which its form of undo and base64 take more than half."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +44,8 @@ class Notice:
     undo_operation: str = "forget"
     back: str | None = None
     """The page of what was changed, to which undo returns; None for the page that shows this."""
+    next: str | None = None
+    """The page to go to, if it is not the one that the form names."""
     is_refusal: bool = False
     """Whether nothing was changed; the page of the item shows it again."""
 
@@ -86,7 +91,12 @@ def run_action(
         return _settle(visit, form)
     if name not in OPERATIONS:
         raise NotFoundError(f"No action {name[:40]!r}.", hint="Go back and use its button.")
-    return _run(visit, load_operation(name), form=form)
+    try:
+        return _run(visit, load_operation(name), form=form)
+    except (InvalidInputError, RejectedError) as error:
+        if name not in _OF_LISTS or not form.get("next"):
+            raise
+        return Notice(text=f"{error.message} {error.hint}".strip(), is_refusal=True)
 
 
 def _settle(visit: Visit, form: ImmutableMultiDict[str, str]) -> Notice | Confirmation | NewSecret:
@@ -127,12 +137,14 @@ def _run(
     if not is_confirmed and "confirm" in operation.request.model_fields:
         # Without the confirmation, a count alone shows the preview again.
         request = request.model_copy(update={"confirm": None})
-    before = visit.now
     if operation.preview is not None and not is_confirmed and visit.can(operation.role):
         preview = operation.preview(visit.brain, request)
         if preview is not None:
             return _confirmation(operation, preview, form=form, is_erase=is_erase)
     planned = plan_undo(visit.brain, operation, request=request)
+    visit = replace(visit, brain=visit.brain.identified())
+    if request_id := form.get(REQUEST_FIELD):
+        operation = replace(operation, handle=partial(revert, request_id=request_id))
     reply = visit.call(operation, request)
     expected = operation.expected_confirm(reply)
     if expected is not None:
@@ -147,17 +159,50 @@ def _run(
         [key] = reply.keys
         next_ = local_path(form.get("next", "/"))
         return NewSecret(text=secret, prefix=key.key, agent=key.agent, next=next_)
-    text = operation.render_text(reply)
-    if meaning is not None and getattr(reply, "status", None) == "done":
-        affected = getattr(reply, "affected", None)
-        text = f"{meaning} {affected.line()}" if affected else meaning
-    undo = reversal(visit.brain, since=before) if planned is REVERSED else planned
+    undo = reversal(visit.brain) if planned is REVERSED else planned
+    is_changed = getattr(reply, "status", None) != "unchanged"
+    next_ = _corrected(request, reply, form=form)
     return Notice(
-        text=text[:_NOTICE_CHARS_MAX],
-        undo=undo and {**undo.fields, "confirmed": "yes"},
+        text=_shortened(_outcome(operation, reply, request=request, meaning=meaning)),
+        undo=(undo and is_changed and {**undo.fields, "confirmed": "yes"}) or None,
         undo_operation=undo.operation if undo else "",
-        back=local_path(form["back"]) if form.get("back") else None,
+        back=local_path(back) if (back := form.get("back") or (next_ and form["next"])) else None,
+        next=next_,
     )
+
+
+def _outcome(
+    operation: Operation[Any, Any],
+    reply: Any,  # noqa: ANN401 the operation's own reply
+    *,
+    request: Request,
+    meaning: str | None,
+) -> str:
+    """Say what a change did."""
+    is_done = getattr(reply, "status", None) == "done"
+    match getattr(request, "op", ""):
+        case "erase":
+            # The cookie of the notice must not contain what was erased.
+            return f"Erased: {reply.count}. No copy of the text is left."
+        case "supersede" if is_done:
+            return "Corrected; the old text stays in the history."
+        case _ if meaning is not None and is_done:
+            affected = getattr(reply, "affected", None)
+            return f"{meaning} {affected.line()}" if affected else meaning
+        case _:
+            return operation.render_text(reply)
+
+
+def _corrected(
+    request: Request,
+    reply: Any,  # noqa: ANN401 the operation's own reply
+    *,
+    form: ImmutableMultiDict[str, str],
+) -> str | None:
+    """Return the page of the new text, if a memory was corrected on its page."""
+    is_done = getattr(request, "op", "") == "supersede" and reply.status == "done"
+    is_on_its_page = form.get("next", "").startswith("/memory/")
+    return f"/memory/{reply.id}" if is_done and is_on_its_page else None
 
 
 def _confirmation(
@@ -173,7 +218,10 @@ def _confirmation(
     return Confirmation(
         operation=operation.name,
         purpose=_purpose(operation, form),
-        text=operation.render_text(preview),
+        # The hint tells programs to repeat the call; a person has a button.
+        text=operation.render_text(
+            replace(preview, hint=None) if hasattr(preview, "hint") else preview
+        ),
         fields=(*sent, *confirm, *_places(form)),
         needs_typing=is_erase,
     )
@@ -200,9 +248,16 @@ def local_path(text: str) -> str:
     return text if is_local else "/"
 
 
+def _shortened(text: str) -> str:
+    """Cut a text to what fits a cookie, whatever its alphabet."""
+    return text.encode()[:_NOTICE_BYTES_MAX].decode(errors="ignore")
+
+
 def sign_notice(notice: Notice, *, key: str) -> str:
     """Return a notice as the value of a cookie, which only a holder of the key can make."""
-    body = base64.urlsafe_b64encode(json.dumps(asdict(notice)).encode()).decode()
+    body = base64.urlsafe_b64encode(
+        json.dumps(asdict(notice), ensure_ascii=False).encode()
+    ).decode()
     return f"{body}.{_signature(body, key)}"
 
 

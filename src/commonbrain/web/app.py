@@ -13,6 +13,7 @@ from dataclasses import KW_ONLY, dataclass, field
 from functools import cache, partial
 from http import HTTPStatus
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 from jinja2 import Environment
 from pydantic import TypeAdapter
@@ -35,6 +36,7 @@ from commonbrain.model.errors import (
     InvalidInputError,
     NotFoundError,
     RejectedError,
+    UnavailableError,
 )
 from commonbrain.security.page_sessions import PageSession, PageSessions
 from commonbrain.web import transfers
@@ -51,7 +53,7 @@ from commonbrain.web.actions import (
 from commonbrain.web.backups import Backups
 from commonbrain.web.local_sessions import LocalSessions, OpenSessions
 from commonbrain.web.rendering import STATIC_FOLDERS, link, make_environment
-from commonbrain.web.request_guard import RequestGuard
+from commonbrain.web.request_guard import HEADERS, RequestGuard
 from commonbrain.web.screens import SCREENS, Screen
 from commonbrain.web.transfers import IMPORT_PATH, TRANSFER_PATH, DownloadResponse, Uploads
 from commonbrain.web.visit import Visit
@@ -77,6 +79,8 @@ class PageSettings:
     """Names and addresses, without ports, that requests may be addressed to; `*` allows any."""
     url: str | None = None
     """The public URL."""
+    redact: Callable[[CommonbrainError], CommonbrainError] = lambda error: error
+    """Removes the names of files and hosts from an error; by default nothing."""
 
     @property
     def is_secure(self) -> bool:
@@ -85,8 +89,15 @@ class PageSettings:
 
     @property
     def cookie(self) -> str:
-        """The name of the session's cookie; the prefix lets no other host or path set it."""
-        return "__Host-commonbrain" if self.is_secure else "commonbrain"
+        """The name of the session's cookie.
+
+        The prefix lets no other host or path set it. All ports of a host share their cookies, so
+        the port is in the name.
+        """
+        if self.is_secure:
+            return "__Host-commonbrain"
+        port = urlsplit(self.url).port if self.url else None
+        return f"commonbrain-{port}" if port else "commonbrain"
 
 
 def make_page(
@@ -200,7 +211,7 @@ class Page:
             case NewSecret():
                 return self._html(request, "secret.html", values={"view": done}, session=session)
             case Notice():
-                place = done.back if done.is_refusal and done.back else form.get("next", "/")
+                place = (done.back if done.is_refusal else done.next) or form.get("next", "/")
                 response = _see(local_path(place))
                 self._set_cookie(
                     response,
@@ -328,9 +339,15 @@ class Page:
             case _:
                 _LOG.error("a page failed", exc_info=error)
                 shown, status = _INTERNAL, HTTPStatus.INTERNAL_SERVER_ERROR
+        shown = self.settings.redact(shown)
         if _wants_json(request):
-            return JSONResponse(describe_error(shown), status)
-        return self._html(request, "error.html", values={"error": shown}, status=status)
+            response: Response = JSONResponse(describe_error(shown), status)
+        else:
+            values = {"error": shown}
+            response = self._html(request, "error.html", values=values, status=status)
+        # An internal error is answered outside the guard.
+        response.headers.update(HEADERS)
+        return response
 
     async def _start(self, request: Request, credential: str, *, next_: str) -> Response:
         start = partial(self.sessions.open, credential, address=_address(request))
@@ -382,8 +399,13 @@ class Page:
         return Visit(brain=brain, parameters=parameters, path=path or {}, backups=self.backups)
 
     async def _form(self, request: Request) -> Form:
-        async with asyncio.timeout(_FORM_TIMEOUT_S):
-            form = await request.form(max_files=0, max_fields=_FIELDS_MAX)
+        try:
+            async with asyncio.timeout(_FORM_TIMEOUT_S):
+                form = await request.form(max_files=0, max_fields=_FIELDS_MAX)
+        except (TimeoutError, ClientDisconnect):
+            raise UnavailableError(
+                "The form did not arrive in time.", code="deadline", hint="Send it again."
+            ) from None
         return ImmutableMultiDict([(name, str(value)) for name, value in form.multi_items()])
 
     def _html(
@@ -455,7 +477,7 @@ def _check_token(given: str, session: PageSession) -> None:
 
 def _foreign_form() -> RejectedError:
     return RejectedError(
-        "This form is not of your present session.",
+        "This form belongs to another session.",
         code="csrf",
         hint="Go back, reload the page, and send it again.",
     )

@@ -42,15 +42,16 @@ class LocalSessions:
             return self._link
 
     def open(self, credential: str, *, address: str | None) -> PageSession:  # noqa: ARG002 the protocol gives it
-        """Start a session; the link is spent, whether the credential is right or wrong."""
+        """Start a session and spend the link; a wrong credential spends nothing."""
         with self._lock:
-            link, self._link = self._link, None
+            link = self._link
             if link is None or not hmac.compare_digest(credential.encode(), link.encode()):
                 raise AuthenticationError(
                     "This link was used before, or is not the latest.",
                     code="link_used",
                     hint="Run brain ui again for a new one.",
                 )
+            self._link = None
             now = self.clock.now()
             session = PageSession(token=_new_token(), caller=self.caller, ends_at=now + _LIFETIME)
             self._sessions[session.token] = session, now

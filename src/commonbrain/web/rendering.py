@@ -1,6 +1,7 @@
 """Renders pages: the templates, the filters that they use, and the addresses of static files."""
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from difflib import SequenceMatcher
@@ -22,11 +23,14 @@ STATIC: Final = Path(__file__).with_name("static")
 STATIC_FOLDERS: Final[Mapping[str, Path]] = {"own": STATIC, "lib": commonbrain_assets.FOLDER}
 """The folders of static files by the first part of their address."""
 _DIGEST_CHARS: Final = 12
-_DIFF_WORDS_MAX: Final = 2_000
-"""Longer texts are compared by line: comparing words takes time with their product."""
+_PAIRS_MAX: Final = 10_000
+"""Equal pairs of words up to which two texts are compared, which bounds its time to some 20 ms.
+
+A text that repeats a word is the worst: comparing takes time with the cube of its length.
+"""
 _COMMON_SHARE_MIN: Final = 0.4
 """Of the words and spaces of a text; with less in common, marks would hide the text."""
-_WORDS: Final = re.compile(r"\s+|\w+|[^\w\s]")
+_WORDS: Final = re.compile(r"\s+|\w+\s*|[^\w\s]\s*")
 
 
 @cache
@@ -57,6 +61,7 @@ def make_environment() -> Environment:
     filters: dict[str, Any] = {
         "age_class": age_class,
         "ago": ago,
+        "exact": exact,
         "instant": show_instant,
         "linked": linked,
         "number": number,
@@ -72,6 +77,11 @@ def _finalize(value: object) -> object:
     if value is None:
         return ""
     return inert(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def exact(value: object) -> Markup:
+    """Escape a value of a form without a change: what is sent back must be what was stored."""
+    return escape("" if value is None else value)
 
 
 def link(path: str, **parameters: object) -> str:
@@ -176,38 +186,51 @@ def diff(before: str, after: str) -> Markup:
 def marked(text: str, other: str) -> Markup:
     """Return a text in which the words that another text lacks are marked.
 
-    Of two texts that have little in common nothing is marked.
+    Of two texts that have little in common, or are too long to compare, nothing is marked.
     """
-    old, new = _split(other, text)
-    opcodes = SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
+    compared = _compare(other, text)
+    if compared is None:
+        return escape(inert(text))
+    _, new, opcodes = compared
     same = sum(to - from_ for tag, _, _, from_, to in opcodes if tag == "equal")
     if same < _COMMON_SHARE_MIN * len(new):
         return escape(inert(text))
     parts = ((tag, inert("".join(new[from_:to]))) for tag, _, _, from_, to in opcodes)
     return Markup("").join(
-        escape(part) if tag == "equal" else Markup("<mark>{}</mark>").format(part)
-        for tag, part in parts
-        if part
+        escape(part) if tag == "equal" else _wrap("mark", part) for tag, part in parts if part
     )
 
 
-def _split(before: str, after: str) -> tuple[list[str], list[str]]:
-    """Split two texts into words, or into lines if they are long."""
+def _wrap(element: str, text: str) -> Markup:
+    """Mark a text without the space after it."""
+    words = text.rstrip()
+    return Markup("<{0}>{1}</{0}>{2}").format(Markup(element), words, text[len(words) :])  # noqa: S704 our own names
+
+
+_Opcode = tuple[str, int, int, int, int]
+
+
+def _compare(before: str, after: str) -> tuple[list[str], list[str], Sequence[_Opcode]] | None:
+    """Compare two texts by word; None if that would take too long."""
     old, new = _WORDS.findall(before), _WORDS.findall(after)
-    if max(len(old), len(new)) > _DIFF_WORDS_MAX:
-        return before.splitlines(keepends=True), after.splitlines(keepends=True)
-    return old, new
+    counts = Counter(old)
+    if sum(counts[word] for word in new) > _PAIRS_MAX:
+        return None
+    return old, new, SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
 
 
 def _marked(before: str, after: str) -> Iterator[Markup]:
-    old, new = _split(before, after)
-    matcher = SequenceMatcher(None, old, new, autojunk=False)
-    for tag, old_from, old_to, new_from, new_to in matcher.get_opcodes():
+    compared = _compare(before, after)
+    if compared is None:
+        yield Markup("<del>{}</del><ins>{}</ins>").format(inert(before), inert(after))
+        return
+    old, new, opcodes = compared
+    for tag, old_from, old_to, new_from, new_to in opcodes:
         removed, added = inert("".join(old[old_from:old_to])), inert("".join(new[new_from:new_to]))
         if tag == "equal":
             yield Markup("{}").format(added)
             continue
         if removed:
-            yield Markup("<del>{}</del>").format(removed)
+            yield _wrap("del", removed)
         if added:
-            yield Markup("<ins>{}</ins>").format(added)
+            yield _wrap("ins", added)

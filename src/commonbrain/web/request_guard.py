@@ -23,6 +23,7 @@ HEADERS: Final[Mapping[str, str]] = {
     "X-Frame-Options": "DENY",
 }
 """Headers of every page; a response may set its own `Cache-Control`."""
+_LENGTH_DIGITS_MAX: Final = 12
 _READS: Final = frozenset({"GET", "HEAD"})
 
 
@@ -89,7 +90,7 @@ def _refusal_of_change(headers: Headers, *, bytes_max: int) -> Response | None:
     if headers.get("sec-fetch-site", "same-origin") != "same-origin":
         return _refuse("Pages of other sites may not call.", HTTPStatus.FORBIDDEN)
     declared = headers.get("content-length", "")
-    if not declared.isdecimal():
+    if not declared.isdecimal() or len(declared) > _LENGTH_DIGITS_MAX:
         return _refuse("The length of the body is missing.", HTTPStatus.LENGTH_REQUIRED)
     if int(declared) > bytes_max:
         too_large = f"The body has more than {bytes_max} bytes. Send it in parts."

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any, Final
 
 from commonbrain.api.operation import Operation
@@ -14,9 +13,9 @@ from commonbrain.api.operations.model import ModelRequest
 from commonbrain.api.operations.session import SessionRequest
 from commonbrain.api.operations.tenant import TenantRequest
 from commonbrain.client import Brain
+from commonbrain.history.selection import BulkChangeResult
 from commonbrain.model.parameters import POLICY_PARAMETERS
 from commonbrain.model.scope import Policy, Role
-from commonbrain.model.timestamps import show_instant
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,7 +121,9 @@ def _of_forget(_: Brain, request: ForgetRequest) -> Mapping[str, str] | None:
 
 
 REVERSED: Final = Undo(operation="forget", fields={"op": "undo"})
-"""Undone by reverting what the person changed meanwhile; `reversal` makes the form afterwards."""
+"""Undone by reverting the changes of the call; `reversal` makes the form."""
+REQUEST_FIELD: Final = "request"
+"""The field of that form which names the call."""
 _REASON: Final = "undone on the page"
 _PLANS: Final[Mapping[str, Callable[[Brain, Any], Mapping[str, str] | None]]] = {
     "admin": _of_admin,
@@ -155,13 +156,22 @@ def plan_undo(
     return None if fields is None else Undo(operation=operation.name, fields=fields)
 
 
-def reversal(brain: Brain, *, since: datetime) -> Undo:
-    """Return the form that reverts what the person changed since a time."""
+def reversal(brain: Brain) -> Undo:
+    """Return the form that reverts the call of an identified brain."""
     fields = {
         "op": "undo",
         "agent": brain.caller.agent,
-        "since": show_instant(since),
-        "until": show_instant(brain.services.clock.now()),
         "reason": _REASON,
+        REQUEST_FIELD: brain.caller.request_id or "",
     }
     return Undo(operation="forget", fields=fields)
+
+
+def revert(brain: Brain, request: ForgetRequest, *, request_id: str) -> BulkChangeResult:
+    """Revert the changes of one call."""
+    return brain.undo(
+        reason=request.reason,
+        agent=request.agent,
+        request_id=request_id,
+        confirm=request.confirm,
+    )

@@ -18,7 +18,7 @@ class BulkRequest(Request):
     op: Literal["retag", "pin", "unpin", "archive", "review"] = Field(
         description="review: they needed review and still hold"
     )
-    ids: list[str] = Field(description="mem_..., up to 100")
+    ids: list[str] = Field(default=[], description="mem_..., up to 100")
     tags: list[str] = Field(default=[], description="retag: add")
     untag: list[str] = Field(default=[], description="retag: remove")
     reason: str = Field(default="", description="Why; stored")

@@ -7,12 +7,12 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from sqlalchemy import Column, ColumnElement, RowMapping, bindparam, func, select
+from sqlalchemy import Column, ColumnElement, RowMapping, bindparam, exists, func, select
 
 from commonbrain.model import ids as ids_
 from commonbrain.model.kinds import KINDS, Kind
 from commonbrain.model.revision import TEXT_PRESERVING_ACTIONS, Action, BeliefPeriod, Change
-from commonbrain.storage.schema.memories import DETAILS, changes, memories
+from commonbrain.storage.schema.memories import DETAILS, audit, changes, memories
 from commonbrain.storage.sql.bulk import bulk_insert
 from commonbrain.storage.sql.context import SqlContext
 
@@ -118,9 +118,10 @@ class ChangeRepository:
         session: str | None,
         since: datetime | None,
         until: datetime | None,
+        request_id: str | None = None,
         limit: int,
     ) -> list[Change]:
-        """List the changes of an agent or session in a period, newest first; None means any.
+        """List the changes of an agent, session or call in a period, newest first; None means any.
 
         Changes that only followed from another change are left out.
         """
@@ -129,6 +130,15 @@ class ChangeRepository:
             conditions.append(changes.c.agent == agent)
         if session is not None:
             conditions.append(changes.c.session == session)
+        if request_id is not None:
+            # The audit has a line for each change, of the same time, which names its call.
+            of_call = exists().where(
+                audit.c.tenant_id == changes.c.tenant_id,
+                audit.c.request_id == request_id,
+                audit.c.memory_id == changes.c.memory_id,
+                audit.c.at == changes.c.at,
+            )
+            conditions.append(of_call)
         if since is not None:
             conditions.append(changes.c.at >= since)
         if until is not None:

@@ -1,13 +1,15 @@
 """Browse: every memory that the person may see, by facet and time, page by page."""
 
+from calendar import monthrange
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import date
 from typing import Final
 
 from starlette.responses import Response
 
 from commonbrain.api.operations.list import LIST, ListRequest, to_csv
+from commonbrain.model.limits import FACET_MONTHS_MAX
 from commonbrain.model.listing import Facet, ListOrder
 from commonbrain.retrieval.listing import MemoryPage
 from commonbrain.web.screens.screen import Screen
@@ -22,7 +24,10 @@ _FIELDS: Final[Mapping[Facet, str]] = {
     Facet.TAG: "tags",
 }
 """The filter that each facet sets; a month sets `since` and `until`."""
-_OTHERS: Final = ("scope", "session", "since", "until", "order", "pinned")
+_OTHERS: Final = (
+    *("scope", "session", "since", "until", "recorded_since", "recorded_until"),
+    *("trust_min", "order", "pinned", "limit"),
+)
 _BAR_HEIGHT: Final = 40
 """The height of the timeline's bars, in pixels."""
 
@@ -52,6 +57,8 @@ class BrowseView:
     orders: tuple[str, ...]
     parameters: Mapping[str, str]
     """The filters and the order as given, without the cursor."""
+    cursor: str
+    """The cursor of this page; empty for the first."""
 
     def csv(self) -> Response:
         """Return the page as CSV."""
@@ -77,6 +84,7 @@ def _load(visit: Visit) -> BrowseView:
         months=tuple(_months(page, parameters)),
         orders=tuple(map(str, ListOrder)),
         parameters=parameters,
+        cursor=visit.text("cursor"),
     )
 
 
@@ -95,21 +103,37 @@ def _choices(
 
 
 def _months(page: MemoryPage, parameters: Mapping[str, str]) -> Iterator[Choice]:
-    counts = page.facets.month if page.facets else ()
-    most = max((one.count for one in counts), default=1)
-    for one in counts:
-        month = one.value or ""
+    known = {one.value or "": one.count for one in page.facets.month} if page.facets else {}
+    most = max(known.values(), default=1)
+    for month in _month_names(known):
+        count = known.get(month, 0)
         first = date.fromisoformat(f"{month}-01")
-        last = (first + timedelta(days=31)).replace(day=1) - timedelta(days=1)
+        last = first.replace(day=monthrange(first.year, first.month)[1])
         period = {"since": first.isoformat(), "until": last.isoformat()}
         is_chosen = period.items() <= parameters.items()
         yield Choice(
             value=month,
-            count=one.count,
+            count=count,
             is_chosen=is_chosen,
             parameters=_changed(parameters, dict.fromkeys(period, "") if is_chosen else period),
-            height=max(2, round(_BAR_HEIGHT * one.count / most)),
+            height=max(1, round(_BAR_HEIGHT * count / most)),
         )
+
+
+def _month_names(known: Mapping[str, int]) -> list[str]:
+    """Return all months from the first to the last, unless they are too many for a timeline."""
+    if not known:
+        return []
+    first, last = (_months_of(name) for name in (min(known), max(known)))
+    if last - first >= FACET_MONTHS_MAX:
+        return sorted(known)
+    return [f"{number // 12:04}-{number % 12 + 1:02}" for number in range(first, last + 1)]
+
+
+def _months_of(name: str) -> int:
+    """Count the months before a month, such as 2026-05."""
+    year, _, month = name.partition("-")
+    return int(year) * 12 + int(month) - 1
 
 
 def _changed(parameters: Mapping[str, str], change: Mapping[str, str]) -> Mapping[str, str]:

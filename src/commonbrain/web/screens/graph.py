@@ -97,7 +97,7 @@ def _load(visit: Visit) -> GraphView:
 
 def _depth(visit: Visit) -> int:
     given = visit.text("depth") or str(_DEPTH_DEFAULT)
-    if not given.isdecimal() or not 1 <= int(given) <= DEPTH_MAX:
+    if len(given) > 1 or not given.isdecimal() or not 1 <= int(given) <= DEPTH_MAX:
         raise InvalidInputError(f"depth is {given[:20]!r}.", hint=f"Give 1 to {DEPTH_MAX}.")
     return int(given)
 

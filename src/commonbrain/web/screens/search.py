@@ -20,6 +20,7 @@ from commonbrain.web.visit import Visit
 
 DAYS_BACK_MAX: Final = 365
 """How far the slider reaches; the field for a date reaches any time."""
+_DIGITS_MAX: Final = 4
 _LEFT_OUT_SHOWN: Final = 20
 _PARTS: Final = (
     ("words", "lexical"),
@@ -55,6 +56,8 @@ class SearchView:
     days_back: int
     as_of: str | None
     """The earlier time whose answer is shown too; None for none."""
+    date: str
+    """That time as the field for a date has it; empty if the slider names it."""
     result: RecallResult | None = None
     """None without a question."""
     then: RecallResult | None = None
@@ -79,6 +82,7 @@ def _load(visit: Visit) -> SearchView:
             budget=budget,
             days_back=days_back,
             as_of=as_of,
+            date=visit.text("as_of")[:10],
             present={},
             parts={},
         )
@@ -95,6 +99,7 @@ def _load(visit: Visit) -> SearchView:
         budget=budget,
         days_back=days_back,
         as_of=as_of,
+        date=visit.text("as_of")[:10],
         result=result,
         then=then,
         present=present,
@@ -106,7 +111,7 @@ def _load(visit: Visit) -> SearchView:
 def _times(visit: Visit) -> tuple[int, str | None]:
     """Return the slider's position and the earlier time that it or the date field names."""
     given = visit.text("days_back") or "0"
-    if not given.isdecimal() or int(given) > DAYS_BACK_MAX:
+    if not given.isdecimal() or len(given) > _DIGITS_MAX or int(given) > DAYS_BACK_MAX:
         raise InvalidInputError(
             f"days_back is {given[:20]!r}.", hint=f"Give 0 to {DAYS_BACK_MAX} days."
         )

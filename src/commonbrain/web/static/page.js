@@ -17,7 +17,7 @@
     if (!row) return;
     row.classList.add("current-row");
     row.scrollIntoView({ block: "nearest" });
-    const link = row.querySelector("a, button, input");
+    const link = row.querySelector("a.headline") ?? row.querySelector("a, button, input");
     if (link) link.focus({ preventScroll: true });
   }
 
@@ -31,7 +31,7 @@
   function press(key) {
     const quoted = CSS.escape(key);
     const inRow = current && current.isConnected ? current.querySelector(`[data-key="${quoted}"]`) : null;
-    const control = inRow || [...document.querySelectorAll(`[data-key="${quoted}"]`)].find((one) => one.checkVisibility());
+    const control = inRow || [...document.querySelectorAll(`[data-key="${quoted}"]`)].find((one) => one.checkVisibility() && !one.closest("[data-row]"));
     if (!control) return false;
     if (control.disabled) return true; // its form is on the way
     control.click();
@@ -97,6 +97,14 @@
     const days = Number(event.target.value);
     document.getElementById("days-back-text").textContent =
       days === 0 ? "now" : `${days} day${days === 1 ? "" : "s"} ago`;
+  });
+
+  document.addEventListener("htmx:after:swap", () => {
+    const twin = document.querySelector("[data-twin]");
+    if (!twin) return;
+    const here = new URL(location.href);
+    here.searchParams.set("format", "json");
+    twin.href = here.pathname + here.search;
   });
 
   for (const one of document.querySelectorAll(".needs-script")) one.hidden = false;
