@@ -1,5 +1,6 @@
 """Bulk edits: one transaction for many memories, after a preview."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,8 +20,11 @@ def brain(path: Path) -> Brain:
     return a_brain(path)
 
 
-def stored(brain: Brain, *texts: str, **details: str) -> list[str]:
-    ids = [brain.remember(text, kind="fact", **details).items[0].id for text in texts]
+def stored(brain: Brain, *texts: str, depends_on: Sequence[str] = ()) -> list[str]:
+    ids = [
+        brain.remember(text, kind="fact", depends_on=depends_on or None).items[0].id
+        for text in texts
+    ]
     assert None not in ids
     return [one for one in ids if one is not None]
 
@@ -95,7 +99,7 @@ def test_reviews_are_settled(brain: Brain, three: list[str]) -> None:
         brain,
         "The shop can use logical replication.",
         "The shop can use pgvector.",
-        depends_on=[base],  # pyright: ignore[reportArgumentType]
+        depends_on=[base],
     )
     brain.forget(base, reason="it was wrong")
     assert len(brain.review("needs_review").needs_review) == 2

@@ -90,7 +90,7 @@ def test_reader_sees_the_queue_and_no_decision(brain: Brain, ann: Visitor) -> No
 
 
 def test_writer_without_trust_sees_no_decision_on_proposals(brain: Brain, ann: Visitor) -> None:
-    writer = as_role(brain, agent="wil", role=Role.WRITER, trust_ceiling=Trust.USER_CLAIM)
+    writer = as_role(brain, agent="will", role=Role.WRITER, trust_ceiling=Trust.USER_CLAIM)
     page = visitor(brain, writer).get("/review?category=proposals").text
     assert "/do/settle" not in Markup(page).forms
     assert "/do/settle" in Markup(visitor(brain, writer).get("/review").text).forms
