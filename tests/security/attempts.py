@@ -159,7 +159,8 @@ def _bases(
             continue
         is_needed = field.is_required() or name in needed
         plausible = _PLAUSIBLE.get(name)
-        if _is_list(operation, name) and name == "id":
+        is_of_bulk = operation.name == "bulk" and name == "ids"
+        if is_of_bulk or (_is_list(operation, name) and name == "id"):
             full[name] = [world.own]
         elif name in {"id", "other", "key"} and is_needed:
             full[name] = world.own

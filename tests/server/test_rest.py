@@ -56,6 +56,7 @@ def test_every_operation_answers_by_its_own_path_with_its_own_reply(path: Path) 
             "review": {},
             "job": {"op": "list"},
             "admin": {"op": "usage"},
+            "bulk": {"op": "pin", "ids": [id_]},
             "model": {"op": "list"},
             "recalls": {},
             "audit": {"limit": 5},
@@ -161,6 +162,7 @@ def test_a_reader_reads_and_does_not_write(ann: TestClient) -> None:
             body = {"op": "rate", "id": id_, "value": "up"} if operation.name == "revise" else body
             body = {"op": "inbox"} if operation.name == "message" else body
             body = {"op": "usage"} if operation.name == "admin" else body
+            body = {"op": "pin", "ids": [id_]} if operation.name == "bulk" else body
             body = {"dry_run": True} if operation.name == "reflect" else body
             reply = ann.post(f"/v1/{operation.name}", json=body, headers=reader)
             is_problem(reply, 403, "insufficient_role")

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, TypedDict, Unpack, cast
 
 from commonbrain.history.selection import (
     BulkChangeResult,
@@ -327,6 +327,19 @@ def _link(image: Mapping[str, object]) -> Link | None:
 _LONGEST: Final = timedelta(days=UNDO_DAYS_MAX)
 
 
+class UndoCriteria(TypedDict, total=False):
+    """Which changes to undo."""
+
+    agent: str | None
+    session: str | None
+    since: datetime | str | None
+    """From this time, ISO 8601 or words such as yesterday; by default 31 days before `until`."""
+    until: datetime | str | None
+    """Up to this time; by default now."""
+    request_id: str | None
+    """Of this call, as the audit names it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Undo:
     """Undoes changes for one caller."""
@@ -335,16 +348,8 @@ class Undo:
     caller: Caller
 
     @audited("shown by undo")
-    def __call__(  # noqa: PLR0913 the criteria, spelled out for editors
-        self,
-        *,
-        reason: str,
-        agent: str | None = None,
-        session: str | None = None,
-        since: datetime | str | None = None,
-        until: datetime | str | None = None,
-        request_id: str | None = None,
-        confirm: int | None = None,
+    def __call__(
+        self, *, reason: str, confirm: int | None = None, **criteria: Unpack[UndoCriteria]
     ) -> BulkChangeResult:
         """Revert what was written and changed, newest first; a preview comes first.
 
@@ -354,13 +359,8 @@ class Undo:
 
         Args:
             reason: the reason, which is stored.
-            agent: only changes by this agent.
-            session: only changes in this session.
-            since: from this time, ISO 8601 or words such as yesterday; by default 31 days before
-                `until`.
-            until: up to this time; by default now.
-            request_id: only changes of this call, as the audit names it.
             confirm: the count of the preview; without it nothing is changed.
+            criteria: see `UndoCriteria`; a change must meet all that are given.
 
         Raises:
             InvalidInputError: the reason is missing, or neither agent nor session nor time is
@@ -372,8 +372,7 @@ class Undo:
         why = validate_reason(reason, services=self.services, caller=self.caller)
         check_may_write(self.caller, Scope.TEAM)
         now = self.services.clock.now()
-        query = _UndoQuery.of(agent=agent, session=session, since=since, until=until, now=now)
-        query = replace(query, request_id=request_id)
+        query = _UndoQuery.of(criteria, now=now)
         with read_unit(self.services, self.caller) as unit:
             reversals = _plan(unit, query)
             preview = _preview(reversals, confirm=confirm, reason=why)
@@ -399,15 +398,9 @@ class _UndoQuery:
     request_id: str | None = None
 
     @classmethod
-    def of(
-        cls,
-        *,
-        agent: str | None,
-        session: str | None,
-        since: datetime | str | None,
-        until: datetime | str | None,
-        now: datetime,
-    ) -> _UndoQuery:
+    def of(cls, criteria: UndoCriteria, *, now: datetime) -> _UndoQuery:
+        agent, session = criteria.get("agent"), criteria.get("session")
+        since, until = criteria.get("since"), criteria.get("until")
         if agent is None and session is None and since is None and until is None:
             raise InvalidInputError(
                 "Nothing selects the changes to undo.", hint="Give agent, session or since."
@@ -427,7 +420,8 @@ class _UndoQuery:
         who, where = normalise_line(agent), normalise_line(session)
         if (agent is not None and who is None) or (session is not None and where is None):
             raise InvalidInputError("The agent or session is blank.", hint="Give its name.")
-        return cls(agent=who, session=where, since=start, until=end)
+        request_id = criteria.get("request_id")
+        return cls(agent=who, session=where, since=start, until=end, request_id=request_id)
 
     def shown(self) -> str:
         whose = [f"agent {self.agent}"] if self.agent else []

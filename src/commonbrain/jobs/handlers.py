@@ -23,6 +23,7 @@ from commonbrain.consolidation.artifact_cleanup import schedule_purge
 from commonbrain.ingestion.embedding import EmbedPending, EmbedProgress
 from commonbrain.model import ids
 from commonbrain.model.errors import InvalidInputError, RejectedError
+from commonbrain.model.escaping import inert_line
 from commonbrain.model.limits import ARCHIVE_RETENTION_H, EVALUATED_AT_ONCE, EVALUATED_DEFAULT
 from commonbrain.model.timestamps import from_millis, to_millis
 from commonbrain.storage.blobs import Upload
@@ -207,17 +208,19 @@ def import_(task: JobContext) -> None:
     """
     given = task.job.given
     upload, is_dry_run = read_upload(given["parcel"]), bool(given.get("dry_run"))
+    # Postgres stores no NUL, which the name of a file that was sent may contain.
+    name = inert_line(upload.name)
     with task.services.staging.opened(upload) as path:
         known = None if is_dry_run else _report(task.job.reached)
-        since = known or ImportReport(format=str(given["format"]), source=upload.name)
+        since = known or ImportReport(format=str(given["format"]), source=name)
         try:
             report = _previewed(task, path) if is_dry_run else _taken_in(task, path, since=since)
         except InvalidInputError as error:
             # The requester knows the file by its name, not by the path of this copy.
-            message = error.message.replace(str(path), upload.name)
+            message = error.message.replace(str(path), name)
             raise InvalidInputError(message, code=error.code, hint=error.hint) from error
     with task.step() as tx:
-        task.finish(tx, {**asdict(replace(report, source=upload.name))})
+        task.finish(tx, {**asdict(replace(report, source=name))})
     if not is_dry_run:
         task.services.staging.drop(upload)
 
