@@ -19,6 +19,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from commonbrain.http.problems import problem
 from commonbrain.http.sessions import MCP_PATH
 from commonbrain.model.errors import InvalidInputError, RejectedError, UnavailableError
+from commonbrain.web.request_guard import with_headers
 
 _SAFE: Final = {
     "Cache-Control": "no-store",
@@ -58,13 +59,7 @@ class RequestLimitsMiddleware:
             await self.app(scope, receive, send)
             return
 
-        async def send_safely(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                headers = MutableHeaders(scope=message)
-                for name, value in _SAFE.items():
-                    headers.setdefault(name, value)
-            await send(message)
-
+        send_safely = with_headers(send, _SAFE)
         headers = Headers(scope=scope)
         refusal = self._reject_cross_origin(headers) or self._check_declared_length(
             headers, bytes_max=self._bytes_max(scope)

@@ -100,7 +100,7 @@ def run_action(
 
 
 def _settle(visit: Visit, form: ImmutableMultiDict[str, str]) -> Notice | Confirmation | NewSecret:
-    """Carry out a decision on an item of the review queue, unless somebody else was faster."""
+    """Carry out a decision on an item of the review queue, unless another person was faster."""
     given = ReviewForm.of(form)
     memories = read_item(visit, given.ids)
     if not is_open(given.category, memories):
@@ -113,7 +113,7 @@ def _settle(visit: Visit, form: ImmutableMultiDict[str, str]) -> Notice | Confir
     except (InvalidInputError, RejectedError) as error:
         memories = read_item(visit, given.ids)
         if not is_open(given.category, memories):
-            # Somebody decided after it was read.
+            # Another person decided after it was read.
             return Notice(text=f"{what_happened(visit, memories)} Nothing was changed.")
         return Notice(
             text=f"{error.message} {error.hint or ''}".strip(),

@@ -13,6 +13,7 @@ from commonbrain.api.operations.recall import RECALL, RecallRequest
 from commonbrain.client import Brain
 from commonbrain.coordination.briefing import Briefing
 from commonbrain.model.recall_result import RecallResult
+from commonbrain.retrieval.get import MemoryView
 from commonbrain.retrieval.query_plan import RecallOptions
 
 
@@ -27,6 +28,11 @@ def _get(brain: Brain, request: GetRequest) -> GetResponse:
 
 def _preview_boot(brain: Brain, request: BootRequest) -> Briefing:
     return brain.preview_boot(request.project, request.task)
+
+
+def revision_ids(memory: MemoryView) -> list[str]:
+    """Return the ids of a memory's chain of revisions, oldest first; needs the view history."""
+    return list(dict.fromkeys(one.id for one in memory.history or ()))
 
 
 READ_RECALL: Final = replace(RECALL, handle=_recall)

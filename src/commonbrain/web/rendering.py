@@ -130,7 +130,7 @@ _MEMORY_ID: Final = re.compile(rf"\b{ids.MEMORY}_[0-9A-Z]{{10,16}}\b")
 
 
 def linked(text: str) -> Markup:
-    """Return a text whose ids of memories are links."""
+    """Return a text in which ids of memories are links."""
     safe = inert(text)
     parts: list[Markup] = []
     start = 0

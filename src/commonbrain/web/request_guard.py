@@ -27,6 +27,19 @@ _LENGTH_DIGITS_MAX: Final = 12
 _READS: Final = frozenset({"GET", "HEAD"})
 
 
+def with_headers(send: Send, defaults: Mapping[str, str]) -> Send:
+    """Add headers to every response that does not set them itself."""
+
+    async def send_safely(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            headers = MutableHeaders(scope=message)
+            for name, value in defaults.items():
+                headers.setdefault(name, value)
+        await send(message)
+
+    return send_safely
+
+
 @dataclass(frozen=True, slots=True)
 class RequestGuard:
     """Rejects requests to other hosts, from pages of other origins, and without a known length.
@@ -51,12 +64,7 @@ class RequestGuard:
             await self.app(scope, receive, send)
             return
 
-        async def send_safely(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                headers = MutableHeaders(scope=message)
-                for name, value in HEADERS.items():
-                    headers.setdefault(name, value)
-            await send(message)
+        send_safely = with_headers(send, HEADERS)
 
         bytes_max = self.larger.get(scope["path"], self.bytes_max)
         refusal = self._refusal(scope["method"], Headers(scope=scope), bytes_max=bytes_max)

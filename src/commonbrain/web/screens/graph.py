@@ -11,7 +11,7 @@ from commonbrain.model.kinds import Kind
 from commonbrain.model.limits import IDS_PER_GET_MAX
 from commonbrain.model.memory import State
 from commonbrain.retrieval.get import MemoryView, View
-from commonbrain.web.reading import READ_GET
+from commonbrain.web.reading import READ_GET, revision_ids
 from commonbrain.web.screens.screen import Screen
 from commonbrain.web.visit import Visit
 
@@ -126,13 +126,8 @@ def _edges(memory: MemoryView) -> Iterator[Edge]:
     for link in memory.links or ():
         source, target = (memory.id, link.id) if link.is_outgoing else (link.id, memory.id)
         yield Edge(source=source, target=target, type=str(link.type), strength=link.strength)
-    for old, new in pairwise(_chain(memory)):
+    for old, new in pairwise(revision_ids(memory)):
         yield Edge(source=new, target=old, type="supersedes", strength=1.0)
-
-
-def _chain(memory: MemoryView) -> list[str]:
-    """Return the ids of its chain of revisions, oldest first."""
-    return list(dict.fromkeys(one.id for one in memory.history or ()))
 
 
 GRAPH: Final = Screen(name="graph", path="/graph/{id}", title="Graph", load=_load)

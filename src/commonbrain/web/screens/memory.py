@@ -11,7 +11,7 @@ from commonbrain.model.limits import IDS_PER_GET_MAX
 from commonbrain.model.memory import full_text
 from commonbrain.retrieval.get import MemoryView, View
 from commonbrain.retrieval.log import RecallView
-from commonbrain.web.reading import READ_GET
+from commonbrain.web.reading import READ_GET, revision_ids
 from commonbrain.web.screens.screen import Screen
 from commonbrain.web.visit import Visit
 
@@ -62,7 +62,7 @@ def _load(visit: Visit) -> OneMemoryView:
 
 
 def _revisions(visit: Visit, memory: MemoryView) -> tuple[Revision, ...]:
-    chain = list(dict.fromkeys(one.id for one in memory.history or ()))[-IDS_PER_GET_MAX:]
+    chain = revision_ids(memory)[-IDS_PER_GET_MAX:]
     if not chain:
         return ()
     shown = visit.call(READ_GET, GetRequest(id=chain))
