@@ -99,7 +99,13 @@
       days === 0 ? "now" : `${days} day${days === 1 ? "" : "s"} ago`;
   });
 
+  const closeFacets = () => {
+    if (!matchMedia("(max-width: 60rem)").matches) return;
+    for (const one of document.querySelectorAll("details.facet-list")) one.open = false;
+  };
+
   document.addEventListener("htmx:after:swap", () => {
+    closeFacets();
     const twin = document.querySelector("[data-twin]");
     if (!twin) return;
     const here = new URL(location.href);
@@ -108,7 +114,5 @@
   });
 
   for (const one of document.querySelectorAll(".needs-script")) one.hidden = false;
-  if (matchMedia("(max-width: 60rem)").matches) {
-    for (const one of document.querySelectorAll("details.facets")) one.open = false;
-  }
+  closeFacets();
 })();
