@@ -201,7 +201,24 @@ class Settings(BaseSettings):
         default=30, ge=0, le=300, description="Tolerated clock difference, in seconds."
     )
     jwt_timeout_s: float = Field(
-        default=5, gt=0, le=60, description="Timeout for fetching the issuer's keys, in seconds."
+        default=5, gt=0, le=60, description="Timeout of one request to the issuer, in seconds."
+    )
+    oidc_client_id: str | None = Field(
+        default=None,
+        min_length=1,
+        max_length=500,
+        description="Client of the web page at the token issuer; unset: no login there.",
+    )
+    oidc_client_secret: Key = Field(
+        default=None,
+        description="Secret of that client; unset for a public client; never shown.",
+    )
+    oidc_scopes: str = Field(
+        default="openid",
+        max_length=500,
+        pattern=r"^([!#-\[\]-~]+ )*openid( [!#-\[\]-~]+)*$",
+        description="Scopes that a login requests, separated by spaces: openid, and those whose "
+        "claims name the tenant, the agent and the role.",
     )
     embedder: str = Field(
         default="minilm",
