@@ -18,6 +18,8 @@ from tests.processes import PATIENCE_S
 from tests.security.issuing import Issuing
 
 CLIENT: Final = "page of the brain"
+TOKEN_ENDS_AT: Final = 4_070_908_800
+"""1 January 2099 in seconds since 1970."""
 SECRET, OTHER = "a secret & more", "another"
 _METADATA: Final = "/.well-known/openid-configuration"
 _PIECE_S: Final = 0.02
@@ -100,7 +102,7 @@ class Provider:
             "tenant": LOCAL_TENANT,
             "role": "writer",
             "iat": int(time.time()),
-            "exp": 4_070_908_800,
+            "exp": TOKEN_ENDS_AT,
             "nonce": asked["nonce"],
             **self.claims,
         }

@@ -6,7 +6,7 @@ import re
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Final
 from urllib.parse import parse_qs, parse_qsl, urlencode, urlsplit
 
@@ -35,7 +35,7 @@ from commonbrain.storage.interface import ADMITTING
 from commonbrain.testing.builders import FakeClock, an_access
 from tests.security.browsers import Browser, browser
 from tests.security.logins import audited
-from tests.security.providing import CLIENT, OTHER, SECRET, Provider, a_provider
+from tests.security.providing import CLIENT, OTHER, SECRET, TOKEN_ENDS_AT, Provider, a_provider
 
 URL: Final = "http://127.0.0.1:8377"
 COOKIE: Final = "commonbrain-8377-provider"
@@ -144,17 +144,20 @@ def test_login_opens_a_session_with_the_claims_of_the_provider(
 
 
 @pytest.mark.requirement("ST-18")
-def test_session_of_a_login_follows_its_agent_and_ends_with_the_token(
+def test_session_of_a_login_follows_its_agent_and_outlasts_the_token(
     owner: Brain, provider: Provider
 ) -> None:
     clock = owner.services.clock
     assert isinstance(clock, FakeClock)
+    clock.move(datetime.fromtimestamp(TOKEN_ENDS_AT, UTC) - timedelta(minutes=5) - clock.now())
     carla = Person(browser(app_of(owner, provider)), provider)
     cookies = carla.log_in().headers.get_list("set-cookie")
     [session] = [one for one in cookies if one.startswith(f"{SESSION}=")]
     assert "HttpOnly" in session
     assert "samesite=strict" in session.lower()
 
+    clock.move(timedelta(minutes=29))
+    assert "writer of the tenant" in carla.browser.get("/").text
     owner.govern.set_agent("carla", AgentRequest(role=Role.READER))
     clock.move(timedelta(seconds=ACCESS_CACHE_S))
     assert "reader of the tenant" in carla.browser.get("/").text

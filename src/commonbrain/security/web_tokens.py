@@ -119,13 +119,15 @@ class JwtAuthenticator:
 
         `address` is not checked, the issuer restricts its tokens.
         """
-        return self._caller(self._claims(credential or ""))
+        claims = self._claims(credential or "")
+        return self._caller(claims, expires_at=_expiry(claims))
 
     def admit_login(self, id_token: str, *, nonce: str) -> Caller:
         """Return the caller of the ID token that a login resulted in.
 
         It must satisfy OpenID Connect Core 1.0, section 3.1.3.7; the audience of `issuer` is the
-        client that requested it.
+        client that requested it. The caller has no expiry: that of the token limits when the login
+        may be completed, often to minutes, and the session has an end of its own.
 
         Args:
             id_token: As the issuer returned it.
@@ -145,15 +147,14 @@ class JwtAuthenticator:
         is_answer = isinstance(sent, str) and hmac.compare_digest(sent.encode(), nonce.encode())
         if not (is_ours and is_answer):
             raise invalid_credential()
-        return self._caller(claims)
+        return self._caller(claims, expires_at=None)
 
-    def _caller(self, claims: Mapping[str, Any]) -> Caller:
+    def _caller(self, claims: Mapping[str, Any], *, expires_at: datetime | None) -> Caller:
         tenant, agent = self._names(claims)
         principal = self._principal(tenant, agent)
         try:
             role = self._role(claims, principal)
-            ends = _expiry(claims)
-            return token_caller(principal, agent=agent, role=role, expires_at=ends)
+            return token_caller(principal, agent=agent, role=role, expires_at=expires_at)
         except (AuthenticationError, RejectedError) as error:
             if principal.tenant is not None:
                 self._note(principal.tenant.name, agent, error=error)
