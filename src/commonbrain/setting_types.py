@@ -49,8 +49,10 @@ def parse_urls(value: object) -> object:
 
 
 def safe_url(url: str | None) -> str | None:
-    """Reject URLs whose answer could be forged on the network."""
+    """Reject URLs whose answer could be forged on the network, or that contain a password."""
     parts = urlsplit(url or "")
+    if "@" in parts.netloc:
+        raise ValueError("it must not contain a name or password")
     is_here = parts.scheme == "http" and parts.hostname in {"localhost", "127.0.0.1", "::1"}
     if url is not None and not ((parts.scheme == "https" and parts.hostname) or is_here):
         raise ValueError("it must be https, or http on this machine")

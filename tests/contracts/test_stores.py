@@ -368,6 +368,7 @@ def test_neighbours_are_found_by_steps_in_an_index_and_not_by_walking_the_messag
     [
         (Filter(states=(State.CANDIDATE, State.QUARANTINED)), "ix_memories_awaiting"),
         (Filter(kinds=(Kind.RULE,)), "ix_memories_rules"),
+        (Filter(kinds=(Kind.MESSAGE,), thread=7, until=NOON), "ix_messages_thread"),
     ],
 )
 def test_rare_memories_are_listed_without_reading_the_others(
@@ -376,6 +377,7 @@ def test_rare_memories_are_listed_without_reading_the_others(
     scope = QueryScope(caller=Caller(agent="ann"), filter=criteria, now=NOON)
     plans = planned(path, "FROM memories", lambda tx: tx.memories.newest(scope, limit=5))
     assert any(f"INDEX {index} " in plan for plan in plans), plans
+    assert "ix_memories_tenant_id_occurred_at" not in str(plans)
 
 
 def test_missing_vectors_are_counted_by_merging_two_indexes(path: Path) -> None:

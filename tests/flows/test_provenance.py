@@ -56,6 +56,15 @@ def test_an_atom_is_traced_to_the_thread_it_was_learnt_in(brain: Brain, clock: F
     assert (known(brain, message).because or "").startswith("Known because carl, ann and bob")
 
 
+@pytest.mark.requirement("PV-02")
+def test_participants_are_those_of_the_time_whatever_the_order_of_storing(brain: Brain) -> None:
+    last = said(brain, "Four", "zoe", occurred_at="2026-01-03")
+    said(brain, "Three?", "bob", occurred_at="2026-01-02")
+    first = said(brain, "How many?", "ann", occurred_at="2026-01-01")
+    assert (known(brain, first).because or "").startswith("Known because ann said it")
+    assert (known(brain, last).because or "").startswith("Known because zoe, bob and ann")
+
+
 @pytest.mark.requirement("PV-01", "WP-24")
 def test_a_decision_in_a_message_leads_back_to_its_thread(brain: Brain) -> None:
     message = said(brain, "Fine. @decision We build on four cores", "bob")

@@ -4,7 +4,7 @@ import json
 import threading
 import time
 from base64 import b64decode, urlsafe_b64encode
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -48,6 +48,8 @@ class Provider:
     """Bytes of space before the metadata."""
     drips: bool = False
     """Whether the metadata never ends."""
+    before_metadata: Callable[[], None] = lambda: None
+    """Runs before the metadata is sent."""
     paths: list[str] = field(default_factory=list[str])
     forms: list[Mapping[str, str]] = field(default_factory=list[Mapping[str, str]])
     """Requests of the token endpoint, with the client's name and secret however they came."""
@@ -130,6 +132,7 @@ class Handler(BaseHTTPRequestHandler):
             case _ if path == _METADATA and self.provider.drips:
                 self._drip()
             case _ if path == _METADATA:
+                self.provider.before_metadata()
                 body = json.dumps(self.provider.document()).encode()
                 self._send(b" " * self.provider.padding + body)
             case _:

@@ -33,6 +33,7 @@ from commonbrain.runtime.authentication import make_page_sessions, make_provider
 from commonbrain.security.page_sessions import LOGIN
 from commonbrain.storage.interface import ADMITTING
 from commonbrain.testing.builders import FakeClock, an_access
+from commonbrain.web.page_settings import LOOPBACK
 from tests.security.browsers import Browser, browser
 from tests.security.logins import audited
 from tests.security.providing import CLIENT, OTHER, SECRET, TOKEN_ENDS_AT, Provider, a_provider
@@ -66,7 +67,7 @@ def app_of(brain: Brain, provider: Provider, *, url: str = URL, **more: object) 
     app = make_app(brain, access, resource=ProtectedResource(url=url))
     sessions = make_page_sessions(brain, access, settings=ServerSettings())
     login = make_provider_login(brain, sessions, url=url, settings=settings)
-    hosts = frozenset({str(urlsplit(url).hostname)})
+    hosts = LOOPBACK | {str(urlsplit(url).hostname)}
     add_page(app, sessions, hosts=hosts, provider=login)
     return app
 
@@ -113,6 +114,15 @@ def carla(app: FastAPI, provider: Provider) -> Person:
     return Person(browser(app), provider)
 
 
+def opened(response: httpx2.Response) -> str | None:
+    """Return the address that a browser opens after a login that started a session."""
+    has_session = any(
+        one.startswith(f"{SESSION}=") for one in response.headers.get_list("set-cookie")
+    )
+    found = _LEADS_TO.search(response.text)
+    return html.unescape(found[1]) if has_session and response.is_success and found else None
+
+
 def refused(response: httpx2.Response, status: int, *words: str) -> bool:
     """Whether a response shows the login form with an error, and opens no session."""
     set_cookies = response.headers.get_list("set-cookie")
@@ -132,7 +142,7 @@ def test_login_opens_a_session_with_the_claims_of_the_provider(
     assert f"Log in with {urlsplit(provider.name).netloc}" in carla.browser.get("/login").text
     done = carla.log_in(next_="/browse?kind=fact")
 
-    assert (done.status_code, done.headers["location"]) == (303, "/browse?kind=fact")
+    assert opened(done) == "/browse?kind=fact"
     page = carla.browser.get("/browse?kind=fact")
     assert page.status_code == 200
     assert "writer of the tenant default" in page.text
@@ -169,13 +179,13 @@ def test_session_of_a_login_follows_its_agent_and_outlasts_the_token(
 def test_public_client_logs_in_without_a_secret(brain: Brain, provider: Provider) -> None:
     provider.secret = None
     carla = Person(browser(app_of(brain, provider)), provider)
-    assert carla.log_in().headers["location"] == "/"
+    assert opened(carla.log_in()) == "/"
     assert provider.forms[0]["code_verifier"]
 
 
 def test_secret_is_sent_in_the_form_to_a_provider_that_takes_it_there(carla: Person) -> None:
     carla.provider.metadata = {"token_endpoint_auth_methods_supported": ["client_secret_post"]}
-    assert carla.log_in().headers["location"] == "/"
+    assert opened(carla.log_in()) == "/"
 
 
 def test_scopes_of_the_settings_are_requested(brain: Brain, provider: Provider) -> None:
@@ -244,7 +254,7 @@ def test_answer_to_another_browser_is_refused(app: FastAPI, carla: Person) -> No
 def test_answer_is_used_once(carla: Person, owns: str) -> None:
     path = carla.log_in_there()
     cookie = carla.browser.client.cookies[COOKIE]
-    assert carla.come_back(path).status_code == 303
+    assert opened(carla.come_back(path)) == "/"
     assert COOKIE not in carla.browser.client.cookies
     carla.browser.client.cookies.clear()
     if owns == "cookie and address":
@@ -252,6 +262,21 @@ def test_answer_is_used_once(carla: Person, owns: str) -> None:
 
     assert refused(carla.come_back(path), 403, "was used before")
     assert len(carla.provider.forms) == 1
+
+
+def test_person_who_goes_back_to_the_answer_stays_logged_in(carla: Person) -> None:
+    path = carla.log_in_there()
+    carla.come_back(path)
+    again = carla.browser.get(path)
+    assert (again.status_code, again.headers["location"]) == (303, "/")
+    assert len(carla.provider.forms) == 1
+
+
+def test_login_form_under_another_name_leads_to_the_public_one(app: FastAPI) -> None:
+    elsewhere = browser(app)
+    elsewhere.client.base_url = "http://localhost:8377"
+    sent = elsewhere.get("/login?next=/browse").headers["location"]
+    assert sent == f"{URL}/login?next=%2Fbrowse"
 
 
 @pytest.mark.requirement("ST-19")
@@ -279,7 +304,7 @@ def test_answer_that_fits_no_login_leaves_the_one_in_progress(carla: Person) -> 
     first, second = carla.log_in_there(), carla.log_in_there(next_="/browse")
     for path in (first, "/login/callback?code=x&state=y"):
         assert refused(carla.come_back(path), 403, "began in another browser")
-    assert carla.come_back(second).headers["location"] == "/browse"
+    assert opened(carla.come_back(second)) == "/browse"
 
 
 def test_login_that_takes_too_long_is_over(brain: Brain, carla: Person) -> None:
@@ -311,8 +336,11 @@ def test_login_that_takes_too_long_is_over(brain: Brain, carla: Person) -> None:
         {"tenant": None},
         {"tenant": "nobody"},
         {"role": "owner"},
+        {"role": ["owner"]},
+        {"role": ["writer", "admin"]},
+        {"nonce": "\ud800"},
     ],
-    ids=str,
+    ids=ascii,
 )
 def test_token_that_is_not_for_this_login_opens_no_session(
     carla: Person, claims: dict[str, object]
@@ -321,9 +349,32 @@ def test_token_that_is_not_for_this_login_opens_no_session(
     assert refused(carla.log_in(), 401, "is not valid here", "ask who runs the server")
 
 
+@pytest.mark.parametrize(
+    ("claims", "logged"),
+    [
+        ({"tenant": None}, "MissingRequiredClaimError tenant"),
+        ({"iss": "https://other.test"}, "InvalidIssuerError"),
+        ({"aud": "another client"}, "InvalidAudienceError"),
+        ({"role": "owner"}, "MissingRequiredClaimError role"),
+    ],
+)
+def test_reason_why_a_token_is_refused_is_logged(
+    carla: Person, caplog: pytest.LogCaptureFixture, claims: dict[str, object], logged: str
+) -> None:
+    carla.provider.claims = claims
+    carla.log_in()
+    assert logged in caplog.text
+
+
+def test_role_is_found_in_a_list(carla: Person) -> None:
+    carla.provider.claims = {"role": ["payroll", "reader"]}
+    carla.log_in()
+    assert "reader of the tenant" in carla.browser.get("/").text
+
+
 def test_token_for_several_clients_is_accepted_if_it_names_this_one(carla: Person) -> None:
     carla.provider.claims = {"aud": [CLIENT, "another client"], "azp": CLIENT}
-    assert carla.log_in().status_code == 303
+    assert opened(carla.log_in()) == "/"
 
 
 def test_token_with_the_signature_of_a_stranger_opens_no_session(carla: Person) -> None:
@@ -346,7 +397,7 @@ def test_answer_of_another_issuer_is_refused(
     is_right = issuer == "own" or (issuer is None and not is_announced)
     done = carla.log_in()
 
-    assert done.status_code == 303 if is_right else refused(done, 401, "is not valid here")
+    assert opened(done) == "/" if is_right else refused(done, 401, "is not valid here")
     assert len(provider.forms) == int(is_right)
 
 
@@ -371,7 +422,7 @@ def test_error_of_the_provider_is_shown_with_a_next_step(
     for text in (done.text, caplog.text.replace("httpx", "")):
         assert not any(one in text for one in ("555", "evil", "<script>alert"))
     carla.provider.error, carla.provider.answer = None, {}
-    assert carla.log_in().status_code == 303
+    assert opened(carla.log_in()) == "/"
 
 
 def test_answer_without_a_code_is_refused(carla: Person) -> None:
@@ -388,10 +439,16 @@ def test_answer_without_a_code_is_refused(carla: Person) -> None:
         (b'{"access_token": "x", "id_token": ["secret"]}', 401, "is not valid here"),
         (b'{"access_token": "x", "id_token": "secret"}', 401, "is not valid here"),
         (b'{"access_token": "x", "expires_in": [], "scope": 7}', 401, "is not valid here"),
-        (b"<html>secret</html>", 503, "does not answer as it should"),
-        (b"[]", 503, "does not answer as it should"),
-        (b"\xff\xfe", 503, "does not answer as it should"),
-        (b'{"access_token": "' + b"x" * 300_000 + b'"}', 503, "does not answer as it should"),
+        (b"<html>secret</html>", 503, "is not available"),
+        (b'{"access_token": "x", "expires_in": 1e999}', 401, "is not valid here"),
+        (
+            b'{"access_token": "x", "a": ' + b"[" * 9999 + b"]" * 9999 + b"}",
+            503,
+            "is not available",
+        ),
+        (b"[]", 503, "is not available"),
+        (b"\xff\xfe", 503, "is not available"),
+        (b'{"access_token": "' + b"x" * 300_000 + b'"}', 503, "is not available"),
     ],
     ids=lambda value: str(value)[:40],
 )
@@ -443,17 +500,17 @@ def test_errors_of_the_provider_use_up_logins_too(carla: Person) -> None:
 def test_addresses_that_other_sites_made_use_up_no_logins(carla: Person) -> None:
     for _ in range(PAGE_LOGINS_PER_MINUTE):
         assert carla.come_back("/login/callback?code=x&state=y").status_code == 403
-    assert carla.log_in().status_code == 303
+    assert opened(carla.log_in()) == "/"
 
 
 @pytest.mark.parametrize("next_", ["//evil.example", "https://evil.example", "/\\evil.example"])
 def test_login_leads_to_no_other_site(carla: Person, next_: str) -> None:
-    assert carla.log_in(next_=next_).headers["location"] == "/"
+    assert opened(carla.log_in(next_=next_)) == "/"
 
 
 @pytest.mark.parametrize("letter", ["x", "\N{ELEPHANT}"])
 def test_path_that_no_cookie_holds_is_dropped(carla: Person, letter: str) -> None:
-    assert carla.log_in(next_=f"/search?query={letter * 1990}").headers["location"] == "/"
+    assert opened(carla.log_in(next_=f"/search?query={letter * 1990}")) == "/"
 
 
 @pytest.mark.parametrize(
@@ -472,18 +529,18 @@ def test_metadata_of_another_or_an_unsafe_provider_is_not_used(
     carla: Person, metadata: dict[str, object]
 ) -> None:
     carla.provider.metadata = metadata
-    assert refused(carla.leave(), 503, "does not answer as it should", "API key")
+    assert refused(carla.leave(), 503, "is not available", "API key")
 
 
 def test_metadata_that_is_too_large_is_not_used(carla: Person) -> None:
     carla.provider.padding = 1_000_000
-    assert refused(carla.leave(), 503, "does not answer as it should")
+    assert refused(carla.leave(), 503, "is not available")
 
 
 def test_metadata_that_never_ends_is_not_waited_for(brain: Brain, provider: Provider) -> None:
     provider.drips = True
     carla = Person(browser(app_of(brain, provider, jwt_timeout_s=0.2)), provider)
-    assert refused(carla.leave(), 503, "does not answer as it should")
+    assert refused(carla.leave(), 503, "is not available")
 
 
 def test_metadata_is_fetched_once_an_hour_and_an_outage_is_not_repeated(
@@ -502,7 +559,19 @@ def test_metadata_is_fetched_once_an_hour_and_an_outage_is_not_repeated(
     assert provider.paths.count("/.well-known/openid-configuration") == 2
     provider.padding = 0
     clock.move(timedelta(seconds=5))
-    assert carla.log_in().status_code == 303
+    assert opened(carla.log_in()) == "/"
+
+
+def test_outage_that_takes_as_long_as_the_pause_is_not_repeated(
+    brain: Brain, carla: Person
+) -> None:
+    clock, provider = brain.services.clock, carla.provider
+    assert isinstance(clock, FakeClock)
+    provider.padding = 1_000_000
+    provider.before_metadata = lambda: clock.move(timedelta(seconds=5))
+    for _ in range(3):
+        assert carla.leave().status_code == 503
+    assert provider.paths.count("/.well-known/openid-configuration") == 1
 
 
 def test_provider_that_is_down_leaves_the_login_by_key(brain: Brain) -> None:

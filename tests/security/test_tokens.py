@@ -200,6 +200,14 @@ def test_a_token_and_its_agents_row_give_the_lesser_role_and_the_rows_trust(
     assert refusal(access, token).code == "invalid_credential"
 
 
+def test_agent_known_by_tokens_alone_is_still_a_reader_when_enabled_again(
+    brain: Brain, access: Authenticator, issuing: Issuing
+) -> None:
+    for is_disabled in (True, False):
+        brain.govern.set_agent("bob", AgentRequest(is_disabled=is_disabled))
+    assert access.admit(issuing.token("ec", **claims(role=None)), address=None).role is Role.READER
+
+
 def test_claims_may_have_other_names(brain: Brain, issuing: Issuing) -> None:
     issuer = issuing.issuer(
         tenant_claim="https://brain.test/tenant", agent_claim="client_id", role_claim=None

@@ -283,7 +283,9 @@ class AdministerTenant:
 
     def _updated_agent(self, name: str, request: AgentRequest, *, known: Agent | None) -> Agent:
         now = self.services.clock.now()
-        before = known or Agent(name=name, role=Role.WRITER, created_at=now)
+        # An agent known by its tokens alone is a reader, and still one when it is enabled again.
+        role = Role.READER if request.is_disabled else Role.WRITER
+        before = known or Agent(name=name, role=role, created_at=now)
         is_disabled = request.is_disabled
         if is_disabled is None:
             is_disabled = before.disabled_at is not None

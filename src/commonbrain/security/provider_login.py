@@ -44,9 +44,15 @@ _NEXT_BYTES_MAX: Final = 2000
 _METADATA: Final = "/.well-known/openid-configuration"
 _METADATA_TTL_MS: Final = 3_600_000
 """Lifetime of the cached metadata, as of the issuer's keys."""
+_TURN_S: Final = 1.0
+"""How long a request waits while another one fetches the metadata."""
 _REPLY_BYTES_MAX: Final = 256 * 1024
 """Metadata of known providers has up to 10 KB, a response with three tokens of 16 KB under 50."""
 _MS: Final = 1000
+_NAME_CHARS_LOGGED: Final = 200
+_CHECK_ISSUER: Final = (
+    "Log in with an API key, and ask who runs the server to check COMMONBRAIN_JWT_ISSUER."
+)
 
 _Endpoint = Annotated[str, AfterValidator(safe_url)]
 
@@ -59,8 +65,14 @@ class _Metadata(BaseModel):
     issuer: str
     authorization_endpoint: _Endpoint
     token_endpoint: _Endpoint
-    token_endpoint_auth_methods_supported: tuple[str, ...] = ("client_secret_basic",)
-    authorization_response_iss_parameter_supported: bool = False
+    token_endpoint_auth_methods_supported: tuple[str, ...] | None = None
+    authorization_response_iss_parameter_supported: bool | None = None
+
+    @property
+    def takes_basic(self) -> bool:
+        """Whether the token endpoint takes the client's secret by basic authentication."""
+        methods = self.token_endpoint_auth_methods_supported
+        return methods is None or "client_secret_basic" in methods
 
 
 @dataclass(slots=True, kw_only=True)
@@ -86,7 +98,10 @@ class Provider:
             UnavailableError: The provider does not answer, or its metadata is not valid.
 
         """
-        with self._lock:
+        # Requests that wait for a provider that hangs must not take up all threads of the server.
+        if not self._lock.acquire(timeout=_TURN_S):
+            raise self._unavailable()
+        try:
             now_ms = self.clock.elapsed_ms()
             if self._metadata is not None and now_ms < self._stale_at_ms:
                 return self._metadata
@@ -95,10 +110,13 @@ class Provider:
             try:
                 self._metadata = self._fetch_metadata()
             except UnavailableError:
-                self._down_until_ms = now_ms + self.issuer.timeout_s * _MS
+                # From now on: what the fetch itself took is often as long as the pause.
+                self._down_until_ms = self.clock.elapsed_ms() + self.issuer.timeout_s * _MS
                 raise
             self._stale_at_ms = now_ms + _METADATA_TTL_MS
             return self._metadata
+        finally:
+            self._lock.release()
 
     def _fetch_metadata(self) -> _Metadata:
         # Discovery 1.0, section 4: without the slash at the end of the issuer.
@@ -107,10 +125,11 @@ class Provider:
             metadata = _Metadata.model_validate_json(body)
         except ValidationError:
             _LOG.warning("the identity provider's metadata is not valid (HTTP status %d)", status)
-            raise self._unavailable() from None
+            raise self._unavailable(hint=_CHECK_ISSUER) from None
         if status != HTTPStatus.OK or metadata.issuer != self.issuer.name:
-            _LOG.warning("the identity provider's metadata is of another issuer")
-            raise self._unavailable()
+            named = metadata.issuer[:_NAME_CHARS_LOGGED]
+            _LOG.warning("the metadata of %s names the issuer %r", self.issuer.name, named)
+            raise self._unavailable(hint=_CHECK_ISSUER)
         return metadata
 
     def redeem(self, form: str, *, basic: tuple[str, str] | None) -> str:
@@ -165,11 +184,11 @@ class Provider:
             _LOG.warning("the identity provider cannot be reached (%s)", type(error).__name__)
             raise self._unavailable() from error
 
-    def _unavailable(self) -> UnavailableError:
+    def _unavailable(
+        self, *, hint: str = "Try again in some seconds, or log in with an API key."
+    ) -> UnavailableError:
         return UnavailableError(
-            f"{self.host} does not answer as it should, so you cannot log in there now.",
-            code="issuer_down",
-            hint="Try again in some seconds, or log in with an API key.",
+            f"The login at {self.host} is not available.", code="issuer_down", hint=hint
         )
 
 
@@ -177,8 +196,8 @@ class Provider:
 class PendingLogin:
     """A login that a browser has begun, as its cookie stores it.
 
-    The state of a request is a signature of the whole cookie under the secret in it, so that it
-    fits one cookie alone and no other site or browser can make or change one of the two.
+    The state of a request is a signature of the whole cookie under the secret in it, so it matches
+    only this cookie. Another site cannot forge either.
     """
 
     secret: str = field(repr=False)
@@ -294,7 +313,7 @@ class ProviderLogin:
             or not hmac.compare_digest(sent.encode(), login.state.encode())
         ):
             raise _over()
-        # From here on, only who has the cookie uses up logins of an address.
+        # Only a browser with the cookie counts toward the login limit of its address.
         self.sessions.check_login_rate(address)
         if not self.sessions.rates.claim(f"login-state/{sent}", minutes=PROVIDER_LOGIN_MINUTES):
             raise _over()
@@ -302,6 +321,9 @@ class ProviderLogin:
         try:
             return self.sessions.start(self.tokens.admit_login(id_token, nonce=login.nonce))
         except AuthenticationError as error:
+            cause = error.__cause__
+            claim = getattr(cause, "claim", "")
+            _LOG.warning("the ID token of a login is refused (%s %s)", type(cause).__name__, claim)
             raise self._invalid() from error
 
     def _code(self, query: str) -> str:
@@ -328,8 +350,7 @@ class ProviderLogin:
     def _id_token(self, code: str, login: PendingLogin) -> str:
         """Exchange a code for the ID token."""
         id_, secret = self.client.id, self.client.secret
-        methods = self.provider.metadata().token_endpoint_auth_methods_supported
-        is_basic = secret is not None and "client_secret_basic" in methods
+        is_basic = secret is not None and self.provider.metadata().takes_basic
         client = WebApplicationClient(id_)
         form = client.prepare_request_body(  # pyright: ignore[reportUnknownMemberType] **kwargs
             code=code,
@@ -345,7 +366,7 @@ class ProviderLogin:
             tokens = client.parse_request_body_response(body)  # pyright: ignore[reportUnknownMemberType] **kwargs
         except OAuth2Error as error:
             raise self._refusal(error) from None
-        except (ValueError, TypeError, AttributeError):
+        except (ValueError, TypeError, AttributeError, OverflowError):
             raise self._invalid() from None
         id_token = tokens.get("id_token")
         if not isinstance(id_token, str):
@@ -386,7 +407,7 @@ def _over() -> RejectedError:
 def _is_json_object(text: str) -> bool:
     try:
         return isinstance(json.loads(text), dict)
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
 
 

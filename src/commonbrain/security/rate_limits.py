@@ -60,7 +60,7 @@ class MovingWindowLimiter:
         return self._run(test)
 
     def claim(self, name: str, *, minutes: int) -> bool:
-        """Claim a name; return False if it was claimed within the last minutes."""
+        """Claim a name; return False if it was claimed within a number of minutes."""
         item = RateLimitItemPerMinute(1, minutes)
         return self._run(lambda window: window.hit(item, _NAMESPACE, name))
 

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import jwt
 from jwt import PyJWK, PyJWKClient
@@ -144,9 +144,11 @@ class JwtAuthenticator:
         is_ours = party == self.issuer.audience or (
             party is None and (isinstance(audience, str) or len(audience) == 1)
         )
-        is_answer = isinstance(sent, str) and hmac.compare_digest(sent.encode(), nonce.encode())
-        if not (is_ours and is_answer):
-            raise invalid_credential()
+        if not is_ours:
+            raise invalid_credential() from jwt.InvalidAudienceError()
+        is_text = isinstance(sent, str) and sent.isascii()
+        if not (is_text and hmac.compare_digest(sent.encode(), nonce.encode())):
+            raise invalid_credential() from jwt.MissingRequiredClaimError("nonce")
         return self._caller(claims, expires_at=None)
 
     def _caller(self, claims: Mapping[str, Any], *, expires_at: datetime | None) -> Caller:
@@ -186,12 +188,14 @@ class JwtAuthenticator:
         """Return tenant and agent of the claims; invalid names are rejected."""
         tenant = claims.get(self.issuer.tenant_claim)
         agent = claims.get(self.issuer.agent_claim)
-        if not (isinstance(tenant, str) and isinstance(agent, str)):
-            raise invalid_credential()
+        if not isinstance(tenant, str):
+            raise invalid_credential() from jwt.MissingRequiredClaimError(self.issuer.tenant_claim)
+        if not isinstance(agent, str):
+            raise invalid_credential() from jwt.MissingRequiredClaimError(self.issuer.agent_claim)
         try:
             return check_tenant_name(tenant), Caller(agent=agent).agent
-        except InvalidInputError:
-            raise invalid_credential() from None
+        except InvalidInputError as error:
+            raise invalid_credential() from error
 
     def _principal(self, tenant: str, agent: str) -> Principal:
         known = self.cache.get((tenant, agent))
@@ -208,12 +212,20 @@ class JwtAuthenticator:
         return principal
 
     def _role(self, claims: Mapping[str, Any], principal: Principal) -> Role:
-        """Return the lower of the token's role and the agent's role; reader by default."""
+        """Return the lower of the token's role and the agent's role; reader by default.
+
+        Some issuers list all roles that a person has in applications: exactly one must be ours.
+        """
         claim = claims.get(self.issuer.role_claim) if self.issuer.role_claim else None
+        if isinstance(claim, list):
+            listed = [role for role in Role if role in cast("list[object]", claim)]
+            claim = listed[0] if len(listed) == 1 else ""
         if claim is None:
             return principal.agent.role if principal.agent else Role.READER
         if not (isinstance(claim, str) and claim in set(Role)):
-            raise invalid_credential()
+            raise invalid_credential() from jwt.MissingRequiredClaimError(
+                self.issuer.role_claim or ""
+            )
         return narrow_token_role(Role(claim), principal.agent)
 
     def _note(self, tenant: str, agent: str, *, error: CommonbrainError) -> None:

@@ -13,6 +13,7 @@ from dataclasses import KW_ONLY, dataclass, field
 from functools import cache, partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
 
 from jinja2 import Environment
 from pydantic import TypeAdapter
@@ -279,7 +280,13 @@ class Page:
 
     async def show_login(self, request: Request) -> Response:
         """Show the form that takes a key or a token."""
-        return self._login(request, next_=request.query_params.get("next", "/"))
+        next_ = local_path(request.query_params.get("next", "/"))
+        public = self.settings.url
+        if self.provider and public and request.url.hostname != urlsplit(public).hostname:
+            # The provider returns to the public URL, which gets no cookies of another host.
+            here = link("/login", next="" if next_ == "/" else next_)
+            return _see(public.rstrip("/") + here)
+        return self._login(request, next_=next_)
 
     async def log_in(self, request: Request) -> Response:
         """Start the session of a key or a token."""
@@ -331,12 +338,17 @@ class Page:
         next_ = local_path(login.next) if login else "/"
         finish = partial(provider.finish, login, query=request.url.query, address=_address(request))
         try:
-            response = self._opened(await self.threads.run(finish), next_=next_)
+            session = await self.threads.run(finish)
         except CommonbrainError as error:
-            response = self._login(request, next_=next_, error=error)
             if error.code == LOGIN_OVER:
-                # Another login of this browser may be in progress.
-                return response
+                # Another login of this browser may be in progress, or it went back in its history.
+                is_open = await self._session(request) is not None
+                return _see("/") if is_open else self._login(request, next_=next_, error=error)
+            response = self._login(request, next_=next_, error=error)
+        else:
+            # A redirect would still be part of the provider's, which sends no strict cookie.
+            response = self._html(request, "reload.html", values={"url": next_})
+            response = self._with_session(response, session)
         response.delete_cookie(
             self.settings.provider_cookie, secure=self.settings.is_secure, httponly=True
         )
@@ -388,10 +400,9 @@ class Page:
 
     async def _start(self, request: Request, credential: str, *, next_: str) -> Response:
         start = partial(self.sessions.open, credential, address=_address(request))
-        return self._opened(await self.threads.run(start), next_=next_)
+        return self._with_session(_see(next_), await self.threads.run(start))
 
-    def _opened(self, session: PageSession, *, next_: str) -> Response:
-        response = _see(next_)
+    def _with_session(self, response: Response, session: PageSession) -> Response:
         age = int((session.ends_at - self.brain.services.clock.now()).total_seconds())
         self.settings.set_cookie(response, self.settings.cookie, value=session.token, age=age)
         return response

@@ -59,6 +59,7 @@ from commonbrain.storage.sql.filters import (
     given,
     indexed,
     is_awaiting,
+    unindexed,
     within,
 )
 
@@ -377,17 +378,19 @@ class MemoryRepository:
 @lru_cache
 def _newest(criteria: Filter, bounds: tuple[bool, bool, bool]) -> Select[int, datetime]:
     """Build a browse once for all periods: building it costs more than running it."""
-    when = memories.c.occurred_at
+    when, is_rare = memories.c.occurred_at, _is_rare(criteria)
+    # SQLite would walk the whole period in search of the few that match.
+    place = unindexed(when) if is_rare and not is_awaiting(criteria) else when
     has_since, has_until, has_after = bounds
-    since = [when >= bindparam("since", type_=when.type)] if has_since else []
-    until = [when <= bindparam("until", type_=when.type)] if has_until else []
+    since = [place >= bindparam("since", type_=when.type)] if has_since else []
+    until = [place <= bindparam("until", type_=when.type)] if has_until else []
     after_at = bindparam("after_at", type_=when.type)
     after_id = bindparam("after_id", type_=BigInteger())
-    is_after = (when <= after_at) & ((when < after_at) | (memories.c.id < after_id))
+    is_after = (place <= after_at) & ((place < after_at) | (memories.c.id < after_id))
     after = [is_after] if has_after else []
     conditions = within(criteria), *indexed(criteria), *since, *until, *after
     rows = select(memories.c.id, when).where(*conditions)
-    if _is_rare(criteria):
+    if is_rare:
         # Few match: finding them first takes less than reading all in order until enough do.
         matching = rows.cte("matching").prefix_with("MATERIALIZED")
         rows, ordered = select(matching.c.id, matching.c.occurred_at), matching.c
@@ -398,9 +401,9 @@ def _newest(criteria: Filter, bounds: tuple[bool, bool, bool]) -> Select[int, da
 
 
 def _is_rare(criteria: Filter) -> bool:
-    """Return whether a filter selects what waits for a decision, or only episodes."""
-    is_episode = criteria.kinds == (Kind.EPISODE,)
-    return criteria.needs_review or is_episode or is_awaiting(criteria)
+    """Return whether a filter selects one thread, what waits for a decision, or only episodes."""
+    is_small = criteria.thread is not None or criteria.kinds == (Kind.EPISODE,)
+    return criteria.needs_review or is_small or is_awaiting(criteria)
 
 
 @lru_cache

@@ -343,7 +343,7 @@ def _projected(criteria: Filter) -> Iterator[ColumnElement[bool]]:
 def _related(criteria: Filter, of: _Of) -> Iterator[ColumnElement[bool]]:
     """Return the conditions of a filter on related rows."""
     if criteria.thread is not None:
-        yield _is_of_thread(criteria.thread)
+        yield _is_of_thread(of.tenant, criteria.thread)
     if criteria.field is not None:
         yield _has_field(criteria.field)
     if criteria.people:
@@ -393,14 +393,10 @@ def _needs_review(tenant: str | BindParameter[str]) -> ColumnElement[bool]:
     return memories.c.id.in_(open_)
 
 
-def _is_of_thread(thread_id: int) -> ColumnElement[bool]:
+def _is_of_thread(tenant: str | BindParameter[str], thread_id: int) -> ColumnElement[bool]:
+    """Return the condition that a memory is a message of a thread, by the index of threads."""
     message = DETAILS[Kind.MESSAGE].c
-    return (
-        select(1)
-        .where(
-            message.tenant_id == memories.c.tenant_id,
-            message.memory_id == memories.c.id,
-            message.thread_id == thread_id,
-        )
-        .exists()
+    listed = select(message.memory_id).where(
+        message.tenant_id == tenant, message.thread_id == thread_id
     )
+    return memories.c.id.in_(listed)
