@@ -47,7 +47,7 @@ def test_memory_is_corrected_and_the_correction_undone_by_keys(page: Page, site:
     expect(page.get_by_role("status")).to_contain_text("Corrected")
     assert site.brain.get(site.demo.task).state == "superseded"
     page.keyboard.press("u")
-    expect(page.get_by_role("status")).to_contain_text("undo done")
+    expect(page.get_by_role("status")).to_contain_text("Undone")
     assert site.brain.get(site.demo.task).state == "active"
 
 
@@ -77,7 +77,7 @@ def test_forgetting_shows_what_depends_on_it_first(page: Page, site: Site) -> No
     form = page.locator("form", has=page.get_by_role("button", name="Forget"))
     form.get_by_label("Reason").fill("it was never true")
     form.get_by_role("button", name="Forget").click()
-    expect(page.get_by_role("status")).to_contain_text("forget done")
+    expect(page.get_by_role("status")).to_contain_text("Forgot “The shop deploys on Fridays”")
     page.get_by_role("button", name="Undo").click()
     assert site.brain.get(site.demo.fridays).state == "active"
 
@@ -106,7 +106,7 @@ def test_everything_works_without_scripts(plain: Page, site: Site) -> None:
     plain.get_by_text("Annotate", exact=True).click()
     plain.get_by_label("Note").fill("Checked with the team")
     plain.get_by_role("button", name="Add the note").click()
-    expect(plain.get_by_role("status")).to_contain_text("annotate done")
+    expect(plain.get_by_role("status")).to_contain_text("Added a note to")
     notes = site.brain.get(site.demo.redis, views=["annotations"]).annotations or ()
     assert [one.text for one in notes] == ["Checked with the team"]
     plain.get_by_role("button", name="Undo").click()

@@ -308,7 +308,7 @@ def test_notice_of_an_erase_does_not_contain_its_text(ann: Visitor, demo: Demo) 
     fields = {"op": "erase", "ids": demo.redis, "reason": "asked for", "confirm": "1"}
     ann.post("/do/forget", {**fields, "confirmed": "yes", "typed": "erase"})
     shown = ann.get("/").text
-    assert "Erased: 1" in shown
+    assert "Erased 1 memory." in shown
     assert "Redis is used" not in shown
 
 
