@@ -60,7 +60,7 @@ def test_history_marks_the_words_that_changed(page: Page, site: Site) -> None:
 @pytest.mark.requirement("CL-18")
 def test_agent_recalls_the_correction(page: Page, site: Site) -> None:
     page.goto(f"{site.url}/memory/{site.demo.incident}")
-    page.get_by_text("Correct", exact=True).click()
+    page.locator("summary", has_text="Correct").click()
     page.get_by_label("What holds now").fill(
         "Checkout failed for 55 minutes because a migration locked the orders table."
     )
@@ -73,7 +73,7 @@ def test_agent_recalls_the_correction(page: Page, site: Site) -> None:
 
 def test_forgetting_shows_what_depends_on_it_first(page: Page, site: Site) -> None:
     page.goto(f"{site.url}/memory/{site.demo.fridays}")
-    page.get_by_text("Forget", exact=True).first.click()
+    page.locator("summary", has_text="Forget").click()
     form = page.locator("form", has=page.get_by_role("button", name="Forget"))
     form.get_by_label("Reason").fill("it was never true")
     form.get_by_role("button", name="Forget").click()
