@@ -63,7 +63,7 @@ def test_folder_is_previewed_then_imported_with_a_report(
 ) -> None:
     page.keyboard.press("g")
     page.keyboard.press("t")
-    expect(page.get_by_role("heading", name="Import and export")).to_be_visible()
+    expect(page.get_by_role("heading", name="Transfer")).to_be_visible()
     send(page, notes, button="Preview")
     preview = page.locator(".transfer", has_text="Preview of team-notes.zip")
     confirm = preview.get_by_role("button", name="Import it")
