@@ -151,7 +151,14 @@ const theme = (() => {
       days === 0 ? "now" : `${days} day${days === 1 ? "" : "s"} ago`;
   });
 
+  // Details with an id stay open, or closed, when a screen fetches itself again.
+  let openDetails = new Map();
+  document.addEventListener("htmx:before:swap", () => {
+    openDetails = new Map([...document.querySelectorAll("details[id]")].map((one) => [one.id, one.open]));
+  });
+
   document.addEventListener("htmx:after:swap", () => {
+    for (const one of document.querySelectorAll("details[id]")) one.open = openDetails.get(one.id) ?? one.open;
     const twin = document.querySelector("[data-twin]");
     if (!twin) return;
     const here = new URL(location.href);
