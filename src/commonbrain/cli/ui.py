@@ -68,8 +68,8 @@ def run_ui(state: State, *, port: int, opens_browser: bool) -> None:
         worker.start()
         try:
             is_opened = opens_browser and _open_browser(link, files)
-            wish = "If the page does not open, use" if is_opened else "Open"
-            typer.echo(f"{wish} this link; it works once:\n{link}")
+            hint = "If the page does not open, use" if is_opened else "Open"
+            typer.echo(f"{hint} this link; it works once:\n{link}")
             uvicorn.Server(config).run(sockets=[listener])
         finally:
             worker.close()

@@ -36,11 +36,11 @@ def _preview_boot(brain: Brain, request: BootRequest) -> Briefing:
 
 def read_headlines(visit: Visit, ids: Iterable[str]) -> Mapping[str, str]:
     """Return the headlines of memories by id; none if one of them is gone or not visible."""
-    asked = list(dict.fromkeys(ids))[:IDS_PER_GET_MAX]
-    if not asked:
+    wanted = list(dict.fromkeys(ids))[:IDS_PER_GET_MAX]
+    if not wanted:
         return {}
     try:
-        shown = visit.call(READ_GET, GetRequest(id=asked))
+        shown = visit.call(READ_GET, GetRequest(id=wanted))
     except NotFoundError:
         return {}
     return {one.id: one.headline for one in (shown, *shown.more)}
