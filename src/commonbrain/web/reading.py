@@ -36,11 +36,11 @@ def _preview_boot(brain: Brain, request: BootRequest) -> Briefing:
 
 def read_headlines(visit: Visit, ids: Iterable[str]) -> Mapping[str, str]:
     """Return the headlines of memories by id; none if one of them is gone or not visible."""
-    wanted = list(dict.fromkeys(ids))[:IDS_PER_GET_MAX]
-    if not wanted:
+    distinct = list(dict.fromkeys(ids))[:IDS_PER_GET_MAX]
+    if not distinct:
         return {}
     try:
-        shown = visit.call(READ_GET, GetRequest(id=wanted))
+        shown = visit.call(READ_GET, GetRequest(id=distinct))
     except NotFoundError:
         return {}
     return {one.id: one.headline for one in (shown, *shown.more)}
