@@ -128,7 +128,7 @@ def test_many_memories_are_counted_and_those_left_out_explained(
     given: dict[str, str | list[str]] = {"op": "archive", "confirmed": "yes", "confirm": "2"}
     said = sentence(notice(ann, "bulk", ids=[demo.redis, demo.incident, demo.hostile], **given))
     assert said.startswith("Archived 2 memories.")
-    assert said.endswith("was left as it is. It is forgotten.")
+    assert said.endswith("stays as it is. It is forgotten.")
 
 
 def test_confirmation_asks_a_question_and_lists_the_memories(ann: Visitor, demo: Demo) -> None:

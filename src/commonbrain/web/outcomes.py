@@ -310,8 +310,8 @@ def _left_out(reply: BulkChangeResult) -> str:
         return ""
     first = reply.skipped[0]
     if reply.skipped_count == 1:
-        return f"{quoted(first.headline)} was left as it is. {first.why or ''}".strip()
-    return f"{reply.skipped_count:,} were left as they are. The first one: {first.why or ''}"
+        return f"{quoted(first.headline)} stays as it is. {first.why or ''}".strip()
+    return f"{reply.skipped_count:,} stay as they are. The first one: {first.why or ''}"
 
 
 def _messaged(done: Done[MessageRequest, MessageResponse]) -> Outcome:

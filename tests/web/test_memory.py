@@ -1,4 +1,4 @@
-"""What the search of the page shows in addition to the recall of agents."""
+"""What Search and the screen of a memory say of conflicts and reviews."""
 
 from pathlib import Path
 
@@ -31,6 +31,14 @@ def test_conflict_names_both_memories_and_leads_to_the_decision(
         assert f"at={demo.tuesdays}%2C{demo.fridays}" in warning
     assert "disagrees with" in read
     assert ">Decide<" not in read
+
+
+def test_memory_that_needs_review_leads_to_the_queue_without_calls_of_agents(brain: Brain) -> None:
+    demo = fill(brain)
+    page = visitor(brain).get(f"/memory/{demo.redis}").text
+    assert f'href="/review?category=needs_review&amp;at={demo.redis}"' in page
+    assert "revise review" not in page
+    assert "--reason" not in visitor(brain).get(f"/memory/{demo.fridays}").text
 
 
 def test_search_that_disagrees_with_nothing_reads_no_headlines(brain: Brain) -> None:
