@@ -7,10 +7,19 @@ from pathlib import Path
 
 import pytest
 
+from commonbrain.api.operation import VerbRequest
+from commonbrain.api.operations.bulk import BulkRequest
+from commonbrain.api.operations.forget import ForgetRequest
+from commonbrain.api.operations.revise import ReviseRequest
 from commonbrain.client import Brain
+from commonbrain.history.bulk_edit import BulkAction
+from commonbrain.history.change_plan import ChangeStatus, ReviseResult
+from commonbrain.history.selection import BulkChangeResult, MemoryRef, Phase
 from commonbrain.learning.rollout import model_name
+from commonbrain.model.revision import Action
 from commonbrain.model.scope import Role, Trust
 from commonbrain.testing.builders import FakeClock, a_brain
+from commonbrain.web.outcomes import Done, describe_outcome, describe_preview
 from tests.flows.ranking import ByFeature, Shop
 from tests.web.demo import HOSTILE, Demo, fill
 from tests.web.visitors import Visitor, as_role, visitor
@@ -217,6 +226,45 @@ def test_form_that_changes_nothing_is_not_found(
     ann: Visitor, *, operation: str, fields: dict[str, str]
 ) -> None:
     assert ann.post(f"/do/{operation}", fields).status_code == 404
+
+
+def _verbs(request: type[VerbRequest]) -> list[str]:
+    return [op for op, verb in request.VERBS.items() if not verb.is_read_only]
+
+
+@pytest.mark.parametrize("status", list(ChangeStatus))
+@pytest.mark.parametrize("op", _verbs(ReviseRequest))
+def test_each_verb_of_revise_has_its_sentences(
+    clock: FakeClock, op: str, status: ChangeStatus
+) -> None:
+    request = ReviseRequest.model_construct(op=op, id="mem_1", value="supports", other="mem_2")
+    reply = ReviseResult(id="mem_1", action=Action.PIN, status=status, headline="Tea is green")
+    done = Done(request=request, reply=reply, is_changed=True, now=clock.now())
+    text = describe_outcome("revise", done).text
+    assert text.endswith(".")
+    assert "{" not in text
+
+
+@pytest.mark.parametrize("count", [0, 1, 3])
+@pytest.mark.parametrize(
+    ("name", "op"),
+    [
+        *(("forget", op) for op in _verbs(ForgetRequest)),
+        *(("bulk", op) for op in BulkAction),
+    ],
+)
+def test_each_verb_on_many_memories_has_its_sentences(
+    clock: FakeClock, *, name: str, op: str, count: int
+) -> None:
+    request_type = ForgetRequest if name == "forget" else BulkRequest
+    request = request_type.model_construct(op=op)
+    items = tuple(MemoryRef(id=f"mem_{at}", headline=f"Tea {at}") for at in range(count))
+    reply = BulkChangeResult(action=Action.FORGET, status=Phase.DONE, count=count, items=items)
+    done = Done(request=request, reply=reply, is_changed=True, now=clock.now())
+    assert describe_outcome(name, done).text.endswith(".")
+    preview = describe_preview(request, reply)
+    assert preview is not None
+    assert preview.question.endswith("?")
 
 
 def test_hostile_headline_is_inert_in_a_notice(ann: Visitor, demo: Demo) -> None:

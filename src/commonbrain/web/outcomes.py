@@ -143,7 +143,7 @@ def refusal(error: CommonbrainError) -> CommonbrainError:
 
 
 _HINTS: Final[Mapping[str, str]] = {
-    "action_items_pending": "Open the action item and answer it first; the boot preview lists it.",
+    "action_items_pending": "Answer each action item with brain task ack; the boot preview lists them.",
     "already_superseded": "Open what holds now, and correct that.",
     "duplicate": "Write what differs, or open the other memory and correct that.",
     "mid_chain": "Open what holds now, and change that.",
@@ -179,9 +179,9 @@ def _affected(affected: AffectedDependents | None) -> str:
     """Say how many dependents need review, if any."""
     if affected is None or not affected.count:
         return ""
-    more = " or more" if affected.is_more else ""
     if affected.count == 1:
-        return f"One{more} memory that depends on it needs review now."
+        return "One memory that depends on it needs review now."
+    more = " or more" if affected.is_more else ""
     return f"{affected.count:,}{more} memories that depend on it need review now."
 
 
