@@ -143,7 +143,7 @@ def refusal(error: CommonbrainError) -> CommonbrainError:
 
 
 _HINTS: Final[Mapping[str, str]] = {
-    "action_items_pending": "Answer each action item with brain task ack; the boot preview lists them.",
+    "action_items_pending": "The boot preview lists action items; answer them with brain task ack.",
     "already_superseded": "Open what holds now, and correct that.",
     "duplicate": "Write what differs, or open the other memory and correct that.",
     "mid_chain": "Open what holds now, and change that.",
