@@ -23,7 +23,7 @@ from benchmarks.corpus import drafts
 from benchmarks.filling import Filling
 from benchmarks.machine import describe_machine
 from commonbrain.client import Brain
-from commonbrain.embeddings.interface import EmbeddingSpace
+from commonbrain.embeddings.interface import Embedder, EmbeddingSpace
 from commonbrain.history.unit_of_work import write_unit
 from commonbrain.model.errors import UnavailableError
 from commonbrain.model.memory import Draft
@@ -93,11 +93,17 @@ def varied(count: int) -> Iterator[tuple[str, Draft]]:
         )
 
 
-def fill(brain: Brain, count: int) -> None:
-    """Store memories of several agents over two years; some are superseded."""
+def fill(brain: Brain, count: int, *, embedder: Embedder | None = None) -> None:
+    """Store memories of several agents over two years; some are superseded.
+
+    Without an embedder, they get no vectors.
+    """
     clock = FakeClock(_NOW - _SPAN)
-    embedder = NoEmbedder(brain.services.embedder.space)
-    services = replace(brain.services, clock=clock, embedder=embedder)
+    services = replace(
+        brain.services,
+        clock=clock,
+        embedder=embedder or NoEmbedder(brain.services.embedder.space),
+    )
     rest = varied(count)
     while given := list(islice(rest, _BATCH)):
         for agent in _AGENTS:

@@ -19,7 +19,9 @@ import typer
 import uvicorn
 
 import commonbrain
+from benchmarks.filling import Lending
 from benchmarks.listing import fill
+from benchmarks.machine import describe_machine
 from commonbrain.api.thread_limiter import ThreadLimiter
 from commonbrain.client import Brain
 from commonbrain.web.app import make_page
@@ -54,20 +56,32 @@ class Timed:
 def measure_page(
     memories: Annotated[int, typer.Option(help="Memories in the store.")] = 10_000,
     runs: Annotated[int, typer.Option(help="Requests of each screen.")] = 7,
+    file: Annotated[
+        Path | None, typer.Option(help="Fill this file, or measure it if it exists.")
+    ] = None,
 ) -> None:
     """Time every screen of the web page, its size and its first paint."""
-    with tempfile.TemporaryDirectory() as folder, commonbrain.open(Path(folder) / "b.db") as brain:
-        began = time.monotonic()
-        fill(brain, memories)
-        typer.echo(f"{memories:,} memories stored in {time.monotonic() - began:.0f} s")
-        typer.echo(f"{'screen':<34}{'server ms':>10}{'slowest':>9}{'kB':>7}{'paint ms':>10}")
-        with _served(brain) as (url, sessions):
-            for one in _timed(brain, sessions, url=url, runs=runs):
-                paint = "-" if one.paint_ms is None else f"{one.paint_ms:.0f}"
-                typer.echo(
-                    f"{one.path[:33]:<34}{one.server_ms:>10.1f}{one.slowest_ms:>9.1f}"
-                    f"{one.kilobytes:>7.1f}{paint:>10}"
-                )
+    print(describe_machine())
+    with tempfile.TemporaryDirectory() as folder:
+        store = file or Path(folder) / "brain.db"
+        is_filled = store.exists()
+        with commonbrain.open(store) as brain:
+            if not is_filled:
+                began = time.monotonic()
+                fill(brain, memories, embedder=Lending(brain.services.embedder))
+                typer.echo(f"{memories:,} memories stored in {time.monotonic() - began:.0f} s")
+            _time_screens(brain, runs=runs)
+
+
+def _time_screens(brain: Brain, *, runs: int) -> None:
+    typer.echo(f"{'screen':<34}{'server ms':>10}{'slowest':>9}{'kB':>7}{'paint ms':>10}")
+    with _served(brain) as (url, sessions):
+        for one in _timed(brain, sessions, url=url, runs=runs):
+            paint = "-" if one.paint_ms is None else f"{one.paint_ms:.0f}"
+            typer.echo(
+                f"{one.path[:33]:<34}{one.server_ms:>10.1f}{one.slowest_ms:>9.1f}"
+                f"{one.kilobytes:>7.1f}{paint:>10}"
+            )
 
 
 @contextmanager

@@ -2,7 +2,6 @@
 
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
-from urllib.parse import urlsplit
 
 from platformdirs import user_data_path, user_state_path
 from pydantic import AfterValidator, BeforeValidator, Field, IPvAnyNetwork, SecretStr
@@ -34,12 +33,15 @@ from commonbrain.model.limits import (
 )
 from commonbrain.model.parameters import BOUNDS, DEFAULTS, KIND_DAYS, PARAMETERS, Parameters
 from commonbrain.model.scope import LOCAL_TENANT, OnSecret
-from commonbrain.text.redaction import is_url
-
-ASYMMETRIC: Final = frozenset(
-    "RS256 RS384 RS512 PS256 PS384 PS512 ES256 ES384 ES512 ES256K EdDSA".split()
+from commonbrain.setting_types import (
+    Key,
+    StoreLocation,
+    asymmetric,
+    parse_store,
+    parse_urls,
+    safe_url,
+    valid_blobs_location,
 )
-"""Signatures by a key pair, as RFC 7518 and RFC 8037 name them."""
 
 
 def _default_store() -> Path:
@@ -48,66 +50,6 @@ def _default_store() -> Path:
 
 def _default_state() -> Path:
     return user_state_path("commonbrain", appauthor=False)
-
-
-def _safe_key(key: SecretStr | None) -> SecretStr | None:
-    """Strip the line end of a key that was read from a file."""
-    if key is None:
-        return None
-    stripped = key.get_secret_value().strip()
-    if not (stripped.isascii() and stripped.isprintable()):
-        raise ValueError(
-            "a key must not contain spaces, control characters or non-ASCII characters"
-        )
-    return SecretStr(stripped)
-
-
-Key = Annotated[SecretStr | None, AfterValidator(_safe_key)]
-StoreLocation = Path | SecretStr
-"""A file, or the URL of a Postgres store, which may hold a password."""
-
-
-def parse_store(value: object) -> object:
-    """Parse the location of a store as a URL or a file."""
-    if isinstance(value, str):
-        return SecretStr(value) if is_url(value) else Path(value)
-    return value
-
-
-def parse_urls(value: object) -> object:
-    """Split URLs at spaces."""
-    if not isinstance(value, str):
-        return value
-    urls = value.split()
-    if not all(is_url(one) for one in urls):
-        raise ValueError("each must be postgresql://ROLE:PASSWORD@HOST/DATABASE")
-    return tuple(SecretStr(one) for one in urls)
-
-
-def _safe_url(url: str | None) -> str | None:
-    """Reject URLs whose answer could be forged on the network."""
-    parts = urlsplit(url or "")
-    is_here = parts.scheme == "http" and parts.hostname in {"localhost", "127.0.0.1", "::1"}
-    if url is not None and not ((parts.scheme == "https" and parts.hostname) or is_here):
-        raise ValueError("it must be https, or http on this machine")
-    return url
-
-
-def _valid_blobs_location(location: str | None) -> str | None:
-    """Accept a folder, or an s3 URL without credentials."""
-    parts = urlsplit(location or "")
-    is_bucket = parts.scheme == "s3" and parts.netloc and "@" not in parts.netloc
-    if location is not None and "://" in location and not is_bucket:
-        raise ValueError("it must be a folder, or s3://BUCKET/PREFIX")
-    return location
-
-
-def _asymmetric(names: str) -> str:
-    """Reject algorithms with a shared secret."""
-    wrong = {one.strip() for one in names.split(",")} - ASYMMETRIC
-    if wrong:
-        raise ValueError(f"it may name {', '.join(sorted(ASYMMETRIC))}")
-    return names
 
 
 def _cap(section: str) -> int:
@@ -231,12 +173,12 @@ class Settings(BaseSettings):
     jwt_audience: Url = Field(
         default=None, description="Audience that tokens must name: this server."
     )
-    jwt_jwks_url: Annotated[str | None, AfterValidator(_safe_url)] = Field(
+    jwt_jwks_url: Annotated[str | None, AfterValidator(safe_url)] = Field(
         default=None,
         max_length=2000,
         description="URL of the issuer's keys: https, or http on this machine.",
     )
-    jwt_algorithms: Annotated[str, AfterValidator(_asymmetric)] = Field(
+    jwt_algorithms: Annotated[str, AfterValidator(asymmetric)] = Field(
         default="RS256,ES256,EdDSA",
         max_length=200,
         description="Accepted signature algorithms, separated by commas; asymmetric only.",
@@ -259,7 +201,24 @@ class Settings(BaseSettings):
         default=30, ge=0, le=300, description="Tolerated clock difference, in seconds."
     )
     jwt_timeout_s: float = Field(
-        default=5, gt=0, le=60, description="Timeout for fetching the issuer's keys, in seconds."
+        default=5, gt=0, le=60, description="Timeout of one request to the issuer, in seconds."
+    )
+    oidc_client_id: str | None = Field(
+        default=None,
+        min_length=1,
+        max_length=500,
+        description="Client of the web page at the token issuer; unset: no login there.",
+    )
+    oidc_client_secret: Key = Field(
+        default=None,
+        description="Secret of that client; unset for a public client; never shown.",
+    )
+    oidc_scopes: str = Field(
+        default="openid",
+        max_length=500,
+        pattern=r"^([!#-\[\]-~]+ )*openid( [!#-\[\]-~]+)*$",
+        description="Scopes that a login requests, separated by spaces: openid, and those whose "
+        "claims name the tenant, the agent and the role.",
     )
     embedder: str = Field(
         default="minilm",
@@ -447,7 +406,7 @@ class Settings(BaseSettings):
     trace_sample_rate: float = Field(
         default=1.0, ge=0, le=1, description="Share of recalls whose traces are stored."
     )
-    blobs: Annotated[str | None, AfterValidator(_valid_blobs_location)] = Field(
+    blobs: Annotated[str | None, AfterValidator(valid_blobs_location)] = Field(
         default=None,
         max_length=2000,
         description="Location of trained models: a folder, or s3://BUCKET/PREFIX; unset: next to "

@@ -14,10 +14,11 @@ from commonbrain.embeddings.interface import EmbeddingSpace
 from commonbrain.model.errors import StoreCorruptError, UnavailableError
 from commonbrain.model.kinds import Kind
 from commonbrain.model.limits import LOCK_TIMEOUT_S
+from commonbrain.model.memory import State
 from commonbrain.model.query import Filter
 from commonbrain.model.scope import LOCAL_TENANT, Caller, Trust
 from commonbrain.model.sessions import Process
-from commonbrain.storage.interface import IdTaken, QueryScope
+from commonbrain.storage.interface import AuditFilter, IdTaken, QueryScope
 from commonbrain.storage.schema import memories
 from commonbrain.storage.schema.types import METADATA
 from commonbrain.storage.sqlite.driver import driver
@@ -360,6 +361,35 @@ def test_neighbours_are_found_by_steps_in_an_index_and_not_by_walking_the_messag
     found = [plan for plan in plans if "messages" in plan]
     assert len(found) == 4
     assert all("memory_id" in plan.partition("tenant_id=?")[2] for plan in found)
+
+
+@pytest.mark.parametrize(
+    ("criteria", "index"),
+    [
+        (Filter(states=(State.CANDIDATE, State.QUARANTINED)), "ix_memories_awaiting"),
+        (Filter(kinds=(Kind.RULE,)), "ix_memories_rules"),
+    ],
+)
+def test_rare_memories_are_listed_without_reading_the_others(
+    path: Path, criteria: Filter, index: str
+) -> None:
+    scope = QueryScope(caller=Caller(agent="ann"), filter=criteria, now=NOON)
+    plans = planned(path, "FROM memories", lambda tx: tx.memories.newest(scope, limit=5))
+    assert any(f"INDEX {index} " in plan for plan in plans), plans
+
+
+def test_missing_vectors_are_counted_by_merging_two_indexes(path: Path) -> None:
+    plans = planned(path, "vectors", lambda tx: tx.missing_embeddings.pending())
+    assert "MERGE (EXCEPT)" in plans
+    assert any("INDEX ix_vectors_dropped " in plan for plan in plans), plans
+    assert not any("TEMP B-TREE" in plan for plan in plans), plans
+
+
+def test_audit_of_a_memory_is_read_without_that_of_others(path: Path) -> None:
+    plans = planned(
+        path, "audit", lambda tx: tx.audit.latest(AuditFilter(memory_id=7), before=None, limit=5)
+    )
+    assert any("memory_id=?" in plan for plan in plans), plans
 
 
 @pytest.mark.parametrize("has_successor", [False, True])

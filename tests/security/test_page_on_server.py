@@ -1,10 +1,8 @@
 """The page of a shared server: its login, whom it serves, and what it refuses; on both engines."""
 
-import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
 
-import httpx2
 import pytest
 from fastapi import FastAPI
 from starlette.testclient import TestClient
@@ -19,31 +17,8 @@ from commonbrain.model.scope import Role
 from commonbrain.runtime.authentication import make_local_access, make_page_sessions
 from commonbrain.testing.builders import FakeClock, an_access
 from commonbrain.web.local_sessions import OpenSessions
+from tests.security.browsers import Browser, browser
 from tests.web.visitors import Markup
-
-_CSRF = re.compile(r'name="csrf" value="([^"]+)"')
-
-
-@dataclass(slots=True)
-class Browser:
-    """A browser of somebody who may log in."""
-
-    client: TestClient
-
-    def csrf(self, path: str) -> str:
-        """Return the token of the forms of a page."""
-        found = _CSRF.search(self.client.get(path, headers={"accept": "text/html"}).text)
-        assert found is not None
-        return found[1]
-
-    def log_in(self, key: object, *, next_: str = "/") -> httpx2.Response:
-        """Send the form of the login."""
-        fields = {"csrf": self.csrf("/login"), "credential": str(key), "next": next_}
-        return self.client.post("/login", data=fields)
-
-    def get(self, path: str, **headers: str) -> httpx2.Response:
-        """Open a page."""
-        return self.client.get(path, headers={"accept": "text/html", **headers})
 
 
 @pytest.fixture
@@ -52,16 +27,6 @@ def app(owner: Brain) -> FastAPI:
     app = make_app(owner, access)
     add_page(app, make_page_sessions(owner, access, settings=ServerSettings()))
     return app
-
-
-def browser(app: FastAPI) -> Browser:
-    client = TestClient(
-        app,
-        base_url="http://127.0.0.1",
-        follow_redirects=False,
-        raise_server_exceptions=False,
-    )
-    return Browser(client)
 
 
 def key_of(owner: Brain, agent: str, role: Role) -> str:

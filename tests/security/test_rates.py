@@ -37,6 +37,11 @@ def test_processes_count_together_and_each_by_itself_when_redis_dies(
     taken = [rates.take("bob", per_minute=3) for rates in (one, other, one, other)]
     assert [wait is None for wait in taken] == [True, True, True, False]
     assert other.wait("bob", per_minute=3) is not None
+    assert [rates.claim("a login", minutes=10) for rates in (one, other, one)] == [
+        True,
+        False,
+        False,
+    ]
 
     server.kill()
     server.wait()

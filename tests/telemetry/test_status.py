@@ -125,9 +125,10 @@ def test_the_plain_status_asks_for_none_of_it(brain: Brain) -> None:
 
 def test_the_command_tells_it_in_lines_and_as_json(command: Command) -> None:
     assert command("recall", "where is the gate", "--json")[0] == 0
-    code, shown = command("status", "--metrics", "--health", "--errors", "5")
+    code, shown = command("status", "--metrics", "--health", "--trends", "--errors", "5")
     assert code == 0
     assert "recall: 1 calls" in shown
+    assert ":00 calls: 1, 0 errors" in shown
     assert "store answers" in shown
     code, told = command("status", "--metrics", "--json")
     assert '"p99_ms"' in told

@@ -30,13 +30,22 @@ def ann(brain: Brain, demo: Demo) -> Visitor:  # noqa: ARG001 the store is fille
 
 
 def test_facets_narrow_the_list_and_widen_it_again(ann: Visitor) -> None:
-    everything = ann.json("/browse").json()
+    everything = ann.json("/browse/facets").json()
     [rules] = [one for one in everything["facets"]["kind"] if one["value"] == "rule"]
     narrowed = ann.json(f"/browse?kinds={rules['parameters']['kinds']}").json()
     assert {one["kind"] for one in narrowed["page"]["memories"]} == {"rule"}
     assert len(narrowed["page"]["memories"]) == rules["count"]
-    [chosen] = [one for one in narrowed["facets"]["kind"] if one["is_chosen"]]
+    counted = ann.json(f"/browse/facets?kinds={rules['parameters']['kinds']}").json()
+    [chosen] = [one for one in counted["facets"]["kind"] if one["is_chosen"]]
     assert chosen["parameters"] == {}
+
+
+def test_each_filter_in_use_can_be_removed(ann: Visitor) -> None:
+    filters = ann.json("/browse?kinds=rule&agent=ann&order=occurred").json()["filters"]
+    assert [(one["name"], one["value"], one["parameters"]) for one in filters] == [
+        ("kinds", "rule", {"agent": "ann", "order": "occurred"}),
+        ("agent", "ann", {"kinds": "rule", "order": "occurred"}),
+    ]
 
 
 def test_pages_list_every_memory_once(ann: Visitor) -> None:
@@ -53,7 +62,7 @@ def test_pages_list_every_memory_once(ann: Visitor) -> None:
 
 
 def test_month_of_the_timeline_lists_its_memories(ann: Visitor) -> None:
-    first, *_ = ann.json("/browse").json()["months"]
+    first, *_ = ann.json("/browse/facets").json()["months"]
     query = "&".join(f"{name}={value}" for name, value in first["parameters"].items())
     assert len(ann.json(f"/browse?{query}").json()["page"]["memories"]) == first["count"]
 

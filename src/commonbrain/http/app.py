@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from http import HTTPStatus
 from importlib.metadata import version
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import anyio
 from fastapi import FastAPI
@@ -75,7 +75,11 @@ from commonbrain.runtime.local_requests import start_local_server
 from commonbrain.runtime.settings_loading import load_settings
 from commonbrain.security.authentication import Authenticator
 from commonbrain.security.page_sessions import PageSessions
-from commonbrain.web.app import LOOPBACK, PageSettings, make_page
+from commonbrain.web.app import make_page
+from commonbrain.web.page_settings import LOOPBACK, PageSettings
+
+if TYPE_CHECKING:
+    from commonbrain.security.provider_login import ProviderLogin
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -294,13 +298,20 @@ def make_app(
     return app
 
 
-def add_page(app: FastAPI, sessions: PageSessions, *, hosts: frozenset[str] = LOOPBACK) -> None:
+def add_page(
+    app: FastAPI,
+    sessions: PageSessions,
+    *,
+    hosts: frozenset[str] = LOOPBACK,
+    provider: ProviderLogin | None = None,
+) -> None:
     """Serve the web page too.
 
     Args:
         app: an application that `make_app` returned.
         sessions: the sessions of browsers.
         hosts: names and addresses that browsers may use.
+        provider: logs people in at an identity provider, if there is one.
 
     """
     authenticator: RequestAuthenticator = app.state.authenticator
@@ -308,7 +319,11 @@ def add_page(app: FastAPI, sessions: PageSessions, *, hosts: frozenset[str] = LO
         hosts=hosts, url=authenticator.resource.url, redact=authenticator.outages.redact
     )
     page = make_page(
-        authenticator.brain, sessions, threads=authenticator.threads, settings=settings
+        authenticator.brain,
+        sessions,
+        threads=authenticator.threads,
+        settings=settings,
+        provider=provider,
     )
     app.add_middleware(PageMiddleware, page=page)
 

@@ -12,7 +12,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import uvicorn
 from fastapi import FastAPI
@@ -28,15 +28,20 @@ from commonbrain.runtime.authentication import (
     make_access,
     make_local_access,
     make_page_sessions,
+    make_provider_login,
 )
 from commonbrain.runtime.bootstrap import open_brain, upgrade_store
 from commonbrain.runtime.dev_servers import login, postgres_server, redis_server
 from commonbrain.runtime.settings_loading import load_server_settings, load_settings
 from commonbrain.runtime.signals import stopped_by_signals
 from commonbrain.security.authentication import Authenticator
+from commonbrain.security.page_sessions import PageSessions
 from commonbrain.text.redaction import is_here
-from commonbrain.web.app import LOOPBACK
 from commonbrain.web.local_sessions import OpenSessions
+from commonbrain.web.page_settings import LOOPBACK
+
+if TYPE_CHECKING:
+    from commonbrain.security.provider_login import ProviderLogin
 
 _PREFIX = "COMMONBRAIN_SERVE_"
 _COUNTS = "PROMETHEUS_MULTIPROC_DIR"
@@ -50,14 +55,15 @@ def prepare(settings: ServerSettings) -> None:
     """Check that the server can start; a worker that fails at its start is restarted for ever.
 
     Raises:
-        InvalidInputError: there is no authentication, and other machines can connect.
+        InvalidInputError: there is no authentication, and other machines can connect; or the
+            settings of tokens or of the provider's login are incomplete.
         UnavailableError: the store cannot be opened.
         StoreCorruptError: the store is damaged, foreign or newer.
 
     """
     _check_reach(settings)
     with open_brain() as brain:
-        make_authenticator(settings, brain)
+        _page_logins(settings, brain, access=make_authenticator(settings, brain))
 
 
 def serve(settings: ServerSettings) -> None:
@@ -110,13 +116,19 @@ def make_worker() -> FastAPI:
             calls_at_once=settings.calls_at_once,
         ),
     )
-    sessions = (
-        OpenSessions(access=access, clock=brain.services.clock)
-        if settings.open
-        else make_page_sessions(brain, access, settings=settings)
-    )
-    add_page(app, sessions, hosts=hosts)
+    sessions, provider = _page_logins(settings, brain, access=access)
+    add_page(app, sessions, hosts=hosts, provider=provider)
     return app
+
+
+def _page_logins(
+    settings: ServerSettings, brain: Brain, *, access: Authenticator
+) -> tuple[PageSessions, ProviderLogin | None]:
+    """Return the sessions of the web page, and the login at a provider if there is one."""
+    if settings.open:
+        return OpenSessions(access=access, clock=brain.services.clock), None
+    sessions = make_page_sessions(brain, access, settings=settings)
+    return sessions, make_provider_login(brain, sessions, url=url_of(settings))
 
 
 def make_authenticator(settings: ServerSettings, brain: Brain) -> Authenticator:

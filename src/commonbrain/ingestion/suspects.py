@@ -43,8 +43,7 @@ def duplicate_suspects(
     criteria = replace(query_scope.filter, kinds=(Kind.RULE,))
     rules = replace(query_scope, filter=criteria)
     newest = [hit.id for hit in tx.memories.newest(rules, limit=SUSPECT_RULES_MAX)]
-    known = tx.memories.get(newest)
-    near = _near(tx, known, at_least=space.similar_threshold)
+    near, known = _near(tx, newest, at_least=space.similar_threshold)
     # One string for all pairs of a rule, so that it is hashed once.
     texts = {id_: one.text for id_, one in known.items()}
     return (
@@ -63,43 +62,57 @@ def may_say_the_same(one: Memory, other: Memory) -> bool:
 
 def is_suspected(tx: Transaction, one: Memory, *, other: Memory, space: EmbeddingSpace) -> bool:
     """Return whether two memories are rules that are listed as duplicate suspects."""
-    near = _near(tx, {one.id: one, other.id: other}, at_least=space.similar_threshold)
+    near, _ = _near(tx, (one.id, other.id), at_least=space.similar_threshold)
     return one.kind is other.kind is Kind.RULE and bool(near) and may_say_the_same(one, other)
 
 
 def _near(
-    tx: Transaction, rules: Mapping[int, Memory], *, at_least: float
-) -> Mapping[tuple[int, int], float]:
-    """Return the cosines of pairs with at least one, the newer id first; at most the nearest.
+    tx: Transaction, ids: Sequence[int], *, at_least: float
+) -> tuple[Mapping[tuple[int, int], float], Mapping[int, Memory]]:
+    """Return the cosines of pairs with at least one, the newer id first, and their memories.
 
-    Pairs that differ in project, number or exception, and those that were compared before, are
-    left out before that bound.
+    At most the nearest pairs are returned. Those that differ in project, number or exception, and
+    those that were compared before, are left out before that bound.
     """
-    vectors = tx.index.first_windows(list(rules))
+    vectors = tx.index.first_windows(ids)
     if len(vectors) < 2:  # noqa: PLR2004 a pair
-        return {}
-    known = np.array(list(vectors))
+        return {}, {}
     matrix = np.stack(list(vectors.values())).astype(np.float32)
     cosines = np.triu(matrix @ matrix.T, k=1)
-    is_open = (cosines >= at_least) & _may_match([rules[id_] for id_ in vectors])
-    places = {id_: place for place, id_ in enumerate(vectors)}
-    ends = known[is_open.any(axis=0) | is_open.any(axis=1)].tolist()
-    for link in tx.links.touching(ends, types=DISTINCT_LINKS):
-        if link.from_id in places and link.to_id in places:
-            is_open[tuple(sorted((places[link.from_id], places[link.to_id])))] = False
+    is_near = cosines >= at_least
+    # Few of the rules are near another, and only these are read.
+    places = np.flatnonzero(is_near.any(axis=0) | is_near.any(axis=1))
+    near_ids = np.array(list(vectors))[places]
+    rules = tx.memories.get(near_ids.tolist())
+    cosines, is_open = cosines[np.ix_(places, places)], is_near[np.ix_(places, places)]
+    is_open &= _may_match([rules[id_] for id_ in near_ids.tolist()])
+    is_open &= ~_are_settled(tx, near_ids, among=is_open)
     rows, columns = np.nonzero(is_open)
     values = cosines[rows, columns]
     order = np.argsort(-values, kind="stable")[:SUSPECT_PAIRS_MAX]
-    ends_of_pairs = known[rows[order]], known[columns[order]]
+    ends_of_pairs = near_ids[rows[order]], near_ids[columns[order]]
     newer, older = np.maximum(*ends_of_pairs).tolist(), np.minimum(*ends_of_pairs).tolist()
     rounded = values[order].astype(np.float64).round(3).tolist()
-    return dict(zip(zip(newer, older, strict=True), rounded, strict=True))
+    return dict(zip(zip(newer, older, strict=True), rounded, strict=True)), rules
+
+
+def _are_settled(
+    tx: Transaction, ids: NDArray[np.int_], *, among: NDArray[np.bool_]
+) -> NDArray[np.bool_]:
+    """Return which of some pairs were compared before."""
+    ends = ids[among.any(axis=0) | among.any(axis=1)].tolist()
+    places = {id_: place for place, id_ in enumerate(ids.tolist())}
+    are_settled = np.zeros_like(among)
+    for link in tx.links.touching(ends, types=DISTINCT_LINKS):
+        if link.from_id in places and link.to_id in places:
+            are_settled[tuple(sorted((places[link.from_id], places[link.to_id])))] = True
+    return are_settled
 
 
 def _may_match(rules: Sequence[Memory]) -> NDArray[np.bool_]:
     """Return for each pair whether it shares a project, and all that texts must share."""
     projects = _numbered([one.project for one in rules])
-    is_shared = np.array([one.project is None for one in rules])
+    is_shared = np.array([one.project is None for one in rules], dtype=bool)
     parts = _numbered([fixed_parts(one.text) for one in rules])
     is_same_project = (projects[:, None] == projects) | is_shared[:, None] | is_shared
     return is_same_project & (parts[:, None] == parts)
@@ -108,4 +121,4 @@ def _may_match(rules: Sequence[Memory]) -> NDArray[np.bool_]:
 def _numbered(values: Sequence[Hashable]) -> NDArray[np.int_]:
     """Number values, so that the numbers are equal where the values are."""
     numbers = {value: number for number, value in enumerate(dict.fromkeys(values))}
-    return np.array([numbers[value] for value in values])
+    return np.array([numbers[value] for value in values], dtype=np.int_)

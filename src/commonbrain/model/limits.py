@@ -214,6 +214,8 @@ WRONG_CREDENTIALS_PER_MINUTE: Final = 30
 """Wrong credentials from one address; beyond it unknown ones are rejected without hashing."""
 PAGE_LOGINS_PER_MINUTE: Final = 30
 """Logins to the web page from one address, right or wrong: enough for an office behind one."""
+PROVIDER_LOGIN_MINUTES: Final = 10
+"""Time to log in at the identity provider; RFC 6749 recommends that codes live no longer."""
 PAGE_SESSIONS_MAX: Final = 20
 """Sessions of the web page of one agent; the next login ends the oldest."""
 PAGE_USES_APART_S: Final = 60.0

@@ -14,11 +14,9 @@ from commonbrain.model.escaping import inert_line
 from commonbrain.model.kinds import Kind, MessageDetail
 from commonbrain.model.links import LinkType
 from commonbrain.model.memory import Memory, State, is_erased
-from commonbrain.model.query import Filter
 from commonbrain.model.scope import Caller, Trust, is_visible
 from commonbrain.model.timestamps import show_day
 from commonbrain.security.read_audit import note_shown
-from commonbrain.storage.interface import QueryScope
 
 if TYPE_CHECKING:
     from commonbrain.storage.store import Transaction
@@ -108,7 +106,6 @@ def provenance(tx: Transaction, caller: Caller, *, memory: Memory, now: datetime
     note_shown(one.message_id for one in known.values())
     subjects = {id_: one.text for id_, one in known.items()}
     thread = _thread_of(own_message) if own_message else None
-    query_scope = QueryScope(caller=caller, filter=Filter(), now=now)
     return Provenance(
         agent=memory.agent,
         session=memory.session,
@@ -119,7 +116,7 @@ def provenance(tx: Transaction, caller: Caller, *, memory: Memory, now: datetime
         source_message=_shown(message.id) if message else None,
         thread=ids.show(ids.THREAD, thread) if thread is not None else None,
         thread_subject=subjects.get(thread) if thread is not None else None,
-        because=_explain_source(tx, query_scope, messages=messages, subjects=subjects),
+        because=_explain_source(tx, caller, messages=messages, subjects=subjects, now=now),
         origins=tuple(_origin(step, subjects) for step in _in_order(memory.id, steps)),
         is_cut=is_cut,
     )
@@ -204,10 +201,11 @@ def _origin(step: _Step, subjects: Mapping[int, str]) -> Origin:
 
 def _explain_source(
     tx: Transaction,
-    query_scope: QueryScope,
+    caller: Caller,
     *,
     messages: Iterable[Memory],
     subjects: Mapping[int, str],
+    now: datetime,
 ) -> str | None:
     """Describe the conversation of the nearest message in one sentence."""
     for message in messages:
@@ -217,7 +215,7 @@ def _explain_source(
         known = subjects.get(thread or 0) or own
         if thread is None or known is None or is_erased(message):
             continue
-        names = _names(tx, query_scope, message=message, thread=thread)
+        names = _names(tx, caller, message=message, thread=thread, now=now)
         who = ", ".join(names[:_NAMES_MAX])
         others = len(names) - _NAMES_MAX
         if others > 0:
@@ -231,11 +229,13 @@ def _explain_source(
     return None
 
 
-def _names(tx: Transaction, query_scope: QueryScope, *, message: Memory, thread: int) -> list[str]:
+def _names(
+    tx: Transaction, caller: Caller, *, message: Memory, thread: int, now: datetime
+) -> list[str]:
     """Name the participants of a thread up to a message: author, recipients, others."""
-    criteria = Filter(kinds=(Kind.MESSAGE,), thread=thread, until=message.occurred_at, trust_min=0)
-    around = QueryScope(caller=query_scope.caller, filter=criteria, now=query_scope.now)
-    before = [hit.id for hit in tx.memories.newest(around, limit=_THREAD_MESSAGES_MAX)]
+    before = tx.threads.messages(
+        thread, caller, now=now, below=message.id + 1, limit=_THREAD_MESSAGES_MAX
+    )
     spoke = [one.speaker or one.agent for one in tx.memories.get(before).values()]
     detail = message.detail
     to = detail.recipients if isinstance(detail, MessageDetail) else ()

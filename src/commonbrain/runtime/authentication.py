@@ -1,6 +1,9 @@
 """Builds the authenticators of networked transports from settings."""
 
+from __future__ import annotations
+
 from datetime import timedelta
+from typing import TYPE_CHECKING
 
 from commonbrain.client import Brain
 from commonbrain.config import ServerSettings, Settings
@@ -8,8 +11,18 @@ from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.scope import Caller
 from commonbrain.runtime.settings_loading import load_settings
 from commonbrain.security import factory
-from commonbrain.security.authentication import Authenticator, Issuer, LocalAuthenticator
+from commonbrain.security.authentication import (
+    CALLBACK_PATH,
+    Authenticator,
+    Issuer,
+    LocalAuthenticator,
+    OidcClient,
+)
 from commonbrain.security.page_sessions import StoredPageSessions
+from commonbrain.setting_types import safe_url
+
+if TYPE_CHECKING:
+    from commonbrain.security.provider_login import ProviderLogin
 
 
 def make_access(brain: Brain, settings: Settings | None = None) -> Authenticator:
@@ -23,15 +36,7 @@ def make_access(brain: Brain, settings: Settings | None = None) -> Authenticator
         InvalidInputError: The extra `server` is missing, or the token settings are incomplete.
 
     """
-    services = brain.services
-    authenticator = factory.AuthenticationServices(
-        store=services.store,
-        clock=services.clock,
-        refusals=services.refusals,
-        rates=services.quotas.rates(),
-        password_hasher=services.password_hasher(),
-    )
-    return factory.make_access(authenticator, _issuer(settings or load_settings()))
+    return factory.make_access(_services(brain), _issuer(settings or load_settings()))
 
 
 def make_page_sessions(
@@ -58,9 +63,62 @@ def make_page_sessions(
     )
 
 
+def make_provider_login(
+    brain: Brain, sessions: StoredPageSessions, *, url: str, settings: Settings | None = None
+) -> ProviderLogin | None:
+    """Create the login to the web page at the token issuer; None without a client of it.
+
+    Args:
+        brain: Supplies the services.
+        sessions: Opens the sessions, as `make_page_sessions` makes them.
+        url: The public URL of the server, to which the issuer sends people back.
+        settings: Token and client settings; read from the environment by default.
+
+    Raises:
+        InvalidInputError: The extra `server` is missing, or the settings are incomplete.
+
+    """
+    settings = settings or load_settings()
+    if settings.oidc_client_id is None:
+        return None
+    issuer = _issuer(settings)
+    if issuer is None:
+        raise InvalidInputError(
+            "COMMONBRAIN_OIDC_CLIENT_ID names a client of no issuer.",
+            hint="Set COMMONBRAIN_JWT_ISSUER, COMMONBRAIN_JWT_AUDIENCE and "
+            "COMMONBRAIN_JWT_JWKS_URL too.",
+        )
+    try:
+        safe_url(issuer.name)
+    except ValueError as error:
+        raise InvalidInputError(
+            f"People cannot log in at COMMONBRAIN_JWT_ISSUER: {error}.",
+            hint="Correct it, or unset COMMONBRAIN_OIDC_CLIENT_ID.",
+        ) from None
+    secret = settings.oidc_client_secret
+    client = OidcClient(
+        id=settings.oidc_client_id,
+        secret=secret.get_secret_value() if secret else None,
+        scopes=settings.oidc_scopes,
+        callback_url=f"{url}{CALLBACK_PATH}",
+    )
+    return factory.make_provider_login(_services(brain), sessions, issuer=issuer, client=client)
+
+
 def make_local_access(caller: Caller) -> Authenticator:
     """Create an authenticator that maps every local call to one caller."""
     return LocalAuthenticator(caller)
+
+
+def _services(brain: Brain) -> factory.AuthenticationServices:
+    services = brain.services
+    return factory.AuthenticationServices(
+        store=services.store,
+        clock=services.clock,
+        refusals=services.refusals,
+        rates=services.quotas.rates(),
+        password_hasher=services.password_hasher(),
+    )
 
 
 def _issuer(settings: Settings) -> Issuer | None:

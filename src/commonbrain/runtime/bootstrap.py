@@ -15,7 +15,7 @@ from pydantic import SecretStr
 
 from commonbrain.client import Brain, Identity
 from commonbrain.clock import Clock, RandomSource, SystemClock, SystemRandom
-from commonbrain.config import Settings, StoreLocation
+from commonbrain.config import Settings
 from commonbrain.coordination.processes import LocalProcesses
 from commonbrain.embeddings.interface import CachingEmbedder, EmbeddingSpace, Reranker
 from commonbrain.embeddings.options import ENDPOINTS
@@ -57,6 +57,7 @@ from commonbrain.security.policies import TenantPolicies
 from commonbrain.security.quotas import Quotas
 from commonbrain.security.secrets import PatternSecretScanner, SecretScanner
 from commonbrain.services import Services
+from commonbrain.setting_types import StoreLocation
 from commonbrain.storage.blobs import Blobs, UploadStore, make_blobs
 from commonbrain.storage.store import Store as StoreInterface
 

@@ -22,6 +22,7 @@ _HIDDEN = frozenset(
         "embedder_url",
         "extractor_api_key",
         "extractor_url",
+        "oidc_client_secret",
         "redis_url",
         "store",
         "store_replicas",

@@ -8,11 +8,12 @@ from pathlib import Path
 from pydantic import SecretStr
 
 from commonbrain.clock import Clock, SystemClock
-from commonbrain.config import Settings, StoreLocation
+from commonbrain.config import Settings
 from commonbrain.embeddings.interface import EmbeddingSpace
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.runtime.models import make_embedder, suggesting_settings, with_thresholds
 from commonbrain.runtime.settings_loading import load_settings
+from commonbrain.setting_types import StoreLocation
 from commonbrain.storage.interface import (
     DistributeResult,
     Progress,

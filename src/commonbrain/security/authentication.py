@@ -5,7 +5,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass, field
 from datetime import datetime
 from threading import Lock
-from typing import Generic, Protocol, TypeVar
+from typing import Final, Generic, Protocol, TypeVar
 
 from commonbrain.model.agents import KEY_SIGN, Agent
 from commonbrain.model.errors import AuthenticationError, RejectedError
@@ -193,6 +193,24 @@ class Issuer:
     role_claim: str | None = "role"
     leeway_s: float = 30
     timeout_s: float = 5
+
+
+CALLBACK_PATH: Final = "/login/callback"
+LOGIN_OVER: Final = "login_over"
+"""The code of the error for an answer of the issuer that belongs to no current login."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OidcClient:
+    """The web page as the issuer knows it: a client that logs people in."""
+
+    id: str
+    secret: str | None = field(default=None, repr=False)
+    """None for a public client."""
+    scopes: str = "openid"
+    """Separated by spaces."""
+    callback_url: str
+    """The public address of `CALLBACK_PATH`, to which the issuer sends people back."""
 
 
 K = TypeVar("K", bound=Hashable)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from commonbrain.clock import Clock
@@ -17,7 +17,10 @@ from commonbrain.security.quotas import RateLimiter
 from commonbrain.storage.interface import PasswordHasher
 
 if TYPE_CHECKING:
-    from commonbrain.security.authentication import Authenticator, Issuer
+    from commonbrain.security.authentication import Authenticator, Issuer, OidcClient
+    from commonbrain.security.page_sessions import StoredPageSessions
+    from commonbrain.security.provider_login import ProviderLogin
+    from commonbrain.security.web_tokens import JwtAuthenticator
     from commonbrain.storage.store import Store
 
 
@@ -85,7 +88,31 @@ def make_access(services: AuthenticationServices, issuer: Issuer | None) -> Auth
     return AuthenticatorChain(keys=keys, tokens=_token_access(services, issuer) if issuer else None)
 
 
-def _token_access(services: AuthenticationServices, issuer: Issuer) -> Authenticator:
+def make_provider_login(
+    services: AuthenticationServices,
+    sessions: StoredPageSessions,
+    *,
+    issuer: Issuer,
+    client: OidcClient,
+) -> ProviderLogin:
+    """Create the login to the web page at the issuer.
+
+    Raises:
+        InvalidInputError: `extra_missing`.
+
+    """
+    with _reporting_missing_extra():
+        from commonbrain.security.provider_login import Provider, ProviderLogin  # noqa: PLC0415
+
+    return ProviderLogin(
+        provider=Provider(issuer=issuer, clock=services.clock),
+        client=client,
+        tokens=_token_access(services, replace(issuer, audience=client.id)),
+        sessions=sessions,
+    )
+
+
+def _token_access(services: AuthenticationServices, issuer: Issuer) -> JwtAuthenticator:
     with _reporting_missing_extra():
         from commonbrain.security.web_tokens import IssuerKeys, JwtAuthenticator  # noqa: PLC0415
 

@@ -12,6 +12,7 @@ from commonbrain.clock import Clock, RandomSource
 from commonbrain.model.agents import (
     SESSION_SECRET_BYTES,
     ApiKey,
+    KeyText,
     SessionToken,
     read_key,
     read_session_token,
@@ -128,16 +129,30 @@ class StoredPageSessions:
     )
 
     def open(self, credential: str, *, address: str | None) -> PageSession:
-        """Check a credential and store a session; the caller's oldest ones make way."""
-        self._check_rate(address)
+        """Check a credential and start a session."""
+        self.check_login_rate(address)
         caller = self.access.admit(credential, address=address)
+        return self.start(caller, key=read_key(credential))
+
+    def start(self, caller: Caller, *, key: KeyText | None = None) -> PageSession:
+        """Store the session of a caller who is authenticated; the caller's oldest ones make way.
+
+        Args:
+            caller: Who logs in.
+            key: The API key that authenticated them; None for a token.
+
+        Raises:
+            AuthenticationError: The token has expired.
+            RejectedError: The server accepts every call, and has no logins.
+
+        """
         if caller.admission is None:
             raise RejectedError(
                 "This server accepts every call from this machine, and has no logins.",
                 code="no_access_control",
                 hint="Open the page without logging in, or serve without --open.",
             )
-        key, now = read_key(credential), self.clock.now()
+        now = self.clock.now()
         ends_at = min(filter(None, (now + self.lifetime, caller.admission.expires_at)))
         if ends_at <= now:
             # A token is accepted for some seconds after its end, which a session would outlast.
@@ -201,7 +216,13 @@ class StoredPageSessions:
         # At last, or a request meanwhile would cache it again.
         self.cache.drop((text.tenant, digest))
 
-    def _check_rate(self, address: str | None) -> None:
+    def check_login_rate(self, address: str | None) -> None:
+        """Count a login from an address.
+
+        Raises:
+            LimitExceededError: `rate_limited`, there were too many logins from this address.
+
+        """
         wait_s = self.rates.take(
             f"login/{address or 'somewhere'}", per_minute=PAGE_LOGINS_PER_MINUTE
         )

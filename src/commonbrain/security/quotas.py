@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class RateLimiter(Protocol):
-    """Counts calls within the last minute, over all processes that share the counts."""
+    """Counts calls within the last minutes, over all processes that share the counts."""
 
     def take(self, name: str, *, per_minute: int) -> int | None:
         """Count one call, or return the seconds to wait if the limit is reached."""
@@ -25,6 +25,10 @@ class RateLimiter(Protocol):
 
     def wait(self, name: str, *, per_minute: int) -> int | None:
         """Return the seconds to wait if the limit is reached, without counting."""
+        ...
+
+    def claim(self, name: str, *, minutes: int) -> bool:
+        """Claim a name; return False if it was claimed within the last minutes."""
         ...
 
 

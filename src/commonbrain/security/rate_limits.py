@@ -7,7 +7,7 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, TypeVar
 
 from limits import RateLimitItemPerMinute
 from limits.errors import StorageError
@@ -20,6 +20,7 @@ _REDIS_S: Final = 0.25
 _RETRY_S: Final = 5.0
 """Pause before Redis is tried again."""
 _NAMESPACE: Final = "commonbrain"
+_Answer = TypeVar("_Answer")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -58,7 +59,12 @@ class MovingWindowLimiter:
 
         return self._run(test)
 
-    def _run(self, query: Callable[[MovingWindowRateLimiter], int | None]) -> int | None:
+    def claim(self, name: str, *, minutes: int) -> bool:
+        """Claim a name; return False if it was claimed within the last minutes."""
+        item = RateLimitItemPerMinute(1, minutes)
+        return self._run(lambda window: window.hit(item, _NAMESPACE, name))
+
+    def _run(self, query: Callable[[MovingWindowRateLimiter], _Answer]) -> _Answer:
         if self.shared is None or time.monotonic() < self._local_until:
             return query(self.own)
         try:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import hmac
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
@@ -47,6 +48,7 @@ _REFETCH_INTERVAL_S: Final = 30.0
 _MS: Final = 1000
 _EXPIRY_MAX_S: Final = int(datetime.max.replace(tzinfo=UTC).timestamp()) - 1
 _REQUIRED: Final = ("exp", "iss", "aud")
+_REQUIRED_OF_LOGIN: Final = (*_REQUIRED, "iat", "sub", "nonce")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -118,12 +120,41 @@ class JwtAuthenticator:
         `address` is not checked, the issuer restricts its tokens.
         """
         claims = self._claims(credential or "")
+        return self._caller(claims, expires_at=_expiry(claims))
+
+    def admit_login(self, id_token: str, *, nonce: str) -> Caller:
+        """Return the caller of the ID token that a login resulted in.
+
+        It must satisfy OpenID Connect Core 1.0, section 3.1.3.7; the audience of `issuer` is the
+        client that requested it. The caller has no expiry: that of the token limits when the login
+        may be completed, often to minutes, and the session has an end of its own.
+
+        Args:
+            id_token: As the issuer returned it.
+            nonce: The nonce of the request.
+
+        Raises:
+            AuthenticationError: The token is not valid, or is the result of another login.
+            RejectedError: The tenant is suspended.
+            UnavailableError: The token cannot be checked now.
+
+        """
+        claims = self._claims(id_token, required=_REQUIRED_OF_LOGIN)
+        sent, party, audience = claims["nonce"], claims.get("azp"), claims["aud"]
+        is_ours = party == self.issuer.audience or (
+            party is None and (isinstance(audience, str) or len(audience) == 1)
+        )
+        is_answer = isinstance(sent, str) and hmac.compare_digest(sent.encode(), nonce.encode())
+        if not (is_ours and is_answer):
+            raise invalid_credential()
+        return self._caller(claims, expires_at=None)
+
+    def _caller(self, claims: Mapping[str, Any], *, expires_at: datetime | None) -> Caller:
         tenant, agent = self._names(claims)
         principal = self._principal(tenant, agent)
         try:
             role = self._role(claims, principal)
-            ends = _expiry(claims)
-            return token_caller(principal, agent=agent, role=role, expires_at=ends)
+            return token_caller(principal, agent=agent, role=role, expires_at=expires_at)
         except (AuthenticationError, RejectedError) as error:
             if principal.tenant is not None:
                 self._note(principal.tenant.name, agent, error=error)
@@ -132,7 +163,7 @@ class JwtAuthenticator:
     def known(self, credential: str | None, *, address: str | None) -> None:
         """Return None: verifying a signature may fetch the issuer's keys."""
 
-    def _claims(self, token: str) -> Mapping[str, Any]:
+    def _claims(self, token: str, *, required: Sequence[str] = _REQUIRED) -> Mapping[str, Any]:
         if not token.isascii() or len(token) > _TOKEN_CHARS_MAX:
             raise invalid_credential()
         try:
@@ -146,7 +177,7 @@ class JwtAuthenticator:
                 audience=self.issuer.audience,
                 issuer=self.issuer.name,
                 leeway=self.issuer.leeway_s,
-                options={"require": [*_REQUIRED, self.issuer.agent_claim]},
+                options={"require": [*required, self.issuer.agent_claim]},
             )
         except jwt.PyJWTError as error:
             raise invalid_credential() from error

@@ -12,8 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from functools import cache, partial
 from http import HTTPStatus
-from typing import Any, Final
-from urllib.parse import urlsplit
+from typing import TYPE_CHECKING, Any, Final
 
 from jinja2 import Environment
 from pydantic import TypeAdapter
@@ -38,6 +37,8 @@ from commonbrain.model.errors import (
     RejectedError,
     UnavailableError,
 )
+from commonbrain.model.limits import PROVIDER_LOGIN_MINUTES
+from commonbrain.security.authentication import CALLBACK_PATH, LOGIN_OVER
 from commonbrain.security.page_sessions import PageSession, PageSessions
 from commonbrain.web import transfers
 from commonbrain.web.actions import (
@@ -52,11 +53,15 @@ from commonbrain.web.actions import (
 )
 from commonbrain.web.backups import Backups
 from commonbrain.web.local_sessions import LocalSessions, OpenSessions
+from commonbrain.web.page_settings import PageSettings
 from commonbrain.web.rendering import STATIC_FOLDERS, link, make_environment
 from commonbrain.web.request_guard import HEADERS, RequestGuard
 from commonbrain.web.screens import SCREENS, Screen
 from commonbrain.web.transfers import IMPORT_PATH, TRANSFER_PATH, DownloadResponse, Uploads
 from commonbrain.web.visit import Visit
+
+if TYPE_CHECKING:
+    from commonbrain.security.provider_login import ProviderLogin
 
 Form = ImmutableMultiDict[str, str]
 """The fields of a form; some have several values."""
@@ -68,36 +73,6 @@ _FORM_TIMEOUT_S: Final = 30
 _NOTICE_SECONDS: Final = 60
 _STATIC_AGE: Final = "public, max-age=31536000, immutable"
 """The address of a static file changes with its content."""
-LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "::1"})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PageSettings:
-    """How the page is served."""
-
-    hosts: frozenset[str] = LOOPBACK
-    """Names and addresses, without ports, that requests may be addressed to; `*` allows any."""
-    url: str | None = None
-    """The public URL."""
-    redact: Callable[[CommonbrainError], CommonbrainError] = lambda error: error
-    """Removes the names of files and hosts from an error; by default nothing."""
-
-    @property
-    def is_secure(self) -> bool:
-        """Whether browsers reach the page by HTTPS."""
-        return self.url is not None and self.url.startswith("https:")
-
-    @property
-    def cookie(self) -> str:
-        """The name of the session's cookie.
-
-        The prefix lets no other host or path set it. All ports of a host share their cookies, so
-        the port is in the name.
-        """
-        if self.is_secure:
-            return "__Host-commonbrain"
-        port = urlsplit(self.url).port if self.url else None
-        return f"commonbrain-{port}" if port else "commonbrain"
 
 
 def make_page(
@@ -107,6 +82,7 @@ def make_page(
     threads: ThreadLimiter,
     settings: PageSettings | None = None,
     backups: Backups | None = None,
+    provider: "ProviderLogin | None" = None,
 ) -> Starlette:
     """Make the page of an open brain, which stays open when the page ends.
 
@@ -116,10 +92,18 @@ def make_page(
         threads: runs the operations.
         settings: how the page is served; on loopback by default.
         backups: makes backups of the store, if this page does.
+        provider: logs people in at an identity provider, if there is one.
 
     """
     settings = settings or PageSettings()
-    page = Page(brain=brain, sessions=sessions, threads=threads, settings=settings, backups=backups)
+    page = Page(
+        brain=brain,
+        sessions=sessions,
+        threads=threads,
+        settings=settings,
+        backups=backups,
+        provider=provider,
+    )
     routes = [
         *(Route(one.path, partial(page.show, one), name=one.name) for one in SCREENS),
         Route("/do/{operation}", page.act, methods=["POST"]),
@@ -127,6 +111,7 @@ def make_page(
         Route("/open", page.open_link),
         Route("/login", page.show_login),
         Route("/login", page.log_in, methods=["POST"]),
+        *page.provider_routes(),
         Route("/logout", page.log_out, methods=["POST"]),
         *(
             Mount(f"/static/{name}", _CachedFiles(directory=folder))
@@ -166,6 +151,7 @@ class Page:
     threads: ThreadLimiter
     settings: PageSettings
     backups: Backups | None = None
+    provider: "ProviderLogin | None" = None
     uploads: Uploads = field(default_factory=Uploads)
     environment: Environment = field(default_factory=make_environment)
 
@@ -213,7 +199,7 @@ class Page:
             case Notice():
                 place = (done.back if done.is_refusal else done.next) or form.get("next", "/")
                 response = _see(local_path(place))
-                self._set_cookie(
+                self.settings.set_cookie(
                     response,
                     _NOTICE,
                     value=sign_notice(done, key=session.token),
@@ -299,22 +285,73 @@ class Page:
         """Start the session of a key or a token."""
         form = await self._form(request)
         next_ = local_path(form.get("next", "/"))
-        sent, known = form.get(CSRF_FIELD, ""), request.cookies.get(_LOGIN, "")
         try:
-            if not known or not hmac.compare_digest(sent.encode(), known.encode()):
-                raise _foreign_form()
+            _check_login_form(request, form)
             return await self._start(request, form.get("credential", "").strip(), next_=next_)
         except (AuthenticationError, RejectedError) as error:
             return self._login(request, next_=next_, error=error)
+
+    def provider_routes(self) -> list[Route]:
+        """Return the routes of the login at the identity provider, if there is one."""
+        if self.provider is None:
+            return []
+        return [
+            Route(
+                "/login/provider", partial(self.log_in_at_provider, self.provider), methods=["POST"]
+            ),
+            Route(CALLBACK_PATH, partial(self.return_from_provider, self.provider)),
+        ]
+
+    async def log_in_at_provider(self, provider: "ProviderLogin", request: Request) -> Response:
+        """Send a person to the identity provider.
+
+        Browsers check every redirect of a form against its page's policy, and providers redirect to
+        further ones, which nothing here knows; so a page opens the provider instead of a redirect.
+        """
+        form = await self._form(request)
+        next_ = local_path(form.get("next", "/"))
+        try:
+            _check_login_form(request, form)
+            login = provider.start(next_=next_)
+            url = await self.threads.run(partial(provider.authorization_url, login))
+        except CommonbrainError as error:
+            return self._login(request, next_=next_, error=error)
+        values = {"url": url, "host": provider.host}
+        response = self._html(request, "provider.html", values=values)
+        # A strict cookie would not come back with a person who returns from another site.
+        age = PROVIDER_LOGIN_MINUTES * 60
+        self.settings.set_cookie(
+            response, self.settings.provider_cookie, value=str(login), age=age, samesite="lax"
+        )
+        return response
+
+    async def return_from_provider(self, provider: "ProviderLogin", request: Request) -> Response:
+        """Start the session of a person who returns from the identity provider."""
+        login = provider.pending(request.cookies.get(self.settings.provider_cookie, ""))
+        next_ = local_path(login.next) if login else "/"
+        finish = partial(provider.finish, login, query=request.url.query, address=_address(request))
+        try:
+            response = self._opened(await self.threads.run(finish), next_=next_)
+        except CommonbrainError as error:
+            response = self._login(request, next_=next_, error=error)
+            if error.code == LOGIN_OVER:
+                # Another login of this browser may be in progress.
+                return response
+        response.delete_cookie(
+            self.settings.provider_cookie, secure=self.settings.is_secure, httponly=True
+        )
+        return response
 
     def _login(
         self, request: Request, *, next_: str, error: CommonbrainError | None = None
     ) -> Response:
         token = secrets.token_urlsafe()
-        values = {"next": local_path(next_), "error": error, "csrf": token}
+        host = self.provider.host if self.provider else None
+        shown = self.settings.redact(error) if error else None
+        values = {"next": local_path(next_), "error": shown, "csrf": token, "provider": host}
         status = to_transport_error(error).http_status if error else HTTPStatus.OK
         response = self._html(request, "login.html", values=values, status=status)
-        self._set_cookie(response, _LOGIN, value=token, age=_LOGIN_SECONDS)
+        self.settings.set_cookie(response, _LOGIN, value=token, age=_LOGIN_SECONDS)
         return response
 
     async def log_out(self, request: Request) -> Response:
@@ -351,10 +388,12 @@ class Page:
 
     async def _start(self, request: Request, credential: str, *, next_: str) -> Response:
         start = partial(self.sessions.open, credential, address=_address(request))
-        session = await self.threads.run(start)
+        return self._opened(await self.threads.run(start), next_=next_)
+
+    def _opened(self, session: PageSession, *, next_: str) -> Response:
         response = _see(next_)
         age = int((session.ends_at - self.brain.services.clock.now()).total_seconds())
-        self._set_cookie(response, self.settings.cookie, value=session.token, age=age)
+        self.settings.set_cookie(response, self.settings.cookie, value=session.token, age=age)
         return response
 
     async def _session(self, request: Request) -> PageSession | None:
@@ -435,16 +474,6 @@ class Page:
             self.environment.get_template(template).render(known | dict(values)), status
         )
 
-    def _set_cookie(self, response: Response, name: str, *, value: str, age: int) -> None:
-        response.set_cookie(
-            name,
-            value,
-            max_age=age,
-            httponly=True,
-            samesite="strict",
-            secure=self.settings.is_secure,
-        )
-
 
 _NOTICE: Final = "commonbrain-notice"
 _THEME: Final = "commonbrain-theme"
@@ -464,6 +493,18 @@ _INTERNAL: Final = CommonbrainError(
 def csrf_token(session: PageSession) -> str:
     """Return the token that each form of a session must contain."""
     return hmac.digest(session.token.encode(), b"csrf", "sha256").hex()
+
+
+def _check_login_form(request: Request, form: Form) -> None:
+    """Check that the form of a login was made for this browser.
+
+    Raises:
+        RejectedError: `csrf`, the form's token is missing or another browser's.
+
+    """
+    sent, known = form.get(CSRF_FIELD, ""), request.cookies.get(_LOGIN, "")
+    if not known or not hmac.compare_digest(sent.encode(), known.encode()):
+        raise _foreign_form()
 
 
 def _checked(form: Form, session: PageSession) -> Form:

@@ -100,12 +100,13 @@ def _lines(reply: StatusReply) -> Iterator[str]:
     if reply.review is not None:
         yield render_review_queue(reply.review)
     yield from metrics_lines(reply)
-    if reply.trends is not None:
-        yield from trend_lines(reply.trends)
+    yield from trend_lines(reply.trends)
 
 
-def trend_lines(trends: Trends) -> Iterator[str]:
-    """Render figures over time, a line for each day or hour."""
+def trend_lines(trends: Trends | None) -> Iterator[str]:
+    """Render figures over time, a line for each day or hour, if they were requested."""
+    if trends is None:
+        return
     for stored in trends.stored:
         kinds = ", ".join(f"{count} {kind}" for kind, count in stored.by_kind.items())
         yield f"{stored.day} stored: {kinds}"

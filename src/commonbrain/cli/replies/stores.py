@@ -8,7 +8,7 @@ from rich.text import Text
 
 from commonbrain.administration.status import Diagnosis
 from commonbrain.api.operations.review import ReviewRow, reviews_lines, rows_of
-from commonbrain.api.operations.status import StatusReply, hook_lines, metrics_lines
+from commonbrain.api.operations.status import StatusReply, hook_lines, metrics_lines, trend_lines
 from commonbrain.cli.terminal import render_counts
 from commonbrain.history.review_queue import ReviewQueue
 from commonbrain.model.paging import more_line
@@ -34,6 +34,7 @@ def render_status(reply: StatusReply) -> RenderableType:
         *(Text(line, style="dim", overflow="fold") for line in hook_lines(reply)),
         *([render_review_queue(reply.review)] if reply.review else []),
         *(Text(line, overflow="fold") for line in metrics_lines(reply)),
+        *(Text(line, overflow="fold") for line in trend_lines(reply.trends)),
     )
 
 

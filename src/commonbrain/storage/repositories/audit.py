@@ -13,6 +13,7 @@ from commonbrain.storage.interface import AuditFilter, AuditLine
 from commonbrain.storage.schema.activity import access_audit
 from commonbrain.storage.schema.memories import audit
 from commonbrain.storage.sql.context import SqlContext, count_up_to
+from commonbrain.storage.sql.filters import unindexed
 
 _FIELDS: Final = tuple(one.name for one in fields(AuditLine))
 _EARLIEST: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -30,7 +31,9 @@ class AuditRepository:
         """List lines below an id, newest first."""
         lines: list[AuditLine] = []
         for table, query in self._queries(criteria, before=before):
-            rows = self.work.connection.execute(query.order_by(table.c.id.desc()).limit(limit))
+            # The lines of one memory are few; SQLite would walk all lines in their order instead.
+            id_ = table.c.id if criteria.memory_id is None else unindexed(table.c.id)
+            rows = self.work.connection.execute(query.order_by(id_.desc()).limit(limit))
             lines += (AuditLine(**row) for row in rows.mappings())
         return sorted(lines, key=attrgetter("id"), reverse=True)[:limit]
 

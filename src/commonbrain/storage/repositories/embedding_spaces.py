@@ -313,25 +313,34 @@ _HERE: Final = (
     memories.c.state.in_(_FINDABLE),
 )
 _OF: Final = select(_OWN, _FIELDS).where(*_HERE, memories.c.id == bindparam("memory"))
-# For all memories at once, the difference of two sorted lists takes a fifth of the time of looking
-# each one up; what it leaves are mostly memories that are not findable.
-_WITHOUT_OWN: Final = (
-    select(memories.c.id)
+# For all memories at once, the difference of two sorted lists takes a tenth of the time of looking
+# each one up; the order makes SQLite merge them, instead of building a table of both.
+_WITHOUT_ROWS: Final = (
+    select(memories.c.id.label("id"))
     .where(memories.c.tenant_id == bindparam("tenant"))
     .except_(
         select(vectors.c.memory_id).where(
             vectors.c.tenant_id == bindparam("tenant"),
             vectors.c.space_id == bindparam("space"),
-            vectors.c.vector.is_not(None),
         )
     )
+    .order_by("id")
+)
+# An index has the few rows without a value.
+_WITH_DROPPED: Final = select(vectors.c.memory_id).where(
+    vectors.c.tenant_id == bindparam("tenant"),
+    vectors.c.space_id == bindparam("space"),
+    vectors.c.vector.is_(None),
 )
 _PENDING: Final = select(
-    select(func.count())
-    .select_from(memories)
-    .where(*_HERE, memories.c.id.in_(_WITHOUT_OWN))
-    .scalar_subquery()
-    + select(func.count()).select_from(memories).where(*_HERE, ~_OWN, _FIELDS).scalar_subquery()
+    *(
+        select(func.count()).select_from(memories).where(*_HERE, *lacks).scalar_subquery()
+        for lacks in (
+            (memories.c.id.in_(_WITHOUT_ROWS),),
+            (memories.c.id.in_(_WITH_DROPPED), _OWN),
+            (~_OWN, _FIELDS),
+        )
+    )
 )
 _OLDEST: Final = (
     select(memories.c.id)
@@ -373,8 +382,8 @@ class MissingEmbeddings:
 
     def pending(self) -> int:
         """Count the findable memories that lack any vector, their own or of their fields."""
-        [(count,)] = self.work.rows(_PENDING, {"space": self.space_id})
-        return count
+        [counts] = self.work.rows(_PENDING, {"space": self.space_id})
+        return sum(counts)
 
     def any_fields(self) -> bool:
         """Check whether any findable atom never got vectors of its fields."""

@@ -29,7 +29,7 @@ from sqlalchemy import (
 
 from commonbrain.model.kinds import Detail, Kind, MessageDetail
 from commonbrain.model.limits import PERIOD_CHANGES_SEARCHED
-from commonbrain.model.memory import AWAITING_STATES, CURRENT_STATES, Memory, State, full_text
+from commonbrain.model.memory import CURRENT_STATES, Memory, State, full_text
 from commonbrain.model.query import Filter
 from commonbrain.model.retention_rules import Retention
 from commonbrain.model.revision import Action
@@ -52,7 +52,15 @@ from commonbrain.storage.schema.memories import (
 )
 from commonbrain.storage.sql.bulk import LISTED, greatest, members_of
 from commonbrain.storage.sql.context import SqlContext
-from commonbrain.storage.sql.filters import TENANT, allowed, confine, given, within
+from commonbrain.storage.sql.filters import (
+    TENANT,
+    allowed,
+    confine,
+    given,
+    indexed,
+    is_awaiting,
+    within,
+)
 
 # Statements are built once: building one costs more than running it.
 _TOPICS: Final = members_of("topics", String)
@@ -377,7 +385,8 @@ def _newest(criteria: Filter, bounds: tuple[bool, bool, bool]) -> Select[int, da
     after_id = bindparam("after_id", type_=BigInteger())
     is_after = (when <= after_at) & ((when < after_at) | (memories.c.id < after_id))
     after = [is_after] if has_after else []
-    rows = select(memories.c.id, when).where(within(criteria), *since, *until, *after)
+    conditions = within(criteria), *indexed(criteria), *since, *until, *after
+    rows = select(memories.c.id, when).where(*conditions)
     if _is_rare(criteria):
         # Few match: finding them first takes less than reading all in order until enough do.
         matching = rows.cte("matching").prefix_with("MATERIALIZED")
@@ -390,8 +399,8 @@ def _newest(criteria: Filter, bounds: tuple[bool, bool, bool]) -> Select[int, da
 
 def _is_rare(criteria: Filter) -> bool:
     """Return whether a filter selects what waits for a decision, or only episodes."""
-    is_awaiting = bool(criteria.states) and {*criteria.states} <= AWAITING_STATES
-    return criteria.needs_review or is_awaiting or criteria.kinds == (Kind.EPISODE,)
+    is_episode = criteria.kinds == (Kind.EPISODE,)
+    return criteria.needs_review or is_episode or is_awaiting(criteria)
 
 
 @lru_cache

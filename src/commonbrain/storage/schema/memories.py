@@ -146,6 +146,13 @@ memories = Table(
         *("expires_at", "occurred_at", "recorded_at", "id"),
         **only("scope <> ''"),
     ),
+    # SQLite uses these only for a query that states the condition in these words, see `indexed`.
+    Index(
+        "ix_memories_awaiting",
+        *("tenant_id", "occurred_at", "id"),
+        **only("state IN ('candidate', 'quarantined')"),
+    ),
+    Index("ix_memories_rules", "tenant_id", "occurred_at", "id", **only("kind = 'rule'")),
     # One head per chain: no two memories are replaced by the same one.
     Index(None, "tenant_id", "superseded_by", unique=True),
 )
@@ -294,6 +301,11 @@ vectors = Table(
     PrimaryKeyConstraint("tenant_id", "memory_id", "space_id", "part"),
     ForeignKeyConstraint(["tenant_id", "memory_id"], ["memories.tenant_id", "memories.id"]),
     Index(None, "tenant_id", "space_id", "seq"),
+    Index(
+        "ix_vectors_dropped",
+        *("tenant_id", "space_id", "memory_id"),
+        **only("vector IS NULL"),
+    ),
 )
 
 links = Table(

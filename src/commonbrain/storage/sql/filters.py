@@ -25,7 +25,7 @@ from sqlalchemy import (
 
 from commonbrain.model.kinds import CausalField, Kind
 from commonbrain.model.listing import NOT_SET, ListFilter, ListScope
-from commonbrain.model.memory import CURRENT_STATES, FINDABLE_STATES, State
+from commonbrain.model.memory import AWAITING_STATES, CURRENT_STATES, FINDABLE_STATES, State
 from commonbrain.model.query import NAME_SIGNS, Filter, name_forms
 from commonbrain.model.scope import Scope, Trust
 from commonbrain.model.timestamps import EPOCH
@@ -101,6 +101,24 @@ def listed(criteria: ListFilter) -> ColumnElement[bool]:
 def in_tenant() -> ColumnElement[bool]:
     """Return which rows are of the tenant, with the condition of the index of lists."""
     return and_(memories.c.tenant_id == TENANT, memories.c.scope != literal_column("''"))
+
+
+def indexed(criteria: Filter) -> Iterator[ColumnElement[bool]]:
+    """Yield what a filter implies in the words of partial indexes, which a list can then use."""
+    row = memories.c
+    if is_awaiting(criteria):
+        yield row.state.in_([_word(state) for state in sorted(AWAITING_STATES)])
+    if criteria.matched_kinds == (Kind.RULE,):
+        yield row.kind == _word(Kind.RULE)
+
+
+def _word(word: State | Kind) -> ColumnElement[str]:
+    return literal_column(f"'{word}'", String())
+
+
+def is_awaiting(criteria: Filter) -> bool:
+    """Return whether a filter selects only memories that wait for a decision."""
+    return bool(criteria.states) and {*criteria.states} <= AWAITING_STATES
 
 
 def is_tag() -> ColumnElement[bool]:

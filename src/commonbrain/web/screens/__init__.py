@@ -8,7 +8,7 @@ from typing import Final
 
 from commonbrain.web.screens.admin import ADMIN_SCREENS
 from commonbrain.web.screens.boot import BOOT_SCREEN
-from commonbrain.web.screens.browse import BROWSE
+from commonbrain.web.screens.browse import BROWSE, FACETS
 from commonbrain.web.screens.graph import GRAPH
 from commonbrain.web.screens.health import HEALTH
 from commonbrain.web.screens.home import HOME
@@ -24,6 +24,7 @@ SCREENS: Final[tuple[Screen, ...]] = (
     HOME,
     SEARCH,
     BROWSE,
+    FACETS,
     REVIEW_SCREEN,
     WORK,
     BOOT_SCREEN,

@@ -1,4 +1,8 @@
-"""Browse: every memory that the person may see, by facet and time, page by page."""
+"""Browse: every memory that the person may see, page by page, and their counts by facet and month.
+
+The counts are a screen of their own, which the list includes when it is shown: they take longer
+than a page of the list, and grow with the store.
+"""
 
 from calendar import monthrange
 from collections.abc import Iterator, Mapping
@@ -28,6 +32,7 @@ _OTHERS: Final = (
     *("scope", "session", "since", "until", "recorded_since", "recorded_until"),
     *("trust_min", "order", "pinned", "limit"),
 )
+_NO_FILTERS: Final = frozenset({"order", "limit"})
 _BAR_HEIGHT: Final = 40
 """The height of the timeline's bars, in pixels."""
 
@@ -47,13 +52,21 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FilterInUse:
+    """One filter of a list."""
+
+    name: str
+    value: str
+    parameters: Mapping[str, str]
+    """The address of the list without it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BrowseView:
-    """A page of memories with the facets of all that match."""
+    """A page of memories."""
 
     page: MemoryPage
-    facets: Mapping[str, tuple[Choice, ...]]
-    months: tuple[Choice, ...]
-    """Oldest first."""
+    filters: tuple[FilterInUse, ...]
     orders: tuple[str, ...]
     parameters: Mapping[str, str]
     """The filters and the order as given, without the cursor."""
@@ -68,24 +81,52 @@ class BrowseView:
         )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FacetsView:
+    """The counts of all memories that match the filters."""
+
+    facets: Mapping[str, tuple[Choice, ...]]
+    months: tuple[Choice, ...]
+    """Oldest first."""
+    parameters: Mapping[str, str]
+    """The filters and the order as given."""
+
+
 def _load(visit: Visit) -> BrowseView:
-    given = {
-        name: ", ".join(visit.parameters.getlist(name)) for name in (*_FIELDS.values(), *_OTHERS)
-    }
-    parameters = {name: value for name, value in given.items() if value}
-    page = visit.call(LIST, visit.request(ListRequest, facets=True))
-    facets = {
-        str(facet): tuple(_choices(page, facet, name=name, parameters=parameters))
-        for facet, name in _FIELDS.items()
-    }
+    parameters = _parameters(visit)
     return BrowseView(
-        page=page,
-        facets={name: choices for name, choices in facets.items() if choices},
-        months=tuple(_months(page, parameters)),
+        page=visit.call(LIST, visit.request(ListRequest)),
+        filters=tuple(
+            FilterInUse(name=name, value=value, parameters=_changed(parameters, {name: ""}))
+            for name, value in parameters.items()
+            if name not in _NO_FILTERS
+        ),
         orders=tuple(map(str, ListOrder)),
         parameters=parameters,
         cursor=visit.text("cursor"),
     )
+
+
+def _load_facets(visit: Visit) -> FacetsView:
+    parameters = _parameters(visit)
+    page = visit.call(LIST, visit.request(ListRequest, facets=True, limit=1))
+    facets = {
+        str(facet): tuple(_choices(page, facet, name=name, parameters=parameters))
+        for facet, name in _FIELDS.items()
+    }
+    return FacetsView(
+        facets={name: choices for name, choices in facets.items() if choices},
+        months=tuple(_months(page, parameters)),
+        parameters=parameters,
+    )
+
+
+def _parameters(visit: Visit) -> Mapping[str, str]:
+    """Return the filters and the order as given."""
+    given = {
+        name: ", ".join(visit.parameters.getlist(name)) for name in (*_FIELDS.values(), *_OTHERS)
+    }
+    return {name: value for name, value in given.items() if value}
 
 
 def _choices(
@@ -145,3 +186,6 @@ def _split(text: str) -> list[str]:
 
 
 BROWSE: Final = Screen(name="browse", path="/browse", title="Browse", load=_load, key="b")
+FACETS: Final = Screen(
+    name="facets", path="/browse/facets", title="Counts", load=_load_facets, part_of="browse"
+)

@@ -151,6 +151,11 @@ const theme = (() => {
       days === 0 ? "now" : `${days} day${days === 1 ? "" : "s"} ago`;
   });
 
+  const closeFacets = () => {
+    if (!matchMedia("(max-width: 60rem)").matches) return;
+    for (const one of document.querySelectorAll("details.facet-list")) one.open = false;
+  };
+
   // Details with an id stay open, or closed, when a screen fetches itself again.
   let openDetails = new Map();
   document.addEventListener("htmx:before:swap", () => {
@@ -158,6 +163,7 @@ const theme = (() => {
   });
 
   document.addEventListener("htmx:after:swap", () => {
+    closeFacets();
     for (const one of document.querySelectorAll("details[id]")) one.open = openDetails.get(one.id) ?? one.open;
     const twin = document.querySelector("[data-twin]");
     if (!twin) return;
@@ -167,7 +173,5 @@ const theme = (() => {
   });
 
   for (const one of document.querySelectorAll(".needs-script")) one.hidden = false;
-  if (matchMedia("(max-width: 60rem)").matches) {
-    for (const one of document.querySelectorAll("details.facets")) one.open = false;
-  }
+  closeFacets();
 })();

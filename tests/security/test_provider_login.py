@@ -1,0 +1,560 @@
+"""Logins to the page at an OpenID provider: what opens a session, and what does not."""
+
+import html
+import logging
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Final
+from urllib.parse import parse_qs, parse_qsl, urlencode, urlsplit
+
+import httpx2
+import pytest
+from fastapi import FastAPI
+from pydantic import SecretStr
+from starlette.testclient import TestClient
+
+from commonbrain.administration.tenants import AgentRequest
+from commonbrain.client import Brain
+from commonbrain.config import ServerSettings, Settings
+from commonbrain.http.app import add_page, make_app
+from commonbrain.http.authentication import ProtectedResource
+from commonbrain.http.server import prepare
+from commonbrain.model.errors import InvalidInputError
+from commonbrain.model.limits import (
+    ACCESS_CACHE_S,
+    PAGE_LOGINS_PER_MINUTE,
+    PROVIDER_LOGIN_MINUTES,
+)
+from commonbrain.model.scope import Role
+from commonbrain.runtime.authentication import make_page_sessions, make_provider_login
+from commonbrain.security.page_sessions import LOGIN
+from commonbrain.storage.interface import ADMITTING
+from commonbrain.testing.builders import FakeClock, an_access
+from tests.security.browsers import Browser, browser
+from tests.security.logins import audited
+from tests.security.providing import CLIENT, OTHER, SECRET, TOKEN_ENDS_AT, Provider, a_provider
+
+URL: Final = "http://127.0.0.1:8377"
+COOKIE: Final = "commonbrain-8377-provider"
+SESSION: Final = "commonbrain-8377"
+_LEADS_TO: Final = re.compile(r'http-equiv="refresh" content="0; url=([^"]+)"')
+
+
+@pytest.fixture
+def provider() -> Iterator[Provider]:
+    with a_provider() as provider:
+        yield provider
+
+
+def settings_of(provider: Provider, **more: object) -> Settings:
+    plain: dict[str, object] = {
+        "jwt_issuer": provider.name,
+        "jwt_audience": "https://brain.test",
+        "jwt_jwks_url": f"{provider.name}/keys",
+        "jwt_leeway_s": 0,
+        "oidc_client_id": CLIENT,
+        "oidc_client_secret": SecretStr(provider.secret) if provider.secret else None,
+    }
+    return Settings(**(plain | more))  # pyright: ignore[reportArgumentType]
+
+
+def app_of(brain: Brain, provider: Provider, *, url: str = URL, **more: object) -> FastAPI:
+    access, settings = an_access(brain), settings_of(provider, **more)
+    app = make_app(brain, access, resource=ProtectedResource(url=url))
+    sessions = make_page_sessions(brain, access, settings=ServerSettings())
+    login = make_provider_login(brain, sessions, url=url, settings=settings)
+    hosts = frozenset({str(urlsplit(url).hostname)})
+    add_page(app, sessions, hosts=hosts, provider=login)
+    return app
+
+
+@dataclass
+class Person:
+    """A person with a browser, whom the provider knows as Carla."""
+
+    browser: Browser
+    provider: Provider
+
+    def leave(self, *, next_: str = "/") -> httpx2.Response:
+        fields = {"csrf": self.browser.csrf("/login"), "next": next_}
+        return self.browser.client.post("/login/provider", data=fields)
+
+    def address(self, *, next_: str = "/") -> str:
+        """Choose to log in at the provider; return its address."""
+        page = self.leave(next_=next_)
+        found = _LEADS_TO.search(page.text)
+        assert found, page.text
+        return html.unescape(found[1])
+
+    def log_in_there(self, *, next_: str = "/") -> str:
+        """Log in at the provider; return the address that it sends the browser to."""
+        sent = urlsplit(self.provider.send_back(self.address(next_=next_)))
+        assert sent.path == "/login/callback"
+        return f"{sent.path}?{sent.query}"
+
+    def come_back(self, path: str) -> httpx2.Response:
+        """Follow the provider's redirect, as a browser does that comes from another site."""
+        return self.browser.get(path, **{"sec-fetch-site": "cross-site"})
+
+    def log_in(self, *, next_: str = "/") -> httpx2.Response:
+        return self.come_back(self.log_in_there(next_=next_))
+
+
+@pytest.fixture
+def app(brain: Brain, provider: Provider) -> FastAPI:
+    return app_of(brain, provider)
+
+
+@pytest.fixture
+def carla(app: FastAPI, provider: Provider) -> Person:
+    return Person(browser(app), provider)
+
+
+def refused(response: httpx2.Response, status: int, *words: str) -> bool:
+    """Whether a response shows the login form with an error, and opens no session."""
+    set_cookies = response.headers.get_list("set-cookie")
+    return (
+        response.status_code == status
+        and 'action="/login/provider"' in response.text
+        and all(word in html.unescape(response.text) for word in ("Log in", *words))
+        and not any(one.startswith(f"{SESSION}=") for one in set_cookies)
+    )
+
+
+@pytest.mark.requirement("ST-18")
+def test_login_opens_a_session_with_the_claims_of_the_provider(
+    owner: Brain, provider: Provider
+) -> None:
+    carla = Person(browser(app_of(owner, provider)), provider)
+    assert f"Log in with {urlsplit(provider.name).netloc}" in carla.browser.get("/login").text
+    done = carla.log_in(next_="/browse?kind=fact")
+
+    assert (done.status_code, done.headers["location"]) == (303, "/browse?kind=fact")
+    page = carla.browser.get("/browse?kind=fact")
+    assert page.status_code == 200
+    assert "writer of the tenant default" in page.text
+    assert ">carla<" in page.text
+    [form] = provider.forms
+    assert (form["client_id"], form["client_secret"]) == (CLIENT, SECRET)
+    entries = [(one.credential, one.code) for one in audited(owner) if one.action == LOGIN]
+    assert entries == [("token/carla", None)]
+
+
+@pytest.mark.requirement("ST-18")
+def test_session_of_a_login_follows_its_agent_and_outlasts_the_token(
+    owner: Brain, provider: Provider
+) -> None:
+    clock = owner.services.clock
+    assert isinstance(clock, FakeClock)
+    clock.move(datetime.fromtimestamp(TOKEN_ENDS_AT, UTC) - timedelta(minutes=5) - clock.now())
+    carla = Person(browser(app_of(owner, provider)), provider)
+    cookies = carla.log_in().headers.get_list("set-cookie")
+    [session] = [one for one in cookies if one.startswith(f"{SESSION}=")]
+    assert "HttpOnly" in session
+    assert "samesite=strict" in session.lower()
+
+    clock.move(timedelta(minutes=29))
+    assert "writer of the tenant" in carla.browser.get("/").text
+    owner.govern.set_agent("carla", AgentRequest(role=Role.READER))
+    clock.move(timedelta(seconds=ACCESS_CACHE_S))
+    assert "reader of the tenant" in carla.browser.get("/").text
+    owner.govern.set_agent("carla", AgentRequest(is_disabled=True))
+    clock.move(timedelta(seconds=ACCESS_CACHE_S))
+    assert carla.browser.get("/").headers["location"] == "/login"
+
+
+def test_public_client_logs_in_without_a_secret(brain: Brain, provider: Provider) -> None:
+    provider.secret = None
+    carla = Person(browser(app_of(brain, provider)), provider)
+    assert carla.log_in().headers["location"] == "/"
+    assert provider.forms[0]["code_verifier"]
+
+
+def test_secret_is_sent_in_the_form_to_a_provider_that_takes_it_there(carla: Person) -> None:
+    carla.provider.metadata = {"token_endpoint_auth_methods_supported": ["client_secret_post"]}
+    assert carla.log_in().headers["location"] == "/"
+
+
+def test_scopes_of_the_settings_are_requested(brain: Brain, provider: Provider) -> None:
+    app = app_of(brain, provider, oidc_scopes="openid groups")
+    address = Person(browser(app), provider).address()
+    assert parse_qs(urlsplit(address).query)["scope"] == ["openid groups"]
+
+
+def test_page_without_a_client_has_no_login_at_a_provider(brain: Brain, provider: Provider) -> None:
+    visitor = browser(app_of(brain, provider, oidc_client_id=None))
+    assert "/login/provider" not in visitor.get("/login").text
+    sent = visitor.client.post("/login/provider", data={"csrf": visitor.csrf("/login")})
+    assert sent.status_code == 404
+    assert visitor.get("/login/callback?code=1").status_code == 404
+
+
+def test_secure_server_ties_the_login_to_its_host(brain: Brain, provider: Provider) -> None:
+    app = app_of(brain, provider, url="https://brain.example")
+    client = TestClient(app, base_url="https://brain.example", follow_redirects=False)
+    cookies = Person(Browser(client), provider).leave().headers.get_list("set-cookie")
+    [pending] = [one for one in cookies if one.startswith("__Host-commonbrain-provider=")]
+    flags = {one.strip().lower() for one in pending.split(";")[1:]}
+    assert flags == {"httponly", "max-age=600", "path=/", "samesite=lax", "secure"}
+
+
+def test_login_changes_nothing_by_get_and_takes_no_foreign_form(
+    app: FastAPI, carla: Person
+) -> None:
+    assert carla.browser.get("/login/provider").status_code == 405
+    carla.browser.csrf("/login")
+    fields = {"csrf": browser(app).csrf("/login")}
+    sent = carla.browser.client.post("/login/provider", data=fields)
+    assert refused(sent, 403, "another session")
+    assert carla.provider.paths == []
+
+
+def test_pages_with_a_login_at_a_provider_send_forms_to_this_server_only(carla: Person) -> None:
+    for page in (carla.browser.get("/login"), carla.leave()):
+        assert "form-action 'self';" in page.headers["content-security-policy"]
+
+
+@pytest.mark.requirement("ST-19")
+@pytest.mark.parametrize("state", [None, "", "x", "a" * 43])
+def test_answer_with_another_state_is_refused(carla: Person, state: str | None) -> None:
+    path, _, query = carla.log_in_there().partition("?")
+    fields = {**dict(parse_qsl(query)), "state": state}
+    sent = {name: value for name, value in fields.items() if value is not None}
+
+    assert refused(carla.come_back(f"{path}?{urlencode(sent)}"), 403, "began in another browser")
+    assert carla.provider.forms == []
+
+
+@pytest.mark.requirement("ST-19")
+def test_answer_to_another_browser_is_refused(app: FastAPI, carla: Person) -> None:
+    # Eve has a code of her own account, and makes Carla's browser open her address.
+    eve = Person(browser(app), carla.provider)
+    path = eve.log_in_there()
+    assert refused(carla.come_back(path), 403, "began in another browser")
+    carla.address()
+    assert refused(carla.come_back(path), 403, "began in another browser")
+    assert carla.provider.forms == []
+
+
+@pytest.mark.requirement("ST-19")
+@pytest.mark.parametrize("owns", ["cookie and address", "the address alone"])
+def test_answer_is_used_once(carla: Person, owns: str) -> None:
+    path = carla.log_in_there()
+    cookie = carla.browser.client.cookies[COOKIE]
+    assert carla.come_back(path).status_code == 303
+    assert COOKIE not in carla.browser.client.cookies
+    carla.browser.client.cookies.clear()
+    if owns == "cookie and address":
+        carla.browser.client.cookies.set(COOKIE, cookie)
+
+    assert refused(carla.come_back(path), 403, "was used before")
+    assert len(carla.provider.forms) == 1
+
+
+@pytest.mark.requirement("ST-19")
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_changed_cookie_fits_no_answer(carla: Person, place: int) -> None:
+    path = carla.log_in_there(next_="/browse")
+    parts = carla.browser.client.cookies[COOKIE].split(".")
+    parts[place] = ("x" * 43, "4070908800", "L2FkbWlu")[place]
+    carla.browser.client.cookies.clear()
+    carla.browser.client.cookies.set(COOKIE, ".".join(parts))
+
+    assert refused(carla.come_back(path), 403, "began in another browser")
+
+
+@pytest.mark.parametrize("cookie", ["", "x", "..", "a.b.c", f"a.{'9' * 400}.c", "a.1.\xff"])
+def test_malformed_cookie_is_refused(carla: Person, cookie: str) -> None:
+    path = carla.log_in_there()
+    carla.browser.client.cookies.clear()
+    headers = {"cookie": f"{COOKIE}={cookie}".encode("latin-1")}
+    answer = carla.browser.client.get(path, headers=headers)  # pyright: ignore[reportArgumentType]
+    assert refused(answer, 403, "began in another browser")
+
+
+def test_answer_that_fits_no_login_leaves_the_one_in_progress(carla: Person) -> None:
+    first, second = carla.log_in_there(), carla.log_in_there(next_="/browse")
+    for path in (first, "/login/callback?code=x&state=y"):
+        assert refused(carla.come_back(path), 403, "began in another browser")
+    assert carla.come_back(second).headers["location"] == "/browse"
+
+
+def test_login_that_takes_too_long_is_over(brain: Brain, carla: Person) -> None:
+    clock = brain.services.clock
+    assert isinstance(clock, FakeClock)
+    path = carla.log_in_there()
+    clock.move(timedelta(minutes=PROVIDER_LOGIN_MINUTES))
+
+    assert refused(carla.come_back(path), 403, "took over 10 minutes")
+
+
+@pytest.mark.requirement("ST-19")
+@pytest.mark.parametrize(
+    "claims",
+    [
+        {"nonce": "another"},
+        {"nonce": None},
+        {"nonce": 7},
+        {"aud": "another client"},
+        {"aud": [CLIENT, "another client"]},
+        {"aud": [CLIENT, "another client"], "azp": "another client"},
+        {"azp": "another client"},
+        {"aud": "https://brain.test"},
+        {"iss": "https://other.test"},
+        {"exp": 1_000_000_000},
+        {"iat": None},
+        {"iat": 4_000_000_000},
+        {"sub": None},
+        {"tenant": None},
+        {"tenant": "nobody"},
+        {"role": "owner"},
+    ],
+    ids=str,
+)
+def test_token_that_is_not_for_this_login_opens_no_session(
+    carla: Person, claims: dict[str, object]
+) -> None:
+    carla.provider.claims = claims
+    assert refused(carla.log_in(), 401, "is not valid here", "ask who runs the server")
+
+
+def test_token_for_several_clients_is_accepted_if_it_names_this_one(carla: Person) -> None:
+    carla.provider.claims = {"aud": [CLIENT, "another client"], "azp": CLIENT}
+    assert carla.log_in().status_code == 303
+
+
+def test_token_with_the_signature_of_a_stranger_opens_no_session(carla: Person) -> None:
+    issuing = carla.provider.issuing
+    shown = list(issuing.shown)
+    issuing.add("ed", "EdDSA")
+    issuing.shown[:] = shown
+    assert refused(carla.log_in(), 401, "is not valid here")
+
+
+@pytest.mark.parametrize("is_announced", [False, True])
+@pytest.mark.parametrize("issuer", [None, "own", "https://other.test"])
+def test_answer_of_another_issuer_is_refused(
+    carla: Person, issuer: str | None, *, is_announced: bool
+) -> None:
+    provider = carla.provider
+    provider.metadata = {"authorization_response_iss_parameter_supported": is_announced}
+    if issuer is not None:
+        provider.answer = {"iss": provider.name if issuer == "own" else issuer}
+    is_right = issuer == "own" or (issuer is None and not is_announced)
+    done = carla.log_in()
+
+    assert done.status_code == 303 if is_right else refused(done, 401, "is not valid here")
+    assert len(provider.forms) == int(is_right)
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        ("access_denied", "was cancelled or denied"),
+        ("login_required", "refused the login"),
+        ("unauthorized_client", "COMMONBRAIN_OIDC_CLIENT_ID"),
+        ("<script>alert(1)</script>", "refused the login"),
+    ],
+)
+def test_error_of_the_provider_is_shown_with_a_next_step(
+    carla: Person, caplog: pytest.LogCaptureFixture, error: str, words: str
+) -> None:
+    carla.provider.error = error
+    carla.provider.answer = {"error_description": "<b>call 555</b>", "error_uri": "//evil.example"}
+    done = carla.log_in(next_="/browse")
+
+    assert refused(done, 401, words)
+    assert 'name="next" value="/browse"' in done.text
+    for text in (done.text, caplog.text.replace("httpx", "")):
+        assert not any(one in text for one in ("555", "evil", "<script>alert"))
+    carla.provider.error, carla.provider.answer = None, {}
+    assert carla.log_in().status_code == 303
+
+
+def test_answer_without_a_code_is_refused(carla: Person) -> None:
+    path = re.sub(r"code=[^&]+&", "", carla.log_in_there())
+    assert refused(carla.come_back(path), 401, "refused the login")
+
+
+@pytest.mark.parametrize(
+    ("reply", "status", "words"),
+    [
+        (b'{"error": "invalid_grant", "error_description": "secret"}', 401, "refused the login"),
+        (b'{"error": "invalid_client"}', 401, "COMMONBRAIN_OIDC_CLIENT_ID"),
+        (b'{"access_token": "x"}', 401, "is not valid here"),
+        (b'{"access_token": "x", "id_token": ["secret"]}', 401, "is not valid here"),
+        (b'{"access_token": "x", "id_token": "secret"}', 401, "is not valid here"),
+        (b'{"access_token": "x", "expires_in": [], "scope": 7}', 401, "is not valid here"),
+        (b"<html>secret</html>", 503, "does not answer as it should"),
+        (b"[]", 503, "does not answer as it should"),
+        (b"\xff\xfe", 503, "does not answer as it should"),
+        (b'{"access_token": "' + b"x" * 300_000 + b'"}', 503, "does not answer as it should"),
+    ],
+    ids=lambda value: str(value)[:40],
+)
+def test_code_that_is_not_exchanged_opens_no_session(
+    carla: Person, caplog: pytest.LogCaptureFixture, reply: bytes, *, status: int, words: str
+) -> None:
+    carla.provider.reply = reply
+    done = carla.log_in()
+
+    assert refused(done, status, words)
+    assert "secret" not in done.text.replace("its secret", "")
+    assert "secret" not in caplog.text
+
+
+def test_wrong_secret_is_reported_for_whoever_runs_the_server(carla: Person) -> None:
+    carla.provider.secret = OTHER
+    assert refused(carla.log_in(), 401, "does not accept this server", "COMMONBRAIN_OIDC_CLIENT_ID")
+
+
+def test_neither_code_nor_token_is_logged_or_shown(
+    carla: Person, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    carla.provider.claims = {"nonce": "another"}
+    path = carla.log_in_there()
+    done = carla.come_back(path)
+    # The client of this test logs what it asks.
+    ours = "".join(one.getMessage() for one in caplog.records if not one.name.startswith("httpx"))
+    [form] = carla.provider.forms
+    for secret in (form["code"], form["code_verifier"], SECRET, "eyJ"):
+        assert secret not in done.text
+        assert secret not in ours
+
+
+def test_callbacks_are_limited_like_logins(carla: Person) -> None:
+    carla.provider.claims = {"nonce": "another"}
+    statuses = [carla.log_in().status_code for _ in range(PAGE_LOGINS_PER_MINUTE + 1)]
+    assert set(statuses[:-1]) == {401}
+    assert statuses[-1] == 429
+    assert len(carla.provider.forms) == PAGE_LOGINS_PER_MINUTE
+
+
+def test_errors_of_the_provider_use_up_logins_too(carla: Person) -> None:
+    carla.provider.error = "server_error"
+    statuses = [carla.log_in().status_code for _ in range(PAGE_LOGINS_PER_MINUTE + 1)]
+    assert statuses[-1] == 429
+
+
+def test_addresses_that_other_sites_made_use_up_no_logins(carla: Person) -> None:
+    for _ in range(PAGE_LOGINS_PER_MINUTE):
+        assert carla.come_back("/login/callback?code=x&state=y").status_code == 403
+    assert carla.log_in().status_code == 303
+
+
+@pytest.mark.parametrize("next_", ["//evil.example", "https://evil.example", "/\\evil.example"])
+def test_login_leads_to_no_other_site(carla: Person, next_: str) -> None:
+    assert carla.log_in(next_=next_).headers["location"] == "/"
+
+
+@pytest.mark.parametrize("letter", ["x", "\N{ELEPHANT}"])
+def test_path_that_no_cookie_holds_is_dropped(carla: Person, letter: str) -> None:
+    assert carla.log_in(next_=f"/search?query={letter * 1990}").headers["location"] == "/"
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        {"issuer": "https://other.test"},
+        {"authorization_endpoint": "http://evil.example/authorize"},
+        {"authorization_endpoint": "javascript:alert(1)"},
+        {"token_endpoint": "ftp://localhost/token"},
+        {"token_endpoint": None},
+        {"token_endpoint_auth_methods_supported": "all"},
+    ],
+    ids=str,
+)
+def test_metadata_of_another_or_an_unsafe_provider_is_not_used(
+    carla: Person, metadata: dict[str, object]
+) -> None:
+    carla.provider.metadata = metadata
+    assert refused(carla.leave(), 503, "does not answer as it should", "API key")
+
+
+def test_metadata_that_is_too_large_is_not_used(carla: Person) -> None:
+    carla.provider.padding = 1_000_000
+    assert refused(carla.leave(), 503, "does not answer as it should")
+
+
+def test_metadata_that_never_ends_is_not_waited_for(brain: Brain, provider: Provider) -> None:
+    provider.drips = True
+    carla = Person(browser(app_of(brain, provider, jwt_timeout_s=0.2)), provider)
+    assert refused(carla.leave(), 503, "does not answer as it should")
+
+
+def test_metadata_is_fetched_once_an_hour_and_an_outage_is_not_repeated(
+    brain: Brain, carla: Person
+) -> None:
+    clock, provider = brain.services.clock, carla.provider
+    assert isinstance(clock, FakeClock)
+    for _ in range(2):
+        carla.log_in()
+    assert provider.paths.count("/.well-known/openid-configuration") == 1
+
+    clock.move(timedelta(hours=1))
+    provider.padding = 1_000_000
+    for _ in range(2):
+        assert carla.leave().status_code == 503
+    assert provider.paths.count("/.well-known/openid-configuration") == 2
+    provider.padding = 0
+    clock.move(timedelta(seconds=5))
+    assert carla.log_in().status_code == 303
+
+
+def test_provider_that_is_down_leaves_the_login_by_key(brain: Brain) -> None:
+    with a_provider() as provider:
+        app = app_of(brain, provider)
+    assert refused(Person(browser(app), provider).leave(), 503, "log in with an API key")
+
+
+def test_refused_login_of_a_known_tenant_is_in_the_audit(owner: Brain, provider: Provider) -> None:
+    owner.govern.set_agent("carla", AgentRequest(is_disabled=True))
+    carla = Person(browser(app_of(owner, provider)), provider)
+    assert refused(carla.log_in(), 401)
+    entries = [(one.agent, one.code) for one in audited(owner) if one.action == ADMITTING]
+    assert entries == [("carla", "invalid_credential")]
+
+
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        (
+            {"jwt_issuer": None, "jwt_audience": None, "jwt_jwks_url": None},
+            "COMMONBRAIN_JWT_ISSUER",
+        ),
+        ({"jwt_jwks_url": None}, "COMMONBRAIN_JWT_JWKS_URL"),
+        ({"jwt_issuer": "http://issuer.example"}, "COMMONBRAIN_JWT_ISSUER"),
+    ],
+)
+def test_incomplete_settings_are_refused(
+    brain: Brain, provider: Provider, changes: dict[str, object], named: str
+) -> None:
+    sessions = make_page_sessions(brain, an_access(brain), settings=ServerSettings())
+    settings = settings_of(provider, **changes)
+    with pytest.raises(InvalidInputError) as told:
+        make_provider_login(brain, sessions, url=URL, settings=settings)
+    assert named in str(told.value)
+
+
+def test_server_does_not_start_with_a_client_of_no_issuer(
+    monkeypatch: pytest.MonkeyPatch, path: object
+) -> None:
+    monkeypatch.setenv("COMMONBRAIN_STORE", str(path))
+    monkeypatch.setenv("COMMONBRAIN_OIDC_CLIENT_ID", CLIENT)
+    with pytest.raises(InvalidInputError, match="COMMONBRAIN_OIDC_CLIENT_ID"):
+        prepare(ServerSettings())
+
+
+def test_missing_library_is_reported_with_its_extra(
+    brain: Brain, provider: Provider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sessions = make_page_sessions(brain, an_access(brain), settings=ServerSettings())
+    monkeypatch.delitem(sys.modules, "commonbrain.security.provider_login", raising=False)
+    monkeypatch.setitem(sys.modules, "oauthlib.oauth2", None)
+    with pytest.raises(InvalidInputError, match="oauthlib") as missing:
+        make_provider_login(brain, sessions, url=URL, settings=settings_of(provider))
+    assert "pip install 'commonbrain[server]'" in missing.value.hint
