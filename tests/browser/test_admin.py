@@ -23,6 +23,7 @@ def admin(page: Page, site: Site) -> Page:
 
 def test_a_key_is_made_by_keys_shown_once_and_revoked(admin: Page, site: Site) -> None:
     admin.get_by_role("navigation", name="Admin").get_by_role("link", name="Keys").click()
+    admin.wait_for_url("**/admin/keys")
     admin.keyboard.press("n")
     admin.keyboard.type("build-bot")
     admin.get_by_label("Role, if the agent is new").select_option("reader")

@@ -47,7 +47,7 @@ def test_memory_is_corrected_and_the_correction_undone_by_keys(page: Page, site:
     expect(page.get_by_role("status")).to_contain_text("Corrected")
     assert site.brain.get(site.demo.task).state == "superseded"
     page.keyboard.press("u")
-    expect(page.get_by_role("status")).to_contain_text("undo done")
+    expect(page.get_by_role("status")).to_contain_text("Undone")
     assert site.brain.get(site.demo.task).state == "active"
 
 
@@ -60,7 +60,7 @@ def test_history_marks_the_words_that_changed(page: Page, site: Site) -> None:
 @pytest.mark.requirement("CL-18")
 def test_agent_recalls_the_correction(page: Page, site: Site) -> None:
     page.goto(f"{site.url}/memory/{site.demo.incident}")
-    page.get_by_text("Correct", exact=True).click()
+    page.locator("summary", has_text="Correct").click()
     page.get_by_label("What holds now").fill(
         "Checkout failed for 55 minutes because a migration locked the orders table."
     )
@@ -73,11 +73,11 @@ def test_agent_recalls_the_correction(page: Page, site: Site) -> None:
 
 def test_forgetting_shows_what_depends_on_it_first(page: Page, site: Site) -> None:
     page.goto(f"{site.url}/memory/{site.demo.fridays}")
-    page.get_by_text("Forget", exact=True).first.click()
+    page.locator("summary", has_text="Forget").click()
     form = page.locator("form", has=page.get_by_role("button", name="Forget"))
     form.get_by_label("Reason").fill("it was never true")
     form.get_by_role("button", name="Forget").click()
-    expect(page.get_by_role("status")).to_contain_text("forget done")
+    expect(page.get_by_role("status")).to_contain_text("Forgot “The shop deploys on Fridays”")
     page.get_by_role("button", name="Undo").click()
     assert site.brain.get(site.demo.fridays).state == "active"
 
@@ -106,7 +106,7 @@ def test_everything_works_without_scripts(plain: Page, site: Site) -> None:
     plain.get_by_text("Annotate", exact=True).click()
     plain.get_by_label("Note").fill("Checked with the team")
     plain.get_by_role("button", name="Add the note").click()
-    expect(plain.get_by_role("status")).to_contain_text("annotate done")
+    expect(plain.get_by_role("status")).to_contain_text("Added a note to")
     notes = site.brain.get(site.demo.redis, views=["annotations"]).annotations or ()
     assert [one.text for one in notes] == ["Checked with the team"]
     plain.get_by_role("button", name="Undo").click()

@@ -96,7 +96,7 @@ def test_undo_brings_the_item_back(page: Page, site: Site, queue: Queue) -> None
     assert decide(page, "1").endswith("it superseded the other.")
     assert open_items(site, "conflicts") == before - 1
     page.keyboard.press("u")
-    expect(page.locator(".notice")).to_contain_text("undo done")
+    expect(page.locator(".notice")).to_contain_text("Undone")
     assert shown_item(page) == item
     assert open_items(site, "conflicts") == before
     assert [state_of(site, id_) for id_ in item] == [State.ACTIVE, State.ACTIVE]
@@ -195,7 +195,7 @@ def test_queue_is_settled_without_javascript(chromium: Browser, site: Site, queu
     page.goto(site.link())
     page.goto(f"{site.url}/review?category=proposals&at={queue.proposals[0]}")
     page.get_by_role("button", name="Approve").click()
-    expect(page.locator(".notice")).to_contain_text("is approved.")
+    expect(page.locator(".notice")).to_contain_text("Approved")
     assert state_of(site, queue.proposals[0]) is State.ACTIVE
     page.get_by_role("button", name="Undo").click()
     assert state_of(site, queue.proposals[0]) is State.QUARANTINED

@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, Page, expect
 
 import commonbrain
 from commonbrain.api.thread_limiter import ThreadLimiter
-from commonbrain.jobs.worker import EmbeddedWorker
+from commonbrain.jobs.worker import EmbeddedWorker, Worker
 from commonbrain.web.app import make_page
 from commonbrain.web.backups import Backups
 from commonbrain.web.local_sessions import LocalSessions
@@ -63,7 +63,7 @@ def test_folder_is_previewed_then_imported_with_a_report(
 ) -> None:
     page.keyboard.press("g")
     page.keyboard.press("t")
-    expect(page.get_by_role("heading", name="Import and export")).to_be_visible()
+    expect(page.get_by_role("heading", name="Transfer")).to_be_visible()
     send(page, notes, button="Preview")
     preview = page.locator(".transfer", has_text="Preview of team-notes.zip")
     confirm = preview.get_by_role("button", name="Import it")
@@ -149,6 +149,33 @@ def test_import_without_scripts(chromium: Browser, site: Site, tmp_path: Path) -
     done = plain.locator(".transfer", has_text="Import of plain.md")
     # The page loads itself again.
     expect(done.locator(".outcome-stored dd")).to_have_text("1", timeout=PATIENCE_MS)
+
+
+def test_list_of_refusals_stays_as_the_person_left_it_while_the_screen_fetches_itself(
+    chromium: Browser, tmp_path: Path, notes: Path
+) -> None:
+    tea = tmp_path / "tea.md"
+    tea.write_text("## Tea\n\nThe tea of the office is in the left drawer.\n", "utf-8")
+    with commonbrain.open(tmp_path / "brain.db", agent="ann") as brain:
+        sessions = LocalSessions(brain.caller, brain.services.clock)
+        threads = ThreadLimiter(2, seconds_max=30)
+        with listening(make_page(brain, sessions, threads=threads)) as url:
+            page = chromium.new_context().new_page()
+            page.goto(f"{url}/open?token={sessions.make_link()}")
+            page.goto(f"{url}/transfer")
+            send(page, notes, button="Preview")
+            Worker(services=brain.services, name="w", kinds=("import",)).sweep()
+            page.goto(f"{url}/transfer")
+            # Without a worker, the second job waits.
+            send(page, tea, button="Import at once")
+            refusals = page.locator("details.refusals")
+            for is_open in (True, False):
+                refusals.evaluate("(one, isOpen) => { one.open = isOpen; }", is_open)
+                page.locator("#work").evaluate("(one) => { one.dataset.old = 'yes'; }")
+                page.locator("#work:not([data-old])").wait_for(timeout=PATIENCE_MS)
+                assert refusals.evaluate("(one) => one.open") is is_open
+            page.context.close()
+        threads.close()
 
 
 def test_button_keeps_the_focus_while_the_screen_fetches_itself(

@@ -104,9 +104,15 @@ class EventsContract:
 
     def test_what_failed_is_neither_what_was_done_nor_what_was_refused(self, store: Store) -> None:
         failed = an_event(3, outcome="not_found")
-        keep(store, an_event(1), an_event(2, outcome=REFUSED), failed)
+        of_bo = an_event(4, outcome="not_found", agent="bo")
+        keep(store, an_event(1), an_event(2, outcome=REFUSED), failed, of_bo)
+        keep(store, an_event(5, outcome="not_found", tenant=OTHER), tenant=OTHER)
 
-        assert latest(store, failed=True) == [failed]
+        since = NOON - timedelta(days=400)
+        with store.snapshot(LOCAL_TENANT) as tx:
+            assert tx.events.failed(limit=10, since=since) == [of_bo, failed]
+            assert tx.events.failed(limit=10, since=since, agent="bo") == [of_bo]
+            assert tx.events.failed(limit=10, since=since, agent="eve") == []
 
     def test_old_events_are_dropped_when_others_come_and_when_none_does(self, store: Store) -> None:
         long_ago = NOON - timedelta(days=20)

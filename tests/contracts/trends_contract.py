@@ -128,8 +128,12 @@ class TrendsContract:
         assert newest == [CallRow(later, 1, 0, 9.0, 9.0)]
         assert since == calls[1:]
 
-    def test_timings_of_calls_are_listed_the_newest_first(self, store: Store) -> None:
-        keep(store, an_event(1), an_event(2), an_event(3, outcome="not_found"))
+    def test_timings_of_agents_calls_are_listed_the_newest_first(self, store: Store) -> None:
+        keep(
+            store,
+            *(an_event(1), an_event(2), an_event(3, outcome="not_found")),
+            an_event(4, transport=WEB_TRANSPORT),
+        )
 
         with store.snapshot(LOCAL_TENANT) as tx:
             timings = tx.events.timings(limit=2, since=LONG_AGO)

@@ -10,6 +10,8 @@ from datetime import timedelta
 from pathlib import Path
 from time import monotonic
 from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 import httpx2
 import pytest
@@ -55,6 +57,43 @@ def test_page_opens_by_its_link_and_ends_by_a_signal(page: subprocess.Popen[str]
     _, complaints = page.communicate(timeout=PATIENCE_S)
     assert link.partition("token=")[2] not in complaints
     assert "Traceback" not in complaints
+
+
+@pytest.fixture
+def opened(path: Path, tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], Path]]:
+    """The command with a browser that writes down its arguments, and that file."""
+    noted, browser = tmp_path / "arguments", tmp_path / "browser"
+    browser.write_text(f'#!/bin/sh\necho "$@" > {noted}.new\nmv {noted}.new {noted}\n', "utf-8")
+    browser.chmod(0o700)
+    process = subprocess.Popen(
+        command(path, "ui"),
+        env=clean_environment(BROWSER=str(browser)),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    yield process, noted
+    process.kill()
+    process.communicate()
+
+
+@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM])
+def test_browser_gets_a_file_of_its_user_instead_of_the_secret(
+    opened: tuple[subprocess.Popen[str], Path], end: signal.Signals
+) -> None:
+    process, noted = opened
+    link = link_of(process)
+    address = noted.read_text("utf-8").strip()
+    assert address.startswith("file://")
+    assert "token" not in address
+    file = Path(url2pathname(urlsplit(address).path))
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert f'content="0; url={link}"' in file.read_text("utf-8")
+    with httpx2.Client(follow_redirects=True, timeout=PATIENCE_S) as browser:
+        assert "Learnt today" in browser.get(link).text
+    process.send_signal(end)
+    process.communicate(timeout=PATIENCE_S)
+    assert not file.exists()
 
 
 def test_page_answers_nobody_without_the_link(page: subprocess.Popen[str]) -> None:

@@ -8,8 +8,9 @@ import pytest
 
 from commonbrain.client import Brain
 from commonbrain.model import ids
-from commonbrain.model.scope import LOCAL_TENANT
+from commonbrain.model.scope import LOCAL_TENANT, Role
 from commonbrain.observability.health import HealthProbes
+from commonbrain.observability.tool_events import WEB_TRANSPORT
 from commonbrain.testing.builders import FakeClock
 from tests.doors.conftest import Command
 from tests.telemetry.reading import an_event, call
@@ -64,6 +65,32 @@ def test_the_latest_errors_are_listed_newest_first_with_their_code_and_no_text(
     errors = call(brain, "status", errors=3).errors
     assert [one.agent for one in errors] == ["a4", "a3", "a2"]
     assert {one.code for one in errors} == {"store_down"}
+
+
+@pytest.mark.parametrize("is_stored", [True, False])
+@pytest.mark.parametrize("role", [Role.READER, Role.WRITER])
+def test_agents_other_than_admins_see_their_own_failed_calls(
+    brain: Brain, *, role: Role, is_stored: bool
+) -> None:
+    note(brain, 1, outcome="store_down", agent="bo")
+    note(brain, 2, outcome="not_found", agent="rea")
+    if is_stored:
+        brain.services.journal.flush()
+    rea = Brain(brain.services, replace(brain.caller, agent="rea", role=role))
+    assert [one.agent for one in rea.metrics.faults(10)] == ["rea"]
+    assert [one.agent for one in brain.metrics.faults(10)] == ["rea", "bo"]
+
+
+def test_people_who_read_the_page_do_not_count_as_calls(brain: Brain) -> None:
+    note(brain, 1, tool="recall")
+    note(brain, 2, tool="recall", transport=WEB_TRANSPORT)
+    note(brain, 3, tool="list", transport=WEB_TRANSPORT, outcome="not_found")
+    brain.services.journal.flush()
+    told = call(brain, "status", metrics=True, trends=True, errors=10)
+    assert {name: one.calls for name, one in told.metrics.items()} == {"recall": 1}
+    assert sum(one.calls for one in told.trends.calls) == 1
+    # A screen that failed is listed, with its transport.
+    assert [one.transport for one in told.errors] == [WEB_TRANSPORT]
 
 
 def test_errors_that_the_store_never_got_are_told_by_the_process(brain: Brain) -> None:

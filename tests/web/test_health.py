@@ -1,6 +1,7 @@
 """The health screen: figures over time, with their numbers, for each role."""
 
 import re
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -55,6 +56,41 @@ def test_a_reader_sees_the_health_without_what_is_for_admins(brain: Brain) -> No
     assert "/admin" not in page
     assert view["upkeep"] is None
     assert view["models"] == view["dead"] == []
+
+
+def test_a_reader_sees_no_failed_call_of_others(brain: Brain, clock: FakeClock) -> None:
+    own = ToolEvent(
+        id=1 + (1 << 60),
+        tenant=brain.caller.tenant,
+        at=clock.now(),
+        session=None,
+        agent=brain.caller.agent,
+        tool="recall",
+        transport="mcp",
+        duration_ms=12.0,
+        outcome="not_found",
+    )
+    brain.services.journal.note(own)
+    brain.services.journal.note(replace(own, id=own.id + 1, agent="bo", outcome="store_down"))
+    with visiting(brain, Role.READER) as rea, visiting(brain) as ann:
+        page, view = rea.see("/health"), rea.read("/health")
+        everything = ann.read("/health")
+
+    assert [one["code"] for one in view["status"]["errors"]] == ["not_found"]
+    assert "Your recent errors" in page
+    assert "store_down" not in page
+    assert [one["code"] for one in everything["status"]["errors"]] == ["store_down", "not_found"]
+
+
+def test_reading_the_page_is_no_call_of_an_agent(brain: Brain) -> None:
+    with visiting(brain) as ann:
+        for path in ("/", "/search?query=tea", "/browse", "/health"):
+            ann.see(path)
+        brain.services.journal.flush()
+        status = ann.read("/health")["status"]
+
+    assert status["metrics"] == {}
+    assert status["trends"]["calls"] == []
 
 
 def test_a_failed_call_is_shown_without_running_its_text(brain: Brain, clock: FakeClock) -> None:

@@ -308,7 +308,7 @@ def test_notice_of_an_erase_does_not_contain_its_text(ann: Visitor, demo: Demo) 
     fields = {"op": "erase", "ids": demo.redis, "reason": "asked for", "confirm": "1"}
     ann.post("/do/forget", {**fields, "confirmed": "yes", "typed": "erase"})
     shown = ann.get("/").text
-    assert "Erased: 1" in shown
+    assert "Erased 1 memory." in shown
     assert "Redis is used" not in shown
 
 
@@ -349,3 +349,12 @@ def test_correction_keeps_the_marks_of_right_to_left_text(brain: Brain, ann: Vis
     form = page[page.index("<textarea") : page.index("</textarea>")]
     assert "\u200f" in form
     assert "\u200f" not in page.replace(form, "")
+
+
+@pytest.mark.parametrize(
+    ("cookie", "shown"), [("dark", True), ("light", True), ("x", False), ('"><script>', False)]
+)
+def test_only_known_themes_get_into_a_page(ann: Visitor, *, cookie: str, shown: bool) -> None:
+    page = ann.get("/", cookie=f"commonbrain={ann.client.cookies['commonbrain']}; "
+                   f"commonbrain-theme={cookie}").text  # fmt: skip
+    assert ("data-theme=" in page.split(">", 2)[1]) is shown

@@ -22,7 +22,7 @@ from commonbrain.model import ids
 from commonbrain.model.errors import CommonbrainError, UnavailableError
 from commonbrain.model.limits import EVENTS_WINDOW, SLOW_CALL_MS
 from commonbrain.model.memory import CURRENT_STATES
-from commonbrain.model.scope import Caller
+from commonbrain.model.scope import Caller, Role
 from commonbrain.model.timestamps import show_instant
 from commonbrain.observability.health import Dependency, ReplicaReads
 from commonbrain.observability.tool_events import OK, REFUSED, ToolEvent
@@ -40,7 +40,7 @@ _PERCENTILES: Final = (50, 95, 99)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolStats:
-    """The calls of one tool in the last day, from the latest ten thousand of all tools."""
+    """Agents' calls of one tool in the last day, from the latest ten thousand of all tools."""
 
     calls: int
     errors: int
@@ -88,7 +88,9 @@ class CallMetrics:
     caller: Caller
 
     def figures(self) -> Mapping[str, ToolStats]:
-        """Return figures by tool, over all processes of this store.
+        """Return figures of agents' calls by tool, over all processes of this store.
+
+        People who read the page are left out: each of its screens makes several calls.
 
         Raises:
             UnavailableError: the store cannot be read.
@@ -104,10 +106,15 @@ class CallMetrics:
         return {tool: _figures(taken[tool]) for tool in sorted(taken)}
 
     def faults(self, limit: int) -> tuple[FailedCall, ...]:
-        """List the latest failed calls; without the store, those of this process."""
-        known = {event.id: event for event in self.services.journal.faults(self.caller.tenant)}
+        """List the latest failed calls; without the store, those of this process.
+
+        Agents other than admins see their own only.
+        """
+        own = None if self.caller.role is Role.ADMIN else self.caller.agent
+        here = self.services.journal.faults(self.caller.tenant)
+        known = {one.id: one for one in here if own in {None, one.agent}}
         with suppress(CommonbrainError):
-            known |= {event.id: event for event in self._failed(limit)}
+            known |= {event.id: event for event in self._failed(limit, agent=own)}
         return tuple(_fault(known[id_]) for id_ in sorted(known, reverse=True)[:limit])
 
     def trends(self) -> Trends:
@@ -143,10 +150,11 @@ class CallMetrics:
                 self.services.store.read(self.caller.tenant, lambda tx: tx.jobs.counts())
         return tuple(self.services.store.replicas())
 
-    def _failed(self, limit: int) -> Sequence[ToolEvent]:
+    def _failed(self, limit: int, *, agent: str | None) -> Sequence[ToolEvent]:
         since = self.services.clock.now() - _WINDOW
         return self.services.store.read(
-            self.caller.tenant, lambda tx: tx.events.latest(limit=limit, since=since, failed=True)
+            self.caller.tenant,
+            lambda tx: tx.events.failed(limit=limit, since=since, agent=agent),
         )
 
 

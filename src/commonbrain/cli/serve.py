@@ -10,6 +10,7 @@ import typer
 from commonbrain.cli.context import State
 from commonbrain.config import ServerSettings
 from commonbrain.model.errors import InvalidInputError
+from commonbrain.runtime.signals import stopped_by_signals
 
 
 def run_server(state: State, **options: object) -> None:
@@ -55,7 +56,6 @@ def run_dev_server(state: State, folder: Path, **options: object) -> None:
         dev_server,
         prepare,
         serve,
-        stopped_by_signals,
         url_of,
     )
 

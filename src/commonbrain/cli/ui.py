@@ -1,8 +1,13 @@
 """`brain ui`: the web page of this machine's store."""
 
+import os
 import socket
 import webbrowser
-from contextlib import closing
+from collections.abc import Generator
+from contextlib import ExitStack, closing, contextmanager
+from pathlib import Path
+from tempfile import mkstemp
+from typing import Final
 
 import typer
 import uvicorn
@@ -11,6 +16,7 @@ from commonbrain.api.thread_limiter import ThreadLimiter
 from commonbrain.cli.context import State
 from commonbrain.jobs.worker import EmbeddedWorker
 from commonbrain.model.errors import InvalidInputError
+from commonbrain.runtime.signals import stopped_by_signals
 from commonbrain.web.app import make_page
 from commonbrain.web.backups import Backups
 from commonbrain.web.local_sessions import LocalSessions
@@ -33,7 +39,12 @@ def run_ui(state: State, *, port: int, opens_browser: bool) -> None:
         UnavailableError: the store cannot be opened.
 
     """
-    with closing(_listen(port)) as listener, state.open(server_name="ui") as brain:
+    with (
+        closing(_listen(port)) as listener,
+        state.open(server_name="ui") as brain,
+        stopped_by_signals(),
+        ExitStack() as files,
+    ):
         sessions = LocalSessions(brain.caller, brain.services.clock)
         threads = ThreadLimiter(
             _CALLS_AT_ONCE,
@@ -44,10 +55,7 @@ def run_ui(state: State, *, port: int, opens_browser: bool) -> None:
         page = make_page(brain, sessions, threads=threads, backups=backups)
         url = f"http://{_HOST}:{listener.getsockname()[1]}"
         typer.echo(f"The page is at {url}; Ctrl-C ends it.", err=True)
-        # The link is a secret: it is printed only if no browser takes it.
         link = f"{url}/open?token={sessions.make_link()}"
-        if not (opens_browser and webbrowser.open(link)):
-            typer.echo(f"Open this link; it works once:\n{link}")
         config = uvicorn.Config(
             page,
             log_level="warning",
@@ -59,12 +67,52 @@ def run_ui(state: State, *, port: int, opens_browser: bool) -> None:
         worker = EmbeddedWorker(brain.services, start_delay_s=_WORKER_DELAY_S)
         worker.start()
         try:
+            is_opened = opens_browser and _open_browser(link, files)
+            hint = "If the page does not open, use" if is_opened else "Open"
+            typer.echo(f"{hint} this link; it works once:\n{link}")
             uvicorn.Server(config).run(sockets=[listener])
         finally:
             worker.close()
             if backups is not None:
                 backups.close()
             threads.close()
+
+
+def _open_browser(link: str, files: ExitStack) -> bool:
+    """Open a browser by a file of `files`; return whether there is one."""
+    try:
+        return webbrowser.open(files.enter_context(redirect_page(link)))
+    except OSError:
+        # Temporary files cannot be written, so that only the printed link is left.
+        return False
+
+
+@contextmanager
+def redirect_page(link: str) -> Generator[str]:
+    """Write a page that only this user can read and that leads to a link; delete it afterwards.
+
+    A browser gets what it opens as an argument, which every user of the machine can list: it gets
+    the address of this file instead of the secret in the link.
+    """
+    descriptor, name = mkstemp(prefix="commonbrain-", suffix=".html")
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(_REDIRECT.format(link))
+        yield Path(name).as_uri()
+    finally:
+        Path(name).unlink(missing_ok=True)
+
+
+_REDIRECT: Final = """<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="color-scheme" content="light dark">
+<meta name="referrer" content="no-referrer">
+<meta http-equiv="refresh" content="0; url={0}">
+<title>Commonbrain</title>
+<p><a href="{0}">Open the page</a></p>
+</html>
+"""
 
 
 def _listen(port: int) -> socket.socket:

@@ -14,10 +14,8 @@ from commonbrain.history.selection import (
     Phase,
     Selection,
     SelectorFields,
-    confirmation_hint,
-    list_dependents,
-    make_preview,
     memory_ref,
+    preview_change,
     select,
     select_permitted,
 )
@@ -100,19 +98,19 @@ class BulkEdit:
         why = validate_reason(reason or _DEFAULT_REASON, services=self.services, caller=self.caller)
         check_may_write(self.caller, Scope.TEAM)
         given = SelectorFields(ids=list(ids))
+        recorded_as = _ACTIONS[chosen]
         with read_unit(self.services, self.caller) as unit:
-            preview = _preview(unit, _selected(unit, given), action=chosen, confirm=confirm)
+            selection = _selected(unit, given)
+            preview = preview_change(unit, selection, action=recorded_as, confirm=confirm)
         if confirm is None or confirm != preview.count:
             return preview
         with write_unit(self.services, self.caller) as unit:
             selection = _selected(unit, given)
-            preview = _preview(unit, selection, action=chosen, confirm=confirm)
+            preview = preview_change(unit, selection, action=recorded_as, confirm=confirm)
             if confirm != preview.count:
                 return preview
             for memory in selection.taken:
-                proposal = Proposal(
-                    op=_ACTIONS[chosen], id=memory.id, reason=why, arguments=arguments
-                )
+                proposal = Proposal(op=recorded_as, id=memory.id, reason=why, arguments=arguments)
                 _change(unit, memory, action=chosen, proposal=proposal)
             affected = unit.propagate_invalidation()
         continue_propagation(self.services, self.caller)
@@ -148,15 +146,3 @@ def _selected(unit: UnitOfWork, given: SelectorFields) -> Selection:
     selection = select_permitted(unit, current)
     skipped = [memory_ref(one, f"It is {str(one.state).replace('_', ' ')}.") for one in others]
     return replace(selection, skipped=(*selection.skipped, *skipped))
-
-
-def _preview(
-    unit: UnitOfWork, selection: Selection, *, action: BulkAction, confirm: int | None
-) -> BulkChangeResult:
-    return make_preview(
-        selection,
-        action=_ACTIONS[action],
-        dependents=list_dependents(unit, selection.taken),
-        reason=None,
-        hint=confirmation_hint(len(selection.taken), confirm),
-    )

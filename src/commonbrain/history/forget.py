@@ -17,6 +17,7 @@ from commonbrain.history.selection import (
     list_dependents,
     make_preview,
     memory_ref,
+    preview_change,
     select,
     select_permitted,
     shown,
@@ -89,7 +90,9 @@ class Forget:
         if dry_run or len(given.get("ids", ())) != 1:
             with read_unit(self.services, self.caller) as unit:
                 selection = _selected(unit, given)
-                preview = _preview(unit, selection, confirm=confirm, reason=why)
+                preview = preview_change(
+                    unit, selection, action=Action.FORGET, confirm=confirm, reason=why
+                )
                 if dry_run or (preview.count > 1 and confirm != preview.count):
                     return _with_affected(unit, selection, preview=preview, is_dry_run=dry_run)
         with write_unit(self.services, self.caller) as unit:
@@ -137,7 +140,7 @@ def _forget(
                 hint=how_resolved(held),
             )
     selection = _selected(unit, given)
-    preview = _preview(unit, selection, confirm=confirm, reason=reason)
+    preview = preview_change(unit, selection, action=Action.FORGET, confirm=confirm, reason=reason)
     if preview.count > 1 and confirm != preview.count:
         return preview
     check_pending_acks_of(
@@ -160,18 +163,6 @@ def _forget(
     status = Phase.DONE if selection.taken else Phase.UNCHANGED
     before = [] if selection.taken else [memory_ref(one) for one in select(unit, given)]
     return replace(preview, status=status, hint=left, items=preview.items or shown(before))
-
-
-def _preview(
-    unit: UnitOfWork, selection: Selection, *, confirm: int | None, reason: str
-) -> BulkChangeResult:
-    return make_preview(
-        selection,
-        action=Action.FORGET,
-        dependents=list_dependents(unit, selection.taken),
-        reason=reason,
-        hint=confirmation_hint(len(selection.taken), confirm),
-    )
 
 
 _DAYS_DEFAULT = 90

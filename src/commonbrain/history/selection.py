@@ -169,6 +169,24 @@ def make_preview(
     )
 
 
+def preview_change(
+    unit: UnitOfWork,
+    selection: Selection,
+    *,
+    action: Action,
+    confirm: int | None,
+    reason: str | None = None,
+) -> BulkChangeResult:
+    """Preview a change of selected memories, with their dependents and how to confirm it."""
+    return make_preview(
+        selection,
+        action=action,
+        dependents=list_dependents(unit, selection.taken),
+        reason=reason,
+        hint=confirmation_hint(len(selection.taken), confirm),
+    )
+
+
 def select(
     unit: UnitOfWork, given: SelectorFields, *, states: Sequence[State] = ()
 ) -> list[Memory]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shlex
-import signal
 import subprocess
 import sys
 from collections.abc import Generator
@@ -13,7 +12,6 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from types import FrameType
 from typing import TYPE_CHECKING, Final
 
 import uvicorn
@@ -35,6 +33,7 @@ from commonbrain.runtime.authentication import (
 from commonbrain.runtime.bootstrap import open_brain, upgrade_store
 from commonbrain.runtime.dev_servers import login, postgres_server, redis_server
 from commonbrain.runtime.settings_loading import load_server_settings, load_settings
+from commonbrain.runtime.signals import stopped_by_signals
 from commonbrain.security.authentication import Authenticator
 from commonbrain.security.page_sessions import PageSessions
 from commonbrain.text.redaction import is_here
@@ -76,26 +75,6 @@ def serve(settings: ServerSettings) -> None:
             # All workers write their metrics to one folder, which must be empty at the start.
             os.environ[_COUNTS] = served.enter_context(TemporaryDirectory(prefix="commonbrain-"))
         _run(settings)
-
-
-@contextmanager
-def stopped_by_signals() -> Generator[None]:
-    """Let SIGTERM end every block inside, before the server listens and after it.
-
-    The server catches the signal while it drains and raises it again at the end: without this
-    handler the process would end at once, and leave its folders and child processes.
-    """
-    before = signal.signal(signal.SIGTERM, _stop)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
-
-
-def _stop(signal_number: int, _frame: FrameType | None) -> None:
-    """End every block; ignore further signals."""
-    signal.signal(signal_number, signal.SIG_IGN)
-    sys.exit(0)
 
 
 def _run(settings: ServerSettings) -> None:

@@ -13,9 +13,17 @@ from starlette.datastructures import ImmutableMultiDict
 from commonbrain.api.operation import Operation, Request
 from commonbrain.api.operations import load_operation
 from commonbrain.model.errors import InvalidInputError, NotFoundError, RejectedError
-from commonbrain.web.settling import ReviewForm, is_open, plan_call, read_item, what_happened
-from commonbrain.web.undoing import REQUEST_FIELD, REVERSED, plan_undo, reversal, revert
-from commonbrain.web.visit import Visit, parse_request
+from commonbrain.web.outcomes import (
+    Done,
+    Preview,
+    describe_outcome,
+    describe_preview,
+    is_reading,
+    refusal,
+)
+from commonbrain.web.settling import ReviewForm, is_open, plan_decision, read_item, what_happened
+from commonbrain.web.undoing import REQUEST_FIELD, REVERSED, reversal, revert, undo_form
+from commonbrain.web.visit import OperationForm, Visit, parse_request
 
 OPERATIONS: Final = frozenset(
     {"revise", "forget", "bulk", "message", "session", "job", "admin", "tenant", "model"}
@@ -39,6 +47,10 @@ class Notice:
     """What the last action did, shown once on the next page."""
 
     text: str
+    subject: str = ""
+    """The words of the text that link to what was changed; empty for none."""
+    page: str | None = None
+    """The page of what was changed."""
     undo: Mapping[str, str] | None = None
     """Fields of the form that undoes it; None if it cannot be undone."""
     undo_operation: str = "forget"
@@ -69,6 +81,8 @@ class Confirmation:
     operation: str
     purpose: str
     """What the change does; empty if the preview says it."""
+    preview: Preview | None
+    """What would change; None if the text says it."""
     text: str
     fields: tuple[tuple[str, str], ...]
     """The form's fields, to send again with the confirmation."""
@@ -95,8 +109,8 @@ def run_action(
         return _run(visit, load_operation(name), form=form)
     except (InvalidInputError, RejectedError) as error:
         if name not in _OF_LISTS or not form.get("next"):
-            raise
-        return Notice(text=f"{error.message} {error.hint}".strip(), is_refusal=True)
+            raise refusal(error) from error
+        return Notice(text=str(refusal(error)), is_refusal=True)
 
 
 def _settle(visit: Visit, form: ImmutableMultiDict[str, str]) -> Notice | Confirmation | NewSecret:
@@ -105,43 +119,37 @@ def _settle(visit: Visit, form: ImmutableMultiDict[str, str]) -> Notice | Confir
     memories = read_item(visit, given.ids)
     if not is_open(given.category, memories):
         return Notice(text=f"{what_happened(visit, memories)} Nothing was changed.")
-    call = plan_call(given, memories)
+    decision = plan_decision(given, memories)
     places = [(name, form.get(name, "/")) for name in ("next", "back")]
-    fields = ImmutableMultiDict([*call.fields.items(), *places])
+    fields = ImmutableMultiDict([*decision.fields.items(), *places])
     try:
-        return _run(visit, load_operation(call.operation), form=fields, meaning=call.meaning)
+        return _run(visit, load_operation(decision.operation), form=fields)
     except (InvalidInputError, RejectedError) as error:
         memories = read_item(visit, given.ids)
         if not is_open(given.category, memories):
             # Another person decided after it was read.
             return Notice(text=f"{what_happened(visit, memories)} Nothing was changed.")
         return Notice(
-            text=f"{error.message} {error.hint or ''}".strip(),
+            text=str(refusal(error)),
             back=local_path(form.get("back", "/")),
             is_refusal=True,
         )
 
 
 def _run(
-    visit: Visit,
-    operation: Operation[Any, Any],
-    *,
-    form: ImmutableMultiDict[str, str],
-    meaning: str | None = None,
+    visit: Visit, operation: Operation[Any, Any], *, form: ImmutableMultiDict[str, str]
 ) -> Notice | Confirmation | NewSecret:
     request = parse_request(operation.request, form)
-    is_erase = getattr(request, "op", "") == "erase"
-    is_confirmed = form.get("confirmed") == "yes" and (
-        not is_erase or form.get("typed", "").strip().lower() == _TYPED
-    )
+    if is_reading(request):
+        raise NotFoundError("This form changes nothing.", hint="Go back and use its button.")
+    is_confirmed = _is_confirmed(request, form)
     if not is_confirmed and "confirm" in operation.request.model_fields:
         # Without the confirmation, a count alone shows the preview again.
         request = request.model_copy(update={"confirm": None})
-    if operation.preview is not None and not is_confirmed and visit.can(operation.role):
-        preview = operation.preview(visit.brain, request)
-        if preview is not None:
-            return _confirmation(operation, preview, form=form, is_erase=is_erase)
-    planned = plan_undo(visit.brain, operation, request=request)
+    preview = None if is_confirmed else _preview(visit, operation, request=request)
+    if preview is not None:
+        return _confirmation(operation, preview, request=request, form=form)
+    undo = undo_form(visit.brain, operation, request=request)
     visit = replace(visit, brain=visit.brain.identified())
     if request_id := form.get(REQUEST_FIELD):
         operation = replace(operation, handle=partial(revert, request_id=request_id))
@@ -151,46 +159,60 @@ def _run(
         # The undo of a notice was not previewed; any other change whose preview is out of date is
         # shown again.
         if not (is_confirmed and getattr(request, "op", "") == "undo"):
-            return _confirmation(operation, reply, form=form, is_erase=is_erase)
+            return _confirmation(operation, reply, request=request, form=form)
         reply = visit.call(operation, request.model_copy(update={"confirm": expected}))
-    if operation.exit_code(reply):
-        raise RejectedError(operation.render_text(reply), hint="Nothing was changed.")
     if (secret := getattr(reply, "secret", None)) is not None:
         [key] = reply.keys
         next_ = local_path(form.get("next", "/"))
         return NewSecret(text=secret, prefix=key.key, agent=key.agent, next=next_)
-    undo = reversal(visit.brain) if planned is REVERSED else planned
     is_changed = getattr(reply, "status", None) != "unchanged"
-    next_ = _corrected(request, reply, form=form)
+    if undo is REVERSED:
+        undo = reversal(visit.brain)
+    elif undo is not None:
+        is_changed = undo != undo_form(visit.brain, operation, request=request)
+    done = Done(request=request, reply=reply, is_changed=is_changed, now=visit.now)
+    return _notice(operation, done, undo=undo if is_changed else None, form=form)
+
+
+def _preview(visit: Visit, operation: Operation[Any, Any], *, request: Request) -> object | None:
+    if operation.preview is None or not visit.can(operation.role):
+        return None
+    return operation.preview(visit.brain, request)
+
+
+def _is_confirmed(request: Request, form: ImmutableMultiDict[str, str]) -> bool:
+    is_erase = getattr(request, "op", "") == "erase"
+    is_typed = form.get("typed", "").strip().lower() == _TYPED
+    return form.get("confirmed") == "yes" and (is_typed or not is_erase)
+
+
+def _notice(
+    operation: Operation[Any, Any],
+    done: Done[Any, Any],
+    *,
+    undo: OperationForm | None,
+    form: ImmutableMultiDict[str, str],
+) -> Notice:
+    """Make the notice of what was done.
+
+    Raises:
+        RejectedError: it was refused.
+
+    """
+    outcome = describe_outcome(operation.name, done)
+    if operation.exit_code(done.reply):
+        raise RejectedError(outcome.text, hint="Nothing was changed.")
+    next_ = _corrected(done.request, done.reply, form=form)
+    back = form.get("back") or (next_ and form["next"])
     return Notice(
-        text=_shortened(_outcome(operation, reply, request=request, meaning=meaning)),
-        undo=(undo and is_changed and {**undo.fields, "confirmed": "yes"}) or None,
+        text=_shortened(outcome.text),
+        subject=outcome.subject,
+        page=outcome.page,
+        undo={**undo.fields, "confirmed": "yes"} if undo else None,
         undo_operation=undo.operation if undo else "",
-        back=local_path(back) if (back := form.get("back") or (next_ and form["next"])) else None,
+        back=local_path(back) if back else None,
         next=next_,
     )
-
-
-def _outcome(
-    operation: Operation[Any, Any],
-    reply: Any,  # noqa: ANN401 the operation's own reply
-    *,
-    request: Request,
-    meaning: str | None,
-) -> str:
-    """Say what a change did."""
-    is_done = getattr(reply, "status", None) == "done"
-    match getattr(request, "op", ""):
-        case "erase":
-            # The cookie of the notice must not contain what was erased.
-            return f"Erased: {reply.count}. No copy of the text is left."
-        case "supersede" if is_done:
-            return "Corrected; the old text stays in the history."
-        case _ if meaning is not None and is_done:
-            affected = getattr(reply, "affected", None)
-            return f"{meaning} {affected.line()}" if affected else meaning
-        case _:
-            return operation.render_text(reply)
 
 
 def _corrected(
@@ -209,21 +231,20 @@ def _confirmation(
     operation: Operation[Any, Any],
     preview: Any,  # noqa: ANN401 the operation's own reply
     *,
+    request: Request,
     form: ImmutableMultiDict[str, str],
-    is_erase: bool,
 ) -> Confirmation:
     sent = [(name, value) for name, value in form.multi_items() if name not in OWN_FIELDS]
     count = operation.expected_confirm(preview)
     confirm = [] if count is None else [("confirm", str(count))]
+    described = describe_preview(request, preview)
     return Confirmation(
         operation=operation.name,
         purpose=_purpose(operation, form),
-        # The hint tells programs to repeat the call; a person has a button.
-        text=operation.render_text(
-            replace(preview, hint=None) if hasattr(preview, "hint") else preview
-        ),
+        preview=described,
+        text="" if described else operation.render_text(preview),
         fields=(*sent, *confirm, *_places(form)),
-        needs_typing=is_erase,
+        needs_typing=getattr(request, "op", "") == "erase",
     )
 
 

@@ -479,6 +479,7 @@ class Page:
             "path": path if request.method == "GET" else "/",
             "screens": SCREENS,
             "screen": None,
+            "theme": theme if (theme := request.cookies.get(_THEME)) in _THEMES else None,
         }
         return HTMLResponse(
             self.environment.get_template(template).render(known | dict(values)), status
@@ -486,6 +487,12 @@ class Page:
 
 
 _NOTICE: Final = "commonbrain-notice"
+_THEME: Final = "commonbrain-theme"
+"""The cookie of the theme, which a script of the page sets; the system's without it.
+
+Ports share cookies, so that `brain ui` remembers it on another port.
+"""
+_THEMES: Final = frozenset({"light", "dark"})
 _LOGIN: Final = "commonbrain-login"
 """The cookie that ties the login form to its browser."""
 _LOGIN_SECONDS: Final = 3600

@@ -4,6 +4,7 @@ An agent's recall and get restore a memory's strength and teach the ranking; a p
 page to check a memory should change neither.
 """
 
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -12,9 +13,12 @@ from commonbrain.api.operations.get import GET, GetRequest, GetResponse
 from commonbrain.api.operations.recall import RECALL, RecallRequest
 from commonbrain.client import Brain
 from commonbrain.coordination.briefing import Briefing
+from commonbrain.model.errors import NotFoundError
+from commonbrain.model.limits import IDS_PER_GET_MAX
 from commonbrain.model.recall_result import RecallResult
 from commonbrain.retrieval.get import MemoryView
 from commonbrain.retrieval.query_plan import RecallOptions
+from commonbrain.web.visit import Visit
 
 
 def _recall(brain: Brain, request: RecallRequest) -> RecallResult:
@@ -28,6 +32,18 @@ def _get(brain: Brain, request: GetRequest) -> GetResponse:
 
 def _preview_boot(brain: Brain, request: BootRequest) -> Briefing:
     return brain.preview_boot(request.project, request.task)
+
+
+def read_headlines(visit: Visit, ids: Iterable[str]) -> Mapping[str, str]:
+    """Return the headlines of memories by id; none if one of them is gone or not visible."""
+    distinct = list(dict.fromkeys(ids))[:IDS_PER_GET_MAX]
+    if not distinct:
+        return {}
+    try:
+        shown = visit.call(READ_GET, GetRequest(id=distinct))
+    except NotFoundError:
+        return {}
+    return {one.id: one.headline for one in (shown, *shown.more)}
 
 
 def revision_ids(memory: MemoryView) -> list[str]:

@@ -57,6 +57,7 @@ def make_environment() -> Environment:
         "link": link,
         "marked": marked,
         "relation": relation,
+        "with_link": with_link,
     }
     filters: dict[str, Any] = {
         "age_class": age_class,
@@ -139,6 +140,13 @@ def linked(text: str) -> Markup:
         parts += [escape(safe[start : match.start()]), anchor]
         start = match.end()
     return Markup("").join([*parts, escape(safe[start:])])
+
+
+def with_link(text: str, *, words: str, page: str | None) -> Markup:
+    """Return a text in which some of its words link to a page, and ids of memories to theirs."""
+    before, named, after = text.partition(words) if words and page else (text, "", "")
+    anchor = Markup('<a href="{}">{}</a>').format(page, inert(named)) if named else Markup("")
+    return Markup("").join([linked(before), anchor, linked(after)])
 
 
 _MINUTE: Final = 60

@@ -20,7 +20,7 @@ from commonbrain.model.scope import Scope
 from commonbrain.retrieval.get import ChangeEvent, MemoryView
 from commonbrain.web.reading import READ_GET
 from commonbrain.web.rendering import ago, words_of
-from commonbrain.web.visit import Visit
+from commonbrain.web.visit import OperationForm, Visit
 
 _VIEWS: Final = ["links", "policy", "history"]
 _NO_DECISIONS: Final = frozenset(
@@ -42,15 +42,6 @@ _REASON_CHARS: Final = 200
 _PAIR: Final = 2
 
 Fields = Mapping[str, str]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
-    """The operation that carries out a decision, and what it means in words."""
-
-    operation: str
-    fields: Fields
-    meaning: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,22 +136,22 @@ def _are_linked(first: MemoryView, last: MemoryView, *, types: Sequence[str]) ->
     return any(id_ in {first.id, last.id} and type_ in types for id_, type_ in links)
 
 
-def plan_call(form: ReviewForm, memories: Sequence[MemoryView]) -> Call:
-    """Return the operation that carries out a decision.
+def plan_decision(form: ReviewForm, memories: Sequence[MemoryView]) -> OperationForm:
+    """Return the form of the operation that carries out a decision.
 
     Raises:
         InvalidInputError: the category has no such decision.
 
     """
-    calls = _PAIRS.get(form.category, _SINGLES.get(form.category, frozenset()))
-    if form.decision not in calls:
+    decisions = _PAIRS.get(form.category, _SINGLES.get(form.category, frozenset()))
+    if form.decision not in decisions:
         raise InvalidInputError(
             f"{form.decision[:40]!r} is not a decision on {words_of(form.category)}.",
-            hint=f"Choose from {', '.join(sorted(calls))}.",
+            hint=f"Choose from {', '.join(sorted(decisions))}.",
         )
     if form.category in _PAIRS:
-        return _call_on_pair(form, memories)
-    return _call_on_single(form, memories[0])
+        return _decide_on_pair(form, memories)
+    return _decide_on_single(form, memories[0])
 
 
 _PAIRS: Final = {
@@ -175,32 +166,22 @@ _SINGLES: Final = {
 """Decisions on one memory."""
 
 
-def _call_on_pair(form: ReviewForm, memories: Sequence[MemoryView]) -> Call:
+def _decide_on_pair(form: ReviewForm, memories: Sequence[MemoryView]) -> OperationForm:
     first, second = memories
     reason = {"reason": form.fields["reason"]}
     both = {"op": "keep_both", "id": first.id, "other": second.id, **reason}
     match form.decision:
         case "both":
-            return Call(operation="revise", fields=both, meaning="Both hold.")
+            return OperationForm(operation="revise", fields=both)
         case "apart":
             fields = {**both, "value": form.fields["projects"]}
-            return Call(
-                operation="revise", fields=fields, meaning="Each holds in its own project now."
-            )
+            return OperationForm(operation="revise", fields=fields)
         case _:
             preferred, other = (first, second) if form.decision == "first" else (second, first)
-            holds = f"“{preferred.headline}” holds"
             if form.category is ReviewCategory.CONFLICTS and can_replace(preferred, other):
-                return Call(
-                    operation="revise",
-                    fields={"op": "resolve", "id": preferred.id, "other": other.id, **reason},
-                    meaning=f"{holds}; it superseded the other.",
-                )
-            return Call(
-                operation="forget",
-                fields={"op": "forget", "ids": other.id, **reason},
-                meaning=f"{holds}; the other is forgotten.",
-            )
+                fields = {"op": "resolve", "id": preferred.id, "other": other.id, **reason}
+                return OperationForm(operation="revise", fields=fields)
+            return _forget(other, reason)
 
 
 def can_replace(preferred: MemoryView, other: MemoryView) -> bool:
@@ -212,27 +193,24 @@ def can_replace(preferred: MemoryView, other: MemoryView) -> bool:
     return not preferred.superseded_count and not is_hidden
 
 
-def _call_on_single(form: ReviewForm, memory: MemoryView) -> Call:
+def _decide_on_single(form: ReviewForm, memory: MemoryView) -> OperationForm:
     reason = {"reason": form.fields["reason"]}
-    shown = f"“{memory.headline}”"
     match form.decision:
         case "correct":
             fields = {"op": "supersede", "id": memory.id, **reason}
             fields |= {name: form.fields[name] for name in ("text", "version")}
-            meaning = "Corrected; the old text stays in the history."
-            return Call(operation="revise", fields=fields, meaning=meaning)
+            return OperationForm(operation="revise", fields=fields)
         case "forget":
-            fields = {"op": "forget", "ids": memory.id, **reason}
-            return Call(operation="forget", fields=fields, meaning=f"{shown} is forgotten.")
+            return _forget(memory, reason)
         case _:
-            op, meaning = _MARKS[form.decision]
-            fields = {"op": op, "id": memory.id, **reason}
-            return Call(operation="revise", fields=fields, meaning=f"{shown} {meaning}")
+            fields = {"op": _VERBS[form.decision], "id": memory.id, **reason}
+            return OperationForm(operation="revise", fields=fields)
 
 
-_MARKS: Final = {
-    "holds": ("review", "still holds."),
-    "approve": ("approve", "is approved."),
-    "reject": ("reject", "is rejected."),
-}
-"""Decisions that are one verb of revise, each with its meaning."""
+def _forget(memory: MemoryView, reason: Fields) -> OperationForm:
+    fields = {"op": "forget", "ids": memory.id, **reason}
+    return OperationForm(operation="forget", fields=fields)
+
+
+_VERBS: Final = {"holds": "review", "approve": "approve", "reject": "reject"}
+"""Decisions that are one verb of revise."""

@@ -1,7 +1,7 @@
-"""How changes are undone: by forms that are planned before the change is made."""
+"""How changes are undone: by a form that is made before, and restores what there was."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Final
 
 from commonbrain.api.operation import Operation
@@ -14,16 +14,14 @@ from commonbrain.api.operations.session import SessionRequest
 from commonbrain.api.operations.tenant import TenantRequest
 from commonbrain.client import Brain
 from commonbrain.history.selection import BulkChangeResult
+from commonbrain.model.jobs import FAILED
+from commonbrain.model.model_card import ModelState
 from commonbrain.model.parameters import POLICY_PARAMETERS
 from commonbrain.model.scope import Policy, Role
+from commonbrain.model.tasks import holder_of
+from commonbrain.web.visit import OperationForm
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Undo:
-    """The form that undoes a change."""
-
-    operation: str
-    fields: Mapping[str, str]
+_REASON: Final = "undone on the page"
 
 
 def _of_admin(brain: Brain, request: AdminRequest) -> Mapping[str, str] | None:
@@ -52,8 +50,8 @@ def _of_admin(brain: Brain, request: AdminRequest) -> Mapping[str, str] | None:
 def _of_tenant(brain: Brain, request: TenantRequest) -> Mapping[str, str] | None:
     match request.op:
         case "suspend" | "resume":
-            other = "resume" if request.op == "suspend" else "suspend"
-            return {"op": other, "name": request.name}
+            is_suspended = brain.tenants.get(request.name).suspended_at is not None
+            return {"op": "suspend" if is_suspended else "resume", "name": request.name}
         case "policy":
             changed = _policy_fields(brain.tenants.get(request.name).policy, request)
             return {"op": "policy", "name": request.name, **changed} if changed else None
@@ -61,37 +59,44 @@ def _of_tenant(brain: Brain, request: TenantRequest) -> Mapping[str, str] | None
             return None
 
 
-def _of_job(_: Brain, request: JobRequest) -> Mapping[str, str] | None:
-    other = {"retry": "cancel", "cancel": "retry"}.get(request.op)
-    return {"op": other, "id": request.id or ""} if other else None
+def _of_job(brain: Brain, request: JobRequest) -> Mapping[str, str] | None:
+    if request.op not in {"retry", "cancel"}:
+        return None
+    has_failed = brain.jobs.show(request.id or "").state in FAILED
+    return {"op": "cancel" if has_failed else "retry", "id": request.id or ""}
 
 
-def _of_model(_: Brain, request: ModelRequest) -> Mapping[str, str] | None:
+def _of_model(brain: Brain, request: ModelRequest) -> Mapping[str, str] | None:
     if request.op != "canary":
         # A rollback is final, and what a promotion replaced is back only after one.
         return None
-    return {"op": "retire", "id": request.id or "", "reason": "undone on the page"}
+    model_id = request.id or ""
+    [model] = brain.models.show(model_id).models
+    if model.state is not ModelState.CANARY:
+        return {"op": "retire", "id": model_id, "reason": _REASON}
+    served = {"percent": f"{model.percent:g}", "allow": ",".join(model.allow)}
+    return {"op": "canary", "id": model_id, **served, "force": "true", "reason": _REASON}
 
 
-def _policy_fields(before: Policy, request: AdminRequest | TenantRequest) -> dict[str, str]:
-    """Return the earlier values of the fields that a request changes."""
-    earlier: dict[str, str] = {
-        "boot_required": _flag(is_set=before.is_boot_required),
-        "auto_promote": _flag(is_set=before.is_promotion_automatic),
-        "audit_reads": _flag(is_set=before.are_reads_audited),
-        "retention": ",".join(before.retention) or "none",
-        "parameters": ",".join(_earlier_parameters(before, request.parameters)),
-        "key_calls_per_minute": str(before.key_calls_per_minute or 0),
-        "tenant_calls_per_minute": str(before.tenant_calls_per_minute or 0),
-        "memories_max": str(-1 if before.memories_max is None else before.memories_max),
+def _policy_fields(policy: Policy, request: AdminRequest | TenantRequest) -> dict[str, str]:
+    """Return the present values of the fields that a request changes."""
+    present: dict[str, str] = {
+        "boot_required": _flag(is_set=policy.is_boot_required),
+        "auto_promote": _flag(is_set=policy.is_promotion_automatic),
+        "audit_reads": _flag(is_set=policy.are_reads_audited),
+        "retention": ",".join(policy.retention) or "none",
+        "parameters": ",".join(_present_parameters(policy, request.parameters)),
+        "key_calls_per_minute": str(policy.key_calls_per_minute or 0),
+        "tenant_calls_per_minute": str(policy.tenant_calls_per_minute or 0),
+        "memories_max": str(-1 if policy.memories_max is None else policy.memories_max),
     }
     given = request.model_dump(exclude_defaults=True)
-    return {name: value for name, value in earlier.items() if name in given}
+    return {name: value for name, value in present.items() if name in given}
 
 
-def _earlier_parameters(before: Policy, changed: list[str]) -> list[str]:
+def _present_parameters(policy: Policy, changed: list[str]) -> list[str]:
     """Return `NAME=VALUE` for each changed parameter; without a value it is the server's."""
-    values = dict(one.split("=", 1) for one in before.parameters)
+    values = dict(one.split("=", 1) for one in policy.parameters)
     names = dict.fromkeys(one.partition("=")[0].strip() for one in changed)
     return [f"{name}={values.get(name, '')}" for name in names if name in POLICY_PARAMETERS]
 
@@ -100,16 +105,23 @@ def _flag(*, is_set: bool) -> str:
     return "true" if is_set else "false"
 
 
-def _of_session(_: Brain, request: SessionRequest) -> Mapping[str, str] | None:
-    other = {"claim": "release", "release": "claim"}.get(request.op)
-    return {"op": other, "id": request.id or ""} if other else REVERSED.fields
+def _of_session(brain: Brain, request: SessionRequest) -> Mapping[str, str] | None:
+    if request.op not in {"claim", "release"}:
+        return REVERSED.fields
+    task = brain.get(request.id or "", bump=False).detail
+    until = task.get("lease_until")
+    is_over = not isinstance(until, datetime) or until <= brain.services.clock.now()
+    is_own = not is_over and task.get("lease_holder") == holder_of(brain.caller)
+    return {"op": "claim" if is_own else "release", "id": request.id or ""}
 
 
-def _of_message(_: Brain, request: MessageRequest) -> Mapping[str, str] | None:
+def _of_message(brain: Brain, request: MessageRequest) -> Mapping[str, str] | None:
     match request.op:
+        case "thread" if request.status is None:
+            return None
         case "thread":
-            status = "open" if request.status == "closed" else "closed"
-            return {"op": "thread", "thread": request.thread or "", "status": status}
+            thread = brain.message.thread(request.thread or "")
+            return {"op": "thread", "thread": thread.id, "status": thread.status}
         case "read" | "ack":
             return None
         case _:
@@ -120,12 +132,11 @@ def _of_forget(_: Brain, request: ForgetRequest) -> Mapping[str, str] | None:
     return None if request.op == "erase" else REVERSED.fields
 
 
-REVERSED: Final = Undo(operation="forget", fields={"op": "undo"})
+REVERSED: Final = OperationForm(operation="forget", fields={"op": "undo"})
 """Undone by reverting the changes of the call; `reversal` makes the form."""
 REQUEST_FIELD: Final = "request"
 """The field of that form which names the call."""
-_REASON: Final = "undone on the page"
-_PLANS: Final[Mapping[str, Callable[[Brain, Any], Mapping[str, str] | None]]] = {
+_FORMS: Final[Mapping[str, Callable[[Brain, Any], Mapping[str, str] | None]]] = {
     "admin": _of_admin,
     "tenant": _of_tenant,
     "job": _of_job,
@@ -134,29 +145,30 @@ _PLANS: Final[Mapping[str, Callable[[Brain, Any], Mapping[str, str] | None]]] = 
     "message": _of_message,
     "forget": _of_forget,
 }
-"""By operation; the changes of all others are reverted."""
+"""By operation, the fields that restore the present state; the others' changes are reverted."""
 
 
-def plan_undo(
+def undo_form(
     brain: Brain,
     operation: Operation[Any, Any],
     *,
     request: Any,  # noqa: ANN401 of the operation's own type
-) -> Undo | None:
-    """Return how a change will be undone, read before it is made.
+) -> OperationForm | None:
+    """Return the form that restores what a change would replace: it is made before the change.
 
-    None if it cannot be undone, or the caller may not make it.
+    None if the change cannot be undone, or the caller may not make it. A form that is the same
+    after the change means that nothing was changed, except for `REVERSED`.
     """
     if not brain.caller.role.covers(operation.role):
         return None
-    plan = _PLANS.get(operation.name)
-    fields = REVERSED.fields if plan is None else plan(brain, request)
+    fields_of = _FORMS.get(operation.name)
+    fields = REVERSED.fields if fields_of is None else fields_of(brain, request)
     if fields is REVERSED.fields:
         return REVERSED if brain.caller.role.covers(Role.WRITER) else None
-    return None if fields is None else Undo(operation=operation.name, fields=fields)
+    return None if fields is None else OperationForm(operation=operation.name, fields=fields)
 
 
-def reversal(brain: Brain) -> Undo:
+def reversal(brain: Brain) -> OperationForm:
     """Return the form that reverts the call of an identified brain."""
     fields = {
         "op": "undo",
@@ -164,7 +176,7 @@ def reversal(brain: Brain) -> Undo:
         "reason": _REASON,
         REQUEST_FIELD: brain.caller.request_id or "",
     }
-    return Undo(operation="forget", fields=fields)
+    return OperationForm(operation="forget", fields=fields)
 
 
 def revert(brain: Brain, request: ForgetRequest, *, request_id: str) -> BulkChangeResult:

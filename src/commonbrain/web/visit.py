@@ -20,6 +20,14 @@ _ReplyT = TypeVar("_ReplyT")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OperationForm:
+    """A form that runs an operation."""
+
+    operation: str
+    fields: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Visit:
     """A person's request: who asks, and the parameters of the address."""
 

@@ -15,7 +15,7 @@ from commonbrain.model import ids
 from commonbrain.model.query import Candidate, Trace
 from commonbrain.model.timestamps import to_millis
 from commonbrain.observability.hook_events import Shown
-from commonbrain.observability.tool_events import OK, REFUSED, EventBatch, ToolEvent
+from commonbrain.observability.tool_events import OK, REFUSED, WEB_TRANSPORT, EventBatch, ToolEvent
 from commonbrain.storage.interface import AuditEntry, Reply
 from commonbrain.storage.schema.activity import OF_HOOKS, tool_events
 from commonbrain.storage.schema.memories import audit, idempotency, outbox, tenants
@@ -158,9 +158,10 @@ _NEWEST: Final = (
     .limit(bindparam("limit"))
 )
 _FAILED: Final = _NEWEST.where(tool_events.c.outcome.not_in((OK, REFUSED)))
+_FAILED_OF_AGENT: Final = _FAILED.where(tool_events.c.agent == bindparam("agent"))
 _TIMINGS: Final = _NEWEST.with_only_columns(
     tool_events.c.tool, tool_events.c.duration_ms, tool_events.c.outcome
-)
+).where(tool_events.c.door != WEB_TRANSPORT)
 _OLD: Final = delete(tool_events).where(
     tool_events.c.tenant_id == bindparam("tenant"), tool_events.c.id < bindparam("before")
 )
@@ -198,15 +199,26 @@ class ToolEventRepository:
     )
     """Runs that were read: a page counts ten thousand twice."""
 
-    def latest(self, *, limit: int, since: datetime, failed: bool = False) -> list[ToolEvent]:
-        """List the calls since a time, or only the failed ones, newest first."""
-        question = _FAILED if failed else _NEWEST
-        rows = self.work.rows(question, {"since": ids.make_id(since, 0), "limit": limit})
-        tenant = self.work.tenant
+    def latest(self, *, limit: int, since: datetime) -> list[ToolEvent]:
+        """List the calls since a time, newest first."""
+        return self._events(_NEWEST, {"since": ids.make_id(since, 0), "limit": limit})
+
+    def failed(self, *, limit: int, since: datetime, agent: str | None = None) -> list[ToolEvent]:
+        """List the failed calls since a time, of one agent or of all, newest first."""
+        given = {"since": ids.make_id(since, 0), "limit": limit}
+        if agent is None:
+            return self._events(_FAILED, given)
+        return self._events(_FAILED_OF_AGENT, {**given, "agent": agent})
+
+    def _events(self, question: Select[Any], given: Mapping[str, object]) -> list[ToolEvent]:
+        rows, tenant = self.work.rows(question, given), self.work.tenant
         return [ToolEvent(tenant=tenant, **dict(zip(_FIELDS, row, strict=True))) for row in rows]
 
     def timings(self, *, limit: int, since: datetime) -> list[Timing]:
-        """List tool, duration and outcome of the calls since a time, newest first."""
+        """List tool, duration and outcome of agents' calls since a time, newest first.
+
+        People who read the page are left out, as in the trends.
+        """
         rows = self.work.rows(_TIMINGS, {"since": ids.make_id(since, 0), "limit": limit})
         return list(starmap(Timing, rows))
 

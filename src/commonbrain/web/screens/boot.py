@@ -28,7 +28,7 @@ class BootView:
     task: str | None
     sections: tuple[Section, ...]
     tokens: int
-    """Of the whole, as text or as JSON, whichever is more."""
+    """Of the whole as text, which is what an agent reads."""
     tokens_max: int
     briefing: Briefing
 
@@ -43,7 +43,7 @@ def _load(visit: Visit) -> BootView:
         sections=tuple(
             Section(name=name, text=text, tokens=estimate(f"{text}\n")) for name, text in parts
         ),
-        tokens=briefing.tokens,
+        tokens=estimate(briefing.text),
         tokens_max=visit.brain.services.briefing_limits.tokens,
         briefing=briefing,
     )

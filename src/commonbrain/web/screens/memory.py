@@ -1,5 +1,6 @@
 """One memory: what holds, what held before, where it comes from, and what can be done with it."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -11,7 +12,7 @@ from commonbrain.model.limits import IDS_PER_GET_MAX
 from commonbrain.model.memory import full_text
 from commonbrain.retrieval.get import MemoryView, View
 from commonbrain.retrieval.log import RecallView
-from commonbrain.web.reading import READ_GET, revision_ids
+from commonbrain.web.reading import READ_GET, read_headlines, revision_ids
 from commonbrain.web.screens.screen import Screen
 from commonbrain.web.visit import Visit
 
@@ -39,6 +40,8 @@ class OneMemoryView:
     """The headline and body; None if it was forgotten."""
     revisions: tuple[Revision, ...]
     """All texts of its chain of revisions, oldest first; only its own if it was never revised."""
+    headlines: Mapping[str, str]
+    """The headlines of the memories that it disagrees with, by id."""
     audit: tuple[AuditEntryView, ...]
     """The newest lines of the audit about it; empty unless the person is an admin."""
     recalls: tuple[RecallView, ...]
@@ -56,6 +59,7 @@ def _load(visit: Visit) -> OneMemoryView:
         memory=memory,
         text=_text(memory),
         revisions=_revisions(visit, memory),
+        headlines=read_headlines(visit, (id_ for one in memory.conflicts or () for id_ in one.ids)),
         audit=audit,
         recalls=visit.call(RECALLS, request).recalls,
     )

@@ -1,7 +1,7 @@
 """Search, as agents do it: what recall returns, why, and what it leaves out."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Final
 
@@ -14,7 +14,7 @@ from commonbrain.model.memory import State
 from commonbrain.model.recall_result import RecallResult
 from commonbrain.model.timestamps import show_instant
 from commonbrain.retrieval.log import CandidateView
-from commonbrain.web.reading import READ_GET, READ_RECALL
+from commonbrain.web.reading import READ_GET, READ_RECALL, read_headlines
 from commonbrain.web.screens.screen import Screen
 from commonbrain.web.visit import Visit
 
@@ -66,6 +66,8 @@ class SearchView:
     """The present state of each item of `then`."""
     parts: Mapping[str, Mapping[str, float]]
     """The parts of the score by memory, each 0 to 1."""
+    headlines: Mapping[str, str] = field(default_factory=dict[str, str])
+    """The headlines of the memories that disagree, by id."""
     left_out: tuple[CandidateView, ...] = ()
     """Candidates that the result does not contain, best first, with the reason."""
 
@@ -104,6 +106,7 @@ def _load(visit: Visit) -> SearchView:
         then=then,
         present=present,
         parts={one.id: _score_parts(one) for one in candidates},
+        headlines=_headlines(visit, result),
         left_out=tuple(one for one in candidates if one.shown is None)[:_LEFT_OUT_SHOWN],
     )
 
@@ -130,6 +133,13 @@ def _present(visit: Visit, ids: list[str]) -> Mapping[str, Present]:
     return {
         one.id: Present(state=one.state, current_id=one.current_id) for one in (shown, *shown.more)
     }
+
+
+def _headlines(visit: Visit, result: RecallResult) -> Mapping[str, str]:
+    disagreeing = {id_ for one in result.conflicts for id_ in one.ids}
+    shown = {one.id: one.headline for one in result.items if one.headline}
+    known = {id_: shown[id_] for id_ in disagreeing & shown.keys()}
+    return {**known, **read_headlines(visit, disagreeing - known.keys())}
 
 
 def _candidates(visit: Visit, result: RecallResult) -> tuple[CandidateView, ...]:

@@ -1,4 +1,4 @@
-"""Import and export: files that come in and go out, with progress and reports."""
+"""Transfer: files that are imported, exported and backed up, with progress and reports."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields

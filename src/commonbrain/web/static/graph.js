@@ -4,7 +4,7 @@
 (() => {
   const NODES_MAX = 300;
   const place = document.getElementById("graph");
-  const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  const { colour } = theme;
   let graph = null;
 
   const short = (text) => (text.length > 60 ? `${text.slice(0, 59)}…` : text);
@@ -56,7 +56,7 @@
     lay();
     graph.on("onetap", "node", (event) => expand(event.target.id()));
     graph.on("dbltap", "node", (event) => { location.href = `/memory/${encodeURIComponent(event.target.id())}`; });
-    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => graph.style(style()));
+    document.addEventListener("themechange", () => graph.style(style()));
     place.dataset.drawn = String(graph.nodes().length);
   }
 

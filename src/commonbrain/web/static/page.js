@@ -1,6 +1,57 @@
 // Keys and small conveniences; every page also works without this file.
 "use strict";
 
+// The theme: the system's, unless the person chose another, which a cookie remembers.
+const theme = (() => {
+  const NAMES = { "": "the system's", light: "light", dark: "dark" };
+  const AGE_S = 365 * 24 * 3600;
+  const root = document.documentElement;
+  const probe = document.body.appendChild(document.createElement("span"));
+  probe.hidden = true;
+
+  const remembered = () => document.cookie.match(/(?:^|; )commonbrain-theme=(light|dark)(?:;|$)/)?.[1] ?? "";
+  const announce = () => document.dispatchEvent(new Event("themechange"));
+
+  function show(name) {
+    if (name) root.dataset.theme = name;
+    else delete root.dataset.theme;
+    document.querySelector("meta[name=color-scheme]").content = name || "light dark";
+    for (const one of document.querySelectorAll("[data-theme-switch]")) {
+      one.title = `Theme: ${NAMES[name]} (l)`;
+      one.setAttribute("aria-label", `Theme: ${NAMES[name]}`);
+    }
+  }
+
+  function follow() {
+    if (remembered() === (root.dataset.theme ?? "")) return;
+    show(remembered());
+    announce();
+  }
+
+  function choose(name) {
+    const secure = location.protocol === "https:" ? "; secure" : "";
+    document.cookie = `commonbrain-theme=${name}; path=/; samesite=strict; max-age=${name ? AGE_S : 0}${secure}`;
+    follow();
+  }
+
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", announce);
+  addEventListener("pageshow", follow); // a page from the history may be of before
+  document.addEventListener("visibilitychange", follow); // another tab may have chosen
+  show(remembered());
+
+  return {
+    // Returns a colour of the style sheet as the present theme has it.
+    colour(name) {
+      probe.style.color = `var(${name})`;
+      return getComputedStyle(probe).color;
+    },
+    next() {
+      const names = Object.keys(NAMES);
+      choose(names[(names.indexOf(remembered()) + 1) % names.length]);
+    },
+  };
+})();
+
 (() => {
   const GO_WITHIN_MS = 1500; // between `g` and the key of a screen
   let wentAt = 0;
@@ -79,6 +130,7 @@
     const row = event.target.closest?.("[data-row]");
     if (row && row !== current && !event.target.closest("a, button, summary")) choose(row);
     if (event.target.closest?.("[data-keys]")) showKeys();
+    if (event.target.closest?.("[data-theme-switch]")) theme.next();
   });
 
   document.addEventListener("change", (event) => {
@@ -104,8 +156,15 @@
     for (const one of document.querySelectorAll("details.facet-list")) one.open = false;
   };
 
+  // Details with an id stay open, or closed, when a screen fetches itself again.
+  let openDetails = new Map();
+  document.addEventListener("htmx:before:swap", () => {
+    openDetails = new Map([...document.querySelectorAll("details[id]")].map((one) => [one.id, one.open]));
+  });
+
   document.addEventListener("htmx:after:swap", () => {
     closeFacets();
+    for (const one of document.querySelectorAll("details[id]")) one.open = openDetails.get(one.id) ?? one.open;
     const twin = document.querySelector("[data-twin]");
     if (!twin) return;
     const here = new URL(location.href);

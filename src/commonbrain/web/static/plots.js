@@ -11,7 +11,7 @@
     "--part-trust", "--part-passage", "--fresh-week", "--dim",
   ];
 
-  const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  const { colour } = theme;
   const seconds = (text) => Date.parse(text) / 1000;
 
   // The times from the first row's to now, at least some of them, so that gaps can be seen.
@@ -114,7 +114,7 @@
     box.hidden = false;
     let drawn = draw(box, plot);
     new ResizeObserver(() => drawn.setSize({ width: box.clientWidth, height: HEIGHT })).observe(box);
-    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
+    document.addEventListener("themechange", () => {
       drawn.destroy();
       drawn = draw(box, plot);
     });

@@ -1,0 +1,274 @@
+"""What the page says after an action: a sentence, a link to what was changed, and its undo."""
+
+import re
+from collections.abc import Iterator
+from html import unescape
+from pathlib import Path
+
+import pytest
+
+from commonbrain.api.operation import VerbRequest
+from commonbrain.api.operations.bulk import BulkRequest
+from commonbrain.api.operations.forget import ForgetRequest
+from commonbrain.api.operations.revise import ReviseRequest
+from commonbrain.client import Brain
+from commonbrain.history.bulk_edit import BulkAction
+from commonbrain.history.change_plan import ChangeStatus, ReviseResult
+from commonbrain.history.selection import BulkChangeResult, MemoryRef, Phase
+from commonbrain.learning.rollout import model_name
+from commonbrain.model.revision import Action
+from commonbrain.model.scope import Role, Trust
+from commonbrain.testing.builders import FakeClock, a_brain
+from commonbrain.web.outcomes import Done, describe_outcome, describe_preview
+from tests.flows.ranking import ByFeature, Shop
+from tests.web.demo import HOSTILE, Demo, fill
+from tests.web.visitors import Visitor, as_role, visitor
+
+REDIS = "“Redis is used for the queue and the rate limits of the shop.”"
+TASK = "“Write the runbook for migrations”"
+_TAG = re.compile(r"<[^>]+>")
+
+
+@pytest.fixture
+def brain(path: Path, clock: FakeClock) -> Iterator[Brain]:
+    with a_brain(path, clock=clock) as brain:
+        yield brain
+
+
+@pytest.fixture
+def demo(brain: Brain) -> Demo:
+    return fill(brain)
+
+
+@pytest.fixture
+def ann(brain: Brain, demo: Demo) -> Visitor:
+    assert demo.task
+    return visitor(brain)
+
+
+def notice(of: Visitor, operation: str, **fields: str | list[str]) -> str:
+    """Send a form; return the HTML of the notice on the page that follows."""
+    response = of.post(f"/do/{operation}", {"next": "/work", **fields})
+    assert response.status_code == 303, response.text
+    page = of.get(response.headers["location"]).text
+    return page.split('role="status">', 1)[1].split("</div>", 1)[0]
+
+
+def sentence(html: str) -> str:
+    """The words of a notice."""
+    return unescape(_TAG.sub("", html.split("</p>", maxsplit=1)[0])).strip()
+
+
+def offers_undo(html: str) -> bool:
+    return "Undo" in html
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"op": "pin"}, "Pinned {}."),
+        ({"op": "rate", "value": "up"}, "Rated {} as useful."),
+        ({"op": "rate", "value": "down"}, "Rated {} as not useful."),
+        ({"op": "annotate", "text": "Checked"}, "Added a note to {}."),
+        ({"op": "retag", "tags": "queue"}, "Changed the tags of {}."),
+        ({"op": "review", "reason": "x"}, "{} still holds."),
+    ],
+)
+def test_mark_of_a_memory_is_a_sentence_with_its_headline_and_link(
+    ann: Visitor, demo: Demo, *, fields: dict[str, str], said: str
+) -> None:
+    done = notice(ann, "revise", id=demo.redis, **fields)
+    assert sentence(done) == said.format(REDIS)
+    assert f'<a href="/memory/{demo.redis}">{REDIS}</a>' in done
+    assert offers_undo(done)
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"op": "unpin"}, "{} was not pinned."),
+        ({"op": "retag", "tags": "infrastructure"}, "{} had these tags already."),
+    ],
+)
+def test_mark_that_changes_nothing_says_so_and_offers_no_undo(
+    ann: Visitor, demo: Demo, *, fields: dict[str, str], said: str
+) -> None:
+    done = notice(ann, "revise", id=demo.redis, **fields)
+    assert sentence(done) == said.format(REDIS)
+    assert not offers_undo(done)
+
+
+def test_task_is_named_in_what_is_done_with_it(ann: Visitor, demo: Demo) -> None:
+    claimed = notice(ann, "session", op="claim", id=demo.task)
+    assert sentence(claimed) == f"Claimed {TASK} for you. The claim ends in 30 minutes."
+    assert offers_undo(claimed)
+    again = notice(ann, "session", op="claim", id=demo.task)
+    assert sentence(again).startswith(f"Renewed your claim of {TASK}.")
+    assert not offers_undo(again)
+    assert sentence(notice(ann, "session", op="release", id=demo.task)) == f"Released {TASK}."
+    free = notice(ann, "session", op="release", id=demo.task)
+    assert sentence(free) == f"{TASK} was not claimed."
+    assert not offers_undo(free)
+    done = notice(ann, "revise", op="status", id=demo.task, value="done")
+    assert sentence(done) == f"Marked {TASK} as done."
+
+
+def test_correction_names_what_holds_and_what_needs_review(ann: Visitor, demo: Demo) -> None:
+    text = "Valkey is used for the queue"
+    done = notice(ann, "revise", op="supersede", id=demo.redis, text=text, reason="moved")
+    assert sentence(done).startswith(f"Corrected: “{text}” holds now")
+    assert "/memory/" in done
+
+
+def test_undo_says_what_is_as_before(ann: Visitor, demo: Demo) -> None:
+    done = notice(ann, "revise", op="pin", id=demo.redis)
+    fields = dict(re.findall(r'name="([^"]+)" value="([^"]*)"', done))
+    undone = notice(ann, "forget", **fields)
+    assert sentence(undone) == f"Undone: {REDIS} is as it was before."
+    again = notice(ann, "forget", **fields)
+    assert sentence(again) == "There was nothing to undo."
+    assert not offers_undo(again)
+
+
+def test_many_memories_are_counted_and_those_left_out_explained(
+    ann: Visitor, demo: Demo, brain: Brain
+) -> None:
+    brain.forget(demo.hostile, reason="hostile")
+    given: dict[str, str | list[str]] = {"op": "archive", "confirmed": "yes", "confirm": "2"}
+    said = sentence(notice(ann, "bulk", ids=[demo.redis, demo.incident, demo.hostile], **given))
+    assert said.startswith("Archived 2 memories.")
+    assert said.endswith("stays as it is. It is forgotten.")
+
+
+def test_confirmation_asks_a_question_and_lists_the_memories(ann: Visitor, demo: Demo) -> None:
+    fields = {"ids": [demo.redis, demo.task], "op": "forget", "reason": "old"}
+    page = ann.post("/do/forget", {"next": "/browse", **fields}).text
+    assert ">Forget 2 memories?</h1>" in page
+    assert f'<a href="/memory/{demo.redis}"' in page
+    assert "confirm=" not in page
+
+
+def test_thread_that_was_closed_already_offers_no_undo(ann: Visitor, brain: Brain) -> None:
+    thread = brain.message.send("codex", "Is it done?", subject="Question").thread
+    fields = {"op": "thread", "thread": thread, "status": "closed"}
+    closed = notice(ann, "message", **fields)
+    assert sentence(closed) == "Closed “Question”."
+    assert offers_undo(closed)
+    again = notice(ann, "message", **fields)
+    assert sentence(again) == "“Question” was closed already."
+    assert not offers_undo(again)
+
+
+def test_message_names_its_recipients_and_leads_to_the_thread(ann: Visitor) -> None:
+    sent = notice(ann, "message", op="send", to="codex", text="Deploy now.", subject="Deploy")
+    assert sentence(sent) == "Sent the message to codex."
+    assert re.search(r'<a href="/thread/thr_\w+">the message</a>', sent)
+
+
+def test_policy_that_was_so_already_offers_no_undo(ann: Visitor) -> None:
+    changed = notice(ann, "admin", op="policy", boot_required="true")
+    assert sentence(changed) == "Changed the policy: boot required."
+    assert offers_undo(changed)
+    again = notice(ann, "admin", op="policy", boot_required="true")
+    assert sentence(again) == "Nothing was changed: it was so already."
+    assert not offers_undo(again)
+
+
+def test_tenant_that_was_resumed_already_offers_no_undo(ann: Visitor) -> None:
+    assert sentence(notice(ann, "tenant", op="create", name="acme")) == "Created the tenant acme."
+    again = notice(ann, "tenant", op="resume", name="acme")
+    assert sentence(again) == "Nothing was changed: acme was so already."
+    assert not offers_undo(again)
+
+
+def test_job_is_named_by_its_kind(ann: Visitor, brain: Brain) -> None:
+    job = brain.jobs.run("maintain").id
+    cancelled = notice(ann, "job", op="cancel", id=job)
+    assert sentence(cancelled) == "Cancelled the job maintain. What it had completed stays."
+    assert offers_undo(cancelled)
+    assert not offers_undo(notice(ann, "job", op="cancel", id=job))
+
+
+def test_undo_of_a_new_share_restores_the_share_of_a_canary(ann: Visitor, brain: Brain) -> None:
+    model = model_name(Shop().card(brain, ByFeature(), told={"outcome": "better"}))
+    notice(ann, "model", op="canary", id=model, percent="20", reason="try it")
+    more = notice(ann, "model", op="canary", id=model, percent="40", reason="it is good")
+    assert sentence(more) == f"{model} serves 40% of the sessions now."
+    notice(ann, "model", **dict(re.findall(r'name="([^"]+)" value="([^"]*)"', more)))
+    assert brain.models.show(model).models[0].percent == 20
+
+
+def test_change_that_is_only_proposed_leads_to_the_proposal(brain: Brain, demo: Demo) -> None:
+    caller = as_role(brain, agent="will", role=Role.WRITER, trust_ceiling=Trust.UNTRUSTED_WEB)
+    done = notice(visitor(brain, caller), "revise", op="pin", id=demo.redis)
+    assert sentence(done).startswith("Your proposal waits in the review queue")
+    assert re.search(r'<a href="/memory/mem_\w+">Your proposal</a>', done)
+
+
+def test_refusal_says_the_next_step_on_the_page(ann: Visitor, brain: Brain, demo: Demo) -> None:
+    brain.forget(demo.redis, reason="old")
+    response = ann.post("/do/revise", {"op": "pin", "id": demo.redis})
+    assert response.status_code == 403
+    assert "Open what holds now" in response.text
+    assert "Get it to see" not in response.text
+
+
+@pytest.mark.parametrize(
+    ("operation", "fields"),
+    [
+        ("revise", {"op": "preview", "id": "mem_0000000000000"}),
+        ("admin", {"op": "keys"}),
+        ("message", {"op": "inbox"}),
+        ("tenant", {"op": "list"}),
+    ],
+)
+def test_form_that_changes_nothing_is_not_found(
+    ann: Visitor, *, operation: str, fields: dict[str, str]
+) -> None:
+    assert ann.post(f"/do/{operation}", fields).status_code == 404
+
+
+def _verbs(request: type[VerbRequest]) -> list[str]:
+    return [op for op, verb in request.VERBS.items() if not verb.is_read_only]
+
+
+@pytest.mark.parametrize("status", list(ChangeStatus))
+@pytest.mark.parametrize("op", _verbs(ReviseRequest))
+def test_each_verb_of_revise_has_its_sentences(
+    clock: FakeClock, op: str, status: ChangeStatus
+) -> None:
+    request = ReviseRequest.model_construct(op=op, id="mem_1", value="supports", other="mem_2")
+    reply = ReviseResult(id="mem_1", action=Action.PIN, status=status, headline="Tea is green")
+    done = Done(request=request, reply=reply, is_changed=True, now=clock.now())
+    text = describe_outcome("revise", done).text
+    assert text.endswith(".")
+    assert "{" not in text
+
+
+@pytest.mark.parametrize("count", [0, 1, 3])
+@pytest.mark.parametrize(
+    ("name", "op"),
+    [
+        *(("forget", op) for op in _verbs(ForgetRequest)),
+        *(("bulk", op) for op in BulkAction),
+    ],
+)
+def test_each_verb_on_many_memories_has_its_sentences(
+    clock: FakeClock, *, name: str, op: str, count: int
+) -> None:
+    request_type = ForgetRequest if name == "forget" else BulkRequest
+    request = request_type.model_construct(op=op)
+    items = tuple(MemoryRef(id=f"mem_{at}", headline=f"Tea {at}") for at in range(count))
+    reply = BulkChangeResult(action=Action.FORGET, status=Phase.DONE, count=count, items=items)
+    done = Done(request=request, reply=reply, is_changed=True, now=clock.now())
+    assert describe_outcome(name, done).text.endswith(".")
+    preview = describe_preview(request, reply)
+    assert preview is not None
+    assert preview.question.endswith("?")
+
+
+def test_hostile_headline_is_inert_in_a_notice(ann: Visitor, demo: Demo) -> None:
+    done = notice(ann, "revise", op="pin", id=demo.hostile)
+    assert HOSTILE[:30] in sentence(done)
+    assert "<script" not in done
+    assert "\u202e" not in done
