@@ -1,5 +1,6 @@
 """Lists of memories by key, and the counts of their facets."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -88,9 +89,13 @@ class ListingRepository:
 
     def tags(self, scope: ListScope) -> dict[str | None, int]:
         """Count the memories with each tag."""
-        # Postgres compares with each row of a long list that is excluded.
-        excludes = self.work.connection.dialect.name == "sqlite" and _matches_most(scope.filter)
-        return dict(self._rows(_tags(timeless(scope.filter), excludes=excludes), scope))
+        criteria = timeless(scope.filter)
+        if not _matches_most(scope.filter):
+            return dict(self._rows(_tags(criteria), scope))
+        # Of all tags, counted by their index alone, those of the few other memories are left out.
+        counts = Counter[str | None](dict(self._rows(_ALL_TAGS, scope)))
+        counts.subtract(dict(self._rows(_tags(criteria, of_others=True), scope)))
+        return {name: count for name, count in counts.items() if count}
 
     def _walked(self, order: ListOrder, after: ListKey | None) -> ListKey | None:
         """Return the key at which a walk ends; None if the list ends before."""
@@ -221,21 +226,19 @@ def _groups(criteria: ListFilter) -> SelectBase:
     )
 
 
+_ALL_TAGS: Final = (
+    select(entities.c.name, func.count())
+    .where(entities.c.tenant_id == TENANT, is_tag())
+    .group_by(entities.c.name)
+)
+
+
 @lru_cache(_BUILT_MAX)
-def _tags(criteria: ListFilter, *, excludes: bool) -> SelectBase:
-    """Count the matching memories by tag; the ids of these or of all others are selected once."""
-    named = entities.c
+def _tags(criteria: ListFilter, *, of_others: bool = False) -> SelectBase:
+    """Count the tags of the matching memories, or of all others."""
     is_counted = and_(listed(criteria), shows_tags())
-    if excludes:
-        others = in_tenant(), is_counted.is_not(true())
-        among = named.memory_id.not_in(select(memories.c.id).where(*others))
-    else:
-        among = named.memory_id.in_(select(memories.c.id).where(is_counted))
-    return (
-        select(named.name, func.count())
-        .where(named.tenant_id == TENANT, is_tag(), among)
-        .group_by(named.name)
-    )
+    chosen = and_(in_tenant(), is_counted.is_not(true())) if of_others else is_counted
+    return _ALL_TAGS.where(entities.c.memory_id.in_(select(memories.c.id).where(chosen)))
 
 
 def _matches_most(criteria: ListFilter) -> bool:
