@@ -40,7 +40,7 @@ def test_a_key_is_made_by_keys_shown_once_and_revoked(admin: Page, site: Site) -
     row.get_by_role("button", name="Revoke").click()
     expect(admin.get_by_text("Revoke a key immediately.")).to_be_visible()
     assert serious_faults(admin) == []
-    admin.get_by_role("button", name="Do it").click()
+    admin.get_by_role("button", name="Confirm").click()
     expect(admin.locator("[data-row]", has_text="build-bot")).to_contain_text("revoked")
     assert [one.name for one in site.brain.govern.agents() if one.role is Role.READER] == [
         "build-bot"

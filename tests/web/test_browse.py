@@ -43,8 +43,16 @@ def test_facets_narrow_the_list_and_widen_it_again(ann: Visitor) -> None:
 def test_each_filter_in_use_can_be_removed(ann: Visitor) -> None:
     filters = ann.json("/browse?kinds=rule&agent=ann&order=occurred").json()["filters"]
     assert [(one["name"], one["value"], one["parameters"]) for one in filters] == [
-        ("kinds", "rule", {"agent": "ann", "order": "occurred"}),
+        ("kind", "rule", {"agent": "ann", "order": "occurred"}),
         ("agent", "ann", {"kinds": "rule", "order": "occurred"}),
+    ]
+
+
+def test_month_is_one_filter(ann: Visitor) -> None:
+    page = ann.json("/browse?since=2026-02-01&until=2026-02-28&tags=ops").json()
+    assert [(one["name"], one["value"], one["parameters"]) for one in page["filters"]] == [
+        ("month", "2026-02", {"tags": "ops"}),
+        ("tag", "ops", {"since": "2026-02-01", "until": "2026-02-28"}),
     ]
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from commonbrain.administration.tenants import AgentRequest
 from commonbrain.api.operation import VerbRequest
 from commonbrain.api.operations.bulk import BulkRequest
 from commonbrain.api.operations.forget import ForgetRequest
@@ -24,7 +25,7 @@ from tests.flows.ranking import ByFeature, Shop
 from tests.web.demo import HOSTILE, Demo, fill
 from tests.web.visitors import Visitor, as_role, visitor
 
-REDIS = "“Redis is used for the queue and the rate limits of the shop.”"
+REDIS = "“Redis is used for the queue and the rate limits of the shop”"
 TASK = "“Write the runbook for migrations”"
 _TAG = re.compile(r"<[^>]+>")
 
@@ -79,7 +80,7 @@ def test_mark_of_a_memory_is_a_sentence_with_its_headline_and_link(
 ) -> None:
     done = notice(ann, "revise", id=demo.redis, **fields)
     assert sentence(done) == said.format(REDIS)
-    assert f'<a href="/memory/{demo.redis}">{REDIS}</a>' in done
+    assert f'<a href="/memory/{demo.redis}"><bdi>{REDIS}</bdi></a>' in done
     assert offers_undo(done)
 
 
@@ -148,6 +149,21 @@ def test_confirmation_asks_a_question_and_lists_the_memories(ann: Visitor, demo:
     assert "confirm=" not in page
 
 
+def test_change_of_nothing_is_not_asked_for(ann: Visitor, demo: Demo, brain: Brain) -> None:
+    brain.forget(demo.hostile, reason="hostile")
+    said = sentence(notice(ann, "bulk", op="archive", ids=demo.hostile))
+    assert said.startswith("There is nothing to change.")
+    assert said.endswith("It is forgotten.")
+
+
+def test_undo_of_a_role_says_the_role(ann: Visitor, brain: Brain) -> None:
+    brain.govern.set_agent("zed", AgentRequest(role=Role.WRITER))
+    changed = notice(ann, "admin", op="agent_set", agent="zed", role="reader")
+    assert sentence(changed) == "zed is a reader now, and enabled."
+    undone = notice(ann, "admin", **dict(re.findall(r'name="([^"]+)" value="([^"]*)"', changed)))
+    assert sentence(undone) == "zed is a writer now, and enabled."
+
+
 def test_thread_that_was_closed_already_offers_no_undo(ann: Visitor, brain: Brain) -> None:
     thread = brain.message.send("codex", "Is it done?", subject="Question").thread
     fields = {"op": "thread", "thread": thread, "status": "closed"}
@@ -162,29 +178,29 @@ def test_thread_that_was_closed_already_offers_no_undo(ann: Visitor, brain: Brai
 def test_message_names_its_recipients_and_leads_to_the_thread(ann: Visitor) -> None:
     sent = notice(ann, "message", op="send", to="codex", text="Deploy now.", subject="Deploy")
     assert sentence(sent) == "Sent the message to codex."
-    assert re.search(r'<a href="/thread/thr_\w+">the message</a>', sent)
+    assert re.search(r'<a href="/thread/thr_\w+"><bdi>the message</bdi></a>', sent)
 
 
 def test_policy_that_was_so_already_offers_no_undo(ann: Visitor) -> None:
     changed = notice(ann, "admin", op="policy", boot_required="true")
-    assert sentence(changed) == "Changed the policy: boot required."
+    assert sentence(changed) == "Changed the policy; boot required: yes."
     assert offers_undo(changed)
     again = notice(ann, "admin", op="policy", boot_required="true")
-    assert sentence(again) == "Nothing was changed: it was so already."
+    assert sentence(again) == "Nothing was changed; these are the present settings."
     assert not offers_undo(again)
 
 
 def test_tenant_that_was_resumed_already_offers_no_undo(ann: Visitor) -> None:
     assert sentence(notice(ann, "tenant", op="create", name="acme")) == "Created the tenant acme."
     again = notice(ann, "tenant", op="resume", name="acme")
-    assert sentence(again) == "Nothing was changed: acme was so already."
+    assert sentence(again) == "The tenant acme was not suspended."
     assert not offers_undo(again)
 
 
 def test_job_is_named_by_its_kind(ann: Visitor, brain: Brain) -> None:
     job = brain.jobs.run("maintain").id
     cancelled = notice(ann, "job", op="cancel", id=job)
-    assert sentence(cancelled) == "Cancelled the job maintain. What it had completed stays."
+    assert sentence(cancelled) == "Cancelled the maintain job. What it had completed stays."
     assert offers_undo(cancelled)
     assert not offers_undo(notice(ann, "job", op="cancel", id=job))
 
@@ -202,7 +218,7 @@ def test_change_that_is_only_proposed_leads_to_the_proposal(brain: Brain, demo: 
     caller = as_role(brain, agent="will", role=Role.WRITER, trust_ceiling=Trust.UNTRUSTED_WEB)
     done = notice(visitor(brain, caller), "revise", op="pin", id=demo.redis)
     assert sentence(done).startswith("Your proposal waits in the review queue")
-    assert re.search(r'<a href="/memory/mem_\w+">Your proposal</a>', done)
+    assert re.search(r'<a href="/memory/mem_\w+"><bdi>Your proposal</bdi></a>', done)
 
 
 def test_refusal_says_the_next_step_on_the_page(ann: Visitor, brain: Brain, demo: Demo) -> None:

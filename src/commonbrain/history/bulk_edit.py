@@ -122,7 +122,9 @@ class BulkEdit:
         if action is not BulkAction.RETAG:
             return {"pinned": action is BulkAction.PIN}
         if not tags and not untag:
-            raise InvalidInputError("retag needs tags.", hint="Give tags, untag or both.")
+            raise InvalidInputError(
+                "There are no tags to add or remove.", hint="Give tags, untag or both."
+            )
         clean = [
             scan_text(tag, what="tag", services=self.services, caller=self.caller) for tag in tags
         ]

@@ -16,6 +16,7 @@ from commonbrain.model.errors import InvalidInputError, NotFoundError, RejectedE
 from commonbrain.web.outcomes import (
     Done,
     Preview,
+    describe_nothing,
     describe_outcome,
     describe_preview,
     is_reading,
@@ -82,7 +83,7 @@ class Confirmation:
     purpose: str
     """What the change does; empty if the preview says it."""
     preview: Preview | None
-    """What would change; None if the text says it."""
+    """What would change; None if the text alone says it."""
     text: str
     fields: tuple[tuple[str, str], ...]
     """The form's fields, to send again with the confirmation."""
@@ -148,7 +149,7 @@ def _run(
         request = request.model_copy(update={"confirm": None})
     preview = None if is_confirmed else _preview(visit, operation, request=request)
     if preview is not None:
-        return _confirmation(operation, preview, request=request, form=form)
+        return _ask(operation, preview, request=request, form=form)
     undo = undo_form(visit.brain, operation, request=request)
     visit = replace(visit, brain=visit.brain.identified())
     if request_id := form.get(REQUEST_FIELD):
@@ -159,7 +160,7 @@ def _run(
         # The undo of a notice was not previewed; any other change whose preview is out of date is
         # shown again.
         if not (is_confirmed and getattr(request, "op", "") == "undo"):
-            return _confirmation(operation, reply, request=request, form=form)
+            return _ask(operation, reply, request=request, form=form)
         reply = visit.call(operation, request.model_copy(update={"confirm": expected}))
     if (secret := getattr(reply, "secret", None)) is not None:
         [key] = reply.keys
@@ -227,13 +228,16 @@ def _corrected(
     return f"/memory/{reply.id}" if is_done and is_on_its_page else None
 
 
-def _confirmation(
+def _ask(
     operation: Operation[Any, Any],
     preview: Any,  # noqa: ANN401 the operation's own reply
     *,
     request: Request,
     form: ImmutableMultiDict[str, str],
-) -> Confirmation:
+) -> Notice | Confirmation:
+    """Ask for the confirmation of a change, unless it would change nothing."""
+    if (nothing := describe_nothing(preview)) is not None:
+        return Notice(text=nothing, is_refusal=True)
     sent = [(name, value) for name, value in form.multi_items() if name not in OWN_FIELDS]
     count = operation.expected_confirm(preview)
     confirm = [] if count is None else [("confirm", str(count))]

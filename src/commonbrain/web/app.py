@@ -426,7 +426,7 @@ class Page:
         if request.method == "GET" and request.headers.get("sec-fetch-site") == "cross-site":
             # A browser sends no strict cookie when it follows a link of another site, but does
             # when the page then opens itself.
-            return self._html(request, "reload.html", values={})
+            return self._html(request, "reload.html", values={"url": ""})
         match self.sessions:
             case LocalSessions():
                 status = HTTPStatus.UNAUTHORIZED

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final, Generic
+from typing import Any, Final, Generic, cast
 
 from commonbrain.api.operation import ReplyT, Request, RequestT, VerbRequest
 from commonbrain.api.operations.admin import AdminReply, AdminRequest
@@ -56,13 +56,27 @@ class Done(Generic[RequestT, ReplyT]):
 class Preview:
     """A change of memories that waits for a confirmation."""
 
-    question: str
+    verb: str
+    """What it would do, with `{}` for the memories."""
+    subject: str = "it"
+    """The memories in words."""
+    is_forgetting: bool = False
     memories: tuple[MemoryRef, ...] = ()
     """The first of those that it would change."""
     more: int = 0
     """The number of those that are not listed."""
     notes: tuple[str, ...] = ()
     """What it would leave out, and what depends on the memories."""
+
+    @property
+    def question(self) -> str:
+        """What a person is asked."""
+        return f"{self.verb.format(self.subject)}?"
+
+    @property
+    def button(self) -> str:
+        """The label of the button that carries it out."""
+        return self.verb.format("").removesuffix(" of ").strip()
 
 
 def describe_outcome(name: str, done: Done[Any, Any]) -> Outcome:
@@ -82,36 +96,51 @@ def is_reading(request: Request) -> bool:
 
 
 def describe_preview(request: Request, preview: object) -> Preview | None:
-    """Say what a change of memories would do; None for other changes."""
+    """Say what a change would do; None if the operation itself says it."""
     match request, preview:
         case ReviseRequest(), ReviseResult():
-            return Preview(question="Correct it?", notes=_notes_of(preview.affected))
+            return Preview(verb=_VERBS["supersede"], notes=_notes_of(preview.affected))
         case ((ForgetRequest() | BulkRequest()), BulkChangeResult()):
             is_one = preview.count == 1 and preview.items
             named = quoted(preview.items[0].headline) if is_one else _count(preview.count)
             notes = (_left_out(preview), _dependents(preview), *_notes_of(preview.affected))
             return Preview(
-                question=_QUESTIONS[request.op].format(named),
+                verb=_VERBS[request.op],
+                subject=named,
+                is_forgetting=request.op in _FORGETTING,
                 memories=preview.items,
                 more=preview.count - len(preview.items),
                 notes=tuple(filter(None, (*notes, _MORE_MATCH if preview.is_more else ""))),
             )
+        case AdminRequest(op="agent_set"), _:
+            return Preview(verb="Disable {}", subject=f"the agent {request.agent}")
+        case TenantRequest(op="suspend"), _:
+            return Preview(verb="Suspend {}", subject=f"the tenant {request.name}")
         case _:
             return None
 
 
-_QUESTIONS: Final[Mapping[str, str]] = {
-    "forget": "Forget {}?",
-    "prune": "Forget {}?",
-    "erase": "Erase {}?",
-    "undo": "Undo the changes of {}?",
-    "retag": "Change the tags of {}?",
-    "pin": "Pin {}?",
-    "unpin": "Unpin {}?",
-    "archive": "Archive {}?",
-    "review": "Confirm {}?",
+_VERBS: Final[Mapping[str, str]] = {
+    "supersede": "Correct {}",
+    "forget": "Forget {}",
+    "prune": "Forget {}",
+    "erase": "Erase {}",
+    "undo": "Undo the changes of {}",
+    "retag": "Change the tags of {}",
+    "pin": "Pin {}",
+    "unpin": "Unpin {}",
+    "archive": "Archive {}",
+    "review": "Confirm {}",
 }
+_FORGETTING: Final = frozenset({"forget", "prune", "erase"})
 _MORE_MATCH: Final = "More match than can be changed at once."
+
+
+def describe_nothing(preview: object) -> str | None:
+    """Say why a change would change nothing; None if it would change something."""
+    if not isinstance(preview, BulkChangeResult) or preview.count:
+        return None
+    return _join("There is nothing to change.", _left_out(preview))
 
 
 def _dependents(preview: BulkChangeResult) -> str:
@@ -119,7 +148,8 @@ def _dependents(preview: BulkChangeResult) -> str:
     count = preview.dependents_count
     if not count or preview.affected is not None:
         return ""
-    return f"{_count(count, one='other depends', many='others depend')} on them."
+    them = "it" if preview.count == 1 else "them"
+    return f"{_count(count, one='memory depends', many='memories depend')} on {them}."
 
 
 def _notes_of(affected: AffectedDependents | None) -> tuple[str, ...]:
@@ -157,7 +187,8 @@ _HINTS: Final[Mapping[str, str]] = {
 def quoted(headline: str) -> str:
     """Return a headline in quotation marks, without its end if it is long."""
     is_long = len(headline) > _HEADLINE_CHARS
-    return f"“{headline[: _HEADLINE_CHARS - 1]}…”" if is_long else f"“{headline}”"
+    shown = f"{headline[: _HEADLINE_CHARS - 1]}…" if is_long else headline.removesuffix(".")
+    return f"“{shown}”"
 
 
 def _memory(sentence: str, *, id_: str, headline: str | None, more: Sequence[str] = ()) -> Outcome:
@@ -193,7 +224,7 @@ def _revised(done: Done[ReviseRequest, ReviseResult]) -> Outcome:
         return Outcome(text=_reason_of(reply))
     headline = reply.outcome.headline if reply.outcome else reply.headline
     if reply.status in {ChangeStatus.UNCHANGED, ChangeStatus.DRY_RUN}:
-        sentence = _UNCHANGED.get(request.op, "Nothing of {} was to change.")
+        sentence = _UNCHANGED.get(request.op, "{} was not changed.")
         return _memory(sentence, id_=reply.id, headline=headline)
     sentence = _REVISED.get(f"{request.op} {request.value}") or _REVISED[request.op]
     if request.op == "link":
@@ -230,10 +261,10 @@ _REVISED: Final[Mapping[str, str]] = {
 }
 """By verb, and by verb and value where the value decides."""
 _UNCHANGED: Final[Mapping[str, str]] = {
-    "annotate": "This note of {} was there already.",
+    "annotate": "{} has this note already.",
     "pin": "{} was pinned already.",
     "unpin": "{} was not pinned.",
-    "rate": "You had rated {} so already.",
+    "rate": "You rated {} this way already.",
     "retag": "{} had these tags already.",
     "review": "{} needed no review.",
     "restore": "{} holds already.",
@@ -311,7 +342,8 @@ def _left_out(reply: BulkChangeResult) -> str:
     first = reply.skipped[0]
     if reply.skipped_count == 1:
         return f"{quoted(first.headline)} stays as it is. {first.why or ''}".strip()
-    return f"{reply.skipped_count:,} stay as they are. The first one: {first.why or ''}"
+    named = f"{quoted(first.headline)}, for example: {first.why}" if first.why else ""
+    return _join(f"{reply.skipped_count:,} stay as they are.", named)
 
 
 def _messaged(done: Done[MessageRequest, MessageResponse]) -> Outcome:
@@ -365,7 +397,7 @@ _LEASED: Final[Mapping[LeaseStatus, str]] = {
 def _job_changed(done: Done[JobRequest, JobsReply]) -> Outcome:
     request, reply = done.request, done.reply
     [job] = reply.jobs
-    name = f"the job {words_of(job.kind)}"
+    name = f"the {words_of(job.kind)} job"
     match request.op:
         case "cancel" if job.state is JobState.CANCELLED:
             text = f"Cancelled {name}. What it had completed stays."
@@ -381,38 +413,58 @@ def _job_changed(done: Done[JobRequest, JobsReply]) -> Outcome:
 def _administered(done: Done[AdminRequest, AdminReply]) -> Outcome:
     request, reply = done.request, done.reply
     if not done.is_changed:
-        return Outcome(text="Nothing was changed: it was so already.")
+        return Outcome(text="Nothing was changed; these are the present settings.")
     if reply.agents:
         [agent] = reply.agents
-        text = _AGENT_CHANGED[request.disabled].format(agent.name, agent.role)
+        if request.disabled is None or request.role is not None:
+            # The undo of any change sends all fields.
+            state = "disabled" if agent.disabled_at else "enabled"
+            text = f"{agent.name} is a {agent.role} now, and {state}."
+        else:
+            text = _AGENT_SWITCHED[request.disabled].format(agent.name)
         page = link("/admin/keys", agent=agent.name)
         return Outcome(text=text, subject=agent.name, page=page)
     if reply.keys:
         [key] = reply.keys
         return Outcome(text=f"Revoked the key {key.key} of {key.agent}.")
-    changed = [words_of(one) for one in request.model_fields_set if one != "op"]
-    return Outcome(text=f"Changed the policy: {', '.join(sorted(changed))}.")
+    changed = [
+        f"{words_of(name)}: {_value(getattr(request, name))}"
+        for name in sorted(request.model_fields_set - {"op"})
+    ]
+    return Outcome(text=f"Changed the policy; {', '.join(changed)}.")
 
 
-_AGENT_CHANGED: Final[Mapping[bool | None, str]] = {
-    None: "Saved the agent {0} with the role {1}.",
-    True: "Disabled the agent {0}; its keys and memories stay.",
-    False: "Enabled the agent {0}.",
+def _value(value: object) -> str:
+    """Return a setting in words."""
+    match value:
+        case bool():
+            return "yes" if value else "no"
+        case list() | tuple():
+            return " ".join(map(str, cast("Sequence[object]", value))) or "none"
+        case _:
+            return "none" if value is None else str(value)
+
+
+_AGENT_SWITCHED: Final[Mapping[bool, str]] = {
+    True: "Disabled the agent {}; its keys and memories stay.",
+    False: "Enabled the agent {}.",
 }
-"""By whether it was disabled; None if that was left as it is."""
 
 
 def _tenant_changed(done: Done[TenantRequest, TenantsReply]) -> Outcome:
     request, reply = done.request, done.reply
     [tenant] = reply.tenants
-    if not done.is_changed and request.op != "create":
-        text = f"Nothing was changed: {tenant.name} was so already."
-    else:
-        text = _TENANT_CHANGED[request.op].format(tenant.name)
+    is_same = not done.is_changed and request.op != "create"
+    text = (_TENANT_UNCHANGED if is_same else _TENANT_CHANGED)[request.op].format(tenant.name)
     page = link("/admin/tenants", name=tenant.name)
     return Outcome(text=text, subject=tenant.name, page=page)
 
 
+_TENANT_UNCHANGED: Final[Mapping[str, str]] = {
+    "suspend": "The tenant {} was suspended already.",
+    "resume": "The tenant {} was not suspended.",
+    "policy": "Nothing was changed; the tenant {} has these quotas already.",
+}
 _TENANT_CHANGED: Final[Mapping[str, str]] = {
     "create": "Created the tenant {}.",
     "suspend": "Suspended the tenant {}; its data stays.",

@@ -145,7 +145,9 @@ def linked(text: str) -> Markup:
 def with_link(text: str, *, words: str, page: str | None) -> Markup:
     """Return a text in which some of its words link to a page, and ids of memories to theirs."""
     before, named, after = text.partition(words) if words and page else (text, "", "")
-    anchor = Markup('<a href="{}">{}</a>').format(page, inert(named)) if named else Markup("")
+    anchor = (
+        Markup('<a href="{}"><bdi>{}</bdi></a>').format(page, inert(named)) if named else Markup("")
+    )
     return Markup("").join([linked(before), anchor, linked(after)])
 
 

@@ -41,6 +41,17 @@ _REASON_CHARS: Final = 200
 """Of the reason of another person, in a notice."""
 _PAIR: Final = 2
 
+_PAST: Final[Mapping[Action, str]] = {
+    Action.APPROVE: "approved",
+    Action.FORGET: "forgot",
+    Action.KEEP_BOTH: "kept",
+    Action.REJECT: "rejected",
+    Action.RESTORE: "restored",
+    Action.REVIEW: "confirmed",
+    Action.SUPERSEDE: "superseded",
+    Action.UNDO: "undid a change of",
+}
+
 Fields = Mapping[str, str]
 
 
@@ -127,8 +138,8 @@ def what_happened(visit: Visit, memories: Sequence[MemoryView]) -> str:
 
 def _describe(change: ChangeEvent, visit: Visit) -> str:
     reason = f": {change.reason[:_REASON_CHARS]}" if change.reason else ""
-    how = f"{words_of(change.action)} of {change.id}"
-    return f"{change.agent} settled it {ago(change.at, visit.now)}, by {how}{reason}"
+    done = _PAST.get(change.action, "changed")
+    return f"{change.agent} {done} {change.id} {ago(change.at, visit.now)}{reason}"
 
 
 def _are_linked(first: MemoryView, last: MemoryView, *, types: Sequence[str]) -> bool:

@@ -96,15 +96,25 @@ def _load(visit: Visit) -> BrowseView:
     parameters = _parameters(visit)
     return BrowseView(
         page=visit.call(LIST, visit.request(ListRequest)),
-        filters=tuple(
-            FilterInUse(name=name, value=value, parameters=_changed(parameters, {name: ""}))
-            for name, value in parameters.items()
-            if name not in _NO_FILTERS
-        ),
+        filters=tuple(_filters(parameters)),
         orders=tuple(map(str, ListOrder)),
         parameters=parameters,
         cursor=visit.text("cursor"),
     )
+
+
+def _filters(parameters: Mapping[str, str]) -> Iterator[FilterInUse]:
+    given = {name: value for name, value in parameters.items() if name not in _NO_FILTERS}
+    month = given.get("since", "")[:7]
+    period = _period(month)
+    if period and period.items() <= given.items():
+        given = {name: value for name, value in given.items() if name not in period}
+        without = _changed(parameters, dict.fromkeys(period, ""))
+        yield FilterInUse(name=str(Facet.MONTH), value=month, parameters=without)
+    facets = {name: str(facet) for facet, name in _FIELDS.items()}
+    for name, value in given.items():
+        without = _changed(parameters, {name: ""})
+        yield FilterInUse(name=facets.get(name, name), value=value, parameters=without)
 
 
 def _load_facets(visit: Visit) -> FacetsView:
@@ -148,9 +158,7 @@ def _months(page: MemoryPage, parameters: Mapping[str, str]) -> Iterator[Choice]
     most = max(known.values(), default=1)
     for month in _month_names(known):
         count = known.get(month, 0)
-        first = date.fromisoformat(f"{month}-01")
-        last = first.replace(day=monthrange(first.year, first.month)[1])
-        period = {"since": first.isoformat(), "until": last.isoformat()}
+        period = _period(month)
         is_chosen = period.items() <= parameters.items()
         yield Choice(
             value=month,
@@ -159,6 +167,16 @@ def _months(page: MemoryPage, parameters: Mapping[str, str]) -> Iterator[Choice]
             parameters=_changed(parameters, dict.fromkeys(period, "") if is_chosen else period),
             height=max(1, round(_BAR_HEIGHT * count / most)),
         )
+
+
+def _period(month: str) -> Mapping[str, str]:
+    """Return the filters that select a month, such as 2026-05; empty for anything else."""
+    try:
+        first = date.fromisoformat(f"{month}-01")
+    except ValueError:
+        return {}
+    last = first.replace(day=monthrange(first.year, first.month)[1])
+    return {"since": first.isoformat(), "until": last.isoformat()}
 
 
 def _month_names(known: Mapping[str, int]) -> list[str]:
@@ -187,5 +205,5 @@ def _split(text: str) -> list[str]:
 
 BROWSE: Final = Screen(name="browse", path="/browse", title="Browse", load=_load, key="b")
 FACETS: Final = Screen(
-    name="facets", path="/browse/facets", title="Counts", load=_load_facets, part_of="browse"
+    name="facets", path="/browse/facets", title="Filters", load=_load_facets, part_of="browse"
 )

@@ -6,7 +6,7 @@ const theme = (() => {
   const NAMES = { "": "the system's", light: "light", dark: "dark" };
   const AGE_S = 365 * 24 * 3600;
   const root = document.documentElement;
-  const probe = document.body.appendChild(document.createElement("span"));
+  const probe = document.documentElement.appendChild(document.createElement("span"));
   probe.hidden = true;
 
   const remembered = () => document.cookie.match(/(?:^|; )commonbrain-theme=(light|dark)(?:;|$)/)?.[1] ?? "";
@@ -44,6 +44,10 @@ const theme = (() => {
     colour(name) {
       probe.style.color = `var(${name})`;
       return getComputedStyle(probe).color;
+    },
+    // Shows the theme on a page that htmx restored from the history.
+    restore() {
+      show(remembered());
     },
     next() {
       const names = Object.keys(NAMES);
@@ -162,7 +166,13 @@ const theme = (() => {
     openDetails = new Map([...document.querySelectorAll("details[id]")].map((one) => [one.id, one.open]));
   });
 
+  const showControls = () => {
+    for (const one of document.querySelectorAll(".needs-script")) one.hidden = false;
+  };
+
   document.addEventListener("htmx:after:swap", () => {
+    showControls();
+    theme.restore();
     closeFacets();
     for (const one of document.querySelectorAll("details[id]")) one.open = openDetails.get(one.id) ?? one.open;
     const twin = document.querySelector("[data-twin]");
@@ -172,6 +182,6 @@ const theme = (() => {
     twin.href = here.pathname + here.search;
   });
 
-  for (const one of document.querySelectorAll(".needs-script")) one.hidden = false;
+  showControls();
   closeFacets();
 })();
