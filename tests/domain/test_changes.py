@@ -1,7 +1,7 @@
 """How probable it is that one text changes what an older one says."""
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from commonbrain.model.links import SURE_FROM
@@ -129,6 +129,7 @@ def test_neither_questions_nor_other_items_are_changes() -> None:
 
 
 @given(st.text(max_size=200), st.text(max_size=200), st.floats(-1, 1))
+@example("?!", "Ann left", 0.9)
 def test_a_confidence_is_a_probability(older: str, newer: str, cosine: float) -> None:
     assert 0 <= confidence(older, newer, cosine=cosine) <= 1
 

@@ -341,4 +341,4 @@ def _quotation(old: Sequence[str], new: Sequence[str]) -> float:
         current = {at: runs.get(at - 1, 0) + 1 for at in places.get(word, ())}
         best = max(best, *current.values()) if current else best
         runs = current
-    return best / len(old) if best >= min(_RUN_MIN, len(old)) else 0.0
+    return best / len(old) if old and best >= min(_RUN_MIN, len(old)) else 0.0
