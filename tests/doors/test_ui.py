@@ -77,7 +77,7 @@ def opened(path: Path, tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], 
     process.communicate()
 
 
-@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_browser_gets_a_file_of_its_user_instead_of_the_secret(
     opened: tuple[subprocess.Popen[str], Path], end: signal.Signals
 ) -> None:

@@ -1,32 +1,11 @@
 """Browse: facets, pages, CSV and changes of many memories."""
 
 import csv
-from collections.abc import Iterator
 from io import StringIO
-from pathlib import Path
-
-import pytest
 
 from commonbrain.client import Brain
-from commonbrain.testing.builders import a_brain
-from tests.web.demo import Demo, fill
-from tests.web.visitors import Visitor, visitor
-
-
-@pytest.fixture
-def brain(path: Path) -> Iterator[Brain]:
-    with a_brain(path) as brain:
-        yield brain
-
-
-@pytest.fixture
-def demo(brain: Brain) -> Demo:
-    return fill(brain)
-
-
-@pytest.fixture
-def ann(brain: Brain, demo: Demo) -> Visitor:  # noqa: ARG001 the store is filled first
-    return visitor(brain)
+from tests.web.demo import Demo
+from tests.web.visitors import Visitor
 
 
 def test_facets_narrow_the_list_and_widen_it_again(ann: Visitor) -> None:

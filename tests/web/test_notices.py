@@ -1,9 +1,7 @@
 """What the page says after an action: a sentence, a link to what was changed, and its undo."""
 
 import re
-from collections.abc import Iterator
 from html import unescape
-from pathlib import Path
 
 import pytest
 
@@ -19,32 +17,15 @@ from commonbrain.history.selection import BulkChangeResult, MemoryRef, Phase
 from commonbrain.learning.rollout import model_name
 from commonbrain.model.revision import Action
 from commonbrain.model.scope import Role, Trust
-from commonbrain.testing.builders import FakeClock, a_brain
+from commonbrain.testing.builders import FakeClock
 from commonbrain.web.outcomes import Done, describe_outcome, describe_preview
 from tests.flows.ranking import ByFeature, Shop
-from tests.web.demo import HOSTILE, Demo, fill
+from tests.web.demo import HOSTILE, Demo
 from tests.web.visitors import Visitor, as_role, visitor
 
 REDIS = "“Redis is used for the queue and the rate limits of the shop”"
 TASK = "“Write the runbook for migrations”"
 _TAG = re.compile(r"<[^>]+>")
-
-
-@pytest.fixture
-def brain(path: Path, clock: FakeClock) -> Iterator[Brain]:
-    with a_brain(path, clock=clock) as brain:
-        yield brain
-
-
-@pytest.fixture
-def demo(brain: Brain) -> Demo:
-    return fill(brain)
-
-
-@pytest.fixture
-def ann(brain: Brain, demo: Demo) -> Visitor:
-    assert demo.task
-    return visitor(brain)
 
 
 def notice(of: Visitor, operation: str, **fields: str | list[str]) -> str:

@@ -4,7 +4,6 @@ import logging
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
 from starlette.routing import Route
@@ -13,28 +12,12 @@ from starlette.testclient import TestClient
 from commonbrain.api.thread_limiter import ThreadLimiter
 from commonbrain.client import Brain
 from commonbrain.model.scope import NO_POLICY, Admission, Role
-from commonbrain.testing.builders import FakeClock, a_brain
+from commonbrain.testing.builders import FakeClock
 from commonbrain.web.app import BODY_BYTES_MAX, make_page
 from commonbrain.web.local_sessions import LocalSessions
 from commonbrain.web.screens import SCREENS
-from tests.web.demo import Demo, fill
+from tests.web.demo import Demo
 from tests.web.visitors import Markup, Visitor, as_role, visitor
-
-
-@pytest.fixture
-def brain(path: Path) -> Iterator[Brain]:
-    with a_brain(path, clock=FakeClock()) as brain:
-        yield brain
-
-
-@pytest.fixture
-def demo(brain: Brain) -> Demo:
-    return fill(brain)
-
-
-@pytest.fixture
-def ann(brain: Brain, demo: Demo) -> Visitor:  # noqa: ARG001 the store is filled first
-    return visitor(brain)
 
 
 def paths(demo: Demo) -> list[str]:

@@ -1,18 +1,15 @@
 """Who is at work, threads and the boot preview on the page, without a browser."""
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
 
 from commonbrain.client import Brain
 from commonbrain.model.kinds import TaskStatus
 from commonbrain.model.scope import Role
-from commonbrain.testing.builders import FakeClock, a_brain
 from commonbrain.text.tokens import estimate
-from tests.web.demo import HOSTILE, Demo, fill
+from tests.web.demo import HOSTILE, Demo
 from tests.web.visitors import Markup, Visitor, as_role, visitor
 
 
@@ -22,23 +19,6 @@ class Letters:
 
     message: str
     thread: str
-
-
-@pytest.fixture
-def brain(path: Path, clock: FakeClock) -> Iterator[Brain]:
-    with a_brain(path, clock=clock) as brain:
-        yield brain
-
-
-@pytest.fixture
-def demo(brain: Brain) -> Demo:
-    return fill(brain)
-
-
-@pytest.fixture
-def ann(brain: Brain, demo: Demo) -> Visitor:
-    assert demo.task
-    return visitor(brain)
 
 
 @pytest.fixture

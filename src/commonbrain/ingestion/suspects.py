@@ -69,7 +69,7 @@ def is_suspected(tx: Transaction, one: Memory, *, other: Memory, space: Embeddin
 def _near(
     tx: Transaction, ids: Sequence[int], *, at_least: float
 ) -> tuple[Mapping[tuple[int, int], float], Mapping[int, Memory]]:
-    """Return the cosines of pairs with at least one, the newer id first, and their memories.
+    """Return the cosines of similar pairs, the newer id first, and the memories in them.
 
     At most the nearest pairs are returned. Those that differ in project, number or exception, and
     those that were compared before, are left out before that bound.

@@ -2,25 +2,24 @@
 
 import signal
 import sys
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from types import FrameType
-from typing import Final
-
-_ENDING: Final = (signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else []))
-"""Windows has no terminal that hangs up."""
 
 
 @contextmanager
 def stopped_by_signals() -> Generator[None]:
-    """Let SIGTERM, and the end of the terminal, end every block inside, whenever they come.
+    """Let SIGTERM and SIGHUP, which a closed terminal sends, end every block inside.
 
-    The server catches the signal while it drains and raises it again at the end: without this
-    handler the process would end at once, and leave its files and child processes.
+    The server catches SIGTERM while it drains and raises it again at the end: without this handler
+    the process would end at once, and leave its files and child processes.
     """
-    # What nohup ignores stays ignored.
-    heeded = [one for one in _ENDING if signal.getsignal(one) is not signal.SIG_IGN]
-    before = {one: signal.signal(one, _stop) for one in heeded}
+    handlers: dict[signal.Signals, Callable[[int, FrameType | None], None]]
+    handlers = {signal.SIGTERM: _stop}
+    # Windows has no SIGHUP, and what nohup ignores stays ignored.
+    if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        handlers[signal.SIGHUP] = _terminate
+    before = {one: signal.signal(one, handler) for one, handler in handlers.items()}
     try:
         yield
     finally:
@@ -32,3 +31,8 @@ def _stop(signal_number: int, _frame: FrameType | None) -> None:
     """End every block; ignore further signals."""
     signal.signal(signal_number, signal.SIG_IGN)
     sys.exit(0)
+
+
+def _terminate(_signal_number: int, _frame: FrameType | None) -> None:
+    """End as SIGTERM does, for which the server drains."""
+    signal.raise_signal(signal.SIGTERM)

@@ -192,7 +192,7 @@ def quoted(headline: str) -> str:
 
 
 def _memory(sentence: str, *, id_: str, headline: str | None, more: Sequence[str] = ()) -> Outcome:
-    """Say something of a memory, whose headline goes to `{}`, and more sentences."""
+    """Return a sentence about a memory, with its headline in place of `{}`, and more sentences."""
     subject = quoted(headline) if headline else id_
     text = _join(sentence.format(subject), *more)
     return Outcome(text=text, subject=subject, page=f"/memory/{id_}")
