@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from commonbrain.storage.interface import PasswordHasher
     from commonbrain.storage.job_queue import Queue
     from commonbrain.storage.store import Store
-    from commonbrain.transfer.archive import Importer
+    from commonbrain.transfer.importer import Importer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,7 @@ from commonbrain.model.errors import InvalidInputError, UnavailableError
 from commonbrain.model.kinds import MessageDetail
 from commonbrain.model.memory import Draft, ThreadRef
 from commonbrain.testing.builders import a_brain
-from commonbrain.transfer.archive import Piece, Unreadable
+from commonbrain.transfer.importer import Piece, Unreadable
 from commonbrain.transfer.imports import ImportReport
 from tests.flows.asking import bodies, stored
 

@@ -17,7 +17,7 @@ from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.kinds import MessageDetail
 from commonbrain.model.limits import SOURCE_REF_CHARS_MAX, TEXT_BYTES_MAX
 from commonbrain.model.memory import Draft, ThreadRef
-from commonbrain.transfer.archive import Piece, Unreadable
+from commonbrain.transfer.importer import Piece, Unreadable
 from commonbrain.transfer.importers import IMPORTERS
 from commonbrain.transfer.importers.conversations import (
     Conversation,

@@ -11,7 +11,7 @@ from commonbrain.ingestion.validation import Valid, validate
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.limits import NAME_CHARS_MAX, SOURCE_REF_CHARS_MAX
 from commonbrain.model.memory import Draft
-from commonbrain.transfer.archive import Unreadable
+from commonbrain.transfer.importer import Unreadable
 from commonbrain.transfer.importers import IMPORTERS
 from commonbrain.transfer.importers.markdown import sections, split_blocks
 

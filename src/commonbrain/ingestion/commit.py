@@ -25,6 +25,7 @@ from commonbrain.model.kinds import (
 from commonbrain.model.memory import (
     AUDIENCE,
     AWAITING_STATES,
+    IMPORTED,
     Draft,
     Memory,
     State,
@@ -94,7 +95,7 @@ def build_memory(
         occurred_at=instant(draft.occurred_at) if draft.occurred_at else now,
         expires_at=_expiry(draft, admitted.detail, now=now),
         superseded_count=revision_number,
-        payload=_audience_payload(prepared),
+        payload=_payload(prepared),
     )
 
 
@@ -199,12 +200,19 @@ def _initial_state(prepared: PreparedDraft) -> State:
     return State.ARCHIVED if is_low else State.ACTIVE
 
 
-def _audience_payload(prepared: PreparedDraft) -> Mapping[str, object]:
-    """Name the other readers of a private memory; a message names its recipients itself."""
-    audience = prepared.draft.audience
-    is_shared = audience and prepared.scope is Scope.PRIVATE
+def _payload(prepared: PreparedDraft) -> Mapping[str, object]:
+    """Name the other readers of a private memory, and the origin of an imported one.
+
+    A message names its recipients itself.
+    """
+    draft = prepared.draft
+    is_shared = draft.audience and prepared.scope is Scope.PRIVATE
     is_message = prepared.admitted.kind is Kind.MESSAGE
-    return {AUDIENCE: list(audience)} if is_shared and not is_message else {}
+    readers = {AUDIENCE: list(draft.audience)} if is_shared and not is_message else {}
+    if draft.imported_from is None:
+        return readers
+    author = {"author": draft.author} if draft.author else {}
+    return {**readers, IMPORTED: {"format": draft.imported_from, **author}}
 
 
 def _salience(prepared: PreparedDraft) -> float:

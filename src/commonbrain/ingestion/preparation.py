@@ -246,7 +246,9 @@ _PARSERS: Final[Mapping[str, Callable[[Any], Any]]] = {
     "expires_at": instant,
 }
 # Readers are set by messages alone, chunks by importers, and proposals by reflection.
-_INTERNAL_FIELDS: Final = {"body", "audience", "part", "is_candidate", "sharing"}
+_INTERNAL_FIELDS: Final = {
+    *("body", "audience", "part", "is_candidate", "sharing", "author", "imported_from"),
+}
 _FIELDS: Final = {field.name for field in fields(Draft)} - _INTERNAL_FIELDS
 # Severity is a field of the draft because validation checks it separately; a lease is claimed.
 _COLUMNS: Final = frozenset(column for policy in KINDS.values() for column in policy.columns) - {
@@ -550,7 +552,7 @@ def _check_bounds(draft: Draft) -> Rejection | None:
 
 
 _CHARS_MAX = {
-    **dict.fromkeys(("project", "label", "tags", "people"), NAME_CHARS_MAX),
+    **dict.fromkeys(("project", "label", "tags", "people", "author"), NAME_CHARS_MAX),
     # These two have checks of their own in validation.
     **dict.fromkeys(("body", "headline"), RAW_TEXT_BYTES_MAX),
     **dict.fromkeys(("root_cause", "resolution", "outcome", "consequences"), TEXT_BYTES_MAX),

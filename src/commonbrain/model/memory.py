@@ -130,6 +130,10 @@ class Draft:
     """The number, from 1, of a part of a text too long for one memory; None for a whole text."""
     is_candidate: bool = False
     """Whether it is only proposed and becomes active on approval."""
+    author: str | None = None
+    """Who wrote it, as an imported source says; the importing agent is responsible for it."""
+    imported_from: str | None = None
+    """The format from which it was imported."""
     sharing: Sharing = Sharing.NONE
     """What the team sees of a direct message; of a derived part, whether its sender shares it."""
 
@@ -207,6 +211,8 @@ class Memory:
         return " ".join(name for name in (*named, *extra) if name)
 
 
+IMPORTED: Final = "imported"
+"""Payload key of the origin of an imported memory: its format, and its author if known."""
 AUDIENCE: Final = "audience"
 """Payload key of the readers of a private memory that is not a message."""
 ERASED: Final = "(erased)"
@@ -260,6 +266,7 @@ def _folded(text: str) -> str:
 _TYPES: Final[Mapping[str, tuple[type, ...]]] = {
     **dict.fromkeys(("kind", "headline", "label", "project", "scope", "trust"), (str,)),
     **dict.fromkeys(("source_ref", "distinct_because", "severity", "body"), (str,)),
+    **dict.fromkeys(("author", "imported_from"), (str,)),
     **dict.fromkeys(("occurred_at", "expires_at"), (datetime,)),
     **dict.fromkeys(("auto_captured", "extract_tasks", "extract_causes"), (bool,)),
     **dict.fromkeys(("tags", "people", "derived_from", "depends_on"), (tuple, list)),
@@ -327,6 +334,7 @@ def with_texts(draft: Draft, change: Change) -> Draft:
 
 _PLAIN: Final = (
     *("headline", "label", "project", "source_ref", "distinct_because", "tags", "people"),
+    "author",
 )
 
 

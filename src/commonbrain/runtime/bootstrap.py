@@ -64,7 +64,7 @@ from commonbrain.storage.store import Store as StoreInterface
 if TYPE_CHECKING:
     from commonbrain.learning.monitor import CanaryMonitor
     from commonbrain.model.query import Trace
-    from commonbrain.transfer.archive import Importer
+    from commonbrain.transfer.importer import Importer
 
 __all__ = [
     "brain_of",

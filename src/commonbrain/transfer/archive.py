@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, BinaryIO, Final, Protocol, get_type_hints
+from typing import Any, BinaryIO, Final, get_type_hints
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -18,50 +18,13 @@ from commonbrain.model import ids, limits
 from commonbrain.model.errors import CommonbrainError, InvalidInputError, UnavailableError
 from commonbrain.model.kinds import KINDS, Kind
 from commonbrain.model.links import Link
-from commonbrain.model.memory import Draft, Memory, Thread
+from commonbrain.model.memory import Memory, Thread
 from commonbrain.model.messages import Receipt
 from commonbrain.model.revision import Change
 from commonbrain.model.support import Review
 from commonbrain.model.tasks import Ack
 from commonbrain.storage.interface import Annotation
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unreadable:
-    """A piece of the source that could not become a draft: its place, and the reason."""
-
-    where: str
-    reason: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Piece:
-    """A piece read from a source, and the progress at its end, 0..1."""
-
-    content: Draft | Unreadable
-    progress: float
-
-
-class Importer(Protocol):
-    """Reads one foreign format."""
-
-    @property
-    def name(self) -> str:
-        """The name of the format on the command line."""
-        ...
-
-    def read(self, source: Path, project: str | None) -> Iterator[Piece]:
-        """Yield the pieces of a source in order, without reading a large one as a whole.
-
-        `project` overrides the project that the source suggests. The same source gives the same
-        drafts with the same `source_ref`s, so that reading it twice stores nothing twice.
-
-        Raises:
-            InvalidInputError: the source is missing or does not have this format; raised before the
-                first piece.
-
-        """
-        ...
+from commonbrain.transfer.importer import Unreadable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

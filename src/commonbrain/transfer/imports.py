@@ -20,7 +20,7 @@ from commonbrain.model.memory import Draft
 from commonbrain.model.scope import Caller
 from commonbrain.security.read_audit import audited
 from commonbrain.services import Services
-from commonbrain.transfer.archive import Importer, Piece
+from commonbrain.transfer.importer import Importer, Piece, Unreadable
 
 if TYPE_CHECKING:
     from commonbrain.storage.store import Transaction
@@ -263,7 +263,7 @@ def _add(
     refusals = list(report.refusals)
     results = iter(outcomes)
     for piece in batch:
-        if not isinstance(piece.content, Draft):
+        if isinstance(piece.content, Unreadable):
             refusals.append(Refusal(where=piece.content.where, reason=piece.content.reason))
             counted.append("unreadable")
             continue

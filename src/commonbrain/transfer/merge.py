@@ -32,8 +32,9 @@ from commonbrain.security.read_audit import audited
 from commonbrain.services import Services
 from commonbrain.storage.change_log import follow_changes, touch_linked
 from commonbrain.storage.interface import Annotation, AuditEntry, IdTaken
-from commonbrain.transfer.archive import ArchivedRecord, Line, Record, Unreadable, read_archive
+from commonbrain.transfer.archive import ArchivedRecord, Line, Record, read_archive
 from commonbrain.transfer.export import check_may_move
+from commonbrain.transfer.importer import Unreadable
 from commonbrain.transfer.imports import FROM_START, ImportReport, Refusal, ResumeOptions
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from commonbrain.retrieval.query_plan import NO_OVERRIDES, RetrievalOverrides
 from commonbrain.retrieval.service import Recall
 from commonbrain.storage.interface import Progress, ignore_progress
 from commonbrain.storage.job_queue import MAINTAIN
-from commonbrain.transfer.archive import Unreadable
+from commonbrain.transfer.importer import Unreadable
 from commonbrain_evals.retrieval.corpora import Corpus, Question
 from commonbrain_evals.retrieval.figures import Figure, figure
 from commonbrain_evals.retrieval.locomo import LOCOMO

@@ -6,7 +6,7 @@
 from collections.abc import Mapping
 from typing import Final
 
-from commonbrain.transfer.archive import Importer
+from commonbrain.transfer.importer import Importer
 from commonbrain.transfer.importers.conversations import ConversationFile
 from commonbrain.transfer.importers.markdown import MarkdownFolder
 

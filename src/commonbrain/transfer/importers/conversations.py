@@ -26,7 +26,7 @@ from commonbrain.model.kinds import Kind, MessageDetail
 from commonbrain.model.limits import TEXT_BYTES_MAX
 from commonbrain.model.memory import Draft, ThreadRef
 from commonbrain.model.timestamps import from_millis, parse_instant
-from commonbrain.transfer.archive import Piece, Unreadable
+from commonbrain.transfer.importer import Found, Piece, Unreadable
 from commonbrain.transfer.importers.markdown import name, source_reference, split_text
 
 LISTS: Final = ("turns", "messages")
@@ -328,6 +328,12 @@ class ConversationFile:
     """Reads conversations from one JSON file."""
 
     name: str = "conversations"
+    purpose: str = "Conversations in JSON: turns with speaker and text"
+    has_relations: bool = False
+
+    def find(self, home: Path) -> Iterator[Found]:  # noqa: ARG002 they have no usual place
+        """Return nothing: such files have no usual place."""
+        return iter(())
 
     def read(self, source: Path, project: str | None) -> Iterator[Piece]:
         """Yield the turns in the order of the file.

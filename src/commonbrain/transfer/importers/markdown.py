@@ -26,7 +26,13 @@ from commonbrain.model.limits import NAME_CHARS_MAX, SOURCE_REF_CHARS_MAX, TEXT_
 from commonbrain.model.memory import Draft
 from commonbrain.text.classification import classify, severity_of
 from commonbrain.text.headlines import derive_headline
-from commonbrain.transfer.archive import Piece, Unreadable
+from commonbrain.transfer.importer import (
+    Found,
+    Piece,
+    Unreadable,
+    file_found,
+    files_found,
+)
 
 if TYPE_CHECKING:
     from markdown_it.token import Token
@@ -428,6 +434,15 @@ class MarkdownFolder:
     """Reads one Markdown file, or every `*.md` in a folder and its subfolders."""
 
     name: str = "markdown"
+    purpose: str = "Notes in Markdown: MEMORY.md, CLAUDE.md and others"
+    has_relations: bool = False
+
+    def find(self, home: Path) -> Iterator[Found]:
+        """Return the memory folders of Claude Code's projects and its notes for all projects."""
+        claude = home / ".claude"
+        for folder in sorted(claude.glob("projects/*/memory")):
+            yield from files_found(folder, "**/*.md")
+        yield from file_found(claude / "CLAUDE.md")
 
     def read(self, source: Path, project: str | None) -> Iterator[Piece]:
         """Return the memories in the order of the files' paths.

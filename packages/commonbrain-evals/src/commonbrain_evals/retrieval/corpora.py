@@ -7,7 +7,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from commonbrain.model.memory import Draft
-from commonbrain.transfer.archive import Piece, Unreadable
+from commonbrain.transfer.importer import Piece, Unreadable
 from commonbrain_evals.retrieval.recipes import Recipe
 
 

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from commonbrain.model.memory import Draft
-from commonbrain.transfer.archive import Unreadable
+from commonbrain.transfer.importer import Unreadable
 from commonbrain.transfer.importers.conversations import Record, drafts_of
 from commonbrain_evals.retrieval.corpora import Corpus, Question
 

@@ -1,0 +1,117 @@
+"""The interface of importers: a foreign source in, drafts and their relations out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from commonbrain.model.links import LinkType
+from commonbrain.model.memory import Draft
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unreadable:
+    """A piece of the source that could not become a draft: its place, and the reason."""
+
+    where: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Relation:
+    """A relation between two memories of the source, named by their `source_ref`s.
+
+    `type` is the relation of the first to the second. Without one, the first supersedes the second.
+    It follows the drafts of both; of several that supersede in a chain, the oldest comes first.
+    """
+
+    first: str
+    second: str
+    type: LinkType | None
+    strength: float | None = None
+    """How strong the link is, 0..1; None uses the default."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Omitted:
+    """What the source holds and Commonbrain does not take over, such as `tool results`."""
+
+    what: str
+    count: int = 1
+
+
+Content = Draft | Unreadable | Relation | Omitted
+"""What an importer yields."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Piece:
+    """A piece read from a source, and the progress at its end, 0..1."""
+
+    content: Content
+    progress: float
+    is_pinned: bool = False
+    """Whether the source has the memory pinned."""
+    rating: int = 0
+    """Votes for the memory in the source, less those against it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """A source where programs usually keep it; counted without reading it."""
+
+    path: Path
+    count: int
+    """Files, or 1."""
+    size_bytes: int
+
+
+class Importer(Protocol):
+    """Reads one foreign format."""
+
+    @property
+    def name(self) -> str:
+        """The name of the format on the command line."""
+        ...
+
+    @property
+    def purpose(self) -> str:
+        """What it reads, in a few words for a list: `Notes in Markdown: MEMORY.md, CLAUDE.md`."""
+        ...
+
+    @property
+    def has_relations(self) -> bool:
+        """Whether it yields relations; a continued import then looks up earlier memories."""
+        ...
+
+    def find(self, home: Path) -> Iterator[Found]:
+        """Return the sources below a home folder at their usual places, without reading them."""
+        ...
+
+    def read(self, source: Path, project: str | None) -> Iterator[Piece]:
+        """Yield the pieces of a source in order, without reading a large one as a whole.
+
+        `project` overrides the project that the source suggests. The same source gives the same
+        drafts with the same `source_ref`s, so that reading it twice stores nothing twice.
+
+        Raises:
+            InvalidInputError: the source is missing or does not have this format; raised before the
+                first piece.
+
+        """
+        ...
+
+
+def files_found(folder: Path, pattern: str) -> Iterator[Found]:
+    """Return a folder as one source if files below it match a pattern, such as `**/*.jsonl`."""
+    sizes = [one.stat().st_size for one in folder.glob(pattern) if one.is_file()]
+    if sizes:
+        yield Found(path=folder, count=len(sizes), size_bytes=sum(sizes))
+
+
+def file_found(path: Path) -> Iterator[Found]:
+    """Return a file as a source if it is there."""
+    if path.is_file():
+        yield Found(path=path, count=1, size_bytes=path.stat().st_size)
