@@ -53,6 +53,10 @@ clients *arguments:
 browser *arguments:
     pytest -n 2 --browser tests/browser {{ arguments }}
 
+# Build the packages, install them as a newcomer does, and use them.
+packages *arguments:
+    pytest --packages tests/packages {{ arguments }}
+
 # Measure speed and memory.
 bench *arguments:
     python -m benchmarks {{ arguments }}
@@ -61,6 +65,6 @@ bench *arguments:
 measure *arguments:
     python -m benchmarks.code_size {{ arguments }}
 
-# Build the wheels of both distributions.
+# Build the wheels and source distributions of all packages.
 build:
     uv build --all-packages
