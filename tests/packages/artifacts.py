@@ -42,6 +42,21 @@ def build(folder: Path) -> Path:
     return folder
 
 
+def copy_tracked_files(folder: Path) -> None:
+    """Copy what a clone contains, as it is in the working tree."""
+    listed = subprocess.run(
+        [shutil.which("git") or "git", "ls-files", "-z"],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    for name in filter(None, listed.stdout.split("\0")):
+        if (ROOT / name).is_file():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / name, folder / name)
+
+
 def wheels(folder: Path) -> Mapping[str, Path]:
     """Return the wheels in a folder by the name of their package."""
     return {path.name.partition("-")[0]: path for path in sorted(folder.glob("*.whl"))}

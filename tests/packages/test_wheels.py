@@ -1,14 +1,21 @@
 """The packages of a release: complete, and nothing is built or fetched when they are installed."""
 
 import os
-import shutil
 import subprocess
 import zipfile
 from pathlib import Path
 
 import pytest
 
-from tests.packages.artifacts import BUILD_S_MAX, INSTALLED, ROOT, metadata, uv, visitor, wheels
+from tests.packages.artifacts import (
+    BUILD_S_MAX,
+    INSTALLED,
+    copy_tracked_files,
+    metadata,
+    uv,
+    visitor,
+    wheels,
+)
 
 pytestmark = pytest.mark.packages
 PACKAGES = {*INSTALLED, "commonbrain_evals"}
@@ -67,27 +74,7 @@ def test_all_packages_have_one_version_and_require_it_of_each_other(dist: Path) 
 
 def test_second_run_in_a_clone_builds_nothing(tmp_path: Path) -> None:
     clone = tmp_path / "clone"
-    listed = subprocess.run(
-        [
-            "git",
-            "ls-files",
-            "-z",
-            "--cached",
-            "src",
-            "packages",
-            "*.toml",
-            "*.md",
-            "*.lock",
-            "LICENSE",
-        ],
-        cwd=ROOT,
-        check=True,
-        capture_output=True,
-        text=True,
-    )
-    for name in filter(None, listed.stdout.split("\0")):
-        (clone / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(ROOT / name, clone / name)
+    copy_tracked_files(clone)
 
     def run() -> str:
         started = subprocess.run(
