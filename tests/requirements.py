@@ -395,7 +395,7 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     NotApplicable("DO-15", "Neither reasoning nor recall beyond doubt is promised."),
     Adopted("DO-16", "A packaged MiniLM is the default; global means the whole tenant."),
     Adopted("DO-17", "A store changes its embedder online, with a preview and a way back."),
-    Gap("DO-18", "Backups restore under test, types gate; releases and the image's start do not."),
+    Adopted("DO-18", "Packages install and run from their wheels; backups restore under test."),
     Adopted("DO-19", "export and import carry a store as JSON lines without loss."),
     Adopted("DO-20", "brain connect registers clients and their hooks and clobbers nothing."),
     Adopted("DO-21", "What is called a default or configurable is a setting with bounds."),
