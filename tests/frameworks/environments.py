@@ -56,6 +56,7 @@ class Framework:
 
 
 FRAMEWORKS: Final[Mapping[str, Framework]] = {
+    "langchain": Framework(lowest=("langchain-core==1.0.0",), highest=("langchain-core<2",)),
     "langgraph": Framework(
         lowest=("langgraph-checkpoint==2.1.0", "langgraph==1.0.0"),
         highest=("langgraph-checkpoint<5", "langgraph"),

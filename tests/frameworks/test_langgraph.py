@@ -299,6 +299,8 @@ def test_a_less_trusted_writer_cannot_replace_a_value(
     web = CommonbrainStore(brain.acting_as(agent="crawler", trust_ceiling=Trust.UNTRUSTED_WEB))
     with pytest.raises(RejectedError, match="trust"):
         web.put(USER, "a", {"n": 2})
+    with pytest.raises(RejectedError, match="cannot be deleted"):
+        web.delete(USER, "a")
     assert store.search(USER)[0].value == {"n": 1}
 
 
