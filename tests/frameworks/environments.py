@@ -48,6 +48,8 @@ class Framework:
 
     lowest: Sequence[str]
     highest: Sequence[str]
+    options: Sequence[str] = ()
+    """Options of pytest."""
 
     def ends(self) -> Iterator[tuple[str, Sequence[str]]]:
         """Yield both ends with their names."""
@@ -57,6 +59,12 @@ class Framework:
 
 FRAMEWORKS: Final[Mapping[str, Framework]] = {
     "langchain": Framework(lowest=("langchain-core==1.0.0",), highest=("langchain-core<2",)),
+    "llamaindex": Framework(
+        lowest=("llama-index-core==0.13.0",),
+        highest=("llama-index-core<0.15",),
+        # Its chat store does not close its connections.
+        options=("-W", "ignore::ResourceWarning"),
+    ),
     "langgraph": Framework(
         lowest=("langgraph-checkpoint==2.1.0", "langgraph==1.0.0"),
         highest=("langgraph-checkpoint<5", "langgraph"),
@@ -72,7 +80,8 @@ def main(names: Sequence[str]) -> int:
             with tempfile.TemporaryDirectory() as folder:
                 python = _environment(Path(folder), name, requirements)
                 print(f"{name}, {end} versions:", flush=True)  # noqa: T201 it is a program
-                if not _passes(python, f"tests/frameworks/test_{name}.py", folder=ROOT):
+                tests = f"tests/frameworks/test_{name}.py"
+                if not _passes(python, tests, *FRAMEWORKS[name].options, folder=ROOT):
                     failed.append(f"{name} {end}")
                 if name == "langgraph" and not _own_suite_passes(python, Path(folder)):
                     failed.append(f"{name} {end}: its own tests")
