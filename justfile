@@ -60,6 +60,10 @@ browser *arguments:
 packages *arguments:
     pytest --packages tests/packages {{ arguments }}
 
+# Test the adapters with the oldest and newest versions of their frameworks, each in an environment of its own.
+frameworks *names:
+    python -m tests.frameworks.environments {{ names }}
+
 # Measure speed and memory.
 bench *arguments:
     python -m benchmarks {{ arguments }}
