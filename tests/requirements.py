@@ -59,7 +59,7 @@ GROUPS: Final = {
     "DO": 22,  # deployment and operations
     "MG": 10,  # migration and import
     "EV": 12,  # evaluations and tests
-    "CL": 20,  # clients
+    "CL": 22,  # clients
 }
 
 # A row that speaks for several groups stands with the first of its ids.
@@ -446,4 +446,6 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Adopted("CL-18", "A person corrects a memory on the page, and agents recall the correction."),
     Adopted("CL-19", "People settle the review queue by one key an item, each item only once."),
     Adopted("CL-20", "People see who is at work, and what a boot would tell, without one."),
+    Adopted("CL-21", "A typed async client calls a server and repeats only what is safe to."),
+    Adopted("CL-22", "A typed TypeScript client calls a server, generated from its description."),
 )
