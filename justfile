@@ -64,6 +64,10 @@ clients *arguments:
 browser *arguments:
     pytest -n 2 --browser tests/browser {{ arguments }}
 
+# Build the documentation site in build/site; needs `uv sync --group docs`.
+site *arguments:
+    python docs/build_site.py build/site {{ arguments }}
+
 # Measure speed and memory.
 bench *arguments:
     python -m benchmarks {{ arguments }}
