@@ -26,8 +26,10 @@ SOURCE = "https://github.com/commonbrain/commonbrain/blob/main"
 """Where the files are that are no pages."""
 LATEST = "latest"
 BUILD_TIMEOUT_S = 300
-PICTURE = re.compile(r"(?P<screen>[\w-]+)-(?P<width>\d+)-(?P<scheme>light|dark)")
+PICTURE = re.compile(r"(?P<screen>\w+)-(?P<width>\d+)-(?P<scheme>light|dark)")
 ITEM_COLUMNS = 4
+PHONE = 600
+"""Pictures of narrower screens are shown at half their size."""
 MARKER = re.compile(r" *(?P<marker>(?:[-*+]|\d+[.)]) +)")
 LINK = re.compile(r"(?<=\]\()(?P<path>(?:\.\./)+[^)#\s]+)(?P<anchor>#[^)\s]*)?(?=\))")
 SECTION = re.compile(r"^## (?P<title>.+)$", re.MULTILINE)
@@ -111,18 +113,28 @@ def indent_lists(text: str) -> str:
 
 
 def gallery(pictures: Path) -> str:
-    """Return a page with the pictures, by screen."""
-    found = sorted(filter(PICTURE.fullmatch, (path.stem for path in pictures.glob("*.png"))))
+    """Return a page with the pictures, by screen, in the colours that the reader has chosen."""
     lines = ["# The web page in pictures", "", "The tests of the page made these pictures."]
     screen = ""
-    for stem in found:
-        match = PICTURE.fullmatch(stem)
-        assert match is not None  # noqa: S101 `found` holds only such names
+    for path in sorted(pictures.glob("*.png"), key=_by_width):
+        match = PICTURE.fullmatch(path.stem)
+        if match is None:
+            continue
         if match["screen"] != screen:
             screen = match["screen"]
-            lines += ["", f"## {screen.replace('-', ' ').capitalize()}", ""]
-        lines.append(f"![{screen}, {match['width']} pixels, {match['scheme']}]({stem}.png)")
+            lines += ["", f"## {screen.replace('_', ' ').capitalize()}", ""]
+        width = int(match["width"])
+        lines.append(
+            f"![{screen}, {match['width']} pixels wide]({path.name}#only-{match['scheme']})"
+            f"{{ width={width if width > PHONE else width // 2} }}"
+        )
     return "\n".join((*lines, ""))
+
+
+def _by_width(path: Path) -> tuple[str, int]:
+    """Order pictures by screen, the widest first."""
+    match = PICTURE.fullmatch(path.stem)
+    return (match["screen"], -int(match["width"])) if match else (path.stem, 0)
 
 
 def settings(pages: Path) -> str:
@@ -177,8 +189,8 @@ def to_toml(value: object) -> str:
 
 def list_versions(folder: Path) -> None:
     """Write the list that the selector of versions shows, and lead visitors to the latest one."""
-    names = sorted((path.name for path in folder.iterdir() if path.is_dir()), reverse=True)
-    names.sort(key=lambda name: name != LATEST)
+    names = [path.name for path in folder.iterdir() if path.is_dir()]
+    names.sort(key=_by_number, reverse=True)
     rows = [{"version": name, "title": title_of(name), "aliases": []} for name in names]
     (folder / "versions.json").write_text(json.dumps(rows, indent=1), "utf-8")
     (folder / "index.html").write_text(
@@ -186,6 +198,11 @@ def list_versions(folder: Path) -> None:
         "<title>Commonbrain</title>\n",
         "utf-8",
     )
+
+
+def _by_number(name: str) -> tuple[bool, list[int]]:
+    """Order versions by their numbers; the latest is the highest."""
+    return name == LATEST, [int(number) for number in re.findall(r"\d+", name)]
 
 
 def title_of(name: str) -> str:

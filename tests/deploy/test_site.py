@@ -32,6 +32,7 @@ class PageParser(HTMLParser):
         self.ids = set[str]()
         self.links = list[str]()
         self.loads = list[str]()
+        self.components = set[str | None]()
         self.numbered = 0
         self.feed(html)
 
@@ -39,6 +40,7 @@ class PageParser(HTMLParser):
         given = dict(attrs)
         self.ids |= {given["id"] or ""} if "id" in given else set()
         self.numbered += tag == "ol"
+        self.components.add(given.get("data-md-component"))
         for name in ("href", "src"):
             link = given.get(name)
             if link is not None:
@@ -77,7 +79,7 @@ def broken(path: Path, page: PageParser, pages: dict[Path, PageParser]) -> Itera
             continue
         target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
         target = target / "index.html" if target.is_dir() else target
-        anchor = unquote(parts.fragment)
+        anchor = unquote(parts.fragment) if target.suffix == ".html" else ""
         if not target.exists() or (
             anchor and not anchor.startswith("__") and anchor not in pages[target].ids
         ):
@@ -110,6 +112,8 @@ def test_a_link_to_a_file_that_is_no_page_leads_to_the_repository(site: Path) ->
 
 def test_no_page_loads_anything_from_elsewhere(pages: dict[Path, PageParser]) -> None:
     assert [load for page in pages.values() for load in page.loads if urlsplit(load).netloc] == []
+    # The theme asks GitHub about a repository where this component is.
+    assert not any("source" in page.components for page in pages.values())
 
 
 def test_steps_keep_their_numbers(pages: dict[Path, PageParser], site: Path) -> None:
@@ -133,10 +137,11 @@ def test_it_shows_the_pictures_that_the_browser_tests_made(site: Path) -> None:
 
 
 def test_versions_are_listed_newest_first(site: Path) -> None:
-    (site / "0.2").mkdir(exist_ok=True)
+    for version in ("0.9", "0.10"):
+        (site / version).mkdir()
     build(site)
 
     listed = json.loads((site / "versions.json").read_text("utf-8"))
 
-    assert [one["version"] for one in listed] == ["latest", "0.2", "0.1"]
+    assert [one["version"] for one in listed] == ["latest", "0.10", "0.9", "0.1"]
     assert "url=latest/" in (site / "index.html").read_text("utf-8")
