@@ -135,10 +135,8 @@ def open_session(path: Path) -> Any:  # noqa: ANN401 it has no types
 def encode(tokenizer: Tokenizer, text: str, other: str | None = None) -> Encoding:
     """Tokenize a text, or a pair of texts."""
     # A lone surrogate is a legal str, but has no UTF-8 form and would be rejected.
-    sound, *more = (
-        one.encode(errors="replace").decode() for one in (text, other) if one is not None
-    )
-    return tokenizer.encode(sound, *more)
+    sound = text.encode(errors="replace").decode()
+    return tokenizer.encode(sound, other and other.encode(errors="replace").decode())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
