@@ -39,7 +39,6 @@ def make_tokenizer() -> Tokenizer:
     tokenizer.pre_tokenizer = splitter
     tokenizer.post_processor = processors.TemplateProcessing(
         single="[CLS] $A [SEP]",
-        pair="[CLS] $A [SEP] $B:1 [SEP]:1",
         special_tokens=[("[CLS]", vocabulary["[CLS]"]), ("[SEP]", vocabulary["[SEP]"])],
     )
     return tokenizer
@@ -62,7 +61,7 @@ def save_graph(
     outputs: Mapping[str, str] = {"last_hidden_state": "tokens"},
     kind: int = TensorProto.INT64,
 ) -> None:
-    """Write a model of word vectors; an output is `tokens`, `mean`, `score` or `scores`."""
+    """Write a model of word vectors; an output is `tokens` or `mean`."""
     nodes = [helper.make_node("Gather", ["table", "input_ids"], ["tokens"])]
     constants = [numpy_helper.from_array(table, "table")]
     if "token_type_ids" in inputs:
@@ -78,15 +77,7 @@ def save_graph(
     shapes: dict[str, list[Any]] = {
         "tokens": ["batch", "length", table.shape[1]],
         "mean": ["batch", table.shape[1]],
-        "score": ["batch", 1],
-        "scores": ["batch", 2],
     }
-    for name, width in (("score", 1), ("scores", 2)):
-        # The score is a word's first number: it grows with the good words of a pair.
-        weights = np.zeros((table.shape[1], width), np.float32)
-        weights[0, -1] = 1.0
-        constants.append(numpy_helper.from_array(weights, f"{name}_weights"))
-        nodes.append(helper.make_node("MatMul", ["mean", f"{name}_weights"], [name]))
     nodes += [helper.make_node("Identity", [what], [name]) for name, what in outputs.items()]
     graph = helper.make_graph(
         nodes,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from commonbrain.embeddings.onnx_runtime import (
     InputFeed,
     LazyModel,
-    ModelRole,
+    ModelLabel,
     encode,
     map_in_parallel,
     open_tokenizer,
@@ -125,11 +125,11 @@ class LocalEmbedder:
     """Embeds texts in this process, in windows that run on all cores."""
 
     def __init__(
-        self, read: Callable[[], Encoder], *, role: ModelRole, threads: int | None = None
+        self, read: Callable[[], Encoder], *, label: ModelLabel, threads: int | None = None
     ) -> None:
         self._threads = threads or usable_cores()
-        self._role = role
-        self._model = LazyModel(partial(_read, read, role))
+        self._label = label
+        self._model = LazyModel(partial(_read, read, label))
 
     @property
     def is_loaded(self) -> bool:
@@ -143,7 +143,7 @@ class LocalEmbedder:
     def query(self, text: str) -> Matrix:
         """Embed a query; only its first window counts."""
         encoder = self._model.get()
-        with self._role.attempting("embed a text"):
+        with self._label.attempting("embed a text"):
             return encoder.query_vector(text)
 
     def passages(self, texts: Sequence[str]) -> list[Matrix]:
@@ -151,7 +151,7 @@ class LocalEmbedder:
         encoder = self._model.get()
         import numpy as np  # noqa: PLC0415 counting memories needs neither it nor the model
 
-        with self._role.attempting("embed a text"):
+        with self._label.attempting("embed a text"):
             cut = [encoder.passages.windows(text) for text in texts]
             vectors = map_in_parallel(
                 partial(encoder.vector, tokenizer=encoder.passages),
@@ -161,6 +161,6 @@ class LocalEmbedder:
             return [np.stack([*islice(vectors, len(one))]) for one in cut]
 
 
-def _read(read: Callable[[], Encoder], role: ModelRole) -> Encoder:
-    with role.attempting("load the embedding model"):
+def _read(read: Callable[[], Encoder], label: ModelLabel) -> Encoder:
+    with label.attempting("load the embedding model"):
         return read()

@@ -132,7 +132,7 @@ class HttpEmbedder:
         self._opening = Lock()
         self._endpoint: Endpoint | None = None
         self.space = EmbeddingSpace.of(
-            f"{family.name}/{self._name}/{dimensions}", dimensions, CAUTIOUS
+            f"{family.name}/{self._name}/{dimensions}", dimensions=dimensions, thresholds=CAUTIOUS
         )
 
     def query(self, text: str) -> Matrix:

@@ -79,7 +79,7 @@ class EmbeddingSpace:
     """As in `Thresholds`."""
 
     @classmethod
-    def of(cls, name: str, dimensions: int, thresholds: Thresholds) -> EmbeddingSpace:
+    def of(cls, name: str, *, dimensions: int, thresholds: Thresholds) -> EmbeddingSpace:
         """Return a space with these thresholds."""
         return cls(
             name=name,

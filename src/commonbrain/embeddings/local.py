@@ -14,7 +14,7 @@ from commonbrain.embeddings.encoder import (
     PrefixedTokenizer,
 )
 from commonbrain.embeddings.interface import EmbeddingSpace
-from commonbrain.embeddings.onnx_runtime import InputFeed, ModelRole, open_session, usable_cores
+from commonbrain.embeddings.onnx_runtime import InputFeed, ModelLabel, open_session, usable_cores
 from commonbrain.embeddings.pooling import SentenceHead
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ SPACE = EmbeddingSpace(
     answer_threshold=0.44,
 )
 
-_ROLE: Final = ModelRole(
+_LABEL: Final = ModelLabel(
     name="embedder minilm",
     hint="Reinstall commonbrain-minilm, onnxruntime and tokenizers, then retry.",
 )
@@ -72,4 +72,4 @@ class MiniLmEmbedder(LocalEmbedder):
                 passages=tokenizer,
             )
 
-        super().__init__(read, role=_ROLE, threads=threads)
+        super().__init__(read, label=_LABEL, threads=threads)

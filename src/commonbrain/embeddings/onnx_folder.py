@@ -19,7 +19,7 @@ from commonbrain.embeddings.model_folder import (
 )
 from commonbrain.embeddings.model_records import ModelRecord, ModelRecords
 from commonbrain.embeddings.onnx_graph import read_encoder_output, read_inputs
-from commonbrain.embeddings.onnx_runtime import ModelRole, open_session
+from commonbrain.embeddings.onnx_runtime import ModelLabel, open_session
 from commonbrain.embeddings.pooling import SentenceHead
 from commonbrain.model.errors import UnavailableError
 
@@ -53,11 +53,11 @@ class OnnxEmbedder(LocalEmbedder):
         self._calibrate = calibrate
         self._edition = edition
         self._inspecting = RLock()
-        role = ModelRole(
+        label = ModelLabel(
             name=f"embedder {FAMILY}:{path}",
             hint=f"Check the files in {path}; they may be damaged or incomplete.",
         )
-        super().__init__(self._read, role=role, threads=threads)
+        super().__init__(self._read, label=label, threads=threads)
 
     @cached_property
     def _folder(self) -> EncoderFolder:
@@ -87,7 +87,7 @@ class OnnxEmbedder(LocalEmbedder):
         key = _hash(self._digest, self._folder.query_prefix, str(self._edition))
         record = self._records.get(key, make=self._inspect)
         name = f"{FAMILY}/{self._digest}/{record.dimensions}"
-        return EmbeddingSpace.of(name, record.dimensions, record.thresholds)
+        return EmbeddingSpace.of(name, dimensions=record.dimensions, thresholds=record.thresholds)
 
     def _inspect(self) -> ModelRecord:
         dimensions = len(self.query("How many dimensions?"))

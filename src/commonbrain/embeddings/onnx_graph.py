@@ -64,24 +64,3 @@ def read_encoder_output(session: Any, model: Path) -> EncoderOutput:  # noqa: AN
         f"{model} has no output of vectors, but {', '.join(list(outputs)[:8])}.",
         hint="Export the model for feature extraction.",
     )
-
-
-def read_logits(session: Any, model: Path) -> str:  # noqa: ANN401 see above
-    """Return the name of the output that holds a cross-encoder's scores.
-
-    Raises:
-        InvalidInputError: none does, or a text gets more than two.
-
-    """
-    outputs = session.get_outputs()
-    by_name = {one.name: one for one in outputs}
-    chosen = by_name.get("logits") or next(
-        (one for one in outputs if len(one.shape or ()) in {1, _PER_TEXT}), None
-    )
-    width = chosen.shape[-1] if chosen is not None and len(chosen.shape) == _PER_TEXT else 1
-    if chosen is None or (isinstance(width, int) and width not in {1, 2}):
-        raise InvalidInputError(
-            f"{model} is no cross-encoder: it gives no score for a pair of texts.",
-            hint="Export it for sequence classification, with one label or two.",
-        )
-    return str(chosen.name)

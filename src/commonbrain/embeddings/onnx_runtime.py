@@ -81,19 +81,18 @@ class LazyModel(Generic[Loaded]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ModelRole:
+class ModelLabel:
     """How errors name a model, and what they advise."""
 
     name: str
     hint: str
-    code: str = "embedder_down"
 
     @contextmanager
     def attempting(self, attempt: str) -> Generator[None]:
         """Translate the errors of the libraries; the program does not end within.
 
         Raises:
-            UnavailableError: with this role's code.
+            UnavailableError: `embedder_down`.
 
         """
         try:
@@ -104,7 +103,9 @@ class ModelRole:
         # Catch everything, because tokenizers raises bare Exceptions and onnxruntime a dozen types.
         except Exception as error:
             raise UnavailableError(
-                f"The {self.name} could not {attempt}: {error}", code=self.code, hint=self.hint
+                f"The {self.name} could not {attempt}: {error}",
+                code="embedder_down",
+                hint=self.hint,
             ) from error
 
 
@@ -132,11 +133,10 @@ def open_session(path: Path) -> Any:  # noqa: ANN401 it has no types
     )
 
 
-def encode(tokenizer: Tokenizer, text: str, other: str | None = None) -> Encoding:
-    """Tokenize a text, or a pair of texts."""
+def encode(tokenizer: Tokenizer, text: str) -> Encoding:
+    """Tokenize a text."""
     # A lone surrogate is a legal str, but has no UTF-8 form and would be rejected.
-    sound = text.encode(errors="replace").decode()
-    return tokenizer.encode(sound, other and other.encode(errors="replace").decode())
+    return tokenizer.encode(text.encode(errors="replace").decode())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

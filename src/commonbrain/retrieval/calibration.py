@@ -163,8 +163,8 @@ def choose_duplicate_threshold(scored: ScoredPairs) -> float | None:
 
     random_source = np.random.default_rng(_SEED)
     draws = random_source.integers(0, len(scored.labels), size=(_RESAMPLES, len(scored.labels)))
-    found = sorted(_lowest_precise(scored.at(draw)) for draw in draws)
-    chosen = found[int(CAUTION * _RESAMPLES)]
+    lowest = sorted(_lowest_precise(scored.at(draw)) for draw in draws)
+    chosen = lowest[int(CAUTION * _RESAMPLES)]
     return None if chosen > GRID[-1] else chosen
 
 
@@ -237,8 +237,8 @@ def _of_questions(embedder: Embedder) -> tuple[float, float]:
 
     rows = list(_rows("calibration_questions.jsonl"))
     questions, answers = ([row[name] for row in rows] for name in ("question", "answer"))
-    asked = np.stack([embedder.query(text) for text in questions])
-    cosines = asked @ _vectors(embedder, answers).T
+    queries = np.stack([embedder.query(text) for text in questions])
+    cosines = queries @ _vectors(embedder, answers).T
     shared = [
         word_share(search_terms(question), answer.lower())
         for question, answer in zip(questions, answers, strict=True)

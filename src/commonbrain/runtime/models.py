@@ -148,7 +148,7 @@ def _find_folder(space: str, *, records: Path) -> str | None:
     """Return the folder of a local model by the name of its space, if this machine knows it."""
     from commonbrain.embeddings.model_records import ModelRecords  # noqa: PLC0415 see EMBEDDERS
 
-    _, digest, _ = space.split("/")
+    digest = space.split("/")[1]
     record = ModelRecords(records).find(digest)
     return record.path if record else None
 
@@ -252,9 +252,9 @@ def _make_local(space: str, *, settings: Settings) -> Embedder:
         return make_embedder(settings.model_copy(update={"embedder": space}))
     folder = _find_folder(space, records=_records(settings))
     if folder is not None:
-        found = make_embedder(settings.model_copy(update={"embedder": f"{_ONNX}:{folder}"}))
-        if found.space.name == space:
-            return found
+        embedder = make_embedder(settings.model_copy(update={"embedder": f"{_ONNX}:{folder}"}))
+        if embedder.space.name == space:
+            return embedder
     raise InvalidInputError(
         f"No folder on this machine is known to have the model of {space[:60]!r}"
         + (f"; {folder} has another one now." if folder else "."),
