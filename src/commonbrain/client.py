@@ -1007,6 +1007,8 @@ class Brain:
         self.services.embedding_executor.close()
         self.services.saliences.close()
         self.services.rerankers.close()
+        if self.services.cross_encoding is not None:
+            self.services.cross_encoding.close()
         self.services.journal.close()
         self.services.refusals.close()
         self.services.queue.close()

@@ -248,6 +248,25 @@ class Settings(BaseSettings):
     embedder_next_api_key: Key = Field(
         default=None, description="API key of the next embedder; never shown."
     )
+    reranker: str | None = Field(
+        default=None,
+        max_length=2000,
+        description="Cross-encoder that orders the best candidates of a recall: onnx:FOLDER (in "
+        "this process); unset: none.",
+    )
+    reranker_candidates: int = Field(
+        default=20,
+        ge=2,
+        le=100,
+        description="Candidates of a recall that the cross-encoder scores.",
+    )
+    reranker_timeout_s: float = Field(
+        default=1,
+        gt=0,
+        le=60,
+        description="Timeout of the cross-encoder for one recall, in seconds; after it the order "
+        "stays as it is.",
+    )
     extractor: str = Field(
         default="patterns",
         description="Extractor of causes for atomize: patterns (no model), ollama or openai.",

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from commonbrain.observability.health import Probe
     from commonbrain.observability.interface import Telemetry
     from commonbrain.observability.tool_events import EarlyEvents
+    from commonbrain.retrieval.cross_encoding import CrossEncoding
     from commonbrain.retrieval.write_behind import WriteBehindQueue
     from commonbrain.security.denials import AccessDenials
     from commonbrain.security.policies import TenantPolicies
@@ -80,6 +81,8 @@ class Services:
     """Notifies workers of jobs; the rows in the store are authoritative."""
     embedders: Callable[[str], Embedder] | None = None
     """Creates the embedder of a space by name, if the store can be moved to another."""
+    cross_encoding: CrossEncoding | None = None
+    """Orders the best candidates by a cross-encoder, if one is set."""
     next_space: str | None = None
     """The space that the settings want the store to move to."""
     parameters: Parameters = DEFAULTS

@@ -27,13 +27,13 @@ def test_a_process_whose_embedder_and_models_hang_ends(path: Path) -> None:
     assert "is being loaded" in done.stdout
 
 
-def asked(models: ModelPool[int], card: ModelCard) -> int | ScoringFailure:
+def asked(models: ModelPool[ModelCard, int], card: ModelCard) -> int | ScoringFailure:
     return models.ready("acme", card) or models.ask("acme", card, question=lambda one: one + 1)
 
 
 def test_models_that_hang_keep_no_other_from_answering(clock: FakeClock) -> None:
     over = Event()
-    models = ModelPool(lambda card: card.id, clock=clock, terms=TERMS)
+    models: ModelPool[ModelCard, int] = ModelPool(lambda card: card.id, clock=clock, terms=TERMS)
     bad, good = a_card(1), a_card(2)
     assert models.ready("acme", bad) is None
     for _ in range(3):
@@ -45,7 +45,9 @@ def test_models_that_hang_keep_no_other_from_answering(clock: FakeClock) -> None
 
 def test_the_longest_unused_model_gives_way(clock: FakeClock) -> None:
     loaded: list[int] = []
-    models = ModelPool(lambda card: loaded.append(card.id) or card.id, clock=clock, terms=TERMS)
+    models: ModelPool[ModelCard, int] = ModelPool(
+        lambda card: loaded.append(card.id) or card.id, clock=clock, terms=TERMS
+    )
     cards = [a_card(number) for number in range(1, MODELS_LOADED_MAX + 2)]
     for card in (*cards[:-1], cards[0], cards[-1], cards[0]):
         assert asked(models, card) == card.id + 1

@@ -89,9 +89,80 @@ def save_graph(
         ],
         constants,
     )
+    save_model(path, graph)
+
+
+def save_model(path: Path, graph: Any) -> None:  # noqa: ANN401 it has no types
+    """Write the file of a model."""
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(model.SerializeToString())
+
+
+def save_cross_encoder(
+    folder: Path,
+    *,
+    logits: int = 1,
+    output: str = "logits",
+    rank: int = 2,
+    max_tokens: int = 32,
+) -> Path:
+    """Write a folder whose model scores the words that a query and a text share.
+
+    A logit is the product of the summed word vectors of both; with two, the first is its negative.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    tokenizer = make_tokenizer()
+    words = tokenizer.get_vocab()
+    # One dimension per word makes the product the number of shared words.
+    table = np.eye(len(words), dtype=np.float32)
+    table[[words[word] for word in words if word in SPECIAL or not word.isalnum()]] = 0
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]",
+        pair="[CLS] $A [SEP] $B:1 [SEP]:1",
+        special_tokens=[(word, words[word]) for word in ("[CLS]", "[SEP]")],
+    )
+    tokenizer.save(str(folder / "tokenizer.json"))
+    write_json(folder / "config.json", {"max_position_embeddings": max_tokens})
+    constants = {
+        "table": table,
+        "one": np.array(1, np.float32),
+        "tokens_axis": np.array([1], np.int64),
+        "last": np.array([2], np.int64),
+        "signs": np.array([[-1, 1] if logits == 2 else [1] * logits], np.float32),
+        "shape": np.array([-1, *[1] * (rank - 2), logits], np.int64),
+    }
+    nodes = [
+        helper.make_node("Gather", ["table", "input_ids"], ["tokens"]),
+        helper.make_node("Cast", ["token_type_ids"], ["types"], to=TensorProto.FLOAT),
+        helper.make_node("Unsqueeze", ["types", "last"], ["is_text"]),
+        helper.make_node("Sub", ["one", "is_text"], ["is_query"]),
+        helper.make_node("Mul", ["tokens", "is_text"], ["of_text"]),
+        helper.make_node("Mul", ["tokens", "is_query"], ["of_query"]),
+        helper.make_node("ReduceSum", ["of_text", "tokens_axis"], ["text"], keepdims=0),
+        helper.make_node("ReduceSum", ["of_query", "tokens_axis"], ["query"], keepdims=0),
+        helper.make_node("Mul", ["text", "query"], ["shared"]),
+        helper.make_node("ReduceSum", ["shared", "tokens_axis"], ["logit"], keepdims=1),
+        helper.make_node("Mul", ["logit", "signs"], ["signed"]),
+        helper.make_node("Reshape", ["signed", "shape"], [output]),
+    ]
+    inputs = ("input_ids", "attention_mask", "token_type_ids")
+    graph = helper.make_graph(
+        nodes,
+        "shared words",
+        [
+            helper.make_tensor_value_info(name, TensorProto.INT64, ["batch", "length"])
+            for name in inputs
+        ],
+        [
+            helper.make_tensor_value_info(
+                output, TensorProto.FLOAT, ["batch", *["length"] * (rank - 2), logits]
+            )
+        ],
+        [numpy_helper.from_array(value, name) for name, value in constants.items()],
+    )
+    save_model(folder / "model.onnx", graph)
+    return folder
 
 
 def write_json(path: Path, content: object) -> None:

@@ -211,6 +211,8 @@ class StoreStatus:
     space: str
     thresholds: Thresholds
     """The similarities in force, and how they were chosen."""
+    reranker: str | None
+    """The cross-encoder that orders the best candidates; None if there is none."""
     traces_dropped: int
     accesses_dropped: int
     heartbeats_dropped: int
@@ -269,6 +271,7 @@ class Status:
             jobs={str(state): count for state, count in sorted(jobs.items())},
             space=self.services.store.space.name,
             thresholds=self.services.store.space.thresholds,
+            reranker=encoding.name if (encoding := self.services.cross_encoding) else None,
             traces_dropped=self.services.journal.dropped,
             accesses_dropped=self.services.journal.accesses_dropped,
             heartbeats_dropped=self.services.journal.beats_dropped,
@@ -307,6 +310,7 @@ class Doctor:
             self._upkeep(),
             *self._hooks(),
             self._embedder(),
+            *self._reranker(),
             self._space(),
         )
         return Diagnosis(
@@ -369,3 +373,14 @@ class Doctor:
         except UnavailableError as error:
             return Finding(check="embedder", is_sound=False, detail=f"{name}: {error}")
         return Finding(check="embedder", is_sound=True, detail=f"{name} answers")
+
+    def _reranker(self) -> list[Finding]:
+        """Load the cross-encoder, if one is set, and score a pair."""
+        encoding = self.services.cross_encoding
+        if encoding is None:
+            return []
+        try:
+            encoding.model.load()
+        except CommonbrainError as error:
+            return [Finding(check="reranker", is_sound=False, detail=f"{encoding.name}: {error}")]
+        return [Finding(check="reranker", is_sound=True, detail=f"{encoding.name} answers")]

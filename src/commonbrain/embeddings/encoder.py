@@ -58,8 +58,8 @@ class PrefixedTokenizer:
         if own:
             pieces = open_tokenizer(path)
             left = max(window_tokens - own, len(special) + 2)
-            _truncate(pieces, left, overlap=min(overlap, (left - len(special)) // 2))
-        _truncate(whole, window_tokens, overlap=overlap)
+            truncate(pieces, left, overlap=min(overlap, (left - len(special)) // 2))
+        truncate(whole, window_tokens, overlap=overlap)
         first = whole.encode(prefix).ids
         begins = next((at for at, id_ in enumerate(first) if id_ not in special), len(first))
         return cls(prefix=prefix, whole=whole, pieces=pieces, prefix_tokens=begins + own)
@@ -77,17 +77,22 @@ class PrefixedTokenizer:
             return first, *first.overflowing
         cut = encode(self.pieces, text)
         return [
-            encode(self.whole, self.prefix + text[slice(*_extent(piece))])
+            encode(self.whole, self.prefix + text[slice(*extent(piece))])
             for piece in (cut, *cut.overflowing)
         ]
 
 
-def _truncate(tokenizer: Tokenizer, tokens: int, *, overlap: int) -> None:
-    tokenizer.enable_truncation(tokens, stride=overlap)  # pyright: ignore[reportUnknownMemberType]
+def truncate(
+    tokenizer: Tokenizer, tokens: int, *, overlap: int, strategy: str = "longest_first"
+) -> None:
+    """Make a tokenizer cut texts into windows of at most so many tokens, special ones included."""
+    tokenizer.enable_truncation(  # pyright: ignore[reportUnknownMemberType]
+        tokens, stride=overlap, strategy=strategy
+    )
 
 
-def _extent(piece: Encoding) -> tuple[int, int]:
-    """Return the characters of a text that a window has, without its special tokens."""
+def extent(piece: Encoding) -> tuple[int, int]:
+    """Return the span of a text's characters in a window, without its special tokens."""
     ends = [
         ends
         for ends, is_special in zip(piece.offsets, piece.special_tokens_mask, strict=True)

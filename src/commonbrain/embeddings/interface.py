@@ -9,7 +9,7 @@ from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, runtime_checkable
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
@@ -260,6 +260,40 @@ class Reranker(Protocol):
 
         Returns:
             Shape `(candidates,)`, highest for the best; only comparable within one recall.
+
+        """
+        ...
+
+
+class CrossEncoder(Protocol):
+    """Scores texts by reading each together with a query; safe to call from several threads.
+
+    Laws: the same pair gives the same score; every score is in 0..1.
+    """
+
+    @property
+    def name(self) -> str:
+        """Its name, shown to all callers."""
+        ...
+
+    def load(self) -> None:
+        """Load the model and check it; the first call does it too.
+
+        Raises:
+            InvalidInputError: its files are missing or of another kind.
+            UnavailableError: it cannot be loaded.
+
+        """
+        ...
+
+    def scores(
+        self, query: str, texts: Sequence[str], *, is_over: Callable[[], bool] = lambda: False
+    ) -> Sequence[float]:
+        """Score each text, highest for the best; stop with an error once `is_over` is true.
+
+        Raises:
+            InvalidInputError: see `load`.
+            UnavailableError: the model failed.
 
         """
         ...

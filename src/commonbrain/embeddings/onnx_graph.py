@@ -16,6 +16,8 @@ _SENTENCE: Final = "sentence_embedding"
 """Exports of whole sentence-transformers pipelines name their last step so."""
 _NOT_SENTENCES: Final = frozenset({"pooler_output"})
 """BERT's own pooler serves next-sentence prediction; its vector is no embedding."""
+_LOGITS: Final = "logits"
+_NOT_LOGITS: Final = _NOT_SENTENCES | {_SENTENCE}
 _PER_TOKEN: Final = 3
 _PER_TEXT: Final = 2
 
@@ -64,3 +66,20 @@ def read_encoder_output(session: Any, model: Path) -> EncoderOutput:  # noqa: AN
         f"{model} has no output of vectors, but {', '.join(list(outputs)[:8])}.",
         hint="Export the model for feature extraction.",
     )
+
+
+def read_logits_output(session: Any, model: Path) -> str:  # noqa: ANN401 see above
+    """Return the name of the output that holds the logits of a classifier.
+
+    Raises:
+        InvalidInputError: none does.
+
+    """
+    outputs = {one.name: len(one.shape or ()) for one in session.get_outputs()}
+    names = [name for name, its in outputs.items() if its < _PER_TOKEN and name not in _NOT_LOGITS]
+    if not names:
+        raise InvalidInputError(
+            f"{model} has no output of logits, but {', '.join(list(outputs)[:8])}.",
+            hint="Export the model for text classification.",
+        )
+    return _LOGITS if _LOGITS in names else names[0]

@@ -135,10 +135,14 @@ def open_session(path: Path) -> Any:  # noqa: ANN401 it has no types
     )
 
 
-def encode(tokenizer: Tokenizer, text: str) -> Encoding:
-    """Tokenize a text."""
+def encode(tokenizer: Tokenizer, text: str, *, pair: str | None = None) -> Encoding:
+    """Tokenize a text, or a pair of texts as one input."""
+    return tokenizer.encode(_valid(text), None if pair is None else _valid(pair))
+
+
+def _valid(text: str) -> str:
     # A lone surrogate is a legal str, but has no UTF-8 form and would be rejected.
-    return tokenizer.encode(text.encode(errors="replace").decode())
+    return text.encode(errors="replace").decode()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -50,7 +50,9 @@ class SalienceModels:
         """Load models by the digests of their artifacts."""
         self._store = store
         self._known = ServingCache(clock)
-        self._models = ModelPool(lambda card: _loaded(load, card), clock=clock, terms=_TERMS)
+        self._models: ModelPool[ModelCard, Salience] = ModelPool(
+            lambda card: _loaded(load, card), clock=clock, terms=_TERMS
+        )
 
     def score(
         self, tenant: str, memories: Callable[[], Sequence[Memory]]

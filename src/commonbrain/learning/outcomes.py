@@ -8,7 +8,7 @@ from datetime import datetime
 from statistics import fmean, quantiles
 from typing import Final
 
-from commonbrain.model.model_card import BY_WEIGHTS, LOAD, RERANK, RERANKER
+from commonbrain.model.model_card import BY_WEIGHTS, CROSS_ENCODER, LOAD, RERANK, RERANKER
 from commonbrain.model.query import (
     PROACTIVE,
     TRUST_MIN_DEFAULT,
@@ -215,7 +215,7 @@ def training_example_of(entry: Entry) -> TrainingExample | None:
 
 def _model_features(one: RankedCandidate) -> Mapping[str, float]:
     """Return the features for a model, without the scores that are computed after it."""
-    later = {BY_WEIGHTS, PROACTIVE}
+    later = {BY_WEIGHTS, CROSS_ENCODER, PROACTIVE}
     return {name: value for name, value in one.features.items() if name not in later}
 
 

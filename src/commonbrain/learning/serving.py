@@ -12,7 +12,7 @@ from concurrent.futures import Future, wait
 from dataclasses import dataclass
 from math import isfinite
 from threading import Lock
-from typing import Final, Generic, TypeAlias, TypeVar
+from typing import Final, Generic, Protocol, TypeAlias, TypeVar
 
 from commonbrain.clock import Clock
 from commonbrain.embeddings.interface import Reranker
@@ -27,6 +27,8 @@ from commonbrain.model.scope import Caller
 M = TypeVar("M")
 """The model type."""
 Answer = TypeVar("Answer")
+C = TypeVar("C", bound="ServedModel")
+"""The type of what describes a model."""
 
 SERVING_CACHE_MS: Final = 2000.0
 """Cache lifetime of the serving assignment: every process sees a change within it."""
@@ -37,8 +39,6 @@ There is nothing to roll back, and a first model may wait.
 """
 _TENANTS_MAX: Final = 10_000
 """Tenants in the cache; past it the cache is cleared."""
-_LOAD_WAIT_S: Final = 0.5
-"""How long the first caller waits for a model to load; later callers do not wait."""
 _RELOAD_AFTER_MS: Final = 30_000.0
 """Delay before a failed load is retried."""
 _THREADS: Final = 2
@@ -67,6 +67,17 @@ class ModelLimits:
     failures: int
     """Consecutive failures after which the model pauses."""
     cooldown_ms: float
+    load_wait_s: float = 0.5
+    """How long the first caller waits for the model to load; later callers do not wait."""
+
+
+class ServedModel(Protocol):
+    """What identifies a model among those of its tenant."""
+
+    @property
+    def id(self) -> int:
+        """Its id; a changed model has another one."""
+        ...
 
 
 class ServingCache:
@@ -116,10 +127,10 @@ class _Model(Generic[M]):
         return None
 
 
-class ModelPool(Generic[M]):
+class ModelPool(Generic[C, M]):
     """Calls the models of all tenants; thread-safe."""
 
-    def __init__(self, load: Callable[[ModelCard], M], *, clock: Clock, terms: ModelLimits) -> None:
+    def __init__(self, load: Callable[[C], M], *, clock: Clock, terms: ModelLimits) -> None:
         self._load = load
         self._clock = clock
         self._terms = terms
@@ -127,7 +138,7 @@ class ModelPool(Generic[M]):
         self._models: OrderedDict[tuple[str, int], _Model[M]] = OrderedDict()
 
     def ready(
-        self, tenant: str, card: ModelCard, *, timeout_ms: float | None = None
+        self, tenant: str, card: C, *, timeout_ms: float | None = None
     ) -> ScoringFailure | None:
         """Load a model if needed; the first caller waits a while. None when it is ready."""
         model = self._model(tenant, card)
@@ -137,8 +148,9 @@ class ModelPool(Generic[M]):
             return ScoringFailure(reason=f"rests after {many}", is_model_fault=False)
         if not model.loading.done() and not model.was_awaited:
             model.was_awaited = True
-            left_s = _LOAD_WAIT_S if timeout_ms is None else timeout_ms / 1000
-            wait([model.loading], timeout=max(min(_LOAD_WAIT_S, left_s), 0))
+            most_s = self._terms.load_wait_s
+            left_s = most_s if timeout_ms is None else timeout_ms / 1000
+            wait([model.loading], timeout=max(min(most_s, left_s), 0))
         if not model.loading.done():
             return ScoringFailure(reason="is being loaded", is_model_fault=False)
         error = model.loading.exception()
@@ -152,7 +164,7 @@ class ModelPool(Generic[M]):
     def ask(
         self,
         tenant: str,
-        card: ModelCard,
+        card: C,
         *,
         question: Callable[[M], Answer],
         timeout_ms: float | None = None,
@@ -184,7 +196,7 @@ class ModelPool(Generic[M]):
         with self._lock:
             self._models.clear()
 
-    def _model(self, tenant: str, card: ModelCard) -> _Model[M]:
+    def _model(self, tenant: str, card: C) -> _Model[M]:
         """Return a model that is loaded or loading; may evict the least recently used one."""
         key, now_ms = (tenant, card.id), self._clock.elapsed_ms()
         with self._lock:
@@ -240,7 +252,9 @@ class RerankerRegistry:
 
     def __init__(self, load: Callable[[str], Reranker], *, clock: Clock) -> None:
         self._known = ServingCache(clock)
-        self._models = ModelPool(lambda card: _load(load, card), clock=clock, terms=_TERMS)
+        self._models: ModelPool[ModelCard, Reranker] = ModelPool(
+            lambda card: _load(load, card), clock=clock, terms=_TERMS
+        )
 
     def serving(self, caller: Caller, read: Callable[[], Sequence[ModelCard]]) -> ModelCard | None:
         """Return the caller's serving model, from the cache if fresh."""

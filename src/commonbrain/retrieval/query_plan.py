@@ -13,6 +13,7 @@ from commonbrain.model import ids, limits
 from commonbrain.model.errors import InvalidInputError, RejectedError, parse_choice
 from commonbrain.model.kinds import KINDS, CausalField, Intent, Kind
 from commonbrain.model.memory import CURRENT_STATES, State
+from commonbrain.model.model_card import CROSS_ENCODER
 from commonbrain.model.parameters import DEFAULTS, Parameters
 from commonbrain.model.query import Budget, Filter, KindFilter, Place
 from commonbrain.model.recall_result import Order
@@ -75,6 +76,7 @@ ABLATABLE_STAGES: Final[Mapping[str, str]] = {
     CHANGES: "Use the changes that were detected on writing.",
     "current_first": "Put what is current before what it changed.",
     "rerank": "Order candidates by the serving model, if there is one.",
+    CROSS_ENCODER: "Order the best candidates by the cross-encoder, if one is set.",
 }
 
 

@@ -7,7 +7,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cache, partial
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, TypeAlias, Unpack
 
 from commonbrain.clock import StageTimer
 from commonbrain.embeddings.interface import LocalModel, Matrix
@@ -16,7 +16,7 @@ from commonbrain.model import ids, limits
 from commonbrain.model.errors import RejectedError, UnavailableError
 from commonbrain.model.links import Conflict, LinkType, basis_of, conflict_of
 from commonbrain.model.memory import ACCESSES_PER_RECALL, Memory
-from commonbrain.model.model_card import LOAD, ModelCard, ModelState
+from commonbrain.model.model_card import CROSS_ENCODER, LOAD, ModelCard, ModelState
 from commonbrain.model.query import (
     Candidate,
     ExclusionReason,
@@ -71,7 +71,7 @@ from commonbrain.retrieval.query_plan import (
     strip_names,
 )
 from commonbrain.retrieval.ranking import (
-    ServingReranker,
+    RerankResult,
     choose_budget,
     get_reranker,
     has_answer,
@@ -95,6 +95,9 @@ from commonbrain.text.normalisation import normalise
 
 if TYPE_CHECKING:
     from commonbrain.storage.store import Transaction
+
+_Order: TypeAlias = Callable[[Sequence[Candidate]], RerankResult]
+"""Orders candidates by the models that serve a recall."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,8 +173,8 @@ class Recall:
         timer.end_stage("plan")
         get_vector = self._embed(plan, has_deadline=limit_ms is not None)
         timer.end_stage("embed")
-        ranker = get_reranker(self.services, plan, deadline=deadline)
-        if ranker is not None:
+        order = self._load_rerankers(plan, deadline=deadline)
+        if order is not None:
             timer.end_stage(LOAD)
 
         def read(tx: Transaction) -> _Ranked:
@@ -182,7 +185,7 @@ class Recall:
                 timer.stages_ms["replica"] = round(timer.stages_ms["replica"] + lost_ms, 3)
             retrieved = retrieve_candidates(tx, plan, get_vector=get_vector, deadline=deadline)
             timer.end_stage("retrieve")
-            return self._rank(tx, plan, retrieved=retrieved, ranker=ranker, deadline=deadline)
+            return self._rank(tx, plan, retrieved=retrieved, order=order)
 
         ranked = self.services.store.read(self.caller.tenant, read)
         timer.end_stage("rank")
@@ -268,14 +271,32 @@ class Recall:
             done.set_exception(error)
         return lambda: done
 
+    def _load_rerankers(self, plan: QueryPlan, *, deadline: Deadline) -> _Order | None:
+        """Load the models that order candidates; None if there are none."""
+        ranker = get_reranker(self.services, plan, deadline=deadline)
+        encoding = self.services.cross_encoding
+        # An agent that did not ask cannot wait, and needs few items.
+        if plan.is_proactive or not (plan.query and plan.overrides.is_enabled(CROSS_ENCODER)):
+            encoding = None
+        if ranker is None and encoding is None:
+            return None
+        failure = encoding.ready(timeout_ms=deadline.left_ms) if encoding else None
+
+        def order(scored: Sequence[Candidate]) -> RerankResult:
+            result = rerank(self.services, plan, ranker=ranker, scored=scored, deadline=deadline)
+            if encoding is None:
+                return result
+            return encoding.order(plan, before=result, failure=failure, deadline=deadline)
+
+        return order
+
     def _rank(
         self,
         tx: Transaction,
         plan: QueryPlan,
         *,
         retrieved: RetrievalState,
-        ranker: ServingReranker | None,
-        deadline: Deadline,
+        order: _Order | None,
     ) -> _Ranked:
         """Fuse the scores, add context and links, rank, and check every candidate's visibility."""
         space = self.services.store.space
@@ -303,7 +324,7 @@ class Recall:
         if plan.has_pages:
             dated = in_page(dated, after=plan.after, oldest=retrieved.oldest)
         scored = rank(plan, dated, features=features)
-        ordered = rerank(self.services, plan, ranker=ranker, scored=scored, deadline=deadline)
+        ordered = RerankResult(ranked=scored) if order is None else order(scored)
         considered = self._judged(tx, plan, ranked=ordered.ranked, retrieved=retrieved)
         believed = tx.changes.believed(memory_ids) if plan.filter.as_of else {}
         passed = filter_visible(plan, considered, past=believed, reviews=reviews)

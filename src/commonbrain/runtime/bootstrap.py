@@ -31,6 +31,7 @@ from commonbrain.observability.interface import Telemetry
 from commonbrain.observability.tool_events import EarlyEventFile, ToolEvent
 from commonbrain.retrieval.write_behind import RecallLogPolicy, WriteBehindQueue
 from commonbrain.runtime.models import (
+    make_cross_encoding,
     make_embedder,
     make_extractor,
     make_next_embedder,
@@ -199,6 +200,7 @@ def build_services(
         rerankers=rerankers,
         guards=guards,
         importers=_load_importers,
+        cross_encoding=make_cross_encoding(settings, clock=clock),
         embedders=partial(make_next_embedder, settings=settings),
         next_space=settings.embedder_next,
         processes=LocalProcesses(),

@@ -1,10 +1,12 @@
-"""Embedders, extractors and reflectors by the names in settings."""
+"""Embedders, rerankers, extractors and reflectors by the names in settings."""
+
+from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from commonbrain.config import Settings
 from commonbrain.embeddings.interface import Embedder, EmbeddingSpace, Extractor, Reflector
@@ -13,6 +15,10 @@ from commonbrain.embeddings.options import Options
 from commonbrain.llm.rule_based import ExtractiveReflector, PatternExtractor
 from commonbrain.model.errors import InvalidInputError, StoreCorruptError
 from commonbrain.storage.interface import SpaceMismatch
+
+if TYPE_CHECKING:
+    from commonbrain.clock import Clock
+    from commonbrain.retrieval.cross_encoding import CrossEncoding
 
 EmbedderFactory = Callable[[Options], Embedder]
 """Creates an embedder from settings; loads and sends nothing yet."""
@@ -214,6 +220,33 @@ def make_embedder(settings: Settings) -> Embedder:
 
 def _records(settings: Settings) -> Path:
     return settings.state.expanduser() / "models"
+
+
+def make_cross_encoding(settings: Settings, *, clock: Clock) -> CrossEncoding | None:
+    """Create the configured reranker; loads nothing yet.
+
+    Raises:
+        InvalidInputError: There is no such reranker.
+
+    """
+    if settings.reranker is None:
+        return None
+    family, _, folder = settings.reranker.partition(":")
+    if family != _ONNX or not folder:
+        raise InvalidInputError(
+            f"There is no reranker {settings.reranker[:40]!r}.",
+            hint=f"COMMONBRAIN_RERANKER may be {_ONNX}:FOLDER.",
+        )
+    # see EMBEDDERS
+    from commonbrain.embeddings.onnx_cross_encoder import OnnxCrossEncoder  # noqa: PLC0415
+    from commonbrain.retrieval.cross_encoding import CrossEncoding  # noqa: PLC0415
+
+    return CrossEncoding(
+        OnnxCrossEncoder(Path(folder), threads=settings.embedder_threads),
+        clock=clock,
+        candidates=settings.reranker_candidates,
+        timeout_s=settings.reranker_timeout_s,
+    )
 
 
 def make_next_embedder(space: str, *, settings: Settings) -> Embedder:

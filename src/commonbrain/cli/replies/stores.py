@@ -37,6 +37,7 @@ def render_status(reply: StatusReply) -> RenderableType:
         Text(f"states: {_format_counts(reply.by_state) or 'none'}", style="dim"),
         Text(f"space: {reply.space}, {reply.embedding_pending} wait for an embedding", style="dim"),
         Text(threshold_line(reply.thresholds), style="dim", overflow="fold"),
+        *([Text(f"reranker: {reply.reranker}", style="dim")] if reply.reranker else []),
         *([Text(f"jobs: {_format_counts(reply.jobs)}", style="dim")] if reply.jobs else []),
         *(Text(line, style="dim", overflow="fold") for line in hook_lines(reply)),
         *([render_review_queue(reply.review)] if reply.review else []),
