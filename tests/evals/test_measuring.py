@@ -7,8 +7,10 @@ import pytest
 from typer.testing import CliRunner
 
 from commonbrain.cli.main import app
+from commonbrain.model.errors import NotFoundError
 from commonbrain.model.memory import Draft
 from commonbrain.runtime.bootstrap import open_brain
+from tests.models.onnx_models import save_encoder
 
 WORDS = [f"{one}{other}" for one in "north south east west".split() for other in "abcdefghij"]
 
@@ -45,3 +47,36 @@ def test_a_store_is_measured_and_its_history_told_drawn_and_written(
     listed = brain(store, "history")
     assert "hit 1" in listed
     assert "Nothing was measured under other yet" in brain(store, "history", "--name", "other")
+
+
+def test_two_embedders_are_compared_on_the_same_questions(
+    store: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COMMONBRAIN_STATE", str(tmp_path / "state"))
+    other = f"onnx:{save_encoder(tmp_path / 'model')}"
+    with open_brain(store) as opened:
+        with pytest.raises(NotFoundError, match="The store has no space onnx/"):
+            opened.evaluate.compare(other)
+        assert len(opened.spaces()) == 1
+        opened.spaces.build(other)
+
+    done = json.loads(brain(store, "self", "--questions", "20", "--embedder", other, "--json"))
+    shown = brain(store, "self", "--questions", "20", "--embedder", other)
+
+    assert done["other"].startswith("onnx/")
+    assert done["missing"] == 0
+    assert {"hit_1", "mrr", "abstained"} <= done["figures"].keys()
+    for one in done["figures"].values():
+        gain = one["other"] - one["serving"]
+        assert one["low"] - 1e-9 <= gain <= one["high"] + 1e-9
+    assert "difference" in shown
+    assert "Beyond chance: " in shown
+    assert json.loads(brain(store, "history", "--json")) == {"evaluations": []}
+
+
+def test_an_embedder_does_not_differ_from_itself(store: str) -> None:
+    done = json.loads(brain(store, "self", "--questions", "20", "--embedder", "minilm", "--json"))
+
+    assert done["serving"] == done["other"]
+    for one in done["figures"].values():
+        assert (one["serving"], one["low"], one["high"]) == (one["other"], 0, 0)

@@ -6,7 +6,7 @@ from datetime import timedelta
 from statistics import fmean, median
 from typing import Final
 
-from commonbrain.embeddings.interface import SpaceState
+from commonbrain.embeddings.interface import Embedder, SpaceState
 from commonbrain.ingestion.embedding import embed_if_free
 from commonbrain.model import ids
 from commonbrain.model.errors import InvalidInputError, NotFoundError, RejectedError
@@ -151,7 +151,7 @@ def _figures(name: str, answers: Sequence[Answer], *, ranks: Sequence[float]) ->
 _HELPED: Final = frozenset({FeedbackMark.USED, FeedbackMark.USEFUL})
 LOOKBACK: Final = timedelta(days=30)
 """Older queries say less about future ones."""
-_DRAWN_BITS: Final = 32
+DRAWN_BITS: Final = 32
 """Enough bits that the remainder of a division by a few hundred is uniform."""
 
 
@@ -189,7 +189,7 @@ def compare_spaces(
     return compare(
         done,
         names=(services.store.space.name, other.store.space.name),
-        draw=lambda count: services.random_source.bits(_DRAWN_BITS) % count,
+        draw=lambda count: services.random_source.bits(DRAWN_BITS) % count,
     )
 
 
@@ -253,6 +253,17 @@ def services_in_space(services: Services, name: str | None) -> Services:
         UnavailableError: the store stayed locked, is full or read-only.
 
     """
+    embedder = find_embedder(services, name)
+    return replace(services, store=services.store.in_space(embedder.space), embedder=embedder)
+
+
+def find_embedder(services: Services, name: str | None) -> Embedder:
+    """Create another embedder, by default the next one in the settings.
+
+    Raises:
+        InvalidInputError: no embedder is named, or it is unknown.
+
+    """
     space_name = name or services.next_space
     if space_name is None or services.embedders is None:
         raise InvalidInputError(
@@ -260,8 +271,7 @@ def services_in_space(services: Services, name: str | None) -> Services:
             hint="Name one, as in `brain embeddings build ollama/nomic-embed-text/768`, or set "
             "COMMONBRAIN_EMBEDDER_NEXT.",
         )
-    embedder = services.embedders(space_name)
-    return replace(services, store=services.store.in_space(embedder.space), embedder=embedder)
+    return services.embedders(space_name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,11 +18,19 @@ from heapq import nsmallest
 from importlib.metadata import version
 from itertools import islice
 from math import ceil
+from statistics import fmean, median
 from typing import TYPE_CHECKING, Final
 
+from commonbrain.administration.embedding_spaces import (
+    DRAWN_BITS,
+    EmbeddingSpaces,
+    find_embedder,
+    interval,
+    services_in_space,
+)
 from commonbrain.clock import Clock
 from commonbrain.model import ids
-from commonbrain.model.errors import InvalidInputError, RejectedError
+from commonbrain.model.errors import InvalidInputError, NotFoundError, RejectedError
 from commonbrain.model.limits import (
     EVALUATED_DEFAULT,
     EVALUATED_MAX,
@@ -272,6 +280,44 @@ def _ids(result: RecallResult, *, is_in_words: bool = False) -> list[int]:
     ]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairedFigure:
+    """One figure in two spaces, on the same questions."""
+
+    serving: float
+    other: float
+    low: float
+    """Lower end of the 95% interval of the difference, other minus serving."""
+    high: float
+    count: int
+    """Number of questions."""
+
+    @property
+    def difference(self) -> float:
+        """The gain of the other space, negative for a loss."""
+        return self.other - self.serving
+
+    @property
+    def is_beyond_noise(self) -> bool:
+        """Whether the interval of the difference excludes 0."""
+        return not self.low <= 0 <= self.high
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpaceComparison:
+    """The serving space and another one, measured on the same questions of the store."""
+
+    serving: str
+    other: str
+    missing: int
+    """Memories without a vector in the other space, in all tenants."""
+    figures: Mapping[str, PairedFigure]
+    lacks: tuple[str, ...]
+    """Parts of recall that failed in either space."""
+    median_ms: tuple[float, float]
+    """Time of a recall in each."""
+
+
 @dataclass(frozen=True, slots=True)
 class Evaluate:
     """Evaluates recall for one caller, with memories that the caller may see."""
@@ -310,6 +356,62 @@ class Evaluate:
         with self.services.store.begin(self.caller.tenant) as tx:
             tx.evaluations.add(done)
         return done
+
+    def compare(
+        self,
+        embedder: str,
+        *,
+        questions: int = EVALUATED_DEFAULT,
+        seed: int = 0,
+        on_progress: Callable[[float], None] = lambda _: None,
+    ) -> SpaceComparison:
+        """Ask the same questions in the serving space and in another one; stores nothing.
+
+        Args:
+            embedder: the other one, such as `onnx:FOLDER`, whose space is built.
+            questions: the largest number of questions of each kind.
+            seed: the same seed asks the same questions of the same store.
+            on_progress: called with the progress, 0..1.
+
+        Raises:
+            InvalidInputError: the number of questions is out of range, or the embedder is unknown.
+            NotFoundError: the other space is not built.
+            RejectedError: `too_little`; or the caller is not an admin of the first tenant.
+            UnavailableError: an embedder or the store does not answer.
+
+        """
+        services, spaces = self.services, EmbeddingSpaces(self.services, self.caller)()
+        name = find_embedder(services, embedder).space.name
+        missing = next((one.missing for one in spaces if one.name == name), None)
+        if missing is None:
+            raise NotFoundError(
+                f"The store has no space {name}.",
+                hint=f"`brain embeddings build {embedder}` computes its vectors.",
+            )
+        other = Evaluate(services_in_space(services, embedder), self.caller)
+        exam = self.prepare(services.clock.now(), questions=questions, seed=seed)
+        recalls = exam.recall, Recall(other._frozen_services(exam.at), self.caller)
+        answers: tuple[list[Answer], list[Answer]] = ([], [])
+        for number, question in enumerate(exam.questions, 1):
+            for recall, own in zip(recalls, answers, strict=True):
+                own.append(replace(exam, recall=recall).ask(question))
+            on_progress(number / len(exam.questions))
+        values, others = map(_values, answers)
+        return SpaceComparison(
+            serving=services.store.space.name,
+            other=name,
+            missing=missing,
+            figures={
+                each: _paired(values[each], others[each], draw=self._draw)
+                for each in values
+                if values[each]
+            },
+            lacks=tuple(sorted({part for own in answers for one in own for part in one.lacks})),
+            median_ms=(_median_ms(answers[0]), _median_ms(answers[1])),
+        )
+
+    def _draw(self, count: int) -> int:
+        return self.services.random_source.bits(DRAWN_BITS) % count
 
     def history(self, name: str = SELF, *, limit: int = 100) -> list[Evaluation]:
         """List stored results of an evaluation, newest first."""
@@ -424,13 +526,33 @@ def _all_ids(tx: Transaction, at: datetime) -> Iterator[int]:
 
 
 def _figures(answers: Sequence[Answer]) -> dict[str, Figure]:
-    figures: dict[str, Figure] = {}
+    return {name: figure(values) for name, values in _values(answers).items()}
+
+
+def _values(answers: Sequence[Answer]) -> dict[str, list[float]]:
+    """Return the values of every figure, one for each question."""
+    made: dict[str, list[float]] = {}
     for sort, prefix in ((QuestionKind.KNOWN, ""), (QuestionKind.ASKED, "asked_")):
         those = [one for one in answers if one.sort is sort]
         for name, values in _measures(those).items() if those else ():
-            figures[f"{prefix}{name}"] = figure(values)
+            made[f"{prefix}{name}"] = values
     nothing = [float(not one.is_found) for one in answers if one.sort is QuestionKind.ABSENT]
-    return {**figures, "abstained": figure(nothing)}
+    return {**made, "abstained": nothing}
+
+
+def _paired(
+    values: Sequence[float], others: Sequence[float], *, draw: Callable[[int], int]
+) -> PairedFigure:
+    """Compare one figure question by question, so that hard questions weigh on both alike."""
+    gains = [other - value for value, other in zip(values, others, strict=True)]
+    low, high = interval(gains, draw=draw)
+    return PairedFigure(
+        serving=fmean(values), other=fmean(others), low=low, high=high, count=len(gains)
+    )
+
+
+def _median_ms(answers: Sequence[Answer]) -> float:
+    return round(median(one.ms for one in answers), 1)
 
 
 def _measures(answers: Sequence[Answer]) -> dict[str, list[float]]:

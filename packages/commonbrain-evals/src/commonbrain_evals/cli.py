@@ -182,11 +182,18 @@ def self_(
     *,
     questions: Annotated[int, typer.Option(help="Of each sort, at most.")] = 100,
     seed: Annotated[int, typer.Option(help="The same one asks the same of the same store.")] = 0,
+    embedder: Annotated[
+        str | None,
+        typer.Option(help="Compare with another embedder, as onnx:FOLDER; keeps no result."),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Measure recall on questions that your own memories give; only the result is kept."""
-    from commonbrain_evals.own_store import run_self  # noqa: PLC0415 see _run
+    from commonbrain_evals.own_store import run_comparison, run_self  # noqa: PLC0415 see _run
 
+    if embedder is not None:
+        run_comparison(context.obj, embedder, questions=questions, seed=seed, as_json=as_json)
+        return
     run_self(context.obj, questions=questions, seed=seed, as_json=as_json)
 
 

@@ -12,6 +12,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from commonbrain.administration.self_evaluation import SpaceComparison
 from commonbrain.cli.context import State
 from commonbrain.cli.terminal import Sanitized, progress_bar
 from commonbrain.model import ids
@@ -55,6 +56,51 @@ def run_self(state: State, *, questions: int, seed: int, as_json: bool) -> None:
         else [_render_evaluation(done)]
     )
     Console().print(Sanitized(Group(*shown)))
+
+
+def run_comparison(
+    state: State, embedder: str, *, questions: int, seed: int, as_json: bool
+) -> None:
+    """Compare the serving space with that of another embedder, and print.
+
+    Raises:
+        InvalidInputError: the number of questions is out of bounds, or the embedder is unknown.
+        NotFoundError: the other space is not built.
+        RejectedError: `too_little`, the store holds too few memories; or the caller may not.
+
+    """
+    with state.open() as brain, progress_bar("asking", is_shown=not as_json) as move:
+        done = brain.evaluate.compare(embedder, questions=questions, seed=seed, on_progress=move)
+    if as_json:
+        typer.echo(escaped(json.dumps(asdict(done), ensure_ascii=False)))
+    else:
+        Console().print(Sanitized(_render_comparison(done)))
+
+
+def _render_comparison(done: SpaceComparison) -> RenderableType:
+    table = Table()
+    for title in ("", "serving", "other", "difference", "95% interval", "questions"):
+        table.add_column(title)
+    for name, one in done.figures.items():
+        style = "" if not one.is_beyond_noise else "green" if one.difference > 0 else "red"
+        table.add_row(
+            name,
+            f"{one.serving:.3f}",
+            f"{one.other:.3f}",
+            Text(f"{one.difference:+.3f}", style=style),
+            f"{one.low:+.3f} to {one.high:+.3f}",
+            str(one.count),
+        )
+    before_ms, after_ms = done.median_ms
+    notes = [f"serving: {done.serving}, median {before_ms} ms"]
+    notes.append(f"other: {done.other}, median {after_ms} ms")
+    if done.missing:
+        notes.append(f"Memories without a vector in the other space: {done.missing}.")
+    if done.lacks:
+        notes.append(f"Parts of recall that failed: {', '.join(done.lacks)}.")
+    beyond = [name for name, one in done.figures.items() if one.is_beyond_noise]
+    notes.append(f"Beyond chance: {', '.join(beyond) or 'nothing'}.")
+    return Group(table, *(Text(note, style="dim") for note in notes))
 
 
 def show_history(state: State, name: str, *, plot: Path | None, as_json: bool) -> None:
