@@ -7,9 +7,17 @@ from collections.abc import Mapping
 from typing import Final
 
 from commonbrain.transfer.importer import Importer
+from commonbrain.transfer.importers.brain_db import BrainDb
+from commonbrain.transfer.importers.brainstem import BrainstemDatabase
 from commonbrain.transfer.importers.conversations import ConversationFile
 from commonbrain.transfer.importers.markdown import MarkdownFolder
 
 IMPORTERS: Final[Mapping[str, Importer]] = {
-    importer.name: importer for importer in (ConversationFile(), MarkdownFolder())
+    importer.name: importer
+    for importer in (
+        ConversationFile(),
+        MarkdownFolder(),
+        BrainDb(),
+        BrainstemDatabase(),
+    )
 }
