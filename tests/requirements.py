@@ -411,6 +411,7 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Adopted(
         "MG-09", "A migration backs a file up first, is done whole, and is undone by a restore."
     ),
+    Adopted("MG-11", "An import keeps links, pins and replacements; a second one changes nothing."),
     Adopted("MG-10", "The page imports after a preview, exports, backs up, and reports refusals."),
     # Evaluations and tests
     Adopted("EV-02", "Evaluations report ranking, gain and thrift; one tells leaks and lies."),

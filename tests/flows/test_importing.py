@@ -10,7 +10,7 @@ from commonbrain.model.errors import InvalidInputError, UnavailableError
 from commonbrain.model.kinds import MessageDetail
 from commonbrain.model.memory import Draft, ThreadRef
 from commonbrain.testing.builders import a_brain
-from commonbrain.transfer.importer import Piece, Unreadable
+from commonbrain.transfer.importer import Found, Importer, Piece, Unreadable, file_found
 from commonbrain.transfer.imports import ImportReport
 from tests.flows.asking import bodies, stored
 
@@ -20,8 +20,13 @@ class Lines:
     """A format of one memory a line: `kind: text`; a line without a kind is unreadable."""
 
     name: str = "lines"
+    purpose: str = "One memory a line"
+    has_relations: bool = False
     breaks_after: int | None = None
     """After so many pieces the source goes away."""
+
+    def find(self, home: Path) -> Iterator[Found]:
+        return file_found(home / "lines.txt")
 
     def read(self, source: Path, project: str | None) -> Iterator[Piece]:
         if not source.exists():
@@ -46,7 +51,7 @@ class Lines:
         return Piece(content=content if parted else lacking, progress=(n + 1) / len(lines))
 
 
-def importing(brain: Brain, importer: Lines | None = None) -> Brain:
+def importing(brain: Brain, importer: Importer | None = None) -> Brain:
     """Give a brain that knows the format."""
     services = replace(brain.services, importers=lambda: {"lines": importer or Lines()})
     return Brain(services, brain.caller)

@@ -20,6 +20,11 @@ class WriteOptions:
     """
 
     checks_similarity: bool = True
+    includes_past: bool = False
+    """Whether a text of the same source counts as stored in any state.
+
+    An import that is repeated must not bring back what was corrected or forgotten since.
+    """
     exclude_ids: frozenset[int] = frozenset()
     revision_number: int = 0
     exempt_reports: bool = True

@@ -83,6 +83,9 @@ def build_memory(
         trust=prepared.trust,
         confidence=computed if claimed is None else claimed,
         salience=_salience(prepared),
+        rating=draft.rating,
+        # As for `pin`, an untrusted source cannot make its own text last.
+        pinned=draft.pinned and prepared.trust is not Trust.UNTRUSTED_WEB,
         tags=prepared.entities.tags,
         people=prepared.entities.people,
         topics=(*prepared.entities.topics, *_marks(prepared)),

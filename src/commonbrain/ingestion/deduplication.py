@@ -186,9 +186,13 @@ class DuplicateCheck:
 
 
 def find_exact(
-    tx: Transaction, prepared: PreparedDraft, *, query_scope: QueryScope
+    tx: Transaction,
+    prepared: PreparedDraft,
+    *,
+    query_scope: QueryScope,
+    includes_past: bool = False,
 ) -> Memory | None:
-    """Find a memory with exactly this text.
+    """Find a current memory with exactly this text; on request, also a past one of its source.
 
     Where identical texts need not mean the same thing, only one from the same source counts. A
     message or an incident without a source is always new, as is an event at another time.
@@ -199,7 +203,12 @@ def find_exact(
         source = prepared.draft.source_ref
         if source is None and identity is Identity.NAMED_SOURCE:
             return None
-    same = tx.memories.by_hash(kind, semantic_hash(kind, prepared.text), source_ref=source)
+    hashed = semantic_hash(kind, prepared.text)
+    same = tx.memories.by_hash(kind, hashed, source_ref=source)
+    if includes_past and prepared.draft.source_ref is not None:
+        same += tx.memories.by_hash(
+            kind, hashed, source_ref=prepared.draft.source_ref, in_any_state=True
+        )
     candidates = (one for one in same if _may_compare(one, prepared, query_scope=query_scope))
     return next((one for one in candidates if not _is_another_time(one, prepared)), None)
 

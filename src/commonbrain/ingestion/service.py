@@ -257,7 +257,10 @@ class Remember:
         if not ready:
             return frozenset()
         with self.services.store.snapshot(self.caller.tenant) as tx:
-            exact = [find_exact(tx, one, query_scope=query_scope) for one in ready]
+            exact = [
+                find_exact(tx, one, query_scope=query_scope, includes_past=options.includes_past)
+                for one in ready
+            ]
             if options.checks_similarity and None in exact:
                 # A new process reads all vectors first, outside the write transaction.
                 tx.index.follow()
@@ -311,20 +314,30 @@ class Remember:
                 if caught_up.count and caught_up.left:
                     unembedded.set()
 
-    def preview_drafts(self, drafts: Sequence[Draft]) -> list[ItemResult]:
+    def preview_drafts(self, drafts: Sequence[Draft], options: WriteOptions) -> list[ItemResult]:
         """Return the outcomes that drafts would have, as far as exact comparison can tell."""
         validated = [prepare_drafts(draft, self.caller, services=self.services) for draft in drafts]
         query_scope = self._query_scope()
         with self.services.store.snapshot(self.caller.tenant) as tx:
-            return [self._preview_one(tx, one, query_scope=query_scope) for one in validated]
+            return [
+                self._preview_one(tx, one, query_scope=query_scope, options=options)
+                for one in validated
+            ]
 
     def _preview_one(
-        self, tx: Transaction, one: PreparedDraft | Rejection, *, query_scope: QueryScope
+        self,
+        tx: Transaction,
+        one: PreparedDraft | Rejection,
+        *,
+        query_scope: QueryScope,
+        options: WriteOptions,
     ) -> ItemResult:
         if isinstance(one, Rejection):
             return rejected(one)
-        known = find_exact(tx, one, query_scope=query_scope)
-        return exists(known) if known else ItemResult(status=ItemStatus.STORED)
+        known = find_exact(tx, one, query_scope=query_scope, includes_past=options.includes_past)
+        return (
+            exists(known) if known else ItemResult(status=ItemStatus.STORED, kind=one.admitted.kind)
+        )
 
     def store_draft(
         self,
@@ -386,7 +399,9 @@ class Remember:
         query_scope: QueryScope,
         options: WriteOptions,
     ) -> ItemResult:
-        known = find_exact(tx, prepared, query_scope=query_scope)
+        known = find_exact(
+            tx, prepared, query_scope=query_scope, includes_past=options.includes_past
+        )
         if known is not None and known.id not in options.exclude_ids:
             return self._confirm_stored(
                 tx, known, prepared=prepared, query_scope=query_scope, options=options

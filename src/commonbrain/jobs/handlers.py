@@ -303,6 +303,7 @@ def export(task: JobContext) -> None:
 def _report(reached: Mapping[str, object]) -> ImportReport | None:
     if not reached:
         return None
-    fields: dict[str, Any] = {**reached}
+    # Versions up to 0.1 counted no relations and omissions, so what they read is the position.
+    fields: dict[str, Any] = {"position": reached["read"], **reached}
     fields["refusals"] = tuple(Refusal(**one) for one in fields["refusals"])
     return ImportReport(**fields)

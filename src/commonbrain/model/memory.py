@@ -134,6 +134,10 @@ class Draft:
     """Who wrote it, as an imported source says; the importing agent is responsible for it."""
     imported_from: str | None = None
     """The format from which it was imported."""
+    pinned: bool = False
+    """Whether an imported source has it pinned."""
+    rating: int = 0
+    """Votes for it in an imported source, less those against it."""
     sharing: Sharing = Sharing.NONE
     """What the team sees of a direct message; of a derived part, whether its sender shares it."""
 
@@ -268,10 +272,10 @@ _TYPES: Final[Mapping[str, tuple[type, ...]]] = {
     **dict.fromkeys(("source_ref", "distinct_because", "severity", "body"), (str,)),
     **dict.fromkeys(("author", "imported_from"), (str,)),
     **dict.fromkeys(("occurred_at", "expires_at"), (datetime,)),
-    **dict.fromkeys(("auto_captured", "extract_tasks", "extract_causes"), (bool,)),
+    **dict.fromkeys(("auto_captured", "extract_tasks", "extract_causes", "pinned"), (bool,)),
     **dict.fromkeys(("tags", "people", "derived_from", "depends_on"), (tuple, list)),
     "confidence": (int, float),
-    "source_message_id": (int,),
+    **dict.fromkeys(("source_message_id", "rating"), (int,)),
     "thread": (ThreadRef,),
     "columns": (Mapping,),
 }

@@ -7,13 +7,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 from commonbrain.model import ids
 from commonbrain.model.escaping import inert_line
 from commonbrain.model.kinds import Kind, MessageDetail
 from commonbrain.model.links import LinkType
-from commonbrain.model.memory import Memory, State, is_erased
+from commonbrain.model.memory import IMPORTED, Memory, State, is_erased
 from commonbrain.model.query import Filter
 from commonbrain.model.scope import Caller, Trust, is_visible
 from commonbrain.model.timestamps import show_day
@@ -73,6 +73,10 @@ class Provenance:
     trust: Trust
     auto_captured: bool
     source_ref: str | None
+    imported_from: str | None
+    """The format from which it was imported."""
+    author: str | None
+    """Who wrote it, as the imported source says."""
     derived_from: tuple[str, ...]
     source_message: str | None
     thread: str | None
@@ -109,12 +113,15 @@ def provenance(tx: Transaction, caller: Caller, *, memory: Memory, now: datetime
     subjects = {id_: one.text for id_, one in known.items()}
     thread = _thread_of(own_message) if own_message else None
     query_scope = QueryScope(caller=caller, filter=Filter(), now=now)
+    origin = cast("Mapping[str, str]", memory.payload.get(IMPORTED, {}))
     return Provenance(
         agent=memory.agent,
         session=memory.session,
         trust=memory.trust,
         auto_captured=memory.auto_captured,
         source_ref=memory.source_ref,
+        imported_from=origin.get("format"),
+        author=origin.get("author"),
         derived_from=tuple(_shown(one.memory.id) for one in own if one.via is Via.DERIVED_FROM),
         source_message=_shown(message.id) if message else None,
         thread=ids.show(ids.THREAD, thread) if thread is not None else None,

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, closing, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -14,19 +14,22 @@ from typing import TYPE_CHECKING, Final
 from commonbrain.ingestion.batch import PreparedBatch, WriteOptions
 from commonbrain.ingestion.result import ItemResult, ItemStatus
 from commonbrain.ingestion.service import Remember
+from commonbrain.invalidation.propagation import continue_propagation
 from commonbrain.model.errors import InvalidInputError
+from commonbrain.model.kinds import MessageDetail
 from commonbrain.model.limits import IMPORT_BATCH
 from commonbrain.model.memory import Draft
 from commonbrain.model.scope import Caller
 from commonbrain.security.read_audit import audited
 from commonbrain.services import Services
-from commonbrain.transfer.importer import Importer, Piece, Unreadable
+from commonbrain.transfer.importer import Importer, Omitted, Piece, Relation, Unreadable
+from commonbrain.transfer.relations import CARRIED_RELATIONS, RelationOrigin, SourceMap
 
 if TYPE_CHECKING:
     from commonbrain.storage.store import Transaction
 
 _REFUSALS_SHOWN_MAX = 100
-_OPTIONS: Final = WriteOptions(checks_similarity=False, exempt_reports=False)
+_OPTIONS: Final = WriteOptions(checks_similarity=False, exempt_reports=False, includes_past=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,25 +58,27 @@ class ImportReport:
     unreadable: int = 0
     parts: int = 0
     """Pieces that are parts of texts too long for one memory."""
+    kinds: Mapping[str, int] = field(default_factory=dict[str, int])
+    """Stored memories by kind."""
+    carried: Mapping[str, int] = field(default_factory=dict[str, int])
+    """What was carried over with them, by its name: dates, authors, pins, links, ..."""
+    omitted: Mapping[str, int] = field(default_factory=dict[str, int])
+    """What the source has and was not carried over, by its name."""
+    position: int = 0
+    """Pieces that were read, relations and omissions included; a continued import skips them."""
     refusals: tuple[Refusal, ...] = ()
     """The first hundred rejected or unreadable pieces."""
     progress: float = 0.0
     """Progress in the source, 0..1."""
 
     def counting(
-        self,
-        outcomes: Iterable[str],
-        *,
-        refusals: Sequence[Refusal],
-        progress: float,
-        parts: int = 0,
+        self, outcomes: Iterable[str], *, refusals: Sequence[Refusal], progress: float
     ) -> ImportReport:
         """Add a batch, with one outcome per piece."""
         counts = Counter(outcomes)
         return replace(
             self,
             read=self.read + counts.total(),
-            parts=self.parts + parts,
             **{name: getattr(self, name) + count for name, count in counts.items()},
             refusals=tuple(refusals[:_REFUSALS_SHOWN_MAX]),
             progress=progress,
@@ -185,14 +190,33 @@ class Import:
 
         """
         report = since
-        pieces = self._importer(source.format).read(source.path, source.project)
-        batches = self._prepared(islice(pieces, since.read, None), source, since=since, key=key)
+        importer = self._importer(source.format)
+        pieces = importer.read(source.path, source.project)
+        known = SourceMap()
+        if importer.has_relations:
+            known = self._known(islice(pieces, since.position), source)
+            remaining = pieces
+        else:
+            remaining = islice(pieces, since.position, None)
+        batches = self._prepared(remaining, source, since=since, key=key)
         with closing(batches):
             for batch, prepared in batches:
-                outcomes = self._outcomes(prepared)
-                report = _add(report, batch, outcomes=outcomes)
+                report = self._store(batch, prepared, report=report, known=known)
                 on_progress(report)
         return replace(report, progress=1.0)
+
+    def _known(self, pieces: Iterator[Piece], source: ImportSource) -> SourceMap:
+        """Look up the memories of pieces that an earlier attempt stored."""
+        known = SourceMap()
+        for batch in _batches(pieces):
+            drafts = _drafts(batch, source)
+            outcomes = self._remember.preview_drafts(drafts, _OPTIONS)
+            known.add(drafts, outcomes)
+        return known
+
+    @property
+    def _remember(self) -> Remember:
+        return Remember(self.services, self.caller)
 
     def _prepared(
         self,
@@ -208,24 +232,20 @@ class Import:
         the processor while the store waits for the disk, and the other way round. After an error or
         an interrupt, the batch that is being embedded is finished first, and not stored.
         """
-        remember = Remember(self.services, self.caller)
+        remember = self._remember
         batches = _batches(pieces)
-        place = since.read
+        position = since.position
 
         def prepare() -> tuple[list[Piece], PreparedBatch | Sequence[ItemResult]] | None:
-            nonlocal place
+            nonlocal position
             batch = next(batches, None)
             if batch is None:
                 return None
-            drafts = [
-                replace(piece.content, extract_causes=source.extract_causes)
-                for piece in batch
-                if isinstance(piece.content, Draft)
-            ]
-            batch_key = None if key is None else f"{key}:{place}"
-            place += len(batch)
+            drafts = _drafts(batch, source)
+            batch_key = None if key is None else f"{key}:{position}"
+            position += len(batch)
             if source.is_dry_run:
-                return batch, remember.preview_drafts(drafts)
+                return batch, remember.preview_drafts(drafts, _OPTIONS)
             return batch, remember.prepare(drafts, _OPTIONS, idempotency_key=batch_key)
 
         with ThreadPoolExecutor(1, "import") as ahead:
@@ -234,10 +254,38 @@ class Import:
                 following = ahead.submit(prepare)
                 yield one
 
-    def _outcomes(self, prepared: PreparedBatch | Sequence[ItemResult]) -> Sequence[ItemResult]:
+    def _store(
+        self,
+        batch: Sequence[Piece],
+        prepared: PreparedBatch | Sequence[ItemResult],
+        *,
+        report: ImportReport,
+        known: SourceMap,
+    ) -> ImportReport:
+        """Store a batch in one transaction, its relations included, and add it to the report."""
+        drafts = [one.content for one in batch if isinstance(one.content, Draft)]
+        relations = [one.content for one in batch if isinstance(one.content, Relation)]
+        related: Counter[str] = Counter()
         if not isinstance(prepared, PreparedBatch):
-            return prepared
-        return Remember(self.services, self.caller).store(prepared).items
+            outcomes = prepared
+            known.add(drafts, outcomes)
+            related.update(known.preview(relations))
+            return _add(report, batch, outcomes=outcomes, related=related)
+
+        def relate(tx: Transaction, stored: Sequence[ItemResult]) -> None:
+            known.add(drafts, stored)
+            origin = RelationOrigin(
+                caller=self.caller, at=self.services.clock.now(), format=report.format
+            )
+            related.update(known.relate(tx, relations, origin=origin))
+
+        if relations:
+            prepared = replace(prepared, options=replace(prepared.options, on_commit=relate))
+        outcomes = self._remember.store(prepared).items
+        known.add(drafts, outcomes)
+        if relations:
+            continue_propagation(self.services, self.caller)
+        return _add(report, batch, outcomes=outcomes, related=related)
 
     def _importer(self, format_: str) -> Importer:
         known = self.services.importers()
@@ -255,23 +303,80 @@ def _batches(pieces: Iterator[Piece]) -> Iterator[list[Piece]]:
         yield batch
 
 
+def _drafts(batch: Sequence[Piece], source: ImportSource) -> list[Draft]:
+    """Return the drafts of a batch with what only an import sets."""
+    return [
+        replace(
+            piece.content,
+            extract_causes=source.extract_causes,
+            imported_from=source.format,
+            pinned=piece.is_pinned,
+            rating=piece.rating,
+        )
+        for piece in batch
+        if isinstance(piece.content, Draft)
+    ]
+
+
 def _add(
-    report: ImportReport, batch: Sequence[Piece], *, outcomes: Sequence[ItemResult]
+    report: ImportReport,
+    batch: Sequence[Piece],
+    *,
+    outcomes: Sequence[ItemResult],
+    related: Mapping[str, int],
 ) -> ImportReport:
     """Count a batch; drafts and outcomes are in the same order."""
     counted: list[str] = []
     refusals = list(report.refusals)
+    kinds, carried, omitted = (
+        Counter(given) for given in (report.kinds, report.carried, report.omitted)
+    )
+    parts = 0
     results = iter(outcomes)
     for piece in batch:
-        if isinstance(piece.content, Unreadable):
-            refusals.append(Refusal(where=piece.content.where, reason=piece.content.reason))
-            counted.append("unreadable")
-            continue
-        outcome = next(results)
-        counted.append(_COUNTED[outcome.status])
-        if outcome.status.is_refused:
-            where = piece.content.source_ref or piece.content.body[:60]
-            reason = outcome.reason or outcome.status
-            refusals.append(Refusal(where=where, reason=reason, hint=outcome.hint))
-    parts = sum(isinstance(one.content, Draft) and one.content.part is not None for one in batch)
-    return report.counting(counted, refusals=refusals, progress=batch[-1].progress, parts=parts)
+        match piece.content:
+            case Unreadable(where=where, reason=reason):
+                refusals.append(Refusal(where=where, reason=reason))
+                counted.append("unreadable")
+            case Omitted(what=what, count=count):
+                omitted[what] += count
+            case Relation():
+                pass
+            case Draft() as draft:
+                outcome = next(results)
+                counted.append(_COUNTED[outcome.status])
+                parts += draft.part is not None
+                if outcome.status.is_refused:
+                    where = draft.source_ref or draft.body[:60]
+                    reason = outcome.reason or outcome.status
+                    refusals.append(Refusal(where=where, reason=reason, hint=outcome.hint))
+                elif outcome.status.is_new:
+                    kinds[str(outcome.kind)] += 1
+                    carried.update(_carried(piece, draft))
+    for name, count in related.items():
+        (carried if name in CARRIED_RELATIONS else omitted)[name] += count
+    added = report.counting(counted, refusals=refusals, progress=batch[-1].progress)
+    return replace(
+        added,
+        parts=report.parts + parts,
+        kinds=dict(kinds),
+        carried=dict(carried),
+        omitted=dict(omitted),
+        position=report.position + len(batch),
+    )
+
+
+def _carried(piece: Piece, draft: Draft) -> Iterator[str]:
+    """Name what a stored draft took over from its source besides the text."""
+    speaker = draft.detail.sender if isinstance(draft.detail, MessageDetail) else None
+    present = {
+        "dates": draft.occurred_at is not None,
+        "expiry dates": draft.expires_at is not None,
+        "authors": draft.author is not None or speaker is not None,
+        "projects": draft.project is not None,
+        "tags": bool(draft.tags),
+        "threads": draft.thread is not None,
+        "pins": piece.is_pinned,
+        "votes": piece.rating != 0,
+    }
+    return (name for name, is_present in present.items() if is_present)

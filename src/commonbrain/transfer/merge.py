@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Final
 
 from commonbrain.embeddings.interface import Vectors
 from commonbrain.ingestion.embedding import vectors_for
@@ -20,7 +20,7 @@ from commonbrain.invalidation.propagation import continue_propagation
 from commonbrain.model.errors import UnavailableError
 from commonbrain.model.kinds import Detail, MessageDetail
 from commonbrain.model.limits import IMPORT_BATCH
-from commonbrain.model.links import Link, link_image, link_of
+from commonbrain.model.links import Link, link_image
 from commonbrain.model.memory import FINDABLE_STATES, Memory, State, Thread, is_erased
 from commonbrain.model.messages import Receipt
 from commonbrain.model.revision import Change
@@ -36,6 +36,7 @@ from commonbrain.transfer.archive import ArchivedRecord, Line, Record, read_arch
 from commonbrain.transfer.export import check_may_move
 from commonbrain.transfer.importer import Unreadable
 from commonbrain.transfer.imports import FROM_START, ImportReport, Refusal, ResumeOptions
+from commonbrain.transfer.relations import last_change_of, same_link
 
 if TYPE_CHECKING:
     from commonbrain.storage.store import Transaction
@@ -70,13 +71,6 @@ def _is_related_known(
             return record in tx.reviews.of([memory_id]).get(memory_id, ())
 
 
-def same_link(tx: Transaction, link: Link) -> Link | None:
-    """Return the link with the same ends and type."""
-    key = link.from_id, link.to_id
-    there = tx.links.touching([link.from_id], types=[link.type])
-    return next((one for one in there if (one.from_id, one.to_id) == key), None)
-
-
 def same_ack(tx: Transaction, ack: Ack) -> Ack | None:
     """Return the acknowledgement by the same session."""
     there = tx.acks.of([ack.memory_id]).get(ack.memory_id, ())
@@ -85,18 +79,7 @@ def same_ack(tx: Transaction, ack: Ack) -> Ack | None:
 
 def was_dropped(tx: Transaction, link: Link) -> bool:
     """Return whether the last change of a link here removed it, after it was observed."""
-    key = link.from_id, link.to_id, link.type
-    last: Change | None = None
-    for change in tx.changes.of([link.from_id, link.to_id]):
-        image = change.after.get("link") or change.before.get("link")
-        if isinstance(image, Mapping):
-            changed_link = link_of(cast("Mapping[str, Any]", image))
-            is_later = last is None or change.id > last.id
-            last = (
-                change
-                if is_later and (changed_link.from_id, changed_link.to_id, changed_link.type) == key
-                else last
-            )
+    last = last_change_of(tx, link)
     return last is not None and "link" not in last.after and last.at >= link.observed_at
 
 

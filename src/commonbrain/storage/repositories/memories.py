@@ -124,9 +124,11 @@ _BY_HASH: Final = select(memories.c.id).where(
     memories.c.tenant_id == bindparam("tenant"),
     memories.c.kind == bindparam("kind"),
     memories.c.semantic_hash == bindparam("hash"),
-    memories.c.state.in_(sorted(CURRENT_STATES)),
 )
-_BY_HASH_AND_SOURCE: Final = _BY_HASH.where(memories.c.source_ref == bindparam("source"))
+_CURRENT_BY_HASH: Final = _BY_HASH.where(memories.c.state.in_(sorted(CURRENT_STATES)))
+_FROM_SOURCE: Final = memories.c.source_ref == bindparam("source")
+_CURRENT_BY_HASH_AND_SOURCE: Final = _CURRENT_BY_HASH.where(_FROM_SOURCE)
+_BY_HASH_AND_SOURCE: Final = _BY_HASH.where(_FROM_SOURCE)
 
 _RULES: Final = DETAILS[Kind.RULE]
 _SKILLED: Final = (
@@ -196,13 +198,22 @@ class MemoryRepository:
         }
 
     def by_hash(
-        self, kind: Kind, semantic_hash: str, *, source_ref: str | None = None
+        self,
+        kind: Kind,
+        semantic_hash: str,
+        *,
+        source_ref: str | None = None,
+        in_any_state: bool = False,
     ) -> list[Memory]:
-        """List current memories of a kind, and source, with this hash, oldest first."""
+        """List memories of a kind, and source, with this hash, oldest first.
+
+        Only current ones, unless a source is given and any state is asked for.
+        """
         given = {"kind": kind, "hash": semantic_hash}
-        statement = _BY_HASH
+        statement = _CURRENT_BY_HASH
         if source_ref is not None:
-            statement, given = _BY_HASH_AND_SOURCE, given | {"source": source_ref}
+            statement = _BY_HASH_AND_SOURCE if in_any_state else _CURRENT_BY_HASH_AND_SOURCE
+            given |= {"source": source_ref}
         ids = sorted(id_ for (id_,) in self.work.rows(statement, given))
         known = self.get(ids)
         return [known[id_] for id_ in ids]

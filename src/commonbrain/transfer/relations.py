@@ -1,0 +1,180 @@
+"""Relations of imported memories: links, and which memory superseded which.
+
+They are applied once. Importing the source again does not bring back a link that was removed or a
+replacement that was undone since.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from commonbrain.ingestion.result import ItemResult
+from commonbrain.model import ids
+from commonbrain.model.links import STRENGTH_DEFAULT, Link, LinkType, link_image, link_of
+from commonbrain.model.memory import CURRENT_STATES, FINDABLE_STATES, Draft, Memory
+from commonbrain.model.revision import Action, Change, superseded
+from commonbrain.model.scope import Caller, Role, Scope, is_visible
+from commonbrain.security.authority import is_authorized
+from commonbrain.storage.change_log import ChangeContext, record_related_change, record_update
+from commonbrain.transfer.importer import Relation
+
+if TYPE_CHECKING:
+    from commonbrain.storage.store import Transaction
+
+_LINKS: Final = "links"
+_SUPERSESSIONS: Final = "supersessions"
+_UNSTORED_ENDS: Final = "relations of memories that are not in the store"
+_REFUSED: Final = "supersessions of memories that may not be changed"
+CARRIED_RELATIONS: Final = frozenset({_LINKS, _SUPERSESSIONS})
+"""Outcomes of relations that were carried over; the others were not."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RelationOrigin:
+    """Who imports, when, and from which format."""
+
+    caller: Caller
+    at: datetime
+    format: str
+
+    @property
+    def reason(self) -> str:
+        """What the audit says."""
+        return f"imported from {self.format}"
+
+
+@dataclass(slots=True, kw_only=True)
+class SourceMap:
+    """The memories of a source, by `source_ref`; those of a dry run have no id."""
+
+    ids: dict[str, int | None] = field(default_factory=dict[str, int | None])
+
+    def add(self, drafts: Sequence[Draft], outcomes: Sequence[ItemResult]) -> None:
+        """Add drafts that are stored, or would be."""
+        for draft, outcome in zip(drafts, outcomes, strict=True):
+            if draft.source_ref is not None and not outcome.status.is_refused:
+                id_ = None if outcome.id is None else ids.parse(ids.MEMORY, outcome.id)
+                # Of a text in several parts, the first one represents it.
+                self.ids.setdefault(draft.source_ref, id_)
+
+    def preview(self, relations: Iterable[Relation]) -> Counter[str]:
+        """Count the relations whose ends are known."""
+        return Counter(
+            (_LINKS if one.type else _SUPERSESSIONS)
+            if one.first in self.ids and one.second in self.ids
+            else _UNSTORED_ENDS
+            for one in relations
+        )
+
+    def relate(
+        self, tx: Transaction, relations: Iterable[Relation], *, origin: RelationOrigin
+    ) -> Counter[str]:
+        """Apply relations, and count the outcomes."""
+        counts: Counter[str] = Counter()
+        for one in relations:
+            ends = self._ends(tx, one, caller=origin.caller)
+            if ends is None:
+                counts[_UNSTORED_ENDS] += 1
+            elif ends[0].id != ends[1].id:
+                outcome = (
+                    _supersede(tx, ends, origin=origin)
+                    if one.type is None
+                    else _link(tx, ends, relation=one, type_=one.type, origin=origin)
+                )
+                counts[outcome] += 1
+        return counts
+
+    def _ends(
+        self, tx: Transaction, relation: Relation, *, caller: Caller
+    ) -> tuple[Memory, Memory] | None:
+        wanted = [self.ids.get(relation.first), self.ids.get(relation.second)]
+        memories = tx.memories.get([one for one in wanted if one is not None])
+        ends = [memories.get(one) for one in wanted if one is not None]
+        found = [
+            one
+            for one in ends
+            if one is not None and one.state in FINDABLE_STATES and is_visible(caller, one)
+        ]
+        return (found[0], found[1]) if len(found) == len(wanted) else None
+
+
+def same_link(tx: Transaction, link: Link) -> Link | None:
+    """Return the link with the same ends and type."""
+    key = link.from_id, link.to_id
+    there = tx.links.touching([link.from_id], types=[link.type])
+    return next((one for one in there if (one.from_id, one.to_id) == key), None)
+
+
+def last_change_of(tx: Transaction, link: Link) -> Change | None:
+    """Return the last change of the link with the same ends and type."""
+    key = link.from_id, link.to_id, link.type
+    last: Change | None = None
+    for change in tx.changes.of([link.from_id, link.to_id]):
+        image = change.after.get("link") or change.before.get("link")
+        if isinstance(image, Mapping):
+            changed = link_of(cast("Mapping[str, Any]", image))
+            is_same = (changed.from_id, changed.to_id, changed.type) == key
+            last = change if is_same and (last is None or change.id > last.id) else last
+    return last
+
+
+def _link(
+    tx: Transaction,
+    ends: tuple[Memory, Memory],
+    *,
+    relation: Relation,
+    type_: LinkType,
+    origin: RelationOrigin,
+) -> str:
+    first, second = ends
+    link = Link(
+        from_id=first.id,
+        to_id=second.id,
+        type=type_,
+        strength=STRENGTH_DEFAULT if relation.strength is None else relation.strength,
+        basis=origin.reason,
+        agent=origin.caller.agent,
+        trust=min(first.trust, second.trust, key=lambda trust: trust.weight),
+        created_at=origin.at,
+        observed_at=origin.at,
+    )
+    if same_link(tx, link) is None and last_change_of(tx, link) is None:
+        tx.links.put(link)
+        context = _context(Action.LINK, origin)
+        record_related_change(
+            tx, first, change_context=context, before={}, after={"link": link_image(link)}
+        )
+    return _LINKS
+
+
+def _supersede(tx: Transaction, ends: tuple[Memory, Memory], *, origin: RelationOrigin) -> str:
+    new, old = ends
+    was_superseded = old.superseded_by == new.id or any(
+        change.after.get("superseded_by") == new.id for change in tx.changes.of([old.id])
+    )
+    if was_superseded:
+        return _SUPERSESSIONS
+    is_free = old.state in CURRENT_STATES and tx.memories.predecessor(new.id) is None
+    is_allowed = (
+        is_authorized(origin.caller, old)
+        and (old.scope is not Scope.GLOBAL or origin.caller.role is Role.ADMIN)
+        and new.trust.weight >= old.trust.weight
+    )
+    if not (is_free and is_allowed):
+        return _REFUSED
+    record_update(
+        tx,
+        old,
+        after=superseded(old, by=new.id, at=origin.at),
+        change_context=_context(Action.SUPERSEDE, origin),
+    )
+    tx.memories.update(new, replace(new, superseded_count=old.superseded_count + 1))
+    return _SUPERSESSIONS
+
+
+def _context(action: Action, origin: RelationOrigin) -> ChangeContext:
+    return ChangeContext(action=action, caller=origin.caller, at=origin.at, reason=origin.reason)

@@ -1,0 +1,159 @@
+"""What an import carries over besides texts: links, replacements, pins, votes and authors."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from commonbrain.client import Brain
+from commonbrain.model import ids
+from commonbrain.model.errors import UnavailableError
+from commonbrain.model.links import LinkType
+from commonbrain.model.memory import Draft
+from commonbrain.model.scope import Trust
+from commonbrain.transfer.importer import Content, Found, Omitted, Piece, Relation
+from commonbrain.transfer.imports import Import, ImportReport, ImportSource
+from tests.flows.asking import bodies
+from tests.flows.test_importing import importing
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """A format whose source is a list of pieces."""
+
+    pieces: Sequence[Piece]
+    name: str = "given"
+    purpose: str = "Pieces of a test"
+    has_relations: bool = True
+
+    def find(self, home: Path) -> Iterator[Found]:  # noqa: ARG002 it has no place
+        return iter(())
+
+    def read(self, source: Path, project: str | None) -> Iterator[Piece]:  # noqa: ARG002 it has none
+        return iter(self.pieces)
+
+
+def piece(content: Content, *, is_pinned: bool = False, rating: int = 0) -> Piece:
+    return Piece(content=content, progress=0.5, is_pinned=is_pinned, rating=rating)
+
+
+def fact(ref: str, text: str, *, author: str | None = None) -> Draft:
+    return Draft(body=text, kind="fact", source_ref=ref, author=author)
+
+
+OLD = fact("a#1", "The shop runs on Postgres 14", author="Ada")
+NEW = fact("a#2", "The shop runs on Postgres 16")
+OTHER = fact("a#3", "Backups are kept for thirty days")
+PIECES = (
+    piece(OLD),
+    piece(NEW, is_pinned=True, rating=2),
+    piece(OTHER),
+    piece(Relation(first="a#2", second="a#1", type=None)),
+    piece(Relation(first="a#3", second="a#2", type=LinkType.DEPENDS_ON)),
+    piece(Relation(first="a#3", second="a#9", type=LinkType.RELATES_TO)),
+    piece(Omitted(what="vectors", count=3)),
+)
+
+
+def run(brain: Brain, pieces: Sequence[Piece] = PIECES, *, dry_run: bool = False) -> ImportReport:
+    return importing(brain, Given(pieces)).import_("lines", "somewhere", dry_run=dry_run)
+
+
+def id_of(brain: Brain, text: str) -> str:
+    listed = brain.list(states=["active", "superseded"]).memories
+    [id_] = [one.id for one in listed if one.headline == text]
+    return id_
+
+
+@pytest.mark.requirement("MG-11")
+def test_what_is_carried_over_and_what_is_not_is_reported(brain: Brain) -> None:
+    report = run(brain)
+    assert (report.read, report.stored, report.position) == (3, 3, len(PIECES))
+    assert report.kinds == {"fact": 3}
+    assert report.carried["links"] == report.carried["supersessions"] == 1
+    assert report.carried["pins"] == report.carried["votes"] == report.carried["authors"] == 1
+    assert report.omitted == {"vectors": 3, "relations of memories that are not in the store": 1}
+
+
+def test_a_dry_run_foretells_the_report(brain: Brain) -> None:
+    dry = run(brain, dry_run=True)
+    assert brain.status().memories == 0
+    assert dry == run(brain)
+
+
+def test_a_superseded_memory_is_history_and_no_answer(brain: Brain) -> None:
+    run(brain)
+    found = bodies(brain, "which Postgres does the shop run on?")
+    assert NEW.body in found
+    assert OLD.body not in found
+    [now] = brain.list(pinned=True).memories
+    assert now.headline == NEW.body
+    id_ = ids.parse(ids.MEMORY, now.id)
+    with brain.services.store.snapshot(brain.caller.tenant) as tx:
+        assert tx.memories.get([id_])[id_].rating == 2
+
+
+@pytest.mark.requirement("MG-11")
+def test_provenance_names_the_format_and_the_author(brain: Brain) -> None:
+    run(brain)
+    old = brain.get(id_of(brain, OLD.body), views=["provenance"]).provenance
+    assert old is not None
+    assert (old.imported_from, old.author, old.source_ref) == ("lines", "Ada", "a#1")
+
+
+@pytest.mark.requirement("MG-11")
+def test_importing_again_changes_nothing(brain: Brain) -> None:
+    run(brain)
+    before = brain.audit().lines
+    again = run(brain)
+    assert (again.stored, again.exists) == (0, 3)
+    assert brain.audit().lines == before
+
+
+@pytest.mark.requirement("MG-11")
+def test_importing_again_brings_nothing_back(brain: Brain) -> None:
+    run(brain)
+    brain.revise.supersede(
+        id_of(brain, OTHER.body), "Backups are kept for sixty days", reason="changed"
+    )
+    brain.forget(id_of(brain, NEW.body), reason="a secret project")
+    again = run(brain)
+    assert (again.stored, again.exists) == (0, 3)
+    assert OTHER.body not in bodies(brain, "backups kept")
+    assert NEW.body not in bodies(brain, "Postgres of the shop")
+
+
+def test_an_undone_replacement_is_not_made_again(brain: Brain) -> None:
+    run(brain)
+    brain.revise.restore(id_of(brain, OLD.body), reason="it was never upgraded")
+    run(brain)
+    found = bodies(brain, "which Postgres does the shop run on?")
+    assert OLD.body in found
+    assert NEW.body not in found
+
+
+def test_a_continued_import_relates_what_an_earlier_attempt_stored(brain: Brain) -> None:
+    filler = [piece(fact(f"f#{n}", f"Comet {n} passed in the night")) for n in range(64)]
+    pieces = [*PIECES[:3], *filler, *PIECES[3:]]
+    heard: list[ImportReport] = []
+
+    def stop(report: ImportReport) -> None:
+        heard.append(report)
+        raise UnavailableError("The disk was unplugged.")
+
+    reader = importing(brain, Given(pieces))
+    start = Import(reader.services, reader.caller)
+    source = ImportSource(format="lines", path=Path("somewhere"))
+    begun = ImportReport(format="lines", source="somewhere")
+    with pytest.raises(UnavailableError):
+        start.go_on(source, since=begun, key="k", on_progress=stop)
+    report = start.go_on(source, since=heard[0], key="k", on_progress=lambda _: None)
+    assert (report.read, report.stored, report.exists) == (67, 67, 0)
+    assert report.carried["links"] == report.carried["supersessions"] == 1
+
+
+def test_an_import_without_trust_pins_nothing(brain: Brain) -> None:
+    web = brain.acting_as(agent="web", trust_ceiling=Trust.UNTRUSTED_WEB)
+    run(web)
+    assert not brain.list(pinned=True).memories
