@@ -11,6 +11,7 @@ from commonbrain.transfer.importers.brain_db import BrainDb
 from commonbrain.transfer.importers.brainstem import BrainstemDatabase
 from commonbrain.transfer.importers.conversations import ConversationFile
 from commonbrain.transfer.importers.markdown import MarkdownFolder
+from commonbrain.transfer.importers.open_brain import OpenBrain
 
 IMPORTERS: Final[Mapping[str, Importer]] = {
     importer.name: importer
@@ -19,5 +20,6 @@ IMPORTERS: Final[Mapping[str, Importer]] = {
         MarkdownFolder(),
         BrainDb(),
         BrainstemDatabase(),
+        OpenBrain(),
     )
 }
