@@ -107,7 +107,7 @@ def _pieces(tables: Tables, shown: str) -> Iterator[Piece]:
 
 _FIRST_COLUMNS: Final = (
     *("id", "content", "metadata", "created_at", "project", "annotation", "upvotes", "downvotes"),
-    *("pinned", "projects", "valid_time", "skill_trigger"),
+    *("pinned", "projects", "valid_time", "skill_trigger", "superseded_by_id"),
 )
 _FIRST_OMITTED: Final = {
     "vectors": ("memories", "embedding"),
@@ -127,13 +127,13 @@ def _first_version(tables: Tables) -> Iterator[Piece]:
             continue
         metadata = as_object(json_in(row, "metadata")) or {}
         tasks += len(names_in(metadata.get("action_items")))
-        triggers += bool(row.get("skill_trigger")) and _trigger(row) is None
+        is_current = row.get("superseded_by_id") is None
+        triggers += is_current and bool(row.get("skill_trigger")) and _trigger(row) is None
         rating = whole_in(row, "upvotes") - whole_in(row, "downvotes")
         for content in _first_draft(row, metadata):
             yield meter.piece(content, is_pinned=flag_in(row, "pinned"), rating=rating)
     yield from _annotations(tables, "memories", "id", sort="", meter=meter)
-    for row in tables.rows("memories", ("id", "superseded_by_id"), order="id"):
-        yield from _superseded(row, "superseded_by_id", sort="", meter=meter)
+    yield from map(meter.piece, _superseded(tables, "memories", "superseded_by_id", sort=""))
     counted = {"action items that the texts state": tasks, "triggers that no skill has": triggers}
     yield from _left(tables, _FIRST_OMITTED, counted, meter=meter)
 
@@ -184,7 +184,12 @@ def _projects(row: Row) -> tuple[str | None, ...]:
 
 
 def _trigger(row: Row) -> Mapping[str, object] | None:
-    """Return the trigger of a skill; None without one, or if it is not valid here."""
+    """Return the trigger of a skill; None without one, or if it is not valid here.
+
+    What corrects a skill has its trigger, and a name has one rule.
+    """
+    if row.get("superseded_by_id") is not None or row.get("superseded_by") is not None:
+        return None
     given = as_object(json_in(row, "skill_trigger"))
     try:
         return read_trigger(given) if given else None
@@ -208,7 +213,7 @@ _SECOND_OMITTED: Final = {
 _SECOND_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
     "rules": (
         *("id", "headline", "body", "severity", "project", "source", "skill_trigger"),
-        "created_at",
+        *("superseded_by", "created_at"),
     ),
     "facts": (
         *("id", "headline", "body", "project", "tags", "ttl", "confidence", "source"),
@@ -250,8 +255,8 @@ def _second_version(tables: Tables) -> Iterator[Piece]:
     yield from _handoffs(tables, meter)
     yield from _annotations(tables, "memory_index", "memory_id", sort="kind", meter=meter)
     for table in ("rules", "facts"):
-        for row in tables.rows(table, ("id", "superseded_by"), order="id"):
-            yield from _superseded(row, "superseded_by", sort=_SORTS[table], meter=meter)
+        corrected = _superseded(tables, table, "superseded_by", sort=_SORTS[table])
+        yield from map(meter.piece, corrected)
     yield from map(meter.piece, _evidence(tables))
     yield from _left(tables, _SECOND_OMITTED, {"deleted memories": forgotten}, meter=meter)
 
@@ -410,10 +415,15 @@ def _annotations(
         yield meter.piece(relation)
 
 
-def _superseded(row: Row | Unreadable, by: str, *, sort: str, meter: Meter) -> Iterator[Piece]:
-    if not isinstance(row, Unreadable) and row.get(by) is not None:
-        newer, older = _ref(sort, row.get(by)), _ref(sort, row.get("id"))
-        yield meter.piece(Relation(first=newer, second=older, type=None))
+def _superseded(tables: Tables, table: str, by: str, *, sort: str) -> Iterator[Relation]:
+    """Yield which memory corrects which, the oldest first: a dump has its rows in another order."""
+    pairs = [
+        (whole_in(row, "id"), whole_in(row, by))
+        for row in tables.rows(table, ("id", by), order="id")
+        if not isinstance(row, Unreadable) and row.get(by) is not None
+    ]
+    for older, newer in sorted(pairs):
+        yield Relation(first=_ref(sort, newer), second=_ref(sort, older), type=None)
 
 
 def _left(
