@@ -12,6 +12,7 @@ from commonbrain.transfer.importers.brainstem import BrainstemDatabase
 from commonbrain.transfer.importers.conversations import ConversationFile
 from commonbrain.transfer.importers.markdown import MarkdownFolder
 from commonbrain.transfer.importers.open_brain import OpenBrain
+from commonbrain.transfer.importers.openbrain import OpenBrainDump
 
 IMPORTERS: Final[Mapping[str, Importer]] = {
     importer.name: importer
@@ -21,5 +22,6 @@ IMPORTERS: Final[Mapping[str, Importer]] = {
         BrainDb(),
         BrainstemDatabase(),
         OpenBrain(),
+        OpenBrainDump(),
     )
 }
