@@ -160,10 +160,13 @@ def _survey(file: Path) -> _Overview:
         overview.foreign += 1
 
     is_empty = True
-    for row in _rows(file, Meter(total=1), on_foreign=skip):
-        is_empty = False
-        if not isinstance(row, Unreadable):
-            overview.add(row)
+    try:
+        for row in _rows(file, Meter(total=1), on_foreign=skip):
+            is_empty = False
+            if not isinstance(row, Unreadable):
+                overview.add(row)
+    except OSError as error:
+        raise InvalidInputError(f"{file} cannot be read: {error.strerror}.", hint=_HINT) from error
     if is_empty:
         raise InvalidInputError(f"{file} has no rows of {_TABLE}.", hint=_HINT)
     return overview
