@@ -119,8 +119,8 @@ def _read(tables: SqliteTables, tenant: str | None, *, project: str | None) -> I
     counted = {
         "deleted memories": deleted,
         "memories of other tenants": others,
-        "scopes of all tenants; they are the team's": shared,
-        "salience of what is no event": unranked,
+        "global scopes, stored for the team": shared,
+        "salience of other kinds than events": unranked,
     }
     for what, count in counted.items():
         if count:
