@@ -105,7 +105,7 @@ def _choose_tenant(tables: SqliteTables, file: Path, *, tenant: str | None) -> s
 def _read(tables: SqliteTables, tenant: str | None, *, project: str | None) -> Iterator[Piece]:
     meter = Meter(total=tables.count("memory_items"))
     deleted = others = shared = unranked = 0
-    for row in readable(tables, "memory_items", _COLUMNS, order="rowid", meter=meter):
+    for row in readable(tables, "memory_items", columns=_COLUMNS, order="rowid", meter=meter):
         if isinstance(row, Piece):
             yield row
         elif text_in(row, "tenant_id") != (tenant or ""):
