@@ -52,7 +52,15 @@ from commonbrain.model.memory import (
     texts_of,
 )
 from commonbrain.model.parameters import DEFAULTS, Parameters
-from commonbrain.model.scope import Caller, Role, Scope, Trust, check_may_write, granted
+from commonbrain.model.scope import (
+    Caller,
+    OnSecret,
+    Role,
+    Scope,
+    Trust,
+    check_may_write,
+    granted,
+)
 from commonbrain.model.tasks import must_be_acknowledged
 from commonbrain.model.timestamps import instant
 from commonbrain.services import Services

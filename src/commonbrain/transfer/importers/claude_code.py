@@ -61,7 +61,10 @@ _BLOCKS: Final = {
     "document": ATTACHMENTS,
 }
 """The blocks of a message without text of its sender; results of further tools end in the last."""
-_COUNTED: Final = [(b'"type":"%s"' % one.encode(), what) for one, what in _BLOCKS.items()]
+_MARKS: Final = [
+    (b'"type":"%s"' % sort.encode(), what) for sort, what in _BLOCKS.items() if what != TOOL_RESULTS
+]
+_RESULT: Final = b'"type":"tool_result"'
 _ADDED: Final = re.compile(
     r"<(system-reminder|task-notification|user-prompt-submit-hook|local-command-\w+|bash-\w+"
     r"|command-(?:message|contents)|ide_\w+)\b[^>]*>.*?</\1>"
@@ -222,20 +225,27 @@ class _Reader:
         return texts
 
 
-def _skipped(line: Line) -> Counter[str] | None:
-    """Count what a line without text of a person or the model holds; None if it must be parsed."""
+def _skipped(line: Line) -> Mapping[str, int] | None:
+    """Count what a line without text of a person or the model holds; None if it must be parsed.
+
+    Most of a transcript is results of tools, so it is not parsed to leave them out.
+    """
     data = line.data
     if data is None or not line.is_compact:
         return None
     typed = _TYPED.match(data)
     if typed is not None and typed[1] not in {b"user", b"assistant"}:
-        return Counter({RECORDS: 1})
-    if typed is None and b'"type":"user"' not in data and b'"type":"assistant"' not in data:
-        return Counter({RECORDS: 1})
-    if b'"type":"text"' in data or b'"content":"' in data and b'"tool_result"' not in data:
+        return {RECORDS: 1}
+    is_user = b'"type":"user"' in data
+    if not is_user and b'"type":"assistant"' not in data:
+        return {RECORDS: 1}
+    if b'"type":"text"' in data or b'"isSidechain":true' in data:
         return None
-    counts = Counter({what: 0 for _, what in _COUNTED})
-    for mark, what in _COUNTED:
+    if is_user:
+        results = data.count(_RESULT)
+        return {TOOL_RESULTS: results} if results else None
+    counts = Counter[str]()
+    for mark, what in _MARKS:
         counts[what] += data.count(mark)
     return +counts or None
 
