@@ -1,4 +1,4 @@
-"""`python -m benchmarks transcripts`: import a year of sessions of Claude Code, mostly tool output."""
+"""`python -m benchmarks transcripts`: import a year of sessions, mostly tool output."""
 
 from __future__ import annotations
 
@@ -54,7 +54,9 @@ def measure_transcripts(
         )
         took = time.process_time() - began
         print(f"{sessions} sessions, {size:,.0f} MB: {contents['Draft']:,} messages")
-        print(f"read in {took:.1f} s, {size / took:,.0f} MB/s; {_resident_mb() - before:.0f} MB more")
+        print(
+            f"read in {took:.1f} s, {size / took:,.0f} MB/s; {_resident_mb() - before:.0f} MB more"
+        )
         if store:
             _measure_import(source, Path(folder) / "brain.db", size)
 
@@ -136,5 +138,3 @@ def _result(text: str) -> Mapping[str, object]:
     block = {"type": "tool_result", "tool_use_id": "toolu_1", "content": text}
     message = {"role": "user", "content": [block]}
     return {"type": "user", "message": message, "toolUseResult": {"stdout": text, "stderr": ""}}
-
-

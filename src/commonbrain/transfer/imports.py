@@ -33,6 +33,7 @@ _REFUSALS_SHOWN_MAX = 100
 _OPTIONS: Final = WriteOptions(
     checks_similarity=False, exempt_reports=False, includes_past=True, redacts_messages=True
 )
+_SECRETS: Final = "secrets in messages, redacted"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -381,9 +382,7 @@ def _add(
                 elif outcome.status.is_new:
                     kinds[str(outcome.kind)] += 1
                     carried.update(_carried(piece, draft))
-                    omitted["secrets, of which the type is kept"] += sum(
-                        one.startswith(REDACTED) for one in outcome.warnings
-                    )
+                    omitted[_SECRETS] += any(one.startswith(REDACTED) for one in outcome.warnings)
     for name, count in related.items():
         (carried if name in CARRIED_RELATIONS else omitted)[name] += count
     added = report.counting(counted, refusals=refusals, progress=batch[-1].progress)

@@ -1,7 +1,8 @@
 """Makes `samples/claude-code` with Claude Code and a scripted model: a session with tools that is
 resumed, forked, compacted and continued, and one with a name and a subagent.
 
-Made with 2.1.330, in a folder outside the tree with `npm install @anthropic-ai/claude-code@2.1.330`:
+Made with 2.1.330, in a folder outside the tree with
+`npm install @anthropic-ai/claude-code@2.1.330`:
 
     python -m tests.importers.make.claude_code PROGRAM tests/importers/samples/claude-code
 """

@@ -132,9 +132,7 @@ def _messages(mapping: Mapping[str, object]) -> Iterator[tuple[str, Mapping[str,
             yield key, message
 
 
-def _branch(
-    mapping: Mapping[str, object], current: object
-) -> Mapping[str, Mapping[str, object]]:
+def _branch(mapping: Mapping[str, object], current: object) -> Mapping[str, Mapping[str, object]]:
     """Return the messages from the root to the current node, by node.
 
     Without a current node, it is the end of the branch with the latest message.

@@ -2,11 +2,11 @@
 
 `conversations.json` is a list of chats `{uuid, name, created_at, chat_messages}`; a message is
 `{uuid, sender, created_at, text, content, attachments, files}`, where `content` has the blocks of
-the API and `text` all of their text. `memories.json` holds `{conversations_memory, project_memories:
-{<uuid of the project>: text}}` in Markdown, `projects.json` or `projects/<uuid>.json` the projects
-`{uuid, name, description, prompt_template, docs: [{filename, content}]}`. Anthropic does not publish
-the format; this follows the readers of it in https://github.com/socketteer/Claude-Conversation-Exporter
-and descriptions of the export in public repositories.
+the API and `text` all of their text. `memories.json` holds `{conversations_memory,
+project_memories: {<uuid of the project>: text}}` in Markdown, `projects.json` or
+`projects/<uuid>.json` the projects `{uuid, name, description, prompt_template, docs: [{filename,
+content}]}`. Anthropic does not publish the format; this follows readers of it in public
+repositories, such as https://github.com/socketteer/Claude-Conversation-Exporter.
 """
 
 from collections.abc import Iterator, Mapping

@@ -178,7 +178,9 @@ class _Reader:
             for content in self._message(record, chat, place=f"{file.stem}:{line.number}"):
                 yield content, line.end
 
-    def _message(self, record: Mapping[str, object], chat: Chat, *, place: str) -> Iterator[Content]:
+    def _message(
+        self, record: Mapping[str, object], chat: Chat, *, place: str
+    ) -> Iterator[Content]:
         message = as_object(record.get("message"))
         sender = record.get("type")
         if message is None or sender not in {USER, ASSISTANT}:
@@ -191,7 +193,9 @@ class _Reader:
         if _is_added(record, message):
             self.tally.one(CONTEXT)
             return
-        said = "\n".join(filter(None, map(_own_words, texts))) if sender == USER else "\n".join(texts)
+        said = (
+            "\n".join(filter(None, map(_own_words, texts))) if sender == USER else "\n".join(texts)
+        )
         if not said.strip():
             self.tally.add({CONTEXT: len(texts)})
             return

@@ -49,7 +49,9 @@ _PATTERN: Final = "**/rollout-*.jsonl"
 _MARK: Final = re.compile(rb'"session_meta"|^\{"id":"[\w-]+","timestamp":|"type":\s?"message"')
 _SESSION: Final = re.compile(r"rollout-\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d-(.+)")
 _PAYLOAD: Final = re.compile(rb'"type":"response_item","payload":\{"type":"(\w+)"')
-_CONTEXT: Final = re.compile(r"\s*(?:# AGENTS\.md instructions\b|<([\w-]+)[^>]*>.*</\1>\s*$)", re.DOTALL)
+_CONTEXT: Final = re.compile(
+    r"\s*(?:# AGENTS\.md instructions\b|<([\w-]+)[^>]*>.*</\1>\s*$)", re.DOTALL
+)
 """What Codex adds to a user's message, in versions that do not give its kind."""
 _REQUEST: Final = "## My request for Codex:"
 """In a message from an editor, the user's words follow this heading."""
@@ -92,7 +94,7 @@ class Codex:
 
 
 def _titles(source: Path) -> Mapping[str, str]:
-    """Return the names that users gave threads, from the index above the sessions; the last counts."""
+    """Return the names that users gave threads, from the index above the sessions."""
     titles: dict[str, str] = {}
     above = [source, *source.absolute().parents[:5]]
     index = next((one / _INDEX for one in above if (one / _INDEX).is_file()), None)

@@ -48,11 +48,9 @@ def members(source: Path) -> Generator[Sequence[Member]]:
     try:
         if source.is_dir():
             yield [_file(one, source) for one in sorted(source.rglob("*.json")) if one.is_file()]
-        elif is_zipfile(source):
+        elif is_zipfile(source) or source.suffix == ".zip":
             with ZipFile(source) as archive:
                 yield [_packed(archive, one) for one in sorted(archive.namelist()) if _is_json(one)]
-        elif source.suffix == ".zip":
-            raise BadZipFile("it has no list of its files")
         else:
             size = source.stat().st_size
             yield [
@@ -106,7 +104,10 @@ def elements(member: Member) -> Iterator[tuple[Element, int]]:
                 yield _element(record.value, where=where), stream.tell()
         except (NotJson, BadZipFile) as error:
             reason = f"From here on it cannot be read ({error}); nothing after it was read."
-            yield Unreadable(where=f"{member.name}, after {number}", reason=reason), member.size_bytes
+            yield (
+                Unreadable(where=f"{member.name}, after {number}", reason=reason),
+                member.size_bytes,
+            )
 
 
 def _element(value: object, *, where: str) -> Element:

@@ -118,7 +118,9 @@ def session_files(source: Path, pattern: str, *, program: str) -> Sequence[Path]
     return files
 
 
-def check_format(files: Iterable[Path], source: Path, *, mark: re.Pattern[bytes], program: str) -> None:
+def check_format(
+    files: Iterable[Path], source: Path, *, mark: re.Pattern[bytes], program: str
+) -> None:
     """Check that a file begins as the program writes it.
 
     Raises:
