@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 # The programs' own prompts and settings, which are theirs and of no interest to an importer.
 TEXT_CHARS_MAX: Final = 120
@@ -37,5 +37,7 @@ def _cut(value: Any) -> Any:  # noqa: ANN401 any JSON
     if isinstance(value, str):
         return value if len(value) <= TEXT_CHARS_MAX else f"{value[:40]} ... (cut)"
     if isinstance(value, list):
-        return [_cut(one) for one in value[:3]]
-    return {key: _cut(one) for key, one in value.items()} if isinstance(value, dict) else value
+        return [_cut(one) for one in cast("list[Any]", value)[:3]]
+    if isinstance(value, dict):
+        return {key: _cut(one) for key, one in cast("dict[str, Any]", value).items()}
+    return value

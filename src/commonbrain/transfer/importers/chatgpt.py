@@ -149,7 +149,7 @@ def _branch(mapping: Mapping[str, object], current: object) -> Mapping[str, Mapp
 def _latest(messages: Mapping[str, Mapping[str, object]]) -> str | None:
     times = {key: parse_time(one.get("create_time")) for key, one in messages.items()}
     dated = [(time, key) for key, time in times.items() if time is not None]
-    return max(dated)[1] if dated else next(reversed(messages), None)
+    return max(dated)[1] if dated else next(reversed(list(messages)), None)
 
 
 def _end(mapping: Mapping[str, object], key: str | None) -> str | None:
