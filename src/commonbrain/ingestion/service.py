@@ -264,8 +264,7 @@ class Remember:
             return frozenset()
         with self.services.store.snapshot(self.caller.tenant) as tx:
             exact = [
-                find_exact(tx, one, query_scope=query_scope, includes_past=options.includes_past)
-                for one in ready
+                _find_exact(tx, one, query_scope=query_scope, options=options) for one in ready
             ]
             if options.checks_similarity and None in exact:
                 # A new process reads all vectors first, outside the write transaction.
@@ -341,11 +340,18 @@ class Remember:
     ) -> ItemResult:
         if isinstance(one, Rejection):
             return rejected(one)
+<<<<<<< HEAD
         known = find_exact(tx, one, query_scope=query_scope, includes_past=options.includes_past)
         if known is not None:
             return exists(known)
         kind = one.admitted.kind
         return ItemResult(status=ItemStatus.STORED, kind=kind, warnings=one.warnings)
+=======
+        known = _find_exact(tx, one, query_scope=query_scope, options=options)
+        return (
+            exists(known) if known else ItemResult(status=ItemStatus.STORED, kind=one.admitted.kind)
+        )
+>>>>>>> main
 
     def store_draft(
         self,
@@ -407,9 +413,7 @@ class Remember:
         query_scope: QueryScope,
         options: WriteOptions,
     ) -> ItemResult:
-        known = find_exact(
-            tx, prepared, query_scope=query_scope, includes_past=options.includes_past
-        )
+        known = _find_exact(tx, prepared, query_scope=query_scope, options=options)
         if known is not None and known.id not in options.exclude_ids:
             return self._confirm_stored(
                 tx, known, prepared=prepared, query_scope=query_scope, options=options
@@ -602,3 +606,9 @@ class Remember:
         return check_duplicates(
             tx, prepared, query_scope=query_scope, space=space, exclude_ids=options.exclude_ids
         )
+
+
+def _find_exact(
+    tx: Transaction, prepared: PreparedDraft, *, query_scope: QueryScope, options: WriteOptions
+) -> Memory | None:
+    return find_exact(tx, prepared, query_scope=query_scope, includes_past=options.includes_past)
