@@ -240,7 +240,13 @@ class Remember:
         self, draft: Draft, *, options: WriteOptions, timer: StageTimer
     ) -> PreparedDraft | Rejection:
         try:
-            return prepare_drafts(draft, self.caller, services=self.services, timer=timer)
+            return prepare_drafts(
+                draft,
+                self.caller,
+                services=self.services,
+                timer=timer,
+                redacts=options.redacts_messages and draft.kind == Kind.MESSAGE,
+            )
         except (InvalidInputError, RejectedError) as error:
             if not options.isolates_items:
                 raise
@@ -315,7 +321,8 @@ class Remember:
 
     def preview_drafts(self, drafts: Sequence[Draft], options: WriteOptions) -> list[ItemResult]:
         """Return the outcomes that drafts would have, as far as exact comparison can tell."""
-        validated = [prepare_drafts(draft, self.caller, services=self.services) for draft in drafts]
+        timer = StageTimer(self.services.clock)
+        validated = [self._prepare(draft, options=options, timer=timer) for draft in drafts]
         query_scope = self._query_scope()
         with self.services.store.snapshot(self.caller.tenant) as tx:
             return [
@@ -333,10 +340,18 @@ class Remember:
     ) -> ItemResult:
         if isinstance(one, Rejection):
             return rejected(one)
+<<<<<<< HEAD
+        known = find_exact(tx, one, query_scope=query_scope, includes_past=options.includes_past)
+        if known is not None:
+            return exists(known)
+        kind = one.admitted.kind
+        return ItemResult(status=ItemStatus.STORED, kind=kind, warnings=one.warnings)
+=======
         known = _find_exact(tx, one, query_scope=query_scope, options=options)
         return (
             exists(known) if known else ItemResult(status=ItemStatus.STORED, kind=one.admitted.kind)
         )
+>>>>>>> main
 
     def store_draft(
         self,

@@ -7,9 +7,21 @@ from collections.abc import Mapping
 from typing import Final
 
 from commonbrain.transfer.importer import Importer
+from commonbrain.transfer.importers.chatgpt import ChatGpt
+from commonbrain.transfer.importers.claude_ai import ClaudeAi
+from commonbrain.transfer.importers.claude_code import ClaudeCode
+from commonbrain.transfer.importers.codex import Codex
 from commonbrain.transfer.importers.conversations import ConversationFile
 from commonbrain.transfer.importers.markdown import MarkdownFolder
 
 IMPORTERS: Final[Mapping[str, Importer]] = {
-    importer.name: importer for importer in (ConversationFile(), MarkdownFolder())
+    importer.name: importer
+    for importer in (
+        ConversationFile(),
+        MarkdownFolder(),
+        ClaudeCode(),
+        Codex(),
+        ChatGpt(),
+        ClaudeAi(),
+    )
 }

@@ -268,6 +268,13 @@ def _read(
             yield content, fraction
 
 
+def drafts_of_text(text: str, context_fields: Draft) -> Iterator[Draft | Unreadable]:
+    """Make drafts of notes that are no file of their own; they share the fields of a draft."""
+    if text.strip():
+        for section, _ in sections(text):
+            yield from _section_drafts(section, context_fields)
+
+
 def _text(file: Path, where: str) -> str | Unreadable:
     try:
         if file.stat().st_size > _FILE_BYTES_MAX:
