@@ -23,7 +23,14 @@ from commonbrain.model.memory import Draft
 from commonbrain.model.scope import Caller
 from commonbrain.security.read_audit import audited
 from commonbrain.services import Services
-from commonbrain.transfer.importer import Importer, Omitted, Piece, Relation, Unreadable
+from commonbrain.transfer.importer import (
+    Importer,
+    Omitted,
+    Piece,
+    Relation,
+    Unreadable,
+    shown_source,
+)
 from commonbrain.transfer.relations import CARRIED_RELATIONS, RelationOrigin, SourceMap
 
 if TYPE_CHECKING:
@@ -173,7 +180,7 @@ class Import:
 
         Args:
             format: a name in `importers.IMPORTERS`.
-            source: a file or folder, depending on the format.
+            source: a file or folder, depending on the format, or the URL of a database.
             project: overrides the project that the source suggests.
             dry_run: read and validate everything, store nothing.
             extract_causes: store stated causes as atoms, also from messages; takes time, and
@@ -198,7 +205,7 @@ class Import:
             is_dry_run=dry_run,
             extract_causes=extract_causes,
         )
-        begun = ImportReport(format=format, source=str(source))
+        begun = ImportReport(format=format, source=shown_source(source))
         return self.go_on(import_source, since=begun, key=None, on_progress=on_progress)
 
     def go_on(

@@ -7,12 +7,16 @@ from collections.abc import Mapping
 from typing import Final
 
 from commonbrain.transfer.importer import Importer
+from commonbrain.transfer.importers.brain_db import BrainDb
+from commonbrain.transfer.importers.brainstem import BrainstemDatabase
 from commonbrain.transfer.importers.chatgpt import ChatGpt
 from commonbrain.transfer.importers.claude_ai import ClaudeAi
 from commonbrain.transfer.importers.claude_code import ClaudeCode
 from commonbrain.transfer.importers.codex import Codex
 from commonbrain.transfer.importers.conversations import ConversationFile
 from commonbrain.transfer.importers.markdown import MarkdownFolder
+from commonbrain.transfer.importers.open_brain import OpenBrain
+from commonbrain.transfer.importers.openbrain import OpenBrainDump
 
 IMPORTERS: Final[Mapping[str, Importer]] = {
     importer.name: importer
@@ -23,5 +27,9 @@ IMPORTERS: Final[Mapping[str, Importer]] = {
         Codex(),
         ChatGpt(),
         ClaudeAi(),
+        BrainDb(),
+        BrainstemDatabase(),
+        OpenBrain(),
+        OpenBrainDump(),
     )
 }
