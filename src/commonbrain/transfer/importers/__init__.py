@@ -11,6 +11,9 @@ from commonbrain.transfer.importers.brain_db import BrainDb
 from commonbrain.transfer.importers.brainstem import BrainstemDatabase
 from commonbrain.transfer.importers.conversations import ConversationFile
 from commonbrain.transfer.importers.markdown import MarkdownFolder
+from commonbrain.transfer.importers.mcp_memory import McpMemoryGraph
+from commonbrain.transfer.importers.mcp_memory_service import McpMemoryService
+from commonbrain.transfer.importers.mem0 import Mem0
 
 IMPORTERS: Final[Mapping[str, Importer]] = {
     importer.name: importer
@@ -19,5 +22,8 @@ IMPORTERS: Final[Mapping[str, Importer]] = {
         MarkdownFolder(),
         BrainDb(),
         BrainstemDatabase(),
+        McpMemoryGraph(),
+        McpMemoryService(),
+        Mem0(),
     )
 }
