@@ -90,11 +90,9 @@ def _members(events: Events) -> Iterator[Element]:
 
 
 def _listed(events: Events, *, key: str) -> Iterator[Element]:
-    number = 0
-    for event, value in events:
+    for number, (event, value) in enumerate(events, 1):
         if event == "end_array":
             return
-        number += 1
         built = build_value(event, value, events=events)
         yield Element(key=key, value=built, is_in_list=True, number=number)
 

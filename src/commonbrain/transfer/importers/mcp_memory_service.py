@@ -27,6 +27,7 @@ from commonbrain.transfer.importer import (
     Unreadable,
     file_found,
 )
+from commonbrain.transfer.importers.conversations import as_object
 from commonbrain.transfer.importers.databases import (
     Meter,
     Row,
@@ -122,8 +123,7 @@ def _memories(tables: SqliteTables, meter: Meter, *, project: str | None) -> Ite
         if isinstance(row, Piece):
             yield row
         elif not row.get("deleted_at"):
-            given = json_in(row, "metadata")
-            metadata_count += len(given) if isinstance(given, dict) else 0
+            metadata_count += len(as_object(json_in(row, "metadata")) or ())
             for content in _memory(row, project=project):
                 yield meter.piece(content)
     if metadata_count:

@@ -44,8 +44,8 @@ from commonbrain.transfer.importers.databases import (
     names_in,
     one_name,
     open_sqlite,
-    ruled,
     row_count,
+    ruled,
     share_in,
     text_in,
     time_in,
@@ -140,19 +140,17 @@ def _is_export(element: Element) -> bool:
 def _stored(source: Path, reader: _Reader) -> Iterator[Piece]:
     """Read a folder, or one of its databases."""
     with ExitStack() as stack:
-        histories, stores = list[SqliteTables](), list[tuple[str, SqliteTables]]()
-        for path in _databases(source):
-            tables = stack.enter_context(open_sqlite(path, hint=_HINT))
-            if "memory_id" in tables.columns.get("history", ()):
-                histories.append(tables)
-            elif "points" in tables.columns:
-                stores.append((path.parent.name, tables))
+        opened = [
+            (path.parent.name, stack.enter_context(open_sqlite(path, hint=_HINT)))
+            for path in _databases(source)
+        ]
+        histories = [one for _, one in opened if "memory_id" in one.columns.get("history", ())]
+        stores = [(name, one) for name, one in opened if "points" in one.columns]
         if not (histories or stores):
             raise InvalidInputError(f"{source} holds no database of mem0.", hint=_HINT)
         history_count = sum(row_count(one, ("history",)) for one in histories)
-        meter = Meter(
-            total=2 * history_count + sum(row_count(one, ("points",)) for _, one in stores)
-        )
+        point_count = sum(row_count(one, ("points",)) for _, one in stores)
+        meter = Meter(total=2 * history_count + point_count)
         for tables in histories:
             for changes in _histories(tables, meter):
                 yield from map(meter.piece, reader.previous(changes, is_alone=not stores))

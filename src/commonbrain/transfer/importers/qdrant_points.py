@@ -8,12 +8,13 @@ only holds its state: numbers, texts, lists and objects are read, and nothing is
 from __future__ import annotations
 
 import io
-import pickle  # noqa: S403 only with the classes replaced
+import pickle
 from collections.abc import Iterator, Mapping
-from typing import Any, Final, cast
+from typing import Any, Final, Self
 from uuid import UUID
 
 from commonbrain.transfer.importer import Unreadable
+from commonbrain.transfer.importers.conversations import as_object
 from commonbrain.transfer.importers.databases import Row, SqliteTables
 
 _POINT_BYTES_MAX: Final = 32 * 1024 * 1024
@@ -38,7 +39,7 @@ class _Inert:
 
     state: object = None
 
-    def __new__(cls, *_given: object, **_named: object) -> _Inert:
+    def __new__(cls, *_given: object, **_named: object) -> Self:
         return object.__new__(cls)
 
     def __init__(self, *given: object, **named: object) -> None:
@@ -60,25 +61,21 @@ def _point(value: object) -> Row | None:
         point = _InertUnpickler(io.BytesIO(value)).load()
     except Exception:  # noqa: BLE001 a damaged pickle raises nearly anything
         return None
-    fields = _fields(point)
-    payload = fields.get("payload")
-    id_ = _id(fields.get("id"))
-    if not isinstance(payload, dict) or id_ is None:
-        return None
-    return {**cast("dict[str, object]", payload), "id": id_}
+    fields = _state(point)
+    # pydantic has the fields of a model in a mapping of their own.
+    fields = as_object(fields.get("__dict__")) or fields
+    payload, id_ = as_object(fields.get("payload")), _id(fields.get("id"))
+    return {**payload, "id": id_} if payload is not None and id_ is not None else None
 
 
-def _fields(point: object) -> Mapping[str, object]:
-    """Return the fields of a pydantic model, whose state has them under `__dict__`."""
-    state = point.state if isinstance(point, _Inert) else None
-    given = cast("Mapping[str, object]", state) if isinstance(state, dict) else {}
-    inner = given.get("__dict__", given)
-    return cast("Mapping[str, object]", inner) if isinstance(inner, dict) else {}
+def _state(value: object) -> Mapping[str, object]:
+    state = as_object(value.state) if isinstance(value, _Inert) else None
+    return state or {}
 
 
 def _id(value: object) -> str | None:
-    if isinstance(value, _Inert) and isinstance(value.state, dict):
-        number = cast("Mapping[str, object]", value.state).get("int")
-        in_range = isinstance(number, int) and 0 <= number < 1 << 128
-        return str(UUID(int=number)) if in_range else None
+    """Return an id as a text; a UUID is stored as a number."""
+    number = _state(value).get("int")
+    if isinstance(number, int) and 0 <= number < 1 << 128:
+        return str(UUID(int=number))
     return str(value) if isinstance(value, str | int) else None
