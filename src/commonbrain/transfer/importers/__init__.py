@@ -9,11 +9,13 @@ from typing import Final
 from commonbrain.transfer.importer import Importer
 from commonbrain.transfer.importers.brain_db import BrainDb
 from commonbrain.transfer.importers.brainstem import BrainstemDatabase
+from commonbrain.transfer.importers.claude_mem import ClaudeMem
 from commonbrain.transfer.importers.conversations import ConversationFile
 from commonbrain.transfer.importers.markdown import MarkdownFolder
 from commonbrain.transfer.importers.mcp_memory import McpMemoryGraph
 from commonbrain.transfer.importers.mcp_memory_service import McpMemoryService
 from commonbrain.transfer.importers.mem0 import Mem0
+from commonbrain.transfer.importers.notes import BASIC_MEMORY, OBSIDIAN
 
 IMPORTERS: Final[Mapping[str, Importer]] = {
     importer.name: importer
@@ -25,5 +27,8 @@ IMPORTERS: Final[Mapping[str, Importer]] = {
         McpMemoryGraph(),
         McpMemoryService(),
         Mem0(),
+        ClaudeMem(),
+        BASIC_MEMORY,
+        OBSIDIAN,
     )
 }

@@ -93,11 +93,11 @@ def sections(text: str) -> Iterator[tuple[Section, float]]:
 def _lines(text: str) -> list[str]:
     """Split a text into the parser's lines, with front matter blanked."""
     lines = _LINE_ENDS.sub("\n", text).split("\n")
-    past = _front_matter(lines)
+    past = front_matter_lines(lines)
     return [""] * past + lines[past:]
 
 
-def _front_matter(lines: Sequence[str]) -> int:
+def front_matter_lines(lines: Sequence[str]) -> int:
     """Count the lines of a leading block between `---` that looks like YAML, fences included."""
     if lines[0].rstrip() != "---":
         return 0
@@ -109,7 +109,7 @@ def _front_matter(lines: Sequence[str]) -> int:
     return 0
 
 
-def _tokens(lines: Sequence[str]) -> "Sequence[Token]":
+def block_tokens(lines: Sequence[str]) -> "Sequence[Token]":
     """Parse lines; the parser is imported here, as most commands start without it."""
     parser: Any = import_module("markdown_it").MarkdownIt("commonmark")
     return parser.enable("table").parse("\n".join(lines))
@@ -120,7 +120,7 @@ def _top_level(lines: Sequence[str]) -> Iterator[tuple["Token | None", int, int]
 
     Text before the first block that the parser reports belongs to a block without a token.
     """
-    tokens_shown = [(one, one.map[0]) for one in _tokens(lines) if one.level == 0 and one.map]
+    tokens_shown = [(one, one.map[0]) for one in block_tokens(lines) if one.level == 0 and one.map]
     blocks = (
         tokens_shown if tokens_shown and tokens_shown[0][1] == 0 else [(None, 0), *tokens_shown]
     )
@@ -175,7 +175,9 @@ def _blocks(token: "Token | None", lines: Sequence[str]) -> list[Block]:
 def _items(lines: Sequence[str]) -> Iterator[str]:
     """Split a list into its items, each with the lines up to the next one."""
     starts = [
-        t.map[0] for t in _tokens(lines) if t.type == "list_item_open" and t.level == 1 and t.map
+        t.map[0]
+        for t in block_tokens(lines)
+        if t.type == "list_item_open" and t.level == 1 and t.map
     ]
     for start, end in zip(starts, [*starts[1:], len(lines)], strict=True):
         yield textwrap.dedent("\n".join(lines[start:end])).strip("\n").rstrip()
@@ -452,8 +454,8 @@ class MarkdownFolder:
                 before the first piece.
 
         """
-        files = _files(source)
-        sizes = [_size(one) for one in files]
+        files = note_files(source)
+        sizes = [size_of(one) for one in files]
         bytes_total, bytes_before = max(sum(sizes), 1), 0
         for one, size in zip(files, sizes, strict=True):
             for content, fraction in _read(one, source, project=project):
@@ -463,7 +465,13 @@ class MarkdownFolder:
             bytes_before += size
 
 
-def _files(source: Path) -> Sequence[Path | Unreadable]:
+def note_files(source: Path) -> Sequence[Path | Unreadable]:
+    """Return a file, or the Markdown files of a folder and what could not be opened in it.
+
+    Raises:
+        InvalidInputError: there is no such file, or none in the folder.
+
+    """
     files = (
         [source] if source.is_file() else list(markdown_files(source)) if source.is_dir() else []
     )
@@ -475,7 +483,8 @@ def _files(source: Path) -> Sequence[Path | Unreadable]:
     return files
 
 
-def _size(one: Path | Unreadable) -> int:
+def size_of(one: Path | Unreadable) -> int:
+    """Return the bytes of a file; 0 for what cannot be read."""
     return one.stat().st_size if isinstance(one, Path) else 0
 
 
@@ -487,7 +496,7 @@ def _read(
         yield one, 1.0
         return
     where = one.name if one == source else one.relative_to(source).as_posix()
-    text = _text(one, where)
+    text = read_text(one, where)
     if isinstance(text, Unreadable):
         yield text, 1.0
         return
@@ -500,11 +509,12 @@ def _read(
         source_ref=where,
     )
     for section, fraction in sections(text):
-        for content in _section_drafts(section, context_fields):
+        for content in section_drafts(section, context_fields):
             yield content, fraction
 
 
-def _text(file: Path, where: str) -> str | Unreadable:
+def read_text(file: Path, where: str) -> str | Unreadable:
+    """Return the text of a file, or why there is none."""
     try:
         if file.stat().st_size > _FILE_BYTES_MAX:
             reason = f"The file is larger than {_FILE_BYTES_MAX:,} bytes; split it."
@@ -517,7 +527,7 @@ def _text(file: Path, where: str) -> str | Unreadable:
     return text if text.strip() else Unreadable(where=where, reason="The file is empty.")
 
 
-def _section_drafts(section: Section, context_fields: Draft) -> Iterator[Draft | Unreadable]:
+def section_drafts(section: Section, context_fields: Draft) -> Iterator[Draft | Unreadable]:
     """Make drafts of a section; a heading without text becomes a memory itself."""
     path, texts = section.path, list(split_blocks(section.blocks))
     own = " ".join([*path[-1:], *(text.words for text in texts)])
