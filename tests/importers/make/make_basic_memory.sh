@@ -9,7 +9,7 @@ set -e
 home=$(mktemp -d)
 export HOME="$home" BASIC_MEMORY_HOME="$home/basic-memory" BASIC_MEMORY_SEMANTIC_SEARCH_ENABLED=false
 mkdir -p "$home/basic-memory"
-note() { "$1" tool write-note --title "$2" --folder "$3" --tags "$4" --content "$5" >/dev/null; }
+note() { "$1" tool write-note --title "$2" --folder "$3" ${4:+--tags "$4"} --content "$5" >/dev/null; }
 note "$1" "Harbour" "projects" "port,booking" "# Harbour
 
 The harbour service books berths for ships of all sizes.

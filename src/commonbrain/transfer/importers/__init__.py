@@ -11,6 +11,8 @@ from commonbrain.transfer.importers.brain_db import BrainDb
 from commonbrain.transfer.importers.brainstem import BrainstemDatabase
 from commonbrain.transfer.importers.claude_mem import ClaudeMem
 from commonbrain.transfer.importers.conversations import ConversationFile
+from commonbrain.transfer.importers.graphiti import GraphitiExport
+from commonbrain.transfer.importers.letta import LettaAgentFile
 from commonbrain.transfer.importers.markdown import MarkdownFolder
 from commonbrain.transfer.importers.mcp_memory import McpMemoryGraph
 from commonbrain.transfer.importers.mcp_memory_service import McpMemoryService
@@ -30,5 +32,7 @@ IMPORTERS: Final[Mapping[str, Importer]] = {
         ClaudeMem(),
         BASIC_MEMORY,
         OBSIDIAN,
+        LettaAgentFile(),
+        GraphitiExport(),
     )
 }
