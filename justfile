@@ -3,6 +3,9 @@
 # Tests of flows that use most of what a store can do.
 flows_on_postgres := "tests/flows/test_remember.py tests/flows/test_recall.py tests/flows/test_fields.py tests/flows/test_boot.py tests/flows/test_messages_private.py tests/flows/test_settling.py tests/flows/test_sessions.py tests/flows/test_exporting.py tests/flows/test_journal.py tests/flows/test_audit.py"
 
+# A tool of the release group in an environment of its own.
+release_tool := "uv run --quiet --isolated --locked --only-group release"
+
 [private]
 default:
     @just --list --unsorted
@@ -53,6 +56,14 @@ clients *arguments:
 browser *arguments:
     pytest -n 2 --browser tests/browser {{ arguments }}
 
+# Build the packages, install them as a newcomer does, and use them.
+packages *arguments:
+    pytest --packages tests/packages {{ arguments }}
+
+# Test the adapters with the oldest and newest versions of their frameworks, each in an environment of its own.
+frameworks *names:
+    python -m tests.frameworks.environments {{ names }}
+
 # Measure speed and memory.
 bench *arguments:
     python -m benchmarks {{ arguments }}
@@ -61,6 +72,26 @@ bench *arguments:
 measure *arguments:
     python -m benchmarks.code_size {{ arguments }}
 
-# Build the wheels of both distributions.
+# Build the wheels and source distributions of all packages.
 build:
-    uv build --all-packages
+    uv build --all-packages --clear
+
+# Check workflows, issue forms and the container file; changes nothing.
+check-release-files:
+    {{ release_tool }} zizmor --offline --quiet .github
+    {{ release_tool }} check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
+    {{ release_tool }} check-jsonschema --builtin-schema vendor.dependabot .github/dependabot.yml
+    {{ release_tool }} hadolint deploy/Dockerfile
+
+# Build the packages, check and use them, and list what they install in build/sbom.cdx.json.
+release-check: build
+    {{ release_tool }} twine check --strict dist/*.whl dist/*.tar.gz
+    COMMONBRAIN_TEST_DIST=dist pytest --packages tests/packages
+    rm -rf build/release && mkdir -p build
+    uv venv --quiet build/release
+    uv pip install --quiet --python build/release dist/commonbrain-*.whl dist/commonbrain_assets-*.whl dist/commonbrain_minilm-*.whl
+    {{ release_tool }} cyclonedx-py environment --output-reproducible --output-file build/sbom.cdx.json build/release
+
+# Set the next version (major, minor or patch) everywhere, date the changelog, commit and tag.
+release part:
+    {{ release_tool }} bump-my-version bump {{ part }}

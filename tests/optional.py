@@ -22,6 +22,7 @@ class OptionalTests:
 OPTIONAL: Final = (
     OptionalTests("clients", "tests that drive foreign clients"),
     OptionalTests("browser", "tests of the page in a browser"),
+    OptionalTests("packages", "tests of the built packages"),
 )
 
 

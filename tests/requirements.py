@@ -57,7 +57,7 @@ GROUPS: Final = {
     "OB": 20,  # observability
     "PF": 14,  # performance
     "DO": 22,  # deployment and operations
-    "MG": 10,  # migration and import
+    "MG": 12,  # migration and import
     "EV": 12,  # evaluations and tests
     "CL": 20,  # clients
 }
@@ -395,7 +395,7 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     NotApplicable("DO-15", "Neither reasoning nor recall beyond doubt is promised."),
     Adopted("DO-16", "A packaged MiniLM is the default; global means the whole tenant."),
     Adopted("DO-17", "A store changes its embedder online, with a preview and a way back."),
-    Gap("DO-18", "Backups restore under test, types gate; releases and the image's start do not."),
+    Adopted("DO-18", "Packages install and run from their wheels; backups restore under test."),
     Adopted("DO-19", "export and import carry a store as JSON lines without loss."),
     Adopted("DO-20", "brain connect registers clients and their hooks and clobbers nothing."),
     Adopted("DO-21", "What is called a default or configurable is a setting with bounds."),
@@ -412,6 +412,7 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
         "MG-09", "A migration backs a file up first, is done whole, and is undone by a restore."
     ),
     Adopted("MG-11", "An import keeps links, pins and replacements; a second one changes nothing."),
+    Adopted("MG-12", "Sources on this machine are listed unread, and imported when chosen."),
     Adopted("MG-10", "The page imports after a preview, exports, backs up, and reports refusals."),
     # Evaluations and tests
     Adopted("EV-02", "Evaluations report ranking, gain and thrift; one tells leaks and lies."),

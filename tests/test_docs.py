@@ -98,6 +98,8 @@ def room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COMMONBRAIN_STORE", str(tmp_path / "brain.db"))
     monkeypatch.setenv("COMMONBRAIN_STATE", str(tmp_path / "state"))
     monkeypatch.setenv("COMMONBRAIN_AGENT", "ada")
+    for variable in ("HOME", "USERPROFILE"):
+        monkeypatch.setenv(variable, str(tmp_path))
     for hook in ("START", "PROMPT", "EDIT"):
         # How long the machine of the tests takes is not what the pages are about.
         monkeypatch.setenv(f"COMMONBRAIN_HOOK_{hook}_TIMEOUT_S", "50")

@@ -22,9 +22,9 @@ DOWNLOAD_TIMEOUT_S = 300
 
 
 class AssetBuildHook(BuildHookInterface[Any]):
-    """Puts the scripts into the package's source folder, for every kind of wheel.
+    """Puts the scripts into the package's source folder and into the wheel.
 
-    They are ignored by git, and stay there because an editable install reads them there.
+    Git ignores them there. The next build uses them again, and an editable install reads them.
     """
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:

@@ -15,9 +15,9 @@ DOWNLOAD_TIMEOUT_S = 900
 
 
 class ModelBuildHook(BuildHookInterface[Any]):
-    """Lays `model.onnx` and `tokenizer.json` beside the package's source, for every kind of wheel.
+    """Puts `model.onnx` and `tokenizer.json` into the package's source folder and into the wheel.
 
-    They lie in the source folder, unseen by git, because an editable install reads them there.
+    Git ignores them there. The next build uses them again, and an editable install reads them.
     """
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:

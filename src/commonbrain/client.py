@@ -133,6 +133,8 @@ class DraftDetails(TypedDict, total=False):
     """Store sentences that state tasks as tasks."""
     extract_causes: bool
     """Store stated causes and effects as atoms."""
+    attachment: Mapping[str, object]
+    """A JSON object of at most 256 KiB that `get` returns exactly; it is not searched."""
     detail: Detail
     """The columns of the kind as an object, instead of single arguments."""
 

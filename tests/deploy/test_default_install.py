@@ -36,6 +36,12 @@ def test_remember_and_recall_need_no_extra(tmp_path: Path) -> None:
     assert "rebuilt every night" in brain(tmp_path, "recall", "when is staging reset?")
 
 
+def test_no_library_writes_into_the_home(tmp_path: Path) -> None:
+    brain(tmp_path, "remember", "The staging database is rebuilt every night")
+    written = {path.parent.name for path in tmp_path.rglob("*") if path.is_file()}
+    assert written == {"commonbrain"}
+
+
 def test_file_is_staged_for_a_job_without_an_extra(tmp_path: Path) -> None:
     (tmp_path / "notes.md").write_text("# Staging\n\nThe staging port is 8080 for every service.\n")
     brain(tmp_path, "import", "markdown", str(tmp_path / "notes.md"), "--background")

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from commonbrain.integrations import brain_command
+from commonbrain.integrations.uv_tool import requirement, uv_of_uvx
 
 
 def executable(path: Path) -> Path:
@@ -34,3 +35,34 @@ def test_else_the_command_beside_the_interpreter_else_on_the_path_else_the_modul
     assert brain_command(module, executable=python) == (str(on_path),)
     beside = executable(tmp_path / "venv" / "bin" / "brain")
     assert brain_command(module, executable=python) == (str(beside),)
+
+
+def test_only_an_environment_inside_a_marked_cache_is_temporary(tmp_path: Path) -> None:
+    project = tmp_path / "project" / ".venv"
+    cached = tmp_path / "cache" / "archive" / "x1"
+    for folder in (project, cached):
+        folder.mkdir(parents=True)
+    # uv marks both: a cache as a whole, and every environment that it makes.
+    for marked in (project, cached.parents[1]):
+        (marked / "CACHEDIR.TAG").touch()
+    assert uv_of_uvx({"UV": "/bin/uv"}, prefix=project) is None
+    assert uv_of_uvx({"UV": "/bin/uv"}, prefix=cached) == "/bin/uv"
+    assert uv_of_uvx({}, prefix=cached) is None
+
+
+@pytest.mark.parametrize(
+    ("origin", "required"),
+    [
+        (None, "commonbrain==0.1.0"),
+        ('{"url": "file:///x/c.whl", "archive_info": {}}', "commonbrain @ file:///x/c.whl"),
+        (
+            '{"url": "https://h/c", "vcs_info": {"vcs": "git", "commit_id": "1a"}}',
+            "commonbrain @ git+https://h/c@1a",
+        ),
+        ('{"url": "https://h/c", "subdirectory": "p"}', "commonbrain @ https://h/c#subdirectory=p"),
+    ],
+)
+def test_a_tool_is_installed_from_where_the_running_program_came(
+    origin: str | None, required: str
+) -> None:
+    assert requirement("0.1.0", direct_url=origin) == required

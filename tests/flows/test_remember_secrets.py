@@ -29,6 +29,7 @@ PLACES = {
     "recipients": Draft(
         body="Good day", kind="message", detail=MessageDetail(recipients=("bob", SECRET))
     ),
+    "attachment": Draft(body="A token was found", attachment={"a": [{"b": TEXT}]}),
     "thread key": Draft(
         body="Good day", kind="message", thread=ThreadRef(key=SECRET, subject="Hello")
     ),

@@ -17,7 +17,7 @@ from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.kinds import MessageDetail
 from commonbrain.model.limits import SOURCE_REF_CHARS_MAX, TEXT_BYTES_MAX
 from commonbrain.model.memory import Draft, ThreadRef
-from commonbrain.transfer.importer import Piece, Unreadable
+from commonbrain.transfer.importer import Content, Piece, Unreadable
 from commonbrain.transfer.importers import IMPORTERS
 from commonbrain.transfer.importers.conversations import (
     Conversation,
@@ -34,17 +34,17 @@ if TYPE_CHECKING:
 SAMPLES = Path(__file__).parent / "samples"
 
 
-def read(source: Path, project: str | None = None) -> list[Draft | Unreadable]:
+def read(source: Path, project: str | None = None) -> list[Content]:
     return [piece.content for piece in IMPORTERS["conversations"].read(source, project)]
 
 
-def read_text(folder: Path, text: str | bytes, name: str = "chat.json") -> list[Draft | Unreadable]:
+def read_text(folder: Path, text: str | bytes, name: str = "chat.json") -> list[Content]:
     source = folder / name
     source.write_bytes(text if isinstance(text, bytes) else text.encode())
     return read(source)
 
 
-def drafts(contents: list[Draft | Unreadable]) -> list[Draft]:
+def drafts(contents: list[Content]) -> list[Draft]:
     return [content for content in contents if isinstance(content, Draft)]
 
 

@@ -11,24 +11,24 @@ from commonbrain.ingestion.validation import Valid, validate
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.limits import NAME_CHARS_MAX, SOURCE_REF_CHARS_MAX
 from commonbrain.model.memory import Draft
-from commonbrain.transfer.importer import Unreadable
+from commonbrain.transfer.importer import Content, Unreadable
 from commonbrain.transfer.importers import IMPORTERS
-from commonbrain.transfer.importers.markdown import sections, split_blocks
+from commonbrain.transfer.importers.sections import sections, split_blocks
 
 NOTES = Path(__file__).parent / "samples" / "notes"
 
 
-def read(source: Path, project: str | None = None) -> list[Draft | Unreadable]:
+def read(source: Path, project: str | None = None) -> list[Content]:
     return [piece.content for piece in IMPORTERS["markdown"].read(source, project)]
 
 
-def read_text(folder: Path, text: str) -> list[Draft | Unreadable]:
+def read_text(folder: Path, text: str) -> list[Content]:
     source = folder / "notes.md"
     source.write_text(text)
     return read(source)
 
 
-def drafts(contents: list[Draft | Unreadable]) -> list[Draft]:
+def drafts(contents: list[Content]) -> list[Draft]:
     return [content for content in contents if isinstance(content, Draft)]
 
 
@@ -36,8 +36,9 @@ def words(text: str) -> list[str]:
     return re.findall(r"\w+", text)
 
 
-def words_read(contents: list[Draft | Unreadable]) -> set[str]:
-    texts = (content.body if isinstance(content, Draft) else content.reason for content in contents)
+def words_read(contents: list[Content]) -> set[str]:
+    texts = [content.body for content in contents if isinstance(content, Draft)]
+    texts += [content.reason for content in contents if isinstance(content, Unreadable)]
     return {word for text in texts for word in words(text.replace("\\n", "\n"))}
 
 
@@ -60,15 +61,15 @@ def test_a_memory_file_gives_these_memories() -> None:
         ),
         (
             "MEMORY.md#rules:2",
-            "fact",
-            None,
+            "rule",
+            "PATTERN",
             "Rules: Ask the tide table first, the crane table second",
             f"{when}Ask the tide table first, the crane table second\n- the tide table wins",
         ),
         (
             "MEMORY.md#rules:3",
-            "fact",
-            None,
+            "rule",
+            "PATTERN",
             "Rules: Boats under five metres pay nothing at all",
             f"{when}Boats under five metres pay nothing at all",
         ),
@@ -195,7 +196,7 @@ def test_no_word_of_any_text_is_lost(lines: list[str]) -> None:
 
 
 def test_a_long_section_is_cut_between_blocks_and_passes_the_gate(tmp_path: Path) -> None:
-    paragraphs = [f"paragraph{n} " + "word " * 120 for n in range(6)]
+    paragraphs = [f"and paragraph{n} " + "word " * 120 for n in range(6)]
     contents = drafts(read_text(tmp_path, "# Long\n\n" + "\n\n".join(paragraphs)))
     assert [draft.source_ref for draft in contents] == [f"notes.md#long:{n}" for n in (1, 2, 3)]
     assert all(isinstance(validate(draft), Valid) for draft in contents)
@@ -328,6 +329,69 @@ def test_the_memory_of_a_folder_that_is_gone_keeps_its_path_below_home(
     flat = re.sub("[^A-Za-z0-9]", "-", str(tmp_path / "gone" / "my-app"))
     (draft,) = drafts(read(claude_memory(tmp_path, flat)))
     assert draft.project == "gone-my-app"
+
+
+@pytest.mark.parametrize(
+    ("flat", "project"),
+    [
+        ("-home-ada-shop", "shop"),
+        ("-Users-ada-code-my-app", "my-app"),
+        ("C--Users-ada-Documents-GitHub-till", "till"),
+        ("-root-src-work-till", "till"),
+        ("-srv-till", "srv-till"),
+        ("-home-ada-code", "code"),
+    ],
+)
+def test_the_memory_of_another_machine_is_about_its_project(
+    tmp_path: Path, flat: str, project: str
+) -> None:
+    (draft,) = drafts(read(claude_memory(tmp_path, flat)))
+    assert draft.project == project
+
+
+@pytest.mark.requirement("MG-06")
+def test_each_bullet_and_paragraph_that_stands_alone_is_a_memory(tmp_path: Path) -> None:
+    contents = drafts(
+        read_text(
+            tmp_path,
+            "## Harbour\n\n"
+            "Berths are booked by radio on channel twelve.\n\n"
+            "The crane is shared with the shipyard.\n\n"
+            "It lifts forty tons, or twenty in a storm.\n\n"
+            "- The lock opens at noon\n- Pilots live on the island\n",
+        )
+    )
+    assert [(one.headline, one.body) for one in contents] == [
+        (
+            "Harbour: Berths are booked by radio on channel twelve.",
+            "Harbour:\nBerths are booked by radio on channel twelve.",
+        ),
+        (
+            "Harbour: The crane is shared with the shipyard.",
+            "Harbour:\nThe crane is shared with the shipyard.\n\n"
+            "It lifts forty tons, or twenty in a storm.",
+        ),
+        ("Harbour: The lock opens at noon", "Harbour:\nThe lock opens at noon"),
+        ("Harbour: Pilots live on the island", "Harbour:\nPilots live on the island"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("heading", "kind"),
+    [
+        ("Coding conventions", "rule"),
+        ("Open tasks", "task"),
+        ("Known bugs", "incident"),
+        ("Task runner", "fact"),
+        ("Architecture", "fact"),
+    ],
+)
+def test_a_heading_says_of_what_kind_its_bullets_are(
+    tmp_path: Path, heading: str, kind: str
+) -> None:
+    text = f"# Shop\n\n## {heading}\n\n- The crane is painted yellow every spring\n"
+    (draft,) = drafts(read_text(tmp_path, text))
+    assert draft.kind == kind
 
 
 def test_front_matter_is_left_out_and_a_rule_between_dashes_is_not(tmp_path: Path) -> None:

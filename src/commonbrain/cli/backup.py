@@ -1,6 +1,5 @@
-"""Commands that move data: `brain backup`, `restore`, `import` and `export`."""
+"""The commands `brain backup`, `restore` and `export`."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,17 +9,12 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from commonbrain.api.operations.job import render_job
-from commonbrain.cli.context import State, StoreOption
+from commonbrain.cli.context import State
 from commonbrain.cli.terminal import Sanitized, progress, progress_bar, render_counts
-from commonbrain.client import Brain
-from commonbrain.jobs.service import JobView
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.timestamps import show_instant
 from commonbrain.storage.interface import Backup, Holdings, Replacement, RestoreResult
 from commonbrain.transfer.export import ExportResult
-from commonbrain.transfer.imports import ImportReport
-from commonbrain.transfer.merge import OWN_FORMAT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,44 +103,6 @@ def _holdings_row(held: Holdings | None) -> tuple[str, str]:
     return f"{held.memories:,}", show_instant(held.newest_at) if held.newest_at else ""
 
 
-def run_import(state: State, source: StoreOption, *, as_json: bool) -> None:
-    """Import a source and print its report; progress goes to stderr."""
-    if source.is_background:
-        _enqueue_import(state, source, as_json=as_json)
-        return
-    with state.open() as brain, progress(is_shown=not as_json) as shown:
-        task = shown.add_task("importing", total=1.0)
-
-        def move(report: ImportReport) -> None:
-            counts = f"{report.read:,} read, {report.stored:,} stored"
-            shown.update(task, completed=report.progress, description=counts)
-
-        report = _run_import(brain, source, on_progress=move)
-    if as_json:
-        typer.echo(TypeAdapter(ImportReport).dump_json(report).decode())
-    else:
-        Console().print(Sanitized(_render_import(report)))
-
-
-def _enqueue_import(state: State, source: StoreOption, *, as_json: bool) -> None:
-    """Upload a source for the workers, and print the job that imports it.
-
-    Raises:
-        InvalidInputError: a dry run was requested, which needs no worker.
-
-    """
-    if source.is_dry_run:
-        raise InvalidInputError(
-            "--dry-run and --background exclude each other.", hint="Give one of them."
-        )
-    with state.open() as brain:
-        job = brain.jobs.import_(source.format, source.path, project=source.project)
-    if as_json:
-        typer.echo(TypeAdapter(JobView).dump_json(job).decode())
-    else:
-        typer.echo(render_job(job))
-
-
 def run_export(state: State, target: Path, *, as_json: bool) -> None:
     """Export everything to a file and print a summary; progress goes to stderr."""
     with state.open() as brain, progress(is_shown=not as_json) as shown:
@@ -159,37 +115,3 @@ def run_export(state: State, target: Path, *, as_json: bool) -> None:
     else:
         summary = f"{exported.memories:,} memories, {exported.records:,} records in all"
         Console().print(Sanitized(f"{exported.path}: {summary}"))
-
-
-def _run_import(
-    brain: Brain, source: StoreOption, *, on_progress: Callable[[ImportReport], None]
-) -> ImportReport:
-    """Merge an archive, or import a foreign format as new memories.
-
-    Raises:
-        InvalidInputError: a project was given for an archive, whose memories have their own.
-
-    """
-    if source.format != OWN_FORMAT:
-        return brain.import_(
-            source.format,
-            source.path,
-            project=source.project,
-            dry_run=source.is_dry_run,
-            on_progress=on_progress,
-        )
-    if source.project is not None:
-        raise InvalidInputError("An export keeps its own projects.", hint="Leave --project out.")
-    return brain.merge(source.path, dry_run=source.is_dry_run, on_progress=on_progress)
-
-
-def _render_import(reply: ImportReport) -> RenderableType:
-    table = Table()
-    table.add_column("outcome")
-    table.add_column("pieces", justify="right")
-    for name in ("read", "stored", "exists", "changed", "quarantined", "rejected", "unreadable"):
-        table.add_row(name, f"{getattr(reply, name):,}")
-    if reply.parts:
-        table.add_row("parts of longer ones", f"{reply.parts:,}")
-    refusals = (Text(f"{one.where}: {one.reason}", style="yellow") for one in reply.refusals)
-    return Group(Text(f"{reply.format} from {reply.source}", overflow="fold"), table, *refusals)

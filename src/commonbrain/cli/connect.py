@@ -31,6 +31,7 @@ from commonbrain.integrations import (
     connect,
     diff,
     disconnect,
+    install_tool,
     proxy_entry,
     read,
     with_hooks,
@@ -126,6 +127,8 @@ def connect_client(state: State, connect_options: ConnectOptions) -> None:
     changes = plan_changes(state, connect_options)
     if typed_key is not None:
         _save_key(typed_key, is_dry_run=connect_options.dry_run)
+    if not connect_options.dry_run and not connect_options.remove:
+        _install_for_good()
     for change in changes:
         apply_change(connect_options.client, change, is_dry_run=connect_options.dry_run)
     if not connect_options.dry_run:
@@ -134,6 +137,13 @@ def connect_client(state: State, connect_options: ConnectOptions) -> None:
         _print_remaining_keys(changes)
     elif connect_options.url is not None:
         _print_next_steps(connect_options, endpoint(connect_options.url))
+
+
+def _install_for_good() -> None:
+    """Install the program that the entry starts, if uvx runs this one from its cache."""
+    installed = install_tool()
+    if installed is not None:
+        Console().print(Sanitized(Text(f"Installed {installed} as a tool of uv.")))
 
 
 def _mark_hooks(connect_options: ConnectOptions) -> None:

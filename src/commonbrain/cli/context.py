@@ -25,18 +25,6 @@ from commonbrain.model.errors import CommonbrainError
 from commonbrain.model.sessions import UNKNOWN, ClientInfo
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoreOption:
-    """What to import, and whether only to preview it."""
-
-    format: str
-    path: Path
-    project: str | None
-    is_dry_run: bool
-    is_background: bool = False
-    """Whether a worker imports it."""
-
-
 class SessionUse(StrEnum):
     """How a command uses the session that its terminal booted."""
 

@@ -12,7 +12,7 @@ import typer
 
 from commonbrain.api.errors import to_transport_error
 from commonbrain.cli.commands import Json, complete_from, formats
-from commonbrain.cli.context import State, StoreOption
+from commonbrain.cli.context import State
 from commonbrain.cli.groups import MainGroup, add_groups
 from commonbrain.cli.output import STREAMS
 from commonbrain.model.errors import CommonbrainError
@@ -148,16 +148,26 @@ def dev(
 # Progress bars, tables and colours are loaded by the commands that use them: loading takes longer
 # than a client waits for a server to start.
 @app.command("import")
-def import_(
+def import_(  # noqa: PLR0913 options of the command
     *,
     format: Annotated[  # noqa: A002 the public name is format
-        str,
+        str | None,
         typer.Argument(
-            help="conversations, markdown, or commonbrain (a file from brain export).",
+            help="The format of the source; brain import --formats lists them.",
             autocompletion=complete_from(formats),
         ),
-    ],
-    path: Annotated[Path, typer.Argument(help="A file or folder.")],
+    ] = None,
+    path: Annotated[Path | None, typer.Argument(help="A file or folder.")] = None,
+    find: Annotated[
+        bool, typer.Option("--find", help="List what is on this machine, and choose.")
+    ] = False,
+    choose: Annotated[
+        str | None,
+        typer.Option(help="With --find: numbers or formats of the list, or all."),
+    ] = None,
+    list_formats: Annotated[
+        bool, typer.Option("--formats", help="List the formats and what they read.")
+    ] = False,
     project: Annotated[
         str | None, typer.Option(help="Project to use instead of the source's.")
     ] = None,
@@ -168,16 +178,22 @@ def import_(
     as_json: Json = False,
 ) -> None:
     """Import memories from another format; a second run stores nothing twice."""
-    from commonbrain.cli.backup import run_import  # noqa: PLC0415
+    from commonbrain.cli.imports import ImportCommand, run_import_command  # noqa: PLC0415
 
-    source = StoreOption(
-        format=format,
-        path=path,
-        project=project,
-        is_dry_run=dry_run,
-        is_background=background,
+    run_import_command(
+        _STATE.get(),
+        ImportCommand(
+            format=format,
+            path=path,
+            project=project,
+            is_dry_run=dry_run,
+            is_background=background,
+            is_find=find,
+            choice=choose,
+            is_list=list_formats,
+        ),
+        as_json=as_json,
     )
-    run_import(_STATE.get(), source, as_json=as_json)
 
 
 @app.command()

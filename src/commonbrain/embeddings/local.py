@@ -138,8 +138,10 @@ class MiniLmEmbedder:
             import_module("numpy")
             from tokenizers import Tokenizer  # noqa: PLC0415
 
+            # Its official builds report usage to their maker unless disabled. They record the first
+            # event when they are imported, before it can be disabled by a call.
+            os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
             onnxruntime: Any = import_module("onnxruntime")  # It brings no types.
-            # Official Windows builds report usage to their maker unless disabled.
             onnxruntime.disable_telemetry_events()
             tokenizer = Tokenizer.from_file(str(self._tokenizer_path))
             tokenizer.no_padding()

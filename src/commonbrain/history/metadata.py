@@ -166,6 +166,18 @@ def retag(unit: UnitOfWork, memory: Memory, *, proposal: Proposal) -> ChangePlan
     return ChangePlan(steps=amend_steps(memory, replace(memory, tags=tags)))
 
 
+def set_expiry(unit: UnitOfWork, memory: Memory, *, proposal: Proposal) -> ChangePlan:
+    """Set the time at which a memory stops being valid, which must be ahead."""
+    check_current(memory, unit.now)
+    given = proposal.arguments["expires_at"]
+    expires_at = instant(given) if given else None
+    if expires_at is not None and expires_at <= unit.now:
+        raise InvalidInputError(
+            f"{given} is not ahead.", hint="Give a later time, or forget the memory."
+        )
+    return ChangePlan(steps=amend_steps(memory, replace(memory, expires_at=expires_at)))
+
+
 def rate(unit: UnitOfWork, memory: Memory, *, proposal: Proposal) -> ChangePlan:
     """Count the agent's vote, up or down, in place of its earlier one."""
     check_current(memory, unit.now)

@@ -118,6 +118,7 @@ _PLANNERS: Final[Mapping[Action, ChangePlanner]] = {
     Action.RATE: metadata.rate,
     Action.PIN: metadata.pin,
     Action.RETAG: metadata.retag,
+    Action.SET_EXPIRY: metadata.set_expiry,
     Action.STATUS: metadata.set_status,
     Action.REVIEW: metadata.review,
     Action.ACK: metadata.acknowledge,
@@ -395,13 +396,8 @@ class Revise:
 
     def annotate(self, id: str, text: str) -> ReviseResult:  # noqa: A002 the public name is id
         """Add a correction or warning to a memory, with the caller's own trust."""
-        return self._do(
-            Action.ANNOTATE,
-            id,
-            arguments={
-                "text": checked_annotation(text, services=self.services, caller=self.caller)
-            },
-        )
+        checked = checked_annotation(text, services=self.services, caller=self.caller)
+        return self._do(Action.ANNOTATE, id, arguments={"text": checked})
 
     def rate(self, id: str, vote: Literal["up", "down"]) -> ReviseResult:  # noqa: A002
         """Vote for or against a memory that was used."""
@@ -434,6 +430,10 @@ class Revise:
             "remove": plain_names(remove, what="tag"),
         }
         return self._do(Action.RETAG, id, arguments=arguments)
+
+    def set_expiry(self, id: str, expires_at: datetime | str | None) -> ReviseResult:  # noqa: A002
+        """Set the time at which a current memory stops being valid; None means never."""
+        return self._do(Action.SET_EXPIRY, id, arguments={"expires_at": plain_instant(expires_at)})
 
     def link(
         self,

@@ -61,6 +61,7 @@ def inheritance_of(
         trust=draft.trust or intrinsic_trust(unit.caller),
         tags=draft.tags or old.tags,
         source_ref=draft.source_ref or old.source_ref,
+        attachment=old.attachment if draft.attachment is None else draft.attachment,
         expires_at=draft.expires_at or (_expiry(old, unit) if draft.detail is None else None),
         detail=draft.detail or (detail if stays else None),
         audience=_others(old, unit),

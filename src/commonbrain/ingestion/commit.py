@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from commonbrain.clock import RandomSource
 from commonbrain.ingestion.preparation import PreparedDraft
 from commonbrain.model import ids
+from commonbrain.model.attachments import with_attachment
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.kinds import (
     ASSISTANT_ROLES,
@@ -98,7 +99,7 @@ def build_memory(
         occurred_at=instant(draft.occurred_at) if draft.occurred_at else now,
         expires_at=_expiry(draft, admitted.detail, now=now),
         superseded_count=revision_number,
-        payload=_payload(prepared),
+        payload=with_attachment(_payload(prepared), draft.attachment),
     )
 
 

@@ -14,6 +14,7 @@ from commonbrain.ingestion.embedding import embedded
 from commonbrain.ingestion.validation import Rejection, Valid, scan_drafts, validate
 from commonbrain.model import ids
 from commonbrain.model.atoms import Atom
+from commonbrain.model.attachments import ATTACHMENT, attachment_text
 from commonbrain.model.errors import (
     InvalidInputError,
     RejectedError,
@@ -33,6 +34,7 @@ from commonbrain.model.kinds import (
 )
 from commonbrain.model.limits import (
     ATOMIC_WORDS_MAX,
+    ATTACHMENT_BYTES_MAX,
     CHUNKS_MAX,
     ITEMS_PER_CALL_MAX,
     NAME_CHARS_MAX,
@@ -102,6 +104,7 @@ class DraftFields(TypedDict, total=False):
     extract_tasks: bool
     extract_causes: bool
     distinct_because: str
+    attachment: Mapping[str, object]
     severity: str
     thread: ThreadRef
     detail: Detail
@@ -543,6 +546,12 @@ def _check_bounds(draft: Draft) -> Rejection | None:
             return _limit_exceeded(
                 f"The {what} has {len(text):,} characters; {allowed:,} are allowed."
             )
+    if draft.attachment is not None:
+        size = len(attachment_text(draft.attachment).encode())
+        if size > ATTACHMENT_BYTES_MAX:
+            return _limit_exceeded(
+                f"The attachment has {size:,} bytes as JSON; {ATTACHMENT_BYTES_MAX:,} are allowed."
+            )
     if draft.confidence is not None and not 0 <= draft.confidence <= 1:
         return _limit_exceeded(f"The confidence is {draft.confidence}; 0 to 1 is allowed.")
     for what in ("tags", "people", "derived_from", "depends_on"):
@@ -556,6 +565,8 @@ _CHARS_MAX = {
     **dict.fromkeys(("project", "label", "tags", "people", "author"), NAME_CHARS_MAX),
     # These two have checks of their own in validation.
     **dict.fromkeys(("body", "headline"), RAW_TEXT_BYTES_MAX),
+    # The whole attachment has a limit of its own.
+    ATTACHMENT: ATTACHMENT_BYTES_MAX,
     **dict.fromkeys(("root_cause", "resolution", "outcome", "consequences"), TEXT_BYTES_MAX),
 }
 _COUNTS_MAX = {

@@ -258,8 +258,7 @@ class Remember:
             return frozenset()
         with self.services.store.snapshot(self.caller.tenant) as tx:
             exact = [
-                find_exact(tx, one, query_scope=query_scope, includes_past=options.includes_past)
-                for one in ready
+                _find_exact(tx, one, query_scope=query_scope, options=options) for one in ready
             ]
             if options.checks_similarity and None in exact:
                 # A new process reads all vectors first, outside the write transaction.
@@ -334,7 +333,7 @@ class Remember:
     ) -> ItemResult:
         if isinstance(one, Rejection):
             return rejected(one)
-        known = find_exact(tx, one, query_scope=query_scope, includes_past=options.includes_past)
+        known = _find_exact(tx, one, query_scope=query_scope, options=options)
         return (
             exists(known) if known else ItemResult(status=ItemStatus.STORED, kind=one.admitted.kind)
         )
@@ -399,9 +398,7 @@ class Remember:
         query_scope: QueryScope,
         options: WriteOptions,
     ) -> ItemResult:
-        known = find_exact(
-            tx, prepared, query_scope=query_scope, includes_past=options.includes_past
-        )
+        known = _find_exact(tx, prepared, query_scope=query_scope, options=options)
         if known is not None and known.id not in options.exclude_ids:
             return self._confirm_stored(
                 tx, known, prepared=prepared, query_scope=query_scope, options=options
@@ -594,3 +591,9 @@ class Remember:
         return check_duplicates(
             tx, prepared, query_scope=query_scope, space=space, exclude_ids=options.exclude_ids
         )
+
+
+def _find_exact(
+    tx: Transaction, prepared: PreparedDraft, *, query_scope: QueryScope, options: WriteOptions
+) -> Memory | None:
+    return find_exact(tx, prepared, query_scope=query_scope, includes_past=options.includes_past)

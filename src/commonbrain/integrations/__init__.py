@@ -25,6 +25,7 @@ from commonbrain.integrations.entry import (
 )
 from commonbrain.integrations.hooks_file import HOOKS_FILES, HookCommand, HooksFile
 from commonbrain.integrations.json_clients import CLAUDE_CODE, CURSOR, GEMINI, OPENCODE, VSCODE
+from commonbrain.integrations.uv_tool import install_tool
 from commonbrain.model.errors import InvalidInputError, UnavailableError
 
 __all__ = [
@@ -42,6 +43,7 @@ __all__ = [
     "connect",
     "diff",
     "disconnect",
+    "install_tool",
     "proxy_entry",
     "read",
     "with_hooks",

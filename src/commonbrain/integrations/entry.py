@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final, Protocol, TypeAlias, cast
 from urllib.parse import urlsplit
 
+from commonbrain.integrations.uv_tool import tool_command
 from commonbrain.model.errors import InvalidInputError, RejectedError
 
 SERVER: Final = "commonbrain"
@@ -186,8 +187,15 @@ def brain_command(argv0: str | None = None, *, executable: str | None = None) ->
 
     It is the running command, else the one in the interpreter's folder, else the one on the path,
     else the interpreter with the module. Links are not resolved: they survive updates of their
-    target.
+    target. Under uvx it is the command that `install_tool` installs, because caches are emptied.
+
+    Raises:
+        UnavailableError: uvx runs this program, and uv does not say where it installs tools.
+
     """
+    installed = tool_command()
+    if installed is not None:
+        return (str(installed),)
     python = executable or sys.executable
     running = Path(argv0 or sys.argv[0])
     for candidate in (running, *(Path(python).parent / name for name in _COMMANDS)):

@@ -4,6 +4,8 @@ from typing import Final
 
 TEXT_BYTES_MAX: Final = 16 * 1024
 """Longest body of any kind, in bytes of UTF-8."""
+ATTACHMENT_BYTES_MAX: Final = 256 * 1024
+"""Longest attachment as JSON: a recall reads those of its candidates, about a hundred."""
 HEADLINE_WORDS_MAX: Final = 15
 HEADLINE_CHARS_MAX: Final = 120
 ATOMIC_WORDS_MAX: Final = 400

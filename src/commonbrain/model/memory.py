@@ -3,7 +3,7 @@
 import hashlib
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -11,6 +11,12 @@ from functools import lru_cache
 from typing import Any, Final, cast
 
 from commonbrain.model.atoms import Atom
+from commonbrain.model.attachments import (
+    Change,
+    attachment_in,
+    changed_attachment,
+    texts_in_attachment,
+)
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.kinds import (
     KINDS,
@@ -113,6 +119,8 @@ class Draft:
     detail: Detail | None = None
     columns: Mapping[str, object] = field(default_factory=dict[str, object])
     """Columns of the kind by name, as an alternative to `detail`."""
+    attachment: Mapping[str, object] | None = None
+    """A JSON object that a program stores with the text; it comes back exactly, unsearched."""
     derived_from: tuple[int, ...] = ()
     depends_on: tuple[int, ...] = ()
     """Memories that must be valid for this one to be.
@@ -184,6 +192,11 @@ class Memory:
     superseded_count: int = 0
     """The number of earlier revisions in its chain."""
     payload: Mapping[str, object] = field(default_factory=dict[str, object])
+
+    @property
+    def attachment(self) -> Mapping[str, object] | None:
+        """The JSON object that its author stored with the text."""
+        return attachment_in(self.payload)
 
     @property
     def text(self) -> str:
@@ -278,11 +291,9 @@ _TYPES: Final[Mapping[str, tuple[type, ...]]] = {
     **dict.fromkeys(("source_message_id", "rating"), (int,)),
     "thread": (ThreadRef,),
     "columns": (Mapping,),
+    "attachment": (Mapping,),
 }
 _MEMBERS: Final = {"tags": str, "people": str, "derived_from": int, "depends_on": int}
-
-Change = Callable[[str, str], str]
-"""Returns the new text from the name of the field and the text."""
 
 
 def check_types(draft: Draft) -> None:
@@ -317,6 +328,8 @@ def texts_of(draft: Draft) -> Iterator[tuple[str, str]]:
         yield "thread subject", draft.thread.subject
     if draft.detail is not None:
         yield from _texts_in(_free(draft.detail))
+    if draft.attachment is not None:
+        yield from texts_in_attachment(draft.attachment)
     for name in _PLAIN:
         yield from _texts(name, getattr(draft, name))
 
@@ -332,6 +345,7 @@ def with_texts(draft: Draft, change: Change) -> Draft:
         columns=_mapped(draft.columns, change),
         thread=_thread(draft.thread, change),
         detail=_detail(draft.detail, change),
+        attachment=changed_attachment(draft.attachment, change),
         **{name: _changed(name, getattr(draft, name), change=change) for name in _PLAIN},
     )
 

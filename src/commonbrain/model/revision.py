@@ -38,6 +38,7 @@ class Action(StrEnum):
     RATE = "rate"
     PIN = "pin"
     RETAG = "retag"
+    SET_EXPIRY = "set_expiry"
     LINK = "link"
     UNLINK = "unlink"
     STATUS = "status"
@@ -57,6 +58,7 @@ TEXT_PRESERVING_ACTIONS: Final = frozenset(
     {
         Action.ANNOTATE,
         Action.RATE,
+        Action.SET_EXPIRY,
         Action.LINK,
         Action.UNLINK,
         Action.ACK,

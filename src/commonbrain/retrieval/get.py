@@ -277,6 +277,8 @@ class MemoryView:
     version: int
     """Number of changes, its creation included; a change may name the version it expects."""
     detail: Mapping[str, object]
+    attachment: Mapping[str, object] | None = None
+    """The JSON object that its author stored with the text; a revision inherits it."""
     conflicts: tuple[Conflict, ...] | None = None
     """Current memories that disagree with it; None if there are none."""
     history: tuple[ChangeEvent, ...] | None = None
@@ -469,4 +471,5 @@ def _shown(memory: Memory, head: Memory, *, version: int, now: datetime) -> Memo
         superseded_count=memory.superseded_count,
         version=version,
         detail={} if is_forgotten else shown_detail(memory),
+        attachment=None if is_forgotten else memory.attachment,
     )

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any, Final, cast
 
 from commonbrain.model import ids
+from commonbrain.model.attachments import ATTACHMENT
 from commonbrain.model.escaping import inert
 from commonbrain.model.memory import Draft, with_texts
 from commonbrain.model.recall_result import HEADING
@@ -109,6 +110,8 @@ def normalise_draft(draft: Draft) -> Draft:
 
 
 def _spelt(name: str, text: str) -> str:
+    if name == ATTACHMENT:
+        return text
     if name == "body":
         return normalise(without_injected_context(normalise(text)))
     return normalise(text) if name in _LONG else normalise_line(text) or ""

@@ -122,6 +122,31 @@ class ImportSource:
     extract_causes: bool = False
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundSource:
+    """A source on this machine, and the importer that reads it."""
+
+    format: str
+    purpose: str
+    path: Path
+    count: int
+    """Files, or 1."""
+    size_bytes: int
+
+
+def find_sources(importers: Mapping[str, Importer], home: Path) -> Iterator[FoundSource]:
+    """Return the sources at their usual places below a home folder; none is opened."""
+    for importer in importers.values():
+        for one in importer.find(home):
+            yield FoundSource(
+                format=importer.name,
+                purpose=importer.purpose,
+                path=one.path,
+                count=one.count,
+                size_bytes=one.size_bytes,
+            )
+
+
 @dataclass(frozen=True, slots=True)
 class Import:
     """Imports for one caller."""

@@ -27,7 +27,8 @@ from commonbrain.model.limits import TEXT_BYTES_MAX
 from commonbrain.model.memory import Draft, ThreadRef
 from commonbrain.model.timestamps import from_millis, parse_instant
 from commonbrain.transfer.importer import Found, Piece, Unreadable
-from commonbrain.transfer.importers.markdown import name, source_reference, split_text
+from commonbrain.transfer.importers.markdown import name, source_reference
+from commonbrain.transfer.importers.sections import split_text
 
 LISTS: Final = ("turns", "messages")
 """The keys under which an object holds the turns of one conversation."""

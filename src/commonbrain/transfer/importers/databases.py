@@ -27,7 +27,8 @@ from commonbrain.model.timestamps import to_utc
 from commonbrain.text.classification import severity_of
 from commonbrain.transfer.importer import Content, Omitted, Piece, Unreadable
 from commonbrain.transfer.importers.conversations import parse_time
-from commonbrain.transfer.importers.markdown import name, split_text
+from commonbrain.transfer.importers.markdown import name
+from commonbrain.transfer.importers.sections import split_text
 
 Row = Mapping[str, object]
 """One row: its values by column; a column that the table does not have is missing."""

@@ -19,6 +19,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
+from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.kinds import FactDetail, Kind, kind_and_label
 from commonbrain.model.limits import SOURCE_REF_CHARS_MAX
 from commonbrain.model.links import LinkType
@@ -45,16 +46,15 @@ from commonbrain.transfer.importers.databases import (
 )
 from commonbrain.transfer.importers.graphs import about, edge_text, link_type
 from commonbrain.transfer.importers.markdown import (
-    block_tokens,
-    front_matter_lines,
     note_files,
     read_text,
     section_drafts,
-    sections,
     size_of,
     source_reference,
 )
+from commonbrain.transfer.importers.sections import block_tokens, front_matter_lines, sections
 
+_HINT: Final = "Give the folder of the notes, or one .md file of it."
 _FRONT_MATTER_CHARS_MAX: Final = 64 * 1024
 """Characters of front matter; a longer block is text."""
 _WIKI_LINK: Final = re.compile(r"\[\[([^\[\]|#^\n]{1,300})[^\[\]\n]{0,300}\]\]")
@@ -105,6 +105,8 @@ class NoteFolder:
                 before the first piece.
 
         """
+        if source.is_file() and source.suffix.lower() != ".md":
+            raise InvalidInputError(f"{source} is not a Markdown file.", hint=_HINT)
         files = note_files(source)
         total, done = max(sum(map(size_of, files)), 1), 0
         graph = _Graph()

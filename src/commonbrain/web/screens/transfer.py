@@ -22,12 +22,6 @@ from commonbrain.web.visit import Visit
 _IMPORT: Final = "import"
 _SHOWN: Final = 10
 """Jobs of each kind on the screen; the list of jobs has the others."""
-_FORMATS: Final[Mapping[str, str]] = {
-    "markdown": "Markdown notes",
-    "conversations": "Conversations in JSON",
-    OWN_FORMAT: "Commonbrain export",
-}
-"""Formats in words; another one is shown by its name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,10 +98,10 @@ def _load(visit: Visit) -> TransferView:
 
 
 def _formats(visit: Visit, *, is_admin: bool) -> Mapping[str, str]:
-    """Return the formats that the person may import, the most frequent one first."""
-    known = {*visit.brain.services.importers(), *([OWN_FORMAT] if is_admin else [])}
-    described = {name: words for name, words in _FORMATS.items() if name in known}
-    return described | {name: name for name in sorted(known - _FORMATS.keys())}
+    """Return the formats that the person may import, each with what it reads."""
+    importers = visit.brain.services.importers().values()
+    purposes = {one.name: one.purpose for one in importers}
+    return purposes | ({OWN_FORMAT: "A Commonbrain export"} if is_admin else {})
 
 
 def _latest(visit: Visit, kind: str) -> tuple[JobView, ...]:

@@ -1,0 +1,244 @@
+"""The command `brain import`: one source, or those that `--find` lists and the user chooses."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import typer
+from pydantic import TypeAdapter
+from rich.console import Group, RenderableType
+from rich.filesize import decimal
+from rich.table import Table
+from rich.text import Text
+
+from commonbrain.api.operations.job import render_job
+from commonbrain.cli.context import State
+from commonbrain.cli.terminal import Sanitized, progress
+from commonbrain.client import Brain
+from commonbrain.jobs.service import JobView
+from commonbrain.model.errors import InvalidInputError
+from commonbrain.transfer.importers import IMPORTERS
+from commonbrain.transfer.imports import FoundSource, ImportReport, find_sources
+from commonbrain.transfer.merge import OWN_FORMAT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportCommand:
+    """The arguments of the command."""
+
+    format: str | None
+    path: Path | None
+    project: str | None
+    is_dry_run: bool
+    is_background: bool
+    """Whether a worker imports it."""
+    is_find: bool
+    choice: str | None
+    is_list: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Source:
+    """What to import, and how."""
+
+    format: str
+    path: Path
+    project: str | None
+    is_dry_run: bool
+    is_background: bool
+
+
+def run_import_command(state: State, command: ImportCommand, *, as_json: bool) -> None:
+    """Import a source, or list formats or sources.
+
+    Raises:
+        InvalidInputError: arguments are missing or exclude each other; nothing was imported.
+
+    """
+    if command.is_list:
+        _list_formats(state, as_json=as_json)
+    elif command.is_find:
+        if command.format or command.path:
+            raise InvalidInputError(
+                "--find and a source exclude each other.", hint="Give FORMAT and PATH, or --find."
+            )
+        _run_find(state, command, as_json=as_json)
+    elif command.format is None or command.path is None:
+        raise InvalidInputError(
+            "A format and a path are needed.",
+            hint="See brain import --formats, or what is on this machine: brain import --find.",
+        )
+    else:
+        source = _source(command, command.format, path=command.path)
+        _run_import(state, source, as_json=as_json)
+
+
+def _source(command: ImportCommand, format_: str, *, path: Path) -> _Source:
+    return _Source(
+        format=format_,
+        path=path,
+        project=command.project,
+        is_dry_run=command.is_dry_run,
+        is_background=command.is_background,
+    )
+
+
+def _list_formats(state: State, *, as_json: bool) -> None:
+    purposes = {one.name: one.purpose for one in IMPORTERS.values()}
+    purposes[OWN_FORMAT] = "A file from brain export"
+    if as_json:
+        typer.echo(TypeAdapter(dict[str, str]).dump_json(purposes).decode())
+        return
+    table = Table("format", "what it reads")
+    for name, purpose in purposes.items():
+        table.add_row(name, purpose)
+    state.output.console().print(table)
+
+
+def _run_import(state: State, source: _Source, *, as_json: bool) -> None:
+    """Import a source and print its report; progress goes to stderr."""
+    if source.is_background:
+        _enqueue_import(state, source, as_json=as_json)
+        return
+    with state.open() as brain:
+        report = _import_with_progress(brain, source, is_shown=not as_json)
+    if as_json:
+        typer.echo(TypeAdapter(ImportReport).dump_json(report).decode())
+    else:
+        state.output.console().print(Sanitized(_render_report(report)))
+
+
+def _run_find(state: State, command: ImportCommand, *, as_json: bool) -> None:
+    """List the sources on this machine, and import those that the user chooses.
+
+    Raises:
+        InvalidInputError: the choice names a source that is not listed; nothing was imported.
+
+    """
+    sources = list(find_sources(IMPORTERS, Path.home()))
+    choice = command.choice
+    if choice is None:
+        if as_json:
+            typer.echo(TypeAdapter(list[FoundSource]).dump_json(sources).decode())
+            return
+        state.output.console().print(Sanitized(_render_sources(sources)))
+        if not sources or not state.output.is_interactive:
+            return
+        choice = typer.prompt(
+            "Which ones (numbers or formats, all, or nothing)", default="", show_default=False
+        )
+    for one in _chosen(sources, choice):
+        _run_import(state, _source(command, one.format, path=one.path), as_json=as_json)
+
+
+def _chosen(sources: Sequence[FoundSource], choice: str) -> list[FoundSource]:
+    """Return the sources that a choice names, in the order of the list."""
+    wanted = {word.strip() for word in choice.split(",") if word.strip()}
+    if wanted == {"all"}:
+        return list(sources)
+    names = [{str(number), one.format} for number, one in enumerate(sources, 1)]
+    known = {name for both in names for name in both}
+    if unknown := sorted(wanted - known):
+        raise InvalidInputError(
+            f"The list has no {', '.join(unknown)}.",
+            hint="Give numbers or formats from brain import --find, separated by commas, or all.",
+        )
+    return [one for one, both in zip(sources, names, strict=True) if wanted & both]
+
+
+def _render_sources(sources: Sequence[FoundSource]) -> RenderableType:
+    if not sources:
+        return Text(
+            "No other memories were found at their usual places. "
+            "Name a source: brain import FORMAT PATH."
+        )
+    table = Table()
+    for name in ("", "format", "what", "files", "size", "where"):
+        is_number = name in {"", "files", "size"}
+        table.add_column(name, justify="right" if is_number else "left", overflow="fold")
+    for number, one in enumerate(sources, 1):
+        size = decimal(one.size_bytes)
+        table.add_row(
+            str(number), one.format, one.purpose, f"{one.count:,}", size, Text(str(one.path))
+        )
+    advice = Text(
+        "Nothing was read yet. Preview one with brain import FORMAT PATH --dry-run, or import with "
+        "brain import --find --choose 1,2.",
+        style="dim",
+    )
+    return Group(table, advice)
+
+
+def _import_with_progress(brain: Brain, source: _Source, *, is_shown: bool) -> ImportReport:
+    with progress(is_shown=is_shown) as shown:
+        task = shown.add_task("importing", total=1.0)
+
+        def move(report: ImportReport) -> None:
+            counts = f"{report.read:,} read, {report.stored:,} stored"
+            shown.update(task, completed=report.progress, description=counts)
+
+        return _run(brain, source, on_progress=move)
+
+
+def _run(
+    brain: Brain, source: _Source, *, on_progress: Callable[[ImportReport], None]
+) -> ImportReport:
+    """Merge an archive, or import a foreign format as new memories.
+
+    Raises:
+        InvalidInputError: a project was given for an archive, whose memories have their own.
+
+    """
+    if source.format != OWN_FORMAT:
+        return brain.import_(
+            source.format,
+            source.path,
+            project=source.project,
+            dry_run=source.is_dry_run,
+            on_progress=on_progress,
+        )
+    if source.project is not None:
+        raise InvalidInputError("An export keeps its own projects.", hint="Leave --project out.")
+    return brain.merge(source.path, dry_run=source.is_dry_run, on_progress=on_progress)
+
+
+def _enqueue_import(state: State, source: _Source, *, as_json: bool) -> None:
+    """Upload a source for the workers, and print the job that imports it.
+
+    Raises:
+        InvalidInputError: a dry run was requested, which needs no worker.
+
+    """
+    if source.is_dry_run:
+        raise InvalidInputError(
+            "--dry-run and --background exclude each other.", hint="Give one of them."
+        )
+    with state.open() as brain:
+        job = brain.jobs.import_(source.format, source.path, project=source.project)
+    if as_json:
+        typer.echo(TypeAdapter(JobView).dump_json(job).decode())
+    else:
+        typer.echo(render_job(job))
+
+
+def _render_report(reply: ImportReport) -> RenderableType:
+    table = Table()
+    table.add_column("outcome")
+    table.add_column("pieces", justify="right")
+    for name in ("read", "stored", "exists", "changed", "quarantined", "rejected", "unreadable"):
+        table.add_row(name, f"{getattr(reply, name):,}")
+    if reply.parts:
+        table.add_row("parts of longer ones", f"{reply.parts:,}")
+    counted = (
+        ("Stored", reply.kinds),
+        ("With them", reply.carried),
+        ("Not carried over", reply.omitted),
+    )
+    lines = [Text(f"{what}: {_counts(counts)}") for what, counts in counted if counts]
+    refusals = (Text(f"{one.where}: {one.reason}", style="yellow") for one in reply.refusals)
+    heading = Text(f"{reply.format} from {reply.source}", overflow="fold")
+    return Group(heading, table, *lines, *refusals)
+
+
+def _counts(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{count:,} {name}" for name, count in counts.items())

@@ -1,0 +1,81 @@
+"""Attachments: JSON objects that programs store with a text, exact and unsearched."""
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final, cast
+
+from commonbrain.model.errors import InvalidInputError
+
+ATTACHMENT: Final = "attachment"
+"""The name of the field, and the key in the payload of a memory."""
+
+Change = Callable[[str, str], str]
+"""Returns the new text from the name of the field and the text."""
+
+
+def attachment_in(payload: Mapping[str, object]) -> dict[str, object] | None:
+    """Return the attachment in the payload of a memory."""
+    stored = payload.get(ATTACHMENT)
+    return None if stored is None else json.loads(cast("str", stored))
+
+
+def with_attachment(
+    payload: Mapping[str, object], attachment: Mapping[str, object] | None
+) -> Mapping[str, object]:
+    """Add an attachment to a payload, as a text, which no engine reorders or rounds."""
+    if attachment is None:
+        return payload
+    return {**payload, ATTACHMENT: attachment_text(attachment)}
+
+
+def attachment_text(attachment: Mapping[str, object]) -> str:
+    """Return an attachment as JSON.
+
+    Raises:
+        InvalidInputError: it has a value that JSON in UTF-8 cannot express, such as NaN.
+
+    """
+    try:
+        text = json.dumps(attachment, ensure_ascii=False, allow_nan=False)
+        # A lone surrogate would be accepted here and fail whoever sends it on.
+        text.encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidInputError(
+            "The attachment cannot be written as JSON.",
+            hint="Give an object of texts, finite numbers, booleans, nulls, lists and objects.",
+        ) from error
+    return text
+
+
+def texts_in_attachment(value: Any) -> Iterator[tuple[str, str]]:  # noqa: ANN401 any JSON
+    """Yield the texts of an attachment, its names included, each with the name of the field."""
+    match value:
+        case str():
+            yield ATTACHMENT, value
+        case tuple() | list():
+            for one in cast("list[object]", value):
+                yield from texts_in_attachment(one)
+        case Mapping():
+            for key, one in cast("Mapping[object, object]", value).items():
+                yield ATTACHMENT, str(key)
+                yield from texts_in_attachment(one)
+        case _:
+            pass
+
+
+def changed_attachment(attachment: Mapping[str, object] | None, change: Change) -> Any:  # noqa: ANN401 any JSON
+    """Change the texts of an attachment; unlike in other fields, an empty one stays."""
+    return _changed(attachment, change)
+
+
+def _changed(value: Any, change: Change) -> Any:  # noqa: ANN401 any JSON
+    match value:
+        case str():
+            return change(ATTACHMENT, value)
+        case tuple() | list():
+            return [_changed(one, change) for one in cast("list[object]", value)]
+        case Mapping():
+            members = cast("Mapping[object, object]", value).items()
+            return {change(ATTACHMENT, str(key)): _changed(one, change) for key, one in members}
+        case _:
+            return value

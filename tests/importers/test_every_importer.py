@@ -1,0 +1,73 @@
+"""What every importer promises, whatever its format."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from commonbrain.model.errors import CommonbrainError
+from commonbrain.transfer.importers import IMPORTERS
+
+FORMATS = sorted(IMPORTERS)
+DAMAGED = {
+    "an empty file": b"",
+    "random bytes": bytes(range(256)) * 64,
+    "the beginning of a database": b"SQLite format 3\x00" + b"\x10\x00" * 500,
+    "half a JSON object": b'{"messages": [{"text": "the lock op',
+    "JSON of something else": b'{"weather": {"monday": "rain"}}',
+    "the beginning of a zip": b"PK\x03\x04" + bytes(200),
+    "a page of the web": b"<!doctype html><title>404</title>",
+}
+
+
+@pytest.mark.parametrize("format_", FORMATS)
+def test_it_has_a_purpose_for_lists(format_: str) -> None:
+    purpose = IMPORTERS[format_].purpose
+    assert 8 <= len(purpose) <= 90
+    assert not purpose.endswith(".")
+
+
+@pytest.mark.requirement("MG-12")
+@pytest.mark.parametrize("format_", FORMATS)
+def test_it_finds_nothing_in_an_empty_home(format_: str, tmp_path: Path) -> None:
+    assert list(IMPORTERS[format_].find(tmp_path)) == []
+
+
+@pytest.mark.parametrize("format_", FORMATS)
+def test_a_missing_source_is_named_before_anything_is_read(format_: str, tmp_path: Path) -> None:
+    missing = tmp_path / "nowhere"
+    with pytest.raises(CommonbrainError, match="nowhere") as caught:
+        next(IMPORTERS[format_].read(missing, None), None)
+    assert caught.value.hint
+
+
+@pytest.mark.parametrize("damage", sorted(DAMAGED))
+@pytest.mark.parametrize("format_", [one for one in FORMATS if one != "markdown"])
+def test_a_damaged_or_foreign_file_is_refused_with_a_next_step(
+    format_: str, damage: str, tmp_path: Path
+) -> None:
+    source = tmp_path / "source.json"
+    source.write_bytes(DAMAGED[damage])
+    with pytest.raises(CommonbrainError) as caught:
+        list(IMPORTERS[format_].read(source, None))
+    assert "source.json" in caught.value.message
+    assert caught.value.hint
+
+
+@pytest.mark.parametrize("format_", FORMATS)
+def test_an_empty_folder_is_refused_with_a_next_step(format_: str, tmp_path: Path) -> None:
+    folder = tmp_path / "empty"
+    folder.mkdir()
+    with pytest.raises(CommonbrainError, match="empty") as caught:
+        list(IMPORTERS[format_].read(folder, None))
+    assert caught.value.hint
+
+
+@pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="root reads every file")
+@pytest.mark.parametrize("format_", FORMATS)
+def test_a_file_that_may_not_be_read_is_refused(format_: str, tmp_path: Path) -> None:
+    source = tmp_path / "secret.json"
+    source.write_text("[]", "utf-8")
+    source.chmod(0)
+    with pytest.raises(CommonbrainError, match=r"secret\.json"):
+        list(IMPORTERS[format_].read(source, None))
