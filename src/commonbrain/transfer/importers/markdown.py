@@ -279,7 +279,7 @@ def drafts_of_text(text: str, context_fields: Draft) -> Iterator[Draft | Unreada
     """Make drafts of notes that are no file of their own; they share the fields of a draft."""
     if text.strip():
         for section, _ in sections(text):
-            yield from _section_drafts(section, context_fields)
+            yield from section_drafts(section, context_fields)
 
 
 def read_text(file: Path, where: str) -> str | Unreadable:
