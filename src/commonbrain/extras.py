@@ -16,8 +16,13 @@ def load_extra(name: str, *, extra: str) -> ModuleType:
     try:
         return import_module(name)
     except ImportError as error:
-        raise InvalidInputError(
-            f"This needs {name.partition('.')[0]}, which is not installed.",
-            code="extra_missing",
-            hint=f"Install it with: pip install 'commonbrain[{extra}]'",
-        ) from error
+        raise extra_missing(name.partition(".")[0], extra=extra) from error
+
+
+def extra_missing(library: str, *, extra: str) -> InvalidInputError:
+    """Return the error for a library that is not installed, which names the extra."""
+    return InvalidInputError(
+        f"This needs {library}, which is not installed.",
+        code="extra_missing",
+        hint=f"Install it with: pip install 'commonbrain[{extra}]'",
+    )

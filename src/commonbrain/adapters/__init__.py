@@ -1,0 +1,1 @@
+"""Adapters for agent frameworks, each in a module of its name."""
