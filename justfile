@@ -53,6 +53,10 @@ clients *arguments:
 browser *arguments:
     pytest -n 2 --browser tests/browser {{ arguments }}
 
+# Test the adapters with the oldest and newest versions of their frameworks, each in an environment of its own.
+frameworks *names:
+    python -m tests.frameworks.environments {{ names }}
+
 # Measure speed and memory.
 bench *arguments:
     python -m benchmarks {{ arguments }}

@@ -1,0 +1,385 @@
+"""JSON values under a path and a key, as agent frameworks store them, in memories of a brain.
+
+The body of a memory is the text by which the value is found, its attachment the exact value. Its
+tags are the path, each path above it and the key, so that a lookup reads an index. A new value
+supersedes the old one; a deleted one is forgotten.
+
+Values belong to the project of the brain. People may correct them: where the text of a value is
+one of its strings, the corrected text becomes that string.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from copy import deepcopy
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from hashlib import sha256
+from itertools import islice
+from threading import Lock
+from typing import Any, Final, cast
+from urllib.parse import quote
+
+from commonbrain.client import Brain
+from commonbrain.ingestion.result import ItemResult, ItemStatus
+from commonbrain.model.errors import InvalidInputError, RejectedError, UnavailableError
+from commonbrain.model.kinds import Kind, MessageDetail
+from commonbrain.model.limits import (
+    IDS_PER_GET_MAX,
+    ITEMS_PER_CALL_MAX,
+    LIST_PAGE_MAX,
+    NAME_CHARS_MAX,
+    QUERY_CHARS_MAX,
+    RECALL_ITEMS_MAX,
+    RECALL_TOKENS_MAX,
+    SOURCE_REF_CHARS_MAX,
+    TAGS_MAX,
+    TEXT_BYTES_MAX,
+)
+from commonbrain.model.memory import CURRENT_STATES, Draft, State
+from commonbrain.retrieval.get import MemoryView
+
+Path = tuple[str, ...]
+
+_ATTEMPTS: Final = 5
+"""Writes of one value before giving up: each failure means that another writer was faster."""
+_OVERTAKEN: Final = frozenset({"already_superseded", "not_current"})
+"""Refusals of a replacement whose old value is not current any more."""
+_OWN_EVIDENCE: Final = "own_evidence"
+"""Refusal of a text that is nothing but an answer of recall, which a value may well be."""
+_DIGEST_CHARS: Final = 40
+"""Characters of a hash in the name of a long path: 160 bits."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewValue:
+    """A value to store; `options` is what its framework stores with it."""
+
+    path: Path
+    key: str
+    value: Mapping[str, Any]
+    text: str
+    """The text by which it is found; an empty one makes it findable by its path and key."""
+    options: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    expires_at: datetime | None = None
+
+    @property
+    def place(self) -> tuple[Path, str]:
+        """Path and key."""
+        return self.path, self.key
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredValue:
+    """A current value."""
+
+    id: str
+    path: Path
+    key: str
+    value: dict[str, Any]
+    options: Mapping[str, Any]
+    created_at: datetime
+    updated_at: datetime
+    revision: int
+
+    @property
+    def place(self) -> tuple[Path, str]:
+        """Path and key."""
+        return self.path, self.key
+
+
+@dataclass(frozen=True, slots=True)
+class KeyedValues:
+    """The values that one framework stores in a brain; `name` separates those of several."""
+
+    brain: Brain
+    name: str
+    _lock: Lock = field(default_factory=Lock)
+
+    def get(self, path: Path, key: str, *, bump: bool = False) -> StoredValue | None:
+        """Return the value with a key; None if there is none."""
+        page = self.brain.list(
+            tags=[self._key_tag(path, key)], project=self._project, limit=LIST_PAGE_MAX
+        )
+        stored = self._values([one.id for one in page.memories], bump=bump)
+        return next((one for one in stored if one.place == (path, key)), None)
+
+    def put(self, values: Sequence[NewValue]) -> None:
+        """Store values; each replaces the one with its path and key.
+
+        New values are stored in one transaction, each other one in its own.
+
+        Raises:
+            InvalidInputError: a value is not JSON, or a path is too deep.
+            RejectedError: a value holds a secret, is too large, or the caller may not replace it.
+
+        """
+        with self._lock:
+            known = [self.get(*one.place) for one in values]
+            new = [one for one, old in zip(values, known, strict=True) if old is None]
+            for start in range(0, len(new), ITEMS_PER_CALL_MAX):
+                self._add(new[start : start + ITEMS_PER_CALL_MAX])
+            for one, old in zip(values, known, strict=True):
+                if old is not None:
+                    self._replace(one, old)
+
+    def delete(self, path: Path, key: str) -> None:
+        """Forget the value with a key, if there is one."""
+        with self._lock:
+            for _ in range(_ATTEMPTS):
+                stored = self.get(path, key)
+                if stored is None:
+                    return
+                self.brain.forget(stored.id, reason=f"deleted by {self.name}")
+
+    def below(self, path: Path) -> Iterator[StoredValue]:
+        """Yield the values of a path and of those below it, last stored first."""
+        seen = set[tuple[Path, str]]()
+        for ids in self._pages(path):
+            for one in self._values(ids):
+                # Two writers that were first at once leave two memories: the newer one counts.
+                if one.path[: len(path)] == path and one.place not in seen:
+                    seen.add(one.place)
+                    yield one
+
+    def search(self, query: str, path: Path) -> Iterator[tuple[StoredValue, float]]:
+        """Yield the values below a path that match a query, best first, with their scores 0..1."""
+        answer = self.brain.recall(
+            query[:QUERY_CHARS_MAX],
+            tags=[self._path_tag(path)],
+            project=self.brain.caller.project,
+            max_items=RECALL_ITEMS_MAX,
+            max_tokens=RECALL_TOKENS_MAX,
+            trust_min=0.0,
+        )
+        scores = {one.id: one.score for one in answer.items}
+        seen = set[tuple[Path, str]]()
+        for one in self._values(list(scores)):
+            if one.path[: len(path)] == path and one.place not in seen:
+                seen.add(one.place)
+                yield one, scores.get(one.id, 0.0)
+
+    def set_expiry(self, value: StoredValue, expires_at: datetime | None) -> None:
+        """Set when a value expires, unless it was replaced or has expired meanwhile."""
+        with suppress(RejectedError):
+            self.brain.revise.set_expiry(value.id, expires_at)
+
+    def now(self) -> datetime:
+        """Return the time by the clock of the brain."""
+        return self.brain.services.clock.now()
+
+    @property
+    def _project(self) -> str:
+        return self.brain.caller.project or ""
+
+    def _add(self, values: Sequence[NewValue]) -> None:
+        now = self.now()
+        drafts = [self._draft(one, created_at=now) for one in values]
+        outcomes = self.brain.remember(drafts).items
+        for one, draft, outcome in zip(values, drafts, outcomes, strict=True):
+            last = outcome
+            if last.code == _OWN_EVIDENCE:
+                [last] = self.brain.remember([replace(draft, body=_address(one))]).items
+            # Another writer may have stored the same value since it was looked for.
+            stored = self.get(*one.place) if last.status is ItemStatus.EXISTS else None
+            if stored is not None:
+                self._replace(one, stored)
+            else:
+                _check(last)
+
+    def _replace(self, value: NewValue, old: StoredValue) -> None:
+        for _ in range(_ATTEMPTS):
+            draft = self._draft(value, created_at=old.created_at, revision=old.revision + 1)
+            try:
+                outcome = self._supersede(old, draft)
+                if outcome.code == _OWN_EVIDENCE:
+                    outcome = self._supersede(old, replace(draft, body=_address(value)))
+            except RejectedError as error:
+                if error.code not in _OVERTAKEN:
+                    raise
+                current = self.get(*value.place)
+                if current is None:
+                    self._add([value])
+                    return
+                old = current
+            else:
+                _check(outcome)
+                return
+        raise UnavailableError(f"Others replace {value.key[:40]!r} at the same time.")
+
+    def _supersede(self, old: StoredValue, draft: Draft) -> ItemResult:
+        expiry: dict[str, Any] = {"expires_at": draft.expires_at} if draft.expires_at else {}
+        return self.brain.revise.supersede(
+            old.id,
+            draft.body,
+            reason=f"replaced by {self.name}",
+            # With columns of its own, it does not inherit the expiry of the old one.
+            detail=MessageDetail(),
+            extract_causes=False,
+            attachment=draft.attachment or {},
+            tags=draft.tags,
+            **expiry,
+        )
+
+    def _draft(self, value: NewValue, *, created_at: datetime, revision: int = 0) -> Draft:
+        paths = [value.path[:depth] for depth in range(len(value.path) + 1)]
+        tags = [*map(self._path_tag, paths), self._key_tag(value.path, value.key)]
+        if len(tags) > TAGS_MAX:
+            raise InvalidInputError(
+                f"The path has {len(value.path)} parts; {TAGS_MAX - 2} are allowed."
+            )
+        attachment = {
+            "store": self.name,
+            "path": list(value.path),
+            "key": value.key,
+            "value": value.value,
+            "options": value.options,
+            "created_at": created_at.isoformat(),
+            "revision": revision,
+            "text_at": _place_of(value.text, value.value),
+        }
+        return Draft(
+            # Messages accept any text, do not decay and are compared with nothing.
+            kind=Kind.MESSAGE,
+            body=_shortened(value.text) or _address(value),
+            project=self.brain.caller.project,
+            tags=tuple(tags),
+            source_ref=self._short(self._place(value.path, value.key), SOURCE_REF_CHARS_MAX),
+            expires_at=value.expires_at,
+            extract_causes=False,
+            attachment=attachment,
+        )
+
+    def _pages(self, path: Path) -> Iterator[Sequence[str]]:
+        cursor = None
+        while True:
+            page = self.brain.list(
+                tags=[self._path_tag(path)],
+                project=self._project,
+                limit=LIST_PAGE_MAX,
+                cursor=cursor,
+            )
+            yield [one.id for one in page.memories]
+            cursor = page.next
+            if cursor is None:
+                return
+
+    def _values(self, ids: Sequence[str], *, bump: bool = False) -> Iterator[StoredValue]:
+        """Yield the values of memories in order; those of others' memories are left out."""
+        rest = iter(ids)
+        while some := list(islice(rest, IDS_PER_GET_MAX)):
+            for view in self.brain.get_several(some, bump=bump):
+                newest = view
+                if view.state is State.SUPERSEDED:
+                    newest = self.brain.get(view.current_id, bump=False)
+                if newest.state in CURRENT_STATES and newest.project == self.brain.caller.project:
+                    yield from _stored(newest, name=self.name)
+
+    def _path_tag(self, path: Path) -> str:
+        return self._short(":".join((self.name, *(["/".join(map(_quoted, path))] if path else []))))
+
+    def _key_tag(self, path: Path, key: str) -> str:
+        return self._short(self._place(path, key))
+
+    def _place(self, path: Path, key: str) -> str:
+        return f"{self.name}:{'/'.join(map(_quoted, path))}#{_quoted(key)}"
+
+    def _short(self, name: str, most: int = NAME_CHARS_MAX) -> str:
+        if len(name) <= most:
+            return name
+        return f"{self.name}:{sha256(name.encode()).hexdigest()[:_DIGEST_CHARS]}"
+
+
+def strings_of(value: object, place: Path = ()) -> Iterator[tuple[Path, str]]:
+    """Yield the texts in a JSON value, and its numbers as texts, each with its place."""
+    match value:
+        case Mapping():
+            for name, one in cast("Mapping[str, object]", value).items():
+                yield from strings_of(one, (*place, str(name)))
+        case list() | tuple():
+            for number, one in enumerate(cast("Sequence[object]", value)):
+                yield from strings_of(one, (*place, str(number)))
+        case None | True | False:
+            pass
+        case _:
+            yield place, str(value)
+
+
+def readable(value: Mapping[str, Any]) -> str:
+    """Return the texts of a value, one a line, each after its name if there are several."""
+    texts = [(place, text) for place, text in strings_of(value) if text]
+    if len(texts) == 1:
+        return texts[0][1]
+    return "\n".join(f"{'.'.join(place)}: {text}" for place, text in texts)
+
+
+def _stored(view: MemoryView, *, name: str) -> Iterator[StoredValue]:
+    """Yield the value of a memory, if the store with this name wrote it."""
+    given = view.attachment
+    if given is None or given.get("store") != name:
+        return
+    attached = cast("Mapping[str, Any]", given)
+    value = deepcopy(attached["value"])
+    if view.superseded_count != attached["revision"] and attached["text_at"] is not None:
+        # Somebody corrected the text, and the revision inherited the attachment.
+        _set_text(value, attached["text_at"], text=view.body or "")
+    yield StoredValue(
+        id=view.id,
+        path=tuple(attached["path"]),
+        key=attached["key"],
+        value=value,
+        options=attached["options"],
+        created_at=datetime.fromisoformat(attached["created_at"]),
+        updated_at=view.recorded_at,
+        revision=view.superseded_count,
+    )
+
+
+def _place_of(text: str, value: Mapping[str, Any]) -> Path | None:
+    """Return the place of the only string in a value that is its text."""
+    places = [place for place, one in strings_of(value) if one == text]
+    is_string = len(places) == 1 and isinstance(_at(value, places[0]), str)
+    return places[0] if is_string else None
+
+
+def _at(value: Any, place: Sequence[str]) -> Any:  # noqa: ANN401 any JSON
+    member: Any = value
+    for name in place:
+        is_list = isinstance(member, list | tuple)
+        member = member[int(name) if is_list else name]
+    return member
+
+
+def _set_text(value: Any, place: Sequence[str], *, text: str) -> None:  # noqa: ANN401 any JSON
+    *above, last = place
+    parent = _at(value, above)
+    parent[int(last) if isinstance(parent, list) else last] = text
+
+
+def _quoted(part: str) -> str:
+    return quote(part, safe="", errors="surrogatepass")
+
+
+def _shortened(text: str) -> str:
+    """Return as much of a text as a memory takes; the whole value is in the attachment."""
+    return text.encode("utf-8", "replace")[:TEXT_BYTES_MAX].decode("utf-8", "ignore").strip()
+
+
+def _address(value: NewValue) -> str:
+    return " / ".join((*value.path, value.key))
+
+
+def _check(outcome: ItemResult) -> None:
+    """Raise the refusal of a value that was not stored.
+
+    Raises:
+        RejectedError: it was refused, or only proposed because its writer is not trusted enough.
+
+    """
+    if outcome.status is not ItemStatus.STORED:
+        raise RejectedError(
+            outcome.reason or f"The value is {outcome.status}.",
+            code=outcome.code or str(outcome.status),
+            hint=outcome.hint or "",
+        )
