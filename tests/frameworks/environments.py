@@ -62,6 +62,7 @@ FRAMEWORKS: Final[Mapping[str, Framework]] = {
     ),
     "anthropic": Framework(lowest=("anthropic==1.0.0",), highest=("anthropic<3",)),
     "openai-agents": Framework(lowest=("openai-agents==0.20.0",), highest=("openai-agents<1",)),
+    "pydantic-ai": Framework(lowest=("pydantic-ai-slim==2.0.0",), highest=("pydantic-ai-slim<3",)),
 }
 
 

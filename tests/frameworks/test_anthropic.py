@@ -1,5 +1,5 @@
 import json
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
@@ -16,8 +16,6 @@ from commonbrain.adapters.anthropic import AsyncCommonbrainMemoryTool, Commonbra
 from commonbrain.client import Brain
 from commonbrain.model.limits import ATTACHMENT_BYTES_MAX, TEXT_BYTES_MAX
 from tests.secrets import SECRETS
-
-pytestmark = pytest.mark.requirement("CL-05")
 
 _, SECRET = SECRETS["github classic"]
 NOTES = "/memories/notes.md"
@@ -233,6 +231,7 @@ def test_a_secret_and_an_oversized_file_are_refused_with_the_reason(
     assert lines(tool, "/memories") == ["0B\t/memories"]
 
 
+@pytest.mark.requirement("CL-05")
 def test_a_file_is_recalled_and_an_edit_supersedes_it(
     tool: CommonbrainMemoryTool, brain: Brain
 ) -> None:
@@ -298,7 +297,7 @@ async def test_the_asynchronous_tool_runs_all_commands(brain: Brain) -> None:
 
 
 @contextmanager
-def claude(*replies: list[dict[str, Any]]) -> Iterator[tuple[str, list[Any]]]:
+def claude(*replies: list[dict[str, Any]]) -> Generator[tuple[str, list[Any]]]:
     """Serve a script of replies; yield the address and the requests."""
     script, asked = list(replies), list[Any]()
 
@@ -323,7 +322,7 @@ def claude(*replies: list[dict[str, Any]]) -> Iterator[tuple[str, list[Any]]]:
             self.end_headers()
             self.wfile.write(body)
 
-        def log_message(self, *_given: object) -> None:
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 the name is inherited
             pass
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:

@@ -23,8 +23,6 @@ from commonbrain.model.errors import InvalidInputError, RejectedError
 from commonbrain.model.limits import ATTACHMENT_BYTES_MAX, LIST_PAGE_MAX
 from tests.secrets import SECRETS
 
-pytestmark = pytest.mark.requirement("CL-05")
-
 _, SECRET = SECRETS["github classic"]
 
 
@@ -36,6 +34,7 @@ def test_it_is_a_session(brain: Brain) -> None:
     assert isinstance(CommonbrainSession("s", brain), Session)
 
 
+@pytest.mark.requirement("CL-05")
 async def test_items_come_back_exactly_and_in_order(brain: Brain) -> None:
     items = cast(
         "list[TResponseInputItem]",

@@ -102,16 +102,16 @@ class Conversation:
 
     def latest(self, limit: int | None = None) -> list[StoredValue]:
         """Return the latest values, or all, in the order in which they were appended."""
-        found: list[StoredValue] = []
+        values: list[StoredValue] = []
         unmoved = 0
         for one in self._newest_first():
             # A corrected message is listed by the time of its correction, not at its own place.
             unmoved += one.id == one.place
-            found.append(one)
+            values.append(one)
             if limit is not None and unmoved >= limit:
                 break
-        found.sort(key=lambda one: one.place)
-        return found if limit is None else found[len(found) - min(limit, len(found)) :]
+        values.sort(key=lambda one: one.place)
+        return values if limit is None else values[len(values) - min(limit, len(values)) :]
 
     def pop(self) -> dict[str, Any] | None:
         """Forget the last value and return it; None if there is none."""
@@ -196,7 +196,7 @@ class Conversation:
         if view.superseded_count:
             first = self.brain.get(view.id, views=[View.HISTORY], bump=False).history or ()
             place = min((one.id for one in first), default=view.id)
-            value = _with_text(value, given["text"], view.body or "")
+            value = _with_text(value, given["text"], new=view.body or "")
         yield StoredValue(id=view.id, place=place, value=value)
 
     def _forget(self, ids: Sequence[str], *, reason: str) -> None:
@@ -228,15 +228,15 @@ def _batches(given: Iterable[T], size: int) -> Iterator[list[T]]:
         yield some
 
 
-def _with_text(value: Any, old: str, new: str) -> Any:  # noqa: ANN401 any JSON
+def _with_text(value: Any, old: str, *, new: str) -> Any:  # noqa: ANN401 any JSON
     """Replace the texts in a value that are `old`."""
     match value:
         case str():
             return new if value == old else value
         case list():
-            return [_with_text(one, old, new) for one in cast("list[Any]", value)]
+            return [_with_text(one, old, new=new) for one in cast("list[Any]", value)]
         case dict():
             members = cast("dict[str, Any]", value).items()
-            return {name: _with_text(one, old, new) for name, one in members}
+            return {name: _with_text(one, old, new=new) for name, one in members}
         case _:
             return value

@@ -62,8 +62,8 @@ class CommonbrainSession:
         most = resolve_session_limit(limit, self.session_settings)
         if most is not None and most <= 0:
             return []
-        found = await asyncio.to_thread(self._items.latest, most)
-        return [cast("TResponseInputItem", one.value) for one in found]
+        values = await asyncio.to_thread(self._items.latest, most)
+        return [cast("TResponseInputItem", one.value) for one in values]
 
     async def add_items(self, items: list[TResponseInputItem]) -> None:
         """Append items: all of them, or none if one is refused."""
