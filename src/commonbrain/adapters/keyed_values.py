@@ -22,6 +22,7 @@ from typing import Any, Final, cast
 from urllib.parse import quote
 
 from commonbrain.client import Brain
+from commonbrain.history.selection import Phase
 from commonbrain.ingestion.result import ItemResult, ItemStatus
 from commonbrain.model.errors import InvalidInputError, RejectedError, UnavailableError
 from commonbrain.model.kinds import Kind, MessageDetail
@@ -46,7 +47,7 @@ _ATTEMPTS: Final = 5
 """Writes of one value before giving up: each failure means that another writer was faster."""
 _OVERTAKEN: Final = frozenset({"already_superseded", "not_current"})
 """Refusals of a replacement whose old value is not current any more."""
-_OWN_EVIDENCE: Final = "own_evidence"
+OWN_EVIDENCE: Final = "own_evidence"
 """Refusal of a text that is nothing but an answer of recall, which a value may well be."""
 _DIGEST_CHARS: Final = 40
 """Characters of a hash in the name of a long path: 160 bits."""
@@ -131,7 +132,7 @@ class KeyedValues:
                 stored = self.get(path, key)
                 if stored is None:
                     return
-                self.brain.forget(stored.id, reason=f"deleted by {self.name}")
+                forget(self.brain, [stored.id], reason=f"deleted by {self.name}")
 
     def below(self, path: Path) -> Iterator[StoredValue]:
         """Yield the values of a path and of those below it, last stored first."""
@@ -179,21 +180,21 @@ class KeyedValues:
         outcomes = self.brain.remember(drafts).items
         for one, draft, outcome in zip(values, drafts, outcomes, strict=True):
             last = outcome
-            if last.code == _OWN_EVIDENCE:
+            if last.code == OWN_EVIDENCE:
                 [last] = self.brain.remember([replace(draft, body=_address(one))]).items
             # Another writer may have stored the same value since it was looked for.
             stored = self.get(*one.place) if last.status is ItemStatus.EXISTS else None
             if stored is not None:
                 self._replace(one, stored)
             else:
-                _check(last)
+                check_stored(last)
 
     def _replace(self, value: NewValue, old: StoredValue) -> None:
         for _ in range(_ATTEMPTS):
             draft = self._draft(value, created_at=old.created_at, revision=old.revision + 1)
             try:
                 outcome = self._supersede(old, draft)
-                if outcome.code == _OWN_EVIDENCE:
+                if outcome.code == OWN_EVIDENCE:
                     outcome = self._supersede(old, replace(draft, body=_address(value)))
             except RejectedError as error:
                 if error.code not in _OVERTAKEN:
@@ -204,7 +205,7 @@ class KeyedValues:
                     return
                 old = current
             else:
-                _check(outcome)
+                check_stored(outcome)
                 return
         raise UnavailableError(f"Others replace {value.key[:40]!r} at the same time.")
 
@@ -237,15 +238,17 @@ class KeyedValues:
             "options": value.options,
             "created_at": created_at.isoformat(),
             "revision": revision,
-            "text_at": _place_of(value.text, value.value),
+            "text_at": place_of(value.text, value.value),
         }
         return Draft(
             # Messages accept any text, do not decay and are compared with nothing.
             kind=Kind.MESSAGE,
-            body=_shortened(value.text) or _address(value),
+            body=shortened(value.text) or _address(value),
             project=self.brain.caller.project,
             tags=tuple(tags),
-            source_ref=self._short(self._place(value.path, value.key), SOURCE_REF_CHARS_MAX),
+            source_ref=short_name(
+                self._place(value.path, value.key), of=self.name, most=SOURCE_REF_CHARS_MAX
+            ),
             expires_at=value.expires_at,
             extract_causes=False,
             attachment=attachment,
@@ -277,18 +280,21 @@ class KeyedValues:
                     yield from _stored(newest, name=self.name)
 
     def _path_tag(self, path: Path) -> str:
-        return self._short(":".join((self.name, *(["/".join(map(_quoted, path))] if path else []))))
+        name = f"{self.name}:{'/'.join(map(quoted, path))}" if path else self.name
+        return short_name(name, of=self.name)
 
     def _key_tag(self, path: Path, key: str) -> str:
-        return self._short(self._place(path, key))
+        return short_name(self._place(path, key), of=self.name)
 
     def _place(self, path: Path, key: str) -> str:
-        return f"{self.name}:{'/'.join(map(_quoted, path))}#{_quoted(key)}"
+        return f"{self.name}:{'/'.join(map(quoted, path))}#{quoted(key)}"
 
-    def _short(self, name: str, most: int = NAME_CHARS_MAX) -> str:
-        if len(name) <= most:
-            return name
-        return f"{self.name}:{sha256(name.encode()).hexdigest()[:_DIGEST_CHARS]}"
+
+def short_name(name: str, *, of: str, most: int = NAME_CHARS_MAX) -> str:
+    """Return a name, or a hash of it after the name of its store if it is too long."""
+    if len(name) <= most:
+        return name
+    return f"{of}:{sha256(name.encode()).hexdigest()[:_DIGEST_CHARS]}"
 
 
 def strings_of(value: object, place: Path = ()) -> Iterator[tuple[Path, str]]:
@@ -323,7 +329,7 @@ def _stored(view: MemoryView, *, name: str) -> Iterator[StoredValue]:
     value = deepcopy(attached["value"])
     if view.superseded_count != attached["revision"] and attached["text_at"] is not None:
         # Somebody corrected the text, and the revision inherited the attachment.
-        _set_text(value, attached["text_at"], text=view.body or "")
+        set_text(value, attached["text_at"], text=view.body or "")
     yield StoredValue(
         id=view.id,
         path=tuple(attached["path"]),
@@ -336,7 +342,7 @@ def _stored(view: MemoryView, *, name: str) -> Iterator[StoredValue]:
     )
 
 
-def _place_of(text: str, value: Mapping[str, Any]) -> Path | None:
+def place_of(text: str, value: Mapping[str, Any]) -> Path | None:
     """Return the place of the only string in a value that is its text."""
     places = [place for place, one in strings_of(value) if one == text]
     is_string = len(places) == 1 and isinstance(_at(value, places[0]), str)
@@ -351,17 +357,19 @@ def _at(value: Any, place: Sequence[str]) -> Any:  # noqa: ANN401 any JSON
     return member
 
 
-def _set_text(value: Any, place: Sequence[str], *, text: str) -> None:  # noqa: ANN401 any JSON
+def set_text(value: Any, place: Sequence[str], *, text: str) -> None:  # noqa: ANN401 any JSON
+    """Set the string at a place of a value."""
     *above, last = place
     parent = _at(value, above)
     parent[int(last) if isinstance(parent, list) else last] = text
 
 
-def _quoted(part: str) -> str:
+def quoted(part: str) -> str:
+    """Return a part of a name without space and separators."""
     return quote(part, safe="", errors="surrogatepass")
 
 
-def _shortened(text: str) -> str:
+def shortened(text: str) -> str:
     """Return as much of a text as a memory takes; the whole value is in the attachment."""
     return text.encode("utf-8", "replace")[:TEXT_BYTES_MAX].decode("utf-8", "ignore").strip()
 
@@ -370,7 +378,7 @@ def _address(value: NewValue) -> str:
     return " / ".join((*value.path, value.key))
 
 
-def _check(outcome: ItemResult) -> None:
+def check_stored(outcome: ItemResult) -> None:
     """Raise the refusal of a value that was not stored.
 
     Raises:
@@ -382,4 +390,22 @@ def _check(outcome: ItemResult) -> None:
             outcome.reason or f"The value is {outcome.status}.",
             code=outcome.code or str(outcome.status),
             hint=outcome.hint or "",
+        )
+
+
+def forget(brain: Brain, ids: Sequence[str], *, reason: str) -> None:
+    """Forget up to 100 memories.
+
+    Raises:
+        RejectedError: the caller may not forget one of them.
+
+    """
+    result = brain.forget(ids, reason=reason)
+    if result.status is Phase.PREVIEW:
+        result = brain.forget(ids, reason=reason, confirm=result.count)
+    refused = [*result.skipped, *(result.items if result.status is Phase.PROPOSED else ())]
+    if refused:
+        raise RejectedError(
+            f"{refused[0].id} cannot be deleted: {refused[0].why or result.hint or result.status}",
+            code="insufficient_trust",
         )
