@@ -28,8 +28,6 @@ from langchain_core.runnables.history import RunnableWithMessageHistory
 
 from commonbrain.adapters.langchain import CommonbrainChatHistory
 
-pytestmark = pytest.mark.requirement("CL-05")
-
 MESSAGES: tuple[BaseMessage, ...] = (
     SystemMessage("Be brief.", id="s1"),
     HumanMessage("  When is the release?\r\n", name="ada"),
@@ -181,6 +179,7 @@ async def test_asynchronous_calls(history: CommonbrainChatHistory) -> None:
     assert await history.aget_messages() == []
 
 
+@pytest.mark.requirement("CL-05")
 @pytest.mark.filterwarnings("ignore:.*RunnableWithMessageHistory.*")
 def test_an_agent_continues_its_conversation(brain: Brain) -> None:
     asked: list[list[BaseMessage]] = []

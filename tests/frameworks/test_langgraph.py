@@ -25,8 +25,6 @@ from langgraph.store.base import (
 
 from commonbrain.adapters.langgraph import CommonbrainStore
 
-pytestmark = pytest.mark.requirement("CL-05")
-
 USER = ("users", "ada")
 
 
@@ -346,6 +344,7 @@ class State(TypedDict):
     answer: str
 
 
+@pytest.mark.requirement("CL-05")
 async def test_a_graph_remembers_from_one_thread_to_another(store: CommonbrainStore) -> None:
     pytest.importorskip("langgraph.graph", reason="only the store of langgraph is installed")
     from langgraph.checkpoint.memory import InMemorySaver  # noqa: PLC0415

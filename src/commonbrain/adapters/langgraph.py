@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import timedelta
-from itertools import islice
+from itertools import chain, islice
 from operator import ge, gt, le, lt
 from typing import Any, Final, cast
 
@@ -127,13 +127,21 @@ class CommonbrainStore(BaseStore):
         if not op.query:
             yield from ((one, None) for one in self._values.below(prefix))
             return
-        answers = list(self._values.search(op.query, prefix))
-        seen = {one.place for one, _ in answers}
-        rest = [one for one in self._values.below(prefix) if one.place not in seen]
-        scored = [*answers, *((one, 0.0) for one in rest)]
+        answers = self._values.search(op.query, prefix)
+        # Read only if the answers do not fill the page.
+        rest = ((one, 0.0) for one in self._values.below(prefix))
+        seen = set[tuple[Path, str]]()
+        unindexed: list[StoredValue] = []
+        for one, score in chain(answers, rest):
+            if one.place in seen:
+                continue
+            seen.add(one.place)
+            if one.options["is_indexed"]:
+                yield one, score
+            else:
+                unindexed.append(one)
         # An item that is not indexed has no score, and may be found by its key only.
-        yield from (pair for pair in scored if pair[0].options["is_indexed"])
-        yield from ((one, None) for one, _ in scored if not one.options["is_indexed"])
+        yield from ((one, None) for one in unindexed)
 
     def _list_namespaces(self, op: ListNamespacesOp) -> list[Path]:
         conditions = op.match_conditions or ()

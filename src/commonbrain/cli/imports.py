@@ -69,11 +69,11 @@ def run_import_command(state: State, command: ImportCommand, *, as_json: bool) -
             hint="See brain import --formats, or what is on this machine: brain import --find.",
         )
     else:
-        source = _source(command, command.format, command.path)
+        source = _source(command, command.format, path=command.path)
         _run_import(state, source, as_json=as_json)
 
 
-def _source(command: ImportCommand, format_: str, path: Path) -> _Source:
+def _source(command: ImportCommand, format_: str, *, path: Path) -> _Source:
     return _Source(
         format=format_,
         path=path,
@@ -128,7 +128,7 @@ def _run_find(state: State, command: ImportCommand, *, as_json: bool) -> None:
             "Which ones (numbers or formats, all, or nothing)", default="", show_default=False
         )
     for one in _chosen(sources, choice):
-        _run_import(state, _source(command, one.format, one.path), as_json=as_json)
+        _run_import(state, _source(command, one.format, path=one.path), as_json=as_json)
 
 
 def _chosen(sources: Sequence[FoundSource], choice: str) -> list[FoundSource]:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from commonbrain.ingestion.batch import PreparedBatch, WriteOptions
 from commonbrain.ingestion.result import ItemResult, ItemStatus
 from commonbrain.ingestion.service import Remember
+from commonbrain.ingestion.validation import REDACTED
 from commonbrain.invalidation.propagation import continue_propagation
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.kinds import MessageDetail
@@ -36,7 +37,10 @@ if TYPE_CHECKING:
     from commonbrain.storage.store import Transaction
 
 _REFUSALS_SHOWN_MAX = 100
-_OPTIONS: Final = WriteOptions(checks_similarity=False, exempt_reports=False, includes_past=True)
+_OPTIONS: Final = WriteOptions(
+    checks_similarity=False, exempt_reports=False, includes_past=True, redacts_messages=True
+)
+_SECRETS: Final = "secrets in messages, redacted"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -385,6 +389,7 @@ def _add(
                 elif outcome.status.is_new:
                     kinds[str(outcome.kind)] += 1
                     carried.update(_carried(piece, draft))
+                    omitted[_SECRETS] += any(one.startswith(REDACTED) for one in outcome.warnings)
     for name, count in related.items():
         (carried if name in CARRIED_RELATIONS else omitted)[name] += count
     added = report.counting(counted, refusals=refusals, progress=batch[-1].progress)
@@ -393,7 +398,7 @@ def _add(
         parts=report.parts + parts,
         kinds=dict(kinds),
         carried=dict(carried),
-        omitted=dict(omitted),
+        omitted=dict(+omitted),
         position=report.position + len(batch),
     )
 
