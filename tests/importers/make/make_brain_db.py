@@ -41,30 +41,48 @@ def make_old_files(data: Path) -> None:
         "helios", "claude-code", "Deploy order", "Deploy the ingest first, then the page.", "action"
     )
     synapse_manager.send_message(
-        "claude-code", "helios", "Re: Deploy order", "Done: ingest at 14:02, page at 14:10.",
+        "claude-code",
+        "helios",
+        "Re: Deploy order",
+        "Done: ingest at 14:02, page at 14:10.",
         thread_id=first["thread_id"],
     )
     synapse_manager.send_message("helios", "all", "Freeze", "No deploys on Friday.", "urgent")
     synapse_manager.acknowledge_message(first["id"], "claude-code", "Will do, ingest goes first.")
-    stm_manager.add_to_stm("The quiet hours are read in UTC, not in local time.",
-                           categories=["config", "bug"], importance=2.0)
+    stm_manager.add_to_stm(
+        "The quiet hours are read in UTC, not in local time.",
+        categories=["config", "bug"],
+        importance=2.0,
+    )
     stm_manager.add_to_stm("The dashboard listens on port 9090.", category="ops")
     cause = atom_manager.create_atom(
-        "the ingest worker", "runs out of memory", "batches are read twice",
-        "duplicate rows appear in the report", source="manual", confidence=0.8,
+        "the ingest worker",
+        "runs out of memory",
+        "batches are read twice",
+        "duplicate rows appear in the report",
+        source="manual",
+        confidence=0.8,
         outcome_delay_seconds=60,
     )
     effect = atom_manager.create_atom(
-        "duplicate rows", "inflate the totals", "the weekly report is wrong",
+        "duplicate rows",
+        "inflate the totals",
+        "the weekly report is wrong",
         "the team rolls the ingest back",
     )
     atom_manager.create_causal_link(cause, effect, "causes", 0.7)
     embeddings_manager.init_db()
     embeddings_manager.sync_from_stm()
-    embeddings_manager.add_memory("The backup runs at four in the morning.", source="collection",
-                                  categories=["ops"])
-    pins = [{"content": "Never restart the trading bot while the market is open.",
-             "label": "trading", "pinnedAt": "2026-02-10T08:00:00.000Z"}]
+    embeddings_manager.add_memory(
+        "The backup runs at four in the morning.", source="collection", categories=["ops"]
+    )
+    pins = [
+        {
+            "content": "Never restart the trading bot while the market is open.",
+            "label": "trading",
+            "pinnedAt": "2026-02-10T08:00:00.000Z",
+        }
+    ]
     (data / "working_memory.json").write_text(json.dumps({"items": pins}, indent=2))
     known = {"ops": {"description": "Running the servers", "keywords": ["deploy", "backup"]}}
     (data / "categories.json").write_text(json.dumps({"categories": known}, indent=2))
@@ -79,23 +97,52 @@ def make_database(data: Path) -> None:
     migrate.migrate_stm(brain)
     migrate.migrate_embeddings(brain)
     brain.migrate_sidecars()
-    sent = brain.send("nova", "helios", "Gateway", "@insight The gateway needs a restart after a "
-                      "certificate change.")
+    sent = brain.send(
+        "nova",
+        "helios",
+        "Gateway",
+        "@insight The gateway needs a restart after a certificate change.",
+    )
     brain.ack(sent["id"], "helios", "Noted for the runbook.")
-    brain.send("helios", "nova", "Re: Gateway", "Where is the certificate?", priority="action",
-               thread_id=sent["thread_id"], parent_id=sent["id"])
+    brain.send(
+        "helios",
+        "nova",
+        "Re: Gateway",
+        "Where is the certificate?",
+        priority="action",
+        thread_id=sent["thread_id"],
+        parent_id=sent["id"],
+    )
     brain.ack(brain.send("nova", "helios", "Silent", "This needs no answer.")["id"], "helios")
-    task = brain.delegate_task("helios", "nova", "Renew", "Renew the certificate of the gateway.",
-                               context="It ends in March.", expires_hours=24000.0)
+    task = brain.delegate_task(
+        "helios",
+        "nova",
+        "Renew",
+        "Renew the certificate of the gateway.",
+        context="It ends in March.",
+        expires_hours=24000.0,
+    )
     brain.update_task_status(task["id"], "complete", result="Renewed until 2028.")
-    cause = brain.create_atom("the certificate", "expires", "the gateway refuses clients",
-                              "agents cannot reach the tools", confidence=0.9,
-                              source_message_id=sent["id"])
-    effect = brain.create_atom("agents without tools", "guess", "answers get worse",
-                               "users complain")
+    cause = brain.create_atom(
+        "the certificate",
+        "expires",
+        "the gateway refuses clients",
+        "agents cannot reach the tools",
+        confidence=0.9,
+        source_message_id=sent["id"],
+    )
+    effect = brain.create_atom(
+        "agents without tools", "guess", "answers get worse", "users complain"
+    )
     brain.link_atoms(cause, effect, "enables", 0.6)
-    brain.todo_add("Write the runbook of the gateway", "With the certificate steps.", "high",
-                   "nova", ["docs"], "2026-03-20T12:00:00")
+    brain.todo_add(
+        "Write the runbook of the gateway",
+        "With the certificate steps.",
+        "high",
+        "nova",
+        ["docs"],
+        "2026-03-20T12:00:00",
+    )
     done = brain.todo_add("Order the new disks")
     brain.todo_update(done["id"], status="done")
     brain.pin_working_memory("gateway", "The gateway listens on port 8443.")
@@ -108,8 +155,11 @@ def main() -> None:
     make_database(data)
     for made in data.glob("*.json"):
         (target / made.name).write_bytes(made.read_bytes())
-    for database, dumped in (("brain.db", "brain.sql"), (".atoms.db", "atoms.sql"),
-                             (".embeddings.db", "embeddings.sql")):
+    for database, dumped in (
+        ("brain.db", "brain.sql"),
+        (".atoms.db", "atoms.sql"),
+        (".embeddings.db", "embeddings.sql"),
+    ):
         dump(data / database, target / dumped)
 
 

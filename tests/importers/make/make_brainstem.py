@@ -20,17 +20,51 @@ from brainstem.store import SQLiteRepository
 
 T, L = MemoryType, TrustLevel
 ITEMS = [
-    ("a_ops", Scope.TEAM, T.EVENT, "The user wants the migration done before April planning.",
-     "trace_8742", L.TRUSTED_TOOL, None),
-    ("a_ops", Scope.TEAM, T.FACT, "The staging database runs Postgres 16 in Frankfurt.",
-     "trace_8743", L.USER_CLAIM, datetime(2031, 1, 1, tzinfo=UTC)),
-    ("a_ops", Scope.GLOBAL, T.POLICY, "Never deploy on a Friday after noon.", None, L.USER_CLAIM,
-     None),
-    ("a_planner", Scope.PRIVATE, T.EPISODE,
-     "The March sprint moved three services to the new cluster; two tickets were left.", None,
-     L.USER_CLAIM, None),
-    ("a_planner", Scope.TEAM, T.FACT, "A blog says the cluster will be deprecated next year.",
-     "https://blog.example/cluster", L.UNTRUSTED_WEB, None),
+    (
+        "a_ops",
+        Scope.TEAM,
+        T.EVENT,
+        "The user wants the migration done before April planning.",
+        "trace_8742",
+        L.TRUSTED_TOOL,
+        None,
+    ),
+    (
+        "a_ops",
+        Scope.TEAM,
+        T.FACT,
+        "The staging database runs Postgres 16 in Frankfurt.",
+        "trace_8743",
+        L.USER_CLAIM,
+        datetime(2031, 1, 1, tzinfo=UTC),
+    ),
+    (
+        "a_ops",
+        Scope.GLOBAL,
+        T.POLICY,
+        "Never deploy on a Friday after noon.",
+        None,
+        L.USER_CLAIM,
+        None,
+    ),
+    (
+        "a_planner",
+        Scope.PRIVATE,
+        T.EPISODE,
+        "The March sprint moved three services to the new cluster; two tickets were left.",
+        None,
+        L.USER_CLAIM,
+        None,
+    ),
+    (
+        "a_planner",
+        Scope.TEAM,
+        T.FACT,
+        "A blog says the cluster will be deprecated next year.",
+        "https://blog.example/cluster",
+        L.UNTRUSTED_WEB,
+        None,
+    ),
     ("a_planner", Scope.TEAM, T.FACT, "The staging database runs MySQL.", None, L.USER_CLAIM, None),
 ]
 
@@ -45,7 +79,10 @@ def main() -> None:
             )
             made = store.remember(
                 RememberRequest(
-                    tenant_id="t_123", agent_id=agent, scope=scope, items=[item],
+                    tenant_id="t_123",
+                    agent_id=agent,
+                    scope=scope,
+                    items=[item],
                     idempotency_key=f"key-{number}",
                 )
             )

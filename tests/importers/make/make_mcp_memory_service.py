@@ -44,8 +44,13 @@ async def fill(path: str) -> None:
     for number, (text, tags, type_) in enumerate(ITEMS):
         at = START + 3600 * number
         memory = Memory(
-            content=text, content_hash=generate_content_hash(text), tags=tags, memory_type=type_,
-            metadata={"source": "test"} if number == 0 else {}, created_at=at, updated_at=at,
+            content=text,
+            content_hash=generate_content_hash(text),
+            tags=tags,
+            memory_type=type_,
+            metadata={"source": "test"} if number == 0 else {},
+            created_at=at,
+            updated_at=at,
         )
         stored, message = await storage.store(memory, store="harbour" if number == 3 else "default")
         assert stored, message
@@ -54,18 +59,31 @@ async def fill(path: str) -> None:
     print(await storage.delete(hashes[5]))
     graph = GraphStorage(path)
     await graph.store_association(
-        hashes[1], hashes[0], similarity=0.8, connection_types=["causal"],
+        hashes[1],
+        hashes[0],
+        similarity=0.8,
+        connection_types=["causal"],
         relationship_type="causes",
     )
     await graph.store_association(
-        hashes[0], hashes[3], similarity=0.4, connection_types=["semantic"],
+        hashes[0],
+        hashes[3],
+        similarity=0.4,
+        connection_types=["semantic"],
         relationship_type="related",
     )
     storage.conn.execute(
         "INSERT INTO beliefs (belief_hash, content, confidence, status, created_at, updated_at, "
         "derived_from) VALUES (?, ?, ?, ?, ?, ?, ?)",
-        ("b1", "Deploys fail when a table lacks rows.", 0.6, "candidate", "2026-01-02T00:00:00Z",
-         "2026-01-02T00:00:00Z", f'["{hashes[1]}"]'),
+        (
+            "b1",
+            "Deploys fail when a table lacks rows.",
+            0.6,
+            "candidate",
+            "2026-01-02T00:00:00Z",
+            "2026-01-02T00:00:00Z",
+            f'["{hashes[1]}"]',
+        ),
     )
     storage.conn.commit()
 

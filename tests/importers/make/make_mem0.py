@@ -31,8 +31,12 @@ class Fixed:
         return [self.embed(text) for text in texts]
 
 
-store = {"collection_name": "mem0", "embedding_model_dims": 3, "path": str(HOME / "qdrant"),
-         "on_disk": True}
+store = {
+    "collection_name": "mem0",
+    "embedding_model_dims": 3,
+    "path": str(HOME / "qdrant"),
+    "on_disk": True,
+}
 memory = Memory.from_config(
     {
         "vector_store": {"provider": "qdrant", "config": store},
@@ -55,14 +59,17 @@ add("Never book a berth twice for one night.", agent_id="planner", run_id="run-7
 gone = add("This one is deleted.", user_id="ann")
 memory.delete(gone)
 exported = [
-    memory.get_all(filters={key: value}) for key, value in (("user_id", "ann"), ("agent_id", "planner"))
+    memory.get_all(filters={key: value})
+    for key, value in (("user_id", "ann"), ("agent_id", "planner"))
 ]
 results = [one for each in exported for one in each["results"]]
 memory.vector_store.client.close()
 target = Path(sys.argv[1])
 (target / "export.json").write_text(json.dumps({"results": results}, indent=1) + "\n", "utf-8")
-for name, path in (("history", HOME / "history.db"),
-                   ("storage", next((HOME / "qdrant").glob("collection/mem0/storage.sqlite")))):
+for name, path in (
+    ("history", HOME / "history.db"),
+    ("storage", next((HOME / "qdrant").glob("collection/mem0/storage.sqlite"))),
+):
     with sqlite3.connect(path) as connection:
         (target / f"{name}.sql").write_text("\n".join(connection.iterdump()) + "\n", "utf-8")
 print(sorted(HOME.rglob("*.sqlite")))
