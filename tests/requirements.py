@@ -56,10 +56,10 @@ GROUPS: Final = {
     "JB": 14,  # jobs and learning
     "OB": 20,  # observability
     "PF": 14,  # performance
-    "DO": 22,  # deployment and operations
-    "MG": 12,  # migration and import
+    "DO": 23,  # deployment and operations
+    "MG": 13,  # migration and import
     "EV": 12,  # evaluations and tests
-    "CL": 20,  # clients
+    "CL": 22,  # clients
 }
 
 # A row that speaks for several groups stands with the first of its ids.
@@ -400,11 +400,12 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Adopted("DO-20", "brain connect registers clients and their hooks and clobbers nothing."),
     Adopted("DO-21", "What is called a default or configurable is a setting with bounds."),
     Adopted("DO-22", "A tenant's policy sets trust, budgets, thresholds and redaction of its own."),
+    Adopted("DO-23", "The documentation is a site whose every link leads somewhere."),
     # Migration and import
     Adopted("MG-02", "MEMORY.md trees become single memories that recall finds."),
     Adopted("MG-05", "Memories, handoffs and summaries of compactions stand for MEMORY.md."),
     Adopted("MG-03", "An imported pinned rule without a trigger boots as it did before."),
-    Gap("MG-04", "No importer reads brain-db's database and the six files beside it."),
+    Adopted("MG-04", "brain-db's database and the six files before it are read, each once."),
     Adopted("MG-06", "Markdown splits at headings; paths give the project; scraps fall out."),
     Adopted("MG-07", "Import may be repeated, and reports read, stored and duplicate."),
     Replaced("MG-08", "Named formats and raw text stand for files of one note a line."),
@@ -413,6 +414,7 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     ),
     Adopted("MG-11", "An import keeps links, pins and replacements; a second one changes nothing."),
     Adopted("MG-12", "Sources on this machine are listed unread, and imported when chosen."),
+    Adopted("MG-13", "Sessions and exports of chats become threads that push on nobody."),
     Adopted("MG-10", "The page imports after a preview, exports, backs up, and reports refusals."),
     # Evaluations and tests
     Adopted("EV-02", "Evaluations report ranking, gain and thrift; one tells leaks and lies."),
@@ -448,4 +450,6 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Adopted("CL-18", "A person corrects a memory on the page, and agents recall the correction."),
     Adopted("CL-19", "People settle the review queue by one key an item, each item only once."),
     Adopted("CL-20", "People see who is at work, and what a boot would tell, without one."),
+    Adopted("CL-21", "A typed async client calls a server and repeats only what is safe to."),
+    Adopted("CL-22", "A typed TypeScript client calls a server, generated from its description."),
 )

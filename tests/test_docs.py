@@ -53,7 +53,8 @@ PAGES = [
     *(page for page in sorted(ROOT.glob("docs/**/*.md")) if GENERATED not in page.parents),
 ]
 ABOUT_POSTGRES = [page for page in PAGES if "postgresql://" in page.read_text()]
-SHOWN_ONLY = {"json", "toml", "markdown"}
+# TypeScript runs in tests/server/test_typescript.py.
+SHOWN_ONLY = {"json", "toml", "markdown", "typescript"}
 
 NOT_RUN = re.compile(r"<!-- not run(?::[ ]*(?P<reason>[^\n]*?))?[ ]*-->\n\Z")
 DEFAULT_ROW = re.compile(

@@ -85,7 +85,7 @@ def test_the_same_numbers_by_another_model_are_another_space(
 @pytest.mark.parametrize(
     ("settings", "told"),
     [
-        ({"embedder": "abacus"}, "minilm, ollama, openai"),
+        ({"embedder": "abacus"}, "minilm, onnx:FOLDER, ollama, openai"),
         ({"embedder": "ollama", "embedder_model": "mine"}, "COMMONBRAIN_EMBEDDER_DIMENSIONS"),
         ({"embedder_timeout_s": "0"}, "COMMONBRAIN_EMBEDDER_TIMEOUT_S is '0'"),
         ({"embedder_retries": "99"}, "COMMONBRAIN_EMBEDDER_RETRIES is '99'"),

@@ -222,7 +222,7 @@ class Settings(BaseSettings):
     )
     embedder: str = Field(
         default="minilm",
-        description="Embedding model: minilm (in this process), ollama, or openai.",
+        description="Embedding model: minilm or onnx:FOLDER (in this process), ollama, or openai.",
     )
     embedder_model: Model = Field(default=None, description=_OF_MODEL)
     embedder_url: Url = Field(default=None, description=_OF_URL)
@@ -239,7 +239,8 @@ class Settings(BaseSettings):
     embedder_retries: int = Field(default=2, ge=0, le=10, description=_OF_RETRIES)
     embedder_next: str | None = Field(
         default=None,
-        description="Embedding space to migrate the store to, as ollama/MODEL/DIMENSIONS.",
+        description="Embedding space to migrate the store to, as ollama/MODEL/DIMENSIONS or "
+        "onnx:FOLDER.",
     )
     embedder_next_url: Url = Field(
         default=None, description="Base URL of the API of the next embedder."

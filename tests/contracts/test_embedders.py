@@ -3,21 +3,60 @@
 from collections.abc import Iterator
 from pathlib import Path
 
+import commonbrain_minilm
 import pytest
 
-from commonbrain.embeddings.interface import Embedder
+from commonbrain.embeddings.interface import Embedder, Thresholds
 from commonbrain.embeddings.local import MiniLmEmbedder
+from commonbrain.embeddings.model_records import ModelRecords
+from commonbrain.embeddings.onnx_folder import OnnxEmbedder
 from commonbrain.model.errors import UnavailableError
 from commonbrain.runtime.models import EMBEDDERS, Options
 from commonbrain.testing.builders import WordHashEmbedder
 from commonbrain.testing.embedder_contract import EmbedderContract
+from tests.models.onnx_models import save_encoder
 from tests.models.server import FAMILIES, ModelServer
+
+CALIBRATED = Thresholds(duplicate=0.8, similar=0.7, relevance=0.6, answer=None, origin="calibrated")
+"""Both prefixes share little, and texts of other words hardly anything."""
 
 
 class TestMiniLmEmbedder(EmbedderContract):
     @pytest.fixture
     def embedder(self) -> Embedder:
         return EMBEDDERS["minilm"](Options(threads=1))
+
+
+class TestShippedModelAsFolder(EmbedderContract):
+    @pytest.fixture(scope="class")
+    @classmethod
+    def model(cls, tmp_path_factory: pytest.TempPathFactory) -> Path:
+        folder = tmp_path_factory.mktemp("model")
+        for path in (commonbrain_minilm.MODEL_PATH, commonbrain_minilm.TOKENIZER_PATH):
+            (folder / path.name).symlink_to(path)
+        return folder
+
+    @pytest.fixture
+    def embedder(self, model: Path) -> Embedder:
+        # All tests share what the first one measures.
+        return EMBEDDERS["onnx"](Options(model=str(model), records=model / "records", threads=1))
+
+
+class TestWordVectorsInFolder(EmbedderContract):
+    # The model adds up vectors of words.
+    understands_meaning = False
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def model(cls, tmp_path_factory: pytest.TempPathFactory) -> Path:
+        prompts = {"query": "query: ", "document": "passage: "}
+        return save_encoder(tmp_path_factory.mktemp("model"), prompts=prompts)
+
+    @pytest.fixture
+    def embedder(self, model: Path) -> Embedder:
+        return OnnxEmbedder(
+            model, records=ModelRecords(), calibrate=lambda _: CALIBRATED, threads=2
+        )
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -32,7 +71,7 @@ class TestRemoteEmbedders(EmbedderContract):
 
 
 def test_every_embedder_that_can_be_chosen_keeps_the_contract() -> None:
-    assert set(EMBEDDERS) == {"minilm", *FAMILIES}
+    assert set(EMBEDDERS) == {"minilm", "onnx", *FAMILIES}
 
 
 class TestWordHashEmbedder(EmbedderContract):

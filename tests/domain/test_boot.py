@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 from commonbrain.coordination.briefing import (
     CUT_IDS_MAX,
     MORE,
-    ActiveSession,
     Briefing,
     BriefingEntry,
     BriefingMaterial,
     InheritedHandoff,
     Listed,
     PinnedNote,
+    SiblingSession,
     WorkingContext,
     entry_cost,
     pack_briefing,
@@ -43,7 +43,7 @@ IDS = st.integers(0, 2**65 - 1).map(lambda number: f"mem_{number:013X}"[:17])
 NOTES = st.none() | line(60)
 ENTRIES = st.builds(BriefingEntry, id=IDS, headline=line(120), note=NOTES)
 PINNED = st.builds(PinnedNote, key=line(128), value=line(200))
-SIBLINGS = st.builds(ActiveSession, session=line(128), agent=line(128), task=NOTES, note=NOTES)
+SIBLINGS = st.builds(SiblingSession, session=line(128), agent=line(128), task=NOTES, note=NOTES)
 TEXT = st.integers(1, 25).map(lambda times: "\n".join([WORDS] * times)) | line(2000)
 HANDOFFS = st.builds(
     InheritedHandoff, id=IDS, agent=line(128), date=st.just("2026-03-02"), text=TEXT
@@ -108,7 +108,7 @@ PLAIN: dict[str, st.SearchStrategy[Any]] = {
     **{name: listed(ALIKE, name) for name in BOOT_CAPS},
     "notes": listed(st.builds(PinnedNote, key=NAMES, value=line(200)), "notes"),
     "siblings": listed(
-        st.builds(ActiveSession, session=NAMES, agent=NAMES, task=NOTES), "siblings"
+        st.builds(SiblingSession, session=NAMES, agent=NAMES, task=NOTES), "siblings"
     ),
     "session": st.just("ses_0000000000000"),
     "project": st.none() | st.just("shop"),
@@ -224,7 +224,7 @@ def crowded(**more: Any) -> BriefingMaterial:  # noqa: ANN401 fields of any sort
     """Everything full of ordinary English."""
     notes = tuple(PinnedNote(key=f"key {n}", value=WORDS) for n in range(10))
     siblings = tuple(
-        ActiveSession(session=f"ses_{n:013d}", agent="codex", task=WORDS) for n in range(12)
+        SiblingSession(session=f"ses_{n:013d}", agent="codex", task=WORDS) for n in range(12)
     )
     full = BriefingMaterial(
         blockers=entries(7),

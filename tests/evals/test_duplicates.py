@@ -9,13 +9,12 @@ from pathlib import Path
 import pytest
 from commonbrain_evals.curves import curves
 from commonbrain_evals.duplicates import Report, evaluate
-from commonbrain_evals.pairs import Label, Pair, read_pairs
-from commonbrain_evals.rows import Half
 from commonbrain_evals.tables import show
 
 from commonbrain.embeddings.local import MiniLmEmbedder
 from commonbrain.model.errors import InvalidInputError, UnavailableError
 from commonbrain.model.kinds import Kind
+from commonbrain.retrieval.calibration import Half, Label, Pair, read_pairs
 from commonbrain.testing.builders import WordHashEmbedder
 
 BETWEEN_MACHINES = 0.03

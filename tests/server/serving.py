@@ -16,8 +16,8 @@ from fastapi import FastAPI
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.types import Implementation
-from starlette.applications import Starlette
 from starlette.testclient import TestClient
+from starlette.types import ASGIApp
 
 from commonbrain.client import Brain
 from commonbrain.http.app import BodyLimits, make_app
@@ -72,7 +72,7 @@ def calling(app: FastAPI, key: str | None = "key-of-ann") -> Generator[TestClien
 
 
 @contextmanager
-def listening(app: Starlette) -> Generator[str]:
+def listening(app: ASGIApp) -> Generator[str]:
     """Serve on a free port in a thread; give the URL."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         config = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=1, http="h11")

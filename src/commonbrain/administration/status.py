@@ -18,6 +18,7 @@ from commonbrain.administration.hook_activity import (
 )
 from commonbrain.administration.trends import Trends, read_trends
 from commonbrain.coordination.token_use import TokenUse, token_use
+from commonbrain.embeddings.interface import Thresholds
 from commonbrain.model import ids
 from commonbrain.model.errors import CommonbrainError, UnavailableError
 from commonbrain.model.limits import EVENTS_WINDOW, SLOW_CALL_MS
@@ -208,6 +209,8 @@ class StoreStatus:
     jobs: Mapping[str, int]
     """Jobs by state; dead ones need attention."""
     space: str
+    thresholds: Thresholds
+    """The similarities in force, and how they were chosen."""
     traces_dropped: int
     accesses_dropped: int
     heartbeats_dropped: int
@@ -265,6 +268,7 @@ class Status:
             embedding_pending=pending,
             jobs={str(state): count for state, count in sorted(jobs.items())},
             space=self.services.store.space.name,
+            thresholds=self.services.store.space.thresholds,
             traces_dropped=self.services.journal.dropped,
             accesses_dropped=self.services.journal.accesses_dropped,
             heartbeats_dropped=self.services.journal.beats_dropped,

@@ -23,7 +23,7 @@ app = typer.Typer(
 
 _EMBEDDER = typer.Argument(
     metavar="[SPACE]",
-    help="minilm, or FAMILY/MODEL/DIMENSIONS; else what COMMONBRAIN_EMBEDDER_NEXT names.",
+    help="minilm, onnx:FOLDER or FAMILY/MODEL/DIMENSIONS; else that of COMMONBRAIN_EMBEDDER_NEXT.",
 )
 Embedder = Annotated[str | None, _EMBEDDER]
 Space = Annotated[str, typer.Argument(metavar="SPACE", help="As `brain embeddings list` names it.")]

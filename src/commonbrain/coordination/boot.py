@@ -12,13 +12,13 @@ from typing import Final, TypeVar
 
 from commonbrain.coordination.briefing import (
     CUT_IDS_MAX,
-    ActiveSession,
     Briefing,
     BriefingEntry,
     BriefingMaterial,
     InheritedHandoff,
     Listed,
     PinnedNote,
+    SiblingSession,
     WorkingContext,
     pack_briefing,
 )
@@ -155,10 +155,10 @@ def note_of(note: Note, *, chars: int) -> PinnedNote:
     return PinnedNote(key=inert_line(note.key), value=_cut(note.value, chars))
 
 
-def active_session_of(session: Session, *, now: datetime, idle_after: timedelta) -> ActiveSession:
+def sibling_session_of(session: Session, *, now: datetime, idle_after: timedelta) -> SiblingSession:
     """Convert another session."""
     is_quiet = is_idle(session, now, after=idle_after)
-    return ActiveSession(
+    return SiblingSession(
         session=inert_line(session.key),
         agent=inert_line(session.agent),
         task=_cut(session.task, SIBLING_TASK_CHARS) if session.task else None,
@@ -237,7 +237,7 @@ def gather_material(
     pinned = tx.scratchpad.pinned(project, now=now)
     idle_after = unit.services.session_idle
     siblings = [
-        active_session_of(one, now=now, idle_after=idle_after)
+        sibling_session_of(one, now=now, idle_after=idle_after)
         for one in active_sessions(unit, project, dead_ids=dead_ids)
     ]
     return BriefingMaterial(

@@ -36,7 +36,7 @@ class PinnedNote:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ActiveSession:
+class SiblingSession:
     """Another active session of the project."""
 
     session: str
@@ -95,7 +95,7 @@ class Briefing:
     handoff: InheritedHandoff | None = None
     urgent: tuple[BriefingEntry, ...] = ()
     """Unread urgent messages."""
-    siblings: tuple[ActiveSession, ...] = ()
+    siblings: tuple[SiblingSession, ...] = ()
     patterns: tuple[BriefingEntry, ...] = ()
     tasks: tuple[BriefingEntry, ...] = ()
     changes: tuple[BriefingEntry, ...] = ()
@@ -200,14 +200,14 @@ def entry_line(entry: BriefingEntry) -> str:
     return f"- {entry.id} {entry.headline}{f' ({entry.note})' if entry.note else ''}"
 
 
-def line(entry: BriefingEntry | PinnedNote | ActiveSession) -> str:
+def line(entry: BriefingEntry | PinnedNote | SiblingSession) -> str:
     """Render an entry of any section."""
     match entry:
         case BriefingEntry():
             return entry_line(entry)
         case PinnedNote():
             return note_line(entry)
-        case ActiveSession():
+        case SiblingSession():
             return session_line(entry)
 
 
@@ -216,7 +216,7 @@ def note_line(note: PinnedNote) -> str:
     return f"- {note.key}: {note.value}"
 
 
-def session_line(one: ActiveSession) -> str:
+def session_line(one: SiblingSession) -> str:
     """Render another session."""
     known = (one.session, one.agent, one.task, one.note)
     return f"- {' | '.join(part for part in known if part)}"
@@ -277,7 +277,7 @@ _ROUNDS_MAX: Final = 12
 """What a round adds frees the lines of cuts; few rounds find room for more."""
 
 _T = TypeVar("_T")
-_Entry = BriefingEntry | PinnedNote | ActiveSession
+_Entry = BriefingEntry | PinnedNote | SiblingSession
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -308,7 +308,7 @@ class BriefingMaterial:
     handoff: InheritedHandoff | None = None
     urgent: Listed[BriefingEntry] = field(default_factory=_none)
     unread: int = 0
-    siblings: Listed[ActiveSession] = field(default_factory=_none)
+    siblings: Listed[SiblingSession] = field(default_factory=_none)
     patterns: Listed[BriefingEntry] = field(default_factory=_none)
     tasks: Listed[BriefingEntry] = field(default_factory=_none)
     changes: Listed[BriefingEntry] = field(default_factory=_none)
@@ -543,7 +543,7 @@ def _measure(briefing: Briefing) -> Cost:
 
 
 @lru_cache(1024)
-def entry_cost(entry: BriefingEntry | PinnedNote | ActiveSession) -> Cost:
+def entry_cost(entry: BriefingEntry | PinnedNote | SiblingSession) -> Cost:
     """Return the maximum tokens by which an entry makes a briefing longer, without a heading."""
     as_json = compact(_without_nulls(asdict(entry)))
     return Cost(estimate(f"{line(entry)}\n") + 1, estimate(f"{as_json},") + 1)
@@ -577,13 +577,13 @@ def _of(material: BriefingMaterial, name: str) -> Listed[Any]:
     return getattr(material, name)
 
 
-def _name_of(one: BriefingEntry | PinnedNote | ActiveSession) -> str:
+def _name_of(one: BriefingEntry | PinnedNote | SiblingSession) -> str:
     match one:
         case BriefingEntry():
             return one.id
         case PinnedNote():
             return one.key
-        case ActiveSession():
+        case SiblingSession():
             return one.session
 
 

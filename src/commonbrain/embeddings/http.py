@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from commonbrain.embeddings.interface import EmbeddingSpace
+from commonbrain.embeddings.interface import CAUTIOUS, EmbeddingSpace
 from commonbrain.embeddings.options import OLLAMA_URL, OPENAI_URL, joined
 from commonbrain.model.errors import InvalidInputError, UnavailableError
 from commonbrain.text.tokens import estimate
@@ -74,12 +74,6 @@ def _restart(costs: list[int], start: int, *, end: int) -> int:
 BATCH_TEXTS_MAX: Final = 64
 """Windows in one request; every known endpoint accepts 96 or more."""
 
-# The cosines of an unknown model were never measured, so only almost identical texts are rejected
-# as duplicates, and almost nothing is dropped from results.
-DUPLICATE_THRESHOLD: Final = 0.95
-SIMILAR_THRESHOLD: Final = 0.85
-RELEVANCE_THRESHOLD: Final = 0.2
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Model:
@@ -137,12 +131,8 @@ class HttpEmbedder:
         self._model = known or Model(dimensions=dimensions)
         self._opening = Lock()
         self._endpoint: Endpoint | None = None
-        self.space = EmbeddingSpace(
-            name=f"{family.name}/{self._name}/{dimensions}",
-            dimensions=dimensions,
-            duplicate_threshold=DUPLICATE_THRESHOLD,
-            similar_threshold=SIMILAR_THRESHOLD,
-            relevance_threshold=RELEVANCE_THRESHOLD,
+        self.space = EmbeddingSpace.of(
+            f"{family.name}/{self._name}/{dimensions}", dimensions=dimensions, thresholds=CAUTIOUS
         )
 
     def query(self, text: str) -> Matrix:

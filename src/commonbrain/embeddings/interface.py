@@ -34,6 +34,27 @@ class SpaceState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Thresholds:
+    """The similarities that decide in one embedding space, and how they were chosen."""
+
+    duplicate: float
+    similar: float
+    relevance: float
+    answer: float | None
+    origin: str
+    """`measured`, `calibrated`, `cautious`, or `settings` if one of them is set."""
+
+
+CAUTIOUS: Final = Thresholds(
+    duplicate=0.95, similar=0.85, relevance=0.2, answer=None, origin="cautious"
+)
+"""For a model whose cosines were never measured.
+
+Only almost identical texts are rejected as duplicates, and almost nothing is dropped from results.
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EmbeddingSpace:
     """The vector space of one model; vectors of two spaces are never compared.
 
@@ -54,6 +75,32 @@ class EmbeddingSpace:
 
     None if it was never measured, 0 to accept every result as an answer.
     """
+    threshold_origin: str = "measured"
+    """As in `Thresholds`."""
+
+    @classmethod
+    def of(cls, name: str, *, dimensions: int, thresholds: Thresholds) -> EmbeddingSpace:
+        """Return a space with these thresholds."""
+        return cls(
+            name=name,
+            dimensions=dimensions,
+            duplicate_threshold=thresholds.duplicate,
+            similar_threshold=thresholds.similar,
+            relevance_threshold=thresholds.relevance,
+            answer_threshold=thresholds.answer,
+            threshold_origin=thresholds.origin,
+        )
+
+    @property
+    def thresholds(self) -> Thresholds:
+        """The thresholds together."""
+        return Thresholds(
+            duplicate=self.duplicate_threshold,
+            similar=self.similar_threshold,
+            relevance=self.relevance_threshold,
+            answer=self.answer_threshold,
+            origin=self.threshold_origin,
+        )
 
     def under(self, parameters: Parameters) -> EmbeddingSpace:
         """Return this space with the thresholds that settings and a tenant's policy set.

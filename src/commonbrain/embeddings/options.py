@@ -6,6 +6,7 @@ Apart from the HTTP client, which takes a tenth of a second to import and few st
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit, urlunsplit
 
@@ -27,6 +28,9 @@ class Options:
     threads: int | None = None
     """Processor cores for embedding, if the model runs in this process."""
     model: str | None = None
+    """Its name at the endpoint, or its folder or file."""
+    records: Path | None = None
+    """Folder that keeps measurements of local models; None keeps them for this process."""
     url: str | None = None
     key: SecretStr | None = None
     dimensions: int | None = None

@@ -33,6 +33,7 @@ from commonbrain.http.authentication import (
     RequestAuthenticator,
     authenticated,
 )
+from commonbrain.http.description import PROBLEMS, SERVERS, complete
 from commonbrain.http.middleware import (
     PageMiddleware,
     RequestLimitsMiddleware,
@@ -44,11 +45,9 @@ from commonbrain.http.problems import (
     internal_problem,
     malformed,
     problem,
-    problem_schemas,
 )
 from commonbrain.http.rest import (
     IMPORT_PATH,
-    PROBLEMS,
     register_compat_routes,
     register_file_routes,
     register_routes,
@@ -212,9 +211,9 @@ class Application(FastAPI):
 
     def openapi(self) -> dict[str, Any]:
         """Return the OpenAPI description."""
-        described = super().openapi()
-        described["components"]["schemas"].update(problem_schemas())
-        return described
+        if self.openapi_schema is None:
+            self.openapi_schema = complete(super().openapi())
+        return self.openapi_schema
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request; log an internal error, which has been answered when it arrives here."""
@@ -273,6 +272,7 @@ def make_app(
         title="Commonbrain",
         description=_ABOUT,
         version=version("commonbrain"),
+        servers=[*SERVERS],
         lifespan=partial(_lifespan, authenticator=authenticator, transport=transport),
         # Both pages load scripts from other sites.
         docs_url=None,
@@ -397,11 +397,12 @@ def _add_health(app: FastAPI, authenticator: RequestAuthenticator) -> None:
         return JSONResponse(authenticator.resource.document())
 
     options: dict[str, Any] = {"tags": ["health"], "methods": ["GET"]}
-    app.add_api_route("/healthz", live, summary="The process lives", **options)
+    app.add_api_route("/healthz", live, summary="The process lives", operation_id="live", **options)
     app.add_api_route(
         "/readyz",
         ready,
         summary="Store and embedder answer",
+        operation_id="ready",
         responses={503: PROBLEMS[503]},
         **options,
     )

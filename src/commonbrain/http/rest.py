@@ -22,7 +22,7 @@ from commonbrain.api.operations.job import JOB, JobRequest
 from commonbrain.client import Brain
 from commonbrain.http.authentication import KEY_HEADER, RequestAuthenticator
 from commonbrain.http.brainstem import DELETE, INSPECT, V0_POSTS, OneQuery, OneRequest
-from commonbrain.http.problems import MEDIA_TYPE
+from commonbrain.http.description import PROBLEMS, REPEATABLE, SESSION, repeatable
 from commonbrain.http.sessions import SESSION_HEADER, named_session
 from commonbrain.jobs.service import JobsReply
 from commonbrain.model.errors import InvalidInputError
@@ -31,24 +31,6 @@ from commonbrain.model.scope import Caller, Role
 
 SERVED: Final = tuple(one for one in load_operations() if Transport.REST in one.transports)
 KEY_FIELD: Final = "idempotency_key"
-_STATUSES: Final = {
-    400: "The body is not JSON",
-    401: "The credential is missing or not valid",
-    403: "The caller is not allowed to",
-    404: "Not found, or the caller may not see it",
-    413: "The body is too large",
-    422: "The request is not valid; nothing was done",
-    429: "A rate limit or quota is used up; wait for Retry-After",
-    500: "An internal error occurred",
-    503: "A service that is needed does not answer; retry",
-}
-
-
-_CONTENT: Final = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
-PROBLEMS: Final[dict[int | str, dict[str, Any]]] = {
-    status: {"description": description, "content": _CONTENT}
-    for status, description in _STATUSES.items()
-}
 _Key = Annotated[
     str | None,
     Header(alias="Idempotency-Key", max_length=NAME_CHARS_MAX, description="One per call"),
@@ -64,8 +46,12 @@ _Session = Annotated[
 ]
 _MemoryId = Annotated[str, InPath(alias="id", description="mem_...")]
 _KnownTag = Annotated[str | None, Header(alias="If-None-Match")]
-_BEARER: Final = HTTPBearer(auto_error=False, description="An API key or a JWT")
-_KEY: Final = APIKeyHeader(name=KEY_HEADER, auto_error=False, description="An API key")
+_BEARER: Final = HTTPBearer(
+    auto_error=False, scheme_name="bearer", description="An API key or a JWT"
+)
+_KEY: Final = APIKeyHeader(
+    name=KEY_HEADER, auto_error=False, scheme_name="key", description="An API key"
+)
 
 
 def caller_dependency(authenticator: RequestAuthenticator) -> Callable[..., Awaitable[Caller]]:
@@ -150,6 +136,8 @@ def response_of(operation: Operation[Any, Any], name: str) -> dict[str, Any]:
         "summary": operation.title,
         "description": f"{operation.purpose} Takes the role {operation.role}.",
         "operation_id": name,
+        "responses": {200: {"headers": SESSION}},
+        "openapi_extra": {REPEATABLE: repeatable(operation)},
     }
 
 
@@ -305,7 +293,10 @@ def register_file_routes(authenticator: RequestAuthenticator) -> APIRouter:
         operation_id="import",
         summary="Import",
         description="Send a file, or a folder as a zip; a job imports it. Takes the role writer.",
-        openapi_extra={"requestBody": {"required": True, "content": _BYTES}},
+        openapi_extra={
+            "requestBody": {"required": True, "content": _BYTES},
+            REPEATABLE: False,
+        },
     )
     router.add_api_route(
         "/v1/exports/{id}",
@@ -314,6 +305,7 @@ def register_file_routes(authenticator: RequestAuthenticator) -> APIRouter:
         summary="Export",
         description="Download the archive of an export job, for a day. Takes the role admin.",
         response_class=StreamingResponse,
+        openapi_extra={REPEATABLE: True},
         responses={200: {"description": "The archive", "content": _BYTES}},
     )
     return router

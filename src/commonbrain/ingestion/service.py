@@ -240,7 +240,13 @@ class Remember:
         self, draft: Draft, *, options: WriteOptions, timer: StageTimer
     ) -> PreparedDraft | Rejection:
         try:
-            return prepare_drafts(draft, self.caller, services=self.services, timer=timer)
+            return prepare_drafts(
+                draft,
+                self.caller,
+                services=self.services,
+                timer=timer,
+                redacts=options.redacts_messages and draft.kind == Kind.MESSAGE,
+            )
         except (InvalidInputError, RejectedError) as error:
             if not options.isolates_items:
                 raise
@@ -315,7 +321,8 @@ class Remember:
 
     def preview_drafts(self, drafts: Sequence[Draft], options: WriteOptions) -> list[ItemResult]:
         """Return the outcomes that drafts would have, as far as exact comparison can tell."""
-        validated = [prepare_drafts(draft, self.caller, services=self.services) for draft in drafts]
+        timer = StageTimer(self.services.clock)
+        validated = [self._prepare(draft, options=options, timer=timer) for draft in drafts]
         query_scope = self._query_scope()
         with self.services.store.snapshot(self.caller.tenant) as tx:
             return [
@@ -334,9 +341,10 @@ class Remember:
         if isinstance(one, Rejection):
             return rejected(one)
         known = _find_exact(tx, one, query_scope=query_scope, options=options)
-        return (
-            exists(known) if known else ItemResult(status=ItemStatus.STORED, kind=one.admitted.kind)
-        )
+        if known is not None:
+            return exists(known)
+        kind = one.admitted.kind
+        return ItemResult(status=ItemStatus.STORED, kind=kind, warnings=one.warnings)
 
     def store_draft(
         self,
@@ -356,7 +364,11 @@ class Remember:
             return rejected(Rejection.of(error))
         refusal = check_skill(tx, prepared, caller=self.caller, exclude_ids=options.exclude_ids)
         if refusal is not None:
-            return rejected(refusal)
+            # The namesake may be the very same rule, which an import offers again.
+            known = find_exact(
+                tx, prepared, query_scope=query_scope, includes_past=options.includes_past
+            )
+            return rejected(refusal) if known is None else exists(known)
         outcome = self._store_new(tx, prepared, query_scope=query_scope, options=options)
         if outcome.status.is_new and options.checks_similarity and options.is_user_write:
             credit_sources(tx, prepared, query_scope=query_scope, services=self.services)

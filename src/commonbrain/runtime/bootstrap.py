@@ -171,7 +171,7 @@ def build_services(
     embedder = CachingEmbedder(make_embedder(settings))
     clock = clock or SystemClock()
     is_file = isinstance(location, Path)
-    with suggesting_settings():
+    with suggesting_settings(settings):
         store = open_store(
             location, settings, space=with_thresholds(embedder.space, settings), clock=clock
         )

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Final
 
 from commonbrain.config import Settings
@@ -39,10 +40,32 @@ def _openai(options: Options) -> Embedder:
     return HttpEmbedder(OPENAI, options)
 
 
+def _onnx(options: Options) -> Embedder:
+    # see EMBEDDERS
+    from commonbrain.embeddings.model_records import ModelRecords  # noqa: PLC0415
+    from commonbrain.embeddings.onnx_folder import OnnxEmbedder  # noqa: PLC0415
+    from commonbrain.retrieval.calibration import EDITION, calibrate  # noqa: PLC0415
+
+    if not options.model:
+        raise InvalidInputError(
+            "The embedder onnx needs the folder of a model.",
+            hint="Write COMMONBRAIN_EMBEDDER=onnx:FOLDER.",
+        )
+    return OnnxEmbedder(
+        Path(options.model),
+        records=ModelRecords(options.records),
+        calibrate=calibrate,
+        edition=EDITION,
+        threads=options.threads,
+    )
+
+
 _MINILM: Final = "minilm"
+_ONNX: Final = "onnx"
 # Each family is imported when it is chosen: importing all would slow every command down.
 EMBEDDERS: Final[Mapping[str, EmbedderFactory]] = {
     _MINILM: _minilm,
+    _ONNX: _onnx,
     "ollama": _ollama,
     "openai": _openai,
 }
@@ -112,6 +135,8 @@ def parse_space_name(space: str) -> NamedModel | None:
     """Return the embedder of an embedding space, or None if its name does not determine it."""
     if space in {SPACE.name, _MINILM}:
         return NamedModel(family=_MINILM)
+    if space.startswith(f"{_ONNX}:"):
+        return NamedModel(family=_ONNX, model=space.removeprefix(f"{_ONNX}:"))
     family, _, rest = space.partition("/")
     model, _, dimensions = rest.rpartition("/")
     if family not in EMBEDDERS or not model or not dimensions.isdecimal():
@@ -119,11 +144,23 @@ def parse_space_name(space: str) -> NamedModel | None:
     return NamedModel(family=family, model=model, dimensions=int(dimensions))
 
 
-def settings_of(space: str) -> str | None:
+def _find_folder(space: str, *, records: Path) -> str | None:
+    """Return the folder of a local model by the name of its space, if this machine knows it."""
+    from commonbrain.embeddings.model_records import ModelRecords  # noqa: PLC0415 see EMBEDDERS
+
+    digest = space.split("/")[1]
+    record = ModelRecords(records).find(digest)
+    return record.path if record else None
+
+
+def settings_of(space: str, *, records: Path | None = None) -> str | None:
     """Return the settings for an embedding space, or None if its name does not determine them."""
     embedder_name = parse_space_name(space)
     if embedder_name is None:
         return None
+    if embedder_name.family == _ONNX:
+        folder = _find_folder(space, records=records) if records else None
+        return f"COMMONBRAIN_EMBEDDER={_ONNX}:{folder or 'FOLDER (that of the model)'}"
     settings = f"COMMONBRAIN_EMBEDDER={embedder_name.family}"
     if embedder_name.model is None:
         return settings
@@ -154,15 +191,18 @@ def make_embedder(settings: Settings) -> Embedder:
         InvalidInputError: There is no such embedder, or its settings are missing or invalid.
 
     """
-    make = EMBEDDERS.get(settings.embedder)
-    if make is None:
+    family, _, folder = settings.embedder.partition(":")
+    make = EMBEDDERS.get(family)
+    if make is None or (folder and family != _ONNX):
+        names = ", ".join(f"{_ONNX}:FOLDER" if one == _ONNX else one for one in EMBEDDERS)
         raise InvalidInputError(
             f"There is no embedder {settings.embedder[:40]!r}.",
-            hint=f"COMMONBRAIN_EMBEDDER may be {', '.join(EMBEDDERS)}.",
+            hint=f"COMMONBRAIN_EMBEDDER may be {names}.",
         )
     options = Options(
         threads=settings.embedder_threads,
-        model=settings.embedder_model,
+        model=folder if family == _ONNX else settings.embedder_model,
+        records=_records(settings),
         url=settings.embedder_url,
         key=settings.embedder_api_key,
         dimensions=settings.embedder_dimensions,
@@ -170,6 +210,10 @@ def make_embedder(settings: Settings) -> Embedder:
         retries=settings.embedder_retries,
     )
     return make(options)
+
+
+def _records(settings: Settings) -> Path:
+    return settings.state.expanduser() / "models"
 
 
 def make_next_embedder(space: str, *, settings: Settings) -> Embedder:
@@ -183,8 +227,11 @@ def make_next_embedder(space: str, *, settings: Settings) -> Embedder:
     if embedder_name is None:
         raise InvalidInputError(
             f"No embedder is known that makes vectors of {space[:60]!r}.",
-            hint="It is minilm, or FAMILY/MODEL/DIMENSIONS as in ollama/nomic-embed-text/768.",
+            hint="It is minilm, onnx:FOLDER, or FAMILY/MODEL/DIMENSIONS as in "
+            "ollama/nomic-embed-text/768.",
         )
+    if embedder_name.family == _ONNX:
+        return _make_local(space, settings=settings)
     is_served_alike = embedder_name.family == settings.embedder
     settings_hint = {
         "embedder": embedder_name.family,
@@ -197,6 +244,22 @@ def make_next_embedder(space: str, *, settings: Settings) -> Embedder:
         or (settings.embedder_api_key if is_served_alike else None),
     }
     return make_embedder(settings.model_copy(update=settings_hint))
+
+
+def _make_local(space: str, *, settings: Settings) -> Embedder:
+    """Create the embedder of a local model, by `onnx:FOLDER` or the name of its space."""
+    if space.startswith(f"{_ONNX}:"):
+        return make_embedder(settings.model_copy(update={"embedder": space}))
+    folder = _find_folder(space, records=_records(settings))
+    if folder is not None:
+        embedder = make_embedder(settings.model_copy(update={"embedder": f"{_ONNX}:{folder}"}))
+        if embedder.space.name == space:
+            return embedder
+    raise InvalidInputError(
+        f"No folder on this machine is known to have the model of {space[:60]!r}"
+        + (f"; {folder} has another one now." if folder else "."),
+        hint="Name the folder, as in onnx:FOLDER.",
+    )
 
 
 def make_extractor(settings: Settings) -> Extractor:
@@ -251,7 +314,9 @@ def with_thresholds(space: EmbeddingSpace, settings: Settings) -> EmbeddingSpace
     """Return the embedding space with the thresholds that are set."""
     names = ("duplicate_threshold", "similar_threshold", "relevance_threshold", "answer_threshold")
     overrides = {name: getattr(settings, name) for name in names}
-    merged = replace(space, **{name: at for name, at in overrides.items() if at is not None})
+    given = {name: at for name, at in overrides.items() if at is not None}
+    origin = "settings" if given else space.threshold_origin
+    merged = replace(space, threshold_origin=origin, **given)
     if not merged.relevance_threshold < merged.similar_threshold <= merged.duplicate_threshold:
         raise InvalidInputError(
             f"The thresholds are relevant {merged.relevance_threshold}, similar "
@@ -264,12 +329,12 @@ def with_thresholds(space: EmbeddingSpace, settings: Settings) -> EmbeddingSpace
 
 
 @contextmanager
-def suggesting_settings() -> Generator[None]:
+def suggesting_settings(settings: Settings) -> Generator[None]:
     """Add to a space mismatch error the settings that would open the store."""
     try:
         yield
     except SpaceMismatch as error:
-        known = settings_of(error.known)
+        known = settings_of(error.known, records=_records(settings))
         raise StoreCorruptError(
             error.message,
             code=error.code,

@@ -198,7 +198,7 @@ def _open_both(
         raise InvalidInputError(
             "Both are the same store.", hint="Name another one to copy it into."
         )
-    with suggesting_settings():
+    with suggesting_settings(settings):
         space = with_thresholds(make_embedder(settings).space, settings)
         is_there = files[1] is None or files[1].exists()
         stores = [

@@ -6,7 +6,7 @@
 Made with Brainstem 0.3.0 (ab3ad66) and Python 3.11; needs pydantic. It is not part of the tests.
 """
 
-# pyright: basic
+# pyright: basic, reportMissingImports=false
 
 import sqlite3
 import sys

@@ -93,7 +93,7 @@ def dump(path: str, target: Path) -> None:
     connection.enable_load_extension(True)
     sqlite_vec.load(connection)
     for name, sql in connection.execute("SELECT name, sql FROM sqlite_master").fetchall():
-        if sql and (sql.startswith("CREATE VIRTUAL") or "fts" in name and "TRIGGER" in sql):
+        if sql and (sql.startswith("CREATE VIRTUAL") or ("fts" in name and "TRIGGER" in sql)):
             kind = "TABLE" if sql.startswith("CREATE VIRTUAL") else "TRIGGER"
             connection.execute(f"DROP {kind} {name}")
     target.write_text("\n".join(connection.iterdump()) + "\n", "utf-8")

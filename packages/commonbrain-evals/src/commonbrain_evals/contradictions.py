@@ -6,10 +6,10 @@ from enum import StrEnum
 from typing import Final
 
 from commonbrain.model.kinds import Kind
+from commonbrain.retrieval.calibration import Label, read_pairs
 from commonbrain.text.contradictions import find_contradiction
 from commonbrain.text.statements import Statement
 from commonbrain_evals.labelled import LabelledReport, Prediction, report
-from commonbrain_evals.pairs import Label, read_pairs
 from commonbrain_evals.rows import half_of, read_rows
 
 _DATA: Final = (

@@ -1,8 +1,7 @@
 """The duplicate bands and the rule for conflicts, measured on the labelled pairs."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import takewhile
 from typing import Final
 
 import numpy as np
@@ -12,27 +11,29 @@ from commonbrain.embeddings.interface import Embedder, Matrix
 from commonbrain.ingestion import deduplication
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.kinds import Kind
+from commonbrain.retrieval.calibration import (
+    CAUTION,
+    DUPLICATE_PRECISION_MIN,
+    GRID,
+    SIMILAR_RECALL_MIN,
+    Half,
+    Label,
+    Pair,
+    ScoredPairs,
+    choose_duplicate_threshold,
+    choose_similar_threshold,
+    has_different_numbers,
+)
 from commonbrain.storage.interface import Progress, ignore_progress
 from commonbrain.text import contradictions
-from commonbrain.text.statements import Statement, read_statement
+from commonbrain.text.statements import Statement
 from commonbrain_evals.measures import Agreement, CheckedAgreement, Flags, agreement, checked
-from commonbrain_evals.pairs import Label, Pair
-from commonbrain_evals.rows import Half
 
-DUPLICATE_PRECISION_MIN: Final = 0.98
-"""One refusal in fifty may be wrong; who is refused is told of what, and can insist."""
-SIMILAR_RECALL_MIN: Final = 0.9
-"""A hint costs a line, so it may be wrong more often than it may miss."""
-GRID: Final = tuple(n / 100 for n in range(30, 100))
-_RESAMPLES: Final = 200
 _EMBEDDED_AT_ONCE: Final = 32
-_SEED: Final = 20_000
-_CAUTION: Final = 0.9
-"""The share of resamples that must agree; one lucky sample would set the threshold too low."""
 _UNLIKE: Final = (Label.NEAR_MISS, Label.UNRELATED)
 _CRITERION: Final = (
     "duplicate_threshold is the threshold from which the expected precision stays at least"
-    f" {DUPLICATE_PRECISION_MIN} in {_CAUTION:.0%} of resamples. Right are the paraphrases that the"
+    f" {DUPLICATE_PRECISION_MIN} in {CAUTION:.0%} of resamples. Right are the paraphrases that the"
     " rule lets pass; wrong are near misses and the unrelated whose numbers are the same, by the"
     " share of them that the rule lets pass at any similarity, so that the threshold does not lean"
     " on which ones the rule happened to catch. Updates are the rule's alone to catch, and counted"
@@ -98,48 +99,17 @@ class Report:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Scored:
+class _Scored(ScoredPairs):
     """Pairs side by side with everything that is known of them, one row each."""
 
-    labels: NDArray[np.str_]
     kinds: NDArray[np.str_]
     halves: NDArray[np.str_]
-    similarities: NDArray[np.float64]
-    are_news: Flags
-    have_different_numbers: Flags
     are_conflicts: Flags
     recur: Flags
 
     def of(self, half: Half) -> "_Scored":
         """Give one half of them."""
         return self.at(np.flatnonzero(self.halves == half))
-
-    def at(self, kept: NDArray[np.intp]) -> "_Scored":
-        """Give some of them by place."""
-        return _Scored(
-            labels=self.labels[kept],
-            kinds=self.kinds[kept],
-            halves=self.halves[kept],
-            similarities=self.similarities[kept],
-            are_news=self.are_news[kept],
-            have_different_numbers=self.have_different_numbers[kept],
-            are_conflicts=self.are_conflicts[kept],
-            recur=self.recur[kept],
-        )
-
-    def labelled(self, *labels: Label) -> Flags:
-        return np.isin(self.labels, labels)
-
-    def duplicate(self, threshold: float) -> Flags:
-        return (self.similarities >= threshold) & ~self.are_news
-
-    def expected_precision(self, threshold: float) -> float:
-        """Weigh the unlike by how often the rule misses one; other numbers it never misses."""
-        at_risk = self.labelled(*_UNLIKE) & ~self.have_different_numbers
-        missed = float((at_risk & ~self.are_news).sum() / max(at_risk.sum(), 1))
-        right = int((self.duplicate(threshold) & self.labelled(Label.PARAPHRASE)).sum())
-        wrong = missed * int((at_risk & (self.similarities >= threshold)).sum())
-        return round(right / (right + wrong), 4) if right else 0.0
 
 
 def evaluate(
@@ -155,8 +125,14 @@ def evaluate(
     scored = _score(pairs, embedder, on_progress=on_progress)
     chosen_by = scored.of(Half.CALIBRATE)
     steps = tuple(_step(chosen_by, threshold) for threshold in GRID)
-    duplicate_threshold = _duplicate_threshold(chosen_by)
-    similar_threshold = min(_similar_threshold(steps), duplicate_threshold)
+    duplicate_threshold = choose_duplicate_threshold(chosen_by)
+    similar_threshold = choose_similar_threshold(chosen_by)
+    if duplicate_threshold is None or similar_threshold is None:
+        raise InvalidInputError(
+            "No threshold meets the criterion in this vector space.",
+            hint="Choose another embedder.",
+        )
+    similar_threshold = min(similar_threshold, duplicate_threshold)
     return Report(
         space=embedder.space.name,
         criterion=_CRITERION,
@@ -197,7 +173,7 @@ def _score(pairs: Sequence[Pair], embedder: Embedder, *, on_progress: Progress) 
         halves=np.array([pair.half.value for pair in pairs]),
         similarities=np.sum(first_vectors.astype(np.float64) * second_vectors, axis=1),
         are_news=embed_side(lambda pair: deduplication.contradicts(pair.one, pair.other)),
-        have_different_numbers=embed_side(_has_different_numbers),
+        have_different_numbers=embed_side(has_different_numbers),
         are_conflicts=embed_side(_conflicts),
         recur=embed_side(lambda pair: deduplication.is_repetition(pair.one, pair.other)),
     )
@@ -208,11 +184,6 @@ def _conflicts(pair: Pair) -> bool:
         contradictions.find_contradiction(Statement(text=pair.one), Statement(text=pair.other))
         is not None
     )
-
-
-def _has_different_numbers(pair: Pair) -> bool:
-    one, other = (read_statement(Statement(text=text)) for text in (pair.one, pair.other))
-    return one.numbers != other.numbers
 
 
 def _spread(scored: _Scored, label: Label) -> Spread:
@@ -230,46 +201,6 @@ def _step(scored: _Scored, threshold: float) -> Step:
         expected_precision=scored.expected_precision(threshold),
         similar=agreement(scored.similarities >= threshold, is_near),
     )
-
-
-def _duplicate_threshold(scored: _Scored) -> float:
-    """Choose the threshold that most resamples find high enough.
-
-    Raises:
-        InvalidInputError: too many find none.
-
-    """
-    random_source = np.random.default_rng(_SEED)
-    draws = random_source.integers(0, len(scored.labels), size=(_RESAMPLES, len(scored.labels)))
-    thresholds_found = sorted(_lowest_precise(scored.at(draw)) for draw in draws)
-    chosen = thresholds_found[int(_CAUTION * _RESAMPLES)]
-    if chosen > GRID[-1]:
-        raise InvalidInputError(
-            "No threshold meets the criterion in this vector space.",
-            hint="Choose another embedder.",
-        )
-    return chosen
-
-
-def _lowest_precise(scored: _Scored) -> float:
-    """Give the lowest threshold that is precise together with all above it; 1 when none is."""
-    precise = takewhile(
-        lambda threshold: _is_precise(scored, threshold), _useful(scored, reversed(GRID))
-    )
-    return min(precise, default=1.0)
-
-
-def _useful(scored: _Scored, thresholds: Iterable[float]) -> Iterator[float]:
-    """Leave out thresholds above every pair: of nothing, no precision is known."""
-    return (threshold for threshold in thresholds if scored.duplicate(threshold).any())
-
-
-def _is_precise(scored: _Scored, threshold: float) -> bool:
-    return scored.expected_precision(threshold) >= DUPLICATE_PRECISION_MIN
-
-
-def _similar_threshold(steps: Sequence[Step]) -> float:
-    return max(s.threshold for s in steps if s.similar.recall >= SIMILAR_RECALL_MIN)
 
 
 def _findings(

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from rich.console import Console
 
+from commonbrain.retrieval.calibration import read_pairs
 from commonbrain.runtime.bootstrap import make_embedder
 from commonbrain.runtime.settings_loading import load_settings
 from commonbrain.storage.interface import Progress
@@ -15,7 +16,6 @@ from commonbrain_evals import (
     contradictions,
     duplicates,
     headlines,
-    pairs,
     preferences,
     prompts,
     reflection,
@@ -41,7 +41,7 @@ class Evaluation:
 
 def _duplicates(on_progress: Progress) -> duplicates.Report:
     embedder = make_embedder(load_settings())
-    return duplicates.evaluate(pairs.read_pairs(), embedder, on_progress=on_progress)
+    return duplicates.evaluate(read_pairs(), embedder, on_progress=on_progress)
 
 
 def _prompts(on_progress: Progress) -> prompts.PromptReport:

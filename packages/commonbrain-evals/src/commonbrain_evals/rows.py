@@ -1,24 +1,13 @@
 """Labelled rows that ship with the package, and the half that each belongs to."""
 
-import hashlib
 import json
 from collections.abc import Mapping
-from enum import StrEnum
 from importlib.resources import files
 from typing import Any
 
+from commonbrain.retrieval.calibration import Half, half_of
 
-class Half(StrEnum):
-    """What a pair is used for: to choose by, or to see whether the choice holds."""
-
-    CALIBRATE = "calibrate"
-    CHECK = "check"
-
-
-def half_of(text: str) -> Half:
-    """Tell the half by the text alone, so that new rows move no old one."""
-    is_even = hashlib.sha256(text.encode()).digest()[0] % 2 == 0
-    return Half.CALIBRATE if is_even else Half.CHECK
+__all__ = ["Half", "half_of", "read_rows"]
 
 
 def read_rows(name: str) -> list[Mapping[str, Any]]:

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from datetime import datetime
 from importlib.metadata import version
+from typing import Final
 
 from pydantic import Field
 
@@ -12,6 +13,7 @@ from commonbrain.administration.trends import Trends
 from commonbrain.api.operation import OMIT_DESCRIPTION, Operation, Request, for_agents
 from commonbrain.api.operations.review import render_review_queue
 from commonbrain.client import Brain
+from commonbrain.embeddings.interface import Thresholds
 from commonbrain.history.review_queue import ReviewQueue
 from commonbrain.model.limits import FAULTS_MAX
 from commonbrain.model.scope import Role
@@ -101,6 +103,23 @@ def _lines(reply: StatusReply) -> Iterator[str]:
         yield render_review_queue(reply.review)
     yield from metrics_lines(reply)
     yield from trend_lines(reply.trends)
+
+
+_ORIGINS: Final = {
+    "measured": "measured for this model",
+    "calibrated": "calibrated for this model with the labelled pairs of Commonbrain",
+    "cautious": "cautious defaults: this model was never measured",
+    "settings": "set by COMMONBRAIN_..._THRESHOLD where that is set",
+}
+
+
+def threshold_line(thresholds: Thresholds) -> str:
+    """Render the thresholds of similarity, and where they come from."""
+    answer = "none" if thresholds.answer is None else f"{thresholds.answer:.2f}"
+    return (
+        f"thresholds: duplicate {thresholds.duplicate:.2f}, similar {thresholds.similar:.2f}, "
+        f"relevance {thresholds.relevance:.2f}, answer {answer}; {_ORIGINS[thresholds.origin]}"
+    )
 
 
 def trend_lines(trends: Trends | None) -> Iterator[str]:

@@ -8,7 +8,13 @@ from rich.text import Text
 
 from commonbrain.administration.status import Diagnosis
 from commonbrain.api.operations.review import ReviewRow, reviews_lines, rows_of
-from commonbrain.api.operations.status import StatusReply, hook_lines, metrics_lines, trend_lines
+from commonbrain.api.operations.status import (
+    StatusReply,
+    hook_lines,
+    metrics_lines,
+    threshold_line,
+    trend_lines,
+)
 from commonbrain.cli.terminal import render_counts
 from commonbrain.history.review_queue import ReviewQueue
 from commonbrain.model.paging import more_line
@@ -30,6 +36,7 @@ def render_status(reply: StatusReply) -> RenderableType:
         table,
         Text(f"states: {_format_counts(reply.by_state) or 'none'}", style="dim"),
         Text(f"space: {reply.space}, {reply.embedding_pending} wait for an embedding", style="dim"),
+        Text(threshold_line(reply.thresholds), style="dim", overflow="fold"),
         *([Text(f"jobs: {_format_counts(reply.jobs)}", style="dim")] if reply.jobs else []),
         *(Text(line, style="dim", overflow="fold") for line in hook_lines(reply)),
         *([render_review_queue(reply.review)] if reply.review else []),

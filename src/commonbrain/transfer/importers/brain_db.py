@@ -61,8 +61,13 @@ _FILES: Final = (
     *("working_memory.json", "categories.json"),
 )
 """In an order in which relations follow what they relate: atoms come from the texts before them."""
-_JSON_KEYS: Final = ("messages", "short_term_memory", "items", "categories")
-"""The keys of the lists in the JSON files; one tells which file it is."""
+_JSON_KEYS: Final = {
+    "messages": "body",
+    "short_term_memory": "content",
+    "items": "content",
+    "categories": "description",
+}
+"""The keys of the lists in the JSON files, which say what file it is, and of the texts in them."""
 _OMITTED: Final = {
     "vectors": ("embeddings", None),
     "read receipts": ("read_receipts", None),
@@ -145,12 +150,28 @@ def _reader_of(file: Path) -> "_Reader | str":
         return fitting[0] if fitting else f"{file.name} has other tables."
     try:
         with file.open("rb") as stream:
-            for prefix, event, value in _ijson().parse(stream):
-                if prefix == "" and event == "map_key" and value in _JSON_KEYS:
-                    return _JSON_FILES[value]
+            key = _key_of(_ijson().parse(stream))
     except (_ijson().JSONError, ValueError, OSError) as error:
         return f"{file.name} is neither SQLite nor JSON: {str(error).partition(chr(10))[0]}"
-    return f"{file.name} has none of the lists {', '.join(_JSON_KEYS)}."
+    if key is None:
+        return f"{file.name} has none of the lists {', '.join(_JSON_KEYS)} with texts in it."
+    return _JSON_FILES[key]
+
+
+def _key_of(events: Iterator[tuple[str, str, object]]) -> str | None:
+    """Return the key of the list in a file, if its first element has a text or it is empty."""
+    found = None
+    for prefix, event, value in events:
+        if found is None:
+            if prefix == "" and event == "map_key" and value in _JSON_KEYS:
+                found = str(value)
+        elif event == "map_key" and value == _JSON_KEYS[found]:
+            return found
+        elif event == "end_map" and prefix != found:
+            return None
+        elif event in {"end_array", "end_map"} and prefix == found:
+            return found
+    return None
 
 
 def _ijson() -> Any:  # noqa: ANN401 it brings no types
@@ -373,7 +394,7 @@ def _read_categories(file: Path) -> Iterator[Piece]:
             yield Piece(content=Unreadable(where=file.name, reason=reason), progress=1.0)
 
 
-_JSON_FILES: Final[Mapping[object, _Reader]] = {
+_JSON_FILES: Final[Mapping[str, _Reader]] = {
     "messages": _read_synapse,
     "short_term_memory": lambda file: _read_list(file, "short_term_memory", memory_drafts),
     "items": lambda file: _read_list(file, "items", pin_drafts),

@@ -86,8 +86,9 @@ def _parse_source(source: Path) -> tuple[Path, str | None]:
 
 
 def _choose_tenant(tables: SqliteTables, file: Path, *, tenant: str | None) -> str | None:
-    statement = "SELECT DISTINCT tenant_id FROM memory_items ORDER BY tenant_id"
-    tenants = [str(row[0]) for row in tables.connection.execute(statement)]
+    rows = tables.rows("memory_items", ("tenant_id",), order="rowid")
+    # What is damaged is not read later either, whoever's it is.
+    tenants = sorted({text_in(row, "tenant_id") for row in rows if not isinstance(row, Unreadable)})
     shown = ", ".join(tenants[:_TENANTS_SHOWN_MAX])
     if tenant is not None and tenant not in tenants:
         raise InvalidInputError(

@@ -302,10 +302,10 @@ class Conversation:
             thread=sitting.thread,
             detail=MessageDetail(sender=name(turn.speaker) if turn.speaker else None),
         )
-        yield from _split_to_fit(draft)
+        yield from split_to_fit(draft)
 
 
-def _split_to_fit(draft: Draft) -> Iterator[Draft]:
+def split_to_fit(draft: Draft) -> Iterator[Draft]:
     """Return a draft, or its parts if it is too long for one memory."""
     if len(draft.body.encode("utf-8", "replace")) <= TEXT_BYTES_MAX:
         yield draft

@@ -161,13 +161,18 @@ def open_sqlite(path: Path, *, hint: str) -> Generator[SqliteTables]:
 
 
 def _connected(path: Path, scratch: Path, *, hint: str) -> sqlite3.Connection:
-    """Connect to a database, or to a copy of it where its log cannot be opened for reading only."""
+    """Connect to a database, or to a copy of it if reading its log would write next to it.
+
+    A log without an index is what a backup has, or a program that was killed left.
+    """
     if not is_sqlite(path):
         raise InvalidInputError(f"{path} is not a SQLite database.", hint=hint)
+    log, index = (path.with_name(path.name + suffix) for suffix in ("-wal", "-shm"))
     try:
-        return _begun(f"{path.resolve().as_uri()}?mode=ro")
+        if index.is_file() or not log.is_file():
+            return _begun(f"{path.resolve().as_uri()}?mode=ro")
     except sqlite3.OperationalError:
-        pass
+        pass  # Its folder cannot be written to, which an open log needs.
     except sqlite3.DatabaseError as error:
         raise InvalidInputError(f"{path} cannot be read: {error}.", hint=hint) from error
     try:

@@ -275,6 +275,13 @@ def _read(
             yield content, fraction
 
 
+def drafts_of_text(text: str, context_fields: Draft) -> Iterator[Draft | Unreadable]:
+    """Make drafts of notes that are no file of their own; they share the fields of a draft."""
+    if text.strip():
+        for section, _ in sections(text):
+            yield from section_drafts(section, context_fields)
+
+
 def read_text(file: Path, where: str) -> str | Unreadable:
     """Return the text of a file, or why there is none."""
     try:

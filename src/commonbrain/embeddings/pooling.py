@@ -1,0 +1,139 @@
+"""From a model's output to one unit vector: pooling, dense layers, normalisation.
+
+The kinds of pooling and their order are those of sentence-transformers
+(huggingface/sentence-transformers, `sentence_transformers/models/Pooling.py`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from commonbrain.model.errors import UnavailableError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from commonbrain.embeddings.interface import Matrix
+
+_UNIT_TOLERANCE: Final = 1e-6
+"""The length of a vector that the model made a unit vector differs from 1 by rounding alone."""
+
+
+def _cls(tokens: Matrix) -> Matrix:
+    return tokens[0]
+
+
+def _max(tokens: Matrix) -> Matrix:
+    return tokens.max(axis=0)
+
+
+def _mean(tokens: Matrix) -> Matrix:
+    return tokens.mean(axis=0)
+
+
+def _mean_sqrt_len(tokens: Matrix) -> Matrix:
+    return tokens.sum(axis=0) / len(tokens) ** 0.5
+
+
+def _weighted_mean(tokens: Matrix) -> Matrix:
+    """Weigh each token by its place, from 1."""
+    import numpy as np  # noqa: PLC0415 counting memories needs neither it nor the model
+
+    weights = np.arange(1, len(tokens) + 1, dtype=np.float32)
+    return (tokens * weights[:, np.newaxis]).sum(axis=0) / weights.sum()
+
+
+def _last(tokens: Matrix) -> Matrix:
+    return tokens[-1]
+
+
+POOLINGS: Final[Mapping[str, Callable[[Matrix], Matrix]]] = {
+    "cls": _cls,
+    "max": _max,
+    "mean": _mean,
+    "mean_sqrt_len_tokens": _mean_sqrt_len,
+    "weightedmean": _weighted_mean,
+    "lasttoken": _last,
+}
+"""From token vectors, shape `(tokens, width)`, to one, in the order in which several are joined."""
+
+
+def _identity(vector: Matrix) -> Matrix:
+    return vector
+
+
+def _tanh(vector: Matrix) -> Matrix:
+    import numpy as np  # noqa: PLC0415 see `_weighted_mean`
+
+    return np.tanh(vector)
+
+
+def _relu(vector: Matrix) -> Matrix:
+    return vector.clip(min=0)
+
+
+ACTIVATIONS: Final[Mapping[str, Callable[[Matrix], Matrix]]] = {
+    "Identity": _identity,
+    "Tanh": _tanh,
+    "ReLU": _relu,
+}
+"""By the class name of PyTorch."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class DenseLayer:
+    """A fully connected layer after pooling."""
+
+    weight: Matrix
+    """Shape `(out, in)`."""
+    bias: Matrix | None
+    activation: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SentenceHead:
+    """What is done with a model's output to get one vector; nothing if the model does it all."""
+
+    poolings: tuple[str, ...] = ()
+    """Names in `POOLINGS`; several are joined end to end."""
+    layers: tuple[DenseLayer, ...] = ()
+    includes_prefix: bool = True
+    """Whether the tokens of a prefix take part in pooling."""
+
+    def apply(self, output: Matrix, *, prefix_tokens: int) -> Matrix:
+        """Return one vector from token vectors `(tokens, width)`, or from a vector `(width,)`."""
+        if output.ndim == 1:
+            return output
+        import numpy as np  # noqa: PLC0415 see `_weighted_mean`
+
+        tokens = output if self.includes_prefix else output[min(prefix_tokens, len(output) - 1) :]
+        tokens = tokens.astype(np.float32)
+        vector = np.concatenate([POOLINGS[name](tokens) for name in self.poolings])
+        for layer in self.layers:
+            vector = layer.weight @ vector
+            if layer.bias is not None:
+                vector = vector + layer.bias
+            vector = ACTIVATIONS[layer.activation](vector)
+        return vector
+
+
+def to_unit(vector: Matrix) -> Matrix:
+    """Scale a vector to length 1; one of length 1 stays as it is, bit by bit.
+
+    Raises:
+        UnavailableError: `embedder_down`, it has no direction.
+
+    """
+    import numpy as np  # noqa: PLC0415 see `_weighted_mean`
+
+    length = float(np.linalg.norm(vector))
+    if abs(length - 1) <= _UNIT_TOLERANCE:
+        return vector
+    if not 0 < length < float("inf"):
+        raise UnavailableError(
+            "The embedding model gave a text no vector: its numbers are zero or not finite.",
+            code="embedder_down",
+            hint="The model's file may be damaged or quantized badly; try another export.",
+        )
+    return (vector / np.float32(length)).astype(np.float32)
