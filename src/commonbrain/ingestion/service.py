@@ -340,18 +340,11 @@ class Remember:
     ) -> ItemResult:
         if isinstance(one, Rejection):
             return rejected(one)
-<<<<<<< HEAD
-        known = find_exact(tx, one, query_scope=query_scope, includes_past=options.includes_past)
+        known = _find_exact(tx, one, query_scope=query_scope, options=options)
         if known is not None:
             return exists(known)
         kind = one.admitted.kind
         return ItemResult(status=ItemStatus.STORED, kind=kind, warnings=one.warnings)
-=======
-        known = _find_exact(tx, one, query_scope=query_scope, options=options)
-        return (
-            exists(known) if known else ItemResult(status=ItemStatus.STORED, kind=one.admitted.kind)
-        )
->>>>>>> main
 
     def store_draft(
         self,
