@@ -263,9 +263,7 @@ class Remember:
         if not ready:
             return frozenset()
         with self.services.store.snapshot(self.caller.tenant) as tx:
-            exact = [
-                _find_exact(tx, one, query_scope=query_scope, options=options) for one in ready
-            ]
+            exact = [find_exact(tx, one, query_scope=query_scope, options=options) for one in ready]
             if options.checks_similarity and None in exact:
                 # A new process reads all vectors first, outside the write transaction.
                 tx.index.follow()
@@ -340,7 +338,7 @@ class Remember:
     ) -> ItemResult:
         if isinstance(one, Rejection):
             return rejected(one)
-        known = _find_exact(tx, one, query_scope=query_scope, options=options)
+        known = find_exact(tx, one, query_scope=query_scope, options=options)
         if known is not None:
             return exists(known)
         kind = one.admitted.kind
@@ -365,9 +363,7 @@ class Remember:
         refusal = check_skill(tx, prepared, caller=self.caller, exclude_ids=options.exclude_ids)
         if refusal is not None:
             # The namesake may be the very same rule, which an import offers again.
-            known = find_exact(
-                tx, prepared, query_scope=query_scope, includes_past=options.includes_past
-            )
+            known = find_exact(tx, prepared, query_scope=query_scope, options=options)
             return rejected(refusal) if known is None else exists(known)
         outcome = self._store_new(tx, prepared, query_scope=query_scope, options=options)
         if outcome.status.is_new and options.checks_similarity and options.is_user_write:
@@ -410,7 +406,7 @@ class Remember:
         query_scope: QueryScope,
         options: WriteOptions,
     ) -> ItemResult:
-        known = _find_exact(tx, prepared, query_scope=query_scope, options=options)
+        known = find_exact(tx, prepared, query_scope=query_scope, options=options)
         if known is not None and known.id not in options.exclude_ids:
             return self._confirm_stored(
                 tx, known, prepared=prepared, query_scope=query_scope, options=options
@@ -603,9 +599,3 @@ class Remember:
         return check_duplicates(
             tx, prepared, query_scope=query_scope, space=space, exclude_ids=options.exclude_ids
         )
-
-
-def _find_exact(
-    tx: Transaction, prepared: PreparedDraft, *, query_scope: QueryScope, options: WriteOptions
-) -> Memory | None:
-    return find_exact(tx, prepared, query_scope=query_scope, includes_past=options.includes_past)
