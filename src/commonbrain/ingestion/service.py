@@ -341,8 +341,7 @@ class Remember:
         known = find_exact(tx, one, query_scope=query_scope, options=options)
         if known is not None:
             return exists(known)
-        kind = one.admitted.kind
-        return ItemResult(status=ItemStatus.STORED, kind=kind, warnings=one.warnings)
+        return ItemResult(status=ItemStatus.STORED, kind=one.admitted.kind, warnings=one.warnings)
 
     def store_draft(
         self,
@@ -363,8 +362,8 @@ class Remember:
         refusal = check_skill(tx, prepared, caller=self.caller, exclude_ids=options.exclude_ids)
         if refusal is not None:
             # The namesake may be the very same rule, which an import offers again.
-            known = find_exact(tx, prepared, query_scope=query_scope, options=options)
-            return rejected(refusal) if known is None else exists(known)
+            same = find_exact(tx, prepared, query_scope=query_scope, options=options)
+            return exists(same) if same else rejected(refusal)
         outcome = self._store_new(tx, prepared, query_scope=query_scope, options=options)
         if outcome.status.is_new and options.checks_similarity and options.is_user_write:
             credit_sources(tx, prepared, query_scope=query_scope, services=self.services)
