@@ -364,11 +364,7 @@ class Remember:
             return rejected(Rejection.of(error))
         refusal = check_skill(tx, prepared, caller=self.caller, exclude_ids=options.exclude_ids)
         if refusal is not None:
-            # The namesake may be the very same rule, which an import offers again.
-            known = find_exact(
-                tx, prepared, query_scope=query_scope, includes_past=options.includes_past
-            )
-            return rejected(refusal) if known is None else exists(known)
+            return rejected(refusal)
         outcome = self._store_new(tx, prepared, query_scope=query_scope, options=options)
         if outcome.status.is_new and options.checks_similarity and options.is_user_write:
             credit_sources(tx, prepared, query_scope=query_scope, services=self.services)
