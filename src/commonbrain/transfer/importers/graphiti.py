@@ -1,11 +1,11 @@
 """Zep and Graphiti: a JSON export of edges, episodes and nodes.
 
-An edge becomes a fact, valid from `valid_at`. Where a newer edge of the same entities begins at the
-moment at which it became invalid, it is superseded by that one, because Graphiti ends an edge at
-the start of the one that contradicts it; otherwise it expires then. An episode becomes an event, or a
-message if it is one, and the summary of an entity a fact. Read are the fields of `EntityEdge`,
-`EpisodicNode` and `EntityNode` (getzep/graphiti, graphiti_core/edges.py and nodes.py, 0.31), which
-Zep's API gives as well, in an object with the lists `edges`, `episodes` and `nodes`.
+An edge becomes a fact, valid from `valid_at`. Where a newer edge of one of its entities begins when
+it became invalid, that one supersedes it, because Graphiti ends an edge at the start of the one
+that contradicts it; otherwise it expires then. An episode becomes an event, or a message if it is
+one, and the summary of an entity a fact. Read are the fields of `EntityEdge`, `EpisodicNode` and
+`EntityNode` (getzep/graphiti, graphiti_core/edges.py and nodes.py, 0.31), which Zep's API gives as
+well, in an object with the lists `edges`, `episodes` and `nodes`.
 """
 
 from __future__ import annotations

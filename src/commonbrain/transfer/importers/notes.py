@@ -52,7 +52,12 @@ from commonbrain.transfer.importers.markdown import (
     size_of,
     source_reference,
 )
-from commonbrain.transfer.importers.sections import block_tokens, front_matter_lines, sections
+from commonbrain.transfer.importers.sections import (
+    Section,
+    block_tokens,
+    front_matter_lines,
+    sections,
+)
 
 _HINT: Final = "Give the folder of the notes, or one .md file of it."
 _FRONT_MATTER_CHARS_MAX: Final = 64 * 1024
@@ -60,7 +65,7 @@ _FRONT_MATTER_CHARS_MAX: Final = 64 * 1024
 _WIKI_LINK: Final = re.compile(r"\[\[([^\[\]|#^\n]{1,300})[^\[\]\n]{0,300}\]\]")
 """The note of a link; a heading, block or alias after it is not needed."""
 _OBSERVATION: Final = re.compile(r"\[([^\[\]()\n]{1,100})\]\s+(\S[^\n]*)", re.DOTALL)
-_NO_CATEGORY: Final = re.compile(r"[^\w]|[xX]|[\d:.,\s\-]+")
+_NO_CATEGORY: Final = re.compile(r"\W?|[xX]|[\d:.,\s\-]+")
 """The mark of a checkbox, or a time in a transcript."""
 _RELATION: Final = re.compile(
     r"""(?:"([^"\n]{1,100})"|'([^'\n]{1,100})'|([^\s\[]{1,100}))\s*\[\[([^\[\]\n]{1,300})\]\]"""
@@ -144,6 +149,7 @@ class NoteFolder:
 class _Bullet:
     """An observation, or a relation to the note `target`."""
 
+    line: int
     text: str
     category: str = ""
     context: str = ""
@@ -191,7 +197,7 @@ class _Note:
             occurred_at=time_in(self.fields, "created", "date", "created_at"),
         )
         is_empty = True
-        for section, _ in sections(self.text):
+        for section in self._sections():
             for one in section_drafts(section, context_fields):
                 is_empty = False
                 yield one
@@ -202,6 +208,14 @@ class _Note:
                 yield one
         if is_empty:
             yield Unreadable(where=self.where, reason="The note has no text.")
+
+    def _sections(self) -> Iterator[Section]:
+        """Yield the sections, without those that held bullets alone."""
+        lines, start = {one.line for one in self.bullets}, 0
+        for section, _ in sections(self.text):
+            if section.blocks or lines.isdisjoint(range(start, section.line_end)):
+                yield section
+            start = section.line_end
 
     def _tags(self) -> tuple[str, ...]:
         given = self.fields.get("tags") or self.fields.get("tag")
@@ -262,19 +276,21 @@ def _taken_bullets(lines: list[str]) -> Iterator[_Bullet]:
         depth += {"list_item_open": 1, "list_item_close": -1}.get(token.type, 0)
         quoted += {"blockquote_open": 1, "blockquote_close": -1}.get(token.type, 0)
         if token.type == "inline" and depth and not quoted and token.map:
-            bullet = _bullet(token.content.strip())
+            bullet = _bullet(token.content.strip(), line=token.map[0])
             if bullet is not None:
                 start, end = token.map
                 lines[start:end] = [""] * (end - start)
                 yield bullet
 
 
-def _bullet(text: str) -> _Bullet | None:
+def _bullet(text: str, *, line: int) -> _Bullet | None:
     relation = _RELATION.fullmatch(text)
     if relation is not None:
         first, second, third, target, context = relation.groups()
         named = first or second or third
-        return _Bullet(text=named, target=target.strip(), context=(context or "").strip())
+        return _Bullet(
+            line=line, text=named, target=target.strip(), context=(context or "").strip()
+        )
     observation = _OBSERVATION.fullmatch(text)
     if observation is None or _NO_CATEGORY.fullmatch(observation[1].strip()):
         return None
@@ -282,7 +298,9 @@ def _bullet(text: str) -> _Bullet | None:
     split = _CONTEXT.match(content)
     if split is not None:
         content, context = split.groups()
-    return _Bullet(text=content, category=observation[1].strip(), context=context.strip())
+    return _Bullet(
+        line=line, text=content, category=observation[1].strip(), context=context.strip()
+    )
 
 
 @dataclass(slots=True, kw_only=True)
