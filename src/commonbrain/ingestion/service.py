@@ -361,9 +361,7 @@ class Remember:
             return rejected(Rejection.of(error))
         refusal = check_skill(tx, prepared, caller=self.caller, exclude_ids=options.exclude_ids)
         if refusal is not None:
-            # The namesake may be the very same rule, which an import offers again.
-            same = find_exact(tx, prepared, query_scope=query_scope, options=options)
-            return exists(same) if same else rejected(refusal)
+            return rejected(refusal)
         outcome = self._store_new(tx, prepared, query_scope=query_scope, options=options)
         if outcome.status.is_new and options.checks_similarity and options.is_user_write:
             credit_sources(tx, prepared, query_scope=query_scope, services=self.services)
