@@ -94,12 +94,12 @@ class ClaudeMem:
                 raise InvalidInputError(f"{source} is not a database of claude-mem.", hint=_HINT)
             meter = Meter(total=row_count(tables, _READ))
             sessions = _sessions(tables, meter)
-            for table, wanted in (
+            for table, columns in (
                 ("observations", _OBSERVATIONS),
                 ("session_summaries", _SUMMARIES),
                 ("user_prompts", _PROMPTS),
             ):
-                for row in readable(tables, table, wanted, order="id", meter=meter):
+                for row in readable(tables, table, columns, order="id", meter=meter):
                     if isinstance(row, Piece):
                         yield row
                         continue

@@ -65,19 +65,19 @@ class GraphitiExport:
         """
         reader = _Reader(project=project)
         with open_json(source, hint=_HINT) as stream:
-            size, found = max(source.stat().st_size, 1), False
+            size, is_graph = max(source.stat().st_size, 1), False
             try:
                 for element in elements(stream):
-                    found = found or _is_known(element)
-                    for content in reader.read(element) if found else ():
+                    is_graph = is_graph or _is_known(element)
+                    for content in reader.read(element) if is_graph else ():
                         yield Piece(content=content, progress=min(stream.tell() / size, 1.0))
             except NotJson as error:
-                if not found:
+                if not is_graph:
                     message = f"{source} is not JSON: {error}."
                     raise InvalidInputError(message, hint=_HINT) from error
                 reason = f"From here on it is not JSON ({error}); nothing after it was read."
                 yield Piece(content=Unreadable(where=source.name, reason=reason), progress=1.0)
-        if not found:
+        if not is_graph:
             raise InvalidInputError(f"{source} is no export of a graph.", hint=_HINT)
         for content in reader.rest():
             yield Piece(content=content, progress=1.0)
@@ -208,8 +208,8 @@ class _Reader:
             for end in span.ends if span.start else ():
                 begun.setdefault((end, span.start), span.reference)
         for span in sorted(self.spans, key=lambda one: one.start):
-            found = [begun.get((end, span.end)) for end in span.ends] if span.end else []
-            newer = next((one for one in found if one and one != span.reference), None)
+            starting = [begun.get((end, span.end)) for end in span.ends] if span.end else []
+            newer = next((one for one in starting if one and one != span.reference), None)
             if newer is not None:
                 yield Relation(first=newer, second=span.reference, type=None)
         for first, second in self.sources:

@@ -36,7 +36,7 @@ def link_type(relation: str) -> LinkType:
     return _TYPES.get(key, LinkType.RELATES_TO)
 
 
-def edge_text(first: str, relation: str, second: str) -> str:
+def edge_text(first: str, relation: str, *, second: str) -> str:
     """State an edge as a sentence: `Ann works at Harbour`."""
     verb = _BETWEEN_WORDS.sub(" ", relation).strip()
     spoken = verb.lower() if verb.isupper() else verb

@@ -69,19 +69,19 @@ class LettaAgentFile:
         """
         reader = _Reader(stem=source.stem, project=project)
         with open_json(source, hint=_HINT) as stream:
-            size, found = max(source.stat().st_size, 1), False
+            size, is_agent_file = max(source.stat().st_size, 1), False
             try:
                 for element in elements(stream):
-                    found = found or element.key in _KNOWN
+                    is_agent_file = is_agent_file or element.key in _KNOWN
                     for content in reader.read(element):
                         yield Piece(content=content, progress=min(stream.tell() / size, 1.0))
             except NotJson as error:
-                if not found:
+                if not is_agent_file:
                     message = f"{source} is not JSON: {error}."
                     raise InvalidInputError(message, hint=_HINT) from error
                 reason = f"From here on it is not JSON ({error}); nothing after it was read."
                 yield Piece(content=Unreadable(where=source.name, reason=reason), progress=1.0)
-        if not found:
+        if not is_agent_file:
             raise InvalidInputError(f"{source} is no agent file.", hint=_HINT)
         for what, count in sorted((+reader.omitted).items()):
             yield Piece(content=Omitted(what=what, count=count), progress=1.0)

@@ -143,7 +143,7 @@ def _relation(line: Row, *, place: str, project: str | None) -> Iterator[Content
         return
     yield from fitted(
         Draft(
-            body=edge_text(first, relation, second),
+            body=edge_text(first, relation, second=second),
             kind=Kind.FACT,
             project=one_name(project or ""),
             tags=names_in([relation]),

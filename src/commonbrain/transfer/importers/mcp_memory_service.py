@@ -214,7 +214,7 @@ def _links(tables: SqliteTables, meter: Meter) -> Iterator[Piece]:
             continue
         first, second = text_in(row, "source_hash"), text_in(row, "target_hash")
         type_ = link_type(text_in(row, "relationship_type"))
-        if type_ in _SYMMETRIC and first > second and _has_edge(tables, second, first):
+        if type_ in _SYMMETRIC and first > second and _has_edge(tables, first=second, second=first):
             continue
         strength = share_in(row, "similarity")
         yield meter.piece(
@@ -224,11 +224,11 @@ def _links(tables: SqliteTables, meter: Meter) -> Iterator[Piece]:
         )
 
 
-def _has_edge(tables: SqliteTables, first: str, second: str) -> bool:
-    found = tables.connection.execute(
+def _has_edge(tables: SqliteTables, *, first: str, second: str) -> bool:
+    cursor = tables.connection.execute(
         "SELECT 1 FROM memory_graph WHERE source_hash = ? AND target_hash = ?", (first, second)
     )
-    return found.fetchone() is not None
+    return cursor.fetchone() is not None
 
 
 def _reference(hash_: str) -> str:

@@ -111,12 +111,12 @@ class Mem0:
 def _exported(source: Path, reader: _Reader) -> Iterator[Piece]:
     """Read a JSON export."""
     with open_json(source, hint=_HINT) as stream:
-        size, is_empty, found = max(source.stat().st_size, 1), True, False
+        size, is_empty, has_memories = max(source.stat().st_size, 1), True, False
         try:
             for element in elements(stream):
                 if is_empty and not _is_export(element):
                     raise InvalidInputError(f"{source} is no export of mem0.", hint=_HINT)
-                is_empty, found = False, found or element.is_in_list
+                is_empty, has_memories = False, has_memories or element.is_in_list
                 for content in reader.element(element):
                     yield Piece(content=content, progress=min(stream.tell() / size, 1.0))
         except NotJson as error:
@@ -124,7 +124,7 @@ def _exported(source: Path, reader: _Reader) -> Iterator[Piece]:
                 raise InvalidInputError(f"{source} is not JSON: {error}.", hint=_HINT) from error
             reason = f"From here on it is not JSON ({error}); nothing after it was read."
             yield Piece(content=Unreadable(where=source.name, reason=reason), progress=1.0)
-        if not found:
+        if not has_memories:
             raise InvalidInputError(f"{source} holds no memory.", hint=_HINT)
 
 
@@ -293,7 +293,7 @@ class _Reader:
         second = text_in(fields, "target", "destination")
         yield from fitted(
             Draft(
-                body=edge_text(first, relation, second),
+                body=edge_text(first, relation, second=second),
                 kind=Kind.FACT,
                 project=one_name(self.project or ""),
                 tags=names_in([relation]),

@@ -227,7 +227,7 @@ class _Note:
         if bullet.target:
             if bullet.text.lower() in _GENERIC and not bullet.context:
                 return
-            body = edge_text(self.title, bullet.text, bullet.target)
+            body = edge_text(self.title, bullet.text, second=bullet.target)
             kind, label, tags = Kind.FACT, None, ()
         else:
             body = about(self.title, bullet.text)
