@@ -125,7 +125,7 @@ def _records(
                 yield _said({"type": "text", "text": remarks[call * _REMARKS // _CALLS]})
             use = {"name": "Bash", "input": {"command": "just test"}}
             yield _said({"type": "tool_use", "id": f"toolu_{call}", **use})
-            yield _result('{"line": "ok"}\n' * random_source.randint(0, room // 18))
+            yield _result('{"line": "ok"}\n' * random_source.randint(0, room // 24))
 
 
 def _said(block: Mapping[str, object]) -> Mapping[str, object]:

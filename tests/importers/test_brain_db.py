@@ -3,6 +3,7 @@
 import json
 import shutil
 import sqlite3
+from collections.abc import Iterable
 from contextlib import closing
 from itertools import islice
 from pathlib import Path
@@ -14,6 +15,7 @@ from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.kinds import AtomDetail, EventDetail, MessageDetail, TaskDetail
 from commonbrain.model.limits import TEXT_BYTES_MAX
 from commonbrain.model.links import LinkType
+from commonbrain.model.memory import Draft
 from commonbrain.transfer.importer import Relation, Unreadable
 from commonbrain.transfer.importers import IMPORTERS
 from tests.importers.predecessors import (
@@ -111,15 +113,19 @@ def test_entries_atoms_tasks_and_pins_of_brain_db_keep_their_columns(folder: Pat
     )
     assert todo.detail.due_at is not None
     assert todo.tags == ("docs",)
-    pinned = {piece.content.body for piece in pieces if piece.is_pinned}  # type: ignore[union-attr]
+    pinned = {
+        piece.content.body
+        for piece in pieces
+        if isinstance(piece.content, Draft) and piece.is_pinned
+    }
     assert pinned == {
         "Never restart the trading bot while the market is open.",
         "The gateway listens on port 8443.",
     }
 
 
-def only_atoms(drafts: object) -> list[AtomDetail]:
-    return [one.detail for one in drafts if isinstance(one.detail, AtomDetail)]  # type: ignore[attr-defined]
+def only_atoms(drafts: Iterable[Draft]) -> list[AtomDetail]:
+    return [one.detail for one in drafts if isinstance(one.detail, AtomDetail)]
 
 
 @pytest.mark.requirement("MG-04")
@@ -246,7 +252,6 @@ def test_thousands_of_messages_are_read_one_by_one(folder: Path) -> None:
     pieces = IMPORTERS["brain-db"].read(folder / "brain.db", None)
     first = list(islice(pieces, 3))
     assert first[-1].progress < 0.01
-    pieces.close()  # type: ignore[attr-defined]
     assert len(by_ref(read("brain-db", folder / "brain.db"))) == 5020
 
 

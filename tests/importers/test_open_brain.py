@@ -12,6 +12,7 @@ from commonbrain.client import Brain
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.kinds import IncidentDetail, RuleDetail, TaskDetail
 from commonbrain.model.links import LinkType
+from commonbrain.model.memory import Draft
 from commonbrain.transfer.importer import Piece, Relation, Unreadable, database_url, shown_source
 from commonbrain.transfer.importers import IMPORTERS
 from tests.importers.predecessors import SAMPLES, by_ref, kinds, omitted, only, read
@@ -75,9 +76,9 @@ def test_memories_of_the_first_version_keep_their_metadata(first: list[Piece]) -
 
 def test_pins_and_votes_of_the_first_version_are_carried_over(first: list[Piece]) -> None:
     marks = {
-        (piece.content.source_ref or ""): (piece.is_pinned, piece.rating)  # type: ignore[union-attr]
+        piece.content.source_ref: (piece.is_pinned, piece.rating)
         for piece in first
-        if piece.is_pinned or piece.rating
+        if isinstance(piece.content, Draft) and (piece.is_pinned or piece.rating)
     }
     assert marks == {
         "open-brain#1": (False, -1),

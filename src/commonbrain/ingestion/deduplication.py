@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from commonbrain.embeddings.interface import EmbeddingSpace
+from commonbrain.ingestion.batch import WriteOptions
 from commonbrain.ingestion.preparation import PreparedDraft
 from commonbrain.model import limits
 from commonbrain.model.kinds import (
@@ -190,9 +191,9 @@ def find_exact(
     prepared: PreparedDraft,
     *,
     query_scope: QueryScope,
-    includes_past: bool = False,
+    options: WriteOptions,
 ) -> Memory | None:
-    """Find a current memory with exactly this text; on request, also a past one of its source.
+    """Find a current memory with exactly this text; for an import, also a past one of its source.
 
     Where identical texts need not mean the same thing, only one from the same source counts. A
     message or an incident without a source is always new, as is an event at another time.
@@ -206,7 +207,7 @@ def find_exact(
     hashed = semantic_hash(kind, prepared.text)
     same = tx.memories.by_hash(kind, hashed, source_ref=source)
     candidates = [one for one in same if _may_compare(one, prepared, query_scope=query_scope)]
-    if includes_past and prepared.draft.source_ref is not None:
+    if options.includes_past and prepared.draft.source_ref is not None:
         past = tx.memories.by_hash(
             kind, hashed, source_ref=prepared.draft.source_ref, in_any_state=True
         )

@@ -263,9 +263,7 @@ class Remember:
         if not ready:
             return frozenset()
         with self.services.store.snapshot(self.caller.tenant) as tx:
-            exact = [
-                _find_exact(tx, one, query_scope=query_scope, options=options) for one in ready
-            ]
+            exact = [find_exact(tx, one, query_scope=query_scope, options=options) for one in ready]
             if options.checks_similarity and None in exact:
                 # A new process reads all vectors first, outside the write transaction.
                 tx.index.follow()
@@ -340,11 +338,10 @@ class Remember:
     ) -> ItemResult:
         if isinstance(one, Rejection):
             return rejected(one)
-        known = _find_exact(tx, one, query_scope=query_scope, options=options)
+        known = find_exact(tx, one, query_scope=query_scope, options=options)
         if known is not None:
             return exists(known)
-        kind = one.admitted.kind
-        return ItemResult(status=ItemStatus.STORED, kind=kind, warnings=one.warnings)
+        return ItemResult(status=ItemStatus.STORED, kind=one.admitted.kind, warnings=one.warnings)
 
     def store_draft(
         self,
@@ -364,11 +361,7 @@ class Remember:
             return rejected(Rejection.of(error))
         refusal = check_skill(tx, prepared, caller=self.caller, exclude_ids=options.exclude_ids)
         if refusal is not None:
-            # The namesake may be the very same rule, which an import offers again.
-            known = find_exact(
-                tx, prepared, query_scope=query_scope, includes_past=options.includes_past
-            )
-            return rejected(refusal) if known is None else exists(known)
+            return rejected(refusal)
         outcome = self._store_new(tx, prepared, query_scope=query_scope, options=options)
         if outcome.status.is_new and options.checks_similarity and options.is_user_write:
             credit_sources(tx, prepared, query_scope=query_scope, services=self.services)
@@ -410,7 +403,7 @@ class Remember:
         query_scope: QueryScope,
         options: WriteOptions,
     ) -> ItemResult:
-        known = _find_exact(tx, prepared, query_scope=query_scope, options=options)
+        known = find_exact(tx, prepared, query_scope=query_scope, options=options)
         if known is not None and known.id not in options.exclude_ids:
             return self._confirm_stored(
                 tx, known, prepared=prepared, query_scope=query_scope, options=options
@@ -603,9 +596,3 @@ class Remember:
         return check_duplicates(
             tx, prepared, query_scope=query_scope, space=space, exclude_ids=options.exclude_ids
         )
-
-
-def _find_exact(
-    tx: Transaction, prepared: PreparedDraft, *, query_scope: QueryScope, options: WriteOptions
-) -> Memory | None:
-    return find_exact(tx, prepared, query_scope=query_scope, includes_past=options.includes_past)

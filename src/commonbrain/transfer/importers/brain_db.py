@@ -160,17 +160,17 @@ def _reader_of(file: Path) -> "_Reader | str":
 
 def _key_of(events: Iterator[tuple[str, str, object]]) -> str | None:
     """Return the key of the list in a file, if its first element has a text or it is empty."""
-    found = None
+    key = None
     for prefix, event, value in events:
-        if found is None:
+        if key is None:
             if prefix == "" and event == "map_key" and value in _JSON_KEYS:
-                found = str(value)
-        elif event == "map_key" and value == _JSON_KEYS[found]:
-            return found
-        elif event == "end_map" and prefix != found:
+                key = str(value)
+        elif event == "map_key" and value == _JSON_KEYS[key]:
+            return key
+        elif event == "end_map" and prefix != key:
             return None
-        elif event in {"end_array", "end_map"} and prefix == found:
-            return found
+        elif event in {"end_array", "end_map"} and prefix == key:
+            return key
     return None
 
 
@@ -187,7 +187,7 @@ def _read_database(file: Path) -> Iterator[Piece]:
         yield from _messages(tables, meter)
         yield from _acks(tables, meter)
         for table, (columns, make) in _TABLES.items():
-            for row in readable(tables, table, columns, order="rowid", meter=meter):
+            for row in readable(tables, table, columns=columns, order="rowid", meter=meter):
                 yield from [row] if isinstance(row, Piece) else _pieces(make(row), meter)
         yield from _provenance(tables, meter)
         yield from _links(tables, meter)
@@ -208,7 +208,7 @@ _MESSAGE_COLUMNS: Final = (
 
 
 def _messages(tables: SqliteTables, meter: Meter) -> Iterator[Piece]:
-    for row in readable(tables, "messages", _MESSAGE_COLUMNS, order="rowid", meter=meter):
+    for row in readable(tables, "messages", columns=_MESSAGE_COLUMNS, order="rowid", meter=meter):
         if isinstance(row, Piece):
             yield row
             continue
@@ -222,21 +222,22 @@ def _thread_row(tables: SqliteTables, id_: str) -> Row:
     if not there:
         return {}
     statement = f"SELECT {', '.join(there)} FROM threads WHERE id = ?"  # noqa: S608 two constants
-    found = tables.connection.execute(statement, (id_,)).fetchone()
-    return dict(zip(there, found, strict=True)) if found else {}
+    values = tables.connection.execute(statement, (id_,)).fetchone()
+    return dict(zip(there, values, strict=True)) if values else {}
 
 
 def _acks(tables: SqliteTables, meter: Meter) -> Iterator[Piece]:
     """Yield the answers to messages as messages of their threads, and count the silent ones."""
     columns = ("message_id", "agent_id", "ack_body", "acked_at")
     silent = 0
-    for row in readable(tables, "acks", columns, order="rowid", meter=meter):
+    for row in readable(tables, "acks", columns=columns, order="rowid", meter=meter):
         if isinstance(row, Piece):
             yield row
             continue
         statement = "SELECT thread_id, subject FROM messages WHERE id = ?"
-        found = tables.connection.execute(statement, (row.get("message_id"),)).fetchone()
-        answer = answer_draft(row, {"thread_id": found[0], "subject": found[1]} if found else {})
+        answered = tables.connection.execute(statement, (row.get("message_id"),)).fetchone()
+        names = ("thread_id", "subject")
+        answer = answer_draft(row, dict(zip(names, answered, strict=True)) if answered else {})
         silent += answer is None
         if answer is not None:
             yield from map(meter.piece, fitted(answer))
@@ -297,7 +298,7 @@ def _links(tables: SqliteTables, meter: Meter) -> Iterator[Piece]:
     """Yield the causal links between atoms."""
     columns = ("from_atom_id", "to_atom_id", "link_type", "strength")
     for table in ("atom_links", "causal_links"):
-        for row in readable(tables, table, columns, order="rowid", meter=meter):
+        for row in readable(tables, table, columns=columns, order="rowid", meter=meter):
             if isinstance(row, Piece):
                 yield row
                 continue
@@ -349,7 +350,7 @@ def _elements(file: Path, key: str) -> Iterator[tuple[Row | Unreadable, float]]:
             yield Unreadable(where=f"{file.name}, after {key} {done}", reason=reason), 1.0
 
 
-def _read_list(file: Path, key: str, make: _Make) -> Iterator[Piece]:
+def _read_list(file: Path, key: str, *, make: _Make) -> Iterator[Piece]:
     counts = 0
     for row, progress in _elements(file, key):
         contents = iter([row]) if isinstance(row, Unreadable) else make(row)
@@ -363,7 +364,7 @@ def _read_list(file: Path, key: str, make: _Make) -> Iterator[Piece]:
 def _read_synapse(file: Path) -> Iterator[Piece]:
     """Yield messages with their answers, and count the receipts."""
     receipts = 0
-    yield from _read_list(file, "messages", _message_and_answer)
+    yield from _read_list(file, "messages", make=_message_and_answer)
     for row, _ in _elements(file, "messages"):
         receipts += 0 if isinstance(row, Unreadable) else len(as_list(row.get("read_by")) or ())
     if receipts:
@@ -396,7 +397,7 @@ def _read_categories(file: Path) -> Iterator[Piece]:
 
 _JSON_FILES: Final[Mapping[str, _Reader]] = {
     "messages": _read_synapse,
-    "short_term_memory": lambda file: _read_list(file, "short_term_memory", memory_drafts),
-    "items": lambda file: _read_list(file, "items", pin_drafts),
+    "short_term_memory": lambda file: _read_list(file, "short_term_memory", make=memory_drafts),
+    "items": lambda file: _read_list(file, "items", make=pin_drafts),
     "categories": _read_categories,
 }

@@ -105,7 +105,7 @@ def _choose_tenant(tables: SqliteTables, file: Path, *, tenant: str | None) -> s
 def _read(tables: SqliteTables, tenant: str | None, *, project: str | None) -> Iterator[Piece]:
     meter = Meter(total=tables.count("memory_items"))
     deleted = others = shared = unranked = 0
-    for row in readable(tables, "memory_items", _COLUMNS, order="rowid", meter=meter):
+    for row in readable(tables, "memory_items", columns=_COLUMNS, order="rowid", meter=meter):
         if isinstance(row, Piece):
             yield row
         elif text_in(row, "tenant_id") != (tenant or ""):
@@ -119,8 +119,8 @@ def _read(tables: SqliteTables, tenant: str | None, *, project: str | None) -> I
     counted = {
         "deleted memories": deleted,
         "memories of other tenants": others,
-        "scopes of all tenants; they are the team's": shared,
-        "salience of what is no event": unranked,
+        "global scopes, stored for the team": shared,
+        "salience of other kinds than events": unranked,
     }
     for what, count in counted.items():
         if count:

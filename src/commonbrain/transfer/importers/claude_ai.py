@@ -153,13 +153,13 @@ class _Reader:
             if message is None or sender is None:
                 yield Unreadable(where=f"chat {place}", reason="It is not a message of anybody.")
                 continue
-            text = self._said(message)
+            text = self._message_text(message)
             if text:
                 own = _text(message.get("uuid")) or place
                 time = message.get("created_at")
                 yield from chat.say(text, sender=sender, id_=own, time=time)
 
-    def _said(self, message: Mapping[str, object]) -> str:
+    def _message_text(self, message: Mapping[str, object]) -> str:
         """Return the text of a message and count its other parts.
 
         `text` replaces blocks that cannot be shown by a note, so the blocks come first.

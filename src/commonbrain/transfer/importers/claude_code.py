@@ -193,10 +193,10 @@ class _Reader:
         if _is_added(record, message):
             self.tally.one(CONTEXT)
             return
-        said = (
+        words = (
             "\n".join(filter(None, map(_own_words, texts))) if sender == USER else "\n".join(texts)
         )
-        if not said.strip():
+        if not words.strip():
             self.tally.add({CONTEXT: len(texts)})
             return
         id_ = str(record.get("uuid") or place)
@@ -206,7 +206,7 @@ class _Reader:
         self.seen.add(id_)
         model = message.get("model")
         yield from chat.say(
-            said.strip(),
+            words.strip(),
             sender=str(sender),
             id_=id_,
             time=record.get("timestamp"),

@@ -163,19 +163,19 @@ class _Reader:
         if role not in {USER, ASSISTANT}:
             self.tally.one(CONTEXT)
             return
-        said = "\n".join(self._texts(item, is_user=role == USER)).strip()
-        if not said:
+        words = "\n".join(self._texts(item, is_user=role == USER)).strip()
+        if not words:
             return
         own = item.get("id")
         place = str(own) if own else f"{chat.id}:{number}"
         # Ids of other providers' models need not be unique.
-        known = f"{place}:{hashlib.sha256(said.encode('utf-8', 'replace')).hexdigest()[:16]}"
+        known = f"{place}:{hashlib.sha256(words.encode('utf-8', 'replace')).hexdigest()[:16]}"
         if known in self.seen:
             self.tally.one(REPEATED)
             return
         id_ = place if place not in self.seen else f"{chat.id}:{number}"
         self.seen.update((known, place))
-        yield from chat.say(said, sender=str(role), id_=id_, time=record.get("timestamp"))
+        yield from chat.say(words, sender=str(role), id_=id_, time=record.get("timestamp"))
 
     def _texts(self, item: Mapping[str, object], *, is_user: bool) -> Iterator[str]:
         """Yield the texts of a message and count its other parts."""

@@ -61,8 +61,8 @@ class Tables(Protocol):
         """Count the rows of a table, or those with a value in a column other than 0 and false."""
         ...
 
-    def rows(self, table: str, wanted: Sequence[str], *, order: str) -> Iterator[Row | Unreadable]:
-        """Yield the rows of a table in the order of a column, with the wanted columns.
+    def rows(self, table: str, columns: Sequence[str], *, order: str) -> Iterator[Row | Unreadable]:
+        """Yield the rows of a table in the order of a column, with the columns that it has.
 
         What cannot be read ends the table with an `Unreadable`. A missing table has no rows.
         """
@@ -70,10 +70,10 @@ class Tables(Protocol):
 
 
 def readable(
-    tables: Tables, table: str, wanted: Sequence[str], *, order: str, meter: Meter
+    tables: Tables, table: str, *, columns: Sequence[str], order: str, meter: Meter
 ) -> Iterator[Row | Piece]:
     """Yield the rows of a table, and what cannot be read as a piece; move the meter on."""
-    for row in tables.rows(table, wanted, order=order):
+    for row in tables.rows(table, columns, order=order):
         meter.done += 1
         yield meter.piece(row) if isinstance(row, Unreadable) else row
 
@@ -122,9 +122,9 @@ class SqliteTables:
         except sqlite3.DatabaseError:
             return 0
 
-    def rows(self, table: str, wanted: Sequence[str], *, order: str) -> Iterator[Row | Unreadable]:
+    def rows(self, table: str, columns: Sequence[str], *, order: str) -> Iterator[Row | Unreadable]:
         """Yield the rows of a table, see `Tables`."""
-        there = [column for column in wanted if column in self.columns.get(table, ())]
+        there = [column for column in columns if column in self.columns.get(table, ())]
         if not there:
             return
         names = ", ".join(map(_quoted, there))

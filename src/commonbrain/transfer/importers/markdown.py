@@ -341,9 +341,9 @@ def _classify(text: Text, path: Sequence[str]) -> tuple[Kind, str | None]:
     deciding = f"{text.lead}\n{text.words}"
     kind = classify(deciding)
     if kind is Kind.FACT:
-        named = ((_kind_of_heading(one), one) for one in reversed(path))
+        kinds = ((_kind_of_heading(one), one) for one in reversed(path))
         kind, deciding = next(
-            ((found, one) for found, one in named if found is not None), (kind, deciding)
+            ((known, one) for known, one in kinds if known is not None), (kind, deciding)
         )
     return kind, severity_of(deciding) if kind is Kind.RULE else None
 

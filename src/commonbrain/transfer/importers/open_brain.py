@@ -121,7 +121,7 @@ _FIRST_OMITTED: Final = {
 def _first_version(tables: Tables) -> Iterator[Piece]:
     meter = Meter(total=row_count(tables, ["memories"]))
     tasks = triggers = 0
-    for row in readable(tables, "memories", _FIRST_COLUMNS, order="id", meter=meter):
+    for row in readable(tables, "memories", columns=_FIRST_COLUMNS, order="id", meter=meter):
         if isinstance(row, Piece):
             yield row
             continue
@@ -132,10 +132,10 @@ def _first_version(tables: Tables) -> Iterator[Piece]:
         rating = whole_in(row, "upvotes") - whole_in(row, "downvotes")
         for content in _first_draft(row, metadata):
             yield meter.piece(content, is_pinned=flag_in(row, "pinned"), rating=rating)
-    yield from _annotations(tables, "memories", "id", sort="", meter=meter)
-    yield from map(meter.piece, _superseded(tables, "memories", "superseded_by_id", sort=""))
+    yield from _annotations(tables, "memories", key="id", sort="", meter=meter)
+    yield from map(meter.piece, _superseded(tables, "memories", by="superseded_by_id", sort=""))
     counted = {"action items that the texts state": tasks, "triggers that no skill has": triggers}
-    yield from _left(tables, _FIRST_OMITTED, counted, meter=meter)
+    yield from _left(tables, _FIRST_OMITTED, counted=counted, meter=meter)
 
 
 def _first_draft(row: Row, metadata: Row) -> Iterator[Draft | Unreadable]:
@@ -242,7 +242,7 @@ def _second_version(tables: Tables) -> Iterator[Piece]:
     marks = _marks(tables)
     forgotten = 0
     for table, columns in _SECOND_COLUMNS.items():
-        for row in readable(tables, table, columns, order="id", meter=meter):
+        for row in readable(tables, table, columns=columns, order="id", meter=meter):
             if isinstance(row, Piece):
                 yield row
                 continue
@@ -253,12 +253,12 @@ def _second_version(tables: Tables) -> Iterator[Piece]:
                     yield meter.piece(content, is_pinned=mark.is_pinned, rating=mark.rating)
     yield from _action_items(tables, meter)
     yield from _handoffs(tables, meter)
-    yield from _annotations(tables, "memory_index", "memory_id", sort="kind", meter=meter)
+    yield from _annotations(tables, "memory_index", key="memory_id", sort="kind", meter=meter)
     for table in ("rules", "facts"):
-        corrected = _superseded(tables, table, "superseded_by", sort=_SORTS[table])
+        corrected = _superseded(tables, table, by="superseded_by", sort=_SORTS[table])
         yield from map(meter.piece, corrected)
     yield from map(meter.piece, _evidence(tables))
-    yield from _left(tables, _SECOND_OMITTED, {"deleted memories": forgotten}, meter=meter)
+    yield from _left(tables, _SECOND_OMITTED, counted={"deleted memories": forgotten}, meter=meter)
 
 
 def _marks(tables: Tables) -> Mapping[tuple[str, int], _Mark]:
@@ -330,7 +330,7 @@ def _task(draft: Draft, row: Row) -> Draft:
 def _action_items(tables: Tables, meter: Meter) -> Iterator[Piece]:
     """Yield action items as tasks, none of which blocks a writer, and what they come from."""
     columns = ("id", "source_kind", "source_id", "text", "project", "status", "created_at")
-    for row in readable(tables, "action_items", columns, order="id", meter=meter):
+    for row in readable(tables, "action_items", columns=columns, order="id", meter=meter):
         if isinstance(row, Piece):
             yield row
             continue
@@ -352,7 +352,7 @@ def _action_items(tables: Tables, meter: Meter) -> Iterator[Piece]:
 
 def _handoffs(tables: Tables, meter: Meter) -> Iterator[Piece]:
     columns = ("id", "source", "project", "content", "created_at")
-    for row in readable(tables, "handoffs", columns, order="id", meter=meter):
+    for row in readable(tables, "handoffs", columns=columns, order="id", meter=meter):
         if isinstance(row, Piece):
             yield row
             continue
@@ -395,7 +395,7 @@ def _ref(sort: str, id_: object) -> str:
 
 
 def _annotations(
-    tables: Tables, table: str, key: str, *, sort: str, meter: Meter
+    tables: Tables, table: str, *, key: str, sort: str, meter: Meter
 ) -> Iterator[Piece]:
     """Yield the annotations of memories as facts, each linked to what it is about."""
     columns = (key, "annotation", "project", *([sort] if sort else []))
@@ -415,7 +415,7 @@ def _annotations(
         yield meter.piece(relation)
 
 
-def _superseded(tables: Tables, table: str, by: str, *, sort: str) -> Iterator[Relation]:
+def _superseded(tables: Tables, table: str, *, by: str, sort: str) -> Iterator[Relation]:
     """Yield which memory corrects which, the oldest first: a dump has its rows in another order."""
     pairs = [
         (whole_in(row, "id"), whole_in(row, by))
@@ -429,8 +429,8 @@ def _superseded(tables: Tables, table: str, by: str, *, sort: str) -> Iterator[R
 def _left(
     tables: Tables,
     named: Mapping[str, tuple[str, str | None]],
-    counted: Mapping[str, int],
     *,
+    counted: Mapping[str, int],
     meter: Meter,
 ) -> Iterator[Piece]:
     ready: Iterable[Omitted] = (

@@ -90,8 +90,8 @@ class _ServerTables:
             statement += condition.format(sql.Identifier(where))
         return int(self.connection.execute(statement).fetchone()[0])
 
-    def rows(self, table: str, wanted: Sequence[str], *, order: str) -> Iterator[Row | Unreadable]:
-        there = [column for column in wanted if column in self.columns.get(table, ())]
+    def rows(self, table: str, columns: Sequence[str], *, order: str) -> Iterator[Row | Unreadable]:
+        there = [column for column in columns if column in self.columns.get(table, ())]
         if not there:
             return
         psycopg, sql = _psycopg(), import_module("psycopg.sql")
@@ -159,10 +159,10 @@ class _DumpTables:
         values = (row.get(where) for row in rows if not isinstance(row, Unreadable))
         return sum(value not in {None, "", "0", "f", "{}", "[]"} for value in values)
 
-    def rows(self, table: str, wanted: Sequence[str], *, order: str) -> Iterator[Row | Unreadable]:
+    def rows(self, table: str, columns: Sequence[str], *, order: str) -> Iterator[Row | Unreadable]:
         del order  # The dump has an order of its own.
         place, known = self.places.get(table), self.columns.get(table, ())
-        chosen = [(at, column) for at, column in enumerate(known) if column in wanted]
+        chosen = [(at, column) for at, column in enumerate(known) if column in columns]
         if place is None or not chosen:
             return
         with self.path.open("rb") as stream:
@@ -182,8 +182,8 @@ def _value(given: bytes) -> str | None:
     return _ESCAPE.sub(_unescaped, given.decode("utf-8", "replace"))
 
 
-def _unescaped(found: re.Match[str]) -> str:
-    octal, hexadecimal, letter = found.groups()
+def _unescaped(match: re.Match[str]) -> str:
+    octal, hexadecimal, letter = match.groups()
     if letter is not None:
         return _LETTERS.get(letter, letter)
     return chr(int(octal, 8) if octal else int(hexadecimal, 16))
