@@ -6,7 +6,7 @@
 Its `model_dump` writes the fields that its drivers store. It is not part of the tests.
 """
 
-# pyright: basic
+# pyright: basic, reportMissingImports=false
 
 import json
 import sys

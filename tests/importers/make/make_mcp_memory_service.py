@@ -7,7 +7,7 @@ Without a model on disk it embeds with hashes, which is enough here: its virtual
 and of full text are left out of the dump. It is not part of the tests.
 """
 
-# pyright: basic
+# pyright: basic, reportMissingImports=false
 
 import asyncio
 import os
@@ -20,11 +20,11 @@ FOLDER = TemporaryDirectory()
 os.environ |= {"MCP_MEMORY_BASE_DIR": FOLDER.name, "HF_HUB_OFFLINE": "1"}
 os.environ |= {"MCP_MEMORY_USE_ONNX": "0", "MCP_SEMANTIC_DEDUP_ENABLED": "false"}
 
-import sqlite_vec
-from mcp_memory_service.models.memory import Memory
-from mcp_memory_service.storage.graph import GraphStorage
-from mcp_memory_service.storage.sqlite_vec import SqliteVecMemoryStorage
-from mcp_memory_service.utils.hashing import generate_content_hash
+import sqlite_vec  # noqa: E402 it reads the environment
+from mcp_memory_service.models.memory import Memory  # noqa: E402 it reads the environment
+from mcp_memory_service.storage.graph import GraphStorage  # noqa: E402 it reads the environment
+from mcp_memory_service.storage.sqlite_vec import SqliteVecMemoryStorage  # noqa: E402 it reads the environment
+from mcp_memory_service.utils.hashing import generate_content_hash  # noqa: E402 it reads the environment
 
 ITEMS = [
     ("The team decided to move the berth table to Postgres.", ["decision", "db"], "decision"),
@@ -55,8 +55,8 @@ async def fill(path: str) -> None:
         stored, message = await storage.store(memory, store="harbour" if number == 3 else "default")
         assert stored, message
         hashes.append(memory.content_hash)
-    print(await storage.update_memory_versioned(hashes[2], "The staging port is 9090."))
-    print(await storage.delete(hashes[5]))
+    await storage.update_memory_versioned(hashes[2], "The staging port is 9090.")
+    await storage.delete(hashes[5])
     graph = GraphStorage(path)
     await graph.store_association(
         hashes[1],
@@ -90,7 +90,7 @@ async def fill(path: str) -> None:
 
 def dump(path: str, target: Path) -> None:
     connection = sqlite3.connect(path)
-    connection.enable_load_extension(True)
+    connection.enable_load_extension(True)  # noqa: FBT003 it takes no name
     sqlite_vec.load(connection)
     for name, sql in connection.execute("SELECT name, sql FROM sqlite_master").fetchall():
         if sql and (sql.startswith("CREATE VIRTUAL") or ("fts" in name and "TRIGGER" in sql)):

@@ -7,7 +7,7 @@ It writes history.sql and storage.sql (dumps of history.db and of Qdrant's stora
 export.json, what `get_all` returns. No model is called. It is not part of the tests.
 """
 
-# pyright: basic
+# pyright: basic, reportMissingImports=false
 
 import json
 import os
@@ -20,7 +20,7 @@ FOLDER = TemporaryDirectory()
 HOME = Path(FOLDER.name)
 os.environ |= {"MEM0_TELEMETRY": "False", "MEM0_DIR": FOLDER.name, "OPENAI_API_KEY": "none"}
 
-from mem0 import Memory
+from mem0 import Memory  # noqa: E402 it reads the environment
 
 
 class Fixed:
@@ -72,4 +72,3 @@ for name, path in (
 ):
     with sqlite3.connect(path) as connection:
         (target / f"{name}.sql").write_text("\n".join(connection.iterdump()) + "\n", "utf-8")
-print(sorted(HOME.rglob("*.sqlite")))

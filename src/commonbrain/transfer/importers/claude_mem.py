@@ -99,7 +99,7 @@ class ClaudeMem:
                 ("session_summaries", _SUMMARIES),
                 ("user_prompts", _PROMPTS),
             ):
-                for row in readable(tables, table, columns, order="id", meter=meter):
+                for row in readable(tables, table, columns=columns, order="id", meter=meter):
                     if isinstance(row, Piece):
                         yield row
                         continue
@@ -112,7 +112,7 @@ class ClaudeMem:
 def _sessions(tables: SqliteTables, meter: Meter) -> Mapping[str, Row]:
     """Return the sessions by both of their ids; there are far fewer than observations."""
     sessions: dict[str, Row] = {}
-    for row in readable(tables, "sdk_sessions", _SESSIONS, order="id", meter=meter):
+    for row in readable(tables, "sdk_sessions", columns=_SESSIONS, order="id", meter=meter):
         if not isinstance(row, Piece):
             for column in ("content_session_id", "claude_session_id"):
                 sessions[f"content {text_in(row, column)}"] = row

@@ -119,7 +119,7 @@ _OTHERS: Final = ("beliefs", "beliefs", "memory_graph")
 
 def _memories(tables: SqliteTables, meter: Meter, *, project: str | None) -> Iterator[Piece]:
     metadata_count = 0
-    for row in readable(tables, "memories", _MEMORIES, order="id", meter=meter):
+    for row in readable(tables, "memories", columns=_MEMORIES, order="id", meter=meter):
         if isinstance(row, Piece):
             yield row
         elif not row.get("deleted_at"):
@@ -155,7 +155,7 @@ def _memory(row: Row, *, project: str | None) -> Iterator[Content]:
 
 def _beliefs(tables: SqliteTables, meter: Meter, *, project: str | None) -> Iterator[Piece]:
     superseded = 0
-    for row in readable(tables, "beliefs", _BELIEFS, order="id", meter=meter):
+    for row in readable(tables, "beliefs", columns=_BELIEFS, order="id", meter=meter):
         if isinstance(row, Piece):
             yield row
             continue
@@ -184,7 +184,7 @@ def _beliefs(tables: SqliteTables, meter: Meter, *, project: str | None) -> Iter
 
 def _grounds(tables: SqliteTables, meter: Meter) -> Iterator[Content]:
     """Relate beliefs to the memories that they are derived from, or contradicted by."""
-    for row in readable(tables, "beliefs", _BELIEFS, order="id", meter=meter):
+    for row in readable(tables, "beliefs", columns=_BELIEFS, order="id", meter=meter):
         if isinstance(row, Piece) or text_in(row, "status") == "superseded":
             continue
         first = _reference(text_in(row, "belief_hash"))
@@ -198,7 +198,7 @@ def _grounds(tables: SqliteTables, meter: Meter) -> Iterator[Content]:
 
 def _supersessions(tables: SqliteTables, meter: Meter) -> Iterator[Piece]:
     columns = ("id", "content_hash", "superseded_by", "deleted_at")
-    for row in readable(tables, "memories", columns, order="id", meter=meter):
+    for row in readable(tables, "memories", columns=columns, order="id", meter=meter):
         if isinstance(row, Piece) or row.get("deleted_at"):
             continue
         newer = text_in(row, "superseded_by")
@@ -208,7 +208,7 @@ def _supersessions(tables: SqliteTables, meter: Meter) -> Iterator[Piece]:
 
 
 def _links(tables: SqliteTables, meter: Meter) -> Iterator[Piece]:
-    for row in readable(tables, "memory_graph", _EDGES, order="rowid", meter=meter):
+    for row in readable(tables, "memory_graph", columns=_EDGES, order="rowid", meter=meter):
         if isinstance(row, Piece):
             yield row
             continue
