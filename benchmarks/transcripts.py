@@ -102,7 +102,7 @@ def write_sessions(
             records = _records(texts, room=room, random_source=random_source)
             for place, record in enumerate(records):
                 if number == 0 and place == 1 and longest_mb:
-                    record = _result("x" * int(longest_mb * 1e6))  # noqa: PLW2901 another one
+                    record = _result("x" * int(longest_mb * 5e5))  # noqa: PLW2901 another one
                 written = {
                     **shared,
                     **record,
