@@ -37,6 +37,7 @@ from benchmarks.stages import RUNS, Watched, measure, ratio_lines, tell_growth
 from benchmarks.table import table
 from benchmarks.timing import Timing, timed
 from benchmarks.tracing import tracing
+from benchmarks.transcripts import transcripts
 from benchmarks.writing import writing
 
 app = typer.Typer(no_args_is_help=True, add_completion=False)
@@ -59,6 +60,7 @@ app.add_typer(growth)
 app.add_typer(sharing)
 app.add_typer(writing)
 app.add_typer(page)
+app.add_typer(transcripts)
 BRAIN = str(Path(sys.executable).with_name("brain"))
 STARTS = 7
 ASKED = 10

@@ -57,7 +57,7 @@ GROUPS: Final = {
     "OB": 20,  # observability
     "PF": 14,  # performance
     "DO": 23,  # deployment and operations
-    "MG": 12,  # migration and import
+    "MG": 13,  # migration and import
     "EV": 12,  # evaluations and tests
     "CL": 22,  # clients
 }
@@ -405,7 +405,7 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Adopted("MG-02", "MEMORY.md trees become single memories that recall finds."),
     Adopted("MG-05", "Memories, handoffs and summaries of compactions stand for MEMORY.md."),
     Adopted("MG-03", "An imported pinned rule without a trigger boots as it did before."),
-    Gap("MG-04", "No importer reads brain-db's database and the six files beside it."),
+    Adopted("MG-04", "brain-db's database and the six files before it are read, each once."),
     Adopted("MG-06", "Markdown splits at headings; paths give the project; scraps fall out."),
     Adopted("MG-07", "Import may be repeated, and reports read, stored and duplicate."),
     Replaced("MG-08", "Named formats and raw text stand for files of one note a line."),
@@ -414,6 +414,7 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     ),
     Adopted("MG-11", "An import keeps links, pins and replacements; a second one changes nothing."),
     Adopted("MG-12", "Sources on this machine are listed unread, and imported when chosen."),
+    Adopted("MG-13", "Sessions and exports of chats become threads that push on nobody."),
     Adopted("MG-10", "The page imports after a preview, exports, backs up, and reports refusals."),
     # Evaluations and tests
     Adopted("EV-02", "Evaluations report ranking, gain and thrift; one tells leaks and lies."),

@@ -220,3 +220,12 @@ def test_skills_are_listed_by_name_with_what_fires_them(brain: Brain) -> None:
 def test_a_keyword_is_found_in_any_case_and_across_a_line_end(brain: Brain, query: str) -> None:
     id_ = a_skill(brain, keywords=["Deploy", "roll  back"])
     assert firing(brain, query) == [id_]
+
+
+def test_the_very_same_skill_is_known_when_it_is_remembered_again(brain: Brain) -> None:
+    given = {"name": "night-deploy", "keywords": ["deploy"]}
+    text = "Never deploy at night without the pilot on call."
+    first = brain.remember(text, kind="rule", severity="PATTERN", skill=given)
+    again = brain.remember(text, kind="rule", severity="PATTERN", skill=given)
+    assert again.items[0].status == "exists"
+    assert again.items[0].id == first.items[0].id

@@ -69,6 +69,9 @@ FRAMEWORKS: Final[Mapping[str, Framework]] = {
         lowest=("langgraph-checkpoint==2.1.0", "langgraph==1.0.0"),
         highest=("langgraph-checkpoint<5", "langgraph"),
     ),
+    "anthropic": Framework(lowest=("anthropic==1.0.0",), highest=("anthropic<3",)),
+    "openai-agents": Framework(lowest=("openai-agents==0.20.0",), highest=("openai-agents<1",)),
+    "pydantic-ai": Framework(lowest=("pydantic-ai-slim==2.0.0",), highest=("pydantic-ai-slim<3",)),
 }
 
 
@@ -80,7 +83,7 @@ def main(names: Sequence[str]) -> int:
             with tempfile.TemporaryDirectory() as folder:
                 python = _environment(Path(folder), name, requirements)
                 print(f"{name}, {end} versions:", flush=True)  # noqa: T201 it is a program
-                tests = f"tests/frameworks/test_{name}.py"
+                tests = f"tests/frameworks/test_{name.replace('-', '_')}.py"
                 if not _passes(python, tests, *FRAMEWORKS[name].options, folder=ROOT):
                     failed.append(f"{name} {end}")
                 if name == "langgraph" and not _own_suite_passes(python, Path(folder)):

@@ -133,17 +133,17 @@ def _run_find(state: State, command: ImportCommand, *, as_json: bool) -> None:
 
 def _chosen(sources: Sequence[FoundSource], choice: str) -> list[FoundSource]:
     """Return the sources that a choice names, in the order of the list."""
-    wanted = {word.strip() for word in choice.split(",") if word.strip()}
-    if wanted == {"all"}:
+    chosen = {word.strip() for word in choice.split(",") if word.strip()}
+    if chosen == {"all"}:
         return list(sources)
     names = [{str(number), one.format} for number, one in enumerate(sources, 1)]
     known = {name for both in names for name in both}
-    if unknown := sorted(wanted - known):
+    if unknown := sorted(chosen - known):
         raise InvalidInputError(
             f"The list has no {', '.join(unknown)}.",
             hint="Give numbers or formats from brain import --find, separated by commas, or all.",
         )
-    return [one for one, both in zip(sources, names, strict=True) if wanted & both]
+    return [one for one, both in zip(sources, names, strict=True) if chosen & both]
 
 
 def _render_sources(sources: Sequence[FoundSource]) -> RenderableType:

@@ -20,6 +20,11 @@ class WriteOptions:
     """
 
     checks_similarity: bool = True
+    redacts_messages: bool = False
+    """Whether secrets in messages are redacted even if other texts with one are refused.
+
+    Nobody can rephrase what was said in an imported conversation.
+    """
     includes_past: bool = False
     """Whether a text of the same source counts as stored in any state.
 

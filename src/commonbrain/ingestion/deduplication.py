@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from commonbrain.embeddings.interface import EmbeddingSpace
+from commonbrain.ingestion.batch import WriteOptions
 from commonbrain.ingestion.preparation import PreparedDraft
 from commonbrain.model import limits
 from commonbrain.model.kinds import (
@@ -190,9 +191,9 @@ def find_exact(
     prepared: PreparedDraft,
     *,
     query_scope: QueryScope,
-    includes_past: bool = False,
+    options: WriteOptions,
 ) -> Memory | None:
-    """Find a current memory with exactly this text; on request, also a past one of its source.
+    """Find a current memory with exactly this text; for an import, also a past one of its source.
 
     Where identical texts need not mean the same thing, only one from the same source counts. A
     message or an incident without a source is always new, as is an event at another time.
@@ -205,11 +206,12 @@ def find_exact(
             return None
     hashed = semantic_hash(kind, prepared.text)
     same = tx.memories.by_hash(kind, hashed, source_ref=source)
-    if includes_past and prepared.draft.source_ref is not None:
-        same += tx.memories.by_hash(
+    candidates = [one for one in same if _may_compare(one, prepared, query_scope=query_scope)]
+    if options.includes_past and prepared.draft.source_ref is not None:
+        past = tx.memories.by_hash(
             kind, hashed, source_ref=prepared.draft.source_ref, in_any_state=True
         )
-    candidates = (one for one in same if _may_compare(one, prepared, query_scope=query_scope))
+        candidates += [one for one in past if _is_known(one, prepared, query_scope=query_scope)]
     return next((one for one in candidates if not _is_another_time(one, prepared)), None)
 
 
@@ -355,13 +357,23 @@ def _may_compare(memory: Memory, prepared: PreparedDraft, *, query_scope: QueryS
     )
 
 
+def _is_known(memory: Memory, prepared: PreparedDraft, *, query_scope: QueryScope) -> bool:
+    """Return whether the memory, which may have expired, is what the draft once became."""
+    is_readable = _is_readable(memory, prepared, query_scope=query_scope)
+    return is_readable and _is_believed(memory, prepared)
+
+
 def _is_candidate(memory: Memory, prepared: PreparedDraft, *, query_scope: QueryScope) -> bool:
     """Return whether all later readers of the draft may see the memory, and it is current."""
-    is_over = memory.is_over(query_scope.now)
+    is_readable = _is_readable(memory, prepared, query_scope=query_scope)
+    return is_readable and not memory.is_over(query_scope.now)
+
+
+def _is_readable(memory: Memory, prepared: PreparedDraft, *, query_scope: QueryScope) -> bool:
     comparable = is_comparable(
         memory, prepared.scope, project=prepared.project, readers=prepared.draft.audience
     )
-    return is_visible(query_scope.caller, memory) and not is_over and comparable
+    return is_visible(query_scope.caller, memory) and comparable
 
 
 def _is_believed(memory: Memory, prepared: PreparedDraft) -> bool:

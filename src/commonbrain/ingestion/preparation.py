@@ -54,7 +54,15 @@ from commonbrain.model.memory import (
     texts_of,
 )
 from commonbrain.model.parameters import DEFAULTS, Parameters
-from commonbrain.model.scope import Caller, Role, Scope, Trust, check_may_write, granted
+from commonbrain.model.scope import (
+    Caller,
+    OnSecret,
+    Role,
+    Scope,
+    Trust,
+    check_may_write,
+    granted,
+)
 from commonbrain.model.tasks import must_be_acknowledged
 from commonbrain.model.timestamps import instant
 from commonbrain.services import Services
@@ -292,9 +300,16 @@ class PreparedDraft:
 
 
 def prepare_drafts(
-    draft: Draft, caller: Caller, *, services: Services, timer: StageTimer | None = None
+    draft: Draft,
+    caller: Caller,
+    *,
+    services: Services,
+    timer: StageTimer | None = None,
+    redacts: bool = False,
 ) -> PreparedDraft | Rejection:
     """Normalize, screen for secrets, classify and validate drafts, and settle trust and scope.
+
+    `redacts` has secrets redacted where the caller's parameters would have the text refused.
 
     Raises:
         RejectedError: the caller may not write that scope or claim that trust.
@@ -303,11 +318,12 @@ def prepare_drafts(
     """
     timer = timer or StageTimer(services.clock)
     check_types(draft)
-    prepared = _prepare(draft, caller, services=services, timer=timer)
+    prepared = _prepare(draft, caller, services=services, timer=timer, redacts=redacts)
     if isinstance(prepared, Rejection):
         return prepared
     parts = [
-        _prepare(part, caller, services=services, timer=timer) for part in _derived_drafts(prepared)
+        _prepare(part, caller, services=services, timer=timer, redacts=redacts)
+        for part in _derived_drafts(prepared)
     ]
     return replace(prepared, derived=tuple(parts), rationales=_rationales_of(prepared))
 
@@ -337,7 +353,7 @@ def embed_drafts(
 
 
 def _prepare(
-    draft: Draft, caller: Caller, *, services: Services, timer: StageTimer
+    draft: Draft, caller: Caller, *, services: Services, timer: StageTimer, redacts: bool
 ) -> PreparedDraft | Rejection:
     # A Draft built by a program may have plain strings instead of enum members.
     scope = parse_choice(Scope, draft.scope or Scope.TEAM)
@@ -355,7 +371,8 @@ def _prepare(
     timer.end_stage("normalise")
     if draft.body.strip() and not (normal.body or normal.headline):
         return _only_own_evidence()
-    screened = scan_drafts(normal, services.screen, on_secret=parameters.secrets)
+    on_secret = OnSecret.REDACT if redacts else parameters.secrets
+    screened = scan_drafts(normal, services.screen, on_secret=on_secret)
     timer.end_stage("screen")
     if isinstance(screened, Rejection):
         return screened

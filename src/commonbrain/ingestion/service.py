@@ -240,7 +240,13 @@ class Remember:
         self, draft: Draft, *, options: WriteOptions, timer: StageTimer
     ) -> PreparedDraft | Rejection:
         try:
-            return prepare_drafts(draft, self.caller, services=self.services, timer=timer)
+            return prepare_drafts(
+                draft,
+                self.caller,
+                services=self.services,
+                timer=timer,
+                redacts=options.redacts_messages and draft.kind == Kind.MESSAGE,
+            )
         except (InvalidInputError, RejectedError) as error:
             if not options.isolates_items:
                 raise
@@ -257,9 +263,7 @@ class Remember:
         if not ready:
             return frozenset()
         with self.services.store.snapshot(self.caller.tenant) as tx:
-            exact = [
-                _find_exact(tx, one, query_scope=query_scope, options=options) for one in ready
-            ]
+            exact = [find_exact(tx, one, query_scope=query_scope, options=options) for one in ready]
             if options.checks_similarity and None in exact:
                 # A new process reads all vectors first, outside the write transaction.
                 tx.index.follow()
@@ -315,7 +319,8 @@ class Remember:
 
     def preview_drafts(self, drafts: Sequence[Draft], options: WriteOptions) -> list[ItemResult]:
         """Return the outcomes that drafts would have, as far as exact comparison can tell."""
-        validated = [prepare_drafts(draft, self.caller, services=self.services) for draft in drafts]
+        timer = StageTimer(self.services.clock)
+        validated = [self._prepare(draft, options=options, timer=timer) for draft in drafts]
         query_scope = self._query_scope()
         with self.services.store.snapshot(self.caller.tenant) as tx:
             return [
@@ -333,10 +338,10 @@ class Remember:
     ) -> ItemResult:
         if isinstance(one, Rejection):
             return rejected(one)
-        known = _find_exact(tx, one, query_scope=query_scope, options=options)
-        return (
-            exists(known) if known else ItemResult(status=ItemStatus.STORED, kind=one.admitted.kind)
-        )
+        known = find_exact(tx, one, query_scope=query_scope, options=options)
+        if known is not None:
+            return exists(known)
+        return ItemResult(status=ItemStatus.STORED, kind=one.admitted.kind, warnings=one.warnings)
 
     def store_draft(
         self,
@@ -398,7 +403,7 @@ class Remember:
         query_scope: QueryScope,
         options: WriteOptions,
     ) -> ItemResult:
-        known = _find_exact(tx, prepared, query_scope=query_scope, options=options)
+        known = find_exact(tx, prepared, query_scope=query_scope, options=options)
         if known is not None and known.id not in options.exclude_ids:
             return self._confirm_stored(
                 tx, known, prepared=prepared, query_scope=query_scope, options=options
@@ -591,9 +596,3 @@ class Remember:
         return check_duplicates(
             tx, prepared, query_scope=query_scope, space=space, exclude_ids=options.exclude_ids
         )
-
-
-def _find_exact(
-    tx: Transaction, prepared: PreparedDraft, *, query_scope: QueryScope, options: WriteOptions
-) -> Memory | None:
-    return find_exact(tx, prepared, query_scope=query_scope, includes_past=options.includes_past)

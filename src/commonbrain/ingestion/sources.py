@@ -86,7 +86,9 @@ def check_skill(
         return None
     name = str(detail.skill["name"])
     taken = namesakes(tx, caller, name=name, exclude_ids=exclude_ids)
-    if not taken:
+    own = (prepared.admitted.headline, prepared.admitted.body, prepared.project)
+    # The very same rule is no namesake; the search for duplicates finds it.
+    if not taken or any((one.headline, one.body, one.project) == own for one in taken):
         return None
     return Rejection(
         code="gate_skill",

@@ -341,6 +341,10 @@ class ScannedText:
     warnings: tuple[str, ...] = ()
 
 
+REDACTED: Final = "Redacted: "
+"""Begins the warning about a secret that was replaced by its type."""
+
+
 def scan_drafts(
     draft: Draft, screen: SecretScanner, *, on_secret: OnSecret
 ) -> ScannedText | Rejection:
@@ -356,7 +360,7 @@ def scan_drafts(
     left = [what for what, one in _find(draft, screen) if one.is_certain]
     if left:
         return secret_refusal(left)
-    return ScannedText(draft=draft, warnings=tuple(f"Redacted: {what}." for what in certain))
+    return ScannedText(draft=draft, warnings=tuple(f"{REDACTED}{what}." for what in certain))
 
 
 def _find(draft: Draft, screen: SecretScanner) -> list[tuple[str, SecretMatch]]:

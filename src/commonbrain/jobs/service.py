@@ -34,6 +34,7 @@ from commonbrain.storage.blobs import Upload
 from commonbrain.storage.interface import JobFilter
 from commonbrain.storage.job_queue import EXPORT, enqueue, key_of, notify_worker
 from commonbrain.transfer.export import check_may_move, expedite_discard, read_upload
+from commonbrain.transfer.importer import database_url
 from commonbrain.transfer.merge import OWN_FORMAT
 
 if TYPE_CHECKING:
@@ -180,6 +181,10 @@ class Jobs:
         if format_ == OWN_FORMAT and project is not None:
             raise InvalidInputError(
                 "An export keeps its own projects.", hint="Leave the project out."
+            )
+        if database_url(source) is not None:
+            raise InvalidInputError(
+                "A database cannot be uploaded.", hint="Import it in the foreground, or a dump."
             )
         with self.services.store.snapshot(self.caller.tenant) as tx:
             _check_job_quota(tx)

@@ -489,6 +489,8 @@ KINDS: Final[Mapping[Kind, KindPolicy]] = {
             checks_similarity=False,
             boot_sections=("urgent",),
             intent_priors={Intent.TEMPORAL: 0.6},
+            # Messages have an inbox; years of imported chats would leave no room for what is known.
+            answers_prompts=False,
             reports_events=True,
             is_trace_target=True,
             is_reflected=True,

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Final, Protocol
+from urllib.parse import urlsplit
 
 from commonbrain.model.links import LinkType
 from commonbrain.model.memory import Draft
@@ -115,3 +117,27 @@ def file_found(path: Path) -> Iterator[Found]:
     """Return a file as a source if it is there."""
     if path.is_file():
         yield Found(path=path, count=1, size_bytes=path.stat().st_size)
+
+
+_DATABASE: Final = re.compile(r"(postgres(?:ql)?):/+")
+"""How the URL of a Postgres database begins; a path has lost one of its slashes."""
+
+
+def database_url(source: str | Path) -> str | None:
+    """Return the URL of a Postgres database that is given as a source; None for a path."""
+    text = source.as_posix() if isinstance(source, Path) else source
+    return _DATABASE.sub(r"\1://", text, count=1) if _DATABASE.match(text) else None
+
+
+def shown_source(source: str | Path) -> str:
+    """Return a source as it may be shown and logged: a URL without password and options."""
+    url = database_url(source)
+    if url is None:
+        return str(source)
+    try:
+        parts = urlsplit(url)
+        port = f":{parts.port}" if parts.port else ""
+    except ValueError:
+        return "postgresql://"
+    user = f"{parts.username}@" if parts.username else ""
+    return f"{parts.scheme}://{user}{parts.hostname or ''}{port}{parts.path}"

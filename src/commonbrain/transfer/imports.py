@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from commonbrain.ingestion.batch import PreparedBatch, WriteOptions
 from commonbrain.ingestion.result import ItemResult, ItemStatus
 from commonbrain.ingestion.service import Remember
+from commonbrain.ingestion.validation import REDACTED
 from commonbrain.invalidation.propagation import continue_propagation
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.kinds import MessageDetail
@@ -22,14 +23,24 @@ from commonbrain.model.memory import Draft
 from commonbrain.model.scope import Caller
 from commonbrain.security.read_audit import audited
 from commonbrain.services import Services
-from commonbrain.transfer.importer import Importer, Omitted, Piece, Relation, Unreadable
+from commonbrain.transfer.importer import (
+    Importer,
+    Omitted,
+    Piece,
+    Relation,
+    Unreadable,
+    shown_source,
+)
 from commonbrain.transfer.relations import CARRIED_RELATIONS, RelationOrigin, SourceMap
 
 if TYPE_CHECKING:
     from commonbrain.storage.store import Transaction
 
 _REFUSALS_SHOWN_MAX = 100
-_OPTIONS: Final = WriteOptions(checks_similarity=False, exempt_reports=False, includes_past=True)
+_OPTIONS: Final = WriteOptions(
+    checks_similarity=False, exempt_reports=False, includes_past=True, redacts_messages=True
+)
+_SECRETS: Final = "secrets in messages, redacted"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,7 +180,7 @@ class Import:
 
         Args:
             format: a name in `importers.IMPORTERS`.
-            source: a file or folder, depending on the format.
+            source: a file or folder, depending on the format, or the URL of a database.
             project: overrides the project that the source suggests.
             dry_run: read and validate everything, store nothing.
             extract_causes: store stated causes as atoms, also from messages; takes time, and
@@ -194,7 +205,7 @@ class Import:
             is_dry_run=dry_run,
             extract_causes=extract_causes,
         )
-        begun = ImportReport(format=format, source=str(source))
+        begun = ImportReport(format=format, source=shown_source(source))
         return self.go_on(import_source, since=begun, key=None, on_progress=on_progress)
 
     def go_on(
@@ -378,6 +389,7 @@ def _add(
                 elif outcome.status.is_new:
                     kinds[str(outcome.kind)] += 1
                     carried.update(_carried(piece, draft))
+                    omitted[_SECRETS] += any(one.startswith(REDACTED) for one in outcome.warnings)
     for name, count in related.items():
         (carried if name in CARRIED_RELATIONS else omitted)[name] += count
     added = report.counting(counted, refusals=refusals, progress=batch[-1].progress)
@@ -386,7 +398,7 @@ def _add(
         parts=report.parts + parts,
         kinds=dict(kinds),
         carried=dict(carried),
-        omitted=dict(omitted),
+        omitted=dict(+omitted),
         position=report.position + len(batch),
     )
 

@@ -91,15 +91,13 @@ class SourceMap:
     def _ends(
         self, tx: Transaction, relation: Relation, *, caller: Caller
     ) -> tuple[Memory, Memory] | None:
-        wanted = [self.ids.get(relation.first), self.ids.get(relation.second)]
-        memories = tx.memories.get([one for one in wanted if one is not None])
-        ends = [memories.get(one) for one in wanted if one is not None]
-        found = [
-            one
-            for one in ends
-            if one is not None and one.state in FINDABLE_STATES and is_visible(caller, one)
-        ]
-        return (found[0], found[1]) if len(found) == len(wanted) else None
+        first, second = self.ids.get(relation.first), self.ids.get(relation.second)
+        if first is None or second is None:
+            return None
+        memories = tx.memories.get([first, second])
+        ends = [memories[one] for one in (first, second) if one in memories]
+        visible = [one for one in ends if one.state in FINDABLE_STATES and is_visible(caller, one)]
+        return (visible[0], visible[1]) if len(visible) == len(ends) == 2 else None  # noqa: PLR2004 a relation has two ends
 
 
 def same_link(tx: Transaction, link: Link) -> Link | None:

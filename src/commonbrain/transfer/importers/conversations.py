@@ -82,7 +82,7 @@ def records(stream: BinaryIO) -> Iterator[Record]:
             else:
                 yield _loose(value)
     except (tokenizer.JSONError, ValueError) as error:
-        raise NotJson(_message(error)) from error
+        raise NotJson(parser_message(error)) from error
 
 
 def _loose(value: object) -> Record:
@@ -94,7 +94,7 @@ def _elements(events: Events) -> Iterator[object]:
     for event, value in events:
         if event == "end_array":
             return
-        yield _build(event, value, events=events)
+        yield build_value(event, value, events=events)
 
 
 def _object(events: Events, *, number: int) -> Iterator[Record]:
@@ -109,12 +109,12 @@ def _object(events: Events, *, number: int) -> Iterator[Record]:
             is_container = True
             yield from (Record(value=each, conversation=number) for each in _elements(events))
         else:
-            rest[key] = _build(event_of_value, value, events=events)
+            rest[key] = build_value(event_of_value, value, events=events)
     if not is_container:
         yield Record(value=rest)
 
 
-def _build(event: str, value: object, *, events: Events) -> object:
+def build_value(event: str, value: object, *, events: Events) -> object:
     """Build the value that begins with this event, or skip it if it is too large."""
     builder: Any = import_module("ijson").ObjectBuilder()
     builder.event(event, value)
@@ -133,7 +133,7 @@ def _step(event: str) -> int:
     return event.startswith("start_") - event.startswith("end_")
 
 
-def _message(error: Exception) -> str:
+def parser_message(error: Exception) -> str:
     """Return the first line of the tokenizer's error, which may be bytes."""
     detail: object = error.args[0] if error.args else ""
     text = detail.decode("utf-8", "replace") if isinstance(detail, bytes) else str(detail)
@@ -302,10 +302,10 @@ class Conversation:
             thread=sitting.thread,
             detail=MessageDetail(sender=name(turn.speaker) if turn.speaker else None),
         )
-        yield from _split_to_fit(draft)
+        yield from split_to_fit(draft)
 
 
-def _split_to_fit(draft: Draft) -> Iterator[Draft]:
+def split_to_fit(draft: Draft) -> Iterator[Draft]:
     """Return a draft, or its parts if it is too long for one memory."""
     if len(draft.body.encode("utf-8", "replace")) <= TEXT_BYTES_MAX:
         yield draft

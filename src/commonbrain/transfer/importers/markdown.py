@@ -216,8 +216,8 @@ class MarkdownFolder:
                 before the first piece.
 
         """
-        files = _files(source)
-        sizes = [_size(one) for one in files]
+        files = note_files(source)
+        sizes = [size_of(one) for one in files]
         bytes_total, bytes_before = max(sum(sizes), 1), 0
         for one, size in zip(files, sizes, strict=True):
             for content, fraction in _read(one, source, project=project):
@@ -227,7 +227,13 @@ class MarkdownFolder:
             bytes_before += size
 
 
-def _files(source: Path) -> Sequence[Path | Unreadable]:
+def note_files(source: Path) -> Sequence[Path | Unreadable]:
+    """Return a file, or the Markdown files of a folder and what could not be opened in it.
+
+    Raises:
+        InvalidInputError: there is no such file, or none in the folder.
+
+    """
     files = (
         [source] if source.is_file() else list(markdown_files(source)) if source.is_dir() else []
     )
@@ -239,7 +245,8 @@ def _files(source: Path) -> Sequence[Path | Unreadable]:
     return files
 
 
-def _size(one: Path | Unreadable) -> int:
+def size_of(one: Path | Unreadable) -> int:
+    """Return the bytes of a file; 0 for what cannot be read."""
     return one.stat().st_size if isinstance(one, Path) else 0
 
 
@@ -251,7 +258,7 @@ def _read(
         yield one, 1.0
         return
     where = one.name if one == source else one.relative_to(source).as_posix()
-    text = _text(one, where)
+    text = read_text(one, where)
     if isinstance(text, Unreadable):
         yield text, 1.0
         return
@@ -264,11 +271,19 @@ def _read(
         source_ref=where,
     )
     for section, fraction in sections(text):
-        for content in _section_drafts(section, context_fields):
+        for content in section_drafts(section, context_fields):
             yield content, fraction
 
 
-def _text(file: Path, where: str) -> str | Unreadable:
+def drafts_of_text(text: str, context_fields: Draft) -> Iterator[Draft | Unreadable]:
+    """Make drafts of notes that are no file of their own; they share the fields of a draft."""
+    if text.strip():
+        for section, _ in sections(text):
+            yield from section_drafts(section, context_fields)
+
+
+def read_text(file: Path, where: str) -> str | Unreadable:
+    """Return the text of a file, or why there is none."""
     try:
         if file.stat().st_size > _FILE_BYTES_MAX:
             reason = f"The file is larger than {_FILE_BYTES_MAX:,} bytes; split it."
@@ -281,7 +296,7 @@ def _text(file: Path, where: str) -> str | Unreadable:
     return text if text.strip() else Unreadable(where=where, reason="The file is empty.")
 
 
-def _section_drafts(section: Section, context_fields: Draft) -> Iterator[Draft | Unreadable]:
+def section_drafts(section: Section, context_fields: Draft) -> Iterator[Draft | Unreadable]:
     """Make drafts of a section; a heading without text becomes a memory itself."""
     path, texts = section.path, list(split_blocks(section.blocks))
     own = " ".join([*path[-1:], *(text.words for text in texts)])
@@ -326,9 +341,9 @@ def _classify(text: Text, path: Sequence[str]) -> tuple[Kind, str | None]:
     deciding = f"{text.lead}\n{text.words}"
     kind = classify(deciding)
     if kind is Kind.FACT:
-        named = ((_kind_of_heading(one), one) for one in reversed(path))
+        kinds = ((_kind_of_heading(one), one) for one in reversed(path))
         kind, deciding = next(
-            ((found, one) for found, one in named if found is not None), (kind, deciding)
+            ((known, one) for known, one in kinds if known is not None), (kind, deciding)
         )
     return kind, severity_of(deciding) if kind is Kind.RULE else None
 

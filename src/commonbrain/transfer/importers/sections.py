@@ -71,11 +71,11 @@ def sections(text: str) -> Iterator[tuple[Section, float]]:
 def _lines(text: str) -> list[str]:
     """Split a text into the parser's lines, with front matter blanked."""
     lines = _LINE_ENDS.sub("\n", text).split("\n")
-    past = _front_matter(lines)
+    past = front_matter_lines(lines)
     return [""] * past + lines[past:]
 
 
-def _front_matter(lines: Sequence[str]) -> int:
+def front_matter_lines(lines: Sequence[str]) -> int:
     """Count the lines of a leading block between `---` that looks like YAML, fences included."""
     if lines[0].rstrip() != "---":
         return 0
@@ -87,7 +87,7 @@ def _front_matter(lines: Sequence[str]) -> int:
     return 0
 
 
-def _tokens(lines: Sequence[str]) -> "Sequence[Token]":
+def block_tokens(lines: Sequence[str]) -> "Sequence[Token]":
     """Parse lines; the parser is imported here, as most commands start without it."""
     parser: Any = import_module("markdown_it").MarkdownIt("commonmark")
     return parser.enable("table").parse("\n".join(lines))
@@ -98,7 +98,7 @@ def _top_level(lines: Sequence[str]) -> Iterator[tuple["Token | None", int, int]
 
     Text before the first block that the parser reports belongs to a block without a token.
     """
-    tokens_shown = [(one, one.map[0]) for one in _tokens(lines) if one.level == 0 and one.map]
+    tokens_shown = [(one, one.map[0]) for one in block_tokens(lines) if one.level == 0 and one.map]
     blocks = (
         tokens_shown if tokens_shown and tokens_shown[0][1] == 0 else [(None, 0), *tokens_shown]
     )
@@ -154,7 +154,9 @@ def _blocks(token: "Token | None", lines: Sequence[str]) -> list[Block]:
 def _items(lines: Sequence[str]) -> Iterator[str]:
     """Split a list into its items, each with the lines up to the next one."""
     starts = [
-        t.map[0] for t in _tokens(lines) if t.type == "list_item_open" and t.level == 1 and t.map
+        t.map[0]
+        for t in block_tokens(lines)
+        if t.type == "list_item_open" and t.level == 1 and t.map
     ]
     for start, end in zip(starts, [*starts[1:], len(lines)], strict=True):
         yield textwrap.dedent("\n".join(lines[start:end])).strip("\n").rstrip()

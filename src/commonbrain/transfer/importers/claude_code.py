@@ -1,0 +1,278 @@
+"""Sessions of Claude Code: the transcripts below `~/.claude/projects`, each session a thread.
+
+A file `<path of the folder with dashes>/<session>.jsonl` has one record a line. Records of the
+types `user` and `assistant` hold a message of the API in `message`, with `uuid`, `timestamp`,
+`sessionId` and `cwd`. A fork repeats the records of its origin with their `uuid`. The title is in
+`custom-title` or `ai-title` records near the end, or in a `summary` that names a record of the
+session. The program's source is not public: this follows what Claude Code 2.1.330
+(https://www.npmjs.com/package/@anthropic-ai/claude-code) writes, and `summary` as its versions
+before 2 did.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import BinaryIO, Final
+
+from commonbrain.transfer.importer import Content, Found, Piece, Unreadable, files_found
+from commonbrain.transfer.importers.chats import (
+    ASSISTANT,
+    ATTACHMENTS,
+    CONTEXT,
+    REASONING,
+    TOOL_CALLS,
+    TOOL_RESULTS,
+    USER,
+    Chat,
+    Tally,
+    project_at,
+)
+from commonbrain.transfer.importers.conversations import as_list, as_object
+from commonbrain.transfer.importers.markdown import project_of
+from commonbrain.transfer.importers.transcripts import (
+    RECORDS,
+    REPEATED,
+    SUBAGENTS,
+    Line,
+    check_format,
+    lines,
+    parse,
+    pieces,
+    place_of,
+    session_files,
+    window,
+)
+
+_PROGRAM: Final = "Claude Code"
+_MARK: Final = re.compile(rb'"sessionId":|"type":\s?"summary"')
+_WINDOW_BYTES: Final = 64 * 1024
+"""Claude Code writes the title again within this distance of the end, and reads it from there."""
+_TYPED: Final = re.compile(rb'\{"type":"([\w-]+)"')
+_BLOCKS: Final = {
+    "thinking": REASONING,
+    "redacted_thinking": REASONING,
+    "tool_use": TOOL_CALLS,
+    "server_tool_use": TOOL_CALLS,
+    "mcp_tool_use": TOOL_CALLS,
+    "tool_result": TOOL_RESULTS,
+    "image": ATTACHMENTS,
+    "document": ATTACHMENTS,
+}
+"""The blocks of a message without text of its sender; results of further tools end in the last."""
+_MARKS: Final = [
+    (b'"type":"%s"' % sort.encode(), what) for sort, what in _BLOCKS.items() if what != TOOL_RESULTS
+]
+_RESULT: Final = b'"type":"tool_result"'
+_ADDED: Final = re.compile(
+    r"<(system-reminder|task-notification|user-prompt-submit-hook|local-command-\w+|bash-\w+"
+    r"|command-(?:message|contents)|ide_\w+)\b[^>]*>.*?</\1>"
+    r"|\[Request interrupted by user[^\]]*\]",
+    re.DOTALL,
+)
+"""What the program writes into a user's message."""
+_COMMAND: Final = re.compile(r"<command-name>(.*?)</command-name>", re.DOTALL)
+_ARGUMENTS: Final = re.compile(r"<command-args>(.*?)</command-args>", re.DOTALL)
+_SUMMARY: Final = re.compile(rb'\{"type":"summary","summary":"[^\n]*')
+
+
+@dataclass(frozen=True, slots=True)
+class ClaudeCode:
+    """Reads one session, those of a project, or all of `~/.claude/projects`."""
+
+    name: str = "claude-code"
+    purpose: str = "Sessions of Claude Code: ~/.claude/projects"
+    has_relations: bool = False
+
+    def find(self, home: Path) -> Iterator[Found]:
+        """Return the folder of the sessions, at its places before and after XDG."""
+        for folder in (home / ".claude" / "projects", home / ".config" / "claude" / "projects"):
+            yield from files_found(folder, "*/*.jsonl")
+
+    def read(self, source: Path, project: str | None) -> Iterator[Piece]:
+        """Yield the messages session by session, those that began first at the beginning.
+
+        Raises:
+            InvalidInputError: the source has no session of Claude Code; raised before the first
+                piece.
+
+        """
+        folder = source / "projects" if (source / "projects").is_dir() else source
+        files = session_files(folder, "**/*.jsonl", program=_PROGRAM)
+        check_format(files, source, mark=_MARK, program=_PROGRAM)
+        tally = Tally()
+        own = [one for one in files if folder.is_file() or not _is_of_subagent(one)]
+        tally.add({SUBAGENTS: len(files) - len(own)})
+        reader = _Reader(source=folder, project=project, heads=_heads(own), tally=tally)
+        yield from pieces(list(reader.heads), folder, read=reader.read, tally=tally)
+
+
+def _is_of_subagent(file: Path) -> bool:
+    return file.name.startswith("agent-") or file.parent.name == "subagents"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Head:
+    """What names a session: its title and project."""
+
+    title: str
+    project: str | None
+
+
+def _heads(files: Sequence[Path]) -> dict[Path, _Head]:
+    """Read the ends of all files; return their sessions by the time of their first record.
+
+    A fork begins with the records of its origin or later, so the origin comes first.
+    """
+    summaries: dict[str, str] = {}
+    ends: dict[Path, tuple[str, list[str], list[str], str | None]] = {}
+    for file in files:
+        seen = window(file, _WINDOW_BYTES)
+        for written in _SUMMARY.findall(seen.head):
+            record = parse(Line(number=0, data=written, end=0), where="")
+            if not isinstance(record, Unreadable):
+                summaries[str(record.get("leafUuid"))] = str(record.get("summary"))
+        titles = [*seen.values("aiTitle"), *seen.values("customTitle")]
+        folder = next(seen.values("cwd"), None)
+        begun = next(seen.values("timestamp"), "")
+        ends[file] = begun, titles, list(seen.values("uuid")), folder
+    ordered = sorted(ends, key=lambda one: (ends[one][0], one))
+    heads: dict[Path, _Head] = {}
+    for file in ordered:
+        _, titles, uuids, folder = ends[file]
+        titles += [summaries[one] for one in reversed(uuids) if one in summaries and not titles]
+        project = project_at(folder) or project_of(file)
+        heads[file] = _Head(title=titles[-1] if titles else "", project=project)
+    return heads
+
+
+@dataclass(slots=True, kw_only=True)
+class _Reader:
+    """Reads files one by one; knows which records were read before."""
+
+    source: Path
+    project: str | None
+    heads: Mapping[Path, _Head]
+    tally: Tally
+    seen: set[str] = field(default_factory=set[str])
+
+    def read(self, file: Path, stream: BinaryIO) -> Iterator[tuple[Content, int]]:
+        head = self.heads[file]
+        chat = Chat(
+            format="claude-code",
+            id=file.stem,
+            title=head.title,
+            project=self.project or head.project,
+        )
+        where = place_of(file, self.source)
+        for line in lines(stream):
+            skipped = _skipped(line)
+            if skipped is not None:
+                self.tally.add(skipped)
+                continue
+            record = parse(line, where=f"{where}:{line.number}")
+            if isinstance(record, Unreadable):
+                yield record, line.end
+                continue
+            for content in self._message(record, chat, place=f"{file.stem}:{line.number}"):
+                yield content, line.end
+
+    def _message(
+        self, record: Mapping[str, object], chat: Chat, *, place: str
+    ) -> Iterator[Content]:
+        message = as_object(record.get("message"))
+        sender = record.get("type")
+        if message is None or sender not in {USER, ASSISTANT}:
+            self.tally.one(RECORDS)
+            return
+        if record.get("isSidechain"):
+            self.tally.one(SUBAGENTS)
+            return
+        texts = self._texts(message.get("content"))
+        if _is_added(record, message):
+            self.tally.one(CONTEXT)
+            return
+        words = (
+            "\n".join(filter(None, map(_own_words, texts))) if sender == USER else "\n".join(texts)
+        )
+        if not words.strip():
+            self.tally.add({CONTEXT: len(texts)})
+            return
+        id_ = str(record.get("uuid") or place)
+        if id_ in self.seen:
+            self.tally.one(REPEATED)
+            return
+        self.seen.add(id_)
+        model = message.get("model")
+        yield from chat.say(
+            words.strip(),
+            sender=str(sender),
+            id_=id_,
+            time=record.get("timestamp"),
+            author=model if isinstance(model, str) else None,
+        )
+
+    def _texts(self, content: object) -> list[str]:
+        """Return the texts of a message and count its other blocks."""
+        if isinstance(content, str):
+            return [content]
+        texts: list[str] = []
+        for block in map(as_object, as_list(content) or ()):
+            if block is None:
+                continue
+            sort, text = str(block.get("type")), block.get("text")
+            if sort == "text" and isinstance(text, str):
+                texts.append(text)
+            else:
+                self.tally.one(_BLOCKS.get(sort) or _of_tool(sort))
+        return texts
+
+
+def _skipped(line: Line) -> Mapping[str, int] | None:
+    """Count what a line without text of a person or the model holds; None if it must be parsed.
+
+    Most of a transcript is results of tools, so it is not parsed to leave them out.
+    """
+    data = line.data
+    if data is None or not line.is_compact:
+        return None
+    typed = _TYPED.match(data)
+    if typed is not None and typed[1] not in {b"user", b"assistant"}:
+        return {RECORDS: 1}
+    is_user = b'"type":"user"' in data
+    if not is_user and b'"type":"assistant"' not in data:
+        return {RECORDS: 1}
+    if b'"type":"text"' in data or b'"isSidechain":true' in data:
+        return None
+    if is_user:
+        results = data.count(_RESULT)
+        return {TOOL_RESULTS: results} if results else None
+    counts = Counter[str]()
+    for mark, what in _MARKS:
+        counts[what] += data.count(mark)
+    return +counts or None
+
+
+def _of_tool(sort: str) -> str:
+    return TOOL_RESULTS if sort.endswith("_tool_result") else RECORDS
+
+
+def _is_added(record: Mapping[str, object], message: Mapping[str, object]) -> bool:
+    """Return whether the program wrote a message: a note, a summary, an error, a notification."""
+    flags = ("isMeta", "isCompactSummary", "isVisibleInTranscriptOnly", "isApiErrorMessage")
+    return (
+        any(record.get(flag) for flag in flags)
+        or record.get("promptSource") == "system"
+        or message.get("model") == "<synthetic>"
+    )
+
+
+def _own_words(text: str) -> str:
+    """Return what the user wrote: without what the program added, a command with its arguments."""
+    command = _COMMAND.search(text)
+    if command is not None:
+        arguments = _ARGUMENTS.search(text)
+        given = arguments[1].strip() if arguments else ""
+        return f"{command[1].strip()} {given}" if given else ""
+    return _ADDED.sub("", text).strip() if "<" in text or "[" in text else text.strip()

@@ -1,0 +1,234 @@
+"""Sessions of Codex: the rollouts below `~/.codex/sessions`, each session a thread.
+
+A file `YYYY/MM/DD/rollout-<time>-<session>.jsonl` has one item a line, `{timestamp, type,
+payload}`: first `session_meta`, then `response_item`s as the model's API has them and events that
+repeat them. Before September 2025 the items stood alone. Written by
+https://github.com/openai/codex, `codex-rs/rollout/src/recorder.rs` and `policy.rs`; context that
+Codex adds to the user's messages is told apart as `codex-rs/core/src/context` does: by the kinds
+in their metadata, or else by its marks. Names of threads are in `session_index.jsonl`. Tried with
+Codex 0.169.0.
+"""
+
+import hashlib
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import BinaryIO, Final
+
+from commonbrain.transfer.importer import Content, Found, Piece, Unreadable, files_found
+from commonbrain.transfer.importers.chats import (
+    ASSISTANT,
+    ATTACHMENTS,
+    CONTEXT,
+    REASONING,
+    TOOL_CALLS,
+    TOOL_RESULTS,
+    USER,
+    Chat,
+    Tally,
+    project_at,
+)
+from commonbrain.transfer.importers.conversations import as_list, as_object
+from commonbrain.transfer.importers.transcripts import (
+    RECORDS,
+    REPEATED,
+    SUBAGENTS,
+    Line,
+    check_format,
+    lines,
+    parse,
+    pieces,
+    place_of,
+    session_files,
+)
+
+_PROGRAM: Final = "Codex"
+_PATTERN: Final = "**/rollout-*.jsonl"
+_MARK: Final = re.compile(rb'"session_meta"|^\{"id":"[\w-]+","timestamp":|"type":\s?"message"')
+_SESSION: Final = re.compile(r"rollout-\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d-(.+)")
+_PAYLOAD: Final = re.compile(rb'"type":"response_item","payload":\{"type":"(\w+)"')
+_CONTEXT: Final = re.compile(
+    r"\s*(?:# AGENTS\.md instructions\b|<([\w-]+)[^>]*>.*</\1>\s*$)", re.DOTALL
+)
+"""What Codex adds to a user's message, in versions that do not give its kind."""
+_REQUEST: Final = "## My request for Codex:"
+"""In a message from an editor, the user's words follow this heading."""
+_INDEX: Final = "session_index.jsonl"
+
+
+@dataclass(frozen=True, slots=True)
+class Codex:
+    """Reads one rollout, or all below a folder."""
+
+    name: str = "codex"
+    purpose: str = "Sessions of Codex: ~/.codex/sessions"
+    has_relations: bool = False
+
+    def find(self, home: Path) -> Iterator[Found]:
+        """Return the folders of current and of archived sessions."""
+        for folder in ("sessions", "archived_sessions"):
+            yield from files_found(home / ".codex" / folder, _PATTERN)
+
+    def read(self, source: Path, project: str | None) -> Iterator[Piece]:
+        """Yield the messages session by session, the oldest first.
+
+        Raises:
+            InvalidInputError: the source has no session of Codex; raised before the first piece.
+
+        """
+        files = session_files(source, f"{_PATTERN}*", program=_PROGRAM)
+        plain = [one for one in files if one.suffix == ".jsonl" or one == source]
+        packed = [one for one in files if one.suffix == ".zst" and one.with_suffix("") not in plain]
+        if plain or not packed:
+            check_format(plain, source, mark=_MARK, program=_PROGRAM)
+        tally = Tally()
+        reader = _Reader(source=source, project=project, titles=_titles(source), tally=tally)
+        for one in packed:
+            reason = "It is compressed; unpack it with `zstd -d` and import it again."
+            yield Piece(
+                content=Unreadable(where=place_of(one, source), reason=reason), progress=0.0
+            )
+        yield from pieces(plain, source, read=reader.read, tally=tally)
+
+
+def _titles(source: Path) -> Mapping[str, str]:
+    """Return the names that users gave threads, from the index above the sessions."""
+    titles: dict[str, str] = {}
+    above = [source, *source.absolute().parents[:5]]
+    index = next((one / _INDEX for one in above if (one / _INDEX).is_file()), None)
+    if index is None:
+        return titles
+    with suppress(OSError), index.open("rb") as stream:
+        for line in lines(stream):
+            entry = parse(line, where=_INDEX)
+            if not isinstance(entry, Unreadable):
+                titles[str(entry.get("id"))] = str(entry.get("thread_name") or "").strip()
+    return titles
+
+
+@dataclass(slots=True, kw_only=True)
+class _Reader:
+    """Reads rollouts one by one; knows which messages were read before."""
+
+    source: Path
+    project: str | None
+    titles: Mapping[str, str]
+    tally: Tally
+    seen: set[str] = field(default_factory=set[str])
+
+    def read(self, file: Path, stream: BinaryIO) -> Iterator[tuple[Content, int]]:
+        named = _SESSION.fullmatch(file.stem)
+        chat = Chat(format="codex", id=named[1] if named else file.stem, project=self.project)
+        where = place_of(file, self.source)
+        is_begun = False
+        for line in lines(stream):
+            what = _skipped(line)
+            if what is not None:
+                self.tally.one(what)
+                continue
+            record = parse(line, where=f"{where}:{line.number}")
+            if isinstance(record, Unreadable):
+                yield record, line.end
+                continue
+            sort, item = _item(record)
+            if sort == "session_meta":
+                # A fork repeats the beginning of its origin.
+                if not is_begun and not self._begin(chat, item):
+                    return
+                is_begun = True
+            elif sort != "response_item" or item.get("type") != "message":
+                self.tally.one(_what(str(item.get("type")), is_item=sort == "response_item"))
+            else:
+                for content in self._message(item, chat, record=record, number=line.number):
+                    yield content, line.end
+
+    def _begin(self, chat: Chat, meta: Mapping[str, object]) -> bool:
+        """Take over the session's id, title and project; return False for that of a subagent."""
+        source = as_object(meta.get("source"))
+        if source is not None and "subagent" in source:
+            self.tally.one(SUBAGENTS)
+            return False
+        chat.id = str(meta.get("id") or chat.id)
+        chat.title = self.titles.get(chat.id, "")
+        folder = meta.get("cwd")
+        chat.project = self.project or project_at(folder if isinstance(folder, str) else None)
+        return True
+
+    def _message(
+        self, item: Mapping[str, object], chat: Chat, *, record: Mapping[str, object], number: int
+    ) -> Iterator[Content]:
+        role = item.get("role")
+        if role not in {USER, ASSISTANT}:
+            self.tally.one(CONTEXT)
+            return
+        words = "\n".join(self._texts(item, is_user=role == USER)).strip()
+        if not words:
+            return
+        own = item.get("id")
+        place = str(own) if own else f"{chat.id}:{number}"
+        # Ids of other providers' models need not be unique.
+        known = f"{place}:{hashlib.sha256(words.encode('utf-8', 'replace')).hexdigest()[:16]}"
+        if known in self.seen:
+            self.tally.one(REPEATED)
+            return
+        id_ = place if place not in self.seen else f"{chat.id}:{number}"
+        self.seen.update((known, place))
+        yield from chat.say(words, sender=str(role), id_=id_, time=record.get("timestamp"))
+
+    def _texts(self, item: Mapping[str, object], *, is_user: bool) -> Iterator[str]:
+        """Yield the texts of a message and count its other parts."""
+        parts = as_list(item.get("content")) or ()
+        kinds = _kinds(item, len(parts))
+        for part, kind in zip(map(as_object, parts), kinds, strict=True):
+            text = part.get("text") if part else None
+            if not isinstance(text, str):
+                self.tally.one(ATTACHMENTS)
+            elif is_user and _is_added(text, kind):
+                self.tally.one(CONTEXT)
+            else:
+                yield text.rpartition(_REQUEST)[2].strip() if is_user else text
+
+
+def _item(record: Mapping[str, object]) -> tuple[str, Mapping[str, object]]:
+    """Return type and payload of a line; in old sessions, the payload stands alone."""
+    payload = as_object(record.get("payload"))
+    if payload is not None:
+        return str(record.get("type")), payload
+    if "type" not in record and "id" in record:
+        return "session_meta", record
+    return "response_item", record
+
+
+def _skipped(line: Line) -> str | None:
+    """Name what a line without a message holds; None if it must be parsed."""
+    if line.data is None or not line.is_compact or b'"payload":' not in line.data:
+        return None
+    if b'"session_meta"' in line.data or b'"type":"message"' in line.data:
+        return None
+    sort = _PAYLOAD.search(line.data)
+    return _what(sort[1].decode(), is_item=True) if sort else RECORDS
+
+
+def _what(sort: str, *, is_item: bool) -> str:
+    if not is_item:
+        return RECORDS
+    if sort == "reasoning":
+        return REASONING
+    if sort.endswith("_call"):
+        return TOOL_CALLS
+    return TOOL_RESULTS if sort.endswith("_output") else RECORDS
+
+
+def _kinds(item: Mapping[str, object], count: int) -> list[str]:
+    """Return the kind of each part, empty where the metadata does not say."""
+    metadata = as_object(item.get("internal_chat_message_metadata_passthrough")) or {}
+    kinds = as_list(metadata.get("content_item_kinds")) or ()
+    return [str(one) for one in kinds] if len(kinds) == count else [""] * count
+
+
+def _is_added(text: str, kind: str) -> bool:
+    if kind not in {"", "unknown"}:
+        return not kind.startswith("user.")
+    return _CONTEXT.match(text) is not None

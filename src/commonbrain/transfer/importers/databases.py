@@ -1,0 +1,315 @@
+"""Databases as sources: tables read row by row, and their values as drafts have them.
+
+Nothing is written to a source. Only named columns are read, so that vectors stay where they are.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import shutil
+import sqlite3
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
+from datetime import datetime
+from decimal import Decimal
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final, Protocol, cast
+
+from commonbrain.ingestion.validation import Rejection, validate
+from commonbrain.model.errors import InvalidInputError
+from commonbrain.model.kinds import Kind
+from commonbrain.model.limits import TAGS_MAX, TEXT_BYTES_MAX
+from commonbrain.model.memory import Draft
+from commonbrain.model.timestamps import to_utc
+from commonbrain.text.classification import severity_of
+from commonbrain.transfer.importer import Content, Omitted, Piece, Unreadable
+from commonbrain.transfer.importers.conversations import parse_time
+from commonbrain.transfer.importers.markdown import name
+from commonbrain.transfer.importers.sections import split_text
+
+Row = Mapping[str, object]
+"""One row: its values by column; a column that the table does not have is missing."""
+ROWS_AT_ONCE: Final = 500
+"""Rows that a server sends at a time; each is some KB."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Meter:
+    """How much of a source has been read."""
+
+    total: int
+    done: int = 0
+
+    def piece(self, content: Content, *, is_pinned: bool = False, rating: int = 0) -> Piece:
+        """Make a piece that ends here."""
+        progress = min(self.done / max(self.total, 1), 1.0)
+        return Piece(content=content, progress=progress, is_pinned=is_pinned, rating=rating)
+
+
+class Tables(Protocol):
+    """The tables of a database."""
+
+    @property
+    def columns(self) -> Mapping[str, Sequence[str]]:
+        """The columns of every table."""
+        ...
+
+    def count(self, table: str, where: str | None = None) -> int:
+        """Count the rows of a table, or those with a value in a column other than 0 and false."""
+        ...
+
+    def rows(self, table: str, columns: Sequence[str], *, order: str) -> Iterator[Row | Unreadable]:
+        """Yield the rows of a table in the order of a column, with the columns that it has.
+
+        What cannot be read ends the table with an `Unreadable`. A missing table has no rows.
+        """
+        ...
+
+
+def readable(
+    tables: Tables, table: str, *, columns: Sequence[str], order: str, meter: Meter
+) -> Iterator[Row | Piece]:
+    """Yield the rows of a table, and what cannot be read as a piece; move the meter on."""
+    for row in tables.rows(table, columns, order=order):
+        meter.done += 1
+        yield meter.piece(row) if isinstance(row, Unreadable) else row
+
+
+def omissions(tables: Tables, named: Mapping[str, tuple[str, str | None]]) -> Iterator[Omitted]:
+    """Count what is not carried over: by its name, a table and perhaps a column with a value."""
+    for what, (table, column) in named.items():
+        if table in tables.columns and (column is None or column in tables.columns[table]):
+            count = tables.count(table, column)
+            if count:
+                yield Omitted(what=what, count=count)
+
+
+def row_count(tables: Tables, names: Iterable[str]) -> int:
+    """Count the rows of these tables together."""
+    return sum(tables.count(table) for table in names if table in tables.columns)
+
+
+_SQLITE: Final = b"SQLite format 3\x00"
+"""How every SQLite database begins (https://www.sqlite.org/fileformat.html)."""
+
+
+def is_sqlite(path: Path) -> bool:
+    """Return whether a file is a SQLite database; an unreadable one is not."""
+    try:
+        with path.open("rb") as stream:
+            return stream.read(len(_SQLITE)) == _SQLITE
+    except OSError:
+        return False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SqliteTables:
+    """The tables of an open SQLite database."""
+
+    connection: sqlite3.Connection
+    columns: Mapping[str, Sequence[str]]
+
+    def count(self, table: str, where: str | None = None) -> int:
+        """Count the rows; 0 if the table is damaged."""
+        statement = f"SELECT count(*) FROM {_quoted(table)}"  # noqa: S608 quoted
+        if where:
+            statement += f" WHERE {_quoted(where)} IS NOT NULL AND {_quoted(where)} <> 0"
+        try:
+            return int(self.connection.execute(statement).fetchone()[0])
+        except sqlite3.DatabaseError:
+            return 0
+
+    def rows(self, table: str, columns: Sequence[str], *, order: str) -> Iterator[Row | Unreadable]:
+        """Yield the rows of a table, see `Tables`."""
+        there = [column for column in columns if column in self.columns.get(table, ())]
+        if not there:
+            return
+        names = ", ".join(map(_quoted, there))
+        ordered = order if order == "rowid" else _quoted(order)
+        statement = f"SELECT {names} FROM {_quoted(table)} ORDER BY {ordered}"  # noqa: S608 quoted
+        done = 0
+        try:
+            for values in self.connection.execute(statement):
+                yield dict(zip(there, values, strict=True))
+                done += 1
+        except sqlite3.DatabaseError as error:
+            reason = f"From here on the table cannot be read: {error}."
+            yield Unreadable(where=f"{table}, after row {done}", reason=reason)
+
+
+def _quoted(identifier: str) -> str:
+    return '"' + identifier.replace('"', '""') + '"'
+
+
+@contextmanager
+def open_sqlite(path: Path, *, hint: str) -> Generator[SqliteTables]:
+    """Open a SQLite database that other programs may be writing to, as of now.
+
+    Raises:
+        InvalidInputError: it is missing, or no SQLite database.
+
+    """
+    if not path.is_file():
+        raise InvalidInputError(f"There is no file {path}.", hint=hint)
+    with TemporaryDirectory() as scratch:
+        connection = _connected(path, Path(scratch), hint=hint)
+        with closing(connection):
+            yield SqliteTables(connection=connection, columns=_columns(connection))
+
+
+def _connected(path: Path, scratch: Path, *, hint: str) -> sqlite3.Connection:
+    """Connect to a database, or to a copy of it if reading its log would write next to it.
+
+    A log without an index is what a backup has, or a program that was killed left.
+    """
+    if not is_sqlite(path):
+        raise InvalidInputError(f"{path} is not a SQLite database.", hint=hint)
+    log, index = (path.with_name(path.name + suffix) for suffix in ("-wal", "-shm"))
+    try:
+        if index.is_file() or not log.is_file():
+            return _begun(f"{path.resolve().as_uri()}?mode=ro")
+    except sqlite3.OperationalError:
+        pass  # Its folder cannot be written to, which an open log needs.
+    except sqlite3.DatabaseError as error:
+        raise InvalidInputError(f"{path} cannot be read: {error}.", hint=hint) from error
+    try:
+        for suffix in ("", "-wal"):
+            part = path.with_name(path.name + suffix)
+            if part.is_file():
+                shutil.copyfile(part, scratch / f"copy{suffix}")
+        return _begun((scratch / "copy").resolve().as_uri())
+    except (OSError, sqlite3.DatabaseError) as error:
+        raise InvalidInputError(f"{path} cannot be read: {error}.", hint=hint) from error
+
+
+def _begun(uri: str) -> sqlite3.Connection:
+    # One thread reads the rows, and another may close what is left of them.
+    connection = sqlite3.connect(uri, uri=True, check_same_thread=False, isolation_level=None)
+    try:
+        connection.text_factory = _decoded
+        # All tables are read as of the same moment, whatever is written meanwhile.
+        connection.execute("BEGIN")
+        connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    except sqlite3.Error:
+        connection.close()
+        raise
+    return connection
+
+
+def _decoded(text: bytes) -> str:
+    return text.decode("utf-8", "replace")
+
+
+def _columns(connection: sqlite3.Connection) -> dict[str, Sequence[str]]:
+    listed = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name")
+    tables = [str(row[0]) for row in listed]
+    return {
+        table: tuple(
+            str(row[1]) for row in connection.execute(f"PRAGMA table_info({_quoted(table)})")
+        )
+        for table in tables
+    }
+
+
+def text_in(row: Row, *columns: str) -> str:
+    """Return the first of these columns that holds a text, stripped; empty without one."""
+    texts = (str(row[one]).strip() for one in columns if row.get(one) is not None)
+    return next((text for text in texts if text), "")
+
+
+def number_in(row: Row, column: str) -> float | None:
+    """Return a finite number; None without one."""
+    value = row.get(column)
+    try:
+        number = float(value) if isinstance(value, int | float | str | Decimal) else math.nan
+    except (ValueError, OverflowError):
+        return None
+    return number if math.isfinite(number) else None
+
+
+def share_in(row: Row, column: str) -> float | None:
+    """Return a number, cut to 0..1; None without one."""
+    number = number_in(row, column)
+    return None if number is None else min(max(number, 0.0), 1.0)
+
+
+def whole_in(row: Row, column: str) -> int:
+    """Return a whole number; 0 without one."""
+    return int(number_in(row, column) or 0)
+
+
+def flag_in(row: Row, column: str) -> bool:
+    """Return a truth value, as databases and their dumps write it."""
+    value = row.get(column)
+    return value.lower() in {"t", "true", "1"} if isinstance(value, str) else bool(value)
+
+
+def time_in(row: Row, *columns: str) -> datetime | None:
+    """Return the first of these times that can be parsed; one without a zone is in UTC."""
+    for column in columns:
+        value = row.get(column)
+        time = to_utc(value) if isinstance(value, datetime) else parse_time(value)
+        if time is not None:
+            return time
+    return None
+
+
+def json_in(row: Row, column: str) -> object:
+    """Return the value of a column with JSON; None if it is not JSON."""
+    value = row.get(column)
+    if not isinstance(value, str | bytes):
+        return value
+    try:
+        return json.loads(value)
+    except ValueError:
+        return None
+
+
+def names_in(given: object) -> tuple[str, ...]:
+    """Return the names in a list, or in a text with a JSON list or one name; each once."""
+    if isinstance(given, str):
+        parsed = json_in({"given": given}, "given")
+        given = cast("object", parsed) if isinstance(parsed, list) else (given,)
+    if not isinstance(given, list | tuple):
+        return ()
+    words = (one for one in cast("Sequence[object]", given) if isinstance(one, str | int))
+    named = dict.fromkeys(name(str(one).strip()) for one in words if str(one).strip())
+    return tuple(named)[:TAGS_MAX]
+
+
+def one_name(text: str) -> str | None:
+    """Return a text as a name of an agent, project or label; None if it is empty."""
+    return name(text) if text else None
+
+
+def fitted(draft: Draft) -> Iterator[Draft]:
+    """Return a draft, or its parts if it is too long, as the write gate accepts them.
+
+    What does not pass as one statement of its kind becomes an event, so that no text is lost. The
+    event keeps the name of the kind as its label.
+    """
+    if draft.expires_at and draft.occurred_at and draft.expires_at <= draft.occurred_at:
+        # The gate refuses what was never valid; its source keeps it.
+        draft = replace(draft, expires_at=None)
+    if len(draft.body.encode("utf-8", "replace")) <= TEXT_BYTES_MAX:
+        yield _accepted(draft)
+        return
+    for number, part in enumerate(split_text(draft.body), 1):
+        yield _accepted(replace(draft, body=part, part=number))
+
+
+def _accepted(draft: Draft) -> Draft:
+    if isinstance(validate(draft), Rejection) and draft.headline is not None:
+        draft = replace(draft, headline=None)
+    if isinstance(validate(draft), Rejection):
+        label = draft.label or draft.kind
+        return replace(draft, kind=Kind.EVENT, label=label, severity=None, detail=None)
+    return draft
+
+
+def ruled(draft: Draft) -> Draft:
+    """Return a rule with the severity that its words give it."""
+    return replace(draft, severity=severity_of(draft.body))

@@ -1,0 +1,170 @@
+"""JSON Lines that coding agents write of their sessions: files, lines and their bounds."""
+
+import json
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, Final
+
+from commonbrain.model.errors import InvalidInputError
+from commonbrain.transfer.importer import Content, Piece, Unreadable
+from commonbrain.transfer.importers.chats import Progress, Tally
+from commonbrain.transfer.importers.conversations import as_object
+
+RECORDS: Final = "records of the program, such as settings and costs"
+SUBAGENTS: Final = "messages and transcripts of subagents"
+REPEATED: Final = "messages that a fork or a resumed session repeats"
+LINE_BYTES_MAX: Final = 64 * 1024 * 1024
+"""A longer line is skipped; the longest seen hold pictures or files of some megabytes."""
+_SKIPPED_AT_ONCE: Final = 1024 * 1024
+_BLOB: Final = re.compile(rb'"data":\s?"[A-Za-z0-9+/=]{4096,}"')
+"""A picture in base64. It is never kept, and would be copied three times to be parsed."""
+_COMPACT: Final = re.compile(rb'\{"\w+":\S')
+"""How these programs write JSON; a line that another tool rewrote is always parsed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """A line, and how many bytes of its file are read at its end; None if it is too long."""
+
+    number: int
+    data: bytes | None
+    end: int
+
+    @property
+    def is_compact(self) -> bool:
+        """Whether its members can be found without parsing it, as `"name":value`."""
+        return self.data is not None and _COMPACT.match(self.data) is not None
+
+
+def lines(stream: BinaryIO) -> Iterator[Line]:
+    """Yield the lines that are not empty; one is in memory at a time."""
+    number = end = 0
+    while data := stream.readline(LINE_BYTES_MAX):
+        number += 1
+        end += len(data)
+        if len(data) == LINE_BYTES_MAX and not data.endswith(b"\n"):
+            while rest := stream.readline(_SKIPPED_AT_ONCE):
+                end += len(rest)
+                if rest.endswith(b"\n"):
+                    break
+            yield Line(number=number, data=None, end=end)
+        elif not data.isspace():
+            yield Line(number=number, data=data, end=end)
+
+
+def parse(line: Line, *, where: str) -> Mapping[str, object] | Unreadable:
+    """Parse a line that holds an object."""
+    if line.data is None:
+        return Unreadable(where=where, reason=f"It has more than {LINE_BYTES_MAX:,} bytes.")
+    data = _BLOB.sub(b'"data":""', line.data) if b'"data":' in line.data else line.data
+    try:
+        record = as_object(json.loads(data))
+    except (ValueError, RecursionError) as error:
+        return Unreadable(where=where, reason=f"It is not JSON: {error}.")
+    return Unreadable(where=where, reason="It is not a JSON object.") if record is None else record
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Window:
+    """The first and the last bytes of a file, which name its session."""
+
+    head: bytes
+    tail: bytes
+
+    @property
+    def both(self) -> bytes:
+        """Both, in their order."""
+        return self.head + b"\n" + self.tail
+
+    def values(self, member: str) -> Iterator[str]:
+        """Yield the values of a member that is a string, in order."""
+        for written in re.findall(rb'"%s":\s?("(?:[^"\\]|\\.)*")' % member.encode(), self.both):
+            try:
+                yield str(json.loads(written))
+            except ValueError:
+                continue
+
+
+def window(file: Path, size: int) -> Window:
+    """Read so many bytes at each end of a file; nothing of one that cannot be read."""
+    try:
+        with file.open("rb") as stream:
+            head = stream.read(size)
+            left = os.fstat(stream.fileno()).st_size - len(head)
+            stream.seek(max(len(head), left + len(head) - size))
+            return Window(head=head, tail=stream.read(size))
+    except OSError:
+        return Window(head=b"", tail=b"")
+
+
+def session_files(source: Path, pattern: str, *, program: str) -> Sequence[Path]:
+    """Return a file itself, or those of a folder that match a pattern, by path.
+
+    Raises:
+        InvalidInputError: there is none.
+
+    """
+    if source.is_file():
+        return [source]
+    files = sorted(one for one in source.glob(pattern) if one.is_file()) if source.is_dir() else []
+    if not files:
+        raise InvalidInputError(
+            f"{source} is neither a file nor a folder with a session of {program} in it.",
+            hint=f"Name a file, or the folder above files like {pattern.rpartition('/')[2]}.",
+        )
+    return files
+
+
+def check_format(
+    files: Iterable[Path], source: Path, *, mark: re.Pattern[bytes], program: str
+) -> None:
+    """Check that a file begins as the program writes it.
+
+    Raises:
+        InvalidInputError: none does.
+
+    """
+    if not any(mark.search(window(one, _SKIPPED_AT_ONCE).head) for one in files):
+        raise InvalidInputError(
+            f"{source} holds no session of {program}.",
+            hint=f"Name the JSON Lines that {program} writes; other formats have importers of "
+            "their own.",
+        )
+
+
+Reader = Callable[[Path, BinaryIO], Iterator[tuple[Content, int]]]
+"""Yields the pieces of a file, each with the bytes read at its end."""
+
+
+def pieces(files: Sequence[Path], source: Path, *, read: Reader, tally: Tally) -> Iterator[Piece]:
+    """Yield the pieces of all files in order, and at the end what was left out."""
+    sizes = [_size(one) for one in files]
+    before = 0
+    for file, size in zip(files, sizes, strict=True):
+        progress = Progress(bytes_total=sum(sizes), bytes_before=before)
+        before += size
+        try:
+            with file.open("rb") as stream:
+                for content, end in read(file, stream):
+                    yield progress.piece(content, bytes_read=end)
+        except OSError as error:
+            content = Unreadable(
+                where=place_of(file, source), reason=f"It cannot be read: {error.strerror}."
+            )
+            yield progress.piece(content, bytes_read=size)
+    yield from tally.pieces()
+
+
+def place_of(file: Path, source: Path) -> str:
+    """Return the path of a file below the source."""
+    return file.name if file == source else file.relative_to(source).as_posix()
+
+
+def _size(file: Path) -> int:
+    try:
+        return file.stat().st_size
+    except OSError:
+        return 0

@@ -1,0 +1,477 @@
+"""Sessions of coding agents and exports of chats become threads, without what programs added.
+
+The samples of Claude Code and Codex were written by these programs (`make/`); neither OpenAI nor
+Anthropic publishes its export, so those samples follow descriptions and readers of them.
+"""
+
+import json
+import shutil
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from itertools import islice
+from pathlib import Path
+from zipfile import ZipFile
+
+import pytest
+
+from commonbrain.model.errors import InvalidInputError
+from commonbrain.model.kinds import Kind, MessageDetail
+from commonbrain.model.limits import TEXT_BYTES_MAX
+from commonbrain.model.memory import Draft
+from commonbrain.testing.builders import a_brain
+from commonbrain.transfer.importer import Omitted, Piece, Unreadable
+from commonbrain.transfer.importers import IMPORTERS
+from commonbrain.transfer.importers.chats import title_of
+from commonbrain.transfer.importers.transcripts import LINE_BYTES_MAX
+
+SAMPLES = Path(__file__).parent / "samples"
+FORMATS = ("claude-code", "codex", "chatgpt", "claude-ai")
+STORED = {"claude-code": 11, "codex": 4, "chatgpt": 6, "claude-ai": 7}
+TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+
+
+def read(format_: str, source: Path, project: str | None = None) -> list[Piece]:
+    return list(IMPORTERS[format_].read(source, project))
+
+
+def drafts(pieces: Sequence[Piece]) -> list[Draft]:
+    return [one.content for one in pieces if isinstance(one.content, Draft)]
+
+
+def messages(pieces: Sequence[Piece]) -> list[tuple[str | None, str]]:
+    return [
+        (one.detail.sender if isinstance(one.detail, MessageDetail) else None, one.body)
+        for one in drafts(pieces)
+        if one.kind == Kind.MESSAGE
+    ]
+
+
+def omitted(pieces: Sequence[Piece]) -> Mapping[str, int]:
+    return {
+        one.content.what: one.content.count for one in pieces if isinstance(one.content, Omitted)
+    }
+
+
+def unreadable(pieces: Sequence[Piece]) -> list[str]:
+    return [one.content.where for one in pieces if isinstance(one.content, Unreadable)]
+
+
+def subjects(pieces: Sequence[Piece]) -> list[str]:
+    return list(dict.fromkeys(one.thread.subject for one in drafts(pieces) if one.thread))
+
+
+def session(folder: Path, *records: object, name: str = "s-1.jsonl") -> Path:
+    """Write a session of Claude Code: records of user and assistant, others as they are."""
+    file = folder / "projects" / "-home-ada-code-heron" / name
+    file.parent.mkdir(parents=True, exist_ok=True)
+    lines = (
+        one if isinstance(one, str) else json.dumps(one, separators=(",", ":")) for one in records
+    )
+    file.write_text("".join(f"{line}\n" for line in lines), "utf-8")
+    return file
+
+
+def record(sender: str, content: object, number: int = 1, **fields: object) -> dict[str, object]:
+    return {
+        "parentUuid": None,
+        "isSidechain": False,
+        "type": sender,
+        "message": {"role": sender, "content": content},
+        "uuid": f"u-{number}",
+        "timestamp": f"2026-03-01T09:00:{number:02d}.000Z",
+        "cwd": "/home/ada/code/heron",
+        "sessionId": "s-1",
+        **fields,
+    }
+
+
+def test_sessions_of_claude_code_become_threads_of_user_and_assistant() -> None:
+    pieces = read("claude-code", SAMPLES / "claude-code")
+    assert messages(pieces) == [
+        ("user", "Where is the berth table?"),
+        ("assistant", "The berth table is in README.md."),
+        ("user", "Which berth has power?"),
+        ("assistant", "Berth 4 is the one with power."),
+        ("user", "And which one is free?"),
+        ("assistant", "Berth 7 is free."),
+        ("user", "Which berth has water?"),
+        ("assistant", "Berth 5 has water."),
+        ("user", "Let an agent count the berths."),
+        ("assistant", "There are nine."),
+        ("assistant", "There are nine."),
+    ]
+    assert {one.project for one in drafts(pieces)} == {"heron-web"}
+    assert {one.author for one in drafts(pieces)} == {None, "claude-opus-5-5"}
+    assert all(one.occurred_at and one.occurred_at.year == 2026 for one in drafts(pieces))
+    assert pieces[-1].progress == 1.0
+
+
+def test_a_fork_adds_only_what_is_its_own() -> None:
+    pieces = read("claude-code", SAMPLES / "claude-code")
+    assert subjects(pieces) == [
+        "Where is the berth table?",
+        "Which berth has water?",
+        "Berth count",
+    ]
+    assert len({one.thread.key for one in drafts(pieces) if one.thread}) == 3
+    assert omitted(pieces)["messages that a fork or a resumed session repeats"] == 4
+
+
+def test_what_claude_code_and_its_tools_added_is_counted() -> None:
+    counts = omitted(read("claude-code", SAMPLES / "claude-code"))
+    assert counts["tool calls"] == counts["tool results"] == 5
+    assert counts["messages and transcripts of subagents"] == 1
+    assert counts["context added by the program"] > 0
+
+
+def test_a_message_holds_only_the_words_of_its_sender(tmp_path: Path) -> None:
+    note = "<system-reminder>\nBe careful.\n</system-reminder>"
+    command = "<command-name>/review</command-name><command-message>review</command-message>"
+    picture = {"type": "image", "source": {"type": "base64", "data": "A" * 10_000}}
+    source = session(
+        tmp_path,
+        record("user", f"Is the crane free?\n{note}", 1),
+        record("user", f"{command}\n<command-args>the crane plan</command-args>", 2),
+        record("user", f"{command}\n<command-args></command-args>", 3),
+        record("user", [{"type": "text", "text": "See this"}, picture], 4),
+        record("user", note, 5),
+        record("user", "[Request interrupted by user]", 6),
+        record("user", "A summary of it", 7, isCompactSummary=True),
+        record("user", "A note of the program", 8, isMeta=True),
+        record("assistant", [{"type": "thinking", "thinking": "Hm"}], 9),
+        record("assistant", [{"type": "thinking"}, {"type": "text", "text": "It is."}], 10),
+        record("assistant", [{"type": "text", "text": "No answer"}], 11, isApiErrorMessage=True),
+        record("user", "Count the cranes", 12, isSidechain=True),
+    )
+    pieces = read("claude-code", source)
+    assert messages(pieces) == [
+        ("user", "Is the crane free?"),
+        ("user", "/review the crane plan"),
+        ("user", "See this"),
+        ("assistant", "It is."),
+    ]
+    assert omitted(pieces) == {
+        "context added by the program": 6,
+        "images and attached files": 1,
+        "messages and transcripts of subagents": 1,
+        "reasoning of the model": 2,
+    }
+
+
+def test_a_result_with_text_of_the_user_is_read(tmp_path: Path) -> None:
+    result = {"type": "tool_result", "tool_use_id": "t", "content": "x" * 200_000}
+    source = session(
+        tmp_path,
+        record("user", [result], 1),
+        record("user", [result, {"type": "text", "text": "Not that one."}], 2),
+        record("user", [{**result, "content": [{"type": "text", "text": "a page"}]}], 3),
+    )
+    pieces = read("claude-code", source)
+    assert messages(pieces) == [("user", "Not that one.")]
+    assert omitted(pieces) == {"tool results": 3}
+
+
+def test_the_title_is_the_users_before_the_models_before_a_summary(tmp_path: Path) -> None:
+    said = record("user", "Who moors the Heron?")
+    titles = [{"type": "ai-title", "aiTitle": "Mooring", "sessionId": "s"}] * 2
+    own = {"type": "custom-title", "customTitle": "My mooring", "sessionId": "s"}
+    summary = {"type": "summary", "summary": "Of another file", "leafUuid": "u-9"}
+    session(tmp_path, record("user", "First", 1), *titles, own, name="a.jsonl")
+    session(tmp_path, record("user", "Second", 2), *titles, name="b.jsonl")
+    session(tmp_path, summary, {**said, "uuid": "u-3"}, name="c.jsonl")
+    session(tmp_path, record("user", "Ninth", 9), name="d.jsonl")
+    # The two that began first have the same time, so their names decide.
+    assert subjects(read("claude-code", tmp_path)) == [
+        "My mooring",
+        "Who moors the Heron?",
+        "Mooring",
+        "Of another file",
+    ]
+
+
+def test_a_file_that_another_tool_rewrote_is_read_alike(tmp_path: Path) -> None:
+    records = [
+        record("user", "Is the crane free?", 1),
+        record("user", [{"type": "tool_result", "content": "x"}], 2),
+        record("assistant", [{"type": "tool_use", "name": "Bash", "input": {"command": "ls"}}], 3),
+        record("assistant", [{"type": "text", "text": "It is."}], 4),
+        {"type": "mode", "mode": "normal", "sessionId": "s-1"},
+    ]
+    compact = read("claude-code", session(tmp_path / "a", *records))
+    spaced = read("claude-code", session(tmp_path / "b", *map(json.dumps, records)))
+    assert [one.content for one in compact] == [one.content for one in spaced]
+
+
+def test_a_damaged_line_is_named_and_the_rest_read(tmp_path: Path) -> None:
+    source = session(
+        tmp_path,
+        record("user", "Before", 1),
+        '{"type":"user","message":{"content":"cut of',
+        "[1, 2]",
+        record("user", "After", 2),
+    )
+    pieces = read("claude-code", tmp_path / "projects")
+    assert messages(pieces) == [("user", "Before"), ("user", "After")]
+    place = f"-home-ada-code-heron/{source.name}"
+    assert unreadable(pieces) == [f"{place}:2", f"{place}:3"]
+
+
+def test_a_line_without_end_is_skipped_without_being_held(tmp_path: Path) -> None:
+    source = session(tmp_path, record("user", "Before", 1))
+    with source.open("r+b") as out:
+        out.seek(0, 2)
+        out.write(b'{"type":"user","message":{"content":"')
+        out.seek(LINE_BYTES_MAX + 5_000_000, 1)  # A hole, which takes no disk.
+        out.write(b'"}}\n' + json.dumps(record("user", "After", 2)).encode() + b"\n")
+    pieces = read("claude-code", source)
+    assert messages(pieces) == [("user", "Before"), ("user", "After")]
+    assert unreadable(pieces) == ["s-1.jsonl:2"]
+
+
+def test_a_long_message_is_stored_in_parts_at_its_place(tmp_path: Path) -> None:
+    text = "\n".join(f"Line {number} of the log." for number in range(2000))
+    parts = drafts(read("claude-code", session(tmp_path, record("user", text))))
+    assert [one.part for one in parts] == list(range(1, len(parts) + 1))
+    assert "\n".join(one.body for one in parts) == text
+    assert len({(one.source_ref, one.occurred_at) for one in parts}) == 1
+    assert all(len(one.body.encode()) <= TEXT_BYTES_MAX for one in parts)
+
+
+def test_a_rollout_of_codex_becomes_a_thread() -> None:
+    pieces = read("codex", SAMPLES / "codex")
+    assert messages(pieces) == [
+        ("user", "Where is the berth table?"),
+        ("assistant", "The berth table is in README.md."),
+        ("user", "Which berth has power?"),
+        ("assistant", "Berth 4 is the one with power."),
+    ]
+    assert subjects(pieces) == ["Where is the berth table?"]
+    assert {one.project for one in drafts(pieces)} == {"heron-web"}
+    # Its instructions, AGENTS.md and the environment.
+    assert omitted(pieces)["context added by the program"] == 3
+
+
+def rollout(folder: Path, *lines: object, name: str = "one") -> Path:
+    file = (
+        folder
+        / ".codex"
+        / "sessions"
+        / "2025"
+        / "08"
+        / "01"
+        / f"rollout-2025-08-01T10-00-00-{name}.jsonl"
+    )
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("".join(json.dumps(one) + "\n" for one in lines), "utf-8")
+    return file
+
+
+def item(role: str, text: str, **fields: object) -> dict[str, object]:
+    sort = "input_text" if role == "user" else "output_text"
+    return {"type": "message", "role": role, "content": [{"type": sort, "text": text}], **fields}
+
+
+def wrapped(payload: Mapping[str, object], sort: str = "response_item") -> dict[str, object]:
+    return {"timestamp": "2025-10-01T10:00:00.000Z", "type": sort, "payload": payload}
+
+
+def test_old_rollouts_without_envelopes_are_read(tmp_path: Path) -> None:
+    source = rollout(
+        tmp_path,
+        {"id": "one", "timestamp": "2025-08-01T10:00:00.000Z", "instructions": None},
+        {"record_type": "state"},
+        item("user", "<user_instructions>\n\nBe brief.\n\n</user_instructions>"),
+        item("user", "<environment_context>\n  <cwd>/home</cwd>\n</environment_context>"),
+        item("user", "# Context from my IDE setup:\n\n## My request for Codex:\nWhich lock?"),
+        item("assistant", "The north lock."),
+    )
+    assert messages(read("codex", source)) == [
+        ("user", "Which lock?"),
+        ("assistant", "The north lock."),
+    ]
+
+
+def test_a_forked_rollout_adds_only_what_is_its_own_and_a_subagent_nothing(tmp_path: Path) -> None:
+    begun = [
+        wrapped({"id": "one", "cwd": "/home/ada/lock", "source": "cli"}, "session_meta"),
+        wrapped(item("user", "Which lock?", id="msg_1")),
+    ]
+    rollout(tmp_path, *begun)
+    fork = wrapped({"id": "two", "cwd": "/home/ada/lock", "source": "cli"}, "session_meta")
+    rollout(tmp_path, fork, *begun, wrapped(item("user", "The other?", id="msg_2")), name="two")
+    spawned = wrapped({"id": "three", "source": {"subagent": "review"}}, "session_meta")
+    rollout(tmp_path, spawned, wrapped(item("user", "Review it", id="msg_3")), name="three")
+    name = {"id": "two", "thread_name": "Locks", "updated_at": "2025-10-02T00:00:00Z"}
+    (tmp_path / ".codex" / "session_index.jsonl").write_text(json.dumps(name) + "\n", "utf-8")
+    pieces = read("codex", tmp_path / ".codex" / "sessions")
+    assert messages(pieces) == [("user", "Which lock?"), ("user", "The other?")]
+    assert subjects(pieces) == ["Which lock?", "Locks"]
+    assert omitted(pieces)["messages and transcripts of subagents"] == 1
+
+
+def test_a_compressed_rollout_is_named_unless_it_is_there_unpacked(tmp_path: Path) -> None:
+    plain = rollout(tmp_path, wrapped(item("user", "Which lock?")))
+    plain.with_name(f"{plain.name}.zst").write_bytes(b"(\xb5/\xfd")
+    plain.with_name("rollout-2025-08-02T10-00-00-two.jsonl.zst").write_bytes(b"(\xb5/\xfd")
+    pieces = read("codex", tmp_path)
+    assert messages(pieces) == [("user", "Which lock?")]
+    [place] = unreadable(pieces)
+    assert place.endswith("-two.jsonl.zst")
+
+
+def test_a_chat_of_chatgpt_is_its_current_branch() -> None:
+    pieces = read("chatgpt", SAMPLES / "chatgpt" / "conversations.json")
+    assert messages(pieces) == [
+        ("user", "Which berth has power?"),
+        ("assistant", "Berth 4 has power."),
+        ("user", "And this one?"),
+        ("assistant", "That is berth 7; it has water only."),
+        ("user", "How long is the pier?"),
+        ("assistant", "The pier is 212 metres long."),
+    ]
+    assert subjects(pieces) == ["Berths of the harbour", "How long is the pier?"]
+    first, *_, last = drafts(pieces)
+    assert (first.source_ref, first.occurred_at) == (
+        "chatgpt#m3",
+        datetime(2026, 1, 1, 10, 0, 2, 250_000, tzinfo=UTC),
+    )
+    assert last.occurred_at == datetime(2026, 2, 1, 10, 0, 2, tzinfo=UTC)
+    assert unreadable(pieces) == ["chat c-3"]
+    assert omitted(pieces) == {
+        "context added by the program": 2,
+        "images and attached files": 2,
+        "messages of other branches": 1,
+        "reasoning of the model": 1,
+        "tool calls": 1,
+        "tool results": 1,
+    }
+
+
+def test_an_export_of_claude_has_chats_memories_and_projects() -> None:
+    pieces = read("claude-ai", SAMPLES / "claude-ai")
+    assert messages(pieces) == [
+        ("user", "Who moors the Heron?"),
+        ("assistant", "I look it up.\nBo moors the Heron."),
+        ("user", "Remind me of the tides"),
+    ]
+    assert subjects(pieces) == ["Mooring plan", "Remind me of the tides"]
+    notes = [one for one in drafts(pieces) if one.kind != Kind.MESSAGE]
+    assert [(one.source_ref, one.project) for one in notes] == [
+        ("claude-ai#memory", None),
+        ("claude-ai#memory/p-1", "Harbour"),
+        ("claude-ai#project/p-1/prompt_template", "Harbour"),
+        ("claude-ai#project/p-1/d-1#tides", "Harbour"),
+    ]
+    assert notes[2].kind == Kind.RULE
+    assert omitted(pieces) == {
+        "images and attached files": 2,
+        "reasoning of the model": 1,
+        "tool calls": 1,
+        "tool results": 1,
+    }
+
+
+@pytest.mark.parametrize("format_", ["chatgpt", "claude-ai"])
+def test_an_export_is_read_alike_from_its_archive_and_its_folder(
+    format_: str, tmp_path: Path
+) -> None:
+    archive = tmp_path / "export.zip"
+    with ZipFile(archive, "w") as out:
+        for file in sorted((SAMPLES / format_).iterdir()):
+            out.write(file, f"export/{file.name}")
+        out.writestr("__MACOSX/._conversations.json", "no JSON")
+    packed = [one.content for one in read(format_, archive)]
+    assert packed == [one.content for one in read(format_, SAMPLES / format_)]
+
+
+def test_a_large_export_has_its_chats_in_numbered_files(tmp_path: Path) -> None:
+    chats = json.loads((SAMPLES / "chatgpt" / "conversations.json").read_text("utf-8"))
+    for number, chat in enumerate(chats):
+        file = tmp_path / f"conversations-{number:03d}.json"
+        file.write_text(json.dumps([chat]), "utf-8")
+    (tmp_path / "user.json").write_text("{}", "utf-8")
+    assert len(messages(read("chatgpt", tmp_path))) == STORED["chatgpt"]
+
+
+def test_an_export_cut_off_gives_what_is_whole(tmp_path: Path) -> None:
+    text = (SAMPLES / "chatgpt" / "conversations.json").read_text("utf-8")
+    source = tmp_path / "conversations.json"
+    source.write_text(text[: text.index('"c-2"')], "utf-8")
+    pieces = read("chatgpt", source)
+    assert len(messages(pieces)) == 4
+    assert unreadable(pieces) == ["conversations.json, after 1"]
+
+
+@pytest.mark.parametrize(("format_", "other"), [("chatgpt", "claude-ai"), ("claude-ai", "chatgpt")])
+def test_the_export_of_another_service_is_refused(format_: str, other: str) -> None:
+    with pytest.raises(InvalidInputError, match="is not from an export of"):
+        read(format_, SAMPLES / other)
+
+
+def test_usual_places_are_found_by_their_names(tmp_path: Path) -> None:
+    session(tmp_path / "home", record("user", "Hello"))
+    shutil.move(tmp_path / "home" / "projects", tmp_path / "home" / ".claude" / "projects")
+    rollout(tmp_path / "home", wrapped(item("user", "Which lock?")))
+    downloads = tmp_path / "home" / "Downloads"
+    downloads.mkdir()
+    for name in ("data-2026-01-02-03-04-05-batch-0000.zip", "a1b2-2026-01-02-03-04-05-c3.zip"):
+        (downloads / name).write_bytes(b"unread")
+    found = {
+        name: [one.path.name for one in IMPORTERS[name].find(tmp_path / "home")] for name in FORMATS
+    }
+    assert found == {
+        "claude-code": ["projects"],
+        "codex": ["sessions"],
+        "chatgpt": ["a1b2-2026-01-02-03-04-05-c3.zip"],
+        "claude-ai": ["data-2026-01-02-03-04-05-batch-0000.zip"],
+    }
+
+
+@pytest.mark.requirement("MG-07")
+@pytest.mark.parametrize("format_", FORMATS)
+def test_an_import_stores_every_message_once(format_: str, tmp_path: Path) -> None:
+    with a_brain(tmp_path / "b.db") as brain:
+        dry = brain.import_(format_, SAMPLES / format_, dry_run=True)
+        first = brain.import_(format_, SAMPLES / format_)
+        again = brain.import_(format_, SAMPLES / format_)
+    assert (dry.stored, dry.omitted) == (first.stored, first.omitted)
+    assert (first.stored, again.stored) == (STORED[format_], 0)
+    assert again.exists == first.stored
+    assert first.omitted == omitted(read(format_, SAMPLES / format_))
+
+
+@pytest.mark.parametrize("project", ["harbour", None])
+@pytest.mark.parametrize("format_", FORMATS)
+def test_a_given_project_replaces_that_of_the_source(format_: str, project: str | None) -> None:
+    given = {one.project for one in drafts(read(format_, SAMPLES / format_, project))}
+    assert (given == {"harbour"}) == (project is not None)
+
+
+def test_a_secret_in_a_message_is_redacted_and_the_rest_kept(tmp_path: Path) -> None:
+    source = session(
+        tmp_path, record("user", f"The old crane uses {TOKEN} until May; ask Bo for the new one.")
+    )
+    with a_brain(tmp_path / "b.db") as brain:
+        report = brain.import_("claude-code", source)
+        again = brain.import_("claude-code", source)
+        [found] = brain.recall("old crane token").items
+    assert (report.stored, report.rejected, again.stored) == (1, 0, 0)
+    assert report.omitted["secrets in messages, redacted"] == 1
+    body = found.body or ""
+    assert TOKEN not in body
+    assert "ask Bo for the new one" in body
+
+
+def test_several_thousand_messages_are_read_one_by_one(tmp_path: Path) -> None:
+    source = session(
+        tmp_path, *(record("user", f"Tide {n}", n % 60, uuid=f"t-{n}") for n in range(5000))
+    )
+    taken = list(islice(IMPORTERS["claude-code"].read(source, None), 3))
+    assert [one.progress < 0.01 for one in taken] == [True, True, True]
+    assert len(read("claude-code", source)) == 5000
+
+
+def test_a_thread_without_title_is_named_by_its_first_line_of_words() -> None:
+    assert title_of("\n\n  Where   is it?\nThere.") == "Where is it?"
+    assert title_of("berth " * 40).endswith("berth ...")
+    assert title_of(" \n ") == ""
