@@ -120,8 +120,8 @@ class CommonbrainMemoryService(BaseMemoryService):
         if not query.strip():
             return SearchMemoryResponse()
         log = self._log(app_name, user_id)
-        found = await asyncio.to_thread(log.search, query, max_items=self._max_items)
-        memories = [MemoryEntry.model_validate({**value, "id": id_}) for id_, value in found]
+        values = await asyncio.to_thread(log.search, query, max_items=self._max_items)
+        memories = [MemoryEntry.model_validate({**value, "id": id_}) for id_, value in values]
         return SearchMemoryResponse(memories=memories)
 
     async def delete_memory(

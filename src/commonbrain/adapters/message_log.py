@@ -132,8 +132,8 @@ class MessageLog:
         )
         if answer.verdict is not ResultStatus.FOUND:
             return []
-        found = self._views(one.id for one in answer.items)
-        return [(view.id, _value(view)) for view in found if self._is_below(view)]
+        views = self._views(one.id for one in answer.items)
+        return [(view.id, _value(view)) for view in views if self._is_below(view)]
 
     def pop(self) -> dict[str, Any] | None:
         """Forget the last message and return it; None if there is none."""
