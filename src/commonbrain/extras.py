@@ -26,3 +26,12 @@ def extra_missing(library: str, *, extra: str) -> InvalidInputError:
         code="extra_missing",
         hint=f"Install it with: pip install 'commonbrain[{extra}]'",
     )
+
+
+def package_missing(name: str) -> InvalidInputError:
+    """Return the error for a package that is not installed and that no extra brings."""
+    return InvalidInputError(
+        f"This needs {name}, which is not installed.",
+        code="extra_missing",
+        hint=f"Install it with: pip install {name}",
+    )

@@ -50,6 +50,7 @@ class Framework:
     highest: Sequence[str]
     options: Sequence[str] = ()
     """Options of pytest."""
+    has_extra: bool = True
 
     def ends(self) -> Iterator[tuple[str, Sequence[str]]]:
         """Yield both ends with their names."""
@@ -70,6 +71,12 @@ FRAMEWORKS: Final[Mapping[str, Framework]] = {
         highest=("langgraph-checkpoint<5", "langgraph"),
     ),
     "anthropic": Framework(lowest=("anthropic==1.0.0",), highest=("anthropic<3",)),
+    "google-adk": Framework(
+        lowest=("google-adk==2.2.0",),
+        highest=("google-adk<3",),
+        # The lock would move others back to what it requires.
+        has_extra=False,
+    ),
     "openai-agents": Framework(lowest=("openai-agents==0.20.0",), highest=("openai-agents<1",)),
     "pydantic-ai": Framework(lowest=("pydantic-ai-slim==2.0.0",), highest=("pydantic-ai-slim<3",)),
 }
@@ -97,7 +104,7 @@ def _environment(folder: Path, name: str, requirements: Sequence[str]) -> Path:
     python = folder / "venv" / "bin" / "python"
     _run("uv", "venv", "--quiet", "--python", sys.executable, str(folder / "venv"))
     packages = [f"./packages/commonbrain-{one}" for one in ("assets", "minilm")]
-    own = ("--editable", f".[{name}]", *packages)
+    own = ("--editable", f".[{name}]" if FRAMEWORKS[name].has_extra else ".", *packages)
     _run("uv", "pip", "install", "--quiet", "--python", str(python), *own, *TOOLS, *requirements)
     return python
 

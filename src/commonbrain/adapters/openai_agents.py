@@ -6,9 +6,10 @@ import asyncio
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from commonbrain.adapters.conversations import Conversation, NewValue
+from commonbrain.adapters.message_log import LoggedMessage, MessageLog
 from commonbrain.client import Brain
 from commonbrain.extras import extra_missing
+from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.scope import Scope
 
 try:
@@ -50,24 +51,27 @@ class CommonbrainSession:
             scope: who may recall them: team, or private to the agent of the brain.
             session_settings: the default limit of `get_items`.
 
+        Raises:
+            InvalidInputError: the name is empty.
+
         """
+        if not session_id.strip():
+            raise InvalidInputError("The session has no name.", hint="Give its id.")
         self.session_id = session_id
         self.session_settings: SessionSettings | None = session_settings or SessionSettings()
-        self._items = Conversation(
-            brain=brain, framework=FRAMEWORK, key=session_id, scope=Scope(scope)
-        )
+        self._items = MessageLog(brain, FRAMEWORK, (session_id,), Scope(scope))
 
     async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:
         """Return the latest items, or all, in chronological order."""
         most = resolve_session_limit(limit, self.session_settings)
         if most is not None and most <= 0:
             return []
-        values = await asyncio.to_thread(self._items.latest, most)
-        return [cast("TResponseInputItem", one.value) for one in values]
+        values = await asyncio.to_thread(self._items.read, most)
+        return cast("list[TResponseInputItem]", values)
 
     async def add_items(self, items: list[TResponseInputItem]) -> None:
         """Append items: all of them, or none if one is refused."""
-        given = [_new(cast("Mapping[str, Any]", one)) for one in items]
+        given = [_logged(cast("Mapping[str, Any]", one)) for one in items]
         await asyncio.to_thread(self._items.append, given)
 
     async def pop_item(self) -> TResponseInputItem | None:
@@ -79,21 +83,21 @@ class CommonbrainSession:
         await asyncio.to_thread(self._items.clear)
 
 
-def _new(item: Mapping[str, Any]) -> NewValue:
+def _logged(item: Mapping[str, Any]) -> LoggedMessage:
     """Return what to store of an item: only messages are found by their text."""
     kind = str(item.get("type") or "message")
     role = item.get("role")
     if role is not None:
-        return NewValue(
+        return LoggedMessage(
             value=item,
             text="\n".join(_texts(item.get("content"))),
             instead=f"{kind} of {role}",
-            speaker=str(role),
+            sender=str(role),
         )
     named = " ".join(str(item[name]) for name in ("name", "call_id", "id") if item.get(name))
     is_result = kind.endswith("_output")
-    speaker = _TOOL if is_result else _ASSISTANT
-    return NewValue(value=item, text="", instead=f"{kind} {named}".strip(), speaker=speaker)
+    sender = _TOOL if is_result else _ASSISTANT
+    return LoggedMessage(value=item, text="", instead=f"{kind} {named}".strip(), sender=sender)
 
 
 def _texts(content: object) -> Iterator[str]:

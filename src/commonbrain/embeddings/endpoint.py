@@ -24,7 +24,8 @@ from tenacity import (
     Retrying,
     retry_if_exception,
     stop_after_attempt,
-    wait_exponential_jitter,
+    wait_exponential,
+    wait_random,
 )
 
 from commonbrain.model.errors import UnavailableError
@@ -273,10 +274,11 @@ class Endpoint:
     def _pause(self, attempt: RetryCallState) -> float:
         error = attempt.outcome.exception() if attempt.outcome else None
         requested_s = error.retry_after_s if isinstance(error, AttemptFailed) else None
-        backing_off = wait_exponential_jitter(
-            multiplier=self._pause_s, exp_base=3, max=RETRY_AFTER_S_MAX, jitter=self._pause_s
-        )
-        return backing_off(attempt) if requested_s is None else requested_s
+        if requested_s is not None:
+            return requested_s
+        jitter = wait_random(max=self._pause_s)
+        backing_off = wait_exponential(multiplier=self._pause_s, exp_base=3) + jitter
+        return min(backing_off(attempt), RETRY_AFTER_S_MAX)
 
     def _silent(self, *, is_trial: bool) -> UnavailableError:
         why = "is being tried by another call" if is_trial else "does not answer those who wait"
