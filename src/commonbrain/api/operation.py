@@ -352,6 +352,8 @@ def for_agents(text: str) -> dict[str, JsonValue]:
 
 OMIT_DESCRIPTION: Final = for_agents("")
 """Leaves the description out of the tool schema: the field's name is enough."""
+HIDE_FROM_AGENTS: Final[dict[str, JsonValue]] = {"for_agents": None}
+"""Leaves the field out of the tool schema: programs alone need it."""
 
 
 def _to_list(value: object) -> object:

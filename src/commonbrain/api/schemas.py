@@ -8,7 +8,7 @@ _NULL: Final = {"type": "null"}
 
 
 def compact_schema(model: type[BaseModel]) -> dict[str, Any]:
-    """Return a request's schema without titles, nulls, formats and empty defaults.
+    """Return a request's schema for agents: without titles, nulls, formats and empty defaults.
 
     A nullable field becomes an optional one, which is shorter and works with clients that do not
     support unions. Objects in a list have no schema of their own.
@@ -18,7 +18,11 @@ def compact_schema(model: type[BaseModel]) -> dict[str, Any]:
     required = schema.get("required", [])
     return {
         "type": "object",
-        "properties": {name: _compact_field(field) for name, field in fields},
+        "properties": {
+            name: _compact_field(field)
+            for name, field in fields
+            if field.get("for_agents", "") is not None
+        },
         **({"required": required} if required else {}),
         "additionalProperties": False,
     }

@@ -1,12 +1,13 @@
 """The operation revise: correct, mark and link memories."""
 
 from collections.abc import Callable, Mapping
-from typing import ClassVar, Final, Literal, cast
+from typing import Any, ClassVar, Final, Literal, cast
 
 from pydantic import Field
 
 from commonbrain.api.errors import EXIT_REFUSED
 from commonbrain.api.operation import (
+    HIDE_FROM_AGENTS,
     OMIT_DESCRIPTION,
     Command,
     Id,
@@ -65,7 +66,7 @@ class ReviseRequest(VerbRequest):
         "supersede": Verb(
             optional=(
                 *("text", "reason", "headline", "kind", "source_ref", "tags"),
-                *("version", "dry_run", "inherit"),
+                *("version", "dry_run", "inherit", "attachment"),
             )
         ),
         "restore": _REASONED,
@@ -136,6 +137,11 @@ class ReviseRequest(VerbRequest):
     inherit: list[Literal["pin", "skill"]] = Field(
         default=[], description="supersede: keep them", json_schema_extra=OMIT_DESCRIPTION
     )
+    attachment: dict[str, Any] = Field(
+        default={},
+        description="supersede: replaces that of the old one",
+        json_schema_extra=HIDE_FROM_AGENTS,
+    )
 
 
 _TASK_UPDATES: Final = (
@@ -200,7 +206,7 @@ def _handle(brain: Brain, request: ReviseRequest) -> ReviseResult:
     if request.op != "supersede":
         return _CALLS[request.op](brain.revise, request)
     fields = request.model_dump(
-        include={"headline", "kind", "source_ref", "tags"}, exclude_defaults=True
+        include={"headline", "kind", "source_ref", "tags", "attachment"}, exclude_defaults=True
     )
     outcome = brain.revise.supersede(
         request.id,
