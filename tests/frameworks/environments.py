@@ -73,7 +73,7 @@ FRAMEWORKS: Final[Mapping[str, Framework]] = {
     ),
     # It cannot be installed together with this project: it requires mcp<2 and pydantic<2.13.
     "crewai": Framework(
-        lowest=("crewai==1.10.0",),
+        lowest=("crewai==1.15.0",),
         highest=("crewai<2",),
         options=("-W", "ignore"),
         is_remote=True,

@@ -20,6 +20,8 @@ from uuid import uuid4
 import pytest
 
 pytest.importorskip("crewai", reason="crewai: run `just frameworks crewai`")
+# Otherwise it sends what it does to its maker.
+os.environ["CREWAI_DISABLE_TELEMETRY"] = "true"
 
 from commonbrain_client import ClientError, CommonbrainClient, models
 from commonbrain_client.crewai import CommonbrainStorage, RecordRefusedError
@@ -161,7 +163,7 @@ async def test_asynchronous_calls_do_not_block_the_loop(storage: CommonbrainStor
     one, other = record("The cat is called Mia", "/a"), record("The dog is called Bo", "/b")
     saves = asyncio.gather(storage.asave([one]), storage.asave([other]))
     # What the loop runs first has not waited for the server.
-    await asyncio.sleep(0)
+    await asyncio.wait([saves], timeout=0)
     assert not saves.done()
     await saves
     [vector] = storage.embed(["What is the cat called?"])

@@ -4,6 +4,8 @@ from typing import Any, Final
 
 from pydantic import BaseModel
 
+from commonbrain.api.operation import arguments_for_agents
+
 _NULL: Final = {"type": "null"}
 
 
@@ -21,7 +23,7 @@ def compact_schema(model: type[BaseModel]) -> dict[str, Any]:
         "properties": {
             name: _compact_field(field)
             for name, field in fields
-            if field.get("for_agents", "") is not None
+            if name in arguments_for_agents(model)
         },
         **({"required": required} if required else {}),
         "additionalProperties": False,

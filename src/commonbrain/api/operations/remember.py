@@ -16,6 +16,7 @@ from commonbrain.api.errors import EXIT_REFUSED
 from commonbrain.api.operation import (
     HIDE_FROM_AGENTS,
     OMIT_DESCRIPTION,
+    Attachment,
     Command,
     Name,
     Operation,
@@ -83,7 +84,7 @@ class RememberItem(Request):
     distinct_because: str | None = Field(
         default=None, description="Why it is not a duplicate", json_schema_extra=OMIT_DESCRIPTION
     )
-    attachment: dict[str, Any] = Field(
+    attachment: Attachment = Field(
         default={},
         description="An object that get returns exactly; it is not searched",
         json_schema_extra=HIDE_FROM_AGENTS,

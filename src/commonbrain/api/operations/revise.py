@@ -1,7 +1,7 @@
 """The operation revise: correct, mark and link memories."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, Final, Literal, cast
+from typing import ClassVar, Final, Literal, cast
 
 from pydantic import Field
 
@@ -9,6 +9,7 @@ from commonbrain.api.errors import EXIT_REFUSED
 from commonbrain.api.operation import (
     HIDE_FROM_AGENTS,
     OMIT_DESCRIPTION,
+    Attachment,
     Command,
     Id,
     Name,
@@ -137,7 +138,7 @@ class ReviseRequest(VerbRequest):
     inherit: list[Literal["pin", "skill"]] = Field(
         default=[], description="supersede: keep them", json_schema_extra=OMIT_DESCRIPTION
     )
-    attachment: dict[str, Any] = Field(
+    attachment: Attachment = Field(
         default={},
         description="supersede: replaces that of the old one",
         json_schema_extra=HIDE_FROM_AGENTS,
