@@ -10,6 +10,7 @@ from mcp import Client
 from mcp.shared.exceptions import MCPError
 from mcp.types import CallToolResult, Implementation, TextContent, Tool
 
+from commonbrain.api.operation import arguments_for_agents
 from commonbrain.api.operations import Profile
 from commonbrain.client import Brain
 from commonbrain.mcp.server import INSTRUCTIONS, build_server, tools_of
@@ -108,7 +109,8 @@ async def test_schemas_are_sound_and_name_every_argument(brain: Brain) -> None:
         jsonschema.Draft202012Validator.check_schema(tool.input_schema)
         jsonschema.Draft202012Validator.check_schema(tool.output_schema or {})
         assert tool.input_schema["type"] == "object"
-        assert set(tool.input_schema["properties"]) == set(TOOLS[tool.name].request.model_fields)
+        accepted = arguments_for_agents(TOOLS[tool.name].request)
+        assert set(tool.input_schema["properties"]) == set(accepted)
         assert tool.input_schema["additionalProperties"] is False
 
 

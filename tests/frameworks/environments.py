@@ -16,9 +16,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from tests.server.serving import free_port, started
+
 ROOT: Final = Path(__file__).parents[2]
 TOOLS: Final = ("anyio", "hypothesis", "pytest>=9.2")
 """What the tests of adapters import apart from their framework."""
+SERVER: Final = "COMMONBRAIN_TEST_SERVER"
+"""The variable with the URL of the server that the tests of a client use."""
 OWN_SUITE: Final = """
 import tempfile
 from pathlib import Path
@@ -51,6 +55,8 @@ class Framework:
     options: Sequence[str] = ()
     """Options of pytest."""
     has_extra: bool = True
+    is_remote: bool = False
+    """Whether it uses a server: its environment has the client of one, and not this project."""
 
     def ends(self) -> Iterator[tuple[str, Sequence[str]]]:
         """Yield both ends with their names."""
@@ -65,6 +71,13 @@ FRAMEWORKS: Final[Mapping[str, Framework]] = {
         highest=("llama-index-core<0.15",),
         # Its chat store does not close its connections.
         options=("-W", "ignore::ResourceWarning"),
+    ),
+    # It cannot be installed together with this project: it requires mcp<2 and pydantic<2.13.
+    "crewai": Framework(
+        lowest=("crewai==1.15.0",),
+        highest=("crewai<2",),
+        options=("-W", "ignore"),
+        is_remote=True,
     ),
     "langgraph": Framework(
         lowest=("langgraph-checkpoint==2.1.0", "langgraph==1.0.0"),
@@ -90,8 +103,7 @@ def main(names: Sequence[str]) -> int:
             with tempfile.TemporaryDirectory() as folder:
                 python = _environment(Path(folder), name, requirements)
                 print(f"{name}, {end} versions:", flush=True)  # noqa: T201 it is a program
-                tests = f"tests/frameworks/test_{name.replace('-', '_')}.py"
-                if not _passes(python, tests, *FRAMEWORKS[name].options, folder=ROOT):
+                if not _own_tests_pass(python, name, folder=Path(folder)):
                     failed.append(f"{name} {end}")
                 if name == "langgraph" and not _own_suite_passes(python, Path(folder)):
                     failed.append(f"{name} {end}: its own tests")
@@ -104,9 +116,22 @@ def _environment(folder: Path, name: str, requirements: Sequence[str]) -> Path:
     python = folder / "venv" / "bin" / "python"
     _run("uv", "venv", "--quiet", "--python", sys.executable, str(folder / "venv"))
     packages = [f"./packages/commonbrain-{one}" for one in ("assets", "minilm")]
-    own = ("--editable", f".[{name}]" if FRAMEWORKS[name].has_extra else ".", *packages)
+    own = ["--editable", f".[{name}]" if FRAMEWORKS[name].has_extra else ".", *packages]
+    if FRAMEWORKS[name].is_remote:
+        own = ["./packages/commonbrain-client"]
     _run("uv", "pip", "install", "--quiet", "--python", str(python), *own, *TOOLS, *requirements)
     return python
+
+
+def _own_tests_pass(python: Path, name: str, *, folder: Path) -> bool:
+    framework = FRAMEWORKS[name]
+    tests = (f"tests/frameworks/test_{name}.py", *framework.options)
+    if not framework.is_remote:
+        return _passes(python, *tests, folder=ROOT)
+    port = free_port()
+    with started(folder / "brain.db", port=port):
+        server = {SERVER: f"http://127.0.0.1:{port}"}
+        return _passes(python, *tests, folder=ROOT, **server)
 
 
 def _own_suite_passes(python: Path, folder: Path) -> bool:
@@ -128,9 +153,10 @@ def _own_suite_passes(python: Path, folder: Path) -> bool:
     return _passes(python, "tests/test_store.py", *other_embedder, folder=suite)
 
 
-def _passes(python: Path, *arguments: str, folder: Path) -> bool:
+def _passes(python: Path, *arguments: str, folder: Path, **variables: str) -> bool:
     command = [str(python), "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments]
-    return subprocess.run(command, check=False, cwd=folder, env=_variables()).returncode == 0
+    environment = _variables() | variables
+    return subprocess.run(command, check=False, cwd=folder, env=environment).returncode == 0
 
 
 def _run(*command: str) -> None:

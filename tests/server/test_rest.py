@@ -25,6 +25,21 @@ def remembered(client: TestClient, text: str = KETTLE) -> str:
     return reply.json()["items"][0]["id"]
 
 
+def test_an_attachment_comes_back_exactly(path: Path) -> None:
+    exact: dict[str, Any] = {" a ": [1.5, 10**30, None, True, "", " x é \r\n", {}, []]}
+    with calling(an_app(a_brain(path))) as client:
+        item: dict[str, Any] = {"text": KETTLE, "kind": "fact", "attachment": exact}
+        for given in (item, {"items": [{**item, "text": "Tea is green"}]}):
+            [stored] = client.post("/v1/remember", json=given).json()["items"]
+            assert client.get(f"/v1/memories/{stored['id']}").json()["attachment"] == exact
+        change = {"op": "supersede", "id": stored["id"], "reason": "new", "text": "Tea is black"}
+        kept = client.post("/v1/revise", json=change).json()["id"]
+        assert client.get(f"/v1/memories/{kept}").json()["attachment"] == exact
+        change |= {"id": kept, "text": "Tea is red", "attachment": {"n": 3}}
+        changed = client.post("/v1/revise", json=change).json()["id"]
+        assert client.get(f"/v1/memories/{changed}").json()["attachment"] == {"n": 3}
+
+
 def is_problem(reply: httpx2.Response, status: int, code: str) -> dict[str, Any]:
     assert reply.status_code == status, reply.text
     assert reply.headers["content-type"] == "application/problem+json"

@@ -8,6 +8,7 @@ import pytest
 import typer
 from starlette.testclient import TestClient
 
+from commonbrain.api.operation import arguments_for_agents
 from commonbrain.api.operations import OPERATIONS, Operation, OperationRow, Profile
 from commonbrain.api.operations.job import JOB
 from commonbrain.api.schemas import compact_schema
@@ -65,10 +66,19 @@ async def test_mcp_lists_the_arguments_that_a_tool_takes_and_refuses_others_by_n
 
             # The protocol of this client has no sessions, so each call can name its own.
             listed = set(tool.input_schema["properties"]) - {"as_session"}
-            assert listed == set(operation.request.model_fields)
+            assert listed == set(arguments_for_agents(operation.request))
             assert tool.input_schema["additionalProperties"] is False
             assert refused.is_error
             assert "There is no argument 'colour'" in str(refused.content)
+
+
+@pytest.mark.requirement("CL-10")
+async def test_a_tool_refuses_what_programs_alone_may_give(url: str) -> None:
+    async with client_at(url, key="key-of-ada") as client:
+        refused = await client.call_tool("remember", {"text": "Tea", "attachment": {"a": 1}})
+
+    assert refused.is_error
+    assert "There is no argument 'attachment'" in str(refused.content)
 
 
 @pytest.mark.parametrize("row", ON_COMMAND_LINE, ids=lambda one: one.name)

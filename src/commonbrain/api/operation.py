@@ -15,6 +15,7 @@ from pydantic import (
     Field,
     GetJsonSchemaHandler,
     JsonValue,
+    StringConstraints,
     TypeAdapter,
     model_validator,
 )
@@ -352,12 +353,22 @@ def for_agents(text: str) -> dict[str, JsonValue]:
 
 OMIT_DESCRIPTION: Final = for_agents("")
 """Leaves the description out of the tool schema: the field's name is enough."""
+HIDE_FROM_AGENTS: Final[dict[str, JsonValue]] = {"for_agents": None}
+"""Makes tools list and take all other fields only: programs alone need this one."""
+
+
+def arguments_for_agents(request: type[BaseModel]) -> list[str]:
+    """Return the names of the fields that a tool takes."""
+    fields = request.model_fields.items()
+    return [name for name, field in fields if field.json_schema_extra != HIDE_FROM_AGENTS]
 
 
 def _to_list(value: object) -> object:
     return [value] if isinstance(value, str) else value
 
 
+Attachment = dict[Annotated[str, StringConstraints(strip_whitespace=False)], Any]
+"""A JSON object whose texts and names stay exactly as they are."""
 OneOrMore = Annotated[list[str], BeforeValidator(_to_list)]
 """A list, or its only element."""
 Id = Annotated[str, Field(description="mem_...")]

@@ -4,11 +4,13 @@ from typing import Any, Final
 
 from pydantic import BaseModel
 
+from commonbrain.api.operation import arguments_for_agents
+
 _NULL: Final = {"type": "null"}
 
 
 def compact_schema(model: type[BaseModel]) -> dict[str, Any]:
-    """Return a request's schema without titles, nulls, formats and empty defaults.
+    """Return a request's schema for agents: without titles, nulls, formats and empty defaults.
 
     A nullable field becomes an optional one, which is shorter and works with clients that do not
     support unions. Objects in a list have no schema of their own.
@@ -18,7 +20,11 @@ def compact_schema(model: type[BaseModel]) -> dict[str, Any]:
     required = schema.get("required", [])
     return {
         "type": "object",
-        "properties": {name: _compact_field(field) for name, field in fields},
+        "properties": {
+            name: _compact_field(field)
+            for name, field in fields
+            if name in arguments_for_agents(model)
+        },
         **({"required": required} if required else {}),
         "additionalProperties": False,
     }

@@ -11,7 +11,7 @@ from typing import Any, Final, Protocol
 from pydantic import ValidationError
 
 from commonbrain.api.dispatch import CallContext, dispatch, record_call
-from commonbrain.api.operation import Operation, Request, Transport
+from commonbrain.api.operation import Operation, Request, Transport, arguments_for_agents
 from commonbrain.api.operations import OperationRow
 from commonbrain.client import Brain
 from commonbrain.model.errors import CommonbrainError, InterruptedCallError, InvalidInputError
@@ -98,6 +98,7 @@ def run_tool(
     given = dict(arguments)
     session = given.pop(SESSION_ARGUMENT, None) if takes_session else None
     try:
+        _check_names(operation, given)
         request = operation.request.model_validate(given)
         if delivery is not None:
             request = _run_once(operation, request, delivery=delivery)
@@ -113,6 +114,17 @@ def run_tool(
     if takes_session and operation.name == BOOT:
         text += f"\nPass {SESSION_ARGUMENT} {brain.caller.session} in every call."
     return ToolReply(text=text, structured=operation.to_agent_json(reply))
+
+
+def _check_names(operation: Operation[Any, Any], given: Mapping[str, Any]) -> None:
+    """Refuse an argument that programs alone may use; the request refuses unknown ones."""
+    accepted = arguments_for_agents(operation.request)
+    for name in operation.request.model_fields.keys() & given.keys():
+        if name not in accepted:
+            raise InvalidInputError(
+                f"There is no argument {name!r}.",
+                hint=f"The arguments are {', '.join(accepted)}.",
+            )
 
 
 def _open_brain(
@@ -159,7 +171,7 @@ def _argument_error(operation: Operation[Any, Any], error: ValidationError) -> I
         f"{'.'.join(str(part) for part in one['loc']) or 'arguments'}: {one['msg']}."
         for one in error.errors(include_url=False)
     )
-    accepted = ", ".join(operation.request.model_fields) or "no arguments"
+    accepted = ", ".join(arguments_for_agents(operation.request)) or "no arguments"
     return InvalidInputError(" ".join(wrong), hint=f"The tool {operation.name} takes {accepted}.")
 
 

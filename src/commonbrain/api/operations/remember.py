@@ -14,7 +14,9 @@ from pydantic import (
 
 from commonbrain.api.errors import EXIT_REFUSED
 from commonbrain.api.operation import (
+    HIDE_FROM_AGENTS,
     OMIT_DESCRIPTION,
+    Attachment,
     Command,
     Name,
     Operation,
@@ -81,6 +83,11 @@ class RememberItem(Request):
     )
     distinct_because: str | None = Field(
         default=None, description="Why it is not a duplicate", json_schema_extra=OMIT_DESCRIPTION
+    )
+    attachment: Attachment = Field(
+        default={},
+        description="An object that get returns exactly; it is not searched",
+        json_schema_extra=HIDE_FROM_AGENTS,
     )
 
     severity: Name = Field(default=None, description="rule: BLOCKER or PATTERN")

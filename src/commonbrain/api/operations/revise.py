@@ -7,7 +7,9 @@ from pydantic import Field
 
 from commonbrain.api.errors import EXIT_REFUSED
 from commonbrain.api.operation import (
+    HIDE_FROM_AGENTS,
     OMIT_DESCRIPTION,
+    Attachment,
     Command,
     Id,
     Name,
@@ -65,7 +67,7 @@ class ReviseRequest(VerbRequest):
         "supersede": Verb(
             optional=(
                 *("text", "reason", "headline", "kind", "source_ref", "tags"),
-                *("version", "dry_run", "inherit"),
+                *("version", "dry_run", "inherit", "attachment"),
             )
         ),
         "restore": _REASONED,
@@ -136,6 +138,11 @@ class ReviseRequest(VerbRequest):
     inherit: list[Literal["pin", "skill"]] = Field(
         default=[], description="supersede: keep them", json_schema_extra=OMIT_DESCRIPTION
     )
+    attachment: Attachment = Field(
+        default={},
+        description="supersede: replaces that of the old one",
+        json_schema_extra=HIDE_FROM_AGENTS,
+    )
 
 
 _TASK_UPDATES: Final = (
@@ -200,7 +207,7 @@ def _handle(brain: Brain, request: ReviseRequest) -> ReviseResult:
     if request.op != "supersede":
         return _CALLS[request.op](brain.revise, request)
     fields = request.model_dump(
-        include={"headline", "kind", "source_ref", "tags"}, exclude_defaults=True
+        include={"headline", "kind", "source_ref", "tags", "attachment"}, exclude_defaults=True
     )
     outcome = brain.revise.supersede(
         request.id,
