@@ -125,7 +125,7 @@ def _environment(folder: Path, name: str, requirements: Sequence[str]) -> Path:
 
 def _own_tests_pass(python: Path, name: str, *, folder: Path) -> bool:
     framework = FRAMEWORKS[name]
-    tests = (f"tests/frameworks/test_{name}.py", *framework.options)
+    tests = (f"tests/frameworks/test_{name.replace('-', '_')}.py", *framework.options)
     if not framework.is_remote:
         return _passes(python, *tests, folder=ROOT)
     port = free_port()
