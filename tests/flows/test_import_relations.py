@@ -1,7 +1,8 @@
 """What an import carries over besides texts: links, replacements, pins, votes and authors."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -151,6 +152,33 @@ def test_a_continued_import_relates_what_an_earlier_attempt_stored(brain: Brain)
     report = start.go_on(source, since=heard[0], key="k", on_progress=lambda _: None)
     assert (report.read, report.stored, report.exists) == (67, 67, 0)
     assert report.carried["links"] == report.carried["supersessions"] == 1
+
+
+def test_a_value_that_returns_is_current_again(brain: Brain) -> None:
+    again = fact("a#3", OLD.body)
+    pieces = [
+        piece(OLD),
+        piece(NEW),
+        piece(again),
+        piece(Relation(first="a#2", second="a#1", type=None)),
+        piece(Relation(first="a#3", second="a#2", type=None)),
+    ]
+    for _ in range(2):
+        run(brain, pieces)
+        found = bodies(brain, "which Postgres does the shop run on?")
+        assert OLD.body in found
+        assert NEW.body not in found
+
+
+def test_an_old_source_does_not_supersede_what_was_remembered_since(brain: Brain) -> None:
+    brain.remember(OLD.body, kind="fact")
+    aged = [
+        piece(replace(one, occurred_at=datetime(2019, 1, day, tzinfo=UTC)))
+        for day, one in enumerate((OLD, NEW), 1)
+    ]
+    report = run(brain, [*aged, piece(Relation(first="a#2", second="a#1", type=None))])
+    assert report.omitted == {"supersessions of memories that may not be changed": 1}
+    assert OLD.body in bodies(brain, "which Postgres does the shop run on?")
 
 
 def test_an_import_without_trust_pins_nothing(brain: Brain) -> None:

@@ -11,9 +11,10 @@ from rich.filesize import decimal
 from rich.table import Table
 from rich.text import Text
 
+from commonbrain.api.errors import EXIT_REFUSED
 from commonbrain.api.operations.job import render_job
 from commonbrain.cli.context import State
-from commonbrain.cli.terminal import Sanitized, progress
+from commonbrain.cli.terminal import Sanitized, print_error, progress
 from commonbrain.client import Brain
 from commonbrain.jobs.service import JobView
 from commonbrain.model.errors import InvalidInputError
@@ -127,8 +128,16 @@ def _run_find(state: State, command: ImportCommand, *, as_json: bool) -> None:
         choice = typer.prompt(
             "Which ones (numbers or formats, all, or nothing)", default="", show_default=False
         )
+    failed = False
     for one in _chosen(sources, choice):
-        _run_import(state, _source(command, one.format, path=one.path), as_json=as_json)
+        try:
+            _run_import(state, _source(command, one.format, path=one.path), as_json=as_json)
+        except InvalidInputError as error:
+            # The next source has nothing to do with this one.
+            failed = True
+            print_error(error, state.output.console(stderr=True))
+    if failed:
+        raise typer.Exit(EXIT_REFUSED)
 
 
 def _chosen(sources: Sequence[FoundSource], choice: str) -> list[FoundSource]:

@@ -186,6 +186,7 @@ class Jobs:
             raise InvalidInputError(
                 "A database cannot be uploaded.", hint="Import it in the foreground, or a dump."
             )
+        _check_is_whole(source)
         with self.services.store.snapshot(self.caller.tenant) as tx:
             _check_job_quota(tx)
         upload = self._upload(source, name)
@@ -381,3 +382,20 @@ def _displayed_arguments(given: Mapping[str, object]) -> Mapping[str, object]:
 def _named(upload: object) -> object:
     known = read_upload(upload)
     return {"name": known.name, "size": known.size}
+
+
+def _check_is_whole(source: Path) -> None:
+    """Check that an upload takes all of a source with it.
+
+    Raises:
+        InvalidInputError: a database has changes in a file of their own, or is hidden in a folder.
+
+    """
+    here = [*source.iterdir()] if source.is_dir() else [source.with_name(f"{source.name}-wal")]
+    for one in here:
+        is_log = one.name.endswith("-wal") and one.is_file() and one.stat().st_size > 0
+        if is_log or (one.name.startswith(".") and one.suffix == ".db"):
+            raise InvalidInputError(
+                f"An upload of {source.name[:80]} would leave out {one.name[:80]}.",
+                hint="Import it in the foreground, or close the program that writes a -wal file.",
+            )

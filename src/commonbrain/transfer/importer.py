@@ -121,16 +121,20 @@ def file_found(path: Path) -> Iterator[Found]:
 
 _DATABASE: Final = re.compile(r"(postgres(?:ql)?):/+")
 """How the URL of a Postgres database begins; a path has lost one of its slashes."""
+_CONNINFO: Final = re.compile(r"(?:^|\s)(?:host|hostaddr|dbname|user|password|service)=")
+"""A database in the other notation of libpq: `host=... password=...`."""
 
 
 def database_url(source: str | Path) -> str | None:
-    """Return the URL of a Postgres database that is given as a source; None for a path."""
+    """Return the address of a Postgres database that is given as a source; None for a path."""
     text = source.as_posix() if isinstance(source, Path) else source
-    return _DATABASE.sub(r"\1://", text, count=1) if _DATABASE.match(text) else None
+    if _DATABASE.match(text):
+        return _DATABASE.sub(r"\1://", text, count=1)
+    return text if _CONNINFO.search(text) else None
 
 
 def shown_source(source: str | Path) -> str:
-    """Return a source as it may be shown and logged: a URL without password and options."""
+    """Return a source as it may be shown and logged: a database without password and options."""
     url = database_url(source)
     if url is None:
         return str(source)
@@ -138,6 +142,11 @@ def shown_source(source: str | Path) -> str:
         parts = urlsplit(url)
         port = f":{parts.port}" if parts.port else ""
     except ValueError:
+        return "postgresql://"
+    rest = f"{parts.path}?{parts.query}#{parts.fragment}"
+    # A password with one of these characters ends the part in which it belongs.
+    is_cut = "@" not in parts.netloc and not parts.path.strip("/")
+    if not parts.scheme or "@" in rest or is_cut:
         return "postgresql://"
     user = f"{parts.username}@" if parts.username else ""
     return f"{parts.scheme}://{user}{parts.hostname or ''}{port}{parts.path}"

@@ -15,7 +15,14 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from commonbrain.ingestion.result import ItemResult
 from commonbrain.model import ids
 from commonbrain.model.links import STRENGTH_DEFAULT, Link, LinkType, link_image, link_of
-from commonbrain.model.memory import CURRENT_STATES, FINDABLE_STATES, Draft, Memory
+from commonbrain.model.memory import (
+    CURRENT_STATES,
+    FINDABLE_STATES,
+    IMPORTED,
+    Draft,
+    Memory,
+    State,
+)
 from commonbrain.model.revision import Action, Change, superseded
 from commonbrain.model.scope import Caller, Role, Scope, is_visible
 from commonbrain.security.authority import is_authorized
@@ -28,6 +35,8 @@ if TYPE_CHECKING:
 _LINKS: Final = "links"
 _SUPERSESSIONS: Final = "supersessions"
 _UNSTORED_ENDS: Final = "relations of memories that are not in the store"
+_CHAIN_MAX: Final = 100
+"""Revisions that are followed from one memory."""
 _REFUSED: Final = "supersessions of memories that may not be changed"
 CARRIED_RELATIONS: Final = frozenset({_LINKS, _SUPERSESSIONS})
 """Outcomes of relations that were carried over; the others were not."""
@@ -73,7 +82,7 @@ class SourceMap:
     def relate(
         self, tx: Transaction, relations: Iterable[Relation], *, origin: RelationOrigin
     ) -> Counter[str]:
-        """Apply relations, and count the outcomes."""
+        """Apply relations, and count the outcomes of those that are new."""
         counts: Counter[str] = Counter()
         for one in relations:
             ends = self._ends(tx, one, caller=origin.caller)
@@ -85,7 +94,8 @@ class SourceMap:
                     if one.type is None
                     else _link(tx, ends, relation=one, type_=one.type, origin=origin)
                 )
-                counts[outcome] += 1
+                if outcome is not None:
+                    counts[outcome] += 1
         return counts
 
     def _ends(
@@ -127,7 +137,8 @@ def _link(
     relation: Relation,
     type_: LinkType,
     origin: RelationOrigin,
-) -> str:
+) -> str | None:
+    """Link two memories; None if that was done before."""
     first, second = ends
     link = Link(
         from_id=first.id,
@@ -140,38 +151,72 @@ def _link(
         created_at=origin.at,
         observed_at=origin.at,
     )
-    if same_link(tx, link) is None and last_change_of(tx, link) is None:
-        tx.links.put(link)
-        context = _context(Action.LINK, origin)
-        record_related_change(
-            tx, first, change_context=context, before={}, after={"link": link_image(link)}
-        )
+    if same_link(tx, link) is not None or last_change_of(tx, link) is not None:
+        return None
+    tx.links.put(link)
+    context = _context(Action.LINK, origin)
+    record_related_change(
+        tx, first, change_context=context, before={}, after={"link": link_image(link)}
+    )
     return _LINKS
 
 
-def _supersede(tx: Transaction, ends: tuple[Memory, Memory], *, origin: RelationOrigin) -> str:
+def _supersede(
+    tx: Transaction, ends: tuple[Memory, Memory], *, origin: RelationOrigin
+) -> str | None:
+    """Retire the second memory; None if that was done before."""
     new, old = ends
     was_superseded = old.superseded_by == new.id or any(
         change.after.get("superseded_by") == new.id for change in tx.changes.of([old.id])
     )
     if was_superseded:
-        return _SUPERSESSIONS
-    is_free = old.state in CURRENT_STATES and tx.memories.predecessor(new.id) is None
-    is_allowed = (
-        is_authorized(origin.caller, old)
+        return None
+    returns = new.state is State.SUPERSEDED and _leads_to(tx, new, id_=old.id)
+    is_free = returns or (new.state in CURRENT_STATES and tx.memories.predecessor(new.id) is None)
+    if not (is_free and old.state in CURRENT_STATES and _may_retire(old, new=new, origin=origin)):
+        return _REFUSED
+    context = _context(Action.SUPERSEDE, origin)
+    if returns:
+        # The source has its earlier value again, in the same words: one memory, current once more.
+        current = replace(
+            new,
+            state=State.ACTIVE,
+            superseded_by=None,
+            superseded_at=None,
+            believed_since=origin.at,
+        )
+        record_update(tx, new, after=current, change_context=_context(Action.RESTORE, origin))
+        new = current
+    record_update(tx, old, after=superseded(old, by=new.id, at=origin.at), change_context=context)
+    tx.memories.update(new, replace(new, superseded_count=old.superseded_count + 1))
+    return _SUPERSESSIONS
+
+
+def _leads_to(tx: Transaction, memory: Memory, *, id_: int) -> bool:
+    """Return whether a memory was superseded by another, directly or through others."""
+    following: Memory | None = memory
+    for _ in range(_CHAIN_MAX):
+        if following is None or following.superseded_by is None:
+            return False
+        if following.superseded_by == id_:
+            return True
+        following = tx.memories.get([following.superseded_by]).get(following.superseded_by)
+    return False
+
+
+def _may_retire(old: Memory, *, new: Memory, origin: RelationOrigin) -> bool:
+    """Return whether an import may supersede a memory that has the text of its own.
+
+    What others remembered in the same words yields only to what is newer.
+    """
+    imported = cast("Mapping[str, str]", old.payload.get(IMPORTED, {}))
+    is_own = imported.get("format") == origin.format
+    return (
+        (is_own or old.occurred_at <= new.occurred_at)
+        and is_authorized(origin.caller, old)
         and (old.scope is not Scope.GLOBAL or origin.caller.role is Role.ADMIN)
         and new.trust.weight >= old.trust.weight
     )
-    if not (is_free and is_allowed):
-        return _REFUSED
-    record_update(
-        tx,
-        old,
-        after=superseded(old, by=new.id, at=origin.at),
-        change_context=_context(Action.SUPERSEDE, origin),
-    )
-    tx.memories.update(new, replace(new, superseded_count=old.superseded_count + 1))
-    return _SUPERSESSIONS
 
 
 def _context(action: Action, origin: RelationOrigin) -> ChangeContext:

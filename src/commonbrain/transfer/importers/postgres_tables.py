@@ -61,6 +61,8 @@ def _psycopg() -> Any:  # noqa: ANN401 a module of an extra
 def _unreadable(source: str, error: Exception, *, hint: str) -> InvalidInputError:
     # The cause is left out, for a message of the driver may repeat the URL with its password.
     reason = str(error).strip().partition("\n")[0].replace(source, shown_source(source))
+    if "@" in reason.replace(shown_source(source), "") or "password=" in reason:
+        reason = "the server refused the connection"
     return InvalidInputError(f"{shown_source(source)} cannot be read: {reason}.", hint=hint)
 
 
