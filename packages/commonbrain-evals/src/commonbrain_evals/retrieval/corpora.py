@@ -7,7 +7,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from commonbrain.model.memory import Draft
-from commonbrain.transfer.importer import Piece, Unreadable
+from commonbrain.transfer.importer import Found, Piece, Unreadable
 from commonbrain_evals.retrieval.recipes import Recipe
 
 
@@ -48,6 +48,13 @@ class Corpus:
     """When everything in it has been said."""
     session_of: Mapping[str, str] = field(default_factory=dict[str, str])
     """The session of a source whose thread is only a part of one."""
+    purpose: str = "Texts of an evaluation"
+    has_relations: bool = False
+
+    def find(self, home: Path) -> Iterator[Found]:
+        """Return nothing: an evaluation is given its data."""
+        del home
+        return iter(())
 
     def read(self, source: Path, project: str | None) -> Iterator[Piece]:
         """Give what is to be remembered, as importers do; the source has been read before."""
