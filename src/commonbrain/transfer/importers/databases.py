@@ -12,7 +12,7 @@ import sqlite3
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -32,6 +32,8 @@ from commonbrain.transfer.importers.sections import split_text
 
 Row = Mapping[str, object]
 """One row: its values by column; a column that the table does not have is missing."""
+_SHORTEST: Final = timedelta(milliseconds=1)
+"""The shortest time that a memory can be valid, as times are stored in milliseconds."""
 ROWS_AT_ONCE: Final = 500
 """Rows that a server sends at a time; each is some KB."""
 
@@ -292,8 +294,8 @@ def fitted(draft: Draft) -> Iterator[Draft]:
     event keeps the name of the kind as its label.
     """
     if draft.expires_at and draft.occurred_at and draft.expires_at <= draft.occurred_at:
-        # The gate refuses what was never valid; its source keeps it.
-        draft = replace(draft, expires_at=None)
+        # The gate refuses what ends before it begins, and without an end it would be current.
+        draft = replace(draft, occurred_at=draft.expires_at - _SHORTEST)
     if len(draft.body.encode("utf-8", "replace")) <= TEXT_BYTES_MAX:
         yield _accepted(draft)
         return
