@@ -92,3 +92,59 @@ def test_front_matter_is_read_as_texts(tmp_path: Path) -> None:
     assert note.tags == ("yes", "1_0", "2025-01-02")
     assert note.occurred_at is not None
     assert note.occurred_at.isoformat() == "2025-01-02T00:00:00+00:00"
+
+
+def claude_session(folder: Path, *texts: str) -> Path:
+    lines = [
+        {
+            "type": "user",
+            "uuid": f"u{number}",
+            "sessionId": "s",
+            "timestamp": "2026-01-01T00:00:00Z",
+            "message": {"role": "user", "content": text},
+        }
+        for number, text in enumerate(texts)
+    ]
+    path = folder / "s.jsonl"
+    path.write_text("".join(json.dumps(one) + "\n" for one in lines))
+    return path
+
+
+def test_a_message_that_mentions_a_command_keeps_its_words(tmp_path: Path) -> None:
+    mention = "Why does <command-name>/x</command-name> show up in my logs?"
+    whole = "<command-message>x</command-message>\n<command-name>/x</command-name>"
+    source = claude_session(tmp_path, mention, f"{whole}\n<command-args>a b</command-args>")
+    assert bodies(read("claude-code", source)) == [mention, "/x a b"]
+
+
+def test_a_message_with_many_unclosed_tags_is_read_in_one_pass(tmp_path: Path) -> None:
+    tags = "<system-reminder>" * 200_000 + "".join(f"<ide_{one}>" for one in range(50_000))
+    (first, *_) = bodies(read("claude-code", claude_session(tmp_path, tags)))
+    assert first.startswith("<system-reminder>")
+
+
+def codex_session(folder: Path, *texts: str) -> Path:
+    begin = {"id": "one", "timestamp": "2025-08-01T10:00:00.000Z", "instructions": None}
+    content = [[{"type": "input_text", "text": text}] for text in texts]
+    lines = [begin, *({"type": "message", "role": "user", "content": one} for one in content)]
+    path = folder / "rollout-2025-08-01T10-00-00-one.jsonl"
+    path.write_text("".join(json.dumps(one) + "\n" for one in lines))
+    return path
+
+
+def test_prompts_in_tags_of_the_users_own_are_kept(tmp_path: Path) -> None:
+    prompts = [
+        "<task>Fix the gate of the lock.</task>",
+        "<div>why does this not close?</div>",
+        "Explain this heading:\n## My request for Codex:\nand what follows it.",
+        "# AGENTS.md instructions are ignored, please find out why.",
+    ]
+    added = [
+        "<turn_aborted>\nThe user stopped it.\n</turn_aborted>",
+        "# AGENTS.md instructions for /home/ada\n\n<INSTRUCTIONS>\nBe brief.\n</INSTRUCTIONS>",
+    ]
+    editor = (
+        "# Context from my IDE setup:\n\n## Open tabs:\n- a.py\n\n## My request for Codex:\nGo."
+    )
+    read_ = bodies(read("codex", codex_session(tmp_path, *prompts, *added, editor)))
+    assert read_ == [*prompts, "Go."]
