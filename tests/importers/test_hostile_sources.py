@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from commonbrain.model.memory import Draft
-from commonbrain.transfer.importer import Content, Unreadable
+from commonbrain.transfer.importer import Content, Relation, Unreadable
 from commonbrain.transfer.importers import IMPORTERS
 
 
@@ -148,3 +148,30 @@ def test_prompts_in_tags_of_the_users_own_are_kept(tmp_path: Path) -> None:
     )
     read_ = bodies(read("codex", codex_session(tmp_path, *prompts, *added, editor)))
     assert read_ == [*prompts, "Go."]
+
+
+def edge(uuid: str, fact: str, **fields: object) -> dict[str, object]:
+    common = {"name": "LEADS", "source_node_uuid": "ada", "target_node_uuid": "billing"}
+    return {"uuid": uuid, "fact": fact, **common, **fields}
+
+
+def superseding(contents: Sequence[Content]) -> list[tuple[str, str]]:
+    pairs = [one for one in contents if isinstance(one, Relation) and one.type is None]
+    return [(one.first[-2:], one.second[-2:]) for one in pairs]
+
+
+def test_only_an_edge_about_the_same_relation_supersedes(tmp_path: Path) -> None:
+    ended = edge("e1", "Ada leads billing.", valid_at="2024-01-01", invalid_at="2025-01-01")
+    start = "2025-01-01T00:00:00Z"
+    newer = edge("e2", "Ada leads search.", target_node_uuid="search", valid_at=start)
+    also = edge("e3", "Ada leads ads.", target_node_uuid="ads", valid_at=start)
+    other = edge("e4", "Ada likes tea.", name="LIKES", valid_at=start)
+    into = edge("e5", "Bo leads billing.", source_node_uuid="bo", valid_at=start)
+    for edges, expected in (
+        ([ended, newer, other, into], [("e2", "e1")]),
+        ([ended, other, into], []),
+        ([ended, newer, also], []),
+    ):
+        contents = read("graphiti", written(tmp_path, "graph.json", {"edges": edges}))
+        assert superseding(contents) == expected
+        assert drafts(contents)[0].expires_at is not None
