@@ -1,11 +1,15 @@
 """Sources that are odd, damaged or made to harm: their memories are read, nothing else happens."""
 
 import json
+import sqlite3
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
+from zipfile import ZIP_DEFLATED, ZipFile
 
 import pytest
 
+from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.memory import Draft
 from commonbrain.transfer.importer import Content, Relation, Unreadable
 from commonbrain.transfer.importers import IMPORTERS
@@ -175,3 +179,117 @@ def test_only_an_edge_about_the_same_relation_supersedes(tmp_path: Path) -> None
         contents = read("graphiti", written(tmp_path, "graph.json", {"edges": edges}))
         assert superseding(contents) == expected
         assert drafts(contents)[0].expires_at is not None
+
+
+def database(folder: Path, script: str, insert: str = "", *values: str) -> Path:
+    path = folder / "sqlite_vec.db"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript(script)
+        if insert:
+            connection.execute(insert, values)
+            connection.commit()
+    return path
+
+
+def test_a_belief_keeps_all_the_memories_that_it_is_derived_from(tmp_path: Path) -> None:
+    hashes = [f"h{number}" for number in range(80)]
+    source = database(
+        tmp_path,
+        "CREATE TABLE memories (id INTEGER PRIMARY KEY, content_hash TEXT, content TEXT);"
+        "CREATE TABLE beliefs (id INTEGER PRIMARY KEY, belief_hash TEXT, content TEXT,"
+        " status TEXT, derived_from TEXT);",
+        "INSERT INTO beliefs VALUES (1, 'b1', 'The team meets often.', 'active', ?)",
+        json.dumps(hashes),
+    )
+    relations = [one for one in read("mcp-memory-service", source) if isinstance(one, Relation)]
+    assert len(relations) == len(hashes)
+
+
+def test_texts_in_bytes_are_read_and_other_bytes_are_not_shown_as_python(tmp_path: Path) -> None:
+    source = database(
+        tmp_path,
+        "CREATE TABLE memories (id INTEGER PRIMARY KEY, content_hash TEXT, content TEXT);"
+        "INSERT INTO memories VALUES (1, 'h1', CAST('The office is in Berlin.' AS BLOB));"
+        "INSERT INTO memories VALUES (2, 'h2', X'FF00FE');",
+    )
+    contents = read("mcp-memory-service", source)
+    assert bodies(contents) == ["The office is in Berlin."]
+    assert reasons(contents) == ["The memory has no text."]
+
+
+DEEP = "[" * 100_000 + "]" * 100_000
+
+
+def test_deep_json_in_a_column_is_left_out(tmp_path: Path) -> None:
+    source = database(
+        tmp_path,
+        "CREATE TABLE memories (id INTEGER PRIMARY KEY, content_hash TEXT, content TEXT,"
+        " metadata TEXT);",
+        "INSERT INTO memories VALUES (1, 'h1', 'The office is in Berlin.', ?)",
+        DEEP,
+    )
+    assert bodies(read("mcp-memory-service", source)) == ["The office is in Berlin."]
+
+
+def test_deep_json_in_a_message_of_letta_is_its_text(tmp_path: Path) -> None:
+    said = {"role": "user", "content": '{"a":' + DEEP + "}"}
+    agent = {"agents": [{"name": "Ada", "messages": [said]}]}
+    contents = read("letta", written(tmp_path, "agent.af", agent))
+    assert "".join(bodies(contents)).startswith('{"a":[[')
+
+
+def test_deep_sql_is_reported_and_the_rest_read(tmp_path: Path) -> None:
+    dump = tmp_path / "dump.sql"
+    deep = "(" * 3000 + "1" + ")" * 3000
+    dump.write_text(
+        "CREATE TABLE `brain_memories` (\n  `id` varchar(36),\n  `workspace_id` int,\n"
+        "  `content` text,\n  `type` varchar(9)\n);\nINSERT INTO `brain_memories` VALUES\n"
+        f"('a',1,{deep},'fact'),\n('b',1,'The office is in Berlin.','fact');\n"
+    )
+    contents = read("openbrain", dump)
+    assert bodies(contents) == ["The office is in Berlin."]
+    assert len(reasons(contents)) == 1
+
+
+def test_values_of_wrong_types_in_a_chat_are_passed_over(tmp_path: Path) -> None:
+    said = {"author": {"role": "user"}, "content": {"content_type": "text", "parts": ["Hi."]}}
+    said = {**said, "create_time": 1_700_000_000}
+    odd = {"author": {"role": []}, "content": {"content_type": {}, "parts": ["x"]}}
+    mapping = {"a": {"message": said, "children": [["b"]]}, "b": {"message": odd}}
+    chat = {"conversation_id": "c", "title": "T", "mapping": mapping, "current_node": {}}
+    assert bodies(read("chatgpt", written(tmp_path, "conversations.json", [chat]))) == ["Hi."]
+    source = claude_session(tmp_path, "Hello there.")
+    with source.open("a") as stream:
+        stream.write(json.dumps({"message": {"content": "x"}, "type": ["user"]}) + "\n")
+    assert bodies(read("claude-code", source)) == ["Hello there."]
+
+
+def test_a_dump_with_ids_and_votes_that_are_no_counts_is_read(tmp_path: Path) -> None:
+    dump = tmp_path / "dump.sql"
+    dump.write_text(
+        "COPY public.rules (id, body, severity, linked_incident_ids) FROM stdin;\n"
+        "1\tAlways run the tests before a deploy.\tBLOCKER\t{1,x}\n\\.\n"
+        "COPY public.facts (id, body) FROM stdin;\n\\.\n"
+        "COPY public.memory_index (kind, memory_id, upvotes) FROM stdin;\nrule\t1\t1e300\n\\.\n"
+    )
+    pieces = list(IMPORTERS["open-brain"].read(dump, None))
+    assert [one.rating for one in pieces if isinstance(one.content, Draft)] == [2**53]
+    relations = [one.content for one in pieces if isinstance(one.content, Relation)]
+    assert [one.first.rpartition("/")[2] for one in relations] == ["1", "x"]
+
+
+def test_a_damaged_archive_is_reported(tmp_path: Path) -> None:
+    path = tmp_path / "export.zip"
+    with ZipFile(path, "w", ZIP_DEFLATED) as archive:
+        archive.writestr("conversations.json", json.dumps([{"mapping": {}, "title": "x" * 99}]))
+    whole = path.read_bytes()
+    central = whole.index(b"PK\x01\x02")
+    for at, value in ((6, b"\x01"), (8, b"\x63"), (-1, b"\xff" * 20)):
+        damaged = bytearray(whole)
+        if at < 0:
+            damaged[48:68] = value
+        else:
+            damaged[at : at + 1] = damaged[central + at + 2 : central + at + 3] = value
+        path.write_bytes(damaged)
+        with pytest.raises(InvalidInputError, match=r"conversations\.json"):
+            read("chatgpt", path)

@@ -184,7 +184,7 @@ class _Reader:
         self, record: Mapping[str, object], chat: Chat, *, place: str
     ) -> Iterator[Content]:
         message = as_object(record.get("message"))
-        sender = record.get("type")
+        sender = str(record.get("type"))
         if message is None or sender not in {USER, ASSISTANT}:
             self.tally.one(RECORDS)
             return
@@ -209,7 +209,7 @@ class _Reader:
         model = message.get("model")
         yield from chat.say(
             words.strip(),
-            sender=str(sender),
+            sender=sender,
             id_=id_,
             time=record.get("timestamp"),
             author=model if isinstance(model, str) else None,

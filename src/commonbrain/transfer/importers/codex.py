@@ -171,7 +171,7 @@ class _Reader:
     def _message(
         self, item: Mapping[str, object], chat: Chat, *, record: Mapping[str, object], number: int
     ) -> Iterator[Content]:
-        role = item.get("role")
+        role = str(item.get("role"))
         if role not in {USER, ASSISTANT}:
             self.tally.one(CONTEXT)
             return
@@ -187,7 +187,7 @@ class _Reader:
             return
         id_ = place if place not in self.seen else f"{chat.id}:{number}"
         self.seen.update((known, place))
-        yield from chat.say(words, sender=str(role), id_=id_, time=record.get("timestamp"))
+        yield from chat.say(words, sender=role, id_=id_, time=record.get("timestamp"))
 
     def _texts(self, item: Mapping[str, object], *, is_user: bool) -> Iterator[str]:
         """Yield the texts of a message and count its other parts."""

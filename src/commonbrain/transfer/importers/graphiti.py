@@ -27,6 +27,7 @@ from commonbrain.transfer.importers.conversations import NotJson, as_object
 from commonbrain.transfer.importers.databases import (
     Row,
     fitted,
+    ids_in,
     names_in,
     one_name,
     text_in,
@@ -135,7 +136,7 @@ class _Reader:
             end=time_in(fields, "invalid_at", "expired_at"),
         )
         self.spans.append(span)
-        episodes = names_in(fields.get("episodes"))
+        episodes = ids_in(fields.get("episodes"))
         self.sources += [
             (reference, source_reference("graphiti", f"episode/{e}")) for e in episodes
         ]
