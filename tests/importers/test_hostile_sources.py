@@ -293,3 +293,38 @@ def test_a_damaged_archive_is_reported(tmp_path: Path) -> None:
         path.write_bytes(damaged)
         with pytest.raises(InvalidInputError, match=r"conversations\.json"):
             read("chatgpt", path)
+
+
+@pytest.mark.parametrize("public_is_first", [True, False])
+def test_the_public_one_of_two_tables_of_the_same_name_is_read(
+    tmp_path: Path, *, public_is_first: bool
+) -> None:
+    tables = [
+        "COPY public.memories (id, content, metadata) FROM stdin;\n"
+        "1\tThe office is in Berlin.\t{}\n\\.\n",
+        "COPY old.memories (id, content) FROM stdin;\n1\tThe office is in Bonn.\n\\.\n",
+    ]
+    dump = tmp_path / "dump.sql"
+    dump.write_text("".join(tables if public_is_first else reversed(tables)))
+    assert bodies(read("open-brain", dump)) == ["The office is in Berlin."]
+
+
+def nested_tuples(count: int) -> bytes:
+    steps = b"".join(b"q%ch%c\x86" % (number, number) for number in range(count))
+    return b"\x80\x02})" + steps + b"Ns."
+
+
+@pytest.mark.parametrize(
+    "point",
+    [
+        pytest.param(nested_tuples(40), id="tuples that take exponential time"),
+        pytest.param(b"\x80\x02Nr\xff\xff\xff\x0f.", id="a memo of gigabytes"),
+    ],
+)
+def test_a_pickle_that_takes_more_than_its_bytes_is_reported(point: bytes, tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "storage.sqlite")) as connection:
+        connection.execute("CREATE TABLE points (id TEXT PRIMARY KEY, point BLOB)")
+        connection.execute("INSERT INTO points VALUES ('1', ?)", (point,))
+        connection.commit()
+    contents = read("mem0", tmp_path)
+    assert reasons(contents) == ["It is not a Qdrant point."]
