@@ -328,3 +328,26 @@ def test_a_pickle_that_takes_more_than_its_bytes_is_reported(point: bytes, tmp_p
         connection.commit()
     contents = read("mem0", tmp_path)
     assert reasons(contents) == ["It is not a Qdrant point."]
+
+
+@pytest.mark.parametrize(
+    ("format_", "name"),
+    [
+        ("claude-code", "p/s.jsonl"),
+        ("codex", "2026/rollout-2026-01-01T00-00-00-one.jsonl"),
+        ("chatgpt", "conversations.json"),
+        ("mem0", "history.db"),
+        ("brain-db", "stm.json"),
+    ],
+)
+def test_a_link_that_leaves_the_folder_is_not_followed(
+    format_: str, name: str, tmp_path: Path
+) -> None:
+    private = tmp_path / "private"
+    private.write_bytes(b'[{"mapping": {}, "conversation_id": "c"}]\n')
+    link = tmp_path / "given" / name
+    link.parent.mkdir(parents=True)
+    link.symlink_to(private)
+    with pytest.raises(InvalidInputError) as caught:
+        read(format_, tmp_path / "given")
+    assert "private" not in str(caught.value).replace(str(tmp_path), "")

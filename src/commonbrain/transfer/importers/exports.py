@@ -18,6 +18,7 @@ from commonbrain.transfer.importers.conversations import (
     as_object,
     records,
 )
+from commonbrain.transfer.importers.markdown import is_inside
 
 _CHATS: Final = re.compile(r"(?:.*/)?conversations(?:-\d+)?\.json")
 """A large export has its chats in several numbered files."""
@@ -52,7 +53,8 @@ def members(source: Path) -> Generator[Sequence[Member]]:
     """
     try:
         if source.is_dir():
-            yield [_file(one, source) for one in sorted(source.rglob("*.json")) if one.is_file()]
+            found = sorted(one for one in source.rglob("*.json") if one.is_file())
+            yield [_file(one, source) for one in found if is_inside(one, source)]
         elif is_zipfile(source) or source.suffix == ".zip":
             with ZipFile(source) as archive:
                 yield [_packed(archive, one) for one in sorted(archive.namelist()) if _is_json(one)]
