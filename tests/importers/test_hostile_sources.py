@@ -254,9 +254,9 @@ def test_deep_sql_is_reported_and_the_rest_read(tmp_path: Path) -> None:
 def test_values_of_wrong_types_in_a_chat_are_passed_over(tmp_path: Path) -> None:
     said = {"author": {"role": "user"}, "content": {"content_type": "text", "parts": ["Hi."]}}
     said = {**said, "create_time": 1_700_000_000}
-    odd = {"author": {"role": []}, "content": {"content_type": {}, "parts": ["x"]}}
+    odd = {"author": {"role": ["user"]}, "content": {"content_type": {"a": 1}, "parts": ["x"]}}
     mapping = {"a": {"message": said, "children": [["b"]]}, "b": {"message": odd}}
-    chat = {"conversation_id": "c", "title": "T", "mapping": mapping, "current_node": {}}
+    chat = {"conversation_id": "c", "title": "T", "mapping": mapping, "current_node": ["a"]}
     assert bodies(read("chatgpt", written(tmp_path, "conversations.json", [chat]))) == ["Hi."]
     source = claude_session(tmp_path, "Hello there.")
     with source.open("a") as stream:

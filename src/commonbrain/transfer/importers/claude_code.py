@@ -285,14 +285,14 @@ def _without_added(text: str) -> str:
     ends: dict[str, list[int]] = {}
     for closing in _CLOSING.finditer(text):
         ends.setdefault(closing[1], []).append(closing.end())
-    kept: list[str] = []
+    parts: list[str] = []
     start = 0
     for opening in _OPENING.finditer(text):
         end = _end(opening, ends)
         if end is not None and opening.start() >= start:
-            kept.append(text[start : opening.start()])
+            parts.append(text[start : opening.start()])
             start = end
-    return "".join([*kept, text[start:]])
+    return "".join([*parts, text[start:]])
 
 
 def _end(opening: re.Match[str], ends: Mapping[str, Sequence[int]]) -> int | None:

@@ -53,8 +53,8 @@ def members(source: Path) -> Generator[Sequence[Member]]:
     """
     try:
         if source.is_dir():
-            found = sorted(one for one in source.rglob("*.json") if one.is_file())
-            yield [_file(one, source) for one in found if is_inside(one, source)]
+            paths = sorted(one for one in source.rglob("*.json") if one.is_file())
+            yield [_file(one, source) for one in paths if is_inside(one, source)]
         elif is_zipfile(source) or source.suffix == ".zip":
             with ZipFile(source) as archive:
                 yield [_packed(archive, one) for one in sorted(archive.namelist()) if _is_json(one)]

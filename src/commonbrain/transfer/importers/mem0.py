@@ -168,8 +168,8 @@ def _stored(source: Path, reader: _Reader) -> Iterator[Piece]:
 def _databases(source: Path) -> Sequence[Path]:
     if source.is_dir():
         named = (source.glob(f"**/{one}") for one in (_STORAGE, "history.db"))
-        found = (path for paths in named for path in paths if path.is_file())
-        return sorted(path for path in found if is_inside(path, source))
+        databases = (path for paths in named for path in paths if path.is_file())
+        return sorted(path for path in databases if is_inside(path, source))
     return [source]
 
 

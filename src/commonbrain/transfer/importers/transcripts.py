@@ -112,8 +112,8 @@ def session_files(source: Path, pattern: str, *, program: str) -> Sequence[Path]
     """
     if source.is_file():
         return [source]
-    found = source.glob(pattern) if source.is_dir() else ()
-    files = sorted(one for one in found if one.is_file() and is_inside(one, source))
+    matches = source.glob(pattern) if source.is_dir() else ()
+    files = sorted(one for one in matches if one.is_file() and is_inside(one, source))
     if not files:
         raise InvalidInputError(
             f"{source} is neither a file nor a folder with a session of {program} in it.",
