@@ -49,7 +49,7 @@ from commonbrain.transfer.importers.databases import (
     share_in,
     text_in,
 )
-from commonbrain.transfer.importers.markdown import name
+from commonbrain.transfer.importers.markdown import is_inside, name
 
 _HINT: Final = (
     "Name the folder of brain.db (by default ~/.openclaw/workspace/memory), or one of "
@@ -130,7 +130,8 @@ _Reader = Callable[[Path], Iterator[Piece]]
 
 
 def _files_in(folder: Path) -> list[Path]:
-    return [folder / one for one in _FILES if (folder / one).is_file()]
+    named = [folder / one for one in _FILES]
+    return [one for one in named if one.is_file() and is_inside(one, folder)]
 
 
 def _read_file(file: Path, reader: "_Reader | str") -> Iterator[Piece]:

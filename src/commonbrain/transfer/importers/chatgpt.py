@@ -32,7 +32,7 @@ from commonbrain.transfer.importers.exports import chats_of, members, pieces
 _BRANCHES: Final = "messages of other branches"
 _TEXTS: Final = frozenset({"text", "multimodal_text"})
 _REASONING: Final = frozenset({"thoughts", "reasoning_recap"})
-_CITATION: Final = re.compile("\ue200.*?\ue201", re.DOTALL)
+_CITATION: Final = re.compile("\ue200[^\ue200\ue201]*\ue201")
 """ChatGPT marks its sources between these private characters; a reader sees nothing of them."""
 
 
@@ -138,7 +138,11 @@ def _branch(mapping: Mapping[str, object], current: object) -> Mapping[str, Mapp
     Without a current node, it is the end of the branch with the latest message.
     """
     messages = dict(_messages(mapping))
-    key: object = current if current in mapping else _end(mapping, _latest(messages))
+    key: object = (
+        current
+        if isinstance(current, str) and current in mapping
+        else _end(mapping, _latest(messages))
+    )
     path: dict[str, None] = {}
     while isinstance(key, str) and key in mapping and key not in path:
         path[key] = None
@@ -156,9 +160,10 @@ def _end(mapping: Mapping[str, object], key: str | None) -> str | None:
     """Return the last node below a node, by way of the last children."""
     for _ in mapping:
         children = as_list((as_object(mapping.get(key or "")) or {}).get("children"))
-        if not children or children[-1] not in mapping:
+        last = children[-1] if children else None
+        if not isinstance(last, str) or last not in mapping:
             break
-        key = str(children[-1])
+        key = last
     return key
 
 
@@ -168,9 +173,12 @@ def _speaker(message: Mapping[str, object]) -> str | None:
     content = as_object(message.get("content")) or {}
     metadata = as_object(message.get("metadata")) or {}
     is_shown = not metadata.get("is_visually_hidden_from_conversation")
-    is_said = content.get("content_type") in _TEXTS and message.get("recipient", "all") == "all"
+    is_said = (
+        str(content.get("content_type")) in _TEXTS and message.get("recipient", "all") == "all"
+    )
     has_words = any(_is_filled(one) for one in as_list(content.get("parts")) or ())
-    return str(role) if role in {USER, ASSISTANT} and is_shown and is_said and has_words else None
+    is_message = is_shown and is_said and has_words
+    return role if isinstance(role, str) and role in {USER, ASSISTANT} and is_message else None
 
 
 def _is_filled(part: object) -> bool:
@@ -183,6 +191,6 @@ def _sort(message: Mapping[str, object]) -> str:
     content = as_object(message.get("content")) or {}
     if role == "tool":
         return TOOL_RESULTS
-    if content.get("content_type") in _REASONING:
+    if str(content.get("content_type")) in _REASONING:
         return REASONING
     return TOOL_CALLS if message.get("recipient", "all") != "all" else CONTEXT

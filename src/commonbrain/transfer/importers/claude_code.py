@@ -10,6 +10,7 @@ before 2 did.
 """
 
 import re
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -65,15 +66,16 @@ _MARKS: Final = [
     (b'"type":"%s"' % sort.encode(), what) for sort, what in _BLOCKS.items() if what != TOOL_RESULTS
 ]
 _RESULT: Final = b'"type":"tool_result"'
-_ADDED: Final = re.compile(
+_OPENING: Final = re.compile(
     r"<(system-reminder|task-notification|user-prompt-submit-hook|local-command-\w+|bash-\w+"
-    r"|command-(?:message|contents)|ide_\w+)\b[^>]*>.*?</\1>"
-    r"|\[Request interrupted by user[^\]]*\]",
-    re.DOTALL,
+    r"|command-(?:message|contents)|skill-format|ide_\w+)\b[^<>]*>"
+    r"|\[Request interrupted by user[^\[\]]*\]"
 )
-"""What the program writes into a user's message."""
-_COMMAND: Final = re.compile(r"<command-name>(.*?)</command-name>", re.DOTALL)
-_ARGUMENTS: Final = re.compile(r"<command-args>(.*?)</command-args>", re.DOTALL)
+"""How what the program writes into a user's message begins; a note of an interruption is whole."""
+_CLOSING: Final = re.compile(r"</([\w-]+)>")
+_COMMAND: Final = re.compile(
+    r"<command-name>([^<]*)</command-name>\s*(?:<command-args>(.*)</command-args>)?", re.DOTALL
+)
 _SUMMARY: Final = re.compile(rb'\{"type":"summary","summary":"[^\n]*')
 
 
@@ -182,7 +184,7 @@ class _Reader:
         self, record: Mapping[str, object], chat: Chat, *, place: str
     ) -> Iterator[Content]:
         message = as_object(record.get("message"))
-        sender = record.get("type")
+        sender = str(record.get("type"))
         if message is None or sender not in {USER, ASSISTANT}:
             self.tally.one(RECORDS)
             return
@@ -207,7 +209,7 @@ class _Reader:
         model = message.get("model")
         yield from chat.say(
             words.strip(),
-            sender=str(sender),
+            sender=sender,
             id_=id_,
             time=record.get("timestamp"),
             author=model if isinstance(model, str) else None,
@@ -270,9 +272,33 @@ def _is_added(record: Mapping[str, object], message: Mapping[str, object]) -> bo
 
 def _own_words(text: str) -> str:
     """Return what the user wrote: without what the program added, a command with its arguments."""
-    command = _COMMAND.search(text)
-    if command is not None:
-        arguments = _ARGUMENTS.search(text)
-        given = arguments[1].strip() if arguments else ""
-        return f"{command[1].strip()} {given}" if given else ""
-    return _ADDED.sub("", text).strip() if "<" in text or "[" in text else text.strip()
+    words = _without_added(text).strip() if "<" in text or "[" in text else text.strip()
+    command = _COMMAND.fullmatch(words)
+    if command is None:
+        return words
+    given = (command[2] or "").strip()
+    return f"{command[1].strip()} {given}" if given else ""
+
+
+def _without_added(text: str) -> str:
+    """Cut out what the program added, in one pass: a text may have many tags without an end."""
+    ends: dict[str, list[int]] = {}
+    for closing in _CLOSING.finditer(text):
+        ends.setdefault(closing[1], []).append(closing.end())
+    parts: list[str] = []
+    start = 0
+    for opening in _OPENING.finditer(text):
+        end = _end(opening, ends)
+        if end is not None and opening.start() >= start:
+            parts.append(text[start : opening.start()])
+            start = end
+    return "".join([*parts, text[start:]])
+
+
+def _end(opening: re.Match[str], ends: Mapping[str, Sequence[int]]) -> int | None:
+    """Return where an addition ends; None if its tag is not closed."""
+    if opening[1] is None:
+        return opening.end()
+    closed = ends.get(opening[1], ())
+    number = bisect_right(closed, opening.end())
+    return closed[number] if number < len(closed) else None

@@ -50,10 +50,22 @@ _MARK: Final = re.compile(rb'"session_meta"|^\{"id":"[\w-]+","timestamp":|"type"
 _SESSION: Final = re.compile(r"rollout-\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d-(.+)")
 _PAYLOAD: Final = re.compile(rb'"type":"response_item","payload":\{"type":"(\w+)"')
 _CONTEXT: Final = re.compile(
-    r"\s*(?:# AGENTS\.md instructions\b|<([\w-]+)[^>]*>.*</\1>\s*$)", re.DOTALL
+    r"\s*(?:# AGENTS\.md instructions\b[^\n]*\s+<INSTRUCTIONS>|<(user_instructions"
+    r"|environment_context|turn_aborted|skill|plugins|user_shell_command|user_action|hook_prompt"
+    r"|subagents|subagent_notification|recommended_plugins|realtime_delegation"
+    r"|codex_internal_context|in-app-browser-context)(?:\s[^<>]*)?>.*</\1>\s*$)",
+    re.DOTALL,
 )
-"""What Codex adds to a user's message, in versions that do not give its kind."""
-_REQUEST: Final = "## My request for Codex:"
+"""What Codex adds to a user's message, in versions that do not give its kind.
+
+The tags are those of codex-rs/core in openai/codex; a user's own prompt may begin with others.
+"""
+_PREAMBLES: Final = (
+    *("# Context from my IDE setup:", "# Files mentioned by the user:"),
+    *("# Files pasted by the user:", "# In app browser:", "# Browser comments:"),
+)
+"""How a message from an editor or the app begins."""
+_REQUEST: Final = re.compile(r"\n## My request(?: for Codex)?:")
 """In a message from an editor, the user's words follow this heading."""
 _INDEX: Final = "session_index.jsonl"
 
@@ -159,7 +171,7 @@ class _Reader:
     def _message(
         self, item: Mapping[str, object], chat: Chat, *, record: Mapping[str, object], number: int
     ) -> Iterator[Content]:
-        role = item.get("role")
+        role = str(item.get("role"))
         if role not in {USER, ASSISTANT}:
             self.tally.one(CONTEXT)
             return
@@ -175,7 +187,7 @@ class _Reader:
             return
         id_ = place if place not in self.seen else f"{chat.id}:{number}"
         self.seen.update((known, place))
-        yield from chat.say(words, sender=str(role), id_=id_, time=record.get("timestamp"))
+        yield from chat.say(words, sender=role, id_=id_, time=record.get("timestamp"))
 
     def _texts(self, item: Mapping[str, object], *, is_user: bool) -> Iterator[str]:
         """Yield the texts of a message and count its other parts."""
@@ -188,7 +200,7 @@ class _Reader:
             elif is_user and _is_added(text, kind):
                 self.tally.one(CONTEXT)
             else:
-                yield text.rpartition(_REQUEST)[2].strip() if is_user else text
+                yield _request(text) if is_user else text
 
 
 def _item(record: Mapping[str, object]) -> tuple[str, Mapping[str, object]]:
@@ -232,3 +244,9 @@ def _is_added(text: str, kind: str) -> bool:
     if kind not in {"", "unknown"}:
         return not kind.startswith("user.")
     return _CONTEXT.match(text) is not None
+
+
+def _request(text: str) -> str:
+    """Return a user's words, without what an editor writes before them."""
+    heading = _REQUEST.search(text) if text.lstrip().startswith(_PREAMBLES) else None
+    return text[heading.end() :].strip() if heading else text.strip()

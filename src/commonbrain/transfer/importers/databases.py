@@ -12,11 +12,12 @@ import sqlite3
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final, Protocol, cast
+from uuid import UUID
 
 from commonbrain.ingestion.validation import Rejection, validate
 from commonbrain.model.errors import InvalidInputError
@@ -32,6 +33,10 @@ from commonbrain.transfer.importers.sections import split_text
 
 Row = Mapping[str, object]
 """One row: its values by column; a column that the table does not have is missing."""
+_SHORTEST: Final = timedelta(milliseconds=1)
+"""The shortest time that a memory can be valid, as times are stored in milliseconds."""
+_WHOLE_MAX: Final = 2**53
+"""The largest whole number up to which a float has each one."""
 ROWS_AT_ONCE: Final = 500
 """Rows that a server sends at a time; each is some KB."""
 
@@ -215,9 +220,23 @@ def _columns(connection: sqlite3.Connection) -> dict[str, Sequence[str]]:
 
 
 def text_in(row: Row, *columns: str) -> str:
-    """Return the first of these columns that holds a text, stripped; empty without one."""
-    texts = (str(row[one]).strip() for one in columns if row.get(one) is not None)
-    return next((text for text in texts if text), "")
+    """Return the first of these columns that holds a text or a number, stripped; empty without."""
+    texts = (_text_of(row.get(one)) for one in columns)
+    return next((text.strip() for text in texts if text and text.strip()), "")
+
+
+def _text_of(value: object) -> str | None:
+    """Return a text, also one in bytes, or a number as text; None of other values."""
+    if isinstance(value, bytes):
+        try:
+            return value.decode()
+        except UnicodeDecodeError:
+            return None
+    is_plain = isinstance(value, str | int | float | Decimal | UUID) and not isinstance(value, bool)
+    try:
+        return str(value) if is_plain else None
+    except ValueError:  # An integer of more digits than Python writes.
+        return None
 
 
 def number_in(row: Row, column: str) -> float | None:
@@ -237,8 +256,8 @@ def share_in(row: Row, column: str) -> float | None:
 
 
 def whole_in(row: Row, column: str) -> int:
-    """Return a whole number; 0 without one."""
-    return int(number_in(row, column) or 0)
+    """Return a whole number, cut to what a float can count; 0 without one."""
+    return int(min(max(number_in(row, column) or 0, -_WHOLE_MAX), _WHOLE_MAX))
 
 
 def flag_in(row: Row, column: str) -> bool:
@@ -264,20 +283,24 @@ def json_in(row: Row, column: str) -> object:
         return value
     try:
         return json.loads(value)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
 
 
 def names_in(given: object) -> tuple[str, ...]:
     """Return the names in a list, or in a text with a JSON list or one name; each once."""
+    return tuple(dict.fromkeys(map(name, ids_in(given))))[:TAGS_MAX]
+
+
+def ids_in(given: object) -> tuple[str, ...]:
+    """Return what `names_in` does, but whole and all of them."""
     if isinstance(given, str):
         parsed = json_in({"given": given}, "given")
         given = cast("object", parsed) if isinstance(parsed, list) else (given,)
     if not isinstance(given, list | tuple):
         return ()
-    words = (one for one in cast("Sequence[object]", given) if isinstance(one, str | int))
-    named = dict.fromkeys(name(str(one).strip()) for one in words if str(one).strip())
-    return tuple(named)[:TAGS_MAX]
+    words = (_text_of(one) for one in cast("Sequence[object]", given))
+    return tuple(dict.fromkeys(word.strip() for word in words if word and word.strip()))
 
 
 def one_name(text: str) -> str | None:
@@ -292,8 +315,8 @@ def fitted(draft: Draft) -> Iterator[Draft]:
     event keeps the name of the kind as its label.
     """
     if draft.expires_at and draft.occurred_at and draft.expires_at <= draft.occurred_at:
-        # The gate refuses what was never valid; its source keeps it.
-        draft = replace(draft, expires_at=None)
+        # The gate refuses what ends before it begins, and without an end it would be current.
+        draft = replace(draft, occurred_at=draft.expires_at - _SHORTEST)
     if len(draft.body.encode("utf-8", "replace")) <= TEXT_BYTES_MAX:
         yield _accepted(draft)
         return

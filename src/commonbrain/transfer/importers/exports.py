@@ -1,6 +1,7 @@
 """Exports of chat services: JSON files in a ZIP archive, in a folder, or by themselves."""
 
 import re
+import zlib
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,9 +18,14 @@ from commonbrain.transfer.importers.conversations import (
     as_object,
     records,
 )
+from commonbrain.transfer.importers.markdown import is_inside
 
 _CHATS: Final = re.compile(r"(?:.*/)?conversations(?:-\d+)?\.json")
 """A large export has its chats in several numbered files."""
+
+
+_DAMAGED: Final = (BadZipFile, RuntimeError, zlib.error, EOFError)
+"""What reading a damaged archive raises; `RuntimeError` for encryption and unknown compression."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +53,8 @@ def members(source: Path) -> Generator[Sequence[Member]]:
     """
     try:
         if source.is_dir():
-            yield [_file(one, source) for one in sorted(source.rglob("*.json")) if one.is_file()]
+            paths = sorted(one for one in source.rglob("*.json") if one.is_file())
+            yield [_file(one, source) for one in paths if is_inside(one, source)]
         elif is_zipfile(source) or source.suffix == ".zip":
             with ZipFile(source) as archive:
                 yield [_packed(archive, one) for one in sorted(archive.namelist()) if _is_json(one)]
@@ -97,17 +104,14 @@ Element = Mapping[str, object] | Unreadable
 def elements(member: Member) -> Iterator[tuple[Element, int]]:
     """Yield the objects of a list, or the object of a file, each with the bytes read at its end."""
     number = 0
-    with member.open() as stream:
-        try:
+    try:
+        with member.open() as stream:
             for number, record in enumerate(records(stream), 1):
                 where = f"{member.name}, chat {number}"
                 yield _element(record.value, where=where), stream.tell()
-        except (NotJson, BadZipFile) as error:
-            reason = f"From here on it cannot be read ({error}); nothing after it was read."
-            yield (
-                Unreadable(where=f"{member.name}, after {number}", reason=reason),
-                member.size_bytes,
-            )
+    except (NotJson, *_DAMAGED) as error:
+        reason = f"From here on it cannot be read ({error}); nothing after it was read."
+        yield Unreadable(where=f"{member.name}, after {number}", reason=reason), member.size_bytes
 
 
 def _element(value: object, *, where: str) -> Element:

@@ -1,11 +1,11 @@
 """Zep and Graphiti: a JSON export of edges, episodes and nodes.
 
-An edge becomes a fact, valid from `valid_at`. Where a newer edge of one of its entities begins when
-it became invalid, that one supersedes it, because Graphiti ends an edge at the start of the one
-that contradicts it; otherwise it expires then. An episode becomes an event, or a message if it is
-one, and the summary of an entity a fact. Read are the fields of `EntityEdge`, `EpisodicNode` and
-`EntityNode` (getzep/graphiti, graphiti_core/edges.py and nodes.py, 0.31), which Zep's API gives as
-well, in an object with the lists `edges`, `episodes` and `nodes`.
+An edge becomes a fact, valid from `valid_at`. Graphiti ends an edge at the start of the one that
+contradicts it: where a single edge of the same name and from the same entity begins when it became
+invalid, that one supersedes it; otherwise it expires then. An episode becomes an event, or a
+message if it is one, and the summary of an entity a fact. Read are the fields of `EntityEdge`,
+`EpisodicNode` and `EntityNode` (getzep/graphiti, graphiti_core/edges.py and nodes.py, 0.31), which
+Zep's API gives as well, in an object with the lists `edges`, `episodes` and `nodes`.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import Final
 
@@ -26,6 +27,7 @@ from commonbrain.transfer.importers.conversations import NotJson, as_object
 from commonbrain.transfer.importers.databases import (
     Row,
     fitted,
+    ids_in,
     names_in,
     one_name,
     text_in,
@@ -92,12 +94,12 @@ def _is_known(element: Element) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Span:
-    """When an edge holds, and between which entities; times as in the source."""
+    """When an edge holds, and of what: the entity that it begins at and its name."""
 
     reference: str
-    ends: tuple[str, str]
-    start: str
-    end: str
+    about: tuple[str, str]
+    start: datetime | None
+    end: datetime | None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -129,12 +131,12 @@ class _Reader:
         self._count(fields, "fact_embedding")
         span = _Span(
             reference=reference,
-            ends=(text_in(fields, "source_node_uuid"), text_in(fields, "target_node_uuid")),
-            start=text_in(fields, "valid_at"),
-            end=text_in(fields, "invalid_at", "expired_at"),
+            about=(text_in(fields, "source_node_uuid"), text_in(fields, "name")),
+            start=time_in(fields, "valid_at"),
+            end=time_in(fields, "invalid_at", "expired_at"),
         )
         self.spans.append(span)
-        episodes = names_in(fields.get("episodes"))
+        episodes = ids_in(fields.get("episodes"))
         self.sources += [
             (reference, source_reference("graphiti", f"episode/{e}")) for e in episodes
         ]
@@ -203,19 +205,23 @@ class _Reader:
 
     def rest(self) -> Iterator[Content]:
         """Yield which edge superseded which, the oldest first, and what edges are derived from."""
-        begun: dict[tuple[str, str], str] = {}
+        begun: dict[tuple[tuple[str, str], datetime], list[str]] = {}
         for span in self.spans:
-            for end in span.ends if span.start else ():
-                begun.setdefault((end, span.start), span.reference)
-        for span in sorted(self.spans, key=lambda one: one.start):
-            starting = [begun.get((end, span.end)) for end in span.ends] if span.end else []
-            newer = next((one for one in starting if one and one != span.reference), None)
-            if newer is not None:
-                yield Relation(first=newer, second=span.reference, type=None)
+            if span.start and all(span.about):
+                begun.setdefault((span.about, span.start), []).append(span.reference)
+        ended = ((one, one.end) for one in sorted(self.spans, key=_by_start) if one.end)
+        for span, end in ended:
+            newer = [one for one in begun.get((span.about, end), ()) if one != span.reference]
+            if len(newer) == 1:
+                yield Relation(first=newer[0], second=span.reference, type=None)
         for first, second in self.sources:
             yield Relation(first=first, second=second, type=LinkType.DERIVED_FROM)
         for what, count in sorted((+self.omitted).items()):
             yield Omitted(what=what, count=count)
+
+
+def _by_start(span: _Span) -> tuple[bool, float]:
+    return span.start is not None, span.start.timestamp() if span.start else 0.0
 
 
 def _reference(type_: str, fields: Row) -> str:

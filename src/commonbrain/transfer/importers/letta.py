@@ -196,7 +196,7 @@ def _unwrapped(text: str) -> str:
         return text
     try:
         fields = as_object(json.loads(text))
-    except ValueError:
+    except (ValueError, RecursionError):
         return text
     if fields is None or "type" not in fields:
         return text
@@ -209,6 +209,6 @@ def _sent(message: Row) -> Iterator[str]:
         if function.get("name") == _SEND:
             try:
                 given = as_object(json.loads(text_in(function, "arguments") or "{}"))
-            except ValueError:
+            except (ValueError, RecursionError):
                 continue
             yield from filter(None, [text_in(given or {}, "message")])

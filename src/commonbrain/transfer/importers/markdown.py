@@ -83,6 +83,11 @@ def markdown_files(root: Path) -> Iterator[Path | Unreadable]:
     yield from _Walk(root=root, real=root.resolve()).below(root)
 
 
+def is_inside(path: Path, folder: Path) -> bool:
+    """Return whether a path is in a folder when links are followed, as it was offered then."""
+    return path.resolve().is_relative_to(folder.resolve())
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Walk:
     """One walk, with the real paths it has seen, so that links cannot form a cycle."""
@@ -110,7 +115,7 @@ class _Walk:
         real = path.resolve()
         if real in self.seen:
             return
-        if not real.is_relative_to(self.real):
+        if not is_inside(real, self.real):
             yield self._unreadable(path, "It is a link that leaves the folder.")
         elif is_folder:
             yield from self.below(path)

@@ -33,6 +33,7 @@ from commonbrain.transfer.importers.databases import (
     Row,
     SqliteTables,
     fitted,
+    ids_in,
     json_in,
     names_in,
     omissions,
@@ -192,7 +193,7 @@ def _grounds(tables: SqliteTables, meter: Meter) -> Iterator[Content]:
             ("derived_from", LinkType.DERIVED_FROM),
             ("contradicted_by", LinkType.CONFLICTS_WITH),
         ):
-            for second in names_in(json_in(row, column)):
+            for second in ids_in(json_in(row, column)):
                 yield Relation(first=first, second=_reference(second), type=type_)
 
 

@@ -52,7 +52,7 @@ from commonbrain.transfer.importers.databases import (
 )
 from commonbrain.transfer.importers.graphs import edge_text
 from commonbrain.transfer.importers.json_files import Element, elements, open_json
-from commonbrain.transfer.importers.markdown import source_reference
+from commonbrain.transfer.importers.markdown import is_inside, source_reference
 from commonbrain.transfer.importers.qdrant_points import points
 
 _HINT: Final = (
@@ -168,7 +168,8 @@ def _stored(source: Path, reader: _Reader) -> Iterator[Piece]:
 def _databases(source: Path) -> Sequence[Path]:
     if source.is_dir():
         named = (source.glob(f"**/{one}") for one in (_STORAGE, "history.db"))
-        return sorted(path for paths in named for path in paths if path.is_file())
+        databases = (path for paths in named for path in paths if path.is_file())
+        return sorted(path for path in databases if is_inside(path, source))
     return [source]
 
 

@@ -14,7 +14,6 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import date, datetime
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
@@ -61,7 +60,9 @@ from commonbrain.transfer.importers.sections import (
 
 _HINT: Final = "Give the folder of the notes, or one .md file of it."
 _FRONT_MATTER_CHARS_MAX: Final = 64 * 1024
-"""Characters of front matter; a longer block is text."""
+"""Characters of front matter; a longer block is reported."""
+_NULLS: Final = ("null", "~")
+"""How YAML writes that a field has no value."""
 _WIKI_LINK: Final = re.compile(r"\[\[([^\[\]|#^\n]{1,300})[^\[\]\n]{0,300}\]\]")
 """The note of a link; a heading, block or alias after it is not needed."""
 _OBSERVATION: Final = re.compile(r"\[([^\[\]()\n]{1,100})\]\s+(\S[^\n]*)", re.DOTALL)
@@ -250,22 +251,22 @@ def _front_matter(lines: list[str], *, where: str) -> tuple[Row, Unreadable | No
     """Parse the front matter; what is not YAML is reported, and its lines stay out of the text."""
     count = front_matter_lines(lines)
     block = "\n".join(lines[1 : count - 1])
-    if not block.strip() or len(block) > _FRONT_MATTER_CHARS_MAX:
+    if not block.strip():
         return {}, None
+    if len(block) > _FRONT_MATTER_CHARS_MAX:
+        reason = f"Its front matter has more than {_FRONT_MATTER_CHARS_MAX:,} characters."
+        return {}, Unreadable(where=where, reason=reason)
     yaml: Any = import_module("yaml")
     try:
-        fields = as_object(yaml.safe_load(block))
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        # A few aliases of aliases make a value of millions of parts, and no program writes them.
+        if any(isinstance(one, yaml.AliasToken | yaml.AnchorToken) for one in yaml.scan(block)):
+            return {}, Unreadable(where=where, reason="Its front matter has anchors or aliases.")
+        fields = as_object(yaml.load(block, Loader=yaml.BaseLoader))
+    except (yaml.YAMLError, ValueError, TypeError, RecursionError) as error:
         cause = str(error).partition("\n")[0]
         return {}, Unreadable(where=where, reason=f"Its front matter is not YAML: {cause}.")
-    return {str(key).lower(): _plain(value) for key, value in (fields or {}).items()}, None
-
-
-def _plain(value: object) -> object:
-    """Return a date of YAML as a text, which times are read from."""
-    return (
-        value.isoformat() if isinstance(value, date) and not isinstance(value, datetime) else value
-    )
+    given = (fields or {}).items()
+    return {str(key).lower(): value for key, value in given if value not in _NULLS}, None
 
 
 def _taken_bullets(lines: list[str]) -> Iterator[_Bullet]:

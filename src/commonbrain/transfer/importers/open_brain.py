@@ -41,6 +41,7 @@ from commonbrain.transfer.importers.databases import (
     Tables,
     fitted,
     flag_in,
+    ids_in,
     json_in,
     names_in,
     omissions,
@@ -126,7 +127,7 @@ def _first_version(tables: Tables) -> Iterator[Piece]:
             yield row
             continue
         metadata = as_object(json_in(row, "metadata")) or {}
-        tasks += len(names_in(metadata.get("action_items")))
+        tasks += len(ids_in(metadata.get("action_items")))
         is_current = row.get("superseded_by_id") is None
         triggers += is_current and bool(row.get("skill_trigger")) and _trigger(row) is None
         rating = whole_in(row, "upvotes") - whole_in(row, "downvotes")
@@ -372,15 +373,15 @@ def _handoffs(tables: Tables, meter: Meter) -> Iterator[Piece]:
 
 def _evidence(tables: Tables) -> Iterator[Relation]:
     """Yield which incident is behind which rule; each table may name it."""
-    pairs: dict[tuple[int, int], None] = {}
+    pairs: dict[tuple[str, str], None] = {}
     for row in tables.rows("rules", ("id", "linked_incident_ids"), order="id"):
         if not isinstance(row, Unreadable):
-            ids = names_in(names_of_array(row.get("linked_incident_ids")))
-            pairs.update(dict.fromkeys((int(one), whole_in(row, "id")) for one in ids))
+            ids = ids_in(names_of_array(row.get("linked_incident_ids")))
+            pairs.update(dict.fromkeys((one, text_in(row, "id")) for one in ids))
     for row in tables.rows("incidents", ("id", "linked_rule_ids"), order="id"):
         if not isinstance(row, Unreadable):
-            ids = names_in(names_of_array(row.get("linked_rule_ids")))
-            pairs.update(dict.fromkeys((whole_in(row, "id"), int(one)) for one in ids))
+            ids = ids_in(names_of_array(row.get("linked_rule_ids")))
+            pairs.update(dict.fromkeys((text_in(row, "id"), one) for one in ids))
     for incident, rule in pairs:
         first, second = _ref("incident", incident), _ref("rule", rule)
         yield Relation(first=first, second=second, type=LinkType.SUPPORTS)

@@ -268,7 +268,7 @@ def _columns(line: bytes, stream: BinaryIO) -> Sequence[str]:
     sqlglot = _sqlglot()
     try:
         parsed = sqlglot.parse_one(_text(statement), dialect="mysql")
-    except sqlglot.errors.SqlglotError:
+    except (sqlglot.errors.SqlglotError, RecursionError):
         return ()
     return tuple(one.name for one in parsed.find_all(sqlglot.exp.ColumnDef))
 
@@ -277,13 +277,16 @@ def _parsed(statement: bytes, columns: Sequence[str], *, where: str) -> Iterator
     sqlglot = _sqlglot()
     try:
         parsed = sqlglot.parse_one(_text(statement.rstrip(b",; \r\n")), dialect="mysql")
-    except sqlglot.errors.SqlglotError as error:
+        rows = [
+            [_value(one) for one in row.expressions]
+            for row in (parsed.expression.expressions if parsed.expression else ())
+        ]
+    except (sqlglot.errors.SqlglotError, ValueError, RecursionError) as error:
         reason = f"It is no SQL: {str(error).partition(chr(10))[0][:200]}"
         yield Unreadable(where=where, reason=reason)
         return
     named = [one.name for one in getattr(parsed.this, "expressions", ())] or columns
-    for row in parsed.expression.expressions if parsed.expression else ():
-        values = [_value(one) for one in row.expressions]
+    for values in rows:
         if len(values) == len(named):
             yield dict(zip(named, values, strict=True))
         else:

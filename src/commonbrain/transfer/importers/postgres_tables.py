@@ -70,6 +70,8 @@ def _columns(connection: Any) -> dict[str, Sequence[str]]:  # noqa: ANN401 of ps
     rows = connection.execute(
         "SELECT table_name, array_agg(column_name::text ORDER BY ordinal_position) "
         "FROM information_schema.columns WHERE table_schema = ANY (current_schemas(false)) "
+        # Of several schemas with a table of the same name, the first is read.
+        "AND pg_table_is_visible(format('%I.%I', table_schema, table_name)::regclass) "
         "GROUP BY table_name ORDER BY table_name"
     )
     return {str(table): tuple(columns) for table, columns in rows}
@@ -127,8 +129,9 @@ def names_of_array(value: object) -> object:
         return None
 
 
-_COPY: Final = re.compile(rb'COPY (?:"?\w+"?\.)?"?(\w+)"? \(([^)]*)\) FROM stdin;\r?\n')
+_COPY: Final = re.compile(rb'COPY (?:"?(\w+)"?\.)?"?(\w+)"? \(([^)]*)\) FROM stdin;\r?\n')
 """How pg_dump begins the rows of a table."""
+_PUBLIC: Final = b"public"
 _END: Final = b"\\."
 """How it ends them."""
 _ESCAPE: Final = re.compile(r"\\(?:([0-7]{1,3})|x([0-9A-Fa-f]{1,2})|(.))", re.DOTALL)
@@ -211,12 +214,14 @@ def _read_dump(path: Path, *, hint: str) -> _DumpTables:
                 begun = _COPY.fullmatch(line)
                 if begun is None:
                     continue
-                table = begun[1].decode()
-                names = begun[2].decode("utf-8", "replace").split(",")
-                columns[table] = tuple(one.strip().strip('"') for one in names)
+                table = begun[2].decode()
+                names = begun[3].decode("utf-8", "replace").split(",")
                 offset, count = stream.tell(), 0
                 while (line := stream.readline()) and line.rstrip(b"\r\n") != _END:
                     count += 1
+                if table in places and begun[1] not in {None, _PUBLIC}:
+                    continue  # Another schema has a table of that name, perhaps an old copy.
+                columns[table] = tuple(one.strip().strip('"') for one in names)
                 places[table] = _Place(offset=offset, count=count)
     except OSError as error:
         raise InvalidInputError(f"{path} cannot be read: {error.strerror}.", hint=hint) from error

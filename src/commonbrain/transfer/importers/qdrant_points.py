@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import pickle
+import pickletools
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, Self
 from uuid import UUID
@@ -19,6 +20,10 @@ from commonbrain.transfer.importers.databases import Row, SqliteTables
 
 _POINT_BYTES_MAX: Final = 32 * 1024 * 1024
 """Bytes of one point; a vector has some KB, a payload hardly more."""
+
+
+_TUPLES_MAX: Final = 16
+"""Tuples in one point, which has about two. Tuples of tuples take exponential time to hash."""
 
 
 def points(tables: SqliteTables, *, where: str) -> Iterator[Row | Unreadable]:
@@ -58,6 +63,8 @@ def _point(value: object) -> Row | None:
     if not isinstance(value, bytes) or len(value) > _POINT_BYTES_MAX:
         return None
     try:
+        if not _is_bounded(value):
+            return None
         point = _InertUnpickler(io.BytesIO(value)).load()
     except Exception:  # noqa: BLE001 a damaged pickle raises nearly anything
         return None
@@ -66,6 +73,18 @@ def _point(value: object) -> Row | None:
     fields = as_object(fields.get("__dict__")) or fields
     payload, id_ = as_object(fields.get("payload")), _id(fields.get("id"))
     return {**payload, "id": id_} if payload is not None and id_ is not None else None
+
+
+def _is_bounded(pickled: bytes) -> bool:
+    """Return whether unpickling takes time and memory in proportion to the bytes."""
+    tuples = 0
+    for opcode, argument, _ in pickletools.genops(pickled):
+        tuples += opcode.name in {"TUPLE", "TUPLE1", "TUPLE2", "TUPLE3"}
+        # The memo is an array as long as its highest index.
+        is_far = opcode.name.endswith("PUT") and int(argument or 0) > len(pickled)
+        if is_far or tuples > _TUPLES_MAX:
+            return False
+    return True
 
 
 def _state(value: object) -> Mapping[str, object]:

@@ -12,6 +12,7 @@ from commonbrain.model.errors import InvalidInputError
 from commonbrain.transfer.importer import Content, Piece, Unreadable
 from commonbrain.transfer.importers.chats import Progress, Tally
 from commonbrain.transfer.importers.conversations import as_object
+from commonbrain.transfer.importers.markdown import is_inside
 
 RECORDS: Final = "records of the program, such as settings and costs"
 SUBAGENTS: Final = "messages and transcripts of subagents"
@@ -101,7 +102,9 @@ def window(file: Path, size: int) -> Window:
 
 
 def session_files(source: Path, pattern: str, *, program: str) -> Sequence[Path]:
-    """Return a file itself, or those of a folder that match a pattern, by path.
+    """Return a file itself, or those in a folder that match a pattern, by path.
+
+    A link that leaves the folder is not followed.
 
     Raises:
         InvalidInputError: there is none.
@@ -109,7 +112,8 @@ def session_files(source: Path, pattern: str, *, program: str) -> Sequence[Path]
     """
     if source.is_file():
         return [source]
-    files = sorted(one for one in source.glob(pattern) if one.is_file()) if source.is_dir() else []
+    matches = source.glob(pattern) if source.is_dir() else ()
+    files = sorted(one for one in matches if one.is_file() and is_inside(one, source))
     if not files:
         raise InvalidInputError(
             f"{source} is neither a file nor a folder with a session of {program} in it.",

@@ -1,0 +1,353 @@
+"""Sources that are odd, damaged or made to harm: their memories are read, nothing else happens."""
+
+import json
+import sqlite3
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+from zipfile import ZIP_DEFLATED, ZipFile
+
+import pytest
+
+from commonbrain.model.errors import InvalidInputError
+from commonbrain.model.memory import Draft
+from commonbrain.transfer.importer import Content, Relation, Unreadable
+from commonbrain.transfer.importers import IMPORTERS
+
+
+def read(format_: str, source: Path) -> Sequence[Content]:
+    return [one.content for one in IMPORTERS[format_].read(source, None)]
+
+
+def drafts(contents: Sequence[Content]) -> list[Draft]:
+    return [one for one in contents if isinstance(one, Draft)]
+
+
+def bodies(contents: Sequence[Content]) -> list[str]:
+    return [one.body for one in drafts(contents)]
+
+
+def reasons(contents: Sequence[Content]) -> list[str]:
+    return [one.reason for one in contents if isinstance(one, Unreadable)]
+
+
+def written(folder: Path, name: str, value: object) -> Path:
+    path = folder / name
+    path.write_text(json.dumps(value))
+    return path
+
+
+def test_a_fact_that_ended_before_it_was_recorded_has_ended(tmp_path: Path) -> None:
+    edge = {
+        "uuid": "e1",
+        "fact": "Ada leads the billing team.",
+        "created_at": "2025-06-01T00:00:00Z",
+        "invalid_at": "2020-01-01T00:00:00Z",
+    }
+    code = {
+        "id": "m1",
+        "memory": "The discount code SPRING is valid in the shop.",
+        "expiration_date": "2025-01-01",
+        "updated_at": "2025-02-01T00:00:00Z",
+    }
+    ended = [
+        *drafts(read("graphiti", written(tmp_path, "graph.json", {"edges": [edge]}))),
+        *drafts(read("mem0", written(tmp_path, "mem0.json", [code]))),
+    ]
+    assert [one.expires_at.year for one in ended if one.expires_at] == [2020, 2025]
+    assert all(
+        one.occurred_at and one.occurred_at < one.expires_at for one in ended if one.expires_at
+    )
+
+
+@pytest.mark.parametrize(
+    ("front_matter", "reason"),
+    [
+        pytest.param(
+            "tags:\n"
+            "  - &a [x, x, x, x, x, x, x, x, x]\n"
+            + "".join(
+                f"  - &{new} [{', '.join([f'*{old}'] * 9)}]\n"
+                for old, new in zip("abcdefgh", "bcdefghi", strict=True)
+            ),
+            "Its front matter has anchors or aliases.",
+            id="aliases",
+        ),
+        pytest.param(
+            "log: |\n" + "  We decided to use Postgres in the shop.\n" * 2000,
+            "Its front matter has more than 65,536 characters.",
+            id="long",
+        ),
+    ],
+)
+def test_front_matter_that_would_fill_the_memory_is_reported(
+    front_matter: str, reason: str, tmp_path: Path
+) -> None:
+    (tmp_path / "note.md").write_text(f"---\n{front_matter}---\nThe shop is in Berlin.\n")
+    contents = read("obsidian", tmp_path)
+    assert bodies(contents) == ["The shop is in Berlin."]
+    assert reasons(contents) == [reason]
+
+
+def test_front_matter_is_read_as_texts(tmp_path: Path) -> None:
+    matter = "tags: [yes, 1_0, 2025-01-02]\ndate: 2025-01-02\n"
+    (tmp_path / "note.md").write_text(f"---\n{matter}---\nThe shop is in Berlin.\n")
+    (note,) = drafts(read("obsidian", tmp_path))
+    assert note.tags == ("yes", "1_0", "2025-01-02")
+    assert note.occurred_at is not None
+    assert note.occurred_at.isoformat() == "2025-01-02T00:00:00+00:00"
+
+
+def claude_session(folder: Path, *texts: str) -> Path:
+    lines = [
+        {
+            "type": "user",
+            "uuid": f"u{number}",
+            "sessionId": "s",
+            "timestamp": "2026-01-01T00:00:00Z",
+            "message": {"role": "user", "content": text},
+        }
+        for number, text in enumerate(texts)
+    ]
+    path = folder / "s.jsonl"
+    path.write_text("".join(json.dumps(one) + "\n" for one in lines))
+    return path
+
+
+def test_a_message_that_mentions_a_command_keeps_its_words(tmp_path: Path) -> None:
+    mention = "Why does <command-name>/x</command-name> show up in my logs?"
+    whole = "<command-message>x</command-message>\n<command-name>/x</command-name>"
+    source = claude_session(tmp_path, mention, f"{whole}\n<command-args>a b</command-args>")
+    assert bodies(read("claude-code", source)) == [mention, "/x a b"]
+
+
+def test_a_message_with_many_unclosed_tags_is_read_in_one_pass(tmp_path: Path) -> None:
+    tags = "<system-reminder>" * 200_000 + "".join(f"<ide_{one}>" for one in range(50_000))
+    (first, *_) = bodies(read("claude-code", claude_session(tmp_path, tags)))
+    assert first.startswith("<system-reminder>")
+
+
+def codex_session(folder: Path, *texts: str) -> Path:
+    begin = {"id": "one", "timestamp": "2025-08-01T10:00:00.000Z", "instructions": None}
+    content = [[{"type": "input_text", "text": text}] for text in texts]
+    lines = [begin, *({"type": "message", "role": "user", "content": one} for one in content)]
+    path = folder / "rollout-2025-08-01T10-00-00-one.jsonl"
+    path.write_text("".join(json.dumps(one) + "\n" for one in lines))
+    return path
+
+
+def test_prompts_in_tags_of_the_users_own_are_kept(tmp_path: Path) -> None:
+    prompts = [
+        "<task>Fix the gate of the lock.</task>",
+        "<div>why does this not close?</div>",
+        "Explain this heading:\n## My request for Codex:\nand what follows it.",
+        "# AGENTS.md instructions are ignored, please find out why.",
+    ]
+    added = [
+        "<turn_aborted>\nThe user stopped it.\n</turn_aborted>",
+        "# AGENTS.md instructions for /home/ada\n\n<INSTRUCTIONS>\nBe brief.\n</INSTRUCTIONS>",
+    ]
+    editor = (
+        "# Context from my IDE setup:\n\n## Open tabs:\n- a.py\n\n## My request for Codex:\nGo."
+    )
+    read_ = bodies(read("codex", codex_session(tmp_path, *prompts, *added, editor)))
+    assert read_ == [*prompts, "Go."]
+
+
+def edge(uuid: str, fact: str, **fields: object) -> dict[str, object]:
+    common = {"name": "LEADS", "source_node_uuid": "ada", "target_node_uuid": "billing"}
+    return {"uuid": uuid, "fact": fact, **common, **fields}
+
+
+def superseding(contents: Sequence[Content]) -> list[tuple[str, str]]:
+    pairs = [one for one in contents if isinstance(one, Relation) and one.type is None]
+    return [(one.first[-2:], one.second[-2:]) for one in pairs]
+
+
+def test_only_an_edge_about_the_same_relation_supersedes(tmp_path: Path) -> None:
+    ended = edge("e1", "Ada leads billing.", valid_at="2024-01-01", invalid_at="2025-01-01")
+    start = "2025-01-01T00:00:00Z"
+    newer = edge("e2", "Ada leads search.", target_node_uuid="search", valid_at=start)
+    also = edge("e3", "Ada leads ads.", target_node_uuid="ads", valid_at=start)
+    other = edge("e4", "Ada likes tea.", name="LIKES", valid_at=start)
+    into = edge("e5", "Bo leads billing.", source_node_uuid="bo", valid_at=start)
+    for edges, expected in (
+        ([ended, newer, other, into], [("e2", "e1")]),
+        ([ended, other, into], []),
+        ([ended, newer, also], []),
+    ):
+        contents = read("graphiti", written(tmp_path, "graph.json", {"edges": edges}))
+        assert superseding(contents) == expected
+        assert drafts(contents)[0].expires_at is not None
+
+
+def database(folder: Path, script: str, insert: str = "", *values: str) -> Path:
+    path = folder / "sqlite_vec.db"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript(script)
+        if insert:
+            connection.execute(insert, values)
+            connection.commit()
+    return path
+
+
+def test_a_belief_keeps_all_the_memories_that_it_is_derived_from(tmp_path: Path) -> None:
+    hashes = [f"h{number}" for number in range(80)]
+    source = database(
+        tmp_path,
+        "CREATE TABLE memories (id INTEGER PRIMARY KEY, content_hash TEXT, content TEXT);"
+        "CREATE TABLE beliefs (id INTEGER PRIMARY KEY, belief_hash TEXT, content TEXT,"
+        " status TEXT, derived_from TEXT);",
+        "INSERT INTO beliefs VALUES (1, 'b1', 'The team meets often.', 'active', ?)",
+        json.dumps(hashes),
+    )
+    relations = [one for one in read("mcp-memory-service", source) if isinstance(one, Relation)]
+    assert len(relations) == len(hashes)
+
+
+def test_texts_in_bytes_are_read_and_other_bytes_are_not_shown_as_python(tmp_path: Path) -> None:
+    source = database(
+        tmp_path,
+        "CREATE TABLE memories (id INTEGER PRIMARY KEY, content_hash TEXT, content TEXT);"
+        "INSERT INTO memories VALUES (1, 'h1', CAST('The office is in Berlin.' AS BLOB));"
+        "INSERT INTO memories VALUES (2, 'h2', X'FF00FE');",
+    )
+    contents = read("mcp-memory-service", source)
+    assert bodies(contents) == ["The office is in Berlin."]
+    assert reasons(contents) == ["The memory has no text."]
+
+
+DEEP = "[" * 100_000 + "]" * 100_000
+
+
+def test_deep_json_in_a_column_is_left_out(tmp_path: Path) -> None:
+    source = database(
+        tmp_path,
+        "CREATE TABLE memories (id INTEGER PRIMARY KEY, content_hash TEXT, content TEXT,"
+        " metadata TEXT);",
+        "INSERT INTO memories VALUES (1, 'h1', 'The office is in Berlin.', ?)",
+        DEEP,
+    )
+    assert bodies(read("mcp-memory-service", source)) == ["The office is in Berlin."]
+
+
+def test_deep_json_in_a_message_of_letta_is_its_text(tmp_path: Path) -> None:
+    said = {"role": "user", "content": '{"a":' + DEEP + "}"}
+    agent = {"agents": [{"name": "Ada", "messages": [said]}]}
+    contents = read("letta", written(tmp_path, "agent.af", agent))
+    assert "".join(bodies(contents)).startswith('{"a":[[')
+
+
+def test_deep_sql_is_reported_and_the_rest_read(tmp_path: Path) -> None:
+    dump = tmp_path / "dump.sql"
+    deep = "(" * 3000 + "1" + ")" * 3000
+    dump.write_text(
+        "CREATE TABLE `brain_memories` (\n  `id` varchar(36),\n  `workspace_id` int,\n"
+        "  `content` text,\n  `type` varchar(9)\n);\nINSERT INTO `brain_memories` VALUES\n"
+        f"('a',1,{deep},'fact'),\n('b',1,'The office is in Berlin.','fact');\n"
+    )
+    contents = read("openbrain", dump)
+    assert bodies(contents) == ["The office is in Berlin."]
+    assert len(reasons(contents)) == 1
+
+
+def test_values_of_wrong_types_in_a_chat_are_passed_over(tmp_path: Path) -> None:
+    said = {"author": {"role": "user"}, "content": {"content_type": "text", "parts": ["Hi."]}}
+    said = {**said, "create_time": 1_700_000_000}
+    odd = {"author": {"role": ["user"]}, "content": {"content_type": {"a": 1}, "parts": ["x"]}}
+    mapping = {"a": {"message": said, "children": [["b"]]}, "b": {"message": odd}}
+    chat = {"conversation_id": "c", "title": "T", "mapping": mapping, "current_node": ["a"]}
+    assert bodies(read("chatgpt", written(tmp_path, "conversations.json", [chat]))) == ["Hi."]
+    source = claude_session(tmp_path, "Hello there.")
+    with source.open("a") as stream:
+        stream.write(json.dumps({"message": {"content": "x"}, "type": ["user"]}) + "\n")
+    assert bodies(read("claude-code", source)) == ["Hello there."]
+
+
+def test_a_dump_with_ids_and_votes_that_are_no_counts_is_read(tmp_path: Path) -> None:
+    dump = tmp_path / "dump.sql"
+    dump.write_text(
+        "COPY public.rules (id, body, severity, linked_incident_ids) FROM stdin;\n"
+        "1\tAlways run the tests before a deploy.\tBLOCKER\t{1,x}\n\\.\n"
+        "COPY public.facts (id, body) FROM stdin;\n\\.\n"
+        "COPY public.memory_index (kind, memory_id, upvotes) FROM stdin;\nrule\t1\t1e300\n\\.\n"
+    )
+    pieces = list(IMPORTERS["open-brain"].read(dump, None))
+    assert [one.rating for one in pieces if isinstance(one.content, Draft)] == [2**53]
+    relations = [one.content for one in pieces if isinstance(one.content, Relation)]
+    assert [one.first.rpartition("/")[2] for one in relations] == ["1", "x"]
+
+
+def test_a_damaged_archive_is_reported(tmp_path: Path) -> None:
+    path = tmp_path / "export.zip"
+    with ZipFile(path, "w", ZIP_DEFLATED) as archive:
+        archive.writestr("conversations.json", json.dumps([{"mapping": {}, "title": "x" * 99}]))
+    whole = path.read_bytes()
+    central = whole.index(b"PK\x01\x02")
+    for at, value in ((6, b"\x01"), (8, b"\x63"), (-1, b"\xff" * 20)):
+        damaged = bytearray(whole)
+        if at < 0:
+            damaged[48:68] = value
+        else:
+            damaged[at : at + 1] = damaged[central + at + 2 : central + at + 3] = value
+        path.write_bytes(damaged)
+        with pytest.raises(InvalidInputError, match=r"conversations\.json"):
+            read("chatgpt", path)
+
+
+@pytest.mark.parametrize("public_is_first", [True, False])
+def test_the_public_one_of_two_tables_of_the_same_name_is_read(
+    tmp_path: Path, *, public_is_first: bool
+) -> None:
+    tables = [
+        "COPY public.memories (id, content, metadata) FROM stdin;\n"
+        "1\tThe office is in Berlin.\t{}\n\\.\n",
+        "COPY old.memories (id, content) FROM stdin;\n1\tThe office is in Bonn.\n\\.\n",
+    ]
+    dump = tmp_path / "dump.sql"
+    dump.write_text("".join(tables if public_is_first else reversed(tables)))
+    assert bodies(read("open-brain", dump)) == ["The office is in Berlin."]
+
+
+def nested_tuples(count: int) -> bytes:
+    steps = b"".join(b"q%ch%c\x86" % (number, number) for number in range(count))
+    return b"\x80\x02})" + steps + b"Ns."
+
+
+@pytest.mark.parametrize(
+    "point",
+    [
+        pytest.param(nested_tuples(40), id="tuples that take exponential time"),
+        pytest.param(b"\x80\x02Nr\xff\xff\xff\x0f.", id="a memo of gigabytes"),
+    ],
+)
+def test_a_pickle_that_takes_more_than_its_bytes_is_reported(point: bytes, tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "storage.sqlite")) as connection:
+        connection.execute("CREATE TABLE points (id TEXT PRIMARY KEY, point BLOB)")
+        connection.execute("INSERT INTO points VALUES ('1', ?)", (point,))
+        connection.commit()
+    contents = read("mem0", tmp_path)
+    assert reasons(contents) == ["It is not a Qdrant point."]
+
+
+@pytest.mark.parametrize(
+    ("format_", "name"),
+    [
+        ("claude-code", "p/s.jsonl"),
+        ("codex", "2026/rollout-2026-01-01T00-00-00-one.jsonl"),
+        ("chatgpt", "conversations.json"),
+        ("mem0", "history.db"),
+        ("brain-db", "stm.json"),
+    ],
+)
+def test_a_link_that_leaves_the_folder_is_not_followed(
+    format_: str, name: str, tmp_path: Path
+) -> None:
+    private = tmp_path / "private"
+    private.write_bytes(b'[{"mapping": {}, "conversation_id": "c"}]\n')
+    link = tmp_path / "given" / name
+    link.parent.mkdir(parents=True)
+    link.symlink_to(private)
+    with pytest.raises(InvalidInputError) as caught:
+        read(format_, tmp_path / "given")
+    assert "private" not in str(caught.value).replace(str(tmp_path), "")
