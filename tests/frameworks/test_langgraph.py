@@ -7,8 +7,9 @@ import pytest
 
 from commonbrain.client import Brain
 from commonbrain.model.errors import InvalidInputError, RejectedError
+from commonbrain.model.parameters import Parameters
 from commonbrain.model.recall_result import HEADING
-from commonbrain.model.scope import Trust
+from commonbrain.model.scope import OnSecret, Trust
 from commonbrain.testing.builders import FakeClock, a_brain
 from tests.secrets import SECRETS
 
@@ -282,6 +283,21 @@ def test_a_secret_is_refused_by_name_and_the_old_value_stays(store: CommonbrainS
             store.put(USER, key, {"note": {"deep": text}})
         assert secret not in str(refusal.value)
     assert [(one.key, one.value) for one in store.search(USER)] == [("a", {"n": 1})]
+
+
+def test_a_secret_in_a_namespace_or_key_is_refused_where_others_are_redacted(path: Path) -> None:
+    _, secret = SECRETS["github classic"]
+    with a_brain(path, parameters=Parameters(secrets=OnSecret.REDACT)) as brain:
+        store = CommonbrainStore(brain)
+        for namespace, key in (((secret,), "k"), (USER, secret)):
+            with pytest.raises(RejectedError) as refused:
+                store.put(namespace, key, {"a": 1})
+            assert refused.value.code == "secret_detected"
+            assert secret not in str(refused.value)
+        store.put(USER, "k", {"password": "Tr0ub4dor&3xyzzy9"})
+        item = store.get(USER, "k")
+    assert item is not None
+    assert item.value == {"password": "[redacted: password]"}
 
 
 def test_a_value_that_is_too_large_is_refused(store: CommonbrainStore) -> None:

@@ -24,6 +24,7 @@ from urllib.parse import quote
 from commonbrain.client import Brain
 from commonbrain.history.selection import Phase
 from commonbrain.ingestion.result import ItemResult, ItemStatus
+from commonbrain.ingestion.validation import check_address
 from commonbrain.model.errors import InvalidInputError, RejectedError, UnavailableError
 from commonbrain.model.kinds import Kind, MessageDetail
 from commonbrain.model.limits import (
@@ -224,6 +225,7 @@ class KeyedValues:
         )
 
     def _draft(self, value: NewValue, *, created_at: datetime, revision: int = 0) -> Draft:
+        check_address((*value.path, value.key), self.brain.services.screen)
         paths = [value.path[:depth] for depth in range(len(value.path) + 1)]
         tags = [*map(self._path_tag, paths), self._key_tag(value.path, value.key)]
         if len(tags) > TAGS_MAX:

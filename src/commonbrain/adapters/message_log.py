@@ -29,6 +29,7 @@ from commonbrain.client import Brain
 from commonbrain.ingestion.batch import WriteOptions
 from commonbrain.ingestion.result import ItemResult, ItemStatus
 from commonbrain.ingestion.service import Remember
+from commonbrain.ingestion.validation import check_address
 from commonbrain.model.errors import InvalidInputError, NotFoundError
 from commonbrain.model.kinds import Kind, MessageDetail
 from commonbrain.model.limits import (
@@ -178,6 +179,7 @@ class MessageLog:
         return short_name(f"{self.name}:{'/'.join(map(quoted, path))}", of=self.name)
 
     def _draft(self, message: LoggedMessage) -> Draft:
+        check_address((*self.path, message.key or ""), self.brain.services.screen)
         body = _findable(message.text)
         above = [self._tag(self.path[:depth]) for depth in range(1, len(self.path))]
         return Draft(
