@@ -339,6 +339,30 @@ def test_what_people_correct_is_what_the_agent_reads(brain: Brain, store: Common
     assert store.search(USER)[0].value == {"text": "Ada likes rice"}
 
 
+@pytest.mark.parametrize("text", ["alpha beta gamma. " * 3000, ""], ids=["long", "empty"])
+def test_a_correction_of_a_part_leaves_the_value(
+    brain: Brain, store: CommonbrainStore, text: str
+) -> None:
+    store.put(USER, "k", {"text": text})
+    [memory] = brain.list().memories
+    brain.revise.supersede(memory.id, "something else", reason="a slip")
+    item = store.get(USER, "k")
+    assert item is not None
+    assert item.value == {"text": text}
+
+
+def test_a_corrected_text_may_be_under_a_name_that_is_a_number(
+    brain: Brain, store: CommonbrainStore
+) -> None:
+    names: dict[Any, Any] = {1: {2: "tea is green"}}
+    store.put(USER, "k", {"a": names})
+    [memory] = brain.list().memories
+    brain.revise.supersede(memory.id, "tea is black", reason="a slip")
+    item = store.get(USER, "k")
+    assert item is not None
+    assert item.value["a"]["1"] == {"2": "tea is black"}
+
+
 def test_values_outlive_the_process(path: Path) -> None:
     with a_brain(path) as brain:
         CommonbrainStore(brain).put(USER, "a", {"n": 1})

@@ -10,6 +10,7 @@ one of its strings, the corrected text becomes that string.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from copy import deepcopy
@@ -25,6 +26,7 @@ from commonbrain.client import Brain
 from commonbrain.history.selection import Phase
 from commonbrain.ingestion.result import ItemResult, ItemStatus
 from commonbrain.ingestion.validation import check_address
+from commonbrain.model.attachments import attachment_text
 from commonbrain.model.errors import InvalidInputError, RejectedError, UnavailableError
 from commonbrain.model.kinds import Kind, MessageDetail
 from commonbrain.model.limits import (
@@ -41,6 +43,7 @@ from commonbrain.model.limits import (
 )
 from commonbrain.model.memory import CURRENT_STATES, Draft, State
 from commonbrain.retrieval.get import MemoryView
+from commonbrain.text.normalisation import normalise, without_injected_context
 
 Path = tuple[str, ...]
 
@@ -345,9 +348,16 @@ def _stored(view: MemoryView, *, name: str) -> Iterator[StoredValue]:
 
 
 def place_of(text: str, value: Mapping[str, Any]) -> Path | None:
-    """Return the place of the only string in a value that is its text."""
-    places = [place for place, one in strings_of(value) if one == text]
-    is_string = len(places) == 1 and isinstance(_at(value, places[0]), str)
+    """Return the place of the only string in a value that is its text.
+
+    There is none if a memory holds less than the text: a correction would delete the rest.
+    """
+    if not text or findable(text) != normalise(text):
+        return None
+    # As JSON, all names are texts.
+    written = json.loads(attachment_text(value))
+    places = [place for place, one in strings_of(written) if one == text]
+    is_string = len(places) == 1 and isinstance(_at(written, places[0]), str)
     return places[0] if is_string else None
 
 
@@ -369,6 +379,11 @@ def set_text(value: Any, place: Sequence[str], *, text: str) -> None:  # noqa: A
 def quoted(part: str) -> str:
     """Return a part of a name without space and separators."""
     return quote(part, safe="", errors="surrogatepass")
+
+
+def findable(text: str) -> str:
+    """Return what a memory can hold of a text; empty if it only repeats what a recall answered."""
+    return shortened(normalise(without_injected_context(normalise(text))))
 
 
 def shortened(text: str) -> str:
