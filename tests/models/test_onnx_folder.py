@@ -122,6 +122,19 @@ def test_a_prefix_may_be_left_out_of_pooling(tmp_path: Path) -> None:
     assert open_folder(folder).query(TEXT) == pytest.approx(expected, abs=1e-5)
 
 
+def test_tokens_after_a_prefix_that_is_left_out_weigh_as_much_as_with_it(tmp_path: Path) -> None:
+    folder = save_encoder(
+        tmp_path / "model",
+        prompts={"query": "query: "},
+        pooling={"pooling_mode": "weightedmean", "include_prompt": False},
+    )
+    tokens = token_vectors(f"query: {TEXT}")
+    weights = np.arange(1, len(tokens) + 1)[:, np.newaxis]
+    expected = unit((tokens * weights)[3:].sum(0))
+
+    assert open_folder(folder).query(TEXT) == pytest.approx(expected, abs=1e-5)
+
+
 @pytest.mark.parametrize(
     ("name", "content"),
     [
