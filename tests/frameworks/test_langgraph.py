@@ -200,6 +200,33 @@ def test_a_time_to_live_starts_again_when_a_value_is_read(
     assert store.list_namespaces() == []
 
 
+def test_reads_at_short_intervals_change_an_expiry_once(
+    brain: Brain, store: CommonbrainStore, clock: FakeClock
+) -> None:
+    store.put(USER, "a", {"n": 1}, ttl=60)
+    [memory] = brain.list().memories
+
+    def changes() -> int:
+        return len(brain.get(memory.id, views=["history"]).history or ())
+
+    before = changes()
+    for _ in range(5):
+        clock.move(timedelta(minutes=1))
+        store.get(USER, "a")
+    assert changes() == before
+    clock.move(timedelta(minutes=1))
+    store.get(USER, "a")
+    assert changes() == before + 1
+
+
+def test_a_refused_value_of_a_batch_deletes_nothing(store: CommonbrainStore) -> None:
+    text, _ = SECRETS["github classic"]
+    store.put(USER, "old", {"n": 1})
+    with pytest.raises(RejectedError):
+        store.batch([PutOp(USER, "old", None), PutOp(USER, "new", {"a": text})])
+    assert store.get(USER, "old") is not None
+
+
 def test_a_new_value_has_its_own_time_to_live(store: CommonbrainStore, clock: FakeClock) -> None:
     store.put(USER, "a", {"n": 1}, ttl=10)
     store.put(USER, "a", {"n": 2})

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from hashlib import sha256
 from itertools import islice
 from threading import Lock
@@ -27,7 +27,12 @@ from commonbrain.history.selection import Phase
 from commonbrain.ingestion.result import ItemResult, ItemStatus
 from commonbrain.ingestion.validation import check_address
 from commonbrain.model.attachments import attachment_text
-from commonbrain.model.errors import InvalidInputError, RejectedError, UnavailableError
+from commonbrain.model.errors import (
+    InvalidInputError,
+    NotFoundError,
+    RejectedError,
+    UnavailableError,
+)
 from commonbrain.model.kinds import Kind, MessageDetail
 from commonbrain.model.limits import (
     IDS_PER_GET_MAX,
@@ -42,7 +47,7 @@ from commonbrain.model.limits import (
     TEXT_BYTES_MAX,
 )
 from commonbrain.model.memory import CURRENT_STATES, Draft, State
-from commonbrain.retrieval.get import MemoryView
+from commonbrain.retrieval.get import MemoryView, View
 from commonbrain.text.normalisation import normalise, without_injected_context
 
 Path = tuple[str, ...]
@@ -53,6 +58,8 @@ _OVERTAKEN: Final = frozenset({"already_superseded", "not_current"})
 """Refusals of a replacement whose old value is not current any more."""
 OWN_EVIDENCE: Final = "own_evidence"
 """Refusal of a text that is nothing but an answer of recall, which a value may well be."""
+_EXTENDED_SHARE: Final = 0.1
+"""The share of a time to live that passes before it starts again."""
 _DIGEST_CHARS: Final = 40
 """Characters of a hash in the name of a long path: 160 bits."""
 
@@ -165,10 +172,17 @@ class KeyedValues:
                 seen.add(one.place)
                 yield one, scores.get(one.id, 0.0)
 
-    def set_expiry(self, value: StoredValue, expires_at: datetime | None) -> None:
-        """Set when a value expires, unless it was replaced or has expired meanwhile."""
-        with suppress(RejectedError):
-            self.brain.revise.set_expiry(value.id, expires_at)
+    def extend(self, value: StoredValue, ttl: timedelta) -> None:
+        """Let the time to live of a value start again, unless it was replaced or has expired.
+
+        Each extension is a row of history, so there is at most one in each tenth of the time.
+        """
+        with suppress(RejectedError, NotFoundError):
+            view = self.brain.get(value.id, views=[View.POLICY], bump=False)
+            old = view.policy.expires_at if view.policy else None
+            new = self.now() + ttl
+            if old is None or new - old >= ttl * _EXTENDED_SHARE:
+                self.brain.revise.set_expiry(value.id, new)
 
     def now(self) -> datetime:
         """Return the time by the clock of the brain."""
