@@ -189,7 +189,9 @@ def to_toml(value: object) -> str:
 
 def list_versions(folder: Path) -> None:
     """Write the list that the selector of versions shows, and lead visitors to the latest one."""
-    names = [path.name for path in folder.iterdir() if path.is_dir()]
+    # A branch of pages has folders such as `.git`.
+    folders = (path.name for path in folder.iterdir() if path.is_dir())
+    names = [name for name in folders if not name.startswith(".")]
     names.sort(key=_by_number, reverse=True)
     rows = [{"version": name, "title": title_of(name), "aliases": []} for name in names]
     (folder / "versions.json").write_text(json.dumps(rows, indent=1), "utf-8")

@@ -137,7 +137,7 @@ def test_it_shows_the_pictures_that_the_browser_tests_made(site: Path) -> None:
 
 
 def test_versions_are_listed_newest_first(site: Path) -> None:
-    for version in ("0.9", "0.10"):
+    for version in ("0.9", "0.10", ".git"):
         (site / version).mkdir()
     build(site)
 

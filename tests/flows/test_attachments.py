@@ -86,7 +86,15 @@ def test_erasing_a_memory_erases_its_attachment(brain: Brain, path: Path) -> Non
     assert not any(b"zanzibar" in file.read_bytes() for file in files)
 
 
-@pytest.mark.parametrize("attachment", [{"a": [{"b": TEXT}]}, {SECRET: 1}])
+PASSWORD = "Tr0ub4dor&3xyzzy9"  # noqa: S105 an example
+NAMED: tuple[dict[str, object], ...] = (
+    {"password": PASSWORD},
+    {"config": {"db_password": [PASSWORD]}},
+    {"api_key": "a8f5f167f44f4964e6c998de"},
+)
+
+
+@pytest.mark.parametrize("attachment", [{"a": [{"b": TEXT}]}, {SECRET: 1}, *NAMED])
 def test_an_attachment_with_a_secret_is_refused(
     brain: Brain, attachment: dict[str, object]
 ) -> None:
@@ -100,6 +108,24 @@ def test_a_secret_in_an_attachment_is_redacted_where_that_is_configured(path: Pa
         attachment = brain.get(id_).attachment or {}
     assert SECRET not in json.dumps(attachment)
     assert attachment["a"][1:] == ["", 1]  # pyright: ignore[reportIndexIssue]
+
+
+@pytest.mark.parametrize("attachment", NAMED)
+def test_a_secret_by_its_name_is_redacted_where_that_is_configured(
+    path: Path, attachment: dict[str, object]
+) -> None:
+    with a_brain(path, parameters=Parameters(secrets=OnSecret.REDACT)) as brain:
+        id_ = stored(brain, "A secret was found", attachment=attachment)
+        kept = brain.get(id_).attachment or {}
+    assert kept.keys() == attachment.keys()
+    assert "[redacted: " in json.dumps(kept)
+    assert not {PASSWORD, "a8f5f167f44f4964e6c998de"} & {*json.dumps(kept).split('"')}
+
+
+def test_names_in_an_attachment_are_never_redacted(path: Path) -> None:
+    with a_brain(path, parameters=Parameters(secrets=OnSecret.REDACT)) as brain:
+        [outcome] = brain.remember([Draft(body="A token", attachment={SECRET: 1})]).items
+    assert (outcome.status, outcome.code) == (ItemStatus.REJECTED, "secret_detected")
 
 
 def test_an_attachment_has_a_limit_as_a_whole(brain: Brain) -> None:

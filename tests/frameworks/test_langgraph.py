@@ -7,8 +7,9 @@ import pytest
 
 from commonbrain.client import Brain
 from commonbrain.model.errors import InvalidInputError, RejectedError
+from commonbrain.model.parameters import Parameters
 from commonbrain.model.recall_result import HEADING
-from commonbrain.model.scope import Trust
+from commonbrain.model.scope import OnSecret, Trust
 from commonbrain.testing.builders import FakeClock, a_brain
 from tests.secrets import SECRETS
 
@@ -199,6 +200,33 @@ def test_a_time_to_live_starts_again_when_a_value_is_read(
     assert store.list_namespaces() == []
 
 
+def test_reads_at_short_intervals_change_an_expiry_once(
+    brain: Brain, store: CommonbrainStore, clock: FakeClock
+) -> None:
+    store.put(USER, "a", {"n": 1}, ttl=60)
+    [memory] = brain.list().memories
+
+    def changes() -> int:
+        return len(brain.get(memory.id, views=["history"]).history or ())
+
+    before = changes()
+    for _ in range(5):
+        clock.move(timedelta(minutes=1))
+        store.get(USER, "a")
+    assert changes() == before
+    clock.move(timedelta(minutes=1))
+    store.get(USER, "a")
+    assert changes() == before + 1
+
+
+def test_a_refused_value_of_a_batch_deletes_nothing(store: CommonbrainStore) -> None:
+    text, _ = SECRETS["github classic"]
+    store.put(USER, "old", {"n": 1})
+    with pytest.raises(RejectedError):
+        store.batch([PutOp(USER, "old", None), PutOp(USER, "new", {"a": text})])
+    assert store.get(USER, "old") is not None
+
+
 def test_a_new_value_has_its_own_time_to_live(store: CommonbrainStore, clock: FakeClock) -> None:
     store.put(USER, "a", {"n": 1}, ttl=10)
     store.put(USER, "a", {"n": 2})
@@ -284,6 +312,21 @@ def test_a_secret_is_refused_by_name_and_the_old_value_stays(store: CommonbrainS
     assert [(one.key, one.value) for one in store.search(USER)] == [("a", {"n": 1})]
 
 
+def test_a_secret_in_a_namespace_or_key_is_refused_where_others_are_redacted(path: Path) -> None:
+    _, secret = SECRETS["github classic"]
+    with a_brain(path, parameters=Parameters(secrets=OnSecret.REDACT)) as brain:
+        store = CommonbrainStore(brain)
+        for namespace, key in (((secret,), "k"), (USER, secret)):
+            with pytest.raises(RejectedError) as refused:
+                store.put(namespace, key, {"a": 1})
+            assert refused.value.code == "secret_detected"
+            assert secret not in str(refused.value)
+        store.put(USER, "k", {"password": "Tr0ub4dor&3xyzzy9"})
+        item = store.get(USER, "k")
+    assert item is not None
+    assert item.value == {"password": "[redacted: password]"}
+
+
 def test_a_value_that_is_too_large_is_refused(store: CommonbrainStore) -> None:
     with pytest.raises(RejectedError, match="262,144"):
         store.put(USER, "a", {"text": "x" * 300_000})
@@ -321,6 +364,30 @@ def test_what_people_correct_is_what_the_agent_reads(brain: Brain, store: Common
     assert item.value == {"kind": None, "facts": [{"text": "Ada likes pasta", "sure": True}]}
     store.put(USER, "food", {"text": "Ada likes rice"})
     assert store.search(USER)[0].value == {"text": "Ada likes rice"}
+
+
+@pytest.mark.parametrize("text", ["alpha beta gamma. " * 3000, ""], ids=["long", "empty"])
+def test_a_correction_of_a_part_leaves_the_value(
+    brain: Brain, store: CommonbrainStore, text: str
+) -> None:
+    store.put(USER, "k", {"text": text})
+    [memory] = brain.list().memories
+    brain.revise.supersede(memory.id, "something else", reason="a slip")
+    item = store.get(USER, "k")
+    assert item is not None
+    assert item.value == {"text": text}
+
+
+def test_a_corrected_text_may_be_under_a_name_that_is_a_number(
+    brain: Brain, store: CommonbrainStore
+) -> None:
+    names: dict[Any, Any] = {1: {2: "tea is green"}}
+    store.put(USER, "k", {"a": names})
+    [memory] = brain.list().memories
+    brain.revise.supersede(memory.id, "tea is black", reason="a slip")
+    item = store.get(USER, "k")
+    assert item is not None
+    assert item.value["a"]["1"] == {"2": "tea is black"}
 
 
 def test_values_outlive_the_process(path: Path) -> None:

@@ -151,6 +151,23 @@ async def test_a_corrected_message_stays_at_its_place_with_the_corrected_text(
     assert await session.pop_item() == user("ok")
 
 
+async def test_a_correction_of_a_long_message_does_not_delete_its_end(brain: Brain) -> None:
+    session = CommonbrainSession("s", brain)
+    await session.add_items([user("alpha beta gamma. " * 3000)])
+    [memory] = brain.list().memories
+    brain.revise.supersede(memory.id, "something else", reason="a slip")
+    assert await session.get_items() == [user("alpha beta gamma. " * 3000)]
+
+
+async def test_a_correction_changes_neither_role_nor_other_equal_texts(brain: Brain) -> None:
+    session = CommonbrainSession("s", brain)
+    await session.add_items([user("user")])
+    [memory] = brain.list().memories
+    brain.revise.supersede(memory.id, "human", reason="a slip")
+    [item] = await session.get_items()
+    assert item.get("role") == "user"
+
+
 async def test_concurrent_pops_return_each_item_once(brain: Brain) -> None:
     session = CommonbrainSession("s", brain)
     await session.add_items([user(str(n)) for n in range(5)])

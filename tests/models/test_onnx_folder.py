@@ -9,6 +9,7 @@ import commonbrain_minilm
 import numpy as np
 import pytest
 from onnx import TensorProto
+from tokenizers import normalizers
 
 from commonbrain.embeddings.interface import CAUTIOUS, Embedder, Thresholds
 from commonbrain.embeddings.local import SPACE, MiniLmEmbedder
@@ -121,6 +122,19 @@ def test_a_prefix_may_be_left_out_of_pooling(tmp_path: Path) -> None:
     assert open_folder(folder).query(TEXT) == pytest.approx(expected, abs=1e-5)
 
 
+def test_tokens_after_a_prefix_that_is_left_out_weigh_as_much_as_with_it(tmp_path: Path) -> None:
+    folder = save_encoder(
+        tmp_path / "model",
+        prompts={"query": "query: "},
+        pooling={"pooling_mode": "weightedmean", "include_prompt": False},
+    )
+    tokens = token_vectors(f"query: {TEXT}")
+    weights = np.arange(1, len(tokens) + 1)[:, np.newaxis]
+    expected = unit((tokens * weights)[3:].sum(0))
+
+    assert open_folder(folder).query(TEXT) == pytest.approx(expected, abs=1e-5)
+
+
 @pytest.mark.parametrize(
     ("name", "content"),
     [
@@ -140,6 +154,19 @@ def test_windows_are_no_longer_than_the_model_takes(
     (windows,) = open_folder(folder).passages([text])
 
     assert len(windows) == 3
+
+
+def test_texts_lose_their_case_where_the_folder_says_so(tmp_path: Path) -> None:
+    as_is, lowered = (save_encoder(tmp_path / name) for name in ("plain", "lowered"))
+    write_json(lowered / "sentence_bert_config.json", {"do_lower_case": True})
+    for folder in (as_is, lowered):
+        cased = make_tokenizer()
+        cased.normalizer = normalizers.BertNormalizer(lowercase=False)
+        cased.save(str(folder / "tokenizer.json"))
+    plain, embedder = open_folder(as_is), open_folder(lowered)
+    assert (embedder.query("THE BUILD BROKE") == plain.query("the build broke")).all()
+    assert (plain.query("THE BUILD BROKE") != plain.query("the build broke")).any()
+    assert embedder.space.name != plain.space.name
 
 
 def test_a_tokenizer_without_a_limit_gets_windows_of_the_usual_length(tmp_path: Path) -> None:
@@ -351,6 +378,17 @@ DAMAGES: list[tuple[Damage, str, str]] = [
         lambda at: write_json(at / "modules.json", [{"path": "2", "type": "models.Dense"}]),
         "names the folder 2, which does not exist",
         "Copy it",
+    ),
+    *(
+        (
+            lambda at, path=path, kind=kind: write_json(
+                at / "modules.json", [{"path": path, "type": f"models.{kind}"}]
+            ),
+            "which is outside the folder",
+            "Copy the module",
+        )
+        for path in ("../other", "/other", "a/../../other", "C:other")
+        for kind in ("Pooling", "Dense")
     ),
     (
         lambda at: write_json(at / "sentence_bert_config.json", {"max_seq_length": 2}),

@@ -41,11 +41,12 @@ export function connect(options: ConnectOptions): Connection {
   const client = createClient({
     baseUrl: url,
     ...(key === undefined ? {} : { auth: key }),
-    fetch: (input, init) => fetchWithRetries(new Request(input, init), { timeoutMs, retries }),
+    fetch: (input, init) => fetchWithRetries(new Request(input, init), { url, timeoutMs, retries }),
   });
-  client.interceptors.request.use((request) => {
-    if (new URL(request.url).pathname === "/v1/remember" && !request.headers.has(KEY_HEADER)) {
-      request.headers.set(KEY_HEADER, crypto.randomUUID());
+  client.interceptors.request.use((request, { body }) => {
+    if (operationPath(request, url) === "/v1/remember" && !request.headers.has(KEY_HEADER)) {
+      const own = (body as { idempotency_key?: string | null } | undefined)?.idempotency_key;
+      request.headers.set(KEY_HEADER, own || crypto.randomUUID());
     }
     if (session !== undefined && !request.headers.has(SESSION_HEADER)) {
       request.headers.set(SESSION_HEADER, session);
@@ -72,9 +73,9 @@ class Retry extends Error {
 
 async function fetchWithRetries(
   request: Request,
-  { timeoutMs, retries }: { timeoutMs: number; retries: number },
+  { url, timeoutMs, retries }: { url: string; timeoutMs: number; retries: number },
 ): Promise<Response> {
-  const isSafe = await isRepeatable(request);
+  const isSafe = await isRepeatable(request, url);
   const attempt = async (): Promise<Response> => {
     const signal = AbortSignal.any([request.signal, AbortSignal.timeout(timeoutMs)]);
     const response = await fetch(request.clone(), { signal });
@@ -86,13 +87,14 @@ async function fetchWithRetries(
   try {
     return await pRetry(attempt, {
       retries,
+      signal: request.signal,
       minTimeout: 250,
       randomize: true,
       shouldRetry: ({ error }) => error instanceof Retry || isSafe,
       onFailedAttempt: async ({ error, retriesLeft }) => {
         const waitS = error instanceof Retry ? retryAfterS(error.response) : undefined;
         if (waitS !== undefined && retriesLeft > 0) {
-          await new Promise((resolve) => setTimeout(resolve, waitS * 1000));
+          await wait(waitS * 1000, request.signal);
         }
       },
     });
@@ -102,6 +104,29 @@ async function fetchWithRetries(
     }
     throw error;
   }
+}
+
+/** Waits; an abort of the request ends it with the reason. */
+async function wait(ms: number, signal: AbortSignal): Promise<void> {
+  signal.throwIfAborted();
+  await new Promise<void>((resolve, reject) => {
+    const aborted = (): void => {
+      clearTimeout(timer);
+      reject(signal.reason);
+    };
+    const timer = setTimeout(() => {
+      signal.removeEventListener("abort", aborted);
+      resolve();
+    }, ms);
+    signal.addEventListener("abort", aborted, { once: true });
+  });
+}
+
+/** Returns the path of an operation; the server may be below a path of its address. */
+function operationPath(request: Request, url: string): string {
+  const { pathname } = new URL(request.url);
+  const base = new URL(url).pathname.replace(/\/+$/, "");
+  return pathname.startsWith(`${base}/`) ? pathname.slice(base.length) : pathname;
 }
 
 function isPassing(response: Response, isSafe: boolean): boolean {
@@ -116,12 +141,11 @@ function isPassing(response: Response, isSafe: boolean): boolean {
 }
 
 /** Returns whether a request may run twice. */
-async function isRepeatable(request: Request): Promise<boolean> {
+async function isRepeatable(request: Request, url: string): Promise<boolean> {
   if (request.headers.has(KEY_HEADER)) {
     return true;
   }
-  const { pathname } = new URL(request.url);
-  const rule = repeatable[pathname] ?? request.method === "GET";
+  const rule = repeatable[operationPath(request, url)] ?? request.method === "GET";
   if (typeof rule === "boolean") {
     return rule;
   }

@@ -10,11 +10,12 @@ one of its strings, the corrected text becomes that string.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from hashlib import sha256
 from itertools import islice
 from threading import Lock
@@ -24,7 +25,14 @@ from urllib.parse import quote
 from commonbrain.client import Brain
 from commonbrain.history.selection import Phase
 from commonbrain.ingestion.result import ItemResult, ItemStatus
-from commonbrain.model.errors import InvalidInputError, RejectedError, UnavailableError
+from commonbrain.ingestion.validation import check_address
+from commonbrain.model.attachments import attachment_text
+from commonbrain.model.errors import (
+    InvalidInputError,
+    NotFoundError,
+    RejectedError,
+    UnavailableError,
+)
 from commonbrain.model.kinds import Kind, MessageDetail
 from commonbrain.model.limits import (
     IDS_PER_GET_MAX,
@@ -39,7 +47,8 @@ from commonbrain.model.limits import (
     TEXT_BYTES_MAX,
 )
 from commonbrain.model.memory import CURRENT_STATES, Draft, State
-from commonbrain.retrieval.get import MemoryView
+from commonbrain.retrieval.get import MemoryView, View
+from commonbrain.text.normalisation import normalise, without_injected_context
 
 Path = tuple[str, ...]
 
@@ -49,6 +58,8 @@ _OVERTAKEN: Final = frozenset({"already_superseded", "not_current"})
 """Refusals of a replacement whose old value is not current any more."""
 OWN_EVIDENCE: Final = "own_evidence"
 """Refusal of a text that is nothing but an answer of recall, which a value may well be."""
+_EXTENDED_SHARE: Final = 0.1
+"""The share of a time to live that passes before it starts again."""
 _DIGEST_CHARS: Final = 40
 """Characters of a hash in the name of a long path: 160 bits."""
 
@@ -161,10 +172,17 @@ class KeyedValues:
                 seen.add(one.place)
                 yield one, scores.get(one.id, 0.0)
 
-    def set_expiry(self, value: StoredValue, expires_at: datetime | None) -> None:
-        """Set when a value expires, unless it was replaced or has expired meanwhile."""
-        with suppress(RejectedError):
-            self.brain.revise.set_expiry(value.id, expires_at)
+    def extend(self, value: StoredValue, ttl: timedelta) -> None:
+        """Let the time to live of a value start again, unless it was replaced or has expired.
+
+        Each extension is a row of history, so there is at most one in each tenth of the time.
+        """
+        with suppress(RejectedError, NotFoundError):
+            view = self.brain.get(value.id, views=[View.POLICY], bump=False)
+            old = view.policy.expires_at if view.policy else None
+            new = self.now() + ttl
+            if old is None or new - old >= ttl * _EXTENDED_SHARE:
+                self.brain.revise.set_expiry(value.id, new)
 
     def now(self) -> datetime:
         """Return the time by the clock of the brain."""
@@ -224,6 +242,7 @@ class KeyedValues:
         )
 
     def _draft(self, value: NewValue, *, created_at: datetime, revision: int = 0) -> Draft:
+        check_address((*value.path, value.key), self.brain.services.screen)
         paths = [value.path[:depth] for depth in range(len(value.path) + 1)]
         tags = [*map(self._path_tag, paths), self._key_tag(value.path, value.key)]
         if len(tags) > TAGS_MAX:
@@ -343,9 +362,16 @@ def _stored(view: MemoryView, *, name: str) -> Iterator[StoredValue]:
 
 
 def place_of(text: str, value: Mapping[str, Any]) -> Path | None:
-    """Return the place of the only string in a value that is its text."""
-    places = [place for place, one in strings_of(value) if one == text]
-    is_string = len(places) == 1 and isinstance(_at(value, places[0]), str)
+    """Return the place of the only string in a value that is its text.
+
+    There is none if a memory holds less than the text: a correction would delete the rest.
+    """
+    if not text or findable(text) != normalise(text):
+        return None
+    # As JSON, all names are texts.
+    written = json.loads(attachment_text(value))
+    places = [place for place, one in strings_of(written) if one == text]
+    is_string = len(places) == 1 and isinstance(_at(written, places[0]), str)
     return places[0] if is_string else None
 
 
@@ -367,6 +393,11 @@ def set_text(value: Any, place: Sequence[str], *, text: str) -> None:  # noqa: A
 def quoted(part: str) -> str:
     """Return a part of a name without space and separators."""
     return quote(part, safe="", errors="surrogatepass")
+
+
+def findable(text: str) -> str:
+    """Return what a memory can hold of a text; empty if it only repeats what a recall answered."""
+    return shortened(normalise(without_injected_context(normalise(text))))
 
 
 def shortened(text: str) -> str:

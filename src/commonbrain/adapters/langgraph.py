@@ -66,7 +66,10 @@ class CommonbrainStore(BaseStore):
         self.ttl_config = ttl
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
-        """Carry out operations; all of them read what was stored before the batch."""
+        """Carry out operations; all of them read what was stored before the batch.
+
+        If a value is refused, others of the batch may have been stored, and none is deleted.
+        """
         results: list[Result] = []
         puts: dict[tuple[Path, str], PutOp] = {}
         for op in ops:
@@ -159,13 +162,12 @@ class CommonbrainStore(BaseStore):
         return namespaces[op.offset : op.offset + op.limit]
 
     def _put(self, ops: Iterable[PutOp]) -> None:
-        values: list[NewValue] = []
-        for op in ops:
+        every = list(ops)
+        self._values.put([self._new(op, op.value) for op in every if op.value is not None])
+        # Last, so that a refused value deletes nothing.
+        for op in every:
             if op.value is None:
                 self._values.delete(op.namespace, op.key)
-            else:
-                values.append(self._new(op, op.value))
-        self._values.put(values)
 
     def _new(self, op: PutOp, value: Mapping[str, Any]) -> NewValue:
         return NewValue(
@@ -191,7 +193,7 @@ class CommonbrainStore(BaseStore):
         for one in values if is_requested else ():
             ttl = one.options["ttl"]
             if ttl is not None:
-                self._values.set_expiry(one, self._values.now() + timedelta(minutes=ttl))
+                self._values.extend(one, timedelta(minutes=ttl))
 
 
 def _is_match(namespace: Path, condition: MatchCondition) -> bool:

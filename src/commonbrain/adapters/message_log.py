@@ -18,17 +18,18 @@ from typing import Any, TypeVar, cast
 
 from commonbrain.adapters.keyed_values import (
     check_stored,
+    findable,
     forget,
     place_of,
     quoted,
     set_text,
     short_name,
-    shortened,
 )
 from commonbrain.client import Brain
 from commonbrain.ingestion.batch import WriteOptions
 from commonbrain.ingestion.result import ItemResult, ItemStatus
 from commonbrain.ingestion.service import Remember
+from commonbrain.ingestion.validation import check_address
 from commonbrain.model.errors import InvalidInputError, NotFoundError
 from commonbrain.model.kinds import Kind, MessageDetail
 from commonbrain.model.limits import (
@@ -44,7 +45,6 @@ from commonbrain.model.memory import Draft, ThreadRef
 from commonbrain.model.recall_result import ResultStatus
 from commonbrain.model.scope import Scope
 from commonbrain.retrieval.get import MemoryView, View
-from commonbrain.text.normalisation import normalise, without_injected_context
 
 T = TypeVar("T")
 
@@ -178,7 +178,8 @@ class MessageLog:
         return short_name(f"{self.name}:{'/'.join(map(quoted, path))}", of=self.name)
 
     def _draft(self, message: LoggedMessage) -> Draft:
-        body = _findable(message.text)
+        check_address((*self.path, message.key or ""), self.brain.services.screen)
+        body = findable(message.text)
         above = [self._tag(self.path[:depth]) for depth in range(1, len(self.path))]
         return Draft(
             # Messages accept any text, do not decay and are compared with nothing.
@@ -267,12 +268,6 @@ class MessageLog:
     def _forget(self, ids: Sequence[str], *, reason: str) -> None:
         for some in _batches(ids, ITEMS_PER_CALL_MAX):
             forget(self.brain, some, reason=reason)
-
-
-def _findable(text: str) -> str:
-    """Return what a memory can hold of a text; empty if it only repeats what a recall answered."""
-    own = normalise(without_injected_context(normalise(text)))
-    return shortened(own)
 
 
 def _is_refused(outcome: ItemResult) -> bool:

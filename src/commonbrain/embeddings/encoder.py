@@ -48,15 +48,17 @@ class PrefixedTokenizer:
     """Tokens before the first one of the text, special tokens included."""
 
     @classmethod
-    def open(cls, path: Path, *, prefix: str, window_tokens: int) -> PrefixedTokenizer:
+    def open(
+        cls, path: Path, *, prefix: str, window_tokens: int, lowers_text: bool = False
+    ) -> PrefixedTokenizer:
         """Read a tokenizer for windows of at most so many tokens."""
-        whole = pieces = open_tokenizer(path)
+        whole = pieces = open_tokenizer(path, lowers_text=lowers_text)
         # Special tokens that begin a text stay in front of its prefix.
         special = whole.encode("").ids
         own = len(whole.encode(prefix).ids) - len(special) if prefix else 0
         overlap = min(OVERLAP_TOKENS, window_tokens // 4)
         if own:
-            pieces = open_tokenizer(path)
+            pieces = open_tokenizer(path, lowers_text=lowers_text)
             left = max(window_tokens - own, len(special) + 2)
             truncate(pieces, left, overlap=min(overlap, (left - len(special)) // 2))
         truncate(whole, window_tokens, overlap=overlap)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PureWindowsPath
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
@@ -80,6 +80,10 @@ class _Lengths(_Parsed):
     max_position_embeddings: _Length = None
 
 
+class _Transformer(_Parsed):
+    do_lower_case: bool = False
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelFiles:
     """The files that every model has."""
@@ -117,6 +121,8 @@ class EncoderFolder:
     includes_prompt: bool
     dense: tuple[Path, ...]
     """Folders of layers after pooling."""
+    lowers_text: bool
+    """Whether texts lose their case before they are tokenized."""
     query_prefix: str
     passage_prefix: str
 
@@ -134,8 +140,10 @@ class EncoderFolder:
     @property
     def hashed_settings(self) -> str:
         """The settings that determine the vectors of stored texts, in one form."""
+        # Without lower case, the spaces of earlier versions keep their names.
+        more = ["lower"] if self.lowers_text else []
         return json.dumps(
-            [self.poolings, self.includes_prompt, self.window_tokens, self.passage_prefix]
+            [self.poolings, self.includes_prompt, self.window_tokens, self.passage_prefix, *more]
         )
 
 
@@ -225,7 +233,7 @@ def read_encoder_folder(path: Path) -> EncoderFolder:
     for module in modules or ():
         match module.type.rpartition(".")[2]:
             case "Pooling":
-                pooling_file = folder / module.path / "config.json"
+                pooling_file = _within(folder, module.path) / "config.json"
             case "Dense":
                 dense.append(_inside(folder, module.path))
             case "Transformer" | "Normalize":
@@ -240,12 +248,14 @@ def read_encoder_folder(path: Path) -> EncoderFolder:
     pooling = _read(pooling_file, _Pooling)
     sentence = _read(folder / "config_sentence_transformers.json", _Sentence)
     prompts = sentence.prompts if sentence else {}
+    transformer = _read(folder / "sentence_bert_config.json", _Transformer)
     return EncoderFolder(
         files=files,
         poolings=None if pooling is None else _poolings(pooling, pooling_file),
         pooling_file=pooling_file,
         includes_prompt=pooling is None or pooling.include_prompt,
         dense=tuple(dense),
+        lowers_text=transformer is not None and transformer.do_lower_case,
         query_prefix=prompts.get("query") or "",
         passage_prefix=next(
             (one for name in ("document", "passage", "corpus") if (one := prompts.get(name))), ""
@@ -253,8 +263,18 @@ def read_encoder_folder(path: Path) -> EncoderFolder:
     )
 
 
+def _within(folder: Path, path: str) -> Path:
+    """Return a path in the folder: a model from elsewhere must not name other files."""
+    if PureWindowsPath(path).anchor or ".." in PureWindowsPath(path).parts:
+        raise InvalidInputError(
+            f"{folder / 'modules.json'} names {path[:80]!r}, which is outside the folder.",
+            hint="Copy the module into the folder and name it there.",
+        )
+    return folder / path
+
+
 def _inside(folder: Path, path: str) -> Path:
-    inner = folder / path
+    inner = _within(folder, path)
     if not inner.is_dir():
         raise InvalidInputError(
             f"{folder / 'modules.json'} names the folder {path}, which does not exist.",

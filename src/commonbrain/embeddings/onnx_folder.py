@@ -118,7 +118,10 @@ class OnnxEmbedder(LocalEmbedder):
             )
         queries, passages = (
             PrefixedTokenizer.open(
-                files.tokenizer, prefix=prefix, window_tokens=folder.window_tokens
+                files.tokenizer,
+                prefix=prefix,
+                window_tokens=folder.window_tokens,
+                lowers_text=folder.lowers_text,
             )
             for prefix in (folder.query_prefix, folder.passage_prefix)
         )

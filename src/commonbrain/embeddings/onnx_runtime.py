@@ -109,14 +109,17 @@ class ModelLabel:
             ) from error
 
 
-def open_tokenizer(path: Path) -> Tokenizer:
+def open_tokenizer(path: Path, *, lowers_text: bool = False) -> Tokenizer:
     """Read a `tokenizer.json`; it neither pads nor truncates."""
     # Imported here because it takes longer to import than most commands take to run.
-    from tokenizers import Tokenizer  # noqa: PLC0415
+    from tokenizers import Tokenizer, normalizers  # noqa: PLC0415
 
     tokenizer = Tokenizer.from_file(str(path))
     tokenizer.no_padding()
     tokenizer.no_truncation()
+    if lowers_text:
+        own = [tokenizer.normalizer] if tokenizer.normalizer else []
+        tokenizer.normalizer = normalizers.Sequence([normalizers.Lowercase(), *own])
     return tokenizer
 
 

@@ -20,35 +20,35 @@ _UNIT_TOLERANCE: Final = 1e-6
 """The length of a vector that the model made a unit vector differs from 1 by rounding alone."""
 
 
-def _cls(tokens: Matrix) -> Matrix:
+def _cls(tokens: Matrix, _first: int) -> Matrix:
     return tokens[0]
 
 
-def _max(tokens: Matrix) -> Matrix:
+def _max(tokens: Matrix, _first: int) -> Matrix:
     return tokens.max(axis=0)
 
 
-def _mean(tokens: Matrix) -> Matrix:
+def _mean(tokens: Matrix, _first: int) -> Matrix:
     return tokens.mean(axis=0)
 
 
-def _mean_sqrt_len(tokens: Matrix) -> Matrix:
+def _mean_sqrt_len(tokens: Matrix, _first: int) -> Matrix:
     return tokens.sum(axis=0) / len(tokens) ** 0.5
 
 
-def _weighted_mean(tokens: Matrix) -> Matrix:
-    """Weigh each token by its place, from 1."""
+def _weighted_mean(tokens: Matrix, first: int) -> Matrix:
+    """Weigh each token by its place in the whole input, from 1."""
     import numpy as np  # noqa: PLC0415 counting memories needs neither it nor the model
 
-    weights = np.arange(1, len(tokens) + 1, dtype=np.float32)
+    weights = np.arange(first, first + len(tokens), dtype=np.float32)
     return (tokens * weights[:, np.newaxis]).sum(axis=0) / weights.sum()
 
 
-def _last(tokens: Matrix) -> Matrix:
+def _last(tokens: Matrix, _first: int) -> Matrix:
     return tokens[-1]
 
 
-POOLINGS: Final[Mapping[str, Callable[[Matrix], Matrix]]] = {
+POOLINGS: Final[Mapping[str, Callable[[Matrix, int], Matrix]]] = {
     "cls": _cls,
     "max": _max,
     "mean": _mean,
@@ -56,7 +56,10 @@ POOLINGS: Final[Mapping[str, Callable[[Matrix], Matrix]]] = {
     "weightedmean": _weighted_mean,
     "lasttoken": _last,
 }
-"""From token vectors, shape `(tokens, width)`, to one, in the order in which several are joined."""
+"""From token vectors, shape `(tokens, width)`, and the place of the first of them, to one vector.
+
+Several are joined in this order.
+"""
 
 
 def _identity(vector: Matrix) -> Matrix:
@@ -107,9 +110,9 @@ class SentenceHead:
             return output
         import numpy as np  # noqa: PLC0415 see `_weighted_mean`
 
-        tokens = output if self.includes_prefix else output[min(prefix_tokens, len(output) - 1) :]
-        tokens = tokens.astype(np.float32)
-        vector = np.concatenate([POOLINGS[name](tokens) for name in self.poolings])
+        skipped = 0 if self.includes_prefix else min(prefix_tokens, len(output) - 1)
+        tokens = output[skipped:].astype(np.float32)
+        vector = np.concatenate([POOLINGS[name](tokens, skipped + 1) for name in self.poolings])
         for layer in self.layers:
             vector = layer.weight @ vector
             if layer.bias is not None:

@@ -6,12 +6,13 @@ The result is a closed union: `Valid`, or `Rejection` with the check, the reason
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final, cast
 
 from commonbrain.model import limits
+from commonbrain.model.attachments import ATTACHMENT, as_assigned, named_texts
 from commonbrain.model.errors import (
     CommonbrainError,
     InvalidInputError,
@@ -345,6 +346,24 @@ REDACTED: Final = "Redacted: "
 """Begins the warning about a secret that was replaced by its type."""
 
 
+def check_address(parts: Sequence[str], screen: SecretScanner) -> None:
+    """Refuse a secret in a name under which a program looks something up.
+
+    Redacted, two names could become one, and none would be found again.
+
+    Raises:
+        RejectedError: `secret_detected`.
+
+    """
+    for part in parts:
+        certain = [one for one in screen.find(part) if one.is_certain]
+        if certain:
+            refusal = secret_refusal(
+                [f"{one.sort} in a key, path or session id" for one in certain]
+            )
+            raise RejectedError(refusal.reason, code=refusal.code, hint=refusal.hint)
+
+
 def scan_drafts(
     draft: Draft, screen: SecretScanner, *, on_secret: OnSecret
 ) -> ScannedText | Rejection:
@@ -369,7 +388,19 @@ def _find(draft: Draft, screen: SecretScanner) -> list[tuple[str, SecretMatch]]:
         (describe_secret(one, text, what=name), one)
         for name, text in texts_of(draft)
         for one in screen.find(text)
+    ] + [
+        (describe_secret(one, text, what=ATTACHMENT), one)
+        for text in _assigned_texts(draft, screen)
+        for one in screen.find(text)
+        if one.is_certain
     ]
+
+
+def _assigned_texts(draft: Draft, screen: SecretScanner) -> Iterator[str]:
+    """Yield the texts of the attachment that can be secrets because of their names only."""
+    for name, text in named_texts(draft.attachment):
+        if not any(one.is_certain for part in (name, text) for one in screen.find(part)):
+            yield as_assigned(name, text)
 
 
 def _suspicion(what: str) -> str:

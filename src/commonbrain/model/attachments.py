@@ -63,19 +63,45 @@ def texts_in_attachment(value: Any) -> Iterator[tuple[str, str]]:  # noqa: ANN40
             pass
 
 
-def changed_attachment(attachment: Mapping[str, object] | None, change: Change) -> Any:  # noqa: ANN401 any JSON
-    """Change the texts of an attachment; unlike in other fields, an empty one stays."""
-    return _changed(attachment, change)
-
-
-def _changed(value: Any, change: Change) -> Any:  # noqa: ANN401 any JSON
+def named_texts(value: Any, name: str = "") -> Iterator[tuple[str, str]]:  # noqa: ANN401 any JSON
+    """Yield the texts of an attachment, each after the name that it has; lists share one."""
     match value:
         case str():
-            return change(ATTACHMENT, value)
+            yield name, value
         case tuple() | list():
-            return [_changed(one, change) for one in cast("list[object]", value)]
+            for one in cast("list[object]", value):
+                yield from named_texts(one, name)
+        case Mapping():
+            for key, one in cast("Mapping[object, object]", value).items():
+                yield from named_texts(one, str(key))
+        case _:
+            pass
+
+
+def as_assigned(name: str, text: str) -> str:
+    """Return a text after its name, as prose and settings write it."""
+    return f"{name}: {text}"
+
+
+def changed_attachment(attachment: Mapping[str, object] | None, change: Change) -> Any:  # noqa: ANN401 any JSON
+    """Change the texts of an attachment, alone and after their names; names and empty texts stay.
+
+    A program looks values up by name, so a changed name would lose them.
+    """
+    return _changed(attachment, change, name="")
+
+
+def _changed(value: Any, change: Change, *, name: str) -> Any:  # noqa: ANN401 any JSON
+    match value:
+        case str():
+            text = change(ATTACHMENT, value)
+            before = as_assigned(name, "")
+            assigned = change(ATTACHMENT, as_assigned(name, text))
+            return assigned.removeprefix(before) if assigned.startswith(before) else text
+        case tuple() | list():
+            return [_changed(one, change, name=name) for one in cast("list[object]", value)]
         case Mapping():
             members = cast("Mapping[object, object]", value).items()
-            return {change(ATTACHMENT, str(key)): _changed(one, change) for key, one in members}
+            return {key: _changed(one, change, name=str(key)) for key, one in members}
         case _:
             return value

@@ -1,5 +1,6 @@
 """The client: a connection to a server, with its credential, session, timeout and retries."""
 
+import asyncio
 from collections.abc import Callable
 from functools import partial
 from types import TracebackType
@@ -106,7 +107,7 @@ class CommonbrainClient(Operations):
             headers.setdefault(_KEY_HEADER, own or uuid4().hex)
         if "content" in request:
             # A repeated request needs the file from its start.
-            request["content"] = request["content"].read()
+            request["content"] = await asyncio.to_thread(request["content"].read)
         if self.session_name:
             headers[_SESSION_HEADER] = self.session_name
         attempts = AsyncRetrying(
