@@ -26,7 +26,7 @@ postgres *arguments:
 check:
     ruff format --check .
     ruff check .
-    flake8 --select DOC102,DOC104,DOC202,DOC403 --style google --arg-type-hints-in-docstring False src packages/commonbrain-evals/src
+    uv run --isolated --quiet --locked --only-group docstrings flake8 --select DOC102,DOC104,DOC202,DOC403 --style google --arg-type-hints-in-docstring False src packages/commonbrain-evals/src
     codespell README.md CHANGELOG.md CONTRIBUTING.md docs src packages/commonbrain-evals/src tests
     pyright
     lint-imports --no-logo
