@@ -9,11 +9,12 @@ from commonbrain.api.operation import arguments_for_agents
 _NULL: Final = {"type": "null"}
 
 
-def compact_schema(model: type[BaseModel]) -> dict[str, Any]:
+def compact_schema(model: type[BaseModel], *, is_whole: bool = False) -> dict[str, Any]:
     """Return a request's schema for agents: without titles, nulls, formats and empty defaults.
 
     A nullable field becomes an optional one, which is shorter and works with clients that do not
-    support unions. Objects in a list have no schema of their own.
+    support unions. Objects in a list have no schema of their own. The whole schema also has the
+    fields that are hidden from agents.
     """
     schema = _flat(model.model_json_schema())
     fields = schema.get("properties", {}).items()
@@ -23,7 +24,7 @@ def compact_schema(model: type[BaseModel]) -> dict[str, Any]:
         "properties": {
             name: _compact_field(field)
             for name, field in fields
-            if name in arguments_for_agents(model)
+            if is_whole or name in arguments_for_agents(model)
         },
         **({"required": required} if required else {}),
         "additionalProperties": False,

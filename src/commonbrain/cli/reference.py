@@ -283,7 +283,7 @@ def _usage(row: OperationRow) -> str:
 
 def _request(operation: Operation[Any, Any]) -> str:
     """Render the arguments as a table."""
-    schema = compact_schema(operation.request)
+    schema = compact_schema(operation.request, is_whole=True)
     required = schema.get("required", ())
     fields = operation.request.model_fields
     rows = [
