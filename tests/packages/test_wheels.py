@@ -18,7 +18,7 @@ from tests.packages.artifacts import (
 )
 
 pytestmark = pytest.mark.packages
-PACKAGES = {*INSTALLED, "commonbrain_evals"}
+PACKAGES = {*INSTALLED, "commonbrain_client", "commonbrain_evals"}
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 
 
