@@ -228,27 +228,18 @@ class Import:
         report = since
         importer = self._importer(source.format)
         pieces = importer.read(source.path, source.project)
-        known = SourceMap()
-        if importer.has_relations:
-            known = self._known(islice(pieces, since.position), source)
-            remaining = pieces
-        else:
-            remaining = islice(pieces, since.position, None)
-        batches = self._prepared(remaining, source, since=since, key=key)
+        earlier = islice(pieces, since.position)
+        known = SourceMap(is_needed=importer.has_relations)
+        for batch in _batches(earlier):
+            if known.is_needed:
+                drafts = _drafts(batch, source)
+                known.add(drafts, self._remember.preview_drafts(drafts, _OPTIONS))
+        batches = self._prepared(pieces, source, since=since, key=key)
         with closing(batches):
             for batch, prepared in batches:
                 report = self._store(batch, prepared, report=report, known=known)
                 on_progress(report)
         return replace(report, progress=1.0)
-
-    def _known(self, pieces: Iterator[Piece], source: ImportSource) -> SourceMap:
-        """Look up the memories of pieces that an earlier attempt stored."""
-        known = SourceMap()
-        for batch in _batches(pieces):
-            drafts = _drafts(batch, source)
-            outcomes = self._remember.preview_drafts(drafts, _OPTIONS)
-            known.add(drafts, outcomes)
-        return known
 
     @property
     def _remember(self) -> Remember:

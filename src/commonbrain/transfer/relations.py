@@ -60,10 +60,14 @@ class RelationOrigin:
 class SourceMap:
     """The memories of a source, by `source_ref`; those of a dry run have no id."""
 
+    is_needed: bool
+    """Whether the source has relations; otherwise it stays empty, however long the source is."""
     ids: dict[str, int | None] = field(default_factory=dict[str, int | None])
 
     def add(self, drafts: Sequence[Draft], outcomes: Sequence[ItemResult]) -> None:
         """Add drafts that are stored, or would be."""
+        if not self.is_needed:
+            return
         for draft, outcome in zip(drafts, outcomes, strict=True):
             if draft.source_ref is not None and not outcome.status.is_refused:
                 id_ = None if outcome.id is None else ids.parse(ids.MEMORY, outcome.id)
