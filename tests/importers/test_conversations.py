@@ -19,14 +19,8 @@ from commonbrain.model.limits import SOURCE_REF_CHARS_MAX, TEXT_BYTES_MAX
 from commonbrain.model.memory import Draft, ThreadRef
 from commonbrain.transfer.importer import Content, Piece, Unreadable
 from commonbrain.transfer.importers import IMPORTERS
-from commonbrain.transfer.importers.conversations import (
-    Conversation,
-    NotJson,
-    Turn,
-    as_list,
-    parse_time,
-    records,
-)
+from commonbrain.transfer.importers.conversations import Conversation, Turn, parse_time, records
+from commonbrain.transfer.importers.json_files import NotJson, as_list
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer

@@ -33,7 +33,6 @@ from commonbrain.transfer.importers.brain_db_drafts import (
     reference_of,
     task_drafts,
 )
-from commonbrain.transfer.importers.conversations import as_list, as_object
 from commonbrain.transfer.importers.databases import (
     Meter,
     Row,
@@ -49,6 +48,7 @@ from commonbrain.transfer.importers.databases import (
     share_in,
     text_in,
 )
+from commonbrain.transfer.importers.json_files import as_list, as_object
 from commonbrain.transfer.importers.markdown import is_inside, name
 
 _HINT: Final = (

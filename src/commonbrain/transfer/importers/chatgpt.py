@@ -26,8 +26,9 @@ from commonbrain.transfer.importers.chats import (
     Chat,
     Tally,
 )
-from commonbrain.transfer.importers.conversations import as_list, as_object, parse_time
+from commonbrain.transfer.importers.conversations import parse_time
 from commonbrain.transfer.importers.exports import chats_of, members, pieces
+from commonbrain.transfer.importers.json_files import as_list, as_object
 
 _BRANCHES: Final = "messages of other branches"
 _TEXTS: Final = frozenset({"text", "multimodal_text"})

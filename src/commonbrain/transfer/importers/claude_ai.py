@@ -26,8 +26,9 @@ from commonbrain.transfer.importers.chats import (
     Chat,
     Tally,
 )
-from commonbrain.transfer.importers.conversations import as_list, as_object, parse_time
+from commonbrain.transfer.importers.conversations import parse_time
 from commonbrain.transfer.importers.exports import Member, chats_of, elements, members, pieces
+from commonbrain.transfer.importers.json_files import as_list, as_object
 from commonbrain.transfer.importers.markdown import drafts_of_text, name, source_reference
 
 _FORMAT: Final = "claude-ai"

@@ -18,7 +18,6 @@ from commonbrain.model.kinds import EpisodeDetail, Kind, MessageDetail
 from commonbrain.model.limits import HEADLINE_CHARS_MAX, HEADLINE_WORDS_MAX
 from commonbrain.model.memory import Draft, ThreadRef
 from commonbrain.transfer.importer import Content, Found, Piece, Unreadable, file_found
-from commonbrain.transfer.importers.conversations import as_list
 from commonbrain.transfer.importers.databases import (
     Meter,
     Row,
@@ -34,6 +33,7 @@ from commonbrain.transfer.importers.databases import (
     text_in,
     time_in,
 )
+from commonbrain.transfer.importers.json_files import as_list
 from commonbrain.transfer.importers.markdown import source_reference
 
 _HINT: Final = "Give the claude-mem.db in ~/.claude-mem."

@@ -30,7 +30,7 @@ from commonbrain.transfer.importers.chats import (
     Tally,
     project_at,
 )
-from commonbrain.transfer.importers.conversations import as_list, as_object
+from commonbrain.transfer.importers.json_files import as_list, as_object
 from commonbrain.transfer.importers.transcripts import (
     RECORDS,
     REPEATED,

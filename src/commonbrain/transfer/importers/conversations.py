@@ -12,14 +12,13 @@ numbered: `chat`, `chat/2`, `chat/3`.
 """
 
 import re
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from importlib import import_module
 from pathlib import Path
-from typing import Any, BinaryIO, Final, cast
+from typing import Any, BinaryIO, Final
 
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.kinds import Kind, MessageDetail
@@ -27,21 +26,22 @@ from commonbrain.model.limits import TEXT_BYTES_MAX
 from commonbrain.model.memory import Draft, ThreadRef
 from commonbrain.model.timestamps import from_millis, parse_instant
 from commonbrain.transfer.importer import Found, Piece, Unreadable
+from commonbrain.transfer.importers.json_files import (
+    Events,
+    NotJson,
+    Oversized,
+    as_list,
+    as_object,
+    build_value,
+    open_json,
+    parser_message,
+    skip_byte_order_mark,
+)
 from commonbrain.transfer.importers.markdown import name, source_reference
 from commonbrain.transfer.importers.sections import split_text
 
 LISTS: Final = ("turns", "messages")
 """The keys under which an object holds the turns of one conversation."""
-_VALUES_MAX: Final = 2_000_000
-"""In one record: about 200 MB of objects; a larger one is skipped, not built."""
-_BOM: Final = b"\xef\xbb\xbf"
-
-Events = Iterator[tuple[str, Any]]
-"""The tokenizer's output, in order: the name of an event and its value."""
-
-
-class NotJson(Exception):
-    """The rest of the bytes is not JSON; the message is the tokenizer's own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,13 +52,6 @@ class Record:
     conversation: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Oversized:
-    """Replaces a record with too many values."""
-
-    values: int
-
-
 def records(stream: BinaryIO) -> Iterator[Record]:
     """Yield the elements of a list, of an object's list of turns, or of JSON Lines, in order.
 
@@ -66,8 +59,7 @@ def records(stream: BinaryIO) -> Iterator[Record]:
         NotJson: the rest of the bytes is not JSON; everything before was yielded.
 
     """
-    if stream.read(len(_BOM)) != _BOM:
-        stream.seek(0)
+    skip_byte_order_mark(stream)
     tokenizer: Any = import_module("ijson")  # It brings no types, and is not needed to start.
     # With `use_float` an integer past 64 bits would end the file; without it, reals are Decimal.
     events: Events = tokenizer.basic_parse(stream, multiple_values=True)
@@ -114,32 +106,6 @@ def _object(events: Events, *, number: int) -> Iterator[Record]:
         yield Record(value=rest)
 
 
-def build_value(event: str, value: object, *, events: Events) -> object:
-    """Build the value that begins with this event, or skip it if it is too large."""
-    builder: Any = import_module("ijson").ObjectBuilder()
-    builder.event(event, value)
-    depth = _step(event)
-    values = 1
-    while depth:
-        event, value = next(events)
-        depth += _step(event)
-        values += 1
-        if values <= _VALUES_MAX:
-            builder.event(event, value)
-    return builder.value if values <= _VALUES_MAX else Oversized(values=values)
-
-
-def _step(event: str) -> int:
-    return event.startswith("start_") - event.startswith("end_")
-
-
-def parser_message(error: Exception) -> str:
-    """Return the first line of the tokenizer's error, which may be bytes."""
-    detail: object = error.args[0] if error.args else ""
-    text = detail.decode("utf-8", "replace") if isinstance(detail, bytes) else str(detail)
-    return text.strip().partition("\n")[0]
-
-
 TEXT_FIELDS: Final = "%I:%M %p on %d %B, %Y"
 """How LoCoMo writes a time: `1:56 pm on 8 May, 2023`."""
 _MILLIS_FROM: Final = 100_000_000_000
@@ -155,16 +121,6 @@ class Turn:
     id: str | None = None
     session: str | None = None
     time: object = None
-
-
-def as_object(value: object) -> Mapping[str, object] | None:
-    """Return a JSON value if it is an object, else None."""
-    return cast("Mapping[str, object]", value) if isinstance(value, dict) else None
-
-
-def as_list(value: object) -> Sequence[object] | None:
-    """Return a JSON value if it is a list, else None."""
-    return cast("Sequence[object]", value) if isinstance(value, list) else None
 
 
 def is_turn(value: object) -> bool:
@@ -344,7 +300,7 @@ class ConversationFile:
                 before the first piece.
 
         """
-        with _open_source(source) as stream:
+        with open_json(source, hint="Name a JSON file.") as stream:
             bytes_total = max(source.stat().st_size, 1)
             for content in _read_contents(stream, source, project=project):
                 yield Piece(content=content, progress=min(stream.tell() / bytes_total, 1.0))
@@ -355,18 +311,6 @@ def drafts_of(records: Iterable[Record], *, stem: str) -> Iterator[Draft | Unrea
     reader = _Reader(stem=stem, project=None, talks={})
     for number, record in enumerate(records, 1):
         yield from reader.take(record, number=number)
-
-
-@contextmanager
-def _open_source(source: Path) -> Generator[BinaryIO, None, None]:
-    try:
-        stream = source.open("rb")
-    except OSError as error:
-        raise InvalidInputError(
-            f"{source} cannot be read: {error.strerror}.", hint="Name a JSON file."
-        ) from error
-    with stream:
-        yield stream
 
 
 def _read_contents(

@@ -17,13 +17,11 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
-from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.kinds import FactDetail, Kind, MessageDetail
 from commonbrain.model.limits import SOURCE_REF_CHARS_MAX
 from commonbrain.model.links import LinkType
 from commonbrain.model.memory import Draft, ThreadRef
 from commonbrain.transfer.importer import Content, Found, Omitted, Piece, Relation, Unreadable
-from commonbrain.transfer.importers.conversations import NotJson, as_object
 from commonbrain.transfer.importers.databases import (
     Row,
     fitted,
@@ -34,7 +32,7 @@ from commonbrain.transfer.importers.databases import (
     time_in,
 )
 from commonbrain.transfer.importers.graphs import about
-from commonbrain.transfer.importers.json_files import Element, elements, open_json
+from commonbrain.transfer.importers.json_files import Element, as_object, read_elements
 from commonbrain.transfer.importers.markdown import source_reference
 
 _HINT: Final = "Give a JSON object with the lists edges, episodes and nodes of the graph."
@@ -66,21 +64,9 @@ class GraphitiExport:
 
         """
         reader = _Reader(project=project)
-        with open_json(source, hint=_HINT) as stream:
-            size, is_graph = max(source.stat().st_size, 1), False
-            try:
-                for element in elements(stream):
-                    is_graph = is_graph or _is_known(element)
-                    for content in reader.read(element) if is_graph else ():
-                        yield Piece(content=content, progress=min(stream.tell() / size, 1.0))
-            except NotJson as error:
-                if not is_graph:
-                    message = f"{source} is not JSON: {error}."
-                    raise InvalidInputError(message, hint=_HINT) from error
-                reason = f"From here on it is not JSON ({error}); nothing after it was read."
-                yield Piece(content=Unreadable(where=source.name, reason=reason), progress=1.0)
-        if not is_graph:
-            raise InvalidInputError(f"{source} is no export of a graph.", hint=_HINT)
+        yield from read_elements(
+            source, reader.read, shows_format=_is_known, what="export of a graph", hint=_HINT
+        )
         for content in reader.rest():
             yield Piece(content=content, progress=1.0)
 
@@ -107,12 +93,17 @@ class _Reader:
     """Makes drafts, and notes what relates them: some hundred bytes for each edge."""
 
     project: str | None
+    is_graph: bool = False
+    """Whether an element showed that the file is a graph."""
     spans: list[_Span] = field(default_factory=list[_Span])
     sources: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
     """An edge and an episode that it is derived from."""
     omitted: Counter[str] = field(default_factory=Counter[str])
 
     def read(self, element: Element) -> Iterator[Content]:
+        self.is_graph = self.is_graph or _is_known(element)
+        if not self.is_graph:
+            return
         fields = as_object(element.value) if element.is_in_list else None
         if fields is None or (element.key and element.key not in _LISTS):
             self.omitted[f"entries of {element.key}"] += bool(element.key)

@@ -3,27 +3,45 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import Any, BinaryIO, Final, cast
 
 from commonbrain.model.errors import InvalidInputError
-from commonbrain.transfer.importer import Unreadable
-from commonbrain.transfer.importers.conversations import (
-    Events,
-    NotJson,
-    as_object,
-    build_value,
-    parser_message,
-)
-from commonbrain.transfer.importers.databases import Row
+from commonbrain.transfer.importer import Content, Piece, Unreadable
 
 _LINE_BYTES_MAX: Final = 32 * 1024 * 1024
 """Bytes of one line; a longer one is skipped, not parsed."""
 _BOM: Final = b"\xef\xbb\xbf"
+_VALUES_MAX: Final = 2_000_000
+"""In one record: about 200 MB of objects; a larger one is skipped, not built."""
+
+Events = Iterator[tuple[str, Any]]
+"""The tokenizer's output, in order: the name of an event and its value."""
+
+
+class NotJson(Exception):
+    """The rest of the bytes is not JSON; the message is the tokenizer's own."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Oversized:
+    """Replaces a record with too many values."""
+
+    values: int
+
+
+def as_object(value: object) -> Mapping[str, object] | None:
+    """Return a JSON value if it is an object, else None."""
+    return cast("Mapping[str, object]", value) if isinstance(value, dict) else None
+
+
+def as_list(value: object) -> Sequence[object] | None:
+    """Return a JSON value if it is a list, else None."""
+    return cast("Sequence[object]", value) if isinstance(value, list) else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,9 +69,46 @@ def open_json(source: Path, *, hint: str) -> Generator[BinaryIO]:
     except OSError as error:
         raise InvalidInputError(f"{source} cannot be read: {error.strerror}.", hint=hint) from error
     with stream:
-        if stream.read(len(_BOM)) != _BOM:
-            stream.seek(0)
+        skip_byte_order_mark(stream)
         yield stream
+
+
+def skip_byte_order_mark(stream: BinaryIO) -> None:
+    """Move a stream behind a byte order mark, if one comes next."""
+    start = stream.tell()
+    if stream.read(len(_BOM)) != _BOM:
+        stream.seek(start)
+
+
+def read_elements(
+    source: Path,
+    read: Callable[[Element], Iterable[Content]],
+    *,
+    shows_format: Callable[[Element], bool],
+    what: str,
+    hint: str,
+) -> Iterator[Piece]:
+    """Yield what `read` makes of the elements; it yields nothing before one shows the format.
+
+    Raises:
+        InvalidInputError: the file is missing, not JSON, or no element shows the format; raised
+            before the first piece.
+
+    """
+    with open_json(source, hint=hint) as stream:
+        size, is_known = max(source.stat().st_size, 1), False
+        try:
+            for element in elements(stream):
+                is_known = is_known or shows_format(element)
+                for content in read(element):
+                    yield Piece(content=content, progress=min(stream.tell() / size, 1.0))
+        except NotJson as error:
+            if not is_known:
+                raise InvalidInputError(f"{source} is not JSON: {error}.", hint=hint) from error
+            reason = f"From here on it is not JSON ({error}); nothing after it was read."
+            yield Piece(content=Unreadable(where=source.name, reason=reason), progress=1.0)
+    if not is_known:
+        raise InvalidInputError(f"{source} is no {what}.", hint=hint)
 
 
 def elements(stream: BinaryIO) -> Iterator[Element]:
@@ -97,7 +152,35 @@ def _listed(events: Events, *, key: str) -> Iterator[Element]:
         yield Element(key=key, value=built, is_in_list=True, number=number)
 
 
-def json_lines(stream: BinaryIO, *, name: str) -> Iterator[tuple[int, Row | Unreadable]]:
+def build_value(event: str, value: object, *, events: Events) -> object:
+    """Build the value that begins with this event, or skip it if it is too large."""
+    builder: Any = import_module("ijson").ObjectBuilder()
+    builder.event(event, value)
+    depth = _step(event)
+    values = 1
+    while depth:
+        event, value = next(events)
+        depth += _step(event)
+        values += 1
+        if values <= _VALUES_MAX:
+            builder.event(event, value)
+    return builder.value if values <= _VALUES_MAX else Oversized(values=values)
+
+
+def _step(event: str) -> int:
+    return event.startswith("start_") - event.startswith("end_")
+
+
+def parser_message(error: Exception) -> str:
+    """Return the first line of the tokenizer's error, which may be bytes."""
+    detail: object = error.args[0] if error.args else ""
+    text = detail.decode("utf-8", "replace") if isinstance(detail, bytes) else str(detail)
+    return text.strip().partition("\n")[0]
+
+
+def json_lines(
+    stream: BinaryIO, *, name: str
+) -> Iterator[tuple[int, Mapping[str, object] | Unreadable]]:
     """Yield the object of every line that is not blank, with the number of the line."""
     number = 0
     while line := stream.readline(_LINE_BYTES_MAX + 1):
@@ -112,7 +195,7 @@ def json_lines(stream: BinaryIO, *, name: str) -> Iterator[tuple[int, Row | Unre
             yield number, _parsed(line, where=where)
 
 
-def _parsed(line: bytes, *, where: str) -> Row | Unreadable:
+def _parsed(line: bytes, *, where: str) -> Mapping[str, object] | Unreadable:
     try:
         fields = as_object(json.loads(line))
     except (ValueError, RecursionError) as error:

@@ -16,12 +16,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.kinds import Kind, MessageDetail
 from commonbrain.model.memory import Draft, ThreadRef
 from commonbrain.text.classification import classify
 from commonbrain.transfer.importer import Content, Found, Omitted, Piece, Unreadable
-from commonbrain.transfer.importers.conversations import NotJson, as_list, as_object
 from commonbrain.transfer.importers.databases import (
     Row,
     fitted,
@@ -31,7 +29,12 @@ from commonbrain.transfer.importers.databases import (
     time_in,
 )
 from commonbrain.transfer.importers.graphs import about
-from commonbrain.transfer.importers.json_files import Element, elements, open_json
+from commonbrain.transfer.importers.json_files import (
+    Element,
+    as_list,
+    as_object,
+    read_elements,
+)
 from commonbrain.transfer.importers.markdown import source_reference
 
 _HINT: Final = "Give an agent file (.af) that Letta exported."
@@ -68,21 +71,13 @@ class LettaAgentFile:
 
         """
         reader = _Reader(stem=source.stem, project=project)
-        with open_json(source, hint=_HINT) as stream:
-            size, is_agent_file = max(source.stat().st_size, 1), False
-            try:
-                for element in elements(stream):
-                    is_agent_file = is_agent_file or element.key in _KNOWN
-                    for content in reader.read(element):
-                        yield Piece(content=content, progress=min(stream.tell() / size, 1.0))
-            except NotJson as error:
-                if not is_agent_file:
-                    message = f"{source} is not JSON: {error}."
-                    raise InvalidInputError(message, hint=_HINT) from error
-                reason = f"From here on it is not JSON ({error}); nothing after it was read."
-                yield Piece(content=Unreadable(where=source.name, reason=reason), progress=1.0)
-        if not is_agent_file:
-            raise InvalidInputError(f"{source} is no agent file.", hint=_HINT)
+        yield from read_elements(
+            source,
+            reader.read,
+            shows_format=lambda element: element.key in _KNOWN,
+            what="agent file",
+            hint=_HINT,
+        )
         for what, count in sorted((+reader.omitted).items()):
             yield Piece(content=Omitted(what=what, count=count), progress=1.0)
 

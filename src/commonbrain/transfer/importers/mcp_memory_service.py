@@ -27,7 +27,6 @@ from commonbrain.transfer.importer import (
     Unreadable,
     file_found,
 )
-from commonbrain.transfer.importers.conversations import as_object
 from commonbrain.transfer.importers.databases import (
     Meter,
     Row,
@@ -46,6 +45,7 @@ from commonbrain.transfer.importers.databases import (
     time_in,
 )
 from commonbrain.transfer.importers.graphs import link_type
+from commonbrain.transfer.importers.json_files import as_object
 from commonbrain.transfer.importers.markdown import source_reference
 
 _HINT: Final = "Give the sqlite_vec.db of mcp-memory-service."

@@ -33,7 +33,6 @@ from commonbrain.transfer.importer import (
     file_found,
     files_found,
 )
-from commonbrain.transfer.importers.conversations import NotJson, as_object
 from commonbrain.transfer.importers.databases import (
     Meter,
     Row,
@@ -51,7 +50,13 @@ from commonbrain.transfer.importers.databases import (
     time_in,
 )
 from commonbrain.transfer.importers.graphs import edge_text
-from commonbrain.transfer.importers.json_files import Element, elements, open_json
+from commonbrain.transfer.importers.json_files import (
+    Element,
+    NotJson,
+    as_object,
+    elements,
+    open_json,
+)
 from commonbrain.transfer.importers.markdown import is_inside, source_reference
 from commonbrain.transfer.importers.qdrant_points import points
 

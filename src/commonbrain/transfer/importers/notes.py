@@ -33,7 +33,6 @@ from commonbrain.transfer.importer import (
     Unreadable,
     files_found,
 )
-from commonbrain.transfer.importers.conversations import as_object
 from commonbrain.transfer.importers.databases import (
     Row,
     fitted,
@@ -44,6 +43,7 @@ from commonbrain.transfer.importers.databases import (
     time_in,
 )
 from commonbrain.transfer.importers.graphs import about, edge_text, link_type
+from commonbrain.transfer.importers.json_files import as_object
 from commonbrain.transfer.importers.markdown import (
     note_files,
     read_text,

@@ -34,7 +34,6 @@ from commonbrain.transfer.importer import (
     database_url,
     shown_source,
 )
-from commonbrain.transfer.importers.conversations import as_object
 from commonbrain.transfer.importers.databases import (
     Meter,
     Row,
@@ -54,6 +53,7 @@ from commonbrain.transfer.importers.databases import (
     time_in,
     whole_in,
 )
+from commonbrain.transfer.importers.json_files import as_object
 from commonbrain.transfer.importers.markdown import name, source_reference
 from commonbrain.transfer.importers.postgres_tables import names_of_array, open_postgres
 

@@ -11,7 +11,7 @@ from typing import BinaryIO, Final
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.transfer.importer import Content, Piece, Unreadable
 from commonbrain.transfer.importers.chats import Progress, Tally
-from commonbrain.transfer.importers.conversations import as_object
+from commonbrain.transfer.importers.json_files import as_object
 from commonbrain.transfer.importers.markdown import is_inside
 
 RECORDS: Final = "records of the program, such as settings and costs"

@@ -11,7 +11,8 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final
 
-from commonbrain.transfer.importers.conversations import Record, as_list, as_object, parse_time
+from commonbrain.transfer.importers.conversations import Record, parse_time
+from commonbrain.transfer.importers.json_files import as_list, as_object
 from commonbrain.transfer.importers.markdown import source_reference
 from commonbrain_evals.retrieval.corpora import Corpus, DataSet, Question
 from commonbrain_evals.retrieval.reading import read_json_list, require_file
