@@ -1,4 +1,4 @@
-"""What an import carries over besides texts: links, replacements, pins, votes and authors."""
+"""What an import carries over in addition to texts: links, replacements, pins, votes, authors."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace

@@ -211,9 +211,9 @@ def test_a_source_is_left_as_it_was(sample: Sample, tmp_path: Path) -> None:
 
 
 def test_an_observation_names_its_entity() -> None:
-    told = [one.body for one in drafts("mcp-memory", SAMPLES / "mcp-memory/memory.jsonl")]
-    assert told[:2] == ["Ann lives in Bergen.", "Ann: Prefers long answers."]
-    assert told[4:6] == ["Postgres is of type technology", "Ann works on harbour"]
+    bodies = [one.body for one in drafts("mcp-memory", SAMPLES / "mcp-memory/memory.jsonl")]
+    assert bodies[:2] == ["Ann lives in Bergen.", "Ann: Prefers long answers."]
+    assert bodies[4:6] == ["Postgres is of type technology", "Ann works on harbour"]
 
 
 def test_a_damaged_line_of_a_graph_is_reported_and_the_rest_read(tmp_path: Path) -> None:

@@ -94,7 +94,7 @@ def test_each_window_of_a_long_text_begins_with_the_prefix(tmp_path: Path) -> No
     folder = save_encoder(
         tmp_path / "model", prompts={"document": "passage: "}, pooling={"pooling_mode": "cls"}
     )
-    # The second token stands for the prefix.
+    # The second token is the prefix.
     save_graph(folder / "model.onnx", word_vectors(make_tokenizer()))
     write_json(folder / "1_Pooling" / "config.json", {"pooling_mode": "max"})
     text = "Ann lives in Lisbon and the build broke. " * 100

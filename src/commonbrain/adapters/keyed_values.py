@@ -347,7 +347,7 @@ def _stored(view: MemoryView, *, name: str) -> Iterator[StoredValue]:
     attached = cast("Mapping[str, Any]", given)
     value = deepcopy(attached["value"])
     if view.superseded_count != attached["revision"] and attached["text_at"] is not None:
-        # Somebody corrected the text, and the revision inherited the attachment.
+        # A person corrected the text, and the revision inherited the attachment.
         set_text(value, attached["text_at"], text=view.body or "")
     yield StoredValue(
         id=view.id,

@@ -33,7 +33,7 @@ except ImportError as error:
     raise extra_missing("langgraph", extra="langgraph") from error
 
 _WHOLE: Final = "$"
-"""The field that stands for the whole value."""
+"""The field path of the whole value."""
 _ANY: Final = "*"
 """Matches any label of a namespace."""
 

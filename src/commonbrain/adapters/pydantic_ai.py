@@ -97,5 +97,5 @@ class _BrainCaller:
         """Do nothing: the brain is open."""
 
     def redact_error(self, error: CommonbrainError, /) -> CommonbrainError:
-        """Return the error as it is: whoever opened the brain may see its details."""
+        """Return the error as it is: the caller opened the brain and may see its details."""
         return error

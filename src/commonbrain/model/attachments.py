@@ -37,7 +37,7 @@ def attachment_text(attachment: Mapping[str, object]) -> str:
     """
     try:
         text = json.dumps(attachment, ensure_ascii=False, allow_nan=False)
-        # A lone surrogate would be accepted here and fail whoever sends it on.
+        # A lone surrogate would be accepted here and fail where it is sent on.
         text.encode()
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidInputError(

@@ -395,7 +395,7 @@ def _add(
 
 
 def _carried(piece: Piece, draft: Draft) -> Iterator[str]:
-    """Name what a stored draft took over from its source besides the text."""
+    """Name what a stored draft took over from its source in addition to the text."""
     speaker = draft.detail.sender if isinstance(draft.detail, MessageDetail) else None
     present = {
         "dates": draft.occurred_at is not None,

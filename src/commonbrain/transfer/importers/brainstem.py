@@ -87,7 +87,7 @@ def _parse_source(source: Path) -> tuple[Path, str | None]:
 
 def _choose_tenant(tables: SqliteTables, file: Path, *, tenant: str | None) -> str | None:
     rows = tables.rows("memory_items", ("tenant_id",), order="rowid")
-    # What is damaged is not read later either, whoever's it is.
+    # A damaged row is not read later either, of any tenant or user.
     tenants = sorted({text_in(row, "tenant_id") for row in rows if not isinstance(row, Unreadable)})
     shown = ", ".join(tenants[:_TENANTS_SHOWN_MAX])
     if tenant is not None and tenant not in tenants:

@@ -4,7 +4,7 @@ A file `YYYY/MM/DD/rollout-<time>-<session>.jsonl` has one item a line, `{timest
 payload}`: first `session_meta`, then `response_item`s as the model's API has them and events that
 repeat them. Before September 2025 the items stood alone. Written by
 https://github.com/openai/codex, `codex-rs/rollout/src/recorder.rs` and `policy.rs`; context that
-Codex adds to the user's messages is told apart as `codex-rs/core/src/context` does: by the kinds
+Codex adds to the user's messages is recognized as `codex-rs/core/src/context` does: by the kinds
 in their metadata, or else by its marks. Names of threads are in `session_index.jsonl`. Tried with
 Codex 0.169.0.
 """
@@ -204,7 +204,7 @@ class _Reader:
 
 
 def _item(record: Mapping[str, object]) -> tuple[str, Mapping[str, object]]:
-    """Return type and payload of a line; in old sessions, the payload stands alone."""
+    """Return type and payload of a line; old sessions have the payload alone."""
     payload = as_object(record.get("payload"))
     if payload is not None:
         return str(record.get("type")), payload

@@ -1,6 +1,6 @@
 """Folders of linked notes: basic-memory and Obsidian.
 
-The text of a note is split as in `markdown`. Besides, its front matter gives tags, a date and a
+The text of a note is split as in `markdown`. Its front matter also gives tags, a date and a
 label, and its wiki links become links between memories. Where basic-memory writes them, a bullet
 `- [category] text #tag (context)` is an observation, which becomes a memory of its own, and a
 bullet `- relation [[Note]] (context)` a relation. The formats are those of basicmachines-co/
