@@ -119,7 +119,7 @@ def test_backup_is_downloaded_with_its_digest(page: Page, site: Site, tmp_path: 
 def test_backup_goes_into_a_folder_of_this_machine(page: Page, site: Site, tmp_path: Path) -> None:
     page.goto(f"{site.url}/transfer")
     page.get_by_text("Into a folder of this machine").click()
-    page.get_by_label("Folder").fill(str(tmp_path))
+    page.get_by_role("textbox", name="Folder").fill(str(tmp_path))
     page.get_by_role("button", name="Back up into it").click()
     expect(page.get_by_role("heading", name="The backup is written")).to_be_visible(
         timeout=PATIENCE_MS

@@ -28,8 +28,8 @@ from commonbrain.transfer.importers.openbrain import OpenBrainDump
 IMPORTERS: Final[Mapping[str, Importer]] = {
     importer.name: importer
     for importer in (
-        ConversationFile(),
         MarkdownFolder(),
+        ConversationFile(),
         ClaudeCode(),
         Codex(),
         ChatGpt(),
