@@ -17,6 +17,7 @@ from commonbrain.model.revision import Action, Change
 from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.storage.repositories.memory_rows import PROJECTED
 from commonbrain.storage.schema.memories import entities, memories, vectors
+from commonbrain.storage.sql.context import compiled
 from commonbrain.storage.sqlite.engine import open_sqlite
 from commonbrain.storage.store import Store, Transaction
 from commonbrain.testing.builders import NOON, FakeClock, a_memory
@@ -46,6 +47,22 @@ def test_a_memory_is_written_as_sqlalchemy_writes_it(store: Store) -> None:
         as_stored = sa.text("SELECT * FROM memories ORDER BY id")
         ours, usual = tx.work.connection.execute(as_stored).mappings()
         assert {**ours, "id": 2} == dict(usual)
+
+
+def test_stores_of_one_process_share_compiled_statements(store: Store, tmp_path: Path) -> None:
+    other = open_sqlite(
+        tmp_path / "other.db",
+        space=SPACE,
+        clock=FakeClock(),
+        is_durable=True,
+        lock_timeout_s=LOCK_TIMEOUT_S,
+    )
+    statement = sa.select(memories.c.id).where(memories.c.tenant_id == sa.bindparam("tenant"))
+    with closing(other), store.snapshot(LOCAL_TENANT) as one, other.snapshot(LOCAL_TENANT) as two:
+        drivers = [tx.work.connection.dialect for tx in (one, two)]
+        first, second = (compiled(statement, each, names=("tenant",)) for each in drivers)
+    assert drivers[0] is not drivers[1]
+    assert first is second
 
 
 def test_a_write_that_fails_is_told_as_by_sqlalchemy_and_leaves_nothing(store: Store) -> None:

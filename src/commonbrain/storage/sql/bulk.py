@@ -27,7 +27,7 @@ from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
 from sqlalchemy.types import TypeEngine
 
-from commonbrain.storage.sql.context import SqlContext
+from commonbrain.storage.sql.context import SqlContext, shared_driver
 
 _POSTGRES = "postgresql"
 
@@ -150,7 +150,7 @@ def _run(
     count = len(next(iter(each.values())))
     if not count:
         return
-    dialect = work.connection.dialect
+    dialect = shared_driver(work.connection.dialect)
     statement, order = _compiled(table, (*shared, *each), dialect=dialect, is_insert=is_insert)
     alike = {name: _written(table, name, dialect=dialect)(value) for name, value in shared.items()}
     columns = [

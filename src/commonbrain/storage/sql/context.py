@@ -105,11 +105,27 @@ class Compiled:
             cursor.close()
 
 
-@lru_cache(_CACHED_STATEMENTS)
+_DRIVERS: Final[dict[tuple[object, ...], Driver]] = {}
+"""The first driver of each kind."""
+
+
+def shared_driver(dialect: Driver) -> Driver:
+    """Return one driver for all stores of a kind, so that they share what is compiled for it."""
+    kind = (type(dialect), dialect.server_version_info, dialect.paramstyle)
+    return _DRIVERS.setdefault(kind, dialect)
+
+
 def compiled(
     statement: SelectBase | UpdateBase, dialect: Driver, *, names: tuple[str, ...]
 ) -> Compiled:
     """Compile a statement whose parameters of these names are passed each time."""
+    return _compiled(statement, shared_driver(dialect), names=names)
+
+
+@lru_cache(_CACHED_STATEMENTS)
+def _compiled(
+    statement: SelectBase | UpdateBase, dialect: Driver, *, names: tuple[str, ...]
+) -> Compiled:
     # An insert has values for the named columns, and no parameters for the others.
     columns = list(names) if isinstance(statement, Insert) else None
     made = statement.compile(dialect=dialect, column_keys=columns)
@@ -148,7 +164,7 @@ def rows_of(connection: Connection, question: SelectBase, *, given: Mapping[str,
     """
     dialect = connection.dialect
     rows = compiled(question, dialect, names=tuple(given)).rows(connection, given)
-    return _reading_turned(rows, _reads(question, dialect)) if rows else rows
+    return _reading_turned(rows, _reads(question, shared_driver(dialect))) if rows else rows
 
 
 def _reading_turned(rows: list[Row], reads: Sequence[tuple[int, _ReadColumn]]) -> list[Row]:
@@ -164,7 +180,7 @@ def _reading_turned(rows: list[Row], reads: Sequence[tuple[int, _ReadColumn]]) -
 def read_row(row: Row, question: SelectBase, *, dialect: Driver) -> Row:
     """Convert the values of one row of `SqlContext.raw_rows`."""
     values = list(row)
-    for place, read in _reads(question, dialect):
+    for place, read in _reads(question, shared_driver(dialect)):
         (values[place],) = read((values[place],))
     return tuple(values)
 
