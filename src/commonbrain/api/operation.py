@@ -24,7 +24,13 @@ from pydantic_core import CoreSchema
 from commonbrain.client import Brain
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.escaping import inert
-from commonbrain.model.limits import CURSOR_CHARS_MAX, NAME_CHARS_MAX
+from commonbrain.model.limits import (
+    ARGUMENT_DEPTH_MAX,
+    ARGUMENT_VALUES_MAX,
+    CURSOR_CHARS_MAX,
+    LIST_VALUES_MAX,
+    NAME_CHARS_MAX,
+)
 from commonbrain.model.scope import Role
 from commonbrain.model.timestamps import parse_instant
 from commonbrain.observability.tool_events import WEB_TRANSPORT
@@ -60,11 +66,12 @@ class Request(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _check_names(cls, given: object) -> object:
-        """Refuse an unknown argument by name, with the nearest known one."""
+    def _check_names_and_size(cls, given: object) -> object:
+        """Refuse an unknown argument by name, with the nearest known one, and too many values."""
         if not isinstance(given, Mapping):
             return given
         names = cast("Mapping[object, object]", given)
+        _check_size(names)
         unknown = next((str(name) for name in names if name not in cls.model_fields), None)
         if unknown is None:
             return names
@@ -74,6 +81,53 @@ class Request(BaseModel):
             f"{f'; did you mean {nearest[0]!r}?' if nearest else '.'}",
             hint=f"The arguments are {', '.join(cls.model_fields) or 'none'}.",
         )
+
+
+_ATTACHMENT: Final = "attachment"
+"""The argument that is any JSON; its own limit is in bytes."""
+
+
+def _check_size(arguments: Mapping[object, object]) -> None:
+    """Bound the values of a call before they are validated one by one.
+
+    Each wrong value costs an error: half a million of them took seconds and a gigabyte.
+
+    Raises:
+        InvalidInputError: `limit_exceeded`.
+
+    """
+    values = 0
+    level: list[_Container] = [arguments]
+    for _ in range(ARGUMENT_DEPTH_MAX):
+        below: list[_Container] = []
+        for container in level:
+            values += len(container)
+            if isinstance(container, list) and len(container) > LIST_VALUES_MAX:
+                raise _too_large(f"A list has {len(container)} values, more than {LIST_VALUES_MAX}")
+            if values > ARGUMENT_VALUES_MAX:
+                raise _too_large(f"The arguments have more than {ARGUMENT_VALUES_MAX} values")
+            below.extend(_containers_in(container))
+        if not below:
+            return
+        level = below
+    raise _too_large(f"The arguments are nested more than {ARGUMENT_DEPTH_MAX} levels deep")
+
+
+_Container = Mapping[object, object] | list[object]
+
+
+def _containers_in(container: _Container) -> list[_Container]:
+    if isinstance(container, Mapping):
+        values = [value for name, value in container.items() if name != _ATTACHMENT]
+    else:
+        values = container
+    return [cast("_Container", value) for value in values if isinstance(value, Mapping | list)]
+
+
+def _too_large(problem: str) -> InvalidInputError:
+    return InvalidInputError(
+        f"{problem}.", code="limit_exceeded", hint="Split it into several calls."
+    )
 
 
 @dataclass(frozen=True, slots=True)

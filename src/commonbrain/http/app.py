@@ -293,6 +293,7 @@ def make_app(
         larger={IMPORT_PATH: limits.upload_bytes_max},
         body_s=limits.request_s,
         reject=authenticator.reject,
+        count=authenticator.count,
     )
     app.state.authenticator = authenticator
     return app

@@ -1,5 +1,6 @@
 """Authenticates requests: the credential identifies the caller, headers the session."""
 
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from secrets import token_hex
@@ -24,6 +25,7 @@ from commonbrain.http.sessions import (
 from commonbrain.model.errors import (
     AuthenticationError,
     CommonbrainError,
+    LimitExceededError,
     RejectedError,
 )
 from commonbrain.model.scope import Caller, check_claims
@@ -68,6 +70,8 @@ REQUEST_HEADER: Final = "x-request-id"
 _REQUEST_BYTES: Final = 8
 _CALLER_KEY: Final = "commonbrain.caller"
 """The key in the request's scope under which the caller is stored."""
+_UNCOUNTED_KEY: Final = "commonbrain.uncounted"
+"""The key of the caller whose rate limit has not counted the request yet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,6 +91,7 @@ class RequestAuthenticator:
         Raises:
             AuthenticationError: the credential is missing or not valid.
             RejectedError: the key is not allowed from that address, or for that agent.
+            LimitExceededError: `rate_limited`, the caller was rejected for it a moment ago.
             UnavailableError: the credential cannot be checked now.
 
         """
@@ -99,6 +104,8 @@ class RequestAuthenticator:
         if caller is None:
             check = partial(self.access.admit, credential, address=address)
             caller = await self.threads.run(check)
+        self._check_blocked(caller)
+        request.scope[_UNCOUNTED_KEY] = caller
         tenant, agent = map(request.headers.get, CLAIM_HEADERS)
         try:
             check_claims(caller, tenant=tenant, agent=agent)
@@ -110,6 +117,22 @@ class RequestAuthenticator:
         identified = replace(caller, request_id=request_name or token_hex(_REQUEST_BYTES))
         request.scope[_CALLER_KEY] = identified
         return identified
+
+    def _check_blocked(self, caller: Caller) -> None:
+        services = self.brain.services
+        try:
+            services.quotas.check_blocked(caller)
+        except LimitExceededError as error:
+            record_denial(ADMITTING, services, caller=caller, error=error)
+            raise
+
+    async def count(self, request: HTTPConnection) -> None:
+        """Count a request that no operation has counted, such as a refused one."""
+        caller: Caller | None = request.scope.pop(_UNCOUNTED_KEY, None)
+        if caller is not None:
+            # A caller above its limit is rejected when it calls next.
+            with suppress(CommonbrainError):
+                await self.threads.run(partial(authorize, self.brain.services, caller))
 
     async def reject(self, request: HTTPConnection) -> Response | None:
         """Authenticate a request before its body is read; return the error response if it fails."""
@@ -139,6 +162,7 @@ class RequestAuthenticator:
 
         """
         services = self.brain.services
+        request.scope.pop(_UNCOUNTED_KEY, None)
         authorize(services, caller)
         key = session or named_session(request)
         # A client of the handshake protocol tells its name once: then the key contains it.
@@ -166,10 +190,8 @@ class RequestAuthenticator:
 
         Raises:
             InvalidInputError: the session's name is not valid.
-            LimitExceededError: `rate_limited`.
 
         """
-        authorize(self.brain.services, caller)
         Brain(self.brain.services, replace(caller, session=session)).session.leave()
 
     def error_response(self, error: CommonbrainError, request: HTTPConnection) -> Response:

@@ -52,6 +52,8 @@ class RequestLimitsMiddleware:
     """Timeout for a request's body."""
     reject: Callable[[HTTPConnection], Awaitable[Response | None]]
     """Authenticates a request; returns the error response for one without a valid credential."""
+    count: Callable[[HTTPConnection], Awaitable[None]]
+    """Counts a request against the rate limit of its caller, unless it is counted already."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass on an allowed request."""
@@ -59,6 +61,12 @@ class RequestLimitsMiddleware:
             await self.app(scope, receive, send)
             return
 
+        try:
+            await self._serve(scope, receive, send)
+        finally:
+            await self.count(HTTPConnection(scope))
+
+    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         send_safely = with_headers(send, _SAFE)
         headers = Headers(scope=scope)
         refusal = self._reject_cross_origin(headers) or self._check_declared_length(

@@ -19,6 +19,7 @@ from commonbrain.model.errors import (
     StoreCorruptError,
     UnavailableError,
 )
+from commonbrain.model.limits import INVALID_FIELDS_SHOWN_MAX
 
 MEDIA_TYPE: Final = "application/problem+json"
 RETRY_AFTER_S: Final = 2
@@ -78,15 +79,17 @@ def problem(
 
 
 def malformed(error: RequestValidationError) -> Response:
-    """List the invalid fields without repeating their values."""
+    """List the first invalid fields without repeating their values."""
     errors = error.errors()
     wrong = [
         ProblemDetail(field=".".join(str(part) for part in one["loc"]), message=one["msg"])
-        for one in errors
+        for one in errors[:INVALID_FIELDS_SHOWN_MAX]
     ]
     is_json = not any(one["type"] == "json_invalid" for one in errors)
+    more = len(errors) - len(wrong)
+    unfit = f"The request does not fit its schema{f'; {more} more errors' if more else ''}."
     error_text = InvalidInputError(
-        "The request does not fit its schema." if is_json else "The body is not JSON.",
+        unfit if is_json else "The body is not JSON.",
         hint="GET /openapi.json describes each operation.",
     )
     return problem(error_text, status=None if is_json else HTTPStatus.BAD_REQUEST, wrong=wrong)

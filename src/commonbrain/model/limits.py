@@ -17,6 +17,14 @@ NAME_CHARS_MAX: Final = 128
 SOURCE_REF_CHARS_MAX: Final = 512
 REASON_CHARS_MAX: Final = 1000
 ITEMS_PER_CALL_MAX: Final = 100
+LIST_VALUES_MAX: Final = 1000
+"""Values in one list among the arguments of a call; most lists have a lower limit of their own."""
+ARGUMENT_VALUES_MAX: Final = 20_000
+"""Values in all arguments of a call, without attachments: a hundred items with full lists fit."""
+ARGUMENT_DEPTH_MAX: Final = 16
+"""Levels of lists and objects in the arguments of a call, without attachments."""
+INVALID_FIELDS_SHOWN_MAX: Final = 20
+"""Invalid fields that the refusal of one call names."""
 TAGS_MAX: Final = 50
 ENTITIES_MAX: Final = 50
 """Entities of each type found in one text: tags, people, references, topics."""

@@ -8,7 +8,12 @@ from typing import TYPE_CHECKING, Protocol
 
 from commonbrain.clock import Clock
 from commonbrain.model.errors import LimitExceededError
-from commonbrain.model.limits import KEY_CALLS_PER_MINUTE, TENANT_CALLS_PER_MINUTE, USAGE_CACHE_S
+from commonbrain.model.limits import (
+    ACCESS_CACHE_S,
+    KEY_CALLS_PER_MINUTE,
+    TENANT_CALLS_PER_MINUTE,
+    USAGE_CACHE_S,
+)
 from commonbrain.model.memory import State
 from commonbrain.model.scope import Caller
 
@@ -45,6 +50,21 @@ class _Count:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class _Block:
+    """A caller above its rate; a change of its policy applies when the block ends."""
+
+    message: str
+    wait_s: int
+    until_ms: float
+
+    def error(self) -> LimitExceededError:
+        """Return the error of a rejected call."""
+        return LimitExceededError(
+            self.message, hint=f"Wait {self.wait_s} s.", retry_after_s=self.wait_s
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Quotas:
     """Limits calls and memories; the settings bound what a tenant's policy leaves open."""
 
@@ -54,6 +74,22 @@ class Quotas:
     key_calls_per_minute: int = KEY_CALLS_PER_MINUTE
     tenant_calls_per_minute: int = TENANT_CALLS_PER_MINUTE
     _counts: dict[str, _Count] = field(default_factory=dict[str, "_Count"])
+    _blocked: dict[str, _Block] = field(default_factory=dict[str, "_Block"])
+
+    def check_blocked(self, caller: Caller) -> None:
+        """Reject a caller that `check_rate` rejected a moment ago, without counting or reading.
+
+        Raises:
+            LimitExceededError: `rate_limited`, with the seconds to wait.
+
+        """
+        if caller.admission is None or not self._blocked:
+            return
+        now_ms = self.clock.elapsed_ms()
+        for name in (_credential_name(caller), caller.tenant):
+            block = self._blocked.get(name)
+            if block is not None and now_ms < block.until_ms:
+                raise block.error()
 
     def check_rate(self, caller: Caller) -> None:
         """Count a call of a credential and of its tenant; local callers are not limited.
@@ -68,16 +104,22 @@ class Quotas:
         a_key = policy.key_calls_per_minute or self.key_calls_per_minute
         all_keys = policy.tenant_calls_per_minute or self.tenant_calls_per_minute
         for whose, name, per_minute in (
-            ("This credential", f"{caller.tenant}/{caller.admission.credential}", a_key),
+            ("This credential", _credential_name(caller), a_key),
             ("This tenant", caller.tenant, all_keys),
         ):
             wait_s = self.rates().take(name, per_minute=per_minute)
             if wait_s is not None:
-                raise LimitExceededError(
-                    f"{whose} may call {per_minute} times a minute.",
-                    hint=f"Wait {wait_s} s.",
-                    retry_after_s=wait_s,
-                )
+                message = f"{whose} may call {per_minute} times a minute."
+                raise self._block(name, message, wait_s=wait_s).error()
+
+    def _block(self, name: str, message: str, *, wait_s: int) -> _Block:
+        now_ms = self.clock.elapsed_ms()
+        for known, block in list(self._blocked.items()):
+            if block.until_ms <= now_ms:
+                self._blocked.pop(known, None)
+        until_ms = now_ms + 1000 * min(wait_s, ACCESS_CACHE_S)
+        self._blocked[name] = _Block(message=message, wait_s=wait_s, until_ms=until_ms)
+        return self._blocked[name]
 
     def check_quota(self, caller: Caller) -> None:
         """Reject a tenant at its quota before processing its text; `reserve` decides.
@@ -124,6 +166,11 @@ class Quotas:
     def _count(self, tx: Transaction, tenant: str) -> _Count:
         count = self._counts[tenant] = _Count(self.clock.elapsed_ms(), count_stored(tx))
         return count
+
+
+def _credential_name(caller: Caller) -> str:
+    """Return the name under which the calls of a credential are counted."""
+    return f"{caller.tenant}/{caller.admission.credential if caller.admission else ''}"
 
 
 def _most(caller: Caller) -> int | None:

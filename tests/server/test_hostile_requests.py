@@ -1,0 +1,101 @@
+"""Requests made to hurt: they are refused before they cost much, and they count as calls."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from commonbrain.http.app import make_app
+from commonbrain.http.authentication import ProtectedResource
+from commonbrain.model.limits import ARGUMENT_DEPTH_MAX, LIST_VALUES_MAX
+from commonbrain.model.scope import Admission, Policy, Role
+from commonbrain.testing.builders import a_brain
+from tests.server.serving import CALLERS, KeyRing, calling
+
+CALLS = 5
+LIMITED = Admission(
+    credential="00000001", role=Role.WRITER, policy=Policy(key_calls_per_minute=CALLS)
+)
+
+
+@pytest.fixture
+def limited(path: Path) -> Iterator[TestClient]:
+    """A client that may call five times a minute."""
+    ring = KeyRing({"key-of-ann": replace(CALLERS["key-of-ann"], admission=LIMITED)})
+    resource = ProtectedResource(url="http://127.0.0.1:8377", issuer=None)
+    with calling(make_app(a_brain(path), ring, resource=resource)) as client:
+        yield client
+
+
+def nested(depth: int) -> Any:  # noqa: ANN401 lists of lists
+    return json.loads("[" * depth + "]" * depth)
+
+
+@pytest.mark.parametrize(
+    ("path_of", "body", "message"),
+    [
+        ("recall", {"query": "x", "tags": [1] * 300_000}, "A list has 300000 values"),
+        ("recall", {"query": "x", "tags": ["a"] * (LIST_VALUES_MAX + 1)}, "A list has 1001"),
+        ("remember", {"items": [{"tags": [1] * 900}] * 100}, "more than 20000 values"),
+        ("remember", {"text": "x", "tags": nested(ARGUMENT_DEPTH_MAX + 1)}, "nested more than"),
+    ],
+)
+def test_too_many_values_are_refused_before_they_are_checked(
+    ann: TestClient, path_of: str, body: dict[str, Any], message: str
+) -> None:
+    reply = ann.post(f"/v1/{path_of}", json=body)
+
+    assert reply.status_code == 422
+    assert reply.json()["code"] == "limit_exceeded"
+    assert message in reply.json()["detail"]
+    assert "errors" not in reply.json()
+
+
+def test_a_refusal_names_twenty_invalid_fields_and_counts_the_others(ann: TestClient) -> None:
+    reply = ann.post("/v1/recall", json={"query": "x", "tags": [1] * 500})
+
+    assert reply.status_code == 422
+    assert len(reply.json()["errors"]) == 20
+    assert "480 more errors" in reply.json()["detail"]
+
+
+@pytest.mark.requirement("ST-08")
+@pytest.mark.parametrize(
+    ("path_of", "body"),
+    [
+        ("/v1/recall", b"{"),
+        ("/v1/recall", b'{"tags": 1}'),
+        ("/v1/recall", b'{"nothing": 1}'),
+        ("/v1/nothing", b"{}"),
+        ("/mcp", b"{}"),
+        ("/mcp", b'{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "?"}}'),
+    ],
+)
+def test_refused_requests_count_against_the_rate_limit(
+    limited: TestClient, path_of: str, body: bytes
+) -> None:
+    replies = [limited.post(path_of, content=body, headers=JSON) for _ in range(CALLS + 2)]
+
+    statuses = [reply.status_code for reply in replies]
+    assert 429 not in statuses[: CALLS + 1]
+    assert statuses[CALLS + 1] == 429
+    assert limited.post("/v1/recall", json={"query": "x"}).status_code == 429
+
+
+JSON = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+
+
+def test_a_call_counts_once(limited: TestClient) -> None:
+    replies = [limited.post("/v1/recall", json={"query": "x"}) for _ in range(CALLS + 1)]
+
+    assert [reply.status_code for reply in replies] == [200] * CALLS + [429]
+
+
+def test_an_attachment_is_bounded_in_bytes_alone(ann: TestClient) -> None:
+    body = {"text": "The vector of the logo.", "attachment": {"vector": [0.25] * 5000}}
+
+    assert ann.post("/v1/remember", json=body).status_code == 200
