@@ -15,6 +15,7 @@ from mcp import Client
 from mcp.client.stdio import StdioServerParameters
 
 import commonbrain
+from benchmarks.attacks import attacks
 from benchmarks.booting import booting
 from benchmarks.corpus import questions
 from benchmarks.embedders import embedders
@@ -41,6 +42,7 @@ from benchmarks.transcripts import transcripts
 from benchmarks.writing import writing
 
 app = typer.Typer(no_args_is_help=True, add_completion=False)
+app.add_typer(attacks)
 app.add_typer(shared_file)
 app.add_typer(falling)
 app.add_typer(hooking)
