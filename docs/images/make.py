@@ -18,7 +18,7 @@ from rich.text import Text
 SESSION: Final = (
     'brain --agent claude remember "We chose Postgres over MySQL for row-level security" '
     "--project api",
-    'brain --agent codex recall "which database, and why?"',
+    'brain --agent codex recall "why Postgres and not MySQL?"',
     'brain --agent codex remember "Postgres was chosen over MySQL for its row-level security" '
     "--project api",
 )
