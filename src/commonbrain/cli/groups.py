@@ -163,7 +163,7 @@ GROUPS: Final[Mapping[str, str]] = {
 
 
 IMPORTED: Final[Mapping[str, str]] = {
-    "connect": "Add this memory to a client's MCP servers.",
+    "connect": "Connect Claude Code, Codex or another client to this memory.",
     "store": "Copy, upgrade and distribute stores.",
     "embeddings": "Show, compare and change embedding models.",
 }
