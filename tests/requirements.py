@@ -400,7 +400,7 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Adopted("DO-20", "brain connect registers clients and their hooks and clobbers nothing."),
     Adopted("DO-21", "What is called a default or configurable is a setting with bounds."),
     Adopted("DO-22", "A tenant's policy sets trust, budgets, thresholds and redaction of its own."),
-    Adopted("DO-23", "The documentation is a site whose every link leads somewhere."),
+    Adopted("DO-23", "The documentation is a site with working links and reproducible pictures."),
     # Migration and import
     Adopted("MG-02", "MEMORY.md trees become single memories that recall finds."),
     Adopted("MG-05", "Memories, handoffs and summaries of compactions stand for MEMORY.md."),
