@@ -234,10 +234,9 @@ def _previewed(task: JobContext, path: Path) -> ImportReport:
 
     if given["format"] == OWN_FORMAT:
         return Merge(services, caller)(path, dry_run=True, on_progress=move)
-    project = cast("str | None", given.get("project"))
-    return Import(services, caller)(
-        str(given["format"]), path, project=project, dry_run=True, on_progress=move
-    )
+    source = replace(_source(given, path), is_dry_run=True)
+    begun = ImportReport(format=source.format, source=path.name)
+    return Import(services, caller).go_on(source, since=begun, key=None, on_progress=move)
 
 
 def _taken_in(task: JobContext, path: Path, *, since: ImportReport) -> ImportReport:
@@ -255,15 +254,20 @@ def _taken_in(task: JobContext, path: Path, *, since: ImportReport) -> ImportRep
         with task.step() as tx:
             save(tx, report)
 
-    source = ImportSource(
-        format=since.format,
-        path=path,
-        project=cast("str | None", given.get("project")),
-        extract_causes=bool(given.get("extract_causes")),
-    )
+    source = _source(given, path)
     # The result of a batch is stored under its key: a retry returns the same.
     key = ids.show(ids.JOB, task.job.id)
     return Import(services, caller).go_on(source, since=since, key=key, on_progress=on_commit)
+
+
+def _source(given: Mapping[str, object], path: Path) -> ImportSource:
+    return ImportSource(
+        format=str(given["format"]),
+        path=path,
+        project=cast("str | None", given.get("project")),
+        extract_causes=bool(given.get("extract_causes")),
+        projects=cast("Mapping[str, str]", given.get("projects", {})),
+    )
 
 
 def export(task: JobContext) -> None:

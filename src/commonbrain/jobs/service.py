@@ -34,7 +34,7 @@ from commonbrain.storage.blobs import Upload
 from commonbrain.storage.interface import JobFilter
 from commonbrain.storage.job_queue import EXPORT, enqueue, key_of, notify_worker
 from commonbrain.transfer.export import check_may_move, expedite_discard, read_upload
-from commonbrain.transfer.importer import database_url
+from commonbrain.transfer.importer import LocatesProjects, database_url
 from commonbrain.transfer.merge import OWN_FORMAT
 
 if TYPE_CHECKING:
@@ -166,6 +166,14 @@ class Jobs:
         A dry run reads and validates everything and stores nothing; `import_previewed` then imports
         the same upload.
 
+        Args:
+            format_: a name in `importers.IMPORTERS`, or that of an export.
+            source: the file or folder.
+            name: the name of a source that was sent here, of which `source` is a copy. Its projects
+                are those that its paths name; otherwise the folders of this machine give them.
+            project: overrides the project that the source suggests.
+            dry_run: store nothing.
+
         Raises:
             InvalidInputError: Unknown format, or the file is unreadable or too large.
             RejectedError: The role is insufficient, or too many jobs wait.
@@ -189,8 +197,12 @@ class Jobs:
         _check_is_whole(source)
         with self.services.store.snapshot(self.caller.tenant) as tx:
             _check_job_quota(tx)
+        is_here = name is None and project is None
+        projects = self._projects_in(source, format_) if is_here else None
         upload = self._upload(source, name)
-        given = {"format": format_, "project": project, "parcel": asdict(upload)}
+        given: dict[str, object] = {"format": format_, "project": project, "parcel": asdict(upload)}
+        if projects:
+            given["projects"] = projects
         return self._add("import", {**given, "dry_run": True} if dry_run else given)
 
     def import_previewed(self, id_: str) -> JobView:
@@ -250,6 +262,10 @@ class Jobs:
             job = enqueue(tx, self.services, caller=self.caller, kind=kind, given=given, due_at=now)
         notify_worker(self.services, job)
         return _shown(job)
+
+    def _projects_in(self, source: Path, format_: str) -> Mapping[str, str] | None:
+        importer = self.services.importers().get(format_)
+        return importer.projects_in(source) if isinstance(importer, LocatesProjects) else None
 
     def _upload(self, source: Path, name: str | None) -> Upload:
         """Upload a file or folder; it expires even if the client fails."""
@@ -373,9 +389,10 @@ def _shown(job: Job) -> JobView:
 def _displayed_arguments(given: Mapping[str, object]) -> Mapping[str, object]:
     """Return the arguments to display; of a file its name and size only.
 
-    The requesting agent is shown separately.
+    The requesting agent is shown separately; the projects of all folders would be a long list.
     """
-    displayed = {name: value for name, value in given.items() if name != "agent"}
+    hidden = ("agent", "projects")
+    displayed = {name: value for name, value in given.items() if name not in hidden}
     return {name: _named(value) if name == "parcel" else value for name, value in displayed.items()}
 
 

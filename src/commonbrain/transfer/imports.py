@@ -25,6 +25,7 @@ from commonbrain.security.read_audit import audited
 from commonbrain.services import Services
 from commonbrain.transfer.importer import (
     Importer,
+    LocatesProjects,
     Omitted,
     Piece,
     Relation,
@@ -131,6 +132,8 @@ class ImportSource:
     project: str | None = None
     is_dry_run: bool = False
     extract_causes: bool = False
+    projects: Mapping[str, str] | None = None
+    """Projects by folder, see `LocatesProjects`, for a copy; None if the source is in its place."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -208,6 +211,7 @@ class Import:
         begun = ImportReport(format=format, source=shown_source(source))
         return self.go_on(import_source, since=begun, key=None, on_progress=on_progress)
 
+    @audited("shown by import")
     def go_on(
         self,
         source: ImportSource,
@@ -226,7 +230,7 @@ class Import:
 
         """
         report = since
-        importer = self._importer(source.format)
+        importer = self._importer(source)
         pieces = importer.read(source.path, source.project)
         earlier = islice(pieces, since.position)
         known = SourceMap(is_needed=importer.has_relations)
@@ -314,14 +318,16 @@ class Import:
             continue_propagation(self.services, self.caller)
         return _add(report, batch, outcomes=outcomes, related=related)
 
-    def _importer(self, format_: str) -> Importer:
+    def _importer(self, source: ImportSource) -> Importer:
         known = self.services.importers()
-        importer = known.get(format_)
+        importer = known.get(source.format)
         if importer is None:
             raise InvalidInputError(
-                f"There is no importer for {format_[:40]!r}.",
+                f"There is no importer for {source.format[:40]!r}.",
                 hint=f"Choose one of {', '.join(known)}.",
             )
+        if source.projects is not None and isinstance(importer, LocatesProjects):
+            return importer.for_copy(source.projects)
         return importer
 
 

@@ -24,10 +24,17 @@ from commonbrain.text.classification import classify, severity_of
 from commonbrain.text.headlines import derive_headline
 from commonbrain.transfer.importer import (
     Found,
+    Importer,
     Piece,
     Unreadable,
     file_found,
     files_found,
+)
+from commonbrain.transfer.importers.projects import (
+    LOCAL,
+    NamedProjects,
+    Projects,
+    projects_below,
 )
 from commonbrain.transfer.importers.sections import (
     STATEMENT_CHARS_MIN,
@@ -61,17 +68,6 @@ def _shortened(text: str, chars_max: int) -> str:
 
 _SKIPPED: Final = frozenset({"node_modules"})
 """Folders of other people's texts; hidden ones, such as .git, are skipped as well."""
-_FLATTENED_CHARS: Final = re.compile(r"[^A-Za-z0-9]")
-"""Claude Code names a project's folder by its path, with a dash for each of these."""
-
-
-_HOME: Final = re.compile(r"^(?:[A-Za-z]-)?-(?:home|Users)-[^-]+-|^-root-|^-")
-"""The home folder of another machine, flattened: of Linux, macOS or Windows."""
-_PROJECTS: Final = re.compile(
-    r"^(?:(?:documents|desktop|github|gitlab|git|repos?|projects?|code|src|dev|work|workspaces?)-)+",
-    re.IGNORECASE,
-)
-"""Folders in which people keep their projects."""
 
 
 def markdown_files(root: Path) -> Iterator[Path | Unreadable]:
@@ -129,50 +125,6 @@ class _Walk:
         return Unreadable(where=path.relative_to(self.root).as_posix(), reason=reason)
 
 
-def project_of(file: Path) -> str | None:
-    """Return the project of a file: by Claude Code's folder, or by the repository.
-
-    A file under `.claude/projects/<path with dashes>/` belongs to the folder of that path; one in a
-    repository (the nearest folder above with `.git`) to that repository; others to none.
-    """
-    above = file.absolute().parents
-    for folder in above:
-        if folder.parent.name == "projects" and folder.parent.parent.name == ".claude":
-            return _resolve_flattened(folder.name)
-    return next((folder.name for folder in above if (folder / ".git").exists()), None) or None
-
-
-def _resolve_flattened(flat: str) -> str:
-    """Find the folder of a flattened path, or return its part below a home folder.
-
-    Flattening cannot be reversed (`my-app` and `my/app` look alike), so existing folders decide.
-    For a path of another machine, the home folder and a usual folder of projects are left out.
-    """
-    path = _match_below(Path(Path.home().anchor), flat.removeprefix("-"))
-    if path is not None:
-        return path.name
-    home = _FLATTENED_CHARS.sub("-", str(Path.home())) + "-"
-    below = flat.removeprefix(home) if flat.startswith(home) else _HOME.sub("", flat, count=1)
-    return _PROJECTS.sub("", below.strip("-")) or flat
-
-
-def _match_below(folder: Path, flat: str) -> Path | None:
-    """Find the path below a folder that flattens to this, trying longer names first."""
-    try:
-        names = sorted(os.listdir(folder), key=len, reverse=True)  # noqa: PTH208 names are enough
-    except OSError:
-        return None
-    for name in names:
-        flattened = _FLATTENED_CHARS.sub("-", name)
-        if flat == flattened and (folder / name).is_dir():
-            return folder / name
-        if flat.startswith(f"{flattened}-"):
-            path = _match_below(folder / name, flat[len(flattened) + 1 :])
-            if path is not None:
-                return path
-    return None
-
-
 _TAG: Final = "memory-import"
 _CONFIDENCE: Final = 0.7
 """Notes are written with care, but become outdated unnoticed."""
@@ -205,6 +157,7 @@ class MarkdownFolder:
     name: str = "markdown"
     purpose: str = "Notes in Markdown: MEMORY.md, CLAUDE.md and others"
     has_relations: bool = False
+    projects: Projects = LOCAL
 
     def find(self, home: Path) -> Iterator[Found]:
         """Return the memory folders of Claude Code's projects and its notes for all projects."""
@@ -225,11 +178,44 @@ class MarkdownFolder:
         sizes = [size_of(one) for one in files]
         bytes_total, bytes_before = max(sum(sizes), 1), 0
         for one, size in zip(files, sizes, strict=True):
-            for content, fraction in _read(one, source, project=project):
+            for content, fraction in self._read(one, source, project=project):
                 yield Piece(
                     content=content, progress=(bytes_before + fraction * size) / bytes_total
                 )
             bytes_before += size
+
+    def projects_in(self, source: Path) -> Mapping[str, str]:
+        """Return the projects of the folders below a source, where they change."""
+        files = (one for one in note_files(source) if isinstance(one, Path))
+        return projects_below(source, files, projects=self.projects)
+
+    def for_copy(self, projects: Mapping[str, str]) -> Importer:
+        """Return the importer of a copy, see `LocatesProjects`."""
+        return replace(self, projects=NamedProjects(known=projects))
+
+    def _read(
+        self, one: Path | Unreadable, source: Path, *, project: str | None
+    ) -> Iterator[tuple[Draft | Unreadable, float]]:
+        """Return the pieces of one file, each with the share of the file read so far."""
+        if isinstance(one, Unreadable):
+            yield one, 1.0
+            return
+        where = one.name if one == source else one.relative_to(source).as_posix()
+        text = read_text(one, where)
+        if isinstance(text, Unreadable):
+            yield text, 1.0
+            return
+        about = project or self.projects.of_file(one, source)
+        context_fields = Draft(
+            body="",
+            project=name(about) if about else None,
+            confidence=_CONFIDENCE,
+            tags=(name(one.stem.lower()), _TAG),
+            source_ref=where,
+        )
+        for section, fraction in sections(text):
+            for content in section_drafts(section, context_fields):
+                yield content, fraction
 
 
 def note_files(source: Path) -> Sequence[Path | Unreadable]:
@@ -253,31 +239,6 @@ def note_files(source: Path) -> Sequence[Path | Unreadable]:
 def size_of(one: Path | Unreadable) -> int:
     """Return the bytes of a file; 0 for what cannot be read."""
     return one.stat().st_size if isinstance(one, Path) else 0
-
-
-def _read(
-    one: Path | Unreadable, source: Path, *, project: str | None
-) -> Iterator[tuple[Draft | Unreadable, float]]:
-    """Return the pieces of one file, each with the share of the file read so far."""
-    if isinstance(one, Unreadable):
-        yield one, 1.0
-        return
-    where = one.name if one == source else one.relative_to(source).as_posix()
-    text = read_text(one, where)
-    if isinstance(text, Unreadable):
-        yield text, 1.0
-        return
-    about = project or project_of(one)
-    context_fields = Draft(
-        body="",
-        project=name(about) if about else None,
-        confidence=_CONFIDENCE,
-        tags=(name(one.stem.lower()), _TAG),
-        source_ref=where,
-    )
-    for section, fraction in sections(text):
-        for content in section_drafts(section, context_fields):
-            yield content, fraction
 
 
 def drafts_of_text(text: str, context_fields: Draft) -> Iterator[Draft | Unreadable]:
