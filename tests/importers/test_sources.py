@@ -11,7 +11,6 @@ import pytest
 
 from commonbrain.client import Brain
 from commonbrain.jobs.service import JobView
-from commonbrain.model.errors import InvalidInputError
 from commonbrain.transfer.importer import database_url, shown_source
 from tests.flows.working import a_worker
 
@@ -37,25 +36,6 @@ def test_the_password_of_a_database_is_not_shown(source: str) -> None:
 def test_a_database_is_shown_by_user_host_and_name() -> None:
     shown = shown_source(Path("postgresql://ada:s3cret@db.example:5433/brain"))
     assert shown == "postgresql://ada@db.example:5433/brain"
-
-
-def test_a_database_with_changes_in_a_file_of_their_own_is_not_uploaded(
-    brain: Brain, tmp_path: Path
-) -> None:
-    source = tmp_path / "claude-mem.db"
-    with sqlite3.connect(source) as writer:
-        writer.execute("PRAGMA journal_mode = WAL")
-        writer.execute("CREATE TABLE observations (id INTEGER)")
-        writer.commit()
-        with pytest.raises(InvalidInputError, match=r"claude-mem\.db-wal"):
-            brain.jobs.import_("claude-mem", source)
-    writer.close()
-
-
-def test_a_folder_with_a_hidden_database_is_not_uploaded(brain: Brain, tmp_path: Path) -> None:
-    (tmp_path / ".atoms.db").write_bytes(b"SQLite format 3\x00")
-    with pytest.raises(InvalidInputError, match=r"\.atoms\.db"):
-        brain.jobs.import_("brain-db", tmp_path)
 
 
 def finished(brain: Brain, job: JobView) -> JobView:
@@ -161,3 +141,73 @@ def test_a_session_in_a_folder_of_a_repository_keeps_its_project_in_the_backgrou
     (tmp_path / "projects" / "flat" / "s.jsonl").write_text(session(web))
     finished(brain, brain.jobs.import_("claude-code", tmp_path / "projects"))
     assert projects(brain) == ["shop"]
+
+
+def source(folder: Path) -> Path:
+    """Return a folder apart from the store."""
+    path = folder / "source"
+    path.mkdir(exist_ok=True)
+    return path
+
+
+def a_graph(path: Path, *, name: str) -> sqlite3.Connection:
+    """Write a database whose only row is in its log, and return the connection that has it open."""
+    writer = sqlite3.connect(path)
+    writer.execute("PRAGMA journal_mode = WAL")
+    writer.execute("CREATE TABLE memory_items (memory_id, tenant_id, text, tombstoned)")
+    writer.execute("INSERT INTO memory_items VALUES ('m1', ?, ?, 0)", (name, NOTES))
+    writer.commit()
+    return writer
+
+
+def test_a_database_that_is_being_written_to_is_imported_in_the_background(
+    brain: Brain, tmp_path: Path
+) -> None:
+    writer = a_graph(source(tmp_path) / "brainstem.db", name="t1")
+    try:
+        assert (source(tmp_path) / "brainstem.db-wal").stat().st_size > 0
+        job = finished(brain, brain.jobs.import_("brainstem", source(tmp_path) / "brainstem.db"))
+    finally:
+        writer.close()
+    assert job.result is not None
+    assert job.result["stored"] == 1
+
+
+def test_a_tenant_of_a_database_is_imported_in_the_background(brain: Brain, tmp_path: Path) -> None:
+    writer = a_graph(tmp_path / "brainstem.db", name="t1")
+    writer.execute("INSERT INTO memory_items VALUES ('m2', 't2', 'The crane lifts 40 tons', 0)")
+    writer.commit()
+    writer.close()
+    one = finished(brain, brain.jobs.import_("brainstem", tmp_path / "brainstem.db#t2"))
+    assert [item.source_ref for item in brain.recall().items] == ["brainstem#m2"]
+    other = finished(
+        brain, brain.jobs.import_("brainstem", tmp_path / "brainstem.db", name="brainstem.db#t1")
+    )
+    both = finished(brain, brain.jobs.import_("brainstem", tmp_path / "brainstem.db"))
+    assert (one.state, other.state, both.state) == ("done", "done", "dead")
+    assert both.reason == "brainstem.db holds 2 tenants, whose memories must stay apart."
+
+
+def test_a_folder_with_hidden_databases_is_imported_whole_in_the_background(
+    brain: Brain, tmp_path: Path
+) -> None:
+    samples = Path(__file__).parent / "samples" / "brain-db"
+    folder = source(tmp_path)
+    for name in ("atoms", "embeddings"):
+        with sqlite3.connect(folder / f".{name}.db") as made:
+            made.executescript((samples / f"{name}.sql").read_text("utf-8"))
+        made.close()
+    expected = brain.import_("brain-db", folder, dry_run=True)
+    job = finished(brain, brain.jobs.import_("brain-db", folder))
+    assert job.result is not None
+    assert job.result["read"] == expected.read > 0
+
+
+def test_a_damaged_database_in_a_folder_does_not_keep_the_rest_from_being_uploaded(
+    brain: Brain, tmp_path: Path
+) -> None:
+    (source(tmp_path) / "cache.db").write_bytes(b"SQLite format 3\x00" + b"\x10\x00" * 500)
+    (source(tmp_path) / "NOTES.md").write_text(NOTES)
+    job = finished(brain, brain.jobs.import_("markdown", source(tmp_path)))
+    assert job.result is not None
+    assert job.result["stored"] == 1

@@ -40,6 +40,7 @@ from commonbrain.transfer.export import (
     archive_of,
     read_upload,
 )
+from commonbrain.transfer.importer import join_part
 from commonbrain.transfer.imports import Import, ImportReport, ImportSource, Refusal, ResumeOptions
 from commonbrain.transfer.merge import OWN_FORMAT, Merge
 
@@ -210,14 +211,15 @@ def import_(task: JobContext) -> None:
     upload, is_dry_run = read_upload(given["parcel"]), bool(given.get("dry_run"))
     # Postgres stores no NUL, which the name of a file that was sent may contain.
     name = inert_line(upload.name)
-    with task.services.staging.opened(upload) as path:
+    with task.services.staging.opened(upload) as file:
+        path = join_part(file, cast("str | None", given.get("part")))
         known = None if is_dry_run else _report(task.job.reached)
         since = known or ImportReport(format=str(given["format"]), source=name)
         try:
             report = _previewed(task, path) if is_dry_run else _taken_in(task, path, since=since)
         except InvalidInputError as error:
             # The requester knows the file by its name, not by the path of this copy.
-            message = error.message.replace(str(path), name)
+            message = error.message.replace(str(file), name)
             raise InvalidInputError(message, code=error.code, hint=error.hint) from error
     with task.step() as tx:
         task.finish(tx, {**asdict(replace(report, source=name))})

@@ -122,6 +122,27 @@ class LocatesProjects(Protocol):
         ...
 
 
+@runtime_checkable
+class ReadsPart(Protocol):
+    """An importer of files that several tenants share; the source names one: `file.db#tenant`."""
+
+    @property
+    def reads_part(self) -> bool:
+        """True."""
+        ...
+
+
+def split_part(source: Path) -> tuple[Path, str | None]:
+    """Split `file#part`; a source without a part is the file itself."""
+    file, marked, part = source.name.rpartition("#")
+    return (source.with_name(file), part) if marked and file else (source, None)
+
+
+def join_part(file: Path, part: str | None) -> Path:
+    """Return the source for a part of a file."""
+    return file if part is None else file.with_name(f"{file.name}#{part}")
+
+
 def files_found(folder: Path, pattern: str) -> Iterator[Found]:
     """Return a folder as one source if files below it match a pattern, such as `**/*.jsonl`."""
     sizes = [one.stat().st_size for one in folder.glob(pattern) if one.is_file()]
