@@ -298,11 +298,27 @@ def test_bullets_of_basic_memory_are_observations_and_relations(tmp_path: Path) 
     assert "Harbour replaces Quay (after the outage)" in bodies
     assert "Ask the pilots about the crane" in bodies
     assert "a line of a transcript" in bodies
+    harbour, tides = (
+        next(one.source_ref or "" for one in read if isinstance(one, Draft) and text in one.body)
+        for text in ("The harbour service", "Tides are computed")
+    )
     assert [one for one in read if isinstance(one, Relation)] == [
-        Relation(first="Harbour.md#harbour", second="Tide Tables.md", type=LinkType.DEPENDS_ON),
-        Relation(first="Tide Tables.md", second="Harbour.md#harbour", type=LinkType.RELATES_TO),
+        Relation(first=harbour, second=tides, type=LinkType.DEPENDS_ON),
+        Relation(first=tides, second=harbour, type=LinkType.RELATES_TO),
     ]
     assert read[-1] == Omitted(what="links to notes that are not there", count=1)
+
+
+def test_observations_keep_their_references_when_others_are_added_before_them(
+    tmp_path: Path,
+) -> None:
+    note, bullet = tmp_path / "Harbour.md", "- [incident] The crane fell over in the storm\n"
+    note.write_text(f"# Harbour\n\n{bullet}{bullet}")
+    before = [one.source_ref for one in drafts("basic-memory", note)]
+    note.write_text(f"# Harbour\n\n- [incident] The lock jammed at noon\n{bullet}{bullet}")
+    after = [one.source_ref for one in drafts("basic-memory", note)]
+    assert len(set(before)) == 2
+    assert after[1:] == before
 
 
 def test_an_edge_is_superseded_by_the_one_that_begins_when_it_ends() -> None:

@@ -10,6 +10,7 @@ content.
 import hashlib
 import os
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -46,6 +47,8 @@ from commonbrain.transfer.importers.sections import (
 
 _DIGEST_CHARS: Final = 16
 """Enough of a digest to distinguish two long names with the same beginning."""
+_PLACE_CHARS: Final = 8
+"""Enough of a digest to distinguish the texts of one section."""
 
 
 def source_reference(source: str, place: str) -> str:
@@ -266,19 +269,31 @@ def section_drafts(section: Section, context_fields: Draft) -> Iterator[Draft | 
     """Make drafts of a section; a heading without text becomes a memory itself."""
     path, texts = section.path, list(split_blocks(section.blocks))
     own = " ".join([*path[-1:], *(text.words for text in texts)])
-    if not texts and section.is_leaf and path:
+    is_heading = not texts and section.is_leaf and bool(path)
+    if is_heading:
         path, texts = path[:-1], [Text(words=path[-1])]
-    for number, text in enumerate(texts, 1):
-        place = f"{section.slug}:{number}" if len(texts) > 1 else section.slug
-        where = source_reference(context_fields.source_ref or "", place)
+    file, seen = context_fields.source_ref or "", Counter[str]()
+    for text in texts:
         if len(own) < STATEMENT_CHARS_MIN:
             yield Unreadable(
-                where=where,
+                where=source_reference(file, section.slug),
                 reason=f"shorter than {STATEMENT_CHARS_MIN} characters: "
                 f"{_with_context(text, path)!r}",
             )
-        else:
-            yield _draft(replace(context_fields, source_ref=where), text, path=path)
+            continue
+        digest = "" if is_heading else text_digest(text.words, seen)
+        where = source_reference(file, ":".join(filter(None, (section.slug, digest))))
+        yield _draft(replace(context_fields, source_ref=where), text, path=path)
+
+
+def text_digest(text: str, seen: Counter[str]) -> str:
+    """Return a digest of a text, for its place does not change with what stands before it.
+
+    `seen` counts the digests of a source; from the second equal text on, a number follows.
+    """
+    digest = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:_PLACE_CHARS]
+    seen[digest] += 1
+    return digest if seen[digest] == 1 else f"{digest}-{seen[digest]}"
 
 
 def _draft(context_fields: Draft, text: Text, *, path: Sequence[str]) -> Draft:

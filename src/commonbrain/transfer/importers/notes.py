@@ -50,6 +50,7 @@ from commonbrain.transfer.importers.markdown import (
     section_drafts,
     size_of,
     source_reference,
+    text_digest,
 )
 from commonbrain.transfer.importers.sections import (
     Section,
@@ -202,8 +203,10 @@ class _Note:
             for one in section_drafts(section, context_fields):
                 is_empty = False
                 yield one
-        for number, bullet in enumerate(self.bullets, 1):
-            where = source_reference(self.where, f"observation:{number}")
+        seen = Counter[str]()
+        for bullet in self.bullets:
+            digest = text_digest(f"{bullet.category}{bullet.text}{bullet.target}", seen)
+            where = source_reference(self.where, f"observation:{digest}")
             for one in self._stated(bullet, replace(context_fields, source_ref=where)):
                 is_empty = False
                 yield one
