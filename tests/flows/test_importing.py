@@ -111,7 +111,20 @@ def test_a_dry_run_stores_nothing_and_tells_of_refusals(brain: Brain, source: Pa
     real = importing(brain).import_("lines", source)
     assert outcomes(dry) == dry.read == real.read
     assert dry.refusals == real.refusals
-    assert dry.stored + dry.exists == real.stored + real.exists
+    assert (dry.stored, dry.exists) == (real.stored, real.exists)
+
+
+def test_a_dry_run_counts_equal_texts_of_a_source_as_the_import_does(
+    brain: Brain, tmp_path: Path
+) -> None:
+    source = tmp_path / "long.txt"
+    fill = [f"fact: Comet {n} has a tail\n" for n in range(80)]
+    twice = ["fact: The oven is hot\n", "event: Deploy went out\n", "message: Good morning\n"]
+    source.write_text("".join([*twice, *fill, *twice, "fact:  THE oven is hot\n"]), "utf-8")
+    dry = importing(brain).import_("lines", source, dry_run=True)
+    real = importing(brain).import_("lines", source)
+    assert (dry.stored, dry.exists) == (real.stored, real.exists) == (85, 2)
+    assert dry.kinds == real.kinds
 
 
 def test_the_project_given_overrides_the_one_suggested(brain: Brain, source: Path) -> None:

@@ -17,7 +17,7 @@ import pytest
 
 from commonbrain.client import Brain
 from commonbrain.model.errors import InvalidInputError
-from commonbrain.model.limits import TEXT_BYTES_MAX
+from commonbrain.model.limits import TAGS_MAX, TEXT_BYTES_MAX
 from commonbrain.model.links import LinkType
 from commonbrain.model.memory import Draft
 from commonbrain.transfer.importer import Content, Omitted, Relation, Unreadable
@@ -368,3 +368,13 @@ def test_a_database_of_another_program_is_named(tmp_path: Path) -> None:
         with pytest.raises(InvalidInputError, match=r"other\.db") as caught:
             next(contents(format_, source))
         assert caught.value.hint
+
+
+def test_tags_that_a_memory_has_no_room_for_are_counted(brain: Brain, tmp_path: Path) -> None:
+    source = tmp_path / "export.json"
+    tags = [f"tag-{number}" for number in range(TAGS_MAX + 7)]
+    memory = {"id": "m1", "memory": "The crane lifts forty tons. " * 2_000, "categories": tags}
+    source.write_text(json.dumps([memory]))
+    report = brain.import_("mem0", source)
+    assert (report.rejected, report.stored > 1) == (0, True)
+    assert report.omitted["tags beyond the 50 that a memory has"] == 7

@@ -41,7 +41,14 @@ from commonbrain.transfer.export import (
     read_upload,
 )
 from commonbrain.transfer.importer import join_part
-from commonbrain.transfer.imports import Import, ImportReport, ImportSource, Refusal, ResumeOptions
+from commonbrain.transfer.imports import (
+    FROM_START,
+    Import,
+    ImportReport,
+    ImportSource,
+    Refusal,
+    ResumeOptions,
+)
 from commonbrain.transfer.merge import OWN_FORMAT, Merge
 
 if TYPE_CHECKING:
@@ -237,8 +244,7 @@ def _previewed(task: JobContext, path: Path) -> ImportReport:
     if given["format"] == OWN_FORMAT:
         return Merge(services, caller)(path, dry_run=True, on_progress=move)
     source = replace(_source(given, path), is_dry_run=True)
-    begun = ImportReport(format=source.format, source=path.name)
-    return Import(services, caller).go_on(source, since=begun, key=None, on_progress=move)
+    return Import(services, caller).go_on(source, resume=FROM_START, on_progress=move)
 
 
 def _taken_in(task: JobContext, path: Path, *, since: ImportReport) -> ImportReport:
@@ -247,19 +253,11 @@ def _taken_in(task: JobContext, path: Path, *, since: ImportReport) -> ImportRep
     def save(tx: Transaction, report: ImportReport) -> None:
         task.save_progress(tx, report.progress, reached=asdict(report))
 
+    # What was stored and the report of it are committed together.
+    resume = ResumeOptions(since=since, batch_context=task.fenced, on_commit=save)
     if since.format == OWN_FORMAT:
-        return Merge(services, caller)(
-            path, resume=ResumeOptions(since=since, batch_context=task.fenced, on_commit=save)
-        )
-
-    def on_commit(report: ImportReport) -> None:
-        with task.step() as tx:
-            save(tx, report)
-
-    source = _source(given, path)
-    # The result of a batch is stored under its key: a retry returns the same.
-    key = ids.show(ids.JOB, task.job.id)
-    return Import(services, caller).go_on(source, since=since, key=key, on_progress=on_commit)
+        return Merge(services, caller)(path, resume=resume)
+    return Import(services, caller).go_on(_source(given, path), resume=resume)
 
 
 def _source(given: Mapping[str, object], path: Path) -> ImportSource:

@@ -22,7 +22,7 @@ from uuid import UUID
 from commonbrain.ingestion.validation import Rejection, validate
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.kinds import Kind
-from commonbrain.model.limits import TAGS_MAX, TEXT_BYTES_MAX
+from commonbrain.model.limits import TEXT_BYTES_MAX
 from commonbrain.model.memory import Draft
 from commonbrain.model.timestamps import to_utc
 from commonbrain.text.classification import severity_of
@@ -301,7 +301,7 @@ def json_in(row: Row, column: str) -> object:
 
 def names_in(given: object) -> tuple[str, ...]:
     """Return the names in a list, or in a text with a JSON list or one name; each once."""
-    return tuple(dict.fromkeys(map(name, ids_in(given))))[:TAGS_MAX]
+    return tuple(dict.fromkeys(map(name, ids_in(given))))
 
 
 def ids_in(given: object) -> tuple[str, ...]:

@@ -19,7 +19,7 @@ from typing import Final
 
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.kinds import FactDetail, Kind
-from commonbrain.model.limits import SOURCE_REF_CHARS_MAX, TAGS_MAX
+from commonbrain.model.limits import SOURCE_REF_CHARS_MAX
 from commonbrain.model.memory import Draft
 from commonbrain.model.timestamps import parse_instant
 from commonbrain.text.classification import classify
@@ -314,7 +314,7 @@ def _tags(fields: Row) -> tuple[str, ...]:
     given = [one for key in ("categories", "category", "tags") for one in names_in(fields.get(key))]
     owners = {key: text_in(fields, f"{key}_id") for key in ("user", "run")}
     given += [f"{key}:{id_}" for key, id_ in owners.items() if id_]
-    return names_in(given)[:TAGS_MAX]
+    return names_in(given)
 
 
 def _expiry(fields: Row) -> datetime | None:
