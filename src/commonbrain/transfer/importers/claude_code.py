@@ -37,6 +37,7 @@ from commonbrain.transfer.importers.chats import (
     Tally,
 )
 from commonbrain.transfer.importers.json_files import as_list, as_object
+from commonbrain.transfer.importers.markdown import links_outside
 from commonbrain.transfer.importers.projects import (
     LOCAL,
     NamedProjects,
@@ -116,6 +117,7 @@ class ClaudeCode:
         folder = _folder_of(source)
         files = session_files(folder, _PATTERN, program=_PROGRAM)
         check_format(files, source, mark=_MARK, program=_PROGRAM)
+        yield from links_outside(folder, "*.jsonl")
         tally = Tally()
         own = [one for one in files if folder.is_file() or not _is_of_subagent(one)]
         tally.add({SUBAGENTS: len(files) - len(own)})

@@ -37,6 +37,7 @@ from commonbrain.transfer.importers.chats import (
     Tally,
 )
 from commonbrain.transfer.importers.json_files import as_list, as_object
+from commonbrain.transfer.importers.markdown import links_outside
 from commonbrain.transfer.importers.projects import (
     LOCAL,
     NamedProjects,
@@ -58,7 +59,8 @@ from commonbrain.transfer.importers.transcripts import (
 )
 
 _PROGRAM: Final = "Codex"
-_PATTERN: Final = "**/rollout-*.jsonl"
+_NAME: Final = "rollout-*.jsonl"
+_PATTERN: Final = f"**/{_NAME}"
 _MARK: Final = re.compile(rb'"session_meta"|^\{"id":"[\w-]+","timestamp":|"type":\s?"message"')
 _SESSION: Final = re.compile(r"rollout-\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d-(.+)")
 _PAYLOAD: Final = re.compile(rb'"type":"response_item","payload":\{"type":"(\w+)"')
@@ -113,6 +115,7 @@ class Codex:
         packed = [one for one in files if one.suffix == ".zst" and one.with_suffix("") not in plain]
         if plain or not packed:
             check_format(plain, source, mark=_MARK, program=_PROGRAM)
+        yield from links_outside(source, f"{_NAME}*")
         tally = Tally()
         reader = _Reader(
             source=source,

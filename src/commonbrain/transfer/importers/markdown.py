@@ -73,6 +73,9 @@ _SKIPPED: Final = frozenset({"node_modules"})
 """Folders of other people's texts; hidden ones, such as .git, are skipped as well."""
 
 
+_LEAVES: Final = "It is a link that leaves the folder."
+
+
 def markdown_files(root: Path) -> Iterator[Path | Unreadable]:
     """Return the files below a folder in the order of their paths, each once, following links.
 
@@ -85,6 +88,20 @@ def markdown_files(root: Path) -> Iterator[Path | Unreadable]:
 def is_inside(path: Path, folder: Path) -> bool:
     """Return whether a path is in a folder when links are followed, as it was offered then."""
     return path.resolve().is_relative_to(folder.resolve())
+
+
+def links_outside(folder: Path, *patterns: str) -> Iterator[Piece]:
+    """Report the links below a folder that leave it: folders, and files with such names."""
+    for path in sorted(folder.rglob("*")):
+        is_named = path.is_dir() or any(path.match(one) for one in patterns)
+        if path.is_symlink() and is_named and not is_inside(path, folder):
+            yield link_outside(path, folder)
+
+
+def link_outside(path: Path, folder: Path) -> Piece:
+    """Report a link that leaves a folder."""
+    where = path.relative_to(folder).as_posix()
+    return Piece(content=Unreadable(where=where, reason=_LEAVES), progress=0.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,7 +132,7 @@ class _Walk:
         if real in self.seen:
             return
         if not is_inside(real, self.real):
-            yield self._unreadable(path, "It is a link that leaves the folder.")
+            yield self._unreadable(path, _LEAVES)
         elif is_folder:
             yield from self.below(path)
         elif path.is_file():
