@@ -95,11 +95,15 @@ SAMPLES_READ: Final = (
     Sample(
         format="obsidian",
         source="obsidian/vault",
-        read=8,
+        read=7,
         unreadable=1,
-        kinds={"fact": 3, "rule": 4},
-        carried={"dates": 5, "tags": 6, "links": 3},
-        omitted={"fields of front matter": 1, "links to notes that are not there": 2},
+        kinds={"fact": 3, "rule": 3},
+        carried={"dates": 4, "tags": 5, "links": 3},
+        omitted={
+            "embedded files": 1,
+            "fields of front matter": 1,
+            "links to notes that are not there": 1,
+        },
     ),
     Sample(
         format="basic-memory",
@@ -319,6 +323,35 @@ def test_observations_keep_their_references_when_others_are_added_before_them(
     after = [one.source_ref for one in drafts("basic-memory", note)]
     assert len(set(before)) == 2
     assert after[1:] == before
+
+
+def test_embeds_that_stand_alone_are_no_text_of_a_note(tmp_path: Path) -> None:
+    lines = [
+        *("The harbour service books berths for ships of all sizes.", ""),
+        *("# Rules", "", "![[crane.png|300]]", ""),
+        *("# Plan", "", "- ![[berths.pdf#page=2]]", "- ![[Tide Tables]]"),
+        *("- Look at the plan ![[map.svg]] each day", "", "```", "![[code.png]]", "```"),
+    ]
+    (tmp_path / "Harbour.md").write_text("\n".join(lines))
+    (tmp_path / "Tide Tables.md").write_text("Tides are computed for each berth of the harbour.\n")
+    read = list(contents("obsidian", tmp_path))
+    assert [one.body for one in read if isinstance(one, Draft)] == [
+        "The harbour service books berths for ships of all sizes.",
+        "Plan:\nLook at the plan ![[map.svg]] each day",
+        "Plan:\n```\n![[code.png]]\n```",
+        "Tides are computed for each berth of the harbour.",
+    ]
+    assert not [one for one in read if isinstance(one, Unreadable)]
+    assert [one.type for one in read if isinstance(one, Relation)] == [LinkType.RELATES_TO]
+    assert Omitted(what="embedded files", count=2) in read
+
+
+def test_a_note_without_front_matter_has_no_fields(tmp_path: Path) -> None:
+    text = "The harbour has these:\ntype: berth\nowner: Ada\nThat is all there is to say.\n"
+    (tmp_path / "Harbour.md").write_text(text)
+    (draft,) = contents("obsidian", tmp_path)
+    assert isinstance(draft, Draft)
+    assert (draft.label, draft.body) == (None, text.strip())
 
 
 def test_an_edge_is_superseded_by_the_one_that_begins_when_it_ends() -> None:
