@@ -410,6 +410,29 @@ def test_a_heading_says_of_what_kind_its_bullets_are(
     assert draft.kind == kind
 
 
+@pytest.mark.requirement("MG-06")
+@pytest.mark.parametrize(
+    ("heading", "kind", "label"),
+    [
+        ("Plan", "fact", "plan"),
+        ("Release roadmap:", "fact", "plan"),
+        ("Research findings", "fact", "research"),
+        ("Decisions", "fact", "decision"),
+        ("Architecture", "fact", "architecture"),
+        ("Naming conventions", "rule", "convention"),
+        ("Known bugs", "incident", "bug"),
+        ("Plan of the harbour", "fact", None),
+        ("Observations", "fact", None),
+    ],
+)
+def test_a_heading_of_a_type_of_openbrain_gives_kind_and_label(
+    tmp_path: Path, heading: str, kind: str, label: str | None
+) -> None:
+    text = f"# Shop\n\n## {heading}\n\n- The crane is painted yellow every spring\n"
+    (draft,) = drafts(read_text(tmp_path, text))
+    assert (draft.kind, draft.label) == (kind, label)
+
+
 def test_front_matter_is_left_out_and_a_rule_between_dashes_is_not(tmp_path: Path) -> None:
     (kept,) = drafts(read_text(tmp_path, "---\nNever leave the lock gate open.\n---\n"))
     assert "Never leave the lock gate open" in kept.body

@@ -4,7 +4,9 @@ Each memory stands alone: its first line names the headings above it. Its headli
 heading, if that is a short topic, followed by the first words of its own, so that memories under
 one heading can be told apart in a list; its kind follows from its words, or else from the heading.
 What the write gate would not accept as one statement is stored as an event, which may have any
-content.
+content. The types that OpenBrain's `brain:seed-memory` infers (php/Console/Commands/
+BrainSeedMemoryCommand.php of https://github.com/dAppCore/agent) are kinds or subtypes here: a
+heading such as "Plan" or "Decisions" gives the label.
 """
 
 import hashlib
@@ -18,7 +20,7 @@ from typing import Final
 
 from commonbrain.ingestion.validation import Rejection, validate
 from commonbrain.model.errors import InvalidInputError
-from commonbrain.model.kinds import Kind
+from commonbrain.model.kinds import KINDS, Kind
 from commonbrain.model.limits import NAME_CHARS_MAX, SOURCE_REF_CHARS_MAX
 from commonbrain.model.memory import Draft
 from commonbrain.text.classification import classify, severity_of
@@ -166,6 +168,18 @@ _HEADINGS: Final[Mapping[Kind, re.Pattern[str]]] = {
     )
 }
 """The last words of headings that announce memories of a kind."""
+_SUBTYPES: Final[Mapping[str, re.Pattern[str]]] = {
+    subtype: re.compile(rf"\b(?:{words})[\s:.!]*$", re.IGNORECASE)
+    for subtype, words in {
+        "convention": "conventions?|coding standards?|code style|naming",
+        "bug": "bugs?",
+        "decision": "decisions?",
+        "architecture": "architecture|infrastructure|stack",
+        "plan": "plans?|roadmap|milestones?",
+        "research": "research|findings?|analysis",
+    }.items()
+}
+"""The last words of headings that announce a subtype; it is the label."""
 _TOPIC_WORDS_MAX: Final = 5
 """A longer heading would leave no room in the headline for the statement."""
 
@@ -317,6 +331,7 @@ def _draft(context_fields: Draft, text: Text, *, path: Sequence[str]) -> Draft:
     kind, severity = _classify(text, path)
     draft = replace(
         context_fields,
+        label=context_fields.label or _subtype_of(kind, path),
         body=_with_context(text, path),
         headline=_make_headline(text, path) or None,
         kind=kind,
@@ -351,6 +366,13 @@ def _kind_of_heading(heading: str) -> Kind | None:
     named = (kind for kind, pattern in _HEADINGS.items() if pattern.search(heading))
     own = classify(heading)
     return next(named, None if own is Kind.FACT else own)
+
+
+def _subtype_of(kind: Kind, path: Sequence[str]) -> str | None:
+    """Return the subtype of a kind that the nearest heading announces; None if none does."""
+    own = {one: words for one, words in _SUBTYPES.items() if one in KINDS[kind].subtypes}
+    named = (one for heading in reversed(path) for one in own if own[one].search(heading))
+    return next(named, None)
 
 
 def _make_headline(text: Text, path: Sequence[str]) -> str:
