@@ -322,6 +322,7 @@ class Remember:
         self,
         drafts: Sequence[Draft],
         options: WriteOptions,
+        *,
         previewed: PreviewedDrafts | None = None,
     ) -> list[ItemResult]:
         """Return the outcomes that drafts would have after those that were previewed before."""

@@ -265,7 +265,7 @@ class Import:
                 return None
             drafts = _drafts(batch, source)
             if source.is_dry_run:
-                return batch, remember.preview_drafts(drafts, _OPTIONS, previewed)
+                return batch, remember.preview_drafts(drafts, _OPTIONS, previewed=previewed)
             return batch, remember.prepare(drafts, _OPTIONS)
 
         with ThreadPoolExecutor(1, "import") as ahead:
