@@ -406,7 +406,7 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Adopted("MG-05", "Memories, handoffs and summaries of compactions stand for MEMORY.md."),
     Adopted("MG-03", "An imported pinned rule without a trigger boots as it did before."),
     Adopted("MG-04", "brain-db's database and the six files before it are read, each once."),
-    Adopted("MG-06", "Markdown splits at headings; paths give the project; scraps fall out."),
+    Adopted("MG-06", "Markdown splits at headings, which give types; paths give the project."),
     Adopted("MG-07", "Import may be repeated, and reports read, stored and duplicate."),
     Replaced("MG-08", "Named formats and raw text stand for files of one note a line."),
     Adopted(
