@@ -118,11 +118,11 @@ class KeyedValues:
         self, places: Sequence[tuple[Path, str]], *, bump: bool = False
     ) -> list[StoredValue | None]:
         """Return the value at each path and key; None where there is none."""
-        found = [self._find(*place) for place in places]
-        views = dict(self._views(list(dict.fromkeys(chain.from_iterable(found))), bump=bump))
+        ids_by_place = [self._find(*place) for place in places]
+        views = dict(self._views(list(dict.fromkeys(chain.from_iterable(ids_by_place))), bump=bump))
         return [
             self._first(place, [views[id_] for id_ in ids if id_ in views])
-            for place, ids in zip(places, found, strict=True)
+            for place, ids in zip(places, ids_by_place, strict=True)
         ]
 
     def put(self, values: Sequence[NewValue]) -> None:

@@ -97,8 +97,8 @@ class CommonbrainStore(BaseStore):
     def _get(self, ops: Iterable[GetOp]) -> Iterator[Item | None]:
         """Yield the item of each operation; all are read at once."""
         every = list(ops)
-        found = self._values.get_several([(op.namespace, op.key) for op in every], bump=True)
-        for op, stored in zip(every, found, strict=True):
+        values = self._values.get_several([(op.namespace, op.key) for op in every], bump=True)
+        for op, stored in zip(every, values, strict=True):
             if stored is None:
                 yield None
                 continue

@@ -270,7 +270,7 @@ def find_conflicts(
             if one in ends and (other in ends[one] or len(ends[one]) < _LINKS_MAX):
                 ends[one][other] = link
     others = tx.memories.get(list({other for linked in ends.values() for other in linked}))
-    found: dict[int, tuple[Conflict, ...]] = {}
+    conflicts: dict[int, tuple[Conflict, ...]] = {}
     for id_, memory in current.items():
         linked = [
             conflict_of(memory, others[other], basis=basis_of(link))
@@ -278,8 +278,8 @@ def find_conflicts(
             if holds(others[other])
         ]
         stale = outdated_of(tx, caller, memories=[memory], reviews=reviews, now=now)
-        found[id_] = (*linked, *stale)[:CONFLICTS_MAX]
-    return {id_: those for id_, those in found.items() if those}
+        conflicts[id_] = (*linked, *stale)[:CONFLICTS_MAX]
+    return {id_: those for id_, those in conflicts.items() if those}
 
 
 def outdated_of(
