@@ -351,7 +351,7 @@ class Remember:
             if not options.isolates_items:
                 raise
             return rejected(Rejection.of(error))
-        refusal = check_skill(tx, prepared, caller=self.caller, exclude_ids=options.exclude_ids)
+        refusal = check_skill(tx, prepared, query_scope=query_scope, options=options)
         if refusal is not None:
             return rejected(refusal)
         outcome = self._store_new(tx, prepared, query_scope=query_scope, options=options)
