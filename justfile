@@ -58,6 +58,11 @@ drawing:
     drawn=$(import-linter drawgraph commonbrain | grep -v '".services" ->' | tred | dot -Tsvg)
     printf '%s\n' "$drawn" > docs/images/packages.svg
 
+# Make every picture of README and docs anew; needs Chromium and Graphviz.
+pictures: drawing
+    python docs/images/make.py docs/images/first-light.svg
+    pytest -n 0 --browser tests/browser/test_picture.py --pictures docs/images
+
 # Test with foreign clients from the npm registry: Claude Code, MCP Inspector and others.
 clients *arguments:
     python -m tests.clients.setup

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import resource
 import tempfile
 import time
@@ -21,6 +22,7 @@ import typer
 import commonbrain
 from benchmarks.corpus import drafts
 from benchmarks.machine import describe_machine
+from commonbrain.client import Brain
 from commonbrain.transfer.importers import IMPORTERS
 
 transcripts = typer.Typer()
@@ -63,7 +65,8 @@ def measure_transcripts(
 
 def _measure_import(source: Path, store: Path, size: float) -> None:
     with commonbrain.open(store) as brain:
-        brain.remember("The store is open and the model is loaded")
+        brain.remember("Never push to main without a review", kind="rule", severity="BLOCKER")
+        boot = _boot(brain)
         before, began, wall = _resident_mb(), time.process_time(), time.perf_counter()
         report = brain.import_("claude-code", source)
         took, waited = time.process_time() - began, time.perf_counter() - wall
@@ -76,6 +79,14 @@ def _measure_import(source: Path, store: Path, size: float) -> None:
         began = time.process_time()
         again = brain.import_("claude-code", source)
         print(f"again in {time.process_time() - began:.1f} s, {again.stored} stored")
+        change = "unchanged" if _boot(brain) == boot else "changed"
+        unread = brain.preview_boot().unread
+    print(f"store {store.stat().st_size / 1e6:.0f} MB; boot {change}, {unread} unread messages")
+
+
+def _boot(brain: Brain) -> str:
+    """Return what a boot in a project of the sessions shows, without the id of the session."""
+    return re.sub(r"ses_\w+", "", brain.preview_boot("project-3").text)
 
 
 def _resident_mb() -> float:

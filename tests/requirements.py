@@ -400,13 +400,13 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Adopted("DO-20", "brain connect registers clients and their hooks and clobbers nothing."),
     Adopted("DO-21", "What is called a default or configurable is a setting with bounds."),
     Adopted("DO-22", "A tenant's policy sets trust, budgets, thresholds and redaction of its own."),
-    Adopted("DO-23", "The documentation is a site whose every link leads somewhere."),
+    Adopted("DO-23", "The documentation is a site with working links and reproducible pictures."),
     # Migration and import
     Adopted("MG-02", "MEMORY.md trees become single memories that recall finds."),
     Adopted("MG-05", "Memories, handoffs and summaries of compactions stand for MEMORY.md."),
     Adopted("MG-03", "An imported pinned rule without a trigger boots as it did before."),
     Adopted("MG-04", "brain-db's database and the six files before it are read, each once."),
-    Adopted("MG-06", "Markdown splits at headings; paths give the project; scraps fall out."),
+    Adopted("MG-06", "Markdown splits at headings, which give types; paths give the project."),
     Adopted("MG-07", "Import may be repeated, and reports read, stored and duplicate."),
     Replaced("MG-08", "Named formats and raw text stand for files of one note a line."),
     Adopted(

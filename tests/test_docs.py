@@ -17,6 +17,7 @@ Pages with the URL of a store in Postgres run in `tests/test_postgres_docs.py`.
 """
 
 import contextlib
+import html
 import io
 import os
 import re
@@ -56,6 +57,7 @@ ABOUT_POSTGRES = [page for page in PAGES if "postgresql://" in page.read_text()]
 # TypeScript runs in tests/server/test_typescript.py.
 SHOWN_ONLY = {"json", "toml", "markdown", "typescript"}
 
+PICTURES = {".png", ".svg", ".jpg", ".gif", ".webp"}
 NOT_RUN = re.compile(r"<!-- not run(?::[ ]*(?P<reason>[^\n]*?))?[ ]*-->\n\Z")
 DEFAULT_ROW = re.compile(
     r"^\| `COMMONBRAIN_([A-Z_]+)`[^|]*\| ([\d.,]+|`\w+`) \|(?=[^|]+\|$)", re.MULTILINE
@@ -124,6 +126,43 @@ def test_every_link_to_a_file_leads_somewhere(page: Path) -> None:
         assert linked.exists(), f"{name_of(page)} links to {target}"
         if anchor:
             assert anchor in anchors(linked), f"{name_of(page)} links to {target}"
+
+
+@pytest.mark.requirement("DO-23")
+def test_every_picture_is_made_by_one_command() -> None:
+    recipes = (ROOT / "justfile").read_text()
+    recipe = recipes.partition("\npictures:")[2].partition("\n\n")[0]
+    programs = [(ROOT / name).read_text() for name in re.findall(r"\S+\.py\b", recipe)]
+    made = "\n".join([recipes, *programs])
+    shown = {
+        (page.parent / target).resolve()
+        for page in PAGES
+        for target in targets(page)
+        if Path(target).suffix in PICTURES
+    }
+    assert {one.name for one in shown if one.name not in made} == set()
+    kept = {one for one in (ROOT / "docs").rglob("*") if one.suffix in PICTURES}
+    assert kept - shown == set(), "no page shows them"
+
+
+def test_picture_of_the_readme_shows_what_the_commands_say_now(tmp_path: Path) -> None:
+    name = "first-light.svg"
+    maker = ROOT / "docs" / "images" / "make.py"
+    subprocess.run([sys.executable, maker, tmp_path / name], check=True, timeout=PATIENCE_S)
+    now, kept = (
+        # Lengths of lines depend on counts of tokens.
+        re.sub(VARIABLE, "?", re.sub(r"<[^>]+>", "\n", html.unescape(text)).replace("\xa0", " "))
+        for text in ((tmp_path / name).read_text(), maker.with_name(name).read_text())
+    )
+    assert now == kept, "run `just pictures`"
+
+
+def test_drawing_of_the_packages_has_all_of_them() -> None:
+    drawing = (ROOT / "docs" / "images" / "packages.svg").read_text()
+    packages = {one.stem for one in (ROOT / "src" / "commonbrain").glob("[!_]*")}
+    assert set(re.findall(r"<title>\.(\w+)</title>", drawing)) - {"__main__"} == packages, (
+        "run `just pictures`"
+    )
 
 
 def test_every_page_can_be_reached_from_the_readme() -> None:

@@ -1,6 +1,6 @@
-"""Draws the picture of the README: a session with the real command, on a store of its own.
+"""Draws the picture of a session in the README, with the real command on a store of its own.
 
-Run it with `python docs/images/make.py`; it writes `first-light.svg` beside itself.
+`python docs/images/make.py docs/images/first-light.svg` writes it; `just pictures` makes all.
 """
 
 import os
@@ -15,11 +15,10 @@ from typing import Final
 from rich.console import Console
 from rich.text import Text
 
-PICTURE: Final = Path(__file__).parent / "first-light.svg"
 SESSION: Final = (
     'brain --agent claude remember "We chose Postgres over MySQL for row-level security" '
     "--project api",
-    'brain --agent codex recall "which database, and why?"',
+    'brain --agent codex recall "why Postgres and not MySQL?"',
     'brain --agent codex remember "Postgres was chosen over MySQL for its row-level security" '
     "--project api",
 )
@@ -27,20 +26,20 @@ _COLUMNS: Final = 104
 _WEB_FONT: Final = re.compile(r"@font-face \{.*?\}\s*", re.DOTALL)
 
 
-def main() -> None:
-    """Play the session and save what the terminal shows."""
+def main(picture: Path) -> None:
+    """Run the session and draw what the terminal shows."""
     with Path(os.devnull).open("w") as nowhere, tempfile.TemporaryDirectory() as folder:
         console = Console(record=True, width=_COLUMNS, file=nowhere, force_terminal=True)
         for line in SESSION:
             console.print(Text.assemble(("$ ", "bold green"), line))
-            console.print(Text.from_ansi(_play(line, store=Path(folder) / "brain.db")))
+            console.print(Text.from_ansi(_run(line, store=Path(folder) / "brain.db")))
         svg = console.export_svg(title="two agents, one memory", unique_id="first-light")
     # The picture asks no other host for a font; a reader without Fira Code sees another monospace.
-    PICTURE.write_text(_WEB_FONT.sub("", svg))
+    picture.write_text(_WEB_FONT.sub("", svg))
 
 
-def _play(line: str, *, store: Path) -> str:
-    """Run one command as a terminal would, and give what it shows, in colour."""
+def _run(line: str, *, store: Path) -> str:
+    """Run a command as in a terminal, and return its output, in colour."""
     program, *arguments = shlex.split(line)
     shown = subprocess.run(  # noqa: S603 the session above
         [Path(sys.executable).with_name(program), *arguments],
@@ -54,4 +53,4 @@ def _play(line: str, *, store: Path) -> str:
 
 
 if __name__ == "__main__":
-    main()
+    main(Path(sys.argv[1]))

@@ -63,11 +63,18 @@ def serve(path: Path, *, agent: str) -> Generator[Site]:
     """Serve the page of a new store with the demo's memories."""
     with commonbrain.open(path, agent=agent) as brain:
         demo = fill(brain)
-        sessions = LocalSessions(brain.caller, brain.services.clock)
-        threads = ThreadLimiter(4, seconds_max=30)
-        with listening(make_page(brain, sessions, threads=threads)) as url:
+        with serve_brain(brain) as (url, sessions):
             yield Site(url=url, brain=brain, demo=demo, sessions=sessions)
-        threads.close()
+
+
+@contextmanager
+def serve_brain(brain: Brain) -> Generator[tuple[str, LocalSessions]]:
+    """Serve the page of a store that is open; yields its address and its sessions."""
+    sessions = LocalSessions(brain.caller, brain.services.clock)
+    threads = ThreadLimiter(4, seconds_max=30)
+    with listening(make_page(brain, sessions, threads=threads)) as url:
+        yield url, sessions
+    threads.close()
 
 
 @pytest.fixture(scope="module")

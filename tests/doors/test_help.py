@@ -40,3 +40,4 @@ def test_the_first_screen_explains_at_most_twelve_commands_by_group() -> None:
     for title, names in FIRST_SCREEN.items():
         assert f"{title}:" in shown
         assert all(f"  {name} " in shown for name in names)
+    assert shown.count("...") == 1, "only the usage has dots: no summary is cut"

@@ -86,3 +86,15 @@ def test_formats_are_listed_with_what_they_read(command: Command) -> None:
     code, out = command("import", "--formats", "--json")
     assert code == 0
     assert json.loads(out)["markdown"].startswith("Notes in Markdown")
+
+
+@pytest.mark.usefixtures("home")
+def test_list_and_report_are_short(command: Command) -> None:
+    _, listed = command("import", "--find")
+    assert "~/.claude/projects/-srv-shop/memory" in listed
+    _, preview = command("import", "--find", "--choose", "1", "--dry-run")
+    assert "dry run: nothing was stored" in " ".join(preview.split())
+    assert "Would be stored: 1 fact" in preview
+    _, report = command("import", "--find", "--choose", "1")
+    assert "Stored: 1 fact" in report
+    assert "rejected" not in report, "an outcome that no piece had"

@@ -34,8 +34,11 @@ def test_the_pairs_are_many_of_every_label_and_none_twice() -> None:
     assert {pair.kind for pair in pairs} == {Kind.RULE, Kind.FACT, Kind.TASK, Kind.EVENT}
 
 
-def test_no_first_text_is_in_both_halves() -> None:
-    halves = {half: {p.one for p in read_pairs() if p.half is half} for half in Half}
+def test_no_text_is_in_both_halves() -> None:
+    halves = {
+        half: {text for p in read_pairs() if p.half is half for text in (p.one, p.other)}
+        for half in Half
+    }
     assert halves[Half.CALIBRATE].isdisjoint(halves[Half.CHECK])
     sizes = sorted(map(len, halves.values()))
     assert sizes[0] > sizes[1] * 0.6

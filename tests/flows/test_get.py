@@ -1,9 +1,12 @@
+from datetime import timedelta
+
 import pytest
 
 from commonbrain.client import Brain
 from commonbrain.model.errors import InvalidInputError, NotFoundError
 from commonbrain.model.kinds import Kind
 from commonbrain.model.scope import Scope
+from commonbrain.testing.builders import FakeClock
 from tests.flows.asking import stored, told
 
 LONG = "The nightly build runs on two cores. " * 20
@@ -48,3 +51,22 @@ def test_an_id_of_another_sort_is_refused(brain: Brain) -> None:
 def test_a_quarantined_memory_says_that_it_waits(brain: Brain) -> None:
     outcome = told(brain, "Never trust the docs", kind="rule", trust="untrusted_web")
     assert (brain.get(outcome.id or "").banner or "").startswith("Quarantined")
+
+
+def test_memories_are_read_together_as_each_by_itself(brain: Brain, clock: FakeClock) -> None:
+    old = stored(brain, "The owner of billing is Ann", kind="fact")
+    clock.move(timedelta(days=1))
+    new = stored(brain, "The owner of billing is Bob", kind="fact")
+    replaced = stored(brain, "Deploys are on Friday", kind="rule")
+    based = stored(brain, "Friday needs two people", kind="fact", depends_on=[replaced])
+    revised = brain.revise.supersede(replaced, "Deploys are on Monday", reason="Safer.").id
+    forgotten = stored(brain, LONG, kind="event")
+    brain.forget([forgotten], reason="It is over.")
+    every = [old, new, replaced, based, revised or "", forgotten]
+
+    together = brain.get_several(every, bump=False)
+
+    assert together == tuple(brain.get(id_, bump=False) for id_ in every)
+    assert [bool(one.banner) for one in together] == [True, False, True, True, False, True]
+    assert [bool(one.conflicts) for one in together[:2]] == [True, True]
+    assert together[1].earlier

@@ -14,7 +14,13 @@ from commonbrain.model.links import LinkType
 from commonbrain.model.memory import Draft
 from commonbrain.model.scope import Trust
 from commonbrain.transfer.importer import Content, Found, Omitted, Piece, Relation
-from commonbrain.transfer.imports import Import, ImportReport, ImportSource
+from commonbrain.transfer.imports import (
+    FROM_START,
+    Import,
+    ImportReport,
+    ImportSource,
+    ResumeOptions,
+)
 from tests.flows.asking import bodies
 from tests.flows.test_importing import importing
 
@@ -146,12 +152,30 @@ def test_a_continued_import_relates_what_an_earlier_attempt_stored(brain: Brain)
     reader = importing(brain, Given(pieces))
     start = Import(reader.services, reader.caller)
     source = ImportSource(format="lines", path=Path("somewhere"))
-    begun = ImportReport(format="lines", source="somewhere")
     with pytest.raises(UnavailableError):
-        start.go_on(source, since=begun, key="k", on_progress=stop)
-    report = start.go_on(source, since=heard[0], key="k", on_progress=lambda _: None)
+        start.go_on(source, resume=FROM_START, on_progress=stop)
+    report = start.go_on(source, resume=ResumeOptions(since=heard[0]))
     assert (report.read, report.stored, report.exists) == (67, 67, 0)
     assert report.carried["links"] == report.carried["supersessions"] == 1
+
+
+def test_the_report_of_a_batch_is_committed_with_it(brain: Brain) -> None:
+    reader = importing(brain, Given(PIECES))
+    start = Import(reader.services, reader.caller)
+    source = ImportSource(format="lines", path=Path("somewhere"))
+
+    def fail(_tx: object, report: ImportReport) -> None:
+        assert report.carried["links"] == 1
+        raise UnavailableError("The disk was unplugged.")
+
+    with pytest.raises(UnavailableError):
+        start.go_on(source, resume=ResumeOptions(on_commit=fail))
+    assert brain.status().memories == 0
+    kept: list[ImportReport] = []
+    resume = ResumeOptions(on_commit=lambda _tx, report: kept.append(report))
+    report = start.go_on(source, resume=resume)
+    assert (report.stored, report.carried["links"]) == (3, 1)
+    assert [replace(one, progress=1.0) for one in kept] == [report]
 
 
 def test_a_value_that_returns_is_current_again(brain: Brain) -> None:

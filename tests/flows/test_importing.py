@@ -111,7 +111,20 @@ def test_a_dry_run_stores_nothing_and_tells_of_refusals(brain: Brain, source: Pa
     real = importing(brain).import_("lines", source)
     assert outcomes(dry) == dry.read == real.read
     assert dry.refusals == real.refusals
-    assert dry.stored + dry.exists == real.stored + real.exists
+    assert (dry.stored, dry.exists) == (real.stored, real.exists)
+
+
+def test_a_dry_run_counts_equal_texts_of_a_source_as_the_import_does(
+    brain: Brain, tmp_path: Path
+) -> None:
+    source = tmp_path / "long.txt"
+    fill = [f"fact: Comet {n} has a tail\n" for n in range(80)]
+    twice = ["fact: The oven is hot\n", "event: Deploy went out\n", "message: Good morning\n"]
+    source.write_text("".join([*twice, *fill, *twice, "fact:  THE oven is hot\n"]), "utf-8")
+    dry = importing(brain).import_("lines", source, dry_run=True)
+    real = importing(brain).import_("lines", source)
+    assert (dry.stored, dry.exists) == (real.stored, real.exists) == (85, 2)
+    assert dry.kinds == real.kinds
 
 
 def test_the_project_given_overrides_the_one_suggested(brain: Brain, source: Path) -> None:
@@ -215,7 +228,18 @@ def test_memory_files_of_every_project_become_memories_that_recall_finds(
     assert [item.project for item in brain.recall("heat up the oven").items] == ["bakery"]
     [rule] = brain.recall("book a berth", project="harbour", max_items=1).items
     assert (rule.kind, rule.body) == ("rule", "Notes:\nNever book a berth twice")
-    assert rule.source_ref == "-harbour/memory/MEMORY.md#notes:1"
+    assert (rule.source_ref or "").startswith("-harbour/memory/MEMORY.md#notes:")
+
+
+def test_a_list_of_incidents_that_grows_at_the_top_adds_the_new_one_alone(
+    brain: Brain, tmp_path: Path
+) -> None:
+    source, old = tmp_path / "INCIDENTS.md", "- The crane fell over in the storm of March\n"
+    source.write_text(f"# Incidents\n\n{old}", "utf-8")
+    assert brain.import_("markdown", source).kinds == {"incident": 1}
+    source.write_text(f"# Incidents\n\n- The lock jammed at noon in April\n{old}", "utf-8")
+    report = brain.import_("markdown", source)
+    assert (report.stored, report.exists) == (1, 1)
 
 
 def test_an_import_counts_the_parts_that_its_importer_cut(tmp_path: Path) -> None:

@@ -229,3 +229,15 @@ def test_the_very_same_skill_is_known_when_it_is_remembered_again(brain: Brain) 
     again = brain.remember(text, kind="rule", severity="PATTERN", skill=given)
     assert again.items[0].status == "exists"
     assert again.items[0].id == first.items[0].id
+
+
+@pytest.mark.requirement("DM-34")
+def test_the_same_text_in_another_scope_or_project_does_not_take_the_name_again(
+    brain: Brain,
+) -> None:
+    trigger = {"name": "release", "keywords": ["deploy"]}
+    id_ = stored(brain, RULE, kind="rule", skill=trigger, scope="private", project="api")
+    for scope, project in (("team", "api"), ("private", "shop")):
+        again = told(brain, RULE, kind="rule", skill=trigger, scope=scope, project=project)
+        assert (again.status, again.code) == (ItemStatus.REJECTED, "gate_skill")
+    assert [one.id for one in brain.skills().skills] == [id_]

@@ -18,6 +18,7 @@ pytest.importorskip("langgraph.store.base", reason="langgraph is not installed")
 from langgraph.store.base import (
     GetOp,
     InvalidNamespaceError,
+    Item,
     ListNamespacesOp,
     MatchCondition,
     PutOp,
@@ -263,6 +264,14 @@ def test_namespaces_are_matched_cut_and_paged(store: CommonbrainStore) -> None:
     conditions = tuple(MatchCondition("prefix", one) for one in (("a",), ("a", "b")))
     [listed] = store.batch([ListNamespacesOp(match_conditions=conditions)])
     assert listed == namespaces[:3]
+
+
+def test_a_batch_gives_each_get_a_value_of_its_own(store: CommonbrainStore) -> None:
+    store.batch([PutOp(USER, f"k{n}", {"n": [n]}) for n in range(30)])
+    got = store.batch([GetOp(USER, f"k{n % 30}") for n in range(31)])
+    values = [one.value if isinstance(one, Item) else None for one in got]
+    assert values == [{"n": [n % 30]} for n in range(31)]
+    assert values[0] is not values[30]
 
 
 def test_a_batch_reads_what_was_stored_before_it(store: CommonbrainStore) -> None:

@@ -1,6 +1,7 @@
 """Sources that are odd, damaged or made to harm: their memories are read, nothing else happens."""
 
 import json
+import shutil
 import sqlite3
 from collections.abc import Sequence
 from contextlib import closing
@@ -11,7 +12,7 @@ import pytest
 
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.memory import Draft
-from commonbrain.transfer.importer import Content, Relation, Unreadable
+from commonbrain.transfer.importer import Content, Omitted, Relation, Unreadable
 from commonbrain.transfer.importers import IMPORTERS
 
 
@@ -306,7 +307,9 @@ def test_the_public_one_of_two_tables_of_the_same_name_is_read(
     ]
     dump = tmp_path / "dump.sql"
     dump.write_text("".join(tables if public_is_first else reversed(tables)))
-    assert bodies(read("open-brain", dump)) == ["The office is in Berlin."]
+    contents = read("open-brain", dump)
+    assert bodies(contents) == ["The office is in Berlin."]
+    assert contents[-1] == Omitted(what="rows of the same tables in other schemas", count=1)
 
 
 def nested_tuples(count: int) -> bytes:
@@ -351,3 +354,49 @@ def test_a_link_that_leaves_the_folder_is_not_followed(
     with pytest.raises(InvalidInputError) as caught:
         read(format_, tmp_path / "given")
     assert "private" not in str(caught.value).replace(str(tmp_path), "")
+
+
+SAMPLES = Path(__file__).parent / "samples"
+
+
+@pytest.mark.parametrize(
+    ("format_", "sample", "name"),
+    [
+        ("claude-code", "claude-code", "p/s.jsonl"),
+        ("codex", "codex/sessions", "2020/rollout-2020-01-01T00-00-00-one.jsonl"),
+        ("chatgpt", "chatgpt", "conversations-002.json"),
+        ("claude-ai", "claude-ai", "extra/conversations-002.json"),
+        ("mem0", "mem0", "more/storage.sqlite"),
+        ("brain-db", "brain-db", "brain.db"),
+        ("obsidian", "obsidian", "far.md"),
+    ],
+)
+def test_a_link_that_leaves_the_folder_is_reported(
+    format_: str, sample: str, name: str, tmp_path: Path
+) -> None:
+    given = tmp_path / "given"
+    shutil.copytree(SAMPLES / sample, given)
+    if format_ == "mem0":
+        with closing(sqlite3.connect(given / "history.db")) as made:
+            made.executescript((given / "history.sql").read_text("utf-8"))
+    before = read(format_, given)
+    (given / name).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / "private").write_bytes(b"private")
+    (given / name).symlink_to(tmp_path / "private")
+    after = list(read(format_, given))
+    after.remove(Unreadable(where=name, reason="It is a link that leaves the folder."))
+    assert after == before
+
+
+@pytest.mark.parametrize(
+    ("format_", "sample"), [("claude-code", "claude-code"), ("codex", "codex/sessions")]
+)
+def test_a_link_of_a_folder_that_leaves_the_folder_is_reported(
+    format_: str, sample: str, tmp_path: Path
+) -> None:
+    given, private = tmp_path / "given", tmp_path / "private"
+    shutil.copytree(SAMPLES / sample, given)
+    shutil.copytree(SAMPLES / sample, private)
+    (given / "out").symlink_to(private)
+    contents = read(format_, given)
+    assert Unreadable(where="out", reason="It is a link that leaves the folder.") in contents

@@ -58,6 +58,20 @@ def test_a_live_database_gives_what_its_dump_gives(live: tuple[str, str]) -> Non
     assert [piece.progress for piece in pieces] == sorted(piece.progress for piece in pieces)
 
 
+def test_tables_of_a_second_schema_of_a_server_are_counted(postgres: Server) -> None:
+    statements = (OPEN_BRAIN / "v1.sql").read_text("utf-8")
+    with postgres.database(is_empty=True) as database:
+        with closing(psycopg.connect(database.owner)) as connection, connection:
+            connection.execute(cast("LiteralString", statements))
+            connection.execute("CREATE SCHEMA old")
+            connection.execute("CREATE TABLE old.memories AS SELECT id FROM public.memories")
+        alone = read("open-brain", database.owner)
+        mark = "&" if "?" in database.owner else "?"
+        both = read("open-brain", f"{database.owner}{mark}options=-csearch_path%3Dpublic,old")
+    assert by_ref(both) == by_ref(alone)
+    assert set(omitted(both)) - set(omitted(alone)) == {"rows of the same tables in other schemas"}
+
+
 def test_memories_of_the_first_version_keep_their_metadata(first: list[Piece]) -> None:
     assert kinds(first) == {"fact": 5, "rule": 2, "task": 1}
     drafts = by_ref(first)

@@ -1,13 +1,20 @@
-"""Where a source lies: shown without its password, and uploaded whole or not at all."""
+"""Where a source lies: shown without its password, uploaded whole, read without a look around."""
 
+import io
+import json
+import re
 import sqlite3
+import zipfile
 from pathlib import Path
 
 import pytest
 
 from commonbrain.client import Brain
-from commonbrain.model.errors import InvalidInputError
+from commonbrain.jobs.service import JobView
 from commonbrain.transfer.importer import database_url, shown_source
+from tests.flows.working import a_worker
+
+NOTES = "The lock of the harbour opens at noon in winter.\n"
 
 
 @pytest.mark.parametrize(
@@ -31,20 +38,176 @@ def test_a_database_is_shown_by_user_host_and_name() -> None:
     assert shown == "postgresql://ada@db.example:5433/brain"
 
 
-def test_a_database_with_changes_in_a_file_of_their_own_is_not_uploaded(
+def finished(brain: Brain, job: JobView) -> JobView:
+    a_worker(brain).sweep()
+    return brain.jobs.show(job.id)
+
+
+def projects(brain: Brain) -> list[str | None]:
+    return sorted((one.project for one in brain.list().memories), key=str)
+
+
+def a_repository(folder: Path) -> Path:
+    (folder / ".git").mkdir(parents=True)
+    return folder
+
+
+def packed(folder: Path, files: dict[str, str]) -> Path:
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w") as held:
+        for name, text in files.items():
+            held.writestr(name, text)
+    path = folder / "sent"
+    path.write_bytes(archive.getvalue())
+    return path
+
+
+def session(folder: Path | None) -> str:
+    said = {"role": "user", "content": NOTES}
+    one = {"type": "user", "uuid": "a-1", "sessionId": "s", "message": said}
+    return json.dumps(one if folder is None else {**one, "cwd": str(folder)}) + "\n"
+
+
+@pytest.mark.parametrize("folder", ["there", "gone"])
+def test_a_transcript_that_was_sent_does_not_say_which_folders_are_here(
+    brain: Brain, tmp_path: Path, folder: str
+) -> None:
+    (a_repository(tmp_path / "secret") / "there").mkdir()
+    sent = tmp_path / "sent"
+    sent.write_text(session(tmp_path / "secret" / folder))
+    finished(brain, brain.jobs.import_("claude-code", sent, name="s.jsonl"))
+    assert projects(brain) == [folder]
+
+
+def test_a_flattened_path_that_was_sent_does_not_say_which_folders_are_here(
     brain: Brain, tmp_path: Path
 ) -> None:
-    source = tmp_path / "claude-mem.db"
-    with sqlite3.connect(source) as writer:
-        writer.execute("PRAGMA journal_mode = WAL")
-        writer.execute("CREATE TABLE observations (id INTEGER)")
-        writer.commit()
-        with pytest.raises(InvalidInputError, match=r"claude-mem\.db-wal"):
-            brain.jobs.import_("claude-mem", source)
+    (tmp_path / "secret-plan" / "b").mkdir(parents=True)
+    flat = re.sub("[^A-Za-z0-9]", "-", str(tmp_path / "secret-plan" / "b"))
+    sent = packed(tmp_path, {f".claude/projects/{flat}/s.jsonl": session(None)})
+    finished(brain, brain.jobs.import_("claude-code", sent, name="claude.zip"))
+    assert projects(brain) == [flat.strip("-")]
+
+
+def test_a_rollout_that_was_sent_takes_no_title_from_a_file_near_its_copy(
+    brain: Brain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    (tmp_path / "session_index.jsonl").write_text('{"id": "r1", "thread_name": "Their secret"}')
+    said = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": NOTES}]}
+    lines = [
+        {"type": "session_meta", "payload": {"id": "r1", "cwd": "/srv/shop"}},
+        {"type": "response_item", "payload": said},
+    ]
+    sent = tmp_path / "sent"
+    sent.write_text("".join(json.dumps(one) + "\n" for one in lines))
+    finished(brain, brain.jobs.import_("codex", sent, name="rollout.jsonl"))
+    (one,) = brain.recall(kinds=["message"]).items
+    assert one.context == NOTES.strip()
+
+
+def test_a_file_that_was_sent_is_no_database_whatever_its_name(tmp_path: Path) -> None:
+    assert database_url(tmp_path / "dump host=db.example dbname=brain") is None
+
+
+def test_a_folder_of_notes_keeps_its_projects_in_the_background(
+    brain: Brain, tmp_path: Path
+) -> None:
+    shop, till = a_repository(tmp_path / "all" / "shop"), a_repository(tmp_path / "all" / "till")
+    for folder in (shop / "docs" / "deep", till, tmp_path / "all" / "loose"):
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "NOTES.md").write_text(f"{NOTES.strip()} So says {folder.name}.\n")
+    (shop / "docs" / "NOTES.md").write_text(NOTES)
+    finished(brain, brain.jobs.import_("markdown", tmp_path / "all"))
+    assert projects(brain) == [None, "shop", "shop", "till"]
+
+
+def test_a_folder_within_a_repository_keeps_its_project_in_the_background(
+    brain: Brain, tmp_path: Path
+) -> None:
+    docs = a_repository(tmp_path / "shop") / "docs"
+    docs.mkdir()
+    (docs / "NOTES.md").write_text(NOTES)
+    finished(brain, brain.jobs.import_("markdown", docs))
+    assert projects(brain) == ["shop"]
+
+
+def test_a_session_in_a_folder_of_a_repository_keeps_its_project_in_the_background(
+    brain: Brain, tmp_path: Path
+) -> None:
+    web = a_repository(tmp_path / "shop") / "web"
+    web.mkdir()
+    (tmp_path / "projects" / "flat").mkdir(parents=True)
+    (tmp_path / "projects" / "flat" / "s.jsonl").write_text(session(web))
+    finished(brain, brain.jobs.import_("claude-code", tmp_path / "projects"))
+    assert projects(brain) == ["shop"]
+
+
+def source(folder: Path) -> Path:
+    """Return a folder apart from the store."""
+    path = folder / "source"
+    path.mkdir(exist_ok=True)
+    return path
+
+
+def a_graph(path: Path, *, name: str) -> sqlite3.Connection:
+    """Write a database whose only row is in its log, and return the connection that has it open."""
+    writer = sqlite3.connect(path)
+    writer.execute("PRAGMA journal_mode = WAL")
+    writer.execute("CREATE TABLE memory_items (memory_id, tenant_id, text, tombstoned)")
+    writer.execute("INSERT INTO memory_items VALUES ('m1', ?, ?, 0)", (name, NOTES))
+    writer.commit()
+    return writer
+
+
+def test_a_database_that_is_being_written_to_is_imported_in_the_background(
+    brain: Brain, tmp_path: Path
+) -> None:
+    writer = a_graph(source(tmp_path) / "brainstem.db", name="t1")
+    try:
+        assert (source(tmp_path) / "brainstem.db-wal").stat().st_size > 0
+        job = finished(brain, brain.jobs.import_("brainstem", source(tmp_path) / "brainstem.db"))
+    finally:
+        writer.close()
+    assert job.result is not None
+    assert job.result["stored"] == 1
+
+
+def test_a_tenant_of_a_database_is_imported_in_the_background(brain: Brain, tmp_path: Path) -> None:
+    writer = a_graph(tmp_path / "brainstem.db", name="t1")
+    writer.execute("INSERT INTO memory_items VALUES ('m2', 't2', 'The crane lifts 40 tons', 0)")
+    writer.commit()
     writer.close()
+    one = finished(brain, brain.jobs.import_("brainstem", tmp_path / "brainstem.db#t2"))
+    assert [item.source_ref for item in brain.recall().items] == ["brainstem#m2"]
+    other = finished(
+        brain, brain.jobs.import_("brainstem", tmp_path / "brainstem.db", name="brainstem.db#t1")
+    )
+    both = finished(brain, brain.jobs.import_("brainstem", tmp_path / "brainstem.db"))
+    assert (one.state, other.state, both.state) == ("done", "done", "dead")
+    assert both.reason == "brainstem.db holds 2 tenants, whose memories must stay apart."
 
 
-def test_a_folder_with_a_hidden_database_is_not_uploaded(brain: Brain, tmp_path: Path) -> None:
-    (tmp_path / ".atoms.db").write_bytes(b"SQLite format 3\x00")
-    with pytest.raises(InvalidInputError, match=r"\.atoms\.db"):
-        brain.jobs.import_("brain-db", tmp_path)
+def test_a_folder_with_hidden_databases_is_imported_whole_in_the_background(
+    brain: Brain, tmp_path: Path
+) -> None:
+    samples = Path(__file__).parent / "samples" / "brain-db"
+    folder = source(tmp_path)
+    for name in ("atoms", "embeddings"):
+        with sqlite3.connect(folder / f".{name}.db") as made:
+            made.executescript((samples / f"{name}.sql").read_text("utf-8"))
+        made.close()
+    expected = brain.import_("brain-db", folder, dry_run=True)
+    job = finished(brain, brain.jobs.import_("brain-db", folder))
+    assert job.result is not None
+    assert job.result["read"] == expected.read > 0
+
+
+def test_a_damaged_database_in_a_folder_does_not_keep_the_rest_from_being_uploaded(
+    brain: Brain, tmp_path: Path
+) -> None:
+    (source(tmp_path) / "cache.db").write_bytes(b"SQLite format 3\x00" + b"\x10\x00" * 500)
+    (source(tmp_path) / "NOTES.md").write_text(NOTES)
+    job = finished(brain, brain.jobs.import_("markdown", source(tmp_path)))
+    assert job.result is not None
+    assert job.result["stored"] == 1

@@ -17,7 +17,7 @@ import pytest
 
 from commonbrain.client import Brain
 from commonbrain.model.errors import InvalidInputError
-from commonbrain.model.limits import TEXT_BYTES_MAX
+from commonbrain.model.limits import TAGS_MAX, TEXT_BYTES_MAX
 from commonbrain.model.links import LinkType
 from commonbrain.model.memory import Draft
 from commonbrain.transfer.importer import Content, Omitted, Relation, Unreadable
@@ -95,11 +95,15 @@ SAMPLES_READ: Final = (
     Sample(
         format="obsidian",
         source="obsidian/vault",
-        read=8,
+        read=7,
         unreadable=1,
-        kinds={"fact": 3, "rule": 4},
-        carried={"dates": 5, "tags": 6, "links": 3},
-        omitted={"fields of front matter": 1, "links to notes that are not there": 2},
+        kinds={"fact": 3, "rule": 3},
+        carried={"dates": 4, "tags": 5, "links": 3},
+        omitted={
+            "embedded files": 1,
+            "fields of front matter": 1,
+            "links to notes that are not there": 1,
+        },
     ),
     Sample(
         format="basic-memory",
@@ -298,11 +302,56 @@ def test_bullets_of_basic_memory_are_observations_and_relations(tmp_path: Path) 
     assert "Harbour replaces Quay (after the outage)" in bodies
     assert "Ask the pilots about the crane" in bodies
     assert "a line of a transcript" in bodies
+    harbour, tides = (
+        next(one.source_ref or "" for one in read if isinstance(one, Draft) and text in one.body)
+        for text in ("The harbour service", "Tides are computed")
+    )
     assert [one for one in read if isinstance(one, Relation)] == [
-        Relation(first="Harbour.md#harbour", second="Tide Tables.md", type=LinkType.DEPENDS_ON),
-        Relation(first="Tide Tables.md", second="Harbour.md#harbour", type=LinkType.RELATES_TO),
+        Relation(first=harbour, second=tides, type=LinkType.DEPENDS_ON),
+        Relation(first=tides, second=harbour, type=LinkType.RELATES_TO),
     ]
     assert read[-1] == Omitted(what="links to notes that are not there", count=1)
+
+
+def test_observations_keep_their_references_when_others_are_added_before_them(
+    tmp_path: Path,
+) -> None:
+    note, bullet = tmp_path / "Harbour.md", "- [incident] The crane fell over in the storm\n"
+    note.write_text(f"# Harbour\n\n{bullet}{bullet}")
+    before = [one.source_ref for one in drafts("basic-memory", note)]
+    note.write_text(f"# Harbour\n\n- [incident] The lock jammed at noon\n{bullet}{bullet}")
+    after = [one.source_ref for one in drafts("basic-memory", note)]
+    assert len(set(before)) == 2
+    assert after[1:] == before
+
+
+def test_embeds_that_stand_alone_are_no_text_of_a_note(tmp_path: Path) -> None:
+    lines = [
+        *("The harbour service books berths for ships of all sizes.", ""),
+        *("# Rules", "", "![[crane.png|300]]", ""),
+        *("# Plan", "", "- ![[berths.pdf#page=2]]", "- ![[Tide Tables]]"),
+        *("- Look at the plan ![[map.svg]] each day", "", "```", "![[code.png]]", "```"),
+    ]
+    (tmp_path / "Harbour.md").write_text("\n".join(lines))
+    (tmp_path / "Tide Tables.md").write_text("Tides are computed for each berth of the harbour.\n")
+    read = list(contents("obsidian", tmp_path))
+    assert [one.body for one in read if isinstance(one, Draft)] == [
+        "The harbour service books berths for ships of all sizes.",
+        "Plan:\nLook at the plan ![[map.svg]] each day",
+        "Plan:\n```\n![[code.png]]\n```",
+        "Tides are computed for each berth of the harbour.",
+    ]
+    assert not [one for one in read if isinstance(one, Unreadable)]
+    assert [one.type for one in read if isinstance(one, Relation)] == [LinkType.RELATES_TO]
+    assert Omitted(what="embedded files", count=2) in read
+
+
+def test_a_note_without_front_matter_has_no_fields(tmp_path: Path) -> None:
+    text = "The harbour has these:\ntype: berth\nowner: Ada\nThat is all there is to say.\n"
+    (tmp_path / "Harbour.md").write_text(text)
+    (draft,) = contents("obsidian", tmp_path)
+    assert isinstance(draft, Draft)
+    assert (draft.label, draft.body) == (None, text.strip())
 
 
 def test_an_edge_is_superseded_by_the_one_that_begins_when_it_ends() -> None:
@@ -352,3 +401,13 @@ def test_a_database_of_another_program_is_named(tmp_path: Path) -> None:
         with pytest.raises(InvalidInputError, match=r"other\.db") as caught:
             next(contents(format_, source))
         assert caught.value.hint
+
+
+def test_tags_that_a_memory_has_no_room_for_are_counted(brain: Brain, tmp_path: Path) -> None:
+    source = tmp_path / "export.json"
+    tags = [f"tag-{number}" for number in range(TAGS_MAX + 7)]
+    memory = {"id": "m1", "memory": "The crane lifts forty tons. " * 2_000, "categories": tags}
+    source.write_text(json.dumps([memory]))
+    report = brain.import_("mem0", source)
+    assert (report.rejected, report.stored > 1) == (0, True)
+    assert report.omitted["tags beyond the 50 that a memory has"] == 7

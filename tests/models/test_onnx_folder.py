@@ -8,11 +8,13 @@ from pathlib import Path
 import commonbrain_minilm
 import numpy as np
 import pytest
-from onnx import TensorProto
+from onnx import ModelProto, TensorProto, helper
+from onnx.external_data_helper import set_external_data
 from tokenizers import normalizers
 
 from commonbrain.embeddings.interface import CAUTIOUS, Embedder, Thresholds
 from commonbrain.embeddings.local import SPACE, MiniLmEmbedder
+from commonbrain.embeddings.model_folder import read_encoder_folder
 from commonbrain.embeddings.model_records import ModelRecords
 from commonbrain.embeddings.onnx_folder import OnnxEmbedder
 from commonbrain.embeddings.pooling import ACTIVATIONS, POOLINGS
@@ -39,6 +41,30 @@ def open_folder(
     measure: Callable[[Embedder], Thresholds | None] = lambda _: MEASURED,
 ) -> OnnxEmbedder:
     return OnnxEmbedder(path, records=ModelRecords(records), calibrate=measure, threads=1)
+
+
+def move_weights(folder: Path, location: str) -> None:
+    """Move the word vectors of a model into a file of their own."""
+    model = ModelProto.FromString((folder / "model.onnx").read_bytes())
+    table = model.graph.initializer[0]
+    (folder / location).parent.mkdir(exist_ok=True)
+    (folder / location).write_bytes(table.raw_data)
+    set_external_data(table, location)
+    table.ClearField("raw_data")
+    (folder / "model.onnx").write_bytes(model.SerializeToString())
+
+
+def names_in_branch(folder: Path, location: str) -> None:
+    """Add a node whose inner graph names a file of weights."""
+    model = ModelProto.FromString((folder / "model.onnx").read_bytes())
+    tensor = helper.make_tensor("inner", TensorProto.FLOAT, [1], b"\0" * 4, raw=True)
+    set_external_data(tensor, location)
+    tensor.ClearField("raw_data")
+    inner = helper.make_node("Constant", [], ["inner"], value=tensor)
+    branch = helper.make_graph([inner], "branch", [], [])
+    node = helper.make_node("If", ["condition"], ["tokens"], then_branch=branch)
+    model.graph.node.append(node)
+    (folder / "model.onnx").write_bytes(model.SerializeToString())
 
 
 def token_vectors(text: str) -> np.ndarray:
@@ -268,14 +294,82 @@ def test_a_copy_elsewhere_has_the_same_space_and_another_model_its_own(tmp_path:
     assert len(others - {name}) == 3
 
 
-def test_weights_in_a_file_of_their_own_count_for_the_space(tmp_path: Path) -> None:
+def test_weights_in_a_file_of_their_own_count_for_the_space_wherever_they_are(
+    tmp_path: Path,
+) -> None:
     folder = save_encoder(tmp_path / "model")
-    (folder / "model.onnx_data").write_bytes(b"one")
+    move_weights(folder, "parts/weights.bin")
     before = open_folder(folder).space.name
 
-    (folder / "model.onnx_data").write_bytes(b"two")
+    (folder / "parts/weights.bin").write_bytes(word_vectors(make_tokenizer(), seed=1).tobytes())
 
     assert open_folder(folder).space.name != before
+
+
+def test_weights_of_a_tensor_within_a_node_count_for_the_space(tmp_path: Path) -> None:
+    folder = save_encoder(tmp_path / "model")
+    (folder / "branch.bin").write_bytes(b"one")
+    names_in_branch(folder, "branch.bin")
+    before = read_encoder_folder(folder).hashed_files
+
+    assert before[1] == folder / "branch.bin"
+
+
+def test_files_that_the_model_does_not_name_do_not_count(tmp_path: Path) -> None:
+    folder = save_encoder(tmp_path / "model")
+    before = open_folder(folder).space.name
+
+    for name in ("model.onnx_data", "model.onnx.data", "model.bin"):
+        (folder / name).write_bytes(b"left over")
+
+    assert open_folder(folder).space.name == before
+
+
+def test_links_to_a_cache_that_has_the_model_and_its_weights_are_followed(tmp_path: Path) -> None:
+    folder = save_encoder(tmp_path / "model")
+    move_weights(folder, "model.onnx_data")
+    name = open_folder(folder).space.name
+    blobs = tmp_path / "blobs"
+    blobs.mkdir()
+    for one in ("model.onnx", "model.onnx_data"):
+        (folder / one).rename(blobs / one)
+        (folder / one).symlink_to(blobs / one)
+
+    assert open_folder(folder).space.name == name
+
+
+@pytest.mark.parametrize("location", ["../weights.bin", "a/../../weights.bin", "/", "C:weights"])
+def test_weights_outside_the_folder_are_refused(tmp_path: Path, location: str) -> None:
+    folder = save_encoder(tmp_path / "model")
+    (tmp_path / "weights.bin").write_bytes(b"weights")
+    names_in_branch(folder, location)
+
+    with pytest.raises(InvalidInputError, match="which is outside its folder") as failure:
+        _ = open_folder(folder).space
+
+    assert "in the same folder" in failure.value.hint
+
+
+def test_a_link_to_weights_outside_the_folder_is_refused(tmp_path: Path) -> None:
+    folder = save_encoder(tmp_path / "model")
+    move_weights(folder, "weights.bin")
+    (folder / "weights.bin").rename(tmp_path / "elsewhere.bin")
+    (folder / "weights.bin").symlink_to(tmp_path / "elsewhere.bin")
+
+    with pytest.raises(InvalidInputError, match="which is outside its folder"):
+        _ = open_folder(folder).space
+
+
+@pytest.mark.parametrize(
+    ("location", "message"),
+    [("none.bin", "which does not exist"), ("a\0b", "which is no path"), ("a" * 999, "")],
+)
+def test_weights_that_are_missing_are_named(tmp_path: Path, location: str, message: str) -> None:
+    folder = save_encoder(tmp_path / "model")
+    names_in_branch(folder, location)
+
+    with pytest.raises(InvalidInputError, match=f"names weights in .*{message}"):
+        _ = open_folder(folder).space
 
 
 def test_a_model_is_measured_once_for_all_processes(tmp_path: Path) -> None:

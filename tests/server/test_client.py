@@ -126,6 +126,16 @@ async def test_a_change_that_may_have_been_done_is_not_repeated(path: Path) -> N
 
 
 @pytest.mark.requirement("CL-21")
+async def test_a_boot_that_may_have_started_a_session_is_not_repeated(path: Path) -> None:
+    with failing(path, 503) as (server, url):
+        async with CommonbrainClient(url, key="key-of-ann") as brain:
+            with pytest.raises(UnavailableError):
+                await brain.boot(models.BootRequest(project="shop"))
+
+    assert server.calls["/v1/boot"] == 1
+
+
+@pytest.mark.requirement("CL-21")
 async def test_a_response_of_another_program_is_an_error_of_its_own() -> None:
     app = Starlette(routes=[Route("/{path:path}", _page, methods=["POST"])])
     with listening(app) as other:

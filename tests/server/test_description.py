@@ -128,6 +128,7 @@ def test_it_says_which_requests_may_run_twice(described: Node) -> None:
     }
 
     assert repeatable["recall"] is True
+    assert repeatable["boot"] is False
     assert repeatable["remember"] is False
     assert repeatable["revise"] == ["preview"]
     assert None not in repeatable.values()

@@ -81,6 +81,19 @@ async def test_a_tool_refuses_what_programs_alone_may_give(url: str) -> None:
     assert "There is no argument 'attachment'" in str(refused.content)
 
 
+@pytest.mark.requirement("CL-10")
+async def test_an_item_of_a_tool_with_what_programs_alone_may_give_is_refused(url: str) -> None:
+    items = [{"text": "Tea", "attachment": {"a": 1}}, {"text": "Coffee is hot", "kind": "fact"}]
+    async with client_at(url, key="key-of-ada") as client:
+        reply = await client.call_tool("remember", {"items": items})
+
+    assert reply.structured_content is not None
+    first, second = reply.structured_content["items"]
+    assert first["reason"] == "There is no argument 'attachment'."
+    assert "attachment" not in first["hint"]
+    assert second["status"] == "stored"
+
+
 @pytest.mark.parametrize("row", ON_COMMAND_LINE, ids=lambda one: one.name)
 def test_the_commands_take_every_argument_of_their_operation(row: OperationRow) -> None:
     operation = row.load()

@@ -17,7 +17,7 @@ from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from hashlib import sha256
-from itertools import islice
+from itertools import chain, islice
 from threading import Lock
 from typing import Any, Final, cast
 from urllib.parse import quote
@@ -111,11 +111,19 @@ class KeyedValues:
 
     def get(self, path: Path, key: str, *, bump: bool = False) -> StoredValue | None:
         """Return the value with a key; None if there is none."""
-        page = self.brain.list(
-            tags=[self._key_tag(path, key)], project=self._project, limit=LIST_PAGE_MAX
-        )
-        stored = self._values([one.id for one in page.memories], bump=bump)
-        return next((one for one in stored if one.place == (path, key)), None)
+        [stored] = self.get_several([(path, key)], bump=bump)
+        return stored
+
+    def get_several(
+        self, places: Sequence[tuple[Path, str]], *, bump: bool = False
+    ) -> list[StoredValue | None]:
+        """Return the value at each path and key; None where there is none."""
+        ids_by_place = [self._find(*place) for place in places]
+        views = dict(self._views(list(dict.fromkeys(chain.from_iterable(ids_by_place))), bump=bump))
+        return [
+            self._first(place, [views[id_] for id_ in ids if id_ in views])
+            for place, ids in zip(places, ids_by_place, strict=True)
+        ]
 
     def put(self, values: Sequence[NewValue]) -> None:
         """Store values; each replaces the one with its path and key.
@@ -128,7 +136,7 @@ class KeyedValues:
 
         """
         with self._lock:
-            known = [self.get(*one.place) for one in values]
+            known = self.get_several([one.place for one in values])
             new = [one for one, old in zip(values, known, strict=True) if old is None]
             for start in range(0, len(new), ITEMS_PER_CALL_MAX):
                 self._add(new[start : start + ITEMS_PER_CALL_MAX])
@@ -287,8 +295,24 @@ class KeyedValues:
             if cursor is None:
                 return
 
-    def _values(self, ids: Sequence[str], *, bump: bool = False) -> Iterator[StoredValue]:
+    def _find(self, path: Path, key: str) -> list[str]:
+        """Return the ids of the memories that may hold the value with a key, newest first."""
+        tags = [self._key_tag(path, key)]
+        page = self.brain.list(tags=tags, project=self._project, limit=LIST_PAGE_MAX)
+        return [one.id for one in page.memories]
+
+    def _first(self, place: tuple[Path, str], views: Sequence[MemoryView]) -> StoredValue | None:
+        """Return the value at a place; another may have the same tag."""
+        stored = (one for view in views for one in _stored(view, name=self.name))
+        return next((one for one in stored if one.place == place), None)
+
+    def _values(self, ids: Sequence[str]) -> Iterator[StoredValue]:
         """Yield the values of memories in order; those of others' memories are left out."""
+        for _, view in self._views(ids):
+            yield from _stored(view, name=self.name)
+
+    def _views(self, ids: Sequence[str], *, bump: bool = False) -> Iterator[tuple[str, MemoryView]]:
+        """Yield the ids in order, each with its current memory if the project has one."""
         rest = iter(ids)
         while some := list(islice(rest, IDS_PER_GET_MAX)):
             for view in self.brain.get_several(some, bump=bump):
@@ -296,7 +320,7 @@ class KeyedValues:
                 if view.state is State.SUPERSEDED:
                     newest = self.brain.get(view.current_id, bump=False)
                 if newest.state in CURRENT_STATES and newest.project == self.brain.caller.project:
-                    yield from _stored(newest, name=self.name)
+                    yield view.id, newest
 
     def _path_tag(self, path: Path) -> str:
         name = f"{self.name}:{'/'.join(map(quoted, path))}" if path else self.name

@@ -70,12 +70,15 @@ class CommonbrainStore(BaseStore):
 
         If a value is refused, others of the batch may have been stored, and none is deleted.
         """
+        every = list(ops)
+        # All at once: one by one, values take twice as long.
+        gets = self._get(op for op in every if isinstance(op, GetOp))
         results: list[Result] = []
         puts: dict[tuple[Path, str], PutOp] = {}
-        for op in ops:
+        for op in every:
             match op:
                 case GetOp():
-                    results.append(self._get(op))
+                    results.append(next(gets))
                 case SearchOp():
                     results.append(self._search(op))
                 case ListNamespacesOp():
@@ -91,18 +94,22 @@ class CommonbrainStore(BaseStore):
         """Carry out operations in a thread."""
         return await asyncio.to_thread(self.batch, list(ops))
 
-    def _get(self, op: GetOp) -> Item | None:
-        stored = self._values.get(op.namespace, op.key, bump=True)
-        if stored is None:
-            return None
-        self._refresh([stored], is_requested=op.refresh_ttl)
-        return Item(
-            value=stored.value,
-            key=stored.key,
-            namespace=stored.path,
-            created_at=stored.created_at,
-            updated_at=stored.updated_at,
-        )
+    def _get(self, ops: Iterable[GetOp]) -> Iterator[Item | None]:
+        """Yield the item of each operation; all are read at once."""
+        every = list(ops)
+        values = self._values.get_several([(op.namespace, op.key) for op in every], bump=True)
+        for op, stored in zip(every, values, strict=True):
+            if stored is None:
+                yield None
+                continue
+            self._refresh([stored], is_requested=op.refresh_ttl)
+            yield Item(
+                value=stored.value,
+                key=stored.key,
+                namespace=stored.path,
+                created_at=stored.created_at,
+                updated_at=stored.updated_at,
+            )
 
     def _search(self, op: SearchOp) -> list[SearchItem]:
         matching = (

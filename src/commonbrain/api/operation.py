@@ -17,6 +17,7 @@ from pydantic import (
     JsonValue,
     StringConstraints,
     TypeAdapter,
+    ValidationInfo,
     model_validator,
 )
 from pydantic_core import CoreSchema
@@ -59,6 +60,10 @@ class Profile(StrEnum):
         return order.index(self) >= order.index(profile)
 
 
+BY_AGENT: Final[Mapping[str, bool]] = {"is_by_agent": True}
+"""The context in which requests, and the items in them, take only the arguments for agents."""
+
+
 class Request(BaseModel):
     """The arguments of an operation; unknown ones are errors."""
 
@@ -66,20 +71,22 @@ class Request(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _check_names_and_size(cls, given: object) -> object:
+    def _check_names_and_size(cls, given: object, info: ValidationInfo) -> object:
         """Refuse an unknown argument by name, with the nearest known one, and too many values."""
         if not isinstance(given, Mapping):
             return given
         names = cast("Mapping[object, object]", given)
         _check_size(names)
-        unknown = next((str(name) for name in names if name not in cls.model_fields), None)
+        is_by_agent = info.context is BY_AGENT
+        accepted = arguments_for_agents(cls) if is_by_agent else list(cls.model_fields)
+        unknown = next((str(name) for name in names if name not in accepted), None)
         if unknown is None:
             return names
-        nearest = get_close_matches(unknown, cls.model_fields, n=1)
+        nearest = get_close_matches(unknown, accepted, n=1)
         raise InvalidInputError(
             f"There is no argument {unknown[:NAME_CHARS_MAX]!r}"
             f"{f'; did you mean {nearest[0]!r}?' if nearest else '.'}",
-            hint=f"The arguments are {', '.join(cls.model_fields) or 'none'}.",
+            hint=f"The arguments are {', '.join(accepted) or 'none'}.",
         )
 
 

@@ -131,6 +131,8 @@ def connect_client(state: State, connect_options: ConnectOptions) -> None:
         _install_for_good()
     for change in changes:
         apply_change(connect_options.client, change, is_dry_run=connect_options.dry_run)
+    if any(one.is_needed for one in changes):
+        Console().print(Text(_next_step(connect_options)))
     if not connect_options.dry_run:
         _mark_hooks(connect_options)
     if connect_options.remove:
@@ -312,8 +314,15 @@ def apply_change(client: str, change: Change, *, is_dry_run: bool) -> None:
     shown = Syntax(diff(change), "diff", background_color="default", word_wrap=True)
     console.print(Sanitized(shown))
     if is_dry_run:
-        console.print(Text("Nothing was written. Run it again without --dry-run."))
         return
     apply(change)
     backup_note = "" if change.is_new else f" The previous file is in {change.backup}."
-    console.print(Sanitized(Text(f"Wrote {change.path}.{backup_note} Restart {client} to use it.")))
+    console.print(Sanitized(Text(f"Wrote {change.path}.{backup_note}")))
+
+
+def _next_step(connect_options: ConnectOptions) -> str:
+    """Say what to do after the changes, which are in one or several files."""
+    if connect_options.dry_run:
+        return "Nothing was written. Run it again without --dry-run."
+    purpose = "" if connect_options.remove else " to use it"
+    return f"Restart {connect_options.client}{purpose}."

@@ -163,18 +163,17 @@ GROUPS: Final[Mapping[str, str]] = {
 
 
 IMPORTED: Final[Mapping[str, str]] = {
-    "connect": "Add this memory to a client's MCP servers.",
+    "connect": "Connect Claude Code, Codex or another client to this memory.",
     "store": "Copy, upgrade and distribute stores.",
     "embeddings": "Show, compare and change embedding models.",
 }
 """Commands of the modules of those names, imported when they are used; all need tables."""
 
 FIRST_SCREEN: Final[Mapping[str, tuple[str, ...]]] = {
-    "Everyday": ("remember", "recall", "get"),
+    "Set up": ("connect", "import"),
+    "Everyday": ("remember", "recall", "get", "ui"),
     "Review and correct": ("review", "revise", "forget"),
     "Agents at work": ("boot", "session", "message"),
-    "Serve and operate": ("connect", "ui"),
-    "Evaluate": ("eval",),
 }
 """The commands that `brain --help` explains; it only names the others."""
 
@@ -267,7 +266,7 @@ class MainGroup(CommandGroup):
         """Explain the commands of the first screen by group, and name the others."""
         listed = [name for names in FIRST_SCREEN.values() for name in names]
         width = max(len(name) for name in listed)
-        described = {**GROUPS, **IMPORTED, "eval": _EVAL_SUMMARY}
+        described = {**GROUPS, **IMPORTED}
         summaries = described | {row.name: row.summary for row in OPERATIONS}
         for title, names in FIRST_SCREEN.items():
             with formatter.section(title):
@@ -287,8 +286,6 @@ class MainGroup(CommandGroup):
 
 
 _MODULES: Final = {"store": "stores"}
-_EVAL_SUMMARY: Final = "Measure this memory on its own data and on public data."
-"""In the list of commands, which does not import the package."""
 _MISSING: Final = typer.Typer(help="Evaluate this memory; install 'commonbrain[eval]' first.")
 
 

@@ -106,7 +106,8 @@ def _run_import(state: State, source: _Source, *, as_json: bool) -> None:
     if as_json:
         typer.echo(TypeAdapter(ImportReport).dump_json(report).decode())
     else:
-        state.output.console().print(Sanitized(_render_report(report)))
+        shown = _render_report(report, is_dry_run=source.is_dry_run)
+        state.output.console().print(Sanitized(shown))
 
 
 def _run_find(state: State, command: ImportCommand, *, as_json: bool) -> None:
@@ -162,20 +163,24 @@ def _render_sources(sources: Sequence[FoundSource]) -> RenderableType:
             "Name a source: brain import FORMAT PATH."
         )
     table = Table()
-    for name in ("", "format", "what", "files", "size", "where"):
+    for name in ("", "format", "files", "size", "where"):
         is_number = name in {"", "files", "size"}
         table.add_column(name, justify="right" if is_number else "left", overflow="fold")
     for number, one in enumerate(sources, 1):
         size = decimal(one.size_bytes)
-        table.add_row(
-            str(number), one.format, one.purpose, f"{one.count:,}", size, Text(str(one.path))
-        )
+        table.add_row(str(number), one.format, f"{one.count:,}", size, Text(_short_path(one.path)))
     advice = Text(
-        "Nothing was read yet. Preview one with brain import FORMAT PATH --dry-run, or import with "
-        "brain import --find --choose 1,2.",
+        "Nothing was read yet. Preview with brain import --find --choose 1,2 --dry-run; "
+        "without --dry-run it imports. brain import --formats explains the formats.",
         style="dim",
     )
     return Group(table, advice)
+
+
+def _short_path(path: Path) -> str:
+    """Return a path with `~` for the home folder."""
+    home = Path.home()
+    return f"~/{path.relative_to(home).as_posix()}" if path.is_relative_to(home) else str(path)
 
 
 def _import_with_progress(brain: Brain, source: _Source, *, is_shown: bool) -> ImportReport:
@@ -230,24 +235,35 @@ def _enqueue_import(state: State, source: _Source, *, as_json: bool) -> None:
         typer.echo(render_job(job))
 
 
-def _render_report(reply: ImportReport) -> RenderableType:
-    table = Table()
-    table.add_column("outcome")
-    table.add_column("pieces", justify="right")
+def _render_report(report: ImportReport, *, is_dry_run: bool) -> RenderableType:
+    preview = " (dry run: nothing was stored)" if is_dry_run else ""
+    stored = "Would be stored" if is_dry_run else "Stored"
+    outcomes = Table()
+    outcomes.add_column("outcome")
+    outcomes.add_column("pieces", justify="right")
     for name in ("read", "stored", "exists", "changed", "quarantined", "rejected", "unreadable"):
-        table.add_row(name, f"{getattr(reply, name):,}")
-    if reply.parts:
-        table.add_row("parts of longer ones", f"{reply.parts:,}")
-    counted = (
-        ("Stored", reply.kinds),
-        ("With them", reply.carried),
-        ("Not carried over", reply.omitted),
+        if (count := getattr(report, name)) or name in {"read", "stored"}:
+            outcomes.add_row(name, f"{count:,}")
+    if report.parts:
+        outcomes.add_row("parts of longer ones", f"{report.parts:,}")
+    kinds = {f"{kind}s": count for kind, count in report.kinds.items()}
+    counted = ((stored, kinds), ("With them", report.carried))
+    omitted = Table.grid(padding=(0, 1, 0, 0))
+    omitted.add_column(justify="right")
+    for name, count in report.omitted.items():
+        omitted.add_row(f"  {count:,}", Text(name))
+    return Group(
+        Text(f"{report.format} from {report.source}{preview}", overflow="fold"),
+        outcomes,
+        *(Text(f"{what}: {_counts(counts)}") for what, counts in counted if counts),
+        *([Text("Not carried over:"), omitted] if report.omitted else []),
+        *(Text(f"{one.where}: {one.reason}", style="yellow") for one in report.refusals),
     )
-    lines = [Text(f"{what}: {_counts(counts)}") for what, counts in counted if counts]
-    refusals = (Text(f"{one.where}: {one.reason}", style="yellow") for one in reply.refusals)
-    heading = Text(f"{reply.format} from {reply.source}", overflow="fold")
-    return Group(heading, table, *lines, *refusals)
 
 
 def _counts(counts: Mapping[str, int]) -> str:
-    return ", ".join(f"{count:,} {name}" for name, count in counts.items())
+    """Format counts whose names are plurals."""
+    return ", ".join(
+        f"{count:,} {name.removesuffix('s') if count == 1 else name}"
+        for name, count in counts.items()
+    )

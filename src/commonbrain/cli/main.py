@@ -57,7 +57,10 @@ def _before(
         str | None, typer.Option(envvar="COMMONBRAIN_TENANT", help="Tenant whose memories to use.")
     ] = None,
     version: Annotated[  # noqa: ARG001 the callback prints it
-        bool, typer.Option("--version", callback=_print_version, is_eager=True)
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Show the version and exit."
+        ),
     ] = False,
 ) -> None:
     context.obj = State(store=store, agent=agent, session=session, tenant=tenant)
@@ -124,7 +127,7 @@ def ui(
         bool, typer.Option("--browser/--no-browser", help="Open the page in the browser.")
     ] = True,
 ) -> None:
-    """Open the web page: search, browse and correct the memories, decide what waits."""
+    """Open the web page to search, browse, correct and decide."""
     from commonbrain.cli.ui import run_ui  # noqa: PLC0415
 
     run_ui(context.obj, port=port, opens_browser=browser)
@@ -177,7 +180,7 @@ def import_(  # noqa: PLR0913 options of the command
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Import memories from another format; a second run stores nothing twice."""
+    """Import notes, chats and what other programs remember."""
     from commonbrain.cli.imports import ImportCommand, run_import_command  # noqa: PLC0415
 
     run_import_command(

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from commonbrain.embeddings.encoder import WINDOW_TOKENS
+from commonbrain.embeddings.onnx_weights import weight_files
 from commonbrain.embeddings.pooling import ACTIVATIONS, POOLINGS, DenseLayer
 from commonbrain.model.errors import InvalidInputError
 
@@ -94,19 +95,8 @@ class ModelFiles:
     tokenizer: Path
     tokens_max: int
     """The longest input that the model takes."""
-
-    @property
-    def weights(self) -> tuple[Path, ...]:
-        """The model's file, and those next to it that hold weights which do not fit in it."""
-        stem = self.model.stem
-        more = (
-            one
-            for one in self.model.parent.iterdir()
-            if one.is_file()
-            and one.suffix != self.model.suffix
-            and (one.name.startswith(f"{stem}.") or "data" in one.suffix)
-        )
-        return (self.model, *sorted(more))
+    weights: tuple[Path, ...]
+    """The model's file, and those that it names for weights which are not in it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,7 +141,8 @@ def find_files(path: Path) -> ModelFiles:
     """Find the model and its tokenizer, by a folder or by the model's file.
 
     Raises:
-        InvalidInputError: a file is missing or damaged.
+        InvalidInputError: a file is missing or damaged, or the model names one outside its folder.
+        UnavailableError: `embedder_down`, the model is damaged.
 
     """
     location = path.expanduser().absolute()
@@ -169,6 +160,7 @@ def find_files(path: Path) -> ModelFiles:
         model=model,
         tokenizer=folder / "tokenizer.json",
         tokens_max=_tokens_max(folder),
+        weights=weight_files(model),
     )
 
 
@@ -223,6 +215,7 @@ def read_encoder_folder(path: Path) -> EncoderFolder:
 
     Raises:
         InvalidInputError: a file is missing, damaged, or asks for a step that is not supported.
+        UnavailableError: `embedder_down`, the model is damaged.
 
     """
     files = find_files(path)

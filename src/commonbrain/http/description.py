@@ -48,7 +48,8 @@ PROBLEMS: Final[dict[int | str, dict[str, Any]]] = {
 
 def repeatable(operation: Operation[Any, Any]) -> bool | list[str]:
     """Return whether requests may run twice, or the verbs whose requests may."""
-    if operation.is_read_only or operation.is_idempotent:
+    # A boot is read-only for agents, but starts another session each time.
+    if operation.is_idempotent:
         return True
     if issubclass(operation.request, VerbRequest):
         return [op for op, verb in operation.request.VERBS.items() if verb.is_read_only]

@@ -39,6 +39,7 @@ from commonbrain.ingestion.preparation import (
     parse_drafts,
     prepare_drafts,
 )
+from commonbrain.ingestion.preview import PreviewedDrafts, preview_one
 from commonbrain.ingestion.remember_metrics import summarize_remember
 from commonbrain.ingestion.result import (
     DependencySuggestion,
@@ -317,31 +318,22 @@ class Remember:
                 if caught_up.count and caught_up.left:
                     unembedded.set()
 
-    def preview_drafts(self, drafts: Sequence[Draft], options: WriteOptions) -> list[ItemResult]:
-        """Return the outcomes that drafts would have, as far as exact comparison can tell."""
+    def preview_drafts(
+        self,
+        drafts: Sequence[Draft],
+        options: WriteOptions,
+        *,
+        previewed: PreviewedDrafts | None = None,
+    ) -> list[ItemResult]:
+        """Return the outcomes that drafts would have after those that were previewed before."""
         timer = StageTimer(self.services.clock)
         validated = [self._prepare(draft, options=options, timer=timer) for draft in drafts]
-        query_scope = self._query_scope()
+        query_scope, before = self._query_scope(), previewed or PreviewedDrafts()
         with self.services.store.snapshot(self.caller.tenant) as tx:
             return [
-                self._preview_one(tx, one, query_scope=query_scope, options=options)
+                preview_one(tx, one, query_scope=query_scope, options=options, previewed=before)
                 for one in validated
             ]
-
-    def _preview_one(
-        self,
-        tx: Transaction,
-        one: PreparedDraft | Rejection,
-        *,
-        query_scope: QueryScope,
-        options: WriteOptions,
-    ) -> ItemResult:
-        if isinstance(one, Rejection):
-            return rejected(one)
-        known = find_exact(tx, one, query_scope=query_scope, options=options)
-        if known is not None:
-            return exists(known)
-        return ItemResult(status=ItemStatus.STORED, kind=one.admitted.kind, warnings=one.warnings)
 
     def store_draft(
         self,
@@ -359,7 +351,7 @@ class Remember:
             if not options.isolates_items:
                 raise
             return rejected(Rejection.of(error))
-        refusal = check_skill(tx, prepared, caller=self.caller, exclude_ids=options.exclude_ids)
+        refusal = check_skill(tx, prepared, query_scope=query_scope, options=options)
         if refusal is not None:
             return rejected(refusal)
         outcome = self._store_new(tx, prepared, query_scope=query_scope, options=options)

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from commonbrain.embeddings.interface import EmbeddingSpace
-from commonbrain.ingestion.deduplication import contradicts, is_comparable
+from commonbrain.ingestion.batch import WriteOptions
+from commonbrain.ingestion.deduplication import contradicts, find_exact, is_comparable
 from commonbrain.ingestion.preparation import PreparedDraft
 from commonbrain.ingestion.result import DependencySuggestion, SuggestionBasis
 from commonbrain.ingestion.skills import namesakes
@@ -78,17 +79,19 @@ def resolve_sources(
 
 
 def check_skill(
-    tx: Transaction, prepared: PreparedDraft, *, caller: Caller, exclude_ids: frozenset[int]
+    tx: Transaction, prepared: PreparedDraft, *, query_scope: QueryScope, options: WriteOptions
 ) -> Rejection | None:
     """Reject a trigger whose name another rule has, because skills are loaded by name."""
     detail = prepared.admitted.detail
     if not isinstance(detail, RuleDetail) or detail.skill is None:
         return None
     name = str(detail.skill["name"])
-    taken = namesakes(tx, caller, name=name, exclude_ids=exclude_ids)
-    own = (prepared.admitted.headline, prepared.admitted.body, prepared.project)
-    # The very same rule is no namesake; the search for duplicates finds it.
-    if not taken or any((one.headline, one.body, one.project) == own for one in taken):
+    taken = namesakes(tx, query_scope.caller, name=name, exclude_ids=options.exclude_ids)
+    if not taken:
+        return None
+    # The very same rule is no namesake, unless another scope or project makes it a new memory.
+    same = find_exact(tx, prepared, query_scope=query_scope, options=options)
+    if same is not None and same.id in {one.id for one in taken}:
         return None
     return Rejection(
         code="gate_skill",

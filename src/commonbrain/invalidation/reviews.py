@@ -148,13 +148,14 @@ def review_causes(
     )
 
 
-def review_notice(tx: Transaction, caller: Caller, *, id_: int, now: datetime) -> str | None:
-    """Return why a memory needs review and the next step; None if it does not."""
-    needs = open_reviews(tx, [id_], as_of=now)
+def review_notice(
+    tx: Transaction, caller: Caller, *, id_: int, needs: Sequence[Review], now: datetime
+) -> str | None:
+    """Return why a memory needs review by its open ones, and the next step; None if it does not."""
     if not needs:
         return None
-    seen = _seen(tx, caller, needs=needs)
-    causes = [one for one in needs[id_] if not one.is_of_itself]
+    seen = _seen(tx, caller, needs={id_: needs})
+    causes = [one for one in needs if not one.is_of_itself]
     paths = [
         " -> ".join(_path(tx, one, caller=caller, as_of=now))
         for one in causes[:_CAUSES_SHOWN_MAX]
@@ -163,7 +164,7 @@ def review_notice(tx: Transaction, caller: Caller, *, id_: int, now: datetime) -
     shown = ids.show(ids.MEMORY, id_)
     return " ".join(
         [
-            f"Needs review: it rests on {_describe_causes(needs[id_], seen)}.",
+            f"Needs review: it rests on {_describe_causes(needs, seen)}.",
             *(f"It got there by {path}." for path in paths),
             f"If it holds all the same: revise review {shown}; if not: supersede or forget it.",
         ]

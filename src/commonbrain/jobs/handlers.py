@@ -40,7 +40,15 @@ from commonbrain.transfer.export import (
     archive_of,
     read_upload,
 )
-from commonbrain.transfer.imports import Import, ImportReport, ImportSource, Refusal, ResumeOptions
+from commonbrain.transfer.importer import join_part
+from commonbrain.transfer.imports import (
+    FROM_START,
+    Import,
+    ImportReport,
+    ImportSource,
+    Refusal,
+    ResumeOptions,
+)
 from commonbrain.transfer.merge import OWN_FORMAT, Merge
 
 if TYPE_CHECKING:
@@ -210,14 +218,15 @@ def import_(task: JobContext) -> None:
     upload, is_dry_run = read_upload(given["parcel"]), bool(given.get("dry_run"))
     # Postgres stores no NUL, which the name of a file that was sent may contain.
     name = inert_line(upload.name)
-    with task.services.staging.opened(upload) as path:
+    with task.services.staging.opened(upload) as file:
+        path = join_part(file, cast("str | None", given.get("part")))
         known = None if is_dry_run else _report(task.job.reached)
         since = known or ImportReport(format=str(given["format"]), source=name)
         try:
             report = _previewed(task, path) if is_dry_run else _taken_in(task, path, since=since)
         except InvalidInputError as error:
             # The requester knows the file by its name, not by the path of this copy.
-            message = error.message.replace(str(path), name)
+            message = error.message.replace(str(file), name)
             raise InvalidInputError(message, code=error.code, hint=error.hint) from error
     with task.step() as tx:
         task.finish(tx, {**asdict(replace(report, source=name))})
@@ -234,10 +243,8 @@ def _previewed(task: JobContext, path: Path) -> ImportReport:
 
     if given["format"] == OWN_FORMAT:
         return Merge(services, caller)(path, dry_run=True, on_progress=move)
-    project = cast("str | None", given.get("project"))
-    return Import(services, caller)(
-        str(given["format"]), path, project=project, dry_run=True, on_progress=move
-    )
+    source = replace(_source(given, path), is_dry_run=True)
+    return Import(services, caller).go_on(source, resume=FROM_START, on_progress=move)
 
 
 def _taken_in(task: JobContext, path: Path, *, since: ImportReport) -> ImportReport:
@@ -246,24 +253,21 @@ def _taken_in(task: JobContext, path: Path, *, since: ImportReport) -> ImportRep
     def save(tx: Transaction, report: ImportReport) -> None:
         task.save_progress(tx, report.progress, reached=asdict(report))
 
+    # What was stored and the report of it are committed together.
+    resume = ResumeOptions(since=since, batch_context=task.fenced, on_commit=save)
     if since.format == OWN_FORMAT:
-        return Merge(services, caller)(
-            path, resume=ResumeOptions(since=since, batch_context=task.fenced, on_commit=save)
-        )
+        return Merge(services, caller)(path, resume=resume)
+    return Import(services, caller).go_on(_source(given, path), resume=resume)
 
-    def on_commit(report: ImportReport) -> None:
-        with task.step() as tx:
-            save(tx, report)
 
-    source = ImportSource(
-        format=since.format,
+def _source(given: Mapping[str, object], path: Path) -> ImportSource:
+    return ImportSource(
+        format=str(given["format"]),
         path=path,
         project=cast("str | None", given.get("project")),
         extract_causes=bool(given.get("extract_causes")),
+        projects=cast("Mapping[str, str]", given.get("projects", {})),
     )
-    # The result of a batch is stored under its key: a retry returns the same.
-    key = ids.show(ids.JOB, task.job.id)
-    return Import(services, caller).go_on(source, since=since, key=key, on_progress=on_commit)
 
 
 def export(task: JobContext) -> None:

@@ -34,7 +34,7 @@ from commonbrain.storage.blobs import Upload
 from commonbrain.storage.interface import JobFilter
 from commonbrain.storage.job_queue import EXPORT, enqueue, key_of, notify_worker
 from commonbrain.transfer.export import check_may_move, expedite_discard, read_upload
-from commonbrain.transfer.importer import database_url
+from commonbrain.transfer.importer import LocatesProjects, ReadsPart, database_url, split_part
 from commonbrain.transfer.merge import OWN_FORMAT
 
 if TYPE_CHECKING:
@@ -166,6 +166,15 @@ class Jobs:
         A dry run reads and validates everything and stores nothing; `import_previewed` then imports
         the same upload.
 
+        Args:
+            format_: a name in `importers.IMPORTERS`, or that of an export.
+            source: the file or folder.
+            name: the name of a source that was sent here, of which `source` is a copy. Its projects
+                are those that its paths name; otherwise the folders of this machine give them.
+                Both names may end in the part to import: `brainstem.db#tenant`.
+            project: overrides the project that the source suggests.
+            dry_run: store nothing.
+
         Raises:
             InvalidInputError: Unknown format, or the file is unreadable or too large.
             RejectedError: The role is insufficient, or too many jobs wait.
@@ -186,12 +195,22 @@ class Jobs:
             raise InvalidInputError(
                 "A database cannot be uploaded.", hint="Import it in the foreground, or a dump."
             )
-        _check_is_whole(source)
         with self.services.store.snapshot(self.caller.tenant) as tx:
             _check_job_quota(tx)
+        importer = self.services.importers().get(format_)
+        part: str | None = None
+        if isinstance(importer, ReadsPart) and name is not None:
+            named, part = split_part(Path(name))
+            name = named.name
+        elif isinstance(importer, ReadsPart) and not source.exists():
+            source, part = split_part(source)
+        projects: Mapping[str, str] | None = None
+        if isinstance(importer, LocatesProjects) and name is None and project is None:
+            projects = importer.projects_in(source)
         upload = self._upload(source, name)
         given = {"format": format_, "project": project, "parcel": asdict(upload)}
-        return self._add("import", {**given, "dry_run": True} if dry_run else given)
+        further = {"projects": projects, "part": part, "dry_run": dry_run}
+        return self._add("import", given | {one: value for one, value in further.items() if value})
 
     def import_previewed(self, id_: str) -> JobView:
         """Create the job that imports what a dry run read; repeating it returns the same job.
@@ -253,6 +272,8 @@ class Jobs:
 
     def _upload(self, source: Path, name: str | None) -> Upload:
         """Upload a file or folder; it expires even if the client fails."""
+        from commonbrain.transfer.snapshots import HIDDEN_FILES, snapshot_of  # noqa: PLC0415
+
         begun = list[Upload]()
 
         def on_created(upload: Upload) -> None:
@@ -262,7 +283,10 @@ class Jobs:
             begun.append(upload)
 
         try:
-            return self.services.staging.put(source, name=name, on_start=on_created)
+            if name is not None:
+                return self.services.staging.put(source, name=name, on_start=on_created)
+            with snapshot_of(source) as whole:
+                return self.services.staging.put(whole, hidden=HIDDEN_FILES, on_start=on_created)
         except CommonbrainError:
             # Otherwise the unfinished job would block identical ones for days.
             with self.services.store.begin(self.caller.tenant) as tx:
@@ -373,29 +397,13 @@ def _shown(job: Job) -> JobView:
 def _displayed_arguments(given: Mapping[str, object]) -> Mapping[str, object]:
     """Return the arguments to display; of a file its name and size only.
 
-    The requesting agent is shown separately.
+    The requesting agent is shown separately; the projects of all folders would be a long list.
     """
-    displayed = {name: value for name, value in given.items() if name != "agent"}
+    hidden = ("agent", "projects")
+    displayed = {name: value for name, value in given.items() if name not in hidden}
     return {name: _named(value) if name == "parcel" else value for name, value in displayed.items()}
 
 
 def _named(upload: object) -> object:
     known = read_upload(upload)
     return {"name": known.name, "size": known.size}
-
-
-def _check_is_whole(source: Path) -> None:
-    """Check that an upload takes all of a source with it.
-
-    Raises:
-        InvalidInputError: a database has changes in a file of their own, or is hidden in a folder.
-
-    """
-    here = [*source.iterdir()] if source.is_dir() else [source.with_name(f"{source.name}-wal")]
-    for one in here:
-        is_log = one.name.endswith("-wal") and one.is_file() and one.stat().st_size > 0
-        if is_log or (one.name.startswith(".") and one.suffix == ".db"):
-            raise InvalidInputError(
-                f"An upload of {source.name[:80]} would leave out {one.name[:80]}.",
-                hint="Import it in the foreground, or close the program that writes a -wal file.",
-            )

@@ -11,7 +11,13 @@ from typing import Any, Final, Protocol
 from pydantic import ValidationError
 
 from commonbrain.api.dispatch import CallContext, dispatch, record_call
-from commonbrain.api.operation import Operation, Request, Transport, arguments_for_agents
+from commonbrain.api.operation import (
+    BY_AGENT,
+    Operation,
+    Request,
+    Transport,
+    arguments_for_agents,
+)
 from commonbrain.api.operations import OperationRow
 from commonbrain.client import Brain
 from commonbrain.model.errors import CommonbrainError, InterruptedCallError, InvalidInputError
@@ -98,8 +104,7 @@ def run_tool(
     given = dict(arguments)
     session = given.pop(SESSION_ARGUMENT, None) if takes_session else None
     try:
-        _check_names(operation, given)
-        request = operation.request.model_validate(given)
+        request = operation.request.model_validate(given, context=BY_AGENT)
         if delivery is not None:
             request = _run_once(operation, request, delivery=delivery)
         brain = _open_brain(operation, request, caller=caller, session=session)
@@ -114,17 +119,6 @@ def run_tool(
     if takes_session and operation.name == BOOT:
         text += f"\nPass {SESSION_ARGUMENT} {brain.caller.session} in every call."
     return ToolReply(text=text, structured=operation.to_agent_json(reply))
-
-
-def _check_names(operation: Operation[Any, Any], given: Mapping[str, Any]) -> None:
-    """Refuse an argument that programs alone may use; the request refuses unknown ones."""
-    accepted = arguments_for_agents(operation.request)
-    for name in operation.request.model_fields.keys() & given.keys():
-        if name not in accepted:
-            raise InvalidInputError(
-                f"There is no argument {name!r}.",
-                hint=f"The arguments are {', '.join(accepted)}.",
-            )
 
 
 def _open_brain(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
@@ -33,7 +33,7 @@ from commonbrain.retrieval.related import related_by_name
 from commonbrain.retrieval.value_history import ChangeReader
 from commonbrain.security.read_audit import audited, note_shown
 from commonbrain.services import Services
-from commonbrain.storage.change_log import predecessors, successors, version_of
+from commonbrain.storage.change_log import predecessors, successors
 from commonbrain.storage.interface import MemoryAccess, QueryScope
 
 if TYPE_CHECKING:
@@ -351,8 +351,7 @@ class Get:
             )
         chosen = frozenset(parse_choice(View, view) for view in views)
         shown = self.services.store.read(
-            self.caller.tenant,
-            lambda tx: tuple(self._show(tx, id_, views=chosen) for id_ in memory_ids),
+            self.caller.tenant, lambda tx: tuple(self._read(tx, memory_ids, views=chosen))
         )
         if bump:
             access = MemoryAccess(
@@ -363,8 +362,49 @@ class Get:
             self.services.journal.use(replace(use, is_fetch=True))
         return shown
 
-    def _show(self, tx: Transaction, id_: int, *, views: frozenset[View]) -> MemoryView:
-        memory, now = fetch(tx, self.caller, id_=id_), self.services.clock.now()
+    def _read(
+        self, tx: Transaction, memory_ids: Sequence[int], *, views: frozenset[View]
+    ) -> Iterator[MemoryView]:
+        """Read all memories at once: one by one, each takes a dozen queries."""
+        now = self.services.clock.now()
+        memories = fetch_all(tx, self.caller, ids_=memory_ids)
+        versions = tx.changes.versions(memory_ids)
+        heads = {one.id: head_of(tx, one) for one in memories}
+        banners = {one.id: banner(one, heads[one.id], now=now) for one in memories}
+        reviews = open_reviews(tx, memory_ids, as_of=now)
+        against = find_conflicts(tx, self.caller, memories=memories, reviews=reviews, now=now)
+        current = [one for one in memories if banners[one.id] is None]
+        criteria = Filter(trust_min=0.0)
+        reader = ChangeReader(tx=tx, caller=self.caller, now=now, criteria=criteria)
+        changes, earlier = reader.successors(current), reader.histories(current)
+        for one in memories:
+            if one.state is State.SUPERSEDED:
+                note_shown([heads[one.id].id])
+            notice = banners[one.id]
+            if notice is None:
+                changed = changes.get(one.id)
+                if changed:
+                    note_shown([changed.newer.id, changed.head.id])
+                needs = reviews.get(one.id, ())
+                notices = (
+                    f"Earlier: {changed.line()}" if changed else None,
+                    review_notice(tx, self.caller, id_=one.id, needs=needs, now=now),
+                )
+                notice = " ".join(filter(None, notices)) or None
+            yield replace(
+                _shown(one, heads[one.id], version=versions.get(one.id, 0)),
+                banner=notice,
+                conflicts=against.get(one.id),
+                earlier=earlier.get(one.id),
+                **self._requested(tx, one, views=views, now=now),
+            )
+
+    def _requested(
+        self, tx: Transaction, memory: Memory, *, views: frozenset[View], now: datetime
+    ) -> dict[str, Any]:
+        """Return the views of a memory that were requested, by field."""
+        if not views:
+            return {}
         is_forgotten = memory.state is State.FORGOTTEN
         parameters = self.services.parameters_for(self.caller)
         loaders: Mapping[View, Callable[[], object]] = {
@@ -373,7 +413,7 @@ class Get:
             View.LINKS: lambda: () if is_forgotten else edges(tx, self.caller, memory=memory),
             View.ANNOTATIONS: lambda: () if is_forgotten else annotations_of(tx, memory=memory),
             View.POLICY: lambda: access_status(tx, memory=memory, now=now, parameters=parameters),
-            View.DEPENDENTS: lambda: dependents(tx, self.caller, id_=id_, now=now),
+            View.DEPENDENTS: lambda: dependents(tx, self.caller, id_=memory.id, now=now),
         }
         requested: dict[str, Any] = {
             view: side() for view, side in loaders.items() if view in views
@@ -382,26 +422,7 @@ class Get:
             requested["related"] = related(
                 tx, self.caller, memory=memory, now=now, trust_min=parameters.trust_min
             )
-        version = version_of(tx, memory.id)
-        head = head_of(tx, memory)
-        shown = _shown(memory, head, version=version, now=now)
-        notice, earlier = shown.banner, None
-        if memory.state is State.SUPERSEDED:
-            note_shown([head.id])
-        if notice is None:
-            criteria = Filter(trust_min=0.0)
-            changes = ChangeReader(tx=tx, caller=self.caller, now=now, criteria=criteria)
-            changed = changes.successors([memory]).get(id_)
-            if changed:
-                note_shown([changed.newer.id, changed.head.id])
-            notices = (
-                f"Earlier: {changed.line()}" if changed else None,
-                review_notice(tx, self.caller, id_=id_, now=now),
-            )
-            notice = " ".join(filter(None, notices)) or None
-            earlier = changes.histories([memory]).get(id_)
-        against = find_conflicts(tx, self.caller, memory=memory, now=now) or None
-        return replace(shown, banner=notice, conflicts=against, earlier=earlier, **requested)
+        return requested
 
     def _skill(self, name: str) -> tuple[str, tuple[str, ...] | None]:
         """Return the id of the current skill with a name, and those of its namesakes.
@@ -429,13 +450,25 @@ def fetch(tx: Transaction, caller: Caller, *, id_: int) -> Memory:
             same.
 
     """
-    memory = tx.memories.get([id_]).get(id_)
-    if memory is None or not is_visible(caller, memory):
-        raise NotFoundError(
-            f"No memory {ids.show(ids.MEMORY, id_)}.",
-            hint="Check the id, or search with recall.",
-        )
+    [memory] = fetch_all(tx, caller, ids_=[id_])
     return memory
+
+
+def fetch_all(tx: Transaction, caller: Caller, *, ids_: Sequence[int]) -> list[Memory]:
+    """Fetch memories in the given order.
+
+    Raises:
+        NotFoundError: as that of `fetch`, for the first that is not there.
+
+    """
+    known = tx.memories.get(ids_)
+    for id_ in ids_:
+        if id_ not in known or not is_visible(caller, known[id_]):
+            raise NotFoundError(
+                f"No memory {ids.show(ids.MEMORY, id_)}.",
+                hint="Check the id, or search with recall.",
+            )
+    return [known[id_] for id_ in ids_]
 
 
 def head_of(tx: Transaction, memory: Memory) -> Memory:
@@ -444,7 +477,7 @@ def head_of(tx: Transaction, memory: Memory) -> Memory:
     return head
 
 
-def _shown(memory: Memory, head: Memory, *, version: int, now: datetime) -> MemoryView:
+def _shown(memory: Memory, head: Memory, *, version: int) -> MemoryView:
     is_forgotten = memory.state is State.FORGOTTEN
     erased_or_forgotten = ERASED if memory.headline == ERASED else FORGOTTEN
     return MemoryView(
@@ -453,7 +486,7 @@ def _shown(memory: Memory, head: Memory, *, version: int, now: datetime) -> Memo
         state=memory.state,
         headline=erased_or_forgotten if is_forgotten else memory.headline,
         body=None if is_forgotten else memory.body,
-        banner=banner(memory, head, now=now),
+        banner=None,
         current_id=ids.show(ids.MEMORY, head.id),
         label=memory.label,
         project=memory.project,

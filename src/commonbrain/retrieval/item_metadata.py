@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
-from commonbrain.invalidation.reviews import open_reviews, review_notes
+from commonbrain.invalidation.reviews import review_notes
 from commonbrain.model import ids
 from commonbrain.model.escaping import inert_line
 from commonbrain.model.kinds import KINDS, CausalField, Kind, MessageDetail
@@ -16,6 +16,7 @@ from commonbrain.model.links import (
     CONFLICTS_MAX,
     DISAGREEMENTS,
     Conflict,
+    Link,
     LinkType,
     basis_of,
     conflict_of,
@@ -243,30 +244,42 @@ def _reasons(candidate: Candidate) -> Iterator[str]:
 
 
 _LINKS_MAX = 50
-"""Conflict links read of one memory."""
+"""Conflict links followed of one memory, strongest first."""
 
 
 def find_conflicts(
-    tx: Transaction, caller: Caller, *, memory: Memory, now: datetime
-) -> tuple[Conflict, ...]:
-    """List current memories that disagree with a memory and that the caller may see."""
+    tx: Transaction,
+    caller: Caller,
+    *,
+    memories: Sequence[Memory],
+    reviews: Mapping[int, Sequence[Review]],
+    now: datetime,
+) -> Mapping[int, tuple[Conflict, ...]]:
+    """Map memories to the current ones that disagree with them and that the caller may see.
+
+    `reviews` are their open ones. Memories without a conflict are absent.
+    """
 
     def holds(one: Memory) -> bool:
         return is_allowed(one, caller, criteria=Filter(trust_min=0.0), now=now)
 
-    if not holds(memory):
-        return ()
-    links = tx.links.touching([memory.id], types=DISAGREEMENTS, limit=_LINKS_MAX)
-    ends = {link.to_id if link.from_id == memory.id else link.from_id: link for link in links}
-    others = tx.memories.get(list(ends))
-    linked = [
-        conflict_of(memory, others[id_], basis=basis_of(link))
-        for id_, link in ends.items()
-        if holds(others[id_])
-    ]
-    reviews = open_reviews(tx, [memory.id], as_of=now)
-    stale = outdated_of(tx, caller, memories=[memory], reviews=reviews, now=now)
-    return (*linked, *stale)[:CONFLICTS_MAX]
+    current = {one.id: one for one in memories if holds(one)}
+    ends: dict[int, dict[int, Link]] = {id_: {} for id_ in current}
+    for link in tx.links.touching(list(current), types=DISAGREEMENTS):
+        for one, other in ((link.from_id, link.to_id), (link.to_id, link.from_id)):
+            if one in ends and (other in ends[one] or len(ends[one]) < _LINKS_MAX):
+                ends[one][other] = link
+    others = tx.memories.get(list({other for linked in ends.values() for other in linked}))
+    conflicts: dict[int, tuple[Conflict, ...]] = {}
+    for id_, memory in current.items():
+        linked = [
+            conflict_of(memory, others[other], basis=basis_of(link))
+            for other, link in ends[id_].items()
+            if holds(others[other])
+        ]
+        stale = outdated_of(tx, caller, memories=[memory], reviews=reviews, now=now)
+        conflicts[id_] = (*linked, *stale)[:CONFLICTS_MAX]
+    return {id_: those for id_, those in conflicts.items() if those}
 
 
 def outdated_of(

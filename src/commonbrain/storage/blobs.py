@@ -131,13 +131,19 @@ class UploadStore:
     blobs: Callable[[], Blobs]
 
     def put(
-        self, source: Path, *, name: str | None = None, on_start: Callable[[Upload], None]
+        self,
+        source: Path,
+        *,
+        name: str | None = None,
+        hidden: frozenset[str] = frozenset(),
+        on_start: Callable[[Upload], None],
     ) -> Upload:
         """Store a file, or a folder without its hidden files, as a new upload.
 
         Args:
             source: the file or folder.
             name: its name in the upload, if not its own.
+            hidden: names of hidden files of a folder that are stored all the same.
             on_start: called with the upload before any part is stored, so that it can be dropped
                 even if this process dies right after.
 
@@ -149,7 +155,7 @@ class UploadStore:
         if source.is_dir():
             with TemporaryDirectory(prefix="commonbrain-") as folder:
                 packed = Path(folder) / "packed.zip"
-                _pack(source, packed)
+                _pack(source, packed, hidden=hidden)
                 label = _Label(name=name or source.resolve().name, is_folder=True)
                 return self._store(packed, label, on_start=on_start)
         is_packed = name is not None and name.endswith(".zip")
@@ -270,13 +276,13 @@ def _unreadable(path: Path, error: OSError) -> InvalidInputError:
     return InvalidInputError(f"{path} cannot be read: {error.strerror}.")
 
 
-def _pack(folder: Path, target: Path) -> None:
-    """Pack a folder without hidden files and links that lead out of it."""
+def _pack(folder: Path, target: Path, *, hidden: frozenset[str]) -> None:
+    """Pack a folder without links that lead out of it and without other hidden files."""
     root = folder.resolve()
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as packed:
         for path in sorted(folder.rglob("*")):
             place = path.relative_to(folder)
-            is_hidden = any(part.startswith(".") for part in place.parts)
+            is_hidden = any(part.startswith(".") and part not in hidden for part in place.parts)
             if path.is_file() and not is_hidden and path.resolve().is_relative_to(root):
                 packed.writestr(zipfile.ZipInfo(place.as_posix(), _FIRST), path.read_bytes())
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final, Protocol, runtime_checkable
 from urllib.parse import urlsplit
 
 from commonbrain.model.links import LinkType
@@ -106,6 +106,43 @@ class Importer(Protocol):
         ...
 
 
+@runtime_checkable
+class LocatesProjects(Protocol):
+    """An importer that takes projects from the folders around a source, or that sessions name."""
+
+    def projects_in(self, source: Path) -> Mapping[str, str]:
+        """Return the projects of a source of this machine by folder, for whoever reads a copy."""
+        ...
+
+    def for_copy(self, projects: Mapping[str, str]) -> Importer:
+        """Return an importer that takes projects from these and from what paths say.
+
+        It looks at nothing on this machine except the copy.
+        """
+        ...
+
+
+@runtime_checkable
+class ReadsPart(Protocol):
+    """An importer of files that several tenants share; the source names one: `file.db#tenant`."""
+
+    @property
+    def reads_part(self) -> bool:
+        """True."""
+        ...
+
+
+def split_part(source: Path) -> tuple[Path, str | None]:
+    """Split `file#part`; a source without a part is the file itself."""
+    file, marked, part = source.name.rpartition("#")
+    return (source.with_name(file), part) if marked and file else (source, None)
+
+
+def join_part(file: Path, part: str | None) -> Path:
+    """Return the source for a part of a file."""
+    return file if part is None else file.with_name(f"{file.name}#{part}")
+
+
 def files_found(folder: Path, pattern: str) -> Iterator[Found]:
     """Return a folder as one source if files below it match a pattern, such as `**/*.jsonl`."""
     sizes = [one.stat().st_size for one in folder.glob(pattern) if one.is_file()]
@@ -127,6 +164,8 @@ _CONNINFO: Final = re.compile(r"(?:^|\s)(?:host|hostaddr|dbname|user|password|se
 
 def database_url(source: str | Path) -> str | None:
     """Return the address of a Postgres database that is given as a source; None for a path."""
+    if isinstance(source, Path) and source.is_absolute():
+        return None  # Such as a file that was sent here, by whatever name.
     text = source.as_posix() if isinstance(source, Path) else source
     if _DATABASE.match(text):
         return _DATABASE.sub(r"\1://", text, count=1)

@@ -12,19 +12,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from commonbrain.ingestion.batch import PreparedBatch, WriteOptions
+from commonbrain.ingestion.preview import PreviewedDrafts
 from commonbrain.ingestion.result import ItemResult, ItemStatus
 from commonbrain.ingestion.service import Remember
 from commonbrain.ingestion.validation import REDACTED
 from commonbrain.invalidation.propagation import continue_propagation
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.kinds import MessageDetail
-from commonbrain.model.limits import IMPORT_BATCH
+from commonbrain.model.limits import IMPORT_BATCH, TAGS_MAX
 from commonbrain.model.memory import Draft
 from commonbrain.model.scope import Caller
 from commonbrain.security.read_audit import audited
 from commonbrain.services import Services
 from commonbrain.transfer.importer import (
     Importer,
+    LocatesProjects,
     Omitted,
     Piece,
     Relation,
@@ -131,6 +133,8 @@ class ImportSource:
     project: str | None = None
     is_dry_run: bool = False
     extract_causes: bool = False
+    projects: Mapping[str, str] | None = None
+    """Projects by folder, see `LocatesProjects`, for a copy; None if the source is in its place."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -205,39 +209,36 @@ class Import:
             is_dry_run=dry_run,
             extract_causes=extract_causes,
         )
-        begun = ImportReport(format=format, source=shown_source(source))
-        return self.go_on(import_source, since=begun, key=None, on_progress=on_progress)
+        begun = ResumeOptions(since=ImportReport(format=format, source=shown_source(source)))
+        return self.go_on(import_source, resume=begun, on_progress=on_progress)
 
+    @audited("shown by import")
     def go_on(
         self,
         source: ImportSource,
         *,
-        since: ImportReport,
-        key: str | None,
-        on_progress: Callable[[ImportReport], None],
+        resume: ResumeOptions,
+        on_progress: Callable[[ImportReport], None] = lambda _: None,
     ) -> ImportReport:
         """Import the pieces after those of a report; see `__call__`.
-
-        With a key, a batch that was stored although its report was lost gives the same report
-        again.
 
         Raises:
             InvalidInputError: the format is unknown, or the source does not have it.
 
         """
-        report = since
-        importer = self._importer(source.format)
+        report = resume.since or ImportReport(format=source.format, source=source.path.name)
+        importer = self._importer(source)
         pieces = importer.read(source.path, source.project)
-        earlier = islice(pieces, since.position)
+        earlier = islice(pieces, report.position)
         known = SourceMap(is_needed=importer.has_relations)
         for batch in _batches(earlier):
             if known.is_needed:
                 drafts = _drafts(batch, source)
                 known.add(drafts, self._remember.preview_drafts(drafts, _OPTIONS))
-        batches = self._prepared(pieces, source, since=since, key=key)
+        batches = self._prepared(pieces, source)
         with closing(batches):
             for batch, prepared in batches:
-                report = self._store(batch, prepared, report=report, known=known)
+                report = self._store(batch, prepared, report=report, known=known, resume=resume)
                 on_progress(report)
         return replace(report, progress=1.0)
 
@@ -246,12 +247,7 @@ class Import:
         return Remember(self.services, self.caller)
 
     def _prepared(
-        self,
-        pieces: Iterator[Piece],
-        source: ImportSource,
-        *,
-        since: ImportReport,
-        key: str | None,
+        self, pieces: Iterator[Piece], source: ImportSource
     ) -> Generator[tuple[list[Piece], PreparedBatch | Sequence[ItemResult]]]:
         """Yield each batch with what is to be stored of it, or with its preview in a dry run.
 
@@ -261,19 +257,16 @@ class Import:
         """
         remember = self._remember
         batches = _batches(pieces)
-        position = since.position
+        previewed = PreviewedDrafts()
 
         def prepare() -> tuple[list[Piece], PreparedBatch | Sequence[ItemResult]] | None:
-            nonlocal position
             batch = next(batches, None)
             if batch is None:
                 return None
             drafts = _drafts(batch, source)
-            batch_key = None if key is None else f"{key}:{position}"
-            position += len(batch)
             if source.is_dry_run:
-                return batch, remember.preview_drafts(drafts, _OPTIONS)
-            return batch, remember.prepare(drafts, _OPTIONS, idempotency_key=batch_key)
+                return batch, remember.preview_drafts(drafts, _OPTIONS, previewed=previewed)
+            return batch, remember.prepare(drafts, _OPTIONS)
 
         with ThreadPoolExecutor(1, "import") as ahead:
             following = ahead.submit(prepare)
@@ -288,40 +281,44 @@ class Import:
         *,
         report: ImportReport,
         known: SourceMap,
+        resume: ResumeOptions,
     ) -> ImportReport:
         """Store a batch in one transaction, its relations included, and add it to the report."""
         drafts = [one.content for one in batch if isinstance(one.content, Draft)]
         relations = [one.content for one in batch if isinstance(one.content, Relation)]
-        related: Counter[str] = Counter()
         if not isinstance(prepared, PreparedBatch):
-            outcomes = prepared
-            known.add(drafts, outcomes)
-            related.update(known.preview(relations))
-            return _add(report, batch, outcomes=outcomes, related=related)
+            known.add(drafts, prepared)
+            return _add(report, batch, outcomes=prepared, related=known.preview(relations))
+        added = report
 
-        def relate(tx: Transaction, stored: Sequence[ItemResult]) -> None:
+        def finish(tx: Transaction, stored: Sequence[ItemResult]) -> None:
+            nonlocal added
             known.add(drafts, stored)
             origin = RelationOrigin(
                 caller=self.caller, at=self.services.clock.now(), format=report.format
             )
-            related.update(known.relate(tx, relations, origin=origin))
+            related = known.relate(tx, relations, origin=origin)
+            added = _add(report, batch, outcomes=stored, related=related)
+            resume.on_commit(tx, added)
 
-        if relations:
-            prepared = replace(prepared, options=replace(prepared.options, on_commit=relate))
-        outcomes = self._remember.store(prepared).items
-        known.add(drafts, outcomes)
+        with resume.batch_context():
+            self._remember.store(
+                replace(prepared, options=replace(prepared.options, on_commit=finish))
+            )
         if relations:
             continue_propagation(self.services, self.caller)
-        return _add(report, batch, outcomes=outcomes, related=related)
+        return added
 
-    def _importer(self, format_: str) -> Importer:
+    def _importer(self, source: ImportSource) -> Importer:
         known = self.services.importers()
-        importer = known.get(format_)
+        importer = known.get(source.format)
         if importer is None:
             raise InvalidInputError(
-                f"There is no importer for {format_[:40]!r}.",
+                f"There is no importer for {source.format[:40]!r}.",
                 hint=f"Choose one of {', '.join(known)}.",
             )
+        if source.projects is not None and isinstance(importer, LocatesProjects):
+            return importer.for_copy(source.projects)
         return importer
 
 
@@ -331,10 +328,12 @@ def _batches(pieces: Iterator[Piece]) -> Iterator[list[Piece]]:
 
 
 def _drafts(batch: Sequence[Piece], source: ImportSource) -> list[Draft]:
-    """Return the drafts of a batch with what only an import sets."""
+    """Return the drafts of a batch with what only an import sets, and as many tags as fit."""
     return [
         replace(
             piece.content,
+            tags=piece.content.tags[:TAGS_MAX],
+            people=piece.content.people[:TAGS_MAX],
             extract_causes=source.extract_causes,
             imported_from=source.format,
             pinned=piece.is_pinned,
@@ -373,6 +372,7 @@ def _add(
                 outcome = next(results)
                 counted.append(_COUNTED[outcome.status])
                 parts += draft.part is not None
+                omitted.update(_cut(draft))
                 if outcome.status.is_refused:
                     where = draft.source_ref or draft.body[:60]
                     reason = outcome.reason or outcome.status
@@ -392,6 +392,15 @@ def _add(
         omitted=dict(+omitted),
         position=report.position + len(batch),
     )
+
+
+def _cut(draft: Draft) -> Mapping[str, int]:
+    """Count the names of a draft that exceed the limit; the parts of a text share them."""
+    if draft.part not in {None, 1}:
+        return {}
+    counts = {"tags": len(draft.tags), "people": len(draft.people)}
+    limit = f"beyond the {TAGS_MAX} that a memory has"
+    return {f"{what} {limit}": max(count - TAGS_MAX, 0) for what, count in counts.items()}
 
 
 def _carried(piece: Piece, draft: Draft) -> Iterator[str]:

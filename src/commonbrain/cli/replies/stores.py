@@ -28,13 +28,14 @@ def render_status(reply: StatusReply) -> RenderableType:
     table.add_column("current", justify="right")
     for kind, count in sorted(reply.by_kind.items()):
         table.add_row(kind, f"{count:,}")
+    states = _format_counts(reply.by_state)
     memories_text = render_counts(reply.memories, "memory", many="memories")
     return Group(
         # A title of the table would be cut to the width of its columns.
         Text(f"{memories_text} in {reply.store}", overflow="fold"),
         Text(f"You are {reply.agent}, {reply.role} of the tenant {reply.tenant}.", style="dim"),
-        table,
-        Text(f"states: {_format_counts(reply.by_state) or 'none'}", style="dim"),
+        *([table] if reply.by_kind else []),
+        *([Text(f"states: {states}", style="dim")] if states else []),
         Text(f"space: {reply.space}, {reply.embedding_pending} wait for an embedding", style="dim"),
         Text(threshold_line(reply.thresholds), style="dim", overflow="fold"),
         *([Text(f"reranker: {reply.reranker}", style="dim")] if reply.reranker else []),

@@ -49,7 +49,7 @@ from commonbrain.transfer.importers.databases import (
     text_in,
 )
 from commonbrain.transfer.importers.json_files import as_list, as_object
-from commonbrain.transfer.importers.markdown import is_inside, name
+from commonbrain.transfer.importers.markdown import is_inside, link_outside, name
 
 _HINT: Final = (
     "Name the folder of brain.db (by default ~/.openclaw/workspace/memory), or one of "
@@ -114,6 +114,8 @@ class BrainDb:
         wrong = next((one for _, one in known if isinstance(one, str)), f"{source} has none of it.")
         if all(isinstance(reader, str) for _, reader in known):
             raise InvalidInputError(f"This is not of brain-db: {wrong}", hint=_HINT)
+        links = [source / one for one in _FILES if (source / one).is_symlink()]
+        yield from (link_outside(one, source) for one in links if not is_inside(one, source))
         bytes_total, before = max(sum(file.stat().st_size for file in files), 1), 0
         for file, reader in known:
             size = file.stat().st_size

@@ -14,7 +14,14 @@ from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.kinds import EventDetail, Kind, kind_and_label
 from commonbrain.model.memory import Draft
 from commonbrain.model.scope import Scope, Trust
-from commonbrain.transfer.importer import Found, Omitted, Piece, Unreadable, file_found
+from commonbrain.transfer.importer import (
+    Found,
+    Omitted,
+    Piece,
+    Unreadable,
+    file_found,
+    split_part,
+)
 from commonbrain.transfer.importers.databases import (
     Meter,
     Row,
@@ -56,6 +63,7 @@ class BrainstemDatabase:
     name: str = "brainstem"
     purpose: str = "Brainstem's SQLite database: brainstem.db"
     has_relations: bool = False
+    reads_part: bool = True
 
     def find(self, home: Path) -> Iterator[Found]:
         """Return the database in the home folder; elsewhere it has no usual place."""
@@ -69,20 +77,13 @@ class BrainstemDatabase:
                 tenants and the source does not name one; raised before the first piece.
 
         """
-        file, tenant = _parse_source(source)
+        # There may be a file of that very name.
+        file, tenant = (source, None) if source.exists() else split_part(source)
         with open_sqlite(file, hint=_HINT) as tables:
             if not {"memory_id", "text"} <= set(tables.columns.get("memory_items", ())):
                 raise InvalidInputError(f"{file} is no database of Brainstem.", hint=_HINT)
             chosen = _choose_tenant(tables, file, tenant=tenant)
             yield from _read(tables, chosen, project=project)
-
-
-def _parse_source(source: Path) -> tuple[Path, str | None]:
-    """Split `brainstem.db#tenant`, unless there is a file of that name."""
-    file, marked, tenant = source.name.rpartition("#")
-    if not marked or source.exists():
-        return source, None
-    return source.with_name(file), tenant
 
 
 def _choose_tenant(tables: SqliteTables, file: Path, *, tenant: str | None) -> str | None:

@@ -29,6 +29,7 @@ from commonbrain.transfer.importers.chats import (
 from commonbrain.transfer.importers.conversations import parse_time
 from commonbrain.transfer.importers.exports import chats_of, members, pieces
 from commonbrain.transfer.importers.json_files import as_list, as_object
+from commonbrain.transfer.importers.markdown import links_outside
 
 _BRANCHES: Final = "messages of other branches"
 _TEXTS: Final = frozenset({"text", "multimodal_text"})
@@ -63,6 +64,7 @@ class ChatGpt:
         reader = _Reader(project=project, tally=tally)
         with members(source) as files:
             chats = chats_of(files, source, has="mapping", service="ChatGPT")
+            yield from links_outside(source, "*.json")
             yield from pieces([(one, reader.read) for one in chats], tally=tally)
 
 

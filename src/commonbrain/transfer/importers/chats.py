@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from pathlib import Path
 from typing import Final
 
 from commonbrain.model.kinds import Kind, MessageDetail
@@ -107,18 +106,3 @@ class Progress:
         """Return a piece that ends after so many bytes of the present file."""
         share = (self.bytes_before + bytes_read) / max(self.bytes_total, 1)
         return Piece(content=content, progress=min(share, 1.0))
-
-
-def project_at(folder: str | None) -> str | None:
-    """Return the project of a session's folder: its repository if it is here, or its own name.
-
-    A folder of another machine may have separators of another system.
-    """
-    if not folder:
-        return None
-    path = Path(folder)
-    if path.is_absolute():
-        for above in (path, *path.parents):
-            if (above / ".git").exists():
-                return above.name or None
-    return folder.replace("\\", "/").rstrip("/").rpartition("/")[2] or None

@@ -29,7 +29,12 @@ from commonbrain.transfer.importers.chats import (
 from commonbrain.transfer.importers.conversations import parse_time
 from commonbrain.transfer.importers.exports import Member, chats_of, elements, members, pieces
 from commonbrain.transfer.importers.json_files import as_list, as_object
-from commonbrain.transfer.importers.markdown import drafts_of_text, name, source_reference
+from commonbrain.transfer.importers.markdown import (
+    drafts_of_text,
+    links_outside,
+    name,
+    source_reference,
+)
 
 _FORMAT: Final = "claude-ai"
 _SENDERS: Final = {"human": USER, "assistant": ASSISTANT}
@@ -68,6 +73,7 @@ class ClaudeAi:
         reader = _Reader(project=project, tally=tally)
         with members(source) as files:
             chats = chats_of(files, source, has="chat_messages", service="Claude.ai")
+            yield from links_outside(source, "*.json")
             projects = [one for one in files if _is_named(one, "projects")]
             reader.name_projects(projects)
             memories = [one for one in files if _is_named(one, "memories")]

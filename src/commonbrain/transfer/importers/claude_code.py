@@ -13,11 +13,18 @@ import re
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from commonbrain.transfer.importer import Content, Found, Piece, Unreadable, files_found
+from commonbrain.transfer.importer import (
+    Content,
+    Found,
+    Importer,
+    Piece,
+    Unreadable,
+    files_found,
+)
 from commonbrain.transfer.importers.chats import (
     ASSISTANT,
     ATTACHMENTS,
@@ -28,11 +35,17 @@ from commonbrain.transfer.importers.chats import (
     USER,
     Chat,
     Tally,
-    project_at,
 )
 from commonbrain.transfer.importers.json_files import as_list, as_object
-from commonbrain.transfer.importers.markdown import project_of
+from commonbrain.transfer.importers.markdown import links_outside
+from commonbrain.transfer.importers.projects import (
+    LOCAL,
+    NamedProjects,
+    Projects,
+    projects_of_folders,
+)
 from commonbrain.transfer.importers.transcripts import (
+    HEAD_BYTES,
     RECORDS,
     REPEATED,
     SUBAGENTS,
@@ -43,13 +56,13 @@ from commonbrain.transfer.importers.transcripts import (
     pieces,
     place_of,
     session_files,
+    session_folders,
     window,
 )
 
 _PROGRAM: Final = "Claude Code"
 _MARK: Final = re.compile(rb'"sessionId":|"type":\s?"summary"')
-_WINDOW_BYTES: Final = 64 * 1024
-"""Claude Code writes the title again within this distance of the end, and reads it from there."""
+_PATTERN: Final = "**/*.jsonl"
 _TYPED: Final = re.compile(rb'\{"type":"([\w-]+)"')
 _BLOCKS: Final = {
     "thinking": REASONING,
@@ -86,6 +99,7 @@ class ClaudeCode:
     name: str = "claude-code"
     purpose: str = "Sessions of Claude Code: ~/.claude/projects"
     has_relations: bool = False
+    projects: Projects = LOCAL
 
     def find(self, home: Path) -> Iterator[Found]:
         """Return the folder of the sessions, at its places before and after XDG."""
@@ -100,14 +114,29 @@ class ClaudeCode:
                 piece.
 
         """
-        folder = source / "projects" if (source / "projects").is_dir() else source
-        files = session_files(folder, "**/*.jsonl", program=_PROGRAM)
+        folder = _folder_of(source)
+        files = session_files(folder, _PATTERN, program=_PROGRAM)
         check_format(files, source, mark=_MARK, program=_PROGRAM)
+        yield from links_outside(folder, "*.jsonl")
         tally = Tally()
         own = [one for one in files if folder.is_file() or not _is_of_subagent(one)]
         tally.add({SUBAGENTS: len(files) - len(own)})
-        reader = _Reader(source=folder, project=project, heads=_heads(own), tally=tally)
-        yield from pieces(list(reader.heads), folder, read=reader.read, tally=tally)
+        heads = _heads(own, folder, projects=self.projects)
+        reader = _Reader(source=folder, project=project, heads=heads, tally=tally)
+        yield from pieces(list(heads), folder, read=reader.read, tally=tally)
+
+    def projects_in(self, source: Path) -> Mapping[str, str]:
+        """Return the projects of the folders of the sessions."""
+        files = session_files(_folder_of(source), _PATTERN, program=_PROGRAM)
+        return projects_of_folders(session_folders(files), projects=self.projects)
+
+    def for_copy(self, projects: Mapping[str, str]) -> Importer:
+        """Return the importer of a copy, see `LocatesProjects`."""
+        return replace(self, projects=NamedProjects(known=projects))
+
+
+def _folder_of(source: Path) -> Path:
+    return source / "projects" if (source / "projects").is_dir() else source
 
 
 def _is_of_subagent(file: Path) -> bool:
@@ -122,7 +151,7 @@ class _Head:
     project: str | None
 
 
-def _heads(files: Sequence[Path]) -> dict[Path, _Head]:
+def _heads(files: Sequence[Path], source: Path, *, projects: Projects) -> dict[Path, _Head]:
     """Read the ends of all files; return their sessions by the time of their first record.
 
     A fork begins with the records of its origin or later, so the origin comes first.
@@ -130,7 +159,7 @@ def _heads(files: Sequence[Path]) -> dict[Path, _Head]:
     summaries: dict[str, str] = {}
     ends: dict[Path, tuple[str, list[str], list[str], str | None]] = {}
     for file in files:
-        seen = window(file, _WINDOW_BYTES)
+        seen = window(file, HEAD_BYTES)
         for written in _SUMMARY.findall(seen.head):
             record = parse(Line(number=0, data=written, end=0), where="")
             if not isinstance(record, Unreadable):
@@ -144,7 +173,7 @@ def _heads(files: Sequence[Path]) -> dict[Path, _Head]:
     for file in ordered:
         _, titles, uuids, folder = ends[file]
         titles += [summaries[one] for one in reversed(uuids) if one in summaries and not titles]
-        project = project_at(folder) or project_of(file)
+        project = projects.of_folder(folder) or projects.of_file(file, source)
         heads[file] = _Head(title=titles[-1] if titles else "", project=project)
     return heads
 

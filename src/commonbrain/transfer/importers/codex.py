@@ -13,11 +13,18 @@ import hashlib
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from commonbrain.transfer.importer import Content, Found, Piece, Unreadable, files_found
+from commonbrain.transfer.importer import (
+    Content,
+    Found,
+    Importer,
+    Piece,
+    Unreadable,
+    files_found,
+)
 from commonbrain.transfer.importers.chats import (
     ASSISTANT,
     ATTACHMENTS,
@@ -28,9 +35,15 @@ from commonbrain.transfer.importers.chats import (
     USER,
     Chat,
     Tally,
-    project_at,
 )
 from commonbrain.transfer.importers.json_files import as_list, as_object
+from commonbrain.transfer.importers.markdown import links_outside
+from commonbrain.transfer.importers.projects import (
+    LOCAL,
+    NamedProjects,
+    Projects,
+    projects_of_folders,
+)
 from commonbrain.transfer.importers.transcripts import (
     RECORDS,
     REPEATED,
@@ -42,10 +55,12 @@ from commonbrain.transfer.importers.transcripts import (
     pieces,
     place_of,
     session_files,
+    session_folders,
 )
 
 _PROGRAM: Final = "Codex"
-_PATTERN: Final = "**/rollout-*.jsonl"
+_NAME: Final = "rollout-*.jsonl"
+_PATTERN: Final = f"**/{_NAME}"
 _MARK: Final = re.compile(rb'"session_meta"|^\{"id":"[\w-]+","timestamp":|"type":\s?"message"')
 _SESSION: Final = re.compile(r"rollout-\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d-(.+)")
 _PAYLOAD: Final = re.compile(rb'"type":"response_item","payload":\{"type":"(\w+)"')
@@ -68,6 +83,8 @@ _PREAMBLES: Final = (
 _REQUEST: Final = re.compile(r"\n## My request(?: for Codex)?:")
 """In a message from an editor, the user's words follow this heading."""
 _INDEX: Final = "session_index.jsonl"
+_LEVELS: Final = 5
+"""Folders between the index and a rollout: sessions, year, month and day, or one more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +94,9 @@ class Codex:
     name: str = "codex"
     purpose: str = "Sessions of Codex: ~/.codex/sessions"
     has_relations: bool = False
+    projects: Projects = LOCAL
+    is_of_copy: bool = False
+    """Whether the folders above the source are not those of Codex."""
 
     def find(self, home: Path) -> Iterator[Found]:
         """Return the folders of current and of archived sessions."""
@@ -95,8 +115,15 @@ class Codex:
         packed = [one for one in files if one.suffix == ".zst" and one.with_suffix("") not in plain]
         if plain or not packed:
             check_format(plain, source, mark=_MARK, program=_PROGRAM)
+        yield from links_outside(source, f"{_NAME}*")
         tally = Tally()
-        reader = _Reader(source=source, project=project, titles=_titles(source), tally=tally)
+        reader = _Reader(
+            source=source,
+            project=project,
+            projects=self.projects,
+            titles=_titles(source, levels=0 if self.is_of_copy else _LEVELS),
+            tally=tally,
+        )
         for one in packed:
             reason = "It is compressed; unpack it with `zstd -d` and import it again."
             yield Piece(
@@ -104,11 +131,20 @@ class Codex:
             )
         yield from pieces(plain, source, read=reader.read, tally=tally)
 
+    def projects_in(self, source: Path) -> Mapping[str, str]:
+        """Return the projects of the folders of the sessions."""
+        files = session_files(source, f"{_PATTERN}*", program=_PROGRAM)
+        return projects_of_folders(session_folders(files), projects=self.projects)
 
-def _titles(source: Path) -> Mapping[str, str]:
-    """Return the names that users gave threads, from the index above the sessions."""
+    def for_copy(self, projects: Mapping[str, str]) -> Importer:
+        """Return the importer of a copy, see `LocatesProjects`."""
+        return replace(self, projects=NamedProjects(known=projects), is_of_copy=True)
+
+
+def _titles(source: Path, *, levels: int) -> Mapping[str, str]:
+    """Return the names that users gave threads, from the index in the source or so far above."""
     titles: dict[str, str] = {}
-    above = [source, *source.absolute().parents[:5]]
+    above = [source, *source.absolute().parents[:levels]]
     index = next((one / _INDEX for one in above if (one / _INDEX).is_file()), None)
     if index is None:
         return titles
@@ -126,6 +162,7 @@ class _Reader:
 
     source: Path
     project: str | None
+    projects: Projects
     titles: Mapping[str, str]
     tally: Tally
     seen: set[str] = field(default_factory=set[str])
@@ -165,7 +202,9 @@ class _Reader:
         chat.id = str(meta.get("id") or chat.id)
         chat.title = self.titles.get(chat.id, "")
         folder = meta.get("cwd")
-        chat.project = self.project or project_at(folder if isinstance(folder, str) else None)
+        chat.project = self.project or self.projects.of_folder(
+            folder if isinstance(folder, str) else None
+        )
         return True
 
     def _message(

@@ -10,7 +10,7 @@ import math
 import shutil
 import sqlite3
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -22,7 +22,7 @@ from uuid import UUID
 from commonbrain.ingestion.validation import Rejection, validate
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.kinds import Kind
-from commonbrain.model.limits import TAGS_MAX, TEXT_BYTES_MAX
+from commonbrain.model.limits import TEXT_BYTES_MAX
 from commonbrain.model.memory import Draft
 from commonbrain.model.timestamps import to_utc
 from commonbrain.text.classification import severity_of
@@ -157,12 +157,24 @@ def open_sqlite(path: Path, *, hint: str) -> Generator[SqliteTables]:
         InvalidInputError: it is missing, or no SQLite database.
 
     """
+    with connect_sqlite(path, hint=hint) as connection:
+        yield SqliteTables(connection=connection, columns=_columns(connection))
+
+
+@contextmanager
+def connect_sqlite(path: Path, *, hint: str) -> Generator[sqlite3.Connection]:
+    """Connect to a SQLite database in a transaction that only reads it, see `open_sqlite`.
+
+    Raises:
+        InvalidInputError: it is missing, or no SQLite database.
+
+    """
     if not path.is_file():
         raise InvalidInputError(f"There is no file {path}.", hint=hint)
     with TemporaryDirectory() as scratch:
         connection = _connected(path, Path(scratch), hint=hint)
         with closing(connection):
-            yield SqliteTables(connection=connection, columns=_columns(connection))
+            yield connection
 
 
 def _connected(path: Path, scratch: Path, *, hint: str) -> sqlite3.Connection:
@@ -210,13 +222,13 @@ def _decoded(text: bytes) -> str:
 
 def _columns(connection: sqlite3.Connection) -> dict[str, Sequence[str]]:
     listed = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name")
-    tables = [str(row[0]) for row in listed]
-    return {
-        table: tuple(
-            str(row[1]) for row in connection.execute(f"PRAGMA table_info({_quoted(table)})")
-        )
-        for table in tables
-    }
+    columns: dict[str, Sequence[str]] = {}
+    for (table,) in listed.fetchall():
+        # A virtual table may need a newer SQLite than this one; it is an index of other tables.
+        with suppress(sqlite3.DatabaseError):
+            described = connection.execute(f"PRAGMA table_info({_quoted(str(table))})")
+            columns[str(table)] = tuple(str(row[1]) for row in described)
+    return columns
 
 
 def text_in(row: Row, *columns: str) -> str:
@@ -289,7 +301,7 @@ def json_in(row: Row, column: str) -> object:
 
 def names_in(given: object) -> tuple[str, ...]:
     """Return the names in a list, or in a text with a JSON list or one name; each once."""
-    return tuple(dict.fromkeys(map(name, ids_in(given))))[:TAGS_MAX]
+    return tuple(dict.fromkeys(map(name, ids_in(given))))
 
 
 def ids_in(given: object) -> tuple[str, ...]:

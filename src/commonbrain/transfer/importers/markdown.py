@@ -4,12 +4,15 @@ Each memory stands alone: its first line names the headings above it. Its headli
 heading, if that is a short topic, followed by the first words of its own, so that memories under
 one heading can be told apart in a list; its kind follows from its words, or else from the heading.
 What the write gate would not accept as one statement is stored as an event, which may have any
-content.
+content. The types that OpenBrain's `brain:seed-memory` infers (php/Console/Commands/
+BrainSeedMemoryCommand.php of https://github.com/dAppCore/agent) are kinds or subtypes here: a
+heading such as "Plan" or "Decisions" gives the label.
 """
 
 import hashlib
 import os
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -17,17 +20,24 @@ from typing import Final
 
 from commonbrain.ingestion.validation import Rejection, validate
 from commonbrain.model.errors import InvalidInputError
-from commonbrain.model.kinds import Kind
+from commonbrain.model.kinds import KINDS, Kind
 from commonbrain.model.limits import NAME_CHARS_MAX, SOURCE_REF_CHARS_MAX
 from commonbrain.model.memory import Draft
 from commonbrain.text.classification import classify, severity_of
 from commonbrain.text.headlines import derive_headline
 from commonbrain.transfer.importer import (
     Found,
+    Importer,
     Piece,
     Unreadable,
     file_found,
     files_found,
+)
+from commonbrain.transfer.importers.projects import (
+    LOCAL,
+    NamedProjects,
+    Projects,
+    projects_below,
 )
 from commonbrain.transfer.importers.sections import (
     STATEMENT_CHARS_MIN,
@@ -39,6 +49,8 @@ from commonbrain.transfer.importers.sections import (
 
 _DIGEST_CHARS: Final = 16
 """Enough of a digest to distinguish two long names with the same beginning."""
+_PLACE_CHARS: Final = 8
+"""Enough of a digest to distinguish the texts of one section."""
 
 
 def source_reference(source: str, place: str) -> str:
@@ -61,17 +73,9 @@ def _shortened(text: str, chars_max: int) -> str:
 
 _SKIPPED: Final = frozenset({"node_modules"})
 """Folders of other people's texts; hidden ones, such as .git, are skipped as well."""
-_FLATTENED_CHARS: Final = re.compile(r"[^A-Za-z0-9]")
-"""Claude Code names a project's folder by its path, with a dash for each of these."""
 
 
-_HOME: Final = re.compile(r"^(?:[A-Za-z]-)?-(?:home|Users)-[^-]+-|^-root-|^-")
-"""The home folder of another machine, flattened: of Linux, macOS or Windows."""
-_PROJECTS: Final = re.compile(
-    r"^(?:(?:documents|desktop|github|gitlab|git|repos?|projects?|code|src|dev|work|workspaces?)-)+",
-    re.IGNORECASE,
-)
-"""Folders in which people keep their projects."""
+_LEAVES: Final = "It is a link that leaves the folder."
 
 
 def markdown_files(root: Path) -> Iterator[Path | Unreadable]:
@@ -86,6 +90,20 @@ def markdown_files(root: Path) -> Iterator[Path | Unreadable]:
 def is_inside(path: Path, folder: Path) -> bool:
     """Return whether a path is in a folder when links are followed, as it was offered then."""
     return path.resolve().is_relative_to(folder.resolve())
+
+
+def links_outside(folder: Path, *patterns: str) -> Iterator[Piece]:
+    """Report the links below a folder that leave it: folders, and files with such names."""
+    for path in sorted(folder.rglob("*")):
+        is_named = path.is_dir() or any(path.match(one) for one in patterns)
+        if path.is_symlink() and is_named and not is_inside(path, folder):
+            yield link_outside(path, folder)
+
+
+def link_outside(path: Path, folder: Path) -> Piece:
+    """Report a link that leaves a folder."""
+    where = path.relative_to(folder).as_posix()
+    return Piece(content=Unreadable(where=where, reason=_LEAVES), progress=0.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,7 +134,7 @@ class _Walk:
         if real in self.seen:
             return
         if not is_inside(real, self.real):
-            yield self._unreadable(path, "It is a link that leaves the folder.")
+            yield self._unreadable(path, _LEAVES)
         elif is_folder:
             yield from self.below(path)
         elif path.is_file():
@@ -127,50 +145,6 @@ class _Walk:
 
     def _unreadable(self, path: Path, reason: str) -> Unreadable:
         return Unreadable(where=path.relative_to(self.root).as_posix(), reason=reason)
-
-
-def project_of(file: Path) -> str | None:
-    """Return the project of a file: by Claude Code's folder, or by the repository.
-
-    A file under `.claude/projects/<path with dashes>/` belongs to the folder of that path; one in a
-    repository (the nearest folder above with `.git`) to that repository; others to none.
-    """
-    above = file.absolute().parents
-    for folder in above:
-        if folder.parent.name == "projects" and folder.parent.parent.name == ".claude":
-            return _resolve_flattened(folder.name)
-    return next((folder.name for folder in above if (folder / ".git").exists()), None) or None
-
-
-def _resolve_flattened(flat: str) -> str:
-    """Find the folder of a flattened path, or return its part below a home folder.
-
-    Flattening cannot be reversed (`my-app` and `my/app` look alike), so existing folders decide.
-    For a path of another machine, the home folder and a usual folder of projects are left out.
-    """
-    path = _match_below(Path(Path.home().anchor), flat.removeprefix("-"))
-    if path is not None:
-        return path.name
-    home = _FLATTENED_CHARS.sub("-", str(Path.home())) + "-"
-    below = flat.removeprefix(home) if flat.startswith(home) else _HOME.sub("", flat, count=1)
-    return _PROJECTS.sub("", below.strip("-")) or flat
-
-
-def _match_below(folder: Path, flat: str) -> Path | None:
-    """Find the path below a folder that flattens to this, trying longer names first."""
-    try:
-        names = sorted(os.listdir(folder), key=len, reverse=True)  # noqa: PTH208 names are enough
-    except OSError:
-        return None
-    for name in names:
-        flattened = _FLATTENED_CHARS.sub("-", name)
-        if flat == flattened and (folder / name).is_dir():
-            return folder / name
-        if flat.startswith(f"{flattened}-"):
-            path = _match_below(folder / name, flat[len(flattened) + 1 :])
-            if path is not None:
-                return path
-    return None
 
 
 _TAG: Final = "memory-import"
@@ -194,6 +168,18 @@ _HEADINGS: Final[Mapping[Kind, re.Pattern[str]]] = {
     )
 }
 """The last words of headings that announce memories of a kind."""
+_SUBTYPES: Final[Mapping[str, re.Pattern[str]]] = {
+    subtype: re.compile(rf"\b(?:{words})[\s:.!]*$", re.IGNORECASE)
+    for subtype, words in {
+        "convention": "conventions?|coding standards?|code style|naming",
+        "bug": "bugs?",
+        "decision": "decisions?",
+        "architecture": "architecture|infrastructure|stack",
+        "plan": "plans?|roadmap|milestones?",
+        "research": "research|findings?|analysis",
+    }.items()
+}
+"""The last words of headings that announce a subtype; it is the label."""
 _TOPIC_WORDS_MAX: Final = 5
 """A longer heading would leave no room in the headline for the statement."""
 
@@ -205,6 +191,7 @@ class MarkdownFolder:
     name: str = "markdown"
     purpose: str = "Notes in Markdown: MEMORY.md, CLAUDE.md and others"
     has_relations: bool = False
+    projects: Projects = LOCAL
 
     def find(self, home: Path) -> Iterator[Found]:
         """Return the memory folders of Claude Code's projects and its notes for all projects."""
@@ -225,11 +212,44 @@ class MarkdownFolder:
         sizes = [size_of(one) for one in files]
         bytes_total, bytes_before = max(sum(sizes), 1), 0
         for one, size in zip(files, sizes, strict=True):
-            for content, fraction in _read(one, source, project=project):
+            for content, fraction in self._read(one, source, project=project):
                 yield Piece(
                     content=content, progress=(bytes_before + fraction * size) / bytes_total
                 )
             bytes_before += size
+
+    def projects_in(self, source: Path) -> Mapping[str, str]:
+        """Return the projects of the folders below a source, where they change."""
+        files = (one for one in note_files(source) if isinstance(one, Path))
+        return projects_below(source, files, projects=self.projects)
+
+    def for_copy(self, projects: Mapping[str, str]) -> Importer:
+        """Return the importer of a copy, see `LocatesProjects`."""
+        return replace(self, projects=NamedProjects(known=projects))
+
+    def _read(
+        self, one: Path | Unreadable, source: Path, *, project: str | None
+    ) -> Iterator[tuple[Draft | Unreadable, float]]:
+        """Return the pieces of one file, each with the share of the file read so far."""
+        if isinstance(one, Unreadable):
+            yield one, 1.0
+            return
+        where = one.name if one == source else one.relative_to(source).as_posix()
+        text = read_text(one, where)
+        if isinstance(text, Unreadable):
+            yield text, 1.0
+            return
+        about = project or self.projects.of_file(one, source)
+        context_fields = Draft(
+            body="",
+            project=name(about) if about else None,
+            confidence=_CONFIDENCE,
+            tags=(name(one.stem.lower()), _TAG),
+            source_ref=where,
+        )
+        for section, fraction in sections(text):
+            for content in section_drafts(section, context_fields):
+                yield content, fraction
 
 
 def note_files(source: Path) -> Sequence[Path | Unreadable]:
@@ -253,31 +273,6 @@ def note_files(source: Path) -> Sequence[Path | Unreadable]:
 def size_of(one: Path | Unreadable) -> int:
     """Return the bytes of a file; 0 for what cannot be read."""
     return one.stat().st_size if isinstance(one, Path) else 0
-
-
-def _read(
-    one: Path | Unreadable, source: Path, *, project: str | None
-) -> Iterator[tuple[Draft | Unreadable, float]]:
-    """Return the pieces of one file, each with the share of the file read so far."""
-    if isinstance(one, Unreadable):
-        yield one, 1.0
-        return
-    where = one.name if one == source else one.relative_to(source).as_posix()
-    text = read_text(one, where)
-    if isinstance(text, Unreadable):
-        yield text, 1.0
-        return
-    about = project or project_of(one)
-    context_fields = Draft(
-        body="",
-        project=name(about) if about else None,
-        confidence=_CONFIDENCE,
-        tags=(name(one.stem.lower()), _TAG),
-        source_ref=where,
-    )
-    for section, fraction in sections(text):
-        for content in section_drafts(section, context_fields):
-            yield content, fraction
 
 
 def drafts_of_text(text: str, context_fields: Draft) -> Iterator[Draft | Unreadable]:
@@ -305,25 +300,38 @@ def section_drafts(section: Section, context_fields: Draft) -> Iterator[Draft | 
     """Make drafts of a section; a heading without text becomes a memory itself."""
     path, texts = section.path, list(split_blocks(section.blocks))
     own = " ".join([*path[-1:], *(text.words for text in texts)])
-    if not texts and section.is_leaf and path:
+    is_heading = not texts and section.is_leaf and bool(path)
+    if is_heading:
         path, texts = path[:-1], [Text(words=path[-1])]
-    for number, text in enumerate(texts, 1):
-        place = f"{section.slug}:{number}" if len(texts) > 1 else section.slug
-        where = source_reference(context_fields.source_ref or "", place)
+    file, seen = context_fields.source_ref or "", Counter[str]()
+    for text in texts:
         if len(own) < STATEMENT_CHARS_MIN:
             yield Unreadable(
-                where=where,
+                where=source_reference(file, section.slug),
                 reason=f"shorter than {STATEMENT_CHARS_MIN} characters: "
                 f"{_with_context(text, path)!r}",
             )
-        else:
-            yield _draft(replace(context_fields, source_ref=where), text, path=path)
+            continue
+        digest = "" if is_heading else text_digest(text.words, seen)
+        where = source_reference(file, ":".join(filter(None, (section.slug, digest))))
+        yield _draft(replace(context_fields, source_ref=where), text, path=path)
+
+
+def text_digest(text: str, seen: Counter[str]) -> str:
+    """Return a digest of a text, for its place does not change with what stands before it.
+
+    `seen` counts the digests of a source; from the second equal text on, a number follows.
+    """
+    digest = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:_PLACE_CHARS]
+    seen[digest] += 1
+    return digest if seen[digest] == 1 else f"{digest}-{seen[digest]}"
 
 
 def _draft(context_fields: Draft, text: Text, *, path: Sequence[str]) -> Draft:
     kind, severity = _classify(text, path)
     draft = replace(
         context_fields,
+        label=context_fields.label or _subtype_of(kind, path),
         body=_with_context(text, path),
         headline=_make_headline(text, path) or None,
         kind=kind,
@@ -358,6 +366,13 @@ def _kind_of_heading(heading: str) -> Kind | None:
     named = (kind for kind, pattern in _HEADINGS.items() if pattern.search(heading))
     own = classify(heading)
     return next(named, None if own is Kind.FACT else own)
+
+
+def _subtype_of(kind: Kind, path: Sequence[str]) -> str | None:
+    """Return the subtype of a kind that the nearest heading announces; None if none does."""
+    own = {one: words for one, words in _SUBTYPES.items() if one in KINDS[kind].subtypes}
+    named = (one for heading in reversed(path) for one in own if own[one].search(heading))
+    return next(named, None)
 
 
 def _make_headline(text: Text, path: Sequence[str]) -> str:

@@ -19,7 +19,7 @@ from typing import Final
 
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.kinds import FactDetail, Kind
-from commonbrain.model.limits import SOURCE_REF_CHARS_MAX, TAGS_MAX
+from commonbrain.model.limits import SOURCE_REF_CHARS_MAX
 from commonbrain.model.memory import Draft
 from commonbrain.model.timestamps import parse_instant
 from commonbrain.text.classification import classify
@@ -57,7 +57,11 @@ from commonbrain.transfer.importers.json_files import (
     elements,
     open_json,
 )
-from commonbrain.transfer.importers.markdown import is_inside, source_reference
+from commonbrain.transfer.importers.markdown import (
+    is_inside,
+    links_outside,
+    source_reference,
+)
 from commonbrain.transfer.importers.qdrant_points import points
 
 _HINT: Final = (
@@ -78,6 +82,7 @@ _OWN: Final = frozenset(
 )
 """Fields of a memory that are carried over, or say nothing about it; others are metadata."""
 _STORAGE: Final = "storage.sqlite"
+_CHANGES: Final = "history.db"
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +99,7 @@ class Mem0:
         if any(folder.glob(f"**/{_STORAGE}")):
             yield from files_found(folder, f"**/{_STORAGE}")
         else:
-            yield from file_found(folder / "history.db")
+            yield from file_found(folder / _CHANGES)
 
     def read(self, source: Path, project: str | None) -> Iterator[Piece]:
         """Yield the previous values, then the current ones, then which superseded which.
@@ -153,6 +158,7 @@ def _stored(source: Path, reader: _Reader) -> Iterator[Piece]:
         stores = [(name, one) for name, one in opened if "points" in one.columns]
         if not (histories or stores):
             raise InvalidInputError(f"{source} holds no database of mem0.", hint=_HINT)
+        yield from links_outside(source, _STORAGE, _CHANGES)
         history_count = sum(row_count(one, ("history",)) for one in histories)
         point_count = sum(row_count(one, ("points",)) for _, one in stores)
         meter = Meter(total=2 * history_count + point_count)
@@ -172,7 +178,7 @@ def _stored(source: Path, reader: _Reader) -> Iterator[Piece]:
 
 def _databases(source: Path) -> Sequence[Path]:
     if source.is_dir():
-        named = (source.glob(f"**/{one}") for one in (_STORAGE, "history.db"))
+        named = (source.glob(f"**/{one}") for one in (_STORAGE, _CHANGES))
         databases = (path for paths in named for path in paths if path.is_file())
         return sorted(path for path in databases if is_inside(path, source))
     return [source]
@@ -314,7 +320,7 @@ def _tags(fields: Row) -> tuple[str, ...]:
     given = [one for key in ("categories", "category", "tags") for one in names_in(fields.get(key))]
     owners = {key: text_in(fields, f"{key}_id") for key in ("user", "run")}
     given += [f"{key}:{id_}" for key, id_ in owners.items() if id_]
-    return names_in(given)[:TAGS_MAX]
+    return names_in(given)
 
 
 def _expiry(fields: Row) -> datetime | None:

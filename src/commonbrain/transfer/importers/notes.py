@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.kinds import FactDetail, Kind, kind_and_label
@@ -50,6 +50,7 @@ from commonbrain.transfer.importers.markdown import (
     section_drafts,
     size_of,
     source_reference,
+    text_digest,
 )
 from commonbrain.transfer.importers.sections import (
     Section,
@@ -58,6 +59,9 @@ from commonbrain.transfer.importers.sections import (
     sections,
 )
 
+if TYPE_CHECKING:
+    from markdown_it.token import Token
+
 _HINT: Final = "Give the folder of the notes, or one .md file of it."
 _FRONT_MATTER_CHARS_MAX: Final = 64 * 1024
 """Characters of front matter; a longer block is reported."""
@@ -65,6 +69,10 @@ _NULLS: Final = ("null", "~")
 """How YAML writes that a field has no value."""
 _WIKI_LINK: Final = re.compile(r"\[\[([^\[\]|#^\n]{1,300})[^\[\]\n]{0,300}\]\]")
 """The note of a link; a heading, block or alias after it is not needed."""
+_EMBEDS: Final = re.compile(r"(?:!\[\[[^\[\]\n]{1,600}\]\]\s*)+")
+"""Files or notes that are shown in a place, and nothing else."""
+_SUFFIX: Final = re.compile(r"\.(?!md$)[a-z0-9]{2,5}$", re.IGNORECASE)
+"""How the name of a file ends that is no note; notes are named without a suffix."""
 _OBSERVATION: Final = re.compile(r"\[([^\[\]()\n]{1,100})\]\s+(\S[^\n]*)", re.DOTALL)
 _NO_CATEGORY: Final = re.compile(r"\W?|[xX]|[\d:.,\s\-]+")
 """The mark of a checkbox, or a time in a transcript."""
@@ -164,6 +172,8 @@ class _Note:
     where: str
     fields: Row
     bullets: Sequence[_Bullet]
+    embeds: Mapping[int, Sequence[str]]
+    """What the note shows of other files and notes, by the line."""
     text: str
     problem: Unreadable | None = None
 
@@ -172,8 +182,14 @@ class _Note:
         lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
         fields, problem = _front_matter(lines, where=where)
         bullets = list(_taken_bullets(lines)) if has_observations else []
+        embeds = dict(_taken_embeds(lines))
         return cls(
-            where=where, fields=fields, bullets=bullets, text="\n".join(lines), problem=problem
+            where=where,
+            fields=fields,
+            bullets=bullets,
+            embeds=embeds,
+            text="\n".join(lines),
+            problem=problem,
         )
 
     @property
@@ -202,8 +218,10 @@ class _Note:
             for one in section_drafts(section, context_fields):
                 is_empty = False
                 yield one
-        for number, bullet in enumerate(self.bullets, 1):
-            where = source_reference(self.where, f"observation:{number}")
+        seen = Counter[str]()
+        for bullet in self.bullets:
+            digest = text_digest(f"{bullet.category}{bullet.text}{bullet.target}", seen)
+            where = source_reference(self.where, f"observation:{digest}")
             for one in self._stated(bullet, replace(context_fields, source_ref=where)):
                 is_empty = False
                 yield one
@@ -211,8 +229,8 @@ class _Note:
             yield Unreadable(where=self.where, reason="The note has no text.")
 
     def _sections(self) -> Iterator[Section]:
-        """Yield the sections, without those that held bullets alone."""
-        lines, start = {one.line for one in self.bullets}, 0
+        """Yield the sections, without those that held bullets or embeds alone."""
+        lines, start = {*(one.line for one in self.bullets), *self.embeds}, 0
         for section, _ in sections(self.text):
             if section.blocks or lines.isdisjoint(range(start, section.line_end)):
                 yield section
@@ -250,7 +268,7 @@ class _Note:
 def _front_matter(lines: list[str], *, where: str) -> tuple[Row, Unreadable | None]:
     """Parse the front matter; what is not YAML is reported, and its lines stay out of the text."""
     count = front_matter_lines(lines)
-    block = "\n".join(lines[1 : count - 1])
+    block = "\n".join(lines[1 : count - 1]) if count else ""
     if not block.strip():
         return {}, None
     if len(block) > _FRONT_MATTER_CHARS_MAX:
@@ -269,11 +287,27 @@ def _front_matter(lines: list[str], *, where: str) -> tuple[Row, Unreadable | No
     return {str(key).lower(): value for key, value in given if value not in _NULLS}, None
 
 
+def _taken_embeds(lines: list[str]) -> Iterator[tuple[int, Sequence[str]]]:
+    """Yield the names of embeds that stand alone, by their line, and blank their lines.
+
+    They are no text of the note. Those within a text stay in it.
+    """
+    for token in _tokens(lines):
+        if token.type == "inline" and token.map and _EMBEDS.fullmatch(token.content.strip()):
+            start, end = token.map
+            lines[start:end] = [""] * (end - start)
+            yield start, [one.strip() for one in _WIKI_LINK.findall(token.content)]
+
+
+def _tokens(lines: Sequence[str]) -> Sequence[Token]:
+    past = front_matter_lines(lines)
+    return block_tokens([""] * past + list(lines[past:]))
+
+
 def _taken_bullets(lines: list[str]) -> Iterator[_Bullet]:
     """Yield the bullets that are observations or relations, and blank their lines."""
     depth, quoted = 0, 0
-    past = front_matter_lines(lines)
-    for token in block_tokens([""] * past + lines[past:]):
+    for token in _tokens(lines):
         depth += {"list_item_open": 1, "list_item_close": -1}.get(token.type, 0)
         quoted += {"blockquote_open": 1, "blockquote_close": -1}.get(token.type, 0)
         if token.type == "inline" and depth and not quoted and token.map:
@@ -334,9 +368,13 @@ class _Graph:
         """Note the relations of a note as a whole."""
         reference = self.first.get(note.where)
         relations = [one for one in note.bullets if one.target]
+        embeds = [one for names in note.embeds.values() for one in names]
+        shown = [one for one in embeds if not _SUFFIX.search(one)]
+        self.omitted["embedded files"] += len(embeds) - len(shown)
         if reference is None:
-            self.omitted["relations of notes without text"] += len(relations)
+            self.omitted["relations of notes without text"] += len(relations) + len(shown)
             return
+        self.waiting += [(reference, one, LinkType.RELATES_TO) for one in shown]
         self.waiting += [(reference, one.target, link_type(one.text)) for one in relations]
 
     def contents(self) -> Iterator[Content]:

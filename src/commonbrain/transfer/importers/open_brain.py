@@ -93,6 +93,10 @@ class OpenBrain:
                     yield replace(piece, content=content)
                 else:
                     yield piece
+            unread = tables.count_unread({"memories", "memory_index", *_SECOND_COLUMNS})
+            if unread:
+                what = "rows of the same tables in other schemas"
+                yield Piece(content=Omitted(what=what, count=unread), progress=1.0)
 
 
 def _pieces(tables: Tables, shown: str) -> Iterator[Piece]:

@@ -19,7 +19,14 @@ from typing import Any, BinaryIO, Final
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.kinds import Kind, kind_and_label
 from commonbrain.model.memory import Draft
-from commonbrain.transfer.importer import Found, Omitted, Piece, Relation, Unreadable
+from commonbrain.transfer.importer import (
+    Found,
+    Omitted,
+    Piece,
+    Relation,
+    Unreadable,
+    split_part,
+)
 from commonbrain.transfer.importers.databases import (
     Meter,
     Row,
@@ -53,6 +60,7 @@ class OpenBrainDump:
     name: str = "openbrain"
     purpose: str = "OpenBrain (php-agent): a MariaDB dump of brain_memories"
     has_relations: bool = True
+    reads_part: bool = True
 
     def find(self, home: Path) -> Iterator[Found]:  # noqa: ARG002 it is a server
         """Return nothing: the memories are in a server."""
@@ -67,7 +75,8 @@ class OpenBrainDump:
                 raised before the first piece.
 
         """
-        file, workspace = _parse_source(source)
+        # There may be a file of that very name.
+        file, workspace = (source, None) if source.exists() else split_part(source)
         overview = _survey(file)
         chosen = _choose(overview, file, workspace=workspace)
         meter = Meter(total=max(file.stat().st_size, 1))
@@ -90,14 +99,6 @@ class OpenBrainDump:
         for what, count in counted.items():
             if count:
                 yield meter.piece(Omitted(what=what, count=count))
-
-
-def _parse_source(source: Path) -> tuple[Path, str | None]:
-    """Split `dump.sql#workspace`, unless there is a file of that name."""
-    file, marked, workspace = source.name.rpartition("#")
-    if not marked or source.exists():
-        return source, None
-    return source.with_name(file), workspace
 
 
 @dataclass(slots=True, kw_only=True)

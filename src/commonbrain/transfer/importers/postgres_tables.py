@@ -1,12 +1,13 @@
 """Tables of another program's Postgres database: from the server, or from a plain dump of it."""
 
 import re
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.transfer.importer import Unreadable, shown_source
@@ -18,8 +19,16 @@ _TEXT_ARRAY: Final = 1009
 """The type of `text[]` (pg_type.dat of Postgres)."""
 
 
+class PostgresTables(Tables, Protocol):
+    """Tables of which several schemas may have one of a name, and one of them is read."""
+
+    def count_unread(self, names: Iterable[str]) -> int:
+        """Count the rows of tables with these names in schemas that are not read."""
+        ...
+
+
 @contextmanager
-def open_postgres(source: str | Path, *, hint: str) -> Generator[Tables]:
+def open_postgres(source: str | Path, *, hint: str) -> Generator[PostgresTables]:
     """Open a server by its URL, in one read-only transaction, or a dump by its path.
 
     Raises:
@@ -94,6 +103,22 @@ class _ServerTables:
             statement += condition.format(sql.Identifier(where))
         return int(self.connection.execute(statement).fetchone()[0])
 
+    def count_unread(self, names: Iterable[str]) -> int:
+        sql = import_module("psycopg.sql")
+        hidden = self.connection.execute(
+            "SELECT table_schema, table_name FROM information_schema.tables "
+            "WHERE table_schema = ANY (current_schemas(false)) AND table_name = ANY (%s) "
+            "AND NOT pg_table_is_visible(format('%%I.%%I', table_schema, table_name)::regclass)",
+            [list(names)],
+        ).fetchall()
+        counts = (
+            self.connection.execute(
+                sql.SQL("SELECT count(*) FROM {}").format(sql.Identifier(schema, table))
+            ).fetchone()[0]
+            for schema, table in hidden
+        )
+        return sum(map(int, counts))
+
     def rows(self, table: str, columns: Sequence[str], *, order: str) -> Iterator[Row | Unreadable]:
         there = [column for column in columns if column in self.columns.get(table, ())]
         if not there:
@@ -156,6 +181,11 @@ class _DumpTables:
     path: Path
     columns: Mapping[str, Sequence[str]]
     places: Mapping[str, _Place]
+    unread: Mapping[str, int]
+    """Rows of tables in other schemas, by their names."""
+
+    def count_unread(self, names: Iterable[str]) -> int:
+        return sum(self.unread.get(name, 0) for name in names)
 
     def count(self, table: str, where: str | None = None) -> int:
         if where is None:
@@ -203,6 +233,7 @@ def _read_dump(path: Path, *, hint: str) -> _DumpTables:
     """
     columns: dict[str, Sequence[str]] = {}
     places: dict[str, _Place] = {}
+    unread = Counter[str]()
     try:
         with path.open("rb") as stream:
             if stream.read(len(_CUSTOM)) == _CUSTOM:
@@ -220,7 +251,9 @@ def _read_dump(path: Path, *, hint: str) -> _DumpTables:
                 while (line := stream.readline()) and line.rstrip(b"\r\n") != _END:
                     count += 1
                 if table in places and begun[1] not in {None, _PUBLIC}:
+                    unread[table] += count
                     continue  # Another schema has a table of that name, perhaps an old copy.
+                unread[table] += places[table].count if table in places else 0
                 columns[table] = tuple(one.strip().strip('"') for one in names)
                 places[table] = _Place(offset=offset, count=count)
     except OSError as error:
@@ -229,4 +262,4 @@ def _read_dump(path: Path, *, hint: str) -> _DumpTables:
         raise InvalidInputError(
             f"{path} holds no rows of a table.", hint=f"{hint} A dump must not use --inserts."
         )
-    return _DumpTables(path=path, columns=columns, places=places)
+    return _DumpTables(path=path, columns=columns, places=places, unread=unread)

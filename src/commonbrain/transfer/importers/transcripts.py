@@ -5,6 +5,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -19,6 +20,11 @@ SUBAGENTS: Final = "messages and transcripts of subagents"
 REPEATED: Final = "messages that a fork or a resumed session repeats"
 LINE_BYTES_MAX: Final = 64 * 1024 * 1024
 """A longer line is skipped; the longest seen hold pictures or files of some megabytes."""
+HEAD_BYTES: Final = 64 * 1024
+"""What names a session is within this distance of its beginning or end.
+
+Claude Code writes the title again so near to the end, and reads it from there.
+"""
 _SKIPPED_AT_ONCE: Final = 1024 * 1024
 _BLOB: Final = re.compile(rb'"data":\s?"[A-Za-z0-9+/=]{4096,}"')
 """A picture in base64. It is never kept, and would be copied three times to be parsed."""
@@ -120,6 +126,12 @@ def session_files(source: Path, pattern: str, *, program: str) -> Sequence[Path]
             hint=f"Name a file, or the folder above files like {pattern.rpartition('/')[2]}.",
         )
     return files
+
+
+def session_folders(files: Iterable[Path]) -> Iterator[str]:
+    """Yield the folder that each session names first."""
+    for file in files:
+        yield from islice(window(file, HEAD_BYTES).values("cwd"), 1)
 
 
 def check_format(
