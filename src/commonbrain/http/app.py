@@ -18,7 +18,7 @@ from fastapi.exceptions import RequestValidationError
 from mcp.server.lowlevel import Server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
@@ -48,6 +48,7 @@ from commonbrain.http.problems import (
 )
 from commonbrain.http.rest import (
     IMPORT_PATH,
+    Uploads,
     register_compat_routes,
     register_file_routes,
     register_routes,
@@ -281,7 +282,8 @@ def make_app(
     )
     _handle_errors(app, authenticator)
     app.include_router(register_routes(authenticator))
-    app.include_router(register_file_routes(authenticator))
+    uploads = Uploads(bytes_max=limits.upload_bytes_max, seconds_max=limits.request_s)
+    app.include_router(register_file_routes(authenticator, uploads))
     app.include_router(register_compat_routes(authenticator))
     _add_health(app, authenticator)
     app.router.routes.append(Route(MCP_PATH, endpoint=transport))
@@ -290,7 +292,7 @@ def make_app(
         RequestLimitsMiddleware,
         hosts=hosts,
         body_bytes_max=limits.body_bytes_max,
-        larger={IMPORT_PATH: limits.upload_bytes_max},
+        uploads={IMPORT_PATH: limits.upload_bytes_max},
         body_s=limits.request_s,
         reject=authenticator.reject,
         count=authenticator.count,
@@ -371,10 +373,14 @@ def _handle_errors(app: FastAPI, authenticator: RequestAuthenticator) -> None:
                 return malformed(error)
             case HTTPException():
                 return framework_problem(error)
+            case ClientDisconnect():
+                # Nobody reads it.
+                return Response(status_code=HTTPStatus.BAD_REQUEST)
             case _:
                 return internal_problem()
 
-    for kind in (CommonbrainError, RequestValidationError, HTTPException, Exception):
+    expected = (CommonbrainError, RequestValidationError, HTTPException, ClientDisconnect)
+    for kind in (*expected, Exception):
         app.add_exception_handler(kind, error_handler)
 
 

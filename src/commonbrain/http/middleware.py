@@ -46,8 +46,8 @@ class RequestLimitsMiddleware:
     hosts: frozenset[str]
     """Names and addresses, without ports, allowed in `Host` and `Origin`; `*` allows any."""
     body_bytes_max: int
-    larger: Mapping[str, int]
-    """Limits for paths that accept files."""
+    uploads: Mapping[str, int]
+    """Limits for paths that accept files; their handlers read the body while it arrives."""
     body_s: float
     """Timeout for a request's body."""
     reject: Callable[[HTTPConnection], Awaitable[Response | None]]
@@ -72,6 +72,10 @@ class RequestLimitsMiddleware:
         refusal = self._reject_cross_origin(headers) or self._check_declared_length(
             headers, bytes_max=self._bytes_max(scope)
         )
+        if refusal is None and scope["method"] == "POST" and scope["path"] in self.uploads:
+            refusal = await self.reject(HTTPConnection(scope))
+            await (refusal or self.app)(scope, receive, send_safely)
+            return
         body = refusal or await self._read(scope, receive)
         if isinstance(body, Response):
             await body(scope, receive, send_safely)
@@ -109,7 +113,7 @@ class RequestLimitsMiddleware:
         return bool(host) and (host in self.hosts or "*" in self.hosts)
 
     def _bytes_max(self, scope: Scope) -> int:
-        return self.larger.get(scope["path"], self.body_bytes_max)
+        return self.uploads.get(scope["path"], self.body_bytes_max)
 
     def _check_declared_length(self, headers: Headers, *, bytes_max: int) -> Response | None:
         declared = headers.get("content-length", "0")

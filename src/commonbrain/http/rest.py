@@ -1,19 +1,23 @@
 """REST: every operation with this transport, as `POST /v1/{operation}`."""
 
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import replace
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial
 from hashlib import sha256
 from inspect import Parameter, Signature
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated, Any, Final
 
+import anyio
 from fastapi import APIRouter, Body, Depends, Header, Query, Request, Response, Security
 from fastapi import Path as InPath
 from fastapi.security import APIKeyHeader, HTTPBearer
 from starlette.responses import StreamingResponse
 
-from commonbrain.api.dispatch import dispatch
+from commonbrain.api.dispatch import authorize_call, dispatch
 from commonbrain.api.operation import Request as OperationRequest
 from commonbrain.api.operations import Operation, Transport, load_operations
 from commonbrain.api.operations.boot import BOOT
@@ -25,8 +29,8 @@ from commonbrain.http.brainstem import DELETE, INSPECT, V0_POSTS, OneQuery, OneR
 from commonbrain.http.description import PROBLEMS, REPEATABLE, SESSION, repeatable
 from commonbrain.http.sessions import SESSION_HEADER, named_session
 from commonbrain.jobs.service import JobsReply
-from commonbrain.model.errors import InvalidInputError
-from commonbrain.model.limits import NAME_CHARS_MAX
+from commonbrain.model.errors import CommonbrainError, InvalidInputError, UnavailableError
+from commonbrain.model.limits import NAME_CHARS_MAX, UPLOADS_AT_ONCE_MAX
 from commonbrain.model.scope import Caller, Role
 
 SERVED: Final = tuple(one for one in load_operations() if Transport.REST in one.transports)
@@ -82,14 +86,24 @@ async def run_operation(
     def call() -> Response:
         starts = operation.name == BOOT.name
         brain = authenticator.brain_for(caller, request, starts=starts)
-        reply = dispatch(operation, brain, request=operation_request, transport=Transport.REST)
-        body = operation.reply_adapter.dump_json(reply)
-        response = Response(body, media_type="application/json")
-        if named_session(request) is None and brain.caller.session:
-            response.headers[SESSION_HEADER] = brain.caller.session
-        return response
+        return _respond(operation, brain, request=request, operation_request=operation_request)
 
     return await authenticator.threads.run(call)
+
+
+def _respond(
+    operation: Operation[Any, Any],
+    brain: Brain,
+    *,
+    request: Request,
+    operation_request: OperationRequest,
+) -> Response:
+    reply = dispatch(operation, brain, request=operation_request, transport=Transport.REST)
+    body = operation.reply_adapter.dump_json(reply)
+    response = Response(body, media_type="application/json")
+    if named_session(request) is None and brain.caller.session:
+        response.headers[SESSION_HEADER] = brain.caller.session
+    return response
 
 
 def register_routes(authenticator: RequestAuthenticator) -> APIRouter:
@@ -282,12 +296,62 @@ _BYTES: Final = {"application/octet-stream": {"schema": {"type": "string", "form
 _NameQuery = Query(max_length=NAME_CHARS_MAX)
 
 
-def register_file_routes(authenticator: RequestAuthenticator) -> APIRouter:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Uploads:
+    """Receives files from clients into temporary files, a few at a time."""
+
+    bytes_max: int
+    seconds_max: float
+    _places: asyncio.Semaphore = field(
+        default_factory=lambda: asyncio.Semaphore(UPLOADS_AT_ONCE_MAX)
+    )
+
+    @asynccontextmanager
+    async def receive(self, request: Request) -> AsyncGenerator[Path]:
+        """Write a body to a file while it arrives; the file is deleted when the block ends.
+
+        Raises:
+            InvalidInputError: `limit_exceeded`, the body is too large.
+            UnavailableError: `busy`, others send files now; `deadline`, it arrived too slowly.
+
+        """
+        if self._places.locked():
+            raise UnavailableError(
+                "Others send files now.", code="busy", hint="Retry in some seconds."
+            )
+        async with self._places:
+            # The file gets a fixed path, because its name is untrusted.
+            with TemporaryDirectory(prefix="commonbrain-") as folder:
+                path = Path(folder) / "sent"
+                try:
+                    async with asyncio.timeout(self.seconds_max):
+                        await self._write(request, path)
+                except TimeoutError:
+                    raise UnavailableError(
+                        "The body did not arrive in time.", code="deadline", hint="Resend."
+                    ) from None
+                yield path
+
+    async def _write(self, request: Request, path: Path) -> None:
+        size = 0
+        async with await anyio.open_file(path, "wb") as file:
+            async for part in request.stream():
+                size += len(part)
+                if size > self.bytes_max:
+                    raise InvalidInputError(
+                        f"The body has more than {self.bytes_max} bytes.",
+                        code="limit_exceeded",
+                        hint="Send it in parts.",
+                    )
+                await file.write(part)
+
+
+def register_file_routes(authenticator: RequestAuthenticator, uploads: Uploads) -> APIRouter:
     """Build the routes that send and receive files."""
     router = APIRouter(tags=["v1"], responses=PROBLEMS)
     router.add_api_route(
         IMPORT_PATH,
-        _import_route(authenticator),
+        _import_route(authenticator, uploads),
         methods=["POST"],
         response_model=JobsReply,
         operation_id="import",
@@ -311,7 +375,9 @@ def register_file_routes(authenticator: RequestAuthenticator) -> APIRouter:
     return router
 
 
-def _import_route(authenticator: RequestAuthenticator) -> Callable[..., Awaitable[Response]]:
+def _import_route(
+    authenticator: RequestAuthenticator, uploads: Uploads
+) -> Callable[..., Awaitable[Response]]:
     async def import_(
         *,
         request: Request,
@@ -320,27 +386,42 @@ def _import_route(authenticator: RequestAuthenticator) -> Callable[..., Awaitabl
         name: Annotated[str, Query(max_length=NAME_CHARS_MAX, description="Of the file")] = "file",
         project: Annotated[str | None, _NameQuery] = None,
     ) -> Response:
-        body = await request.body()
+        operation_request = JobRequest(op="run", kind="import")
 
-        def receive_upload(brain: Brain, _request: JobRequest) -> JobsReply:
-            # The file gets a fixed path, because its name is untrusted.
-            with TemporaryDirectory(prefix="commonbrain-") as folder:
-                path = Path(folder) / "sent"
-                path.write_bytes(body)
-                own = Path(name).name or "file"
-                return JobsReply(
-                    jobs=(brain.jobs.import_(format_, path, name=own, project=project),)
-                )
+        def admit() -> Brain:
+            brain = authenticator.brain_for(caller, request)
+            try:
+                authorize_call(JOB, brain, request=operation_request, transport=Transport.REST)
+                brain.jobs.check_may_import(format_)
+            except CommonbrainError:
+                # The refusal is recorded as that of any other call.
+                run(brain, partial(_refuse, format_=format_))
+                raise
+            return brain
 
-        return await run_operation(
-            authenticator,
-            replace(JOB, handle=receive_upload),
-            caller=caller,
-            request=request,
-            operation_request=JobRequest(op="run", kind="import"),
-        )
+        def run(brain: Brain, handle: Callable[[Brain], JobsReply]) -> Response:
+            def on_call(brain: Brain, _: JobRequest) -> JobsReply:
+                return handle(brain)
+
+            operation = replace(JOB, handle=on_call)
+            return _respond(operation, brain, request=request, operation_request=operation_request)
+
+        own = Path(name).name or "file"
+        brain = await authenticator.threads.run(admit)
+        async with uploads.receive(request) as path:
+
+            def import_upload(brain: Brain) -> JobsReply:
+                job = brain.jobs.import_(format_, path, name=own, project=project)
+                return JobsReply(jobs=(job,))
+
+            return await authenticator.threads.run(partial(run, brain, import_upload))
 
     return import_
+
+
+def _refuse(brain: Brain, *, format_: str) -> JobsReply:
+    brain.jobs.check_may_import(format_)
+    return JobsReply(jobs=())
 
 
 def _fetch_route(authenticator: RequestAuthenticator) -> Callable[..., Awaitable[Response]]:

@@ -181,7 +181,7 @@ class Jobs:
             UnavailableError: `blobs_down`; nothing was stored.
 
         """
-        self._check_may_import(format_)
+        self.check_may_import(format_)
         known = [*self.services.importers(), OWN_FORMAT]
         if format_ not in known:
             raise InvalidInputError(
@@ -230,7 +230,7 @@ class Jobs:
             raise NotFoundError(
                 f"{id_[:40]} is no finished dry run of an import.", hint="Upload the file again."
             )
-        self._check_may_import(str(given["format"]))
+        self.check_may_import(str(given["format"]))
         if earlier is not None and earlier.state not in FAILED:
             return _shown(earlier)
         if preview.created_at + UPLOAD_RETENTION <= self.services.clock.now():
@@ -344,8 +344,16 @@ class Jobs:
             raise NotFoundError(f"There is no job {id_[:40]!r}.", hint="List the jobs there are.")
         return job
 
-    def _check_may_import(self, format_: str) -> None:
+    def check_may_import(self, format_: str) -> None:
+        """Check that the caller may import anything in a format, before it sends the file.
+
+        Raises:
+            RejectedError: The role is insufficient.
+            LimitExceededError: `quota_exceeded`, the tenant holds as many memories as it may.
+
+        """
         self._check_role(Role.ADMIN if format_ == OWN_FORMAT else Role.WRITER, what="import")
+        self.services.quotas.check_quota(self.caller)
 
     def _check_role(self, role: Role, *, what: str) -> None:
         if not self.caller.role.covers(role):

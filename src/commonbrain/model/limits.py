@@ -339,7 +339,9 @@ STAGED_FILES_MAX: Final = 100_000
 UNPACKED_BYTES_MAX: Final = 4 * 1024 * 1024 * 1024
 """Bytes of all files of such a folder, unpacked."""
 UPLOAD_BYTES_MAX: Final = 32 * 1024 * 1024
-"""Bytes of one upload to a server, which holds it in memory until it is complete."""
+"""Bytes of one upload to a server."""
+UPLOADS_AT_ONCE_MAX: Final = 4
+"""Uploads that one process receives at once, each into a temporary file."""
 UPLOAD_RETENTION_DAYS: Final = 7
 """Days for which an upload waits for its job."""
 ARCHIVE_RETENTION_H: Final = 24
