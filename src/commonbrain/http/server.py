@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import shlex
+import socket
 import subprocess
 import sys
 from collections.abc import Generator
@@ -12,10 +14,11 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 import uvicorn
 from fastapi import FastAPI
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from commonbrain.administration.tenants import AgentRequest, KeyRequest
 from commonbrain.client import Brain
@@ -49,6 +52,23 @@ _HEADER_BYTES_MAX = 32 * 1024
 """The maximum size of a request's headers; the largest usual JWT takes a quarter of it."""
 _IDLE_TIMEOUT_S = 30
 """Long enough that an agent's connection survives while the agent thinks."""
+
+
+class UnreadReplyProtocol(H11Protocol):
+    """Drops a client that does not read its reply, so that it cannot hold the reply for ever.
+
+    Only Linux can; elsewhere such a connection ends with the client.
+    """
+
+    unread_s: ClassVar = 30
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Begin to serve a connection."""
+        super().connection_made(transport)
+        if sys.platform == "linux":
+            connection: socket.socket = transport.get_extra_info("socket")
+            option = socket.TCP_USER_TIMEOUT
+            connection.setsockopt(socket.IPPROTO_TCP, option, 1000 * self.unread_s)
 
 
 def prepare(settings: ServerSettings) -> None:
@@ -85,7 +105,7 @@ def _run(settings: ServerSettings) -> None:
         port=settings.port,
         workers=settings.workers,
         # The faster parser does not limit headers.
-        http="h11",
+        http=UnreadReplyProtocol,
         h11_max_incomplete_event_size=_HEADER_BYTES_MAX,
         ws="none",
         proxy_headers=True,
