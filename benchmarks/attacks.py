@@ -137,7 +137,7 @@ def unread_replies(target: Target) -> Sequence[str]:
             for _ in range(100):
                 one.sendall(head + body)
         opened.append(one)
-    time.sleep(5)
+    threading.Event().wait(5)
     for one in opened:
         one.close()
     return [f"{_UNREAD} connections"]
@@ -213,7 +213,7 @@ def attack(
             + ", ".join(f"{count} x {reply}" for reply, count in replies.most_common(4))
         )
     if pid is not None:
-        time.sleep(60)
+        threading.Event().wait(60)
         typer.echo(f"a minute later: {resident(pid) / _MB:.0f} MB")
 
 

@@ -1,7 +1,6 @@
 """Uploads made to hurt: refused before they are read, and never many at once."""
 
-import tempfile
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from pathlib import Path
 
 import anyio
@@ -24,15 +23,6 @@ BYTES_MAX = 100_000
 @pytest.fixture
 def app(path: Path) -> FastAPI:
     return an_app(a_brain(path), limits=BodyLimits(upload_bytes_max=BYTES_MAX))
-
-
-@pytest.fixture(autouse=True)
-def no_file_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    folder = tmp_path / "temporary"
-    folder.mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", str(folder))
-    yield
-    assert list(folder.iterdir()) == []
 
 
 async def sent(app: FastAPI, content: AsyncIterator[bytes], *, key: str) -> httpx2.Response:
@@ -110,16 +100,17 @@ async def test_a_few_uploads_arrive_at_once_and_others_are_told_to_retry(
     ],
 )
 async def test_an_upload_that_does_not_arrive_leaves_no_file(
-    seconds_max: float, messages: list[dict[str, object]], error: type[Exception]
+    tmp_path: Path, seconds_max: float, messages: list[dict[str, object]], error: type[Exception]
 ) -> None:
     async def receive() -> dict[str, object]:
         if messages:
             return messages.pop(0)
-        await anyio.sleep_forever()
+        await anyio.Event().wait()
         raise AssertionError
 
     request = Request({"type": "http", "method": "POST", "headers": []}, receive)  # type: ignore[arg-type]
-    uploads = Uploads(bytes_max=100, seconds_max=seconds_max)
+    uploads = Uploads(bytes_max=100, seconds_max=seconds_max, folder=tmp_path)
     with pytest.raises(error):
         async with uploads.receive(request):
             pass
+    assert [one async for one in anyio.Path(tmp_path).iterdir()] == []

@@ -62,11 +62,11 @@ class RequestLimitsMiddleware:
             return
 
         try:
-            await self._serve(scope, receive, send)
+            await self._serve(scope, receive, send=send)
         finally:
             await self.count(HTTPConnection(scope))
 
-    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _serve(self, scope: Scope, receive: Receive, *, send: Send) -> None:
         send_safely = with_headers(send, _SAFE)
         headers = Headers(scope=scope)
         refusal = self._reject_cross_origin(headers) or self._check_declared_length(

@@ -302,6 +302,8 @@ class Uploads:
 
     bytes_max: int
     seconds_max: float
+    folder: Path | None = None
+    """Where files arrive; None is the folder of temporary files."""
     _places: asyncio.Semaphore = field(
         default_factory=lambda: asyncio.Semaphore(UPLOADS_AT_ONCE_MAX)
     )
@@ -321,7 +323,7 @@ class Uploads:
             )
         async with self._places:
             # The file gets a fixed path, because its name is untrusted.
-            with TemporaryDirectory(prefix="commonbrain-") as folder:
+            with TemporaryDirectory(prefix="commonbrain-", dir=self.folder) as folder:
                 path = Path(folder) / "sent"
                 try:
                     async with asyncio.timeout(self.seconds_max):
