@@ -162,7 +162,7 @@ PIECES = st.sampled_from(
 def test_each_character_of_a_folded_text_is_found_in_the_original(text: str) -> None:
     steps = folded(text)
     last = steps[-1].text if steps else text
-    spans = [origin(steps, at, at + 1) for at in range(len(last))]
+    spans = [origin(steps, at, end=at + 1) for at in range(len(last))]
     ends = [0, *(end for _, end in spans)]
     assert all(
         end <= start < stop <= len(text) for end, (start, stop) in zip(ends, spans, strict=False)

@@ -213,7 +213,7 @@ class PatternSecretScanner:
         for one in self._certain(steps[-1].text) if steps else ():
             # Prose of other scripts has full-width colons and no spaces.
             if steps[-1].text[one.start : one.end].isascii():
-                start, end = origin(steps, one.start, one.end)
+                start, end = origin(steps, one.start, end=one.end)
                 yield replace(one, start=start, end=end)
 
     def _formatted(self, text: str) -> Iterator[SecretMatch]:
@@ -254,14 +254,16 @@ def _embedded(text: str, one: _Format, *, breaks: Sequence[int]) -> Iterator[tup
         after = text[end : end + 1]
         if end not in breaks and after.isascii() and after.isalnum():
             continue
-        end = _without_next_line(text, one.embedded.after_break, breaks, start=start, end=end)
+        end = _without_next_line(
+            text, one.embedded.after_break, breaks=breaks, start=start, end=end
+        )
         value = text[start:end]
         if _is_generated(value, one.sort) and not _is_placeholder(value, one.sort):
             yield start, end
 
 
 def _without_next_line(
-    text: str, pattern: re.Pattern[str], breaks: Sequence[int], *, start: int, end: int
+    text: str, pattern: re.Pattern[str], *, breaks: Sequence[int], start: int, end: int
 ) -> int:
     """Return the end of a key without the words of a next line that only follow it."""
     for place in reversed(breaks):

@@ -94,7 +94,7 @@ def folded(text: str) -> Sequence[FoldedText]:
     return results
 
 
-def origin(steps: Sequence[FoldedText], start: int, end: int) -> tuple[int, int]:
+def origin(steps: Sequence[FoldedText], start: int, *, end: int) -> tuple[int, int]:
     """Return the span of the first text from which a span of the last one was made."""
     for one in reversed(steps):
         start, end = one.span(start, end)
@@ -170,11 +170,11 @@ def _may_hold_key(pieces: Sequence[tuple[str, int, int]], size: int) -> bool:
 
 def _last(pieces: Sequence[tuple[str, int, int]]) -> list[tuple[str, int, int]]:
     """Return the pieces that the next window repeats."""
-    kept: list[tuple[str, int, int]] = []
+    repeated: list[tuple[str, int, int]] = []
     size = 0
     for piece in reversed(pieces):
         size += len(piece[0])
         if size > _OVERLAP:
             break
-        kept.append(piece)
-    return kept[::-1]
+        repeated.append(piece)
+    return repeated[::-1]
