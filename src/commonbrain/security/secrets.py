@@ -29,6 +29,8 @@ class SecretScanner(Protocol):
         ...
 
 
+PATTERNS_VERSION: Final = 2
+"""Raised with every change of what is found; `brain doctor` advises a scan of what is stored."""
 FORMATS: Final = {
     "private key": r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
     r"(?:[^-]|-(?!----)){0,16000}(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----)?",
