@@ -1,6 +1,7 @@
 """Reasons of earlier changes are erased with a memory: no byte of a store holds them."""
 
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,8 @@ from commonbrain.client import Brain
 from commonbrain.model import ids
 from commonbrain.model.memory import Draft
 from commonbrain.model.scope import LOCAL_TENANT
+from commonbrain.storage.sqlite.driver import driver
+from commonbrain.testing.builders import a_brain
 from tests.flows.asking import stored
 
 WHY = "It is not to be kept."
@@ -97,3 +100,27 @@ def test_the_audit_lets_a_reason_be_erased_and_nothing_else(owner: Brain) -> Non
         ):
             tx.work.connection.exec_driver_sql(f"UPDATE audit SET {change}")  # noqa: S608
     assert [one.reason for one in owner.audit(action="forget").lines] == ["It was sold."]
+
+
+def test_an_upgrade_empties_reasons_about_memories_that_were_erased_before(path: Path) -> None:
+    with a_brain(path) as brain:
+        erased = stored(brain, f"The {DEEP} feeder opens at seven.", kind="fact")
+        kept = stored(brain, "The kettle is blue.", kind="fact")
+        brain.erase(erased, reason=WHY, confirm=1)
+    with closing(driver().connect(str(path))) as raw, raw:
+        for number, id_ in enumerate((erased, kept)):
+            raw.execute(
+                "INSERT INTO audit (tenant_id, id, at, action, memory_id, agent, reason, "
+                "content_hmac) VALUES ('default', ?, 0, 'supersede', ?, 'ann', ?, x'00')",
+                (number, ids.parse(ids.MEMORY, id_), f"The {DEEP} wakes later."),
+            )
+        # As the version before left it.
+        raw.execute("DROP TRIGGER audit_reason_is_only_erased")
+        raw.execute("UPDATE alembic_version SET version_num = '0021'")
+
+    with a_brain(path) as brain:
+        reasons = [
+            [one.reason for one in brain.audit(memory=id_, action="supersede").lines]
+            for id_ in (erased, kept)
+        ]
+    assert reasons == [[None], [f"The {DEEP} wakes later."]]
