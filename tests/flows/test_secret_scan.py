@@ -63,12 +63,12 @@ def test_a_stored_secret_is_listed_without_it_and_erased_by_the_call_that_is_nam
     scan = diagnosis.secrets
     assert scan is not None
     ids = [*leaked, noted, kept.items[0].id]
-    assert {one.id for one in scan.found} == set(ids)
-    assert (scan.scanned, scan.found_count, scan.patterns) == (6, 5, PATTERNS_VERSION)
+    assert {one.id for one in scan.memories} == set(ids)
+    assert (scan.scanned, scan.count, scan.patterns) == (6, 5, PATTERNS_VERSION)
     assert fractions[-1] == 1.0
     assert GITHUB[:half] not in repr(diagnosis)
     assert GITHUB[half:] not in repr(diagnosis)
-    assert "GitHub token in the body, line 1, column" in repr(scan.found)
+    assert "GitHub token in the body, line 1, column" in repr(scan.memories)
     assert scan.erase is not None
     named = [word for word in scan.erase.split() if word.startswith("mem_")]
 
@@ -78,7 +78,7 @@ def test_a_stored_secret_is_listed_without_it_and_erased_by_the_call_that_is_nam
 
     again = brain.doctor(secrets=True).secrets
     assert again is not None
-    assert (again.found, again.erase) == ((), None)
+    assert (again.memories, again.erase) == ((), None)
 
 
 def test_the_doctor_advises_a_scan_until_there_was_one_with_these_patterns(brain: Brain) -> None:
@@ -103,8 +103,8 @@ def test_secrets_in_private_memories_of_others_are_only_counted_and_only_for_adm
 
     assert scan is not None
     assert written is not None
-    assert (scan.found, scan.hidden_count) == ((), 1)
-    assert (written.found, written.hidden_count) == ((), 0)
+    assert (scan.memories, scan.hidden_count) == ((), 1)
+    assert (written.memories, written.hidden_count) == ((), 0)
 
 
 def test_the_version_of_the_patterns_is_raised_with_every_change_of_them() -> None:

@@ -49,18 +49,18 @@ class StoredSecret:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SecretScan:
-    """What a scan found."""
+    """The result of a scan."""
 
     patterns: int
     """The version of the patterns."""
     scanned: int
-    found: tuple[StoredSecret, ...] = ()
+    memories: tuple[StoredSecret, ...] = ()
     """Those that one call erases: 500 at most, oldest first."""
-    found_count: int = 0
+    count: int = 0
     hidden_count: int = 0
     """Further ones, in private memories of other agents; only admins learn how many."""
     erase: str | None = None
-    """The call that erases those in `found`; it shows a preview first."""
+    """The call that erases those in `memories`; it shows a preview first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +77,8 @@ class ScanSecrets:
             UnavailableError: the store cannot be read.
 
         """
-        found: list[StoredSecret] = []
-        scanned = found_count = hidden = after = 0
+        memories: list[StoredSecret] = []
+        scanned = count = hidden = after = 0
         with self.services.store.snapshot(self.caller.tenant) as tx:
             total = max(sum(tx.memories.counts().values()), 1)
         while True:
@@ -91,9 +91,9 @@ class ScanSecrets:
                 if not is_visible(self.caller, memory):
                     hidden += 1
                     continue
-                found_count += 1
-                if len(found) < FORGET_AT_ONCE_MAX:
-                    found.append(_stored_secret(memory, secrets))
+                count += 1
+                if len(memories) < FORGET_AT_ONCE_MAX:
+                    memories.append(_stored_secret(memory, secrets))
             scanned, after = scanned + len(page), page[-1]
             on_progress(min(scanned / total, 1.0))
         # A store that is only readable is scanned all the same.
@@ -102,10 +102,10 @@ class ScanSecrets:
         return SecretScan(
             patterns=PATTERNS_VERSION,
             scanned=scanned,
-            found=tuple(found),
-            found_count=found_count,
+            memories=tuple(memories),
+            count=count,
             hidden_count=hidden if self.caller.role is Role.ADMIN else 0,
-            erase=_erase_call(found),
+            erase=_erase_call(memories),
         )
 
     def finding(self, scan: SecretScan | None = None) -> Finding:
@@ -117,7 +117,7 @@ class ScanSecrets:
             return Finding(
                 check="secrets",
                 is_sound=True,
-                detail=f"{scan.found_count} of {scan.scanned} memories hold secrets{hidden}",
+                detail=f"{scan.count} of {scan.scanned} memories hold secrets{hidden}",
                 hint=f"Change the secrets, then: {scan.erase}" if scan.erase else "",
             )
         with self.services.store.snapshot(self.caller.tenant) as tx:
@@ -148,10 +148,10 @@ def _stored_secret(memory: Memory, secrets: Sequence[str]) -> StoredSecret:
     )
 
 
-def _erase_call(found: Sequence[StoredSecret]) -> str | None:
-    if not found:
+def _erase_call(memories: Sequence[StoredSecret]) -> str | None:
+    if not memories:
         return None
-    return f'brain erase {" ".join(one.id for one in found)} --reason "It held a secret."'
+    return f'brain erase {" ".join(one.id for one in memories)} --reason "It held a secret."'
 
 
 def _refused(

@@ -48,8 +48,8 @@ def _render(reply: Diagnosis) -> str:
 
 def secret_lines(reply: Diagnosis) -> list[str]:
     """List the memories that hold secrets, with type and position of each secret."""
-    found = reply.secrets.found if reply.secrets else ()
-    return [f"{one.id} ({one.kind} of {one.agent}): {'; '.join(one.secrets)}" for one in found]
+    memories = reply.secrets.memories if reply.secrets else ()
+    return [f"{one.id} ({one.kind} of {one.agent}): {'; '.join(one.secrets)}" for one in memories]
 
 
 DOCTOR = Operation(
