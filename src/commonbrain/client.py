@@ -862,11 +862,19 @@ class Brain:
 
         return Status(self.services, self.caller)()
 
-    def doctor(self) -> Diagnosis:
-        """Check the store, its derived data and the embedder; changes nothing."""
-        from commonbrain.administration.status import Doctor  # noqa: PLC0415
+    def doctor(self, *, secrets: bool = False, on_progress: Progress | None = None) -> Diagnosis:
+        """Check the store, its derived data and the embedder; changes nothing.
 
-        return Doctor(self.services, self.caller)()
+        Args:
+            secrets: also list the memories and messages that today's patterns would refuse.
+            on_progress: called with the progress of that scan, 0..1.
+
+        """
+        from commonbrain.administration.status import Doctor  # noqa: PLC0415
+        from commonbrain.storage.interface import ignore_progress  # noqa: PLC0415
+
+        scan = (on_progress or ignore_progress) if secrets else None
+        return Doctor(self.services, self.caller)(scan)
 
     def repair(self, on_progress: Progress | None = None) -> Repaired:
         """Rewrite full text and vectors from the memories, while others read and write."""

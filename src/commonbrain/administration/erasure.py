@@ -66,9 +66,9 @@ class Erase:
         """Remove the text of memories from the store permanently, after a preview.
 
         Copies are removed too: body, vectors, full text, annotations, links, before-images, queries
-        that it answered, saved replies, and memories derived from nothing else. The audit keeps
-        agent, time, reason and a keyed digest. If everything is erased already, repeating the call
-        rewrites the file.
+        that it answered, saved replies, reasons of earlier changes, and memories derived from
+        nothing else. The audit keeps agent, time, a keyed digest and `reason`. If everything is
+        erased already, repeating the call rewrites the file.
 
         Args:
             id: one id or up to 100, in any state.

@@ -16,6 +16,7 @@ from commonbrain.administration.hook_activity import (
     recent_runs,
     report_hooks,
 )
+from commonbrain.administration.secret_scan import ScanSecrets, SecretScan
 from commonbrain.administration.trends import Trends, read_trends
 from commonbrain.coordination.token_use import TokenUse, token_use
 from commonbrain.embeddings.interface import Thresholds
@@ -28,7 +29,7 @@ from commonbrain.model.timestamps import show_instant
 from commonbrain.observability.health import Dependency, ReplicaReads
 from commonbrain.observability.tool_events import OK, REFUSED, ToolEvent
 from commonbrain.services import Services
-from commonbrain.storage.interface import Finding
+from commonbrain.storage.interface import Finding, Progress
 from commonbrain.storage.job_queue import key_of
 
 if TYPE_CHECKING:
@@ -232,6 +233,8 @@ class Diagnosis:
     findings: tuple[Finding, ...]
     repaired: Repaired | None = None
     """What was rewritten before these checks, if requested."""
+    secrets: SecretScan | None = None
+    """Stored secrets, if requested."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,8 +306,13 @@ class Doctor:
     services: Services
     caller: Caller
 
-    def __call__(self) -> Diagnosis:
-        """Check the store, its derived data and the embedder; changes nothing."""
+    def __call__(self, on_scan: Progress | None = None) -> Diagnosis:
+        """Check the store, its derived data and the embedder; changes nothing.
+
+        With `on_scan`, which is called with the progress, what is stored is scanned for secrets.
+        """
+        scanner = ScanSecrets(self.services, self.caller)
+        scan = None if on_scan is None else scanner(on_scan)
         findings = (
             *self.services.store.examine(),
             self._upkeep(),
@@ -312,11 +320,13 @@ class Doctor:
             self._embedder(),
             *self._reranker(),
             self._space(),
+            scanner.finding(scan),
         )
         return Diagnosis(
             store=self.services.store.location,
             is_sound=all(finding.is_sound for finding in findings),
             findings=findings,
+            secrets=scan,
         )
 
     def _space(self) -> Finding:

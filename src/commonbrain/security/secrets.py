@@ -7,10 +7,12 @@ import re
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Final, Protocol
+from itertools import chain
+from typing import Final, NamedTuple, Protocol
 
+from commonbrain.text.folding import FoldedText, folded, joined_lines, origin
 from commonbrain.text.patterns import lazy_pattern
 from commonbrain.text.redaction import SecretMatch
 
@@ -27,6 +29,8 @@ class SecretScanner(Protocol):
         ...
 
 
+PATTERNS_VERSION: Final = 2
+"""Raised with every change of what is found; `brain doctor` advises a scan of what is stored."""
 FORMATS: Final = {
     "private key": r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
     r"(?:[^-]|-(?!----)){0,16000}(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----)?",
@@ -86,10 +90,26 @@ SUBSTRINGS: Final[Mapping[str, tuple[str, ...]]] = {
     "Databricks token": ("dapi",),
     "Telegram bot token": (":AA",),
     "Azure storage key": ("AccountKey=",),
-    "JSON web token": ("eyJ",),
+    "JSON web token": (".eyJ",),
     "password in an address": ("://",),
 }
 """Substrings one of which occurs in every match of the format."""
+_WHOLE: Final = frozenset({"private key", "bearer token", "password in an address"})
+"""Formats of several words or without a prefix: these are not searched inside of other tokens."""
+_DISTINCT: Final = frozenset(
+    {"Commonbrain key", "Commonbrain session", "GitHub token", "GitLab token", "npm token"}
+    | {"PyPI token", "Stripe key", "Docker token", "DigitalOcean token", "Hugging Face token"}
+)
+"""Formats whose prefix ends no word, so that they are searched after a letter, too."""
+_BORDERS: Final = lazy_pattern(r"\(\?<?!\[[^\]]*\]\)")
+"""The conditions of a format on the characters around it."""
+_WORDS: Final = lazy_pattern(r"[A-Z]?[a-z]{3,}")
+_WORDS_SHARE_MAX: Final = 0.6
+"""Random text of both cases is words by at most this share, names in code by more."""
+_DIGITS_SHARE_MIN: Final = 0.08
+"""Random text of one case has at least this share of digits: a third of what is expected."""
+_PLAIN_TAIL: Final = lazy_pattern(r"[A-Z]?[a-z]*(?:[-_.:/][A-Z]?[a-z]*)*|[A-Z]+|[0-9T.:_/-]+")
+"""The begin of a line that does not continue a key: words, a number, a date or a time."""
 _ASSIGNING: Final = (":", "=")
 _NAMES: Final = (
     r"pass(?:word|wd|phrase)|pwd|secret|token|credential"
@@ -108,6 +128,8 @@ _SPOKEN: Final = lazy_pattern(
     re.IGNORECASE,
 )
 _PASSWORD_NAMES: Final = ("pass", "pwd")
+_NAME_SUBSTRINGS: Final = (*_PASSWORD_NAMES, "secret", "token", "credential", "key")
+"""Substrings one of which occurs, in lower case, in every name of a secret."""
 _PLACEHOLDER: Final = lazy_pattern(
     r"^[/~.]|^https?:|[$%{(\[<*]|your|my[_-]|example|sample|dummy|placeholder|redacted|change[_-]?(?:me|it)|replace"
     r"|xxx|\.{3}|…|\bnone\b|\bnull\b|\bundefined\b|\btrue\b|\bfalse\b|required|optional|process\.env"
@@ -134,33 +156,133 @@ _DISTINCT_MIN: Final = 4
 """Fewer distinct characters are a placeholder such as xxxx."""
 
 
+class _Embedded(NamedTuple):
+    anywhere: re.Pattern[str]
+    after_break: re.Pattern[str]
+    """Without a condition on the character before, which is on another line."""
+
+
+class _Format(NamedTuple):
+    sort: str
+    substrings: Sequence[str]
+    pattern: re.Pattern[str]
+    embedded: _Embedded | None
+    """Patterns of a value inside of another token; None if it has to be whole."""
+
+
+def _embedded_pattern(sort: str, pattern: str) -> _Embedded:
+    bare = _BORDERS.sub("", pattern)
+    before = "" if sort in _DISTINCT else r"(?<![A-Za-z0-9])"
+    return _Embedded(lazy_pattern(f"{before}(?:{bare})"), lazy_pattern(bare))
+
+
 @dataclass(frozen=True)
 class PatternSecretScanner:
     """Finds secrets with the patterns above."""
 
     @cached_property
-    def formats(self) -> tuple[tuple[str, Sequence[str], re.Pattern[str]], ...]:
+    def formats(self) -> tuple[_Format, ...]:
         """The compiled formats; compiled on first use, to keep startup fast."""
         return tuple(
-            (sort, SUBSTRINGS.get(sort, ("",)), lazy_pattern(pattern))
+            _Format(
+                sort,
+                SUBSTRINGS.get(sort, ("",)),
+                lazy_pattern(pattern),
+                None if sort in _WHOLE else _embedded_pattern(sort, pattern),
+            )
             for sort, pattern in FORMATS.items()
         )
 
     def find(self, text: str) -> list[SecretMatch]:
-        """Return matches of certain and likely secrets; of overlapping matches the first wins."""
-        certain = _first_of_overlapping([*self._formatted(text), *_assigned(text)])
+        """Return matches of certain and likely secrets; of overlapping matches the first wins.
+
+        Keys are also found inside of another token, broken over lines, and behind percent escapes,
+        invisible characters and compatibility forms such as full-width letters.
+        """
+        certain = _first_of_overlapping([*self._certain(text), *self._hidden(text)])
         likely = _without_overlap(certain, _random(text))
         return sorted([*certain, *likely], key=lambda one: one.start)
 
+    def _certain(self, text: str) -> Iterator[SecretMatch]:
+        yield from self._formatted(text)
+        yield from _assigned(text)
+        for window in joined_lines(text):
+            yield from self._broken(window)
+
+    def _hidden(self, text: str) -> Iterator[SecretMatch]:
+        """Find secrets in a text that is not what it looks like."""
+        steps = folded(text)
+        for one in self._certain(steps[-1].text) if steps else ():
+            # Prose of other scripts has full-width colons and no spaces.
+            if steps[-1].text[one.start : one.end].isascii():
+                start, end = origin(steps, one.start, end=one.end)
+                yield replace(one, start=start, end=end)
+
     def _formatted(self, text: str) -> Iterator[SecretMatch]:
-        likely = (one for one in self.formats if _contains_any(text, one[1]))
-        for sort, _, pattern in likely:
-            for match in pattern.finditer(text):
+        for one in self.formats:
+            if not _contains_any(text, one.substrings):
+                continue
+            for match in one.pattern.finditer(text):
                 start, end = match.span(match.lastgroup or 0)
                 # A local database often has the password postgres for the user postgres.
                 is_default = text[start:end] == match.groupdict().get("user")
-                if not is_default and not _is_placeholder(text[start:end], sort):
-                    yield SecretMatch(sort=sort, start=start, end=end)
+                if not is_default and not _is_placeholder(text[start:end], one.sort):
+                    yield SecretMatch(sort=one.sort, start=start, end=end)
+            for start, end in _embedded(text, one, breaks=()):
+                yield SecretMatch(sort=one.sort, start=start, end=end)
+
+    def _broken(self, window: FoldedText) -> Iterator[SecretMatch]:
+        """Find keys that continue on the next line."""
+        text = window.text
+        for one in self.formats:
+            if not _contains_any(text, one.substrings):
+                continue
+            for start, end in _embedded(text, one, breaks=window.at):
+                # Others are found without joining lines.
+                if any(start < place < end for place in window.at):
+                    first, last = window.span(start, end)
+                    yield SecretMatch(sort=one.sort, start=first, end=last)
+
+
+def _embedded(text: str, one: _Format, *, breaks: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Find generated values inside of other tokens; `breaks` are borders of values, too."""
+    if one.embedded is None:
+        return
+    after_breaks = (one.embedded.after_break.match(text, place) for place in breaks)
+    for match in chain(one.embedded.anywhere.finditer(text), after_breaks):
+        if match is None:
+            continue
+        start, end = match.span()
+        after = text[end : end + 1]
+        if end not in breaks and after.isascii() and after.isalnum():
+            continue
+        end = _without_next_line(
+            text, one.embedded.after_break, breaks=breaks, start=start, end=end
+        )
+        value = text[start:end]
+        if _is_generated(value, one.sort) and not _is_placeholder(value, one.sort):
+            yield start, end
+
+
+def _without_next_line(
+    text: str, pattern: re.Pattern[str], *, breaks: Sequence[int], start: int, end: int
+) -> int:
+    """Return the end of a key without the words of a next line that only follow it."""
+    for place in reversed(breaks):
+        if not start < place < end:
+            continue
+        if not (_PLAIN_TAIL.fullmatch(text, place, end) and pattern.fullmatch(text, start, place)):
+            break
+        end = place
+    return end
+
+
+def _is_generated(value: str, sort: str) -> bool:
+    """Whether a value is random letters and digits, not a name of words."""
+    digits = sum(c.isdigit() for c in value)
+    if not digits or sort in _DISTINCT or digits >= _DIGITS_SHARE_MIN * len(value):
+        return digits > 0
+    return sum(len(word) for word in _WORDS.findall(value)) <= _WORDS_SHARE_MAX * len(value)
 
 
 def _contains_any(text: str, substrings: Sequence[str]) -> bool:
@@ -188,7 +310,9 @@ def _is_example(value: str) -> bool:
 
 def _assigned(text: str) -> Iterator[SecretMatch]:
     """Find values assigned to names such as `password`."""
-    for match in _ASSIGNED.finditer(text) if _contains_any(text, _ASSIGNING) else ():
+    lower = text.lower()
+    has_name = _contains_any(text, _ASSIGNING) and _contains_any(lower, _NAME_SUBSTRINGS)
+    for match in _ASSIGNED.finditer(text) if has_name else ():
         value = match["value"].rstrip(".)]}")
         name = match["name"].lower()
         is_password = name.startswith(_PASSWORD_NAMES)
@@ -197,7 +321,7 @@ def _assigned(text: str) -> Iterator[SecretMatch]:
             start = match.start("value")
             sort = "password" if is_password else "assigned secret"
             yield SecretMatch(sort=sort, start=start, end=start + len(value))
-    for match in _SPOKEN.finditer(text):
+    for match in _SPOKEN.finditer(text) if _contains_any(lower, _PASSWORD_NAMES) else ():
         value = match["value"].rstrip(".)]}")
         if re.search(r"[!@#$%^&*?+=]", value) and re.search(r"\d", value):
             start = match.start("value")

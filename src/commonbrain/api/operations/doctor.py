@@ -13,11 +13,15 @@ from commonbrain.storage.interface import Progress, ignore_progress
 
 
 class DoctorRequest(Request):
-    """Whether to repair the store first."""
+    """Whether to repair the store first, and to scan it for secrets."""
 
     repair: bool = Field(
         default=False,
         description="Rebuild full text and vectors from the rows first.",
+    )
+    secrets: bool = Field(
+        default=False,
+        description="List memories and messages that hold secrets, and the call to erase them.",
     )
 
 
@@ -29,15 +33,23 @@ def _handle_with_progress(
     brain: Brain, request: DoctorRequest, *, on_progress: Progress
 ) -> Diagnosis:
     repaired = brain.repair(on_progress) if request.repair else None
-    return replace(brain.doctor(), repaired=repaired)
+    diagnosis = brain.doctor(secrets=request.secrets, on_progress=on_progress)
+    return replace(diagnosis, repaired=repaired)
 
 
 def _render(reply: Diagnosis) -> str:
     labels = {True: "sound", False: "UNSOUND"}
-    return "\n".join(
+    lines = [
         f"{labels[one.is_sound]}: {one.check}, {one.detail}. {one.hint}".rstrip()
         for one in reply.findings
-    )
+    ]
+    return "\n".join([*lines, *secret_lines(reply)])
+
+
+def secret_lines(reply: Diagnosis) -> list[str]:
+    """List the memories that hold secrets, with type and position of each secret."""
+    memories = reply.secrets.memories if reply.secrets else ()
+    return [f"{one.id} ({one.kind} of {one.agent}): {'; '.join(one.secrets)}" for one in memories]
 
 
 DOCTOR = Operation(

@@ -7,6 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from commonbrain.administration.status import Diagnosis
+from commonbrain.api.operations.doctor import secret_lines
 from commonbrain.api.operations.review import ReviewRow, reviews_lines, rows_of
 from commonbrain.api.operations.status import (
     StatusReply,
@@ -59,6 +60,7 @@ def render_diagnosis(reply: Diagnosis) -> RenderableType:
     for one in reply.findings:
         table.add_row(Text(one.check), _finding_status(one), Text(one.detail))
     hints = [Text(f"{one.check}: {one.hint}", style="dim") for one in reply.findings if one.hint]
+    hints += [Text(line, overflow="fold") for line in secret_lines(reply)]
     done = reply.repaired
     if done is None:
         return Group(table, *hints)

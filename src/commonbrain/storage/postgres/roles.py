@@ -153,7 +153,8 @@ def _rights(table: str) -> str:
     if table in _READ_ONLY:
         return "SELECT"
     if table in _APPENDED:
-        return "SELECT, INSERT"
+        # An erase empties reasons; the trigger rejects every other change.
+        return "SELECT, INSERT, UPDATE (reason)" if table == "audit" else "SELECT, INSERT"
     return f"SELECT, INSERT, {_LASTING.get(table, 'UPDATE, DELETE')}"
 
 

@@ -1,16 +1,20 @@
 """Erasure: removes the text of one memory from every table that may hold it."""
 
 from collections.abc import Mapping
+from datetime import timedelta
 from typing import Any, Final
 
 from sqlalchemy import Row, String, Table, bindparam, cast, delete, null, or_, select, update
 
+from commonbrain.model.ids import make_id
 from commonbrain.model.kinds import KINDS, Kind
 from commonbrain.model.memory import ERASED, State
+from commonbrain.model.revision import Action
 from commonbrain.storage.schema.activity import acks, feedback, recall_traces, receipts
 from commonbrain.storage.schema.memories import (
     DETAILS,
     annotations,
+    audit,
     changes,
     entities,
     falls,
@@ -26,6 +30,9 @@ from commonbrain.storage.sql.context import SqlContext
 
 _TRACES_AT_ONCE: Final = 200
 """Recalls whose candidates are held in memory together."""
+_CALL_AT_MOST: Final = timedelta(minutes=1)
+"""Ids of the lines of one call begin with its time, or follow that of a line written before it."""
+_IMAGES: Final = (changes.c.before, changes.c.after)
 _REWRITE: Final = (
     update(recall_traces)
     .where(
@@ -40,7 +47,8 @@ def erase_text(work: SqlContext, memory_id: int, *, kind: Kind) -> Mapping[str, 
     """Empty or delete every row that holds text of a memory; return the rows by place.
 
     The row of the memory stays, forgotten and without text, because others may reference its id.
-    The audit holds no text but the reasons that users gave, and never changes.
+    A reason goes from every record of its call, whichever memory the record is of; the audit keeps
+    the reasons of erases only.
     """
     return {
         "memories": _empty_row(work, memory_id),
@@ -49,6 +57,7 @@ def erase_text(work: SqlContext, memory_id: int, *, kind: Kind) -> Mapping[str, 
         "entities": _delete(work, memory_id, table=entities),
         "annotations": _delete(work, memory_id, table=annotations),
         "links": _delete_links(work, memory_id),
+        "audit": _empty_reasons(work, memory_id),
         "changes": _empty_changes(work, memory_id),
         "vectors": _empty_vectors(work, memory_id, table=vectors),
         "field_vectors": _empty_vectors(work, memory_id, table=field_vectors),
@@ -129,6 +138,58 @@ def _empty_changes(work: SqlContext, memory_id: int) -> int:
     here = changes.c.tenant_id == work.tenant, changes.c.memory_id == memory_id
     emptied: dict[str, Any] = {"before": {}, "after": {}, "reason": None}
     return work.connection.execute(update(changes).where(*here).values(**emptied)).rowcount
+
+
+def _empty_reasons(work: SqlContext, memory_id: int) -> int:
+    """Empty the reasons of calls that changed a memory or reviewed what depends on it."""
+    about = (
+        audit.c.tenant_id == work.tenant,
+        audit.c.memory_id == memory_id,
+        audit.c.action != Action.ERASE,
+        audit.c.reason.is_not(None),
+    )
+    caused = reviews.c.tenant_id == work.tenant, reviews.c.cause_id == memory_id
+    decided = (*caused, reviews.c.reason.is_not(None), reviews.c.settled_at.is_not(None))
+    run = work.connection.execute
+    calls = [
+        *run(select(audit.c.at, audit.c.reason).where(*about).distinct()).all(),
+        *run(select(reviews.c.settled_at, reviews.c.reason).where(*decided).distinct()).all(),
+    ]
+    emptied = run(update(audit).where(*about).values(reason=None)).rowcount
+    for at, reason in calls:
+        # Ids begin with the time, and the primary key finds them.
+        near = audit.c.id.between(make_id(at, 0), make_id(at + _CALL_AT_MOST, 0))
+        for table, *more in ((audit, near), (changes,)):
+            same = (table.c.at == at, table.c.reason == reason, table.c.action != Action.ERASE)
+            here = update(table).where(table.c.tenant_id == work.tenant, *same, *more)
+            emptied += run(here.values(reason=None)).rowcount
+    _empty_review_images(work, memory_id)
+    # These reviews stay with its id alone.
+    run(update(reviews).where(*caused).values(reason=None))
+    return emptied
+
+
+def _empty_review_images(work: SqlContext, memory_id: int) -> None:
+    """Empty the reasons in before-images of reviews that a memory caused."""
+    dependents = select(reviews.c.memory_id).where(
+        reviews.c.tenant_id == work.tenant, reviews.c.cause_id == memory_id
+    )
+    own = changes.c.tenant_id == work.tenant
+    rows = work.connection.execute(
+        select(changes.c.id, changes.c.before, changes.c.after).where(
+            own,
+            changes.c.memory_id.in_(dependents),
+            or_(*(cast(one, String).like(f"%{memory_id}%") for one in _IMAGES)),
+        )
+    ).all()
+    for id_, *images in rows:
+        emptied = [
+            {**image, "review": {**image["review"], "reason": None}} if "review" in image else image
+            for image in images
+        ]
+        here = update(changes).where(own, changes.c.id == id_)
+        values = dict(zip(("before", "after"), emptied, strict=True))
+        work.connection.execute(here.values(**values))
 
 
 def _empty_vectors(work: SqlContext, memory_id: int, *, table: Table) -> int:
