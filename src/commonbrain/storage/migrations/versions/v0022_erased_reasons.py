@@ -11,7 +11,8 @@ revision: Final = "0022"
 down_revision: Final = "0021"
 
 _SQLITE: Final = (
-    "DROP TRIGGER audit_is_never_updated",
+    "DROP TRIGGER IF EXISTS audit_is_never_updated",
+    "DROP TRIGGER IF EXISTS audit_reason_is_only_erased",
     "CREATE TRIGGER audit_is_never_updated BEFORE UPDATE OF tenant_id, id, at, action, memory_id, "
     "agent, session, content_hmac, request_id ON audit "
     "BEGIN SELECT RAISE(ABORT, 'audit is append-only'); END",
