@@ -6,6 +6,7 @@ from dataclasses import replace as replace_fields
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack
 
+from commonbrain.forks import after_fork
 from commonbrain.model.limits import (
     AGENDA_DEFAULT,
     AUDIT_PAGE_DEFAULT,
@@ -1011,7 +1012,16 @@ class Brain:
     # Lifecycle
 
     def close(self) -> None:
-        """Write queued traces and accesses, and release the store; may be called twice."""
+        """Write queued traces and accesses, and release the store; may be called twice.
+
+        In a forked child it does nothing, because the store belongs to the parent.
+        """
+        from commonbrain.model.errors import UnavailableError  # noqa: PLC0415
+
+        try:
+            self.services.store.check_process()
+        except UnavailableError:
+            return
         self.services.embedding_executor.close()
         self.services.saliences.close()
         self.services.rerankers.close()
@@ -1035,3 +1045,25 @@ class Brain:
     ) -> None:
         """Close the store."""
         self.close()
+
+
+_UNCHECKED = frozenset({"caller", "services", "close"})
+"""Attributes of a brain that take no lock and import nothing."""
+
+
+def _get_checked(brain: Brain, name: str) -> Any:  # noqa: ANN401 any attribute
+    """Return an attribute of a brain, unless the brain belongs to the parent process."""
+    if not name.startswith("__") and name not in _UNCHECKED:
+        brain.services.store.check_process()
+    return object.__getattribute__(brain, name)
+
+
+def _check_inherited() -> None:
+    """Refuse the brains of the parent before they wait for a lock of one of its threads.
+
+    Such a lock may be Python's own, of a module that a thread was importing.
+    """
+    setattr(Brain, "__getattribute__", _get_checked)  # noqa: B010 only children pay for the check
+
+
+after_fork(_check_inherited)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from commonbrain.model.errors import UnavailableError
+from commonbrain.model.errors import StoreCorruptError
 from commonbrain.model.kinds import Kind, MessageDetail, RuleDetail
 from commonbrain.model.limits import LOCK_TIMEOUT_S
 from commonbrain.model.memory import Memory, State
@@ -104,5 +104,5 @@ def test_an_erased_memory_leaves_no_decoded_text(store: Store) -> None:
 
 def test_what_the_driver_cannot_do_is_told_as_by_sqlalchemy(store: Store) -> None:
     missing = sa.select(sa.column("nowhere", sa.String)).select_from(DETAILS[Kind.FACT])
-    with pytest.raises(UnavailableError, match="nowhere"), store.snapshot(LOCAL_TENANT) as tx:
+    with pytest.raises(StoreCorruptError, match="nowhere"), store.snapshot(LOCAL_TENANT) as tx:
         tx.work.rows(missing, {})

@@ -77,7 +77,11 @@ def test_a_backup_is_one_file_for_its_owner_alone_that_opens_as_a_store(
         assert done.newest_at == brain.get(kettle).recorded_at
 
     assert stat.S_IMODE(copy.stat().st_mode) == 0o600
-    assert sorted(one.name for one in path.parent.iterdir()) == ["brain.bak", "brain.db"]
+    assert sorted(one.name for one in path.parent.iterdir()) == [
+        "brain.bak",
+        "brain.db",
+        "brain.db.backups",
+    ]
     assert done.size_bytes == copy.stat().st_size
     assert fractions == sorted(fractions)
     assert fractions[-1] == 1.0

@@ -194,8 +194,9 @@ def test_ids_stay_unique_and_order_sane_when_the_clock_goes_back(path: Path) -> 
     assert all(one.recorded_at == one.occurred_at for one in shown)
 
 
-def test_the_store_its_side_files_and_its_folder_are_for_their_owner_alone(tmp_path: Path) -> None:
-    folder = tmp_path / "fresh"
+def test_the_store_its_side_files_and_new_folders_are_for_their_owner_alone(tmp_path: Path) -> None:
+    mode = _mode(tmp_path)
+    folder = tmp_path / "new" / "deep" / "fresh"
     before = os.umask(0)
     try:
         with a_brain(folder / "brain.db") as brain:
@@ -204,7 +205,8 @@ def test_the_store_its_side_files_and_its_folder_are_for_their_owner_alone(tmp_p
     finally:
         os.umask(before)
 
-    assert _mode(folder) == 0o700
+    assert [_mode(one) for one in (folder, *folder.parents[:2])] == [0o700] * 3
+    assert _mode(tmp_path) == mode
     assert modes == dict.fromkeys(["brain.db", "brain.db-wal", "brain.db-shm"], 0o600)
 
 

@@ -14,6 +14,8 @@ from pathlib import Path
 from time import time
 from typing import Final
 
+from commonbrain.folders import make_private_folder
+
 HOOKS_FOLDER: Final = "hooks"
 """The folder of the marks, in that of the state."""
 _CONNECTED: Final = "connected"
@@ -23,7 +25,6 @@ _SESSION_S_MAX: Final = 7 * 86_400
 _SESSIONS_MAX: Final = 1000
 """Files of sessions that one call may delete."""
 _BYTES_MAX: Final = 65_536
-_MODE: Final = 0o700
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +73,7 @@ class HookRuns:
         if path is None or not session:
             return
         with suppress(OSError):
-            path.parent.mkdir(parents=True, exist_ok=True, mode=_MODE)
+            make_private_folder(path.parent)
             if not path.exists():
                 self._drop_old(path.parent)
             with path.open("a", encoding="ascii") as lines:
@@ -89,7 +90,7 @@ class HookRuns:
         if self.folder is None:
             return
         with suppress(OSError):
-            self.folder.mkdir(parents=True, exist_ok=True, mode=_MODE)
+            make_private_folder(self.folder)
             (self.folder / name).touch()
 
     def _marks(self, client: str = "") -> list[Path]:

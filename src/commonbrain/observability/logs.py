@@ -18,6 +18,7 @@ from typing import Any, Final, TextIO, cast
 
 from filelock import FileLock, Timeout
 
+from commonbrain.folders import make_private_folder
 from commonbrain.model import ids
 from commonbrain.model.escaping import inert
 from commonbrain.observability.interface import NoTelemetry
@@ -137,7 +138,7 @@ class ServerLog(NoTelemetry):
             OSError: The folder is not writable.
 
         """
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_private_folder(folder)
         self._lock, self.path = _lock_file(folder, name)
         self._handler = _PrivateFileHandler(
             self.path,

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final, Protocol, cast
 
 from commonbrain.clock import Clock
+from commonbrain.folders import make_private_folder
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.ids import parse
 from commonbrain.model.limits import (
@@ -171,7 +172,7 @@ class EarlyEventFile:
     def put(self, event: ToolEvent) -> None:
         """Append an event; when the file is full, the oldest is dropped."""
         try:
-            self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            make_private_folder(self.path.parent)
             with self._lock():
                 self._write([*self._read_events(), event][-EARLY_EVENTS_MAX:])
         except (OSError, TimeoutError) as error:

@@ -10,7 +10,7 @@ from threading import Event
 from typing import TypeVar
 
 from pydantic_core import to_json
-from sqlalchemy import Connection, bindparam, func, select, text
+from sqlalchemy import Connection, bindparam, exc, func, select, text
 
 from commonbrain.embeddings.interface import EmbeddingSpace, StoredSpace
 from commonbrain.model import ids
@@ -38,11 +38,11 @@ from commonbrain.storage.sql.context import (
     SqlContext,
     add_tenant,
     end_shared_read,
-    map_driver_errors,
     serving_space,
     shared,
     shared_read,
 )
+from commonbrain.storage.sql.driver_errors import StatementInProgress, map_driver_errors
 from commonbrain.storage.transaction import Transaction
 
 _Result = TypeVar("_Result")
@@ -148,16 +148,22 @@ class Store:
         """
         self._check_open()
         end_shared_read(self)
-        with (
-            map_driver_errors(self.location) as under_way,
-            self.dialect.writer(tenant) as connection,
-            connection.begin(),
-        ):
-            self.schema.check(connection, self.dialect)
-            yield Transaction(
-                SqlContext(connection=connection, tenant=tenant, dialect=self.dialect)
-            )
-            under_way.is_ending = True
+        try:
+            with (
+                self._mapping_errors() as under_way,
+                self.dialect.writer(tenant) as connection,
+                connection.begin(),
+            ):
+                self.schema.check(connection, self.dialect)
+                yield Transaction(
+                    SqlContext(connection=connection, tenant=tenant, dialect=self.dialect)
+                )
+                under_way.is_ending = True
+        except exc.IntegrityError as error:
+            damage = self.dialect.find_damage()
+            if damage is None:
+                raise
+            raise self.dialect.report_damage(damage) from error
         # It may have been moved between the first look and the commit; after it, it cannot matter.
         self.dialect.check_location()
 
@@ -171,7 +177,7 @@ class Store:
 
         """
         with (
-            map_driver_errors(self.location),
+            self._mapping_errors(),
             shared(self, tenant, begin=lambda: self._reading(tenant)) as transaction,
         ):
             yield transaction
@@ -200,7 +206,7 @@ class Store:
             work = SqlContext(connection=connection, tenant=tenant, dialect=self.dialect)
             return ask(Transaction(work))
 
-        with map_driver_errors(self.location):
+        with self._mapping_errors():
             result = self.dialect.ask_copy(tenant, query)
         if result is not None:
             return result[0]
@@ -218,7 +224,7 @@ class Store:
             UnavailableError: `store_down`, the store cannot be read.
 
         """
-        with map_driver_errors(self.location), self._reader(None) as connection:
+        with self._mapping_errors(), self._reader(None) as connection:
             return sorted(self.dialect.each_tenant(connection))
 
     def make_tenant(self, name: str, *, at: datetime) -> bool:
@@ -233,7 +239,7 @@ class Store:
 
     def examine(self) -> list[Finding]:
         """Check the integrity of the store, and of derived data against the rows."""
-        with map_driver_errors(self.location), self._reader(None) as connection:
+        with self._mapping_errors(), self._reader(None) as connection:
             return [*self.dialect.examine(connection), self._examine_rows(connection)]
 
     def note_reads(
@@ -294,7 +300,7 @@ class Store:
         self._check_open()
         # A snapshot of this call would keep the log from being truncated.
         end_shared_read(self)
-        with map_driver_errors(self.location):
+        with self._mapping_errors():
             self.dialect.compact()
 
     def rebuild_text(self, on_progress: Progress = ignore_progress) -> int:
@@ -336,6 +342,15 @@ class Store:
         self._check_open()
         return self.dialect.backup(destination, replace=replace, on_progress=on_progress)
 
+    def check_process(self) -> None:
+        """Check that this process opened the store.
+
+        Raises:
+            UnavailableError: `store_forked`, its parent did, and the store is a file.
+
+        """
+        self.dialect.check_process()
+
     def close(self) -> None:
         """Close every connection; committed data stays, later calls fail."""
         self.closed.set()
@@ -363,7 +378,7 @@ class Store:
 
     @contextmanager
     def _reading(self, tenant: str) -> Generator[Transaction]:
-        with map_driver_errors(self.location), self._reader(tenant) as connection:
+        with self._mapping_errors(), self._reader(tenant) as connection:
             yield Transaction(
                 SqlContext(connection=connection, tenant=tenant, dialect=self.dialect)
             )
@@ -374,6 +389,9 @@ class Store:
         with self.dialect.reader(tenant) as connection, connection.begin():
             self.schema.check(connection, self.dialect)
             yield connection
+
+    def _mapping_errors(self) -> AbstractContextManager[StatementInProgress]:
+        return map_driver_errors(self.location, self.dialect.report_damage)
 
     def _check_open(self) -> None:
         if self.closed.is_set():

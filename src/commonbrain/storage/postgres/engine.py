@@ -24,7 +24,7 @@ from sqlalchemy.dialects.postgresql import insert as postgres_insert
 
 from commonbrain.clock import check_awaited
 from commonbrain.embeddings.interface import EmbeddingSpace
-from commonbrain.model.errors import RejectedError
+from commonbrain.model.errors import RejectedError, StoreCorruptError
 from commonbrain.observability.health import ReplicaReads
 from commonbrain.storage.interface import Backup, Finding, Progress
 from commonbrain.storage.postgres.cancellation import (
@@ -41,6 +41,7 @@ from commonbrain.storage.postgres.statistics import TenantSizes
 from commonbrain.storage.postgres.vectors import EF_SEARCH
 from commonbrain.storage.repositories.sessions import BEAT_COLUMNS, session_update
 from commonbrain.storage.sql.context import SqlContext
+from commonbrain.storage.sql.driver_errors import corrupt_error
 
 _STORED: Final = (
     "INSERT INTO recall_traces (tenant_id, id, asked_at, agent, session, query, verdict, "
@@ -226,6 +227,16 @@ class Postgres:
         for tenant in connection.execute(_TENANTS).scalars().all():
             cursor.execute(sql.SQL(_BE).format(tenant=sql.Literal(tenant)))
             yield tenant
+
+    def report_damage(self, cause: str, *, is_derived: bool = False) -> StoreCorruptError:
+        """Return the error for a damaged database, whose server has backups of its own."""
+        return corrupt_error(self.location, cause, is_derived=is_derived)
+
+    def find_damage(self) -> None:
+        """Return nothing: the server checks its pages itself."""
+
+    def check_process(self) -> None:
+        """Do nothing: the server does not share memory with its clients."""
 
     def check_location(self) -> None:
         """Do nothing: a commit that the server acknowledged is in its log."""

@@ -24,7 +24,8 @@ from commonbrain.storage.postgres.roles import (
     unconfined,
 )
 from commonbrain.storage.postgres.vectors import EF_CONSTRUCTION, HNSW_DIMENSIONS_MAX, HNSW_M
-from commonbrain.storage.sql.context import known_space, known_spaces, map_driver_errors, register
+from commonbrain.storage.sql.context import known_space, known_spaces, register
+from commonbrain.storage.sql.driver_errors import map_driver_errors
 from commonbrain.storage.sql.schema_version import (
     READABLE_FROM,
     SCHEMA_VERSION,

@@ -21,7 +21,7 @@ from commonbrain.observability.health import ReplicaReads, ReplicaTrouble
 from commonbrain.storage.postgres.cancellation import as_alchemy_s
 from commonbrain.storage.postgres.citus import MARK
 from commonbrain.storage.postgres.roles import role_of, unconfined
-from commonbrain.storage.sql.context import cause_of
+from commonbrain.storage.sql.driver_errors import cause_of
 
 _Result = TypeVar("_Result")
 REST_S: Final = 5.0

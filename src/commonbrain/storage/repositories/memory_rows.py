@@ -18,10 +18,11 @@ from sqlalchemy import (
     type_coerce,
 )
 
+from commonbrain.forks import after_fork
 from commonbrain.model.kinds import KINDS, Kind
 from commonbrain.model.memory import Memory
 from commonbrain.storage.schema.memories import DETAILS, EntityType, entities, memories
-from commonbrain.storage.schema.types import JsonText, Names
+from commonbrain.storage.schema.types import JsonText, Names, UnreadableValueError, reading
 from commonbrain.storage.sql.bulk import LISTED
 from commonbrain.storage.sql.context import Driver, Row, SqlContext, read_row
 
@@ -40,6 +41,7 @@ PROJECTED: Final = tuple(
 )
 _ID: Final = PROJECTED.index("id")
 _KIND: Final = PROJECTED.index("kind")
+_REQUIRED: Final = tuple(at for at, name in enumerate(PROJECTED) if not memories.c[name].nullable)
 COLUMNS: Final = {kind: policy.columns for kind, policy in KINDS.items()}
 
 
@@ -78,10 +80,12 @@ def fetch(work: SqlContext, ids: Sequence[int]) -> dict[int, Memory]:
     by_kind: defaultdict[str, list[int]] = defaultdict(list)
     for row in rows:
         by_kind[row[_KIND]].append(row[_ID])
+    with reading():
+        questions = [(_GET_DETAIL[Kind(kind)], of_kind) for kind, of_kind in by_kind.items()]
     details = {
         detail[0]: detail
-        for kind, of_kind in by_kind.items()
-        for detail in work.raw_rows(_GET_DETAIL[Kind(kind)], {"ids": of_kind})
+        for question, of_kind in questions
+        for detail in work.raw_rows(question, {"ids": of_kind})
     }
     names: defaultdict[int, tuple[str, ...]] = defaultdict(tuple)
     for memory_id, *named in work.raw_rows(_GET_NAMES, listed):
@@ -97,6 +101,9 @@ def fetch(work: SqlContext, ids: Sequence[int]) -> dict[int, Memory]:
 
 def _decode(row: Row, detail: Row, *, names: tuple[str, ...], driver: Driver) -> Memory:
     """Put the rows of one memory together; `names` are pairs of type and name, one by one."""
+    if any(row[at] is None for at in _REQUIRED):
+        # Where a page is damaged, SQLite reads columns that its row lacks as NULL.
+        raise UnreadableValueError("a row lacks some of its values")
     kind = Kind(row[_KIND])
     _, body, *columns = read_row(detail, _GET_DETAIL[kind], dialect=driver)
     own = KINDS[kind].detail(**dict(zip(COLUMNS[kind], columns, strict=True)))
@@ -131,7 +138,8 @@ class _DecodedMemories:
         known = self._known.get(row[_ID])
         if known is not None and known[:-1] == (row, detail, names):
             return known[-1]
-        memory = _decode(row, detail, names=names, driver=driver)
+        with reading():
+            memory = _decode(row, detail, names=names, driver=driver)
         if sum(len(one) for one in detail if isinstance(one, str)) <= _TEXT_CHARS_MAX:
             with self._lock:
                 self._known.pop(memory.id, None)
@@ -145,8 +153,13 @@ class _DecodedMemories:
         with self._lock:
             self._known.pop(memory_id, None)
 
+    def renew(self) -> None:
+        """Drop everything in a forked child, where the lock may have been held at the fork."""
+        self._known, self._lock = {}, Lock()
+
 
 _DECODED: Final = _DecodedMemories()
+after_fork(_DECODED.renew)
 
 
 def forget_decoded(memory_id: int) -> None:

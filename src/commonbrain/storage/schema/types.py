@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, Final, cast
@@ -32,6 +33,52 @@ METADATA: Final = MetaData(
 )
 
 
+class UnreadableValueError(ValueError):
+    """A stored value that was never written: its column's type cannot have it."""
+
+
+class _Reading:
+    """A context manager without a generator: it is entered for every value that is read."""
+
+    __slots__ = ()
+
+    def __enter__(self) -> None:
+        """Begin to convert a stored value."""
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        """Raise `UnreadableValueError` if it failed, without the value: logs show the message."""
+        if isinstance(error, (ValueError, KeyError, TypeError, OverflowError)) and not isinstance(
+            error, UnreadableValueError
+        ):
+            raise UnreadableValueError(
+                f"a value cannot be read ({type(error).__name__})"
+            ) from error
+
+
+_READING: Final = _Reading()
+
+
+def reading() -> AbstractContextManager[None]:
+    """Tell a stored value that cannot be converted from an error of this program.
+
+    Raises:
+        UnreadableValueError: a conversion inside fails.
+
+    """
+    return _READING
+
+
+def read_json(text: str) -> Any:  # noqa: ANN401 JSON holds anything
+    """Read a column of JSON.
+
+    Raises:
+        UnreadableValueError: it is none.
+
+    """
+    with reading():
+        return json.loads(text)
+
+
 def tenant() -> Column[str]:
     """Return the tenant column, which begins every key."""
     return Column("tenant_id", String(128), ForeignKey("tenants.id"), nullable=False)
@@ -58,7 +105,8 @@ class Instant(TypeDecorator[datetime]):
 
     def process_result_value(self, value: int | None, dialect: Dialect) -> datetime | None:  # noqa: ARG002
         """Read a number as a time."""
-        return None if value is None else from_millis(value)
+        with reading():
+            return None if value is None else from_millis(value)
 
     @staticmethod
     def read_all(values: Sequence[int | None]) -> Sequence[datetime | None]:
@@ -95,7 +143,8 @@ class EnumText(TypeDecorator[StrEnum]):
 
     def process_result_value(self, value: str | None, dialect: Dialect) -> StrEnum | None:  # noqa: ARG002
         """Read a text as its member."""
-        return self.read(value)
+        with reading():
+            return self.read(value)
 
 
 class Names(TypeDecorator[tuple[str, ...]]):
@@ -121,7 +170,8 @@ class JsonText(TypeDecorator[Any]):
 
     def process_result_value(self, value: Any, dialect: Dialect) -> Any:  # noqa: ANN401, ARG002
         """Read a text as JSON, a list as a tuple."""
-        return self._read(value)
+        with reading():
+            return self._read(value)
 
     @classmethod
     def read_all(cls, values: Sequence[Any]) -> Sequence[Any]:

@@ -18,15 +18,20 @@ from typing import Final
 from sqlalchemy import exc
 
 from commonbrain.clock import Clock
+from commonbrain.folders import make_private_folder
 from commonbrain.model.errors import InvalidInputError, StoreCorruptError, UnavailableError
 from commonbrain.model.memory import CURRENT_STATES
 from commonbrain.model.timestamps import from_millis
 from commonbrain.storage.interface import Backup, Holdings, Progress, Replacement, RestoreResult
 from commonbrain.storage.schema.memories import OURS
-from commonbrain.storage.sql.context import map_driver_errors
+from commonbrain.storage.schema.types import UnreadableValueError, reading
+from commonbrain.storage.sql.driver_errors import damage_in, map_driver_errors
 from commonbrain.storage.sql.schema_version import check_upgradable
+from commonbrain.storage.sqlite.checks import REPAIR, is_derived
 from commonbrain.storage.sqlite.driver import driver
-from commonbrain.storage.sqlite.file import StoreFile, found_file, sibling_path
+from commonbrain.storage.sqlite.file import StoreFile, found_file, restore_hint
+from commonbrain.storage.sqlite.known_backups import record_backup
+from commonbrain.storage.sqlite.paths import sibling_path
 
 _PAGES: Final = 256
 """Pages copied at a time: a megabyte."""
@@ -59,8 +64,10 @@ class Contents:
 
 
 @contextmanager
-def connected(file: StoreFile, *, wait_s: float) -> Generator[sqlite3.Connection]:
-    """Connect to a file for one task, with translated errors.
+def connected(
+    file: StoreFile, *, wait_s: float, copy_of: StoreFile | None = None
+) -> Generator[sqlite3.Connection]:
+    """Connect to a file for one task, with translated errors; damage of a copy is its origin's.
 
     Raises:
         UnavailableError: it is locked, full, or the system denies access.
@@ -68,7 +75,7 @@ def connected(file: StoreFile, *, wait_s: float) -> Generator[sqlite3.Connection
 
     """
     sqlite = driver()
-    with map_driver_errors(str(file.path)):
+    with map_driver_errors(str(file.path), (copy_of or file).report_damage):
         try:
             name, given = str(file.path), file.url.query
             if given:
@@ -101,7 +108,9 @@ def schema_of(connection: sqlite3.Connection) -> str | None:
 
 def contents(connection: sqlite3.Connection) -> Contents:
     """Read the contents of a store, including every memory."""
-    (version,) = connection.execute("SELECT version_num FROM alembic_version").fetchone()
+    version = schema_of(connection)
+    if version is None:
+        raise UnreadableValueError("its tables are not those of a store")
     hashed, current, newest = hashlib.sha256(), 0, None
     rows = connection.execute(
         "SELECT tenant_id, id, state, semantic_hash, recorded_at FROM memories "
@@ -110,17 +119,20 @@ def contents(connection: sqlite3.Connection) -> Contents:
     for row in rows:
         hashed.update(repr(row).encode())
         current += row[2] in CURRENT_STATES
-        newest = max(newest or row[4], row[4])
+        with reading():
+            newest = max(newest or row[4], row[4])
+    with reading():
+        newest_at = None if newest is None else from_millis(newest)
     return Contents(
         schema_version=version,
         memories=current,
-        newest_at=None if newest is None else from_millis(newest),
+        newest_at=newest_at,
         digest=hashed.hexdigest(),
     )
 
 
-def check_whole(connection: sqlite3.Connection, path: Path) -> None:
-    """Check every page, index and reference of a file.
+def check_whole(connection: sqlite3.Connection, file: StoreFile) -> None:
+    """Check every page, index and reference of a file, or of its copy.
 
     Raises:
         StoreCorruptError: one of them is damaged.
@@ -130,15 +142,16 @@ def check_whole(connection: sqlite3.Connection, path: Path) -> None:
     dangling = connection.execute("PRAGMA foreign_key_check").fetchone()
     if pages == ["ok"] and dangling is None:
         return
-    problem = "; ".join(pages) if pages != ["ok"] else "a reference leads nowhere"
-    raise StoreCorruptError(
-        f"{path} is damaged: {problem}.",
-        hint="Keep the file. If only what is derived is damaged, `brain doctor --repair` mends it.",
-    )
+    if pages == ["ok"]:
+        raise StoreCorruptError(
+            f"{file.path} is damaged: a reference leads nowhere.",
+            hint=f"Keep the file. {REPAIR} {restore_hint(file.path)}",
+        )
+    raise file.report_damage("; ".join(pages), is_derived=is_derived(pages))
 
 
 def copy_store(
-    source: sqlite3.Connection, target: Path, *, origin: Path, on_progress: Progress
+    source: sqlite3.Connection, target: Path, *, origin: StoreFile, on_progress: Progress
 ) -> Contents:
     """Copy a consistent snapshot into an empty file, verify it, and make it durable.
 
@@ -150,7 +163,7 @@ def copy_store(
     """
     source.execute("BEGIN")
     expected = contents(source)
-    with connected(found_file(target), wait_s=0) as copy:
+    with connected(found_file(target), wait_s=0, copy_of=origin) as copy:
         # The copy is discarded on failure, so it needs no journal.
         copy.execute("PRAGMA journal_mode = OFF")
         copy.execute("PRAGMA synchronous = OFF")
@@ -166,12 +179,13 @@ def copy_store(
         check_whole(copy, origin)
         on_progress(_CHECKED)
         copy.execute("VACUUM")
-        check_whole(copy, target)
+        check_whole(copy, origin)
         is_same = contents(copy) == expected
     if not is_same:
         raise StoreCorruptError(
-            f"A copy of {origin} does not hold what the store holds.",
-            hint="Nothing was written. Run `brain doctor`, and check the disk.",
+            f"A copy of {origin.path} does not hold what the store holds.",
+            hint=f"Nothing was written. Run `brain doctor`, and check the disk. "
+            f"{restore_hint(origin.path)}",
         )
     _sync(target)
     on_progress(1.0)
@@ -192,12 +206,15 @@ def write_backup(
     destination = destination.absolute()
     _check_free(destination, file.path, replace=replace)
     with connected(file, wait_s=wait_s) as source, partial_path(destination) as partial:
-        held = copy_store(source, partial, origin=file.path, on_progress=on_progress)
+        held = copy_store(source, partial, origin=file, on_progress=on_progress)
         digest = digest_of(partial)
         size = partial.stat().st_size
         _check_free(destination, file.path, replace=replace)
         partial.replace(destination)
         sync_folder(destination.parent)
+    if not file.damage:
+        # A copy of damaged rows is not what a damaged store is to be replaced with.
+        record_backup(file.path, destination)
     return Backup(
         path=str(destination),
         size_bytes=size,
@@ -303,10 +320,11 @@ def put_in_place(
     timestamp = clock.now().strftime("%Y%m%dT%H%M%S.%f")[:-3]
     old_file = store.with_name(f"{store.name}.before-restore-{timestamp}Z")
     try:
-        store.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_private_folder(store.parent)
         with partial_path(store) as partial:
-            with connected(found_file(file), wait_s=_WAIT_S) as source:
-                held = copy_store(source, partial, origin=file, on_progress=on_progress)
+            origin = found_file(file)
+            with connected(origin, wait_s=_WAIT_S) as source:
+                held = copy_store(source, partial, origin=origin, on_progress=on_progress)
             with _exclusive(store):
                 _rename_old(store, old_file)
                 partial.replace(store)
@@ -325,7 +343,8 @@ def put_in_place(
 
 
 def _holdings(path: Path) -> Holdings:
-    with connected(found_file(path), wait_s=_WAIT_S) as connection:
+    file = found_file(path)
+    with connected(file, wait_s=_WAIT_S) as connection:
         version = schema_of(connection)
         if version is None:
             raise StoreCorruptError(
@@ -334,7 +353,7 @@ def _holdings(path: Path) -> Holdings:
                 hint="Name a file that `brain backup` wrote.",
             )
         check_upgradable(version, str(path))
-        check_whole(connection, path)
+        check_whole(connection, file)
         return contents(connection).holdings
 
 
@@ -367,15 +386,17 @@ def _exclusive(store: Path) -> Generator[None]:
             connection.execute("PRAGMA journal_mode = DELETE")
             connection.execute("BEGIN EXCLUSIVE")
         except sqlite.OperationalError as error:
-            if "locked" not in str(error):
+            if "locked" in str(error):
+                raise UnavailableError(
+                    f"The store {store} is open in another process.",
+                    code="store_in_use",
+                    hint="Nothing was changed. Close the agents and servers that use it, then try "
+                    "again.",
+                ) from error
+            if damage_in(str(error)) is None:
                 raise
-            raise UnavailableError(
-                f"The store {store} is open in another process.",
-                code="store_in_use",
-                hint="Nothing was changed. Close the agents and servers that use it, then try "
-                "again.",
-            ) from error
-        except sqlite.DatabaseError:
+            connection.close()
+        except (sqlite.DatabaseError, UnicodeDecodeError):
             # A damaged file cannot be locked; it is moved with all files next to it.
             connection.close()
         yield

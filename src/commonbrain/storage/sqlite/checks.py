@@ -8,14 +8,14 @@ from sqlalchemy import Connection, exc, text
 from commonbrain.model.kinds import CausalField
 from commonbrain.model.memory import FINDABLE_STATES
 from commonbrain.storage.interface import Finding
+from commonbrain.storage.sqlite.file import StoreFile, restore_hint
 
 # Every searchable memory must be in the full text, and nothing else. Contentless FTS5 has one row
 # per document in memory_text_docsize.
 _STATES: Final = ", ".join(f"'{state}'" for state in sorted(FINDABLE_STATES))
 _INDEXED: Final = f"state IN ({_STATES})"
 # ruff: noqa: S608 the statements are built from constants of this file alone
-_REPAIR: Final = "brain doctor --repair rebuilds derived data from the rows."
-_REPLACE: Final = "brain restore FILE puts a backup in its place and keeps it."
+REPAIR: Final = "brain doctor --repair rebuilds derived data from the rows."
 _STALE_TEXT: Final = f"NOT IN (SELECT id FROM memories WHERE {_INDEXED})"
 _STALE_FIELDS: Final = f"NOT IN (SELECT id FROM memories WHERE kind = 'atom' AND {_INDEXED})"
 _VECTORS: Final = (
@@ -75,7 +75,16 @@ def _embedded(vectors: str) -> str:
     )
 
 
-def examine_sqlite(connection: Connection, space_id: int, *, is_read_only: bool) -> list[Finding]:
+def find_damage(connection: Connection) -> str | None:
+    """Return what is damaged in the rows; None if nothing is."""
+    run = connection.exec_driver_sql
+    pages = [row[0] for row in run("PRAGMA integrity_check(10)")]
+    if pages != ["ok"] and not is_derived(pages):
+        return "; ".join(pages)
+    return "a reference leads nowhere" if run("PRAGMA foreign_key_check").fetchone() else None
+
+
+def examine_sqlite(connection: Connection, space_id: int, *, file: StoreFile) -> list[Finding]:
     """Check pages, journal mode, references, and data derived from rows."""
     run = connection.exec_driver_sql
     version = run("SELECT sqlite_version()").scalar_one()
@@ -100,15 +109,15 @@ def examine_sqlite(connection: Connection, space_id: int, *, is_read_only: bool)
         Finding(
             check="engine",
             # A read-only file may be in another mode, such as a backup's.
-            is_sound=mode == "wal" or is_read_only,
+            is_sound=mode == "wal" or file.is_read_only,
             detail=f"SQLite {version}, {mode} mode",
         ),
-        _pages(pages),
+        _pages(pages, file),
         Finding(
             check="references",
             is_sound=not dangling,
             detail=f"{len(dangling)} dangling",
-            hint=_REPLACE if dangling else "",
+            hint=restore_hint(file.path) if dangling else "",
         ),
         *(_count(connection, check) for check in _COUNTS),
         Finding(
@@ -133,17 +142,23 @@ def clear_text(connection: Connection) -> None:
             run(f"INSERT INTO {name} ({name}) VALUES ('delete-all')")
 
 
-def _pages(problems: list[str]) -> Finding:
-    is_derived = all("FTS5 table" in line for line in problems)
-    hint = _REPAIR if is_derived else _REPLACE
-    is_sound = problems == ["ok"]
-    return Finding(
-        check="pages", is_sound=is_sound, detail="; ".join(problems), hint="" if is_sound else hint
-    )
+def is_derived(problems: list[str]) -> bool:
+    """Return whether the lines of an integrity check are about the full text alone."""
+    return all("FTS5 table" in line or line.startswith("fts5:") for line in problems)
+
+
+def _pages(problems: list[str], file: StoreFile) -> Finding:
+    detail = "; ".join(problems)
+    if problems == ["ok"]:
+        return Finding(check="pages", is_sound=True, detail=detail)
+    if is_derived(problems):
+        return Finding(check="pages", is_sound=False, detail=detail, hint=REPAIR)
+    file.report_damage(detail)
+    return Finding(check="pages", is_sound=False, detail=detail, hint=restore_hint(file.path))
 
 
 def _count(connection: Connection, check: str) -> Finding:
     what, query = _COUNTS[check]
     count = connection.exec_driver_sql(query).scalar_one()
-    hint = _REPAIR if count else ""
+    hint = REPAIR if count else ""
     return Finding(check=check, is_sound=count == 0, detail=f"{count} {what}", hint=hint)

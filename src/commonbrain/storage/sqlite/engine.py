@@ -29,19 +29,16 @@ from tenacity import Retrying, retry_if_exception_message, stop_after_delay, wai
 
 from commonbrain.clock import UNTIL, Clock, check_awaited
 from commonbrain.embeddings.interface import EmbeddingSpace
-from commonbrain.model.errors import UnavailableError
+from commonbrain.model.errors import StoreCorruptError, UnavailableError
 from commonbrain.model.kinds import CausalField
 from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.observability.health import ReplicaReads
 from commonbrain.storage.interface import Backup, Finding, Progress
 from commonbrain.storage.repositories.sessions import BEAT_COLUMNS, session_update
 from commonbrain.storage.schema.memories import spaces, tenants
-from commonbrain.storage.sql.context import (
-    SqlContext,
-    known_space,
-    map_driver_errors,
-    register,
-)
+from commonbrain.storage.schema.types import read_json
+from commonbrain.storage.sql.context import SqlContext, known_space, register
+from commonbrain.storage.sql.driver_errors import map_driver_errors
 from commonbrain.storage.sql.schema_version import (
     SCHEMA_VERSION,
     check_upgradable,
@@ -134,6 +131,7 @@ class Sqlite:
         Does not connect.
         """
         self._file = make_file(self.path)
+        self._file.use()
         self.engine = create_engine(
             self._file.url,
             module=driver(),
@@ -141,6 +139,7 @@ class Sqlite:
             pool_size=8,
             max_overflow=24,
             json_serializer=_compact_json,
+            json_deserializer=read_json,
             # Errors never contain what was being stored.
             hide_parameters=True,
         )
@@ -203,6 +202,7 @@ class Sqlite:
         """Merge the full text, rewrite the file, and truncate the write-ahead log."""
         # Deleted words stay in old segments of the full text, deleted rows in free pages, and both
         # in the log, until each of them is rewritten.
+        self._file.check_writable()
         connection = self.engine.raw_connection()
         try:
             cursor = connection.cursor()
@@ -232,6 +232,21 @@ class Sqlite:
         self._file.check_writable()
         return self.engine.connect().execution_options(begins=_TO_WRITE)
 
+    def report_damage(self, cause: str, *, is_derived: bool = False) -> StoreCorruptError:
+        """Return the error for a damaged file, to which nothing is written from now on."""
+        return self._file.report_damage(cause, is_derived=is_derived)
+
+    def find_damage(self) -> str | None:
+        """Return what is damaged in the rows, such as an index that lacks some."""
+        from commonbrain.storage.sqlite.checks import find_damage  # noqa: PLC0415
+
+        with map_driver_errors(self.location, self.report_damage), self.reader(None) as connection:
+            return find_damage(connection)
+
+    def check_process(self) -> None:
+        """Check that this process opened the file."""
+        self._file.check_process()
+
     def check_location(self) -> None:
         """Check that the file was not moved during the transaction."""
         self._file.check_location()
@@ -250,8 +265,9 @@ class Sqlite:
         return []
 
     def dispose(self) -> None:
-        """Close every connection."""
-        self.engine.dispose()
+        """Close every connection; in a forked child none, because they belong to its parent."""
+        if self._file.leave():
+            self.engine.dispose()
 
     def each_tenant(self, connection: Connection) -> Iterator[str]:
         """Yield the tenants; each statement contains its own tenant condition."""
@@ -326,10 +342,9 @@ class Sqlite:
 
     def examine(self, connection: Connection) -> list[Finding]:
         """Check the file, its mode, and that full text and vectors agree with the rows."""
-        is_read_only = self._file.is_read_only
         from commonbrain.storage.sqlite.checks import examine_sqlite  # noqa: PLC0415
 
-        findings = examine_sqlite(connection, self.space_id, is_read_only=is_read_only)
+        findings = examine_sqlite(connection, self.space_id, file=self._file)
         return [*findings, self._file.examine()]
 
     def clear_text(self, connection: Connection) -> None:
@@ -341,6 +356,8 @@ class Sqlite:
     def backup(self, destination: Path, *, replace: bool, on_progress: Progress) -> Backup:
         """Write a consistent snapshot into another file."""
         from commonbrain.storage.sqlite.backup import write_backup  # noqa: PLC0415
+
+        self._file.check_process()
 
         return write_backup(
             self._file,
@@ -416,8 +433,8 @@ def open_sqlite(
             f"The store {path} cannot be made: {error.strerror}.",
             hint="Choose another place with --store or COMMONBRAIN_STORE.",
         ) from error
-    with ExitStack() as unless_opened, map_driver_errors(str(path)):
-        unless_opened.callback(dialect.engine.dispose)
+    with ExitStack() as unless_opened, map_driver_errors(str(path), dialect.report_damage):
+        unless_opened.callback(dialect.dispose)
         dialect.space_id = _settle(dialect, space=space, clock=clock)
         unless_opened.pop_all()
     return Store(dialect, space, Schema(SCHEMA_VERSION))

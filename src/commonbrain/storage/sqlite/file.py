@@ -1,19 +1,44 @@
 """The file of a SQLite store: created for its owner only, and checked before each write."""
 
 import os
+import shlex
 import stat
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from time import monotonic, sleep, time
 from typing import Final
 from urllib.parse import quote
 
 from sqlalchemy import URL
 
-from commonbrain.model.errors import UnavailableError
+from commonbrain.folders import make_private_folder
+from commonbrain.forks import after_fork
+from commonbrain.model.errors import StoreCorruptError, UnavailableError
 from commonbrain.storage.interface import Finding
+from commonbrain.storage.sqlite.known_backups import held_memories, newest_backup
+from commonbrain.storage.sqlite.paths import has_wal
 
 _OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
+_CREATED_WITHIN_S: Final = 10.0
+"""Age up to which an empty file may be one that another process is about to fill."""
+_FILLED_WITHIN_S: Final = 1.0
+"""How long to wait for that; it takes milliseconds."""
+_POLL_S: Final = 0.01
+
+_FileId = tuple[int, int]
+_OPEN: Final[dict[int, _FileId]] = {}
+"""The files that this process has open, by the identity of each `StoreFile`."""
+_INHERITED: Final[set[_FileId]] = set()
+"""The files that a parent had open when this process was forked."""
+
+
+def _inherit() -> None:
+    _INHERITED.update(_OPEN.values())
+    _OPEN.clear()
+
+
+after_fork(_inherit)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +53,10 @@ class StoreFile:
     is_read_only: bool
     is_at_rest: bool
     """Read-only and without a -wal file, so only the file itself is read."""
+    process: int = field(default_factory=os.getpid)
+    """The process that opened it: SQLite cannot be used across a fork."""
+    damage: list[str] = field(default_factory=list[str])
+    """The first damage that was noticed; nothing is written from then on."""
 
     @property
     def url(self) -> URL:
@@ -41,13 +70,55 @@ class StoreFile:
             query = {**query, "immutable": "1"}
         return URL.create("sqlite", database=f"file:{quote(str(self.path))}", query=query)
 
-    def check_writable(self) -> None:
-        """Check that the file is writable and still where it was opened.
+    def use(self) -> None:
+        """Mark the file as open in this process.
 
         Raises:
-            UnavailableError: `store_read_only`, or the path has another file or none.
+            UnavailableError: `store_forked`, a process had it open when it forked this one.
 
         """
+        if self._id in _INHERITED:
+            raise _forked(self.path)
+        _OPEN[id(self)] = self._id
+
+    def leave(self) -> bool:
+        """Mark the file as closed; return False if the connections belong to a parent process."""
+        if self.process != os.getpid():
+            return False
+        _OPEN.pop(id(self), None)
+        return True
+
+    def check_process(self) -> None:
+        """Check that this process opened the file.
+
+        Raises:
+            UnavailableError: `store_forked`, its parent did.
+
+        """
+        if self.process != os.getpid():
+            raise _forked(self.path)
+
+    def report_damage(self, cause: str, *, is_derived: bool = False) -> StoreCorruptError:
+        """Return the error for a damaged file, to which nothing is written from now on.
+
+        A repair has to write where only what is derived is damaged.
+        """
+        if not self.damage and not is_derived:
+            self.damage.append(cause)
+        return damaged(self.path, cause)
+
+    def check_writable(self) -> None:
+        """Check that the file is writable, not damaged, and still where it was opened.
+
+        Raises:
+            UnavailableError: `store_read_only`, `store_forked`, or the path has another file or
+                none.
+            StoreCorruptError: damage was noticed before.
+
+        """
+        self.check_process()
+        if self.damage:
+            raise damaged(self.path, self.damage[0])
         if self.is_read_only:
             raise UnavailableError(
                 f"The store {self.path} is read-only.",
@@ -72,9 +143,10 @@ class StoreFile:
         """Check that a file opened as static was not written to.
 
         Raises:
-            UnavailableError: another process writes to it.
+            UnavailableError: another process writes to it, or `store_forked`.
 
         """
+        self.check_process()
         if not self.is_at_rest:
             return
         now = self.path.stat()
@@ -98,6 +170,10 @@ class StoreFile:
             hint="" if is_private else f"If that is not meant: chmod 600 '{self.path}'*",
         )
 
+    @property
+    def _id(self) -> _FileId:
+        return self.opened.st_dev, self.opened.st_ino
+
     def _is_in_place(self) -> bool:
         try:
             return os.path.samestat(self.path.stat(), self.opened)
@@ -116,12 +192,73 @@ def make_file(path: Path) -> StoreFile:
 
     Raises:
         OSError: it cannot be created.
+        StoreCorruptError: it is empty, and once was not.
 
     """
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    if not path.exists():
+    make_private_folder(path.parent)
+    if path.exists():
+        _check_not_emptied(path)
+    else:
         os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
     return found_file(path)
+
+
+def _check_not_emptied(path: Path) -> None:
+    """Check that an empty file is a new one: `touch` and interrupted creations leave such.
+
+    SQLite takes it for a new database, and deletes the -wal file that may hold the memories.
+    """
+    if path.stat().st_size:
+        return
+    trace = held_memories(path)
+    if trace is None or _is_being_filled(path):
+        return
+    backup = newest_backup(path)
+    restored = f" The newest backup is {backup}; {_restoring(backup)}" if backup is not None else ""
+    raise StoreCorruptError(
+        f"The store {path} is empty, and once was not: {trace}.",
+        hint=f"Nothing was changed.{restored} To begin with an empty store, move the file, and all "
+        "files whose names begin with its name, to another folder.",
+    )
+
+
+def _is_being_filled(path: Path) -> bool:
+    """Wait for another process that may be creating the store; return whether it did."""
+    until = monotonic() + _FILLED_WITHIN_S
+    while (status := path.stat()).st_size == 0:
+        if time() - status.st_mtime > _CREATED_WITHIN_S or monotonic() > until:
+            return False
+        sleep(_POLL_S)
+    return True
+
+
+def damaged(path: Path, cause: str) -> StoreCorruptError:
+    """Return the error for a damaged file, with its newest known backup."""
+    return StoreCorruptError(
+        f"The store {path} cannot be read: {cause}.",
+        hint=f"Nothing was changed. `brain doctor` says what can be repaired. {restore_hint(path)}",
+    )
+
+
+def restore_hint(path: Path) -> str:
+    """Return how to replace a damaged store, with its newest known backup."""
+    backup = newest_backup(path)
+    if backup is None:
+        return "No backup of it is known; `brain restore FILE` puts one in its place and keeps it."
+    return f"The newest backup is {backup}; {_restoring(backup)}"
+
+
+def _restoring(backup: Path) -> str:
+    return f"`brain restore {shlex.quote(str(backup))}` puts it in its place and keeps this file."
+
+
+def _forked(path: Path) -> UnavailableError:
+    return UnavailableError(
+        f"The store {path} was open when this process was forked, which SQLite does not allow.",
+        code="store_forked",
+        hint="Nothing was changed. Close the store before the fork and open it again in the child, "
+        'or start processes with multiprocessing.get_context("spawn").',
+    )
 
 
 def found_file(path: Path) -> StoreFile:
@@ -141,16 +278,3 @@ def found_file(path: Path) -> StoreFile:
         is_read_only=is_read_only,
         is_at_rest=is_read_only and not has_wal(path),
     )
-
-
-def has_wal(path: Path) -> bool:
-    """Return whether recent changes may be in a -wal file."""
-    try:
-        return sibling_path(path, "-wal").stat().st_size > 0
-    except FileNotFoundError:
-        return False
-
-
-def sibling_path(path: Path, suffix: str) -> Path:
-    """Return the path of one of SQLite's files next to its own."""
-    return path.with_name(path.name + suffix)

@@ -2,7 +2,6 @@
 
 import logging
 import shutil
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from time import time
@@ -11,7 +10,9 @@ from typing import Final
 from commonbrain.model.errors import CommonbrainError
 from commonbrain.storage.interface import ignore_progress
 from commonbrain.storage.sqlite.backup import write_backup
-from commonbrain.storage.sqlite.file import StoreFile, sibling_path
+from commonbrain.storage.sqlite.file import StoreFile
+from commonbrain.storage.sqlite.known_backups import upgrade_backups
+from commonbrain.storage.sqlite.paths import sibling_path
 
 BACKUPS_MAX: Final = 3
 """Backups kept next to a store, those of the newest schemas."""
@@ -52,14 +53,6 @@ def back_up_before_upgrade(file: StoreFile, *, version: str, to: str, wait_s: fl
         for old in sorted(upgrade_backups(file.path), reverse=True)[BACKUPS_MAX:]:
             old.unlink(missing_ok=True)
     return target
-
-
-def upgrade_backups(store: Path) -> Iterator[Path]:
-    """List the backups that migrations of a store left; names sort by schema."""
-    prefix = f"{store.name}.schema-"
-    for path in store.parent.iterdir():
-        if path.name.startswith(prefix) and path.name.endswith(".bak"):
-            yield path
 
 
 def _size(path: Path) -> int:
