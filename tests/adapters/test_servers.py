@@ -12,7 +12,7 @@ import psycopg
 import pytest
 import redis
 
-from commonbrain.runtime.dev_servers import postgres_server, redis_server
+from commonbrain.runtime.dev_servers import ServerFolder, postgres_server, redis_server
 
 STARTER = """
 import sys
@@ -64,3 +64,21 @@ def test_a_killed_starter_leaves_neither_server_nor_folder() -> None:
 
     assert (len(gone), left) == (2, [])
     assert not folder.exists()
+
+
+def test_programs_in_a_private_folder_are_copied_with_their_libraries(tmp_path: Path) -> None:
+    package = tmp_path / "site" / "server"
+    libraries = package.with_name("server.libs")
+    for folder, file in ((package / "bin", "initdb"), (libraries, "libpq.so")):
+        folder.mkdir(parents=True)
+        (folder / file).touch()
+    package.parent.chmod(0o700)
+    (tmp_path / "home").mkdir()
+    home = ServerFolder(folder=tmp_path / "home", is_temporary=False, user="nobody")
+
+    copy = home.make_readable(package / "bin")
+
+    assert (copy / "initdb").exists()
+    assert (copy / "../../server.libs/libpq.so").resolve().is_relative_to(tmp_path / "home")
+    assert (copy / "../../server.libs/libpq.so").exists()
+    assert home.make_readable(package / "bin") == copy

@@ -365,7 +365,7 @@ def test_answer_without_a_code_is_refused(carla: Person) -> None:
         (b"<html>secret</html>", 503, "is not available"),
         (b'{"access_token": "x", "expires_in": 1e999}', 401, "is not valid here"),
         (
-            b'{"access_token": "x", "a": ' + b"[" * 9999 + b"]" * 9999 + b"}",
+            b'{"access_token": "x", "a": ' + b"[" * 99_999 + b"]" * 99_999 + b"}",
             503,
             "is not available",
         ),

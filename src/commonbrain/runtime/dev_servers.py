@@ -225,8 +225,14 @@ class ServerFolder:
         )
         if self.user is None or is_open:
             return installed
-        copy = self.folder / installed.name
+        package = installed.parent
+        # A wheel puts libraries of its programs into a folder next to the package.
+        libraries = package.with_name(f"{package.name}.libs")
+        programs = self.folder / "programs"
+        copy = programs / package.name / installed.name
         if not copy.exists():
+            if libraries.exists():
+                shutil.copytree(libraries, programs / libraries.name, dirs_exist_ok=True)
             shutil.copytree(installed, copy, symlinks=True)
         return copy
 

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
+from weakref import finalize
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +30,7 @@ Row = NDArray[np.float64]
 Places = NDArray[np.intp]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class LexicalIndex:
     """Texts by their stemmed words."""
 
@@ -43,7 +44,9 @@ class LexicalIndex:
         connection.execute("CREATE VIRTUAL TABLE said USING fts5(text, tokenize='porter')")
         rows = enumerate(texts)
         connection.executemany("INSERT INTO said (rowid, text) VALUES (?, ?)", rows)
-        return cls(connection, len(texts))
+        index = cls(connection, len(texts))
+        finalize(index, connection.close)
+        return index
 
     def score_terms(self, terms: Sequence[str]) -> Row:
         """Score every text by BM25 (k1 1.2, b .75); 0 where it shares no word."""
