@@ -31,7 +31,7 @@ _COMPATIBLE: Final = (
 # Emoji and scripts have invisible characters of their own, but not inside of an ASCII token.
 _HIDING: Final = lazy_pattern(rf"[!-~][{_INVISIBLE}]+[!-~]|[{_COMPATIBLE}]")
 _HIDDEN: Final = lazy_pattern(rf"(?P<invisible>[{_INVISIBLE}]+)|[{_COMPATIBLE}]")
-_ESCAPED: Final = lazy_pattern(r"%(?:2[1-9A-Fa-f]|[3-7][0-9A-Fa-f]|0[AaDd]|[C-Fc-f][0-9A-Fa-f])")
+_ESCAPED: Final = lazy_pattern(r"%(?:2[1-9A-Fa-f]|[3-7][0-9A-Fa-f]|0[ADad]|[C-Fc-f][0-9A-Fa-f])")
 _ESCAPES: Final = lazy_pattern(r"%[0-7][0-9A-Fa-f]|(?:%[89A-Fa-f][0-9A-Fa-f])+")
 _ROUNDS_MAX: Final = 4
 """An escape may hold another escape, or an invisible character."""
