@@ -185,7 +185,9 @@ class ServerLog(NoTelemetry):
         """Remove the handlers and release the file."""
         for handler in filter(None, (self._handler, self._errors)):
             logging.getLogger(ROOT_LOGGER).removeHandler(handler)
-            handler.close()
+            # A stream on a full disk still has the lines that it could not write.
+            with suppress(OSError):
+                handler.close()
         self._lock.release()
 
 
