@@ -1,5 +1,6 @@
 """Folders of this user alone."""
 
+import errno
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -21,4 +22,4 @@ def make_private_folder(folder: Path) -> None:
         with suppress(FileExistsError):
             one.mkdir(mode=_MODE)
     if not folder.is_dir():
-        raise NotADirectoryError(20, "Not a directory", str(folder))
+        raise NotADirectoryError(errno.ENOTDIR, "Not a directory", str(folder))

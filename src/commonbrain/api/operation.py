@@ -94,6 +94,9 @@ _ATTACHMENT: Final = "attachment"
 """The argument that is any JSON; its own limit is in bytes."""
 
 
+_Container = Mapping[object, object] | list[object]
+
+
 def _check_size(arguments: Mapping[object, object]) -> None:
     """Bound the values of a call before they are validated one by one.
 
@@ -118,9 +121,6 @@ def _check_size(arguments: Mapping[object, object]) -> None:
             return
         level = below
     raise _too_large(f"The arguments are nested more than {ARGUMENT_DEPTH_MAX} levels deep")
-
-
-_Container = Mapping[object, object] | list[object]
 
 
 def _containers_in(container: _Container) -> list[_Container]:

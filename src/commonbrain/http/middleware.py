@@ -16,9 +16,9 @@ from starlette.responses import Response
 from starlette.routing import Mount, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from commonbrain.http.problems import problem
+from commonbrain.http.problems import body_too_large, body_too_slow, problem
 from commonbrain.http.sessions import MCP_PATH
-from commonbrain.model.errors import InvalidInputError, RejectedError, UnavailableError
+from commonbrain.model.errors import RejectedError
 from commonbrain.web.request_guard import with_headers
 
 _SAFE: Final = {
@@ -138,18 +138,10 @@ class RequestLimitsMiddleware:
                     if not message.get("more_body", False):
                         return bytes(body)
         except TimeoutError:
-            late = UnavailableError(
-                "The body did not arrive in time.", code="deadline", hint="Resend."
-            )
-            return problem(late, status=HTTPStatus.REQUEST_TIMEOUT)
+            return problem(body_too_slow(), status=HTTPStatus.REQUEST_TIMEOUT)
 
     def _too_large(self, bytes_max: int) -> Response:
-        error_text = InvalidInputError(
-            f"The body has more than {bytes_max} bytes.",
-            code="limit_exceeded",
-            hint="Send it in parts.",
-        )
-        return problem(error_text, status=HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
+        return problem(body_too_large(bytes_max), status=HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
 
 
 _HOSTS: Final = "The server's operator can allow hosts: brain serve --allow-host NAME."

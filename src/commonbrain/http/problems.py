@@ -78,6 +78,20 @@ def problem(
     )
 
 
+def body_too_large(bytes_max: int) -> InvalidInputError:
+    """Return the error for a body above its limit."""
+    return InvalidInputError(
+        f"The body has more than {bytes_max} bytes.",
+        code="limit_exceeded",
+        hint="Send it in parts.",
+    )
+
+
+def body_too_slow() -> UnavailableError:
+    """Return the error for a body that is not complete within its time."""
+    return UnavailableError("The body did not arrive in time.", code="deadline", hint="Resend.")
+
+
 def malformed(error: RequestValidationError) -> Response:
     """List the first invalid fields without repeating their values."""
     errors = error.errors()

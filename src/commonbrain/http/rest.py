@@ -27,6 +27,7 @@ from commonbrain.client import Brain
 from commonbrain.http.authentication import KEY_HEADER, RequestAuthenticator
 from commonbrain.http.brainstem import DELETE, INSPECT, V0_POSTS, OneQuery, OneRequest
 from commonbrain.http.description import PROBLEMS, REPEATABLE, SESSION, repeatable
+from commonbrain.http.problems import body_too_large, body_too_slow
 from commonbrain.http.sessions import SESSION_HEADER, named_session
 from commonbrain.jobs.service import JobsReply
 from commonbrain.model.errors import CommonbrainError, InvalidInputError, UnavailableError
@@ -329,9 +330,7 @@ class Uploads:
                     async with asyncio.timeout(self.seconds_max):
                         await self._write(request, path)
                 except TimeoutError:
-                    raise UnavailableError(
-                        "The body did not arrive in time.", code="deadline", hint="Resend."
-                    ) from None
+                    raise body_too_slow() from None
                 yield path
 
     async def _write(self, request: Request, path: Path) -> None:
@@ -340,11 +339,7 @@ class Uploads:
             async for part in request.stream():
                 size += len(part)
                 if size > self.bytes_max:
-                    raise InvalidInputError(
-                        f"The body has more than {self.bytes_max} bytes.",
-                        code="limit_exceeded",
-                        hint="Send it in parts.",
-                    )
+                    raise body_too_large(self.bytes_max)
                 await file.write(part)
 
 

@@ -111,7 +111,7 @@ class LocatesProjects(Protocol):
     """An importer that takes projects from the folders around a source, or that sessions name."""
 
     def projects_in(self, source: Path) -> Mapping[str, str]:
-        """Return the projects of a source of this machine by folder, for whoever reads a copy."""
+        """Return the projects of a source on this machine by folder, to be sent with a copy."""
         ...
 
     def for_copy(self, projects: Mapping[str, str]) -> Importer:

@@ -318,7 +318,7 @@ def section_drafts(section: Section, context_fields: Draft) -> Iterator[Draft | 
 
 
 def text_digest(text: str, seen: Counter[str]) -> str:
-    """Return a digest of a text, for its place does not change with what stands before it.
+    """Return a digest that identifies a text wherever it moves within its source.
 
     `seen` counts the digests of a source; from the second equal text on, a number follows.
     """

@@ -62,8 +62,8 @@ LOCAL: Final[Projects] = LocalProjects()
 class NamedProjects:
     """Projects of a copy of a source: those that are given, or else what its paths say.
 
-    The disk of this machine is not looked at. What its folders are called has nothing to do with
-    the source, and whoever sent the copy could find out which of them exist.
+    The disk of this machine is not read: its folders have nothing to do with the source, and the
+    sender of the copy could find out which of them exist.
     """
 
     known: Mapping[str, str]
