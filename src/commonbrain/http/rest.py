@@ -392,7 +392,7 @@ def _import_route(
                 brain.jobs.check_may_import(format_)
             except CommonbrainError:
                 # The refusal is recorded as that of any other call.
-                run(brain, partial(_refuse, format_=format_))
+                run(brain, partial(_check_may_import, format_=format_))
                 raise
             return brain
 
@@ -416,7 +416,7 @@ def _import_route(
     return import_
 
 
-def _refuse(brain: Brain, *, format_: str) -> JobsReply:
+def _check_may_import(brain: Brain, *, format_: str) -> JobsReply:
     brain.jobs.check_may_import(format_)
     return JobsReply(jobs=())
 

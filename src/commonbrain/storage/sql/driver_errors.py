@@ -98,12 +98,12 @@ _DERIVED: Final = "SQLITE_CORRUPT_VTAB"
 def _unavailable(
     location: str, error: exc.OperationalError | exc.TimeoutError, *, is_ending: bool
 ) -> UnavailableError:
-    """Return the error for a store that did not carry out what it was asked."""
+    """Return the error for a store that did not run a statement."""
     is_lost = isinstance(error, exc.DBAPIError) and error.connection_invalidated
     if is_ending and is_lost:
         return UnavailableError(
-            f"The store {location} was lost before it said that all is kept: it may be.",
-            hint="Look whether it was done, or ask again with the same idempotency key.",
+            f"The connection to {location} was lost during the commit: it may have succeeded.",
+            hint="Check whether it was done, or retry with the same idempotency key.",
         )
     if _FULL & {getattr(getattr(error, "orig", None), name, None) for name in _NAMES}:
         return UnavailableError(
