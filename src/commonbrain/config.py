@@ -26,10 +26,15 @@ from commonbrain.model.limits import (
     HTTP_SESSION_IDLE_MINUTES,
     KEY_CALLS_PER_MINUTE,
     LOCK_TIMEOUT_S,
+    SENT_FILES_MAX,
+    SENT_PIECES_MAX,
+    SENT_UNPACKED_BYTES_MAX,
     SESSION_IDLE_MINUTES,
     SESSION_SILENT_HOURS,
+    STAGED_FILES_MAX,
     TENANT_CALLS_PER_MINUTE,
     TRACE_RETENTION_DAYS_DEFAULT,
+    UNPACKED_BYTES_MAX,
 )
 from commonbrain.model.parameters import BOUNDS, DEFAULTS, KIND_DAYS, PARAMETERS, Parameters
 from commonbrain.model.scope import LOCAL_TENANT, OnSecret
@@ -437,6 +442,25 @@ class Settings(BaseSettings):
     )
     blobs_key: Key = Field(
         default=None, description="Secret access key of the bucket; never shown."
+    )
+    import_unpacked_bytes_max: int = Field(
+        default=SENT_UNPACKED_BYTES_MAX,
+        ge=1024 * 1024,
+        le=UNPACKED_BYTES_MAX,
+        description="Bytes to which a zip that a client sends may unpack, also in a worker.",
+    )
+    import_files_max: int = Field(
+        default=SENT_FILES_MAX,
+        ge=1,
+        le=STAGED_FILES_MAX,
+        description="Maximum files and folders in a zip that a client sends.",
+    )
+    import_pieces_max: int = Field(
+        default=SENT_PIECES_MAX,
+        ge=1,
+        le=10_000_000,
+        description="Pieces, such as sections and messages, that the import of a file that a "
+        "client sends reads.",
     )
     log: bool = Field(default=True, description="Whether servers write a log to the state folder.")
     metrics_host: str = Field(

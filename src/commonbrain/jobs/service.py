@@ -24,6 +24,7 @@ from commonbrain.model.limits import (
     JOBS_LIVE_MAX,
     JOBS_PAGE_DEFAULT,
     JOBS_PAGE_MAX,
+    SENT_IMPORTS_MAX,
     UPLOAD_RETENTION_DAYS,
 )
 from commonbrain.model.paging import Listing
@@ -33,6 +34,7 @@ from commonbrain.services import Services
 from commonbrain.storage.blobs import Upload
 from commonbrain.storage.interface import JobFilter
 from commonbrain.storage.job_queue import EXPORT, enqueue, key_of, notify_worker
+from commonbrain.storage.zip_files import check_packed
 from commonbrain.transfer.export import check_may_move, expedite_discard, read_upload
 from commonbrain.transfer.importer import LocatesProjects, ReadsPart, database_url, split_part
 from commonbrain.transfer.merge import OWN_FORMAT
@@ -176,7 +178,8 @@ class Jobs:
             dry_run: store nothing.
 
         Raises:
-            InvalidInputError: Unknown format, or the file is unreadable or too large.
+            InvalidInputError: Unknown format, or the file is unreadable or too large;
+                `limit_exceeded`, it is a zip of too much.
             RejectedError: The role is insufficient, or too many jobs wait.
             UnavailableError: `blobs_down`; nothing was stored.
 
@@ -197,6 +200,10 @@ class Jobs:
             )
         with self.services.store.snapshot(self.caller.tenant) as tx:
             _check_job_quota(tx)
+            if name is not None:
+                _check_imports(tx)
+        if name is not None:
+            check_packed(source, self.services.import_limits)
         importer = self.services.importers().get(format_)
         part: str | None = None
         if isinstance(importer, ReadsPart) and name is not None:
@@ -209,7 +216,9 @@ class Jobs:
             projects = importer.projects_in(source)
         upload = self._upload(source, name)
         given = {"format": format_, "project": project, "parcel": asdict(upload)}
-        further = {"projects": projects, "part": part, "dry_run": dry_run}
+        # What was sent keeps the limits of what is sent, also in a worker.
+        is_sent = name is not None
+        further = {"projects": projects, "part": part, "dry_run": dry_run, "sent": is_sent}
         return self._add("import", given | {one: value for one, value in further.items() if value})
 
     def import_previewed(self, id_: str) -> JobView:
@@ -375,6 +384,20 @@ def _check_job_quota(tx: Transaction) -> None:
         )
 
 
+def _check_imports(tx: Transaction) -> None:
+    """Limit the files of a tenant that wait to be imported."""
+    live = sum(
+        tx.jobs.count(JobFilter(state=one, kind="import"), before=None, at_most=SENT_IMPORTS_MAX)
+        for one in LIVE
+    )
+    if live >= SENT_IMPORTS_MAX:
+        raise RejectedError(
+            f"{live} imports are unfinished; at most {SENT_IMPORTS_MAX} may be.",
+            code="limit_exceeded",
+            hint="Wait until one has ended, or cancel some: job list shows them.",
+        )
+
+
 def _wrong_state(job: Job, what: str, *, hint: str) -> RejectedError:
     return RejectedError(
         f"The job {ids.show(ids.JOB, job.id)} is {job.state} and cannot be {what}.",
@@ -407,7 +430,7 @@ def _displayed_arguments(given: Mapping[str, object]) -> Mapping[str, object]:
 
     The requesting agent is shown separately; the projects of all folders would be a long list.
     """
-    hidden = ("agent", "projects")
+    hidden = ("agent", "projects", "sent")
     displayed = {name: value for name, value in given.items() if name not in hidden}
     return {name: _named(value) if name == "parcel" else value for name, value in displayed.items()}
 
