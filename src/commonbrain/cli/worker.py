@@ -83,6 +83,7 @@ def run_worker(state: State, options: WorkerOptions, *, as_json: bool) -> None:
             kinds=frozenset(options.kinds or JOBS),
             stop=stop,
             on_event=reporter.on_event,
+            threads=options.concurrency,
         )
         if options.is_once:
             worker.schedule()
