@@ -60,7 +60,19 @@ class JobView:
     due_at: datetime | None = None
     """Earliest start of a waiting job."""
     worker: str | None = None
+    started_at: datetime | None = None
     finished_at: datetime | None = None
+    done: int | None = None
+    """What an unfinished job has done, in its `unit`; None for kinds that do not count."""
+    total: int | None = None
+    """What it has to do: the bytes of the file that it imports, else an estimate."""
+    unit: str | None = None
+    """`bytes` or `memories`."""
+    estimated_end: datetime | None = None
+    """When it ends at its pace since `started_at`, time in the queue included.
+
+    None before 1%, and after a failed attempt, whose end says nothing about the pace.
+    """
     given: Mapping[str, object] | None = None
     result: Mapping[str, object] | None = None
     error: str | None = None
@@ -117,7 +129,7 @@ class Jobs:
                 key=lambda job: (job.id,),
                 count=lambda most: tx.jobs.count(filter_, before=below, at_most=most),
             )
-        return JobsReply(jobs=tuple(map(_shown, page.rows)), next=page.next, more=page.more)
+        return JobsReply(jobs=tuple(map(self._shown, page.rows)), next=page.next, more=page.more)
 
     def show(self, id_: str) -> JobView:
         """Show one job.
@@ -127,7 +139,7 @@ class Jobs:
 
         """
         with self.services.store.snapshot(self.caller.tenant) as tx:
-            return _shown(self._own(tx, id_))
+            return self._shown(self._own(tx, id_))
 
     def run(self, kind: str, given: Mapping[str, object] | None = None) -> JobView:
         """Create a job; an identical unfinished job is returned instead.
@@ -241,7 +253,7 @@ class Jobs:
             )
         self.check_may_import(str(given["format"]))
         if earlier is not None and earlier.state not in FAILED:
-            return _shown(earlier)
+            return self._shown(earlier)
         if preview.created_at + UPLOAD_RETENTION <= self.services.clock.now():
             raise NotFoundError(
                 f"The upload of {id_[:40]} has expired.", hint="Upload the file again."
@@ -277,7 +289,7 @@ class Jobs:
             _check_job_quota(tx)
             job = enqueue(tx, self.services, caller=self.caller, kind=kind, given=given, due_at=now)
         notify_worker(self.services, job)
-        return _shown(job)
+        return self._shown(job)
 
     def _upload(self, source: Path, name: str | None) -> Upload:
         """Upload a file or folder; it expires even if the client fails."""
@@ -322,7 +334,7 @@ class Jobs:
             if twin is None:
                 tx.jobs.move(job, again)
         notify_worker(self.services, again)
-        return _shown(again)
+        return self._shown(again)
 
     def cancel(self, id_: str) -> JobView:
         """Cancel an unfinished job; completed steps stay, and a running worker stops.
@@ -335,12 +347,15 @@ class Jobs:
         with self.services.store.begin(self.caller.tenant) as tx:
             job = self._own(tx, id_)
             if job.state is JobState.CANCELLED:
-                return _shown(job)
+                return self._shown(job)
             if job.state not in LIVE:
                 raise _wrong_state(job, "cancelled", hint="It is over.")
             over = job.cancelled(self.services.clock.now())
             tx.jobs.move(job, over)
-        return _shown(over)
+        return self._shown(over)
+
+    def _shown(self, job: Job) -> JobView:
+        return _view(job, now=self.services.clock.now())
 
     @property
     def _is_admin(self) -> bool:
@@ -406,7 +421,8 @@ def _wrong_state(job: Job, what: str, *, hint: str) -> RejectedError:
     )
 
 
-def _shown(job: Job) -> JobView:
+def _view(job: Job, *, now: datetime) -> JobView:
+    done, total, unit = _amounts(job)
     return JobView(
         id=ids.show(ids.JOB, job.id),
         kind=job.kind,
@@ -417,12 +433,44 @@ def _shown(job: Job) -> JobView:
         created_at=job.created_at,
         due_at=job.due_at if job.state is JobState.QUEUED else None,
         worker=job.worker if job.state is JobState.RUNNING else None,
+        started_at=job.started_at,
         finished_at=job.finished_at,
+        done=done,
+        total=total,
+        unit=unit,
+        estimated_end=_estimated_end(job, now=now),
         given=_displayed_arguments(job.given) or None,
         result=job.result,
         error=job.fault.code if job.fault else None,
         reason=job.fault.message if job.fault else None,
     )
+
+
+_COUNTERS: Final = {"embed": "embedded", "atomize": "read"}
+"""By kind of job, the name of the memories that it counts in `reached`."""
+_ESTIMATED_FROM: Final = 0.01
+"""The progress from which its pace says something."""
+
+
+def _amounts(job: Job) -> tuple[int | None, int | None, str | None]:
+    """Return what an unfinished job has done, what it has to do, and the unit of both."""
+    if job.state not in LIVE or not job.progress:
+        return None, None, None
+    if "parcel" in job.given:
+        size = read_upload(job.given["parcel"]).size
+        return round(job.progress * size), size, "bytes"
+    done = job.reached.get(_COUNTERS.get(job.kind, ""))
+    if not isinstance(done, int):
+        return None, None, None
+    return done, max(round(done / job.progress), done), "memories"
+
+
+def _estimated_end(job: Job, *, now: datetime) -> datetime | None:
+    is_measured = job.state in LIVE and job.fault is None and job.progress >= _ESTIMATED_FROM
+    if not is_measured or job.started_at is None:
+        return None
+    left = (now - job.started_at) * ((1 - job.progress) / job.progress)
+    return (now + left).replace(microsecond=0)
 
 
 def _displayed_arguments(given: Mapping[str, object]) -> Mapping[str, object]:

@@ -342,8 +342,8 @@ UNPACKED_BYTES_MAX: Final = 4 * 1024 * 1024 * 1024
 """Bytes of all files of such a folder, unpacked."""
 UPLOAD_BYTES_MAX: Final = 32 * 1024 * 1024
 """Bytes of one upload to a server."""
-SENT_UNPACKED_BYTES_MAX: Final = 256 * 1024 * 1024
-"""Bytes of all files of an upload to a server, unpacked: exports of chats pack to an eighth."""
+SENT_UNPACKED_BYTES_MAX: Final = 512 * 1024 * 1024
+"""Bytes of all files of an upload to a server, unpacked: a year of sessions of one person."""
 SENT_FILES_MAX: Final = 10_000
 """Files in an upload to a server."""
 SENT_PIECES_MAX: Final = 100_000
