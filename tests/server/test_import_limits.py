@@ -88,8 +88,8 @@ def test_a_worker_checks_the_limits_again(tmp_path: Path, brain: Brain) -> None:
     staging = UploadStore(brain.services.blobs)
     upload = staging.put(packed, name="notes.zip", on_start=lambda _: None)
 
-    for is_kept_packed in (False, True):
-        opened = staging.opened(upload, limits=LIMITS, is_kept_packed=is_kept_packed)
+    for stays_packed in (False, True):
+        opened = staging.opened(upload, limits=LIMITS, stays_packed=stays_packed)
         with pytest.raises(InvalidInputError, match="21 files"), opened:
             pass
     with staging.opened(upload, limits=LOCAL_IMPORT) as folder:

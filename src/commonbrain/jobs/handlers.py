@@ -221,7 +221,7 @@ def import_(task: JobContext) -> None:
     name, limits = inert_line(upload.name), _limits(task)
     reader = task.services.importers().get(str(given["format"]))
     opened = task.services.staging.opened(
-        upload, limits=limits, is_kept_packed=isinstance(reader, ReadsZip)
+        upload, limits=limits, stays_packed=isinstance(reader, ReadsZip)
     )
     with _discarding_unusable(task, upload), opened as file:
         path = join_part(file, cast("str | None", given.get("part")))

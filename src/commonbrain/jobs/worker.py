@@ -280,7 +280,7 @@ class Worker:
         with self._thread_for(tenant) as is_free:
             return is_free and any(self._run_job(job, yields=True) for job in due)
 
-    def _is_wanted(self, job: Job) -> bool:
+    def _others_wait(self, job: Job) -> bool:
         """Return whether a job of another tenant is due, or one of the same but another kind."""
         now, kinds = self.services.clock.now(), self._runnable_kinds
         for tenant in self.services.store.tenants():
@@ -339,7 +339,7 @@ class Worker:
             stop=self.stop,
             limit=kind.limit,
             on_move=lambda job: self.on_event(JobEvent.MOVED, job),
-            is_wanted=partial(self._is_wanted, held) if can_yield else lambda: False,
+            others_wait=partial(self._others_wait, held) if can_yield else lambda: False,
         )
         try:
             with _renewing(task):

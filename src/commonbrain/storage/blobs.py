@@ -162,14 +162,14 @@ class UploadStore:
         upload: Upload,
         *,
         limits: ImportLimits = LOCAL_IMPORT,
-        is_kept_packed: bool = False,
+        stays_packed: bool = False,
     ) -> Generator[Path]:
         """Restore the file or folder; it is deleted when the block ends.
 
         Args:
             upload: what `put` returned.
             limits: how much a folder may unpack to.
-            is_kept_packed: yield a folder as the zip that it is, for readers of archives.
+            stays_packed: yield a folder as the zip that it is, for readers of archives.
 
         Raises:
             NotFoundError: a part no longer exists.
@@ -182,7 +182,7 @@ class UploadStore:
             with path.open("wb") as stream:
                 for part in self.read(upload):
                     stream.write(part)
-            if is_kept_packed or not upload.is_folder:
+            if stays_packed or not upload.is_folder:
                 check_packed(path, limits)
                 yield path
                 return

@@ -163,7 +163,7 @@ class JobContext:
     """Set when the worker must stop."""
     limit: timedelta
     on_move: Callable[[Job], None]
-    is_wanted: Callable[[], bool] = lambda: False
+    others_wait: Callable[[], bool] = lambda: False
     """Whether other jobs wait for this worker; asked at the end of each time slice."""
     lost: Event = field(default_factory=Event)
     _held: Job = field(init=False)
@@ -210,7 +210,7 @@ class JobContext:
             raise LeaseLostError
         if self.stop.is_set():
             raise WorkerStoppedError
-        if self._is_slice_over() and self.is_wanted():
+        if self._is_slice_over() and self.others_wait():
             raise JobYieldedError
 
     def _is_slice_over(self) -> bool:
