@@ -160,7 +160,7 @@ def test_many_jobs_of_one_tenant_do_not_delay_the_first_of_another(
     assert taken[:2] == [LOCAL_TENANT, "other"]
 
 
-def test_one_thread_of_several_is_left_to_other_tenants(
+def test_a_tenant_gets_as_many_threads_of_a_worker_as_it_may_use(
     brain: Brain, other: Brain, tmp_path: Path
 ) -> None:
     for name in ("notes", "pots"):
@@ -175,11 +175,11 @@ def test_one_thread_of_several_is_left_to_other_tenants(
                 at_work.wait(60)
                 at_work.wait(60)
 
-    worker = Worker(services=brain.services, name="w", on_event=meet, threads=2)
+    worker = Worker(services=brain.services, name="w", on_event=meet)
     first = Thread(target=worker.sweep)
     first.start()
     at_work.wait(60)
-    assert worker.sweep() == 0, "both jobs are of the tenant that has a thread"
+    assert worker.sweep() == 0, "the other job is of the tenant that has a thread"
     other.jobs.run("maintain")
     assert worker.sweep() == 1
     assert worked == [LOCAL_TENANT, "other"]

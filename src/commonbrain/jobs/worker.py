@@ -4,8 +4,8 @@ The rows in the store are authoritative. A queue message only says where to look
 the rows every few seconds anyway, so the queue may lose messages. A worker owns a job while its
 lease lasts, which a thread renews; the lease of a dead worker expires.
 
-A long job returns to the queue after a time slice if others wait, and continues behind them. Of
-several threads of a worker, one is left to other tenants.
+A long job returns to the queue after a time slice if others wait, and continues behind them. A
+worker has one thread more than a tenant may use at once, because a step may take long as well.
 """
 
 from __future__ import annotations
@@ -167,14 +167,16 @@ class Worker:
     """When set, the worker releases its job at the next step and returns."""
     on_event: Listener = _ignore
     sweep_ms: int = SWEEP_MS
-    threads: int = 1
-    """Threads that run jobs of this worker."""
+    tenant_jobs_max: int = 1
+    """Jobs of one tenant that the threads of this worker run at once."""
     _last_idle: LastIdle = field(default_factory=LastIdle)
     _running: Counter[str] = field(default_factory=Counter[str])
     """Running jobs of this worker by tenant."""
     _lock: Lock = field(default_factory=Lock)
-    _has_yielded: Event = field(default_factory=Event)
-    """Set when a job yielded, so that those that wait are run next."""
+    _skipped: set[str] = field(default_factory=set[str])
+    """Tenants of which a due job was skipped because others of theirs run."""
+    _must_sweep: Event = field(default_factory=Event)
+    """Set when jobs that waited for another one can run."""
 
     def run(self) -> None:
         """Run jobs until stopped; unavailable services are retried."""
@@ -186,8 +188,8 @@ class Worker:
                 if now_ms - last_schedule >= SCHEDULE_MS:
                     self.schedule()
                     last_schedule = now_ms
-                if now_ms - last_sweep >= self.sweep_ms or self._has_yielded.is_set():
-                    self._has_yielded.clear()
+                if now_ms - last_sweep >= self.sweep_ms or self._must_sweep.is_set():
+                    self._must_sweep.clear()
                     if self._take_turns():
                         # There may be more. Messages can wait: the rows show what they announce.
                         last_sweep, last_error = float("-inf"), ""
@@ -293,16 +295,20 @@ class Worker:
 
     @contextmanager
     def _thread_for(self, tenant: str) -> Generator[bool]:
-        """Take a thread for a job of a tenant; False if the last one is left to other tenants."""
-        is_only = self.threads > 1 and len(self.services.store.tenants()) == 1
+        """Take a thread for a job of a tenant; False if the others are left to other tenants."""
         with self._lock:
-            is_free = is_only or self._running[tenant] < max(self.threads - 1, 1)
+            is_free = self._running[tenant] < self.tenant_jobs_max
+            if not is_free:
+                self._skipped.add(tenant)
             self._running[tenant] += is_free
         try:
             yield is_free
         finally:
             with self._lock:
                 self._running[tenant] -= is_free
+                if is_free and tenant in self._skipped:
+                    self._skipped.discard(tenant)
+                    self._must_sweep.set()
 
     def _run_job(self, job: Job, *, yields: bool) -> bool:
         """Claim and run a job; return whether the claim succeeded.
@@ -346,7 +352,7 @@ class Worker:
                 kind.handle(task)
         except WorkerStoppedError as error:
             if isinstance(error, JobYieldedError):
-                self._has_yielded.set()
+                self._must_sweep.set()
             self._end(
                 task, JobEvent.GIVEN_BACK, after=task.job.given_back(self.services.clock.now())
             )

@@ -124,8 +124,6 @@ def notify_worker(services: Services, job: Job) -> None:
         services.queue.put(QueueMessage(tenant=job.caller.tenant, job=job.id))
 
 
-_SLICE_FACTOR: Final = 3
-"""A slice lasts so many times longer than the way to its first step, such as unpacking a file."""
 _MILLISECOND: Final = timedelta(milliseconds=1)
 LEASE: Final = timedelta(seconds=JOB_LEASE_S)
 MAINTAIN: Final = "maintain"
@@ -218,8 +216,9 @@ class JobContext:
         now_ms = self.services.clock.elapsed_ms()
         is_first = not self._slice_ms
         if is_first:
-            # What a job repeats after each slice takes a quarter of its time at most.
-            self._slice_ms = max(1000 * JOB_SLICE_S, _SLICE_FACTOR * (now_ms - self._began_ms))
+            # What a job repeats for each slice, such as unpacking a file, takes half its time at
+            # most.
+            self._slice_ms = max(1000 * JOB_SLICE_S, now_ms - self._began_ms)
         is_over = not is_first and now_ms >= self._slice_end_ms
         if is_first or is_over:
             self._slice_end_ms = now_ms + self._slice_ms
