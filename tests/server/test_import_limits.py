@@ -107,7 +107,7 @@ def test_an_import_ends_at_the_limit_of_pieces_and_names_the_next_step(
     dead = shown(client, beyond["id"])
     assert (dead["state"], dead["error"]) == ("dead", "limit_exceeded")
     assert dead["reason"].startswith("beyond.md has more pieces than the 100 that")
-    assert "of these 100 were stored. Send the rest in parts, or run brain import" in dead["reason"]
+    assert "of these 100 are new. Send the rest in parts, or run brain import" in dead["reason"]
     assert brain.status().memories == 200
     assert not list(Path(brain.services.blobs().location).iterdir()), "the uploads are deleted"
 

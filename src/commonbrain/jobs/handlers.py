@@ -260,7 +260,7 @@ def _discarding_unusable(task: JobContext, upload: Upload) -> Generator[None]:
 
 
 _UNUSABLE: Final = frozenset({"invalid", "limit_exceeded"})
-"""Codes of errors in the file itself; others, such as `extra_missing`, can be mended."""
+"""Codes of errors in the file itself; others, such as `extra_missing`, can be repaired."""
 
 
 def _previewed(task: JobContext, path: Path, *, limits: ImportLimits) -> ImportReport:

@@ -116,14 +116,14 @@ def check_ended(rest: Iterator[object], report: ImportReport, *, pieces_max: int
     """Check that a source ended before the limit of its pieces.
 
     Raises:
-        InvalidInputError: `limit_exceeded`; the pieces before the limit are stored.
+        InvalidInputError: `limit_exceeded`; unless in a dry run, the pieces before are stored.
 
     """
     if pieces_max is not None and next(rest, None) is not None:
         # A job keeps the message alone, so that it contains the next step.
         raise InvalidInputError(
             f"{report.source} has more pieces than the {pieces_max:,} that one import reads; of "
-            f"these {report.stored:,} were stored. Send the rest in parts, or run brain import on "
+            f"these {report.stored:,} are new. Send the rest in parts, or run brain import on "
             "the machine of the store.",
             code="limit_exceeded",
         )
