@@ -166,7 +166,7 @@ def prepare_handoff(services: Services, caller: Caller, *, handoff: Handoff) -> 
     prepared = prepare_drafts(draft, caller, services=services)
     if not isinstance(prepared, PreparedDraft):
         return PendingHandoff(rejected(prepared))
-    [ready] = embed_drafts([prepared], services.embedder)
+    [ready] = embed_drafts([prepared], caller, services=services)
     return PendingHandoff(ready, is_automatic=handoff.is_automatic)
 
 

@@ -345,7 +345,9 @@ class Revise:
         if not isinstance(prepared, PreparedDraft):
             return rejected(prepared)
         [ready] = with_salience(
-            embed_drafts([prepared], self.services.embedder), self.caller, services=self.services
+            embed_drafts([prepared], self.caller, services=self.services),
+            self.caller,
+            services=self.services,
         )
         with write_unit(self.services, self.caller) as unit:
             old = unit.fetch(old_id)
@@ -362,6 +364,8 @@ class Revise:
             )
             outcome = replace(outcome, affected=unit.propagate_invalidation())
         continue_propagation(self.services, self.caller)
+        if outcome.embedding_pending:
+            self.services.start_embedding(self.caller)
         return outcome
 
     def restore(self, id: str, *, reason: str) -> ReviseResult:  # noqa: A002 the public name is id
@@ -571,7 +575,7 @@ class Revise:
             memory = fetch(tx, self.caller, id_=proposal.id)
             carried = proposal_of(memory)
             both = [memory, *(tx.memories.get([carried.id]).values() if carried else ())]
-        return vectors_of(self.services, both)
+        return vectors_of(self.services, self.caller, memories=both)
 
 
 def _credit(unit: UnitOfWork, proposal: Proposal, *, done: ReviseResult) -> None:

@@ -1,15 +1,22 @@
-"""Deferred embedding: vectors for memories stored while the embedder was unavailable."""
+"""Which texts are embedded before the reply, and vectors for memories stored without them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from commonbrain.embeddings.interface import Embedder, Vectors
-from commonbrain.model.errors import InvalidInputError, UnavailableError
+from commonbrain.embeddings.interface import Embedder, Vectors, count_windows
+from commonbrain.model.errors import BusyError, InvalidInputError, UnavailableError
 from commonbrain.model.kinds import CausalField, Detail, fields_of
-from commonbrain.model.limits import EMBED_BATCH, ITEMS_PER_CALL_MAX
+from commonbrain.model.limits import (
+    AWAITED_WINDOWS_MAX,
+    CALL_WINDOWS_MAX,
+    EMBED_BATCH,
+    EMBED_BATCH_BYTES,
+    EMBEDDED_WINDOWS_MAX,
+    ITEMS_PER_CALL_MAX,
+)
 from commonbrain.model.memory import Memory
 from commonbrain.model.scope import Caller
 from commonbrain.services import Services
@@ -50,6 +57,52 @@ def embedded(inputs: Sequence[tuple[str, Detail | None]], embedder: Embedder) ->
         return Vectors(windows=made[text], fields=beginnings)
 
     return [vectors(text, parts) for (text, _), parts in zip(inputs, fields, strict=True)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EmbeddedText:
+    """The vectors of a text; None if it is embedded later."""
+
+    vectors: Vectors | None
+    warnings: tuple[str, ...] = ()
+
+
+def embed_awaited(
+    inputs: Sequence[tuple[str, Detail | None]], caller: Caller, *, services: Services
+) -> list[EmbeddedText]:
+    """Embed texts as `embedded` does; on a shared server only what the caller can wait for.
+
+    Raises:
+        BusyError: too many texts of the tenant wait to be embedded.
+        UnavailableError: the embedder is unavailable or rejects one of the texts.
+
+    """
+    defers = services.embed_later is not None
+    if_above = AWAITED_WINDOWS_MAX if defers else EMBEDDED_WINDOWS_MAX
+    counts = [count_windows(text, services.embedder, if_above=if_above) for text, _ in inputs]
+    awaited: list[int] = []
+    left = CALL_WINDOWS_MAX
+    for place, count in enumerate(counts):
+        if defers and (count > AWAITED_WINDOWS_MAX or count > left):
+            continue
+        awaited.append(place)
+        left -= count
+    made = embedded([inputs[place] for place in awaited], services.embedder_for(caller))
+    vectors = dict(zip(awaited, made, strict=True))
+    return [
+        EmbeddedText(vectors=vectors.get(place), warnings=_window_warnings(count))
+        for place, count in enumerate(counts)
+    ]
+
+
+def _window_warnings(count: int) -> tuple[str, ...]:
+    if count <= EMBEDDED_WINDOWS_MAX:
+        return ()
+    return (
+        f"The embedding model reads this text in {count} windows. The first "
+        f"{EMBEDDED_WINDOWS_MAX} are found by meaning, the rest by its words only; split the text "
+        "to have all of it found by meaning.",
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,13 +151,42 @@ class EmbedPending:
         tenant = self.caller.tenant
         with self.services.store.snapshot(tenant) as tx:
             waiting = tx.memories.get(tx.index.unembedded(limit=batch))
-        embed = embed_if_free if one_by_one else vectors_for
-        made = embed(list(waiting.values()), self.services.embedder)
+        made = self._embed(list(waiting.values()), one_by_one=one_by_one)
         with self.services.store.begin(tenant) as tx:
             count = sum(tx.index.embed(id_, vectors) for id_, vectors in made.items())
             done = EmbedProgress(count=count, left=tx.index.pending())
             on_commit(tx, done)
         return done
+
+    def _embed(self, waiting: Sequence[Memory], *, one_by_one: bool) -> dict[int, Vectors]:
+        """Embed the first of the memories that the embedder accepts, a limited number of bytes."""
+        embed = embed_if_free if one_by_one else vectors_for
+        refusal: UnavailableError | None = None
+        for group in _by_size(waiting):
+            try:
+                return embed(group, self.services.embedder_for(self.caller))
+            except BusyError:
+                raise
+            except UnavailableError as error:
+                refusal = error
+        if refusal is not None:
+            raise refusal
+        return {}
+
+
+def _by_size(memories: Sequence[Memory]) -> Iterator[list[Memory]]:
+    """Yield the memories in groups of at most `EMBED_BATCH_BYTES`, or of one that is longer."""
+    group: list[Memory] = []
+    size = 0
+    for one in memories:
+        own = len(one.text.encode(errors="replace"))
+        if group and size + own > EMBED_BATCH_BYTES:
+            yield group
+            group, size = [], 0
+        group.append(one)
+        size += own
+    if group:
+        yield group
 
 
 def embed_if_free(waiting: Sequence[Memory], embedder: Embedder) -> dict[int, Vectors]:
@@ -116,6 +198,8 @@ def embed_if_free(waiting: Sequence[Memory], embedder: Embedder) -> dict[int, Ve
     """
     try:
         return vectors_for(waiting, embedder)
+    except BusyError:
+        raise
     except UnavailableError:
         return _one_by_one(waiting, embedder)
 

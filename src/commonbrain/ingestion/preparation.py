@@ -9,13 +9,14 @@ from functools import partial
 from typing import Any, Final, TypedDict, Unpack, cast
 
 from commonbrain.clock import StageTimer
-from commonbrain.embeddings.interface import Embedder, Matrix, Vectors
-from commonbrain.ingestion.embedding import embedded
+from commonbrain.embeddings.interface import Matrix, Vectors
+from commonbrain.ingestion.embedding import EmbeddedText, embed_awaited
 from commonbrain.ingestion.validation import Rejection, Valid, scan_drafts, validate
 from commonbrain.model import ids
 from commonbrain.model.atoms import Atom
 from commonbrain.model.attachments import ATTACHMENT, attachment_text
 from commonbrain.model.errors import (
+    BusyError,
     InvalidInputError,
     RejectedError,
     UnavailableError,
@@ -285,6 +286,8 @@ class PreparedDraft:
     derived: tuple[PreparedDraft | Rejection, ...] = ()
     """Drafts made from inline tags and extraction."""
     vectors: Vectors | None = None
+    is_deferred: bool = False
+    """Whether it is embedded after the reply."""
     salience: float | None = None
     """The salience predicted by a model; None uses the rule."""
     rationales: tuple[str, ...] = ()
@@ -330,24 +333,30 @@ def prepare_drafts(
 
 def embed_drafts(
     prepared: Sequence[PreparedDraft],
-    embedder: Embedder,
+    caller: Caller,
     *,
+    services: Services,
     skipped: Container[int] = frozenset(),
 ) -> list[PreparedDraft]:
     """Embed all drafts but the skipped ones in one batch, with what was derived from them.
 
-    All are left without vectors if the embedder is unavailable.
+    A shared server leaves long texts for later. All are left without vectors if the embedder is
+    unavailable.
+
+    Raises:
+        BusyError: too many texts of the tenant wait to be embedded.
+
     """
     chosen = [one for place, one in enumerate(prepared) if place not in skipped]
-    if not chosen:
-        return list(prepared)
     texts = [one for source in chosen for one in _texts_to_embed(source)]
     try:
-        vectors = iter(embedded(texts, embedder))
+        made = iter(embed_awaited(texts, caller, services=services))
+    except BusyError:
+        raise
     except UnavailableError:
         return list(prepared)
     return [
-        one if place in skipped else _embedded(one, next(vectors), rest=vectors)
+        one if place in skipped else _embedded(one, next(made), rest=made)
         for place, one in enumerate(prepared)
     ]
 
@@ -540,14 +549,23 @@ def _texts_to_embed(source: PreparedDraft) -> Iterator[tuple[str, Detail | None]
 
 
 def _embedded(
-    prepared: PreparedDraft, vectors: Vectors, *, rest: Iterator[Vectors]
+    prepared: PreparedDraft, own: EmbeddedText, *, rest: Iterator[EmbeddedText]
 ) -> PreparedDraft:
     parts = tuple(
-        replace(part, vectors=next(rest)) if isinstance(part, PreparedDraft) else part
+        replace(part, vectors=next(rest).vectors) if isinstance(part, PreparedDraft) else part
         for part in prepared.derived
     )
-    rationales = tuple(next(rest).windows for _ in prepared.rationales)
-    return replace(prepared, vectors=vectors, derived=parts, rationale_vectors=rationales)
+    # A reason that is too long to be embedded at once is compared with nothing.
+    reasons = [(text, made) for text in prepared.rationales if (made := next(rest).vectors)]
+    return replace(
+        prepared,
+        vectors=own.vectors,
+        is_deferred=own.vectors is None,
+        warnings=(*prepared.warnings, *own.warnings),
+        derived=parts,
+        rationales=tuple(text for text, _ in reasons),
+        rationale_vectors=tuple(made.windows for _, made in reasons),
+    )
 
 
 def _rationales_of(prepared: PreparedDraft) -> tuple[str, ...]:
