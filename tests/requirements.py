@@ -187,7 +187,7 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Adopted("WP-48", "A remote embedder is retried, backed off from, and left alone when down."),
     Adopted("WP-49", "Causes in incident reports have a precision of .9 and a recall of .7."),
     Adopted("WP-50", "Amounts, destinations, denials and repairs are no causes."),
-    Adopted("WP-51", "A very long text is embedded in part; the reply gives the number of windows."),
+    Adopted("WP-51", "A very long text is embedded in part, and the reply says how much."),
     Adopted("WP-52", "A server stores a long text at once and embeds it after the reply."),
     # Retrieval
     Adopted("RT-01", "recall packs bodies, then headlines, then ids; get fetches a body."),

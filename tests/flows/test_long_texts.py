@@ -1,4 +1,4 @@
-"""A very long text is embedded in part, and a text that is stored already is not embedded at all."""
+"""A very long text is embedded in part, and one that is stored already is not embedded again."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -68,7 +68,7 @@ def test_a_text_within_the_bound_has_no_warning(path: Path) -> None:
         "Die nächtliche Erstellung läuft um drei Uhr, weil das Team die Ergebnisse benötigt. ",
         "Ночная сборка запускается в три часа, потому что команде нужны её результаты. ",
         "야간 빌드는 유럽 팀이 결과를 필요로 하기 때문에 새벽 세 시에 실행됩니다. ",
-        "我们每天凌晨三点运行夜间构建，因为欧洲团队需要结果。",
+        "我们每天凌晨三点运行夜间构建，因为欧洲团队需要结果。",  # noqa: RUF001 as Chinese is written
         "2026-11-26T19:04:11.113Z WARN [pool-3] c.e.s.Handler - req=1ee7 took 17ms status=502\n",
     ],
 )

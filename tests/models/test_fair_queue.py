@@ -32,13 +32,13 @@ def occupied(queue: FairQueue, done: list[str]) -> Generator[Submit]:
         may_end.wait(PATIENCE_S)
 
     with ThreadPoolExecutor(16) as pool:
-        first = pool.submit(queue.run, Lane(tenant="first"), [0], occupy)
+        first = pool.submit(queue.run, Lane(tenant="first"), [0], work=occupy)
         begun.wait(PATIENCE_S)
         submitted: list[Future[None]] = []
 
         def submit(lane: Lane, name: str, size: int) -> Future[None]:
             def call() -> None:
-                queue.run(lane, range(size), lambda turn: done.append(f"{name}{len(turn)}"))
+                queue.run(lane, range(size), work=lambda turn: done.append(f"{name}{len(turn)}"))
 
             submitted.append(pool.submit(call))
             until(lambda: queue.waiting == sum(not one.done() for one in submitted))
@@ -102,11 +102,11 @@ def test_a_full_queue_refuses_at_once_and_says_when_to_retry() -> None:
     assert others.exception(PATIENCE_S) is None
     assert done.count("b1") == 2
     # Room comes back.
-    assert queue.run(ACME, range(2), len) == [1, 1]
+    assert queue.run(ACME, range(2), work=len) == [1, 1]
 
 
 def test_a_single_call_may_be_longer_than_a_queue() -> None:
-    sizes = FairQueue(100).run(ACME, range(CALL_WINDOWS_MAX + 1), len)
+    sizes = FairQueue(100).run(ACME, range(CALL_WINDOWS_MAX + 1), work=len)
 
     assert sizes == [100, 100, 57]
 
@@ -116,7 +116,7 @@ def test_a_call_whose_caller_no_longer_waits_is_not_begun() -> None:
     token = UNTIL.set(monotonic())
     try:
         with pytest.raises(UnavailableError) as late:
-            queue.run(ACME, [1], lambda _: done.append("done"))
+            queue.run(ACME, [1], work=lambda _: done.append("done"))
     finally:
         UNTIL.reset(token)
     assert (late.value.code, done) == ("deadline", [])
@@ -127,7 +127,7 @@ def test_a_call_that_waits_too_long_leaves_the_queue_to_the_others() -> None:
 
     def wait_briefly() -> None:
         UNTIL.set(monotonic() + 0.05)
-        queue.run(ACME, [1], lambda _: done.append("late"))
+        queue.run(ACME, [1], work=lambda _: done.append("late"))
 
     with occupied(queue, done) as submit:
         submit(BETA, "b", 1)
@@ -146,8 +146,8 @@ def test_an_error_of_the_model_gives_the_turn_back() -> None:
         raise UnavailableError("It is down.", code="embedder_down")
 
     with pytest.raises(UnavailableError, match="It is down"):
-        queue.run(ACME, [1], fail)
-    assert queue.run(ACME, [1], len) == [1]
+        queue.run(ACME, [1], work=fail)
+    assert queue.run(ACME, [1], work=len) == [1]
 
 
 @given(st.lists(st.text("ab ", max_size=400), max_size=5), st.integers(1, 5))

@@ -148,7 +148,11 @@ def test_a_tenant_with_too_much_waiting_is_refused_and_another_is_served(path: P
     headers = {name: {"Authorization": f"Bearer key-of-{name}"} for name in ("ann", "zoe")}
     with listening(app) as url, ThreadPoolExecutor(1) as pool:
         first = pool.submit(
-            httpx2.post, f"{url}/v1/remember", json=batch, headers=headers["ann"], timeout=PATIENCE_S
+            httpx2.post,
+            f"{url}/v1/remember",
+            json=batch,
+            headers=headers["ann"],
+            timeout=PATIENCE_S,
         )
         embedder.has_begun.wait(PATIENCE_S)
         refused = httpx2.post(f"{url}/v1/remember", json=batch, headers=headers["ann"])

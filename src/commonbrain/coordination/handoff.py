@@ -11,7 +11,8 @@ from commonbrain.coordination.session_registry import own_session
 from commonbrain.history.supersede import InheritOptions, supersede_with
 from commonbrain.history.unit_of_work import UnitOfWork, read_unit
 from commonbrain.ingestion.batch import WriteOptions
-from commonbrain.ingestion.preparation import PreparedDraft, embed_drafts, prepare_drafts
+from commonbrain.ingestion.embedding import embed_drafts
+from commonbrain.ingestion.preparation import PreparedDraft, prepare_drafts
 from commonbrain.ingestion.result import ItemResult, exists, rejected
 from commonbrain.ingestion.service import Remember
 from commonbrain.ingestion.validation import scan_text

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Final, TypedDict
 from commonbrain.history.unit_of_work import UnitOfWork
 from commonbrain.ingestion.batch import WriteOptions
 from commonbrain.ingestion.commit import open_thread
-from commonbrain.ingestion.preparation import PreparedDraft, embed_drafts, prepare_drafts
+from commonbrain.ingestion.embedding import embed_drafts
+from commonbrain.ingestion.preparation import PreparedDraft, prepare_drafts
 from commonbrain.ingestion.result import DerivedResult, ItemResult, ItemStatus
 from commonbrain.ingestion.service import Remember
 from commonbrain.ingestion.sources import put_link

@@ -69,7 +69,7 @@ class FairQueue:
             return sum(map(len, self._waiting.values()))
 
     def run(
-        self, lane: Lane, items: Sequence[Item], work: Callable[[Sequence[Item]], Result]
+        self, lane: Lane, items: Sequence[Item], *, work: Callable[[Sequence[Item]], Result]
     ) -> list[Result]:
         """Do the work for all items, in turns of as many as the model takes at once.
 
@@ -189,7 +189,7 @@ class QueuedEmbedder:
         def embed(windows: Sequence[object]) -> Matrix:
             import numpy as np  # noqa: PLC0415 commands without vectors do not import it
 
-            return np.concatenate(self.queue.run(self.lane, windows, model.vectors))
+            return np.concatenate(self.queue.run(self.lane, windows, work=model.vectors))
 
         return embed_passages(texts, cut=model.windows, embed=embed)
 

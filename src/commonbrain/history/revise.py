@@ -37,8 +37,9 @@ from commonbrain.history.unit_of_work import (
     vectors_of,
     write_unit,
 )
+from commonbrain.ingestion.embedding import embed_drafts
 from commonbrain.ingestion.pending_acks import check_pending_acks, check_pending_acks_of
-from commonbrain.ingestion.preparation import PreparedDraft, embed_drafts, prepare_drafts
+from commonbrain.ingestion.preparation import PreparedDraft, prepare_drafts
 from commonbrain.ingestion.result import ItemResult, rejected
 from commonbrain.ingestion.salience import with_salience
 from commonbrain.ingestion.service import DraftFields, draft_of

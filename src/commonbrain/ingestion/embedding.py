@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from commonbrain.embeddings.interface import Embedder, Vectors, count_windows
+from commonbrain.ingestion.preparation import PreparedDraft
 from commonbrain.model.errors import BusyError, InvalidInputError, UnavailableError
 from commonbrain.model.kinds import CausalField, Detail, fields_of
 from commonbrain.model.limits import (
@@ -59,17 +60,74 @@ def embedded(inputs: Sequence[tuple[str, Detail | None]], embedder: Embedder) ->
     return [vectors(text, parts) for (text, _), parts in zip(inputs, fields, strict=True)]
 
 
+def embed_drafts(
+    prepared: Sequence[PreparedDraft],
+    caller: Caller,
+    *,
+    services: Services,
+    skipped: Container[int] = frozenset(),
+) -> list[PreparedDraft]:
+    """Embed all drafts but the skipped ones in one batch, with what was derived from them.
+
+    A shared server leaves long texts for later. All are left without vectors if the embedder is
+    unavailable.
+
+    Raises:
+        BusyError: too many texts of the tenant wait to be embedded.
+
+    """
+    chosen = [one for place, one in enumerate(prepared) if place not in skipped]
+    texts = [one for source in chosen for one in _texts_to_embed(source)]
+    try:
+        made = iter(_embed_awaited(texts, caller, services=services))
+    except BusyError:
+        raise
+    except UnavailableError:
+        return list(prepared)
+    return [
+        one if place in skipped else _embedded(one, next(made), rest=made)
+        for place, one in enumerate(prepared)
+    ]
+
+
+def _texts_to_embed(source: PreparedDraft) -> Iterator[tuple[str, Detail | None]]:
+    """Return all texts to embed: the draft, its derived drafts and its stated reasons."""
+    made = (part for part in source.derived if isinstance(part, PreparedDraft))
+    yield from ((one.text, one.admitted.detail) for one in (source, *made))
+    yield from ((rationale, None) for rationale in source.rationales)
+
+
+def _embedded(
+    prepared: PreparedDraft, own: _EmbeddedText, *, rest: Iterator[_EmbeddedText]
+) -> PreparedDraft:
+    parts = tuple(
+        replace(part, vectors=next(rest).vectors) if isinstance(part, PreparedDraft) else part
+        for part in prepared.derived
+    )
+    # A reason that is too long to be embedded at once is compared with nothing.
+    reasons = [(text, made) for text in prepared.rationales if (made := next(rest).vectors)]
+    return replace(
+        prepared,
+        vectors=own.vectors,
+        is_deferred=own.vectors is None,
+        warnings=(*prepared.warnings, *own.warnings),
+        derived=parts,
+        rationales=tuple(text for text, _ in reasons),
+        rationale_vectors=tuple(made.windows for _, made in reasons),
+    )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EmbeddedText:
+class _EmbeddedText:
     """The vectors of a text; None if it is embedded later."""
 
     vectors: Vectors | None
     warnings: tuple[str, ...] = ()
 
 
-def embed_awaited(
+def _embed_awaited(
     inputs: Sequence[tuple[str, Detail | None]], caller: Caller, *, services: Services
-) -> list[EmbeddedText]:
+) -> list[_EmbeddedText]:
     """Embed texts as `embedded` does; on a shared server only what the caller can wait for.
 
     Raises:
@@ -90,7 +148,7 @@ def embed_awaited(
     made = embedded([inputs[place] for place in awaited], services.embedder_for(caller))
     vectors = dict(zip(awaited, made, strict=True))
     return [
-        EmbeddedText(vectors=vectors.get(place), warnings=_window_warnings(count))
+        _EmbeddedText(vectors=vectors.get(place), warnings=_window_warnings(count))
         for place, count in enumerate(counts)
     ]
 

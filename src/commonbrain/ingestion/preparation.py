@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from functools import partial
@@ -10,16 +10,13 @@ from typing import Any, Final, TypedDict, Unpack, cast
 
 from commonbrain.clock import StageTimer
 from commonbrain.embeddings.interface import Matrix, Vectors
-from commonbrain.ingestion.embedding import EmbeddedText, embed_awaited
 from commonbrain.ingestion.validation import Rejection, Valid, scan_drafts, validate
 from commonbrain.model import ids
 from commonbrain.model.atoms import Atom
 from commonbrain.model.attachments import ATTACHMENT, attachment_text
 from commonbrain.model.errors import (
-    BusyError,
     InvalidInputError,
     RejectedError,
-    UnavailableError,
     parse_choice,
 )
 from commonbrain.model.kinds import (
@@ -331,36 +328,6 @@ def prepare_drafts(
     return replace(prepared, derived=tuple(parts), rationales=_rationales_of(prepared))
 
 
-def embed_drafts(
-    prepared: Sequence[PreparedDraft],
-    caller: Caller,
-    *,
-    services: Services,
-    skipped: Container[int] = frozenset(),
-) -> list[PreparedDraft]:
-    """Embed all drafts but the skipped ones in one batch, with what was derived from them.
-
-    A shared server leaves long texts for later. All are left without vectors if the embedder is
-    unavailable.
-
-    Raises:
-        BusyError: too many texts of the tenant wait to be embedded.
-
-    """
-    chosen = [one for place, one in enumerate(prepared) if place not in skipped]
-    texts = [one for source in chosen for one in _texts_to_embed(source)]
-    try:
-        made = iter(embed_awaited(texts, caller, services=services))
-    except BusyError:
-        raise
-    except UnavailableError:
-        return list(prepared)
-    return [
-        one if place in skipped else _embedded(one, next(made), rest=made)
-        for place, one in enumerate(prepared)
-    ]
-
-
 def _prepare(
     draft: Draft, caller: Caller, *, services: Services, timer: StageTimer, redacts: bool
 ) -> PreparedDraft | Rejection:
@@ -539,33 +506,6 @@ def _audience(detail: Detail) -> tuple[str, ...]:
 def _severity(part: TaggedText) -> Severity | None:
     is_rule = part.kind is None and classify(part.text) is Kind.RULE
     return Severity.PATTERN if is_rule else None
-
-
-def _texts_to_embed(source: PreparedDraft) -> Iterator[tuple[str, Detail | None]]:
-    """Return all texts to embed: the draft, its derived drafts and its stated reasons."""
-    made = (part for part in source.derived if isinstance(part, PreparedDraft))
-    yield from ((one.text, one.admitted.detail) for one in (source, *made))
-    yield from ((rationale, None) for rationale in source.rationales)
-
-
-def _embedded(
-    prepared: PreparedDraft, own: EmbeddedText, *, rest: Iterator[EmbeddedText]
-) -> PreparedDraft:
-    parts = tuple(
-        replace(part, vectors=next(rest).vectors) if isinstance(part, PreparedDraft) else part
-        for part in prepared.derived
-    )
-    # A reason that is too long to be embedded at once is compared with nothing.
-    reasons = [(text, made) for text in prepared.rationales if (made := next(rest).vectors)]
-    return replace(
-        prepared,
-        vectors=own.vectors,
-        is_deferred=own.vectors is None,
-        warnings=(*prepared.warnings, *own.warnings),
-        derived=parts,
-        rationales=tuple(text for text, _ in reasons),
-        rationale_vectors=tuple(made.windows for _, made in reasons),
-    )
 
 
 def _rationales_of(prepared: PreparedDraft) -> tuple[str, ...]:

@@ -21,7 +21,7 @@ from commonbrain.ingestion.deduplication import (
     find_exact,
     is_recurrence,
 )
-from commonbrain.ingestion.embedding import EmbedPending, embedded
+from commonbrain.ingestion.embedding import EmbedPending, embed_drafts, embedded
 from commonbrain.ingestion.idempotency import (
     make_idempotency_record,
     replay_reply,
@@ -34,7 +34,6 @@ from commonbrain.ingestion.preparation import (
     PreparedDraft,
     check_item_count,
     draft_of,
-    embed_drafts,
     listed,
     parse_drafts,
     prepare_drafts,

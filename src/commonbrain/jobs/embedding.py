@@ -49,6 +49,7 @@ class BackgroundEmbedding:
             if self._stop.is_set() or caller.tenant in self._scheduled:
                 return
             future = self._threads.submit(partial(self._run, caller))
+            future.add_done_callback(_log_error)
             self._scheduled[caller.tenant] = future
 
     def close(self) -> None:
@@ -69,8 +70,6 @@ class BackgroundEmbedding:
         except CommonbrainError as error:
             # The job stays in the store, and is retried by a worker or after the next long text.
             _LOG.warning("%s: %s", error.code, error)
-        except Exception:  # noqa: BLE001 nobody waits for an error here
-            _LOG.exception("embedding in the background failed")
         finally:
             with self._lock:
                 self._running.discard(future)
@@ -95,6 +94,11 @@ class BackgroundEmbedding:
                     # It is due later, since the embedder failed: a later write tries again.
                     services.has_unembedded.set()
                 return
+
+
+def _log_error(future: Future[None]) -> None:
+    if not future.cancelled() and (error := future.exception()) is not None:
+        _LOG.error("embedding in the background failed", exc_info=error)
 
 
 def share_embedder(services: Services) -> tuple[Services, BackgroundEmbedding]:
