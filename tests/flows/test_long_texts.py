@@ -78,16 +78,6 @@ def test_the_longest_prose_and_logs_are_embedded_as_a_whole(sentence: str) -> No
     assert len(MiniLmEmbedder().windows(text)) <= EMBEDDED_WINDOWS_MAX
 
 
-@pytest.mark.requirement("WP-51")
-def test_the_default_model_embeds_the_first_windows_of_punctuation() -> None:
-    embedder = MiniLmEmbedder()
-    text = "!?;:,." * (TEXT_BYTES_MAX // 6)
-
-    [vectors] = embedder.passages([text])
-
-    assert (len(vectors), len(embedder.windows(text))) == (EMBEDDED_WINDOWS_MAX, 111)
-
-
 def test_a_text_stored_word_for_word_is_not_embedded_again(
     path: Path, embedder: RecordingEmbedder
 ) -> None:

@@ -129,7 +129,8 @@ def test_a_worker_embeds_what_a_server_left_when_it_stopped(path: Path) -> None:
 def test_of_many_long_texts_stored_at_once_none_stays_without_vectors(path: Path) -> None:
     text = a_text("quay", windows=AWAITED_WINDOWS_MAX + 1)
     with calling(an_app(a_brain(path))) as client, ThreadPoolExecutor(4) as pool:
-        stored = [*pool.map(lambda n: remember(client, f"crane{n} {text}"), range(24))]
+        texts = [f"crane{number} {text}" for number in range(24)]
+        stored = [*pool.map(partial(remember, client), texts)]
 
         assert all(one["embedding_pending"] for one in stored)
         # Nothing else is written that could start the embedding of a text that was passed over.

@@ -345,11 +345,8 @@ class Revise:
         prepared = prepare_drafts(draft, self.caller, services=self.services)
         if not isinstance(prepared, PreparedDraft):
             return rejected(prepared)
-        [ready] = with_salience(
-            embed_drafts([prepared], self.caller, services=self.services),
-            self.caller,
-            services=self.services,
-        )
+        made = embed_drafts([prepared], self.caller, services=self.services)
+        [ready] = with_salience(made, self.caller, services=self.services)
         with write_unit(self.services, self.caller) as unit:
             old = unit.fetch(old_id)
             check_pending_acks(
