@@ -26,6 +26,8 @@ Result = TypeVar("Result")
 
 TURN_S: Final = 20.0
 """The longest wait for one turn: a full queue is worked off in half of it on two slow cores."""
+_ROUNDS: Final = 4
+"""Windows for each core in one turn: at most a quarter of a second, and the threads pay off."""
 RETRY_AFTER_S: Final = 5
 """When to call again: by then a full queue is mostly worked off."""
 
@@ -71,7 +73,7 @@ class FairQueue:
     def run(
         self, lane: Lane, items: Sequence[Item], *, work: Callable[[Sequence[Item]], Result]
     ) -> list[Result]:
-        """Do the work for all items, in turns of as many as the model takes at once.
+        """Do the work for all items, in turns of a few for each core.
 
         Raises:
             BusyError: the lane is full, or its turn did not come in time.
@@ -82,10 +84,12 @@ class FairQueue:
             results: list[Result] = []
             turn: _Turn | None = None
             try:
-                for start in range(0, len(items), self._windows_at_once):
-                    step = items[start : start + self._windows_at_once]
+                length = self._windows_at_once * _ROUNDS
+                for start in range(0, len(items), length):
+                    step = items[start : start + length]
                     check_awaited()
-                    turn = self._next_turn(lane, before=turn, number=number, size=len(step))
+                    size = min(len(step), self._windows_at_once)
+                    turn = self._next_turn(lane, before=turn, number=number, size=size)
                     if not turn.has_come.wait(_seconds_left()):
                         raise _busy("Too many texts wait to be embedded.")
                     results.append(work(step))

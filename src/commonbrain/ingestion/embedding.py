@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from commonbrain.embeddings.interface import Embedder, Vectors, count_windows
@@ -77,9 +79,9 @@ def embed_drafts(
 
     """
     chosen = [one for place, one in enumerate(prepared) if place not in skipped]
-    texts = [one for source in chosen for one in _texts_to_embed(source)]
+    inputs = [[*_texts_to_embed(source)] for source in chosen]
     try:
-        made = iter(_embed_awaited(texts, caller, services=services))
+        made = iter(_embed_awaited(inputs, caller, services=services))
     except BusyError:
         raise
     except UnavailableError:
@@ -126,9 +128,9 @@ class _EmbeddedText:
 
 
 def _embed_awaited(
-    inputs: Sequence[tuple[str, Detail | None]], caller: Caller, *, services: Services
+    inputs: Sequence[Sequence[tuple[str, Detail | None]]], caller: Caller, *, services: Services
 ) -> list[_EmbeddedText]:
-    """Embed texts as `embedded` does; on a shared server only what the caller can wait for.
+    """Embed the texts of each draft; on a shared server only what the caller can wait for.
 
     Raises:
         BusyError: too many texts of the tenant wait to be embedded.
@@ -136,21 +138,34 @@ def _embed_awaited(
 
     """
     defers = services.embed_later is not None
-    if_above = AWAITED_WINDOWS_MAX if defers else EMBEDDED_WINDOWS_MAX
-    counts = [count_windows(text, services.embedder, if_above=if_above) for text, _ in inputs]
-    awaited: list[int] = []
-    left = CALL_WINDOWS_MAX
-    for place, count in enumerate(counts):
-        if defers and (count > AWAITED_WINDOWS_MAX or count > left):
-            continue
-        awaited.append(place)
-        left -= count
-    made = embedded([inputs[place] for place in awaited], services.embedder_for(caller))
+    count = partial(
+        count_windows,
+        embedder=services.embedder,
+        if_above=AWAITED_WINDOWS_MAX if defers else EMBEDDED_WINDOWS_MAX,
+    )
+    counts = [[count(text) for text, _ in one] for one in inputs]
+    texts = [*chain.from_iterable(inputs)]
+    awaited = _find_awaited(counts) if defers else range(len(texts))
+    made = embedded([texts[place] for place in awaited], services.embedder_for(caller))
     vectors = dict(zip(awaited, made, strict=True))
     return [
-        _EmbeddedText(vectors=vectors.get(place), warnings=_window_warnings(count))
-        for place, count in enumerate(counts)
+        _EmbeddedText(vectors=vectors.get(place), warnings=_window_warnings(number))
+        for place, number in enumerate(chain.from_iterable(counts))
     ]
+
+
+def _find_awaited(counts: Sequence[Sequence[int]]) -> list[int]:
+    """Return the places of the short texts of the first drafts, as many as one call embeds."""
+    awaited: list[int] = []
+    place, left = 0, CALL_WINDOWS_MAX
+    for draft in counts:
+        short = [at for at, count in enumerate(draft) if count <= AWAITED_WINDOWS_MAX]
+        cost = sum(draft[at] for at in short)
+        if cost <= left:
+            awaited += [place + at for at in short]
+            left -= cost
+        place += len(draft)
+    return awaited
 
 
 def _window_warnings(count: int) -> tuple[str, ...]:
