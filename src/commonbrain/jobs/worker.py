@@ -267,7 +267,7 @@ class Worker:
     def _attempt(self, held: Job) -> None:
         kind = JOBS[held.kind]
         task = JobContext(
-            services=self.services,
+            services=self.services.in_background(),
             job=held,
             stop=self.stop,
             limit=kind.limit,
