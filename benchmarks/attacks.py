@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Final
 from urllib.parse import urlsplit
@@ -40,6 +40,12 @@ _UPLOAD_BYTES: Final = 32 * 1024 * 1024
 _LONG_TEXTS: Final = 24
 _UNREAD: Final = 50
 _STORED: Final = 30
+_IMPORTS: Final = 5
+_SECTIONS: Final = 20_000
+_BEGUN_S: Final = 10
+_OTHER_S_MAX: Final = 60
+"""A job yields after ten seconds; then its present batch ends, which may embed for as long."""
+_LATE: Final = f"another tenant's job was not done after {_OTHER_S_MAX} s"
 _HEALTH_S_MAX: Final = 1.0
 _RUNS_MAX: Final = 3
 _RESIDENT_BYTES_MAX: Final = 700 * _MB
@@ -55,6 +61,8 @@ class Target:
     url: str
     reader: str
     writer: str
+    other: str | None = None
+    """The key of a writer of another tenant, who waits for a job meanwhile."""
     client: httpx2.Client = field(default_factory=lambda: httpx2.Client(timeout=_TIMEOUT_S))
 
     def post(self, path: str, content: bytes, *, key: str, kind: str = "application/json") -> str:
@@ -66,13 +74,31 @@ class Target:
             return type(error).__name__
         return f"{reply.status_code} ({len(reply.content)} bytes)"
 
+    def job_of_other(self) -> list[str]:
+        """Run a small job as another tenant; return how long it waits for a worker."""
+        if self.other is None:
+            return []
+        began = time.monotonic()
+        asked: dict[str, str] = {"op": "run", "kind": "embed"}
+        while time.monotonic() - began < _OTHER_S_MAX:
+            reply = self.client.post(
+                f"{self.url}/v1/job", json=asked, headers={"X-API-Key": self.other}
+            )
+            (job,) = reply.raise_for_status().json()["jobs"]
+            if job["state"] == "done":
+                return [f"another tenant's job was done after {time.monotonic() - began:.0f} s"]
+            asked = {"op": "show", "id": job["id"]}
+            threading.Event().wait(1)
+        return [_LATE]
+
 
 @dataclass(slots=True)
 class Watch:
-    """The slowest health check and the most memory during one attack."""
+    """The slowest health check, and the most memory and temporary files during one attack."""
 
     slowest_s: float = 0.0
     resident_bytes: int = 0
+    temporary_bytes: int = 0
     stops: threading.Event = field(default_factory=threading.Event)
 
     def poll(self, url: str, pid: int | None) -> None:
@@ -85,6 +111,7 @@ class Watch:
             self.slowest_s = max(self.slowest_s, time.monotonic() - began)
             if pid is not None:
                 self.resident_bytes = max(self.resident_bytes, resident(pid))
+                self.temporary_bytes = max(self.temporary_bytes, temporary())
             self.stops.wait(_POLL_S)
 
 
@@ -95,6 +122,16 @@ def resident(pid: int) -> int:
     for one in (first, *first.children(recursive=True)):
         with suppress(psutil.NoSuchProcess):
             total += one.memory_info().rss
+    return total
+
+
+def temporary() -> int:
+    """Return the bytes of the temporary files of servers and workers on this machine."""
+    total = 0
+    for folder in Path(tempfile.gettempdir()).glob("commonbrain-*"):
+        for one in folder.rglob("*"):
+            with suppress(OSError):
+                total += one.stat().st_size
     return total
 
 
@@ -171,13 +208,27 @@ def uploads_of_a_reader(target: Target) -> Sequence[str]:
 
 
 def packed_upload(target: Target) -> Sequence[str]:
-    """A small ZIP file of 2.4 GB of text."""
+    """A small ZIP file of 2.4 GB of text, and then a job of another tenant."""
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
         for number in range(300):
             archive.writestr(f"{number}.md", b"- x\n" * 2_000_000)
-    path = "/v1/import?format=markdown"
-    return [target.post(path, packed.getvalue(), key=target.writer, kind="application/zip")]
+    path = "/v1/import?format=markdown&name=notes.zip"
+    reply = target.post(path, packed.getvalue(), key=target.writer, kind="application/zip")
+    return [reply, *target.job_of_other()]
+
+
+def queued_imports(target: Target) -> Sequence[str]:
+    """A few imports that are large, but allowed, and then a job of another tenant."""
+    replies = list[str]()
+    for number in range(_IMPORTS):
+        sections = (f"## Pot {n}\n\nPot {n} of {number} is red." for n in range(_SECTIONS))
+        path = f"/v1/import?format=markdown&name={number}.md"
+        content = "\n\n".join(sections).encode()
+        replies.append(target.post(path, content, key=target.writer, kind="text/markdown"))
+    # The worker begins with the first of them.
+    threading.Event().wait(_BEGUN_S)
+    return [*replies, *target.job_of_other()]
 
 
 def long_texts(target: Target) -> Sequence[str]:
@@ -201,6 +252,8 @@ _ATTACKS: Final[Sequence[tuple[Callable[[Target], Sequence[str]], str]]] = (
     # These use up what the reader may send in a minute.
     (unread_replies, "kept until the client left"),
     (refusals, "never 429"),
+    # A worker goes on with these.
+    (queued_imports, "other tenants waited for the end of all"),
 )
 """Each attack, and what it did before the server had bounds."""
 
@@ -215,7 +268,8 @@ def attack(
     """Attack a server, and fail if other callers notice more than they should.
 
     Starts a server of its own, on a new Postgres. To attack one of yours, give its URL, and set
-    COMMONBRAIN_READER_KEY and COMMONBRAIN_WRITER_KEY to a reader's and a writer's key.
+    COMMONBRAIN_READER_KEY and COMMONBRAIN_WRITER_KEY to a reader's and a writer's key, and
+    COMMONBRAIN_OTHER_KEY to that of a writer of another tenant, who waits for a worker meanwhile.
     """
     chosen = [one for one in _ATTACKS if not only or one[0].__name__ in only]
     with nullcontext((_target(url), pid)) if url else _own_server() as (target, process):
@@ -231,7 +285,8 @@ def attack(
 
 def _target(url: str) -> Target:
     reader, writer = (os.environ[f"COMMONBRAIN_{one}_KEY"] for one in ("READER", "WRITER"))
-    return Target(url=url.rstrip("/"), reader=reader, writer=writer)
+    other = os.environ.get("COMMONBRAIN_OTHER_KEY")
+    return Target(url=url.rstrip("/"), reader=reader, writer=writer, other=other)
 
 
 @contextmanager
@@ -244,7 +299,12 @@ def _own_server() -> Generator[tuple[Target, int]]:
         running = opened.enter_context(stack(folder, workers=1))
         with open_brain() as brain:
             reader, writer = (_new_key(brain, role) for role in (Role.READER, Role.WRITER))
-        yield Target(url=running.url, reader=reader, writer=writer), running.processes["doors"].pid
+            brain.tenants.make("other")
+            other = _new_key(
+                Brain(brain.services, replace(brain.caller, tenant="other")), Role.WRITER
+            )
+        target = Target(url=running.url, reader=reader, writer=writer, other=other)
+        yield target, running.processes["doors"].pid
 
 
 def _new_key(brain: Brain, role: Role) -> str:
@@ -265,12 +325,15 @@ def _run(
             replies = Counter(call(target))
         typer.echo(
             f"{call.__name__}: {time.monotonic() - began:.1f} s, slowest health check "
-            f"{watch.slowest_s:.2f} s, at most {watch.resident_bytes / _MB:.0f} MB; "
+            f"{watch.slowest_s:.2f} s, at most {watch.resident_bytes / _MB:.0f} MB and "
+            f"{watch.temporary_bytes / _MB:.0f} MB of temporary files; "
             + ", ".join(f"{count} x {reply}" for reply, count in replies.most_common(4))
             + f" (once: {before})"
         )
         if watch.resident_bytes > _RESIDENT_BYTES_MAX:
             yield f"{call.__name__}: more than {_RESIDENT_BYTES_MAX / _MB:.0f} MB"
+        if _LATE in replies:
+            yield f"{call.__name__}: {_LATE}"
         if watch.slowest_s <= _HEALTH_S_MAX:
             return
     yield f"{call.__name__}: {_RUNS_MAX} times, a health check took over {_HEALTH_S_MAX:g} s"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from commonbrain.executors import DetachedExecutor
 from commonbrain.model.briefing_limits import BriefingLimits
+from commonbrain.model.import_limits import ImportLimits
 from commonbrain.model.limits import EMBEDDINGS_AT_ONCE_MAX, HTTP_SESSION_IDLE_MINUTES
 from commonbrain.model.parameters import DEFAULTS, Parameters
 from commonbrain.model.sessions import IDLE_AFTER, SILENCE_MAX
@@ -78,6 +79,8 @@ class Services:
     """Created on demand."""
     staging: UploadStore
     """Files that wait for a job, stored as blobs."""
+    import_limits: ImportLimits = field(default_factory=ImportLimits)
+    """The limits of files that clients send."""
     queue: Queue
     """Notifies workers of jobs; the rows in the store are authoritative."""
     embedders: Callable[[str], Embedder] | None = None

@@ -106,8 +106,15 @@ class ThreadLimiter:
         self._seconds_max = seconds_max
         self._around = around
 
-    async def run(self, call: Callable[[], _T]) -> _T:
+    async def run(
+        self, call: Callable[[], _T], *, on_end: Callable[[], object] = lambda: None
+    ) -> _T:
         """Run a call in a thread and return its result.
+
+        Args:
+            call: what to run.
+            on_end: called once when the call has ended, or never starts. This may be after `run`
+                has raised `deadline`, so that it can free what the call still uses.
 
         Raises:
             UnavailableError: `deadline`; a call that has started continues and may succeed.
@@ -117,7 +124,13 @@ class ThreadLimiter:
         context = copy_context()
         if self._seconds_max is not None:
             context.run(UNTIL.set, monotonic() + self._seconds_max + _AFTER_S)
-        future = self._pool.submit(lambda: context.run(self._inside, call), lane=LANE.get())
+        try:
+            future = self._pool.submit(lambda: context.run(self._inside, call), lane=LANE.get())
+        except RuntimeError:
+            # The process ends.
+            on_end()
+            raise
+        future.add_done_callback(lambda _: on_end())
         answer = asyncio.wrap_future(future)
         try:
             with anyio.CancelScope(shield=self._seconds_max is None):
