@@ -27,7 +27,7 @@ import httpx2
 import psutil
 import psycopg
 import typer
-from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
+from tenacity import RetryError, Retrying, retry_if_result, stop_after_delay, wait_fixed
 
 from benchmarks.load.acknowledged import (
     CATCH_UP_S,
@@ -37,9 +37,9 @@ from benchmarks.load.acknowledged import (
     count_unreadable,
     count_without_vector,
 )
-from benchmarks.load.monitor import Growth, Sample, count_connections, sample
+from benchmarks.load.monitor import Growth, Sample, count_connections, sample, uses
 from benchmarks.load.plan import Plan
-from benchmarks.load.running import Folder, planned, sending
+from benchmarks.load.running import Folder, planned, postmaster, sending
 from benchmarks.load.stack import Stack, stack
 from commonbrain.runtime.dev_servers import postgres_programs
 
@@ -214,7 +214,7 @@ class Operator:
     def _do(self, name: str, deed: Callable[[], None]) -> None:
         try:
             deed()
-        except (OSError, httpx2.HTTPError, subprocess.SubprocessError) as error:
+        except (OSError, httpx2.HTTPError, subprocess.SubprocessError, RetryError) as error:
             self.errors.append(f"{name}: {type(error).__name__}: {error}"[:300])
 
     def back_up(self) -> None:
@@ -299,31 +299,50 @@ def soak(
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     log = Log(file=report or folder / "soak.txt")
     log(f"{minutes:g} minutes at {rate:g} requests/s by {agents} agents")
-    began_ms = int(time.time() * 1000)
-    for name in ("doors", "worker"):
-        (folder / f"{name}.log").unlink(missing_ok=True)
-    with stack(folder, workers=workers) as running:
-        plan = replace(planned(running, folder, agents=agents), rate=rate)
-        Path(plan.ledger).unlink(missing_ok=True)
-        plan.write(folder / "plan.json")
-        answers, monitor = Answers(ledger=Path(plan.ledger)), Monitor(running=running)
-        operator = Operator(running=running, keys=plan.keys, minutes=minutes, log=log)
-        with sending(running, plan, folder / "plan.json", seconds=minutes * _MINUTE_S) as sent:
-            _go_on(sent, answers=answers, monitor=monitor, operator=operator)
-        checks = [
-            *_calls(answers, minutes=minutes, rate=rate),
-            operator.finish(),
-            *_kept(running, answers, plan=plan),
-            *_scheduled(running, since_ms=began_ms),
-            *monitor.checks(),
-            _logged(folder),
-        ]
-    for line in (*_latencies(plan), *map(str, checks)):
-        log(line)
+    try:
+        checks = list(_soak(folder, Pace(minutes, rate, agents, workers), log))
+    except BaseException as error:
+        log(f"ended early: {type(error).__name__}: {error}")
+        raise
+    for check in checks:
+        log(str(check))
     is_passed = all(check.is_met for check in checks)
     log("passed" if is_passed else "FAILED")
     if not is_passed:
         raise typer.Exit(1)
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How much is requested, and by whom."""
+
+    minutes: float
+    rate: float
+    agents: int
+    workers: int
+
+
+def _soak(folder: Path, pace: Pace, log: Log) -> Iterator[Check]:
+    """Run the stack under load; judge it."""
+    began_ms = int(time.time() * 1000)
+    for name in ("doors.log", "worker.log", "ledger.jsonl", "report.json"):
+        (folder / name).unlink(missing_ok=True)
+    with stack(folder, workers=pace.workers) as running:
+        plan = replace(planned(running, folder, agents=pace.agents), rate=pace.rate)
+        plan.write(folder / "plan.json")
+        answers, monitor = Answers(ledger=Path(plan.ledger)), Monitor(running=running)
+        operator = Operator(running=running, keys=plan.keys, minutes=pace.minutes, log=log)
+        seconds = pace.minutes * _MINUTE_S
+        with sending(running, plan, folder / "plan.json", seconds=seconds) as sent:
+            _go_on(sent, answers=answers, monitor=monitor, operator=operator)
+        for line in _latencies(Path(plan.report)):
+            log(line)
+        yield from _calls(answers, wanted=seconds * pace.rate)
+        yield operator.finish()
+        yield from _kept(running, answers, plan=plan)
+        yield from _scheduled(running, since_ms=began_ms)
+        yield from monitor.checks()
+    yield _logged(folder)
 
 
 def _go_on(
@@ -358,12 +377,20 @@ def _progress(at_s: float, rate: float, *, answers: Answers, monitor: Monitor) -
     return (
         f"{at_s / _MINUTE_S:3.0f} min  {rate:5.1f}/s  p95 {p95:5.0f} ms"
         f"  failed {sum(answers.failures.values())}, to retry {answers.retryable}"
-        f"  {held}, connections {monitor.connections[-1][1] if monitor.connections else 0}"
+        f"  {held}, {_postgres(monitor.running)}"
+        f"connections {monitor.connections[-1][1] if monitor.connections else 0}"
     )
 
 
-def _calls(answers: Answers, *, minutes: float, rate: float) -> Iterator[Check]:
-    wanted = minutes * _MINUTE_S * rate
+def _postgres(running: Stack) -> str:
+    """Describe the memory of Postgres without its buffers; nothing while it is away."""
+    with suppress(OSError, psutil.Error):
+        used = uses({"postgres": postmaster(running.folder)})["postgres"]
+        return f"postgres {used.resident_mb:.0f} MB, "
+    return ""
+
+
+def _calls(answers: Answers, *, wanted: float) -> Iterator[Check]:
     failed = ", ".join(f"{count} {name}" for name, count in answers.failures.most_common(5))
     figure = f"{failed or 'none'}; {answers.retryable} of {answers.total} to be retried"
     yield Check(name="calls failed", is_met=not answers.failures, figure=figure)
@@ -406,8 +433,8 @@ def _logged(folder: Path) -> Check:
     return Check(name="tracebacks logged", is_met=not count, figure=str(count))
 
 
-def _latencies(plan: Plan) -> Iterator[str]:
-    calls: dict[str, Any] = json.loads(Path(plan.report).read_text("utf-8"))["calls"]
+def _latencies(report: Path) -> Iterator[str]:
+    calls: dict[str, Any] = json.loads(report.read_text("utf-8"))["calls"]
     for name, one in calls.items():
         yield (
             f"{name:<9} {one['count']} calls  p50 {one['p50_ms']:.0f}  p95 {one['p95_ms']:.0f}"
