@@ -34,7 +34,8 @@ SETTINGS: Final = {"shared_buffers": "6GB", "max_wal_size": "8GB", "work_mem": "
 """What an operator of a machine with 24 GB would set first: a quarter of it holds the store."""
 _AT_ONCE: Final = "1"
 """Threads of one process that embed: there are as many processes as cores."""
-_READY_S: Final = 120
+_READY_S: Final = 300
+"""Minutes, where other work keeps the processor busy."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
