@@ -102,9 +102,9 @@ class Growth:
             first=values[0],
             last=values[-1],
             most=max(values),
-            slope=fitted.slope,
-            low=fitted.low_slope,
-            high=fitted.high_slope,
+            slope=float(fitted.slope),
+            low=float(fitted.low_slope),
+            high=float(fitted.high_slope),
         )
 
     def __str__(self) -> str:

@@ -161,13 +161,13 @@ class Monitor:
         for name, samples in self.held.items():
             for what, of in figures.items():
                 values = [of(one) for one in samples[warm:]]
-                yield _judge(f"{name} {what}", Growth.of(self.at_s[warm:], values), what)
+                yield judge(f"{name} {what}", Growth.of(self.at_s[warm:], values), what)
         steady = [one for one in self.connections if one[0] >= self.at_s[warm]]
         growth = Growth.of([at for at, _ in steady], [count for _, count in steady])
-        yield _judge("connections to Postgres", growth, "connections")
+        yield judge("connections to Postgres", growth, "connections")
 
 
-def _judge(name: str, growth: Growth, figure: str) -> Check:
+def judge(name: str, growth: Growth, figure: str) -> Check:
     """Fail if a figure certainly grows faster than it may."""
     bound = _GROWTH_MAX[figure]
     return Check(

@@ -68,12 +68,7 @@ def test_when_a_server_and_a_worker_are_killed_nothing_is_lost_or_done_twice(
 def test_maintenance_is_scheduled_once_by_both_workers(cluster: Cluster) -> None:
     maintained = "SELECT agent, state FROM jobs WHERE kind = 'maintain'"
 
-    assert until(partial(cluster.rows, maintained), bool) == [("upkeep", "done")]
-    print(
-        cluster.rows(
-            "SELECT kind,agent,key,state,to_timestamp(created_at/1000) FROM jobs ORDER BY id"
-        )
-    )
+    until(partial(cluster.rows, maintained), lambda rows: rows == [("upkeep", "done")])
 
 
 @pytest.mark.requirement("DO-07")
