@@ -41,12 +41,15 @@ from benchmarks.load.monitor import Growth, Sample, count_connections, sample, u
 from benchmarks.load.plan import Plan
 from benchmarks.load.running import Folder, planned, postmaster, sending
 from benchmarks.load.stack import Stack, stack
+from commonbrain.model.jobs import LIVE
 from commonbrain.runtime.dev_servers import postgres_programs
 
 _SAMPLE_S: Final = 5
-_WARM: Final = 0.25
-"""The share of a run that is warming up: caches fill, and every key is met once."""
+_WARM: Final = 1 / 3
+"""The share of a run that is warming up: caches fill, and every tenant is evaluated once."""
 _MINUTE_S: Final = 60
+_DRAIN_S: Final = 600
+"""How long workers may take for the jobs that wait at the end of the load."""
 _REDIS_AWAY_S: Final = 60
 _BACKUPS: Final = (0.15, 0.5, 0.85)
 _REDIS_STOPS: Final = 0.3
@@ -260,9 +263,9 @@ class Operator:
             one.result()
         self._threads.shutdown()
         waiting = Retrying(
-            retry=retry_if_result(lambda states: not set(states) <= {"done"}),
+            retry=retry_if_result(lambda states: not LIVE.isdisjoint(states)),
             wait=wait_fixed(2),
-            stop=stop_after_delay(CATCH_UP_S),
+            stop=stop_after_delay(_DRAIN_S),
             retry_error_callback=lambda state: state.outcome and state.outcome.result(),
         )
         states: Counter[str] = waiting(self._states)
