@@ -27,7 +27,7 @@ from benchmarks.hooking import hooking
 from benchmarks.listening import listening
 from benchmarks.listing import listing
 from benchmarks.load.recalls import load
-from benchmarks.load.soaking import soak
+from benchmarks.load.soak import soak
 from benchmarks.mailing import mailing
 from benchmarks.page import page
 from benchmarks.peers.comparison import peers

@@ -18,7 +18,7 @@ import psycopg
 from pgvector import HalfVector
 from pgvector.psycopg import register_vector
 
-from benchmarks.load.made import Clusters, made
+from benchmarks.load.dataset import Clusters, made
 from commonbrain.model import ids
 from commonbrain.model.timestamps import to_millis
 from commonbrain.storage.postgres.fts import words_of
