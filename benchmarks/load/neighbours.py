@@ -304,7 +304,8 @@ def neighbours(
         list[str] | None, typer.Option(help="M/EF_CONSTRUCTION; the program's by default.")
     ] = None,
     ef_search: Annotated[
-        list[int] | None, typer.Option(help="Candidates of a search; the program's by default.")
+        list[int] | None,
+        typer.Option(help="Candidates of a search of everything; the program's by default."),
     ] = None,
 ) -> None:
     """Search a tenant by its index, for questions of five words; compare with every vector.
@@ -327,7 +328,8 @@ def neighbours(
             print(f"\n{memories:,} {data}, {how}", flush=True)
             for own in ef_search or [None]:
                 for search in searches:
-                    print(search.measured(own), flush=True)
+                    if own is None or search.project is None:
+                        print(search.measured(own), flush=True)
 
 
 @contextmanager
@@ -337,10 +339,13 @@ def filled(
     """Run a server with a filled store, made in the folder if it is not there."""
     settings = {**SETTINGS, "synchronous_commit": "off"}
     place = folder / f"{data}-{memories}"
+    is_new = not place.exists()
     place.mkdir(parents=True, exist_ok=True)
     with postgres_server(place / "postgres", settings=settings) as url:
         program = login(url, PROGRAM)
-        upgrade_store(url, role=PROGRAM)
+        if is_new:
+            # An upgrade later would build the index of another run again.
+            upgrade_store(url, role=PROGRAM)
         clusters = Clusters.of(embedder)
         with closing(psycopg.connect(url, autocommit=True)) as connection:
             [(parts,)] = connection.execute(_PARTS).fetchall()
