@@ -104,6 +104,13 @@ class Drawn:
                 yield _mixed(self.clusters.owners, near, count, random_source=random_source)
 
 
+def _clusters(kept: Path, embedder: Embedder) -> Clusters:
+    """Embed the first notes of the corpus once: that takes a minute."""
+    if not kept.exists():
+        np.save(kept, Clusters.of(embedder).owners)
+    return Clusters(np.load(kept))
+
+
 def _near_each(owners: Matrix) -> Any:  # noqa: ANN401 a matrix of integers
     """Return the ten nearest of each, (len(owners), 10)."""
     return np.argsort(-(owners @ owners.T), axis=1)[:, 1:11]
@@ -346,7 +353,7 @@ def filled(
         if is_new:
             # An upgrade later would build the index of another run again.
             upgrade_store(url, role=PROGRAM)
-        clusters = Clusters.of(embedder)
+        clusters = _clusters(folder / "owners.npy", embedder)
         with closing(psycopg.connect(url, autocommit=True)) as connection:
             [(parts,)] = connection.execute(_PARTS).fetchall()
             tenants = [name for (name,) in connection.execute(_TOGETHER, (parts,)).fetchall()]

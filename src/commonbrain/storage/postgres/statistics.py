@@ -144,6 +144,11 @@ class Size:
         return self.memories > _EXACT_MIN and self.memories * VECTOR_MS > by_index
 
     @property
+    def indexed(self) -> int:
+        """The approximate number of vectors in the tenant's index, others' included."""
+        return int(self.memories + self.common_terms)
+
+    @property
     def lasts(self) -> int:
         """The number of searches for which it is valid."""
         return self.memories // _SHARE
