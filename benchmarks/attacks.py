@@ -235,7 +235,7 @@ def long_texts(target: Target) -> Sequence[str]:
     """Texts of punctuation, the slowest to embed, stored at once."""
 
     def store(number: int) -> str:
-        text = f"{number} " + "!?;:,." * 2_700
+        text = f"Build {number}: " + "!?;:,." * 2_700
         body = json.dumps({"text": text}).encode()
         return target.post("/v1/remember", body, key=target.writer)
 

@@ -81,26 +81,28 @@ class Agent(FastHttpUser):
         ) as answer:
             answer.request_meta["response_time"] += late_ms
             told = answer.status_code == HTTPStatus.OK
-            _note(what, answer.text or "", status=answer.status_code, sent_at=sent_at)
+            self._note(what, answer, sent_at=sent_at)
             if not told:
                 answer.failure(f"{answer.status_code}: {(answer.text or '')[:200]}")
 
-
-def _note(what: str, text: str, *, status: int, sent_at: float) -> None:
-    """Keep what was acknowledged, when something was not, and what went without a vector."""
-    told = _read(text)
-    items: list[dict[str, Any]] = told.get("items", [])
-    line = {
-        "at": time.time(),
-        "call": what,
-        "status": status,
-        "code": told.get("code", ""),
-        "ms": round((time.time() - sent_at) * 1000),
-        "ids": [one["id"] for one in items if one.get("status") == "stored"],
-        "is_behind": bool(told.get("degraded"))
-        or any(one.get("embedding_pending") for one in items),
-    }
-    LEDGER.write(f"{json.dumps(line)}\n")
+    def _note(self, what: str, answer: Any, *, sent_at: float) -> None:  # noqa: ANN401 Locust's
+        """Record what was acknowledged, what was not, and what went without a vector."""
+        told = _read(answer.text or "")
+        items: list[dict[str, Any]] = told.get("items", [])
+        line = {
+            "at": time.time(),
+            "call": what,
+            "agent": self.number,
+            "said": self.said if what == "remember" else None,
+            "status": answer.status_code,
+            "code": told.get("code", ""),
+            "is_retryable": "Retry-After" in (answer.headers or {}),
+            "ms": round((time.time() - sent_at) * 1000),
+            "ids": [one["id"] for one in items if one.get("status") == "stored"],
+            "is_behind": bool(told.get("degraded"))
+            or any(one.get("embedding_pending") for one in items),
+        }
+        LEDGER.write(f"{json.dumps(line)}\n")
 
 
 def _read(text: str) -> dict[str, Any]:

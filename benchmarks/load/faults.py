@@ -6,34 +6,23 @@ import json
 import subprocess
 import time
 from collections.abc import Callable, Generator, Mapping
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Final
 
-import psycopg
 import typer
-from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 
-from benchmarks.load.breaking import in_embedder, in_processes, on_disks
-from benchmarks.load.places import NotHere
+from benchmarks.load.acknowledged import count_lost, count_without_vector
+from benchmarks.load.disks import NotHere
+from benchmarks.load.fault_report import Broken, table
+from benchmarks.load.fault_rounds import in_embedder, in_processes, on_disks
 from benchmarks.load.running import Folder, load, planned, sending
 from benchmarks.load.stack import Stack
-from benchmarks.load.telling import Broken, table
-from commonbrain.model import ids
 
 _APART_S: Final = 30
-_CATCH_UP_S: Final = 120
 _DEADLINE_MS: Final = 1000
 """What recalls give while the embedder hangs."""
-_LOST: Final = (
-    "SELECT count(*) FROM unnest(%s::bigint[]) AS told (id) "
-    "WHERE NOT EXISTS (SELECT 1 FROM memories m WHERE m.id = told.id)"
-)
-_BEHIND: Final = (
-    "SELECT count(*) FROM memories m WHERE m.id = ANY(%s) AND NOT EXISTS "
-    "(SELECT 1 FROM vectors v WHERE v.tenant_id = m.tenant_id AND v.memory_id = m.id)"
-)
 Round = Callable[..., "Generator[tuple[Stack, Mapping[str, Callable[[], None]]]]"]
 _ROUNDS: Final = {
     "processes": contextmanager(in_processes),
@@ -103,19 +92,11 @@ def _go_through(name: str, folder: Path, pace: Pace) -> None:
 
 def _kept(running: Stack, acknowledged: list[str]) -> str:
     """Say what is left of what was acknowledged, once workers have caught up or given up."""
-    stored = [ids.parse(ids.MEMORY, one) for one in acknowledged]
     since = time.monotonic()
-    with closing(psycopg.connect(running.postgres, autocommit=True)) as connection:
-        [(lost,)] = connection.execute(_LOST, [stored]).fetchall()
-        catching_up = Retrying(
-            retry=retry_if_result(bool),
-            wait=wait_fixed(1),
-            stop=stop_after_delay(_CATCH_UP_S),
-            retry_error_callback=lambda state: state.outcome and state.outcome.result(),
-        )
-        behind = catching_up(lambda: connection.execute(_BEHIND, [stored]).fetchall()[0][0])
+    lost = count_lost(running.postgres, acknowledged)
+    behind = count_without_vector(running.postgres, acknowledged)
     return (
-        f"{len(stored)} memories acknowledged, {lost} of them lost, {behind} without vector "
+        f"{len(acknowledged)} memories acknowledged, {lost} of them lost, {behind} without vector "
         f"{time.monotonic() - since:.0f} s after the end"
     )
 

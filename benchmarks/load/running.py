@@ -22,10 +22,10 @@ import typer
 
 from benchmarks.corpus import drafts, questions
 from benchmarks.load.bulk import Bulk
-from benchmarks.load.made import Clusters, sizes
+from benchmarks.load.dataset import Clusters, sizes
+from benchmarks.load.monitor import Use, uses
 from benchmarks.load.plan import Plan
 from benchmarks.load.stack import PROGRAM, SETTINGS, Stack, keys, stack
-from benchmarks.load.watching import Use, uses
 from commonbrain.runtime.bootstrap import make_embedder, upgrade_store
 from commonbrain.runtime.dev_servers import login, postgres_server
 from commonbrain.runtime.settings_loading import load_settings

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import subprocess
 import sys
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import httpx2
@@ -17,7 +17,13 @@ from tenacity import retry, stop_after_delay, wait_fixed
 from commonbrain.administration.tenants import KeyRequest
 from commonbrain.model.scope import Role
 from commonbrain.runtime.bootstrap import open_brain, upgrade_store
-from commonbrain.runtime.dev_servers import login, postgres_server, redis_server
+from commonbrain.runtime.dev_servers import (
+    RestartableServer,
+    free_port,
+    login,
+    postgres_server,
+    redis_server,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping
@@ -28,7 +34,8 @@ SETTINGS: Final = {"shared_buffers": "6GB", "max_wal_size": "8GB", "work_mem": "
 """What an operator of a machine with 24 GB would set first: a quarter of it holds the store."""
 _AT_ONCE: Final = "1"
 """Threads of one process that embed: there are as many processes as cores."""
-_READY_S: Final = 120
+_READY_S: Final = 300
+"""Minutes, where other work keeps the processor busy."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +45,8 @@ class Stack:
     folder: Path
     url: str
     postgres: str
+    servers: Mapping[str, RestartableServer]
+    """Postgres and Redis, which can be stopped and started again."""
     processes: dict[str, subprocess.Popen[bytes]]
     commands: Mapping[str, list[str]]
     environment: Mapping[str, str]
@@ -48,17 +57,23 @@ def stack(
     folder: Path, *, workers: int, settings: Mapping[str, str] | None = None
 ) -> Generator[Stack]:
     """Run everything over a store that was filled before; `settings` are the environment's."""
-    port = _free_port()
+    port, make_postgres = free_port(), partial(postgres_server, settings=SETTINGS)
+    servers = {
+        name: RestartableServer(partial(make, folder / name, port=free_port()))
+        for name, make in (("postgres", make_postgres), ("redis", redis_server))
+    }
     with ExitStack() as running:
-        postgres = running.enter_context(postgres_server(folder / "postgres", settings=SETTINGS))
-        redis = running.enter_context(redis_server(folder / "redis"))
+        for server in servers.values():
+            server.start()
+            running.callback(server.stop)
+        postgres = servers["postgres"].url
         # Keys are made in this process, which has to see the store as the server does.
         os.environ |= {**(settings or {}), "COMMONBRAIN_STORE": login(postgres, PROGRAM)}
         upgrade_store(postgres, role=PROGRAM)
         running.callback(_forget, settings or {})
         environment = {
             **os.environ,
-            "COMMONBRAIN_REDIS_URL": redis,
+            "COMMONBRAIN_REDIS_URL": servers["redis"].url,
             "COMMONBRAIN_STATE": str(folder / "state"),
             "COMMONBRAIN_EMBEDDER_THREADS": _AT_ONCE,
         }
@@ -69,7 +84,11 @@ def stack(
             folder=folder,
             url=f"http://127.0.0.1:{port}",
             postgres=postgres,
-            processes={name: _started(one, environment) for name, one in commands.items()},
+            servers=servers,
+            processes={
+                name: _started(one, environment, log=_log(folder, name))
+                for name, one in commands.items()
+            },
             commands=commands,
             environment=environment,
         )
@@ -82,7 +101,8 @@ def again(running: Stack, name: str) -> None:
     """Kill a process, and start it again as a supervisor would."""
     running.processes[name].kill()
     running.processes[name].wait()
-    running.processes[name] = _started(running.commands[name], running.environment)
+    log = _log(running.folder, name)
+    running.processes[name] = _started(running.commands[name], running.environment, log=log)
 
 
 @retry(wait=wait_fixed(0.2), stop=stop_after_delay(_READY_S), reraise=True)
@@ -104,22 +124,28 @@ def keys(folder: Path, tenants: list[str], *, agents: int) -> list[str]:
     return known[:agents]
 
 
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        return free.getsockname()[1]
-
-
 def _forget(settings: Mapping[str, str]) -> None:
     for name in settings:
         os.environ.pop(name, None)
 
 
-def _started(command: list[str], environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(  # noqa: S603 our own program
-        [sys.executable, "-m", "commonbrain", *command],
-        env=dict(environment),
-        stdout=subprocess.DEVNULL,
-    )
+def _log(folder: Path, name: str) -> Path:
+    """Where a process of the stack writes its log."""
+    return folder / f"{name}.log"
+
+
+def _started(
+    command: list[str], environment: Mapping[str, str], *, log: Path
+) -> subprocess.Popen[bytes]:
+    with log.open("ab") as errors:
+        return subprocess.Popen(  # noqa: S603 our own program
+            [sys.executable, "-m", "commonbrain", *command],
+            env=dict(environment),
+            stdout=subprocess.DEVNULL,
+            stderr=errors,
+            # A terminal that is closed does not reach it.
+            start_new_session=True,
+        )
 
 
 def _end(running: Stack) -> None:

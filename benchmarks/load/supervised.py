@@ -31,14 +31,14 @@ class Supervised:
     restarts: int = 0
 
     @classmethod
-    def of(cls, process: psutil.Process, command: list[str] | None = None) -> Supervised:
-        """Learn from a process how it is started; told, where it no longer shows."""
+    def of(cls, process: psutil.Process) -> Supervised:
+        """Learn from a process how it is started."""
         owner: dict[str, Any] = {}
         if os.geteuid() == 0:
             owner = {"user": process.uids().real, "group": process.gids().real, "extra_groups": []}
         return cls(
             process=process,
-            command=command or process.cmdline(),
+            command=process.cmdline(),
             folder=process.cwd(),
             owner=owner,
         )

@@ -2,11 +2,13 @@
 
 import asyncio
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from time import monotonic
 
 import psycopg
 import pytest
-from sqlalchemy import exc, make_url, text
+from sqlalchemy import Connection, exc, make_url, text
 
 from commonbrain.api.thread_limiter import ThreadLimiter
 from commonbrain.model.errors import UnavailableError
@@ -17,6 +19,7 @@ from commonbrain.storage.postgres.opening import open_postgres
 from commonbrain.storage.store import Store
 from commonbrain.testing.builders import FakeClock
 from tests.contracts.store_steps import SPACE
+from tests.faults.cluster import until
 from tests.faults.proxies import Proxy
 from tests.postgres import Database
 from tests.processes import PATIENCE_S
@@ -142,3 +145,35 @@ async def test_nothing_is_begun_for_a_call_that_is_over(store: Store) -> None:
     await asyncio.wait_for(threads.run(lambda: None), PATIENCE_S)
     assert begun == ["deadline"]
     threads.close()
+
+
+def test_a_connection_that_ends_while_its_transaction_begins_is_let_go_without_a_traceback(
+    store: Store, database: Database, caplog: pytest.LogCaptureFixture
+) -> None:
+    other = database.opened()
+    with ThreadPoolExecutor(1) as threads, other.begin(LOCAL_TENANT) as tx:
+        waiting = threads.submit(write_nothing, store)
+        # It waits for the turn that the other one has.
+        until(partial(_end_waiting, tx.work.connection), bool)
+        with pytest.raises(UnavailableError) as ended:
+            waiting.result(PATIENCE_S)
+    write_nothing(store)
+    other.close()
+
+    assert ended.value.code == "store_down"
+    assert not [line for line in caplog.messages if "reset" in line]
+
+
+def write_nothing(store: Store) -> None:
+    with store.begin(LOCAL_TENANT) as tx:
+        assert tx.memories.get([1]) == {}
+
+
+def _end_waiting(connection: Connection) -> bool:
+    """End the connection that waits for a lock; return whether there was one."""
+    ended = text(
+        "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' "
+        "AND NOT granted AND database = (SELECT oid FROM pg_database "
+        "WHERE datname = current_database())"
+    )
+    return bool(connection.execute(ended).scalars().all())

@@ -1,5 +1,6 @@
 """A Redis that is flushed, stopped and started again under workers loses no job."""
 
+import socket
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -110,6 +111,14 @@ def test_a_queue_that_is_down_says_so_without_its_url() -> None:
     with pytest.raises(InvalidInputError) as wrong:
         RedisQueue("http://:secret-word@127.0.0.1/")
     assert "secret-word" not in str(wrong.value)
+
+
+def test_a_caller_does_not_wait_for_a_queue_that_hangs() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as hung:
+        queue = RedisQueue(f"redis://127.0.0.1:{hung.getsockname()[1]}/0")
+        with pytest.raises(UnavailableError) as down:
+            queue.put(QueueMessage(tenant="a", job=1))
+    assert down.value.code == "queue_down"
 
 
 def ask(brain: Brain, name: str) -> list[str]:

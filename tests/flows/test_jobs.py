@@ -1,12 +1,12 @@
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from commonbrain.client import Brain
-from commonbrain.jobs.worker import JobEvent
+from commonbrain.jobs.worker import JobEvent, schedule
 from commonbrain.model import ids
 from commonbrain.model.errors import (
     CommonbrainError,
@@ -207,6 +207,38 @@ def test_what_is_to_be_done_every_so_often_asks_for_itself(brain: Brain, clock: 
     clock.move(timedelta(days=1))
     worker.schedule()
     assert states(brain) == ["queued", "done"]
+
+
+def test_what_another_worker_has_just_done_is_not_asked_for_again(path: Path) -> None:
+    clock = _Interrupted()
+    with a_brain(path, clock=clock) as brain:
+        other = a_worker(brain, name="other")
+
+        def meanwhile() -> None:
+            other.schedule()
+            assert other.sweep() == 1
+
+        clock.interrupt_with(meanwhile)
+        # It finds maintenance due, and then the other one does it.
+        assert schedule(brain.services, LOCAL_TENANT, last_idle={}) == 0
+
+        assert [(one.kind, one.state) for one in brain.jobs().jobs] == [("maintain", "done")]
+
+
+class _Interrupted(FakeClock):
+    """A clock whose next reader is held up while something else is done."""
+
+    _meanwhile: Callable[[], None] | None = None
+
+    def interrupt_with(self, meanwhile: Callable[[], None]) -> None:
+        self._meanwhile = meanwhile
+
+    def now(self) -> datetime:
+        read = super().now()
+        meanwhile, self._meanwhile = self._meanwhile, None
+        if meanwhile is not None:
+            meanwhile()
+        return read
 
 
 def test_the_same_work_asked_for_twice_is_one_job(brain: Brain) -> None:

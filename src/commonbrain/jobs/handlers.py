@@ -34,6 +34,7 @@ from commonbrain.storage.job_queue import (
     JobTimeoutError,
     LeaseLostError,
     WorkerStoppedError,
+    enqueue_embedding,
 )
 from commonbrain.transfer.export import (
     PENDING_ARCHIVE,
@@ -57,13 +58,14 @@ if TYPE_CHECKING:
 
 
 def embed(task: JobContext) -> None:
-    """Embed memories that were stored while the embedder was down, in batches."""
-    made = _count(task, "embedded")
+    """Embed memories that were stored without vectors, in batches."""
+    made, left = _count(task, "embedded"), 0
 
     def record_progress(tx: Transaction, done: EmbedProgress) -> None:
         """Update the count in the transaction that stores the vectors: no crash counts twice."""
-        nonlocal made
+        nonlocal made, left
         made += done.count
+        left = done.left
         counts = {"embedded": made}
         if done.left and done.count:
             task.save_progress(tx, made / (made + done.left), reached=counts)
@@ -75,6 +77,10 @@ def embed(task: JobContext) -> None:
     while task.is_live:
         with task.fenced():
             pending(on_commit=record_progress)
+    # A transaction that found this job unfinished may have stored more while the job finished.
+    with task.services.store.begin(task.caller.tenant) as tx:
+        if tx.index.pending() > left:
+            enqueue_embedding(tx, task.services, caller=task.caller, is_down=False)
 
 
 def atomize(task: JobContext) -> None:

@@ -104,7 +104,7 @@ class JobKind:
 
 JOBS: Final[Mapping[str, JobKind]] = {
     EMBED: JobKind(
-        purpose="Embed memories that were stored while the embedder was down.",
+        purpose="Embed memories that were stored without vectors.",
         handle=deferred("commonbrain.jobs.handlers:embed"),
         is_resumable=True,
         parameters={},

@@ -95,32 +95,42 @@ def schedule(services: Services, tenant: str, *, last_idle: LastIdle) -> int:
         due_kinds = _find_due_kinds(tx, services, caller=caller, last_idle=last_idle)
     if not due_kinds:
         return 0
+    created = 0
     with services.store.begin(tenant) as tx:
-        # Another worker may have created it first.
         due_at = services.clock.now()
-        for kind in due_kinds:
-            enqueue(tx, services, caller=caller, kind=kind, given={}, due_at=due_at)
-    return len(due_kinds)
+        for kind, last in due_kinds.items():
+            # Another worker may have created the job meanwhile, and even have finished it.
+            if _last_scheduled(tx, kind) == last:
+                enqueue(tx, services, caller=caller, kind=kind, given={}, due_at=due_at)
+                created += 1
+    return created
 
 
 def _find_due_kinds(
     tx: Transaction, services: Services, *, caller: Caller, last_idle: LastIdle
-) -> list[str]:
+) -> dict[str, datetime | None]:
+    """Return the kinds that are due, with the time of their last scheduled run."""
     now = services.clock.now()
-    due_kinds: list[str] = []
+    due_kinds: dict[str, datetime | None] = {}
     for name, kind in JOBS.items():
         before = last_idle.get((caller.tenant, name))
         if kind.every is None or (before is not None and now < before + RECHECK_AFTER):
             continue
-        # Jobs requested with arguments, for one agent or as a preview do not replace the scheduled
-        # run.
-        last = tx.jobs.newest(name, key=key_of(name, {}))
+        last = _last_scheduled(tx, name)
         is_due = last is None or last + kind.every <= now
         if kind.has_work(tx) if is_due else kind.is_due_early(tx, caller):
-            due_kinds.append(name)
+            due_kinds[name] = last
         elif is_due:
             last_idle[caller.tenant, name] = now
     return due_kinds
+
+
+def _last_scheduled(tx: Transaction, kind: str) -> datetime | None:
+    """Return when the last scheduled run was created or finished.
+
+    Jobs requested with arguments, for one agent or as a preview do not replace a scheduled run.
+    """
+    return tx.jobs.newest(kind, key=key_of(kind, {}))
 
 
 _LOG: Final = logging.getLogger(__name__)
@@ -340,7 +350,7 @@ class Worker:
         kind = JOBS[held.kind]
         can_yield = yields and kind.is_resumable and not held.given.get("dry_run")
         task = JobContext(
-            services=self.services,
+            services=self.services.in_background(),
             job=held,
             stop=self.stop,
             limit=kind.limit,

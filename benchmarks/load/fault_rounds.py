@@ -16,11 +16,11 @@ import psutil
 import psycopg
 import redis
 
+from benchmarks.load.disks import Disk, copy, disk, move_log, size_of
 from benchmarks.load.embedding import serving
-from benchmarks.load.places import Disk, copy, disk, move_log, size_of
 from benchmarks.load.running import postmaster
 from benchmarks.load.stack import SETTINGS, Stack, again, stack
-from benchmarks.load.supervised import Supervised, supervised
+from benchmarks.load.supervised import supervised
 from commonbrain.runtime.bootstrap import make_embedder
 from commonbrain.runtime.dev_servers import postgres_server
 from commonbrain.runtime.settings_loading import load_settings
@@ -36,8 +36,7 @@ def in_processes(folder: Path, *, workers: int) -> Generator[tuple[Stack, Deeds]
     """Break processes and what is between them, over the store itself."""
     with ExitStack() as held:
         running = held.enter_context(stack(folder, workers=workers))
-        cache = _redis(folder)
-        held.callback(cache.stop)
+        redis_process, cache = _redis(folder), running.servers["redis"]
         yield (
             running,
             {
@@ -45,8 +44,8 @@ def in_processes(folder: Path, *, workers: int) -> Generator[tuple[Stack, Deeds]
                 "one of the API's processes is killed": lambda: _kill_a_child(running),
                 "the worker is killed": lambda: again(running, "worker"),
                 "Redis is flushed": lambda: _flush(running),
-                "Redis is frozen": lambda: cache.process.send_signal(signal.SIGSTOP),
-                "Redis goes on": lambda: cache.process.send_signal(signal.SIGCONT),
+                "Redis is frozen": redis_process.suspend,
+                "Redis goes on": redis_process.resume,
                 "Redis is stopped": cache.stop,
                 "Redis is started": cache.start,
                 "Postgres crashes and recovers": lambda: _crash(folder),
@@ -132,12 +131,12 @@ def _flush(running: Stack) -> None:
         queue.flushall()
 
 
-def _redis(folder: Path) -> Supervised:
+def _redis(folder: Path) -> psutil.Process:
     """Find the Redis of a store, which gives itself another name than it was started by."""
     for one in psutil.process_iter(["cmdline"]):
         is_redis = "valkey-server" in " ".join(one.info["cmdline"] or [])
         if is_redis and str(folder) in one.cwd():
-            return Supervised.of(one, [one.exe(), str(folder / "redis" / "redis.conf")])
+            return one
     raise LookupError(f"There is no Redis of {folder}.")
 
 
