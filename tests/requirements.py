@@ -45,7 +45,7 @@ class NotApplicable(Requirement):
 # How many ids each group has, numbered from 1, so that no line can be lost unseen.
 GROUPS: Final = {
     "DM": 75,  # data model
-    "WP": 50,  # write path
+    "WP": 52,  # write path
     "RT": 37,  # retrieval
     "CT": 14,  # causes and time
     "LC": 24,  # lifecycle: revision, decay, forgetting
@@ -55,7 +55,7 @@ GROUPS: Final = {
     "ST": 19,  # security and tenancy
     "JB": 14,  # jobs and learning
     "OB": 20,  # observability
-    "PF": 14,  # performance
+    "PF": 15,  # performance
     "DO": 23,  # deployment and operations
     "MG": 13,  # migration and import
     "EV": 12,  # evaluations and tests
@@ -187,6 +187,8 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Adopted("WP-48", "A remote embedder is retried, backed off from, and left alone when down."),
     Adopted("WP-49", "Causes in incident reports have a precision of .9 and a recall of .7."),
     Adopted("WP-50", "Amounts, destinations, denials and repairs are no causes."),
+    Adopted("WP-51", "A very long text is embedded in part, and the reply says how much."),
+    Adopted("WP-52", "A server stores a long text at once and embeds it after the reply."),
     # Retrieval
     Adopted("RT-01", "recall packs bodies, then headlines, then ids; get fetches a body."),
     Adopted("RT-02 RT-28", "A skill comes by its keywords, or by name through get."),
@@ -377,6 +379,7 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Replaced("PF-12", "Processes that write and search are tested; a benchmark soaks the server."),
     Adopted("PF-13", "No pattern takes quadratic time on hostile text."),
     Adopted("PF-14", "A command imports what it uses: no Postgres for a file, no model to count."),
+    Adopted("PF-15", "Tenants of a server take turns at its model; a full queue refuses at once."),
     # Deployment and operations
     Replaced("DO-01", "Settings name the store; no port or database name is fixed."),
     Adopted("CL-01", "Any client that speaks MCP, old protocol or new, connects to the server."),

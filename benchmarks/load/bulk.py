@@ -106,7 +106,7 @@ class Bulk:
         random_source: np.random.Generator,
     ) -> None:
         rows: dict[str, Iterator[Sequence[Any]]] = {
-            "memories": (_projection(one, tenant) for one in batch),
+            "memories": (projection(one, tenant) for one in batch),
             "facts": ((tenant, one.id, "fact", one.body, None, None) for one in batch),
             "said": (_said(one) for one in batch),
         }
@@ -124,7 +124,8 @@ class Bulk:
                 copy.write_row((tenant, one.id, self.space_id, 0, HalfVector(vector)))
 
 
-def _projection(memory: Memory, tenant: str) -> list[Any]:
+def projection(memory: Memory, tenant: str) -> list[Any]:
+    """Return a row of `memories` for COPY: the tenant, then the projected columns."""
     types = [memories.c[name].type for name in PROJECTED]
     values = (getattr(memory, name) for name in PROJECTED)
     return [tenant, *(_plain(value, type_) for value, type_ in zip(values, types, strict=True))]

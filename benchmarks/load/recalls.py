@@ -70,12 +70,12 @@ class Spent:
             """A cursor that tells what its statements cost."""
 
             def execute(self, query: Any, params: Any = None, **told: Any) -> Any:  # noqa: ANN401
-                since = time.perf_counter(), _processor_ms(connection)
+                since = time.perf_counter(), processor_ms(connection)
                 super().execute(query, params, **told)
                 wall = (time.perf_counter() - since[0]) * 1000
                 said = query if isinstance(query, str) else query.as_string(connection)
                 name = " ".join(said.split())[:_TOLD_OF]
-                each[name].append((_processor_ms(connection) - since[1], wall))
+                each[name].append((processor_ms(connection) - since[1], wall))
                 return self
 
         connection.cursor_factory = Timed
@@ -108,7 +108,7 @@ def recalls(folder: Folder, count: int = 400, seed: int = 1, tenants: int = 20) 
         print("\n".join(spent.lines(count)))
 
 
-def _processor_ms(connection: psycopg.Connection[Any]) -> float:
+def processor_ms(connection: psycopg.Connection[Any]) -> float:
     """Read how long the process of a connection has run on a processor, as Linux counts it."""
     told = Path(f"/proc/{connection.info.backend_pid}/schedstat").read_text("ascii")
     return int(told.split()[0]) / 1e6

@@ -13,6 +13,7 @@ from commonbrain.model.briefing_limits import (
     BOOT_SHARES,
     BOOT_TOKENS,
 )
+from commonbrain.model.import_limits import LOCAL_IMPORT, ImportLimits
 from commonbrain.model.kinds import Kind
 from commonbrain.model.limits import (
     EVENT_RETENTION_DAYS_DEFAULT,
@@ -83,6 +84,12 @@ def _parameter(name: str, description: str) -> Any:  # noqa: ANN401 the field of
     """Define the setting of a parameter, with the default and bounds of `Parameters`."""
     low, high = BOUNDS[name]
     return Field(default=getattr(DEFAULTS, name), ge=low, le=high, description=description)
+
+
+def _import_limit(name: str, description: str) -> Any:  # noqa: ANN401 as above
+    """Define the setting of a limit of `ImportLimits`."""
+    low, high = 1, getattr(LOCAL_IMPORT, name)
+    return Field(default=getattr(ImportLimits(), name), ge=low, le=high, description=description)
 
 
 class Settings(BaseSettings):
@@ -437,6 +444,15 @@ class Settings(BaseSettings):
     )
     blobs_key: Key = Field(
         default=None, description="Secret access key of the bucket; never shown."
+    )
+    import_unpacked_bytes_max: int = _import_limit(
+        "unpacked_bytes_max", "Bytes to which a zip that a client sends may unpack."
+    )
+    import_files_max: int = _import_limit(
+        "files_max", "Maximum files and folders in a zip that a client sends."
+    )
+    import_pieces_max: int = _import_limit(
+        "pieces_max", "Pieces, as messages, that the import of a file from a client reads at most."
     )
     log: bool = Field(default=True, description="Whether servers write a log to the state folder.")
     metrics_host: str = Field(

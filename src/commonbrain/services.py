@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from threading import Event
 from typing import TYPE_CHECKING
 
 from commonbrain.executors import DetachedExecutor
 from commonbrain.model.briefing_limits import BriefingLimits
+from commonbrain.model.import_limits import ImportLimits
 from commonbrain.model.limits import EMBEDDINGS_AT_ONCE_MAX, HTTP_SESSION_IDLE_MINUTES
 from commonbrain.model.parameters import DEFAULTS, Parameters
 from commonbrain.model.sessions import IDLE_AFTER, SILENCE_MAX
@@ -21,6 +22,7 @@ from commonbrain.observability.tool_events import NoEarlyEvents
 if TYPE_CHECKING:
     from commonbrain.clock import Clock, RandomSource
     from commonbrain.coordination.processes import Processes
+    from commonbrain.embeddings.fair_queue import FairQueue
     from commonbrain.embeddings.interface import Embedder, EmbeddingSpace, Extractor, Reflector
     from commonbrain.ingestion.salience import SalienceModels
     from commonbrain.learning.interface import SalienceTrainer, Trainer
@@ -77,6 +79,8 @@ class Services:
     """Created on demand."""
     staging: UploadStore
     """Files that wait for a job, stored as blobs."""
+    import_limits: ImportLimits = field(default_factory=ImportLimits)
+    """The limits of files that clients send."""
     queue: Queue
     """Notifies workers of jobs; the rows in the store are authoritative."""
     embedders: Callable[[str], Embedder] | None = None
@@ -111,10 +115,35 @@ class Services:
     """When hooks ran on this machine."""
     has_unembedded: Event = field(default_factory=Event)
     """Set while memories that this process stored without vectors may still be pending."""
+    embedding_queue: FairQueue | None = None
+    """Lets tenants take turns at a local model, on a shared server."""
+    embed_later: Callable[[Caller], None] | None = None
+    """Starts to embed what a tenant stored without vectors, on a shared server."""
+    is_background: bool = False
+    """Whether these are the services of a job, whose result nobody waits for."""
     embedding_executor: DetachedExecutor = field(
         default_factory=lambda: DetachedExecutor(EMBEDDINGS_AT_ONCE_MAX, name="embedder")
     )
     """Runs embedders that may take longer than a reader can wait."""
+
+    def in_background(self) -> Services:
+        """Return the services for a job, which embeds everything at once."""
+        return replace(self, embed_later=None, is_background=True)
+
+    def start_embedding(self, caller: Caller) -> None:
+        """Start to embed what a tenant stored without vectors, if this is a shared server."""
+        if self.embed_later is not None:
+            self.embed_later(caller)
+
+    def embedder_for(self, caller: Caller) -> Embedder:
+        """Return the embedder for stored texts of a caller, which take turns on a server."""
+        if self.embedding_queue is None:
+            return self.embedder
+        # Only a shared server has a queue.
+        from commonbrain.embeddings.fair_queue import Lane, QueuedEmbedder  # noqa: PLC0415
+
+        lane = Lane(tenant=caller.tenant, is_background=self.is_background)
+        return QueuedEmbedder(embedder=self.embedder, queue=self.embedding_queue, lane=lane)
 
     def parameters_for(self, caller: Caller) -> Parameters:
         """Return the parameters in force for a caller: the settings, and the tenant's policy.

@@ -10,6 +10,7 @@ from commonbrain.storage.postgres.statistics import (
     Size,
     select_rare_terms,
 )
+from commonbrain.storage.postgres.vectors import wider
 
 SHARES = st.dictionaries(st.text(min_size=1), st.floats(min_value=1e-6, max_value=1.0), max_size=8)
 
@@ -84,3 +85,25 @@ def test_vectors_are_searched_by_index_where_that_is_sooner(
     size = Size(memories=memories, average_words=40, common_terms=common_terms)
 
     assert size.is_large is is_large
+
+
+@pytest.mark.parametrize(
+    ("memories", "reach", "found", "wider_reach"),
+    [
+        (1_000_000, 75, 20, 321),
+        (1_000_000, 75, 0, 1000),
+        (20_000, 75, 0, None),
+        (1_000_000, 1000, 50, 2000),
+        (1_000_000, 1000, 0, None),
+        (1_000_000, 2000, 59, 4000),
+        (1_000_000, 4000, 59, None),
+        (8_000, 75, 37, 177),
+        (8_000, 75, 5, None),
+    ],
+)
+def test_a_narrow_scope_is_searched_near_the_query_or_as_a_whole_as_is_cheaper(
+    memories: int, reach: int, found: int, wider_reach: int | None
+) -> None:
+    size = Size(memories=memories, average_words=40)
+
+    assert wider(reach, found=found, limit=60, size=size) == wider_reach

@@ -18,6 +18,7 @@ from commonbrain.model.limits import LOCK_TIMEOUT_S
 from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.storage.postgres.opening import open_postgres, upgrade_postgres
 from commonbrain.storage.postgres.roles import FUNCTIONS
+from commonbrain.storage.postgres.statistics import Size
 from commonbrain.storage.postgres.vectors import PostgresVectors, VectorTable, half
 from commonbrain.storage.sql.context import SqlContext, compiled
 from commonbrain.storage.sql.schema_version import SCHEMA_VERSION
@@ -26,6 +27,9 @@ from commonbrain.testing.builders import FakeClock, a_memory
 from tests.contracts.store_steps import SPACE, look, put, random_vectors, stored
 from tests.postgres import Database, Server
 
+LARGE = Size(memories=100_000, average_words=40)
+SMALL = Size(memories=600, average_words=40)
+OLDER = "WITH (m = 16, ef_construction = 64)"
 BE_OTHER = "SELECT set_config('commonbrain.tenant', 'other', false)"
 
 
@@ -160,8 +164,8 @@ def test_a_large_tenant_is_searched_by_the_index_of_its_space(store: Store) -> N
     with store.snapshot(LOCAL_TENANT) as tx:
         shelf = PostgresVectors(work=tx.work, which=tx.index.which)  # type: ignore[attr-defined]
         by_index, exact = (
-            shelf.nearest(vectors[7], look(), limit=10, at_least=-1.0, is_large=is_large)
-            for is_large in (True, False)
+            shelf.nearest(vectors[7], look(), limit=10, at_least=-1.0, size=size)
+            for size in (LARGE, SMALL)
         )
         plan = _planned(tx.work, replace(shelf.which, is_indexed=True), vectors[7])
 
@@ -218,6 +222,46 @@ def test_an_upgrade_goes_on_where_an_interrupted_one_left_an_index(database: Dat
         )
 
         assert owner.execute("SELECT to_regclass(%s) IS NOT NULL", [name]).fetchone() == (True,)
+
+
+def test_an_upgrade_builds_an_index_of_an_older_program_again(database: Database) -> None:
+    name = "ix_vectors_3_nearest_1"
+    with closing(psycopg.connect(database.owner, autocommit=True)) as owner:
+        newer = made(owner, name)
+        owner.execute(f"DROP INDEX {name}")  # type: ignore[arg-type]
+        owner.execute(newer.partition(" WITH ")[0] + f" {OLDER} WHERE space_id = 1")  # type: ignore[arg-type]
+        assert made(owner, name) != newer
+        upgrade_postgres(
+            database.owner, space=SPACE, clock=FakeClock(), lock_timeout_s=LOCK_TIMEOUT_S
+        )
+
+        assert made(owner, name) == newer
+        assert not made(owner, f"{name}_next")
+
+
+def test_an_upgrade_goes_on_where_an_index_was_built_but_not_yet_used(database: Database) -> None:
+    name = "ix_vectors_3_nearest_1"
+    with closing(psycopg.connect(database.owner, autocommit=True)) as owner:
+        newer = made(owner, name)
+        older = newer.partition(" WITH ")[0] + f" {OLDER} WHERE space_id = 1"
+        owner.execute(f"ALTER INDEX {name} RENAME TO {name}_next")  # type: ignore[arg-type]
+        owner.execute(older)  # type: ignore[arg-type]
+        [(built,)] = owner.execute("SELECT %s::regclass::oid", [f"{name}_next"]).fetchall()
+        upgrade_postgres(
+            database.owner, space=SPACE, clock=FakeClock(), lock_timeout_s=LOCK_TIMEOUT_S
+        )
+
+        assert owner.execute("SELECT to_regclass(%s)::oid", [name]).fetchone() == (built,)
+        assert made(owner, name) == newer
+        assert not made(owner, f"{name}_next")
+
+
+def made(owner: psycopg.Connection, name: str) -> str:
+    """Give the statement that makes an index; empty if there is none."""
+    rows = owner.execute(
+        "SELECT pg_get_indexdef(c.oid) FROM pg_class c WHERE c.relname = %s", [name]
+    ).fetchall()
+    return "".join(statement for (statement,) in rows)
 
 
 def test_new_words_go_into_the_index_at_once_and_older_stores_are_brought_to_it(

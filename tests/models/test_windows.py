@@ -1,10 +1,18 @@
 from itertools import pairwise
+from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from commonbrain.embeddings.http import WINDOW_TOKENS, token_windows
+from commonbrain.embeddings.interface import CAUTIOUS
+from commonbrain.embeddings.model_records import ModelRecords
+from commonbrain.embeddings.onnx_folder import OnnxEmbedder
+from commonbrain.model.limits import EMBEDDED_WINDOWS_MAX
 from commonbrain.text.tokens import estimate
+from tests.models.onnx_models import save_encoder
+from tests.models.server import ModelServer
 
 TEXTS = st.text(st.sampled_from("ab é漢🧠\n\t9_-"), max_size=3000)
 
@@ -57,3 +65,24 @@ def _shared(before: list[str], after: list[str]) -> int:
     """Count the words that end one window and begin the next."""
     counts = range(len(before), -1, -1)
     return next(n for n in counts if before[len(before) - n :] == after[:n])
+
+
+@pytest.mark.requirement("WP-51")
+def test_of_a_very_long_text_an_endpoint_gets_the_first_windows(server: ModelServer) -> None:
+    embedder = server.embedder("ollama")
+
+    [vectors] = embedder.passages(["!?;:,." * 5000])
+
+    assert len(vectors) == EMBEDDED_WINDOWS_MAX < len(embedder.windows("!?;:,." * 5000))
+
+
+@pytest.mark.requirement("WP-51")
+def test_of_a_very_long_text_a_local_model_embeds_the_first_windows(tmp_path: Path) -> None:
+    folder = save_encoder(tmp_path / "model")
+    embedder = OnnxEmbedder(folder, records=ModelRecords(), calibrate=lambda _: CAUTIOUS)
+    text = "lisbon tea " * 20_000
+
+    long, short = embedder.passages([text, "tea"])
+
+    assert (len(long), len(short)) == (EMBEDDED_WINDOWS_MAX, 1)
+    assert len(embedder.windows(text)) > EMBEDDED_WINDOWS_MAX

@@ -23,8 +23,8 @@ class Broken(WordHashEmbedder):
     def query(self, text: str) -> Any:  # noqa: ANN401 as the stand-in has it
         raise ValueError(text)
 
-    def passages(self, texts: Sequence[str]) -> Any:  # noqa: ANN401 as the stand-in has it
-        raise ValueError(texts)
+    def vectors(self, windows: Sequence[list[str]]) -> Any:  # noqa: ANN401 as the stand-in has it
+        raise ValueError(windows)
 
 
 @dataclass

@@ -1,7 +1,11 @@
 """Uploads made to hurt: refused before they are read, and never many at once."""
 
+import tempfile
 from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from threading import Event
 
 import anyio
 import httpx2
@@ -9,10 +13,15 @@ import pytest
 from fastapi import FastAPI
 from starlette.requests import ClientDisconnect, Request
 
+from commonbrain.api.upload_places import UploadPlaces
+from commonbrain.client import Brain
 from commonbrain.http.app import BodyLimits
+from commonbrain.http.problems import BodyTooLargeError
 from commonbrain.http.rest import Uploads
-from commonbrain.model.errors import InvalidInputError, UnavailableError
+from commonbrain.model.errors import UnavailableError
 from commonbrain.model.limits import UPLOADS_AT_ONCE_MAX
+from commonbrain.model.scope import Caller
+from commonbrain.storage.blobs import Blobs, UploadStore, make_blobs
 from commonbrain.testing.builders import a_brain
 from tests.server.serving import an_app
 
@@ -21,8 +30,13 @@ BYTES_MAX = 100_000
 
 
 @pytest.fixture
-def app(path: Path) -> FastAPI:
-    return an_app(a_brain(path), limits=BodyLimits(upload_bytes_max=BYTES_MAX))
+def brain(path: Path) -> Brain:
+    return a_brain(path)
+
+
+@pytest.fixture
+def app(brain: Brain) -> FastAPI:
+    return an_app(brain, limits=BodyLimits(upload_bytes_max=BYTES_MAX))
 
 
 async def sent(app: FastAPI, content: AsyncIterator[bytes], *, key: str) -> httpx2.Response:
@@ -53,12 +67,13 @@ async def test_a_body_without_a_length_is_cut_at_the_limit(app: FastAPI) -> None
 
     reply = await sent(app, body(), key="key-of-ann")
 
-    assert (reply.status_code, reply.json()["code"]) == (422, "limit_exceeded")
+    assert (reply.status_code, reply.json()["code"]) == (413, "limit_exceeded")
 
 
-async def test_a_few_uploads_arrive_at_once_and_others_are_told_to_retry(
-    app: FastAPI,
+async def test_a_tenant_and_an_agent_get_a_share_of_the_uploads_at_once(
+    brain: Brain, app: FastAPI
 ) -> None:
+    brain.tenants.make("other")
     arrives, begun = anyio.Event(), anyio.Semaphore(0)
     statuses = list[int]()
 
@@ -68,23 +83,92 @@ async def test_a_few_uploads_arrive_at_once_and_others_are_told_to_retry(
         await arrives.wait()
         yield b"that ends"
 
-    async def upload() -> None:
-        statuses.append((await sent(app, slow(), key="key-of-ann")).status_code)
+    async def upload(agent: str) -> None:
+        statuses.append((await sent(app, slow(), key=f"key-of-{agent}")).status_code)
 
     async def at_once() -> AsyncGenerator[bytes]:
         yield b"- another note"
 
     async with anyio.create_task_group() as tasks:
-        for _ in range(UPLOADS_AT_ONCE_MAX):
-            tasks.start_soon(upload)
-        for _ in range(UPLOADS_AT_ONCE_MAX):
+        for agent in ("ann", "ben"):
+            tasks.start_soon(upload, agent)
             await begun.acquire()
-        refused = await sent(app, at_once(), key="key-of-ann")
-        assert (refused.status_code, refused.json()["code"]) == (503, "busy")
-        assert int(refused.headers["Retry-After"]) > 0
+        for agent, reason in (("ann", "Another file of ann"), ("ada", "2 files of your tenant")):
+            refused = await sent(app, at_once(), key=f"key-of-{agent}")
+            assert (refused.status_code, refused.json()["code"]) == (503, "busy")
+            assert refused.json()["detail"].startswith(reason)
+            assert int(refused.headers["Retry-After"]) > 0
+        assert (await sent(app, at_once(), key="key-of-zoe")).status_code == 200
         arrives.set()
-    assert statuses == [200] * UPLOADS_AT_ONCE_MAX
-    assert (await sent(app, at_once(), key="key-of-ann")).status_code == 200
+    assert statuses == [200, 200]
+    assert (await sent(app, at_once(), key="key-of-ada")).status_code == 200
+
+
+def test_few_files_of_all_tenants_are_received_at_once() -> None:
+    places = UploadPlaces()
+    with ExitStack() as taken:
+        for number in range(UPLOADS_AT_ONCE_MAX):
+            taken.enter_context(places.take(Caller(tenant=f"t{number}", agent="ann")))
+        with pytest.raises(UnavailableError, match="of others"):
+            taken.enter_context(places.take(Caller(tenant="late", agent="ann")))
+    with places.take(Caller(tenant="late", agent="ann")):
+        pass
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingBlobs:
+    """Waits in the midst of storing a file."""
+
+    blobs: Blobs
+    begun: Event = field(default_factory=Event)
+    goes_on: Event = field(default_factory=Event)
+
+    @property
+    def location(self) -> str:
+        return self.blobs.location
+
+    def put(self, content: bytes) -> str:
+        self.begun.set()
+        self.goes_on.wait()
+        return self.blobs.put(content)
+
+    def get(self, digest: str) -> bytes:
+        return self.blobs.get(digest)
+
+    def drop(self, digest: str) -> None:
+        self.blobs.drop(digest)
+
+
+async def test_a_file_stays_until_it_is_stored_even_if_its_sender_leaves(
+    brain: Brain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    blobs = WaitingBlobs(make_blobs(tmp_path / "blobs"))
+    brain = Brain(replace(brain.services, staging=UploadStore(lambda: blobs)), brain.caller)
+    # The next call waits for the end of the first.
+    app = an_app(brain, limits=BodyLimits(calls_at_once=1))
+
+    async def body() -> AsyncGenerator[bytes]:
+        yield b"- a note"
+
+    async with anyio.create_task_group() as tasks:
+
+        async def leave() -> None:
+            await anyio.to_thread.run_sync(blobs.begun.wait)
+            tasks.cancel_scope.cancel()
+
+        tasks.start_soon(leave)
+        await sent(app, body(), key="key-of-ann")
+    assert len(list(temporary.iterdir())) == 1
+    blobs.goes_on.set()
+
+    transport = httpx2.ASGITransport(app)
+    async with httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+        reply = await client.post("/v1/job", json={}, headers={"X-API-Key": "key-of-ann"})
+    assert "import" in {one["kind"] for one in reply.json()["jobs"]}
+    assert list(temporary.iterdir()) == []
 
 
 @pytest.mark.parametrize(
@@ -95,7 +179,7 @@ async def test_a_few_uploads_arrive_at_once_and_others_are_told_to_retry(
         (
             30.0,
             [{"type": "http.request", "body": b"x" * 101, "more_body": True}],
-            InvalidInputError,
+            BodyTooLargeError,
         ),
     ],
 )
@@ -111,6 +195,6 @@ async def test_an_upload_that_does_not_arrive_leaves_no_file(
     request = Request({"type": "http", "method": "POST", "headers": []}, receive)  # type: ignore[arg-type]
     uploads = Uploads(bytes_max=100, seconds_max=seconds_max, folder=tmp_path)
     with pytest.raises(error):
-        async with uploads.receive(request):
+        async with uploads.receive(request, Caller(agent="ann")):
             pass
     assert [one async for one in anyio.Path(tmp_path).iterdir()] == []

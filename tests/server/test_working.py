@@ -1,12 +1,13 @@
 """The threads that calls are worked on in: how many, how long, and what is left behind."""
 
 import asyncio
+from functools import partial
 from threading import Event
 
 import anyio
 import pytest
 
-from commonbrain.api.thread_limiter import ThreadLimiter
+from commonbrain.api.thread_limiter import LANE, ThreadLimiter
 from commonbrain.model.errors import UnavailableError
 from tests.processes import PATIENCE_S
 
@@ -54,3 +55,43 @@ async def test_without_a_limit_a_call_that_is_called_off_is_waited_for() -> None
         tasks.cancel_scope.cancel()
         go_on.set()
     assert seen == ["done"]
+
+
+async def test_callers_take_turns_and_none_takes_all_threads() -> None:
+    threads, go_on, order = ThreadLimiter(4, seconds_max=PATIENCE_S), Event(), list[str]()
+
+    async def call(lane: str, *, waits: bool) -> None:
+        LANE.set(lane)
+        await threads.run(lambda: (go_on.wait(PATIENCE_S) if waits else None, order.append(lane)))
+
+    async with anyio.create_task_group() as tasks:
+        for _ in range(20):
+            tasks.start_soon(partial(call, "greedy", waits=True))
+        # One of the four threads is left, though the other caller came first and 17 calls wait.
+        await call("modest", waits=False)
+        assert order == ["modest"]
+        go_on.set()
+    assert order[1:] == ["greedy"] * 20
+
+
+async def test_waiting_callers_take_turns() -> None:
+    threads, begun, go_on = ThreadLimiter(1, seconds_max=PATIENCE_S), Event(), Event()
+    order: list[str] = []
+
+    def work(lane: str) -> None:
+        begun.set()
+        go_on.wait(PATIENCE_S)
+        order.append(lane)
+
+    async def call(lane: str) -> None:
+        LANE.set(lane)
+        await threads.run(partial(work, lane))
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(call, "first")
+        await asyncio.to_thread(begun.wait, PATIENCE_S)
+        for lane in ("a", "a", "a", "b", "c"):
+            tasks.start_soon(call, lane)
+        await anyio.wait_all_tasks_blocked()
+        go_on.set()
+    assert order == ["first", "a", "b", "c", "a", "a"]

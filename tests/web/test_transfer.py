@@ -23,7 +23,7 @@ from starlette.types import Message, Receive
 from commonbrain.api.thread_limiter import ThreadLimiter
 from commonbrain.client import Brain
 from commonbrain.model.errors import UnavailableError
-from commonbrain.model.limits import UPLOAD_BYTES_MAX
+from commonbrain.model.limits import UPLOAD_BYTES_MAX, UPLOADS_AT_ONCE_MAX
 from commonbrain.model.scope import Caller, Role
 from commonbrain.testing.builders import a_brain
 from commonbrain.web.app import make_page
@@ -234,7 +234,7 @@ def test_upload_that_takes_too_long_is_given_up(temporary: Path) -> None:
         raise AssertionError
 
     async def receive() -> None:
-        async with Uploads(seconds_max=0).receive(a_request(silence)):
+        async with Uploads(seconds_max=0).receive(a_request(silence), Caller(agent="ann")):
             raise AssertionError
 
     with (
@@ -252,8 +252,9 @@ def test_few_uploads_are_received_at_once() -> None:
     async def receive() -> None:
         uploads = Uploads()
         async with AsyncExitStack() as held:
-            while True:
-                await held.enter_async_context(uploads.receive(a_request(empty)))
+            for number in range(UPLOADS_AT_ONCE_MAX + 1):
+                caller = Caller(tenant=f"t{number}", agent="ann")
+                await held.enter_async_context(uploads.receive(a_request(empty), caller))
 
     with (
         pytest.raises(UnavailableError, match="are being uploaded"),

@@ -8,6 +8,7 @@ from typing import Final
 
 from commonbrain.model.errors import (
     AuthenticationError,
+    BusyError,
     CommonbrainError,
     InterruptedCallError,
     InvalidInputError,
@@ -57,6 +58,6 @@ def describe_error(error: CommonbrainError) -> dict[str, str | int]:
         "message": error.message,
         "hint": error.hint,
     }
-    if isinstance(error, LimitExceededError) and error.retry_after_s is not None:
+    if isinstance(error, LimitExceededError | BusyError) and error.retry_after_s is not None:
         reply["retry_after_s"] = error.retry_after_s
     return reply

@@ -1,12 +1,14 @@
-"""Runs calls in a bounded number of threads, each with a deadline."""
+"""Runs calls in a bounded number of threads, each with a deadline; callers take turns."""
 
 import asyncio
+from collections import Counter, deque
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
-from contextvars import copy_context
+from contextvars import ContextVar, copy_context
+from threading import Lock
 from time import monotonic
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import anyio
 
@@ -14,12 +16,78 @@ from commonbrain.clock import UNTIL
 from commonbrain.model.errors import UnavailableError
 
 _T = TypeVar("_T")
+LANE: Final[ContextVar[str]] = ContextVar("lane", default="")
+"""Whose calls the present task makes: waiting calls of different lanes take turns."""
 _AFTER_S: Final = 0.1
 """The thread's deadline is later than the caller's by this, so that the caller raises first."""
 
 
+class _FairPool:
+    """A pool of threads in which lanes take turns, and none has more than three threads of four.
+
+    So a caller who sends many slow calls delays those of others by no more than one call.
+    """
+
+    def __init__(self, threads: int) -> None:
+        self._pool = ThreadPoolExecutor(threads, "call")
+        self._free = threads
+        self._lane_max = threads - threads // 4
+        self._lock = Lock()
+        self._waiting: dict[str, deque[tuple[Future[Any], Callable[[], Any]]]] = {}
+        """The lane whose turn is next comes first."""
+        self._running: Counter[str] = Counter()
+        self._is_closed = False
+
+    def submit(self, call: Callable[[], _T], *, lane: str) -> Future[_T]:
+        future: Future[_T] = Future()
+        with self._lock:
+            if self._is_closed:
+                raise RuntimeError("The process ends.")
+            self._waiting.setdefault(lane, deque()).append((future, call))
+            self._start()
+        return future
+
+    def _start(self) -> None:
+        """Start waiting calls while there are threads; the lock is held."""
+        while self._free:
+            lane = next((one for one in self._waiting if self._running[one] < self._lane_max), None)
+            if lane is None:
+                return
+            calls = self._waiting.pop(lane)
+            future, call = calls.popleft()
+            if calls:
+                self._waiting[lane] = calls
+            if future.set_running_or_notify_cancel():
+                self._pool.submit(self._run, future, call, lane)
+                self._free -= 1
+                self._running[lane] += 1
+
+    def _run(self, future: Future[_T], call: Callable[[], _T], lane: str) -> None:
+        try:
+            future.set_result(call())
+        except BaseException as error:  # noqa: BLE001 the future raises it
+            future.set_exception(error)
+        with self._lock:
+            self._free += 1
+            self._running[lane] -= 1
+            if not self._running[lane]:
+                del self._running[lane]
+            self._start()
+
+    def close(self) -> None:
+        with self._lock:
+            waiting = [future for calls in self._waiting.values() for future, _ in calls]
+            self._waiting.clear()
+            self._is_closed = True
+        for future in waiting:
+            future.cancel()
+        self._pool.shutdown(wait=False)
+
+
 class ThreadLimiter:
     """A bounded number of threads; a call waits while all are busy.
+
+    The calls of each `LANE` start in order, and lanes take turns.
 
     With `seconds_max`, `run` stops waiting after that time, which includes the wait for a thread.
     Waits inside the call have the same deadline, so that its thread is freed; a computation goes
@@ -34,12 +102,19 @@ class ThreadLimiter:
         around: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
         """Start `at_once` threads; each call runs inside the context that `around` returns."""
-        self._pool = ThreadPoolExecutor(at_once, "call")
+        self._pool = _FairPool(at_once)
         self._seconds_max = seconds_max
         self._around = around
 
-    async def run(self, call: Callable[[], _T]) -> _T:
+    async def run(
+        self, call: Callable[[], _T], *, on_end: Callable[[], object] = lambda: None
+    ) -> _T:
         """Run a call in a thread and return its result.
+
+        Args:
+            call: what to run.
+            on_end: called once when the call has ended, or never starts. This may be after `run`
+                has raised `deadline`, so that it can free what the call still uses.
 
         Raises:
             UnavailableError: `deadline`; a call that has started continues and may succeed.
@@ -49,7 +124,13 @@ class ThreadLimiter:
         context = copy_context()
         if self._seconds_max is not None:
             context.run(UNTIL.set, monotonic() + self._seconds_max + _AFTER_S)
-        future = self._pool.submit(context.run, self._inside, call)
+        try:
+            future = self._pool.submit(lambda: context.run(self._inside, call), lane=LANE.get())
+        except RuntimeError:
+            # The process ends.
+            on_end()
+            raise
+        future.add_done_callback(lambda _: on_end())
         answer = asyncio.wrap_future(future)
         try:
             with anyio.CancelScope(shield=self._seconds_max is None):
@@ -72,4 +153,4 @@ class ThreadLimiter:
 
     def close(self) -> None:
         """Accept no more calls; those in progress finish."""
-        self._pool.shutdown(wait=False, cancel_futures=True)
+        self._pool.close()

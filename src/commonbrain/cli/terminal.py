@@ -69,7 +69,7 @@ def render_item_result(one: ItemResult) -> RenderableType:
         ]
     lines += [one.affected.line()] if one.affected else []
     if one.embedding_pending:
-        lines.append("Found by its words only until the embedder is back.")
+        lines.append("Found by its words only until it is embedded.")
     return Group(line, *(Text(f"  {text}", style="dim") for text in lines))
 
 

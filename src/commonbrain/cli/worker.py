@@ -83,13 +83,15 @@ def run_worker(state: State, options: WorkerOptions, *, as_json: bool) -> None:
             kinds=frozenset(options.kinds or JOBS),
             stop=stop,
             on_event=reporter.on_event,
+            tenant_jobs_max=options.concurrency,
         )
         if options.is_once:
             worker.schedule()
             _run_in_threads(worker.sweep, count=options.concurrency, stop=stop)
         else:
             reporter.print_line(f"{worker.name} works on {brain.services.store.location}")
-            _run_in_threads(worker.run, count=options.concurrency, stop=stop)
+            # One more, in which no job waits for the long step of another tenant's.
+            _run_in_threads(worker.run, count=options.concurrency + 1, stop=stop)
 
 
 class _JobReporter:

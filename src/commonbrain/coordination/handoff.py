@@ -11,7 +11,8 @@ from commonbrain.coordination.session_registry import own_session
 from commonbrain.history.supersede import InheritOptions, supersede_with
 from commonbrain.history.unit_of_work import UnitOfWork, read_unit
 from commonbrain.ingestion.batch import WriteOptions
-from commonbrain.ingestion.preparation import PreparedDraft, embed_drafts, prepare_drafts
+from commonbrain.ingestion.embedding import embed_drafts
+from commonbrain.ingestion.preparation import PreparedDraft, prepare_drafts
 from commonbrain.ingestion.result import ItemResult, exists, rejected
 from commonbrain.ingestion.service import Remember
 from commonbrain.ingestion.validation import scan_text
@@ -166,7 +167,7 @@ def prepare_handoff(services: Services, caller: Caller, *, handoff: Handoff) -> 
     prepared = prepare_drafts(draft, caller, services=services)
     if not isinstance(prepared, PreparedDraft):
         return PendingHandoff(rejected(prepared))
-    [ready] = embed_drafts([prepared], services.embedder)
+    [ready] = embed_drafts([prepared], caller, services=services)
     return PendingHandoff(ready, is_automatic=handoff.is_automatic)
 
 

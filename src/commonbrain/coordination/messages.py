@@ -133,9 +133,10 @@ class Messages:
             prepare_message(one, self.caller, services=self.services)
             for one in (draft, task_of(draft, due_at=due))
         ]
-        message, task = embed_messages(ready, self.services)
+        message, task = embed_messages(ready, self.caller, services=self.services)
         with write_unit(self.services, self.caller) as unit:
-            return send_with_task(unit, message, task=task, thread=thread_of(options))
+            sent = send_with_task(unit, message, task=task, thread=thread_of(options))
+        return self._sent(sent)
 
     @audited("message inbox")
     def inbox(
@@ -384,14 +385,23 @@ class Messages:
     ) -> SendResult:
         draft = draft_of(body, to=to, options=options, caller=self.caller, parent=parent)
         [ready] = embed_messages(
-            [prepare_message(draft, self.caller, services=self.services)], self.services
+            [prepare_message(draft, self.caller, services=self.services)],
+            self.caller,
+            services=self.services,
         )
         if any(isinstance(part, PreparedDraft) for part in ready.derived):
             # Tagged parts are compared with known memories outside the write transaction.
             with self._snapshot() as tx:
                 tx.index.follow()
         with write_unit(self.services, self.caller) as unit:
-            return deliver_message(unit, ready, thread=thread_of(options))
+            sent = deliver_message(unit, ready, thread=thread_of(options))
+        return self._sent(sent)
+
+    def _sent(self, sent: SendResult) -> SendResult:
+        """Have a long message embedded now that it is stored, and return the result."""
+        if sent.embedding_pending:
+            self.services.start_embedding(self.caller)
+        return sent
 
     def _message(self, tx: Transaction, id: str) -> Memory:  # noqa: A002 the public name is id
         """Fetch a message that the caller may see.

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Final, TypedDict
 from commonbrain.history.unit_of_work import UnitOfWork
 from commonbrain.ingestion.batch import WriteOptions
 from commonbrain.ingestion.commit import open_thread
-from commonbrain.ingestion.preparation import PreparedDraft, embed_drafts, prepare_drafts
+from commonbrain.ingestion.embedding import embed_drafts
+from commonbrain.ingestion.preparation import PreparedDraft, prepare_drafts
 from commonbrain.ingestion.result import DerivedResult, ItemResult, ItemStatus
 from commonbrain.ingestion.service import Remember
 from commonbrain.ingestion.sources import put_link
@@ -168,10 +169,12 @@ def prepare_message(draft: Draft, caller: Caller, *, services: Services) -> Prep
     return ready
 
 
-def embed_messages(ready: Sequence[PreparedDraft], services: Services) -> list[PreparedDraft]:
+def embed_messages(
+    ready: Sequence[PreparedDraft], caller: Caller, *, services: Services
+) -> list[PreparedDraft]:
     """Embed messages; without the embedder they are found by their words."""
-    done = embed_drafts(ready, services.embedder)
-    if any(one.vectors is None for one in done):
+    done = embed_drafts(ready, caller, services=services)
+    if any(one.vectors is None and not one.is_deferred for one in done):
         services.has_unembedded.set()
     return done
 
@@ -207,7 +210,7 @@ def deliver_message(unit: UnitOfWork, ready: PreparedDraft, *, thread: int | Non
     if thread is not None:
         unit.tx.threads.set_status(thread, ThreadStatus.OPEN)
     if unit.services.store.moved_to or outcome.embedding_pending:
-        enqueue_embedding(unit.tx, unit.services, caller=unit.caller)
+        enqueue_embedding(unit.tx, unit.services, caller=unit.caller, is_down=not ready.is_deferred)
     return SendResult(
         id=id_,
         thread=ids.show(ids.THREAD, within),

@@ -496,6 +496,8 @@ class Sessions:
         pending_handoff = prepare_handoff(self.services, self.caller, handoff=handoff)
         with write_unit(self.services, self.caller) as unit:
             outcome = pending_handoff.store(unit)
+        if outcome.embedding_pending:
+            self.services.start_embedding(self.caller)
         return SessionResponse(op="handoff", session=self.caller.session, outcome=outcome)
 
     @audited("session end")
@@ -541,6 +543,8 @@ class Sessions:
                 ended = replace(own, ended_at=unit.now, ending=Ending.ENDED)
                 unit.tx.sessions.save(ended)
                 job = enqueue_reflection(unit, own)
+        if outcome is not None and outcome.embedding_pending:
+            self.services.start_embedding(self.caller)
         if job is not None:
             notify_worker(self.services, job)
         return SessionResponse(op="end", session=own.key, outcome=outcome, token_use=spent)

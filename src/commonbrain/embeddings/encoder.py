@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Final
 
 from commonbrain.embeddings.onnx_runtime import (
@@ -18,6 +17,7 @@ from commonbrain.embeddings.onnx_runtime import (
     usable_cores,
 )
 from commonbrain.embeddings.pooling import SentenceHead, to_unit
+from commonbrain.embeddings.windows import embed_passages
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -153,19 +153,29 @@ class LocalEmbedder:
         with self._label.attempting("embed a text"):
             return encoder.query_vector(text)
 
-    def passages(self, texts: Sequence[str]) -> list[Matrix]:
-        """Embed stored texts in windows that overlap by a quarter."""
+    @property
+    def windows_at_once(self) -> int:
+        """How many windows it embeds in parallel."""
+        return self._threads
+
+    def windows(self, text: str) -> Sequence[Encoding]:
+        """Cut a text into all of its windows, which overlap by a quarter."""
+        encoder = self._model.get()
+        with self._label.attempting("embed a text"):
+            return encoder.passages.windows(text)
+
+    def vectors(self, windows: Sequence[Encoding]) -> Matrix:
+        """Embed windows, shape `(len(windows), dimensions)`."""
         encoder = self._model.get()
         import numpy as np  # noqa: PLC0415 counting memories needs neither it nor the model
 
         with self._label.attempting("embed a text"):
-            cut = [encoder.passages.windows(text) for text in texts]
-            vectors = map_in_parallel(
-                partial(encoder.vector, tokenizer=encoder.passages),
-                list(chain.from_iterable(cut)),
-                threads=self._threads,
-            )
-            return [np.stack([*islice(vectors, len(one))]) for one in cut]
+            embed = partial(encoder.vector, tokenizer=encoder.passages)
+            return np.stack([*map_in_parallel(embed, windows, threads=self._threads)])
+
+    def passages(self, texts: Sequence[str]) -> list[Matrix]:
+        """Embed stored texts in windows that overlap by a quarter."""
+        return embed_passages(texts, cut=self.windows, embed=self.vectors)
 
 
 def _read(read: Callable[[], Encoder], label: ModelLabel) -> Encoder:

@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from commonbrain.embeddings.interface import CAUTIOUS, EmbeddingSpace
 from commonbrain.embeddings.options import OLLAMA_URL, OPENAI_URL, joined
+from commonbrain.embeddings.windows import embed_passages
 from commonbrain.model.errors import InvalidInputError, UnavailableError
 from commonbrain.text.tokens import estimate
 
@@ -139,15 +140,16 @@ class HttpEmbedder:
         """Embed a query; only its first window counts."""
         return self._vectors([self._model.query_prefix + token_windows(text)[0]])[0]
 
+    def windows(self, text: str) -> list[str]:
+        """Cut a text into all of its windows."""
+        return token_windows(text)
+
     def passages(self, texts: Sequence[str]) -> list[Matrix]:
         """Embed stored texts in windows, at most 64 per request."""
-        cut = [token_windows(text) for text in texts]
-        if not cut:
-            return []
-        prefix = self._model.passage_prefix
-        every = self._vectors([prefix + window for one in cut for window in one])
-        ends = np.cumsum([len(one) for one in cut])
-        return np.split(every, ends[:-1])
+        return embed_passages(texts, cut=self.windows, embed=self._passage_vectors)
+
+    def _passage_vectors(self, windows: Sequence[str]) -> Matrix:
+        return self._vectors([self._model.passage_prefix + window for window in windows])
 
     def _vectors(self, texts: Sequence[str]) -> Matrix:
         return np.concatenate([self._batch(batch) for batch in _batches(texts)])

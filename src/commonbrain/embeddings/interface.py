@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, runtime_checkable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -166,6 +166,8 @@ class Embedder(Protocol):
     def passages(self, texts: Sequence[str]) -> list[Matrix]:
         """Embed texts to store; a text longer than the model's input becomes overlapping windows.
 
+        Of a very long text the first windows are embedded, at most `EMBEDDED_WINDOWS_MAX`.
+
         Returns:
             One matrix per text in the given order, shape `(windows, dimensions)`, windows >= 1.
 
@@ -193,6 +195,54 @@ class LocalModel(Protocol):
 
         """
         ...
+
+
+@runtime_checkable
+class WindowCounter(Protocol):
+    """An embedder that can tell into how many windows it cuts a text."""
+
+    def windows(self, text: str) -> Sequence[object]:
+        """Cut a text into all of its windows, at least one; `passages` may embed fewer."""
+        ...
+
+
+@runtime_checkable
+class WindowEmbedder(WindowCounter, Protocol):
+    """An embedder whose work can be split between windows, so that callers can take turns."""
+
+    @property
+    def windows_at_once(self) -> int:
+        """How many windows it embeds in parallel."""
+        ...
+
+    def vectors(self, windows: Sequence[Any]) -> Matrix:
+        """Embed windows that `windows` returned.
+
+        Returns:
+            Unit vectors, shape `(len(windows), dimensions)`.
+
+        Raises:
+            UnavailableError: `embedder_down`; a later call may succeed.
+
+        """
+        ...
+
+
+_WINDOW_BYTES_MIN: Final = 64
+"""Bytes by which a text is longer for each further window: it adds 96 tokens or more."""
+
+
+def count_windows(text: str, embedder: Embedder, *, if_above: int) -> int:
+    """Return the number of windows of a text; 1 if it cannot be above a bound, or is unknown.
+
+    Raises:
+        UnavailableError: `embedder_down`.
+
+    """
+    if len(text.encode(errors="replace")) <= _WINDOW_BYTES_MIN * if_above:
+        return 1
+    model = unwrapped(embedder)
+    return len(model.windows(text)) if isinstance(model, WindowCounter) else 1
 
 
 class Extractor(Protocol):
@@ -310,24 +360,24 @@ class CachingEmbedder:
     """
 
     def __init__(self, wrapped: Embedder) -> None:
-        self._wrapped = wrapped
+        self.wrapped = wrapped
         # Nothing here refers to this object, so it is collected, with its connections, when unused.
         self._query = lru_cache(maxsize=CACHED_QUERIES_MAX)(partial(_unchanging, wrapped))
 
     @property
     def space(self) -> EmbeddingSpace:
         """The space of the wrapped embedder."""
-        return self._wrapped.space
+        return self.wrapped.space
 
     @property
     def is_loaded(self) -> bool:
         """Whether the model is loaded; true if it is remote."""
-        return not isinstance(self._wrapped, LocalModel) or self._wrapped.is_loaded
+        return not isinstance(self.wrapped, LocalModel) or self.wrapped.is_loaded
 
     def load(self) -> None:
         """Load the model if it is local; a remote one needs nothing."""
-        if isinstance(self._wrapped, LocalModel):
-            self._wrapped.load()
+        if isinstance(self.wrapped, LocalModel):
+            self.wrapped.load()
 
     def query(self, text: str) -> Matrix:
         """Embed a query, or return its cached, read-only vector."""
@@ -335,7 +385,7 @@ class CachingEmbedder:
 
     def passages(self, texts: Sequence[str]) -> list[Matrix]:
         """Embed stored texts, without a cache since that happens once."""
-        return self._wrapped.passages(texts)
+        return self.wrapped.passages(texts)
 
 
 def _unchanging(wrapped: Embedder, text: str) -> Matrix:
@@ -343,3 +393,8 @@ def _unchanging(wrapped: Embedder, text: str) -> Matrix:
     # All callers share the same array.
     vector.flags.writeable = False
     return vector
+
+
+def unwrapped(embedder: Embedder) -> Embedder:
+    """Return an embedder without its cache, to learn what else it can do."""
+    return embedder.wrapped if isinstance(embedder, CachingEmbedder) else embedder

@@ -37,8 +37,9 @@ from commonbrain.history.unit_of_work import (
     vectors_of,
     write_unit,
 )
+from commonbrain.ingestion.embedding import embed_drafts
 from commonbrain.ingestion.pending_acks import check_pending_acks, check_pending_acks_of
-from commonbrain.ingestion.preparation import PreparedDraft, embed_drafts, prepare_drafts
+from commonbrain.ingestion.preparation import PreparedDraft, prepare_drafts
 from commonbrain.ingestion.result import ItemResult, rejected
 from commonbrain.ingestion.salience import with_salience
 from commonbrain.ingestion.service import DraftFields, draft_of
@@ -344,9 +345,8 @@ class Revise:
         prepared = prepare_drafts(draft, self.caller, services=self.services)
         if not isinstance(prepared, PreparedDraft):
             return rejected(prepared)
-        [ready] = with_salience(
-            embed_drafts([prepared], self.services.embedder), self.caller, services=self.services
-        )
+        made = embed_drafts([prepared], self.caller, services=self.services)
+        [ready] = with_salience(made, self.caller, services=self.services)
         with write_unit(self.services, self.caller) as unit:
             old = unit.fetch(old_id)
             check_pending_acks(
@@ -362,6 +362,8 @@ class Revise:
             )
             outcome = replace(outcome, affected=unit.propagate_invalidation())
         continue_propagation(self.services, self.caller)
+        if outcome.embedding_pending:
+            self.services.start_embedding(self.caller)
         return outcome
 
     def restore(self, id: str, *, reason: str) -> ReviseResult:  # noqa: A002 the public name is id
@@ -571,7 +573,7 @@ class Revise:
             memory = fetch(tx, self.caller, id_=proposal.id)
             carried = proposal_of(memory)
             both = [memory, *(tx.memories.get([carried.id]).values() if carried else ())]
-        return vectors_of(self.services, both)
+        return vectors_of(self.services, self.caller, memories=both)
 
 
 def _credit(unit: UnitOfWork, proposal: Proposal, *, done: ReviseResult) -> None:

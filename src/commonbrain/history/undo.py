@@ -379,7 +379,7 @@ class Undo:
         if confirm is None or confirm != preview.count:
             return preview
         back = [one.before for one in reversals if _becomes_findable(one)]
-        vectors = vectors_of(self.services, back)
+        vectors = vectors_of(self.services, self.caller, memories=back)
         with write_unit(self.services, self.caller, vectors=vectors) as unit:
             done = _undo(unit, query, confirm=confirm, reason=why)
             done = replace(done, affected=unit.propagate_invalidation())

@@ -111,14 +111,16 @@ def write_unit(
         yield UnitOfWork(tx=tx, services=services, caller=caller, now=now, vectors=vectors or {})
 
 
-def vectors_of(services: Services, memories: Sequence[Memory]) -> dict[int, Vectors]:
+def vectors_of(
+    services: Services, caller: Caller, *, memories: Sequence[Memory]
+) -> dict[int, Vectors]:
     """Embed memories that are not searchable, before the transaction.
 
     Empty if the embedder is down.
     """
     hidden = [one for one in memories if one.state not in FINDABLE_STATES and one.text.strip()]
     try:
-        return vectors_for(hidden, services.embedder)
+        return vectors_for(hidden, services.embedder_for(caller))
     except UnavailableError:
         return {}
 

@@ -63,6 +63,7 @@ from commonbrain.http.sessions import (
     new_key,
     offering_cookie,
 )
+from commonbrain.jobs.embedding import BackgroundEmbedding, share_embedder
 from commonbrain.mcp.server import Message as McpMessage
 from commonbrain.mcp.server import client_of, server_of
 from commonbrain.model.errors import (
@@ -258,6 +259,8 @@ def make_app(
 
     """
     limits = limits or BodyLimits()
+    services, embedding = share_embedder(brain.services)
+    brain = Brain(services, brain.caller)
     authenticator = RequestAuthenticator(
         brain=brain,
         access=access,
@@ -274,7 +277,9 @@ def make_app(
         description=_ABOUT,
         version=version("commonbrain"),
         servers=[*SERVERS],
-        lifespan=partial(_lifespan, authenticator=authenticator, transport=transport),
+        lifespan=partial(
+            _lifespan, authenticator=authenticator, transport=transport, embedding=embedding
+        ),
         # Both pages load scripts from other sites.
         docs_url=None,
         redoc_url=None,
@@ -333,7 +338,11 @@ def add_page(
 
 @asynccontextmanager
 async def _lifespan(
-    _app: FastAPI, *, authenticator: RequestAuthenticator, transport: McpEndpoint
+    _app: FastAPI,
+    *,
+    authenticator: RequestAuthenticator,
+    transport: McpEndpoint,
+    embedding: BackgroundEmbedding,
 ) -> AsyncGenerator[None]:
     async with transport.open(), anyio.create_task_group() as tasks:
         tasks.start_soon(_warm_up, authenticator)
@@ -345,6 +354,7 @@ async def _lifespan(
             if local is not None:
                 local.close()
             authenticator.threads.close()
+            embedding.close()
             authenticator.brain.close()
 
 

@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from commonbrain.api.dispatch import authorize, record_denial
 from commonbrain.api.operations import Transport
-from commonbrain.api.thread_limiter import ThreadLimiter
+from commonbrain.api.thread_limiter import LANE, ThreadLimiter
 from commonbrain.client import Brain
 from commonbrain.http.problems import OutageHandler, problem
 from commonbrain.http.sessions import (
@@ -104,6 +104,7 @@ class RequestAuthenticator:
         if caller is None:
             check = partial(self.access.admit, credential, address=address)
             caller = await self.threads.run(check)
+        LANE.set(f"{caller.tenant}/{caller.agent}")
         self._check_blocked(caller)
         request.scope[_UNCOUNTED_KEY] = caller
         tenant, agent = map(request.headers.get, CLAIM_HEADERS)

@@ -141,7 +141,7 @@ class RequestLimitsMiddleware:
             return problem(body_too_slow(), status=HTTPStatus.REQUEST_TIMEOUT)
 
     def _too_large(self, bytes_max: int) -> Response:
-        return problem(body_too_large(bytes_max), status=HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
+        return problem(body_too_large(bytes_max))
 
 
 _HOSTS: Final = "The server's operator can allow hosts: brain serve --allow-host NAME."

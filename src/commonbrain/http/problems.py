@@ -59,7 +59,9 @@ def problem(
     error: CommonbrainError, *, status: int | None = None, wrong: list[ProblemDetail] | None = None
 ) -> Response:
     """Convert an error to an HTTP response."""
-    status = status or to_transport_error(error).http_status
+    is_body = isinstance(error, BodyTooLargeError)
+    usual_status = HTTPStatus.REQUEST_ENTITY_TOO_LARGE if is_body else None
+    status = status or usual_status or to_transport_error(error).http_status
     body = Problem(
         type=f"urn:commonbrain:{error.code}",
         title=HTTPStatus(status).phrase,
@@ -78,11 +80,16 @@ def problem(
     )
 
 
-def body_too_large(bytes_max: int) -> InvalidInputError:
-    """Return the error for a body above its limit."""
-    return InvalidInputError(
+class BodyTooLargeError(InvalidInputError):
+    """The body has more bytes than allowed; nothing was done."""
+
+    default_code = "limit_exceeded"
+
+
+def body_too_large(bytes_max: int) -> BodyTooLargeError:
+    """Return the error for a body above its limit, declared or not."""
+    return BodyTooLargeError(
         f"The body has more than {bytes_max} bytes.",
-        code="limit_exceeded",
         hint="Send it in parts.",
     )
 

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from hashlib import sha256
@@ -23,6 +23,7 @@ from commonbrain.api.operations import Operation, Transport, load_operations
 from commonbrain.api.operations.boot import BOOT
 from commonbrain.api.operations.get import GET, ViewName
 from commonbrain.api.operations.job import JOB, JobRequest
+from commonbrain.api.upload_places import UploadPlaces
 from commonbrain.client import Brain
 from commonbrain.http.authentication import KEY_HEADER, RequestAuthenticator
 from commonbrain.http.brainstem import DELETE, INSPECT, V0_POSTS, OneQuery, OneRequest
@@ -30,8 +31,8 @@ from commonbrain.http.description import PROBLEMS, REPEATABLE, SESSION, repeatab
 from commonbrain.http.problems import body_too_large, body_too_slow
 from commonbrain.http.sessions import SESSION_HEADER, named_session
 from commonbrain.jobs.service import JobsReply
-from commonbrain.model.errors import CommonbrainError, InvalidInputError, UnavailableError
-from commonbrain.model.limits import NAME_CHARS_MAX, UPLOADS_AT_ONCE_MAX
+from commonbrain.model.errors import CommonbrainError, InvalidInputError
+from commonbrain.model.limits import NAME_CHARS_MAX
 from commonbrain.model.scope import Caller, Role
 
 SERVED: Final = tuple(one for one in load_operations() if Transport.REST in one.transports)
@@ -298,6 +299,14 @@ _NameQuery = Query(max_length=NAME_CHARS_MAX)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ReceivedFile:
+    """A temporary file, which is deleted with its folder when its resources are closed."""
+
+    path: Path
+    resources: ExitStack
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Uploads:
     """Receives files from clients into temporary files, a few at a time."""
 
@@ -305,33 +314,31 @@ class Uploads:
     seconds_max: float
     folder: Path | None = None
     """Where files arrive; None is the folder of temporary files."""
-    _places: asyncio.Semaphore = field(
-        default_factory=lambda: asyncio.Semaphore(UPLOADS_AT_ONCE_MAX)
-    )
+    places: UploadPlaces = field(default_factory=UploadPlaces)
 
     @asynccontextmanager
-    async def receive(self, request: Request) -> AsyncGenerator[Path]:
-        """Write a body to a file while it arrives; the file is deleted when the block ends.
+    async def receive(self, request: Request, caller: Caller) -> AsyncGenerator[ReceivedFile]:
+        """Write a body to a file while it arrives.
+
+        The file is deleted when the block ends, unless its resources were moved with `pop_all` to
+        a call that may outlast the block.
 
         Raises:
-            InvalidInputError: `limit_exceeded`, the body is too large.
+            BodyTooLargeError: the body is too large.
             UnavailableError: `busy`, others send files now; `deadline`, it arrived too slowly.
 
         """
-        if self._places.locked():
-            raise UnavailableError(
-                "Others send files now.", code="busy", hint="Retry in some seconds."
-            )
-        async with self._places:
+        with ExitStack() as resources:
+            resources.enter_context(self.places.take(caller))
             # The file gets a fixed path, because its name is untrusted.
-            with TemporaryDirectory(prefix="commonbrain-", dir=self.folder) as folder:
-                path = Path(folder) / "sent"
-                try:
-                    async with asyncio.timeout(self.seconds_max):
-                        await self._write(request, path)
-                except TimeoutError:
-                    raise body_too_slow() from None
-                yield path
+            temporary = TemporaryDirectory(prefix="commonbrain-", dir=self.folder)
+            path = Path(resources.enter_context(temporary)) / "sent"
+            try:
+                async with asyncio.timeout(self.seconds_max):
+                    await self._write(request, path)
+            except TimeoutError:
+                raise body_too_slow() from None
+            yield ReceivedFile(path=path, resources=resources)
 
     async def _write(self, request: Request, path: Path) -> None:
         size = 0
@@ -405,13 +412,15 @@ def _import_route(
 
         own = Path(name).name or "file"
         brain = await authenticator.threads.run(admit)
-        async with uploads.receive(request) as path:
+        async with uploads.receive(request, caller) as file:
 
             def import_upload(brain: Brain) -> JobsReply:
-                job = brain.jobs.import_(format_, path, name=own, project=project)
+                job = brain.jobs.import_(format_, file.path, name=own, project=project)
                 return JobsReply(jobs=(job,))
 
-            return await authenticator.threads.run(partial(run, brain, import_upload))
+            # The thread may read the file for longer than this request waits.
+            close = file.resources.pop_all().close
+            return await authenticator.threads.run(partial(run, brain, import_upload), on_end=close)
 
     return import_
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import json
 import os
+import platform
 import shlex
 import socket
 import subprocess
@@ -52,6 +54,16 @@ _HEADER_BYTES_MAX = 32 * 1024
 """The maximum size of a request's headers; the largest usual JWT takes a quarter of it."""
 _IDLE_TIMEOUT_S = 30
 """Long enough that an agent's connection survives while the agent thinks."""
+_SWITCH_S = 0.001
+"""How long a thread may keep the interpreter's lock while others wait, Python's default being 5 ms.
+
+The event loop waits for it once per event, for each thread that computes: with 16 calls in progress
+health checks took 0.13 s with the default and 0.08 s so, at the same processor time.
+"""
+_M_ARENA_MAX = -8
+"""Of mallopt(3), from malloc.h of glibc."""
+_ARENAS = 2
+"""50 recalls at once of 32,000 tokens each: 330 MB resident, and 500 MB without a limit."""
 
 
 class UnreadReplyProtocol(H11Protocol):
@@ -121,6 +133,8 @@ def _run(settings: ServerSettings) -> None:
 
 def make_worker() -> FastAPI:
     """Make the application of one process, from the environment."""
+    sys.setswitchinterval(_SWITCH_S)
+    _bound_arenas()
     settings = load_server_settings()
     brain = open_brain(server_name="serve")
     access = make_authenticator(settings, brain)
@@ -139,6 +153,12 @@ def make_worker() -> FastAPI:
     sessions, provider = _page_logins(settings, brain, access=access)
     add_page(app, sessions, hosts=hosts, provider=provider)
     return app
+
+
+def _bound_arenas() -> None:
+    """Limit the heaps of glibc; by default each thread keeps what its largest call once needed."""
+    if platform.libc_ver()[0] == "glibc" and "MALLOC_ARENA_MAX" not in os.environ:
+        ctypes.CDLL(None).mallopt(_M_ARENA_MAX, _ARENAS)
 
 
 def _page_logins(

@@ -236,7 +236,7 @@ def check_duplicates(
     """Compare a draft with the most similar memories of its kind, except those in `exclude_ids`."""
     kind = prepared.admitted.kind
     if prepared.vectors is None:
-        return DuplicateCheck(decision=Unique(), warnings=_not_compared(kind))
+        return DuplicateCheck(decision=Unique(), warnings=_not_compared(prepared))
     near = _nearest(tx, prepared, query_scope=query_scope, space=space)
     candidates = [
         memory
@@ -277,12 +277,14 @@ def check_duplicates(
     )
 
 
-def _not_compared(kind: Kind) -> tuple[str, ...]:
+def _not_compared(prepared: PreparedDraft) -> tuple[str, ...]:
     """Warn that nothing similar could be looked for."""
+    kind = prepared.admitted.kind
     if not KINDS[kind].merges_near_duplicates:
         return ()
     later = " `brain review duplicates` lists it if it repeats one." if kind is Kind.RULE else ""
-    return (f"It was compared with no similar {kind}: the embedder is unavailable.{later}",)
+    reason = "it is embedded later" if prepared.is_deferred else "the embedder is unavailable"
+    return (f"It was compared with no similar {kind}: {reason}.{later}",)
 
 
 def _accepted_alongside(tx: Transaction, revised: Iterable[int]) -> frozenset[int]:

@@ -1,15 +1,25 @@
-"""Deferred embedding: vectors for memories stored while the embedder was unavailable."""
+"""Which texts are embedded before the reply, and vectors for memories stored without them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING
 
-from commonbrain.embeddings.interface import Embedder, Vectors
-from commonbrain.model.errors import InvalidInputError, UnavailableError
+from commonbrain.embeddings.interface import Embedder, Vectors, count_windows
+from commonbrain.ingestion.preparation import PreparedDraft
+from commonbrain.model.errors import BusyError, InvalidInputError, UnavailableError
 from commonbrain.model.kinds import CausalField, Detail, fields_of
-from commonbrain.model.limits import EMBED_BATCH, ITEMS_PER_CALL_MAX
+from commonbrain.model.limits import (
+    AWAITED_WINDOWS_MAX,
+    CALL_WINDOWS_MAX,
+    EMBED_BATCH,
+    EMBED_BATCH_BYTES,
+    EMBEDDED_WINDOWS_MAX,
+    ITEMS_PER_CALL_MAX,
+)
 from commonbrain.model.memory import Memory
 from commonbrain.model.scope import Caller
 from commonbrain.services import Services
@@ -50,6 +60,122 @@ def embedded(inputs: Sequence[tuple[str, Detail | None]], embedder: Embedder) ->
         return Vectors(windows=made[text], fields=beginnings)
 
     return [vectors(text, parts) for (text, _), parts in zip(inputs, fields, strict=True)]
+
+
+def embed_drafts(
+    prepared: Sequence[PreparedDraft],
+    caller: Caller,
+    *,
+    services: Services,
+    skipped: Container[int] = frozenset(),
+) -> list[PreparedDraft]:
+    """Embed all drafts but the skipped ones in one batch, with what was derived from them.
+
+    A shared server leaves long texts for later. All are left without vectors if the embedder is
+    unavailable.
+
+    Raises:
+        BusyError: too many texts of the tenant wait to be embedded.
+
+    """
+    chosen = [one for place, one in enumerate(prepared) if place not in skipped]
+    inputs = [[*_texts_to_embed(source)] for source in chosen]
+    try:
+        made = iter(_embed_awaited(inputs, caller, services=services))
+    except BusyError:
+        raise
+    except UnavailableError:
+        return list(prepared)
+    return [
+        one if place in skipped else _embedded(one, next(made), rest=made)
+        for place, one in enumerate(prepared)
+    ]
+
+
+def _texts_to_embed(source: PreparedDraft) -> Iterator[tuple[str, Detail | None]]:
+    """Return all texts to embed: the draft, its derived drafts and its stated reasons."""
+    made = (part for part in source.derived if isinstance(part, PreparedDraft))
+    yield from ((one.text, one.admitted.detail) for one in (source, *made))
+    yield from ((rationale, None) for rationale in source.rationales)
+
+
+def _embedded(
+    prepared: PreparedDraft, own: _EmbeddedText, *, rest: Iterator[_EmbeddedText]
+) -> PreparedDraft:
+    parts = tuple(
+        replace(part, vectors=next(rest).vectors) if isinstance(part, PreparedDraft) else part
+        for part in prepared.derived
+    )
+    # A reason that is too long to be embedded at once is compared with nothing.
+    reasons = [(text, made) for text in prepared.rationales if (made := next(rest).vectors)]
+    return replace(
+        prepared,
+        vectors=own.vectors,
+        is_deferred=own.vectors is None,
+        warnings=(*prepared.warnings, *own.warnings),
+        derived=parts,
+        rationales=tuple(text for text, _ in reasons),
+        rationale_vectors=tuple(made.windows for _, made in reasons),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _EmbeddedText:
+    """The vectors of a text; None if it is embedded later."""
+
+    vectors: Vectors | None
+    warnings: tuple[str, ...] = ()
+
+
+def _embed_awaited(
+    inputs: Sequence[Sequence[tuple[str, Detail | None]]], caller: Caller, *, services: Services
+) -> list[_EmbeddedText]:
+    """Embed the texts of each draft; on a shared server only what the caller can wait for.
+
+    Raises:
+        BusyError: too many texts of the tenant wait to be embedded.
+        UnavailableError: the embedder is unavailable or rejects one of the texts.
+
+    """
+    defers = services.embed_later is not None
+    count = partial(
+        count_windows,
+        embedder=services.embedder,
+        if_above=AWAITED_WINDOWS_MAX if defers else EMBEDDED_WINDOWS_MAX,
+    )
+    counts = [[count(text) for text, _ in one] for one in inputs]
+    texts = [*chain.from_iterable(inputs)]
+    awaited = _find_awaited(counts) if defers else range(len(texts))
+    made = embedded([texts[place] for place in awaited], services.embedder_for(caller))
+    vectors = dict(zip(awaited, made, strict=True))
+    return [
+        _EmbeddedText(vectors=vectors.get(place), warnings=_window_warnings(number))
+        for place, number in enumerate(chain.from_iterable(counts))
+    ]
+
+
+def _find_awaited(counts: Sequence[Sequence[int]]) -> list[int]:
+    """Return the places of the short texts of the first drafts, as many as one call embeds."""
+    awaited: list[int] = []
+    place, left = 0, CALL_WINDOWS_MAX
+    for draft in counts:
+        short = [at for at, count in enumerate(draft) if count <= AWAITED_WINDOWS_MAX]
+        cost = sum(draft[at] for at in short)
+        if cost <= left:
+            awaited += [place + at for at in short]
+            left -= cost
+        place += len(draft)
+    return awaited
+
+
+def _window_warnings(count: int) -> tuple[str, ...]:
+    if count <= EMBEDDED_WINDOWS_MAX:
+        return ()
+    return (
+        f"The embedding model reads this text in {count} windows. The first "
+        f"{EMBEDDED_WINDOWS_MAX} are found by meaning, the rest by its words only; split the text "
+        "to have all of it found by meaning.",
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,13 +224,42 @@ class EmbedPending:
         tenant = self.caller.tenant
         with self.services.store.snapshot(tenant) as tx:
             waiting = tx.memories.get(tx.index.unembedded(limit=batch))
-        embed = embed_if_free if one_by_one else vectors_for
-        made = embed(list(waiting.values()), self.services.embedder)
+        made = self._embed(list(waiting.values()), one_by_one=one_by_one)
         with self.services.store.begin(tenant) as tx:
             count = sum(tx.index.embed(id_, vectors) for id_, vectors in made.items())
             done = EmbedProgress(count=count, left=tx.index.pending())
             on_commit(tx, done)
         return done
+
+    def _embed(self, waiting: Sequence[Memory], *, one_by_one: bool) -> dict[int, Vectors]:
+        """Embed the first of the memories that the embedder accepts, a limited number of bytes."""
+        embed = embed_if_free if one_by_one else vectors_for
+        refusal: UnavailableError | None = None
+        for group in _by_size(waiting):
+            try:
+                return embed(group, self.services.embedder_for(self.caller))
+            except BusyError:
+                raise
+            except UnavailableError as error:
+                refusal = error
+        if refusal is not None:
+            raise refusal
+        return {}
+
+
+def _by_size(memories: Sequence[Memory]) -> Iterator[list[Memory]]:
+    """Yield the memories in groups of at most `EMBED_BATCH_BYTES`, or of one that is longer."""
+    group: list[Memory] = []
+    size = 0
+    for one in memories:
+        own = len(one.text.encode(errors="replace"))
+        if group and size + own > EMBED_BATCH_BYTES:
+            yield group
+            group, size = [], 0
+        group.append(one)
+        size += own
+    if group:
+        yield group
 
 
 def embed_if_free(waiting: Sequence[Memory], embedder: Embedder) -> dict[int, Vectors]:
@@ -116,6 +271,8 @@ def embed_if_free(waiting: Sequence[Memory], embedder: Embedder) -> dict[int, Ve
     """
     try:
         return vectors_for(waiting, embedder)
+    except BusyError:
+        raise
     except UnavailableError:
         return _one_by_one(waiting, embedder)
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from functools import partial
 from typing import Any, Final, TypedDict, Unpack, cast
 
 from commonbrain.clock import StageTimer
-from commonbrain.embeddings.interface import Embedder, Matrix, Vectors
-from commonbrain.ingestion.embedding import embedded
+from commonbrain.embeddings.interface import Matrix, Vectors
 from commonbrain.ingestion.validation import Rejection, Valid, scan_drafts, validate
 from commonbrain.model import ids
 from commonbrain.model.atoms import Atom
@@ -18,7 +17,6 @@ from commonbrain.model.attachments import ATTACHMENT, attachment_text
 from commonbrain.model.errors import (
     InvalidInputError,
     RejectedError,
-    UnavailableError,
     parse_choice,
 )
 from commonbrain.model.kinds import (
@@ -285,6 +283,8 @@ class PreparedDraft:
     derived: tuple[PreparedDraft | Rejection, ...] = ()
     """Drafts made from inline tags and extraction."""
     vectors: Vectors | None = None
+    is_deferred: bool = False
+    """Whether it is embedded after the reply."""
     salience: float | None = None
     """The salience predicted by a model; None uses the rule."""
     rationales: tuple[str, ...] = ()
@@ -326,30 +326,6 @@ def prepare_drafts(
         for part in _derived_drafts(prepared)
     ]
     return replace(prepared, derived=tuple(parts), rationales=_rationales_of(prepared))
-
-
-def embed_drafts(
-    prepared: Sequence[PreparedDraft],
-    embedder: Embedder,
-    *,
-    skipped: Container[int] = frozenset(),
-) -> list[PreparedDraft]:
-    """Embed all drafts but the skipped ones in one batch, with what was derived from them.
-
-    All are left without vectors if the embedder is unavailable.
-    """
-    chosen = [one for place, one in enumerate(prepared) if place not in skipped]
-    if not chosen:
-        return list(prepared)
-    texts = [one for source in chosen for one in _texts_to_embed(source)]
-    try:
-        vectors = iter(embedded(texts, embedder))
-    except UnavailableError:
-        return list(prepared)
-    return [
-        one if place in skipped else _embedded(one, next(vectors), rest=vectors)
-        for place, one in enumerate(prepared)
-    ]
 
 
 def _prepare(
@@ -530,24 +506,6 @@ def _audience(detail: Detail) -> tuple[str, ...]:
 def _severity(part: TaggedText) -> Severity | None:
     is_rule = part.kind is None and classify(part.text) is Kind.RULE
     return Severity.PATTERN if is_rule else None
-
-
-def _texts_to_embed(source: PreparedDraft) -> Iterator[tuple[str, Detail | None]]:
-    """Return all texts to embed: the draft, its derived drafts and its stated reasons."""
-    made = (part for part in source.derived if isinstance(part, PreparedDraft))
-    yield from ((one.text, one.admitted.detail) for one in (source, *made))
-    yield from ((rationale, None) for rationale in source.rationales)
-
-
-def _embedded(
-    prepared: PreparedDraft, vectors: Vectors, *, rest: Iterator[Vectors]
-) -> PreparedDraft:
-    parts = tuple(
-        replace(part, vectors=next(rest)) if isinstance(part, PreparedDraft) else part
-        for part in prepared.derived
-    )
-    rationales = tuple(next(rest).windows for _ in prepared.rationales)
-    return replace(prepared, vectors=vectors, derived=parts, rationale_vectors=rationales)
 
 
 def _rationales_of(prepared: PreparedDraft) -> tuple[str, ...]:

@@ -21,7 +21,7 @@ from commonbrain.ingestion.deduplication import (
     find_exact,
     is_recurrence,
 )
-from commonbrain.ingestion.embedding import EmbedPending, embedded
+from commonbrain.ingestion.embedding import EmbedPending, embed_drafts, embedded
 from commonbrain.ingestion.idempotency import (
     make_idempotency_record,
     replay_reply,
@@ -34,7 +34,6 @@ from commonbrain.ingestion.preparation import (
     PreparedDraft,
     check_item_count,
     draft_of,
-    embed_drafts,
     listed,
     parse_drafts,
     prepare_drafts,
@@ -172,7 +171,7 @@ class Remember:
         query_scope = self._query_scope()
         stored_before = self._find_stored(ready, query_scope=query_scope, options=options)
         ready = with_salience(
-            embed_drafts(ready, self.services.embedder, skipped=stored_before),
+            embed_drafts(ready, self.caller, services=self.services, skipped=stored_before),
             self.caller,
             services=self.services,
         )
@@ -203,21 +202,23 @@ class Remember:
                 return known
             if options.is_user_write:
                 self._check_pending_acks(tx, ready, query_scope=query_scope, options=options)
-            settled = iter(
-                [
-                    self.store_draft(tx, one, query_scope=query_scope, options=options)
-                    for one in ready
-                ]
-            )
+            settled = [
+                self.store_draft(tx, one, query_scope=query_scope, options=options) for one in ready
+            ]
+            rest = iter(settled)
             outcomes = tuple(
-                refused[n] if n in refused else next(settled) for n in range(len(validated))
+                refused[n] if n in refused else next(rest) for n in range(len(validated))
             )
             step = propagate(
                 tx, ChangeContext(action=Action.CASCADE, caller=self.caller, at=query_scope.now)
             )
             affected = summarize_affected(tx, self.caller, step=step, now=query_scope.now)
-            if self.services.store.moved_to or any(one.embedding_pending for one in outcomes):
-                enqueue_embedding(tx, self.services, caller=self.caller)
+            pending = [
+                draft for draft, one in zip(ready, settled, strict=True) if one.embedding_pending
+            ]
+            is_embedding = all(draft.is_deferred for draft in pending)
+            if self.services.store.moved_to or pending:
+                enqueue_embedding(tx, self.services, caller=self.caller, is_down=not is_embedding)
             timer.end_stage("decide")
             stages = dict(timer.stages_ms)
             reply = RememberResult(items=outcomes, affected=affected, stages_ms=stages)
@@ -228,8 +229,7 @@ class Remember:
         timer.end_stage("commit")
         if step.is_cut:
             continue_propagation(self.services, self.caller)
-        is_embedding = not any(one.embedding_pending for one in outcomes)
-        self._catch_up(is_embedding=is_embedding)
+        self._catch_up(is_embedding=is_embedding, has_pending=bool(pending))
         return self._emit_metrics(
             replace(reply, stages_ms=timer.stages_ms), is_embedding=is_embedding
         )
@@ -301,14 +301,21 @@ class Remember:
         if projects:
             check_pending_acks(tx, self.caller, projects=projects, now=query_scope.now)
 
-    def _catch_up(self, *, is_embedding: bool) -> None:
+    def _catch_up(self, *, is_embedding: bool, has_pending: bool) -> None:
         """Embed some pending memories once the embedder answers again.
 
         The caller's own memories are durable by now, so a failure here does not concern them. After
-        a failure nothing is tried until the embedder has failed and recovered once more.
+        a failure nothing is tried until the embedder has failed and recovered once more. A shared
+        server embeds them in the background.
         """
         unembedded = self.services.has_unembedded
-        if not is_embedding:
+        if self.services.embed_later is not None:
+            if is_embedding and (has_pending or unembedded.is_set()):
+                unembedded.clear()
+                self.services.embed_later(self.caller)
+            elif not is_embedding:
+                unembedded.set()
+        elif not is_embedding:
             unembedded.set()
         elif unembedded.is_set():
             unembedded.clear()
@@ -535,6 +542,7 @@ class Remember:
         if part == of.text or prepared.vectors is None:
             return of
         try:
+            # Without a turn in the queue, since the transaction must not wait for other callers.
             [there] = embedded([(part, None)], self.services.embedder)
         except UnavailableError:
             return of

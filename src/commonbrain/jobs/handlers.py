@@ -5,7 +5,8 @@ Each continues where it stopped, and running twice has the effect of running onc
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -24,6 +25,7 @@ from commonbrain.ingestion.embedding import EmbedPending, EmbedProgress
 from commonbrain.model import ids
 from commonbrain.model.errors import InvalidInputError, RejectedError
 from commonbrain.model.escaping import inert_line
+from commonbrain.model.import_limits import LOCAL_IMPORT, ImportLimits
 from commonbrain.model.limits import ARCHIVE_RETENTION_H, EVALUATED_AT_ONCE, EVALUATED_DEFAULT
 from commonbrain.model.timestamps import from_millis, to_millis
 from commonbrain.storage.blobs import Upload
@@ -32,6 +34,7 @@ from commonbrain.storage.job_queue import (
     JobTimeoutError,
     LeaseLostError,
     WorkerStoppedError,
+    enqueue_embedding,
 )
 from commonbrain.transfer.export import (
     PENDING_ARCHIVE,
@@ -40,9 +43,8 @@ from commonbrain.transfer.export import (
     archive_of,
     read_upload,
 )
-from commonbrain.transfer.importer import join_part
+from commonbrain.transfer.importer import ReadsZip, join_part
 from commonbrain.transfer.imports import (
-    FROM_START,
     Import,
     ImportReport,
     ImportSource,
@@ -56,13 +58,14 @@ if TYPE_CHECKING:
 
 
 def embed(task: JobContext) -> None:
-    """Embed memories that were stored while the embedder was down, in batches."""
-    made = _count(task, "embedded")
+    """Embed memories that were stored without vectors, in batches."""
+    made, left = _count(task, "embedded"), 0
 
     def record_progress(tx: Transaction, done: EmbedProgress) -> None:
         """Update the count in the transaction that stores the vectors: no crash counts twice."""
-        nonlocal made
+        nonlocal made, left
         made += done.count
+        left = done.left
         counts = {"embedded": made}
         if done.left and done.count:
             task.save_progress(tx, made / (made + done.left), reached=counts)
@@ -74,6 +77,10 @@ def embed(task: JobContext) -> None:
     while task.is_live:
         with task.fenced():
             pending(on_commit=record_progress)
+    # A transaction that found this job unfinished may have stored more while the job finished.
+    with task.services.store.begin(task.caller.tenant) as tx:
+        if tx.index.pending() > left:
+            enqueue_embedding(tx, task.services, caller=task.caller, is_down=False)
 
 
 def atomize(task: JobContext) -> None:
@@ -217,13 +224,21 @@ def import_(task: JobContext) -> None:
     given = task.job.given
     upload, is_dry_run = read_upload(given["parcel"]), bool(given.get("dry_run"))
     # Postgres stores no NUL, which the name of a file that was sent may contain.
-    name = inert_line(upload.name)
-    with task.services.staging.opened(upload) as file:
+    name, limits = inert_line(upload.name), _limits(task)
+    reader = task.services.importers().get(str(given["format"]))
+    opened = task.services.staging.opened(
+        upload, limits=limits, stays_packed=isinstance(reader, ReadsZip)
+    )
+    with _discarding_unusable(task, upload), opened as file:
         path = join_part(file, cast("str | None", given.get("part")))
         known = None if is_dry_run else _report(task.job.reached)
         since = known or ImportReport(format=str(given["format"]), source=name)
         try:
-            report = _previewed(task, path) if is_dry_run else _taken_in(task, path, since=since)
+            report = (
+                _previewed(task, path, limits=limits)
+                if is_dry_run
+                else _taken_in(task, path, since=since, limits=limits)
+            )
         except InvalidInputError as error:
             # The requester knows the file by its name, not by the path of this copy.
             message = error.message.replace(str(file), name)
@@ -234,27 +249,55 @@ def import_(task: JobContext) -> None:
         task.services.staging.drop(upload)
 
 
-def _previewed(task: JobContext, path: Path) -> ImportReport:
+def _limits(task: JobContext) -> ImportLimits:
+    """Return the limits of an import; only what a client sent has those of the settings."""
+    return task.services.import_limits if task.job.given.get("sent") else LOCAL_IMPORT
+
+
+@contextmanager
+def _discarding_unusable(task: JobContext, upload: Upload) -> Generator[None]:
+    """Delete an upload that no further attempt could import: it would stay for days."""
+    try:
+        yield
+    except InvalidInputError as error:
+        if error.code in _UNUSABLE:
+            task.services.staging.drop(upload)
+        raise
+
+
+_UNUSABLE: Final = frozenset({"invalid", "limit_exceeded"})
+"""Codes of errors in the file itself; others, such as `extra_missing`, can be mended."""
+
+
+def _previewed(task: JobContext, path: Path, *, limits: ImportLimits) -> ImportReport:
     services, caller, given = task.services, task.caller, task.job.given
 
     def move(report: ImportReport) -> None:
         with task.step() as tx:
             task.save_progress(tx, report.progress, reached={})
 
+    resume = ResumeOptions(pieces_max=limits.pieces_max)
     if given["format"] == OWN_FORMAT:
-        return Merge(services, caller)(path, dry_run=True, on_progress=move)
+        return Merge(services, caller)(path, dry_run=True, on_progress=move, resume=resume)
     source = replace(_source(given, path), is_dry_run=True)
-    return Import(services, caller).go_on(source, resume=FROM_START, on_progress=move)
+    return Import(services, caller).go_on(source, resume=resume, on_progress=move)
 
 
-def _taken_in(task: JobContext, path: Path, *, since: ImportReport) -> ImportReport:
+def _taken_in(
+    task: JobContext, path: Path, *, since: ImportReport, limits: ImportLimits
+) -> ImportReport:
     services, caller, given = task.services, task.caller, task.job.given
 
     def save(tx: Transaction, report: ImportReport) -> None:
         task.save_progress(tx, report.progress, reached=asdict(report))
 
     # What was stored and the report of it are committed together.
-    resume = ResumeOptions(since=since, batch_context=task.fenced, on_commit=save)
+    resume = ResumeOptions(
+        since=since,
+        batch_context=task.fenced,
+        on_commit=save,
+        pieces_max=limits.pieces_max,
+    )
     if since.format == OWN_FORMAT:
         return Merge(services, caller)(path, resume=resume)
     return Import(services, caller).go_on(_source(given, path), resume=resume)

@@ -93,14 +93,20 @@ class JobKind:
     """Whether there is work, checked before a scheduled run."""
     is_due_early: Callable[[Transaction, Caller], bool] = lambda _tx, _caller: False
     """Whether a scheduled run is due before its interval ends."""
+    is_resumable: bool = False
+    """Whether an attempt continues where the last one stopped, so that the job yields to others.
+
+    A dry run never does.
+    """
     is_personal: bool = False
     """Whether the result depends on the requesting agent."""
 
 
 JOBS: Final[Mapping[str, JobKind]] = {
     EMBED: JobKind(
-        purpose="Embed memories that were stored while the embedder was down.",
+        purpose="Embed memories that were stored without vectors.",
         handle=deferred("commonbrain.jobs.handlers:embed"),
+        is_resumable=True,
         parameters={},
         role=Role.WRITER,
         is_of_space=True,
@@ -110,6 +116,7 @@ JOBS: Final[Mapping[str, JobKind]] = {
     "atomize": JobKind(
         purpose="Extract causes from stored memories.",
         handle=deferred("commonbrain.jobs.handlers:atomize"),
+        is_resumable=True,
         parameters={"kinds": _are_names, "project": _is_name},
         role=Role.WRITER,
         is_personal=True,
@@ -153,6 +160,7 @@ JOBS: Final[Mapping[str, JobKind]] = {
     "eval": JobKind(
         purpose="Evaluate recall on queries made from the store's own memories.",
         handle=deferred("commonbrain.jobs.handlers:evaluate"),
+        is_resumable=True,
         parameters={"questions": _is_count, "seed": _is_count},
         role=Role.WRITER,
         every=timedelta(days=7),
@@ -162,6 +170,7 @@ JOBS: Final[Mapping[str, JobKind]] = {
     "import": JobKind(
         purpose="Import a file, in a foreign format or Commonbrain's own.",
         handle=deferred("commonbrain.jobs.handlers:import_"),
+        is_resumable=True,
         parameters={},
         role=Role.WRITER,
         asked_by="brain import --background, or POST /v1/import",
@@ -184,6 +193,7 @@ JOBS: Final[Mapping[str, JobKind]] = {
     "respace": JobKind(
         purpose="Embed every memory with the next embedder.",
         handle=deferred("commonbrain.jobs.handlers:reembed"),
+        is_resumable=True,
         parameters={"space": _is_name},
         role=Role.ADMIN,
         is_store_wide=True,
@@ -200,6 +210,7 @@ JOBS: Final[Mapping[str, JobKind]] = {
     MAINTAIN: JobKind(
         purpose="Maintain the store: expired memories, stale tasks, old jobs and events.",
         handle=deferred("commonbrain.consolidation.maintenance:maintain"),
+        is_resumable=True,
         parameters={"dry_run": _is_flag},
         role=Role.ADMIN,
         every=timedelta(days=1),

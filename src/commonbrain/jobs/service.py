@@ -24,6 +24,7 @@ from commonbrain.model.limits import (
     JOBS_LIVE_MAX,
     JOBS_PAGE_DEFAULT,
     JOBS_PAGE_MAX,
+    SENT_IMPORTS_MAX,
     UPLOAD_RETENTION_DAYS,
 )
 from commonbrain.model.paging import Listing
@@ -33,6 +34,7 @@ from commonbrain.services import Services
 from commonbrain.storage.blobs import Upload
 from commonbrain.storage.interface import JobFilter
 from commonbrain.storage.job_queue import EXPORT, enqueue, key_of, notify_worker
+from commonbrain.storage.zip_files import check_packed
 from commonbrain.transfer.export import check_may_move, expedite_discard, read_upload
 from commonbrain.transfer.importer import LocatesProjects, ReadsPart, database_url, split_part
 from commonbrain.transfer.merge import OWN_FORMAT
@@ -58,7 +60,19 @@ class JobView:
     due_at: datetime | None = None
     """Earliest start of a waiting job."""
     worker: str | None = None
+    started_at: datetime | None = None
     finished_at: datetime | None = None
+    done: int | None = None
+    """What an unfinished job has done, in its `unit`; None for kinds that do not count."""
+    total: int | None = None
+    """What it has to do: the bytes of the file that it imports, else an estimate."""
+    unit: str | None = None
+    """`bytes` or `memories`."""
+    estimated_end: datetime | None = None
+    """When it ends at its pace since `started_at`, time in the queue included.
+
+    None before 1%, and after a failed attempt, whose end says nothing about the pace.
+    """
     given: Mapping[str, object] | None = None
     result: Mapping[str, object] | None = None
     error: str | None = None
@@ -115,7 +129,7 @@ class Jobs:
                 key=lambda job: (job.id,),
                 count=lambda most: tx.jobs.count(filter_, before=below, at_most=most),
             )
-        return JobsReply(jobs=tuple(map(_shown, page.rows)), next=page.next, more=page.more)
+        return JobsReply(jobs=tuple(map(self._shown, page.rows)), next=page.next, more=page.more)
 
     def show(self, id_: str) -> JobView:
         """Show one job.
@@ -125,7 +139,7 @@ class Jobs:
 
         """
         with self.services.store.snapshot(self.caller.tenant) as tx:
-            return _shown(self._own(tx, id_))
+            return self._shown(self._own(tx, id_))
 
     def run(self, kind: str, given: Mapping[str, object] | None = None) -> JobView:
         """Create a job; an identical unfinished job is returned instead.
@@ -176,7 +190,8 @@ class Jobs:
             dry_run: store nothing.
 
         Raises:
-            InvalidInputError: Unknown format, or the file is unreadable or too large.
+            InvalidInputError: Unknown format, or the file is unreadable or too large;
+                `limit_exceeded`, it is a zip of too much.
             RejectedError: The role is insufficient, or too many jobs wait.
             UnavailableError: `blobs_down`; nothing was stored.
 
@@ -197,6 +212,10 @@ class Jobs:
             )
         with self.services.store.snapshot(self.caller.tenant) as tx:
             _check_job_quota(tx)
+            if name is not None:
+                _check_imports(tx)
+        if name is not None:
+            check_packed(source, self.services.import_limits)
         importer = self.services.importers().get(format_)
         part: str | None = None
         if isinstance(importer, ReadsPart) and name is not None:
@@ -209,7 +228,9 @@ class Jobs:
             projects = importer.projects_in(source)
         upload = self._upload(source, name)
         given = {"format": format_, "project": project, "parcel": asdict(upload)}
-        further = {"projects": projects, "part": part, "dry_run": dry_run}
+        # What was sent keeps the limits of what is sent, also in a worker.
+        is_sent = name is not None
+        further = {"projects": projects, "part": part, "dry_run": dry_run, "sent": is_sent}
         return self._add("import", given | {one: value for one, value in further.items() if value})
 
     def import_previewed(self, id_: str) -> JobView:
@@ -232,7 +253,7 @@ class Jobs:
             )
         self.check_may_import(str(given["format"]))
         if earlier is not None and earlier.state not in FAILED:
-            return _shown(earlier)
+            return self._shown(earlier)
         if preview.created_at + UPLOAD_RETENTION <= self.services.clock.now():
             raise NotFoundError(
                 f"The upload of {id_[:40]} has expired.", hint="Upload the file again."
@@ -268,7 +289,7 @@ class Jobs:
             _check_job_quota(tx)
             job = enqueue(tx, self.services, caller=self.caller, kind=kind, given=given, due_at=now)
         notify_worker(self.services, job)
-        return _shown(job)
+        return self._shown(job)
 
     def _upload(self, source: Path, name: str | None) -> Upload:
         """Upload a file or folder; it expires even if the client fails."""
@@ -313,7 +334,7 @@ class Jobs:
             if twin is None:
                 tx.jobs.move(job, again)
         notify_worker(self.services, again)
-        return _shown(again)
+        return self._shown(again)
 
     def cancel(self, id_: str) -> JobView:
         """Cancel an unfinished job; completed steps stay, and a running worker stops.
@@ -326,12 +347,15 @@ class Jobs:
         with self.services.store.begin(self.caller.tenant) as tx:
             job = self._own(tx, id_)
             if job.state is JobState.CANCELLED:
-                return _shown(job)
+                return self._shown(job)
             if job.state not in LIVE:
                 raise _wrong_state(job, "cancelled", hint="It is over.")
             over = job.cancelled(self.services.clock.now())
             tx.jobs.move(job, over)
-        return _shown(over)
+        return self._shown(over)
+
+    def _shown(self, job: Job) -> JobView:
+        return _view(job, now=self.services.clock.now())
 
     @property
     def _is_admin(self) -> bool:
@@ -375,6 +399,20 @@ def _check_job_quota(tx: Transaction) -> None:
         )
 
 
+def _check_imports(tx: Transaction) -> None:
+    """Limit the files of a tenant that wait to be imported."""
+    live = sum(
+        tx.jobs.count(JobFilter(state=one, kind="import"), before=None, at_most=SENT_IMPORTS_MAX)
+        for one in LIVE
+    )
+    if live >= SENT_IMPORTS_MAX:
+        raise RejectedError(
+            f"{live} imports are unfinished; at most {SENT_IMPORTS_MAX} may be.",
+            code="limit_exceeded",
+            hint="Wait until one has ended, or cancel some: job list shows them.",
+        )
+
+
 def _wrong_state(job: Job, what: str, *, hint: str) -> RejectedError:
     return RejectedError(
         f"The job {ids.show(ids.JOB, job.id)} is {job.state} and cannot be {what}.",
@@ -383,7 +421,8 @@ def _wrong_state(job: Job, what: str, *, hint: str) -> RejectedError:
     )
 
 
-def _shown(job: Job) -> JobView:
+def _view(job: Job, *, now: datetime) -> JobView:
+    done, total, unit = _amounts(job)
     return JobView(
         id=ids.show(ids.JOB, job.id),
         kind=job.kind,
@@ -394,7 +433,12 @@ def _shown(job: Job) -> JobView:
         created_at=job.created_at,
         due_at=job.due_at if job.state is JobState.QUEUED else None,
         worker=job.worker if job.state is JobState.RUNNING else None,
+        started_at=job.started_at,
         finished_at=job.finished_at,
+        done=done,
+        total=total,
+        unit=unit,
+        estimated_end=_estimated_end(job, now=now),
         given=_displayed_arguments(job.given) or None,
         result=job.result,
         error=job.fault.code if job.fault else None,
@@ -402,12 +446,39 @@ def _shown(job: Job) -> JobView:
     )
 
 
+_COUNTERS: Final = {"embed": "embedded", "atomize": "read"}
+"""By kind of job, the name of the memories that it counts in `reached`."""
+_ESTIMATED_FROM: Final = 0.01
+"""The progress from which its pace says something."""
+
+
+def _amounts(job: Job) -> tuple[int | None, int | None, str | None]:
+    """Return what an unfinished job has done, what it has to do, and the unit of both."""
+    if job.state not in LIVE or not job.progress:
+        return None, None, None
+    if "parcel" in job.given:
+        size = read_upload(job.given["parcel"]).size
+        return round(job.progress * size), size, "bytes"
+    done = job.reached.get(_COUNTERS.get(job.kind, ""))
+    if not isinstance(done, int):
+        return None, None, None
+    return done, max(round(done / job.progress), done), "memories"
+
+
+def _estimated_end(job: Job, *, now: datetime) -> datetime | None:
+    is_measured = job.state in LIVE and job.fault is None and job.progress >= _ESTIMATED_FROM
+    if not is_measured or job.started_at is None:
+        return None
+    left = (now - job.started_at) * ((1 - job.progress) / job.progress)
+    return (now + left).replace(microsecond=0)
+
+
 def _displayed_arguments(given: Mapping[str, object]) -> Mapping[str, object]:
     """Return the arguments to display; of a file its name and size only.
 
     The requesting agent is shown separately; the projects of all folders would be a long list.
     """
-    hidden = ("agent", "projects")
+    hidden = ("agent", "projects", "sent")
     displayed = {name: value for name, value in given.items() if name not in hidden}
     return {name: _named(value) if name == "parcel" else value for name, value in displayed.items()}
 

@@ -1,8 +1,11 @@
-"""Workers claim due jobs and run one at a time.
+"""Workers claim due jobs and run one at a time, of each tenant in turn.
 
 The rows in the store are authoritative. A queue message only says where to look first; workers poll
 the rows every few seconds anyway, so the queue may lose messages. A worker owns a job while its
 lease lasts, which a thread renews; the lease of a dead worker expires.
+
+A long job returns to the queue after a time slice if others wait, and continues behind them. A
+worker has one thread more than a tenant may use at once, because a step may take long as well.
 """
 
 from __future__ import annotations
@@ -14,7 +17,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
-from threading import Event, Thread, Timer
+from functools import partial
+from threading import Event, Lock, Thread, Timer
 from typing import TYPE_CHECKING, Final
 
 from commonbrain.jobs.registry import JOBS
@@ -36,6 +40,7 @@ from commonbrain.storage.job_queue import (
     MAINTAIN,
     UPKEEP,
     JobContext,
+    JobYieldedError,
     LeaseLostError,
     QueueMessage,
     WorkerStoppedError,
@@ -172,7 +177,16 @@ class Worker:
     """When set, the worker releases its job at the next step and returns."""
     on_event: Listener = _ignore
     sweep_ms: int = SWEEP_MS
+    tenant_jobs_max: int = 1
+    """Jobs of one tenant that the threads of this worker run at once."""
     _last_idle: LastIdle = field(default_factory=LastIdle)
+    _running: Counter[str] = field(default_factory=Counter[str])
+    """Running jobs of this worker by tenant."""
+    _lock: Lock = field(default_factory=Lock)
+    _skipped: set[str] = field(default_factory=set[str])
+    """Tenants of which a due job was skipped because others of theirs run."""
+    _must_sweep: Event = field(default_factory=Event)
+    """Set when jobs that waited for another one can run."""
 
     def run(self) -> None:
         """Run jobs until stopped; unavailable services are retried."""
@@ -184,12 +198,16 @@ class Worker:
                 if now_ms - last_schedule >= SCHEDULE_MS:
                     self.schedule()
                     last_schedule = now_ms
-                if now_ms - last_sweep >= self.sweep_ms:
-                    self.sweep()
+                if now_ms - last_sweep >= self.sweep_ms or self._must_sweep.is_set():
+                    self._must_sweep.clear()
+                    if self._take_turns():
+                        # There may be more. Messages can wait: the rows show what they announce.
+                        last_sweep, last_error = float("-inf"), ""
+                        continue
                     last_sweep = self.services.clock.elapsed_ms()
                 ticket = self.services.queue.take()
                 if ticket is not None:
-                    self.handle_ticket(ticket)
+                    self._handle(ticket, yields=True)
                 last_error = ""
             except UnavailableError as error:
                 # Log once per outage.
@@ -219,15 +237,31 @@ class Worker:
 
     def sweep(self) -> int:
         """Run jobs until none is due, one of each tenant in turn; return their number."""
+        worked = 0
+        while count := self._take_turns():
+            worked += count
+        return worked
+
+    def _take_turns(self) -> int:
+        """Run one job of each tenant in turn, for some seconds at least; return their number.
+
+        Tenants without due jobs are skipped. They are asked again in the next call, so that the
+        many jobs of one tenant do not delay the first job of another.
+        """
+        began_ms = self.services.clock.elapsed_ms()
         tenants, worked = self.services.store.tenants(), 0
         while tenants and not self.stop.is_set():
-            # Tenants without due jobs are skipped until the next sweep.
             tenants = [tenant for tenant in tenants if self._run_one(tenant)]
             worked += len(tenants)
+            if self.services.clock.elapsed_ms() - began_ms >= SWEEP_MS:
+                break
         return worked
 
     def handle_ticket(self, ticket: QueueMessage) -> bool:
         """Run the job of a message, unless it is done, claimed, or of a kind excluded here."""
+        return self._handle(ticket, yields=False)
+
+    def _handle(self, ticket: QueueMessage, *, yields: bool) -> bool:
         with self.services.store.snapshot(ticket.tenant) as tx:
             job = tx.jobs.get(ticket.job)
         if (
@@ -236,7 +270,8 @@ class Worker:
             or not job.is_due(self.services.clock.now())
         ):
             return False
-        return self._run_job(job)
+        with self._thread_for(ticket.tenant) as is_free:
+            return is_free and self._run_job(job, yields=yields)
 
     @property
     def _runnable_kinds(self) -> Collection[str]:
@@ -252,10 +287,47 @@ class Worker:
         now = self.services.clock.now()
         with self.services.store.snapshot(tenant) as tx:
             due = tx.jobs.due(self._runnable_kinds, now=now, limit=JOBS_DUE_AT_ONCE)
-        return any(self._run_job(job) for job in due)
+        if not due:
+            return False
+        with self._thread_for(tenant) as is_free:
+            return is_free and any(self._run_job(job, yields=True) for job in due)
 
-    def _run_job(self, job: Job) -> bool:
-        """Claim and run a job; return whether the claim succeeded."""
+    def _others_wait(self, job: Job) -> bool:
+        """Return whether a job of another tenant is due, or one of the same but another kind."""
+        now, kinds = self.services.clock.now(), self._runnable_kinds
+        for tenant in self.services.store.tenants():
+            is_own = tenant == job.caller.tenant
+            those = [one for one in kinds if one != job.kind] if is_own else kinds
+            with self.services.store.snapshot(tenant) as tx:
+                if tx.jobs.due(those, now=now, limit=1):
+                    return True
+        return False
+
+    @contextmanager
+    def _thread_for(self, tenant: str) -> Generator[bool]:
+        """Take a thread for a job of a tenant; False if the others are left to other tenants."""
+        with self._lock:
+            is_free = self._running[tenant] < self.tenant_jobs_max
+            if not is_free:
+                self._skipped.add(tenant)
+            self._running[tenant] += is_free
+        try:
+            yield is_free
+        finally:
+            with self._lock:
+                self._running[tenant] -= is_free
+                if is_free and tenant in self._skipped:
+                    self._skipped.discard(tenant)
+                    self._must_sweep.set()
+
+    def _run_job(self, job: Job, *, yields: bool) -> bool:
+        """Claim and run a job; return whether the claim succeeded.
+
+        Args:
+            job: a due job.
+            yields: whether it returns to the queue after a time slice if other jobs are due.
+
+        """
         now = self.services.clock.now()
         is_exhausted = job.attempts >= JOBS[job.kind].attempts
         lost_fault = JobError(code="worker_lost", message="The worker died before the job ended.")
@@ -271,22 +343,26 @@ class Worker:
             self._ended(JobEvent.DEAD, held)
         else:
             self.on_event(JobEvent.TAKEN, held)
-            self._attempt(held)
+            self._attempt(held, yields=yields)
         return True
 
-    def _attempt(self, held: Job) -> None:
+    def _attempt(self, held: Job, *, yields: bool) -> None:
         kind = JOBS[held.kind]
+        can_yield = yields and kind.is_resumable and not held.given.get("dry_run")
         task = JobContext(
-            services=self.services,
+            services=self.services.in_background(),
             job=held,
             stop=self.stop,
             limit=kind.limit,
             on_move=lambda job: self.on_event(JobEvent.MOVED, job),
+            others_wait=partial(self._others_wait, held) if can_yield else lambda: False,
         )
         try:
             with _renewing(task):
                 kind.handle(task)
-        except WorkerStoppedError:
+        except WorkerStoppedError as error:
+            if isinstance(error, JobYieldedError):
+                self._must_sweep.set()
             self._end(
                 task, JobEvent.GIVEN_BACK, after=task.job.given_back(self.services.clock.now())
             )

@@ -72,6 +72,19 @@ class UnavailableError(CommonbrainError):
     default_code = "store_down"
 
 
+class BusyError(UnavailableError):
+    """Too much work of the caller waits already; nothing was changed, and a retry may succeed."""
+
+    default_code = "busy"
+
+    def __init__(
+        self, message: str, *, code: str = "", hint: str = "", retry_after_s: int | None = None
+    ) -> None:
+        super().__init__(message, code=code, hint=hint)
+        self.retry_after_s = retry_after_s
+        """Whole seconds after which a retry may succeed."""
+
+
 class InterruptedCallError(CommonbrainError):
     """The process that ran the call ended; the call may have been carried out."""
 

@@ -107,6 +107,25 @@ IMPORT_BATCH: Final = 64
 """Drafts embedded and committed together by an import."""
 EMBED_BATCH: Final = 64
 """Pending memories embedded and committed together."""
+EMBED_BATCH_BYTES: Final = 64 * 1024
+"""Bytes of their texts, unless one is longer: at most some seconds between two commits."""
+EMBEDDED_WINDOWS_MAX: Final = 64
+"""Windows of one text that are embedded; what follows is found by its words.
+
+Prose of 16 KiB has 20 to 35 in English, German or Chinese, and 56 in Korean, the most of those
+measured; a log has 55, and only lists of numbers and runs of punctuation have up to 110.
+"""
+AWAITED_WINDOWS_MAX: Final = 8
+"""Windows of a text that a shared server embeds before it answers; a longer text is embedded later.
+
+A statement of 400 words, the longest rule, fact or task, has 4 in English and 6 in German. Eight
+take half a second of one slow core.
+"""
+CALL_WINDOWS_MAX: Final = 256
+"""Windows that a shared server embeds before it answers one call.
+
+It is as many as the calls of one tenant may have waiting: some seconds of work on two cores.
+"""
 SPACE_PASSES_MAX: Final = 3
 """Passes over a tenant for missing vectors; texts that the embedder rejects are left."""
 SPACE_DELETED_AT_ONCE: Final = 2000
@@ -255,6 +274,8 @@ JOBS_PAGE_DEFAULT: Final = 20
 JOBS_PAGE_MAX: Final = 100
 JOBS_DUE_AT_ONCE: Final = 8
 """Due jobs read by one search for work; each of several workers takes another."""
+JOB_SLICE_S: Final = 10.0
+"""Seconds after which a long job yields to jobs that wait; other tenants wait for that long."""
 JOBS_LIVE_MAX: Final = 1000
 """Unfinished jobs of one tenant."""
 RETAINED_AT_ONCE: Final = 1000
@@ -340,8 +361,26 @@ UNPACKED_BYTES_MAX: Final = 4 * 1024 * 1024 * 1024
 """Bytes of all files of such a folder, unpacked."""
 UPLOAD_BYTES_MAX: Final = 32 * 1024 * 1024
 """Bytes of one upload to a server."""
+SENT_UNPACKED_BYTES_MAX: Final = 512 * 1024 * 1024
+"""Bytes of all files of an upload to a server, unpacked: a year of sessions of one person."""
+SENT_FILES_MAX: Final = 10_000
+"""Files in an upload to a server."""
+SENT_PIECES_MAX: Final = 100_000
+"""Pieces that the import of an upload to a server reads: twenty minutes of embedding."""
+PACKED_RATIO_MAX: Final = 100
+"""Bytes that a byte of a sent zip unpacks to; text gives 4 to 20, zeros a thousand."""
+PACKED_RATIO_FROM_BYTES: Final = 16 * 1024 * 1024
+"""Unpacked bytes from which that counts; less harms nobody."""
+PACKED_DEPTH_MAX: Final = 64
+"""Folders above a file in an uploaded folder."""
+PACKED_ENTRY_BYTES: Final = 400
+"""Bytes that the list of files in a zip takes for each file on average, with long paths."""
+SENT_IMPORTS_MAX: Final = 20
+"""Unfinished imports of uploads to a server of one tenant: their files take disk space."""
 UPLOADS_AT_ONCE_MAX: Final = 4
 """Uploads that one process receives at once, each into a temporary file."""
+UPLOADS_PER_TENANT_MAX: Final = 2
+"""Those of one tenant, so that slow senders of one cannot keep out all others."""
 UPLOAD_RETENTION_DAYS: Final = 7
 """Days for which an upload waits for its job."""
 ARCHIVE_RETENTION_H: Final = 24

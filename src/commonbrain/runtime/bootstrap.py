@@ -24,6 +24,7 @@ from commonbrain.learning.serving import RerankerRegistry, make_salience_trainer
 from commonbrain.model import ids
 from commonbrain.model.briefing_limits import BOOT_CAPS, BOOT_SHARES, BriefingLimits
 from commonbrain.model.errors import CommonbrainError, InvalidInputError
+from commonbrain.model.import_limits import ImportLimits
 from commonbrain.model.scope import LOCAL_TENANT, Caller
 from commonbrain.observability.health import HealthProbes
 from commonbrain.observability.hook_runs import HOOKS_FOLDER, HookRuns
@@ -221,6 +222,7 @@ def build_services(
             lambda digest: salience_trainer().load(blobs().get(digest)), store=store, clock=clock
         ),
         staging=UploadStore(blobs),
+        import_limits=_import_limits(settings),
         early=early(settings, clock),
         hook_runs=HookRuns(settings.state.expanduser() / HOOKS_FOLDER),
         probe=HealthProbes(dependency_locations(settings, location), clock),
@@ -237,6 +239,14 @@ def _briefing_limits(settings: Settings) -> BriefingLimits:
         shares={name: getattr(settings, f"boot_{name}_share") for name in BOOT_SHARES},
         handoff_chars=settings.boot_handoff_chars,
         note_chars=settings.boot_note_chars,
+    )
+
+
+def _import_limits(settings: Settings) -> ImportLimits:
+    return ImportLimits(
+        unpacked_bytes_max=settings.import_unpacked_bytes_max,
+        files_max=settings.import_files_max,
+        pieces_max=settings.import_pieces_max,
     )
 
 

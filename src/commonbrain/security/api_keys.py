@@ -109,7 +109,9 @@ class ApiKeyAuthenticator:
         return known.caller
 
     def _digest(self, text: KeyText) -> bytes:
-        return hmac.digest(self._digest_key, str(text).encode(), "sha256")
+        # hmac.digest would release the interpreter's lock, and wait for the threads of other calls
+        # to get it back.
+        return hmac.new(self._digest_key, str(text).encode(), "sha256").digest()
 
     def _authenticate(self, text: KeyText, digest: bytes, *, address: str | None) -> _VerifiedKey:
         """Read the key and its agent, and verify the secret."""

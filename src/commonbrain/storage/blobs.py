@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-import zipfile
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,13 +13,10 @@ from typing import Final, Protocol
 
 from commonbrain.extras import load_extra
 from commonbrain.model.errors import CommonbrainError, InvalidInputError, UnavailableError
-from commonbrain.model.limits import (
-    STAGED_BYTES_MAX,
-    STAGED_FILES_MAX,
-    STAGED_PART_BYTES,
-    UNPACKED_BYTES_MAX,
-)
+from commonbrain.model.import_limits import LOCAL_IMPORT, ImportLimits
+from commonbrain.model.limits import STAGED_BYTES_MAX, STAGED_PART_BYTES
 from commonbrain.storage.folder_blobs import in_folder
+from commonbrain.storage.zip_files import check_packed, pack, unpack
 
 
 class Blobs(Protocol):
@@ -120,8 +116,6 @@ _NAME_BYTES_MAX: Final = 200
 """Limit of a file name: systems allow 255, and suffixes are added."""
 _HEAD: Final = 16
 """Random bytes before each part of an upload, as many as in a UUID."""
-_FIRST: Final = (1980, 1, 1, 0, 0, 0)
-"""Date of every file in a packed folder, so that equal content packs to equal bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +149,7 @@ class UploadStore:
         if source.is_dir():
             with TemporaryDirectory(prefix="commonbrain-") as folder:
                 packed = Path(folder) / "packed.zip"
-                _pack(source, packed, hidden=hidden)
+                pack(source, packed, hidden=hidden)
                 label = _Label(name=name or source.resolve().name, is_folder=True)
                 return self._store(packed, label, on_start=on_start)
         is_packed = name is not None and name.endswith(".zip")
@@ -163,12 +157,23 @@ class UploadStore:
         return self._store(source, label, on_start=on_start)
 
     @contextmanager
-    def opened(self, upload: Upload) -> Generator[Path]:
+    def opened(
+        self,
+        upload: Upload,
+        *,
+        limits: ImportLimits = LOCAL_IMPORT,
+        stays_packed: bool = False,
+    ) -> Generator[Path]:
         """Restore the file or folder; it is deleted when the block ends.
+
+        Args:
+            upload: what `put` returned.
+            limits: how much a folder may unpack to.
+            stays_packed: yield a folder as the zip that it is, for readers of archives.
 
         Raises:
             NotFoundError: a part no longer exists.
-            InvalidInputError: the folder cannot be unpacked.
+            InvalidInputError: the folder cannot be unpacked; `limit_exceeded`, it holds too much.
 
         """
         with TemporaryDirectory(prefix="commonbrain-") as folder:
@@ -177,11 +182,14 @@ class UploadStore:
             with path.open("wb") as stream:
                 for part in self.read(upload):
                     stream.write(part)
-            if not upload.is_folder:
+            if stays_packed or not upload.is_folder:
+                check_packed(path, limits)
                 yield path
                 return
             unpacked = Path(folder) / "unpacked" / name.removesuffix(".zip")
-            _unpack(path, unpacked)
+            unpack(path, unpacked, limits=limits)
+            # Of the two copies, one is read.
+            path.unlink()
             yield unpacked
 
     def made(
@@ -274,41 +282,3 @@ def _parts(path: Path, head: bytes) -> Iterator[bytes]:
 
 def _unreadable(path: Path, error: OSError) -> InvalidInputError:
     return InvalidInputError(f"{path} cannot be read: {error.strerror}.")
-
-
-def _pack(folder: Path, target: Path, *, hidden: frozenset[str]) -> None:
-    """Pack a folder without links that lead out of it and without other hidden files."""
-    root = folder.resolve()
-    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as packed:
-        for path in sorted(folder.rglob("*")):
-            place = path.relative_to(folder)
-            is_hidden = any(part.startswith(".") and part not in hidden for part in place.parts)
-            if path.is_file() and not is_hidden and path.resolve().is_relative_to(root):
-                packed.writestr(zipfile.ZipInfo(place.as_posix(), _FIRST), path.read_bytes())
-
-
-def _unpack(packed: Path, target: Path) -> None:
-    """Unpack into a new folder.
-
-    Raises:
-        InvalidInputError: it is no zip file, or holds too much.
-
-    """
-    try:
-        with zipfile.ZipFile(packed) as held:
-            inside = held.infolist()
-            size = sum(one.file_size for one in inside)
-            if len(inside) > STAGED_FILES_MAX or size > UNPACKED_BYTES_MAX:
-                raise InvalidInputError(
-                    f"The folder holds {len(inside):,} files of {size:,} bytes; "
-                    f"{STAGED_FILES_MAX:,} of {UNPACKED_BYTES_MAX:,} are allowed.",
-                    code="limit_exceeded",
-                    hint="Send it in parts.",
-                )
-            # `extractall` keeps every path inside the folder and makes no links.
-            target.mkdir(parents=True)
-            held.extractall(target)
-    except (zipfile.BadZipFile, RuntimeError, OSError) as error:
-        raise InvalidInputError(
-            f"The folder cannot be unpacked: {error}.", hint="Send a zip."
-        ) from error

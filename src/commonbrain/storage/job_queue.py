@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from commonbrain.model import ids
 from commonbrain.model.errors import CommonbrainError, InvalidInputError, UnavailableError
 from commonbrain.model.jobs import LIVE, Job, JobState
-from commonbrain.model.limits import JOB_LEASE_S, JOB_REACHED_BYTES_MAX
+from commonbrain.model.limits import JOB_LEASE_S, JOB_REACHED_BYTES_MAX, JOB_SLICE_S
 from commonbrain.model.scope import Caller
 from commonbrain.services import Services
 from commonbrain.storage.interface import JobFilter
@@ -109,13 +109,16 @@ def _revived(tx: Transaction, key: str, *, due_at: datetime) -> Job | None:
     return None
 
 
-def enqueue_embedding(tx: Transaction, services: Services, *, caller: Caller) -> None:
+def enqueue_embedding(
+    tx: Transaction, services: Services, *, caller: Caller, is_down: bool = True
+) -> Job:
     """Enqueue embedding of the memories that this transaction stores without vectors.
 
-    No worker is notified: the embedder is not available right now, and polling finds the job.
+    No worker is notified. If the embedder is down, polling finds the job later; otherwise this
+    process embeds them itself unless it stops, and then polling finds the job.
     """
-    due_at = services.clock.now() + _EMBED_AFTER
-    enqueue(tx, services, caller=caller, kind=EMBED, given={}, due_at=due_at)
+    due_at = services.clock.now() + (_EMBED_AFTER if is_down else timedelta())
+    return enqueue(tx, services, caller=caller, kind=EMBED, given={}, due_at=due_at)
 
 
 def notify_worker(services: Services, job: Job) -> None:
@@ -134,6 +137,10 @@ UPKEEP: Final = "upkeep"
 
 class WorkerStoppedError(Exception):
     """The worker is stopping: the job returns to the queue as it is."""
+
+
+class JobYieldedError(WorkerStoppedError):
+    """Other jobs wait: the job returns to the queue as it is, behind them."""
 
 
 class LeaseLostError(Exception):
@@ -157,9 +164,14 @@ class JobContext:
     """Set when the worker must stop."""
     limit: timedelta
     on_move: Callable[[Job], None]
+    others_wait: Callable[[], bool] = lambda: False
+    """Whether other jobs wait for this worker; asked at the end of each time slice."""
     lost: Event = field(default_factory=Event)
     _held: Job = field(init=False)
     _began_ms: float = field(init=False)
+    _slice_ms: float = field(init=False, default=0.0)
+    """Length of a time slice; 0 before the first step."""
+    _slice_end_ms: float = field(init=False, default=0.0)
 
     def __post_init__(self) -> None:
         """Start the clock."""
@@ -185,7 +197,7 @@ class JobContext:
         """Check between two steps whether the job may continue; finished steps stay.
 
         Raises:
-            WorkerStoppedError: the worker must stop.
+            WorkerStoppedError: the worker must stop, or other jobs wait for it.
             LeaseLostError: the job is no longer this worker's.
             JobTimeoutError: the time limit is exceeded.
 
@@ -199,6 +211,21 @@ class JobContext:
             raise LeaseLostError
         if self.stop.is_set():
             raise WorkerStoppedError
+        if self._is_slice_over() and self.others_wait():
+            raise JobYieldedError
+
+    def _is_slice_over(self) -> bool:
+        """Return whether a time slice has passed since the first step or the last such answer."""
+        now_ms = self.services.clock.elapsed_ms()
+        is_first = not self._slice_ms
+        if is_first:
+            # What a job repeats for each slice, such as unpacking a file, takes half its time at
+            # most.
+            self._slice_ms = max(1000 * JOB_SLICE_S, now_ms - self._began_ms)
+        is_over = not is_first and now_ms >= self._slice_end_ms
+        if is_first or is_over:
+            self._slice_end_ms = now_ms + self._slice_ms
+        return is_over
 
     def save_progress(
         self, tx: Transaction, progress: float, *, reached: Mapping[str, object]

@@ -18,6 +18,7 @@ import numpy as np
 from commonbrain.client import Brain
 from commonbrain.clock import Clock, RandomSource
 from commonbrain.embeddings.interface import Embedder, EmbeddingSpace
+from commonbrain.embeddings.windows import embed_passages
 from commonbrain.ingestion.salience import SalienceModels
 from commonbrain.learning.intervals import make_statistics
 from commonbrain.learning.monitor import CanaryMonitor
@@ -134,14 +135,25 @@ class WordHashEmbedder:
         """Embed a query."""
         return self._vector(_words(text)[:WINDOW_WORDS])
 
-    def passages(self, texts: Sequence[str]) -> list[Matrix]:
-        """Embed stored texts, in windows of 150 words that overlap by 37."""
-        return [self._windows(_words(text)) for text in texts]
+    @property
+    def windows_at_once(self) -> int:
+        """One, since threads would not make it faster."""
+        return 1
 
-    def _windows(self, words: list[str]) -> Matrix:
+    def windows(self, text: str) -> list[list[str]]:
+        """Cut a text into windows of 150 words that overlap by 37."""
+        words = _words(text)
         step = WINDOW_WORDS - OVERLAP_WORDS
         starts = range(0, max(len(words) - OVERLAP_WORDS, 1), step)
-        return np.stack([self._vector(words[start : start + WINDOW_WORDS]) for start in starts])
+        return [words[start : start + WINDOW_WORDS] for start in starts]
+
+    def vectors(self, windows: Sequence[list[str]]) -> Matrix:
+        """Embed windows."""
+        return np.stack([self._vector(words) for words in windows])
+
+    def passages(self, texts: Sequence[str]) -> list[Matrix]:
+        """Embed stored texts in windows."""
+        return embed_passages(texts, cut=self.windows, embed=self.vectors)
 
     def _vector(self, words: list[str]) -> Matrix:
         vector = np.zeros(self.space.dimensions, np.float32)

@@ -132,6 +132,16 @@ class ReadsPart(Protocol):
         ...
 
 
+@runtime_checkable
+class ReadsZip(Protocol):
+    """An importer that reads a folder in a zip file by file, without unpacking all to disk."""
+
+    @property
+    def reads_zip(self) -> bool:
+        """True."""
+        ...
+
+
 def split_part(source: Path) -> tuple[Path, str | None]:
     """Split `file#part`; a source without a part is the file itself."""
     file, marked, part = source.name.rpartition("#")

@@ -108,6 +108,25 @@ class ResumeOptions:
     """Context manager around every batch."""
     on_commit: Callable[[Transaction, ImportReport], None] = lambda _tx, _report: None
     """Called in the transaction of each batch."""
+    pieces_max: int | None = None
+    """Pieces to read, earlier ones included; None without a limit."""
+
+
+def check_ended(rest: Iterator[object], report: ImportReport, *, pieces_max: int | None) -> None:
+    """Check that a source ended before the limit of its pieces.
+
+    Raises:
+        InvalidInputError: `limit_exceeded`; the pieces before the limit are stored.
+
+    """
+    if pieces_max is not None and next(rest, None) is not None:
+        # A job keeps the message alone, so that it contains the next step.
+        raise InvalidInputError(
+            f"{report.source} has more pieces than the {pieces_max:,} that one import reads; of "
+            f"these {report.stored:,} were stored. Send the rest in parts, or run brain import on "
+            "the machine of the store.",
+            code="limit_exceeded",
+        )
 
 
 FROM_START = ResumeOptions()
@@ -223,7 +242,8 @@ class Import:
         """Import the pieces after those of a report; see `__call__`.
 
         Raises:
-            InvalidInputError: the format is unknown, or the source does not have it.
+            InvalidInputError: the format is unknown, or the source does not have it;
+                `limit_exceeded`, it has more pieces than allowed, and those before are stored.
 
         """
         report = resume.since or ImportReport(format=source.format, source=source.path.name)
@@ -235,11 +255,13 @@ class Import:
             if known.is_needed:
                 drafts = _drafts(batch, source)
                 known.add(drafts, self._remember.preview_drafts(drafts, _OPTIONS))
-        batches = self._prepared(pieces, source)
+        left = None if resume.pieces_max is None else max(resume.pieces_max - report.position, 0)
+        batches = self._prepared(islice(pieces, left), source)
         with closing(batches):
             for batch, prepared in batches:
                 report = self._store(batch, prepared, report=report, known=known, resume=resume)
                 on_progress(report)
+        check_ended(pieces, report, pieces_max=resume.pieces_max)
         return replace(report, progress=1.0)
 
     @property

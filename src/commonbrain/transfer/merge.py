@@ -35,7 +35,13 @@ from commonbrain.storage.interface import Annotation, AuditEntry, IdTaken
 from commonbrain.transfer.archive import ArchivedRecord, Line, Record, read_archive
 from commonbrain.transfer.export import check_may_move
 from commonbrain.transfer.importer import Unreadable
-from commonbrain.transfer.imports import FROM_START, ImportReport, Refusal, ResumeOptions
+from commonbrain.transfer.imports import (
+    FROM_START,
+    ImportReport,
+    Refusal,
+    ResumeOptions,
+    check_ended,
+)
 from commonbrain.transfer.relations import last_change_of, same_link
 
 if TYPE_CHECKING:
@@ -117,8 +123,8 @@ class Merge:
         Raises:
             RejectedError: `insufficient_role`, the caller is not an admin; or
                 `action_items_pending`, in a project of the file.
-            InvalidInputError: the file has another format, or was truncated: earlier lines are
-                merged.
+            InvalidInputError: the file has another format, was truncated, or has more lines than
+                allowed: earlier lines are merged.
             UnavailableError: the store failed; repeating the call continues.
 
         """
@@ -128,7 +134,9 @@ class Merge:
         merge_state = self._known(islice(lines, report.read), is_begun=report.read > 0)
         if not (dry_run or merge_state.is_begun):
             merge_state.projects = self._projects(Path(source))
-        while batch := list(islice(lines, IMPORT_BATCH)):
+        left = None if resume.pieces_max is None else max(resume.pieces_max - report.read, 0)
+        bounded = islice(lines, left)
+        while batch := list(islice(bounded, IMPORT_BATCH)):
             with resume.batch_context():
                 report = self._batch(
                     batch, merge_state, report=report, dry_run=dry_run, on_commit=resume.on_commit
@@ -137,6 +145,7 @@ class Merge:
         if not dry_run:
             self._chain(merge_state.successors)
             continue_propagation(self.services, self.caller)
+        check_ended(lines, report, pieces_max=resume.pieces_max)
         return replace(report, progress=1.0)
 
     def _projects(self, source: Path) -> frozenset[str | None]:

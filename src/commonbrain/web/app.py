@@ -236,8 +236,11 @@ class Page:
         visit = self._visit(session, ImmutableMultiDict())
         await self.threads.run(partial(transfers.check_may_import, visit))
         try:
-            async with self.uploads.receive(request) as form:
-                await self.threads.run(partial(transfers.start_import, visit, form))
+            async with self.uploads.receive(request, visit.brain.caller) as file:
+                # The thread may read the file for longer than this request waits.
+                close = file.resources.pop_all().close
+                start = partial(transfers.start_import, visit, file.form)
+                await self.threads.run(start, on_end=close)
         except ClientDisconnect:
             return Response(status_code=HTTPStatus.BAD_REQUEST)
         return _see(TRANSFER_PATH)

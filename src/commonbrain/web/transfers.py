@@ -3,7 +3,7 @@
 import asyncio
 import shutil
 from collections.abc import AsyncGenerator, Callable, Iterator
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -20,11 +20,12 @@ from commonbrain.api.dispatch import authorize_call
 from commonbrain.api.operation import Name, Operation, Transport
 from commonbrain.api.operation import Request as OperationRequest
 from commonbrain.api.operations.job import JOB, JobRequest
+from commonbrain.api.upload_places import UploadPlaces
 from commonbrain.client import Brain
 from commonbrain.jobs.service import JobsReply
 from commonbrain.model.errors import InvalidInputError, NotFoundError, UnavailableError
 from commonbrain.model.limits import NAME_CHARS_MAX, UPLOAD_BYTES_MAX
-from commonbrain.model.scope import Role
+from commonbrain.model.scope import Caller, Role
 from commonbrain.storage.job_queue import EXPORT
 from commonbrain.web.visit import Visit, parse_request
 
@@ -33,36 +34,40 @@ IMPORT_PATH: Final = f"{TRANSFER_PATH}/import"
 FORM_BYTES_MAX: Final = 64 * 1024
 """The other fields of the form that sends a file."""
 BODY_BYTES_MAX: Final = UPLOAD_BYTES_MAX + FORM_BYTES_MAX
-_UPLOADS_AT_ONCE: Final = 4
-"""Uploads that one process receives at once: each is on disk twice until it is staged."""
 _UPLOAD_S: Final = 300
 """Seconds for a file to arrive: the largest one at 1 Mbit/s."""
 _FIELDS_MAX: Final = 10
 _READ_BYTES: Final = 1024 * 1024
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReceivedForm:
+    """A form with a file, which is deleted when its resources are closed."""
+
+    form: FormData
+    resources: ExitStack
+
+
 @dataclass(frozen=True, slots=True)
 class Uploads:
-    """Receives the files of forms, a few at once."""
+    """Receives the files of forms, a few at once: each is on disk twice until it is staged."""
 
     seconds_max: float = _UPLOAD_S
-    _free: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_UPLOADS_AT_ONCE))
+    places: UploadPlaces = field(default_factory=UploadPlaces)
 
     @asynccontextmanager
-    async def receive(self, request: Request) -> AsyncGenerator[FormData]:
-        """Receive a form with one file, which is deleted when the block ends.
+    async def receive(self, request: Request, caller: Caller) -> AsyncGenerator[ReceivedForm]:
+        """Receive a form with one file.
+
+        The file is deleted when the block ends, unless its resources were moved with `pop_all` to
+        a call that may outlast the block.
 
         Raises:
             UnavailableError: too many files arrive at once, or this one took too long.
 
         """
-        if self._free.locked():
-            raise UnavailableError(
-                f"{_UPLOADS_AT_ONCE} files are being uploaded.",
-                code="busy",
-                hint="Wait a little and send yours again.",
-            )
-        async with self._free:
+        with ExitStack() as resources:
+            resources.enter_context(self.places.take(caller))
             try:
                 async with asyncio.timeout(self.seconds_max):
                     form = await request.form(
@@ -74,10 +79,10 @@ class Uploads:
                     code="deadline",
                     hint="Send it in parts, or import it with `brain import`.",
                 ) from None
-            try:
-                yield form
-            finally:
-                await form.close()
+            for value in form.values():
+                if isinstance(value, UploadFile):
+                    resources.callback(value.file.close)
+            yield ReceivedForm(form=form, resources=resources)
 
 
 def check_may_import(visit: Visit) -> None:

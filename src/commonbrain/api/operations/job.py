@@ -23,6 +23,7 @@ from commonbrain.model.jobs import JobState
 from commonbrain.model.limits import JOBS_PAGE_DEFAULT, JOBS_PAGE_MAX
 from commonbrain.model.paging import more_line
 from commonbrain.model.scope import Role
+from commonbrain.model.timestamps import show_instant
 
 Result = Mapping[str, Any]
 """The stored result of a job; another version may have stored other keys."""
@@ -297,12 +298,23 @@ def render_job(one: JobView) -> str:
     parts = [one.id, one.kind, f"{one.state} {one.progress:.0%}"]
     if one.attempts:
         parts.append(f"attempt {one.attempts}")
+    parts.extend(_progress(one))
     if one.result is not None:
         is_preview = bool((one.given or {}).get("dry_run"))
         parts.append(describe_result(one.kind, one.result, is_preview=is_preview))
     if one.error is not None:
         parts.append(f"{one.error}: {one.reason}")
     return inert_line(" | ".join(parts))
+
+
+def _progress(one: JobView) -> Iterator[str]:
+    """Describe what an unfinished job has done, and when it may end."""
+    if one.done is not None and one.total is not None:
+        yield f"{one.done:,} of {one.total:,} {one.unit}"
+    if one.started_at is not None and one.finished_at is None:
+        yield f"started {show_instant(one.started_at.replace(microsecond=0))}"
+    if one.estimated_end is not None:
+        yield f"ends about {show_instant(one.estimated_end)}, at its pace since the start"
 
 
 _PURPOSES: Final = {

@@ -311,7 +311,7 @@ def render_item_result(outcome: ItemResult) -> str:
     if outcome.affected:
         lines.append(outcome.affected.line())
     if outcome.embedding_pending:
-        lines.append("Found by its words only until the embedder is back.")
+        lines.append("Found by its words only until it is embedded.")
     return "\n".join(lines)
 
 

@@ -188,7 +188,7 @@ def _render_sent(sent: SendResult) -> Iterator[RenderableType]:
     for notice in (*sent.shared, *sent.warnings):
         yield Text(f"  {notice}", style="dim")
     if sent.embedding_pending:
-        yield Text("  Found by its words only until the embedder is back.", style="dim")
+        yield Text("  Found by its words only until it is embedded.", style="dim")
 
 
 def _render_message(one: MessageView) -> Iterator[RenderableType]:

@@ -125,9 +125,9 @@ class PostgresIndex:
         self, query: Matrix, scope: QueryScope, *, limit: int, at_least: float = -1.0
     ) -> list[Hit]:
         """Rank by cosine to a unit vector, the best window of each memory, best first."""
-        is_large = self.size.now().is_large
         vectors = self._vectors_of(scope.filter.field)
-        return vectors.nearest(query, scope, limit=limit, at_least=at_least, is_large=is_large)
+        size = self.size.now()
+        return vectors.nearest(query, scope, limit=limit, at_least=at_least, size=size)
 
     def similarities(
         self, query: Matrix, ids: Sequence[int], *, field: CausalField | None = None

@@ -36,7 +36,13 @@ from commonbrain.storage.sql.schema_version import (
 from commonbrain.storage.store import Schema, Store
 
 _TURN: Final = text("SELECT pg_advisory_xact_lock(hashtextextended('commonbrain upgrade', 0))")
-_BUILT: Final = text("SELECT i.indisvalid FROM pg_index i WHERE i.indexrelid = to_regclass(:name)")
+# Whether an index is complete, and whether it was built with the present options as well.
+_BUILT: Final = text(
+    "SELECT i.indisvalid, i.indisvalid AND c.reloptions @> CAST(:options AS text[]) "
+    "FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid "
+    "WHERE i.indexrelid = to_regclass(:name)"
+)
+_OPTIONS: Final = (f"m={HNSW_M}", f"ef_construction={EF_CONSTRUCTION}")
 # Tables of vectors: partitions, or the tables themselves without partitions.
 _HOLDERS: Final = text(
     "SELECT c.relname FROM pg_class c LEFT JOIN pg_inherits i ON i.inhrelid = c.oid "
@@ -48,7 +54,7 @@ _HOLDERS: Final = text(
 _NEAREST: Final = (
     "CREATE INDEX CONCURRENTLY {name} ON {table} USING hnsw "
     "((vector::halfvec({dimensions})) halfvec_ip_ops) "
-    "WITH (m = {m}, ef_construction = {ef_construction}) WHERE space_id = {space}"
+    "WITH ({options}) WHERE space_id = {space}"
 )
 # Stores of older programs: such a pending list is searched ever more slowly.
 _LISTING: Final = text(
@@ -307,13 +313,39 @@ def _index(engine: Engine) -> None:
 
 
 def _index_part(connection: Connection, table: str, *, space: StoredSpace) -> None:
+    """Create the index of a space over a table, or drop it if it cannot be used."""
     name = f"ix_{table}_nearest_{space.id}"
-    is_built = connection.execute(_BUILT, {"name": name}).scalar()
     is_indexable = space.state is not SpaceState.DROPPED and space.dimensions <= HNSW_DIMENSIONS_MAX
-    if is_built is not None and not (is_built and is_indexable):
+    is_valid, is_current = _built(connection, name)
+    if is_valid is not None and not (is_valid and is_indexable):
         # Its space was dropped, or its creation was interrupted.
         connection.exec_driver_sql(f"DROP INDEX CONCURRENTLY {name}")
-    if is_indexable and not is_built:
-        made = {"name": name, "table": table, "dimensions": space.dimensions, "space": space.id}
-        built_with = {"m": HNSW_M, "ef_construction": EF_CONSTRUCTION}
-        connection.exec_driver_sql(_NEAREST.format(**made, **built_with))
+        is_valid = None
+    if not is_indexable or is_current:
+        connection.exec_driver_sql(f"DROP INDEX CONCURRENTLY IF EXISTS {name}_next")
+    elif is_valid is None:
+        _create(connection, name, table, space=space)
+    else:
+        _replace(connection, name, table, space=space)
+
+
+def _replace(connection: Connection, name: str, table: str, *, space: StoredSpace) -> None:
+    """Build an index of an older program again; the older one is searched until then."""
+    successor = f"{name}_next"
+    _, is_current = _built(connection, successor)
+    if not is_current:
+        connection.exec_driver_sql(f"DROP INDEX CONCURRENTLY IF EXISTS {successor}")
+        _create(connection, successor, table, space=space)
+    # One message is one transaction.
+    connection.exec_driver_sql(f"DROP INDEX {name}; ALTER INDEX {successor} RENAME TO {name}")
+
+
+def _create(connection: Connection, name: str, table: str, *, space: StoredSpace) -> None:
+    made = {"name": name, "table": table, "dimensions": space.dimensions, "space": space.id}
+    connection.exec_driver_sql(_NEAREST.format(**made, options=", ".join(_OPTIONS)))
+
+
+def _built(connection: Connection, name: str) -> tuple[bool | None, bool]:
+    """Return whether an index is complete, None if it does not exist, and whether it is current."""
+    found = connection.execute(_BUILT, {"name": name, "options": [*_OPTIONS]}).one_or_none()
+    return (None, False) if found is None else (found[0], bool(found[1]))

@@ -45,6 +45,7 @@ class ChatGpt:
     name: str = "chatgpt"
     purpose: str = "Export of ChatGPT: ZIP archive, folder or conversations.json"
     has_relations: bool = False
+    reads_zip: bool = True
 
     def find(self, home: Path) -> Iterator[Found]:
         """Return archives in the folder for downloads that are named like an export."""

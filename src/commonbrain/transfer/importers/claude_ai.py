@@ -56,6 +56,7 @@ class ClaudeAi:
     name: str = _FORMAT
     purpose: str = "Export of Claude.ai: ZIP archive, folder or conversations.json"
     has_relations: bool = False
+    reads_zip: bool = True
 
     def find(self, home: Path) -> Iterator[Found]:
         """Return archives in the folder for downloads that are named like an export."""

@@ -1,0 +1,110 @@
+"""Embedding on a shared server: tenants take turns, and long texts are embedded after the reply."""
+
+from __future__ import annotations
+
+import logging
+from concurrent.futures import Future, wait
+from dataclasses import dataclass, field, replace
+from functools import partial
+from threading import Event, Lock
+from typing import Final
+
+from commonbrain.embeddings.fair_queue import FairQueue
+from commonbrain.embeddings.interface import WindowEmbedder, unwrapped
+from commonbrain.executors import DetachedExecutor
+from commonbrain.jobs.worker import Worker, make_worker_name
+from commonbrain.model.errors import CommonbrainError
+from commonbrain.model.jobs import JobState
+from commonbrain.model.scope import Caller
+from commonbrain.services import Services
+from commonbrain.storage.job_queue import EMBED, QueueMessage, enqueue_embedding
+
+_LOG: Final = logging.getLogger(__name__)
+_TENANTS_AT_ONCE: Final = 4
+"""Tenants whose texts take turns in the background; those of others wait for one to finish."""
+_CLOSE_TIMEOUT_S: Final = 1.0
+"""How long closing waits for the current batch; afterwards another process continues the job."""
+
+
+@dataclass(slots=True)
+class BackgroundEmbedding:
+    """Embeds in this process what it stored without vectors, by the job that covers it.
+
+    The job is in the store before the reply is sent. If this process stops, any worker runs it.
+    """
+
+    services: Services
+    _stop: Event = field(default_factory=Event)
+    _lock: Lock = field(default_factory=Lock)
+    _scheduled: dict[str, Future[None]] = field(default_factory=dict[str, Future[None]])
+    """The next run of each tenant; a run that has started is not among them."""
+    _running: set[Future[None]] = field(default_factory=set[Future[None]])
+    _threads: DetachedExecutor = field(
+        default_factory=lambda: DetachedExecutor(_TENANTS_AT_ONCE, name="embedding")
+    )
+
+    def start(self, caller: Caller) -> None:
+        """Start to embed what the caller's tenant stored; returns at once."""
+        with self._lock:
+            if self._stop.is_set() or caller.tenant in self._scheduled:
+                return
+            future = self._threads.submit(partial(self._run, caller))
+            future.add_done_callback(_log_error)
+            self._scheduled[caller.tenant] = future
+
+    def close(self) -> None:
+        """Give the current jobs back; waits briefly for the batches in progress."""
+        self._stop.set()
+        self._threads.close()
+        with self._lock:
+            running = [*self._running]
+        wait(running, _CLOSE_TIMEOUT_S)
+
+    def _run(self, caller: Caller) -> None:
+        with self._lock:
+            # What is stored from here on needs another run.
+            future = self._scheduled.pop(caller.tenant)
+            self._running.add(future)
+        try:
+            self._embed(caller)
+        except CommonbrainError as error:
+            # The job stays in the store, and is retried by a worker or after the next long text.
+            _LOG.warning("%s: %s", error.code, error)
+        finally:
+            with self._lock:
+                self._running.discard(future)
+
+    def _embed(self, caller: Caller) -> None:
+        """Run the tenant's job, unless another process does, until nothing more can be embedded."""
+        store, services = self.services.store, self.services
+        worker = Worker(
+            services=services, name=make_worker_name(services), kinds=(EMBED,), stop=self._stop
+        )
+        last: list[int] = []
+        while not self._stop.is_set():
+            with store.snapshot(caller.tenant) as tx:
+                oldest = [*tx.index.unembedded(limit=1)]
+            if not oldest or oldest == last:
+                return
+            last = oldest
+            with store.begin(caller.tenant) as tx:
+                job = enqueue_embedding(tx, services, caller=caller, is_down=False)
+            if not worker.handle_ticket(QueueMessage(tenant=caller.tenant, job=job.id)):
+                if job.state is JobState.QUEUED:
+                    # It is due later, since the embedder failed: a later write tries again.
+                    services.has_unembedded.set()
+                return
+
+
+def _log_error(future: Future[None]) -> None:
+    if not future.cancelled() and (error := future.exception()) is not None:
+        _LOG.error("embedding in the background failed", exc_info=error)
+
+
+def share_embedder(services: Services) -> tuple[Services, BackgroundEmbedding]:
+    """Return the services of a shared server, and its background embedding to close at the end."""
+    model = unwrapped(services.embedder)
+    fair_queue = FairQueue(model.windows_at_once) if isinstance(model, WindowEmbedder) else None
+    queued = replace(services, embedding_queue=fair_queue)
+    background = BackgroundEmbedding(queued)
+    return replace(queued, embed_later=background.start), background

@@ -1,0 +1,170 @@
+"""Tenants take turns at a local model, and a tenant with too much work is told to wait."""
+
+from collections.abc import Callable, Generator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from threading import Event
+from time import monotonic
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
+
+from commonbrain.clock import UNTIL
+from commonbrain.embeddings.fair_queue import FairQueue, Lane, QueuedEmbedder
+from commonbrain.model.errors import BusyError, UnavailableError
+from commonbrain.model.limits import CALL_WINDOWS_MAX
+from commonbrain.testing.builders import WordHashEmbedder
+from tests.processes import PATIENCE_S
+
+ACME, BETA, CORP = (Lane(tenant=name) for name in ("acme", "beta", "corp"))
+TURN = 4
+"""Windows in one turn at a model that embeds one at a time."""
+Submit = Callable[[Lane, str, int], Future[None]]
+
+
+@contextmanager
+def occupied(queue: FairQueue, done: list[str]) -> Generator[Submit]:
+    """Queue calls behind one that uses the model until the block ends."""
+    begun, may_end = Event(), Event()
+
+    def occupy(_: Sequence[int]) -> None:
+        begun.set()
+        may_end.wait(PATIENCE_S)
+
+    with ThreadPoolExecutor(16) as pool:
+        first = pool.submit(queue.run, Lane(tenant="first"), [0], work=occupy)
+        begun.wait(PATIENCE_S)
+        submitted: list[Future[None]] = []
+
+        def submit(lane: Lane, name: str, size: int) -> Future[None]:
+            def call() -> None:
+                queue.run(lane, range(size), work=lambda _: done.append(name))
+
+            submitted.append(pool.submit(call))
+            until(lambda: queue.waiting == sum(not one.done() for one in submitted))
+            return submitted[-1]
+
+        try:
+            yield submit
+        finally:
+            may_end.set()
+        first.result(PATIENCE_S)
+
+
+def until(is_so: Callable[[], bool]) -> None:
+    wait = Retrying(
+        retry=retry_if_result(lambda seen: not seen),
+        wait=wait_fixed(0.002),
+        stop=stop_after_delay(PATIENCE_S),
+    )
+    wait(is_so)
+
+
+@pytest.mark.requirement("PF-15")
+def test_a_tenant_with_much_work_delays_another_by_one_turn() -> None:
+    queue, done = FairQueue(1), list[str]()
+    with occupied(queue, done) as submit:
+        submit(ACME, "a", 3 * TURN)
+        submit(BETA, "b", 1)
+        submit(CORP, "c", 2 * TURN)
+    assert done == ["a", "b", "c", "a", "c", "a"]
+
+
+@pytest.mark.requirement("PF-15")
+def test_the_calls_of_a_tenant_are_served_in_order() -> None:
+    queue, done = FairQueue(1), list[str]()
+    with occupied(queue, done) as submit:
+        submit(ACME, "first", 2 * TURN)
+        submit(ACME, "second", 2 * TURN)
+        submit(BETA, "b", 2 * TURN)
+    assert done == ["first", "b", "first", "b", "second", "second"]
+
+
+def test_background_work_of_a_tenant_takes_turns_with_its_calls() -> None:
+    queue, done = FairQueue(1), list[str]()
+    background = Lane(tenant="acme", is_background=True)
+    with occupied(queue, done) as submit:
+        submit(background, "job", 2 * TURN)
+        submit(ACME, "call", TURN)
+    assert done == ["job", "call", "job"]
+
+
+@pytest.mark.requirement("PF-15")
+def test_a_full_queue_refuses_at_once_and_says_when_to_retry() -> None:
+    queue, done = FairQueue(1), list[str]()
+    with occupied(queue, done) as submit:
+        submit(ACME, "a", CALL_WINDOWS_MAX - 1)
+        refused = submit(ACME, "too much", 2)
+        others = submit(BETA, "b", 2)
+        error = refused.exception(PATIENCE_S)
+    assert isinstance(error, BusyError)
+    assert (error.code, error.retry_after_s) == ("busy", 5)
+    assert others.exception(PATIENCE_S) is None
+    assert done.count("b") == 1
+    # Room comes back.
+    assert queue.run(ACME, range(2), work=len) == [2]
+
+
+def test_a_single_call_may_be_longer_than_a_queue() -> None:
+    sizes = FairQueue(25).run(ACME, range(CALL_WINDOWS_MAX + 1), work=len)
+
+    assert sizes == [100, 100, 57]
+
+
+def test_a_call_whose_caller_no_longer_waits_is_not_begun() -> None:
+    queue, done = FairQueue(1), list[str]()
+    token = UNTIL.set(monotonic())
+    try:
+        with pytest.raises(UnavailableError) as late:
+            queue.run(ACME, [1], work=lambda _: done.append("done"))
+    finally:
+        UNTIL.reset(token)
+    assert (late.value.code, done) == ("deadline", [])
+
+
+def test_a_call_that_waits_too_long_leaves_the_queue_to_the_others() -> None:
+    queue, done = FairQueue(1), list[str]()
+
+    def wait_briefly() -> None:
+        UNTIL.set(monotonic() + 0.05)
+        queue.run(ACME, [1], work=lambda _: done.append("late"))
+
+    with occupied(queue, done) as submit:
+        submit(BETA, "b", 1)
+        with ThreadPoolExecutor(1) as pool:
+            late = pool.submit(wait_briefly)
+            with pytest.raises(BusyError):
+                late.result(PATIENCE_S)
+        assert queue.waiting == 1
+    assert done == ["b"]
+
+
+def test_an_error_of_the_model_gives_the_turn_back() -> None:
+    queue = FairQueue(1)
+
+    def fail(_: Sequence[int]) -> None:
+        raise UnavailableError("It is down.", code="embedder_down")
+
+    with pytest.raises(UnavailableError, match="It is down"):
+        queue.run(ACME, [1], work=fail)
+    assert queue.run(ACME, [1], work=len) == [1]
+
+
+@given(st.lists(st.text("ab ", max_size=400), max_size=5), st.integers(1, 5))
+def test_texts_have_the_vectors_that_they_have_without_a_queue(texts: list[str], size: int) -> None:
+    embedder = WordHashEmbedder()
+    queued = QueuedEmbedder(embedder=embedder, queue=FairQueue(size), lane=ACME)
+
+    for there, alone in zip(queued.passages(texts), embedder.passages(texts), strict=True):
+        assert (there == alone).all()
+
+
+@pytest.mark.requirement("PF-15")
+def test_a_query_does_not_wait_for_texts() -> None:
+    queue = FairQueue(1)
+    queued = QueuedEmbedder(embedder=WordHashEmbedder(), queue=queue, lane=ACME)
+    with occupied(queue, []) as submit:
+        submit(ACME, "a", 9)
+        assert queued.query("Where does Ann live?").any()
