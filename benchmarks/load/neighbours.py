@@ -18,7 +18,7 @@ from pgvector.psycopg import register_vector
 
 from benchmarks.corpus import questions
 from benchmarks.load.bulk import projection
-from benchmarks.load.made import Clusters, made
+from benchmarks.load.dataset import Clusters, made
 from benchmarks.load.recalls import processor_ms
 from benchmarks.load.running import Folder
 from benchmarks.load.stack import PROGRAM, SETTINGS
