@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from statistics import mean, median
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -290,12 +290,12 @@ class Search:
         each: list[tuple[Any, float, float]] = []
         with self.store.snapshot(self.tenant) as tx:
             work = tx.work
-            if ef_search is not None:
-                work.connection.exec_driver_sql(f"SET LOCAL hnsw.ef_search = {ef_search}")
+            index: Any = tx.index
+            index = replace(index, which=replace(index.which, ef_search=ef_search))
             connection: Any = work.connection.connection.driver_connection
             for query in self.queries:
                 since = time.perf_counter(), processor_ms(connection)
-                hits = tx.index.nearest(query, scope, limit=_CANDIDATES)
+                hits = index.nearest(query, scope, limit=_CANDIDATES)
                 waited = (time.perf_counter() - since[0]) * 1000
                 spent = processor_ms(connection) - since[1]
                 each.append((np.array([hit.score for hit in hits]), spent, waited))

@@ -88,7 +88,7 @@ def test_vectors_are_searched_by_index_where_that_is_sooner(
 
 
 @pytest.mark.parametrize(
-    ("memories", "reach", "found", "wider_reach"),
+    ("memories", "reach", "allowed", "wider_reach"),
     [
         (1_000_000, 75, 20, 321),
         (1_000_000, 75, 0, 1000),
@@ -102,8 +102,8 @@ def test_vectors_are_searched_by_index_where_that_is_sooner(
     ],
 )
 def test_a_narrow_scope_is_searched_near_the_query_or_as_a_whole_as_is_cheaper(
-    memories: int, reach: int, found: int, wider_reach: int | None
+    memories: int, reach: int, allowed: int, wider_reach: int | None
 ) -> None:
     size = Size(memories=memories, average_words=40)
 
-    assert wider(reach, found=found, limit=60, size=size) == wider_reach
+    assert wider(reach, allowed=allowed, limit=60, size=size) == wider_reach

@@ -324,28 +324,28 @@ def _index_part(connection: Connection, table: str, *, space: StoredSpace) -> No
     if not is_indexable or is_current:
         connection.exec_driver_sql(f"DROP INDEX CONCURRENTLY IF EXISTS {name}_next")
     elif is_valid is None:
-        _create(connection, name, table, space=space)
+        _create(connection, name, table=table, space=space)
     else:
-        _replace(connection, name, table, space=space)
+        _replace(connection, name, table=table, space=space)
 
 
-def _replace(connection: Connection, name: str, table: str, *, space: StoredSpace) -> None:
+def _replace(connection: Connection, name: str, *, table: str, space: StoredSpace) -> None:
     """Build an index of an older program again; the older one is searched until then."""
     successor = f"{name}_next"
     _, is_current = _built(connection, successor)
     if not is_current:
         connection.exec_driver_sql(f"DROP INDEX CONCURRENTLY IF EXISTS {successor}")
-        _create(connection, successor, table, space=space)
+        _create(connection, successor, table=table, space=space)
     # One message is one transaction.
     connection.exec_driver_sql(f"DROP INDEX {name}; ALTER INDEX {successor} RENAME TO {name}")
 
 
-def _create(connection: Connection, name: str, table: str, *, space: StoredSpace) -> None:
+def _create(connection: Connection, name: str, *, table: str, space: StoredSpace) -> None:
     made = {"name": name, "table": table, "dimensions": space.dimensions, "space": space.id}
     connection.exec_driver_sql(_NEAREST.format(**made, options=", ".join(_OPTIONS)))
 
 
 def _built(connection: Connection, name: str) -> tuple[bool | None, bool]:
     """Return whether an index is complete, None if it does not exist, and whether it is current."""
-    found = connection.execute(_BUILT, {"name": name, "options": [*_OPTIONS]}).one_or_none()
-    return (None, False) if found is None else (found[0], bool(found[1]))
+    row = connection.execute(_BUILT, {"name": name, "options": [*_OPTIONS]}).one_or_none()
+    return (None, False) if row is None else (row[0], bool(row[1]))

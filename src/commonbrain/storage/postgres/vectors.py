@@ -43,8 +43,8 @@ HNSW_M: Final = 16
 EF_CONSTRUCTION: Final = 200
 """Candidates considered when a node is inserted: hnswlib's default, three times pgvector's.
 
-The graph is as large and a search takes as long, but finds what it did with twice the candidates.
-Building takes two and a half times as long. `benchmarks load neighbours` compares others.
+The graph is as large, and a search of it finds with 100 candidates what it found with 150; building
+takes two to three times as long. `benchmarks load neighbours` compares others.
 """
 EF_SEARCH: Final[LiteralString] = "150"
 """Candidates that HNSW returns at once, on one machine or several.
@@ -52,9 +52,9 @@ EF_SEARCH: Final[LiteralString] = "150"
 About as many as a search needs if half of them belong to another tenant; continuing the search
 costs as much again.
 """
+_WIDE: Final = 250
 _WIDE_FROM: Final = 50_000
 """Vectors in an index from which more candidates are needed to find as many of the nearest."""
-_SEARCH_WIDELY: Final[LiteralString] = "SET LOCAL hnsw.ef_search = 250"
 HNSW_DIMENSIONS_MAX: Final = 4000
 """The maximum of pgvector's HNSW for half precision; other spaces are searched exhaustively."""
 _FIRST: Final = 1.25
@@ -62,7 +62,7 @@ _FIRST: Final = 1.25
 _FIRST_MIN: Final = 40
 _SECOND_MAX: Final = 1000
 """Windows checked next at most: enough to tell which share of them the scope allows."""
-_DOUBT: Final = 4
+_UNCERTAINTY: Final = 4
 """How many times that share may be larger than the first windows suggest."""
 _REACH_MAX: Final = 4000
 """Beyond it, everything that the scope allows is compared, exactly."""
@@ -86,6 +86,8 @@ class VectorTable:
     field: CausalField | None = None
     is_indexed: bool = False
     """Whether to use the HNSW index; else every vector of the tenant is compared."""
+    ef_search: int | None = None
+    """Candidates of a search; by the size of the index if None."""
 
     @property
     def table(self) -> Table:
@@ -131,8 +133,9 @@ class PostgresVectors:
     ) -> list[Hit]:
         """Rank by cosine to a unit vector, the best window of each memory, best first."""
         which = replace(self.which, is_indexed=size.is_large)
-        if size.is_large and size.indexed > _WIDE_FROM:
-            self.work.connection.exec_driver_sql(_SEARCH_WIDELY)
+        candidates = which.ef_search or ef_search(size)
+        if size.is_large and candidates != int(EF_SEARCH):
+            self.work.connection.exec_driver_sql(f"SET LOCAL hnsw.ef_search = {candidates}")
         own = {"query": half(query), "limit": limit, "farthest": -at_least}
         parameters = given(scope, self.work.tenant) | own
         reach: int | None = max(_FIRST_MIN, int(_FIRST * limit))
@@ -142,7 +145,7 @@ class PostgresVectors:
             hits = _hits(rows)
             if looked_at < reach or farthest > -at_least or len(hits) >= limit:
                 return hits
-            reach = wider(reach, found=len(hits), limit=limit, size=size)
+            reach = wider(reach, allowed=len(hits), limit=limit, size=size)
         return _hits(self.work.rows(_among(which, scope.filter), parameters))
 
     def similarities(self, query: Matrix, ids: Sequence[int]) -> dict[int, float]:
@@ -168,24 +171,29 @@ def half(vector: Matrix) -> HalfVector:
     return HalfVector(np.asarray(vector, dtype=np.float32))
 
 
-def wider(reach: int, *, found: int, limit: int, size: Size) -> int | None:
+def ef_search(size: Size) -> int:
+    """Return how many candidates a search of the index considers."""
+    return _WIDE if size.indexed > _WIDE_FROM else int(EF_SEARCH)
+
+
+def wider(reach: int, *, allowed: int, limit: int, size: Size) -> int | None:
     """Return how many windows to check next, None to compare all that the scope allows.
 
     The windows checked so far tell which share the scope allows, and so what either costs.
 
     Args:
         reach: the number of windows checked so far.
-        found: the number of memories among them that the scope allows, fewer than `limit`.
+        allowed: the number of memories among them that the scope allows, fewer than `limit`.
         limit: the number of memories wanted.
         size: the tenant's.
 
     """
-    share = (found + 1) / reach
+    share = (allowed + 1) / reach
     needed = max(2 * reach, int(_MARGIN * limit / share))
     if size.is_large and reach < _SECOND_MAX:
         # A few windows tell too little: what is near may be of other projects than most.
         needed = min(needed, _SECOND_MAX)
-        share *= _DOUBT
+        share *= _UNCERTAINTY
     exactly_ms = size.memories * VECTOR_MS + needed * _ALLOWED_MS
     near_ms = needed * _WALKED_MS if size.is_large else exactly_ms
     is_cheaper = near_ms < share * size.memories * _ALLOWED_MS
