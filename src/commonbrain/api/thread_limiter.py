@@ -6,7 +6,8 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar, copy_context
-from threading import Lock
+from functools import partial
+from threading import RLock
 from time import monotonic
 from typing import Any, Final, TypeVar
 
@@ -32,7 +33,8 @@ class _FairPool:
         self._pool = ThreadPoolExecutor(threads, "call")
         self._free = threads
         self._lane_max = threads - threads // 4
-        self._lock = Lock()
+        self._lock = RLock()
+        """Reentrant: a call that has ended already ends here."""
         self._waiting: dict[str, deque[tuple[Future[Any], Callable[[], Any]]]] = {}
         """The lane whose turn is next comes first."""
         self._running: Counter[str] = Counter()
@@ -58,14 +60,17 @@ class _FairPool:
             if calls:
                 self._waiting[lane] = calls
             if future.set_running_or_notify_cancel():
-                self._pool.submit(self._run, future, call, lane)
                 self._free -= 1
                 self._running[lane] += 1
+                run = self._pool.submit(call)
+                run.add_done_callback(partial(self._end, future=future, lane=lane))
 
-    def _run(self, future: Future[_T], call: Callable[[], _T], lane: str) -> None:
-        try:
-            future.set_result(call())
-        except BaseException as error:  # noqa: BLE001 the future raises it
+    def _end(self, run: Future[_T], *, future: Future[_T], lane: str) -> None:
+        """Hand on the outcome of a call, and start the next."""
+        error = run.exception()
+        if error is None:
+            future.set_result(run.result())
+        else:
             future.set_exception(error)
         with self._lock:
             self._free += 1
