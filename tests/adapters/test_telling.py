@@ -10,7 +10,7 @@ from commonbrain.storage.postgres.statistics import (
     Size,
     select_rare_terms,
 )
-from commonbrain.storage.postgres.vectors import wider
+from commonbrain.storage.postgres.vectors import ef_search, wider
 
 SHARES = st.dictionaries(st.text(min_size=1), st.floats(min_value=1e-6, max_value=1.0), max_size=8)
 
@@ -107,3 +107,11 @@ def test_a_narrow_scope_is_searched_near_the_query_or_as_a_whole_as_is_cheaper(
     size = Size(memories=memories, average_words=40)
 
     assert wider(reach, allowed=allowed, limit=60, size=size) == wider_reach
+
+
+def test_a_large_index_is_searched_with_more_candidates_whoever_made_it_large() -> None:
+    alone = Size(memories=40_000, average_words=40)
+    among_others = Size(memories=40_000, average_words=40, common_terms=40_000)
+
+    assert ef_search(alone) < ef_search(among_others)
+    assert ef_search(among_others) == ef_search(Size(memories=80_000, average_words=40))

@@ -53,8 +53,9 @@ About as many as a search needs if half of them belong to another tenant; contin
 costs as much again.
 """
 _WIDE: Final = 250
+"""Candidates in a large index: among 110,000 vectors, it finds 97% of the nearest ten, 150 94%."""
 _WIDE_FROM: Final = 50_000
-"""Vectors in an index from which more candidates are needed to find as many of the nearest."""
+"""Vectors in a large index; in a smaller one, 150 candidates find 97%."""
 HNSW_DIMENSIONS_MAX: Final = 4000
 """The maximum of pgvector's HNSW for half precision; other spaces are searched exhaustively."""
 _FIRST: Final = 1.25
