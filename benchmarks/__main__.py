@@ -26,6 +26,7 @@ from benchmarks.growth import growth
 from benchmarks.hooking import hooking
 from benchmarks.listening import listening
 from benchmarks.listing import listing
+from benchmarks.load.costing import cost
 from benchmarks.load.recalls import load
 from benchmarks.load.soaking import soak
 from benchmarks.mailing import mailing
@@ -52,6 +53,7 @@ app.add_typer(tracing)
 app.add_typer(fielding)
 app.add_typer(embedders)
 load.command()(soak)
+load.command()(cost)
 app.add_typer(load, name="load")
 app.add_typer(listening)
 app.add_typer(listing)
