@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import random
-import time
+import subprocess
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from itertools import count
@@ -16,12 +17,12 @@ import typer
 
 from benchmarks.load.plan import Plan
 from benchmarks.load.running import Folder, planned, postmaster
-from benchmarks.load.stack import stack
+from benchmarks.load.stack import Stack, stack
 from benchmarks.load.watching import uses
 
 _SETTLE_S: Final = 7
 """Longer than the server takes to write traces and heartbeats after its replies."""
-_WARM: Final = 400
+_WARM: Final = 200
 """Requests after which statements are prepared and each key has been hashed."""
 _AGENTS: Final = 40
 _WRITES: Final = 0.2
@@ -99,7 +100,6 @@ def cost(
         worker = running.processes.pop("worker")
         worker.terminate()
         worker.wait()
-        parts = {"server": running.processes["doors"].pid, "postgres": postmaster(folder)}
         plan = planned(running, folder, agents=_AGENTS)
         with httpx2.Client(base_url=running.url, timeout=plan.timeout_s) as http:
             agents = Agents(plan=plan, http=http)
@@ -108,29 +108,29 @@ def cost(
                 agents.send(operation, _WARM if operation == "mix" else _AGENTS)
             spent: dict[str, list[Mapping[str, float]]] = defaultdict(list)
             for operation in named * rounds:
-                spent[operation].append(_spent(parts, agents, operation, requests))
-    print("\n".join(_lines(spent, list(parts))))
+                spent[operation].append(_spent(running, agents, operation, requests=requests))
+    print("\n".join(_lines(spent)))
 
 
-def _spent(
-    parts: Mapping[str, int], agents: Agents, operation: str, requests: int
-) -> dict[str, float]:
+def _spent(running: Stack, agents: Agents, operation: str, *, requests: int) -> dict[str, float]:
     """Return the milliseconds of processor of each part for one request of an operation."""
+    server = running.processes["doors"]
+    parts = {"server": server.pid, "postgres": postmaster(running.folder)}
     before = uses(parts)
     agents.send(operation, requests)
-    time.sleep(_SETTLE_S)
+    with suppress(subprocess.TimeoutExpired):
+        server.wait(_SETTLE_S)
     return {
         name: (use.processor_s - before[name].processor_s) * 1000 / requests
         for name, use in uses(parts).items()
     }
 
 
-def _lines(
-    spent: Mapping[str, Sequence[Mapping[str, float]]], parts: Sequence[str]
-) -> Iterator[str]:
+def _lines(spent: Mapping[str, Sequence[Mapping[str, float]]]) -> Iterator[str]:
     """Return a table: the least of all rounds, since other work only adds to it."""
+    parts = ("server", "postgres")
     yield f"{'ms of processor':<16}" + "".join(
-        f"{name:>10}" for name in [*parts, "all", "x health"]
+        f"{name:>10}" for name in (*parts, "all", "x health")
     )
     least = {name: min(rounds, key=lambda one: sum(one.values())) for name, rounds in spent.items()}
     health = sum(least.get("health", {}).values())

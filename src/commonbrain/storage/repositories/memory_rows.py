@@ -179,10 +179,10 @@ class _DecodedMemories:
             decoded = _decode(unknown, driver=driver)
         for one, memory in zip(unknown, decoded, strict=True):
             memories_[memory.id] = memory
-            self._keep(one, memory)
+            self._remember(one, memory)
         return {one.row[_ID]: memories_[one.row[_ID]] for one in stored}
 
-    def _keep(self, stored: _Stored, memory: Memory) -> None:
+    def _remember(self, stored: _Stored, memory: Memory) -> None:
         if sum(len(one) for one in stored.detail if isinstance(one, str)) > _TEXT_CHARS_MAX:
             return
         with self._lock:

@@ -245,8 +245,8 @@ class ThreadRepository:
         """Return passages, and those with gaps, reading `far` times as many neighbours."""
         reach = far * before, far * after
         given_ids = {"ids": list(ids)}
-        found = self.work.rows(_thread_steps(*reach), given_ids, of=OptionalRows.MESSAGES)
-        rows = [row for row in found if row[0]]
+        steps = self.work.rows(_thread_steps(*reach), given_ids, of=OptionalRows.MESSAGES)
+        rows = [row for row in steps if row[0]]
         in_thread = {row[far * before + 1] for row in rows}
         others = [id_ for id_ in ids if id_ not in in_thread]
         if others:

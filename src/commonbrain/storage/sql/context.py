@@ -376,8 +376,8 @@ class SqlContext:
         if not (self.is_snapshot and self.dialect.checks_presence):
             return True
         if self._present is None:
-            found = rows_of(self.connection, present_rows(), given={"tenant": self.tenant})
-            self._present = frozenset(name for (name,) in found)
+            names = rows_of(self.connection, present_rows(), given={"tenant": self.tenant})
+            self._present = frozenset(name for (name,) in names)
         return rows in self._present
 
     def raw_rows(self, question: SelectBase, given: Mapping[str, Any]) -> list[Row]:
