@@ -26,6 +26,7 @@ from benchmarks.growth import growth
 from benchmarks.hooking import hooking
 from benchmarks.listening import listening
 from benchmarks.listing import listing
+from benchmarks.load.cost import cost
 from benchmarks.load.neighbours import neighbours
 from benchmarks.load.recalls import load
 from benchmarks.load.soak import soak
@@ -54,6 +55,7 @@ app.add_typer(fielding)
 app.add_typer(embedders)
 load.command()(soak)
 load.command()(neighbours)
+load.command()(cost)
 app.add_typer(load, name="load")
 app.add_typer(listening)
 app.add_typer(listing)

@@ -65,14 +65,15 @@ def _reach(query: str) -> _Reach:
     return _LOOKUPS if is_lookup(query) else _REQUESTS
 
 
+def marked_memories(state: RetrievalState) -> list[int]:
+    """List the newest memories in scope that state a wish."""
+    scope = state.plan.query_scope
+    return state.tx.memories.with_topics(_MARKS, scope, limit=_COMPARED_MAX)
+
+
 def fetch_guidance(state: RetrievalState) -> ScoresById:
     """Return the cosines of the marked memories nearest to the query."""
-    vector = state.query_vector
-    if vector is None:
-        return {}
-    scope = state.plan.query_scope
-    marked = state.tx.memories.with_topics(_MARKS, scope, limit=_COMPARED_MAX)
-    near = state.tx.index.similarities(vector, marked) if marked else {}
+    near = state.marked
     best = sorted(near, key=lambda id_: (-near[id_], -id_))[: _reach(state.plan.query).count]
     return {id_: near[id_] for id_ in best}
 

@@ -22,7 +22,7 @@ from commonbrain.model.limits import (
 )
 from commonbrain.model.query import Place
 from commonbrain.model.recall_result import Order
-from commonbrain.retrieval.guidance import GUIDANCE, fetch_guidance
+from commonbrain.retrieval.guidance import GUIDANCE, fetch_guidance, marked_memories
 from commonbrain.retrieval.query_plan import QueryPlan
 from commonbrain.retrieval.second_step import asks_for_several, search_people
 
@@ -102,6 +102,8 @@ class RetrievalState:
     """The last place of a page of a list; None if nothing follows."""
     query_vector: Matrix | None = None
     """Shape (1, dimensions), once the embedding was available in time."""
+    marked: ScoresById = field(default_factory=dict[int, float])
+    """Cosines of the memories that state a wish, from the search by vector."""
 
     def threshold(self, space: EmbeddingSpace) -> Threshold:
         """Return the threshold; words alone are not enough for proactive recall with vectors."""
@@ -196,9 +198,24 @@ def _fetch_by_vector(state: RetrievalState) -> ScoresById:
     others = dict.fromkeys(
         id_ for scores in state.matches.values() for id_ in scores if id_ not in near
     )
-    if plan.filter.field is not None and index.lacks_fields():
+    marked = marked_memories(state) if _is_guided(state) else []
+    of_field = plan.filter.field
+    if of_field is None:
+        # One query compares both.
+        cosines = index.similarities(vector, list(others | dict.fromkeys(marked)))
+        state.marked = {id_: cosines[id_] for id_ in marked if id_ in cosines}
+        return near | {id_: cosines[id_] for id_ in others if id_ in cosines}
+    if index.lacks_fields():
         state.degraded.append(_FIELDS_PENDING)
-    return near | index.similarities(vector, list(others), field=plan.filter.field)
+    if marked:
+        state.marked = index.similarities(vector, marked)
+    return near | index.similarities(vector, list(others), field=of_field)
+
+
+def _is_guided(state: RetrievalState) -> bool:
+    """Return whether guidance will be asked for, unless the deadline passes before."""
+    guidance = RETRIEVERS[GUIDANCE]
+    return state.plan.overrides.is_enabled(GUIDANCE) and guidance.applies_to(state)
 
 
 LEXICAL: Final = "lexical"
@@ -249,7 +266,7 @@ RETRIEVERS: Final[Mapping[str, Retriever]] = {
         relevant_from=lambda threshold: threshold.cosine,
         reason="meaning",
     ),
-    # It compares with the query's vector, so it comes after the retriever that waits for it.
+    # The search by vector compares what it chooses from, so it comes after that.
     GUIDANCE: Retriever(
         applies_to=lambda state: not (state.plan.is_about_time or state.plan.is_proactive),
         fetch=fetch_guidance,

@@ -203,8 +203,7 @@ class Store:
 
         def query(connection: Connection) -> _Result:
             self.schema.check(connection, self.dialect)
-            work = SqlContext(connection=connection, tenant=tenant, dialect=self.dialect)
-            return ask(Transaction(work))
+            return ask(self._snapshot_of(connection, tenant))
 
         with self._mapping_errors():
             result = self.dialect.ask_copy(tenant, query)
@@ -379,9 +378,13 @@ class Store:
     @contextmanager
     def _reading(self, tenant: str) -> Generator[Transaction]:
         with self._mapping_errors(), self._reader(tenant) as connection:
-            yield Transaction(
-                SqlContext(connection=connection, tenant=tenant, dialect=self.dialect)
-            )
+            yield self._snapshot_of(connection, tenant)
+
+    def _snapshot_of(self, connection: Connection, tenant: str) -> Transaction:
+        work = SqlContext(
+            connection=connection, tenant=tenant, dialect=self.dialect, is_snapshot=True
+        )
+        return Transaction(work)
 
     @contextmanager
     def _reader(self, tenant: str | None) -> Generator[Connection]:

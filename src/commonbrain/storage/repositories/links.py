@@ -39,6 +39,7 @@ from commonbrain.storage.schema.memories import annotations, links, memories
 from commonbrain.storage.sql.bulk import LISTED, id_list_param
 from commonbrain.storage.sql.context import SqlContext
 from commonbrain.storage.sql.filters import believed_from, open_to
+from commonbrain.storage.sql.presence import OptionalRows
 
 _FIELDS: Final = tuple(field.name for field in fields(Link))
 _ROW: Final = select(*(links.c[name] for name in _FIELDS))
@@ -106,7 +107,7 @@ class LinkRepository:
             return []
         given = {"ids": list(ids), "limit": _ALL if limit is None else limit}
         of_types = {"types": list(types)} if types else {}
-        rows = self.work.rows(_TOUCHING[bool(types)], given | of_types)
+        rows = self.work.rows(_TOUCHING[bool(types)], given | of_types, of=OptionalRows.LINKS)
         return [Link(**dict(zip(_FIELDS, row, strict=True))) for row in rows]
 
     def _get(self, from_id: int, to_id: int, *, type_: LinkType) -> Link | None:
@@ -154,7 +155,7 @@ class AnnotationRepository:
         if not ids:
             return {}
         by_memory: defaultdict[int, list[Annotation]] = defaultdict(list)
-        rows = self.work.rows(_OF, {"ids": list(ids)})
+        rows = self.work.rows(_OF, {"ids": list(ids)}, of=OptionalRows.ANNOTATIONS)
         for row in sorted(rows, key=itemgetter(_ANNOTATIONS_FIELDS.index("id"))):
             one = Annotation(**dict(zip(_ANNOTATIONS_FIELDS, row, strict=True)))
             by_memory[one.memory_id].append(one)

@@ -62,6 +62,7 @@ from commonbrain.storage.sql.filters import (
     unindexed,
     within,
 )
+from commonbrain.storage.sql.presence import OptionalRows
 
 # Statements are built once: building one costs more than running it.
 _TOPICS: Final = members_of("topics", String)
@@ -291,7 +292,9 @@ class MemoryRepository:
         """Map the rules in scope that have a trigger to it."""
         # Triggers are few and have an index of their own; joined to the rows at once, the planner
         # begins with all of these.
-        skills: dict[int, Mapping[str, object]] = dict(self.work.rows(_SKILLS, {}))
+        skills: dict[int, Mapping[str, object]] = dict(
+            self.work.rows(_SKILLS, {}, of=OptionalRows.SKILLS)
+        )
         if not skills:
             return {}
         allowed = confine(scope, self.work.tenant), memories.c.id.in_(list(skills))
@@ -302,7 +305,9 @@ class MemoryRepository:
         """Select the case-folded names that belong to speakers of this store."""
         if not names:
             return set()
-        return {name for (name,) in self.work.rows(_PEOPLE, {"names": list(names)})}
+        given_names = {"names": list(names)}
+        rows = self.work.rows(_PEOPLE, given_names, of=OptionalRows.PEOPLE)
+        return {name for (name,) in rows}
 
     def with_references(
         self, references: Sequence[str], scope: QueryScope, *, limit: int
@@ -322,7 +327,8 @@ class MemoryRepository:
     def with_topics(self, topics: Sequence[str], scope: QueryScope, *, limit: int) -> list[int]:
         """List those in scope among the newest `limit` memories with one of these topics."""
         parameters = given(scope, self.work.tenant) | {"topics": list(topics), "limit": limit}
-        return [id_ for (id_,) in self.work.rows(_with_topics(scope.filter), parameters)]
+        statement = _with_topics(scope.filter)
+        return [id_ for (id_,) in self.work.rows(statement, parameters, of=OptionalRows.TOPICS)]
 
     def predecessor(self, memory_id: int) -> int | None:
         """Return the memory that this one supersedes; None if it is the first."""

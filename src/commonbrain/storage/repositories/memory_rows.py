@@ -3,8 +3,9 @@
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
+from operator import itemgetter
 from threading import Lock
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from sqlalchemy import (
     JSON,
@@ -24,7 +25,8 @@ from commonbrain.model.memory import Memory
 from commonbrain.storage.schema.memories import DETAILS, EntityType, entities, memories
 from commonbrain.storage.schema.types import JsonText, Names, UnreadableValueError, reading
 from commonbrain.storage.sql.bulk import LISTED
-from commonbrain.storage.sql.context import Driver, Row, SqlContext, read_row
+from commonbrain.storage.sql.context import Driver, Row, SqlContext, read_rows
+from commonbrain.storage.sql.presence import OptionalRows
 
 SPEAKER: Final = 0
 """The position of the speaker among the people of a memory; named people come after."""
@@ -41,7 +43,10 @@ PROJECTED: Final = tuple(
 )
 _ID: Final = PROJECTED.index("id")
 _KIND: Final = PROJECTED.index("kind")
-_REQUIRED: Final = tuple(at for at, name in enumerate(PROJECTED) if not memories.c[name].nullable)
+_required: Final = itemgetter(
+    *(at for at, name in enumerate(PROJECTED) if not memories.c[name].nullable)
+)
+"""Returns the values of a row that cannot be NULL."""
 COLUMNS: Final = {kind: policy.columns for kind, policy in KINDS.items()}
 
 
@@ -88,31 +93,55 @@ def fetch(work: SqlContext, ids: Sequence[int]) -> dict[int, Memory]:
         for detail in work.raw_rows(question, {"ids": of_kind})
     }
     names: defaultdict[int, tuple[str, ...]] = defaultdict(tuple)
-    for memory_id, *named in work.raw_rows(_GET_NAMES, listed):
+    named_rows = work.raw_rows(_GET_NAMES, listed) if work.may_have(OptionalRows.ENTITIES) else ()
+    for memory_id, *named in named_rows:
         names[memory_id] += (*named,)
-    driver = work.connection.dialect
-    return {
-        row[_ID]: _DECODED.get(row, detail, names=names[row[_ID]], driver=driver)
+    stored = [
+        _Stored(row, detail, names[row[_ID]])
         for row in rows
         # A memory without its body cannot be shown; `brain doctor` reports it.
         if (detail := details.get(row[_ID])) is not None
-    }
+    ]
+    return _DECODED.get(stored, driver=work.connection.dialect)
 
 
-def _decode(row: Row, detail: Row, *, names: tuple[str, ...], driver: Driver) -> Memory:
-    """Put the rows of one memory together; `names` are pairs of type and name, one by one."""
-    if any(row[at] is None for at in _REQUIRED):
+class _Stored(NamedTuple):
+    """The rows of one memory as the driver returns them."""
+
+    row: Row
+    detail: Row
+    names: tuple[str, ...]
+    """Pairs of type and name, one by one."""
+
+
+def _decode(stored: Sequence[_Stored], *, driver: Driver) -> list[Memory]:
+    """Put the rows of each memory together; all rows of a table are converted at once."""
+    if any(None in _required(one.row) for one in stored):
         # Where a page is damaged, SQLite reads columns that its row lacks as NULL.
         raise UnreadableValueError("a row lacks some of its values")
-    kind = Kind(row[_KIND])
-    _, body, *columns = read_row(detail, _GET_DETAIL[kind], dialect=driver)
-    own = KINDS[kind].detail(**dict(zip(COLUMNS[kind], columns, strict=True)))
+    by_kind: defaultdict[str, list[Row]] = defaultdict(list)
+    for one in stored:
+        by_kind[one.row[_KIND]].append(one.detail)
+    details = {
+        id_: (body, KINDS[kind].detail(**dict(zip(COLUMNS[kind], columns, strict=True))))
+        for kind, of_kind in ((Kind(word), rows) for word, rows in by_kind.items())
+        for id_, body, *columns in read_rows(of_kind, _GET_DETAIL[kind], dialect=driver)
+    }
+    commons = read_rows([one.row for one in stored], _GET, dialect=driver)
+    memories_: list[Memory] = []
+    for one, common in zip(stored, commons, strict=True):
+        body, own = details[one.row[_ID]]
+        fields_ = dict(zip(PROJECTED, common, strict=True))
+        memories_.append(Memory(**fields_, body=body, detail=own, **_named(one.names)))
+    return memories_
+
+
+def _named(names: tuple[str, ...]) -> dict[str, Any]:
     named: dict[str, Any] = {}
     for type_, name in zip(names[::2], names[1::2], strict=True):
         field_name = _FIELD_OF[type_]
         named[field_name] = (*named.get(field_name, ()), name)
-    common = dict(zip(PROJECTED, read_row(row, _GET, dialect=driver), strict=True))
-    return Memory(**common, body=body, detail=own, **named)
+    return named
 
 
 _TEXT_CHARS_MAX: Final = 4000
@@ -128,25 +157,39 @@ class _DecodedMemories:
     A memory is returned only for the same rows, so it is never stale, in any store.
     """
 
-    _known: dict[int, tuple[Row, Row, tuple[str, ...], Memory]] = field(
-        default_factory=dict[int, "tuple[Row, Row, tuple[str, ...], Memory]"]
+    _known: dict[int, tuple[_Stored, Memory]] = field(
+        default_factory=dict[int, "tuple[_Stored, Memory]"]
     )
     _lock: Lock = field(default_factory=Lock)
 
-    def get(self, row: Row, detail: Row, *, names: tuple[str, ...], driver: Driver) -> Memory:
-        """Return the memory of some rows."""
-        known = self._known.get(row[_ID])
-        if known is not None and known[:-1] == (row, detail, names):
-            return known[-1]
+    def get(self, stored: Sequence[_Stored], *, driver: Driver) -> dict[int, Memory]:
+        """Return the memories of some rows, by id and in their order."""
+        memories_: dict[int, Memory] = {}
+        unknown: list[_Stored] = []
+        for one in stored:
+            id_ = one.row[_ID]
+            known = self._known.get(id_)
+            if known is not None and known[0] == one:
+                memories_[id_] = known[1]
+            else:
+                unknown.append(one)
+        if not unknown:
+            return memories_
         with reading():
-            memory = _decode(row, detail, names=names, driver=driver)
-        if sum(len(one) for one in detail if isinstance(one, str)) <= _TEXT_CHARS_MAX:
-            with self._lock:
-                self._known.pop(memory.id, None)
-                if len(self._known) >= _DECODED_MAX:
-                    del self._known[next(iter(self._known))]
-                self._known[memory.id] = row, detail, names, memory
-        return memory
+            decoded = _decode(unknown, driver=driver)
+        for one, memory in zip(unknown, decoded, strict=True):
+            memories_[memory.id] = memory
+            self._remember(one, memory)
+        return {one.row[_ID]: memories_[one.row[_ID]] for one in stored}
+
+    def _remember(self, stored: _Stored, memory: Memory) -> None:
+        if sum(len(one) for one in stored.detail if isinstance(one, str)) > _TEXT_CHARS_MAX:
+            return
+        with self._lock:
+            self._known.pop(memory.id, None)
+            if len(self._known) >= _DECODED_MAX:
+                del self._known[next(iter(self._known))]
+            self._known[memory.id] = stored, memory
 
     def forget(self, memory_id: int) -> None:
         """Drop the text of an erased memory."""

@@ -34,6 +34,7 @@ from commonbrain.storage.schema.memories import reviews as table
 from commonbrain.storage.sql.bulk import LISTED, bulk_delete, bulk_insert
 from commonbrain.storage.sql.context import SqlContext
 from commonbrain.storage.sql.filters import TENANT, given, within
+from commonbrain.storage.sql.presence import OptionalRows
 
 _TENANT: Final[BindParameter[Any]] = bindparam("tenant")
 _FIELDS: Final = tuple(one.name for one in fields(Review))
@@ -158,7 +159,9 @@ class ReviewRepository:
 
     def due(self, now: datetime, *, limit: int) -> list[int]:
         """List the memories that are due for propagation, longest due first."""
-        return [id_ for (id_,) in self.work.rows(_DUE, {"now": now, "limit": limit})]
+        given = {"now": now, "limit": limit}
+        rows = self.work.rows(_DUE, given, of=OptionalRows.EXPIRIES)
+        return [id_ for (id_,) in rows]
 
     def postpone(self, id_: int, until: datetime | None) -> None:
         """Remove a memory from the list, or schedule it for later."""
@@ -217,7 +220,7 @@ class ReviewRepository:
         return sorted(set(self.work.connection.execute(statement, given).scalars().all()))
 
     def _read(self, statement: Any, given: dict[str, Any]) -> Iterator[Review]:  # noqa: ANN401
-        rows = self.work.rows(statement, given)
+        rows = self.work.rows(statement, given, of=OptionalRows.REVIEWS)
         return (Review(**dict(zip(_FIELDS, row, strict=True))) for row in rows)
 
 

@@ -36,6 +36,7 @@ from commonbrain.storage.schema.memories import DETAILS, memories, threads
 from commonbrain.storage.sql.bulk import LISTED
 from commonbrain.storage.sql.context import SqlContext
 from commonbrain.storage.sql.filters import TENANT, VIEWER, given, open_to, within
+from commonbrain.storage.sql.presence import OptionalRows
 
 _ROW: Final = select(*(threads.c[field.name] for field in fields(Thread)))
 _MESSAGES: Final = DETAILS[Kind.MESSAGE]
@@ -243,7 +244,9 @@ class ThreadRepository:
     ) -> tuple[dict[int, Passage], list[int]]:
         """Return passages, and those with gaps, reading `far` times as many neighbours."""
         reach = far * before, far * after
-        rows = [row for row in self.work.rows(_thread_steps(*reach), {"ids": list(ids)}) if row[0]]
+        given_ids = {"ids": list(ids)}
+        steps = self.work.rows(_thread_steps(*reach), given_ids, of=OptionalRows.MESSAGES)
+        rows = [row for row in steps if row[0]]
         in_thread = {row[far * before + 1] for row in rows}
         others = [id_ for id_ in ids if id_ not in in_thread]
         if others:

@@ -40,6 +40,7 @@ from commonbrain.storage.schema.types import (
     JsonText,
     reading,
 )
+from commonbrain.storage.sql.presence import OptionalRows, present_rows
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -99,7 +100,9 @@ class Compiled:
     def _done(self, connection: Connection, act: Callable[[Any], _Decoded]) -> _Decoded:
         """Run the driver's call; errors are raised as SQLAlchemy's."""
         failure: Any = connection.dialect.loaded_dbapi.Error
-        cursor: Any = connection.connection.cursor()
+        # Vectors as text would be converted number by number, on both sides.
+        options = {"binary": True} if connection.dialect.driver == "psycopg" else {}
+        cursor: Any = connection.connection.cursor(**options)
         try:
             return act(cursor)
         except failure as error:
@@ -169,7 +172,7 @@ def rows_of(connection: Connection, question: SelectBase, *, given: Mapping[str,
     """
     dialect = connection.dialect
     rows = compiled(question, dialect, names=tuple(given)).rows(connection, given)
-    return _reading_turned(rows, _reads(question, shared_driver(dialect))) if rows else rows
+    return read_rows(rows, question, dialect=dialect)
 
 
 def _reading_turned(rows: list[Row], reads: Sequence[tuple[int, _ReadColumn]]) -> list[Row]:
@@ -183,13 +186,9 @@ def _reading_turned(rows: list[Row], reads: Sequence[tuple[int, _ReadColumn]]) -
         return list(zip(*columns, strict=True))
 
 
-def read_row(row: Row, question: SelectBase, *, dialect: Driver) -> Row:
-    """Convert the values of one row of `SqlContext.raw_rows`."""
-    values = list(row)
-    with reading():
-        for place, read in _reads(question, shared_driver(dialect)):
-            (values[place],) = read((values[place],))
-    return tuple(values)
+def read_rows(rows: list[Row], question: SelectBase, *, dialect: Driver) -> list[Row]:
+    """Convert the values of rows of `SqlContext.raw_rows`."""
+    return _reading_turned(rows, _reads(question, shared_driver(dialect))) if rows else rows
 
 
 @lru_cache(_CACHED_READERS)
@@ -218,6 +217,11 @@ class Dialect(Protocol):
     """Provides connections."""
     space_id: int
     """The row of the embedding space in this store; set on opening."""
+
+    @property
+    def checks_presence(self) -> bool:
+        """Whether it pays to check first which rows a tenant has: a query is a round trip."""
+        ...
 
     @property
     def location(self) -> str:
@@ -345,6 +349,9 @@ class SqlContext:
     """Memories whose vectors this transaction has changed."""
     highest: dict[Table, int] = field(default_factory=dict["Table", int])
     """The highest id of a table, where known: no other transaction can raise it."""
+    is_snapshot: bool = False
+    """Whether it only reads, so that what a tenant has stays the same."""
+    _present: frozenset[str] | None = None
 
     def append(self, table: Table, row: Mapping[str, Any], *, at: datetime) -> int:
         """Insert a row with an id generated here, and return the id; for rows without a public id.
@@ -356,12 +363,25 @@ class SqlContext:
             if self.add(table, {"tenant_id": self.tenant, **row, "id": drawn}):
                 return drawn
 
-    def rows(self, question: SelectBase, given: Mapping[str, Any]) -> list[Row]:
-        """Run a frequent query for this tenant."""
+    def rows(
+        self, question: SelectBase, given: Mapping[str, Any], *, of: OptionalRows | None = None
+    ) -> list[Row]:
+        """Run a frequent query for this tenant; nothing is found if it has no such rows."""
+        if of is not None and not self.may_have(of):
+            return []
         return rows_of(self.connection, question, given={"tenant": self.tenant, **given})
 
+    def may_have(self, rows: OptionalRows) -> bool:
+        """Return whether the tenant may have such rows; a snapshot asks once for all of them."""
+        if not (self.is_snapshot and self.dialect.checks_presence):
+            return True
+        if self._present is None:
+            names = rows_of(self.connection, present_rows(), given={"tenant": self.tenant})
+            self._present = frozenset(name for (name,) in names)
+        return rows in self._present
+
     def raw_rows(self, question: SelectBase, given: Mapping[str, Any]) -> list[Row]:
-        """Run a frequent query for this tenant; the values are the driver's, see `read_row`."""
+        """Run a frequent query for this tenant; the values are the driver's, see `read_rows`."""
         given = {"tenant": self.tenant, **given}
         return compiled(question, self.connection.dialect, names=tuple(given)).rows(
             self.connection, given

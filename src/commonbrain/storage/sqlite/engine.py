@@ -151,6 +151,11 @@ class Sqlite:
         """Where the store is."""
         return str(self.path)
 
+    @property
+    def checks_presence(self) -> bool:
+        """Return False: a query takes some microseconds."""
+        return False
+
     def is_prepared(self, connection: Connection) -> bool:
         """Return whether the file is in WAL mode, which a copy is not, or read-only."""
         if self._file.is_read_only:
