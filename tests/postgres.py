@@ -131,7 +131,7 @@ class Server:
         name = f"test_{self.mark}_{next(self.numbers)}"
         self._create(name, template="template0" if is_empty else self._template(space))
         try:
-            yield Database(owner=self._url(name, self.owner), program=self._url(name, self.program))
+            yield self.roles_of(name)
         finally:
             self.run("DROP DATABASE {name} WITH (FORCE)", name=name)
 
@@ -146,8 +146,11 @@ class Server:
             self.run("DROP DATABASE {name} WITH (FORCE)", name=one.name)
         name = f"lent_{self.mark}_{next(self.numbers)}"
         self._create(name, template=self._template(space))
-        urls = Database(owner=self._url(name, self.owner), program=self._url(name, self.program))
-        return Lent(name=name, space=space, database=urls)
+        return Lent(name=name, space=space, database=self.roles_of(name))
+
+    def roles_of(self, name: str) -> Database:
+        """Give the URLs of a database."""
+        return Database(owner=self._url(name, self.owner), program=self._url(name, self.program))
 
     def take_back(self, one: Lent) -> None:
         """Let a database be used again."""

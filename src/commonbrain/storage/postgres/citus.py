@@ -11,6 +11,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Final, LiteralString
 
+from psycopg import sql
 from sqlalchemy import Connection, ForeignKeyConstraint, text
 
 from commonbrain.storage.postgres.roles import CONFINE, FUNCTIONS, granting
@@ -42,14 +43,15 @@ REFERENCE: Final = ("spaces", "alembic_version")
 """Tables that every machine has in full: small, without a tenant, rarely written."""
 _TOGETHER: Final = "tenants"
 """Rows of a tenant are placed with its own row."""
-# Citus carries what is SET LOCAL to other machines, once told to, and nothing that set_config sets;
-# of a connection's own options it carries none. A search of words is a function that asks tables of
-# tenants itself, wherever it runs: all it asks for is where the tenant is.
-_CARRIED: Final[LiteralString] = (
-    "SET LOCAL citus.propagate_set_commands = 'local'; "
+# Citus repeats SET LOCAL on other servers, and not set_config or options of a connection. What it
+# repeats is the text of the message in which SET LOCAL is sent, with every other statement in it; a
+# statement in a block is a text of its own. A search of words is a function that queries tables of
+# tenants wherever it runs: all that it reads is on that server.
+_SETTINGS: Final[LiteralString] = (
+    "BEGIN SET LOCAL citus.propagate_set_commands = 'local'; "
     "SET LOCAL citus.allow_nested_distributed_execution = on; "
     f"SET LOCAL hnsw.iterative_scan = relaxed_order; SET LOCAL hnsw.ef_search = {EF_SEARCH}; "
-    "SET LOCAL commonbrain.tenant = {tenant}; "
+    "SET LOCAL commonbrain.tenant = {tenant}; END"
 )
 MARK: Final[LiteralString] = (
     "(SELECT version_num::bigint * 1000000 + "
@@ -57,14 +59,19 @@ MARK: Final[LiteralString] = (
 )
 """A number that changes with the schema and with the serving space."""
 BEGIN_WRITING: Final[LiteralString] = (
-    f"BEGIN ISOLATION LEVEL READ COMMITTED; {_CARRIED}"
+    "BEGIN ISOLATION LEVEL READ COMMITTED; DO {settings}; "
     "SELECT pg_advisory_xact_lock(hashtextextended('commonbrain ' || {tenant}, 0)); "
     f"SELECT {MARK}"
 )
 BEGIN_READING: Final[LiteralString] = (
-    f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {_CARRIED}SELECT {MARK}"
+    f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; DO {{settings}}; SELECT {MARK}"
 )
 """As on one machine, for transactions over several."""
+
+
+def session_settings(tenant: str) -> str:
+    """Return the block that sets what a transaction of a tenant needs on every server."""
+    return sql.SQL(_SETTINGS).format(tenant=sql.Literal(tenant)).as_string()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -33,7 +33,12 @@ from commonbrain.storage.postgres.cancellation import (
     wire,
 )
 from commonbrain.storage.postgres.checks import clear_text, examine_postgres
-from commonbrain.storage.postgres.citus import BEGIN_READING, BEGIN_WRITING, MARK
+from commonbrain.storage.postgres.citus import (
+    BEGIN_READING,
+    BEGIN_WRITING,
+    MARK,
+    session_settings,
+)
 from commonbrain.storage.postgres.index import PostgresIndex
 from commonbrain.storage.postgres.replicas import FOUND, Cluster, Replica, Replicas
 from commonbrain.storage.postgres.schema import OF_BYTES
@@ -129,6 +134,8 @@ _TENANTS: Final = text("SELECT every_tenant()")
 _BE: Final[LiteralString] = "SET LOCAL commonbrain.tenant = {tenant}"
 _READABLE_FROM: Final = text("SELECT obj_description('alembic_version'::regclass)")
 _MARK: Final = "schema_mark"
+_GIVEN: Final = ("tenant", "since", "settings")
+"""Execution options that the statements of a beginning may name."""
 
 
 @cache
@@ -206,12 +213,12 @@ class Postgres:
     def writer(self, tenant: str) -> Connection:
         """Open a connection whose transaction takes the tenant's write lock when it begins."""
         begin = BEGIN_WRITING if self.is_distributed else _BEGIN_WRITING
-        return self.engine.connect().execution_options(tenant=tenant, begin=begin)
+        return self._connect(tenant, begin)
 
     def reader(self, tenant: str | None) -> Connection:
         """Open a connection whose transaction reads a snapshot without waiting."""
         begin = BEGIN_READING if self.is_distributed else _BEGIN_READING
-        return self.engine.connect().execution_options(tenant=tenant or "", begin=begin)
+        return self._connect(tenant or "", begin)
 
     def ask_copy(self, tenant: str, ask: Callable[[Connection], _Result]) -> tuple[_Result] | None:
         """Query a replica that has everything that was acknowledged; None if there is none."""
@@ -304,6 +311,12 @@ class Postgres:
             "`brain export` writes memories of any store as JSON lines.",
         )
 
+    def _connect(self, tenant: str, begin: str) -> Connection:
+        settings = session_settings(tenant) if self.is_distributed else None
+        return self.engine.connect().execution_options(
+            tenant=tenant, begin=begin, settings=settings
+        )
+
     def _listen(self, engine: Engine) -> None:
         event.listen(engine, "connect", self._on_connect)
         event.listen(engine, "checkout", _check_alive)
@@ -383,7 +396,7 @@ def _on_begin(connection: Connection) -> None:
         if tenant is None:
             cursor.execute("BEGIN")
             return
-        given = {name: sql.Literal(options.get(name)) for name in ("tenant", "since")}
+        given = {name: sql.Literal(options.get(name)) for name in _GIVEN}
         cursor.execute(sql.SQL(options["begin"]).format(**given))
         results = [result.fetchone() for result in cursor.results() if result.description]
         connection.info[FOUND] = results[0]

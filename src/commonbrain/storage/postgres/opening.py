@@ -36,6 +36,7 @@ from commonbrain.storage.sql.schema_version import (
 from commonbrain.storage.store import Schema, Store
 
 _TURN: Final = text("SELECT pg_advisory_xact_lock(hashtextextended('commonbrain upgrade', 0))")
+_VECTOR: Final = text("SELECT EXISTS (SELECT 1 FROM pg_extension WHERE extname = 'vector')")
 _BUILT: Final = text("SELECT i.indisvalid FROM pg_index i WHERE i.indexrelid = to_regclass(:name)")
 # Tables of vectors: partitions, or the tables themselves without partitions.
 _HOLDERS: Final = text(
@@ -281,7 +282,9 @@ def _settle(dialect: Postgres, *, space: EmbeddingSpace, clock: Clock) -> int:
 def _bring_up(connection: Connection, location: str, *, role: str | None) -> tuple[str, ...]:
     """Migrate, secure and grant in one transaction; return the roles that may open the store."""
     connection.execute(_TURN)
-    connection.execute(text("CREATE EXTENSION IF NOT EXISTS vector"))
+    if not connection.execute(_VECTOR).scalar_one():
+        # Not IF NOT EXISTS: Citus repeats that on workers, where only a superuser may.
+        connection.exec_driver_sql("CREATE EXTENSION vector")
     version = version_of(connection, location)
     check_upgradable(version, location)
     if version != SCHEMA_VERSION:
