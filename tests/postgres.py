@@ -66,8 +66,13 @@ class Lent:
         with closing(psycopg.connect(url)) as connection, connection:
             connection.execute(
                 "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
-                "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+                "WHERE datname = current_database() AND pid <> pg_backend_pid() "
+                "AND backend_type = 'client backend'"
             )
+            # Of use only where the tables are distributed: shards are deleted from in turn, and
+            # the next setting holds on every server.
+            connection.execute("SET LOCAL citus.multi_shard_modify_mode = 'sequential'")
+            connection.execute("SET LOCAL citus.propagate_set_commands = 'local'")
             # Past references and triggers, for everything goes.
             connection.execute("SET LOCAL session_replication_role = replica")
             tenants = [id_ for (id_,) in connection.execute("SELECT id FROM tenants")]

@@ -16,7 +16,7 @@ from commonbrain.embeddings.interface import EmbeddingSpace
 from commonbrain.model.limits import LOCK_TIMEOUT_S
 from commonbrain.runtime.dev_servers import postgres_server
 from commonbrain.storage.postgres.opening import distribute_postgres
-from tests.postgres import Lent, Server
+from tests.postgres import Server
 
 PROGRAMS: Final = "COMMONBRAIN_TEST_CITUS"
 """Names the folder of a Postgres with Citus, as `tests.distributed.build` prints it."""
@@ -29,6 +29,8 @@ _SETTINGS: Final = {
     "max_worker_processes": "64",
     "max_prepared_transactions": "100",
     "citus.enable_statistics_collection": "off",
+    # A statement on more than one shard is in the log, see `CitusServer.spread_statements`.
+    "citus.multi_task_query_log_level": "log",
 }
 _END_ALL: Final = "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE datname = %s"
 
@@ -57,16 +59,6 @@ class CitusServer(Server):
         """Ask the coordinator as its superuser."""
         with _connected(self.url, database=database) as connection:
             return connection.execute(question, given).fetchall()
-
-    def lend(self, space: EmbeddingSpace) -> Lent:
-        """Give a new database: deleting from every shard costs more than copying a template."""
-        name = f"lent_{self.mark}_{next(self.numbers)}"
-        self._create(name, template=self._template(space))
-        return Lent(name=name, space=space, database=self.roles_of(name))
-
-    def take_back(self, one: Lent) -> None:
-        """Drop the database."""
-        self.run("DROP DATABASE {name} WITH (FORCE)", name=one.name)
 
     def add_worker(self, worker: str, *, database: str) -> None:
         """Let a database use another server, which has it already."""

@@ -9,10 +9,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from typing import Final, LiteralString
+from typing import Any, Final, LiteralString
 
 from psycopg import sql
-from sqlalchemy import Connection, ForeignKeyConstraint, text
+from sqlalchemy import (
+    BindParameter,
+    Connection,
+    ForeignKeyConstraint,
+    bindparam,
+    text,
+)
+from sqlalchemy.dialects.postgresql.psycopg import PGCompiler_psycopg
+from sqlalchemy.engine.interfaces import Dialect
+from sqlalchemy.sql import operators, visitors
+from sqlalchemy.sql.elements import BinaryExpression, ClauseElement, ColumnClause
 
 from commonbrain.storage.postgres.roles import CONFINE, FUNCTIONS, granting
 from commonbrain.storage.postgres.schema import READS_WORDS
@@ -32,8 +42,11 @@ _FILLED: Final = text(
     "AND relkind = 'r' AND pg_relation_size(oid) > 0"
 )
 _TO_BEGIN: Final = (
-    # Text search configurations belong to no table and must be created on each machine.
-    *(f"SELECT run_command_on_workers($${one}$$)" for one in READS_WORDS),
+    # Text search configurations belong to no table, so that nothing brings them to other servers.
+    # Citus creates on each server, and on each that is added later, what is created after it was.
+    "DROP TEXT SEARCH CONFIGURATION IF EXISTS commonbrain",
+    "DROP TEXT SEARCH DICTIONARY IF EXISTS commonbrain_stem",
+    *READS_WORDS,
     # The triggers on both audits only reject, and read nothing but the row.
     "SET citus.enable_unsafe_triggers = on",
 )
@@ -72,6 +85,33 @@ BEGIN_READING: Final[LiteralString] = (
 def session_settings(tenant: str) -> str:
     """Return the block that sets what a transaction of a tenant needs on every server."""
     return sql.SQL(_SETTINGS).format(tenant=sql.Literal(tenant)).as_string()
+
+
+class OneTenantCompiler(PGCompiler_psycopg):
+    """Compiles statements of one tenant so that Citus sends each of them to one server.
+
+    Citus does not follow the tenant from a query into its subqueries in OR, NOT and recursion: what
+    is compared with the tenant of another table is compared with the parameter `tenant` instead.
+    """
+
+    def __init__(self, dialect: Dialect, statement: ClauseElement | None, *given: Any, **named: Any) -> None:
+        """Compile a statement."""
+        parts = () if statement is None else visitors.iterate(statement)
+        self._has_tenant = any(isinstance(part, BindParameter) and part.key == "tenant" for part in parts)
+        super().__init__(dialect, statement, *given, **named)
+
+    def visit_binary(self, binary: BinaryExpression[Any], *given: Any, **named: Any) -> str:
+        """Compile a comparison."""
+        sides = binary.left, binary.right
+        if not (self._has_tenant and binary.operator is operators.eq and all(map(_is_tenant, sides))):
+            return super().visit_binary(binary, *given, **named)
+        tenant = bindparam("tenant", type_=binary.left.type)
+        each = [super(OneTenantCompiler, self).visit_binary(side == tenant, **named) for side in sides]
+        return f"({' AND '.join(each)})"
+
+
+def _is_tenant(side: ClauseElement) -> bool:
+    return isinstance(side, ColumnClause) and side.name == "tenant_id"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

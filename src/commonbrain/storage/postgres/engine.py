@@ -37,6 +37,7 @@ from commonbrain.storage.postgres.citus import (
     BEGIN_READING,
     BEGIN_WRITING,
     MARK,
+    OneTenantCompiler,
     session_settings,
 )
 from commonbrain.storage.postgres.index import PostgresIndex
@@ -180,6 +181,11 @@ class Postgres:
             reads = ReplicaReads(replica=location_of(url))
             made.append(Replica(engine=engine, cluster=cluster, reads=reads))
         self.replicas = Replicas(all=made)
+
+    def use_citus(self) -> None:
+        """Begin transactions and write statements as Citus needs them."""
+        self.is_distributed = True
+        self.engine.dialect.statement_compiler = OneTenantCompiler
 
     def dispose(self) -> None:
         """Close every connection."""

@@ -234,7 +234,8 @@ def _check(dialect: Postgres) -> None:
             # The schema may be equal: functions change more often than tables.
             check_upgradable(version, dialect.location)
             raise _older(dialect.location, "functions of an older program", needs="its own")
-        dialect.is_distributed = connection.execute(CITUS).scalar_one()
+        if connection.execute(CITUS).scalar_one():
+            dialect.use_citus()
         role = role_of(connection)
         if not role.is_confined:
             raise unconfined(dialect.location, role)
