@@ -44,6 +44,10 @@ class Database:
     owner: str
     program: str
 
+    @property
+    def name(self) -> str:
+        return self.owner.rpartition("/")[2]
+
     def opened(self, *, space: EmbeddingSpace = SPACE, clock: Clock | None = None) -> Store:
         """Open it as another process would."""
         return open_postgres(

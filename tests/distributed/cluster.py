@@ -2,10 +2,13 @@
 
 import os
 import secrets
+import shutil
+import signal
 from collections.abc import Generator, Sequence
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import Any, Final, LiteralString, cast
 
 import psycopg
@@ -36,11 +39,52 @@ _END_ALL: Final = "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity
 
 
 @dataclass(slots=True, kw_only=True)
+class Node:
+    """One server of a cluster, which keeps its folder and its port."""
+
+    programs: Path
+    password: str
+    is_durable: bool
+    folder: Path = field(default_factory=lambda: Path(mkdtemp(prefix="commonbrain-citus-")))
+    settings: dict[str, str] = field(default_factory=lambda: dict(_SETTINGS))
+    running: ExitStack = field(default_factory=ExitStack)
+    url: str = ""
+
+    def start(self) -> None:
+        """Start it, again on the same port."""
+        server = postgres_server(
+            self.folder,
+            is_durable=self.is_durable,
+            settings=self.settings,
+            programs=self.programs,
+            password=self.password,
+        )
+        self.url = self.running.enter_context(server)
+        self.settings["port"] = str(make_url(self.url).port)
+
+    def kill(self) -> None:
+        """End it at once, as a loss of power does."""
+        pid, *_ = (self.folder / "data" / "postmaster.pid").read_text("utf-8").splitlines()
+        os.kill(int(pid), signal.SIGKILL)
+        self.running.close()
+
+    def remove(self) -> None:
+        """Stop it, and delete its folder."""
+        self.running.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+@dataclass(slots=True, kw_only=True)
 class CitusServer(Server):
     """A cluster; statements for every database run on each of its servers."""
 
-    workers: Sequence[str]
-    """The URL of each worker's superuser."""
+    nodes: Sequence[Node]
+    """The workers."""
+
+    @property
+    def workers(self) -> Sequence[str]:
+        """The URL of each worker's superuser."""
+        return [node.url for node in self.nodes]
 
     @property
     def servers(self) -> Sequence[str]:
@@ -59,6 +103,16 @@ class CitusServer(Server):
         """Ask the coordinator as its superuser."""
         with _connected(self.url, database=database) as connection:
             return connection.execute(question, given).fetchall()
+
+    def place_of(self, tenant: str, *, database: str) -> Node:
+        """Return the worker that has a tenant's rows."""
+        [(port,)] = self.ask(
+            "SELECT nodeport FROM pg_dist_shard_placement "
+            "WHERE shardid = get_shard_id_for_distribution_column('tenants', %s::text)",
+            tenant,
+            database=database,
+        )
+        return next(node for node in self.nodes if make_url(node.url).port == port)
 
     def add_worker(self, worker: str, *, database: str) -> None:
         """Let a database use another server, which has it already."""
@@ -101,20 +155,21 @@ def _connected(server: str, *, database: str | None = None) -> Generator[psycopg
 
 
 @contextmanager
-def cluster(programs: Path, *, workers: int = 2) -> Generator[CitusServer]:
-    """Run a coordinator and workers; all roles have one password, with which servers connect."""
+def cluster(
+    programs: Path, *, workers: int = 2, is_durable: bool = False
+) -> Generator[CitusServer]:
+    """Run a coordinator and workers; all roles have one password, with which servers connect.
+
+    Durable servers keep what they have acknowledged when they are killed.
+    """
     password = secrets.token_hex(8)
-
-    def server() -> str:
-        running = postgres_server(
-            is_durable=False, settings=_SETTINGS, programs=programs, password=password
-        )
-        return stack.enter_context(running)
-
     with ExitStack() as stack:
-        made = CitusServer(
-            url=server(), mark=password, workers=[server() for _ in range(workers)]
-        )
+        nodes: list[Node] = []
+        for _ in range(workers + 1):
+            nodes.append(Node(programs=programs, password=password, is_durable=is_durable))
+            stack.callback(nodes[-1].remove)
+            nodes[-1].start()
+        made = CitusServer(url=nodes[0].url, mark=password, nodes=nodes[1:])
         made.make_roles()
         yield made
 

@@ -112,10 +112,9 @@ def _run_postgres(
     home: ServerFolder, binaries: Path, *, password: str, settings: Mapping[str, str] | None = None
 ) -> Generator[str]:
     """Run Postgres on an existing data folder; yield the URL of its superuser."""
-    port = _free_port()
     options = {
         "listen_addresses": "127.0.0.1",
-        "port": str(port),
+        "port": str(_free_port()),
         "unix_socket_directories": "",
         "max_connections": "200",
         # Compiling a statement costs more than running it.
@@ -124,7 +123,7 @@ def _run_postgres(
     }
     command = [str(binaries / "postgres"), "-D", str(home.folder / "data")]
     command += [f"--{name}={value}" for name, value in options.items()]
-    url = f"postgresql://postgres:{password}@127.0.0.1:{port}/postgres"
+    url = f"postgresql://postgres:{password}@127.0.0.1:{options['port']}/postgres"
     # Not among the arguments, which every user of the machine can read.
     environment = {**os.environ, "PGPASSWORD": password}
     with _supervised(command, home=home, environment=environment) as supervisor:

@@ -47,9 +47,15 @@ _TO_BEGIN: Final = (
     "DROP TEXT SEARCH CONFIGURATION IF EXISTS commonbrain",
     "DROP TEXT SEARCH DICTIONARY IF EXISTS commonbrain_stem",
     *READS_WORDS,
-    # The triggers on both audits only reject, and read nothing but the row.
     "SET citus.enable_unsafe_triggers = on",
 )
+BEFORE_MIGRATIONS: Final = (
+    # Functions and tables are changed over one connection to each server.
+    "SET LOCAL citus.multi_shard_modify_mode = 'sequential'",
+    # The triggers on both audits only reject, and read nothing but the row.
+    "SET LOCAL citus.enable_unsafe_triggers = on",
+)
+"""What migrations of a distributed store need; without Citus, these settings mean nothing."""
 _DERIVED: Final = ("memory_text", "atom_text")
 """Full-text tables, which only Postgres has."""
 REFERENCE: Final = ("spaces", "alembic_version")
@@ -118,6 +124,9 @@ def _is_tenant(side: ClauseElement) -> bool:
 class Distribution:
     """The missing statements, in order."""
 
+    is_begun: bool
+    """Whether tables of tenants are distributed."""
+
     flat: Sequence[str]
     """For plain Postgres, in one transaction."""
     spread: Sequence[str]
@@ -160,17 +169,16 @@ def planned(progress: Found, *, flat: Sequence[str] = ()) -> Distribution:
     missing = [one for one in (*REFERENCE, *_ordered()) if one not in progress.placed]
     known = progress.references
     # A table with a foreign key to another cannot be distributed before that, so foreign keys are
-    # dropped first and restored last.
-    stay: set[tuple[str, str]] = set()
-    if not missing:
-        stay = {(table, definition) for table, _, definition in known}
+    # dropped first and restored last; those of distributed tables stay.
+    stay = {(table, definition) for table, _, definition in known if table not in missing}
     back = [(*one, name) for one, name in references().items() if one not in stay]
     # After an interruption, rows may be left here.
     to_empty = [one for one in _ordered() if one in missing or one in progress.filled]
     return Distribution(
+        is_begun=_TOGETHER in progress.placed,
         flat=flat,
         spread=[
-            *(f"ALTER TABLE {table} DROP CONSTRAINT {name}" for table, name, _ in known if missing),
+            *(f"ALTER TABLE {table} DROP CONSTRAINT {name}" for table, name, _ in known if table in missing),
             *(_TO_BEGIN if missing else []),
             *(_place(one) for one in missing),
             *(

@@ -57,6 +57,12 @@ _STORED: Final = (
     "(value ->> 10)::bigint "
     "FROM json_array_elements(%(traces)s::json) ON CONFLICT DO NOTHING"
 )
+# The same for one trace: of traces that Citus selects from a list, it counts skipped ones too.
+_STORED_ON_SHARD: Final = (
+    "INSERT INTO recall_traces (tenant_id, id, asked_at, agent, session, query, verdict, "
+    "considered, packed, degraded, stages_ms, ranker) "
+    f"VALUES ({', '.join(['%s'] * 12)}) ON CONFLICT DO NOTHING"
+)
 _TOUCHED: Final = (
     "UPDATE memories SET access_count = access_count + touched.times, "
     "last_access_at = greatest(last_access_at, touched.at) "
@@ -80,13 +86,16 @@ _HEARD: Final = (
 _PLACE: Final = {name: place for place, name in enumerate(BEAT_COLUMNS)}
 
 
-def write_reads(cursor: Any, given: dict[str, Any]) -> int:  # noqa: ANN401 a driver's own
+def write_reads(cursor: Any, given: dict[str, Any], *, is_distributed: bool) -> int:  # noqa: ANN401 a driver's own
     """Write traces, accesses and heartbeats, given as JSON lists.
 
     Delete old traces, count new ones.
     """
-    cursor.execute(_STORED, given)
-    stored: int = cursor.rowcount
+    if is_distributed:
+        stored = _store_traces(cursor, given)
+    else:
+        cursor.execute(_STORED, given)
+        stored = cursor.rowcount
     cursor.execute(_TOUCHED, given)
     tenant, beats = given["tenant"], json.loads(given["beats"])
     if beats:
@@ -94,6 +103,18 @@ def write_reads(cursor: Any, given: dict[str, Any]) -> int:  # noqa: ANN401 a dr
     for statement in _OLD:
         cursor.execute(statement, given)
     return stored
+
+
+def _store_traces(cursor: Any, given: dict[str, Any]) -> int:  # noqa: ANN401 a driver's own
+    """Write traces one by one; count new ones."""
+    rows = [
+        [given["tenant"], *(json.dumps(value) if isinstance(value, list | dict) else value for value in trace)]
+        for trace in json.loads(given["traces"])
+    ]
+    if not rows:
+        return 0
+    cursor.executemany(_STORED_ON_SHARD, rows)
+    return cursor.rowcount
 
 
 def _key(beat: list[Any]) -> list[Any]:
@@ -207,7 +228,7 @@ class Postgres:
     def note_reads(self, connection: Connection, given: dict[str, Any]) -> int:
         """Write traces and accesses, given as JSON lists, in few steps; count new traces."""
         with as_alchemy_s(connection, "note reads") as cursor:
-            return write_reads(cursor, given)
+            return write_reads(cursor, given, is_distributed=self.is_distributed)
 
     def compact(self) -> None:
         """Do nothing: autovacuum returns space while others work."""

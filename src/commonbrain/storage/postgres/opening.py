@@ -11,7 +11,7 @@ from commonbrain.embeddings.interface import EmbeddingSpace, SpaceState, StoredS
 from commonbrain.model.errors import InvalidInputError, RejectedError, UnavailableError
 from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.storage.interface import DistributeResult, UpgradeResult
-from commonbrain.storage.postgres.citus import CITUS, Distribution, distribution
+from commonbrain.storage.postgres.citus import BEFORE_MIGRATIONS, CITUS, Distribution, distribution
 from commonbrain.storage.postgres.engine import Postgres, location_of, make_engine
 from commonbrain.storage.postgres.replicas import cluster_of
 from commonbrain.storage.postgres.roles import (
@@ -123,6 +123,11 @@ def upgrade_postgres(
             with engine.begin() as connection:
                 roles = _bring_up(connection, location, role=role)
                 register(connection, LOCAL_TENANT, space=space, now=clock.now())
+                plan = distribution(connection)
+                if plan.is_begun:
+                    flatten(connection, plan)
+            if plan.is_begun:
+                _spread(engine, plan)
             _index(engine)
         finally:
             engine.dispose()
@@ -167,11 +172,16 @@ def distribute_postgres(url: str, *, lock_timeout_s: float) -> DistributeResult:
                 )
             plan = distribution(connection)
             flatten(connection, plan)
-        with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-            for statement in plan.spread:
-                connection.exec_driver_sql(statement)
+        _spread(engine, plan)
         _index(engine)
         return _distribute_result(engine, plan)
+
+
+def _spread(engine: Engine, plan: Distribution) -> None:
+    """Distribute tables, and repeat what every server needs after an upgrade."""
+    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        for statement in plan.spread:
+            connection.exec_driver_sql(statement)
 
 
 def flatten(connection: Connection, plan: Distribution) -> None:
@@ -289,6 +299,8 @@ def _bring_up(connection: Connection, location: str, *, role: str | None) -> tup
     version = version_of(connection, location)
     check_upgradable(version, location)
     if version != SCHEMA_VERSION:
+        for setting in BEFORE_MIGRATIONS:
+            connection.exec_driver_sql(setting)
         upgrade(connection)
         connection.exec_driver_sql(f"COMMENT ON TABLE alembic_version IS '{READABLE_FROM}'")
     confine(connection)
