@@ -4,7 +4,7 @@ import os
 import secrets
 import shutil
 import signal
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,8 +18,10 @@ from sqlalchemy import make_url
 from commonbrain.embeddings.interface import EmbeddingSpace
 from commonbrain.model.limits import LOCK_TIMEOUT_S
 from commonbrain.runtime.dev_servers import postgres_server
-from commonbrain.storage.postgres.opening import distribute_postgres
-from tests.postgres import Server
+from commonbrain.storage.postgres.opening import distribute_postgres, upgrade_postgres
+from commonbrain.testing.builders import FakeClock
+from tests.contracts.store_steps import SPACE
+from tests.postgres import Database, Server
 
 PROGRAMS: Final = "COMMONBRAIN_TEST_CITUS"
 """Names the folder of a Postgres with Citus, as `tests.distributed.build` prints it."""
@@ -31,11 +33,16 @@ _SETTINGS: Final = {
     # Each database has a background process of Citus.
     "max_worker_processes": "64",
     "max_prepared_transactions": "100",
+    # Shards are moved by logical replication, while they are written.
+    "wal_level": "logical",
+    "max_replication_slots": "32",
+    "max_wal_senders": "32",
+    "max_logical_replication_workers": "16",
     "citus.enable_statistics_collection": "off",
     # A statement on more than one shard is in the log, see `CitusServer.spread_statements`.
     "citus.multi_task_query_log_level": "log",
 }
-_END_ALL: Final = "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE datname = %s"
+END_ALL: Final = "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE datname = %s"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -62,10 +69,15 @@ class Node:
         self.url = self.running.enter_context(server)
         self.settings["port"] = str(make_url(self.url).port)
 
+    @property
+    def pid(self) -> int:
+        """Its first process."""
+        pid, *_ = (self.folder / "data" / "postmaster.pid").read_text("utf-8").splitlines()
+        return int(pid)
+
     def kill(self) -> None:
         """End it at once, as a loss of power does."""
-        pid, *_ = (self.folder / "data" / "postmaster.pid").read_text("utf-8").splitlines()
-        os.kill(int(pid), signal.SIGKILL)
+        os.kill(self.pid, signal.SIGKILL)
         self.running.close()
 
     def remove(self) -> None:
@@ -78,6 +90,7 @@ class Node:
 class CitusServer(Server):
     """A cluster; statements for every database run on each of its servers."""
 
+    coordinator: Node
     nodes: Sequence[Node]
     """The workers."""
 
@@ -93,16 +106,76 @@ class CitusServer(Server):
 
     def run(self, statement: str, *, database: str | None = None, **names: str) -> None:
         """Do something as the superuser of each server."""
-        quoted = {at: sql.Identifier(one) for at, one in names.items()}
-        written = sql.SQL(cast("LiteralString", statement)).format(**quoted)
         for server in self.servers:
-            with _connected(server, database=database) as connection:
-                connection.execute(written)
+            _run(server, statement, database=database, **names)
 
     def ask(self, question: LiteralString, *given: object, database: str) -> list[tuple[Any, ...]]:
         """Ask the coordinator as its superuser."""
         with _connected(self.url, database=database) as connection:
             return connection.execute(question, given).fetchall()
+
+    @contextmanager
+    def plain_database(self, *, is_empty: bool = False) -> Generator[Database]:
+        """Give a database without Citus, upgraded unless it is to be empty."""
+        name = f"plain_{self.mark}_{next(self.numbers)}"
+        Server._create(self, name, template="template0")
+        database = self.roles_of(name)
+        try:
+            if not is_empty:
+                upgrade_postgres(
+                    database.owner,
+                    space=SPACE,
+                    clock=FakeClock(),
+                    lock_timeout_s=LOCK_TIMEOUT_S,
+                    role=self.program,
+                )
+            yield database
+        finally:
+            self.run("DROP DATABASE {name} WITH (FORCE)", name=name)
+
+    @contextmanager
+    def distributed_database(self) -> Generator[Database]:
+        """Give a distributed database that is no copy of a template."""
+        with self.plain_database() as database:
+            self.install(database.name)
+            distribute_postgres(database.owner, lock_timeout_s=LOCK_TIMEOUT_S)
+            yield database
+
+    def install(self, name: str) -> None:
+        """Make a database one of the cluster, with what is in it on the coordinator."""
+        self.run("CREATE EXTENSION citus", database=name)
+        here = make_url(self.url)
+        with _connected(self.url, database=name) as connection:
+            connection.execute("SELECT citus_set_coordinator_host(%s, %s)", [here.host, here.port])
+        for worker in self.workers:
+            self.add_worker(worker, database=name)
+
+    @contextmanager
+    def another_worker(self, database: Database) -> Generator[Node]:
+        """Add a worker to a database until the block ends."""
+        first, *_ = self.nodes
+        node = Node(programs=first.programs, password=first.password, is_durable=True)
+        before = self.nodes
+        try:
+            node.start()
+            for role in (self.owner, self.program):
+                _run(node.url, f"CREATE ROLE {{role}} LOGIN PASSWORD '{self.mark}'", role=role)
+            made = {"name": database.name, "owner": self.owner}
+            _run(node.url, "CREATE DATABASE {name} TEMPLATE template0 OWNER {owner}", **made)
+            for extension in ("vector", "citus"):
+                _run(node.url, f"CREATE EXTENSION {extension}", database=database.name)
+            self.nodes = [*before, node]
+            self.add_worker(node.url, database=database.name)
+            yield node
+        finally:
+            self.nodes = before
+            node.remove()
+
+    def rebalance(self, *, database: str) -> None:
+        """Move shards until every worker has its share."""
+        with _connected(self.url, database=database) as connection:
+            connection.execute("SELECT citus_rebalance_start()")
+            connection.execute("SELECT citus_rebalance_wait()")
 
     def place_of(self, tenant: str, *, database: str) -> Node:
         """Return the worker that has a tenant's rows."""
@@ -129,19 +202,20 @@ class CitusServer(Server):
         self.run("ALTER DATABASE {name} WITH ALLOW_CONNECTIONS false", name=name)
         for server in self.servers:
             with _connected(server) as connection:
-                connection.execute(_END_ALL, [name])
+                connection.execute(END_ALL, [name])
         return name
 
     def _create(self, name: str, *, template: str) -> None:
         Server._create(self, name, template=template)
-        if template != "template0":
-            return
-        self.run("CREATE EXTENSION citus", database=name)
-        here = make_url(self.url)
-        with _connected(self.url, database=name) as connection:
-            connection.execute("SELECT citus_set_coordinator_host(%s, %s)", [here.host, here.port])
-        for worker in self.workers:
-            self.add_worker(worker, database=name)
+        if template == "template0":
+            self.install(name)
+
+
+def _run(server: str, statement: str, *, database: str | None = None, **names: str) -> None:
+    quoted = {at: sql.Identifier(one) for at, one in names.items()}
+    written = sql.SQL(cast("LiteralString", statement)).format(**quoted)
+    with _connected(server, database=database) as connection:
+        connection.execute(written)
 
 
 @contextmanager
@@ -156,7 +230,11 @@ def _connected(server: str, *, database: str | None = None) -> Generator[psycopg
 
 @contextmanager
 def cluster(
-    programs: Path, *, workers: int = 2, is_durable: bool = False
+    programs: Path,
+    *,
+    workers: int = 2,
+    is_durable: bool = False,
+    settings: Mapping[str, str] | None = None,
 ) -> Generator[CitusServer]:
     """Run a coordinator and workers; all roles have one password, with which servers connect.
 
@@ -166,10 +244,13 @@ def cluster(
     with ExitStack() as stack:
         nodes: list[Node] = []
         for _ in range(workers + 1):
-            nodes.append(Node(programs=programs, password=password, is_durable=is_durable))
-            stack.callback(nodes[-1].remove)
-            nodes[-1].start()
-        made = CitusServer(url=nodes[0].url, mark=password, nodes=nodes[1:])
+            node = Node(programs=programs, password=password, is_durable=is_durable)
+            node.settings |= settings or {}
+            stack.callback(node.remove)
+            node.start()
+            nodes.append(node)
+        first, *others = nodes
+        made = CitusServer(url=first.url, mark=password, coordinator=first, nodes=others)
         made.make_roles()
         yield made
 

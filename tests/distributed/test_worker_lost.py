@@ -2,9 +2,13 @@
 
 from contextlib import closing
 
+import psycopg
 import pytest
 
-from tests.distributed.cluster import CitusServer
+from commonbrain.model.errors import UnavailableError
+from commonbrain.model.scope import LOCAL_TENANT
+from commonbrain.testing.builders import a_memory
+from tests.distributed.cluster import END_ALL, CitusServer
 from tests.distributed.tenants import on_each_worker
 from tests.distributed.writing import writing
 
@@ -29,3 +33,14 @@ def test_a_killed_worker_loses_nothing_acknowledged_and_stops_only_its_own_tenan
         assert not served.refused
         assert waits.lost() == served.lost() == set()
         assert all(finding.is_sound for finding in store.examine())
+
+
+def test_a_commit_that_a_worker_did_not_answer_may_have_succeeded(citus: CitusServer) -> None:
+    with citus.database() as database, closing(database.opened()) as store:
+        worker = citus.place_of(LOCAL_TENANT, database=database.name)
+        with pytest.raises(UnavailableError, match="may have succeeded"), store.begin(LOCAL_TENANT) as tx:
+            tx.memories.add(a_memory(1, "tea is ready"))
+            with closing(psycopg.connect(worker.url, autocommit=True)) as connection:
+                connection.execute(END_ALL, [database.name])
+        with store.begin(LOCAL_TENANT) as tx:
+            assert tx.memories.add(a_memory(2, "tea is cold")) is None

@@ -188,6 +188,8 @@ def planned(progress: Found, *, flat: Sequence[str] = ()) -> Distribution:
             # Repeating this changes nothing, and an upgrade may have added a function.
             *(_everywhere(one) for one in FUNCTIONS),
             *(_emptied(one) for one in to_empty),
+            # Shards have no statistics until then, and bad plans.
+            *(f"ANALYZE {one}" for one in missing),
         ],
         is_complete=not (flat or missing or back or to_empty),
     )
