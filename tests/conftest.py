@@ -45,6 +45,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         for item in items:
             if item.get_closest_marker("of_a_file"):
                 item.add_marker(of_files)
+    if CITUS_PROGRAMS in os.environ:
+        of_one_server = pytest.mark.skip(reason="it is about partitions or plans of one server")
+        for item in items:
+            if item.get_closest_marker("of_one_server"):
+                item.add_marker(of_one_server)
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -138,7 +138,7 @@ class Server:
     ) -> Generator[Database]:
         """Give a database of its own, upgraded for a space unless it is to be empty."""
         name = f"test_{self.mark}_{next(self.numbers)}"
-        self._create(name, template="template0" if is_empty else self._template(space))
+        self.create(name, template="template0" if is_empty else self.template(space))
         try:
             yield self.roles_of(name)
         finally:
@@ -154,7 +154,7 @@ class Server:
         if one is not None:
             self.run("DROP DATABASE {name} WITH (FORCE)", name=one.name)
         name = f"lent_{self.mark}_{next(self.numbers)}"
-        self._create(name, template=self._template(space))
+        self.create(name, template=self.template(space))
         return Lent(name=name, space=space, database=self.roles_of(name))
 
     def roles_of(self, name: str) -> Database:
@@ -173,10 +173,11 @@ class Server:
         for role in (self.program, self.owner):
             self.run("DROP ROLE {role}", role=role)
 
-    def _template(self, space: EmbeddingSpace) -> str:
+    def template(self, space: EmbeddingSpace) -> str:
+        """Give the database that others of a space are copies of."""
         if space.name not in self.templates:
             name = f"template_{self.mark}_{len(self.templates)}"
-            self._create(name, template="template0")
+            self.create(name, template="template0")
             upgrade_postgres(
                 self._url(name, self.owner),
                 space=space,
@@ -187,7 +188,8 @@ class Server:
             self.templates[space.name] = name
         return self.templates[space.name]
 
-    def _create(self, name: str, *, template: str) -> None:
+    def create(self, name: str, *, template: str) -> None:
+        """Make a database of the owner's."""
         made = {"name": name, "template": template, "owner": self.owner}
         self.run("CREATE DATABASE {name} TEMPLATE {template} OWNER {owner}", **made)
         if template == "template0":

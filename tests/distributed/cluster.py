@@ -118,7 +118,7 @@ class CitusServer(Server):
     def plain_database(self, *, is_empty: bool = False) -> Generator[Database]:
         """Give a database without Citus, upgraded unless it is to be empty."""
         name = f"plain_{self.mark}_{next(self.numbers)}"
-        Server._create(self, name, template="template0")
+        Server.create(self, name, template="template0")
         database = self.roles_of(name)
         try:
             if not is_empty:
@@ -193,10 +193,11 @@ class CitusServer(Server):
         with _connected(self.url, database=database) as connection:
             connection.execute("SELECT citus_add_node(%s, %s)", [url.host, url.port])
 
-    def _template(self, space: EmbeddingSpace) -> str:
+    def template(self, space: EmbeddingSpace) -> str:
+        """Give a distributed database that others of a space are copies of."""
         if space.name in self.templates:
             return self.templates[space.name]
-        name = Server._template(self, space)
+        name = Server.template(self, space)
         distribute_postgres(self.roles_of(name).owner, lock_timeout_s=LOCK_TIMEOUT_S)
         # The background process of Citus would keep it from being copied.
         self.run("ALTER DATABASE {name} WITH ALLOW_CONNECTIONS false", name=name)
@@ -205,8 +206,9 @@ class CitusServer(Server):
                 connection.execute(END_ALL, [name])
         return name
 
-    def _create(self, name: str, *, template: str) -> None:
-        Server._create(self, name, template=template)
+    def create(self, name: str, *, template: str) -> None:
+        """Make a database of the owner's on each server, with Citus in it."""
+        Server.create(self, name, template=template)
         if template == "template0":
             self.install(name)
 

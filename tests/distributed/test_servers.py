@@ -29,7 +29,7 @@ def test_shards_are_moved_to_a_new_worker_while_tenants_write(citus: CitusServer
                 writer.wait_for_more()
         moved = next(
             name
-            for name in (f"tenant {number}" for number in range(100))
+            for name in (f"newcomer {number}" for number in range(100))
             if citus.place_of(name, database=database.name) is added
         )
         store.make_tenant(moved, at=NOON)

@@ -70,7 +70,9 @@ def test_an_upgrade_of_a_distributed_store_distributes_the_tables_that_it_create
         )
 
         assert distributed(database).was_complete
-        placed = citus.ask("SELECT logicalrelid::text FROM pg_dist_partition", database=database.name)
+        placed = citus.ask(
+            "SELECT logicalrelid::text FROM pg_dist_partition", database=database.name
+        )
         assert ("page_sessions",) in placed
         with closing(database.opened()) as store:
             assert lexical(store, "tea") == [1]
@@ -87,17 +89,20 @@ def test_commands_work_on_a_distributed_store(
         told("tenant", "create", "acme")
         for tenant in (LOCAL_TENANT, "acme"):
             own = ("--tenant", tenant)
-            made = json.loads(told(*own, "remember", f"The store of {tenant} is on db1", "--json"))
+            said = told(*own, "remember", f"The store of {tenant} is on db1", "--json")
+            [id_] = [one["id"] for one in json.loads(said)["items"]]
             told(*own, "message", "send", f"Hello from {tenant}", "--to", "bo")
-            told(*own, "revise", "supersede", made["id"], f"The store of {tenant} is on db2")
+            told(*own, "revise", "supersede", id_, f"The store of {tenant} is on db2")
             found = json.loads(told(*own, "recall", "Where is the store?", "--json"))
             assert f"The store of {tenant} is on db2" in [one["headline"] for one in found["items"]]
             assert "Hello" in told(*own, "--agent", "bo", "boot")
-            told(*own, "forget", made["id"])
+            told(*own, "forget", id_)
         assert json.loads(told("doctor", "--json"))["is_sound"]
 
 
-def test_a_backup_of_the_coordinator_is_restored_on_one_server(citus: CitusServer, tmp_path: Path) -> None:
+def test_a_backup_of_the_coordinator_is_restored_on_one_server(
+    citus: CitusServer, tmp_path: Path
+) -> None:
     with citus.database() as database, citus.plain_database(is_empty=True) as restored:
         with closing(database.opened()) as store:
             put(store, a_memory(1, "tea is ready"))

@@ -41,6 +41,10 @@ class Writer:
             else:
                 self._note(self.acknowledged, number)
 
+    def stop(self) -> None:
+        """Stop after the present write."""
+        self.is_stopped = True
+
     def write(self, number: int) -> None:
         """Write one memory."""
         memory = a_memory(number, f"tea number {number}")
@@ -83,5 +87,5 @@ def writing(store: Store, *tenants: str) -> Generator[list[Writer]]:
             thread = Thread(target=writer.run, daemon=True)
             thread.start()
             stack.callback(thread.join, _PATIENCE_S)
-            stack.callback(setattr, writer, "is_stopped", True)
+            stack.callback(writer.stop)
         yield writers

@@ -22,7 +22,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql.psycopg import PGCompiler_psycopg
 from sqlalchemy.engine.interfaces import Dialect
 from sqlalchemy.sql import operators, visitors
-from sqlalchemy.sql.elements import BinaryExpression, ClauseElement, ColumnClause
+from sqlalchemy.sql.elements import ClauseElement, ColumnClause
 
 from commonbrain.storage.postgres.roles import CONFINE, FUNCTIONS, granting
 from commonbrain.storage.postgres.schema import READS_WORDS
@@ -100,19 +100,25 @@ class OneTenantCompiler(PGCompiler_psycopg):
     is compared with the tenant of another table is compared with the parameter `tenant` instead.
     """
 
-    def __init__(self, dialect: Dialect, statement: ClauseElement | None, *given: Any, **named: Any) -> None:
+    def __init__(self, dialect: Dialect, statement: Any, *given: Any, **named: Any) -> None:  # noqa: ANN401 the parent's
         """Compile a statement."""
         parts = () if statement is None else visitors.iterate(statement)
-        self._has_tenant = any(isinstance(part, BindParameter) and part.key == "tenant" for part in parts)
+        self._has_tenant = any(
+            isinstance(part, BindParameter) and part.key == "tenant" for part in parts
+        )
         super().__init__(dialect, statement, *given, **named)
 
-    def visit_binary(self, binary: BinaryExpression[Any], *given: Any, **named: Any) -> str:
+    def visit_binary(self, binary: Any, *given: Any, **named: Any) -> str:  # noqa: ANN401 the parent's
         """Compile a comparison."""
         sides = binary.left, binary.right
-        if not (self._has_tenant and binary.operator is operators.eq and all(map(_is_tenant, sides))):
+        if not (
+            self._has_tenant and binary.operator is operators.eq and all(map(_is_tenant, sides))
+        ):
             return super().visit_binary(binary, *given, **named)
         tenant = bindparam("tenant", type_=binary.left.type)
-        each = [super(OneTenantCompiler, self).visit_binary(side == tenant, **named) for side in sides]
+        each = [
+            super(OneTenantCompiler, self).visit_binary(side == tenant, **named) for side in sides
+        ]
         return f"({' AND '.join(each)})"
 
 
@@ -178,7 +184,11 @@ def planned(progress: Found, *, flat: Sequence[str] = ()) -> Distribution:
         is_begun=_TOGETHER in progress.placed,
         flat=flat,
         spread=[
-            *(f"ALTER TABLE {table} DROP CONSTRAINT {name}" for table, name, _ in known if table in missing),
+            *(
+                f"ALTER TABLE {table} DROP CONSTRAINT {name}"
+                for table, name, _ in known
+                if table in missing
+            ),
             *(_TO_BEGIN if missing else []),
             *(_place(one) for one in missing),
             *(

@@ -61,7 +61,7 @@ _STORED: Final = (
 _STORED_ON_SHARD: Final = (
     "INSERT INTO recall_traces (tenant_id, id, asked_at, agent, session, query, verdict, "
     "considered, packed, degraded, stages_ms, ranker) "
-    f"VALUES ({', '.join(['%s'] * 12)}) ON CONFLICT DO NOTHING"
+    "VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s) ON CONFLICT DO NOTHING"
 )
 _TOUCHED: Final = (
     "UPDATE memories SET access_count = access_count + touched.times, "
@@ -108,7 +108,10 @@ def write_reads(cursor: Any, given: dict[str, Any], *, is_distributed: bool) -> 
 def _store_traces(cursor: Any, given: dict[str, Any]) -> int:  # noqa: ANN401 a driver's own
     """Write traces one by one; count new ones."""
     rows = [
-        [given["tenant"], *(json.dumps(value) if isinstance(value, list | dict) else value for value in trace)]
+        [
+            given["tenant"],
+            *(json.dumps(value) if isinstance(value, list | dict) else value for value in trace),
+        ]
         for trace in json.loads(given["traces"])
     ]
     if not rows:

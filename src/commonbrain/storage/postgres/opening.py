@@ -81,7 +81,8 @@ def open_postgres(
     Raises:
         InvalidInputError: a URL is malformed.
         RejectedError: `role_unconfined`, row-level security does not apply to the role;
-            `replica_foreign`, a replica is a copy of another database.
+            `replica_foreign`, a replica is a copy of another database; `replicas_of_distributed`,
+            the store is distributed.
         UnavailableError: it cannot be reached, or its schema is older (`store_older`).
         StoreCorruptError: it is not a store (`store_foreign`), of a newer version (`store_newer`),
             or its vectors are in another space (`space_mismatch`).
@@ -272,6 +273,13 @@ def _add_replicas(dialect: Postgres, urls: Sequence[str]) -> None:
     """Connect to the replicas; unavailable ones are retried later."""
     if not urls:
         return
+    if dialect.is_distributed:
+        # A replica of the coordinator has no rows, and its transactions name the tenant only there.
+        raise RejectedError(
+            f"{dialect.location} is distributed, and its replicas cannot answer reads.",
+            code="replicas_of_distributed",
+            hint="Unset COMMONBRAIN_STORE_REPLICAS.",
+        )
     with dialect.engine.connect() as connection, connection.begin():
         cluster = cluster_of(connection)
     dialect.add_replicas([parsed(url) for url in urls], cluster=cluster)
