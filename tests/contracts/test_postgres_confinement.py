@@ -89,9 +89,11 @@ def test_nobody_writes_a_row_for_another_tenant(database: Database, tenant: str)
 
 @pytest.mark.usefixtures("store")
 def test_no_tenant_moves_its_row_to_another(database: Database) -> None:
+    # Citus refuses it on its own account, whoever asks.
+    refused = psycopg.errors.InsufficientPrivilege, psycopg.errors.FeatureNotSupported
     with (
         connected(database.program, tenant=LOCAL_TENANT) as own,
-        pytest.raises(psycopg.errors.InsufficientPrivilege, match="row-level security"),
+        pytest.raises(refused, match="row-level security|partition value"),
     ):
         own.execute("UPDATE memories SET tenant_id = 'other' WHERE id = 1")
 

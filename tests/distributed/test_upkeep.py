@@ -92,11 +92,20 @@ def test_commands_work_on_a_distributed_store(
             said = told(*own, "remember", f"The store of {tenant} is on db1", "--json")
             [id_] = [one["id"] for one in json.loads(said)["items"]]
             told(*own, "message", "send", f"Hello from {tenant}", "--to", "bo")
-            told(*own, "revise", "supersede", id_, f"The store of {tenant} is on db2")
+            told(
+                *own,
+                "revise",
+                "supersede",
+                id_,
+                f"The store of {tenant} is on db2",
+                "--reason",
+                "It moved.",
+            )
             found = json.loads(told(*own, "recall", "Where is the store?", "--json"))
             assert f"The store of {tenant} is on db2" in [one["headline"] for one in found["items"]]
-            assert "Hello" in told(*own, "--agent", "bo", "boot")
-            told(*own, "forget", id_)
+            assert "1 unread" in told(*own, "--agent", "bo", "boot")
+            assert f"Hello from {tenant}" in told(*own, "--agent", "bo", "message", "inbox")
+            told(*own, "forget", id_, "--reason", "It moved.")
         assert json.loads(told("doctor", "--json"))["is_sound"]
 
 

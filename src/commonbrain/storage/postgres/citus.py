@@ -110,15 +110,13 @@ class OneTenantCompiler(PGCompiler_psycopg):
 
     def visit_binary(self, binary: Any, *given: Any, **named: Any) -> str:  # noqa: ANN401 the parent's
         """Compile a comparison."""
+        parent: Any = super()
         sides = binary.left, binary.right
-        if not (
-            self._has_tenant and binary.operator is operators.eq and all(map(_is_tenant, sides))
-        ):
-            return super().visit_binary(binary, *given, **named)
+        is_of_tenants = binary.operator is operators.eq and all(map(_is_tenant, sides))
+        if not (self._has_tenant and is_of_tenants):
+            return parent.visit_binary(binary, *given, **named)
         tenant = bindparam("tenant", type_=binary.left.type)
-        each = [
-            super(OneTenantCompiler, self).visit_binary(side == tenant, **named) for side in sides
-        ]
+        each = [parent.visit_binary(side == tenant, *given, **named) for side in sides]
         return f"({' AND '.join(each)})"
 
 
