@@ -93,7 +93,7 @@ def test_no_tenant_moves_its_row_to_another(database: Database) -> None:
     refused = psycopg.errors.InsufficientPrivilege, psycopg.errors.FeatureNotSupported
     with (
         connected(database.program, tenant=LOCAL_TENANT) as own,
-        pytest.raises(refused, match="row-level security|partition value"),
+        pytest.raises(refused, match=r"row-level security|partition value"),
     ):
         own.execute("UPDATE memories SET tenant_id = 'other' WHERE id = 1")
 

@@ -1,6 +1,7 @@
 """A Citus cluster for tests: a coordinator and workers, with a database on all of them a test."""
 
 import os
+import re
 import secrets
 import shutil
 import signal
@@ -42,6 +43,8 @@ _SETTINGS: Final = {
     # A statement on more than one shard is in the log, see `CitusServer.spread_statements`.
     "citus.multi_task_query_log_level": "log",
 }
+_SPREAD: Final = re.compile(r"multi-task query about to be executed\n.*\n.*STATEMENT: +(.*)")
+"""How Citus logs a statement; it may go on in further lines."""
 END_ALL: Final = "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE datname = %s"
 
 
@@ -176,6 +179,17 @@ class CitusServer(Server):
         with _connected(self.url, database=database) as connection:
             connection.execute("SELECT citus_rebalance_start()")
             connection.execute("SELECT citus_rebalance_wait()")
+
+    @contextmanager
+    def spread_statements(self) -> Generator[list[str]]:
+        """Give the statements of the block that ran on more than one shard, when it has ended."""
+        log = self.coordinator.folder / "log"
+        before, statements = log.stat().st_size, list[str]()
+        yield statements
+        with log.open("rb") as written:
+            written.seek(before)
+            entries = _SPREAD.findall(written.read().decode(errors="replace"))
+        statements.extend(entries)
 
     def place_of(self, tenant: str, *, database: str) -> Node:
         """Return the worker that has a tenant's rows."""

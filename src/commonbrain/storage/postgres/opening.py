@@ -37,6 +37,7 @@ from commonbrain.storage.store import Schema, Store
 
 _TURN: Final = text("SELECT pg_advisory_xact_lock(hashtextextended('commonbrain upgrade', 0))")
 _VECTOR: Final = text("SELECT EXISTS (SELECT 1 FROM pg_extension WHERE extname = 'vector')")
+_HAS_TENANT: Final = text("SELECT 1 FROM tenants WHERE id = :tenant")
 _BUILT: Final = text("SELECT i.indisvalid FROM pg_index i WHERE i.indexrelid = to_regclass(:name)")
 # Tables of vectors: partitions, or the tables themselves without partitions.
 _HOLDERS: Final = text(
@@ -290,7 +291,7 @@ def _add_replicas(dialect: Postgres, urls: Sequence[str]) -> None:
 def _settle(dialect: Postgres, *, space: EmbeddingSpace, clock: Clock) -> int:
     """Return the id of the embedding space; create it, and the first tenant, if missing."""
     with dialect.reader(LOCAL_TENANT) as connection, connection.begin():
-        has_tenant = connection.execute(text("SELECT 1 FROM tenants")).first() is not None
+        has_tenant = connection.execute(_HAS_TENANT, {"tenant": LOCAL_TENANT}).first() is not None
         space_id = known_space(connection, space)
         if has_tenant and space_id is not None:
             return space_id
