@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
+import numpy as np
 import psycopg
 import typer
 
@@ -33,11 +34,13 @@ if TYPE_CHECKING:
     from tests.postgres import Database
 
 distributed = typer.Typer()
-_SHARDS: Final = {"citus.shard_count": "24"}
+_SHARDS: Final = {"citus.shard_count": "6"}
 """Shared evenly by one, two and three workers."""
 _WRITE_EVERY: Final = 5
 """One call in so many remembers, the others recall."""
-_WARM: Final = 60
+_EMBEDDED: Final = 200
+"""Notes whose vectors are real; every other vector lies near one of theirs."""
+_WARM: Final = 48
 """Calls that are not counted: connections open and plans are made."""
 
 
@@ -53,7 +56,9 @@ def compare(
 
     All servers share this machine, so processor time per call and its split say more than rates.
     """
-    clusters = Clusters.of(make_embedder(load_settings()))
+    bodies = [draft.body for draft in drafts(_EMBEDDED)]
+    embedded = make_embedder(load_settings()).passages(bodies)
+    clusters = Clusters(np.stack([windows[0] for windows in embedded]))
     for workers in (0, 1, 2, 3):
         with (
             tempfile.TemporaryDirectory() as state,
@@ -95,7 +100,7 @@ class Load:
     def run(self, server: CitusServer) -> Cost:
         """Make the calls; return their cost."""
         source = random.Random(1)
-        asked = [source.choice(questions(2000, of=20_000)) for _ in range(self.calls + _WARM)]
+        asked = source.choices(questions(2000, of=20_000), k=self.calls + _WARM)
         noted = [draft.body for draft in drafts(self.calls + _WARM, seed=99)]
         with open_brain(tenant="tenant-0", agent="agent-0") as first:
             brains = [
@@ -132,7 +137,7 @@ class Cost:
         """Describe it."""
         each = {name: spent / self.calls * 1000 for name, spent in self.processor_s.items()}
         split = ", ".join(f"{name} {ms:.1f}" for name, ms in each.items())
-        name = f"{workers} workers" if workers else "one server"
+        name = f"{workers} worker{'s' * (workers > 1)}" if workers else "one server"
         return (
             f"{name:<11} {self.calls / self.wall_s:6.1f} calls a second; "
             f"{sum(each.values()):6.1f} ms of processor a call: {split}"

@@ -142,7 +142,7 @@ class Server:
         try:
             yield self.roles_of(name)
         finally:
-            self.run("DROP DATABASE {name} WITH (FORCE)", name=name)
+            self.drop(name)
 
     def lend(self, space: EmbeddingSpace) -> Lent:
         """Give an empty database for a while, one that was used before if there is one."""
@@ -152,7 +152,7 @@ class Server:
             one.empty(self.url)
             return one
         if one is not None:
-            self.run("DROP DATABASE {name} WITH (FORCE)", name=one.name)
+            self.drop(one.name)
         name = f"lent_{self.mark}_{next(self.numbers)}"
         self.create(name, template=self.template(space))
         return Lent(name=name, space=space, database=self.roles_of(name))
@@ -169,7 +169,7 @@ class Server:
         """Take away what was made on a server that goes on."""
         lent = [one.name for free in self.lent.values() for one in free]
         for name in (*lent, *self.templates.values()):
-            self.run("DROP DATABASE {name} WITH (FORCE)", name=name)
+            self.drop(name)
         for role in (self.program, self.owner):
             self.run("DROP ROLE {role}", role=role)
 
@@ -187,6 +187,10 @@ class Server:
             )
             self.templates[space.name] = name
         return self.templates[space.name]
+
+    def drop(self, name: str) -> None:
+        """Drop a database, whoever is connected to it."""
+        self.run("DROP DATABASE {name} WITH (FORCE)", name=name)
 
     def create(self, name: str, *, template: str) -> None:
         """Make a database of the owner's."""
