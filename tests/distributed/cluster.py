@@ -15,7 +15,7 @@ from typing import Any, Final, LiteralString, cast
 import psycopg
 from psycopg import sql
 from sqlalchemy import make_url
-from tenacity import retry, retry_if_exception_type, stop_after_attempt
+from tenacity import Retrying, retry_if_exception_type, stop_after_attempt
 
 from commonbrain.embeddings.interface import EmbeddingSpace
 from commonbrain.model.limits import LOCK_TIMEOUT_S
@@ -46,7 +46,12 @@ _SETTINGS: Final = {
 }
 _SPREAD: Final = re.compile(r"multi-task query about to be executed\n.*\n.*STATEMENT: +(.*)")
 """How Citus logs a statement; it may go on in further lines."""
-_DROPS_MAX: Final = 10
+# A background process of Citus comes back while others end, even to a database that is dropped.
+_DROPPING: Final = Retrying(
+    retry=retry_if_exception_type(psycopg.errors.ObjectInUse),
+    stop=stop_after_attempt(10),
+    reraise=True,
+)
 END_ALL: Final = "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE datname = %s"
 
 
@@ -222,24 +227,22 @@ class CitusServer(Server):
                 connection.execute(END_ALL, [name])
         return name
 
-    # A background process of Citus comes back while others end, even to a database that is dropped.
-    @retry(
-        retry=retry_if_exception_type(psycopg.errors.ObjectInUse),
-        stop=stop_after_attempt(_DROPS_MAX),
-        reraise=True,
-    )
     def drop(self, name: str) -> None:
         """Drop a database on each server, whoever is connected to it."""
         for server in reversed(self.servers):
-            with _connected(server) as connection:
-                connection.execute(END_ALL, [name])
-            _run(server, "DROP DATABASE IF EXISTS {name} WITH (FORCE)", name=name)
+            _DROPPING(_drop, server, name)
 
     def create(self, name: str, *, template: str) -> None:
         """Make a database of the owner's on each server, with Citus in it."""
         Server.create(self, name, template=template)
         if template == "template0":
             self.install(name)
+
+
+def _drop(server: str, name: str) -> None:
+    with _connected(server) as connection:
+        connection.execute(END_ALL, [name])
+    _run(server, "DROP DATABASE IF EXISTS {name} WITH (FORCE)", name=name)
 
 
 def _run(server: str, statement: str, *, database: str | None = None, **names: str) -> None:
