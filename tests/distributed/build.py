@@ -17,7 +17,7 @@ from commonbrain.runtime.dev_servers import installed_postgres
 
 _WITHOUT: Final = ("--without-lz4", "--without-zstd")
 """Compression of columnar tables, of which a store has none."""
-_WARNINGS: Final = re.compile(r" -W[\w+=-]+")
+_WARNINGS: Final = re.compile(r" -W(?!l,)[\w+=-]+")
 """Flags of the compiler that built the wheel, not all of which another compiler knows."""
 _LIBRARY: Final = "lib/postgresql/citus.so"
 
