@@ -18,6 +18,7 @@ import commonbrain
 from benchmarks.attacks import attacks
 from benchmarks.booting import booting
 from benchmarks.corpus import questions
+from benchmarks.distributing import distributed
 from benchmarks.embedders import embedders
 from benchmarks.falling import falling
 from benchmarks.fielding import fielding
@@ -53,6 +54,7 @@ app.add_typer(mailing)
 app.add_typer(tracing)
 app.add_typer(fielding)
 app.add_typer(embedders)
+app.add_typer(distributed)
 load.command()(soak)
 load.command()(neighbours)
 load.command()(cost)

@@ -122,7 +122,7 @@ def _ready(sender: Brain, number: int, *, to: str, embeds: bool = False) -> Prep
     body = f"Note {number} about thing{number % 97}: it is done, and so is its neighbour."
     draft = draft_of(body, to=names, options=MessageOptions(), caller=sender.caller)
     ready = prepare_message(draft, sender.caller, services=sender.services)
-    return embed_messages([ready], sender.services)[0] if embeds else ready
+    return embed_messages([ready], sender.caller, services=sender.services)[0] if embeds else ready
 
 
 def _act(tx: Transaction, sender: Brain) -> UnitOfWork:

@@ -25,6 +25,8 @@ settings.load_profile("fixed")
 
 TEST_OPTIONS = ("COMMONBRAIN_TEST_", "COMMONBRAIN_DATA")
 """Variables that configure the tests: servers to use instead of their own, and datasets."""
+CITUS_PROGRAMS = "COMMONBRAIN_TEST_CITUS"
+"""Names the folder of a Postgres with Citus, as `tests.distributed.build` prints it."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -43,6 +45,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         for item in items:
             if item.get_closest_marker("of_a_file"):
                 item.add_marker(of_files)
+    if CITUS_PROGRAMS in os.environ:
+        of_one_server = pytest.mark.skip(reason="it is about partitions or plans of one server")
+        for item in items:
+            if item.get_closest_marker("of_one_server"):
+                item.add_marker(of_one_server)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -63,8 +70,11 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[Server]:
-    """A real Postgres, started for the first test that asks for it."""
-    from tests.postgres import running
+    """A real Postgres, or a Citus cluster, started for the first test that asks for it."""
+    if CITUS_PROGRAMS in os.environ:
+        from tests.distributed.cluster import running
+    else:
+        from tests.postgres import running
 
     with running() as server:
         yield server

@@ -12,6 +12,8 @@ class OptionalTests:
 
     mark: str
     about: str
+    argument: str = ""
+    """What `just` needs to run them."""
 
     @property
     def option(self) -> str:
@@ -23,6 +25,7 @@ OPTIONAL: Final = (
     OptionalTests("clients", "tests that drive foreign clients"),
     OptionalTests("browser", "tests of the page in a browser"),
     OptionalTests("packages", "tests of the built packages"),
+    OptionalTests("citus", "tests of a store on a Citus cluster", argument="SOURCE"),
 )
 
 
@@ -67,5 +70,6 @@ class Selection:
         for one in OPTIONAL:
             if count := self._left_out.get(one.mark):
                 terminalreporter.write_line(
-                    f"{one.mark}: {count} {one.about} were left out; run `just {one.mark}`",
+                    f"{one.mark}: {count} {one.about} were left out; "
+                    f"run `just {f'{one.mark} {one.argument}'.strip()}`",
                 )

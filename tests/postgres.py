@@ -44,6 +44,10 @@ class Database:
     owner: str
     program: str
 
+    @property
+    def name(self) -> str:
+        return self.owner.rpartition("/")[2]
+
     def opened(self, *, space: EmbeddingSpace = SPACE, clock: Clock | None = None) -> Store:
         """Open it as another process would."""
         return open_postgres(
@@ -66,8 +70,13 @@ class Lent:
         with closing(psycopg.connect(url)) as connection, connection:
             connection.execute(
                 "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
-                "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+                "WHERE datname = current_database() AND pid <> pg_backend_pid() "
+                "AND backend_type = 'client backend'"
             )
+            # Of use only where the tables are distributed: shards are deleted from in turn, and
+            # the next setting holds on every server.
+            connection.execute("SET LOCAL citus.multi_shard_modify_mode = 'sequential'")
+            connection.execute("SET LOCAL citus.propagate_set_commands = 'local'")
             # Past references and triggers, for everything goes.
             connection.execute("SET LOCAL session_replication_role = replica")
             tenants = [id_ for (id_,) in connection.execute("SELECT id FROM tenants")]
@@ -129,11 +138,11 @@ class Server:
     ) -> Generator[Database]:
         """Give a database of its own, upgraded for a space unless it is to be empty."""
         name = f"test_{self.mark}_{next(self.numbers)}"
-        self._create(name, template="template0" if is_empty else self._template(space))
+        self.create(name, template="template0" if is_empty else self.template(space))
         try:
-            yield Database(owner=self._url(name, self.owner), program=self._url(name, self.program))
+            yield self.roles_of(name)
         finally:
-            self.run("DROP DATABASE {name} WITH (FORCE)", name=name)
+            self.drop(name)
 
     def lend(self, space: EmbeddingSpace) -> Lent:
         """Give an empty database for a while, one that was used before if there is one."""
@@ -143,11 +152,14 @@ class Server:
             one.empty(self.url)
             return one
         if one is not None:
-            self.run("DROP DATABASE {name} WITH (FORCE)", name=one.name)
+            self.drop(one.name)
         name = f"lent_{self.mark}_{next(self.numbers)}"
-        self._create(name, template=self._template(space))
-        urls = Database(owner=self._url(name, self.owner), program=self._url(name, self.program))
-        return Lent(name=name, space=space, database=urls)
+        self.create(name, template=self.template(space))
+        return Lent(name=name, space=space, database=self.roles_of(name))
+
+    def roles_of(self, name: str) -> Database:
+        """Give the URLs of a database."""
+        return Database(owner=self._url(name, self.owner), program=self._url(name, self.program))
 
     def take_back(self, one: Lent) -> None:
         """Let a database be used again."""
@@ -157,14 +169,15 @@ class Server:
         """Take away what was made on a server that goes on."""
         lent = [one.name for free in self.lent.values() for one in free]
         for name in (*lent, *self.templates.values()):
-            self.run("DROP DATABASE {name} WITH (FORCE)", name=name)
+            self.drop(name)
         for role in (self.program, self.owner):
             self.run("DROP ROLE {role}", role=role)
 
-    def _template(self, space: EmbeddingSpace) -> str:
+    def template(self, space: EmbeddingSpace) -> str:
+        """Give the database that others of a space are copies of."""
         if space.name not in self.templates:
             name = f"template_{self.mark}_{len(self.templates)}"
-            self._create(name, template="template0")
+            self.create(name, template="template0")
             upgrade_postgres(
                 self._url(name, self.owner),
                 space=space,
@@ -175,7 +188,12 @@ class Server:
             self.templates[space.name] = name
         return self.templates[space.name]
 
-    def _create(self, name: str, *, template: str) -> None:
+    def drop(self, name: str) -> None:
+        """Drop a database, whoever is connected to it."""
+        self.run("DROP DATABASE {name} WITH (FORCE)", name=name)
+
+    def create(self, name: str, *, template: str) -> None:
+        """Make a database of the owner's."""
         made = {"name": name, "template": template, "owner": self.owner}
         self.run("CREATE DATABASE {name} TEMPLATE {template} OWNER {owner}", **made)
         if template == "template0":

@@ -26,7 +26,9 @@ counts=$(mktemp)
 entries=$(mktemp)
 trap 'rm -f "$counts" "$entries"' EXIT INT TERM
 # Only a superuser may comment on an extension, and the owner need not be one.
-pg_restore --list "$dump" | grep -v ' COMMENT - EXTENSION ' >"$entries"
+# A dump of a distributed store has every row; where they were is not restored.
+pg_restore --list "$dump" |
+    grep -v -e ' COMMENT - EXTENSION ' -e ' EXTENSION - citus' -e ' pg_catalog pg_dist_' >"$entries"
 # All or nothing.
 pg_restore --dbname="$owner" --use-list="$entries" --no-owner --single-transaction \
     --exit-on-error "$dump"

@@ -23,7 +23,7 @@ from commonbrain.storage.postgres.vectors import PostgresVectors, VectorTable, h
 from commonbrain.storage.sql.context import SqlContext, compiled
 from commonbrain.storage.sql.schema_version import SCHEMA_VERSION
 from commonbrain.storage.store import Store
-from commonbrain.testing.builders import FakeClock, a_memory
+from commonbrain.testing.builders import NOON, FakeClock, a_memory
 from tests.contracts.store_steps import SPACE, look, put, random_vectors, stored
 from tests.postgres import Database, Server
 
@@ -57,9 +57,7 @@ def test_writers_of_a_tenant_take_turns_and_who_waits_too_long_is_told(
 
 
 def test_a_writer_of_another_tenant_waits_for_nobody(database: Database, store: Store) -> None:
-    with psycopg.connect(database.program) as program:
-        program.execute(BE_OTHER)
-        program.execute("INSERT INTO tenants VALUES ('other', 0, 'k')")
+    store.make_tenant("other", at=NOON)
     with (
         closing(impatient(database)) as other,
         store.begin(LOCAL_TENANT) as mine,
@@ -153,6 +151,7 @@ def _take_too_long(store: Store) -> None:
 
 
 @pytest.mark.requirement("RT-15")
+@pytest.mark.of_one_server
 def test_a_large_tenant_is_searched_by_the_index_of_its_space(store: Store) -> None:
     vectors = random_vectors(600)
     with store.begin(LOCAL_TENANT) as tx:
@@ -213,6 +212,7 @@ def test_an_upgrade_that_waits_too_long_for_a_lock_changes_nothing(database: Dat
         assert owner.execute(policies).fetchone() == (0,)
 
 
+@pytest.mark.of_one_server
 def test_an_upgrade_goes_on_where_an_interrupted_one_left_an_index(database: Database) -> None:
     name = "ix_vectors_3_nearest_1"
     with closing(psycopg.connect(database.owner, autocommit=True)) as owner:
@@ -264,6 +264,7 @@ def made(owner: psycopg.Connection, name: str) -> str:
     return "".join(statement for (statement,) in rows)
 
 
+@pytest.mark.of_one_server
 def test_new_words_go_into_the_index_at_once_and_older_stores_are_brought_to_it(
     database: Database,
 ) -> None:

@@ -18,6 +18,7 @@ from psycopg import sql
 from commonbrain.client import Brain
 from commonbrain.clock import Clock
 from commonbrain.embeddings.interface import EmbeddingSpace
+from commonbrain.storage.postgres.citus import session_settings
 from commonbrain.storage.postgres.schema import SEARCH
 from commonbrain.storage.store import Store
 from commonbrain.testing.builders import FakeClock, a_brain, use_store_opener
@@ -87,8 +88,11 @@ class Kept:
             ],
             FOUND: [(_FIND, [_MARKS, len(_MARKS), [1.0] * len(_MARKS)])],
         }
-        with closing(psycopg.connect(self.database.program, autocommit=True)) as program:
-            program.execute("SELECT set_config('commonbrain.tenant', %s, false)", [OURS])
+        with (
+            closing(psycopg.connect(self.database.program, autocommit=True)) as program,
+            program.transaction(),
+        ):
+            program.execute(sql.SQL("DO {}").format(sql.Literal(session_settings(OURS))))
             return {
                 layer
                 for layer, statements in asked.items()

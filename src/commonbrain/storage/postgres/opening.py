@@ -11,7 +11,7 @@ from commonbrain.embeddings.interface import EmbeddingSpace, SpaceState, StoredS
 from commonbrain.model.errors import InvalidInputError, RejectedError, UnavailableError
 from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.storage.interface import DistributeResult, UpgradeResult
-from commonbrain.storage.postgres.citus import CITUS, Distribution, distribution
+from commonbrain.storage.postgres.citus import BEFORE_MIGRATIONS, CITUS, Distribution, distribution
 from commonbrain.storage.postgres.engine import Postgres, location_of, make_engine
 from commonbrain.storage.postgres.replicas import cluster_of
 from commonbrain.storage.postgres.roles import (
@@ -36,6 +36,8 @@ from commonbrain.storage.sql.schema_version import (
 from commonbrain.storage.store import Schema, Store
 
 _TURN: Final = text("SELECT pg_advisory_xact_lock(hashtextextended('commonbrain upgrade', 0))")
+_VECTOR: Final = text("SELECT EXISTS (SELECT 1 FROM pg_extension WHERE extname = 'vector')")
+_HAS_TENANT: Final = text("SELECT 1 FROM tenants WHERE id = :tenant")
 # Whether an index is complete, and whether it was built with the present options as well.
 _BUILT: Final = text(
     "SELECT i.indisvalid, i.indisvalid AND c.reloptions @> CAST(:options AS text[]) "
@@ -86,7 +88,8 @@ def open_postgres(
     Raises:
         InvalidInputError: a URL is malformed.
         RejectedError: `role_unconfined`, row-level security does not apply to the role;
-            `replica_foreign`, a replica is a copy of another database.
+            `replica_foreign`, a replica is a copy of another database; `replicas_of_distributed`,
+            the store is distributed.
         UnavailableError: it cannot be reached, or its schema is older (`store_older`).
         StoreCorruptError: it is not a store (`store_foreign`), of a newer version (`store_newer`),
             or its vectors are in another space (`space_mismatch`).
@@ -128,6 +131,11 @@ def upgrade_postgres(
             with engine.begin() as connection:
                 roles = _bring_up(connection, location, role=role)
                 register(connection, LOCAL_TENANT, space=space, now=clock.now())
+                plan = distribution(connection)
+                if plan.is_begun:
+                    flatten(connection, plan)
+            if plan.is_begun:
+                _spread(engine, plan)
             _index(engine)
         finally:
             engine.dispose()
@@ -172,11 +180,16 @@ def distribute_postgres(url: str, *, lock_timeout_s: float) -> DistributeResult:
                 )
             plan = distribution(connection)
             flatten(connection, plan)
-        with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-            for statement in plan.spread:
-                connection.exec_driver_sql(statement)
+        _spread(engine, plan)
         _index(engine)
         return _distribute_result(engine, plan)
+
+
+def _spread(engine: Engine, plan: Distribution) -> None:
+    """Distribute tables, and repeat what every server needs after an upgrade."""
+    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        for statement in plan.spread:
+            connection.exec_driver_sql(statement)
 
 
 def flatten(connection: Connection, plan: Distribution) -> None:
@@ -239,7 +252,8 @@ def _check(dialect: Postgres) -> None:
             # The schema may be equal: functions change more often than tables.
             check_upgradable(version, dialect.location)
             raise _older(dialect.location, "functions of an older program", needs="its own")
-        dialect.is_distributed = connection.execute(CITUS).scalar_one()
+        if connection.execute(CITUS).scalar_one():
+            dialect.use_citus()
         role = role_of(connection)
         if not role.is_confined:
             raise unconfined(dialect.location, role)
@@ -266,6 +280,13 @@ def _add_replicas(dialect: Postgres, urls: Sequence[str]) -> None:
     """Connect to the replicas; unavailable ones are retried later."""
     if not urls:
         return
+    if dialect.is_distributed:
+        # A replica of the coordinator has no rows, and its transactions name the tenant only there.
+        raise RejectedError(
+            f"{dialect.location} is distributed, and its replicas cannot answer reads.",
+            code="replicas_of_distributed",
+            hint="Unset COMMONBRAIN_STORE_REPLICAS.",
+        )
     with dialect.engine.connect() as connection, connection.begin():
         cluster = cluster_of(connection)
     dialect.add_replicas([parsed(url) for url in urls], cluster=cluster)
@@ -276,7 +297,7 @@ def _add_replicas(dialect: Postgres, urls: Sequence[str]) -> None:
 def _settle(dialect: Postgres, *, space: EmbeddingSpace, clock: Clock) -> int:
     """Return the id of the embedding space; create it, and the first tenant, if missing."""
     with dialect.reader(LOCAL_TENANT) as connection, connection.begin():
-        has_tenant = connection.execute(text("SELECT 1 FROM tenants")).first() is not None
+        has_tenant = connection.execute(_HAS_TENANT, {"tenant": LOCAL_TENANT}).first() is not None
         space_id = known_space(connection, space)
         if has_tenant and space_id is not None:
             return space_id
@@ -287,10 +308,14 @@ def _settle(dialect: Postgres, *, space: EmbeddingSpace, clock: Clock) -> int:
 def _bring_up(connection: Connection, location: str, *, role: str | None) -> tuple[str, ...]:
     """Migrate, secure and grant in one transaction; return the roles that may open the store."""
     connection.execute(_TURN)
-    connection.execute(text("CREATE EXTENSION IF NOT EXISTS vector"))
+    if not connection.execute(_VECTOR).scalar_one():
+        # Not IF NOT EXISTS: Citus repeats that on workers, where only a superuser may.
+        connection.exec_driver_sql("CREATE EXTENSION vector")
     version = version_of(connection, location)
     check_upgradable(version, location)
     if version != SCHEMA_VERSION:
+        for setting in BEFORE_MIGRATIONS:
+            connection.exec_driver_sql(setting)
         upgrade(connection)
         connection.exec_driver_sql(f"COMMENT ON TABLE alembic_version IS '{READABLE_FROM}'")
     confine(connection)

@@ -119,7 +119,8 @@ _DRIVERS: Final[dict[tuple[object, ...], Driver]] = {}
 
 def shared_driver(dialect: Driver) -> Driver:
     """Return one driver for all stores of a kind, so that they share what is compiled for it."""
-    kind = (type(dialect), dialect.server_version_info, dialect.paramstyle)
+    compiler = dialect.statement_compiler
+    kind = (type(dialect), compiler, dialect.server_version_info, dialect.paramstyle)
     return _DRIVERS.setdefault(kind, dialect)
 
 

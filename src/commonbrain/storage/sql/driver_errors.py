@@ -13,6 +13,9 @@ from commonbrain.storage.schema.types import UnreadableValueError
 
 _READ_ONLY = "25006"
 """The Postgres error for a write where writing is not allowed, as on a replica."""
+_INTERNAL = "XX000"
+"""The Postgres error for what its programmers did not expect; Citus gives it where another server
+was lost, even during the commit."""
 _FULL = frozenset({"53100", "SQLITE_FULL"})
 """The errors of Postgres and SQLite for a full disk."""
 
@@ -84,6 +87,8 @@ def map_driver_errors(
                 code="store_read_only",
                 hint="Nothing was written. It can be recalled from; write to the primary server.",
             ) from error
+        if getattr(error.orig, "sqlstate", None) == _INTERNAL:
+            raise _unavailable(location, error, is_ending=under_way.is_ending) from error
         if type(error) is not exc.DatabaseError:
             # An invalid statement or a missing driver feature is a bug of this program.
             raise
@@ -96,10 +101,12 @@ _DERIVED: Final = "SQLITE_CORRUPT_VTAB"
 
 
 def _unavailable(
-    location: str, error: exc.OperationalError | exc.TimeoutError, *, is_ending: bool
+    location: str, error: exc.DatabaseError | exc.TimeoutError, *, is_ending: bool
 ) -> UnavailableError:
     """Return the error for a store that did not run a statement."""
-    is_lost = isinstance(error, exc.DBAPIError) and error.connection_invalidated
+    is_lost = isinstance(error, exc.DBAPIError) and (
+        error.connection_invalidated or getattr(error.orig, "sqlstate", None) == _INTERNAL
+    )
     if is_ending and is_lost:
         return UnavailableError(
             f"The connection to {location} was lost during the commit: it may have succeeded.",

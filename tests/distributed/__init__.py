@@ -1,0 +1,1 @@
+"""Tests of a store that is distributed by tenant over several servers with Citus."""

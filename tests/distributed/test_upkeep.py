@@ -1,0 +1,131 @@
+"""A store is distributed, upgraded, used by commands, and backed up."""
+
+import json
+from contextlib import closing
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from commonbrain.model.limits import LOCK_TIMEOUT_S
+from commonbrain.model.scope import LOCAL_TENANT
+from commonbrain.storage.interface import DistributeResult
+from commonbrain.storage.postgres.opening import distribute_postgres, upgrade_postgres
+from commonbrain.testing.builders import NOON, FakeClock, a_memory
+from tests.contracts.store_steps import SPACE, lexical, nearest, put, stored
+from tests.deploy.test_backup import run
+from tests.distributed.cluster import CitusServer
+from tests.doors.test_store_upgrade import told
+from tests.postgres import Database
+
+pytestmark = pytest.mark.citus
+
+
+def distributed(database: Database) -> DistributeResult:
+    return distribute_postgres(database.owner, lock_timeout_s=LOCK_TIMEOUT_S)
+
+
+def change(database: Database, *statements: str) -> None:
+    with closing(psycopg.connect(database.owner, autocommit=True)) as owner:
+        for statement in statements:
+            owner.execute(statement.encode())
+
+
+def test_a_filled_store_is_distributed_with_every_row_and_answers_the_same(
+    citus: CitusServer,
+) -> None:
+    with citus.plain_database() as database:
+        with closing(database.opened()) as store:
+            put(store, *(a_memory(at, f"the tea number {at} is in the shed") for at in (1, 2)))
+            store.make_tenant("other", at=NOON)
+            before = stored(store, 1, 2), lexical(store, "tea"), nearest(store, "tea")
+        citus.install(database.name)
+
+        assert not distributed(database).was_complete
+        assert distributed(database).was_complete
+
+        with closing(database.opened()) as store:
+            assert (stored(store, 1, 2), lexical(store, "tea"), nearest(store, "tea")) == before
+            assert store.tenants() == [LOCAL_TENANT, "other"]
+            put(store, a_memory(3, "tea for everybody"))
+            assert lexical(store, "tea") == [3, *before[1]]
+            assert all(finding.is_sound for finding in store.examine())
+
+
+def test_an_upgrade_of_a_distributed_store_distributes_the_tables_that_it_creates(
+    citus: CitusServer,
+) -> None:
+    with citus.database() as database:
+        with closing(database.opened()) as store:
+            put(store, a_memory(1, "tea is ready"))
+        change(
+            database,
+            "DROP TABLE page_sessions",
+            "DROP INDEX ix_memories_rules",
+            "UPDATE alembic_version SET version_num = '0019'",
+        )
+
+        upgrade_postgres(
+            database.owner, space=SPACE, clock=FakeClock(), lock_timeout_s=LOCK_TIMEOUT_S
+        )
+
+        assert distributed(database).was_complete
+        placed = citus.ask(
+            "SELECT logicalrelid::text FROM pg_dist_partition", database=database.name
+        )
+        assert ("page_sessions",) in placed
+        with closing(database.opened()) as store:
+            assert lexical(store, "tea") == [1]
+            assert all(finding.is_sound for finding in store.examine())
+
+
+def test_commands_work_on_a_distributed_store(
+    citus: CitusServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with citus.database(is_empty=True) as database:
+        told("--store", database.owner, "store", "upgrade", "--grant", citus.program)
+        told("--store", database.owner, "store", "distribute")
+        monkeypatch.setenv("COMMONBRAIN_STORE", database.program)
+        told("tenant", "create", "acme")
+        with citus.spread_statements() as spread:
+            for tenant in (LOCAL_TENANT, "acme"):
+                own = ("--tenant", tenant)
+                said = told(*own, "remember", f"The store of {tenant} is on db1", "--json")
+                [id_] = [one["id"] for one in json.loads(said)["items"]]
+                told(*own, "message", "send", f"Hello from {tenant}", "--to", "bo")
+                told(
+                    *own,
+                    "revise",
+                    "supersede",
+                    id_,
+                    f"The store of {tenant} is on db2",
+                    "--reason",
+                    "It moved.",
+                )
+                found = json.loads(told(*own, "recall", "Where is the store?", "--json"))
+                assert f"The store of {tenant} is on db2" in [
+                    one["headline"] for one in found["items"]
+                ]
+                assert "1 unread" in told(*own, "--agent", "bo", "boot")
+                assert f"Hello from {tenant}" in told(*own, "--agent", "bo", "message", "inbox")
+                told(*own, "forget", id_, "--reason", "It moved.")
+
+        assert not spread, "each statement of a tenant runs on one server"
+        assert json.loads(told("doctor", "--json"))["is_sound"]
+
+
+def test_a_backup_of_the_coordinator_is_restored_on_one_server(
+    citus: CitusServer, tmp_path: Path
+) -> None:
+    with citus.database() as database, citus.plain_database(is_empty=True) as restored:
+        with closing(database.opened()) as store:
+            put(store, a_memory(1, "tea is ready"))
+            expected = stored(store, 1), lexical(store, "tea")
+        made = run("backup.sh", str(tmp_path), owner=database.owner)
+        assert made.returncode == 0, made.stderr
+        back = run("restore.sh", made.stdout.strip(), owner=restored.owner)
+        assert back.returncode == 0, back.stderr
+
+        with closing(restored.opened()) as store:
+            assert (stored(store, 1), lexical(store, "tea")) == expected
+            assert all(finding.is_sound for finding in store.examine())

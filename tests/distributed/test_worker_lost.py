@@ -1,0 +1,53 @@
+"""A worker that is killed amid writes."""
+
+from contextlib import closing
+
+import psycopg
+import pytest
+
+from commonbrain.model.errors import UnavailableError
+from commonbrain.model.scope import LOCAL_TENANT
+from commonbrain.storage.store import Store
+from commonbrain.testing.builders import a_memory
+from tests.distributed.cluster import END_ALL, CitusServer
+from tests.distributed.tenants import on_each_worker
+from tests.distributed.writing import writing
+
+pytestmark = pytest.mark.citus
+
+
+def test_a_killed_worker_loses_nothing_acknowledged_and_stops_only_its_own_tenants(
+    citus: CitusServer,
+) -> None:
+    with citus.database() as database, closing(database.opened()) as store:
+        lost, other = on_each_worker(citus, store, database)
+        worker = citus.place_of(lost, database=database.name)
+        with writing(store, lost, other) as (waits, served):
+            waits.wait_for_more()
+            worker.kill()
+            waits.wait_for_refusal()
+            served.wait_for_more()
+            worker.start()
+            waits.wait_for_more()
+
+        assert {error.code for error in waits.refused} == {"store_down"}
+        assert not served.refused
+        assert waits.lost() == served.lost() == set()
+        assert all(finding.is_sound for finding in store.examine())
+
+
+def test_a_commit_that_a_worker_did_not_answer_may_have_succeeded(citus: CitusServer) -> None:
+    with citus.database() as database, closing(database.opened()) as store:
+        worker = citus.place_of(LOCAL_TENANT, database=database.name)
+        with pytest.raises(UnavailableError, match="may have succeeded"):
+            write_while_connections_end(store, worker.url, database.name)
+        with store.begin(LOCAL_TENANT) as tx:
+            tx.memories.add(a_memory(2, "tea is cold"))
+
+
+def write_while_connections_end(store: Store, server: str, database: str) -> None:
+    """Write a memory, and end every connection to a server before the commit."""
+    with store.begin(LOCAL_TENANT) as tx:
+        tx.memories.add(a_memory(1, "tea is ready"))
+        with closing(psycopg.connect(server, autocommit=True)) as connection:
+            connection.execute(END_ALL, [database])
