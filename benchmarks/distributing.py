@@ -19,8 +19,8 @@ import typer
 
 from benchmarks.corpus import drafts, questions
 from benchmarks.load.bulk import Bulk
-from benchmarks.load.made import Clusters, sizes
-from benchmarks.load.watching import uses
+from benchmarks.load.dataset import Clusters, sizes
+from benchmarks.load.monitor import uses
 from commonbrain.client import Brain
 from commonbrain.model.limits import LOCK_TIMEOUT_S
 from commonbrain.runtime.bootstrap import make_embedder, open_brain, upgrade_store
