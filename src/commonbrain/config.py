@@ -571,7 +571,10 @@ class ServerSettings(BaseSettings):
         default=30, gt=0, le=600, description="Timeout of a call, including its wait, in seconds."
     )
     calls_at_once: int = Field(
-        default=16, ge=1, le=256, description="Concurrent calls of one process; others wait."
+        default=16,
+        ge=1,
+        le=256,
+        description="Concurrent calls of one process, of one caller a quarter; others wait.",
     )
     connections_max: int = Field(
         default=1000,

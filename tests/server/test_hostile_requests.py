@@ -83,7 +83,9 @@ def test_refused_requests_count_against_the_rate_limit(
     statuses = [reply.status_code for reply in replies]
     assert 429 not in statuses[: CALLS + 1]
     assert statuses[CALLS + 1] == 429
-    assert limited.post("/v1/recall", json={"query": "x"}).status_code == 429
+    blocked = limited.post("/v1/recall", json={"query": "x"})
+    assert blocked.status_code == 429
+    assert blocked.headers["connection"] == "close"
 
 
 JSON = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}

@@ -18,21 +18,23 @@ from commonbrain.model.errors import UnavailableError
 
 _T = TypeVar("_T")
 LANE: Final[ContextVar[str]] = ContextVar("lane", default="")
-"""Whose calls the present task makes: waiting calls of different lanes take turns."""
+"""Whose calls the present task makes; empty if there is only one caller, or none is known."""
 _AFTER_S: Final = 0.1
 """The thread's deadline is later than the caller's by this, so that the caller raises first."""
 
 
 class _FairPool:
-    """A pool of threads in which lanes take turns, and none has more than three threads of four.
+    """A pool of threads in which lanes take turns, and none has more than one thread of four.
 
-    So a caller who sends many slow calls delays those of others by no more than one call.
+    So a caller who sends many slow calls delays those of others by no more than one call, and
+    leaves the event loop its share of the interpreter's lock, which every thread competes for.
+    Calls without a lane are not limited.
     """
 
     def __init__(self, threads: int) -> None:
         self._pool = ThreadPoolExecutor(threads, "call")
         self._free = threads
-        self._lane_max = threads - threads // 4
+        self._lane_max = max(1, threads // 4)
         self._lock = RLock()
         """Reentrant: a call that has ended already ends here."""
         self._waiting: dict[str, deque[tuple[Future[Any], Callable[[], Any]]]] = {}
@@ -52,7 +54,7 @@ class _FairPool:
     def _start(self) -> None:
         """Start waiting calls while there are threads; the lock is held."""
         while self._free:
-            lane = next((one for one in self._waiting if self._running[one] < self._lane_max), None)
+            lane = next((one for one in self._waiting if self._has_turn(one)), None)
             if lane is None:
                 return
             calls = self._waiting.pop(lane)
@@ -64,6 +66,9 @@ class _FairPool:
                 self._running[lane] += 1
                 run = self._pool.submit(call)
                 run.add_done_callback(partial(self._end, future=future, lane=lane))
+
+    def _has_turn(self, lane: str) -> bool:
+        return not lane or self._running[lane] < self._lane_max
 
     def _end(self, run: Future[_T], *, future: Future[_T], lane: str) -> None:
         """Hand on the outcome of a call, and start the next."""

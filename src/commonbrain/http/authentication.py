@@ -139,6 +139,11 @@ class RequestAuthenticator:
         """Authenticate a request before its body is read; return the error response if it fails."""
         try:
             await self.admit(request)
+        except LimitExceededError as error:
+            # The further requests of a connection would be refused too, at a cost.
+            response = self.error_response(error, request)
+            response.headers["Connection"] = "close"
+            return response
         except CommonbrainError as error:
             return self.error_response(error, request)
         return None
