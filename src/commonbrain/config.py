@@ -574,7 +574,8 @@ class ServerSettings(BaseSettings):
         default=16,
         ge=1,
         le=256,
-        description="Concurrent calls of one process, of one caller a quarter; others wait.",
+        description="Concurrent calls of one process; others wait. One caller has at most a "
+        "quarter of them, or two.",
     )
     connections_max: int = Field(
         default=1000,

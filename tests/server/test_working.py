@@ -67,7 +67,7 @@ async def test_callers_take_turns_and_none_takes_all_threads() -> None:
     async with anyio.create_task_group() as tasks:
         for _ in range(20):
             tasks.start_soon(partial(call, "greedy", waits=True))
-        # Three of the four threads are left, though the other caller came first and 19 calls wait.
+        # Two of the four threads are left, though the other caller came first and 18 calls wait.
         await call("modest", waits=False)
         assert order == ["modest"]
         go_on.set()

@@ -19,12 +19,14 @@ from commonbrain.model.errors import UnavailableError
 _T = TypeVar("_T")
 LANE: Final[ContextVar[str]] = ContextVar("lane", default="")
 """Whose calls the present task makes; empty if there is only one caller, or none is known."""
+_LANE_MIN: Final = 2
+"""Threads that one caller may have, if a quarter of all are fewer: an agent may send two calls."""
 _AFTER_S: Final = 0.1
 """The thread's deadline is later than the caller's by this, so that the caller raises first."""
 
 
 class _FairPool:
-    """A pool of threads in which lanes take turns, and none has more than one thread of four.
+    """A pool of threads in which lanes take turns, and none has more than its share.
 
     So a caller who sends many slow calls delays those of others by no more than one call, and
     leaves the event loop its share of the interpreter's lock, which every thread competes for.
@@ -34,7 +36,7 @@ class _FairPool:
     def __init__(self, threads: int) -> None:
         self._pool = ThreadPoolExecutor(threads, "call")
         self._free = threads
-        self._lane_max = max(1, threads // 4)
+        self._lane_max = max(_LANE_MIN, threads // 4)
         self._lock = RLock()
         """Reentrant: a call that has ended already ends here."""
         self._waiting: dict[str, deque[tuple[Future[Any], Callable[[], Any]]]] = {}
