@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import os
 import socket
 import tempfile
@@ -11,7 +12,7 @@ import threading
 import time
 import zipfile
 from collections import Counter
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
@@ -52,6 +53,8 @@ _RESIDENT_BYTES_MAX: Final = 700 * _MB
 _RESIDENT_BYTES_AFTER: Final = 450 * _MB
 """The server holds 290 MB after its start."""
 _RETURN_S: Final = 60
+_TEMPORARY_BYTES_MAX: Final = 200 * _MB
+"""Four uploads of 32 MB are received at once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,10 +84,13 @@ class Target:
         began = time.monotonic()
         asked: dict[str, str] = {"op": "run", "kind": "embed"}
         while time.monotonic() - began < _OTHER_S_MAX:
-            reply = self.client.post(
-                f"{self.url}/v1/job", json=asked, headers={"X-API-Key": self.other}
-            )
-            (job,) = reply.raise_for_status().json()["jobs"]
+            try:
+                reply = self.client.post(
+                    f"{self.url}/v1/job", json=asked, headers={"X-API-Key": self.other}
+                ).raise_for_status()
+            except httpx2.HTTPError:
+                return [_LATE]
+            (job,) = reply.json()["jobs"]
             if job["state"] == "done":
                 return [f"another tenant's job was done after {time.monotonic() - began:.0f} s"]
             asked = {"op": "show", "id": job["id"]}
@@ -94,24 +100,28 @@ class Target:
 
 @dataclass(slots=True)
 class Watch:
-    """The slowest health check, and the most memory and temporary files during one attack."""
+    """The slowest health check, infinite if one failed, and the most memory during one attack."""
 
     slowest_s: float = 0.0
     resident_bytes: int = 0
     temporary_bytes: int = 0
+    """More than before the attack."""
     stops: threading.Event = field(default_factory=threading.Event)
 
     def poll(self, url: str, pid: int | None) -> None:
         """Ask for the server's health until the attack is over."""
         client = httpx2.Client(timeout=_TIMEOUT_S)
+        before = temporary()
         while not self.stops.is_set():
             began = time.monotonic()
-            with suppress(httpx2.HTTPError):
-                client.get(f"{url}/healthz")
-            self.slowest_s = max(self.slowest_s, time.monotonic() - began)
+            try:
+                client.get(f"{url}/healthz").raise_for_status()
+                self.slowest_s = max(self.slowest_s, time.monotonic() - began)
+            except httpx2.HTTPError:
+                self.slowest_s = math.inf
             if pid is not None:
                 self.resident_bytes = max(self.resident_bytes, resident(pid))
-                self.temporary_bytes = max(self.temporary_bytes, temporary())
+                self.temporary_bytes = max(self.temporary_bytes, temporary() - before)
             self.stops.wait(_POLL_S)
 
 
@@ -242,20 +252,44 @@ def long_texts(target: Target) -> Sequence[str]:
     return _at_once(_LONG_TEXTS, store)
 
 
-_ATTACKS: Final[Sequence[tuple[Callable[[Target], Sequence[str]], str]]] = (
-    (wrong_items, "8 s, others waited 7 s, 1.4 GB"),
-    (nested_lists, "400"),
-    (many_tags, "accepted"),
-    (uploads_of_a_reader, "2.3 GB before the 403"),
-    (packed_upload, "2.3 GB of temporary files, four hours of work"),
-    (long_texts, "24 x 503 after 91 s"),
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attack:
+    """One attack, with what the server should reply."""
+
+    call: Callable[[Target], Sequence[str]]
+    statuses: str
+    """The statuses that replies may have; the last must be among them. Empty if none is read."""
+    before: str
+    """What it did before the server had bounds."""
+
+    def failures(self, replies: Iterable[str]) -> Iterator[str]:
+        """Yield what is wrong with the replies."""
+        got = {reply.partition(" (")[0] for reply in replies if not reply.startswith(_OTHER)}
+        expected = self.statuses.split()
+        # A repeated attack can use up what its caller may send in a minute.
+        if unexpected := got - {*expected, _LIMITED}:
+            yield f"unexpected replies: {', '.join(sorted(unexpected))}"
+        elif expected and not {expected[-1], _LIMITED} & got:
+            yield f"no reply was {expected[-1]}"
+        if _LATE in replies:
+            yield _LATE
+
+
+_LIMITED: Final = "429"
+_OTHER: Final = "another tenant's job"
+_ATTACKS: Final = (
+    Attack(call=wrong_items, statuses="422", before="8 s, others waited 7 s, 1.4 GB"),
+    Attack(call=nested_lists, statuses="400", before="400"),
+    Attack(call=many_tags, statuses="422", before="accepted"),
+    Attack(call=uploads_of_a_reader, statuses="403", before="2.3 GB before the 403"),
+    Attack(call=packed_upload, statuses="422", before="2.3 GB of files, four hours of work"),
+    Attack(call=long_texts, statuses="200", before="24 x 503 after 91 s"),
     # These use up what the reader may send in a minute.
-    (unread_replies, "kept until the client left"),
-    (refusals, "never 429"),
+    Attack(call=unread_replies, statuses="", before="kept until the client left"),
+    Attack(call=refusals, statuses="400 429", before="never 429"),
     # A worker goes on with these.
-    (queued_imports, "other tenants waited for the end of all"),
+    Attack(call=queued_imports, statuses="200", before="other tenants waited for the end of all"),
 )
-"""Each attack, and what it did before the server had bounds."""
 
 
 @attacks.command("attacks")
@@ -271,11 +305,9 @@ def attack(
     COMMONBRAIN_READER_KEY and COMMONBRAIN_WRITER_KEY to a reader's and a writer's key, and
     COMMONBRAIN_OTHER_KEY to that of a writer of another tenant, who waits for a worker meanwhile.
     """
-    chosen = [one for one in _ATTACKS if not only or one[0].__name__ in only]
+    chosen = [one for one in _ATTACKS if not only or one.call.__name__ in only]
     with nullcontext((_target(url), pid)) if url else _own_server() as (target, process):
-        failures = [
-            failure for one, before in chosen for failure in _run(one, target, process, before)
-        ]
+        failures = [failure for one in chosen for failure in _run(one, target, pid=process)]
         if process is not None:
             failures += _memory_returns(process)
     for failure in failures:
@@ -312,31 +344,31 @@ def _new_key(brain: Brain, role: Role) -> str:
     return str(brain.govern.create_key(KeyRequest(agent=role.value)).text)
 
 
-def _run(
-    call: Callable[[Target], Sequence[str]], target: Target, pid: int | None, before: str
-) -> Iterator[str]:
+def _run(attack: Attack, target: Target, *, pid: int | None) -> Iterator[str]:
     """Run an attack, print its cost, and yield the bounds that it broke.
 
     Other programs of the machine can delay a health check too: a delay counts if it comes again.
     """
+    name = attack.call.__name__
     for _ in range(_RUNS_MAX):
         began = time.monotonic()
         with watching(target.url, pid) as watch:
-            replies = Counter(call(target))
+            replies = Counter(attack.call(target))
         typer.echo(
-            f"{call.__name__}: {time.monotonic() - began:.1f} s, slowest health check "
+            f"{name}: {time.monotonic() - began:.1f} s, slowest health check "
             f"{watch.slowest_s:.2f} s, at most {watch.resident_bytes / _MB:.0f} MB and "
             f"{watch.temporary_bytes / _MB:.0f} MB of temporary files; "
             + ", ".join(f"{count} x {reply}" for reply, count in replies.most_common(4))
-            + f" (once: {before})"
+            + f" (once: {attack.before})"
         )
+        yield from (f"{name}: {failure}" for failure in attack.failures(replies))
         if watch.resident_bytes > _RESIDENT_BYTES_MAX:
-            yield f"{call.__name__}: more than {_RESIDENT_BYTES_MAX / _MB:.0f} MB"
-        if _LATE in replies:
-            yield f"{call.__name__}: {_LATE}"
+            yield f"{name}: more than {_RESIDENT_BYTES_MAX / _MB:.0f} MB"
+        if watch.temporary_bytes > _TEMPORARY_BYTES_MAX:
+            yield f"{name}: more than {_TEMPORARY_BYTES_MAX / _MB:.0f} MB of temporary files"
         if watch.slowest_s <= _HEALTH_S_MAX:
             return
-    yield f"{call.__name__}: {_RUNS_MAX} times, a health check took over {_HEALTH_S_MAX:g} s"
+    yield f"{name}: {_RUNS_MAX} times, a health check failed or took over {_HEALTH_S_MAX:g} s"
 
 
 def _memory_returns(pid: int) -> Iterator[str]:

@@ -1,15 +1,24 @@
 """The threads that calls are worked on in: how many, how long, and what is left behind."""
 
 import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from functools import partial
-from threading import Event
+from pathlib import Path
+from threading import Event, Semaphore
 
 import anyio
+import httpx2
 import pytest
 
-from commonbrain.api.thread_limiter import LANE, ThreadLimiter
+from commonbrain.api.thread_limiter import ThreadLimiter, enter_lane
+from commonbrain.embeddings.interface import Matrix
+from commonbrain.http.app import BodyLimits
 from commonbrain.model.errors import UnavailableError
+from commonbrain.model.scope import Caller
+from commonbrain.testing.builders import WordHashEmbedder, a_brain
 from tests.processes import PATIENCE_S
+from tests.server.serving import an_app, listening
 
 
 async def test_a_call_that_takes_too_long_is_left_behind_and_its_thread_stays_taken() -> None:
@@ -61,7 +70,7 @@ async def test_callers_take_turns_and_none_takes_all_threads() -> None:
     threads, go_on, order = ThreadLimiter(4, seconds_max=PATIENCE_S), Event(), list[str]()
 
     async def call(lane: str, *, waits: bool) -> None:
-        LANE.set(lane)
+        enter_lane(Caller(agent=lane))
         await threads.run(lambda: (go_on.wait(PATIENCE_S) if waits else None, order.append(lane)))
 
     async with anyio.create_task_group() as tasks:
@@ -84,7 +93,7 @@ async def test_waiting_callers_take_turns() -> None:
         order.append(lane)
 
     async def call(lane: str) -> None:
-        LANE.set(lane)
+        enter_lane(Caller(agent=lane))
         await threads.run(partial(work, lane))
 
     async with anyio.create_task_group() as tasks:
@@ -95,3 +104,39 @@ async def test_waiting_callers_take_turns() -> None:
         await anyio.wait_all_tasks_blocked()
         go_on.set()
     assert order == ["first", "a", "b", "c", "a", "a"]
+
+
+@dataclass
+class SlowQueries(WordHashEmbedder):
+    """Embeds questions about ships only when it may."""
+
+    may_go: Event = field(default_factory=Event)
+    waiting: Semaphore = field(default_factory=lambda: Semaphore(0))
+
+    def query(self, text: str) -> Matrix:
+        if "ship" in text:
+            self.waiting.release()
+            self.may_go.wait(PATIENCE_S)
+        return super().query(text)
+
+
+def test_slow_calls_of_one_agent_leave_threads_to_others(path: Path) -> None:
+    embedder = SlowQueries()
+    brain = a_brain(path, embedder=embedder)
+    app = an_app(brain, limits=BodyLimits(calls_at_once=4))
+
+    def recall(key: str, query: str) -> int:
+        headers = {"X-API-Key": key}
+        body = {"query": query}
+        return httpx2.post(f"{url}/v1/recall", json=body, headers=headers, timeout=60).status_code
+
+    with listening(app) as url, ThreadPoolExecutor(6) as pool:
+        slow = [pool.submit(recall, "key-of-ann", "ship") for _ in range(6)]
+        try:
+            assert all(embedder.waiting.acquire(timeout=PATIENCE_S) for _ in range(2))
+            assert recall("key-of-ben", "kettle") == 200
+            assert httpx2.get(f"{url}/readyz", timeout=60).status_code == 200
+            assert not embedder.waiting.acquire(blocking=False)
+        finally:
+            embedder.may_go.set()
+        assert [one.result() for one in slow] == [200] * 6

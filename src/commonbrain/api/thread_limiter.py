@@ -15,21 +15,37 @@ import anyio
 
 from commonbrain.clock import UNTIL
 from commonbrain.model.errors import UnavailableError
+from commonbrain.model.scope import Caller
 
 _T = TypeVar("_T")
-LANE: Final[ContextVar[str]] = ContextVar("lane", default="")
-"""Whose calls the present task makes; empty if there is only one caller, or none is known."""
+_LANE: Final[ContextVar[str]] = ContextVar("lane", default="")
+"""Whose calls the present task makes; empty for those that no lane limits."""
+_STRANGERS: Final = "strangers"
 _LANE_MIN: Final = 2
 """Threads that one caller may have, if a quarter of all are fewer: an agent may send two calls."""
 _AFTER_S: Final = 0.1
 """The thread's deadline is later than the caller's by this, so that the caller raises first."""
 
 
+def enter_lane(caller: Caller | None) -> None:
+    """Make the calls of the present task those of a caller; None stands for all who are unknown.
+
+    Call it for each request: with asyncio's own loop, a request can begin in the context of the one
+    before it on its connection.
+    """
+    _LANE.set(f"{caller.tenant}/{caller.agent}" if caller else _STRANGERS)
+
+
+def leave_lanes() -> None:
+    """Make the calls of the present task those of the server itself, which no lane limits."""
+    _LANE.set("")
+
+
 class _FairPool:
     """A pool of threads in which lanes take turns, and none has more than its share.
 
-    So a caller who sends many slow calls delays those of others by no more than one call, and
-    leaves the event loop its share of the interpreter's lock, which every thread competes for.
+    So a caller who sends many slow calls hardly delays those of others, and leaves the event loop
+    its share of the interpreter's lock, which every thread competes for.
     Calls without a lane are not limited.
     """
 
@@ -99,7 +115,7 @@ class _FairPool:
 class ThreadLimiter:
     """A bounded number of threads; a call waits while all are busy.
 
-    The calls of each `LANE` start in order, and lanes take turns.
+    The calls of each lane (`enter_lane`) start in order, and lanes take turns.
 
     With `seconds_max`, `run` stops waiting after that time, which includes the wait for a thread.
     Waits inside the call have the same deadline, so that its thread is freed; a computation goes
@@ -137,7 +153,7 @@ class ThreadLimiter:
         if self._seconds_max is not None:
             context.run(UNTIL.set, monotonic() + self._seconds_max + _AFTER_S)
         try:
-            future = self._pool.submit(lambda: context.run(self._inside, call), lane=LANE.get())
+            future = self._pool.submit(lambda: context.run(self._inside, call), lane=_LANE.get())
         except RuntimeError:
             # The process ends.
             on_end()

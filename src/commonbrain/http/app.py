@@ -25,7 +25,7 @@ from starlette.types import Receive, Scope, Send
 
 from commonbrain.api.dispatch import CallContext
 from commonbrain.api.operations import Profile
-from commonbrain.api.thread_limiter import ThreadLimiter
+from commonbrain.api.thread_limiter import ThreadLimiter, leave_lanes
 from commonbrain.client import Brain
 from commonbrain.http.authentication import (
     WELL_KNOWN,
@@ -401,6 +401,7 @@ def _add_health(app: FastAPI, authenticator: RequestAuthenticator) -> None:
         return {"status": "live"}
 
     async def ready() -> dict[str, str]:
+        leave_lanes()
         try:
             await authenticator.threads.run(partial(check_readiness, authenticator.brain))
         except CommonbrainError as error:

@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from commonbrain.api.dispatch import authorize, record_denial
 from commonbrain.api.operations import Transport
-from commonbrain.api.thread_limiter import LANE, ThreadLimiter
+from commonbrain.api.thread_limiter import ThreadLimiter, enter_lane
 from commonbrain.client import Brain
 from commonbrain.http.problems import OutageHandler, problem
 from commonbrain.http.sessions import (
@@ -98,13 +98,14 @@ class RequestAuthenticator:
         known: Caller | None = request.scope.get(_CALLER_KEY)
         if known is not None:
             return known
+        enter_lane(None)
         address = request.client.host if request.client else None
         credential = credential_of(request)
         caller = self.access.known(credential, address=address)
         if caller is None:
             check = partial(self.access.admit, credential, address=address)
             caller = await self.threads.run(check)
-        LANE.set(f"{caller.tenant}/{caller.agent}")
+        enter_lane(caller)
         self._check_blocked(caller)
         request.scope[_UNCOUNTED_KEY] = caller
         tenant, agent = map(request.headers.get, CLAIM_HEADERS)

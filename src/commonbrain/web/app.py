@@ -28,7 +28,7 @@ from starlette.staticfiles import StaticFiles
 
 from commonbrain.api.dispatch import authorize
 from commonbrain.api.errors import describe_error, to_transport_error
-from commonbrain.api.thread_limiter import ThreadLimiter
+from commonbrain.api.thread_limiter import ThreadLimiter, enter_lane
 from commonbrain.client import Brain
 from commonbrain.model.errors import (
     AuthenticationError,
@@ -402,6 +402,7 @@ class Page:
         return response
 
     async def _start(self, request: Request, credential: str, *, next_: str) -> Response:
+        enter_lane(None)
         start = partial(self.sessions.open, credential, address=_address(request))
         return self._with_session(_see(next_), await self.threads.run(start))
 
@@ -411,11 +412,13 @@ class Page:
         return response
 
     async def _session(self, request: Request) -> PageSession | None:
+        enter_lane(None)
         token = request.cookies.get(self.settings.cookie)
         if not token:
             return None
         resume = partial(self.sessions.resume, token, address=_address(request))
         session = await self.threads.run(resume)
+        enter_lane(session.caller if session else None)
         request.state.session = session
         return session
 
