@@ -205,7 +205,7 @@ def unread_replies(target: Target) -> Sequence[str]:
     threading.Event().wait(5)
     for one in opened:
         one.close()
-    return [f"{_UNREAD} connections"]
+    return ()
 
 
 def uploads_of_a_reader(target: Target) -> Sequence[str]:
