@@ -2,7 +2,10 @@
 
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
+
+from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 
 PATIENCE_S = 60.0
 """How long a test waits for another process before it fails; a healthy one takes a second."""
@@ -22,3 +25,13 @@ def clean_environment(**more: str) -> dict[str, str]:
 def command(store: Path, *arguments: str) -> list[str]:
     """Give the command line that runs `brain` on a store."""
     return [sys.executable, "-m", "commonbrain", "--store", str(store), *arguments]
+
+
+def until(is_so: Callable[[], bool]) -> None:
+    """Wait until a condition holds; fail if it takes longer than `PATIENCE_S`."""
+    wait = Retrying(
+        retry=retry_if_result(lambda seen: not seen),
+        wait=wait_fixed(0.005),
+        stop=stop_after_delay(PATIENCE_S),
+    )
+    wait(is_so)

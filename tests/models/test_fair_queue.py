@@ -9,14 +9,13 @@ from time import monotonic
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 
 from commonbrain.clock import UNTIL
 from commonbrain.embeddings.fair_queue import FairQueue, Lane, QueuedEmbedder
 from commonbrain.model.errors import BusyError, UnavailableError
 from commonbrain.model.limits import CALL_WINDOWS_MAX
 from commonbrain.testing.builders import WordHashEmbedder
-from tests.processes import PATIENCE_S
+from tests.processes import PATIENCE_S, until
 
 ACME, BETA, CORP = (Lane(tenant=name) for name in ("acme", "beta", "corp"))
 TURN = 4
@@ -51,15 +50,6 @@ def occupied(queue: FairQueue, done: list[str]) -> Generator[Submit]:
         finally:
             may_end.set()
         first.result(PATIENCE_S)
-
-
-def until(is_so: Callable[[], bool]) -> None:
-    wait = Retrying(
-        retry=retry_if_result(lambda seen: not seen),
-        wait=wait_fixed(0.002),
-        stop=stop_after_delay(PATIENCE_S),
-    )
-    wait(is_so)
 
 
 @pytest.mark.requirement("PF-15")

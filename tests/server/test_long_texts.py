@@ -1,6 +1,6 @@
 """A server stores long texts at once, and embeds them when it has answered."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -12,7 +12,6 @@ from typing import Any
 import httpx2
 import pytest
 from starlette.testclient import TestClient
-from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 
 from commonbrain.embeddings.interface import Matrix
 from commonbrain.model.errors import UnavailableError
@@ -25,7 +24,7 @@ from commonbrain.testing.builders import (
     a_brain,
 )
 from tests.flows.working import a_worker
-from tests.processes import PATIENCE_S
+from tests.processes import PATIENCE_S, until
 from tests.server.serving import an_app, calling, listening
 
 WORDS_A_WINDOW = WINDOW_WORDS - OVERLAP_WORDS
@@ -58,15 +57,6 @@ def remember(client: TestClient | httpx2.Client, text: str) -> dict[str, Any]:
 
 def pending(client: TestClient) -> int:
     return client.post("/v1/status", json={}).json()["embedding_pending"]
-
-
-def until(is_so: Callable[[], bool]) -> None:
-    wait = Retrying(
-        retry=retry_if_result(lambda seen: not seen),
-        wait=wait_fixed(0.01),
-        stop=stop_after_delay(PATIENCE_S),
-    )
-    wait(is_so)
 
 
 @pytest.mark.requirement("WP-52")

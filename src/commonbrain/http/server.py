@@ -57,13 +57,14 @@ _IDLE_TIMEOUT_S = 30
 _SWITCH_S = 0.001
 """How long a thread may keep the interpreter's lock while others wait, Python's default being 5 ms.
 
-The event loop waits for it once per event, for each thread that computes: with 16 calls in progress
-health checks took 0.13 s with the default and 0.08 s so, at the same processor time.
+The event loop waits for it once per event, for each thread that computes.
 """
 _M_ARENA_MAX = -8
 """Of mallopt(3), from malloc.h of glibc."""
 _ARENAS = 2
-"""50 recalls at once of 32,000 tokens each: 330 MB resident, and 500 MB without a limit."""
+"""50 recalls at once of 32,000 tokens leave 300 MB resident, and 500 MB without a limit: compare
+`python -m benchmarks attacks --only unread_replies` with and without MALLOC_ARENA_MAX=64.
+"""
 
 
 class UnreadReplyProtocol(H11Protocol):
