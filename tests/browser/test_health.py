@@ -7,10 +7,13 @@ from tests.browser.conftest import HEIGHT, NARROW, WIDE, Site
 
 _INK = """box => {
   const canvas = box.querySelector("canvas");
-  const pixels = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
+  const copy = new OffscreenCanvas(canvas.width, canvas.height);
+  const context = copy.getContext("2d", {willReadFrequently: true});
+  context.drawImage(canvas, 0, 0);
+  const pixels = context.getImageData(0, 0, copy.width, copy.height).data;
   return pixels.reduce((sum, value) => sum + value, 0);
 }"""
-"""What is drawn, as a number."""
+"""What is drawn, as a number; read from a copy, since browsers complain of repeated reads."""
 
 
 @pytest.fixture
