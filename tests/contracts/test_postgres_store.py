@@ -19,7 +19,12 @@ from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.storage.postgres.opening import open_postgres, upgrade_postgres
 from commonbrain.storage.postgres.roles import FUNCTIONS
 from commonbrain.storage.postgres.statistics import Size
-from commonbrain.storage.postgres.vectors import PostgresVectors, VectorTable, half
+from commonbrain.storage.postgres.vectors import (
+    PostgresVectors,
+    VectorTable,
+    half,
+    vector_index_name,
+)
 from commonbrain.storage.sql.context import SqlContext, compiled
 from commonbrain.storage.sql.schema_version import SCHEMA_VERSION
 from commonbrain.storage.store import Store
@@ -214,7 +219,7 @@ def test_an_upgrade_that_waits_too_long_for_a_lock_changes_nothing(database: Dat
 
 @pytest.mark.of_one_server
 def test_an_upgrade_goes_on_where_an_interrupted_one_left_an_index(database: Database) -> None:
-    name = "ix_vectors_3_nearest_1"
+    name = vector_index_name("vectors_3", 1)
     with closing(psycopg.connect(database.owner, autocommit=True)) as owner:
         owner.execute(f"DROP INDEX {name}")  # type: ignore[arg-type]
         upgrade_postgres(
@@ -225,7 +230,7 @@ def test_an_upgrade_goes_on_where_an_interrupted_one_left_an_index(database: Dat
 
 
 def test_an_upgrade_builds_an_index_of_an_older_program_again(database: Database) -> None:
-    name = "ix_vectors_3_nearest_1"
+    name = vector_index_name("vectors_3", 1)
     with closing(psycopg.connect(database.owner, autocommit=True)) as owner:
         newer = made(owner, name)
         owner.execute(f"DROP INDEX {name}")  # type: ignore[arg-type]
@@ -240,7 +245,7 @@ def test_an_upgrade_builds_an_index_of_an_older_program_again(database: Database
 
 
 def test_an_upgrade_goes_on_where_an_index_was_built_but_not_yet_used(database: Database) -> None:
-    name = "ix_vectors_3_nearest_1"
+    name = vector_index_name("vectors_3", 1)
     with closing(psycopg.connect(database.owner, autocommit=True)) as owner:
         newer = made(owner, name)
         older = newer.partition(" WITH ")[0] + f" {OLDER} WHERE space_id = 1"

@@ -23,7 +23,12 @@ from commonbrain.storage.postgres.roles import (
     role_of,
     unconfined,
 )
-from commonbrain.storage.postgres.vectors import EF_CONSTRUCTION, HNSW_DIMENSIONS_MAX, HNSW_M
+from commonbrain.storage.postgres.vectors import (
+    EF_CONSTRUCTION,
+    HNSW_DIMENSIONS_MAX,
+    HNSW_M,
+    vector_index_name,
+)
 from commonbrain.storage.sql.context import known_space, known_spaces, register
 from commonbrain.storage.sql.driver_errors import map_driver_errors
 from commonbrain.storage.sql.schema_version import (
@@ -339,7 +344,7 @@ def _index(engine: Engine) -> None:
 
 def _index_part(connection: Connection, table: str, *, space: StoredSpace) -> None:
     """Create the index of a space over a table, or drop it if it cannot be used."""
-    name = f"ix_{table}_nearest_{space.id}"
+    name = vector_index_name(table, space.id)
     is_indexable = space.state is not SpaceState.DROPPED and space.dimensions <= HNSW_DIMENSIONS_MAX
     is_valid, is_current = _built(connection, name)
     if is_valid is not None and not (is_valid and is_indexable):
