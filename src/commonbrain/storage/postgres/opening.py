@@ -345,14 +345,16 @@ def _index(engine: Engine) -> None:
 def _index_part(connection: Connection, table: str, *, space: StoredSpace) -> None:
     """Create the index of a space over a table, or drop it if it cannot be used."""
     name = vector_index_name(table, space.id)
+    # An upgrade was interrupted after it replaced the index.
+    _drop(connection, f"{name}_old")
     is_indexable = space.state is not SpaceState.DROPPED and space.dimensions <= HNSW_DIMENSIONS_MAX
     is_valid, is_current = _built(connection, name)
     if is_valid is not None and not (is_valid and is_indexable):
         # Its space was dropped, or its creation was interrupted.
-        connection.exec_driver_sql(f"DROP INDEX CONCURRENTLY {name}")
+        _drop(connection, name)
         is_valid = None
     if not is_indexable or is_current:
-        connection.exec_driver_sql(f"DROP INDEX CONCURRENTLY IF EXISTS {name}_next")
+        _drop(connection, f"{name}_next")
     elif is_valid is None:
         _create(connection, name, table=table, space=space)
     else:
@@ -364,10 +366,19 @@ def _replace(connection: Connection, name: str, *, table: str, space: StoredSpac
     successor = f"{name}_next"
     _, is_current = _built(connection, successor)
     if not is_current:
-        connection.exec_driver_sql(f"DROP INDEX CONCURRENTLY IF EXISTS {successor}")
+        _drop(connection, successor)
         _create(connection, successor, table=table, space=space)
-    # One message is one transaction.
-    connection.exec_driver_sql(f"DROP INDEX {name}; ALTER INDEX {successor} RENAME TO {name}")
+    # Renaming locks only the indexes, and not against readers. Dropping at once would wait for the
+    # readers of the table, and later ones for it.
+    with connection.engine.begin() as exchange:
+        exchange.exec_driver_sql(f"ALTER INDEX {name} RENAME TO {name}_old")
+        exchange.exec_driver_sql(f"ALTER INDEX {successor} RENAME TO {name}")
+    _drop(connection, f"{name}_old")
+
+
+def _drop(connection: Connection, name: str) -> None:
+    """Drop an index, if it exists, while others read."""
+    connection.exec_driver_sql(f"DROP INDEX CONCURRENTLY IF EXISTS {name}")
 
 
 def _create(connection: Connection, name: str, *, table: str, space: StoredSpace) -> None:
