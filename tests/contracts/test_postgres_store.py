@@ -292,6 +292,33 @@ def test_nobody_waits_for_an_upgrade_that_waits_for_a_reader(database: Database)
         assert not made(owner, f"{name}_old")
 
 
+def test_upgrades_build_indexes_one_after_the_other(database: Database) -> None:
+    with ExitStack() as stack:
+        pool = stack.enter_context(ThreadPoolExecutor())
+        owner = stack.enter_context(closing(psycopg.connect(database.owner, autocommit=True)))
+        reader = stack.enter_context(closing(psycopg.connect(database.owner)))
+        name = an_index(owner)
+        newer = made(owner, name)
+        owner.execute(f"DROP INDEX {name}")  # type: ignore[arg-type]
+        # An index is complete when no snapshot is older than it.
+        reader.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+        reader.execute("SELECT 1")
+        first = pool.submit(upgrade, database)
+        until(lambda: is_waiting(owner, "CREATE INDEX"))
+
+        with pytest.raises(UnavailableError, match="being built") as refusal:
+            upgrade(database, lock_timeout_s=0.2)
+        assert refusal.value.code == "store_in_use"
+        second = pool.submit(upgrade, database)
+        asking = (
+            "SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%try_advisory%' AND pid <> "
+        )
+        until(lambda: owner.execute(f"{asking} pg_backend_pid()").fetchone() == (1,))  # type: ignore[arg-type]
+        reader.rollback()
+        assert first.result() == second.result()
+        assert made(owner, name) == newer
+
+
 def upgrade(database: Database, *, lock_timeout_s: float = LOCK_TIMEOUT_S) -> UpgradeResult:
     return upgrade_postgres(
         database.owner, space=SPACE, clock=FakeClock(), lock_timeout_s=lock_timeout_s

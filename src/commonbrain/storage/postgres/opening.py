@@ -2,6 +2,7 @@
 
 from collections.abc import Generator, Sequence
 from contextlib import ExitStack, contextmanager
+from time import monotonic, sleep
 from typing import Final
 
 from sqlalchemy import URL, Connection, Engine, exc, make_url, text
@@ -41,6 +42,13 @@ from commonbrain.storage.sql.schema_version import (
 from commonbrain.storage.store import Schema, Store
 
 _TURN: Final = text("SELECT pg_advisory_xact_lock(hashtextextended('commonbrain upgrade', 0))")
+# For a session: indexes are created outside transactions. The colon keeps it apart from the locks
+# of tenants. It is tried again, not waited for: an index is complete only when each older snapshot
+# has ended, and a waiting statement has one.
+_INDEX_TURN: Final = text(
+    "SELECT pg_try_advisory_lock(hashtextextended('commonbrain: vector indexes', 0))"
+)
+_INDEX_POLL_S: Final = 0.1
 _VECTOR: Final = text("SELECT EXISTS (SELECT 1 FROM pg_extension WHERE extname = 'vector')")
 _HAS_TENANT: Final = text("SELECT 1 FROM tenants WHERE id = :tenant")
 # Whether an index is complete, and whether it was built with the present options as well.
@@ -119,12 +127,14 @@ def upgrade_postgres(
         url: the database, with its owner's role.
         space: the embedding space of its vectors, for which indexes are created.
         clock: provides the creation time of the first tenant.
-        lock_timeout_s: how long to wait for locks; after that, nothing has changed.
+        lock_timeout_s: how long to wait for a lock; until the schema is upgraded, nothing has
+            changed after that.
         role: a further role that may open the store.
 
     Raises:
         InvalidInputError: the URL is malformed.
-        UnavailableError: it cannot be reached, or a lock was not free in time.
+        UnavailableError: it cannot be reached, or a lock was not free in time; `store_in_use`, only
+            indexes are missing, which another upgrade builds.
         StoreCorruptError: it is not a store, or of a newer version; it is unchanged.
 
     """
@@ -141,7 +151,7 @@ def upgrade_postgres(
                     flatten(connection, plan)
             if plan.is_begun:
                 _spread(engine, plan)
-            _index(engine)
+            _index(engine, lock_timeout_s=lock_timeout_s)
         finally:
             engine.dispose()
     return UpgradeResult(store=location, schema_version=SCHEMA_VERSION, roles=roles)
@@ -170,7 +180,8 @@ def distribute_postgres(url: str, *, lock_timeout_s: float) -> DistributeResult:
     Raises:
         InvalidInputError: the URL is malformed.
         RejectedError: `citus_missing`, Citus is not installed; nothing has changed.
-        UnavailableError: it cannot be reached, or its schema is older; finished steps remain.
+        UnavailableError: it cannot be reached, its schema is older, or an upgrade builds indexes
+            (`store_in_use`); finished steps remain.
         StoreCorruptError: it is not a store, or of a newer version.
 
     """
@@ -186,7 +197,7 @@ def distribute_postgres(url: str, *, lock_timeout_s: float) -> DistributeResult:
             plan = distribution(connection)
             flatten(connection, plan)
         _spread(engine, plan)
-        _index(engine)
+        _index(engine, lock_timeout_s=lock_timeout_s)
         return _distribute_result(engine, plan)
 
 
@@ -330,9 +341,12 @@ def _bring_up(connection: Connection, location: str, *, role: str | None) -> tup
     return tuple(sorted(roles))
 
 
-def _index(engine: Engine) -> None:
+def _index(engine: Engine, *, lock_timeout_s: float) -> None:
     """Create the vector indexes of each space, and disable pending lists, while others write."""
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        # Then it is closed at the end, and its lock ends with it, as when it is lost.
+        connection.detach()
+        _take_index_turn(connection, lock_timeout_s=lock_timeout_s)
         for name in connection.execute(_LISTING).scalars().all():
             connection.exec_driver_sql(f"ALTER INDEX {name} SET (fastupdate = off)")
             connection.execute(_EMPTY, {"name": name})
@@ -340,6 +354,21 @@ def _index(engine: Engine) -> None:
         for space in known_spaces(connection):
             for table in tables:
                 _index_part(connection, table, space=space)
+
+
+def _take_index_turn(connection: Connection, *, lock_timeout_s: float) -> None:
+    """Wait until no other program creates indexes, and keep others from it."""
+    until = monotonic() + lock_timeout_s
+    while not connection.execute(_INDEX_TURN).scalar_one():
+        if monotonic() >= until:
+            raise UnavailableError(
+                f"The vector indexes of {location_of(connection.engine.url)} are being built by "
+                "another upgrade.",
+                code="store_in_use",
+                hint="The schema is upgraded, and the store can be used. Run this again when the "
+                "other upgrade has ended, to build what it leaves.",
+            )
+        sleep(_INDEX_POLL_S)
 
 
 def _index_part(connection: Connection, table: str, *, space: StoredSpace) -> None:
