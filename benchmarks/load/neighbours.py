@@ -34,6 +34,7 @@ from commonbrain.storage.postgres.opening import open_postgres
 from commonbrain.storage.postgres.vectors import (
     EF_CONSTRUCTION,
     HNSW_M,
+    vector_index_name,
 )
 from commonbrain.storage.repositories.memory_rows import PROJECTED
 
@@ -194,7 +195,7 @@ class Filled:
                 [(space,)] = connection.execute("SELECT id FROM spaces").fetchall()
                 connection.execute("SET maintenance_work_mem = '3GB'")
                 connection.execute(
-                    f"CREATE INDEX ix_vectors_0_nearest_{space} ON vectors_0 USING hnsw "
+                    f"CREATE INDEX {vector_index_name('vectors_0', space)} ON vectors_0 USING hnsw "
                     f"((vector::halfvec({self.embedder.space.dimensions})) halfvec_ip_ops) "
                     f"WITH ({', '.join(options)}) WHERE space_id = {space}".encode()
                 )

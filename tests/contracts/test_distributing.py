@@ -27,7 +27,7 @@ from commonbrain.storage.postgres.opening import (
     preview_distribution,
     upgrade_postgres,
 )
-from commonbrain.storage.postgres.vectors import EF_SEARCH
+from commonbrain.storage.postgres.vectors import EF_SEARCH, vector_index_name
 from commonbrain.storage.schema.types import METADATA
 from commonbrain.storage.store import Store
 from commonbrain.testing.builders import NOON, FakeClock, a_memory
@@ -130,8 +130,8 @@ def test_an_upgrade_afterwards_indexes_the_plain_tables(database: Database) -> N
 
     names = {name for (name,) in asked(database, INDEXES, [*PARTED])}
     assert names >= {
-        "ix_vectors_nearest_1",
-        "ix_field_vectors_nearest_1",
+        vector_index_name("vectors", 1),
+        vector_index_name("field_vectors", 1),
         "ix_memory_text_words",
         "ix_atom_text_words",
     }

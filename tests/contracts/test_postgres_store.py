@@ -16,16 +16,23 @@ from commonbrain.embeddings.interface import Matrix, Vectors
 from commonbrain.model.errors import RejectedError, StoreCorruptError, UnavailableError
 from commonbrain.model.limits import LOCK_TIMEOUT_S
 from commonbrain.model.scope import LOCAL_TENANT
+from commonbrain.storage.interface import UpgradeResult
 from commonbrain.storage.postgres.opening import open_postgres, upgrade_postgres
 from commonbrain.storage.postgres.roles import FUNCTIONS
 from commonbrain.storage.postgres.statistics import Size
-from commonbrain.storage.postgres.vectors import PostgresVectors, VectorTable, half
+from commonbrain.storage.postgres.vectors import (
+    PostgresVectors,
+    VectorTable,
+    half,
+    vector_index_name,
+)
 from commonbrain.storage.sql.context import SqlContext, compiled
 from commonbrain.storage.sql.schema_version import SCHEMA_VERSION
 from commonbrain.storage.store import Store
 from commonbrain.testing.builders import NOON, FakeClock, a_memory
 from tests.contracts.store_steps import SPACE, look, put, random_vectors, stored
 from tests.postgres import Database, Server
+from tests.processes import until
 
 LARGE = Size(memories=100_000, average_words=40)
 SMALL = Size(memories=600, average_words=40)
@@ -212,48 +219,145 @@ def test_an_upgrade_that_waits_too_long_for_a_lock_changes_nothing(database: Dat
         assert owner.execute(policies).fetchone() == (0,)
 
 
-@pytest.mark.of_one_server
 def test_an_upgrade_goes_on_where_an_interrupted_one_left_an_index(database: Database) -> None:
-    name = "ix_vectors_3_nearest_1"
     with closing(psycopg.connect(database.owner, autocommit=True)) as owner:
+        name = an_index(owner)
         owner.execute(f"DROP INDEX {name}")  # type: ignore[arg-type]
-        upgrade_postgres(
-            database.owner, space=SPACE, clock=FakeClock(), lock_timeout_s=LOCK_TIMEOUT_S
-        )
+        upgrade(database)
 
         assert owner.execute("SELECT to_regclass(%s) IS NOT NULL", [name]).fetchone() == (True,)
 
 
 def test_an_upgrade_builds_an_index_of_an_older_program_again(database: Database) -> None:
-    name = "ix_vectors_3_nearest_1"
     with closing(psycopg.connect(database.owner, autocommit=True)) as owner:
+        name = an_index(owner)
         newer = made(owner, name)
-        owner.execute(f"DROP INDEX {name}")  # type: ignore[arg-type]
-        owner.execute(newer.partition(" WITH ")[0] + f" {OLDER} WHERE space_id = 1")  # type: ignore[arg-type]
+        make_older(owner, name)
         assert made(owner, name) != newer
-        upgrade_postgres(
-            database.owner, space=SPACE, clock=FakeClock(), lock_timeout_s=LOCK_TIMEOUT_S
-        )
+        upgrade(database)
 
         assert made(owner, name) == newer
         assert not made(owner, f"{name}_next")
+        assert not made(owner, f"{name}_old")
 
 
 def test_an_upgrade_goes_on_where_an_index_was_built_but_not_yet_used(database: Database) -> None:
-    name = "ix_vectors_3_nearest_1"
     with closing(psycopg.connect(database.owner, autocommit=True)) as owner:
+        name = an_index(owner)
         newer = made(owner, name)
-        older = newer.partition(" WITH ")[0] + f" {OLDER} WHERE space_id = 1"
+        older = as_older(newer)
         owner.execute(f"ALTER INDEX {name} RENAME TO {name}_next")  # type: ignore[arg-type]
         owner.execute(older)  # type: ignore[arg-type]
-        [(built,)] = owner.execute("SELECT %s::regclass::oid", [f"{name}_next"]).fetchall()
-        upgrade_postgres(
-            database.owner, space=SPACE, clock=FakeClock(), lock_timeout_s=LOCK_TIMEOUT_S
-        )
+        built = oid_of(owner, f"{name}_next")
+        upgrade(database)
 
-        assert owner.execute("SELECT to_regclass(%s)::oid", [name]).fetchone() == (built,)
+        assert oid_of(owner, name) == built
         assert made(owner, name) == newer
         assert not made(owner, f"{name}_next")
+
+
+def test_an_upgrade_goes_on_where_a_replaced_index_was_not_yet_dropped(database: Database) -> None:
+    with closing(psycopg.connect(database.owner, autocommit=True)) as owner:
+        name = an_index(owner)
+        older = as_older(made(owner, name)).replace(name, f"{name}_old")
+        owner.execute(older)  # type: ignore[arg-type]
+        built = oid_of(owner, name)
+        upgrade(database)
+
+        assert oid_of(owner, name) == built
+        assert not made(owner, f"{name}_old")
+
+
+def test_nobody_waits_for_an_upgrade_that_waits_for_a_reader(database: Database) -> None:
+    read = "SELECT count(*) FROM vectors"
+    with ExitStack() as stack:
+        pool = stack.enter_context(ThreadPoolExecutor())
+        owner = stack.enter_context(closing(psycopg.connect(database.owner, autocommit=True)))
+        reader, other = (
+            stack.enter_context(closing(psycopg.connect(database.owner))) for _ in range(2)
+        )
+        name = an_index(owner)
+        newer = made(owner, name)
+        make_older(owner, name)
+        reader.execute(read)
+        upgrading = pool.submit(upgrade, database)
+        until(lambda: is_waiting(owner, "DROP INDEX"))
+
+        other.execute("SET lock_timeout = '2s'")
+        assert other.execute(read).fetchone() == (0,)
+        other.rollback()
+        assert made(owner, name) == newer
+        reader.rollback()
+        upgrading.result()
+        assert not made(owner, f"{name}_old")
+
+
+def test_upgrades_build_indexes_one_after_the_other(database: Database) -> None:
+    with ExitStack() as stack:
+        pool = stack.enter_context(ThreadPoolExecutor())
+        owner = stack.enter_context(closing(psycopg.connect(database.owner, autocommit=True)))
+        reader = stack.enter_context(closing(psycopg.connect(database.owner)))
+        name = an_index(owner)
+        newer = made(owner, name)
+        owner.execute(f"DROP INDEX {name}")  # type: ignore[arg-type]
+        # An index is complete when no snapshot is older than it.
+        reader.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+        reader.execute("SELECT 1")
+        first = pool.submit(upgrade, database)
+        until(lambda: is_waiting(owner, "CREATE INDEX"))
+
+        with pytest.raises(UnavailableError, match="being built") as refusal:
+            upgrade(database, lock_timeout_s=0.2)
+        assert refusal.value.code == "store_in_use"
+        second = pool.submit(upgrade, database)
+        asking = (
+            "SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%try_advisory%' AND pid <> "
+        )
+        until(lambda: owner.execute(f"{asking} pg_backend_pid()").fetchone() == (1,))  # type: ignore[arg-type]
+        reader.rollback()
+        assert first.result() == second.result()
+        assert made(owner, name) == newer
+
+
+def upgrade(database: Database, *, lock_timeout_s: float = LOCK_TIMEOUT_S) -> UpgradeResult:
+    return upgrade_postgres(
+        database.owner, space=SPACE, clock=FakeClock(), lock_timeout_s=lock_timeout_s
+    )
+
+
+def an_index(owner: psycopg.Connection) -> str:
+    """Give the name of an index over vectors: of a partition, or of the distributed table."""
+    named = (
+        "SELECT relname FROM pg_class WHERE relkind = 'i' AND relname LIKE %s ORDER BY 1 LIMIT 1"
+    )
+    [(name,)] = owner.execute(named, [vector_index_name("vectors%", 1)]).fetchall()
+    return name
+
+
+def as_older(statement: str) -> str:
+    """Make the statement that makes an index one of an older program."""
+    return statement.partition(" WITH ")[0] + f" {OLDER} WHERE space_id = 1"
+
+
+def make_older(owner: psycopg.Connection, name: str) -> None:
+    """Put the index of an older program in an index's place."""
+    older = as_older(made(owner, name))
+    owner.execute(f"DROP INDEX {name}")  # type: ignore[arg-type]
+    owner.execute(older)  # type: ignore[arg-type]
+
+
+def oid_of(owner: psycopg.Connection, name: str) -> object:
+    [(oid,)] = owner.execute("SELECT %s::regclass::oid", [name]).fetchall()
+    return oid
+
+
+def is_waiting(owner: psycopg.Connection, statement: str) -> bool:
+    """Say whether a statement that begins so waits for a lock."""
+    asked = (
+        "SELECT count(*) > 0 FROM pg_stat_activity WHERE datname = current_database() "
+        "AND wait_event_type = 'Lock' AND starts_with(query, %s)"
+    )
+    return owner.execute(asked, [statement]).fetchone() == (True,)
 
 
 def made(owner: psycopg.Connection, name: str) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -10,12 +11,13 @@ from commonbrain.model.kinds import Kind, MessageDetail, RuleDetail
 from commonbrain.model.memory import Memory
 from commonbrain.model.scope import LOCAL_TENANT, Trust
 from commonbrain.storage.interface import Annotation
-from commonbrain.storage.sql.presence import OptionalRows
+from commonbrain.storage.sql.context import compiled
+from commonbrain.storage.sql.presence import OptionalRows, present_rows
 from commonbrain.storage.store import Store, Transaction
 from commonbrain.testing.builders import NOON, a_memory
 from tests.contracts.cascade_contract import a_review
 from tests.contracts.store_steps import a_link, put
-from tests.postgres import Database
+from tests.postgres import Database, Server
 
 SKILL = RuleDetail(skill={"name": "safe", "keywords": ["vault"]})
 NOTE = Annotation(memory_id=1, text="too hot", agent="bo", trust=Trust.USER_CLAIM, at=NOON)
@@ -27,6 +29,30 @@ BY_MEMORY: dict[OptionalRows, Memory] = {
     OptionalRows.SKILLS: a_memory(3, "Lock the vault", kind=Kind.RULE, detail=SKILL),
     OptionalRows.TOPICS: a_memory(3, "Tea is hot", topics=("tea",)),
 }
+# A fifth of all rows is of a tenant without people, topics and skills, which the others have.
+MANY_TENANTS = """
+SET session_replication_role = replica;
+CREATE TEMPORARY TABLE drawn AS SELECT n, n % 5 = 0 AS is_own,
+    CASE n % 5 WHEN 0 THEN 'default' ELSE 'tenant ' || n % 100 END AS tenant
+    FROM generate_series(1, 20000) AS n;
+INSERT INTO entities (tenant_id, memory_id, type, name, position) SELECT tenant, n,
+    CASE WHEN is_own THEN 'tag' ELSE (ARRAY['person', 'tag', 'topic'])[1 + n % 3] END, n, 0
+    FROM drawn;
+INSERT INTO rules (tenant_id, memory_id, kind, body, severity, skill, must_ack)
+    SELECT tenant, n, 'rule', '', 'info', CASE WHEN NOT is_own THEN to_json(n) END, false
+    FROM drawn;
+INSERT INTO messages (tenant_id, memory_id, kind, body, recipients, priority)
+    SELECT tenant, n, 'message', '', '[]', 'normal' FROM drawn;
+INSERT INTO annotations (tenant_id, id, memory_id, text, agent, trust, at)
+    SELECT tenant, n, n, '', '', 'user_claim', n FROM drawn;
+INSERT INTO links (tenant_id, from_id, to_id, type, strength, observations, agent, trust,
+    created_at, observed_at)
+    SELECT tenant, n, n + 1, 'relates_to', 1, 1, '', 'user_claim', n, n FROM drawn;
+INSERT INTO reviews (tenant_id, memory_id, cause_id, fall, via_id, depth, at)
+    SELECT tenant, n, n + 1, 'expired', n, 1, n FROM drawn;
+INSERT INTO falls (tenant_id, memory_id, due_at) SELECT tenant, n, n FROM drawn;
+ANALYZE
+"""
 BY_ACTION: dict[OptionalRows, Callable[[Transaction], object]] = {
     OptionalRows.ANNOTATIONS: lambda tx: tx.annotations.add(NOTE),
     OptionalRows.EXPIRIES: lambda tx: tx.reviews.postpone(1, NOON + timedelta(days=1)),
@@ -80,3 +106,22 @@ def test_a_writer_finds_rows_that_it_has_just_added(store: Store, rows: Optional
         BY_ACTION[rows](tx)
         assert tx.work.may_have(rows)
     assert rows in present(store)
+
+
+@pytest.mark.of_one_server
+def test_rows_are_found_by_an_index_however_many_other_tenants_have(
+    postgres: Server, database: Database, store: Store
+) -> None:
+    postgres.run(MANY_TENANTS, database=database.name)
+    with store.snapshot(LOCAL_TENANT) as tx:
+        connection = tx.work.connection
+        made = compiled(present_rows(), connection.dialect, names=("tenant",))
+        explained = replace(made, text=f"EXPLAIN {made.text}")
+        plan = [line for (line,) in explained.rows(connection, {"tenant": LOCAL_TENANT})]
+
+    scans = [line.strip() for line in plan if " Scan " in line and "Subquery" not in line]
+    assert len(scans) == len(OptionalRows)
+    assert [
+        scan for scan in scans if not scan.startswith(("->  Index Scan", "->  Index Only"))
+    ] == []
+    assert "Sort" not in "".join(plan)

@@ -44,7 +44,7 @@ from commonbrain.storage.postgres.index import PostgresIndex
 from commonbrain.storage.postgres.replicas import FOUND, Cluster, Replica, Replicas
 from commonbrain.storage.postgres.schema import OF_BYTES
 from commonbrain.storage.postgres.statistics import TenantSizes
-from commonbrain.storage.postgres.vectors import EF_SEARCH
+from commonbrain.storage.postgres.vectors import EF_SEARCH, vector_index_name
 from commonbrain.storage.repositories.sessions import BEAT_COLUMNS, session_update
 from commonbrain.storage.sql.context import SqlContext
 from commonbrain.storage.sql.driver_errors import corrupt_error
@@ -152,7 +152,7 @@ _BEGIN_READING: Final[LiteralString] = (
 _TURN: Final = text("SELECT pg_advisory_xact_lock(hashtextextended('commonbrain ' || :tenant, 0))")
 _INDEXED: Final = text(
     "SELECT EXISTS (SELECT 1 FROM pg_class c JOIN pg_index i ON i.indexrelid = c.oid "
-    "WHERE c.relnamespace = current_schema()::regnamespace AND c.relname LIKE :suffix "
+    "WHERE c.relnamespace = current_schema()::regnamespace AND c.relname LIKE :name "
     "AND i.indisvalid)"
 )
 _TENANTS: Final = text("SELECT every_tenant()")
@@ -295,7 +295,8 @@ class Postgres:
 
     def is_indexed(self, connection: Connection, space_id: int) -> bool:
         """Return whether an upgrade has indexed the vectors of a space."""
-        return connection.execute(_INDEXED, {"suffix": f"%_nearest_{space_id}"}).scalar_one()
+        name_in_any_table = vector_index_name("%", space_id)
+        return connection.execute(_INDEXED, {"name": name_in_any_table}).scalar_one()
 
     def in_space(self, space: EmbeddingSpace, space_id: int) -> Postgres:
         """Return the dialect of the same database in another embedding space."""

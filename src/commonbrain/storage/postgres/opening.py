@@ -2,6 +2,7 @@
 
 from collections.abc import Generator, Sequence
 from contextlib import ExitStack, contextmanager
+from time import monotonic, sleep
 from typing import Final
 
 from sqlalchemy import URL, Connection, Engine, exc, make_url, text
@@ -23,7 +24,12 @@ from commonbrain.storage.postgres.roles import (
     role_of,
     unconfined,
 )
-from commonbrain.storage.postgres.vectors import EF_CONSTRUCTION, HNSW_DIMENSIONS_MAX, HNSW_M
+from commonbrain.storage.postgres.vectors import (
+    EF_CONSTRUCTION,
+    HNSW_DIMENSIONS_MAX,
+    HNSW_M,
+    vector_index_name,
+)
 from commonbrain.storage.sql.context import known_space, known_spaces, register
 from commonbrain.storage.sql.driver_errors import map_driver_errors
 from commonbrain.storage.sql.schema_version import (
@@ -36,6 +42,13 @@ from commonbrain.storage.sql.schema_version import (
 from commonbrain.storage.store import Schema, Store
 
 _TURN: Final = text("SELECT pg_advisory_xact_lock(hashtextextended('commonbrain upgrade', 0))")
+# For a session: indexes are created outside transactions. The colon keeps it apart from the locks
+# of tenants. It is tried again, not waited for: an index is complete only when each older snapshot
+# has ended, and a waiting statement has one.
+_INDEX_TURN: Final = text(
+    "SELECT pg_try_advisory_lock(hashtextextended('commonbrain: vector indexes', 0))"
+)
+_INDEX_POLL_S: Final = 0.1
 _VECTOR: Final = text("SELECT EXISTS (SELECT 1 FROM pg_extension WHERE extname = 'vector')")
 _HAS_TENANT: Final = text("SELECT 1 FROM tenants WHERE id = :tenant")
 # Whether an index is complete, and whether it was built with the present options as well.
@@ -114,12 +127,14 @@ def upgrade_postgres(
         url: the database, with its owner's role.
         space: the embedding space of its vectors, for which indexes are created.
         clock: provides the creation time of the first tenant.
-        lock_timeout_s: how long to wait for locks; after that, nothing has changed.
+        lock_timeout_s: how long to wait for a lock; until the schema is upgraded, nothing has
+            changed after that.
         role: a further role that may open the store.
 
     Raises:
         InvalidInputError: the URL is malformed.
-        UnavailableError: it cannot be reached, or a lock was not free in time.
+        UnavailableError: it cannot be reached, or a lock was not free in time; `store_in_use`, only
+            indexes are missing, which another upgrade builds.
         StoreCorruptError: it is not a store, or of a newer version; it is unchanged.
 
     """
@@ -136,7 +151,7 @@ def upgrade_postgres(
                     flatten(connection, plan)
             if plan.is_begun:
                 _spread(engine, plan)
-            _index(engine)
+            _index(engine, lock_timeout_s=lock_timeout_s)
         finally:
             engine.dispose()
     return UpgradeResult(store=location, schema_version=SCHEMA_VERSION, roles=roles)
@@ -165,7 +180,8 @@ def distribute_postgres(url: str, *, lock_timeout_s: float) -> DistributeResult:
     Raises:
         InvalidInputError: the URL is malformed.
         RejectedError: `citus_missing`, Citus is not installed; nothing has changed.
-        UnavailableError: it cannot be reached, or its schema is older; finished steps remain.
+        UnavailableError: it cannot be reached, its schema is older, or an upgrade builds indexes
+            (`store_in_use`); finished steps remain.
         StoreCorruptError: it is not a store, or of a newer version.
 
     """
@@ -181,7 +197,7 @@ def distribute_postgres(url: str, *, lock_timeout_s: float) -> DistributeResult:
             plan = distribution(connection)
             flatten(connection, plan)
         _spread(engine, plan)
-        _index(engine)
+        _index(engine, lock_timeout_s=lock_timeout_s)
         return _distribute_result(engine, plan)
 
 
@@ -325,9 +341,12 @@ def _bring_up(connection: Connection, location: str, *, role: str | None) -> tup
     return tuple(sorted(roles))
 
 
-def _index(engine: Engine) -> None:
+def _index(engine: Engine, *, lock_timeout_s: float) -> None:
     """Create the vector indexes of each space, and disable pending lists, while others write."""
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        # So that it is closed at the end, and not pooled: its lock ends with it.
+        connection.detach()
+        _take_index_turn(connection, lock_timeout_s=lock_timeout_s)
         for name in connection.execute(_LISTING).scalars().all():
             connection.exec_driver_sql(f"ALTER INDEX {name} SET (fastupdate = off)")
             connection.execute(_EMPTY, {"name": name})
@@ -337,17 +356,34 @@ def _index(engine: Engine) -> None:
                 _index_part(connection, table, space=space)
 
 
+def _take_index_turn(connection: Connection, *, lock_timeout_s: float) -> None:
+    """Wait until no other program creates indexes, and keep others from it."""
+    until = monotonic() + lock_timeout_s
+    while not connection.execute(_INDEX_TURN).scalar_one():
+        if monotonic() >= until:
+            raise UnavailableError(
+                f"The vector indexes of {location_of(connection.engine.url)} are being built by "
+                "another upgrade.",
+                code="store_in_use",
+                hint="Everything else is done, and the store can be used. Run this again when the "
+                "other upgrade has ended: it builds what that one did not.",
+            )
+        sleep(_INDEX_POLL_S)
+
+
 def _index_part(connection: Connection, table: str, *, space: StoredSpace) -> None:
     """Create the index of a space over a table, or drop it if it cannot be used."""
-    name = f"ix_{table}_nearest_{space.id}"
+    name = vector_index_name(table, space.id)
+    # An upgrade was interrupted after it replaced the index.
+    _drop(connection, f"{name}_old")
     is_indexable = space.state is not SpaceState.DROPPED and space.dimensions <= HNSW_DIMENSIONS_MAX
     is_valid, is_current = _built(connection, name)
     if is_valid is not None and not (is_valid and is_indexable):
         # Its space was dropped, or its creation was interrupted.
-        connection.exec_driver_sql(f"DROP INDEX CONCURRENTLY {name}")
+        _drop(connection, name)
         is_valid = None
     if not is_indexable or is_current:
-        connection.exec_driver_sql(f"DROP INDEX CONCURRENTLY IF EXISTS {name}_next")
+        _drop(connection, f"{name}_next")
     elif is_valid is None:
         _create(connection, name, table=table, space=space)
     else:
@@ -359,10 +395,19 @@ def _replace(connection: Connection, name: str, *, table: str, space: StoredSpac
     successor = f"{name}_next"
     _, is_current = _built(connection, successor)
     if not is_current:
-        connection.exec_driver_sql(f"DROP INDEX CONCURRENTLY IF EXISTS {successor}")
+        _drop(connection, successor)
         _create(connection, successor, table=table, space=space)
-    # One message is one transaction.
-    connection.exec_driver_sql(f"DROP INDEX {name}; ALTER INDEX {successor} RENAME TO {name}")
+    # Renaming locks only the indexes, and not against readers. Dropping at once would wait for the
+    # readers of the table, and later ones for it.
+    with connection.engine.begin() as exchange:
+        exchange.exec_driver_sql(f"ALTER INDEX {name} RENAME TO {name}_old")
+        exchange.exec_driver_sql(f"ALTER INDEX {successor} RENAME TO {name}")
+    _drop(connection, f"{name}_old")
+
+
+def _drop(connection: Connection, name: str) -> None:
+    """Drop an index, if it exists, while others read."""
+    connection.exec_driver_sql(f"DROP INDEX CONCURRENTLY IF EXISTS {name}")
 
 
 def _create(connection: Connection, name: str, *, table: str, space: StoredSpace) -> None:

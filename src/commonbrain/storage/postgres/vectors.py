@@ -78,6 +78,11 @@ _BUILT_MAX: Final = 256
 _SCORE: Final = "score"
 
 
+def vector_index_name(table: str, space_id: int) -> str:
+    """Return the name of the index over the vectors of a space in a table or partition."""
+    return f"ix_{table}_nearest_{space_id}"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VectorTable:
     """Which vectors to search: the space, whole memories or one field, and how."""
