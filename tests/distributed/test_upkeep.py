@@ -3,6 +3,7 @@
 import json
 from contextlib import closing
 from pathlib import Path
+from typing import LiteralString
 
 import psycopg
 import pytest
@@ -19,6 +20,11 @@ from tests.doors.test_store_upgrade import told
 from tests.postgres import Database
 
 pytestmark = pytest.mark.citus
+
+TEXT_SEARCH: LiteralString = (
+    "SELECT oid FROM pg_ts_config WHERE cfgname = 'commonbrain' "
+    "UNION ALL SELECT oid FROM pg_ts_dict WHERE dictname = 'commonbrain_stem'"
+)
 
 
 def distributed(database: Database) -> DistributeResult:
@@ -58,6 +64,7 @@ def test_an_upgrade_of_a_distributed_store_distributes_the_tables_that_it_create
     with citus.database() as database:
         with closing(database.opened()) as store:
             put(store, a_memory(1, "tea is ready"))
+        before = citus.ask(TEXT_SEARCH, database=database.name)
         change(
             database,
             "DROP TABLE page_sessions",
@@ -74,6 +81,8 @@ def test_an_upgrade_of_a_distributed_store_distributes_the_tables_that_it_create
             "SELECT logicalrelid::text FROM pg_dist_partition", database=database.name
         )
         assert ("page_sessions",) in placed
+        # Programs that run meanwhile search by it.
+        assert citus.ask(TEXT_SEARCH, database=database.name) == before
         with closing(database.opened()) as store:
             assert lexical(store, "tea") == [1]
             assert all(finding.is_sound for finding in store.examine())
