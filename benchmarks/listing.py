@@ -21,6 +21,7 @@ import typer
 import commonbrain
 from benchmarks.corpus import drafts
 from benchmarks.filling import Filling
+from benchmarks.load.monitor import processor_s
 from benchmarks.machine import describe_machine
 from commonbrain.client import Brain
 from commonbrain.embeddings.interface import Embedder, EmbeddingSpace
@@ -165,8 +166,8 @@ class Processor:
 
     def used_s(self) -> float:
         """Read it."""
-        others = self.server.children() if self.server else []
-        return process_time() + sum(sum(one.cpu_times()[:2]) for one in others)
+        others = [self.server, *self.server.children()] if self.server else []
+        return process_time() + sum(map(processor_s, others))
 
     def each_ms(self, call: Callable[[], object]) -> float:
         """Measure calls, the first of which is not counted."""
