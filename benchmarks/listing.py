@@ -146,7 +146,7 @@ def measure_lists(
         if not store.exists():
             with commonbrain.open(store) as brain:
                 fill(brain, memories)
-        _tell("SQLite", str(store), Processor())
+        _print("SQLite", str(store), Processor())
         if postgres:
             with postgres_server() as url:
                 program = login(url, _PROGRAM)
@@ -155,7 +155,7 @@ def measure_lists(
                 with closing(psycopg.connect(url, autocommit=True)) as owner:
                     owner.execute("VACUUM ANALYZE")
                     server = psutil.Process(owner.info.backend_pid).parent()
-                _tell("Postgres", program, Processor(server))
+                _print("Postgres", program, Processor(server))
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +178,7 @@ class Processor:
         return (self.used_s() - before) / _CALLS * 1000
 
 
-def _tell(engine: str, store: str, processor: Processor) -> None:
+def _print(engine: str, store: str, processor: Processor) -> None:
     columns = ("first page", "middle", "last", "of 200", "with facets")
     print(f"\n{engine:<30}{''.join(f'{name:>13}' for name in columns)}   ms")
     with commonbrain.open(store) as brain:
