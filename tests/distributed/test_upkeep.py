@@ -37,6 +37,7 @@ def change(database: Database, *statements: str) -> None:
             owner.execute(statement.encode())
 
 
+@pytest.mark.requirement("DO-24")
 def test_a_filled_store_is_distributed_with_every_row_and_answers_the_same(
     citus: CitusServer,
 ) -> None:
@@ -58,6 +59,7 @@ def test_a_filled_store_is_distributed_with_every_row_and_answers_the_same(
             assert all(finding.is_sound for finding in store.examine())
 
 
+@pytest.mark.requirement("DO-24")
 def test_an_upgrade_of_a_distributed_store_distributes_the_tables_that_it_creates(
     citus: CitusServer,
 ) -> None:
