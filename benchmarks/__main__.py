@@ -37,7 +37,7 @@ from benchmarks.peers.comparison import peers
 from benchmarks.shared_file import shared_file
 from benchmarks.sharing import sharing
 from benchmarks.sizing import sizing
-from benchmarks.stages import RUNS, Watched, measure, ratio_lines, tell_growth
+from benchmarks.stages import RUNS, Watched, measure, print_growth, ratio_lines
 from benchmarks.table import table
 from benchmarks.timing import Timing, timed
 from benchmarks.tracing import tracing
@@ -80,7 +80,7 @@ def speed(sizes: list[int] = typer.Argument(default=[1000, 10_000])) -> None:  #
 
     The first 4,000 notes are embedded, the rest borrow their vectors with some noise, so that
     100,000 take minutes; what is asked and what is timed while remembered is embedded for real.
-    Process time stands beside wall time: where they differ, somebody else had the processor.
+    Where wall time is longer than process time, other programs used the processor.
     """
     growth: dict[int, dict[str, Timing]] = {}
     with tempfile.TemporaryDirectory() as folder, commonbrain.open(Path(folder) / "b.db") as brain:
@@ -97,7 +97,7 @@ def speed(sizes: list[int] = typer.Argument(default=[1000, 10_000])) -> None:  #
                 print(timing.line(name))
             print("\n".join(ratio_lines(growth[size])))
             held = size + RUNS
-    tell_growth(growth)
+    print_growth(growth)
 
 
 @app.command()

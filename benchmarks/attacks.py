@@ -336,7 +336,7 @@ def _own_server() -> Generator[tuple[Target, int]]:
                 Brain(brain.services, replace(brain.caller, tenant="other")), Role.WRITER
             )
         target = Target(url=running.url, reader=reader, writer=writer, other=other)
-        yield target, running.processes["doors"].pid
+        yield target, running.processes["server"].pid
 
 
 def _new_key(brain: Brain, role: Role) -> str:

@@ -1,4 +1,4 @@
-"""Boot of a full store and of a typical project: its tokens, by the house and by a real BPE."""
+"""Boot of a full store and of a typical project: its tokens, by Commonbrain and by a real BPE."""
 
 from __future__ import annotations
 
@@ -52,16 +52,18 @@ def boot(times: int = _TIMES) -> None:
             own = brain.acting_as(session="measured")
             own.boot(task=TASK)
             first, second = own.boot(task=TASK), own.boot(task="Something else altogether")
-            tell("full store", first, count)
+            print_sizes("full store", first, count)
             print("  same beginning:", list(prefix(first)) == list(prefix(second)))
             print(timing([lambda: own.boot(task=TASK)] * times).line("boot, warm, with a task"))
             print(timing([own.boot] * times).line("boot, warm, without a task"))
         with commonbrain.open(Path(folder) / "small.db", agent="ann", project=PROJECT) as brain:
             _settle(brain)
-            tell("typical project", brain.acting_as(session="measured").boot(task=TASK), count)
+            print_sizes(
+                "typical project", brain.acting_as(session="measured").boot(task=TASK), count
+            )
 
 
-def tell(name: str, briefing: Briefing, count: Count | None) -> None:
+def print_sizes(name: str, briefing: Briefing, count: Count | None) -> None:
     """Say how long a briefing is in each form, and what it shows."""
     forms = {
         "text": briefing.text,

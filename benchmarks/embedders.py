@@ -1,4 +1,4 @@
-"""What packaged embedders find, alone and beside words, and what they cost."""
+"""What packaged embedders find, alone and with words, and what they cost."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -58,23 +58,23 @@ def embedder_quality(
     only: list[str] = typer.Option(default=[]),  # noqa: B008 Typer's way
     onnx: list[Path] = typer.Option(default=[]),  # noqa: B008
 ) -> None:
-    """Rank a data set's evidence by the vectors of each embedder, alone and beside full text."""
+    """Rank a data set's evidence by the vectors of each embedder, alone and with full text."""
     read, files = DATASETS[dataset].read, DATASETS[dataset].files(path)
     every = {corpus.name: corpus.questions for corpus in read(files)}
     chosen = choose(every, questions=asked, conversations=conversations, seed=0).own
     gold = {one.id: one.gold for of in chosen.values() for one in of if one.gold}
     made = dict(_loaded(candidates(onnx, only)))
-    told = {name: _Measured() for name in made}
+    results = {name: _Measured() for name in made}
     for corpus in read(files):
         if corpus.name in chosen:
             answerable = [one for one in chosen[corpus.name] if one.gold]
             with open_eval_store(corpus, settings=load_settings(), seed=0) as stand:
                 words = {one.id: _words(stand, one.text) for one in answerable}
                 for name, embedder in made.items():
-                    _ask(stand, embedder, answerable, words=words, told=told[name])
+                    _ask(stand, embedder, answerable, words=words, result=results[name])
     print(f"| {len(gold)} questions of {dataset} | {' | '.join(_heads())} | windows | CPU s |")
     print("|---" * (len(_SYSTEMS) * len(_SHOWN) + 3) + "|")
-    for name, measured in told.items():
+    for name, measured in results.items():
         print(_row(name, measured, gold=gold))
 
 
@@ -102,20 +102,20 @@ def _ask(
     asked: Sequence[Question],
     *,
     words: Mapping[str, Scores],
-    told: _Measured,
+    result: _Measured,
 ) -> None:
     """Embed a corpus and its questions, and rank by what is nearest."""
     started = time.process_time()
     texts = {id_: memory.text for id_, memory in stand.memories.items()}
     made = embedder.passages(list(texts.values()))
-    told.cpu_s += time.process_time() - started
-    told.windows += sum(map(len, made))
+    result.cpu_s += time.process_time() - started
+    result.windows += sum(map(len, made))
     for one in asked:
         vector = _nearest(list(texts), made, vector=embedder.query(one.text))
         lists = SearchResults(words=words[one.id], vector=vector, words_s=0.0, vector_s=0.0)
         for system in _SYSTEMS:
             ranked = sources(stand, BASELINES[system].rank(lists))
-            told.rankings[system][one.id] = ranked
+            result.rankings[system][one.id] = ranked
 
 
 def _nearest(ids: Sequence[int], made: Sequence[Matrix], *, vector: Matrix) -> Scores:

@@ -24,7 +24,7 @@ _RUNS = 7
 def cascade(sizes: list[int] = typer.Argument(default=[100, 1000, 10_000])) -> None:  # noqa: B008 Typer's way
     """Supersede a premise on which so many memories rest, half of them directly; and restore it.
 
-    Process time stands beside wall time: where they differ, somebody else had the processor.
+    Where wall time is longer than process time, other programs used the processor.
     """
     for size in sizes:
         with (

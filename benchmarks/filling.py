@@ -35,7 +35,7 @@ class Lending:
     """An embedder that lends the vectors of its first texts to all later ones, with some noise.
 
     So a borrowed vector lies where real ones lie, but says nothing about its text: what is
-    recalled from such a store tells how long it takes and nothing of how good it is.
+    recalled from such a store shows how long it takes and not how good it is.
     """
 
     embedder: Embedder
@@ -48,7 +48,7 @@ class Lending:
         return self.embedder.space
 
     def query(self, text: str) -> Matrix:
-        """Embed what somebody asks."""
+        """Embed a query."""
         return self.embedder.query(text)
 
     def passages(self, texts: Sequence[str]) -> list[Matrix]:
@@ -70,7 +70,7 @@ class Lending:
 
 @dataclass(frozen=True, slots=True)
 class Filling:
-    """Puts ever more made-up notes into one store, through the front door."""
+    """Puts ever more made-up notes into one store, through the public interface."""
 
     brain: Brain
 

@@ -47,11 +47,16 @@ def telemetry(times: int = _TIMES, memories: int = _MEMORIES) -> None:
         every = TelemetryDispatch([log], spans=spans, meters=meters)
         asked = [partial(_call, "recall", query=one) for one in questions(times, of=memories)]
         texts = drafts(2 * times, seed=99)
-        told = [partial(_tell, texts=texts) for _ in range(times)]
-        arms: dict[str, Telemetry] = {"figures": meters, "spans": spans, "log": log, "all": every}
-        for name, telemetry in arms.items():
+        writes = [partial(_remember, texts=texts) for _ in range(times)]
+        variants: dict[str, Telemetry] = {
+            "figures": meters,
+            "spans": spans,
+            "log": log,
+            "all": every,
+        }
+        for name, telemetry in variants.items():
             _compare(f"recall, {name}", asked, one=brain, other=_heard(brain, telemetry))
-        _compare("remember, all", told, one=brain, other=_heard(brain, every))
+        _compare("remember, all", writes, one=brain, other=_heard(brain, every))
         _compare("recall, tool events kept", asked, one=_eventless(brain), other=brain)
         every.close()
 
@@ -61,7 +66,7 @@ def _call(tool: str, brain: Brain, **given: object) -> Any:  # noqa: ANN401
     return dispatch(TOOLS[tool], brain, request=request)
 
 
-def _tell(brain: Brain, *, texts: Iterator[Draft]) -> object:
+def _remember(brain: Brain, *, texts: Iterator[Draft]) -> object:
     """Remember the next text: the same one again would only be found."""
     return _call("remember", brain, text=next(texts).body, kind="event")
 

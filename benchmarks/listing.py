@@ -21,6 +21,7 @@ import typer
 import commonbrain
 from benchmarks.corpus import drafts
 from benchmarks.filling import Filling
+from benchmarks.load.monitor import processor_s
 from benchmarks.machine import describe_machine
 from commonbrain.client import Brain
 from commonbrain.embeddings.interface import Embedder, EmbeddingSpace
@@ -145,7 +146,7 @@ def measure_lists(
         if not store.exists():
             with commonbrain.open(store) as brain:
                 fill(brain, memories)
-        _tell("SQLite", str(store), Processor())
+        _print("SQLite", str(store), Processor())
         if postgres:
             with postgres_server() as url:
                 program = login(url, _PROGRAM)
@@ -154,7 +155,7 @@ def measure_lists(
                 with closing(psycopg.connect(url, autocommit=True)) as owner:
                     owner.execute("VACUUM ANALYZE")
                     server = psutil.Process(owner.info.backend_pid).parent()
-                _tell("Postgres", program, Processor(server))
+                _print("Postgres", program, Processor(server))
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,8 +166,8 @@ class Processor:
 
     def used_s(self) -> float:
         """Read it."""
-        others = self.server.children() if self.server else []
-        return process_time() + sum(sum(one.cpu_times()[:2]) for one in others)
+        others = [self.server, *self.server.children()] if self.server else []
+        return process_time() + sum(map(processor_s, others))
 
     def each_ms(self, call: Callable[[], object]) -> float:
         """Measure calls, the first of which is not counted."""
@@ -177,7 +178,7 @@ class Processor:
         return (self.used_s() - before) / _CALLS * 1000
 
 
-def _tell(engine: str, store: str, processor: Processor) -> None:
+def _print(engine: str, store: str, processor: Processor) -> None:
     columns = ("first page", "middle", "last", "of 200", "with facets")
     print(f"\n{engine:<30}{''.join(f'{name:>13}' for name in columns)}   ms")
     with commonbrain.open(store) as brain:

@@ -80,16 +80,16 @@ def messages(writers: int = 8, messages: int = 10_000) -> None:
         ]
         let_go(working)
         started = time.perf_counter()
-        told = [told for one in working for told in heard_of(one)]
+        reports = [report for one in working for report in heard_of(one)]
         seconds = time.perf_counter() - started
-        times_ms = [one.ms for one in told if one.sent]
+        times_ms = [one.ms for one in reports if one.sent]
         p95 = quantiles(times_ms, n=20)[-1]
         print(f"{len(times_ms):,} sent by {writers} processes in {seconds:.0f} s")
         print(f"a send: p50 {median(times_ms):.1f} ms, p95 {p95:.1f} ms, waiting for others too")
         with opened(path, "maker") as brain:
-            told += drain(brain)
-            print(f"read {sum(len(one.got) for one in told):,} times")
-            found = wrongs(brain, told)
+            reports += drain(brain)
+            print(f"read {sum(len(one.got) for one in reports):,} times")
+            found = wrongs(brain, reports)
             print("\n".join(found[:20]) or "none lost, none delivered twice, all in order")
 
 

@@ -81,7 +81,7 @@ def crowd(writers: int = 8, readers: int = 8, seconds: int = 60) -> None:
 
 @dataclass(slots=True)
 class Tally:
-    """What several processes told when they were done."""
+    """The results of several processes."""
 
     ids: list[str] = field(default_factory=list[str])
     ms: list[float] = field(default_factory=list[float])
@@ -93,8 +93,8 @@ class Tally:
         """Hear all of them out."""
         tally = cls()
         for one in workers:
-            for told in one.hear_out():
-                given = json.loads(told)
+            for line in one.hear_out():
+                given = json.loads(line)
                 tally.ids += given["ids"]
                 tally.ms += given["ms"]
                 tally.errors.update(given["errors"])

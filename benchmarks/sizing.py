@@ -41,10 +41,10 @@ def sizes(
         Path | None, typer.Option(help="Measure a store that `load fill` made, and make none.")
     ] = None,
 ) -> None:
-    """Tell bytes for each memory: remembered in a file, copied to Postgres, each by table."""
+    """Print bytes for each memory: remembered in a file, copied to Postgres, each by table."""
     if folder is not None:
         with postgres_server(folder / "postgres") as url:
-            _tell_postgres(url)
+            _print_postgres(url)
         return
     with tempfile.TemporaryDirectory() as place:
         file = Path(place) / "brain.db"
@@ -52,32 +52,32 @@ def sizes(
             Filling.of(brain)(0, until=memories)
             for question in questions(_ASKED, of=memories):
                 brain.recall(question)
-        # Python's own SQLite tells the pages of each table; the one that stores are opened with
+        # Python's own SQLite lists the pages of each table; the one that stores are opened with
         # was built without that.
         with closing(sqlite3.connect(file)) as opened:
             opened.execute("PRAGMA wal_checkpoint(TRUNCATE)")
             pages = dict(opened.execute(_PAGES).fetchall())
-        _tell("a file", pages, memories=memories)
+        _print("a file", pages, memories=memories)
         traces = sum(size for name, size in pages.items() if "recall_traces" in name)
         print(f"  a recall left {traces / _ASKED:,.0f} bytes of trace, which is among the others")
         with postgres_server() as url:
             program = login(url, _PROGRAM)
             upgrade_store(url, role=_PROGRAM)
             copy_store(file, program)
-            _tell_postgres(url)
+            _print_postgres(url)
 
 
-def _tell_postgres(url: str) -> None:
+def _print_postgres(url: str) -> None:
     with closing(psycopg.connect(url, autocommit=True)) as opened:
         opened.execute("VACUUM ANALYZE")
         [(memories,)] = opened.execute("SELECT count(*) FROM memories").fetchall()
         rows = opened.execute(_RELATIONS).fetchall()
         log = opened.execute("SELECT sum(size) FROM pg_ls_waldir()").fetchone() or (0,)
-    _tell("Postgres", {name: int(size) for name, size in rows}, memories=memories)
-    print(f"  beside it, its log of what was written: {int(log[0]) / 1e6:,.0f} MB")
+    _print("Postgres", {name: int(size) for name, size in rows}, memories=memories)
+    print(f"  and its log of what was written: {int(log[0]) / 1e6:,.0f} MB")
 
 
-def _tell(where: str, held: Mapping[str, int], *, memories: int) -> None:
+def _print(where: str, held: Mapping[str, int], *, memories: int) -> None:
     total = sum(held.values())
     each = f"{total / memories:,.0f} bytes each"
     print(f"\n{where}: {memories:,} memories, {total / 1e6:,.1f} MB, {each}")

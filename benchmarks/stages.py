@@ -63,10 +63,10 @@ class Watched:
         return cls(Brain(services, brain.caller), heard)
 
     def stages(self) -> Mapping[str, float]:
-        """Give the median of each stage of the recalls since the last look, in ms."""
-        told = [trace.stages_ms for trace in self.heard.traces]
+        """Give the median of each stage of the recalls since the last call, in ms."""
+        stages = [trace.stages_ms for trace in self.heard.traces]
         self.heard.traces.clear()
-        return {stage: median(one[stage] for one in told) for stage in told[0]}
+        return {stage: median(one[stage] for one in stages) for stage in stages[0]}
 
 
 def measure(watched: Watched, size: int) -> dict[str, Timing]:
@@ -75,8 +75,8 @@ def measure(watched: Watched, size: int) -> dict[str, Timing]:
     brain.recall(asked[0])
     watched.heard.traces.clear()
     times = {"recall": timing(partial(brain.recall, question) for question in asked)}
-    told = "  ".join(f"{stage} {ms:.2f}" for stage, ms in watched.stages().items())
-    print(f"stages of recall, p50 ms: {told}")
+    line = "  ".join(f"{stage} {ms:.2f}" for stage, ms in watched.stages().items())
+    print(f"stages of recall, p50 ms: {line}")
     floor = time_recall_floor(brain, asked)
     times |= {f"{_PART}{name}": part for name, part in floor.items()}
     times["recall in one project"] = timing(
@@ -102,7 +102,7 @@ def ratio_lines(times: Mapping[str, Timing]) -> list[str]:
     ]
 
 
-def tell_growth(growth: Mapping[int, Mapping[str, Timing]]) -> None:
+def print_growth(growth: Mapping[int, Mapping[str, Timing]]) -> None:
     """Print how many times as long each takes in a store so much larger."""
     smallest, *larger = growth
     for size in larger:

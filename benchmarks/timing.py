@@ -1,4 +1,4 @@
-"""Taking times: what the clock says beside what the process worked."""
+"""Taking times: wall time and processor time."""
 
 from __future__ import annotations
 

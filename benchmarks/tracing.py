@@ -23,7 +23,7 @@ tracing = typer.Typer()
 _RUNS = 100
 _TYPES = (LinkType.CAUSES, LinkType.CAUSES, LinkType.ENABLES, LinkType.PRECEDES)
 _PARTS = ("disk", "queue", "cache", "index", "broker", "proxy", "worker", "ledger", "cart", "mail")
-_DEEDS = ("filled", "stalled", "restarted", "leaked", "drifted", "timed out", "dropped", "froze")
+_ACTIONS = ("filled", "stalled", "restarted", "leaked", "drifted", "timed out", "dropped", "froze")
 _BACK = 0.001
 _NEAR = 2000
 """A cause is at most so many atoms older than its effect."""
@@ -35,7 +35,7 @@ def trace(atoms: int = typer.Argument(default=100_000)) -> None:
     with tempfile.TemporaryDirectory() as folder, commonbrain.open(Path(folder) / "b.db") as brain:
         random_source = random.Random(7)
         _fill(brain, atoms, random_source=random_source)
-        deeds: dict[str, Callable[[str], TraceResult]] = {
+        traces: dict[str, Callable[[str], TraceResult]] = {
             "causes": brain.trace.causes,
             "effects": brain.trace.effects,
             "dependents": brain.trace.dependents,
@@ -43,20 +43,20 @@ def trace(atoms: int = typer.Argument(default=100_000)) -> None:
         }
         asked = [ids.show(ids.MEMORY, random_source.randint(1, atoms)) for _ in range(_RUNS)]
         rare = [ids.show(ids.MEMORY, random_source.randint(1, 20)) for _ in range(_RUNS)]
-        for name, deed in deeds.items():
-            _measure(name, deed, asked)
+        for name, trace_of in traces.items():
+            _measure(name, trace_of, asked)
         _measure("causes, ends near", brain.trace.causes, rare)
         words = [f"the broker stalled in zone {zone}" for zone in range(1, 21)]
-        for deed in (brain.trace.causes, brain.trace.before, brain.trace.patterns):
-            _measure(f"{deed.__name__}, by words", deed, words)
+        for trace_of in (brain.trace.causes, brain.trace.before, brain.trace.patterns):
+            _measure(f"{trace_of.__name__}, by words", trace_of, words)
         _measure("deepen", brain.trace.deepen, words)
 
 
-def _measure(name: str, deed: Callable[[str], TraceResult], asked: list[str]) -> None:
+def _measure(name: str, trace_of: Callable[[str], TraceResult], asked: list[str]) -> None:
     walls, works, steps = list[float](), list[float](), list[int]()
     for one in asked:
         wall, work = time.perf_counter(), time.process_time()
-        steps.append(len(deed(one).steps))
+        steps.append(len(trace_of(one).steps))
         walls.append((time.perf_counter() - wall) * 1000)
         works.append((time.process_time() - work) * 1000)
     p95 = statistics.quantiles(walls, n=20)[-1]
@@ -69,12 +69,11 @@ def _measure(name: str, deed: Callable[[str], TraceResult], asked: list[str]) ->
 def _fill(brain: Brain, atoms: int, *, random_source: random.Random) -> None:
     with brain.services.store.begin(brain.caller.tenant) as tx:
         for id_ in range(1, atoms + 1):
-            part, deed = random_source.choice(_PARTS), random_source.choice(_DEEDS)
+            part, done = random_source.choice(_PARTS), random_source.choice(_ACTIONS)
             zone = random_source.randint(1, 400)
-            after = (
-                f"the {random_source.choice(_PARTS)} {random_source.choice(_DEEDS)} in zone {zone}"
-            )
-            action = f"{deed} in zone {zone}"
+            also = random_source.choice(_PARTS), random_source.choice(_ACTIONS)
+            after = f"the {also[0]} {also[1]} in zone {zone}"
+            action = f"{done} in zone {zone}"
             detail = AtomDetail(subject=f"the {part}", action=action, outcome=after)
             text = f"the {part} {action}, and {after} (case {id_})"
             memory = a_memory(

@@ -73,5 +73,10 @@ def _repeat(
                 errors.append(error.code)
             times_ms.append((time.perf_counter() - started) * 1000)
             turn += 1
-    told = {"ids": ids, "ms": times_ms, "errors": errors, "dropped": brain.services.journal.dropped}
-    line.send(json.dumps(told))
+    result = {
+        "ids": ids,
+        "ms": times_ms,
+        "errors": errors,
+        "dropped": brain.services.journal.dropped,
+    }
+    line.send(json.dumps(result))

@@ -56,7 +56,7 @@ GROUPS: Final = {
     "JB": 14,  # jobs and learning
     "OB": 20,  # observability
     "PF": 15,  # performance
-    "DO": 23,  # deployment and operations
+    "DO": 25,  # deployment and operations
     "MG": 13,  # migration and import
     "EV": 12,  # evaluations and tests
     "CL": 22,  # clients
@@ -404,6 +404,8 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Adopted("DO-21", "What is called a default or configurable is a setting with bounds."),
     Adopted("DO-22", "A tenant's policy sets trust, budgets, thresholds and redaction of its own."),
     Adopted("DO-23", "The documentation is a site with working links and reproducible pictures."),
+    Adopted("DO-24", "A store is distributed by tenant; an upgrade distributes what it adds."),
+    Adopted("DO-25", "A lost server loses no acknowledged write and stops only its own tenants."),
     # Migration and import
     Adopted("MG-02", "MEMORY.md trees become single memories that recall finds."),
     Adopted("MG-05", "Memories, handoffs and summaries of compactions stand for MEMORY.md."),

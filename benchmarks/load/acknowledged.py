@@ -21,8 +21,8 @@ CATCH_UP_S: Final = 120
 _READERS: Final = 4
 _TIMEOUT_S: Final = 30
 _LOST: Final = (
-    "SELECT count(*) FROM unnest(%s::bigint[]) AS told (id) "
-    "WHERE NOT EXISTS (SELECT 1 FROM memories m WHERE m.id = told.id)"
+    "SELECT count(*) FROM unnest(%s::bigint[]) AS given (id) "
+    "WHERE NOT EXISTS (SELECT 1 FROM memories m WHERE m.id = given.id)"
 )
 _WITHOUT_VECTOR: Final = (
     "SELECT count(*) FROM memories m WHERE m.id = ANY(%s) AND NOT EXISTS "

@@ -1,9 +1,9 @@
 """What the agents do, for Locust: `locust -f` runs this file, which `benchmarks.load` starts.
 
-The load is open: each agent has moments at which it asks, drawn beforehand as a Poisson process,
-whatever became of what it asked before. Who is kept waiting past its next moment asks at once, and
-how late it was is counted into that answer's time, so that a server that stalls cannot hide it
-(coordinated omission).
+The load is open: each agent sends requests at times that are drawn beforehand as a Poisson
+process, whatever became of earlier ones. An agent that waits past the time of its next request
+sends it at once, and the delay is counted into the time of its answer, so that a server that stalls
+cannot hide it (coordinated omission).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Agent(FastHttpUser):
     connection_timeout = PLAN.timeout_s
 
     def on_start(self) -> None:
-        """Take the next key, and draw the first moment."""
+        """Take the next key, and draw the time of the first request."""
         self.number = next(_NUMBERS)
         self.random_source = random.Random(self.number)
         self.headers = {
@@ -49,7 +49,7 @@ class Agent(FastHttpUser):
         self.said = 0
 
     def wait_time(self) -> float:
-        """Give how long it is until this agent's next moment; who is late asks at once."""
+        """Give how long it is until this agent's next request; a late one is sent at once."""
         return max(0.0, self.due - time.time())
 
     @task
@@ -80,26 +80,26 @@ class Agent(FastHttpUser):
             f"/v1/{what}", json=body, headers=self.headers, name=what, catch_response=True
         ) as answer:
             answer.request_meta["response_time"] += late_ms
-            told = answer.status_code == HTTPStatus.OK
+            is_ok = answer.status_code == HTTPStatus.OK
             self._note(what, answer, sent_at=sent_at)
-            if not told:
+            if not is_ok:
                 answer.failure(f"{answer.status_code}: {(answer.text or '')[:200]}")
 
     def _note(self, what: str, answer: Any, *, sent_at: float) -> None:  # noqa: ANN401 Locust's
         """Record what was acknowledged, what was not, and what went without a vector."""
-        told = _read(answer.text or "")
-        items: list[dict[str, Any]] = told.get("items", [])
+        reply = _read(answer.text or "")
+        items: list[dict[str, Any]] = reply.get("items", [])
         line = {
             "at": time.time(),
             "call": what,
             "agent": self.number,
             "said": self.said if what == "remember" else None,
             "status": answer.status_code,
-            "code": told.get("code", ""),
+            "code": reply.get("code", ""),
             "is_retryable": "Retry-After" in (answer.headers or {}),
             "ms": round((time.time() - sent_at) * 1000),
             "ids": [one["id"] for one in items if one.get("status") == "stored"],
-            "is_behind": bool(told.get("degraded"))
+            "is_behind": bool(reply.get("degraded"))
             or any(one.get("embedding_pending") for one in items),
         }
         LEDGER.write(f"{json.dumps(line)}\n")
@@ -120,9 +120,9 @@ def _begin(environment: Environment, **_: object) -> None:
 
 
 @events.quitting.add_listener
-def _tell(environment: Environment, **_: object) -> None:
+def _write_report(environment: Environment, **_: object) -> None:
     """Write what Locust counted where the benchmark reads it."""
-    told = {
+    calls = {
         name: {
             "count": entry.num_requests,
             "failures": entry.num_failures,
@@ -138,4 +138,4 @@ def _tell(environment: Environment, **_: object) -> None:
     errors = [
         f"{one.name}: {one.error} ({one.occurrences}x)" for one in environment.stats.errors.values()
     ]
-    Path(PLAN.report).write_text(json.dumps({"calls": told, "errors": errors}), "utf-8")
+    Path(PLAN.report).write_text(json.dumps({"calls": calls, "errors": errors}), "utf-8")

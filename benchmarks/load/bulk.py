@@ -74,7 +74,7 @@ class Bulk:
         with closing(psycopg.connect(self.url, autocommit=True)) as connection:
             connection.execute("SET maintenance_work_mem = '2GB'")
             for statement in made_by.values():
-                # An index of a table in partitions is told as if it had none.
+                # The definition of an index of a partitioned table leaves out its partitions.
                 connection.execute(statement.replace(" ON ONLY ", " ON ").encode())
             connection.execute("VACUUM ANALYZE")
 

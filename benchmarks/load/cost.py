@@ -114,7 +114,7 @@ def cost(
 
 def _spent(running: Stack, agents: Agents, operation: str, *, requests: int) -> dict[str, float]:
     """Return the milliseconds of processor of each part for one request of an operation."""
-    server = running.processes["doors"]
+    server = running.processes["server"]
     parts = {"server": server.pid, "postgres": postmaster(running.folder)}
     before = uses(parts)
     agents.send(operation, requests)

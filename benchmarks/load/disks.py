@@ -33,7 +33,7 @@ class Disk:
         return self.root / "ballast"
 
     def fill(self) -> None:
-        """Take all the room that is left."""
+        """Take all the space that is left."""
         with self._ballast.open("ab", buffering=0) as ballast:
             for size in (_PIECE, 4096):
                 _write_until_full(ballast.fileno(), bytes(size))
@@ -57,9 +57,9 @@ def disk(root: Path, *, bytes_: int) -> Generator[Disk]:
         raise NotHere("only root may mount the small disk that it needs")
     root.mkdir(exist_ok=True)
     options = f"size={bytes_},mode=0755"
-    told = _run("mount", "-t", "tmpfs", "-o", options, "tmpfs", str(root))
-    if told.returncode:
-        raise NotHere(f"mounting is not allowed here: {told.stderr.strip()}")
+    result = _run("mount", "-t", "tmpfs", "-o", options, "tmpfs", str(root))
+    if result.returncode:
+        raise NotHere(f"mounting is not allowed here: {result.stderr.strip()}")
     try:
         yield Disk(root)
     finally:
@@ -67,12 +67,12 @@ def disk(root: Path, *, bytes_: int) -> Generator[Disk]:
 
 
 def copy(store: Path, to: Path) -> None:
-    """Copy a store that nobody has open, with its keys; owners stay who they are."""
+    """Copy a store that no process has open, with its keys; owners stay who they are."""
     for one in ("postgres", "keys.json"):
         if (store / one).exists():
-            told = _run("cp", "-a", str(store / one), str(to))
-            if told.returncode:
-                raise NotHere(f"the store could not be copied: {told.stderr.strip()}")
+            result = _run("cp", "-a", str(store / one), str(to))
+            if result.returncode:
+                raise NotHere(f"the store could not be copied: {result.stderr.strip()}")
 
 
 def size_of(folder: Path) -> int:
@@ -83,9 +83,9 @@ def size_of(folder: Path) -> int:
 def move_log(data: Path, to: Path) -> None:
     """Let the log that Postgres writes ahead lie on another disk than its data."""
     moved = to / "pg_wal"
-    told = _run("cp", "-a", str(data / "pg_wal"), str(moved))
-    if told.returncode:
-        raise NotHere(f"the log could not be copied: {told.stderr.strip()}")
+    result = _run("cp", "-a", str(data / "pg_wal"), str(moved))
+    if result.returncode:
+        raise NotHere(f"the log could not be copied: {result.stderr.strip()}")
     shutil.rmtree(data / "pg_wal")
     (data / "pg_wal").symlink_to(moved)
 

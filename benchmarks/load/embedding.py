@@ -35,7 +35,7 @@ class Endpoint:
 
     @property
     def settings(self) -> dict[str, str]:
-        """What a server is told of it."""
+        """The settings by which a server uses it."""
         return {
             "COMMONBRAIN_EMBEDDER": "openai",
             "COMMONBRAIN_EMBEDDER_URL": self.url,

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 _OK: Final = 200
 _FEW: Final = 10
-"""Of fewer answers no quantile is told."""
+"""With fewer answers no quantile is shown."""
 Line = dict[str, Any]
 
 
@@ -26,29 +26,29 @@ class Broken:
 
 
 def table(broken: Sequence[Broken], lines: Sequence[Line]) -> list[str]:
-    """Tell of each fault what became of the calls until the next."""
+    """Summarize the calls from each fault until the next."""
     ends = [*(one.at for one in broken[1:]), float("inf")]
-    told: list[str] = []
+    rows: list[str] = []
     for one, end in zip(broken, ends, strict=True):
         here = [line for line in lines if one.at <= line["at"] < end]
         reads = [line for line in here if line["call"] == "recall"]
         writes = [line for line in here if line["call"] != "recall"]
-        told.append(f"{one.name:<40} {_calls('recall', reads)}   {_calls('remember', writes)}")
-        told += _failures(here, since=one.at)
+        rows.append(f"{one.name:<40} {_calls('recall', reads)}   {_calls('remember', writes)}")
+        rows += _failures(here, since=one.at)
     reads = [line for line in lines if line["call"] == "recall"]
     answered = sum(line["status"] == _OK for line in reads)
-    told.append(f"recall answered {answered} of {len(reads)}: {answered / max(len(reads), 1):.2%}")
-    return told
+    rows.append(f"recall answered {answered} of {len(reads)}: {answered / max(len(reads), 1):.2%}")
+    return rows
 
 
 def _calls(name: str, lines: Sequence[Line]) -> str:
     answered = [line for line in lines if line["status"] == _OK]
-    behind = sum(line["is_behind"] for line in answered)
-    beside = f" ({behind} without vector)" if behind else ""
+    without_vector = sum(line["is_behind"] for line in answered)
+    pending = f" ({without_vector} without vector)" if without_vector else ""
     if len(answered) < _FEW:
-        return f"{name} {len(answered)}/{len(lines)}{beside}"
+        return f"{name} {len(answered)}/{len(lines)}{pending}"
     every = quantiles([line["ms"] for line in answered], n=20)
-    return f"{name} {len(answered)}/{len(lines)}{beside} p50 {every[9]:.0f} p95 {every[-1]:.0f} ms"
+    return f"{name} {len(answered)}/{len(lines)}{pending} p50 {every[9]:.0f} p95 {every[-1]:.0f} ms"
 
 
 def _failures(lines: Sequence[Line], *, since: float) -> list[str]:
@@ -57,5 +57,5 @@ def _failures(lines: Sequence[Line], *, since: float) -> list[str]:
         return []
     kinds = Counter(f"{line['call']} {line['status']} {line['code']}" for line in failed)
     last = max(line["at"] - since for line in failed)
-    told = ", ".join(f"{count} {kind}" for kind, count in kinds.most_common())
-    return [f"    failed: {told}; until {last:.1f} s after"]
+    counts = ", ".join(f"{count} {kind}" for kind, count in kinds.most_common())
+    return [f"    failed: {counts}; until {last:.1f} s after"]

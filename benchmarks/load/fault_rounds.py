@@ -27,12 +27,12 @@ from commonbrain.runtime.settings_loading import load_settings
 
 _WRITTEN: Final = "SELECT pg_logical_emit_message(false, 'load', repeat('x', 8000000))"
 _WRITES_MAX: Final = 1000
-Deeds = Mapping[str, Callable[[], None]]
-_ROOM_BYTES: Final = 256 << 20
-"""What a disk holds beside the store: enough for the faults before it is filled."""
+Faults = Mapping[str, Callable[[], None]]
+_FREE_BYTES: Final = 256 << 20
+"""What a disk holds in addition to the store: enough for the faults before it is filled."""
 
 
-def in_processes(folder: Path, *, workers: int) -> Generator[tuple[Stack, Deeds]]:
+def in_processes(folder: Path, *, workers: int) -> Generator[tuple[Stack, Faults]]:
     """Break processes and what is between them, over the store itself."""
     with ExitStack() as held:
         running = held.enter_context(stack(folder, workers=workers))
@@ -54,7 +54,7 @@ def in_processes(folder: Path, *, workers: int) -> Generator[tuple[Stack, Deeds]
         )
 
 
-def in_embedder(folder: Path, *, workers: int) -> Generator[tuple[Stack, Deeds]]:
+def in_embedder(folder: Path, *, workers: int) -> Generator[tuple[Stack, Faults]]:
     """Let an embedder hang that is asked over HTTP, over a copy of the store.
 
     What serves is the model that filled it, so that the vectors stay right under another name.
@@ -80,11 +80,11 @@ def in_embedder(folder: Path, *, workers: int) -> Generator[tuple[Stack, Deeds]]
         )
 
 
-def on_disks(folder: Path, *, workers: int) -> Generator[tuple[Stack, Deeds]]:
+def on_disks(folder: Path, *, workers: int) -> Generator[tuple[Stack, Faults]]:
     """Fill the disk of the data, then that of the log, over a copy of the store in memory.
 
     Postgres ends when it cannot write its log, so something has to start it again, as systemd and
-    Kubernetes do; nobody else does anything.
+    Kubernetes do.
 
     Raises:
         NotHere: no such disk can be made.
@@ -92,9 +92,9 @@ def on_disks(folder: Path, *, workers: int) -> Generator[tuple[Stack, Deeds]]:
     """
     log_bytes = size_of(folder / "postgres" / "data" / "pg_wal")
     with ExitStack() as held:
-        bytes_ = size_of(folder / "postgres") + _ROOM_BYTES
+        bytes_ = size_of(folder / "postgres") + _FREE_BYTES
         of_data = held.enter_context(disk(folder / "disk", bytes_=bytes_))
-        of_log = held.enter_context(disk(folder / "disk-log", bytes_=log_bytes + _ROOM_BYTES))
+        of_log = held.enter_context(disk(folder / "disk-log", bytes_=log_bytes + _FREE_BYTES))
         copy(folder, of_data.root)
         data = of_data.root / "postgres" / "data"
         _let_enter(of_log.root, like=data)
@@ -107,9 +107,9 @@ def on_disks(folder: Path, *, workers: int) -> Generator[tuple[Stack, Deeds]]:
             {
                 "nothing": _nothing,
                 "the disk of the data is full": of_data.fill,
-                "the disk of the data has room": of_data.free,
+                "the disk of the data has space": of_data.free,
                 "the disk of the log is full": lambda: _fill_log(of_log, running.postgres),
-                "the disk of the log has room": of_log.free,
+                "the disk of the log has space": of_log.free,
                 "nothing any more": _nothing,
             },
         )
@@ -121,8 +121,8 @@ def _nothing() -> None:
 
 def _kill_a_child(running: Stack) -> None:
     """Kill one of the processes that answer; whoever watches over them starts another."""
-    doors = psutil.Process(running.processes["doors"].pid)
-    serving_ = [one for one in doors.children() if "spawn_main" in " ".join(one.cmdline())]
+    server = psutil.Process(running.processes["server"].pid)
+    serving_ = [one for one in server.children() if "spawn_main" in " ".join(one.cmdline())]
     serving_[0].kill()
 
 
@@ -157,7 +157,7 @@ def _rename_space(store: Path, name: str) -> None:
 
 
 def _fill_log(log: Disk, url: str) -> None:
-    """Fill the disk, and let somebody write so much that Postgres finds no more room there."""
+    """Fill the disk, and write so much that Postgres finds no more space there."""
     log.fill()
     with suppress(psycopg.Error), closing(psycopg.connect(url, autocommit=True)) as connection:
         for _ in range(_WRITES_MAX):

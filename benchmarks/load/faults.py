@@ -53,7 +53,7 @@ def faults(
     """Break one part after the other under load; count what failed, for how long, what is lost.
 
     Processes are broken over the store itself. For a hanging embedder and for full disks it is
-    copied: to a folder beside it, and to disks in memory that root alone may mount.
+    copied: to a folder next to it, and to disks in memory that root alone may mount.
     """
     pace = Pace(rate=rate, agents=agents, workers=workers, apart_s=apart_s)
     for name in only or _ROUNDS:
@@ -66,7 +66,7 @@ def faults(
 
 def _go_through(name: str, folder: Path, pace: Pace) -> None:
     """Break what belongs together, one after the other, while requests go on."""
-    with _ROUNDS[name](folder, workers=pace.workers) as (running, deeds):
+    with _ROUNDS[name](folder, workers=pace.workers) as (running, faults):
         plan = replace(
             # Keys are of a copy where there is one; what is written down is not to meet its faults.
             planned(running, running.folder, agents=pace.agents),
@@ -75,13 +75,13 @@ def _go_through(name: str, folder: Path, pace: Pace) -> None:
             ledger=str(folder / "ledger.jsonl"),
             deadline_ms=_DEADLINE_MS if name == "embedder" else None,
         )
-        told = folder / "plan.json"
-        plan.write(told)
+        plan_file = folder / "plan.json"
+        plan.write(plan_file)
         broken: list[Broken] = []
-        seconds = pace.apart_s * (len(deeds) + 1)
-        with sending(running, plan, told, seconds=seconds) as sent:
-            for deed, do in deeds.items():
-                broken.append(Broken(name=deed, at=time.time()))
+        seconds = pace.apart_s * (len(faults) + 1)
+        with sending(running, plan, plan_file, seconds=seconds) as sent:
+            for fault, do in faults.items():
+                broken.append(Broken(name=fault, at=time.time()))
                 do()
                 _watch(sent, pace.apart_s)
             sent.wait()

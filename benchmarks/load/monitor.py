@@ -24,7 +24,10 @@ _CONNECTIONS: Final = "SELECT count(*) FROM pg_stat_activity WHERE application_n
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Use:
-    """What one part used since it began: seconds of processor time, and megabytes it holds now."""
+    """What one part used since it began: seconds of processor time, and megabytes it holds now.
+
+    The time includes that of ended children once their parent has waited for them.
+    """
 
     processor_s: float
     resident_mb: float
@@ -39,12 +42,17 @@ def _use(pid: int) -> Use:
     processor, resident = 0.0, 0
     for one in _family(pid):
         with suppress(psutil.NoSuchProcess):
-            spent = one.cpu_times()
-            processor += spent.user + spent.system
+            processor += processor_s(one)
             # What is shared is counted once: Postgres' processes map the same buffers.
             memory = one.memory_full_info()
             resident += memory.uss
     return Use(processor_s=processor, resident_mb=resident / 1e6)
+
+
+def processor_s(process: psutil.Process) -> float:
+    """Read the processor time of a process and of children that it has waited for."""
+    spent = process.cpu_times()
+    return spent.user + spent.system + spent.children_user + spent.children_system
 
 
 def _family(pid: int) -> list[psutil.Process]:

@@ -1,4 +1,4 @@
-"""What a run of the load is told: written by the benchmark, read by the process that makes it."""
+"""The plan of a load: written by the benchmark, read by the process that makes it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """Who asks what of whom, and how often."""
+    """Which agents ask what, and how often."""
 
     url: str
     keys: list[str]
@@ -34,7 +34,7 @@ class Plan:
     deadline_ms: int | None = None
     """What recalls say of how long they may take."""
     mark: str = field(default_factory=lambda: token_hex(4))
-    """What tells this run's memories from those of others in the same store."""
+    """What distinguishes this run's memories from those of others in the same store."""
 
     @classmethod
     def read(cls, path: Path) -> Plan:

@@ -26,7 +26,7 @@ from commonbrain.runtime.dev_servers import login, postgres_server
 
 _WARM: Final = 100
 _SHOWN: Final = 14
-_TOLD_OF: Final = 62
+_NAME_CHARS: Final = 62
 
 
 @dataclass(slots=True)
@@ -46,9 +46,9 @@ class Spent:
         self._each.clear()
 
     def lines(self, recalls: int) -> list[str]:
-        """Tell what costs most for one recall, then all together."""
+        """List what costs most for one recall, then all together."""
         dearest = sorted(self._each.items(), key=lambda one: -sum(cpu for cpu, _ in one[1]))
-        told = [
+        rows = [
             f"{len(each) / recalls:5.2f}x  processor {mean(cpu for cpu, _ in each):6.2f} ms"
             f"  p50 {median(cpu for cpu, _ in each):6.2f}"
             f"  wall {mean(wall for _, wall in each):6.2f}"
@@ -57,7 +57,7 @@ class Spent:
         ]
         every = [one for each in self._each.values() for one in each]
         return [
-            *told,
+            *rows,
             f"{len(every) / recalls:5.1f} statements a recall,"
             f" {sum(cpu for cpu, _ in every) / recalls:.2f} ms of Postgres' processor,"
             f" {sum(wall for _, wall in every) / recalls:.2f} ms of wall time",
@@ -67,14 +67,14 @@ class Spent:
         each = self._each
 
         class Timed(psycopg.Cursor[Any]):
-            """A cursor that tells what its statements cost."""
+            """A cursor that records what its statements cost."""
 
-            def execute(self, query: Any, params: Any = None, **told: Any) -> Any:  # noqa: ANN401
+            def execute(self, query: Any, params: Any = None, **options: Any) -> Any:  # noqa: ANN401
                 since = time.perf_counter(), processor_ms(connection)
-                super().execute(query, params, **told)
+                super().execute(query, params, **options)
                 wall = (time.perf_counter() - since[0]) * 1000
                 said = query if isinstance(query, str) else query.as_string(connection)
-                name = " ".join(said.split())[:_TOLD_OF]
+                name = " ".join(said.split())[:_NAME_CHARS]
                 each[name].append((processor_ms(connection) - since[1], wall))
                 return self
 
@@ -83,7 +83,7 @@ class Spent:
 
 @load.command()
 def recalls(folder: Folder, count: int = 400, seed: int = 1, tenants: int = 20) -> None:
-    """Recall in this process as agents of every tenant in turn; tell what each statement costs.
+    """Recall in this process as agents of every tenant in turn; print what each statement costs.
 
     The time of Postgres' own process is counted, so that a busy machine changes little.
     """
@@ -110,5 +110,5 @@ def recalls(folder: Folder, count: int = 400, seed: int = 1, tenants: int = 20) 
 
 def processor_ms(connection: psycopg.Connection[Any]) -> float:
     """Read how long the process of a connection has run on a processor, as Linux counts it."""
-    told = Path(f"/proc/{connection.info.backend_pid}/schedstat").read_text("ascii")
-    return int(told.split()[0]) / 1e6
+    schedstat = Path(f"/proc/{connection.info.backend_pid}/schedstat").read_text("ascii")
+    return int(schedstat.split()[0]) / 1e6

@@ -40,7 +40,7 @@ _CONNECTING_S: Final = 15
 _WARM_RATE: Final = 40
 _SPELL_S: Final = 10
 _WARM_S: Final = 90
-"""Long enough for nearly every key to be hashed once by each process of the doors."""
+"""Long enough for nearly every key to be hashed once by each process of the server."""
 
 Folder = Annotated[Path, typer.Argument(help="Where the store is kept; it outlasts the run.")]
 
@@ -91,8 +91,8 @@ def run(
         plan = planned(running, folder, agents=agents)
         sent(running, plan, rate=_WARM_RATE, seconds=_WARM_S, folder=folder)
         for rate in rates:
-            told = sent(running, plan, rate=rate, seconds=seconds, folder=folder)
-            print("\n".join(told.lines()), flush=True)
+            result = sent(running, plan, rate=rate, seconds=seconds, folder=folder)
+            print("\n".join(result.lines()), flush=True)
 
 
 def planned(running: Stack, folder: Path, *, agents: int) -> Plan:
@@ -113,7 +113,7 @@ def planned(running: Stack, folder: Path, *, agents: int) -> Plan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sent:
-    """What became of a load."""
+    """The result of a load."""
 
     rate: float
     seconds: float
@@ -124,11 +124,11 @@ class Sent:
     after: dict[str, Use]
 
     def lines(self) -> list[str]:
-        """Tell it: each call, then who worked how much for one request."""
+        """Describe it: each call, then the processor time of each part for one request."""
         calls = self.report["calls"]
         count = sum(one["count"] for one in calls.values())
-        told = [f"{self.rate:g} requests/s asked for, {count / self.seconds:.1f} answered"]
-        told += [
+        rows = [f"{self.rate:g} requests/s asked for, {count / self.seconds:.1f} answered"]
+        rows += [
             f"  {name:<9} n {one['count']:6}  failed {one['failures']:4}  p50 {one['p50_ms']:6.0f}"
             f"  p95 {one['p95_ms']:6.0f}  p99 {one['p99_ms']:6.0f}"
             f"  longest {one['longest_ms']:6.0f} ms"
@@ -136,24 +136,24 @@ class Sent:
         ]
         for name, use in self.after.items():
             spent = use.processor_s - self.before[name].processor_s
-            told.append(
+            rows.append(
                 f"  {name:<9} {spent * 1000 / max(count, 1):6.1f} ms of processor a request"
                 f" ({spent / self.seconds:4.0%} of a core), {use.resident_mb:6.0f} MB"
                 f" ({use.resident_mb - self.before[name].resident_mb:+.0f})"
             )
-        told.append(
+        rows.append(
             f"  each {_SPELL_S} s: p95 from {min(self.by_spell):.0f} to {max(self.by_spell):.0f} ms"
         )
-        return [*told, *(f"  ! {error}" for error in self.report["errors"][:5])]
+        return [*rows, *(f"  ! {error}" for error in self.report["errors"][:5])]
 
 
 def sent(running: Stack, plan: Plan, *, rate: float, seconds: float, folder: Path) -> Sent:
-    """Send requests at a rate for so long, once all agents are there, by Locust beside this."""
-    told = folder / "plan.json"
-    replace(plan, rate=rate, uncounted_s=_CONNECTING_S).write(told)
+    """Send requests at a rate for so long by Locust, once all agents are connected."""
+    plan_file = folder / "plan.json"
+    replace(plan, rate=rate, uncounted_s=_CONNECTING_S).write(plan_file)
     parts = {name: one.pid for name, one in running.processes.items()}
     parts["postgres"] = postmaster(folder)
-    with sending(running, plan, told, seconds=_CONNECTING_S + seconds) as load_:
+    with sending(running, plan, plan_file, seconds=_CONNECTING_S + seconds) as load_:
         with suppress(subprocess.TimeoutExpired):
             load_.wait(_CONNECTING_S)
         before, since, begun = uses(parts), time.monotonic(), time.time()
@@ -171,7 +171,7 @@ def sent(running: Stack, plan: Plan, *, rate: float, seconds: float, folder: Pat
 
 
 def _by_spell(ledger: Path, *, since: float) -> list[float]:
-    """Give the 95th percentile of the answers of each ten seconds from a moment on."""
+    """Give the 95th percentile of the answers of each ten seconds from a time on."""
     spells: defaultdict[int, list[float]] = defaultdict(list)
     for line in ledger.read_text("utf-8").splitlines():
         answer = json.loads(line)
@@ -182,13 +182,13 @@ def _by_spell(ledger: Path, *, since: float) -> list[float]:
 
 @contextmanager
 def sending(
-    running: Stack, plan: Plan, told: Path, *, seconds: float
+    running: Stack, plan: Plan, plan_file: Path, *, seconds: float
 ) -> Generator[subprocess.Popen[bytes]]:
     """Send requests by Locust for so long, while something else is done here."""
     command = [sys.executable, "-m", "locust", "-f", str(Path(__file__).with_name("agents.py"))]
     command += ["--headless", "--users", str(plan.agents), "--spawn-rate", "100", "--only-summary"]
     command += ["--run-time", f"{seconds:g}s", "--loglevel", "ERROR"]
-    environment = {**running.environment, "COMMONBRAIN_LOAD_PLAN": str(told)}
+    environment = {**running.environment, "COMMONBRAIN_LOAD_PLAN": str(plan_file)}
     with subprocess.Popen(  # noqa: S603 our own command
         command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     ) as started:

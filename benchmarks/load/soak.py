@@ -207,26 +207,26 @@ class Operator:
         seconds = self.minutes * _MINUTE_S
         redis = self.running.servers["redis"]
         stopped_s = seconds * _REDIS_STOPS
-        deeds = [(seconds * share, "backup", self.back_up) for share in _BACKUPS]
-        deeds += [
+        actions = [(seconds * share, "backup", self.back_up) for share in _BACKUPS]
+        actions += [
             (stopped_s, "Redis stops", redis.stop),
             (stopped_s + _REDIS_AWAY_S, "Redis starts", redis.start),
             (seconds * _POSTGRES_RESTARTS, "Postgres restarts", self.restart_postgres),
         ]
-        deeds += [
+        actions += [
             (minute * _MINUTE_S, "job", self.request_job) for minute in range(1, int(self.minutes))
         ]
-        return sorted(deeds, key=lambda deed: deed[0])
+        return sorted(actions, key=lambda action: action[0])
 
-    def start(self, name: str, deed: Callable[[], None]) -> None:
+    def start(self, name: str, action: Callable[[], None]) -> None:
         """Do something in the background."""
         if name != "job":
             self.log(name)
-        self._under_way.append(self._threads.submit(self._do, name, deed))
+        self._under_way.append(self._threads.submit(self._do, name, action))
 
-    def _do(self, name: str, deed: Callable[[], None]) -> None:
+    def _do(self, name: str, action: Callable[[], None]) -> None:
         try:
-            deed()
+            action()
         except (OSError, httpx2.HTTPError, subprocess.SubprocessError, RetryError) as error:
             self.errors.append(f"{name}: {type(error).__name__}: {error}"[:300])
 
@@ -327,7 +327,7 @@ def soak(
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How much is requested, and by whom."""
+    """How much is requested, and by how many."""
 
     minutes: float
     rate: float
@@ -338,7 +338,7 @@ class Pace:
 def _soak(folder: Path, pace: Pace, log: Log) -> Iterator[Check]:
     """Run the stack under load; judge it."""
     began_ms = int(time.time() * 1000)
-    for name in ("doors.log", "worker.log", "ledger.jsonl", "report.json"):
+    for name in ("server.log", "worker.log", "ledger.jsonl", "report.json"):
         (folder / name).unlink(missing_ok=True)
     with stack(folder, workers=pace.workers) as running:
         plan = replace(planned(running, folder, agents=pace.agents), rate=pace.rate)
@@ -362,19 +362,19 @@ def _go_on(
     sent: subprocess.Popen[bytes], *, answers: Answers, monitor: Monitor, operator: Operator
 ) -> None:
     """Watch the load until it ends, and do what is due meanwhile."""
-    since, told_s, told = time.monotonic(), 0.0, 0
-    deeds = deque(operator.plan())
+    since, logged_s, logged = time.monotonic(), 0.0, 0
+    actions = deque(operator.plan())
     while sent.poll() is None:
         at_s = time.monotonic() - since
-        while deeds and deeds[0][0] <= at_s:
-            _, name, deed = deeds.popleft()
-            operator.start(name, deed)
+        while actions and actions[0][0] <= at_s:
+            _, name, action = actions.popleft()
+            operator.start(name, action)
         monitor.take(at_s)
         answers.read()
-        if at_s - told_s >= _MINUTE_S:
-            rate = (answers.total - told) / (at_s - told_s)
+        if at_s - logged_s >= _MINUTE_S:
+            rate = (answers.total - logged) / (at_s - logged_s)
             operator.log(_progress(at_s, rate, answers=answers, monitor=monitor))
-            told_s, told = at_s, answers.total
+            logged_s, logged = at_s, answers.total
         with suppress(psutil.TimeoutExpired):
             psutil.Process(sent.pid).wait(_SAMPLE_S)
     answers.read()
@@ -441,7 +441,7 @@ def _scheduled(running: Stack, *, since_ms: int) -> Iterator[Check]:
 
 def _logged(folder: Path) -> Check:
     """Judge the logs of server and worker: outages are a line each, never a traceback."""
-    text = "".join((folder / f"{name}.log").read_text("utf-8") for name in ("doors", "worker"))
+    text = "".join((folder / f"{name}.log").read_text("utf-8") for name in ("server", "worker"))
     count = text.count("Traceback")
     return Check(name="tracebacks logged", is_met=not count, figure=str(count))
 

@@ -1,4 +1,4 @@
-"""The whole server of a benchmark: Postgres, Redis, the doors and a worker, each a process."""
+"""The whole server of a benchmark: Postgres, Redis, a server and a worker, each a process."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def stack(
         }
         environment.pop("PYTHONDONTWRITEBYTECODE", None)
         serve = ["serve", "--port", str(port), "--workers", str(workers)]
-        commands = {"doors": serve, "worker": ["worker", "--json"]}
+        commands = {"server": serve, "worker": ["worker", "--json"]}
         made = Stack(
             folder=folder,
             url=f"http://127.0.0.1:{port}",
@@ -112,15 +112,15 @@ def wait_until_ready(url: str) -> None:
 
 
 def keys(folder: Path, tenants: list[str], *, agents: int) -> list[str]:
-    """Give a key for each agent, made once and kept beside the store."""
-    kept = folder / "keys.json"
-    known: list[str] = json.loads(kept.read_text("utf-8")) if kept.exists() else []
+    """Give a key for each agent, made once and kept in its folder."""
+    file = folder / "keys.json"
+    known: list[str] = json.loads(file.read_text("utf-8")) if file.exists() else []
     for number in range(len(known), agents):
         with open_brain(tenant=tenants[number % len(tenants)]) as brain:
-            wish = KeyRequest(agent=f"agent-{number}", role=Role.WRITER)
-            known.append(str(brain.govern.create_key(wish).text))
-    kept.touch(mode=0o600)
-    kept.write_text(json.dumps(known), "utf-8")
+            request = KeyRequest(agent=f"agent-{number}", role=Role.WRITER)
+            known.append(str(brain.govern.create_key(request).text))
+    file.touch(mode=0o600)
+    file.write_text(json.dumps(known), "utf-8")
     return known[:agents]
 
 

@@ -223,6 +223,17 @@ def test_what_was_interrupted_at_any_place_is_gone_on_with_there() -> None:
     assert not planned(done, flat=["SELECT 1"]).is_complete
 
 
+def test_only_the_first_distribution_replaces_the_configuration_of_text_search() -> None:
+    none = Found(placed=frozenset(), references=[], filled=frozenset())
+    some = replace(none, placed={"spaces", "alembic_version", "tenants"})
+
+    def replaced(progress: Found) -> list[str]:
+        return [one for one in planned(progress).spread if "TEXT SEARCH CONFIGURATION" in one]
+
+    assert replaced(none)
+    assert not replaced(some)
+
+
 def test_the_catalogue_tells_which_tables_have_rows_here(database: Database, store: Store) -> None:
     put(store, a_memory(1, "tea is ready"))
     flattened(database)

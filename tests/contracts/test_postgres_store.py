@@ -6,11 +6,12 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from pathlib import Path
+from typing import LiteralString
 
 import numpy as np
 import psycopg
 import pytest
-from sqlalchemy import QueuePool, make_url, select, text
+from sqlalchemy import QueuePool, exc, make_url, select, text
 
 from commonbrain.embeddings.interface import Matrix, Vectors
 from commonbrain.model.errors import RejectedError, StoreCorruptError, UnavailableError
@@ -27,6 +28,7 @@ from commonbrain.storage.postgres.vectors import (
     vector_index_name,
 )
 from commonbrain.storage.sql.context import SqlContext, compiled
+from commonbrain.storage.sql.driver_errors import map_driver_errors
 from commonbrain.storage.sql.schema_version import SCHEMA_VERSION
 from commonbrain.storage.store import Store
 from commonbrain.testing.builders import NOON, FakeClock, a_memory
@@ -37,6 +39,11 @@ from tests.processes import until
 LARGE = Size(memories=100_000, average_words=40)
 SMALL = Size(memories=600, average_words=40)
 OLDER = "WITH (m = 16, ef_construction = 64)"
+FAILS_INTERNALLY: tuple[LiteralString, ...] = (
+    "CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
+    "RAISE EXCEPTION 'unexpected' USING ERRCODE = 'internal_error'; END $$",
+    "CREATE TRIGGER fails BEFORE INSERT ON memories FOR EACH ROW EXECUTE FUNCTION fail()",
+)
 BE_OTHER = "SELECT set_config('commonbrain.tenant', 'other', false)"
 
 
@@ -131,6 +138,29 @@ def _write_where_nothing_is(store: Store) -> None:
     with store.begin(LOCAL_TENANT) as tx:
         tx.work.connection.execute(text("SET TRANSACTION READ ONLY"))
         tx.memories.add(a_memory(2, "so is cake"))
+
+
+@pytest.mark.of_one_server
+def test_an_internal_error_of_one_server_is_a_bug_and_no_outage(
+    database: Database, store: Store
+) -> None:
+    with closing(psycopg.connect(database.owner, autocommit=True)) as owner:
+        for statement in FAILS_INTERNALLY:
+            owner.execute(statement)
+
+    with pytest.raises(exc.InternalError, match="unexpected"):
+        put(store, a_memory(1, "tea is ready"))
+
+
+@pytest.mark.parametrize(
+    ("is_distributed", "error"), [(False, exc.InternalError), (True, UnavailableError)]
+)
+def test_an_internal_error_means_a_lost_server_only_in_a_distributed_store(
+    error: type[Exception], *, is_distributed: bool
+) -> None:
+    cause = psycopg.errors.InternalError_("failure on connection marked as essential")
+    with pytest.raises(error), map_driver_errors("db", is_distributed=is_distributed):
+        raise exc.InternalError("COMMIT", None, cause)
 
 
 def test_statements_end_after_a_minute_and_so_do_idle_transactions(store: Store) -> None:

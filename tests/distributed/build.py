@@ -31,7 +31,9 @@ def build(source: Path, folder: Path) -> Path:
 
     """
     installed = installed_postgres()
-    programs = folder.absolute() / installed.parent.name / installed.name
+    # Git and make run in other folders.
+    folder = folder.absolute()
+    programs = folder / installed.parent.name / installed.name
     if (programs / _LIBRARY).exists():
         return programs
     shutil.rmtree(folder, ignore_errors=True)

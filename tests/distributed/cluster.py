@@ -65,6 +65,7 @@ class Node:
     folder: Path = field(default_factory=lambda: Path(mkdtemp(prefix="commonbrain-citus-")))
     settings: dict[str, str] = field(default_factory=lambda: dict(_SETTINGS))
     running: ExitStack = field(default_factory=ExitStack)
+    port: int | None = None
     url: str = ""
 
     def start(self) -> None:
@@ -73,11 +74,12 @@ class Node:
             self.folder,
             is_durable=self.is_durable,
             settings=self.settings,
+            port=self.port,
             programs=self.programs,
             password=self.password,
         )
         self.url = self.running.enter_context(server)
-        self.settings["port"] = str(make_url(self.url).port)
+        self.port = make_url(self.url).port
 
     @property
     def pid(self) -> int:

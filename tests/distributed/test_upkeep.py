@@ -3,6 +3,7 @@
 import json
 from contextlib import closing
 from pathlib import Path
+from typing import LiteralString
 
 import psycopg
 import pytest
@@ -20,6 +21,11 @@ from tests.postgres import Database
 
 pytestmark = pytest.mark.citus
 
+TEXT_SEARCH: LiteralString = (
+    "SELECT oid FROM pg_ts_config WHERE cfgname = 'commonbrain' "
+    "UNION ALL SELECT oid FROM pg_ts_dict WHERE dictname = 'commonbrain_stem'"
+)
+
 
 def distributed(database: Database) -> DistributeResult:
     return distribute_postgres(database.owner, lock_timeout_s=LOCK_TIMEOUT_S)
@@ -31,6 +37,7 @@ def change(database: Database, *statements: str) -> None:
             owner.execute(statement.encode())
 
 
+@pytest.mark.requirement("DO-24")
 def test_a_filled_store_is_distributed_with_every_row_and_answers_the_same(
     citus: CitusServer,
 ) -> None:
@@ -52,12 +59,14 @@ def test_a_filled_store_is_distributed_with_every_row_and_answers_the_same(
             assert all(finding.is_sound for finding in store.examine())
 
 
+@pytest.mark.requirement("DO-24")
 def test_an_upgrade_of_a_distributed_store_distributes_the_tables_that_it_creates(
     citus: CitusServer,
 ) -> None:
     with citus.database() as database:
         with closing(database.opened()) as store:
             put(store, a_memory(1, "tea is ready"))
+        before = citus.ask(TEXT_SEARCH, database=database.name)
         change(
             database,
             "DROP TABLE page_sessions",
@@ -74,6 +83,8 @@ def test_an_upgrade_of_a_distributed_store_distributes_the_tables_that_it_create
             "SELECT logicalrelid::text FROM pg_dist_partition", database=database.name
         )
         assert ("page_sessions",) in placed
+        # Programs that run meanwhile search by it.
+        assert citus.ask(TEXT_SEARCH, database=database.name) == before
         with closing(database.opened()) as store:
             assert lexical(store, "tea") == [1]
             assert all(finding.is_sound for finding in store.examine())

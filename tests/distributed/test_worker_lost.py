@@ -16,6 +16,7 @@ from tests.distributed.writing import writing
 pytestmark = pytest.mark.citus
 
 
+@pytest.mark.requirement("DO-25")
 def test_a_killed_worker_loses_nothing_acknowledged_and_stops_only_its_own_tenants(
     citus: CitusServer,
 ) -> None:
@@ -36,6 +37,7 @@ def test_a_killed_worker_loses_nothing_acknowledged_and_stops_only_its_own_tenan
         assert all(finding.is_sound for finding in store.examine())
 
 
+@pytest.mark.requirement("DO-25")
 def test_a_commit_that_a_worker_did_not_answer_may_have_succeeded(citus: CitusServer) -> None:
     with citus.database() as database, closing(database.opened()) as store:
         worker = citus.place_of(LOCAL_TENANT, database=database.name)

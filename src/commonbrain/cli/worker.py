@@ -238,14 +238,14 @@ def _run_maintenance(state: State, *, is_shown: bool) -> JobView:
     )
 
 
-def _preview(told: MaintenancePreview) -> RenderableType:
-    if not told.counts:
+def _preview(preview: MaintenancePreview) -> RenderableType:
+    if not preview.counts:
         return Text("Nothing is due.")
     table = Table()
     for name in ("becomes", "count", "such as", "because"):
         table.add_column(name, overflow="fold")
-    for name, count in told.counts.items():
-        shown = told.examples.get(name, ())
+    for name, count in preview.counts.items():
+        shown = preview.examples.get(name, ())
         first = shown[0] if shown else None
         such = f"{first.id} {first.headline}" if first else ""
         table.add_row(name, f"{count:,}", such, first.reason if first else "")

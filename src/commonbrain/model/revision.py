@@ -130,15 +130,15 @@ def restored(memory: Memory, *, at: datetime) -> Memory | None:
     return replace(memory, state=State.ACTIVE, expires_at=expires_at, believed_since=since)
 
 
-def own_state(state: State, told: Iterable[Change]) -> State:
+def own_state(state: State, changes: Iterable[Change]) -> State:
     """Return the state to restore, without the effects of propagation.
 
-    `told` holds the changes of the memory, oldest first. Whether it is archived again depends on
+    `changes` are those of the memory, oldest first. Whether it is archived again depends on
     its current supports.
     """
     if state is not State.ARCHIVED:
         return state
-    archived = [one.action for one in told if one.after.get("state") == State.ARCHIVED]
+    archived = [one.action for one in changes if one.after.get("state") == State.ARCHIVED]
     return State.ACTIVE if archived and archived[-1] is Action.CASCADE else state
 
 

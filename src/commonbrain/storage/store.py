@@ -38,11 +38,11 @@ from commonbrain.storage.sql.context import (
     SqlContext,
     add_tenant,
     end_shared_read,
+    map_errors_of,
     serving_space,
     shared,
     shared_read,
 )
-from commonbrain.storage.sql.driver_errors import StatementInProgress, map_driver_errors
 from commonbrain.storage.transaction import Transaction
 
 _Result = TypeVar("_Result")
@@ -150,7 +150,7 @@ class Store:
         end_shared_read(self)
         try:
             with (
-                self._mapping_errors() as under_way,
+                map_errors_of(self.dialect) as under_way,
                 self.dialect.writer(tenant) as connection,
                 connection.begin(),
             ):
@@ -177,7 +177,7 @@ class Store:
 
         """
         with (
-            self._mapping_errors(),
+            map_errors_of(self.dialect),
             shared(self, tenant, begin=lambda: self._reading(tenant)) as transaction,
         ):
             yield transaction
@@ -205,7 +205,7 @@ class Store:
             self.schema.check(connection, self.dialect)
             return ask(self._snapshot_of(connection, tenant))
 
-        with self._mapping_errors():
+        with map_errors_of(self.dialect):
             result = self.dialect.ask_copy(tenant, query)
         if result is not None:
             return result[0]
@@ -223,7 +223,7 @@ class Store:
             UnavailableError: `store_down`, the store cannot be read.
 
         """
-        with self._mapping_errors(), self._reader(None) as connection:
+        with map_errors_of(self.dialect), self._reader(None) as connection:
             return sorted(self.dialect.each_tenant(connection))
 
     def make_tenant(self, name: str, *, at: datetime) -> bool:
@@ -238,7 +238,7 @@ class Store:
 
     def examine(self) -> list[Finding]:
         """Check the integrity of the store, and of derived data against the rows."""
-        with self._mapping_errors(), self._reader(None) as connection:
+        with map_errors_of(self.dialect), self._reader(None) as connection:
             return [*self.dialect.examine(connection), self._examine_rows(connection)]
 
     def note_reads(
@@ -299,7 +299,7 @@ class Store:
         self._check_open()
         # A snapshot of this call would keep the log from being truncated.
         end_shared_read(self)
-        with self._mapping_errors():
+        with map_errors_of(self.dialect):
             self.dialect.compact()
 
     def rebuild_text(self, on_progress: Progress = ignore_progress) -> int:
@@ -379,7 +379,7 @@ class Store:
 
     @contextmanager
     def _reading(self, tenant: str) -> Generator[Transaction]:
-        with self._mapping_errors(), self._reader(tenant) as connection:
+        with map_errors_of(self.dialect), self._reader(tenant) as connection:
             yield self._snapshot_of(connection, tenant)
 
     def _snapshot_of(self, connection: Connection, tenant: str) -> Transaction:
@@ -394,9 +394,6 @@ class Store:
         with self.dialect.reader(tenant) as connection, connection.begin():
             self.schema.check(connection, self.dialect)
             yield connection
-
-    def _mapping_errors(self) -> AbstractContextManager[StatementInProgress]:
-        return map_driver_errors(self.location, self.dialect.report_damage)
 
     def _check_open(self) -> None:
         if self.closed.is_set():

@@ -75,8 +75,8 @@ def silence_after(statement_s: float) -> float | None:
 def wire(engine: Engine, *, silence_s: float | None) -> None:
     """Use such connections in a pool; None waits without limit."""
 
-    def connect(*told: Any) -> CancellableConnection:  # noqa: ANN401 of the driver's own
-        given, named = told[2:]
+    def connect(*arguments: Any) -> CancellableConnection:  # noqa: ANN401 of the driver's own
+        given, named = arguments[2:]
         made = CancellableConnection.connect(*given, **named)
         made.silence_s = silence_s
         return made

@@ -41,13 +41,13 @@ _FILLED: Final = text(
     "SELECT relname FROM pg_class WHERE relnamespace = current_schema()::regnamespace "
     "AND relkind = 'r' AND pg_relation_size(oid) > 0"
 )
-_TO_BEGIN: Final = (
-    # Text search configurations belong to no table, so that nothing brings them to other servers.
-    # Citus creates on each server, and on each that is added later, what is created after it was.
+# Text search configurations belong to no table, so that nothing brings them to other servers. Citus
+# creates on each server, and on each that is added later, what is created after it was. Only the
+# first distribution replaces them: servers that run during an upgrade would not find them.
+_TEXT_SEARCH: Final = (
     "DROP TEXT SEARCH CONFIGURATION IF EXISTS commonbrain",
     "DROP TEXT SEARCH DICTIONARY IF EXISTS commonbrain_stem",
     *READS_WORDS,
-    "SET citus.enable_unsafe_triggers = on",
 )
 BEFORE_MIGRATIONS: Final = (
     # Functions and tables are changed over one connection to each server.
@@ -171,6 +171,7 @@ def read_progress(connection: Connection) -> Found:
 def planned(progress: Found, *, flat: Sequence[str] = ()) -> Distribution:
     """Plan the remaining steps, continuing after any interruption."""
     missing = [one for one in (*REFERENCE, *_ordered()) if one not in progress.placed]
+    is_begun = _TOGETHER in progress.placed
     known = progress.references
     # A table with a foreign key to another cannot be distributed before that, so foreign keys are
     # dropped first and restored last; those of distributed tables stay.
@@ -179,7 +180,7 @@ def planned(progress: Found, *, flat: Sequence[str] = ()) -> Distribution:
     # After an interruption, rows may be left here.
     to_empty = [one for one in _ordered() if one in missing or one in progress.filled]
     return Distribution(
-        is_begun=_TOGETHER in progress.placed,
+        is_begun=is_begun,
         flat=flat,
         spread=[
             *(
@@ -187,7 +188,8 @@ def planned(progress: Found, *, flat: Sequence[str] = ()) -> Distribution:
                 for table, name, _ in known
                 if table in missing
             ),
-            *(_TO_BEGIN if missing else []),
+            *(() if is_begun else _TEXT_SEARCH),
+            *(["SET citus.enable_unsafe_triggers = on"] if missing else []),
             *(_place(one) for one in missing),
             *(
                 f"ALTER TABLE {at} ADD CONSTRAINT {name} {definition}"
@@ -301,7 +303,7 @@ def _of(connection: Connection, table: str) -> Sequence[str]:
             f"ALTER TABLE {table} ADD CONSTRAINT {name} {definition}"
             for name, definition in constraints
         ),
-        # An index of a table in partitions is told as if it had none.
+        # The definition of an index of a partitioned table leaves out its partitions.
         *(one.replace(" ON ONLY ", " ON ") for one in indexes),
         f"ANALYZE {table}",
     )

@@ -109,9 +109,10 @@ def open_postgres(
 
     """
     dialect = Postgres(url=parsed(url), space=space, lock_timeout_s=lock_timeout_s)
-    with ExitStack() as unless_opened, map_driver_errors(dialect.location):
+    with ExitStack() as unless_opened, map_driver_errors(dialect.location) as progress:
         unless_opened.callback(dialect.dispose)
         _check(dialect)
+        progress.is_distributed = dialect.is_distributed
         _add_replicas(dialect, replicas)
         dialect.space_id = _settle(dialect, space=space, clock=clock)
         unless_opened.pop_all()
@@ -141,9 +142,10 @@ def upgrade_postgres(
     given = parsed(url)
     location = location_of(given)
     engine = make_engine(given, lock_timeout_s=lock_timeout_s, statement_s=0)
-    with map_driver_errors(location):
+    with map_driver_errors(location) as progress:
         try:
             with engine.begin() as connection:
+                progress.is_distributed = connection.execute(CITUS).scalar_one()
                 roles = _bring_up(connection, location, role=role)
                 register(connection, LOCAL_TENANT, space=space, now=clock.now())
                 plan = distribution(connection)
@@ -230,9 +232,10 @@ def _owned(url: str, *, lock_timeout_s: float) -> Generator[Engine]:
     given = parsed(url)
     engine = make_engine(given, lock_timeout_s=lock_timeout_s, statement_s=0)
     location = location_of(given)
-    with map_driver_errors(location):
+    with map_driver_errors(location) as progress:
         try:
             with engine.connect() as connection:
+                progress.is_distributed = connection.execute(CITUS).scalar_one()
                 _check_version(connection, location)
             yield engine
         finally:

@@ -207,7 +207,7 @@ DECLARE
     here CONSTANT text := 't.tenant_id = $1 AND ($2 IS NULL OR '
         || CASE WHEN asked_field IS NULL THEN 'true)' ELSE 't.field = $2)' END;
     ranks text := '';
-    told text := '';
+    weighted text := '';
     gains text := '0::float8';
     since bigint := 0;
     query tsquery;
@@ -224,7 +224,7 @@ BEGIN
         ranks := ranks || format(CASE WHEN numnode(query) = 1
             THEN ', ts_rank(ARRAY[1, 1, 1, 1]::float4[], t.words, $5[%1$s]) AS r%1$s'
             ELSE ', CASE WHEN t.words @@ $5[%1$s] THEN 0.6079 ELSE 0 END AS r%1$s' END, at);
-        told := told || format('{_WEIGHT}, ', at);
+        weighted := weighted || format('{_WEIGHT}, ', at);
         gains := gains || format(' + {_GAIN}', at);
     END LOOP;
     IF newest IS NOT NULL THEN
@@ -237,7 +237,7 @@ BEGIN
         'AND t.memory_id >= $3 AND t.words @@ $4 LIMIT $10), '
         'w AS MATERIALIZED (SELECT %s count(*) AS matches FROM m) '
         'SELECT m.memory_id, 2.2::float8 * (%s) AS score, w.matches FROM m, w '
-        'ORDER BY 2 DESC, 1 DESC LIMIT $8', ranks, name, here, told, gains)
+        'ORDER BY 2 DESC, 1 DESC LIMIT $8', ranks, name, here, weighted, gains)
     USING tenant, asked_field, coalesce(since, 0), any_of, every, weights, average, most, memories,
         scored;
 END $body$

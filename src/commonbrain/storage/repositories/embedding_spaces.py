@@ -29,8 +29,7 @@ from commonbrain.model.kinds import CausalField, Kind
 from commonbrain.model.memory import FINDABLE_STATES
 from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.storage.schema.memories import DETAILS, field_vectors, memories, spaces, vectors
-from commonbrain.storage.sql.context import Dialect, SqlContext, known_spaces
-from commonbrain.storage.sql.driver_errors import map_driver_errors
+from commonbrain.storage.sql.context import Dialect, SqlContext, known_spaces, map_errors_of
 
 _NAME_CHARS: Final = 100
 """Characters kept of the name of a dropped space, before its number."""
@@ -186,7 +185,7 @@ class SpaceRepository:
     @contextmanager
     def _writing(self, tenant: str = LOCAL_TENANT) -> Generator[Connection]:
         with (
-            map_driver_errors(self.dialect.location, self.dialect.report_damage),
+            map_errors_of(self.dialect),
             self.dialect.writer(tenant) as connection,
             connection.begin(),
         ):
@@ -196,7 +195,7 @@ class SpaceRepository:
     @contextmanager
     def _reading(self) -> Generator[Connection]:
         with (
-            map_driver_errors(self.dialect.location, self.dialect.report_damage),
+            map_errors_of(self.dialect),
             self.dialect.reader(None) as connection,
             connection.begin(),
         ):

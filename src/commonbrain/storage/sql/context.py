@@ -40,6 +40,7 @@ from commonbrain.storage.schema.types import (
     JsonText,
     reading,
 )
+from commonbrain.storage.sql.driver_errors import StatementInProgress, map_driver_errors
 from commonbrain.storage.sql.presence import OptionalRows, present_rows
 
 if TYPE_CHECKING:
@@ -222,6 +223,11 @@ class Dialect(Protocol):
     @property
     def checks_presence(self) -> bool:
         """Whether it pays to check first which rows a tenant has: a query is a round trip."""
+        ...
+
+    @property
+    def is_distributed(self) -> bool:
+        """Whether statements run on other servers, which may be lost."""
         ...
 
     @property
@@ -451,6 +457,13 @@ def serving_space(connection: Connection) -> StoredSpace | None:
     serves = select(spaces).where(spaces.c.state == SpaceState.CURRENT)
     row = connection.execute(serves).mappings().first()
     return None if row is None else StoredSpace(**row)
+
+
+def map_errors_of(dialect: Dialect) -> AbstractContextManager[StatementInProgress]:
+    """Translate the driver errors of a store, see `map_driver_errors`."""
+    return map_driver_errors(
+        dialect.location, dialect.report_damage, is_distributed=dialect.is_distributed
+    )
 
 
 def register(connection: Connection, tenant: str, *, space: EmbeddingSpace, now: datetime) -> int:

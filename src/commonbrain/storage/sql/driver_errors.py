@@ -14,8 +14,8 @@ from commonbrain.storage.schema.types import UnreadableValueError
 _READ_ONLY = "25006"
 """The Postgres error for a write where writing is not allowed, as on a replica."""
 _INTERNAL = "XX000"
-"""The Postgres error for what its programmers did not expect; Citus gives it where another server
-was lost, even during the commit."""
+"""The Postgres error for a bug in a server. Citus also gives it if another server was lost, even
+during the commit."""
 _FULL = frozenset({"53100", "SQLITE_FULL"})
 """The errors of Postgres and SQLite for a full disk."""
 
@@ -30,6 +30,8 @@ class StatementInProgress:
 
     is_ending: bool = False
     """Set when only the commit is left, whose reply may be lost."""
+    is_distributed: bool = False
+    """Whether Citus runs statements on other servers, which may be lost."""
 
 
 class ReportDamage(Protocol):
@@ -51,9 +53,12 @@ def corrupt_error(location: str, cause: str, *, is_derived: bool = False) -> Sto
 
 @contextmanager
 def map_driver_errors(
-    location: str, report_damage: ReportDamage | None = None
+    location: str, report_damage: ReportDamage | None = None, *, is_distributed: bool = False
 ) -> Generator[StatementInProgress]:
     """Translate driver errors.
+
+    An internal error of Postgres means a lost server if the store is distributed; otherwise it is
+    not translated.
 
     Raises:
         UnavailableError: locked for too long, full, read-only, or not accessible; rolled back. If
@@ -62,7 +67,7 @@ def map_driver_errors(
         StoreCorruptError: damaged, or not a database; rolled back.
 
     """
-    under_way = StatementInProgress()
+    under_way = StatementInProgress(is_distributed=is_distributed)
     report = report_damage or partial(corrupt_error, location)
     try:
         yield under_way
@@ -81,16 +86,17 @@ def map_driver_errors(
             raise report(damage) from error
         raise _unavailable(location, error, is_ending=under_way.is_ending) from error
     except exc.DatabaseError as error:
-        if getattr(error.orig, "sqlstate", None) == _READ_ONLY:
+        sqlstate = getattr(error.orig, "sqlstate", None)
+        if sqlstate == _READ_ONLY:
             raise UnavailableError(
                 f"The store {location} is read-only.",
                 code="store_read_only",
                 hint="Nothing was written. It can be recalled from; write to the primary server.",
             ) from error
-        if getattr(error.orig, "sqlstate", None) == _INTERNAL:
+        if sqlstate == _INTERNAL and under_way.is_distributed:
             raise _unavailable(location, error, is_ending=under_way.is_ending) from error
         if type(error) is not exc.DatabaseError:
-            # An invalid statement or a missing driver feature is a bug of this program.
+            # A bug: an invalid statement, a missing driver feature, or an internal error.
             raise
         is_derived = getattr(error.orig, "sqlite_errorname", None) == _DERIVED
         raise report(cause_of(error), is_derived=is_derived) from error

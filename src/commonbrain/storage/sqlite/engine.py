@@ -156,6 +156,11 @@ class Sqlite:
         """Return False: a query takes some microseconds."""
         return False
 
+    @property
+    def is_distributed(self) -> bool:
+        """Return False: a file is in one place."""
+        return False
+
     def is_prepared(self, connection: Connection) -> bool:
         """Return whether the file is in WAL mode, which a copy is not, or read-only."""
         if self._file.is_read_only:
