@@ -245,7 +245,8 @@ class Brain:
             NotFoundError: a source does not exist or is not visible; nothing was stored.
             RejectedError: the caller may not write there or claim that trust. For the whole call:
                 it has to acknowledge action items first; nothing was stored.
-            UnavailableError: the store is locked, full or read-only; nothing was stored.
+            UnavailableError: the store is locked, full or read-only; `busy`, too many texts of the
+                tenant wait to be embedded; or `deadline`. Nothing was stored.
 
         """
         from commonbrain.ingestion.service import Remember  # noqa: PLC0415

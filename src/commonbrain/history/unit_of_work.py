@@ -13,7 +13,7 @@ from commonbrain.ingestion.embedding import vectors_for
 from commonbrain.ingestion.validation import scan_text
 from commonbrain.invalidation.preview import AffectedDependents, summarize_affected
 from commonbrain.invalidation.propagation import propagate
-from commonbrain.model.errors import InvalidInputError, UnavailableError
+from commonbrain.model.errors import BusyError, DeadlineError, InvalidInputError, UnavailableError
 from commonbrain.model.limits import REASON_CHARS_MAX
 from commonbrain.model.memory import FINDABLE_STATES, Memory, State
 from commonbrain.model.parameters import Parameters
@@ -117,10 +117,17 @@ def vectors_of(
     """Embed memories that are not searchable, before the transaction.
 
     Empty if the embedder is down.
+
+    Raises:
+        BusyError: too many texts of the tenant wait to be embedded.
+        DeadlineError: the caller no longer waits.
+
     """
     hidden = [one for one in memories if one.state not in FINDABLE_STATES and one.text.strip()]
     try:
         return vectors_for(hidden, services.embedder_for(caller))
+    except (BusyError, DeadlineError):
+        raise
     except UnavailableError:
         return {}
 

@@ -135,7 +135,8 @@ class Remember:
             RejectedError: the caller may not write there or claim that trust. For the whole call:
                 over 100 items, a key reused for other content, or action items to acknowledge
                 first; nothing was stored.
-            UnavailableError: the store is locked, full or read-only; nothing was stored.
+            UnavailableError: the store is locked, full or read-only; `busy`, too many texts of the
+                tenant wait to be embedded; or `deadline`. Nothing was stored.
 
         """
         options = WriteOptions(isolates_items=not isinstance(text, str | Draft))
