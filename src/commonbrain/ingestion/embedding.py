@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from commonbrain.embeddings.interface import Embedder, Vectors, count_windows
 from commonbrain.ingestion.preparation import PreparedDraft
+from commonbrain.ingestion.result import ItemResult
 from commonbrain.model.errors import BusyError, DeadlineError, InvalidInputError, UnavailableError
 from commonbrain.model.kinds import CausalField, Detail, fields_of
 from commonbrain.model.limits import (
@@ -91,6 +92,12 @@ def embed_drafts(
         one if place in skipped else _embedded(one, next(made), rest=made)
         for place, one in enumerate(prepared)
     ]
+
+
+def awaits_embedding(prepared: PreparedDraft, outcome: ItemResult) -> bool:
+    """Return whether a draft, or a part of it, may have been stored without vectors."""
+    parts = (part for part in prepared.derived if isinstance(part, PreparedDraft))
+    return outcome.embedding_pending or any(part.vectors is None for part in parts)
 
 
 def _texts_to_embed(source: PreparedDraft) -> Iterator[tuple[str, Detail | None]]:

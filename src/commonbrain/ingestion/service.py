@@ -21,7 +21,7 @@ from commonbrain.ingestion.deduplication import (
     find_exact,
     is_recurrence,
 )
-from commonbrain.ingestion.embedding import EmbedPending, embed_drafts, embedded
+from commonbrain.ingestion.embedding import EmbedPending, awaits_embedding, embed_drafts, embedded
 from commonbrain.ingestion.idempotency import (
     make_idempotency_record,
     replay_reply,
@@ -215,7 +215,9 @@ class Remember:
             )
             affected = summarize_affected(tx, self.caller, step=step, now=query_scope.now)
             pending = [
-                draft for draft, one in zip(ready, settled, strict=True) if one.embedding_pending
+                draft
+                for draft, one in zip(ready, settled, strict=True)
+                if awaits_embedding(draft, one)
             ]
             is_embedding = all(draft.is_deferred for draft in pending)
             if self.services.store.moved_to or pending:
