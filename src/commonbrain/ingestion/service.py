@@ -311,22 +311,18 @@ class Remember:
         a failure nothing is tried until the embedder has failed and recovered once more. A shared
         server embeds them in the background.
         """
-        unembedded = self.services.has_unembedded
-        if self.services.embed_later is not None:
-            if is_embedding and (has_pending or unembedded.is_set()):
-                unembedded.clear()
+        unembedded, tenant = self.services.unembedded, self.caller.tenant
+        if not is_embedding:
+            unembedded.add(tenant)
+        elif self.services.embed_later is not None:
+            if unembedded.remove(tenant) or has_pending:
                 self.services.embed_later(self.caller)
-            elif not is_embedding:
-                unembedded.set()
-        elif not is_embedding:
-            unembedded.set()
-        elif unembedded.is_set():
-            unembedded.clear()
+        elif unembedded.remove(tenant):
             with suppress(UnavailableError):
                 embed = EmbedPending(self.services, self.caller)
                 caught_up = embed(batch=_CATCH_UP, one_by_one=False)
                 if caught_up.count and caught_up.left:
-                    unembedded.set()
+                    unembedded.add(tenant)
 
     def preview_drafts(
         self,

@@ -92,7 +92,7 @@ class BackgroundEmbedding:
             if not worker.handle_ticket(QueueMessage(tenant=caller.tenant, job=job.id)):
                 if job.state is JobState.QUEUED:
                     # It is due later, since the embedder failed: a later write tries again.
-                    services.has_unembedded.set()
+                    services.unembedded.add(caller.tenant)
                 return
 
 
