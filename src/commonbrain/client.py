@@ -1015,6 +1015,8 @@ class Brain:
     def close(self) -> None:
         """Write queued traces and accesses, and release the store; may be called twice.
 
+        Several threads may call it: one waits for the other.
+
         In a forked child it does nothing, because the store belongs to the parent.
         """
         from commonbrain.model.errors import UnavailableError  # noqa: PLC0415
@@ -1023,16 +1025,17 @@ class Brain:
             self.services.store.check_process()
         except UnavailableError:
             return
-        self.services.embedding_executor.close()
-        self.services.saliences.close()
-        self.services.rerankers.close()
-        if self.services.cross_encoding is not None:
-            self.services.cross_encoding.close()
-        self.services.journal.close()
-        self.services.refusals.close()
-        self.services.queue.close()
-        self.services.store.close()
-        self.services.telemetry.close()
+        with self.services.closing:
+            self.services.embedding_executor.close()
+            self.services.saliences.close()
+            self.services.rerankers.close()
+            if self.services.cross_encoding is not None:
+                self.services.cross_encoding.close()
+            self.services.journal.close()
+            self.services.refusals.close()
+            self.services.queue.close()
+            self.services.store.close()
+            self.services.telemetry.close()
 
     def __enter__(self) -> Self:
         """Return the brain itself."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from threading import Lock
+from threading import Lock, RLock
 from typing import TYPE_CHECKING
 
 from commonbrain.executors import DetachedExecutor
@@ -146,6 +146,8 @@ class Services:
     """Starts to embed what a tenant stored without vectors, on a shared server."""
     is_background: bool = False
     """Whether these are the services of a job, whose result nobody waits for."""
+    closing: RLock = field(default_factory=RLock)
+    """Held while they are closed, so that no caller closes the store before another has written."""
     embedding_executor: DetachedExecutor = field(
         default_factory=lambda: DetachedExecutor(EMBEDDINGS_AT_ONCE_MAX, name="embedder")
     )
