@@ -245,7 +245,8 @@ class Brain:
             NotFoundError: a source does not exist or is not visible; nothing was stored.
             RejectedError: the caller may not write there or claim that trust. For the whole call:
                 it has to acknowledge action items first; nothing was stored.
-            UnavailableError: the store is locked, full or read-only; nothing was stored.
+            UnavailableError: the store is locked, full or read-only; `busy`, too many texts of the
+                tenant wait to be embedded; or `deadline`. Nothing was stored.
 
         """
         from commonbrain.ingestion.service import Remember  # noqa: PLC0415
@@ -1014,6 +1015,8 @@ class Brain:
     def close(self) -> None:
         """Write queued traces and accesses, and release the store; may be called twice.
 
+        Several threads may call it: one waits for the other.
+
         In a forked child it does nothing, because the store belongs to the parent.
         """
         from commonbrain.model.errors import UnavailableError  # noqa: PLC0415
@@ -1022,16 +1025,17 @@ class Brain:
             self.services.store.check_process()
         except UnavailableError:
             return
-        self.services.embedding_executor.close()
-        self.services.saliences.close()
-        self.services.rerankers.close()
-        if self.services.cross_encoding is not None:
-            self.services.cross_encoding.close()
-        self.services.journal.close()
-        self.services.refusals.close()
-        self.services.queue.close()
-        self.services.store.close()
-        self.services.telemetry.close()
+        with self.services.closing:
+            self.services.embedding_executor.close()
+            self.services.saliences.close()
+            self.services.rerankers.close()
+            if self.services.cross_encoding is not None:
+                self.services.cross_encoding.close()
+            self.services.journal.close()
+            self.services.refusals.close()
+            self.services.queue.close()
+            self.services.store.close()
+            self.services.telemetry.close()
 
     def __enter__(self) -> Self:
         """Return the brain itself."""

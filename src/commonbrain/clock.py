@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Final, Protocol
 
-from commonbrain.model.errors import UnavailableError
+from commonbrain.model.errors import DeadlineError
 from commonbrain.model.timestamps import to_utc
 
 
@@ -90,13 +90,12 @@ def check_awaited() -> None:
     """Start nothing after the caller's deadline.
 
     Raises:
-        UnavailableError: `deadline`.
+        DeadlineError: it has passed.
 
     """
     until = UNTIL.get()
     if until is not None and time.monotonic() >= until:
-        raise UnavailableError(
+        raise DeadlineError(
             "The caller no longer waits; nothing more was started.",
-            code="deadline",
             hint="Ask again, with the same idempotency key where you gave one.",
         )

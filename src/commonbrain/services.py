@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from threading import Event
+from threading import Lock, RLock
 from typing import TYPE_CHECKING
 
 from commonbrain.executors import DetachedExecutor
@@ -43,6 +43,31 @@ if TYPE_CHECKING:
     from commonbrain.storage.job_queue import Queue
     from commonbrain.storage.store import Store
     from commonbrain.transfer.importer import Importer
+
+
+class TenantSet:
+    """Names of tenants; safe to use from several threads."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._names: set[str] = set()
+
+    def __contains__(self, tenant: str) -> bool:
+        """Return whether a tenant is in it."""
+        with self._lock:
+            return tenant in self._names
+
+    def add(self, tenant: str) -> None:
+        """Add a tenant, once."""
+        with self._lock:
+            self._names.add(tenant)
+
+    def remove(self, tenant: str) -> bool:
+        """Remove a tenant; return whether it was there, which is true for one thread only."""
+        with self._lock:
+            is_there = tenant in self._names
+            self._names.discard(tenant)
+            return is_there
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,14 +138,16 @@ class Services:
     """Tool events from before their session was known."""
     hook_runs: HookRuns = field(default_factory=HookRuns)
     """When hooks ran on this machine."""
-    has_unembedded: Event = field(default_factory=Event)
-    """Set while memories that this process stored without vectors may still be pending."""
+    unembedded: TenantSet = field(default_factory=TenantSet)
+    """Tenants of whom memories that this process stored without vectors may still be pending."""
     embedding_queue: FairQueue | None = None
     """Lets tenants take turns at a local model, on a shared server."""
     embed_later: Callable[[Caller], None] | None = None
     """Starts to embed what a tenant stored without vectors, on a shared server."""
     is_background: bool = False
     """Whether these are the services of a job, whose result nobody waits for."""
+    closing: RLock = field(default_factory=RLock)
+    """Held while they are closed, so that no caller closes the store before another has written."""
     embedding_executor: DetachedExecutor = field(
         default_factory=lambda: DetachedExecutor(EMBEDDINGS_AT_ONCE_MAX, name="embedder")
     )

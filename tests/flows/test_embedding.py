@@ -9,6 +9,7 @@ from commonbrain.client import Brain
 from commonbrain.embeddings.interface import Matrix
 from commonbrain.ingestion.result import ItemStatus
 from commonbrain.model.errors import InvalidInputError, UnavailableError
+from commonbrain.model.scope import Caller
 from commonbrain.testing.builders import WordHashEmbedder, a_brain
 from tests.flows.asking import FailingEmbedder, bodies, stored, told
 from tests.models.server import FAMILIES, Answer, ModelServer
@@ -149,9 +150,23 @@ def test_a_process_that_missed_nothing_embeds_nothing_for_others(path: Path) -> 
 def test_what_cannot_be_caught_up_with_is_not_tried_at_every_turn(path: Path) -> None:
     with a_brain(path, embedder=FussyEmbedder()) as brain:
         assert told(brain, "Ann likes cheese.").embedding_pending
-        assert brain.services.has_unembedded.is_set()
+        assert brain.caller.tenant in brain.services.unembedded
 
         assert not told(brain, "Bo likes tea.").embedding_pending
 
-        assert not brain.services.has_unembedded.is_set()
+        assert brain.caller.tenant not in brain.services.unembedded
         assert brain.status().embedding_pending == 1
+
+
+def test_a_tenant_catches_up_although_another_stores_first(path: Path) -> None:
+    embedder = FailingEmbedder()
+    with a_brain(path, embedder=embedder) as brain:
+        brain.tenants.make("other")
+        other = Brain(brain.services, Caller(tenant="other", agent="zoe"))
+        left_behind(brain, embedder, FACT)
+
+        stored(other, "Ship one lies at quay one.", kind="fact")
+        assert brain.status().embedding_pending == 1
+        stored(brain, "Ship two lies at quay two.", kind="fact")
+
+        assert brain.status().embedding_pending == 0

@@ -138,9 +138,11 @@ class PendingHandoff:
         writer = Remember(unit.services, unit.caller)
         # A handoff repeats what was done, so similar memories are not searched.
         options = WriteOptions(checks_similarity=False)
-        return writer.store_draft(
+        outcome = writer.store_draft(
             unit.tx, self.ready, query_scope=unit.query_scope(Filter()), options=options
         )
+        unit.embed_later(self.ready, outcome)
+        return outcome
 
 
 def prepare_handoff(services: Services, caller: Caller, *, handoff: Handoff) -> PendingHandoff:

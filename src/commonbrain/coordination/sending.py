@@ -35,7 +35,6 @@ from commonbrain.model.revision import Action
 from commonbrain.model.scope import EVERYBODY, NOBODYS_NAMES, Caller, Scope
 from commonbrain.model.timestamps import instant
 from commonbrain.services import Services
-from commonbrain.storage.job_queue import enqueue_embedding
 from commonbrain.text.headlines import shorten_to_headline
 from commonbrain.text.normalisation import normalise_line
 
@@ -175,7 +174,7 @@ def embed_messages(
     """Embed messages; without the embedder they are found by their words."""
     done = embed_drafts(ready, caller, services=services)
     if any(one.vectors is None and not one.is_deferred for one in done):
-        services.has_unembedded.set()
+        services.unembedded.add(caller.tenant)
     return done
 
 
@@ -209,8 +208,7 @@ def deliver_message(unit: UnitOfWork, ready: PreparedDraft, *, thread: int | Non
     unit.tx.messages.open(reader_of(unit))
     if thread is not None:
         unit.tx.threads.set_status(thread, ThreadStatus.OPEN)
-    if unit.services.store.moved_to or outcome.embedding_pending:
-        enqueue_embedding(unit.tx, unit.services, caller=unit.caller, is_down=not ready.is_deferred)
+    unit.embed_later(ready, outcome)
     return SendResult(
         id=id_,
         thread=ids.show(ids.THREAD, within),
@@ -339,6 +337,7 @@ def send_with_task(
     outcome = writer.store_draft(
         unit.tx, sourced, query_scope=query_scope, options=WriteOptions(checks_similarity=False)
     )
+    unit.embed_later(sourced, outcome)
     task_id = ids.parse(ids.MEMORY, outcome.id or "")
     if outcome.status is ItemStatus.STORED:
         put_link(

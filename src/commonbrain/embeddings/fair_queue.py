@@ -77,7 +77,7 @@ class FairQueue:
 
         Raises:
             BusyError: the lane is full, or its turn did not come in time.
-            UnavailableError: `deadline`, the caller no longer waits.
+            DeadlineError: the caller no longer waits.
 
         """
         with self._admission(lane, len(items)) as number:
@@ -183,6 +183,7 @@ class QueuedEmbedder:
 
         Raises:
             BusyError: too many texts of the tenant wait already.
+            DeadlineError: the caller no longer waits.
             UnavailableError: `embedder_down`.
 
         """

@@ -330,7 +330,8 @@ class Revise:
             NotFoundError: there is no such memory, or the caller may not see it.
             RejectedError: `already_superseded` (names the newest), `version_conflict`, action items
                 need acknowledgement first, or the scope is not allowed.
-            UnavailableError: the store stayed locked; the old memory is still current.
+            UnavailableError: the store stayed locked; `busy`, too many texts of the tenant wait to
+                be embedded; or `deadline`. The old memory is still current.
 
         """
         why = self._reason(reason)

@@ -111,6 +111,7 @@ def supersede_with(
     outcome = writer.store_draft(
         unit.tx, prepared, query_scope=unit.query_scope(Filter()), options=options
     )
+    unit.embed_later(prepared, outcome)
     if outcome.id is None or not outcome.status.is_new:
         return outcome
     record_feedback(

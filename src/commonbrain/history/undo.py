@@ -366,7 +366,8 @@ class Undo:
             InvalidInputError: the reason is missing, or neither agent nor session nor time is
                 given.
             RejectedError: `limit_exceeded`, the period or the number of changes is too large.
-            UnavailableError: the store stayed locked; nothing was changed.
+            UnavailableError: the store stayed locked; `busy`, too many texts of the tenant wait to
+                be embedded; or `deadline`. Nothing was changed.
 
         """
         why = validate_reason(reason, services=self.services, caller=self.caller)

@@ -9,11 +9,13 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from commonbrain.embeddings.interface import Vectors
-from commonbrain.ingestion.embedding import vectors_for
+from commonbrain.ingestion.embedding import awaits_embedding, vectors_for
+from commonbrain.ingestion.preparation import PreparedDraft
+from commonbrain.ingestion.result import ItemResult
 from commonbrain.ingestion.validation import scan_text
 from commonbrain.invalidation.preview import AffectedDependents, summarize_affected
 from commonbrain.invalidation.propagation import propagate
-from commonbrain.model.errors import InvalidInputError, UnavailableError
+from commonbrain.model.errors import BusyError, DeadlineError, InvalidInputError, UnavailableError
 from commonbrain.model.limits import REASON_CHARS_MAX
 from commonbrain.model.memory import FINDABLE_STATES, Memory, State
 from commonbrain.model.parameters import Parameters
@@ -26,6 +28,7 @@ from commonbrain.security.quotas import UNCOUNTED_STATES
 from commonbrain.services import Services
 from commonbrain.storage.change_log import ChangeContext, record_update
 from commonbrain.storage.interface import QueryScope
+from commonbrain.storage.job_queue import enqueue_embedding
 from commonbrain.text.normalisation import normalise_line
 
 if TYPE_CHECKING:
@@ -67,6 +70,8 @@ class UnitOfWork:
     def amend(self, before: Memory, after: Memory, *, change_context: ChangeContext) -> None:
         """Update a memory, adding its vectors if it becomes searchable.
 
+        Without vectors, a job embeds it later.
+
         Raises:
             LimitExceededError: `quota_exceeded`, there is no quota left for a restored memory.
             RejectedError: `scope_denied`, it would block the writers of every project.
@@ -82,6 +87,17 @@ class UnitOfWork:
             change_context=change_context,
             vectors=self.vectors.get(before.id),
         )
+        was_findable, is_findable = (one.state in FINDABLE_STATES for one in (before, after))
+        is_pending = before.id not in self.vectors or self.services.store.moved_to is not None
+        if is_findable and not was_findable and is_pending:
+            enqueue_embedding(self.tx, self.services, caller=self.caller)
+
+    def embed_later(self, prepared: PreparedDraft, outcome: ItemResult) -> None:
+        """Enqueue the embedding of a draft that this transaction stored without vectors."""
+        if self.services.store.moved_to or awaits_embedding(prepared, outcome):
+            enqueue_embedding(
+                self.tx, self.services, caller=self.caller, is_down=not prepared.is_deferred
+            )
 
     def propagate_invalidation(self) -> AffectedDependents | None:
         """Update the dependents of this change; called last in its transaction."""
@@ -117,10 +133,17 @@ def vectors_of(
     """Embed memories that are not searchable, before the transaction.
 
     Empty if the embedder is down.
+
+    Raises:
+        BusyError: too many texts of the tenant wait to be embedded.
+        DeadlineError: the caller no longer waits.
+
     """
     hidden = [one for one in memories if one.state not in FINDABLE_STATES and one.text.strip()]
     try:
         return vectors_for(hidden, services.embedder_for(caller))
+    except (BusyError, DeadlineError):
+        raise
     except UnavailableError:
         return {}
 

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from commonbrain.embeddings.interface import Embedder, Vectors, count_windows
 from commonbrain.ingestion.preparation import PreparedDraft
-from commonbrain.model.errors import BusyError, InvalidInputError, UnavailableError
+from commonbrain.ingestion.result import ItemResult
+from commonbrain.model.errors import BusyError, DeadlineError, InvalidInputError, UnavailableError
 from commonbrain.model.kinds import CausalField, Detail, fields_of
 from commonbrain.model.limits import (
     AWAITED_WINDOWS_MAX,
@@ -76,13 +77,14 @@ def embed_drafts(
 
     Raises:
         BusyError: too many texts of the tenant wait to be embedded.
+        DeadlineError: the caller no longer waits.
 
     """
     chosen = [one for place, one in enumerate(prepared) if place not in skipped]
     inputs = [[*_texts_to_embed(source)] for source in chosen]
     try:
         made = iter(_embed_awaited(inputs, caller, services=services))
-    except BusyError:
+    except (BusyError, DeadlineError):
         raise
     except UnavailableError:
         return list(prepared)
@@ -90,6 +92,12 @@ def embed_drafts(
         one if place in skipped else _embedded(one, next(made), rest=made)
         for place, one in enumerate(prepared)
     ]
+
+
+def awaits_embedding(prepared: PreparedDraft, outcome: ItemResult) -> bool:
+    """Return whether a draft, or a part of it, may have been stored without vectors."""
+    parts = (part for part in prepared.derived if isinstance(part, PreparedDraft))
+    return outcome.embedding_pending or any(part.vectors is None for part in parts)
 
 
 def _texts_to_embed(source: PreparedDraft) -> Iterator[tuple[str, Detail | None]]:
@@ -134,6 +142,7 @@ def _embed_awaited(
 
     Raises:
         BusyError: too many texts of the tenant wait to be embedded.
+        DeadlineError: the caller no longer waits.
         UnavailableError: the embedder is unavailable or rejects one of the texts.
 
     """
@@ -238,7 +247,7 @@ class EmbedPending:
         for group in _by_size(waiting):
             try:
                 return embed(group, self.services.embedder_for(self.caller))
-            except BusyError:
+            except (BusyError, DeadlineError):
                 raise
             except UnavailableError as error:
                 refusal = error
@@ -266,12 +275,14 @@ def embed_if_free(waiting: Sequence[Memory], embedder: Embedder) -> dict[int, Ve
     """Embed all at once, or one by one if the embedder rejects the batch.
 
     Raises:
+        BusyError: too many texts of the tenant wait to be embedded.
+        DeadlineError: the caller no longer waits.
         UnavailableError: none of them was accepted.
 
     """
     try:
         return vectors_for(waiting, embedder)
-    except BusyError:
+    except (BusyError, DeadlineError):
         raise
     except UnavailableError:
         return _one_by_one(waiting, embedder)
@@ -285,6 +296,9 @@ def _one_by_one(waiting: Sequence[Memory], embedder: Embedder) -> dict[int, Vect
             taken |= vectors_for([one], embedder)
         except UnavailableError as error:
             refusal = error
+            if isinstance(error, BusyError | DeadlineError):
+                # It would stop the others too.
+                break
     if refusal and not taken:
         raise refusal
     return taken

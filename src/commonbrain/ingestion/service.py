@@ -21,7 +21,7 @@ from commonbrain.ingestion.deduplication import (
     find_exact,
     is_recurrence,
 )
-from commonbrain.ingestion.embedding import EmbedPending, embed_drafts, embedded
+from commonbrain.ingestion.embedding import EmbedPending, awaits_embedding, embed_drafts, embedded
 from commonbrain.ingestion.idempotency import (
     make_idempotency_record,
     replay_reply,
@@ -135,7 +135,8 @@ class Remember:
             RejectedError: the caller may not write there or claim that trust. For the whole call:
                 over 100 items, a key reused for other content, or action items to acknowledge
                 first; nothing was stored.
-            UnavailableError: the store is locked, full or read-only; nothing was stored.
+            UnavailableError: the store is locked, full or read-only; `busy`, too many texts of the
+                tenant wait to be embedded; or `deadline`. Nothing was stored.
 
         """
         options = WriteOptions(isolates_items=not isinstance(text, str | Draft))
@@ -214,7 +215,9 @@ class Remember:
             )
             affected = summarize_affected(tx, self.caller, step=step, now=query_scope.now)
             pending = [
-                draft for draft, one in zip(ready, settled, strict=True) if one.embedding_pending
+                draft
+                for draft, one in zip(ready, settled, strict=True)
+                if awaits_embedding(draft, one)
             ]
             is_embedding = all(draft.is_deferred for draft in pending)
             if self.services.store.moved_to or pending:
@@ -308,22 +311,18 @@ class Remember:
         a failure nothing is tried until the embedder has failed and recovered once more. A shared
         server embeds them in the background.
         """
-        unembedded = self.services.has_unembedded
-        if self.services.embed_later is not None:
-            if is_embedding and (has_pending or unembedded.is_set()):
-                unembedded.clear()
+        unembedded, tenant = self.services.unembedded, self.caller.tenant
+        if not is_embedding:
+            unembedded.add(tenant)
+        elif self.services.embed_later is not None:
+            if unembedded.remove(tenant) or has_pending:
                 self.services.embed_later(self.caller)
-            elif not is_embedding:
-                unembedded.set()
-        elif not is_embedding:
-            unembedded.set()
-        elif unembedded.is_set():
-            unembedded.clear()
+        elif unembedded.remove(tenant):
             with suppress(UnavailableError):
                 embed = EmbedPending(self.services, self.caller)
                 caught_up = embed(batch=_CATCH_UP, one_by_one=False)
                 if caught_up.count and caught_up.left:
-                    unembedded.set()
+                    unembedded.add(tenant)
 
     def preview_drafts(
         self,

@@ -12,7 +12,7 @@ from typing import Final
 from commonbrain.embeddings.fair_queue import FairQueue
 from commonbrain.embeddings.interface import WindowEmbedder, unwrapped
 from commonbrain.executors import DetachedExecutor
-from commonbrain.jobs.worker import Worker, make_worker_name
+from commonbrain.jobs.worker import JobEvent, Worker, make_worker_name
 from commonbrain.model.errors import CommonbrainError
 from commonbrain.model.jobs import JobState
 from commonbrain.model.scope import Caller
@@ -34,66 +34,85 @@ class BackgroundEmbedding:
     """
 
     services: Services
+    threads: DetachedExecutor = field(
+        default_factory=lambda: DetachedExecutor(_TENANTS_AT_ONCE, name="embedding")
+    )
+    """Run the jobs, one of each tenant in turn."""
     _stop: Event = field(default_factory=Event)
     _lock: Lock = field(default_factory=Lock)
     _scheduled: dict[str, Future[None]] = field(default_factory=dict[str, Future[None]])
     """The next run of each tenant; a run that has started is not among them."""
     _running: set[Future[None]] = field(default_factory=set[Future[None]])
-    _threads: DetachedExecutor = field(
-        default_factory=lambda: DetachedExecutor(_TENANTS_AT_ONCE, name="embedding")
-    )
 
     def start(self, caller: Caller) -> None:
         """Start to embed what the caller's tenant stored; returns at once."""
-        with self._lock:
-            if self._stop.is_set() or caller.tenant in self._scheduled:
-                return
-            future = self._threads.submit(partial(self._run, caller))
-            future.add_done_callback(_log_error)
-            self._scheduled[caller.tenant] = future
+        self._schedule(caller, after=None)
 
     def close(self) -> None:
-        """Give the current jobs back; waits briefly for the batches in progress."""
-        self._stop.set()
-        self._threads.close()
+        """Give the current jobs back; waits briefly for the batches in progress.
+
+        It may be called several times. What is started later is left to other processes.
+        """
         with self._lock:
+            self._stop.set()
+            self.threads.close()
             running = [*self._running]
         wait(running, _CLOSE_TIMEOUT_S)
 
-    def _run(self, caller: Caller) -> None:
+    def _schedule(self, caller: Caller, *, after: int | None) -> None:
+        """Have the tenant's job run behind those of the tenants that wait."""
+        with self._lock:
+            if self._stop.is_set() or caller.tenant in self._scheduled:
+                return
+            future = self.threads.submit(partial(self._run, caller, after=after))
+            future.add_done_callback(_log_error)
+            self._scheduled[caller.tenant] = future
+
+    def _run(self, caller: Caller, *, after: int | None) -> None:
         with self._lock:
             # What is stored from here on needs another run.
             future = self._scheduled.pop(caller.tenant)
             self._running.add(future)
         try:
-            self._embed(caller)
+            self._embed(caller, after=after)
         except CommonbrainError as error:
             # The job stays in the store, and is retried by a worker or after the next long text.
-            _LOG.warning("%s: %s", error.code, error)
+            if not self._stop.is_set():
+                _LOG.warning("%s: %s", error.code, error)
         finally:
             with self._lock:
                 self._running.discard(future)
 
-    def _embed(self, caller: Caller) -> None:
-        """Run the tenant's job, unless another process does, until nothing more can be embedded."""
+    def _embed(self, caller: Caller, *, after: int | None) -> None:
+        """Run the tenant's job, unless another process does, for a time slice if others wait.
+
+        It is scheduled again until nothing more can be embedded: a job that ended left `after` as
+        the oldest pending memory, and it still is.
+        """
+        if self._stop.is_set():
+            return
         store, services = self.services.store, self.services
+        events: list[JobEvent] = []
         worker = Worker(
-            services=services, name=make_worker_name(services), kinds=(EMBED,), stop=self._stop
+            services=services,
+            name=make_worker_name(services),
+            kinds=(EMBED,),
+            stop=self._stop,
+            on_event=lambda what, _job: events.append(what),
         )
-        last: list[int] = []
-        while not self._stop.is_set():
-            with store.snapshot(caller.tenant) as tx:
-                oldest = [*tx.index.unembedded(limit=1)]
-            if not oldest or oldest == last:
-                return
-            last = oldest
-            with store.begin(caller.tenant) as tx:
-                job = enqueue_embedding(tx, services, caller=caller, is_down=False)
-            if not worker.handle_ticket(QueueMessage(tenant=caller.tenant, job=job.id)):
-                if job.state is JobState.QUEUED:
-                    # It is due later, since the embedder failed: a later write tries again.
-                    services.has_unembedded.set()
-                return
+        with store.snapshot(caller.tenant) as tx:
+            oldest = next(iter(tx.index.unembedded(limit=1)), None)
+        if oldest is None or oldest == after:
+            return
+        with store.begin(caller.tenant) as tx:
+            job = enqueue_embedding(tx, services, caller=caller, is_down=False)
+        ticket = QueueMessage(tenant=caller.tenant, job=job.id)
+        if worker.handle_ticket(ticket, yields=True):
+            has_yielded = JobEvent.GIVEN_BACK in events
+            self._schedule(caller, after=None if has_yielded else oldest)
+        elif job.state is JobState.QUEUED:
+            # It is due later, since the embedder failed: a later write tries again.
+            services.unembedded.add(caller.tenant)
 
 
 def _log_error(future: Future[None]) -> None:

@@ -207,7 +207,7 @@ class Worker:
                     last_sweep = self.services.clock.elapsed_ms()
                 ticket = self.services.queue.take()
                 if ticket is not None:
-                    self._handle(ticket, yields=True)
+                    self.handle_ticket(ticket, yields=True)
                 last_error = ""
             except UnavailableError as error:
                 # Log once per outage.
@@ -257,11 +257,17 @@ class Worker:
                 break
         return worked
 
-    def handle_ticket(self, ticket: QueueMessage) -> bool:
-        """Run the job of a message, unless it is done, claimed, or of a kind excluded here."""
-        return self._handle(ticket, yields=False)
+    def handle_ticket(self, ticket: QueueMessage, *, yields: bool = False) -> bool:
+        """Run the job of a message, unless it is done, claimed, or of a kind excluded here.
 
-    def _handle(self, ticket: QueueMessage, *, yields: bool) -> bool:
+        Args:
+            ticket: the message.
+            yields: whether the job returns to the queue after a time slice if others are due.
+
+        Returns:
+            Whether the job was run.
+
+        """
         with self.services.store.snapshot(ticket.tenant) as tx:
             job = tx.jobs.get(ticket.job)
         if (

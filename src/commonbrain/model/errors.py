@@ -85,6 +85,12 @@ class BusyError(UnavailableError):
         """Whole seconds after which a retry may succeed."""
 
 
+class DeadlineError(UnavailableError):
+    """The caller no longer waits; nothing was changed, and a retry may succeed."""
+
+    default_code = "deadline"
+
+
 class InterruptedCallError(CommonbrainError):
     """The process that ran the call ended; the call may have been carried out."""
 

@@ -32,6 +32,7 @@ from commonbrain.security.read_audit import audited
 from commonbrain.services import Services
 from commonbrain.storage.change_log import follow_changes, touch_linked
 from commonbrain.storage.interface import Annotation, AuditEntry, IdTaken
+from commonbrain.storage.job_queue import enqueue_embedding
 from commonbrain.transfer.archive import ArchivedRecord, Line, Record, read_archive
 from commonbrain.transfer.export import check_may_move
 from commonbrain.transfer.importer import Unreadable
@@ -187,7 +188,8 @@ class Merge:
         dry_run: bool,
         on_commit: Callable[[Transaction, ImportReport], None],
     ) -> ImportReport:
-        vectors = self._embed([] if dry_run else batch)
+        embedded = self._embed([] if dry_run else batch)
+        vectors = embedded or {}
         outcomes: list[str] = []
         refusals = list(report.refusals)
         opened = self.services.store.snapshot if dry_run else self.services.store.begin
@@ -212,12 +214,14 @@ class Merge:
                         except IdTaken:
                             refusals.append(_not_free(line))
                             outcomes.append("rejected")
+            if not dry_run and (embedded is None or self.services.store.moved_to):
+                enqueue_embedding(tx, self.services, caller=self.caller)
             done = report.counting(outcomes, refusals=refusals, progress=batch[-1].progress)
             on_commit(tx, done)
         return done
 
-    def _embed(self, batch: Sequence[Line]) -> Mapping[int, Vectors]:
-        """Embed new searchable memories; none if the embedder is unavailable."""
+    def _embed(self, batch: Sequence[Line]) -> Mapping[int, Vectors] | None:
+        """Embed new searchable memories; None if the embedder is unavailable."""
         offered = [
             line.content.memory for line in batch if isinstance(line.content, ArchivedRecord)
         ]
@@ -227,7 +231,7 @@ class Merge:
         try:
             return vectors_for(to_embed, self.services.embedder)
         except UnavailableError:
-            return {}
+            return None
 
     def _take(
         self,

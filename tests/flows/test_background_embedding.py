@@ -1,0 +1,182 @@
+"""A shared server embeds behind its replies: tenants take turns, and closing waits for little."""
+
+import logging
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from pathlib import Path
+from threading import Barrier, BrokenBarrierError, Event, Thread
+
+import pytest
+
+from commonbrain.client import Brain
+from commonbrain.embeddings.interface import Matrix
+from commonbrain.executors import DetachedExecutor
+from commonbrain.jobs.embedding import BackgroundEmbedding
+from commonbrain.model.errors import UnavailableError
+from commonbrain.model.limits import EMBED_BATCH, ITEMS_PER_CALL_MAX, JOB_SLICE_S
+from commonbrain.model.memory import Draft
+from commonbrain.model.scope import Caller
+from commonbrain.storage.job_queue import LocalQueue
+from commonbrain.testing.builders import FakeClock, WordHashEmbedder, a_brain
+from tests.processes import PATIENCE_S, until
+
+
+@dataclass
+class SlowEmbedder(WordHashEmbedder):
+    """Takes most of a time slice for each batch, the first of which waits until it may go."""
+
+    clock: FakeClock
+    is_down: bool = True
+    may_go: Event = field(default_factory=Event)
+    has_begun: Event = field(default_factory=Event)
+    texts: list[str] = field(default_factory=list[str])
+
+    def passages(self, texts: Sequence[str]) -> list[Matrix]:
+        if self.is_down:
+            raise UnavailableError("It is down.", code="embedder_down")
+        self.has_begun.set()
+        self.may_go.wait(PATIENCE_S)
+        if any("cheese" in text for text in texts):
+            raise UnavailableError("No cheese.", code="embedder_down")
+        self.texts += texts
+        self.clock.move(timedelta(seconds=JOB_SLICE_S * 0.75 * len(texts) / EMBED_BATCH))
+        return super().passages(texts)
+
+
+@pytest.fixture
+def embedder(clock: FakeClock) -> SlowEmbedder:
+    return SlowEmbedder(clock=clock)
+
+
+@pytest.fixture
+def brain(path: Path, clock: FakeClock, embedder: SlowEmbedder) -> Iterator[Brain]:
+    with a_brain(path, clock=clock, embedder=embedder) as brain:
+        yield brain
+
+
+@pytest.fixture
+def background(brain: Brain) -> BackgroundEmbedding:
+    """One thread that embeds for all tenants."""
+    return BackgroundEmbedding(brain.services, DetachedExecutor(1, name="embedding"))
+
+
+def fall_behind(brain: Brain, *texts: str) -> None:
+    """Store texts while the embedder is down."""
+    drafts = [Draft(body=text, kind="event") for text in texts]
+    for start in range(0, len(drafts), ITEMS_PER_CALL_MAX):
+        told = brain.remember(drafts[start : start + ITEMS_PER_CALL_MAX])
+        assert {one.status for one in told.items} == {"stored"}
+
+
+def recover(embedder: SlowEmbedder, clock: FakeClock) -> None:
+    """Let the embedder answer again, and the jobs be due."""
+    embedder.is_down = False
+    clock.move(timedelta(minutes=1))
+
+
+def another_tenant(brain: Brain) -> Brain:
+    brain.tenants.make("other")
+    return Brain(brain.services, Caller(tenant="other", agent="zoe"))
+
+
+def has_threads() -> bool:
+    return any(thread.name == "embedding" for thread in threading.enumerate())
+
+
+@pytest.mark.requirement("PF-15")
+@pytest.mark.parametrize("oldest", ["Kettle ann is hot.", "Ann likes cheese."])
+def test_the_texts_of_a_tenant_wait_for_a_time_slice_of_anothers(
+    brain: Brain,
+    background: BackgroundEmbedding,
+    embedder: SlowEmbedder,
+    clock: FakeClock,
+    oldest: str,
+) -> None:
+    other, count = another_tenant(brain), 5 * EMBED_BATCH
+    fall_behind(brain, oldest, *(f"Kettle{n} broke pot{n}." for n in range(count)))
+    fall_behind(other, "The ship lies at the quay.")
+    recover(embedder, clock)
+
+    background.start(brain.caller)
+    embedder.has_begun.wait(PATIENCE_S)
+    background.start(other.caller)
+    embedder.may_go.set()
+    until(lambda: not has_threads())
+
+    assert "The ship lies at the quay." in embedder.texts[:count]
+    assert other.status().embedding_pending == 0
+    # Neither does a text that the embedder rejects keep the others from their turn.
+    assert brain.status().embedding_pending == ("cheese" in oldest)
+
+
+def test_a_job_that_runs_when_the_server_closes_uses_the_store_no_more(
+    path: Path,
+    brain: Brain,
+    background: BackgroundEmbedding,
+    embedder: SlowEmbedder,
+    clock: FakeClock,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    other = another_tenant(brain)
+    fall_behind(brain, "Kettle one is hot.")
+    fall_behind(other, "The ship lies at the quay.")
+    recover(embedder, clock)
+    background.start(brain.caller)
+    embedder.has_begun.wait(PATIENCE_S)
+    background.start(other.caller)
+
+    def close() -> None:
+        background.close()
+        brain.close()
+
+    with caplog.at_level(logging.WARNING):
+        at_once(close, close)
+        background.start(other.caller)
+        embedder.may_go.set()
+        until(lambda: not has_threads())
+        close()
+
+    assert embedder.texts == ["Kettle one is hot."]
+    assert caplog.records == []
+    with a_brain(path) as again:
+        assert again.status().embedding_pending == 1
+        assert again.doctor().is_sound
+
+
+class MeetingQueue(LocalQueue):
+    """Notices if two threads close it at once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.barrier = Barrier(2)
+        self.have_met = False
+
+    def close(self) -> None:
+        try:
+            self.barrier.wait(0.2)
+            self.have_met = True
+        except BrokenBarrierError:
+            super().close()
+
+
+def test_threads_that_close_at_once_wait_for_each_other(path: Path) -> None:
+    queue = MeetingQueue()
+    opened = a_brain(path)
+    brain = Brain(replace(opened.services, queue=queue), opened.caller)
+
+    at_once(brain.close, brain.acting_as(agent="ben").close)
+
+    assert not queue.have_met
+    with pytest.raises(UnavailableError, match="was closed"):
+        brain.status()
+
+
+def at_once(*calls: Callable[[], None]) -> None:
+    """Run calls in threads of their own, and wait for them."""
+    threads = [Thread(target=call) for call in calls]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(PATIENCE_S)
