@@ -139,9 +139,11 @@ def temporary() -> int:
     """Return the bytes of the temporary files of servers and workers on this machine."""
     total = 0
     for folder in Path(tempfile.gettempdir()).glob("commonbrain-*"):
-        for one in folder.rglob("*"):
-            with suppress(OSError):
-                total += one.stat().st_size
+        # Files and folders vanish while they are listed.
+        with suppress(FileNotFoundError):
+            for one in folder.rglob("*"):
+                with suppress(OSError):
+                    total += one.stat().st_size
     return total
 
 

@@ -1,11 +1,16 @@
 """Folders of this user alone."""
 
 import errno
-from contextlib import suppress
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Final
 
+from commonbrain.model.errors import UnavailableError
+
 _MODE: Final = 0o700
+_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
 def make_private_folder(folder: Path) -> None:
@@ -23,3 +28,29 @@ def make_private_folder(folder: Path) -> None:
             one.mkdir(mode=_MODE)
     if not folder.is_dir():
         raise NotADirectoryError(errno.ENOTDIR, "Not a directory", str(folder))
+
+
+@contextmanager
+def temporary_folder(parent: Path | None = None) -> Generator[Path]:
+    """Yield a temporary folder, which is deleted when the block ends.
+
+    Raises:
+        UnavailableError: `io_error`, its disk became full in the block.
+
+    """
+    try:
+        with TemporaryDirectory(prefix="commonbrain-", dir=parent) as folder:
+            yield Path(folder)
+    except OSError as error:
+        if is_disk_full(error):
+            raise UnavailableError(
+                "The disk for temporary files is full.",
+                code="io_error",
+                hint="Free space on it, or set another folder in TMPDIR; then retry.",
+            ) from error
+        raise
+
+
+def is_disk_full(error: BaseException) -> bool:
+    """Return whether an error is that of a full disk, or of a quota that is used up."""
+    return isinstance(error, OSError) and error.errno in _FULL

@@ -1,5 +1,8 @@
-"""Workers that are killed, and many at once: each job ends once, with the same result."""
+"""Workers that are killed, many at once or without disk space: each job ends once and the same."""
 
+import io
+import tempfile
+import zipfile
 from collections import Counter
 from contextlib import ExitStack
 from datetime import timedelta
@@ -7,9 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from commonbrain.model.errors import UnavailableError
 from commonbrain.model.limits import JOB_LEASE_S
 from commonbrain.testing.builders import FakeClock, a_brain
+from commonbrain.transfer.importers.databases import connect_sqlite
 from tests.faults.at_jobs import work, work_until
+from tests.faults.mounts import small_disk
 from tests.faults.test_processes import start_together
 from tests.faults.workers import DONE, worker
 from tests.flows.working import a_worker, fall_behind
@@ -64,3 +70,61 @@ def test_of_several_workers_one_has_each_job(path: Path) -> None:
     with a_brain(path) as brain:
         assert brain.status().jobs == {"done": JOBS}
         assert {one.attempts for one in brain.jobs(limit=100).jobs} == {1}
+
+
+def a_zip(name: str, content: str) -> bytes:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(name, content)
+    return packed.getvalue()
+
+
+NOTES = "## Kettle\n\nThe kettle is in the blue cupboard." + "\n" * 100_000
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [("notes.md", NOTES.encode()), ("notes.zip", a_zip("notes.md", NOTES))],
+    ids=["a copy", "an unpacked zip"],
+)
+def test_an_import_without_space_for_its_copy_is_retried_and_keeps_its_upload(
+    path: Path,
+    clock: FakeClock,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    name: str,
+    content: bytes,
+) -> None:
+    source = tmp_path / "sent"
+    source.write_bytes(content)
+    with a_brain(path, clock=clock) as brain:
+        job = brain.jobs.import_("markdown", source, name=name)
+        with small_disk(tmp_path / "disk", size="64k") as disk, monkeypatch.context() as patch:
+            patch.setattr(tempfile, "tempdir", str(disk))
+            a_worker(brain).sweep()
+            assert list(disk.iterdir()) == []
+        failed = brain.jobs.show(job.id)
+        assert (failed.state, failed.error) == ("queued", "io_error")
+
+        clock.move(timedelta(minutes=1))
+        a_worker(brain).sweep()
+        done = brain.jobs.show(job.id)
+        assert (done.state, done.attempts) == ("done", 2)
+        assert done.result is not None
+        assert done.result["stored"] == 1
+
+
+def test_a_database_without_space_for_its_copy_is_not_said_to_be_unreadable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    a_brain(tmp_path / "brain.db").close()
+    database = tmp_path / "killed.db"
+    database.write_bytes((tmp_path / "brain.db").read_bytes())
+    # A log without an index is read from a copy.
+    database.with_name("killed.db-wal").touch()
+    with small_disk(tmp_path / "disk", size="64k") as disk:
+        monkeypatch.setattr(tempfile, "tempdir", str(disk))
+        with pytest.raises(UnavailableError) as error, connect_sqlite(database, hint=""):
+            pass
+    assert error.value.code == "io_error"

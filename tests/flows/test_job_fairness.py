@@ -27,16 +27,23 @@ class Slow(WordHashEmbedder):
     def __init__(self, clock: FakeClock) -> None:
         super().__init__()
         self.clock = clock
+        self.batches = 0
 
     def passages(self, texts: Sequence[str]) -> Any:  # noqa: ANN401 as the stand-in has it
         if len(texts) > 1:
+            self.batches += 1
             self.clock.move(timedelta(seconds=JOB_SLICE_S * 0.75))
         return super().passages(texts)
 
 
 @pytest.fixture
-def brain(path: Path, clock: FakeClock) -> Brain:
-    brain = a_brain(path, clock=clock, embedder=Slow(clock))
+def embedder(clock: FakeClock) -> Slow:
+    return Slow(clock)
+
+
+@pytest.fixture
+def brain(path: Path, clock: FakeClock, embedder: Slow) -> Brain:
+    brain = a_brain(path, clock=clock, embedder=embedder)
     brain.tenants.make("other")
     return brain
 
@@ -92,6 +99,22 @@ def test_a_long_job_yields_to_another_tenants_and_continues_behind_it(
     assert (done.state, done.attempts) == ("done", 1)
     assert done.result is not None
     assert done.result["stored"] == brain.status().memories == 64 * BATCHES
+
+
+def test_an_import_that_yields_begins_no_further_batch(
+    brain: Brain, other: Brain, embedder: Slow, tmp_path: Path
+) -> None:
+    a_long_import(brain, tmp_path)
+    other.jobs.run("maintain")
+    embedded = list[int]()
+
+    def count(what: JobEvent, _: Job) -> None:
+        if what is JobEvent.GIVEN_BACK:
+            embedded.append(embedder.batches - brain.status().memories // 64)
+
+    a_worker(brain, tell=count).sweep()
+
+    assert embedded == [1]
 
 
 def test_two_long_jobs_take_turns_and_both_end(brain: Brain, other: Brain, tmp_path: Path) -> None:

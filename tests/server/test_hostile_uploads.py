@@ -15,15 +15,18 @@ from starlette.requests import ClientDisconnect, Request
 
 from commonbrain.api.upload_places import UploadPlaces
 from commonbrain.client import Brain
-from commonbrain.http.app import BodyLimits
+from commonbrain.http.app import BodyLimits, add_page, make_app
 from commonbrain.http.problems import BodyTooLargeError
 from commonbrain.http.rest import Uploads
 from commonbrain.model.errors import UnavailableError
 from commonbrain.model.limits import UPLOADS_AT_ONCE_MAX
 from commonbrain.model.scope import Caller
+from commonbrain.runtime.authentication import make_local_access
 from commonbrain.storage.blobs import Blobs, UploadStore, make_blobs
 from commonbrain.testing.builders import a_brain
+from commonbrain.web.local_sessions import OpenSessions
 from tests.server.serving import an_app
+from tests.web.visitors import csrf_in
 
 pytestmark = pytest.mark.anyio
 BYTES_MAX = 100_000
@@ -113,6 +116,39 @@ def test_few_files_of_all_tenants_are_received_at_once() -> None:
             taken.enter_context(places.take(Caller(tenant="late", agent="ann")))
     with places.take(Caller(tenant="late", agent="ann")):
         pass
+
+
+async def test_uploads_over_rest_and_on_the_page_share_the_places(brain: Brain) -> None:
+    access = make_local_access(brain.caller)
+    app = make_app(brain, access)
+    add_page(app, OpenSessions(access=access, clock=brain.services.clock))
+    statuses = list[int]()
+    async with httpx2.AsyncClient(
+        transport=httpx2.ASGITransport(app),
+        base_url="http://127.0.0.1",
+        headers={"Accept": "text/html"},
+        follow_redirects=True,
+    ) as client:
+        csrf = csrf_in((await client.get("/transfer")).text)
+
+        async def send_on_page() -> int:
+            reply = await client.post(
+                f"/transfer/import?csrf={csrf}",
+                data={"format": "markdown"},
+                files={"file": ("notes.md", b"- a note")},
+            )
+            return reply.status_code
+
+        async def slow() -> AsyncGenerator[bytes]:
+            yield b"- a note "
+            statuses.append(await send_on_page())
+            yield b"that ends"
+
+        statuses.append(
+            (await client.post("/v1/import?format=markdown", content=slow())).status_code
+        )
+        statuses.append(await send_on_page())
+    assert statuses == [503, 200, 200]
 
 
 @dataclass(frozen=True, slots=True)

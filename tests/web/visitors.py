@@ -36,9 +36,7 @@ class Visitor:
 
     def csrf(self) -> str:
         """Return the token that the forms of this session contain."""
-        found = _CSRF.search(self.get("/").text)
-        assert found is not None
-        return found[1]
+        return csrf_in(self.get("/").text)
 
     def post(
         self,
@@ -50,6 +48,13 @@ class Visitor:
         """Send a form of this session."""
         data = {"csrf": self.csrf(), **fields}
         return self.client.post(path, data=data, headers=dict(headers or {}))
+
+
+def csrf_in(html: str) -> str:
+    """Return the token that the forms of a page contain."""
+    found = _CSRF.search(html)
+    assert found is not None
+    return found[1]
 
 
 def visitor(brain: Brain, caller: Caller | None = None) -> Visitor:

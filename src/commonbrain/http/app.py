@@ -287,7 +287,11 @@ def make_app(
     )
     _handle_errors(app, authenticator)
     app.include_router(register_routes(authenticator))
-    uploads = Uploads(bytes_max=limits.upload_bytes_max, seconds_max=limits.request_s)
+    uploads = Uploads(
+        bytes_max=limits.upload_bytes_max,
+        seconds_max=limits.request_s,
+        places=authenticator.upload_places,
+    )
     app.include_router(register_file_routes(authenticator, uploads))
     app.include_router(register_compat_routes(authenticator))
     _add_health(app, authenticator)
@@ -324,7 +328,10 @@ def add_page(
     """
     authenticator: RequestAuthenticator = app.state.authenticator
     settings = PageSettings(
-        hosts=hosts, url=authenticator.resource.url, redact=authenticator.outages.redact
+        hosts=hosts,
+        url=authenticator.resource.url,
+        redact=authenticator.outages.redact,
+        upload_places=authenticator.upload_places,
     )
     page = make_page(
         authenticator.brain,

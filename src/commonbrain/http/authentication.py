@@ -12,6 +12,7 @@ from starlette.responses import Response
 from commonbrain.api.dispatch import authorize, record_denial
 from commonbrain.api.operations import Transport
 from commonbrain.api.thread_limiter import ThreadLimiter, enter_lane, leave_lanes
+from commonbrain.api.upload_places import UploadPlaces
 from commonbrain.client import Brain
 from commonbrain.http.problems import OutageHandler, problem
 from commonbrain.http.sessions import (
@@ -84,6 +85,7 @@ class RequestAuthenticator:
     threads: ThreadLimiter
     resource: ProtectedResource
     outages: OutageHandler = field(default_factory=OutageHandler)
+    upload_places: UploadPlaces = field(default_factory=UploadPlaces)
 
     async def admit(self, request: HTTPConnection) -> Caller:
         """Authenticate a request; repeated calls return the same caller.

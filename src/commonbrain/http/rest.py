@@ -8,7 +8,6 @@ from functools import partial
 from hashlib import sha256
 from inspect import Parameter, Signature
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Annotated, Any, Final
 
 import anyio
@@ -25,6 +24,7 @@ from commonbrain.api.operations.get import GET, ViewName
 from commonbrain.api.operations.job import JOB, JobRequest
 from commonbrain.api.upload_places import UploadPlaces
 from commonbrain.client import Brain
+from commonbrain.folders import temporary_folder
 from commonbrain.http.authentication import KEY_HEADER, RequestAuthenticator
 from commonbrain.http.brainstem import DELETE, INSPECT, V0_POSTS, OneQuery, OneRequest
 from commonbrain.http.description import PROBLEMS, REPEATABLE, SESSION, repeatable
@@ -325,14 +325,14 @@ class Uploads:
 
         Raises:
             BodyTooLargeError: the body is too large.
-            UnavailableError: `busy`, others send files now; `deadline`, it arrived too slowly.
+            UnavailableError: `busy`, others send files now; `deadline`, it arrived too slowly;
+                `io_error`, the disk is full.
 
         """
         with ExitStack() as resources:
             resources.enter_context(self.places.take(caller))
             # The file gets a fixed path, because its name is untrusted.
-            temporary = TemporaryDirectory(prefix="commonbrain-", dir=self.folder)
-            path = Path(resources.enter_context(temporary)) / "sent"
+            path = resources.enter_context(temporary_folder(self.folder)) / "sent"
             try:
                 async with asyncio.timeout(self.seconds_max):
                     await self._write(request, path)

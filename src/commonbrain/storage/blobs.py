@@ -8,10 +8,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Final, Protocol
 
 from commonbrain.extras import load_extra
+from commonbrain.folders import temporary_folder
 from commonbrain.model.errors import CommonbrainError, InvalidInputError, UnavailableError
 from commonbrain.model.import_limits import LOCAL_IMPORT, ImportLimits
 from commonbrain.model.limits import STAGED_BYTES_MAX, STAGED_PART_BYTES
@@ -143,12 +143,12 @@ class UploadStore:
 
         Raises:
             InvalidInputError: it is missing, cannot be read, or is too large.
-            UnavailableError: `blobs_down`; the parts stored until then are deleted.
+            UnavailableError: `blobs_down`; the parts stored until then are deleted. `io_error`.
 
         """
         if source.is_dir():
-            with TemporaryDirectory(prefix="commonbrain-") as folder:
-                packed = Path(folder) / "packed.zip"
+            with temporary_folder() as folder:
+                packed = folder / "packed.zip"
                 pack(source, packed, hidden=hidden)
                 label = _Label(name=name or source.resolve().name, is_folder=True)
                 return self._store(packed, label, on_start=on_start)
@@ -174,11 +174,12 @@ class UploadStore:
         Raises:
             NotFoundError: a part no longer exists.
             InvalidInputError: the folder cannot be unpacked; `limit_exceeded`, it holds too much.
+            UnavailableError: `blobs_down`; `io_error`, the disk of temporary files is full.
 
         """
-        with TemporaryDirectory(prefix="commonbrain-") as folder:
+        with temporary_folder() as folder:
             name = _file_name(upload.name)
-            path = Path(folder) / name
+            path = folder / name
             with path.open("wb") as stream:
                 for part in self.read(upload):
                     stream.write(part)
@@ -186,7 +187,7 @@ class UploadStore:
                 check_packed(path, limits)
                 yield path
                 return
-            unpacked = Path(folder) / "unpacked" / name.removesuffix(".zip")
+            unpacked = folder / "unpacked" / name.removesuffix(".zip")
             unpack(path, unpacked, limits=limits)
             # Of the two copies, one is read.
             path.unlink()
@@ -196,8 +197,8 @@ class UploadStore:
         self, name: str, write: Callable[[Path], object], *, on_start: Callable[[Upload], None]
     ) -> Upload:
         """Store a file that `write` creates at a path; `on_start` as in `put`."""
-        with TemporaryDirectory(prefix="commonbrain-") as folder:
-            path = Path(folder) / name
+        with temporary_folder() as folder:
+            path = folder / name
             write(path)
             return self._store(path, _Label(name=name, is_folder=False), on_start=on_start)
 

@@ -9,6 +9,7 @@ from io import FileIO
 from pathlib import Path
 from typing import Final
 
+from commonbrain.folders import is_disk_full
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.import_limits import ImportLimits
 from commonbrain.model.limits import (
@@ -41,6 +42,7 @@ def unpack(packed: Path, target: Path, *, limits: ImportLimits) -> None:
 
     Raises:
         InvalidInputError: it is no zip file, or holds too much.
+        OSError: the disk is full.
 
     """
     try:
@@ -50,6 +52,8 @@ def unpack(packed: Path, target: Path, *, limits: ImportLimits) -> None:
             target.mkdir(parents=True)
             held.extractall(target)
     except _DAMAGED as error:
+        if is_disk_full(error):
+            raise
         raise InvalidInputError(
             f"The folder cannot be unpacked: {error}.", hint="Send a zip."
         ) from error

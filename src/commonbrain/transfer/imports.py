@@ -106,6 +106,8 @@ class ResumeOptions:
     """The report of the earlier import, whose pieces are skipped."""
     batch_context: Callable[[], AbstractContextManager[None]] = nullcontext
     """Context manager around every batch."""
+    check: Callable[[], None] = lambda: None
+    """Called before a batch is prepared while the last one is stored; may raise to stop."""
     on_commit: Callable[[Transaction, ImportReport], None] = lambda _tx, _report: None
     """Called in the transaction of each batch."""
     pieces_max: int | None = None
@@ -256,7 +258,7 @@ class Import:
                 drafts = _drafts(batch, source)
                 known.add(drafts, self._remember.preview_drafts(drafts, _OPTIONS))
         left = None if resume.pieces_max is None else max(resume.pieces_max - report.position, 0)
-        batches = self._prepared(islice(pieces, left), source)
+        batches = self._prepared(islice(pieces, left), source, check=resume.check)
         with closing(batches):
             for batch, prepared in batches:
                 report = self._store(batch, prepared, report=report, known=known, resume=resume)
@@ -269,7 +271,7 @@ class Import:
         return Remember(self.services, self.caller)
 
     def _prepared(
-        self, pieces: Iterator[Piece], source: ImportSource
+        self, pieces: Iterator[Piece], source: ImportSource, *, check: Callable[[], None]
     ) -> Generator[tuple[list[Piece], PreparedBatch | Sequence[ItemResult]]]:
         """Yield each batch with what is to be stored of it, or with its preview in a dry run.
 
@@ -293,6 +295,8 @@ class Import:
         with ThreadPoolExecutor(1, "import") as ahead:
             following = ahead.submit(prepare)
             while (one := following.result()) is not None:
+                # Later, a stop would wait for a batch that is embedded in vain.
+                check()
                 following = ahead.submit(prepare)
                 yield one
 

@@ -102,6 +102,7 @@ def make_page(
         sessions=sessions,
         threads=threads,
         settings=settings,
+        uploads=Uploads(places=settings.upload_places),
         backups=backups,
         provider=provider,
     )
@@ -151,9 +152,9 @@ class Page:
     sessions: PageSessions
     threads: ThreadLimiter
     settings: PageSettings
+    uploads: Uploads
     backups: Backups | None = None
     provider: "ProviderLogin | None" = None
-    uploads: Uploads = field(default_factory=Uploads)
     environment: Environment = field(default_factory=make_environment)
 
     async def show(self, screen: Screen, request: Request) -> Response:

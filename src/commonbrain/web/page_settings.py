@@ -1,12 +1,13 @@
 """How the page is served: its hosts, its public URL and its cookies."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Literal
 from urllib.parse import urlsplit
 
 from starlette.responses import Response
 
+from commonbrain.api.upload_places import UploadPlaces
 from commonbrain.model.errors import CommonbrainError
 
 LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "::1"})
@@ -22,6 +23,8 @@ class PageSettings:
     """The public URL."""
     redact: Callable[[CommonbrainError], CommonbrainError] = lambda error: error
     """Removes the names of files and hosts from an error; by default nothing."""
+    upload_places: UploadPlaces = field(default_factory=UploadPlaces)
+    """The places for uploads, which a server shares between the page and REST."""
 
     @property
     def is_secure(self) -> bool:

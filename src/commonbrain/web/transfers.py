@@ -6,7 +6,6 @@ from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -22,6 +21,7 @@ from commonbrain.api.operation import Request as OperationRequest
 from commonbrain.api.operations.job import JOB, JobRequest
 from commonbrain.api.upload_places import UploadPlaces
 from commonbrain.client import Brain
+from commonbrain.folders import temporary_folder
 from commonbrain.jobs.service import JobsReply
 from commonbrain.model.errors import InvalidInputError, NotFoundError, UnavailableError
 from commonbrain.model.limits import NAME_CHARS_MAX, UPLOAD_BYTES_MAX
@@ -124,8 +124,8 @@ def start_import(visit: Visit, form: FormData) -> None:
 
     def stage(brain: Brain, _: JobRequest) -> JobsReply:
         # The file gets a fixed path, because its name is untrusted.
-        with TemporaryDirectory(prefix="commonbrain-") as folder:
-            path = Path(folder) / "sent"
+        with temporary_folder() as folder:
+            path = folder / "sent"
             with path.open("wb") as copy:
                 shutil.copyfileobj(file.file, copy)
             job = brain.jobs.import_(

@@ -15,10 +15,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Final, Protocol, cast
 from uuid import UUID
 
+from commonbrain.folders import is_disk_full, temporary_folder
 from commonbrain.ingestion.validation import Rejection, validate
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.kinds import Kind
@@ -155,6 +155,7 @@ def open_sqlite(path: Path, *, hint: str) -> Generator[SqliteTables]:
 
     Raises:
         InvalidInputError: it is missing, or no SQLite database.
+        UnavailableError: `io_error`, it had to be copied and the disk is full.
 
     """
     with connect_sqlite(path, hint=hint) as connection:
@@ -167,12 +168,13 @@ def connect_sqlite(path: Path, *, hint: str) -> Generator[sqlite3.Connection]:
 
     Raises:
         InvalidInputError: it is missing, or no SQLite database.
+        UnavailableError: `io_error`, it had to be copied and the disk is full.
 
     """
     if not path.is_file():
         raise InvalidInputError(f"There is no file {path}.", hint=hint)
-    with TemporaryDirectory() as scratch:
-        connection = _connected(path, Path(scratch), hint=hint)
+    with temporary_folder() as scratch:
+        connection = _connected(path, scratch, hint=hint)
         with closing(connection):
             yield connection
 
@@ -199,6 +201,8 @@ def _connected(path: Path, scratch: Path, *, hint: str) -> sqlite3.Connection:
                 shutil.copyfile(part, scratch / f"copy{suffix}")
         return _begun((scratch / "copy").resolve().as_uri())
     except (OSError, sqlite3.DatabaseError) as error:
+        if is_disk_full(error):
+            raise
         raise InvalidInputError(f"{path} cannot be read: {error}.", hint=hint) from error
 
 

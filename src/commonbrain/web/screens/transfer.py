@@ -162,6 +162,7 @@ _REVIEW: Final = "/review?category=proposals"
 _OF_ERRORS: Final[Mapping[str, str]] = {
     "action_items_pending": "Acknowledge the action items that bind you, then retry.",
     "blobs_down": "Check the folder or bucket of artifacts, then retry.",
+    "io_error": "Free space for temporary files on the machine of the worker, then retry.",
     "internal": "The log shows the cause. Retry when it is repaired.",
     "limit_exceeded": "Send it in parts, or import it with brain import where the store is.",
     "not_found": "The upload has expired: send the file again.",
