@@ -1,16 +1,18 @@
-"""Clients that do not read their replies are dropped."""
+"""Clients that do not read their replies are dropped, and what is asked by one that is gone."""
 
+import asyncio
 import socket
 import sys
+from collections.abc import Generator
+from contextlib import contextmanager
 from threading import Event, Thread
 
 import pytest
 import uvicorn
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from commonbrain.http.server import UnreadReplyProtocol
-
-PATIENCE_S = 30
+from tests.processes import PATIENCE_S, until
 
 
 class Impatient(UnreadReplyProtocol):
@@ -24,22 +26,81 @@ def test_a_client_that_does_not_read_its_reply_is_dropped() -> None:
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         assert scope["type"] == "http"
         await send({"type": "http.response.start", "status": 200})
-        for _ in range(1000):
-            await send({"type": "http.response.body", "body": b"x" * 65_536, "more_body": True})
-        await receive()
-        if (await receive())["type"] == "http.disconnect":
+        try:
+            for _ in range(1000):
+                part = {"type": "http.response.body", "body": b"x" * 65_536, "more_body": True}
+                await send(part)
+            await receive()
+            assert (await receive())["type"] == "http.disconnect"
+        finally:
             dropped.set()
 
+    with serving(app) as (client, _):
+        client.sendall(REQUEST)
+        assert dropped.wait(PATIENCE_S)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux notices")
+@pytest.mark.parametrize("requests", [1, 2])
+def test_the_call_of_a_client_that_is_gone_ends_and_its_further_requests_with_it(
+    caplog: pytest.LogCaptureFixture, *, requests: int
+) -> None:
+    begun, ended = Event(), Event()
+    calls = list[str]()
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG001
+        calls.append(scope["path"])
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+
+    with serving(app) as (client, _):
+        client.sendall(REQUEST * requests)
+        assert begun.wait(PATIENCE_S)
+        client.close()
+        assert ended.wait(PATIENCE_S)
+    assert calls == ["/"]
+    assert caplog.records == []
+
+
+def test_what_follows_a_whole_reply_goes_on_without_the_client() -> None:
+    goes_on, ended = Event(), Event()
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG001
+        await send({"type": "http.response.start", "status": 204})
+        await send({"type": "http.response.body"})
+        await asyncio.to_thread(goes_on.wait, PATIENCE_S)
+        ended.set()
+
+    with serving(app) as (client, server):
+        client.sendall(REQUEST)
+        assert client.recv(4096)
+        client.close()
+        until(lambda: not server.server_state.connections)
+        goes_on.set()
+        assert ended.wait(PATIENCE_S)
+
+
+REQUEST = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
+
+
+@contextmanager
+def serving(app: ASGIApp) -> Generator[tuple[socket.socket, uvicorn.Server]]:
+    """Serve in a thread; yield a connected client and the server."""
     with socket.create_server(("127.0.0.1", 0)) as listener, socket.socket() as client:
-        config = uvicorn.Config(app, log_level="warning", lifespan="off", http=Impatient)
+        config = uvicorn.Config(
+            app, log_level="warning", log_config=None, lifespan="off", http=Impatient
+        )
         server = uvicorn.Server(config)
         thread = Thread(target=server.run, args=([listener],))
         thread.start()
         try:
             client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             client.connect(listener.getsockname())
-            client.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
-            assert dropped.wait(PATIENCE_S)
+            yield client, server
         finally:
             server.should_exit = True
+            server.force_exit = True
             thread.join(PATIENCE_S)

@@ -7,6 +7,7 @@ import ctypes
 import json
 import os
 import platform
+import select
 import shlex
 import socket
 import subprocess
@@ -16,11 +17,11 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import uvicorn
 from fastapi import FastAPI
-from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from commonbrain.administration.tenants import AgentRequest, KeyRequest
 from commonbrain.client import Brain
@@ -54,6 +55,8 @@ _HEADER_BYTES_MAX = 32 * 1024
 """The maximum size of a request's headers; the largest usual JWT takes a quarter of it."""
 _IDLE_TIMEOUT_S = 30
 """Long enough that an agent's connection survives while the agent thinks."""
+_CHECK_S = 1.0
+"""How often a connection is checked for a client that is gone."""
 _SWITCH_S = 0.001
 """How long a thread may keep the interpreter's lock while others wait, Python's default being 5 ms.
 
@@ -70,18 +73,50 @@ _ARENAS = 2
 class UnreadReplyProtocol(H11Protocol):
     """Drops a client that does not read its reply, so that it cannot hold the reply for ever.
 
-    Only Linux can; elsewhere such a connection ends with the client.
+    The call of a client that is gone ends, unless a thread runs it already. Only Linux drops a
+    client that does not read, or notices that one is gone whose further requests wait.
     """
 
     unread_s: ClassVar = 30
+    _task: asyncio.Task[Any] | None = None
+    """The task of the last request."""
+    _request: RequestResponseCycle
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin to serve a connection."""
         super().connection_made(transport)
+        self._app, self.app = self.app, self._serve
         if sys.platform == "linux":
             connection: socket.socket = transport.get_extra_info("socket")
             option = socket.TCP_USER_TIMEOUT
             connection.setsockopt(socket.IPPROTO_TCP, option, 1000 * self.unread_s)
+            self._hang_ups = select.poll()
+            self._hang_ups.register(connection, select.POLLRDHUP)
+            self._check_client()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """End the call of a client that is gone, but not what follows a whole reply."""
+        super().connection_lost(exc)
+        if self._task is not None and self._request.disconnected:
+            self._task.cancel()
+
+    async def _serve(self, *scope_receive_send: Any) -> None:  # noqa: ANN401 as the server has them
+        self._task, self._request = asyncio.current_task(), self.cycle
+        try:
+            await self._app(*scope_receive_send)
+        except asyncio.CancelledError:
+            # The server would log it as an error.
+            if not self.transport.is_closing():
+                raise
+
+    def _check_client(self) -> None:
+        """Notice that a client is gone, also while nothing is read: its next request waits."""
+        if self.transport.is_closing():
+            return
+        if self._hang_ups.poll(0):
+            self.transport.close()
+        else:
+            self.loop.call_later(_CHECK_S, self._check_client)
 
 
 def prepare(settings: ServerSettings) -> None:
