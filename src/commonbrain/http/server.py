@@ -47,8 +47,6 @@ from commonbrain.web.local_sessions import OpenSessions
 from commonbrain.web.page_settings import LOOPBACK
 
 if TYPE_CHECKING:
-    from uvicorn._types import ASGIReceiveCallable, ASGISendCallable, Scope
-
     from commonbrain.security.provider_login import ProviderLogin
 
 _PREFIX = "COMMONBRAIN_SERVE_"
@@ -59,6 +57,11 @@ _IDLE_TIMEOUT_S = 30
 """Long enough that an agent's connection survives while the agent thinks."""
 _CHECK_S = 1.0
 """How often a connection is checked for a client that is gone."""
+_HUNG_S = 60
+"""When a worker that does not answer is killed and replaced, Uvicorn's default being 5 seconds.
+
+On a busy machine a worker takes longer to start, and was killed again and again.
+"""
 _SWITCH_S = 0.001
 """How long a thread may keep the interpreter's lock while others wait, Python's default being 5 ms.
 
@@ -102,12 +105,10 @@ class UnreadReplyProtocol(H11Protocol):
         if self._task is not None and self._request.disconnected:
             self._task.cancel()
 
-    async def _serve(
-        self, scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCallable
-    ) -> None:
+    async def _serve(self, *scope_receive_send: Any) -> None:  # noqa: ANN401 as the server has them
         self._task, self._request = asyncio.current_task(), self.cycle
         try:
-            await self._app(scope, receive, send)
+            await self._app(*scope_receive_send)
         except asyncio.CancelledError:
             # The server would log it as an error.
             if not self.transport.is_closing():
@@ -165,6 +166,7 @@ def _run(settings: ServerSettings) -> None:
         limit_concurrency=settings.connections_max,
         timeout_keep_alive=_IDLE_TIMEOUT_S,
         timeout_graceful_shutdown=settings.drain_s,
+        timeout_worker_healthcheck=_HUNG_S,
         log_level="warning",
         access_log=False,
         server_header=False,
