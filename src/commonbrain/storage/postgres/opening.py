@@ -344,7 +344,7 @@ def _bring_up(connection: Connection, location: str, *, role: str | None) -> tup
 def _index(engine: Engine, *, lock_timeout_s: float) -> None:
     """Create the vector indexes of each space, and disable pending lists, while others write."""
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-        # Then it is closed at the end, and its lock ends with it, as when it is lost.
+        # So that it is closed at the end, and not pooled: its lock ends with it.
         connection.detach()
         _take_index_turn(connection, lock_timeout_s=lock_timeout_s)
         for name in connection.execute(_LISTING).scalars().all():
@@ -365,8 +365,8 @@ def _take_index_turn(connection: Connection, *, lock_timeout_s: float) -> None:
                 f"The vector indexes of {location_of(connection.engine.url)} are being built by "
                 "another upgrade.",
                 code="store_in_use",
-                hint="The schema is upgraded, and the store can be used. Run this again when the "
-                "other upgrade has ended, to build what it leaves.",
+                hint="Everything else is done, and the store can be used. Run this again when the "
+                "other upgrade has ended: it builds what that one did not.",
             )
         sleep(_INDEX_POLL_S)
 
