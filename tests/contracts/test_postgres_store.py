@@ -298,6 +298,7 @@ def test_an_upgrade_goes_on_where_a_replaced_index_was_not_yet_dropped(database:
         assert not made(owner, f"{name}_old")
 
 
+@pytest.mark.of_one_server
 def test_nobody_waits_for_an_upgrade_that_waits_for_a_reader(database: Database) -> None:
     read = "SELECT count(*) FROM vectors"
     with ExitStack() as stack:
