@@ -2,10 +2,11 @@
 
 from collections.abc import Generator, Sequence
 from contextlib import ExitStack, contextmanager
-from time import monotonic, sleep
+from operator import not_
 from typing import Final
 
 from sqlalchemy import URL, Connection, Engine, exc, make_url, text
+from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 
 from commonbrain.clock import Clock
 from commonbrain.embeddings.interface import EmbeddingSpace, SpaceState, StoredSpace
@@ -361,17 +362,20 @@ def _index(engine: Engine, *, lock_timeout_s: float) -> None:
 
 def _take_index_turn(connection: Connection, *, lock_timeout_s: float) -> None:
     """Wait until no other program creates indexes, and keep others from it."""
-    until = monotonic() + lock_timeout_s
-    while not connection.execute(_INDEX_TURN).scalar_one():
-        if monotonic() >= until:
-            raise UnavailableError(
-                f"The vector indexes of {location_of(connection.engine.url)} are being built by "
-                "another upgrade.",
-                code="store_in_use",
-                hint="Everything else is done, and the store can be used. Run this again when the "
-                "other upgrade has ended: it builds what that one did not.",
-            )
-        sleep(_INDEX_POLL_S)
+    ask_again = Retrying(
+        retry=retry_if_result(not_),
+        wait=wait_fixed(_INDEX_POLL_S),
+        stop=stop_after_delay(lock_timeout_s),
+        retry_error_callback=lambda _: False,
+    )
+    if not ask_again(lambda: connection.execute(_INDEX_TURN).scalar_one()):
+        raise UnavailableError(
+            f"The vector indexes of {location_of(connection.engine.url)} are being built by "
+            "another upgrade.",
+            code="store_in_use",
+            hint="Everything else is done, and the store can be used. Run this again when the "
+            "other upgrade has ended: it builds what that one did not.",
+        )
 
 
 def _index_part(connection: Connection, table: str, *, space: StoredSpace) -> None:
