@@ -25,6 +25,9 @@ KEY: Final = {"Authorization": "Bearer key-of-ada"}
 
 
 @pytest.mark.requirement("DO-09")
+# Hypothesis takes the random numbers that the server draws meanwhile, in other threads, for those
+# of the strategy.
+@pytest.mark.filterwarnings("ignore:Do not use the `random` module inside strategies")
 def test_no_call_breaks_the_server_or_its_description(
     path: Path, subtests: pytest.Subtests
 ) -> None:

@@ -14,7 +14,7 @@ import pytest
 from commonbrain.api.thread_limiter import ThreadLimiter, enter_lane
 from commonbrain.embeddings.interface import Matrix
 from commonbrain.http.app import BodyLimits
-from commonbrain.model.errors import UnavailableError
+from commonbrain.model.errors import BusyError, UnavailableError
 from commonbrain.model.scope import Caller
 from commonbrain.testing.builders import WordHashEmbedder, a_brain
 from tests.processes import PATIENCE_S
@@ -28,8 +28,9 @@ async def test_a_call_that_takes_too_long_is_left_behind_and_its_thread_stays_ta
         with pytest.raises(UnavailableError, match="may still be done") as late:
             await threads.run(lambda: go_on.wait(PATIENCE_S))
         assert late.value.code == "deadline"
-        with pytest.raises(UnavailableError):
+        with pytest.raises(BusyError, match="not started") as early:
             await threads.run(lambda: done.append("second"))
+        assert early.value.retry_after_s
     finally:
         go_on.set()
     # The second is never begun: whoever asked has gone by now.

@@ -14,7 +14,7 @@ from typing import Any, Final, TypeVar
 import anyio
 
 from commonbrain.clock import UNTIL
-from commonbrain.model.errors import UnavailableError
+from commonbrain.model.errors import BusyError, UnavailableError
 from commonbrain.model.scope import Caller
 
 _T = TypeVar("_T")
@@ -23,6 +23,13 @@ _LANE: Final[ContextVar[str]] = ContextVar("lane", default="")
 _STRANGERS: Final = "strangers"
 _LANE_MIN: Final = 2
 """Threads that one caller may have, if a quarter of all are fewer: an agent may send two calls."""
+_QUEUE_SHARE: Final = 1 / 3
+"""Of the time for a call, the share that it may wait for a thread.
+
+Under overload, a server that lets every call wait to its deadline works on calls whose clients have
+given up, and answers nearly none.
+"""
+_RETRY_AFTER_S: Final = 5
 _AFTER_S: Final = 0.1
 """The thread's deadline is later than the caller's by this, so that the caller raises first."""
 
@@ -117,9 +124,10 @@ class ThreadLimiter:
 
     The calls of each lane (`enter_lane`) start in order, and lanes take turns.
 
-    With `seconds_max`, `run` stops waiting after that time, which includes the wait for a thread.
-    Waits inside the call have the same deadline, so that its thread is freed; a computation goes
-    on. Without it, `run` waits for the end of the call, even if it is cancelled.
+    With `seconds_max`, `run` stops waiting after that time, which includes the wait for a thread,
+    and refuses a call that has no thread after a third of it. Waits inside the call have the same
+    deadline, so that its thread is freed; a computation goes on. Without it, `run` waits for the
+    end of the call, even if it is cancelled.
     """
 
     def __init__(
@@ -145,6 +153,7 @@ class ThreadLimiter:
                 has raised `deadline`, so that it can free what the call still uses.
 
         Raises:
+            BusyError: no thread was free in time; the call never starts.
             UnavailableError: `deadline`; a call that has started continues and may succeed.
             CommonbrainError: raised by the call.
 
@@ -162,7 +171,7 @@ class ThreadLimiter:
         answer = asyncio.wrap_future(future)
         try:
             with anyio.CancelScope(shield=self._seconds_max is None):
-                await asyncio.wait({answer}, timeout=self._seconds_max)
+                await self._wait(answer, future)
             if answer.done():
                 return await answer
             raise UnavailableError(
@@ -174,6 +183,22 @@ class ThreadLimiter:
             # A call that has not started never will, and the result of one that has is dropped.
             answer.cancel()
             future.cancel()
+
+    async def _wait(self, answer: asyncio.Future[_T], future: Future[_T]) -> None:
+        """Wait for the end of a call, at most for its time."""
+        if self._seconds_max is None:
+            await asyncio.wait({answer})
+            return
+        queue_s = self._seconds_max * _QUEUE_SHARE
+        await asyncio.wait({answer}, timeout=queue_s)
+        # A call that has started, or ended, cannot be cancelled.
+        if future.cancel():
+            raise BusyError(
+                "The server is busy; the call was not started.",
+                hint="Retry in some seconds.",
+                retry_after_s=_RETRY_AFTER_S,
+            )
+        await asyncio.wait({answer}, timeout=self._seconds_max - queue_s)
 
     def _inside(self, call: Callable[[], _T]) -> _T:
         with self._around():
