@@ -1,10 +1,11 @@
 """Servers for tests: in this process on a free port, or as people start them."""
 
 import asyncio
+import secrets
 import socket
 import subprocess
 from collections.abc import AsyncGenerator, Generator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Thread
@@ -101,8 +102,14 @@ async def client_at(
 
 
 def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return listener.getsockname()[1]
+    """Return a port that nothing listens on, below those that systems give out on their own.
+
+    Of those, a server of another test could get it before the one that it is for.
+    """
+    while True:
+        port = 20_000 + secrets.randbelow(12_000)
+        with suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            return port
 
 
 @contextmanager
