@@ -139,7 +139,7 @@ class Services:
     hook_runs: HookRuns = field(default_factory=HookRuns)
     """When hooks ran on this machine."""
     unembedded: TenantSet = field(default_factory=TenantSet)
-    """Tenants of whom memories that this process stored without vectors may still be pending."""
+    """Tenants with memories that this process stored without vectors; they may be pending still."""
     embedding_queue: FairQueue | None = None
     """Lets tenants take turns at a local model, on a shared server."""
     embed_later: Callable[[Caller], None] | None = None

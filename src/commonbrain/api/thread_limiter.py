@@ -26,8 +26,7 @@ _LANE_MIN: Final = 2
 _QUEUE_SHARE: Final = 1 / 3
 """Of the time for a call, the share that it may wait for a thread.
 
-Under overload, a server that lets every call wait to its deadline works on calls whose clients have
-given up, and answers nearly none.
+An overloaded server that lets every call wait to its deadline works for clients that have given up.
 """
 _RETRY_AFTER_S: Final = 5
 _AFTER_S: Final = 0.1

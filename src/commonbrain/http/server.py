@@ -79,7 +79,7 @@ class UnreadReplyProtocol(H11Protocol):
     """Drops a client that does not read its reply, so that it cannot hold the reply for ever.
 
     The call of a client that is gone ends, unless a thread runs it already. Only Linux drops a
-    client that does not read, or notices that one is gone whose further requests wait.
+    client that does not read, or notices that a client is gone while its next request waits.
     """
 
     unread_s: ClassVar = 30
