@@ -4,6 +4,7 @@ import shlex
 from collections.abc import Iterator
 from typing import Any
 
+import pytest
 import typer
 from typer.testing import CliRunner
 
@@ -41,3 +42,21 @@ def test_the_first_screen_explains_at_most_twelve_commands_by_group() -> None:
         assert f"{title}:" in shown
         assert all(f"  {name} " in shown for name in names)
     assert shown.count("...") == 1, "only the usage has dots: no summary is cut"
+
+
+@pytest.mark.parametrize(
+    ("typed", "suggested"),
+    [("remeber", "remember"), ("conect", "connect"), ("skill lst", "list"), ("skil list", "skill")],
+)
+def test_a_mistyped_command_gets_a_suggestion(typed: str, suggested: str) -> None:
+    result = CliRunner().invoke(app, typed.split())
+
+    assert result.exit_code == 2
+    assert f"Did you mean {suggested!r}?" in result.output
+
+
+def test_a_command_like_no_other_gets_no_suggestion() -> None:
+    result = CliRunner().invoke(app, ["zzzqq"])
+
+    assert result.exit_code == 2
+    assert "Did you mean" not in result.output

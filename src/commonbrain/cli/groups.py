@@ -5,6 +5,7 @@ with the name of a group has only the commands in it.
 """
 
 from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
@@ -211,6 +212,18 @@ class CommandGroup(TyperGroup):
             example = EXAMPLES.get(path)
             command.epilog = f"Example: {example}" if example else command.epilog
         return command
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:  # noqa: ANN401
+        """Find the command that was typed; for a mistyped one, suggest those with similar names.
+
+        Typer's own suggestions leave out commands that are built when used.
+        """
+        typed = args[0]
+        is_known = typed.startswith("-") or self.get_command(ctx, typed) is not None
+        similar = [] if is_known else get_close_matches(typed, self.list_commands(ctx))
+        if similar:
+            ctx.fail(f"No such command {typed!r}. Did you mean {' or '.join(map(repr, similar))}?")
+        return super().resolve_command(ctx, args)
 
 
 def find_operation_command(

@@ -284,7 +284,6 @@ def sentences_of(text: str) -> Sequence[str]:
     return split_sentences(text) or [text]
 
 
-@lru_cache(maxsize=_CACHED)
 def read_passages(text: str) -> tuple[Words, ...]:
     """Read each two neighbouring sentences of a text, or all of a short one."""
     sentences = sentences_of(text)
