@@ -141,3 +141,28 @@ def test_slow_calls_of_one_agent_leave_threads_to_others(path: Path) -> None:
         finally:
             embedder.may_go.set()
         assert [one.result() for one in slow] == [200] * 6
+
+
+def test_a_call_that_gets_no_thread_is_told_when_to_retry(path: Path) -> None:
+    embedder = SlowQueries()
+    app = an_app(
+        a_brain(path, embedder=embedder), limits=BodyLimits(calls_at_once=1, request_s=3.0)
+    )
+
+    def recall(key: str, query: str) -> httpx2.Response:
+        headers = {"X-API-Key": key}
+        return httpx2.post(f"{url}/v1/recall", json={"query": query}, headers=headers, timeout=60)
+
+    with listening(app) as url, ThreadPoolExecutor(1) as pool:
+        slow = pool.submit(recall, "key-of-ann", "ship")
+        try:
+            assert embedder.waiting.acquire(timeout=PATIENCE_S)
+            refused = recall("key-of-ben", "kettle")
+        finally:
+            embedder.may_go.set()
+        slow.result()
+
+        assert refused.status_code == 503
+        assert refused.json()["code"] == "busy"
+        assert int(refused.headers["Retry-After"]) > 0
+        assert recall("key-of-ben", "kettle").status_code == 200
