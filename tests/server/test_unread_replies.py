@@ -1,4 +1,4 @@
-"""Clients that do not read their replies are dropped, and what is asked by one that is gone."""
+"""Clients that are gone, or do not read their replies, are dropped; others are not."""
 
 import asyncio
 import socket
@@ -6,6 +6,7 @@ import sys
 from collections.abc import Generator
 from contextlib import contextmanager
 from threading import Event, Thread
+from time import monotonic
 
 import pytest
 import uvicorn
@@ -83,15 +84,53 @@ def test_what_follows_a_whole_reply_goes_on_without_the_client() -> None:
         assert ended.wait(PATIENCE_S)
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells")
+def test_a_request_that_arrived_before_an_idle_connection_is_closed_is_answered() -> None:
+    blocks, goes_on = Event(), Event()
+
+    class Blocking(Impatient):
+        def data_received(self, data: bytes) -> None:
+            if data == BLOCKING:
+                blocks.set()
+                goes_on.wait(PATIENCE_S)
+            super().data_received(data)
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG001
+        await send({"type": "http.response.start", "status": 204})
+        await send({"type": "http.response.body"})
+
+    with serving(app, http=Blocking, idle_s=1) as (client, _), socket.socket() as other:
+        client.settimeout(PATIENCE_S)
+        other.connect(client.getpeername())
+        client.sendall(REQUEST)
+        assert client.recv(4096).startswith(b"HTTP/1.1 204")
+        replied_at = monotonic()
+        other.sendall(BLOCKING)
+        assert blocks.wait(PATIENCE_S)
+        client.sendall(REQUEST)
+        until(lambda: monotonic() > replied_at + 1)
+        goes_on.set()
+        assert client.recv(4096).startswith(b"HTTP/1.1 204")
+        assert client.recv(4096) == b""
+
+
 REQUEST = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
+BLOCKING = b"GET /blocks HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 
 @contextmanager
-def serving(app: ASGIApp) -> Generator[tuple[socket.socket, uvicorn.Server]]:
+def serving(
+    app: ASGIApp, *, http: type[UnreadReplyProtocol] = Impatient, idle_s: int = 5
+) -> Generator[tuple[socket.socket, uvicorn.Server]]:
     """Serve in a thread; yield a connected client and the server."""
     with socket.create_server(("127.0.0.1", 0)) as listener, socket.socket() as client:
         config = uvicorn.Config(
-            app, log_level="warning", log_config=None, lifespan="off", http=Impatient
+            app,
+            log_level="warning",
+            log_config=None,
+            lifespan="off",
+            http=http,
+            timeout_keep_alive=idle_s,
         )
         server = uvicorn.Server(config)
         thread = Thread(target=server.run, args=([listener],))

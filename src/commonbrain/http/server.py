@@ -87,6 +87,8 @@ class UnreadReplyProtocol(H11Protocol):
     _task: asyncio.Task[Any] | None = None
     """The task of the last request."""
     _request: RequestResponseCycle
+    _arrivals: select.poll | None = None
+    """Only on Linux."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin to serve a connection."""
@@ -98,7 +100,22 @@ class UnreadReplyProtocol(H11Protocol):
             connection.setsockopt(socket.IPPROTO_TCP, option, 1000 * self.unread_s)
             self._hang_ups = select.poll()
             self._hang_ups.register(connection, select.POLLRDHUP)
+            self._arrivals = select.poll()
+            self._arrivals.register(connection, select.POLLIN)
             self._check_client()
+
+    def timeout_keep_alive_handler(self) -> None:
+        """Close an idle connection, unless its next request waits to be read: the loop may be late.
+
+        uvloop runs timers before it reads.
+        """
+        arrivals = None if self.transport.is_closing() else self._arrivals
+        if arrivals is not None and arrivals.poll(0):
+            self.timeout_keep_alive_task = self.loop.call_later(
+                _CHECK_S, self.timeout_keep_alive_handler
+            )
+        else:
+            super().timeout_keep_alive_handler()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """End the call of a client that is gone, but not what follows a whole reply."""

@@ -139,7 +139,7 @@ class Quotas:
     def reserve(self, caller: Caller, tx: Transaction) -> None:
         """Count one more memory that is about to be stored.
 
-        Each process recounts every `USAGE_KEPT_S` seconds and adds what it stores in between, so
+        Each process recounts every `USAGE_CACHE_S` seconds and adds what it stores in between, so
         several processes together may exceed the quota slightly. It also recounts before it
         rejects, so that memories that were not stored after all do not count.
 
