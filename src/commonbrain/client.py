@@ -1025,7 +1025,7 @@ class Brain:
             self.services.store.check_process()
         except UnavailableError:
             return
-        with self.services.closing:
+        with self.services.close_lock:
             self.services.embedding_executor.close()
             self.services.saliences.close()
             self.services.rerankers.close()

@@ -574,7 +574,8 @@ class ServerSettings(BaseSettings):
         default=16,
         ge=1,
         le=256,
-        description="Concurrent calls of one process; others wait. One caller has at most a "
+        description="Concurrent calls of one process; others wait, for a third of "
+        "`request_s` at most. One caller has at most a "
         "quarter of them, or two.",
     )
     connections_max: int = Field(

@@ -1,10 +1,10 @@
-"""Folders of this user alone."""
+"""Private and temporary folders, and full disks."""
 
 import errno
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, gettempdir
 from typing import Final
 
 from commonbrain.model.errors import UnavailableError
@@ -38,13 +38,27 @@ def temporary_folder(parent: Path | None = None) -> Generator[Path]:
         UnavailableError: `io_error`, its disk became full in the block.
 
     """
+    with (
+        reporting_full_disk(parent),
+        TemporaryDirectory(prefix="commonbrain-", dir=parent) as folder,
+    ):
+        yield Path(folder)
+
+
+@contextmanager
+def reporting_full_disk(folder: Path | None = None) -> Generator[None]:
+    """Convert the errors of a block that writes temporary files, perhaps to a folder.
+
+    Raises:
+        UnavailableError: `io_error`, the disk became full in the block.
+
+    """
     try:
-        with TemporaryDirectory(prefix="commonbrain-", dir=parent) as folder:
-            yield Path(folder)
+        yield
     except OSError as error:
         if is_disk_full(error):
             raise UnavailableError(
-                "The disk for temporary files is full.",
+                f"The disk of temporary files is full: {folder or gettempdir()}.",
                 code="io_error",
                 hint="Free space on it, or set another folder in TMPDIR; then retry.",
             ) from error

@@ -146,8 +146,8 @@ class Services:
     """Starts to embed what a tenant stored without vectors, on a shared server."""
     is_background: bool = False
     """Whether these are the services of a job, whose result nobody waits for."""
-    closing: RLock = field(default_factory=RLock)
-    """Held while they are closed, so that no caller closes the store before another has written."""
+    close_lock: RLock = field(default_factory=RLock)
+    """Held while they are being closed, so that the store is closed after all writes."""
     embedding_executor: DetachedExecutor = field(
         default_factory=lambda: DetachedExecutor(EMBEDDINGS_AT_ONCE_MAX, name="embedder")
     )

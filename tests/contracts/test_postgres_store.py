@@ -323,6 +323,25 @@ def test_nobody_waits_for_an_upgrade_that_waits_for_a_reader(database: Database)
         assert not made(owner, f"{name}_old")
 
 
+@pytest.mark.of_one_server
+def test_an_upgrade_that_waits_too_long_for_a_reader_says_what_to_do(database: Database) -> None:
+    with ExitStack() as stack:
+        owner = stack.enter_context(closing(psycopg.connect(database.owner, autocommit=True)))
+        reader = stack.enter_context(closing(psycopg.connect(database.owner)))
+        name = an_index(owner)
+        newer = made(owner, name)
+        make_older(owner, name)
+        reader.execute("SELECT count(*) FROM vectors")
+
+        with pytest.raises(UnavailableError, match="stayed open") as late:
+            upgrade(database, lock_timeout_s=0.2)
+        assert late.value.code == "store_in_use"
+        assert made(owner, name) == newer
+        reader.rollback()
+        upgrade(database)
+        assert not made(owner, f"{name}_old")
+
+
 def test_upgrades_build_indexes_one_after_the_other(database: Database) -> None:
     with ExitStack() as stack:
         pool = stack.enter_context(ThreadPoolExecutor())
@@ -337,7 +356,7 @@ def test_upgrades_build_indexes_one_after_the_other(database: Database) -> None:
         first = pool.submit(upgrade, database)
         until(lambda: is_waiting(owner, "CREATE INDEX"))
 
-        with pytest.raises(UnavailableError, match="being built") as refusal:
+        with pytest.raises(UnavailableError, match="Another program builds") as refusal:
             upgrade(database, lock_timeout_s=0.2)
         assert refusal.value.code == "store_in_use"
         second = pool.submit(upgrade, database)

@@ -1,4 +1,4 @@
-"""Workers that are killed, many at once or without disk space: each job ends once and the same."""
+"""Workers that are killed, many at once or without disk space: each job ends once, and alike."""
 
 import io
 import tempfile

@@ -23,14 +23,25 @@ from commonbrain.testing.builders import FakeClock, WordHashEmbedder, a_brain
 from tests.processes import PATIENCE_S, until
 
 
+def _set() -> Event:
+    event = Event()
+    event.set()
+    return event
+
+
 @dataclass
 class SlowEmbedder(WordHashEmbedder):
-    """Takes most of a time slice for each batch, the first of which waits until it may go."""
+    """Takes most of a time slice for each batch, the first of which waits until it may go.
+
+    It rejects texts about cheese.
+    """
 
     clock: FakeClock
     is_down: bool = True
     may_go: Event = field(default_factory=Event)
     has_begun: Event = field(default_factory=Event)
+    ship_may_go: Event = field(default_factory=_set)
+    ship_has_begun: Event = field(default_factory=Event)
     texts: list[str] = field(default_factory=list[str])
 
     def passages(self, texts: Sequence[str]) -> list[Matrix]:
@@ -40,6 +51,9 @@ class SlowEmbedder(WordHashEmbedder):
         self.may_go.wait(PATIENCE_S)
         if any("cheese" in text for text in texts):
             raise UnavailableError("No cheese.", code="embedder_down")
+        if any("ship" in text for text in texts):
+            self.ship_has_begun.set()
+            self.ship_may_go.wait(PATIENCE_S)
         self.texts += texts
         self.clock.move(timedelta(seconds=JOB_SLICE_S * 0.75 * len(texts) / EMBED_BATCH))
         return super().passages(texts)
@@ -95,7 +109,9 @@ def test_the_texts_of_a_tenant_wait_for_a_time_slice_of_anothers(
     oldest: str,
 ) -> None:
     other, count = another_tenant(brain), 5 * EMBED_BATCH
-    fall_behind(brain, oldest, *(f"Kettle{n} broke pot{n}." for n in range(count)))
+    fall_behind(brain, oldest)
+    clock.move(timedelta(seconds=1))
+    fall_behind(brain, *(f"Kettle{n} broke pot{n}." for n in range(count)))
     fall_behind(other, "The ship lies at the quay.")
     recover(embedder, clock)
 
@@ -109,6 +125,33 @@ def test_the_texts_of_a_tenant_wait_for_a_time_slice_of_anothers(
     assert other.status().embedding_pending == 0
     # Neither does a text that the embedder rejects keep the others from their turn.
     assert brain.status().embedding_pending == ("cheese" in oldest)
+
+
+def test_a_text_that_is_stored_while_the_next_run_waits_is_not_forgotten(
+    brain: Brain, background: BackgroundEmbedding, embedder: SlowEmbedder, clock: FakeClock
+) -> None:
+    other = another_tenant(brain)
+    fall_behind(brain, "Ann likes cheese.")
+    fall_behind(other, "The ship lies at the quay.")
+    recover(embedder, clock)
+    background.start(brain.caller)
+    embedder.has_begun.wait(PATIENCE_S)
+    background.start(other.caller)
+    embedder.ship_may_go.clear()
+    embedder.may_go.set()
+    # The tenant's next run waits behind that of the other tenant.
+    assert embedder.ship_has_begun.wait(PATIENCE_S)
+    embedder.is_down = True
+    fall_behind(brain, "Kettle one is hot.")
+    embedder.is_down = False
+    # As after a long text, which is embedded behind the reply.
+    brain.services.unembedded.remove(brain.caller.tenant)
+    background.start(brain.caller)
+    embedder.ship_may_go.set()
+    until(lambda: not has_threads())
+
+    # The job is due later, since the embedder rejected a text; the next write starts it.
+    assert brain.caller.tenant in brain.services.unembedded
 
 
 def test_a_job_that_runs_when_the_server_closes_uses_the_store_no_more(

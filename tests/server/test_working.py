@@ -1,11 +1,14 @@
 """The threads that calls are worked on in: how many, how long, and what is left behind."""
 
 import asyncio
+import gc
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from threading import Event, Semaphore
+from weakref import ref
 
 import anyio
 import httpx2
@@ -19,6 +22,7 @@ from commonbrain.model.scope import Caller
 from commonbrain.testing.builders import WordHashEmbedder, a_brain
 from tests.processes import PATIENCE_S
 from tests.server.serving import an_app, listening
+from tests.telemetry.reading import events
 
 
 async def test_a_call_that_takes_too_long_is_left_behind_and_its_thread_stays_taken() -> None:
@@ -84,6 +88,56 @@ async def test_callers_take_turns_and_none_takes_all_threads() -> None:
     assert order[1:] == ["greedy"] * 20
 
 
+async def test_a_caller_whose_own_calls_are_too_many_is_told_so() -> None:
+    threads, go_on, refused = ThreadLimiter(4, seconds_max=0.3), Event(), list[str]()
+    enter_lane(Caller(agent="greedy"))
+    try:
+        async with anyio.create_task_group() as tasks:
+
+            async def call() -> None:
+                with suppress(UnavailableError):
+                    await threads.run(
+                        lambda: go_on.wait(PATIENCE_S),
+                        on_refusal=lambda error: refused.append(error.message),
+                    )
+
+            for _ in range(3):
+                tasks.start_soon(call)
+    finally:
+        go_on.set()
+    assert refused == [
+        "2 of your calls run, as many as one caller may have; the call was not started."
+    ]
+
+
+async def test_calls_of_clients_that_are_gone_are_forgotten() -> None:
+    threads, go_on = ThreadLimiter(1, seconds_max=PATIENCE_S), Event()
+    begun, last = Event(), Event()
+    held: list[ref[Event]] = []
+
+    def work() -> None:
+        begun.set()
+        go_on.wait(PATIENCE_S)
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(threads.run, work)
+        await asyncio.to_thread(begun.wait, PATIENCE_S)
+        async with anyio.create_task_group() as gone:
+            for _ in range(3):
+                request = Event()
+                held.append(ref(request))
+                gone.start_soon(threads.run, request.set)
+            del request
+            await anyio.wait_all_tasks_blocked()
+            gone.cancel_scope.cancel()
+        tasks.start_soon(threads.run, last.set)
+        await anyio.wait_all_tasks_blocked()
+        gc.collect()
+        assert [one() for one in held] == [None] * 3
+        go_on.set()
+    assert last.is_set()
+
+
 async def test_waiting_callers_take_turns() -> None:
     threads, begun, go_on = ThreadLimiter(1, seconds_max=PATIENCE_S), Event(), Event()
     order: list[str] = []
@@ -145,9 +199,8 @@ def test_slow_calls_of_one_agent_leave_threads_to_others(path: Path) -> None:
 
 def test_a_call_that_gets_no_thread_is_told_when_to_retry(path: Path) -> None:
     embedder = SlowQueries()
-    app = an_app(
-        a_brain(path, embedder=embedder), limits=BodyLimits(calls_at_once=1, request_s=3.0)
-    )
+    brain = a_brain(path, embedder=embedder)
+    app = an_app(brain, limits=BodyLimits(calls_at_once=1, request_s=3.0))
 
     def recall(key: str, query: str) -> httpx2.Response:
         headers = {"X-API-Key": key}
@@ -166,3 +219,6 @@ def test_a_call_that_gets_no_thread_is_told_when_to_retry(path: Path) -> None:
         assert refused.json()["code"] == "busy"
         assert int(refused.headers["Retry-After"]) > 0
         assert recall("key-of-ben", "kettle").status_code == 200
+        # The operator sees it too.
+        outcomes = [one.outcome for one in events(brain) if one.agent == "ben"]
+        assert sorted(outcomes) == ["busy", "ok"]

@@ -1,7 +1,7 @@
 """Authorizes every call, runs it and records its outcome, on all transports."""
 
 from collections.abc import Generator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, Final, Literal, get_args, get_origin
@@ -95,6 +95,12 @@ def record_event(brain: Brain, describe_call: CallContext) -> Generator[Call]:
             )
             services.journal.note(event)
             services.telemetry.called(event, http_status=call.http_status)
+
+
+def record_unstarted(describe_call: CallContext, brain: Brain, error: CommonbrainError) -> None:
+    """Record a call that was refused before it began."""
+    with suppress(type(error)), record_event(brain, describe_call):
+        raise error
 
 
 @cache

@@ -42,6 +42,14 @@ def enter_lane(caller: Caller | None) -> None:
     _LANE.set(f"{caller.tenant}/{caller.agent}" if caller else _STRANGERS)
 
 
+def enter_counting_lane(caller: Caller) -> None:
+    """Make the calls of the present task those that count a caller's refused requests.
+
+    Slow calls of the caller must not delay the count that limits it.
+    """
+    _LANE.set(f"count {caller.tenant}/{caller.agent}")
+
+
 def leave_lanes() -> None:
     """Make the calls of the present task those of the server itself, which no lane limits."""
     _LANE.set("")
@@ -58,7 +66,8 @@ class _FairPool:
     def __init__(self, threads: int) -> None:
         self._pool = ThreadPoolExecutor(threads, "call")
         self._free = threads
-        self._lane_max = max(_LANE_MIN, threads // 4)
+        self.lane_max = max(_LANE_MIN, threads // 4)
+        """Threads that one lane may have at once."""
         self._lock = RLock()
         """Reentrant: a call that has ended already ends here."""
         self._waiting: dict[str, deque[tuple[Future[Any], Callable[[], Any]]]] = {}
@@ -71,9 +80,18 @@ class _FairPool:
         with self._lock:
             if self._is_closed:
                 raise RuntimeError("The process ends.")
-            self._waiting.setdefault(lane, deque()).append((future, call))
+            waiting = self._waiting.get(lane, ())
+            # The calls of clients that are gone hold their requests.
+            live = deque(one for one in waiting if not one[0].cancelled())
+            self._waiting[lane] = live
+            live.append((future, call))
             self._start()
         return future
+
+    @property
+    def has_free(self) -> bool:
+        """Whether a thread is free, for other lanes than those that have their share."""
+        return self._free > 0
 
     def _start(self) -> None:
         """Start waiting calls while there are threads; the lock is held."""
@@ -92,7 +110,7 @@ class _FairPool:
                 run.add_done_callback(partial(self._end, future=future, lane=lane))
 
     def _has_turn(self, lane: str) -> bool:
-        return not lane or self._running[lane] < self._lane_max
+        return not lane or self._running[lane] < self.lane_max
 
     def _end(self, run: Future[_T], *, future: Future[_T], lane: str) -> None:
         """Hand on the outcome of a call, and start the next."""
@@ -142,7 +160,11 @@ class ThreadLimiter:
         self._around = around
 
     async def run(
-        self, call: Callable[[], _T], *, on_end: Callable[[], object] = lambda: None
+        self,
+        call: Callable[[], _T],
+        *,
+        on_end: Callable[[], object] = lambda: None,
+        on_refusal: Callable[[BusyError], object] = lambda _: None,
     ) -> _T:
         """Run a call in a thread and return its result.
 
@@ -150,6 +172,7 @@ class ThreadLimiter:
             call: what to run.
             on_end: called once when the call has ended, or never starts. This may be after `run`
                 has raised `deadline`, so that it can free what the call still uses.
+            on_refusal: called with the error if no thread was free in time.
 
         Raises:
             BusyError: no thread was free in time; the call never starts.
@@ -170,7 +193,10 @@ class ThreadLimiter:
         answer = asyncio.wrap_future(future)
         try:
             with anyio.CancelScope(shield=self._seconds_max is None):
-                await self._wait(answer, future)
+                if await self._wait(answer, future):
+                    error = self._busy()
+                    on_refusal(error)
+                    raise error
             if answer.done():
                 return await answer
             raise UnavailableError(
@@ -183,21 +209,28 @@ class ThreadLimiter:
             answer.cancel()
             future.cancel()
 
-    async def _wait(self, answer: asyncio.Future[_T], future: Future[_T]) -> None:
-        """Wait for the end of a call, at most for its time."""
+    async def _wait(self, answer: asyncio.Future[_T], future: Future[_T]) -> bool:
+        """Wait for the end of a call, at most for its time; return whether it got no thread."""
         if self._seconds_max is None:
             await asyncio.wait({answer})
-            return
+            return False
         queue_s = self._seconds_max * _QUEUE_SHARE
         await asyncio.wait({answer}, timeout=queue_s)
         # A call that has started, or ended, cannot be cancelled.
         if future.cancel():
-            raise BusyError(
-                "The server is busy; the call was not started.",
-                hint="Retry in some seconds.",
-                retry_after_s=_RETRY_AFTER_S,
-            )
+            return True
         await asyncio.wait({answer}, timeout=self._seconds_max - queue_s)
+        return False
+
+    def _busy(self) -> BusyError:
+        """Return the error of a call that was not started: its caller is busy, or the server."""
+        if self._pool.has_free:
+            reason = f"{self._pool.lane_max} of your calls run, as many as one caller may have"
+            hint = "Send fewer at once, or retry in some seconds."
+        else:
+            reason, hint = "The server is busy", "Retry in some seconds."
+        message = f"{reason}; the call was not started."
+        return BusyError(message, hint=hint, retry_after_s=_RETRY_AFTER_S)
 
     def _inside(self, call: Callable[[], _T]) -> _T:
         with self._around():

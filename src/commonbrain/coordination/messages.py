@@ -61,7 +61,8 @@ class Messages:
 
     All methods raise `InvalidInputError` for a malformed id or cursor, `NotFoundError` for what the
     caller may not see, `RejectedError` for what validation rejects, and `UnavailableError` if the
-    store stayed locked. After an error nothing is changed.
+    store stayed locked, or, as `busy` and `deadline`, if the texts of the tenant could not be
+    embedded in time. After an error nothing is changed.
     """
 
     services: Services

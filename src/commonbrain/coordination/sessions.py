@@ -228,7 +228,8 @@ class Sessions:
     """Sessions for one caller.
 
     Every method returns a `SessionResponse`, and raises `UnavailableError` if the store stayed
-    locked; after an error nothing is changed.
+    locked; those that store memories raise it also as `busy`, when too many texts of the tenant
+    wait to be embedded, and as `deadline`. After an error nothing is changed.
     """
 
     services: Services

@@ -23,7 +23,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from commonbrain.api.dispatch import CallContext
+from commonbrain.api.dispatch import CallContext, record_unstarted
 from commonbrain.api.operations import Profile
 from commonbrain.api.thread_limiter import ThreadLimiter, leave_lanes
 from commonbrain.client import Brain
@@ -66,10 +66,7 @@ from commonbrain.http.sessions import (
 from commonbrain.jobs.embedding import BackgroundEmbedding, share_embedder
 from commonbrain.mcp.server import Message as McpMessage
 from commonbrain.mcp.server import client_of, server_of
-from commonbrain.model.errors import (
-    CommonbrainError,
-    InvalidInputError,
-)
+from commonbrain.model.errors import BusyError, CommonbrainError, InvalidInputError
 from commonbrain.model.limits import UPLOAD_BYTES_MAX
 from commonbrain.model.scope import LOCAL_TENANT, Role, Trust
 from commonbrain.runtime.local_requests import start_local_server
@@ -119,7 +116,14 @@ class AuthenticatedClients:
     def record_missed_call(
         self, context: McpMessage, *, call: CallContext, error: CommonbrainError
     ) -> None:
-        """Do nothing: remote callers must not be able to fill the disk."""
+        """Record a call that got no thread.
+
+        Others are not recorded: remote callers must not be able to fill the disk.
+        """
+        if isinstance(error, BusyError):
+            brain = self.authenticator.brain
+            caller = authenticated(_request(context))
+            record_unstarted(call, Brain(brain.services, caller), error)
 
     def redact_error(self, error: CommonbrainError) -> CommonbrainError:
         """Remove file and host names from an error."""

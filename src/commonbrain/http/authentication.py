@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from commonbrain.api.dispatch import authorize, record_denial
 from commonbrain.api.operations import Transport
-from commonbrain.api.thread_limiter import ThreadLimiter, enter_lane, leave_lanes
+from commonbrain.api.thread_limiter import ThreadLimiter, enter_counting_lane, enter_lane
 from commonbrain.api.upload_places import UploadPlaces
 from commonbrain.client import Brain
 from commonbrain.http.problems import OutageHandler, problem
@@ -134,8 +134,7 @@ class RequestAuthenticator:
         """Count a request that no operation has counted, such as a refused one."""
         caller: Caller | None = request.scope.pop(_UNCOUNTED_KEY, None)
         if caller is not None:
-            # Slow calls of the caller must not delay the count that limits it.
-            leave_lanes()
+            enter_counting_lane(caller)
             # A caller above its limit is rejected when it calls next.
             with suppress(CommonbrainError):
                 await self.threads.run(partial(authorize, self.brain.services, caller))

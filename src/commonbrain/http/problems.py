@@ -142,6 +142,7 @@ _NEEDED: Final = {
     "queue": "The server's queue",
     "embedder": "The server's embedder",
     "extractor": "The server's extractor",
+    "io": "Space for temporary files",
 }
 """By the first word of a code; other outages are not caused by the server."""
 

@@ -16,7 +16,7 @@ from fastapi import Path as InPath
 from fastapi.security import APIKeyHeader, HTTPBearer
 from starlette.responses import StreamingResponse
 
-from commonbrain.api.dispatch import authorize_call, dispatch
+from commonbrain.api.dispatch import authorize_call, dispatch, record_call, record_unstarted
 from commonbrain.api.operation import Request as OperationRequest
 from commonbrain.api.operations import Operation, Transport, load_operations
 from commonbrain.api.operations.boot import BOOT
@@ -31,7 +31,7 @@ from commonbrain.http.description import PROBLEMS, REPEATABLE, SESSION, repeatab
 from commonbrain.http.problems import body_too_large, body_too_slow
 from commonbrain.http.sessions import SESSION_HEADER, named_session
 from commonbrain.jobs.service import JobsReply
-from commonbrain.model.errors import CommonbrainError, InvalidInputError
+from commonbrain.model.errors import BusyError, CommonbrainError, InvalidInputError
 from commonbrain.model.limits import NAME_CHARS_MAX
 from commonbrain.model.scope import Caller, Role
 
@@ -90,7 +90,11 @@ async def run_operation(
         brain = authenticator.brain_for(caller, request, starts=starts)
         return _respond(operation, brain, request=request, operation_request=operation_request)
 
-    return await authenticator.threads.run(call)
+    def record_refusal(error: BusyError) -> None:
+        context = record_call(operation, operation_request, transport=Transport.REST)
+        record_unstarted(context, Brain(authenticator.brain.services, caller), error)
+
+    return await authenticator.threads.run(call, on_refusal=record_refusal)
 
 
 def _respond(

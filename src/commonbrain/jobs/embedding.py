@@ -42,11 +42,17 @@ class BackgroundEmbedding:
     _lock: Lock = field(default_factory=Lock)
     _scheduled: dict[str, Future[None]] = field(default_factory=dict[str, Future[None]])
     """The next run of each tenant; a run that has started is not among them."""
+    _rejected: dict[str, int] = field(default_factory=dict[str, int])
+    """The oldest pending memory of a tenant, if its last run ended and left it, and nothing was
+    stored since. If it is still the oldest, the next run would not embed anything either.
+    """
     _running: set[Future[None]] = field(default_factory=set[Future[None]])
 
     def start(self, caller: Caller) -> None:
         """Start to embed what the caller's tenant stored; returns at once."""
-        self._schedule(caller, after=None)
+        with self._lock:
+            self._rejected.pop(caller.tenant, None)
+        self._schedule(caller)
 
     def close(self) -> None:
         """Give the current jobs back; waits briefly for the batches in progress.
@@ -59,22 +65,25 @@ class BackgroundEmbedding:
             running = [*self._running]
         wait(running, _CLOSE_TIMEOUT_S)
 
-    def _schedule(self, caller: Caller, *, after: int | None) -> None:
+    def _schedule(self, caller: Caller, *, rejected: int | None = None) -> None:
         """Have the tenant's job run behind those of the tenants that wait."""
         with self._lock:
             if self._stop.is_set() or caller.tenant in self._scheduled:
                 return
-            future = self.threads.submit(partial(self._run, caller, after=after))
+            if rejected is not None:
+                self._rejected[caller.tenant] = rejected
+            future = self.threads.submit(partial(self._run, caller))
             future.add_done_callback(_log_error)
             self._scheduled[caller.tenant] = future
 
-    def _run(self, caller: Caller, *, after: int | None) -> None:
+    def _run(self, caller: Caller) -> None:
         with self._lock:
             # What is stored from here on needs another run.
             future = self._scheduled.pop(caller.tenant)
+            rejected = self._rejected.pop(caller.tenant, None)
             self._running.add(future)
         try:
-            self._embed(caller, after=after)
+            self._embed(caller, rejected=rejected)
         except CommonbrainError as error:
             # The job stays in the store, and is retried by a worker or after the next long text.
             if not self._stop.is_set():
@@ -83,11 +92,11 @@ class BackgroundEmbedding:
             with self._lock:
                 self._running.discard(future)
 
-    def _embed(self, caller: Caller, *, after: int | None) -> None:
+    def _embed(self, caller: Caller, *, rejected: int | None) -> None:
         """Run the tenant's job, unless another process does, for a time slice if others wait.
 
-        It is scheduled again until nothing more can be embedded: a job that ended left `after` as
-        the oldest pending memory, and it still is.
+        It is scheduled again until nothing more can be embedded: the oldest pending memory is that
+        which the embedder `rejected` in the last run.
         """
         if self._stop.is_set():
             return
@@ -102,14 +111,14 @@ class BackgroundEmbedding:
         )
         with store.snapshot(caller.tenant) as tx:
             oldest = next(iter(tx.index.unembedded(limit=1)), None)
-        if oldest is None or oldest == after:
+        if oldest is None or oldest == rejected:
             return
         with store.begin(caller.tenant) as tx:
             job = enqueue_embedding(tx, services, caller=caller, is_down=False)
         ticket = QueueMessage(tenant=caller.tenant, job=job.id)
         if worker.handle_ticket(ticket, yields=True):
             has_yielded = JobEvent.GIVEN_BACK in events
-            self._schedule(caller, after=None if has_yielded else oldest)
+            self._schedule(caller, rejected=None if has_yielded else oldest)
         elif job.state is JobState.QUEUED:
             # It is due later, since the embedder failed: a later write tries again.
             services.unembedded.add(caller.tenant)

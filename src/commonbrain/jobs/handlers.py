@@ -295,7 +295,7 @@ def _taken_in(
     resume = ResumeOptions(
         since=since,
         batch_context=task.fenced,
-        check=task.pause,
+        check_may_continue=task.pause,
         on_commit=save,
         pieces_max=limits.pieces_max,
     )

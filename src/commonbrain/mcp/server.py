@@ -36,7 +36,7 @@ from mcp.types import (
 from pydantic import ValidationError
 
 from commonbrain.api.dispatch import CallContext
-from commonbrain.api.operations import OPERATIONS, Operation, Profile, load_operation
+from commonbrain.api.operations import OPERATIONS, Operation, Profile, Transport, load_operation
 from commonbrain.api.schemas import compact_schema, outline_schema
 from commonbrain.api.thread_limiter import ThreadLimiter
 from commonbrain.client import Brain
@@ -60,7 +60,7 @@ from commonbrain.mcp.tool_calls import (
     failure,
     run_tool,
 )
-from commonbrain.model.errors import CommonbrainError, UnavailableError
+from commonbrain.model.errors import BusyError, CommonbrainError, UnavailableError
 from commonbrain.model.scope import Role
 from commonbrain.runtime.local_socket import LocalServer
 
@@ -114,7 +114,7 @@ class ClientResolver(Protocol):
     def record_missed_call(
         self, context: Message, /, *, call: CallContext, error: CommonbrainError
     ) -> None:
-        """Record a call for which the brain could not be opened."""
+        """Record a call for which the brain could not be opened, or no thread was free."""
         ...
 
     def redact_error(self, error: CommonbrainError, /) -> CommonbrainError:
@@ -213,8 +213,13 @@ class _Handlers:
             delivery=context.request if isinstance(context.request, Delivery) else None,
             takes_session=self.clients.takes_session(context),
         )
+
+        def record_refusal(error: BusyError) -> None:
+            missed = CallContext(operation=operation, transport=Transport.MCP)
+            self.clients.record_missed_call(context, call=missed, error=error)
+
         try:
-            return _to_result(await self.threads.run(call))
+            return _to_result(await self.threads.run(call, on_refusal=record_refusal))
         except UnavailableError as error:
             return _to_result(failure(self.clients.redact_error(error)))
 

@@ -73,7 +73,10 @@ class UnavailableError(CommonbrainError):
 
 
 class BusyError(UnavailableError):
-    """Too much work of the caller waits already; nothing was changed, and a retry may succeed."""
+    """Too much work of the caller, or of the server, waits already; nothing was changed.
+
+    A retry may succeed.
+    """
 
     default_code = "busy"
 

@@ -106,7 +106,7 @@ class ResumeOptions:
     """The report of the earlier import, whose pieces are skipped."""
     batch_context: Callable[[], AbstractContextManager[None]] = nullcontext
     """Context manager around every batch."""
-    check: Callable[[], None] = lambda: None
+    check_may_continue: Callable[[], None] = lambda: None
     """Called before a batch is prepared while the last one is stored; may raise to stop."""
     on_commit: Callable[[Transaction, ImportReport], None] = lambda _tx, _report: None
     """Called in the transaction of each batch."""
@@ -258,7 +258,7 @@ class Import:
                 drafts = _drafts(batch, source)
                 known.add(drafts, self._remember.preview_drafts(drafts, _OPTIONS))
         left = None if resume.pieces_max is None else max(resume.pieces_max - report.position, 0)
-        batches = self._prepared(islice(pieces, left), source, check=resume.check)
+        batches = self._prepared(islice(pieces, left), source, check=resume.check_may_continue)
         with closing(batches):
             for batch, prepared in batches:
                 report = self._store(batch, prepared, report=report, known=known, resume=resume)

@@ -21,7 +21,7 @@ from commonbrain.api.operation import Request as OperationRequest
 from commonbrain.api.operations.job import JOB, JobRequest
 from commonbrain.api.upload_places import UploadPlaces
 from commonbrain.client import Brain
-from commonbrain.folders import temporary_folder
+from commonbrain.folders import reporting_full_disk, temporary_folder
 from commonbrain.jobs.service import JobsReply
 from commonbrain.model.errors import InvalidInputError, NotFoundError, UnavailableError
 from commonbrain.model.limits import NAME_CHARS_MAX, UPLOAD_BYTES_MAX
@@ -63,16 +63,18 @@ class Uploads:
         a call that may outlast the block.
 
         Raises:
-            UnavailableError: too many files arrive at once, or this one took too long.
+            UnavailableError: too many files arrive at once, this one took too long, or the disk of
+                temporary files is full.
 
         """
         with ExitStack() as resources:
             resources.enter_context(self.places.take(caller))
             try:
-                async with asyncio.timeout(self.seconds_max):
-                    form = await request.form(
-                        max_files=1, max_fields=_FIELDS_MAX, max_part_size=FORM_BYTES_MAX
-                    )
+                with reporting_full_disk():
+                    async with asyncio.timeout(self.seconds_max):
+                        form = await request.form(
+                            max_files=1, max_fields=_FIELDS_MAX, max_part_size=FORM_BYTES_MAX
+                        )
             except TimeoutError:
                 raise UnavailableError(
                     f"The file did not arrive within {self.seconds_max:g} seconds.",

@@ -50,6 +50,8 @@ _INDEX_TURN: Final = text(
     "SELECT pg_try_advisory_lock(hashtextextended('commonbrain: vector indexes', 0))"
 )
 _INDEX_POLL_S: Final = 0.1
+_LOCK_TIMEOUT: Final = "55P03"
+"""Postgres' code of a wait for a lock that took too long."""
 _VECTOR: Final = text("SELECT EXISTS (SELECT 1 FROM pg_extension WHERE extname = 'vector')")
 _HAS_TENANT: Final = text("SELECT 1 FROM tenants WHERE id = :tenant")
 # Whether an index is complete, and whether it was built with the present options as well.
@@ -347,7 +349,11 @@ def _bring_up(connection: Connection, location: str, *, role: str | None) -> tup
 
 def _index(engine: Engine, *, lock_timeout_s: float) -> None:
     """Create the vector indexes of each space, and disable pending lists, while others write."""
-    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+    location = location_of(engine.url)
+    with (
+        _lock_timeout_reported(location),
+        engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection,
+    ):
         # So that it is closed at the end, and not pooled: its lock ends with it.
         connection.detach()
         _take_index_turn(connection, lock_timeout_s=lock_timeout_s)
@@ -360,6 +366,23 @@ def _index(engine: Engine, *, lock_timeout_s: float) -> None:
                 _index_part(connection, table, space=space)
 
 
+@contextmanager
+def _lock_timeout_reported(location: str) -> Generator[None]:
+    """Report an index that waited too long for the transactions that were open before."""
+    try:
+        yield
+    except exc.OperationalError as error:
+        if getattr(error.orig, "sqlstate", None) != _LOCK_TIMEOUT:
+            raise
+        raise UnavailableError(
+            f"A transaction that keeps the vector indexes of {location} from being built, such as "
+            "that of a backup, stayed open.",
+            code="store_in_use",
+            hint="Everything else is done. Run this again when the transaction has ended: it "
+            "builds the indexes that are missing.",
+        ) from error
+
+
 def _take_index_turn(connection: Connection, *, lock_timeout_s: float) -> None:
     """Wait until no other program creates indexes, and keep others from it."""
     ask_again = Retrying(
@@ -370,11 +393,10 @@ def _take_index_turn(connection: Connection, *, lock_timeout_s: float) -> None:
     )
     if not ask_again(lambda: connection.execute(_INDEX_TURN).scalar_one()):
         raise UnavailableError(
-            f"The vector indexes of {location_of(connection.engine.url)} are being built by "
-            "another upgrade.",
+            f"Another program builds the vector indexes of {location_of(connection.engine.url)}.",
             code="store_in_use",
-            hint="Everything else is done, and the store can be used. Run this again when the "
-            "other upgrade has ended: it builds what that one did not.",
+            hint="Everything else is done. Run this again when the other program has ended: it "
+            "builds what that one did not.",
         )
 
 
