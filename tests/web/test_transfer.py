@@ -30,6 +30,7 @@ from commonbrain.web.app import make_page
 from commonbrain.web.backups import Backups, BackupState
 from commonbrain.web.local_sessions import LocalSessions
 from commonbrain.web.transfers import Uploads
+from tests.faults.mounts import small_disk
 from tests.flows.working import a_worker
 from tests.processes import PATIENCE_S
 from tests.web.visitors import HOST, Markup, Visitor, as_role, visitor
@@ -243,6 +244,18 @@ def test_upload_that_takes_too_long_is_given_up(temporary: Path) -> None:
     ):
         portal.call(receive)
     assert list(temporary.iterdir()) == []
+
+
+def test_an_upload_that_finds_the_disk_full_says_so(
+    ann: Visitor, brain: Brain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with small_disk(tmp_path / "disk", size="1m") as disk, monkeypatch.context() as patch:
+        patch.setattr(tempfile, "tempdir", str(disk))
+        response = send(ann, b"z" * (3 * 1024 * 1024), name="large.md")
+        assert list(disk.iterdir()) == []
+    assert response.status_code == 503
+    assert "The disk of temporary files is full" in response.text
+    assert staged(brain) == []
 
 
 def test_few_uploads_are_received_at_once() -> None:
