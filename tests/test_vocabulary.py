@@ -152,7 +152,7 @@ def _hits(path: Path) -> Iterator[Hit]:
 
 def _hits_of_name(path: Path, line: int, name: str) -> Iterator[Hit]:
     # Write-behind is the field's own term.
-    name = re.sub(r"(?i)write_?behind", "queue", name)
+    name = re.sub(r"(?i)write_?behind|keep_?alive", "queue", name)
     words = {word.lower() for word in WORDS.findall(name)}
     for word in words & RETIRED:
         yield Hit(path, line, word, name)

@@ -97,7 +97,7 @@ def record_event(brain: Brain, describe_call: CallContext) -> Generator[Call]:
             services.telemetry.called(event, http_status=call.http_status)
 
 
-def record_unstarted(describe_call: CallContext, brain: Brain, error: CommonbrainError) -> None:
+def record_unstarted(describe_call: CallContext, brain: Brain, *, error: CommonbrainError) -> None:
     """Record a call that was refused before it began."""
     with suppress(type(error)), record_event(brain, describe_call):
         raise error

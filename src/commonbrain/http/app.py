@@ -123,7 +123,7 @@ class AuthenticatedClients:
         if isinstance(error, BusyError):
             brain = self.authenticator.brain
             caller = authenticated(_request(context))
-            record_unstarted(call, Brain(brain.services, caller), error)
+            record_unstarted(call, Brain(brain.services, caller), error=error)
 
     def redact_error(self, error: CommonbrainError) -> CommonbrainError:
         """Remove file and host names from an error."""

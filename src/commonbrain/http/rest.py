@@ -92,7 +92,7 @@ async def run_operation(
 
     def record_refusal(error: BusyError) -> None:
         context = record_call(operation, operation_request, transport=Transport.REST)
-        record_unstarted(context, Brain(authenticator.brain.services, caller), error)
+        record_unstarted(context, Brain(authenticator.brain.services, caller), error=error)
 
     return await authenticator.threads.run(call, on_refusal=record_refusal)
 
