@@ -151,7 +151,7 @@ def _hits(path: Path) -> Iterator[Hit]:
 
 
 def _hits_of_name(path: Path, line: int, name: str) -> Iterator[Hit]:
-    # Write-behind is the field's own term.
+    # Write-behind and keep-alive are the field's own terms.
     name = re.sub(r"(?i)write_?behind|keep_?alive", "queue", name)
     words = {word.lower() for word in WORDS.findall(name)}
     for word in words & RETIRED:
