@@ -58,7 +58,7 @@ def reporting_full_disk(folder: Path | None = None) -> Generator[None]:
     except OSError as error:
         if is_disk_full(error):
             raise UnavailableError(
-                f"The disk of temporary files is full: {folder or gettempdir()}.",
+                f"The disk for temporary files is full: {folder or gettempdir()}.",
                 code="io_error",
                 hint="Free space on it, or set another folder in TMPDIR; then retry.",
             ) from error

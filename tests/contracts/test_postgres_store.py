@@ -333,7 +333,7 @@ def test_an_upgrade_that_waits_too_long_for_a_reader_says_what_to_do(database: D
         make_older(owner, name)
         reader.execute("SELECT count(*) FROM vectors")
 
-        with pytest.raises(UnavailableError, match="stayed open") as late:
+        with pytest.raises(UnavailableError, match="are not finished") as late:
             upgrade(database, lock_timeout_s=0.2)
         assert late.value.code == "store_in_use"
         assert made(owner, name) == newer

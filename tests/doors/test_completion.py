@@ -65,6 +65,10 @@ def test_bash_is_given_what_may_follow(
     assert not path.exists()
 
 
+def test_a_mistyped_command_disturbs_no_completion(path: Path) -> None:
+    assert completed(path, "remeber", "") == completed(path, "")
+
+
 def test_options_are_completed(path: Path) -> None:
     assert {"--max-items", "--kind", "--as-of", "--json"} <= completed(path, "recall", "--")
 

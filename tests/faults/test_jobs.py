@@ -1,4 +1,4 @@
-"""Workers that are killed, many at once or without disk space: each job ends once, and alike."""
+"""Workers that are killed, many at once or without disk space: each job ends once."""
 
 import io
 import tempfile

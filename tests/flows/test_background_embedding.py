@@ -95,8 +95,8 @@ def another_tenant(brain: Brain) -> Brain:
     return Brain(brain.services, Caller(tenant="other", agent="zoe"))
 
 
-def has_threads() -> bool:
-    return any(thread.name == "embedding" for thread in threading.enumerate())
+def embedding_threads() -> list[Thread]:
+    return [thread for thread in threading.enumerate() if thread.name == "embedding"]
 
 
 @pytest.mark.requirement("PF-15")
@@ -119,7 +119,7 @@ def test_the_texts_of_a_tenant_wait_for_a_time_slice_of_anothers(
     embedder.has_begun.wait(PATIENCE_S)
     background.start(other.caller)
     embedder.may_go.set()
-    until(lambda: not has_threads())
+    until(lambda: not embedding_threads())
 
     assert "The ship lies at the quay." in embedder.texts[:count]
     assert other.status().embedding_pending == 0
@@ -148,9 +148,30 @@ def test_a_text_that_is_stored_while_the_next_run_waits_is_not_forgotten(
     brain.services.unembedded.remove(brain.caller.tenant)
     background.start(brain.caller)
     embedder.ship_may_go.set()
-    until(lambda: not has_threads())
+    until(lambda: not embedding_threads())
 
     # The job is due later, since the embedder rejected a text; the next write starts it.
+    assert brain.caller.tenant in brain.services.unembedded
+
+
+def test_a_text_that_is_stored_amid_a_run_that_fails_is_not_forgotten(
+    brain: Brain, embedder: SlowEmbedder, clock: FakeClock
+) -> None:
+    background = BackgroundEmbedding(brain.services, DetachedExecutor(2, name="embedding"))
+    fall_behind(brain, "Ann likes cheese.")
+    recover(embedder, clock)
+    background.start(brain.caller)
+    assert embedder.has_begun.wait(PATIENCE_S)
+    embedder.is_down = True
+    fall_behind(brain, "Kettle one is hot.")
+    embedder.is_down = False
+    brain.services.unembedded.remove(brain.caller.tenant)
+    # Another thread finds that the job runs already, and leaves the text to it.
+    background.start(brain.caller)
+    until(lambda: len(embedding_threads()) == 1)
+    embedder.may_go.set()
+    until(lambda: not embedding_threads())
+
     assert brain.caller.tenant in brain.services.unembedded
 
 
@@ -178,7 +199,7 @@ def test_a_job_that_runs_when_the_server_closes_uses_the_store_no_more(
         at_once(close, close)
         background.start(other.caller)
         embedder.may_go.set()
-        until(lambda: not has_threads())
+        until(lambda: not embedding_threads())
         close()
 
     assert embedder.texts == ["Kettle one is hot."]

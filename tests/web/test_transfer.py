@@ -254,7 +254,7 @@ def test_an_upload_that_finds_the_disk_full_says_so(
         response = send(ann, b"z" * (3 * 1024 * 1024), name="large.md")
         assert list(disk.iterdir()) == []
     assert response.status_code == 503
-    assert "The disk of temporary files is full" in response.text
+    assert "The disk for temporary files is full" in response.text
     assert staged(brain) == []
 
 

@@ -1,8 +1,9 @@
 """Authorizes every call, runs it and records its outcome, on all transports."""
 
 from collections.abc import Generator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from functools import cache
 from typing import Any, Final, Literal, get_args, get_origin
 
@@ -69,7 +70,7 @@ def record_call(
 @contextmanager
 def record_event(brain: Brain, describe_call: CallContext) -> Generator[Call]:
     """Record an event for the block, whether it succeeds or fails."""
-    services, caller = brain.services, brain.caller
+    services = brain.services
     call = Call()
     at, since_ms = services.clock.now(), services.clock.elapsed_ms()
     with services.telemetry.calling(
@@ -81,26 +82,38 @@ def record_event(brain: Brain, describe_call: CallContext) -> Generator[Call]:
             call.record_error(error)
             raise
         finally:
-            event = ToolEvent(
-                id=ids.make_id(at, services.random_source.bits(ids.RANDOM_BITS)),
-                tenant=caller.tenant,
-                at=at,
-                session=caller.session,
-                agent=caller.agent,
-                tool=describe_call.operation.name,
-                transport=describe_call.transport,
-                duration_ms=round(services.clock.elapsed_ms() - since_ms, 3),
-                outcome=call.outcome,
-                args=describe_call.args,
-            )
-            services.journal.note(event)
-            services.telemetry.called(event, http_status=call.http_status)
+            duration_ms = services.clock.elapsed_ms() - since_ms
+            _record(brain, describe_call, call, at=at, duration_ms=duration_ms)
 
 
-def record_unstarted(describe_call: CallContext, brain: Brain, *, error: CommonbrainError) -> None:
-    """Record a call that was refused before it began."""
-    with suppress(type(error)), record_event(brain, describe_call):
-        raise error
+def record_unstarted(
+    describe_call: CallContext, brain: Brain, *, error: CommonbrainError, waited_s: float
+) -> None:
+    """Record a call that waited for its turn and was refused."""
+    call = Call()
+    call.record_error(error)
+    at = brain.services.clock.now()
+    _record(brain, describe_call, call, at=at, duration_ms=1000 * waited_s)
+
+
+def _record(
+    brain: Brain, describe_call: CallContext, call: Call, *, at: datetime, duration_ms: float
+) -> None:
+    services, caller = brain.services, brain.caller
+    event = ToolEvent(
+        id=ids.make_id(at, services.random_source.bits(ids.RANDOM_BITS)),
+        tenant=caller.tenant,
+        at=at,
+        session=caller.session,
+        agent=caller.agent,
+        tool=describe_call.operation.name,
+        transport=describe_call.transport,
+        duration_ms=round(duration_ms, 3),
+        outcome=call.outcome,
+        args=describe_call.args,
+    )
+    services.journal.note(event)
+    services.telemetry.called(event, http_status=call.http_status)
 
 
 @cache

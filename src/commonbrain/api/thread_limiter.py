@@ -6,6 +6,7 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar, copy_context
+from dataclasses import dataclass
 from functools import partial
 from threading import RLock
 from time import monotonic
@@ -14,7 +15,12 @@ from typing import Any, Final, TypeVar
 import anyio
 
 from commonbrain.clock import UNTIL
-from commonbrain.model.errors import BusyError, UnavailableError
+from commonbrain.model.errors import (
+    BusyError,
+    CommonbrainError,
+    LimitExceededError,
+    UnavailableError,
+)
 from commonbrain.model.scope import Caller
 
 _T = TypeVar("_T")
@@ -55,6 +61,22 @@ def leave_lanes() -> None:
     _LANE.set("")
 
 
+@dataclass(slots=True)
+class _Waiting:
+    """A call that waits for a thread."""
+
+    future: Future[Any]
+    call: Callable[[], Any]
+
+    def release(self, _: Future[Any]) -> None:
+        """Let go of the call, and so of its request, once it has ended or been cancelled."""
+        self.call = _nothing
+
+
+def _nothing() -> None:
+    """Stand for a call that has been let go."""
+
+
 class _FairPool:
     """A pool of threads in which lanes take turns, and none has more than its share.
 
@@ -70,7 +92,7 @@ class _FairPool:
         """Threads that one lane may have at once."""
         self._lock = RLock()
         """Reentrant: a call that has ended already ends here."""
-        self._waiting: dict[str, deque[tuple[Future[Any], Callable[[], Any]]]] = {}
+        self._waiting: dict[str, deque[_Waiting]] = {}
         """The lane whose turn is next comes first."""
         self._running: Counter[str] = Counter()
         self._is_closed = False
@@ -80,18 +102,16 @@ class _FairPool:
         with self._lock:
             if self._is_closed:
                 raise RuntimeError("The process ends.")
-            waiting = self._waiting.get(lane, ())
-            # The calls of clients that are gone hold their requests.
-            live = deque(one for one in waiting if not one[0].cancelled())
-            self._waiting[lane] = live
-            live.append((future, call))
+            waiting = _Waiting(future, call)
+            self._waiting.setdefault(lane, deque()).append(waiting)
             self._start()
+        future.add_done_callback(waiting.release)
         return future
 
-    @property
-    def has_free(self) -> bool:
-        """Whether a thread is free, for other lanes than those that have their share."""
-        return self._free > 0
+    def has_share(self, lane: str) -> bool:
+        """Return whether a lane has all the threads that it may have."""
+        with self._lock:
+            return bool(lane) and self._running[lane] >= self.lane_max
 
     def _start(self) -> None:
         """Start waiting calls while there are threads; the lock is held."""
@@ -100,14 +120,14 @@ class _FairPool:
             if lane is None:
                 return
             calls = self._waiting.pop(lane)
-            future, call = calls.popleft()
+            first = calls.popleft()
             if calls:
                 self._waiting[lane] = calls
-            if future.set_running_or_notify_cancel():
+            if first.future.set_running_or_notify_cancel():
                 self._free -= 1
                 self._running[lane] += 1
-                run = self._pool.submit(call)
-                run.add_done_callback(partial(self._end, future=future, lane=lane))
+                run = self._pool.submit(first.call)
+                run.add_done_callback(partial(self._end, future=first.future, lane=lane))
 
     def _has_turn(self, lane: str) -> bool:
         return not lane or self._running[lane] < self.lane_max
@@ -128,7 +148,7 @@ class _FairPool:
 
     def close(self) -> None:
         with self._lock:
-            waiting = [future for calls in self._waiting.values() for future, _ in calls]
+            waiting = [one.future for calls in self._waiting.values() for one in calls]
             self._waiting.clear()
             self._is_closed = True
         for future in waiting:
@@ -157,6 +177,7 @@ class ThreadLimiter:
         """Start `at_once` threads; each call runs inside the context that `around` returns."""
         self._pool = _FairPool(at_once)
         self._seconds_max = seconds_max
+        self._queue_s = (seconds_max or 0) * _QUEUE_SHARE
         self._around = around
 
     async def run(
@@ -164,7 +185,7 @@ class ThreadLimiter:
         call: Callable[[], _T],
         *,
         on_end: Callable[[], object] = lambda: None,
-        on_refusal: Callable[[BusyError], object] = lambda _: None,
+        on_refusal: Callable[[CommonbrainError, float], object] = lambda _error, _waited_s: None,
     ) -> _T:
         """Run a call in a thread and return its result.
 
@@ -172,10 +193,12 @@ class ThreadLimiter:
             call: what to run.
             on_end: called once when the call has ended, or never starts. This may be after `run`
                 has raised `deadline`, so that it can free what the call still uses.
-            on_refusal: called with the error if no thread was free in time.
+            on_refusal: called with the error and the seconds waited if no thread was free in time.
 
         Raises:
             BusyError: no thread was free in time; the call never starts.
+            LimitExceededError: `rate_limited`, as many calls of the caller ran as may run at once
+                until its time to wait was over; the call never starts.
             UnavailableError: `deadline`; a call that has started continues and may succeed.
             CommonbrainError: raised by the call.
 
@@ -183,8 +206,9 @@ class ThreadLimiter:
         context = copy_context()
         if self._seconds_max is not None:
             context.run(UNTIL.set, monotonic() + self._seconds_max + _AFTER_S)
+        lane = _LANE.get()
         try:
-            future = self._pool.submit(lambda: context.run(self._inside, call), lane=_LANE.get())
+            future = self._pool.submit(lambda: context.run(self._inside, call), lane=lane)
         except RuntimeError:
             # The process ends.
             on_end()
@@ -194,9 +218,9 @@ class ThreadLimiter:
         try:
             with anyio.CancelScope(shield=self._seconds_max is None):
                 if await self._wait(answer, future):
-                    error = self._busy()
-                    on_refusal(error)
-                    raise error
+                    # No variable has the error: its traceback would hold the call until the next
+                    # garbage collection.
+                    raise self._refused(lane, on_refusal)
             if answer.done():
                 return await answer
             raise UnavailableError(
@@ -214,23 +238,33 @@ class ThreadLimiter:
         if self._seconds_max is None:
             await asyncio.wait({answer})
             return False
-        queue_s = self._seconds_max * _QUEUE_SHARE
-        await asyncio.wait({answer}, timeout=queue_s)
+        await asyncio.wait({answer}, timeout=self._queue_s)
         # A call that has started, or ended, cannot be cancelled.
         if future.cancel():
             return True
-        await asyncio.wait({answer}, timeout=self._seconds_max - queue_s)
+        await asyncio.wait({answer}, timeout=self._seconds_max - self._queue_s)
         return False
 
-    def _busy(self) -> BusyError:
+    def _refused(
+        self, lane: str, on_refusal: Callable[[CommonbrainError, float], object]
+    ) -> CommonbrainError:
         """Return the error of a call that was not started: its caller is busy, or the server."""
-        if self._pool.has_free:
-            reason = f"{self._pool.lane_max} of your calls run, as many as one caller may have"
-            hint = "Send fewer at once, or retry in some seconds."
+        error: CommonbrainError
+        if lane != _STRANGERS and self._pool.has_share(lane):
+            error = LimitExceededError(
+                f"{self._pool.lane_max} of your calls are running, the most that one caller may "
+                "have; the call was not started.",
+                hint="Send fewer at once.",
+                retry_after_s=_RETRY_AFTER_S,
+            )
         else:
-            reason, hint = "The server is busy", "Retry in some seconds."
-        message = f"{reason}; the call was not started."
-        return BusyError(message, hint=hint, retry_after_s=_RETRY_AFTER_S)
+            error = BusyError(
+                "The server is busy; the call was not started.",
+                hint="Retry in some seconds.",
+                retry_after_s=_RETRY_AFTER_S,
+            )
+        on_refusal(error, self._queue_s)
+        return error
 
     def _inside(self, call: Callable[[], _T]) -> _T:
         with self._around():

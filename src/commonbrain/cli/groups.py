@@ -219,10 +219,14 @@ class CommandGroup(TyperGroup):
         Typer's own suggestions leave out commands that are built when used.
         """
         typed = args[0]
-        is_known = typed.startswith("-") or self.get_command(ctx, typed) is not None
-        similar = [] if is_known else get_close_matches(typed, self.list_commands(ctx))
-        if similar:
-            ctx.fail(f"No such command {typed!r}. Did you mean {' or '.join(map(repr, similar))}?")
+        command = self.get_command(ctx, typed)
+        if command is not None:
+            return typed, command, args[1:]
+        # While words are completed, a name that is not known yet is no error.
+        if not ctx.resilient_parsing and not typed.startswith("-"):
+            similar = " or ".join(map(repr, get_close_matches(typed, self.list_commands(ctx))))
+            if similar:
+                ctx.fail(f"No such command {typed!r}. Did you mean {similar}?")
         return super().resolve_command(ctx, args)
 
 

@@ -66,7 +66,7 @@ from commonbrain.http.sessions import (
 from commonbrain.jobs.embedding import BackgroundEmbedding, share_embedder
 from commonbrain.mcp.server import Message as McpMessage
 from commonbrain.mcp.server import client_of, server_of
-from commonbrain.model.errors import BusyError, CommonbrainError, InvalidInputError
+from commonbrain.model.errors import CommonbrainError, InvalidInputError
 from commonbrain.model.limits import UPLOAD_BYTES_MAX
 from commonbrain.model.scope import LOCAL_TENANT, Role, Trust
 from commonbrain.runtime.local_requests import start_local_server
@@ -116,14 +116,14 @@ class AuthenticatedClients:
     def record_missed_call(
         self, context: McpMessage, *, call: CallContext, error: CommonbrainError
     ) -> None:
-        """Record a call that got no thread.
+        """Do nothing: remote callers must not be able to fill the disk."""
 
-        Others are not recorded: remote callers must not be able to fill the disk.
-        """
-        if isinstance(error, BusyError):
-            brain = self.authenticator.brain
-            caller = authenticated(_request(context))
-            record_unstarted(call, Brain(brain.services, caller), error=error)
+    def record_unstarted(
+        self, context: McpMessage, *, call: CallContext, error: CommonbrainError, waited_s: float
+    ) -> None:
+        """Record a call that waited for a thread and got none."""
+        brain = Brain(self.authenticator.brain.services, authenticated(_request(context)))
+        record_unstarted(call, brain, error=error, waited_s=waited_s)
 
     def redact_error(self, error: CommonbrainError) -> CommonbrainError:
         """Remove file and host names from an error."""

@@ -31,7 +31,7 @@ from commonbrain.http.description import PROBLEMS, REPEATABLE, SESSION, repeatab
 from commonbrain.http.problems import body_too_large, body_too_slow
 from commonbrain.http.sessions import SESSION_HEADER, named_session
 from commonbrain.jobs.service import JobsReply
-from commonbrain.model.errors import BusyError, CommonbrainError, InvalidInputError
+from commonbrain.model.errors import CommonbrainError, InvalidInputError
 from commonbrain.model.limits import NAME_CHARS_MAX
 from commonbrain.model.scope import Caller, Role
 
@@ -90,9 +90,10 @@ async def run_operation(
         brain = authenticator.brain_for(caller, request, starts=starts)
         return _respond(operation, brain, request=request, operation_request=operation_request)
 
-    def record_refusal(error: BusyError) -> None:
+    def record_refusal(error: CommonbrainError, waited_s: float) -> None:
         context = record_call(operation, operation_request, transport=Transport.REST)
-        record_unstarted(context, Brain(authenticator.brain.services, caller), error=error)
+        brain = Brain(authenticator.brain.services, caller)
+        record_unstarted(context, brain, error=error, waited_s=waited_s)
 
     return await authenticator.threads.run(call, on_refusal=record_refusal)
 

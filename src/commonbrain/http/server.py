@@ -54,8 +54,8 @@ _COUNTS = "PROMETHEUS_MULTIPROC_DIR"
 _HEADER_BYTES_MAX = 32 * 1024
 """The maximum size of a request's headers; the largest usual JWT takes a quarter of it."""
 _IDLE_TIMEOUT_S = 75
-"""When an idle connection is closed. Clients and load balancers should close theirs earlier (60 s
-in nginx and AWS), since a request that is sent as the server closes the connection is lost."""
+"""When an idle connection is closed. Clients and load balancers should close theirs earlier (after
+60 s in nginx and AWS), since a request that is sent as the server closes the connection is lost."""
 _CHECK_S = 1.0
 """How often a connection is checked for a client that is gone."""
 _HUNG_S = 60

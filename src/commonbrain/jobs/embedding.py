@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from concurrent.futures import Future, wait
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -26,6 +27,15 @@ _CLOSE_TIMEOUT_S: Final = 1.0
 """How long closing waits for the current batch; afterwards another process continues the job."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Pending:
+    """What a tenant had pending before a run."""
+
+    oldest: int
+    starts: int
+    """How often embedding had been started for it by then; each time more was stored."""
+
+
 @dataclass(slots=True)
 class BackgroundEmbedding:
     """Embeds in this process what it stored without vectors, by the job that covers it.
@@ -42,16 +52,14 @@ class BackgroundEmbedding:
     _lock: Lock = field(default_factory=Lock)
     _scheduled: dict[str, Future[None]] = field(default_factory=dict[str, Future[None]])
     """The next run of each tenant; a run that has started is not among them."""
-    _rejected: dict[str, int] = field(default_factory=dict[str, int])
-    """The oldest pending memory of a tenant, if its last run ended and left it, and nothing was
-    stored since. If it is still the oldest, the next run would not embed anything either.
-    """
+    _starts: Counter[str] = field(default_factory=Counter[str])
+    """How often each tenant was started."""
     _running: set[Future[None]] = field(default_factory=set[Future[None]])
 
     def start(self, caller: Caller) -> None:
         """Start to embed what the caller's tenant stored; returns at once."""
         with self._lock:
-            self._rejected.pop(caller.tenant, None)
+            self._starts[caller.tenant] += 1
         self._schedule(caller)
 
     def close(self) -> None:
@@ -65,25 +73,22 @@ class BackgroundEmbedding:
             running = [*self._running]
         wait(running, _CLOSE_TIMEOUT_S)
 
-    def _schedule(self, caller: Caller, *, rejected: int | None = None) -> None:
+    def _schedule(self, caller: Caller, *, last: _Pending | None = None) -> None:
         """Have the tenant's job run behind those of the tenants that wait."""
         with self._lock:
             if self._stop.is_set() or caller.tenant in self._scheduled:
                 return
-            if rejected is not None:
-                self._rejected[caller.tenant] = rejected
-            future = self.threads.submit(partial(self._run, caller))
+            future = self.threads.submit(partial(self._run, caller, last=last))
             future.add_done_callback(_log_error)
             self._scheduled[caller.tenant] = future
 
-    def _run(self, caller: Caller) -> None:
+    def _run(self, caller: Caller, *, last: _Pending | None) -> None:
         with self._lock:
             # What is stored from here on needs another run.
             future = self._scheduled.pop(caller.tenant)
-            rejected = self._rejected.pop(caller.tenant, None)
             self._running.add(future)
         try:
-            self._embed(caller, rejected=rejected)
+            self._embed(caller, last=last)
         except CommonbrainError as error:
             # The job stays in the store, and is retried by a worker or after the next long text.
             if not self._stop.is_set():
@@ -92,11 +97,11 @@ class BackgroundEmbedding:
             with self._lock:
                 self._running.discard(future)
 
-    def _embed(self, caller: Caller, *, rejected: int | None) -> None:
+    def _embed(self, caller: Caller, *, last: _Pending | None) -> None:
         """Run the tenant's job, unless another process does, for a time slice if others wait.
 
-        It is scheduled again until nothing more can be embedded: the oldest pending memory is that
-        which the embedder `rejected` in the last run.
+        It is scheduled again until nothing more can be embedded: what is pending is as it was
+        before the last run.
         """
         if self._stop.is_set():
             return
@@ -109,16 +114,18 @@ class BackgroundEmbedding:
             stop=self._stop,
             on_event=lambda what, _job: events.append(what),
         )
+        with self._lock:
+            starts = self._starts[caller.tenant]
         with store.snapshot(caller.tenant) as tx:
             oldest = next(iter(tx.index.unembedded(limit=1)), None)
-        if oldest is None or oldest == rejected:
+        if oldest is None or _Pending(oldest, starts) == last:
             return
         with store.begin(caller.tenant) as tx:
             job = enqueue_embedding(tx, services, caller=caller, is_down=False)
         ticket = QueueMessage(tenant=caller.tenant, job=job.id)
         if worker.handle_ticket(ticket, yields=True):
             has_yielded = JobEvent.GIVEN_BACK in events
-            self._schedule(caller, rejected=None if has_yielded else oldest)
+            self._schedule(caller, last=None if has_yielded else _Pending(oldest, starts))
         elif job.state is JobState.QUEUED:
             # It is due later, since the embedder failed: a later write tries again.
             services.unembedded.add(caller.tenant)

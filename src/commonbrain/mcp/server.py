@@ -60,7 +60,7 @@ from commonbrain.mcp.tool_calls import (
     failure,
     run_tool,
 )
-from commonbrain.model.errors import BusyError, CommonbrainError, UnavailableError
+from commonbrain.model.errors import CommonbrainError, LimitExceededError, UnavailableError
 from commonbrain.model.scope import Role
 from commonbrain.runtime.local_socket import LocalServer
 
@@ -114,7 +114,13 @@ class ClientResolver(Protocol):
     def record_missed_call(
         self, context: Message, /, *, call: CallContext, error: CommonbrainError
     ) -> None:
-        """Record a call for which the brain could not be opened, or no thread was free."""
+        """Record a call for which the brain could not be opened."""
+        ...
+
+    def record_unstarted(
+        self, context: Message, /, *, call: CallContext, error: CommonbrainError, waited_s: float
+    ) -> None:
+        """Record a call that waited for a thread and got none."""
         ...
 
     def redact_error(self, error: CommonbrainError, /) -> CommonbrainError:
@@ -153,6 +159,11 @@ class StdioClient:
     ) -> None:
         """Store the event of a call on disk until a session boots."""
         self._caller(context).record_missed_call(call, error)
+
+    def record_unstarted(
+        self, context: Message, *, call: CallContext, error: CommonbrainError, waited_s: float
+    ) -> None:
+        """Do nothing: over stdio each call waits until a thread is free."""
 
     def redact_error(self, error: CommonbrainError) -> CommonbrainError:
         """Return the error unchanged: the client runs on the user's own machine."""
@@ -214,13 +225,13 @@ class _Handlers:
             takes_session=self.clients.takes_session(context),
         )
 
-        def record_refusal(error: BusyError) -> None:
-            missed = CallContext(operation=operation, transport=Transport.MCP)
-            self.clients.record_missed_call(context, call=missed, error=error)
+        def record_refusal(error: CommonbrainError, waited_s: float) -> None:
+            unstarted = CallContext(operation=operation, transport=Transport.MCP)
+            self.clients.record_unstarted(context, call=unstarted, error=error, waited_s=waited_s)
 
         try:
             return _to_result(await self.threads.run(call, on_refusal=record_refusal))
-        except UnavailableError as error:
+        except (UnavailableError, LimitExceededError) as error:
             return _to_result(failure(self.clients.redact_error(error)))
 
     async def list_prompts(
@@ -287,7 +298,7 @@ class _Handlers:
 
         try:
             return await self.threads.run(run)
-        except UnavailableError as error:
+        except (UnavailableError, LimitExceededError) as error:
             raise MCPError(INTERNAL_ERROR, f"{error.code}: {error}") from None
 
 

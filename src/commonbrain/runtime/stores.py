@@ -73,7 +73,8 @@ def upgrade_store(store: str | Path | None = None, *, role: str | None = None) -
     Raises:
         InvalidInputError: The store is a file, which is upgraded when opened.
         UnavailableError: The store cannot be reached, or its locks were held for too long;
-            `store_in_use`: another upgrade builds its indexes.
+            `store_in_use`: only its indexes are not finished; another program builds them, or held
+            a lock for too long.
         StoreCorruptError: The database is not a store, or is newer; it is unchanged.
 
     """

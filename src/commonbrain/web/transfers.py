@@ -63,7 +63,7 @@ class Uploads:
         a call that may outlast the block.
 
         Raises:
-            UnavailableError: too many files arrive at once, this one took too long, or the disk of
+            UnavailableError: too many files arrive at once, this one took too long, or the disk for
                 temporary files is full.
 
         """

@@ -138,7 +138,7 @@ def upgrade_postgres(
     Raises:
         InvalidInputError: the URL is malformed.
         UnavailableError: it cannot be reached, or a lock was not free in time; `store_in_use`, only
-            indexes are missing, which another upgrade builds.
+            the indexes are not finished: another program builds them, or held a lock for too long.
         StoreCorruptError: it is not a store, or of a newer version; it is unchanged.
 
     """
@@ -185,8 +185,8 @@ def distribute_postgres(url: str, *, lock_timeout_s: float) -> DistributeResult:
     Raises:
         InvalidInputError: the URL is malformed.
         RejectedError: `citus_missing`, Citus is not installed; nothing has changed.
-        UnavailableError: it cannot be reached, its schema is older, or an upgrade builds indexes
-            (`store_in_use`); finished steps remain.
+        UnavailableError: it cannot be reached, its schema is older, or its indexes are not
+            finished (`store_in_use`, as for an upgrade); finished steps remain.
         StoreCorruptError: it is not a store, or of a newer version.
 
     """
@@ -368,18 +368,17 @@ def _index(engine: Engine, *, lock_timeout_s: float) -> None:
 
 @contextmanager
 def _lock_timeout_reported(location: str) -> Generator[None]:
-    """Report an index that waited too long for the transactions that were open before."""
+    """Report indexes that waited too long for transactions that were open before."""
     try:
         yield
     except exc.OperationalError as error:
         if getattr(error.orig, "sqlstate", None) != _LOCK_TIMEOUT:
             raise
         raise UnavailableError(
-            f"A transaction that keeps the vector indexes of {location} from being built, such as "
-            "that of a backup, stayed open.",
+            f"The indexes of {location} are not finished: another transaction, such as that of a "
+            "backup, held a lock for too long.",
             code="store_in_use",
-            hint="Everything else is done. Run this again when the transaction has ended: it "
-            "builds the indexes that are missing.",
+            hint="Everything else is done. Run this again when that transaction has ended.",
         ) from error
 
 
