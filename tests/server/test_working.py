@@ -13,6 +13,7 @@ from weakref import ref
 import anyio
 import httpx2
 import pytest
+from anyio.abc import TaskGroup
 
 from commonbrain.api.thread_limiter import ThreadLimiter, enter_lane
 from commonbrain.embeddings.interface import Matrix
@@ -117,15 +118,17 @@ async def test_calls_of_clients_that_are_gone_are_forgotten() -> None:
         begun.set()
         go_on.wait(PATIENCE_S)
 
+    def begin(tasks: TaskGroup) -> None:
+        request = Event()
+        held.append(ref(request))
+        tasks.start_soon(threads.run, request.set)
+
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(threads.run, work)
         await asyncio.to_thread(begun.wait, PATIENCE_S)
         async with anyio.create_task_group() as gone:
             for _ in range(3):
-                request = Event()
-                held.append(ref(request))
-                gone.start_soon(threads.run, request.set)
-            del request
+                begin(gone)
             await anyio.wait_all_tasks_blocked()
             gone.cancel_scope.cancel()
         gc.collect()
