@@ -28,7 +28,7 @@ from benchmarks.hooking import hooking
 from benchmarks.listening import listening
 from benchmarks.listing import listing
 from benchmarks.load.cost import cost
-from benchmarks.load.neighbours import neighbours
+from benchmarks.load.neighbours import nearest, neighbours
 from benchmarks.load.recalls import load
 from benchmarks.load.soak import soak
 from benchmarks.mailing import mailing
@@ -57,6 +57,7 @@ app.add_typer(embedders)
 app.add_typer(distributed)
 load.command()(soak)
 load.command()(neighbours)
+load.command()(nearest)
 load.command()(cost)
 app.add_typer(load, name="load")
 app.add_typer(listening)

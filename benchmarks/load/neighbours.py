@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from statistics import mean, median
@@ -39,7 +39,7 @@ from commonbrain.storage.postgres.vectors import (
 from commonbrain.storage.repositories.memory_rows import PROJECTED
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator
+    from collections.abc import Generator, Iterator, Sequence
     from pathlib import Path
 
     from commonbrain.embeddings.interface import Embedder, Matrix
@@ -67,6 +67,11 @@ _WORDED: Final = (
 )
 _COPY: Final = (
     "COPY vectors (tenant_id, memory_id, space_id, part, vector) FROM STDIN (FORMAT BINARY)"
+)
+_SIZES: Final = "SELECT tenant_id, count(*) FROM vectors GROUP BY tenant_id ORDER BY 2 DESC"
+_EXACTLY: Final = (
+    "SELECT -(vector <#> %(query)s) FROM vectors WHERE tenant_id = %(tenant)s "
+    "ORDER BY vector <#> %(query)s LIMIT %(limit)s"
 )
 _BUILT: Final = (
     "SELECT c.relname, coalesce(c.reloptions, '{}'), pg_relation_size(c.oid) FROM pg_class c "
@@ -255,6 +260,33 @@ def _write_vectors(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """What each query of a search found and cost."""
+
+    name: str
+    shares: Sequence[float]
+    """Of the ten nearest, those that were found."""
+    spent: Sequence[float]
+    """Milliseconds of Postgres' processor."""
+    waited: Sequence[float]
+    """Milliseconds."""
+
+    @property
+    def recall(self) -> float:
+        """Of the nearest of all queries, those that were found."""
+        return mean(self.shares)
+
+    def __str__(self) -> str:
+        """Describe it in a line."""
+        worst = sorted(self.shares)[: len(self.shares) // 10]
+        return (
+            f"{self.name} recall@{_FOUND} {self.recall:.3f}  worst tenth {mean(worst):.2f}"
+            f"  processor {mean(self.spent):6.2f} ms, p50 {median(self.spent):6.2f}"
+            f"  wall {mean(self.waited):6.2f}, p50 {median(self.waited):6.2f}"
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Search:
     """What is searched for: in which tenant, by which queries, and what is nearest."""
 
@@ -265,21 +297,20 @@ class Search:
     nearest: Matrix
     """The ten greatest cosines of each query, best first."""
 
-    def measured(self, ef_search: int | None) -> str:
+    def measured(self, ef_search: int | None) -> Measured:
         """Search once to warm up and once more; ef_search is the program's own if None."""
         self._found(ef_search)
         found, spent, waited = zip(*self._found(ef_search), strict=True)
-        shares = [
+        where = f"{self.tenant:<10} {self.project or 'everything':<17}"
+        name = f"ef_search {ef_search or 'own':>4}  {where}"
+        return Measured(name=name, shares=self._shares(found), spent=spent, waited=waited)
+
+    def _shares(self, found: Sequence[Any]) -> list[float]:
+        """Return the share of the nearest that was found by each query."""
+        return [
             float(np.sum(cosines[:_FOUND] >= least[-1] - _TIE)) / _FOUND
             for cosines, least in zip(found, self.nearest, strict=True)
         ]
-        return (
-            f"ef_search {ef_search or 'own':>4}  {self.tenant:<10} "
-            f"{self.project or 'everything':<17} recall@{_FOUND} {mean(shares):.3f}"
-            f"  worst tenth {mean(sorted(shares)[: len(shares) // 10]):.2f}"
-            f"  processor {mean(spent):6.2f} ms, p50 {median(spent):6.2f}"
-            f"  wall {mean(waited):6.2f}, p50 {median(waited):6.2f}"
-        )
 
     def _found(self, ef_search: int | None) -> list[tuple[Any, float, float]]:
         """Return for each query the cosines found, and what they cost in milliseconds."""
@@ -338,6 +369,43 @@ def neighbours(
                 for search in searches:
                     if own is None or search.project is None:
                         print(search.measured(own), flush=True)
+
+
+def nearest(folder: Folder, asked: int = 100) -> None:
+    """Search each tenant that `load fill` has made as the program does; compare with every vector.
+
+    The last line is what a caller of any tenant finds on average, if tenants call in proportion to
+    their memories.
+    """
+    embedder = make_embedder(load_settings())
+    queries = np.stack([embedder.query(one) for one in questions(asked, of=20_000)])
+    with ExitStack() as stack:
+        url = stack.enter_context(postgres_server(folder / "postgres", settings=SETTINGS))
+        owner = stack.enter_context(closing(psycopg.connect(url, autocommit=True)))
+        register_vector(owner)
+        owner.execute("SET enable_indexscan = off")
+        program = open_postgres(
+            login(url, PROGRAM), space=embedder.space, clock=SystemClock(), lock_timeout_s=10
+        )
+        store = stack.enter_context(closing(program))
+        shares: list[float] = []
+        counts: list[int] = []
+        for tenant, count in owner.execute(_SIZES).fetchall():
+            truth = np.array([_exactly_nearest(owner, tenant, query) for query in queries])
+            search = Search(
+                store=store, tenant=tenant, queries=queries, project=None, nearest=truth
+            )
+            counts.append(count)
+            measured = search.measured(None)
+            shares.append(measured.recall)
+            print(f"{count:>9,} memories  {measured}", flush=True)
+        print(f"recall@{_FOUND} of all: {np.average(shares, weights=counts):.3f}")
+
+
+def _exactly_nearest(owner: psycopg.Connection[Any], tenant: str, query: Matrix) -> list[float]:
+    """Return the greatest cosines of a query with every vector of a tenant, best first."""
+    given = {"tenant": tenant, "query": HalfVector(query), "limit": _FOUND}
+    return [cosine for (cosine,) in owner.execute(_EXACTLY, given).fetchall()]
 
 
 @contextmanager
