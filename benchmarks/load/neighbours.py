@@ -371,7 +371,13 @@ def neighbours(
                         print(search.measured(own), flush=True)
 
 
-def nearest(folder: Folder, asked: int = 100) -> None:
+def nearest(
+    folder: Folder,
+    asked: int = 100,
+    ef_search: Annotated[
+        int | None, typer.Option(help="Candidates of a search; the program's by default.")
+    ] = None,
+) -> None:
     """Search each tenant that `load fill` has made as the program does; compare with every vector.
 
     The last line is what a caller of any tenant finds on average, if tenants call in proportion to
@@ -396,7 +402,7 @@ def nearest(folder: Folder, asked: int = 100) -> None:
                 store=store, tenant=tenant, queries=queries, project=None, nearest=truth
             )
             counts.append(count)
-            measured = search.measured(None)
+            measured = search.measured(ef_search)
             shares.append(measured.recall)
             print(f"{count:>9,} memories  {measured}", flush=True)
         print(f"recall@{_FOUND} of all: {np.average(shares, weights=counts):.3f}")

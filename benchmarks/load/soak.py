@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -21,6 +22,7 @@ from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from pathlib import Path
 from statistics import quantiles
+from threading import Lock
 from typing import Annotated, Any, Final
 
 import httpx2
@@ -52,6 +54,7 @@ _JUDGED_MINUTES_MIN: Final = 30
 _MINUTE_S: Final = 60
 _DRAIN_S: Final = 600
 """How long workers may take for the jobs that wait at the end of the load."""
+_BACKUP_S: Final = 7200
 _REDIS_AWAY_S: Final = 60
 _BACKUPS: Final = (0.15, 0.5, 0.85)
 _REDIS_STOPS: Final = 0.3
@@ -200,6 +203,8 @@ class Operator:
     """By id, the key that requested it."""
     errors: list[str] = field(default_factory=list[str])
     _threads: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(8, "operator"))
+    _backing_up: Lock = field(default_factory=Lock)
+    """On a busy machine a backup lasts until the next is due."""
     _under_way: list[Future[None]] = field(default_factory=list["Future[None]"])
 
     def plan(self) -> list[tuple[float, str, Callable[[], None]]]:
@@ -232,7 +237,10 @@ class Operator:
 
     def back_up(self) -> None:
         """Write and verify a backup as operators do, and delete it."""
-        folder = self.running.folder / "backups"
+        with self._backing_up:
+            self._back_up(self.running.folder / "backups")
+
+    def _back_up(self, folder: Path) -> None:
         environment = {
             **os.environ,
             "COMMONBRAIN_OWNER": self.running.postgres,
@@ -240,10 +248,9 @@ class Operator:
         }
         command = ["sh", str(_BACKUP), str(folder)]
         subprocess.run(  # noqa: S603 our own script
-            command, env=environment, check=True, capture_output=True, timeout=30 * _MINUTE_S
+            command, env=environment, check=True, capture_output=True, timeout=_BACKUP_S
         )
-        for file in folder.iterdir():
-            file.unlink()
+        shutil.rmtree(folder)
 
     def restart_postgres(self) -> None:
         """Stop Postgres and start it again."""
