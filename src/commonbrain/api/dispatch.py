@@ -83,7 +83,7 @@ def record_event(brain: Brain, describe_call: CallContext) -> Generator[Call]:
             raise
         finally:
             duration_ms = services.clock.elapsed_ms() - since_ms
-            _record(brain, describe_call, call, at=at, duration_ms=duration_ms)
+            _record(brain, describe_call, call=call, at=at, duration_ms=duration_ms)
 
 
 def record_unstarted(
@@ -93,11 +93,11 @@ def record_unstarted(
     call = Call()
     call.record_error(error)
     at = brain.services.clock.now()
-    _record(brain, describe_call, call, at=at, duration_ms=1000 * waited_s)
+    _record(brain, describe_call, call=call, at=at, duration_ms=1000 * waited_s)
 
 
 def _record(
-    brain: Brain, describe_call: CallContext, call: Call, *, at: datetime, duration_ms: float
+    brain: Brain, describe_call: CallContext, *, call: Call, at: datetime, duration_ms: float
 ) -> None:
     services, caller = brain.services, brain.caller
     event = ToolEvent(

@@ -52,10 +52,12 @@ EF_SEARCH: Final[LiteralString] = "150"
 About as many as a search needs if half of them belong to another tenant; continuing the search
 costs as much again.
 """
-_WIDE: Final = 250
-"""Candidates in a large index: among 110,000 vectors, it finds 97% of the nearest ten, 150 94%."""
-_WIDE_FROM: Final = 50_000
-"""Vectors in a large index; in a smaller one, 150 candidates find 97%."""
+_WIDE: Final = ((80_000, 400), (50_000, 250))
+"""From how many vectors in an index on how many candidates are considered, the largest first.
+
+Among 210,000 vectors, 400 candidates find 97% of the nearest ten, and 250 find 92%; among 70,000,
+250 find 99%: see `benchmarks load nearest`, for a million memories of 20 tenants.
+"""
 HNSW_DIMENSIONS_MAX: Final = 4000
 """The maximum of pgvector's HNSW for half precision; other spaces are searched exhaustively."""
 _FIRST: Final = 1.25
@@ -179,7 +181,7 @@ def half(vector: Matrix) -> HalfVector:
 
 def ef_search(size: Size) -> int:
     """Return how many candidates a search of the index considers."""
-    return _WIDE if size.indexed > _WIDE_FROM else int(EF_SEARCH)
+    return next((wide for from_, wide in _WIDE if size.indexed > from_), int(EF_SEARCH))
 
 
 def wider(reach: int, *, allowed: int, limit: int, size: Size) -> int | None:
