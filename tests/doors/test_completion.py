@@ -66,7 +66,7 @@ def test_bash_is_given_what_may_follow(
 
 
 def test_a_mistyped_command_disturbs_no_completion(path: Path) -> None:
-    assert completed(path, "remeber", "") == completed(path, "")
+    assert completed(path, "remembor", "") == completed(path, "")
 
 
 def test_options_are_completed(path: Path) -> None:

@@ -46,7 +46,7 @@ def test_the_first_screen_explains_at_most_twelve_commands_by_group() -> None:
 
 @pytest.mark.parametrize(
     ("typed", "suggested"),
-    [("remeber", "remember"), ("conect", "connect"), ("skill lst", "list"), ("skil list", "skill")],
+    [("remembor", "remember"), ("connekt", "connect"), ("skill lst", "list"), ("skil list", "skill")],
 )
 def test_a_mistyped_command_gets_a_suggestion(typed: str, suggested: str) -> None:
     result = CliRunner().invoke(app, typed.split())
