@@ -47,7 +47,10 @@ def temporary_folder(parent: Path | None = None) -> Generator[Path]:
 
 @contextmanager
 def reporting_full_disk(folder: Path | None = None) -> Generator[None]:
-    """Convert the errors of a block that writes temporary files, perhaps to a folder.
+    """Convert the error of a full disk in a block that writes temporary files.
+
+    Args:
+        folder: where it writes them; the system's folder by default.
 
     Raises:
         UnavailableError: `io_error`, the disk became full in the block.

@@ -46,7 +46,12 @@ def test_the_first_screen_explains_at_most_twelve_commands_by_group() -> None:
 
 @pytest.mark.parametrize(
     ("typed", "suggested"),
-    [("remembor", "remember"), ("connekt", "connect"), ("skill lst", "list"), ("skil list", "skill")],
+    [
+        ("remembor", "remember"),
+        ("connekt", "connect"),
+        ("skill lst", "list"),
+        ("skil list", "skill"),
+    ],
 )
 def test_a_mistyped_command_gets_a_suggestion(typed: str, suggested: str) -> None:
     result = CliRunner().invoke(app, typed.split())

@@ -84,7 +84,7 @@ def test_what_follows_a_whole_reply_goes_on_without_the_client() -> None:
         assert ended.wait(PATIENCE_S)
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells")
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux checks")
 def test_a_request_that_arrived_before_an_idle_connection_is_closed_is_answered() -> None:
     blocks, goes_on = Event(), Event()
 

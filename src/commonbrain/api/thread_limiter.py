@@ -69,12 +69,12 @@ class _Waiting:
     call: Callable[[], Any]
 
     def release(self, _: Future[Any]) -> None:
-        """Let go of the call, and so of its request, once it has ended or been cancelled."""
+        """Drop the call, and so its request, once it has ended or been cancelled."""
         self.call = _nothing
 
 
 def _nothing() -> None:
-    """Stand for a call that has been let go."""
+    """Replace a released call."""
 
 
 class _FairPool:

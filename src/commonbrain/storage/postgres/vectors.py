@@ -53,7 +53,7 @@ About as many as a search needs if half of them belong to another tenant; contin
 costs as much again.
 """
 _WIDE: Final = ((80_000, 400), (50_000, 250))
-"""From how many vectors in an index on how many candidates are considered, the largest first.
+"""Candidates in an index with more than so many vectors, the largest first.
 
 Among 210,000 vectors, 400 candidates find 97% of the nearest ten, and 250 find 92%; among 70,000,
 250 find 99%: see `benchmarks load nearest`, for a million memories of 20 tenants.
