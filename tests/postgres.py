@@ -7,7 +7,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
-from typing import Any, LiteralString, cast
+from typing import Any, Final, LiteralString, cast
 
 import psycopg
 from psycopg import sql
@@ -22,6 +22,9 @@ from commonbrain.storage.schema.types import METADATA
 from commonbrain.storage.store import Store
 from commonbrain.testing.builders import FakeClock, Opener
 from tests.contracts.store_steps import SPACE
+
+END_ALL: Final = "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE datname = %s"
+"""Ends each connection to a database, and waits for it; Citus may connect again at once."""
 
 _USES_MAX = 50
 """How often a database is used: what was deleted stays in it, and slows it down."""

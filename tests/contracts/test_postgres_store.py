@@ -33,7 +33,7 @@ from commonbrain.storage.sql.schema_version import SCHEMA_VERSION
 from commonbrain.storage.store import Store
 from commonbrain.testing.builders import NOON, FakeClock, a_memory
 from tests.contracts.store_steps import SPACE, look, put, random_vectors, stored
-from tests.postgres import Database, Server
+from tests.postgres import END_ALL, Database, Server
 from tests.processes import until
 
 LARGE = Size(memories=100_000, average_words=40)
@@ -114,12 +114,8 @@ def test_a_store_goes_on_when_the_server_ended_its_connections(
 ) -> None:
     put(store, a_memory(1, "tea is ready"))
     name = database.owner.rpartition("/")[2]
-    end_all = f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'"  # noqa: S608 our own
     with closing(psycopg.connect(postgres.url, autocommit=True)) as superuser:
-        superuser.execute(end_all)  # type: ignore[arg-type]
-        left = f"SELECT count(*) FROM pg_stat_activity WHERE datname = '{name}'"  # noqa: S608 our own
-        while superuser.execute(left).fetchone() != (0,):  # type: ignore[arg-type]
-            pass
+        superuser.execute(END_ALL, [name])
 
     put(store, a_memory(2, "so is cake"))
     assert set(stored(store, 1, 2)) == {1, 2}

@@ -23,7 +23,7 @@ from commonbrain.runtime.dev_servers import postgres_server
 from commonbrain.storage.postgres.opening import distribute_postgres, upgrade_postgres
 from commonbrain.testing.builders import FakeClock
 from tests.contracts.store_steps import SPACE
-from tests.postgres import Database, Server
+from tests.postgres import END_ALL, Database, Server
 
 PROGRAMS: Final = "COMMONBRAIN_TEST_CITUS"
 """Names the folder of a Postgres with Citus, as `tests.distributed.build` prints it."""
@@ -52,7 +52,6 @@ _DROPPING: Final = Retrying(
     stop=stop_after_attempt(10),
     reraise=True,
 )
-END_ALL: Final = "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE datname = %s"
 
 
 @dataclass(slots=True, kw_only=True)

@@ -9,9 +9,10 @@ from commonbrain.model.errors import UnavailableError
 from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.storage.store import Store
 from commonbrain.testing.builders import a_memory
-from tests.distributed.cluster import END_ALL, CitusServer
+from tests.distributed.cluster import CitusServer
 from tests.distributed.tenants import on_each_worker
 from tests.distributed.writing import writing
+from tests.postgres import END_ALL
 
 pytestmark = pytest.mark.citus
 
