@@ -22,7 +22,7 @@ def clean_environment(**more: str) -> dict[str, str]:
     return {name: value for name, value in given if name in kept or not name.startswith(own)} | more
 
 
-def command(store: Path, *arguments: str) -> list[str]:
+def command(store: Path | str, *arguments: str) -> list[str]:
     """Give the command line that runs `brain` on a store."""
     return [sys.executable, "-m", "commonbrain", "--store", str(store), *arguments]
 

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.distributed.cluster import PROGRAMS, CitusServer, cluster
+from tests.doors.test_store_upgrade import told
+from tests.postgres import Database
 
 
 @pytest.fixture(scope="session")
@@ -14,3 +16,13 @@ def citus() -> Iterator[CitusServer]:
     """A cluster that keeps what it has acknowledged when one of its servers is killed."""
     with cluster(Path(os.environ[PROGRAMS]), is_durable=True) as server:
         yield server
+
+
+@pytest.fixture
+def distributed_store(citus: CitusServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[Database]:
+    """A store that the commands have distributed, and use as their own."""
+    with citus.database(is_empty=True) as database:
+        told("--store", database.owner, "store", "upgrade", "--grant", citus.program)
+        told("--store", database.owner, "store", "distribute")
+        monkeypatch.setenv("COMMONBRAIN_STORE", database.program)
+        yield database

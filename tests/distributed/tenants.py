@@ -8,10 +8,15 @@ from tests.postgres import Database
 
 def on_each_worker(citus: CitusServer, store: Store, database: Database) -> list[str]:
     """Make a tenant on each worker."""
-    names: dict[str, str] = {}
-    for number in range(20):
-        name = f"tenant {number}"
-        names.setdefault(citus.place_of(name, database=database.name).url, name)
-    for name in names.values():
+    names = names_on_each_worker(citus, database)
+    for name in names:
         store.make_tenant(name, at=NOON)
+    return names
+
+
+def names_on_each_worker(citus: CitusServer, database: Database) -> list[str]:
+    """Return a name for each worker, whose tenant would be there."""
+    names: dict[str, str] = {}
+    for name in (f"tenant{number}" for number in range(20)):
+        names.setdefault(citus.place_of(name, database=database.name).url, name)
     return [*names.values()]

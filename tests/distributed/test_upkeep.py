@@ -90,39 +90,32 @@ def test_an_upgrade_of_a_distributed_store_distributes_the_tables_that_it_create
             assert all(finding.is_sound for finding in store.examine())
 
 
-def test_commands_work_on_a_distributed_store(
-    citus: CitusServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with citus.database(is_empty=True) as database:
-        told("--store", database.owner, "store", "upgrade", "--grant", citus.program)
-        told("--store", database.owner, "store", "distribute")
-        monkeypatch.setenv("COMMONBRAIN_STORE", database.program)
-        told("tenant", "create", "acme")
-        with citus.spread_statements() as spread:
-            for tenant in (LOCAL_TENANT, "acme"):
-                own = ("--tenant", tenant)
-                said = told(*own, "remember", f"The store of {tenant} is on db1", "--json")
-                [id_] = [one["id"] for one in json.loads(said)["items"]]
-                told(*own, "message", "send", f"Hello from {tenant}", "--to", "bo")
-                told(
-                    *own,
-                    "revise",
-                    "supersede",
-                    id_,
-                    f"The store of {tenant} is on db2",
-                    "--reason",
-                    "It moved.",
-                )
-                found = json.loads(told(*own, "recall", "Where is the store?", "--json"))
-                assert f"The store of {tenant} is on db2" in [
-                    one["headline"] for one in found["items"]
-                ]
-                assert "1 unread" in told(*own, "--agent", "bo", "boot")
-                assert f"Hello from {tenant}" in told(*own, "--agent", "bo", "message", "inbox")
-                told(*own, "forget", id_, "--reason", "It moved.")
+@pytest.mark.usefixtures("distributed_store")
+def test_commands_work_on_a_distributed_store(citus: CitusServer) -> None:
+    told("tenant", "create", "acme")
+    with citus.spread_statements() as spread:
+        for tenant in (LOCAL_TENANT, "acme"):
+            own = ("--tenant", tenant)
+            said = told(*own, "remember", f"The store of {tenant} is on db1", "--json")
+            [id_] = [one["id"] for one in json.loads(said)["items"]]
+            told(*own, "message", "send", f"Hello from {tenant}", "--to", "bo")
+            told(
+                *own,
+                "revise",
+                "supersede",
+                id_,
+                f"The store of {tenant} is on db2",
+                "--reason",
+                "It moved.",
+            )
+            found = json.loads(told(*own, "recall", "Where is the store?", "--json"))
+            assert f"The store of {tenant} is on db2" in [one["headline"] for one in found["items"]]
+            assert "1 unread" in told(*own, "--agent", "bo", "boot")
+            assert f"Hello from {tenant}" in told(*own, "--agent", "bo", "message", "inbox")
+            told(*own, "forget", id_, "--reason", "It moved.")
 
-        assert not spread, "each statement of a tenant runs on one server"
-        assert json.loads(told("doctor", "--json"))["is_sound"]
+    assert not spread, "each statement of a tenant runs on one server"
+    assert json.loads(told("doctor", "--json"))["is_sound"]
 
 
 def test_a_backup_of_the_coordinator_is_restored_on_one_server(

@@ -114,7 +114,7 @@ def free_port() -> int:
 
 @contextmanager
 def started(
-    store: Path, *options: str, port: int, is_open: bool = True, **settings: str
+    store: Path | str, *options: str, port: int, is_open: bool = True, **settings: str
 ) -> Generator[subprocess.Popen[bytes]]:
     """Start `brain serve` as people do, for all of this machine, and wait until it is ready."""
     reach = ["--open"] if is_open else []

@@ -184,7 +184,7 @@ class MemoryRepository:
         self.work.change_by_each(_ADD_ENTITIES, [entity | row for row in _names(memory)])
 
     def get(self, ids: Sequence[int]) -> dict[int, Memory]:
-        """Map ids to memories of any state; unknown ids are absent."""
+        """Map ids to memories of any state, in ascending order; unknown ids are absent."""
         return fetch(self.work, ids)
 
     def texts(self, ids: Sequence[int]) -> dict[int, str]:

@@ -43,6 +43,7 @@ PROJECTED: Final = tuple(
 )
 _ID: Final = PROJECTED.index("id")
 _KIND: Final = PROJECTED.index("kind")
+_id_of: Final = itemgetter(_ID)
 _required: Final = itemgetter(
     *(at for at, name in enumerate(PROJECTED) if not memories.c[name].nullable)
 )
@@ -77,7 +78,7 @@ _FIELD_OF: Final = {str(type_): field for field, type_ in NAMED.items()}
 
 
 def fetch(work: SqlContext, ids: Sequence[int]) -> dict[int, Memory]:
-    """Fetch memories of any state by id."""
+    """Fetch memories of any state, in ascending order of id."""
     if not ids:
         return {}
     listed = {"ids": list(ids)}
@@ -98,7 +99,8 @@ def fetch(work: SqlContext, ids: Sequence[int]) -> dict[int, Memory]:
         names[memory_id] += (*named,)
     stored = [
         _Stored(row, detail, names[row[_ID]])
-        for row in rows
+        # Postgres returns rows in whatever order its plan finds them.
+        for row in sorted(rows, key=_id_of)
         # A memory without its body cannot be shown; `brain doctor` reports it.
         if (detail := details.get(row[_ID])) is not None
     ]

@@ -124,11 +124,11 @@ class ThreadRepository:
         return new_id
 
     def get(self, ids: Sequence[int]) -> dict[int, Thread]:
-        """Map ids to threads; unknown ids are absent."""
+        """Map ids to threads, in ascending order; unknown ids are absent."""
         if not ids:
             return {}
-        statement = _ROW.where(threads.c.tenant_id == self.work.tenant, threads.c.id.in_(ids))
-        rows = self.work.connection.execute(statement).mappings()
+        asked = threads.c.tenant_id == self.work.tenant, threads.c.id.in_(ids)
+        rows = self.work.connection.execute(_ROW.where(*asked).order_by(threads.c.id)).mappings()
         return {row["id"]: _thread_of(row) for row in rows}
 
     def set_status(
