@@ -317,8 +317,6 @@ def soak(
     FOLDER has a store that `load fill` has made.
     """
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    # SIGTERM ends the server and its agents, too.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
     log = Log(file=report or folder / "soak.txt")
     log(f"{minutes:g} minutes at {rate:g} requests/s by {agents} agents")
     try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from contextlib import ExitStack, contextmanager
@@ -56,7 +57,11 @@ class Stack:
 def stack(
     folder: Path, *, workers: int, settings: Mapping[str, str] | None = None
 ) -> Generator[Stack]:
-    """Run everything over a store that was filled before; `settings` are the environment's."""
+    """Run everything over a store that was filled before; `settings` are the environment's.
+
+    SIGTERM ends it, as Ctrl-C does.
+    """
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     port, make_postgres = free_port(), partial(postgres_server, settings=SETTINGS)
     servers = {
         name: RestartableServer(partial(make, folder / name, port=free_port()))
