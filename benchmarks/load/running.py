@@ -192,7 +192,11 @@ def sending(
     with subprocess.Popen(  # noqa: S603 our own command
         command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     ) as started:
-        yield started
+        try:
+            yield started
+        finally:
+            started.terminate()
+            started.wait()
 
 
 def _tenants(url: str) -> list[str]:
