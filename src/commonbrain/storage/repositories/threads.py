@@ -127,8 +127,8 @@ class ThreadRepository:
         """Map ids to threads, in ascending order; unknown ids are absent."""
         if not ids:
             return {}
-        asked = threads.c.tenant_id == self.work.tenant, threads.c.id.in_(ids)
-        rows = self.work.connection.execute(_ROW.where(*asked).order_by(threads.c.id)).mappings()
+        own = threads.c.tenant_id == self.work.tenant, threads.c.id.in_(ids)
+        rows = self.work.connection.execute(_ROW.where(*own).order_by(threads.c.id)).mappings()
         return {row["id"]: _thread_of(row) for row in rows}
 
     def set_status(
