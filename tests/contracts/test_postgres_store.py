@@ -113,9 +113,8 @@ def test_a_store_goes_on_when_the_server_ended_its_connections(
     postgres: Server, database: Database, store: Store
 ) -> None:
     put(store, a_memory(1, "tea is ready"))
-    name = database.owner.rpartition("/")[2]
     with closing(psycopg.connect(postgres.url, autocommit=True)) as superuser:
-        superuser.execute(END_ALL, [name])
+        superuser.execute(END_ALL, [database.name])
 
     put(store, a_memory(2, "so is cake"))
     assert set(stored(store, 1, 2)) == {1, 2}

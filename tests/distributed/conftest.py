@@ -20,7 +20,7 @@ def citus() -> Iterator[CitusServer]:
 
 @pytest.fixture
 def distributed_store(citus: CitusServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[Database]:
-    """A store that the commands have distributed, and use as their own."""
+    """A store distributed by `brain store distribute`, which commands and servers then open."""
     with citus.database(is_empty=True) as database:
         told("--store", database.owner, "store", "upgrade", "--grant", citus.program)
         told("--store", database.owner, "store", "distribute")

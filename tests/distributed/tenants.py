@@ -15,7 +15,7 @@ def on_each_worker(citus: CitusServer, store: Store, database: Database) -> list
 
 
 def names_on_each_worker(citus: CitusServer, database: Database) -> list[str]:
-    """Return a name for each worker, whose tenant would be there."""
+    """Return the name of a tenant for each worker, which would have the rows of that tenant."""
     names: dict[str, str] = {}
     for name in (f"tenant{number}" for number in range(20)):
         names.setdefault(citus.place_of(name, database=database.name).url, name)
