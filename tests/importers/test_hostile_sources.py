@@ -1,19 +1,24 @@
 """Sources that are odd, damaged or made to harm: their memories are read, nothing else happens."""
 
+import io
 import json
 import shutil
 import sqlite3
 from collections.abc import Sequence
 from contextlib import closing
+from itertools import product
 from pathlib import Path
 from zipfile import ZIP_DEFLATED, ZipFile
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.memory import Draft
 from commonbrain.transfer.importer import Content, Omitted, Relation, Unreadable
 from commonbrain.transfer.importers import IMPORTERS
+from commonbrain.transfer.importers.json_files import BoundedJson, NotJson, elements
 
 
 def read(format_: str, source: Path) -> Sequence[Content]:
@@ -400,3 +405,76 @@ def test_a_link_of_a_folder_that_leaves_the_folder_is_reported(
     (given / "out").symlink_to(private)
     contents = read(format_, given)
     assert Unreadable(where="out", reason="It is a link that leaves the folder.") in contents
+
+
+JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
+    lambda values: st.lists(values, max_size=4) | st.dictionaries(st.text(), values, max_size=4),
+    max_leaves=12,
+)
+DIGITS = 4_301
+"""More than one number may have."""
+
+
+def read_in_chunks(text: str, size: int) -> bytes:
+    stream = BoundedJson(io.BytesIO(text.encode()))
+    return b"".join(iter(lambda: stream.read(size), b""))
+
+
+@given(value=JSON, is_ascii=st.booleans(), size=st.integers(1, 40))
+def test_bounded_json_passes_every_ordinary_document(
+    value: object, *, is_ascii: bool, size: int
+) -> None:
+    text = json.dumps([value, "9" * DIGITS], ensure_ascii=is_ascii)
+    assert read_in_chunks(text, size) == text.encode()
+
+
+@given(
+    value=JSON,
+    number=st.sampled_from(["{}", "-{}", "0.{}", "1e{}", '{{"n": {}}}']),
+    size=st.integers(1, 10_000),
+)
+def test_bounded_json_refuses_a_long_number_anywhere(value: object, number: str, size: int) -> None:
+    text = f"[{json.dumps(value)}, {number.format('9' * DIGITS)}]"
+    with pytest.raises(ValueError, match="digits"):
+        read_in_chunks(text, size)
+
+
+@given(part=st.sampled_from(["a", '\\"', "\\\\", "\\u0041", "ä"]), size=st.integers(1, 200))
+def test_bounded_json_refuses_a_string_beyond_its_bound(part: str, size: int) -> None:
+    def read_string(bytes_: int) -> bytes:
+        text = f'["{part * (bytes_ // len(part.encode()))}"]'
+        stream = BoundedJson(io.BytesIO(text.encode()), string_bytes_max=100)
+        return b"".join(iter(lambda: stream.read(size), b""))
+
+    assert read_string(96)
+    with pytest.raises(ValueError, match="string"):
+        read_string(112)
+
+
+def test_elements_before_a_long_number_are_read() -> None:
+    read_ahead = elements(io.BytesIO(b'["first", ' + b"9" * 66_000 + b"]"))
+    assert next(read_ahead).value == "first"
+    with pytest.raises(NotJson, match="digits"):
+        next(read_ahead)
+
+
+def test_long_number_is_reported_by_every_importer(
+    tmp_path: Path, subtests: pytest.Subtests
+) -> None:
+    """Every importer says that the file is wrong, and the process lives."""
+    starts = (b"[", b'{"messages": [', b'{"items": [{"content": "Tea.", "n": ', b'{"a": 0.')
+    for format_, start, suffix in product(IMPORTERS, starts, ("json", "jsonl", "md", "db")):
+        with subtests.test(format=format_, start=start, suffix=suffix):
+            path = tmp_path / f"conversations.{suffix}"
+            path.write_bytes(start + b"9" * 66_000)
+            try:
+                contents = read(format_, path)
+            except InvalidInputError:
+                continue
+            # Notes take any text for a note.
+            assert reasons(contents) or format_ in {"markdown", "obsidian", "basic-memory"}

@@ -11,7 +11,10 @@ import pytest
 
 from commonbrain.client import Brain
 from commonbrain.jobs.service import JobView
+from commonbrain.model.errors import InvalidInputError
 from commonbrain.transfer.importer import database_url, shown_source
+from commonbrain.transfer.importers import IMPORTERS
+from commonbrain.transfer.merge import OWN_FORMAT
 from tests.flows.working import a_worker
 
 NOTES = "The lock of the harbour opens at noon in winter.\n"
@@ -36,6 +39,36 @@ def test_the_password_of_a_database_is_not_shown(source: str) -> None:
 def test_a_database_is_shown_by_user_host_and_name() -> None:
     shown = shown_source(Path("postgresql://ada:s3cret@db.example:5433/brain"))
     assert shown == "postgresql://ada@db.example:5433/brain"
+
+
+URLS = [
+    "postgresql://ada:s3cret@db.example/brain",
+    "mysql://ada:s3cret@db.example/brain",
+    "https://ada:s3cret@example.com/dump.json?token=s3cret",
+    "sqlite+pysqlite://ada:s3cret@/brain.db",
+    "host=db.example user=ada password=s3cret",
+]
+
+
+def test_refused_address_is_shown_without_its_password(
+    brain: Brain, subtests: pytest.Subtests
+) -> None:
+    for format_ in sorted({*IMPORTERS, OWN_FORMAT} - {"open-brain"}):
+        for url in URLS:
+            with subtests.test(format=format_, url=url):
+                with pytest.raises(InvalidInputError) as foreground:
+                    brain.merge(url) if format_ == OWN_FORMAT else brain.import_(format_, url)
+                with pytest.raises(InvalidInputError) as background:
+                    brain.jobs.import_(format_, Path(url))
+                for refusal in (foreground.value, background.value):
+                    assert "s3cret" not in f"{refusal} {refusal.hint}"
+                assert "is an address" in str(foreground.value)
+
+
+def test_address_of_another_database_is_refused_without_its_password(brain: Brain) -> None:
+    with pytest.raises(InvalidInputError) as refusal:
+        brain.import_("open-brain", "mysql://ada:s3cret@db.example/brain")
+    assert "s3cret" not in str(refusal.value)
 
 
 def finished(brain: Brain, job: JobView) -> JobView:

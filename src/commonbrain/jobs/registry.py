@@ -98,6 +98,11 @@ class JobKind:
 
     A dry run never does.
     """
+    is_run_after_loss: bool = True
+    """Whether a worker takes the job again after one died with it; else somebody must retry it.
+
+    What ends the process that reads a file would end the next one too.
+    """
     is_personal: bool = False
     """Whether the result depends on the requesting agent."""
 
@@ -173,6 +178,7 @@ JOBS: Final[Mapping[str, JobKind]] = {
         is_resumable=True,
         parameters={},
         role=Role.WRITER,
+        is_run_after_loss=False,
         asked_by="brain import --background, or POST /v1/import",
         limit=timedelta(hours=12),
     ),

@@ -36,7 +36,13 @@ from commonbrain.storage.interface import JobFilter
 from commonbrain.storage.job_queue import EXPORT, enqueue, key_of, notify_worker
 from commonbrain.storage.zip_files import check_packed
 from commonbrain.transfer.export import check_may_move, expedite_discard, read_upload
-from commonbrain.transfer.importer import LocatesProjects, ReadsPart, database_url, split_part
+from commonbrain.transfer.importer import (
+    LocatesProjects,
+    ReadsPart,
+    check_is_path,
+    database_url,
+    split_part,
+)
 from commonbrain.transfer.merge import OWN_FORMAT
 
 if TYPE_CHECKING:
@@ -210,6 +216,7 @@ class Jobs:
             raise InvalidInputError(
                 "A database cannot be uploaded.", hint="Import it in the foreground, or a dump."
             )
+        check_is_path(source)
         with self.services.store.snapshot(self.caller.tenant) as tx:
             _check_job_quota(tx)
             if name is not None:

@@ -334,8 +334,9 @@ class Worker:
             yields: whether it returns to the queue after a time slice if other jobs are due.
 
         """
-        now = self.services.clock.now()
-        is_exhausted = job.attempts >= JOBS[job.kind].attempts
+        now, kind = self.services.clock.now(), JOBS[job.kind]
+        is_lost = job.state is JobState.RUNNING and not kind.is_run_after_loss
+        is_exhausted = is_lost or job.attempts >= kind.attempts
         lost_fault = JobError(code="worker_lost", message="The worker died before the job ended.")
         held = (
             job.buried(lost_fault, now=now)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final, Protocol, runtime_checkable
 from urllib.parse import urlsplit
 
+from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.links import LinkType
 from commonbrain.model.memory import Draft
 
@@ -142,6 +143,16 @@ class ReadsZip(Protocol):
         ...
 
 
+@runtime_checkable
+class ReadsDatabase(Protocol):
+    """An importer whose source may be the address of a database."""
+
+    @property
+    def reads_database(self) -> bool:
+        """True."""
+        ...
+
+
 def split_part(source: Path) -> tuple[Path, str | None]:
     """Split `file#part`; a source without a part is the file itself."""
     file, marked, part = source.name.rpartition("#")
@@ -166,36 +177,60 @@ def file_found(path: Path) -> Iterator[Found]:
         yield Found(path=path, count=1, size_bytes=path.stat().st_size)
 
 
-_DATABASE: Final = re.compile(r"(postgres(?:ql)?):/+")
-"""How the URL of a Postgres database begins; a path has lost one of its slashes."""
+_ADDRESS: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/+")
+"""How a URL begins; a path has lost one of its slashes."""
+_DATABASE: Final = re.compile(r"postgres(?:ql)?://")
 _CONNINFO: Final = re.compile(r"(?:^|\s)(?:host|hostaddr|dbname|user|password|service)=")
 """A database in the other notation of libpq: `host=... password=...`."""
 
 
-def database_url(source: str | Path) -> str | None:
-    """Return the address of a Postgres database that is given as a source; None for a path."""
+def _address(source: str | Path) -> str | None:
+    """Return a source that is a URL or addresses a database; None for a path."""
     if isinstance(source, Path) and source.is_absolute():
         return None  # Such as a file that was sent here, by whatever name.
     text = source.as_posix() if isinstance(source, Path) else source
-    if _DATABASE.match(text):
-        return _DATABASE.sub(r"\1://", text, count=1)
+    if _ADDRESS.match(text):
+        return _ADDRESS.sub(r"\1://", text, count=1)
     return text if _CONNINFO.search(text) else None
 
 
+def database_url(source: str | Path) -> str | None:
+    """Return the address of a Postgres database that is given as a source, else None."""
+    address = _address(source)
+    is_other = address and _ADDRESS.match(address) and not _DATABASE.match(address)
+    return None if is_other else address
+
+
+def check_is_path(source: str | Path) -> None:
+    """Refuse an address, for an importer that reads files; its password is not repeated.
+
+    Raises:
+        InvalidInputError: the source is a URL, or addresses a database.
+
+    """
+    if _address(source) is not None and not Path(source).exists():
+        raise InvalidInputError(
+            f"{shown_source(source)} is an address; this format is read from a file or a folder.",
+            hint="Give the path of a file or a folder. brain import --formats lists what is read.",
+        )
+
+
 def shown_source(source: str | Path) -> str:
-    """Return a source as it may be shown and logged: a database without password and options."""
-    url = database_url(source)
+    """Return a source as it may be shown and logged: an address without password and options."""
+    url = _address(source)
     if url is None:
         return str(source)
+    scheme, is_url, _ = url.partition("://")
+    hidden = f"{scheme}://" if is_url else "postgresql://"
     try:
         parts = urlsplit(url)
         port = f":{parts.port}" if parts.port else ""
     except ValueError:
-        return "postgresql://"
+        return hidden
     rest = f"{parts.path}?{parts.query}#{parts.fragment}"
     # A password with one of these characters ends the part in which it belongs.
     is_cut = "@" not in parts.netloc and not parts.path.strip("/")
     if not parts.scheme or "@" in rest or is_cut:
-        return "postgresql://"
+        return hidden
     user = f"{parts.username}@" if parts.username else ""
     return f"{parts.scheme}://{user}{parts.hostname or ''}{port}{parts.path}"

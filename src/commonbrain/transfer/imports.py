@@ -29,8 +29,11 @@ from commonbrain.transfer.importer import (
     LocatesProjects,
     Omitted,
     Piece,
+    ReadsDatabase,
     Relation,
     Unreadable,
+    check_is_path,
+    database_url,
     shown_source,
 )
 from commonbrain.transfer.relations import CARRIED_RELATIONS, RelationOrigin, SourceMap
@@ -250,6 +253,8 @@ class Import:
         """
         report = resume.since or ImportReport(format=source.format, source=source.path.name)
         importer = self._importer(source)
+        if not (isinstance(importer, ReadsDatabase) and database_url(source.path)):
+            check_is_path(source.path)
         pieces = importer.read(source.path, source.project)
         earlier = islice(pieces, report.position)
         known = SourceMap(is_needed=importer.has_relations)

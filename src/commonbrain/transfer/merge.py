@@ -35,7 +35,7 @@ from commonbrain.storage.interface import Annotation, AuditEntry, IdTaken
 from commonbrain.storage.job_queue import enqueue_embedding
 from commonbrain.transfer.archive import ArchivedRecord, Line, Record, read_archive
 from commonbrain.transfer.export import check_may_move
-from commonbrain.transfer.importer import Unreadable
+from commonbrain.transfer.importer import Unreadable, check_is_path
 from commonbrain.transfer.imports import (
     FROM_START,
     ImportReport,
@@ -130,6 +130,7 @@ class Merge:
 
         """
         check_may_move(self.caller)
+        check_is_path(source)
         report = resume.since or ImportReport(format=OWN_FORMAT, source=str(source))
         lines = read_archive(Path(source))
         merge_state = self._known(islice(lines, report.read), is_begun=report.read > 0)

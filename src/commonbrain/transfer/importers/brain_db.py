@@ -48,7 +48,7 @@ from commonbrain.transfer.importers.databases import (
     share_in,
     text_in,
 )
-from commonbrain.transfer.importers.json_files import as_list, as_object
+from commonbrain.transfer.importers.json_files import BoundedJson, as_list, as_object
 from commonbrain.transfer.importers.markdown import is_inside, link_outside, name
 
 _HINT: Final = (
@@ -153,7 +153,7 @@ def _reader_of(file: Path) -> "_Reader | str":
         return fitting[0] if fitting else f"{file.name} has other tables."
     try:
         with file.open("rb") as stream:
-            key = _key_of(_ijson().parse(stream))
+            key = _key_of(_ijson().parse(BoundedJson(stream)))
     except (_ijson().JSONError, ValueError, OSError) as error:
         return f"{file.name} is neither SQLite nor JSON: {str(error).partition(chr(10))[0]}"
     if key is None:
@@ -343,7 +343,7 @@ def _elements(file: Path, key: str) -> Iterator[tuple[Row | Unreadable, float]]:
     done = 0
     with file.open("rb") as stream:
         try:
-            for value in _ijson().items(stream, f"{key}.item"):
+            for value in _ijson().items(BoundedJson(stream), f"{key}.item"):
                 done += 1
                 row = as_object(value)
                 wrong = Unreadable(where=f"{file.name}, {key} {done}", reason="It is no object.")
@@ -389,7 +389,7 @@ def _read_categories(file: Path) -> Iterator[Piece]:
     with file.open("rb") as stream:
         try:
             for key, value in cast(
-                "Iterator[tuple[str, object]]", _ijson().kvitems(stream, "categories")
+                "Iterator[tuple[str, object]]", _ijson().kvitems(BoundedJson(stream), "categories")
             ):
                 row = {**(as_object(value) or {}), "name": key}
                 yield from _pieces(category_drafts(row), Meter(total=1))

@@ -27,6 +27,7 @@ from commonbrain.model.memory import Draft, ThreadRef
 from commonbrain.model.timestamps import from_millis, parse_instant
 from commonbrain.transfer.importer import Found, Piece, Unreadable
 from commonbrain.transfer.importers.json_files import (
+    BoundedJson,
     Events,
     NotJson,
     Oversized,
@@ -62,7 +63,7 @@ def records(stream: BinaryIO) -> Iterator[Record]:
     skip_byte_order_mark(stream)
     tokenizer: Any = import_module("ijson")  # It brings no types, and is not needed to start.
     # With `use_float` an integer past 64 bits would end the file; without it, reals are Decimal.
-    events: Events = tokenizer.basic_parse(stream, multiple_values=True)
+    events: Events = tokenizer.basic_parse(BoundedJson(stream), multiple_values=True)
     held = 0
     try:
         for event, value in events:

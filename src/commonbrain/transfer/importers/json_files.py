@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,12 +20,77 @@ _BOM: Final = b"\xef\xbb\xbf"
 _VALUES_MAX: Final = 2_000_000
 """In one record: about 200 MB of objects; a larger one is skipped, not built."""
 
+_DIGITS_MAX: Final = 4_300
+"""In one number: Python reads no longer integer; ijson 3.6 ends the process at 66,000 digits."""
+_STRING_BYTES_MAX: Final = 8 * 1024 * 1024
+"""Of one string: ijson joins its parts in quadratic time, 0.2 s for a string of this length."""
+_ESCAPED: Final = re.compile(rb"\\.", re.DOTALL)
+_LONG_NUMBER: Final = re.compile(rb"[0-9]{%d}" % (_DIGITS_MAX + 1))
+_DIGITS_AT_END: Final = re.compile(rb"(?<![0-9])[0-9]+\Z")
+
 Events = Iterator[tuple[str, Any]]
 """The tokenizer's output, in order: the name of an event and its value."""
 
 
 class NotJson(Exception):
     """The rest of the bytes is not JSON; the message is the tokenizer's own."""
+
+
+@dataclass(slots=True)
+class BoundedJson:
+    """Bytes of JSON for a parser that must not see a number or a string beyond a length."""
+
+    stream: BinaryIO
+    string_bytes_max: int = _STRING_BYTES_MAX
+    """Of one string, in bytes as they stand in the file."""
+    _is_in_string: bool = False
+    _is_escaped: bool = False
+    """Whether the last byte was a backslash that escapes the next one."""
+    _string_bytes: int = 0
+    """Of the string that the last bytes belong to."""
+    _digits: bytes = b""
+    """Outside of strings, at the end of the last bytes."""
+    _fault: str | None = None
+
+    def read(self, size: int = -1) -> bytes:
+        """Read up to a number of bytes, which end before what is too long.
+
+        Raises:
+            ValueError: a number or a string that comes next is too long.
+
+        """
+        if self._fault is None:
+            chunk = self.stream.read(size)
+            passed = self._check(chunk) if chunk else 0
+            if passed or not chunk:
+                return chunk[:passed]
+        raise ValueError(self._fault)
+
+    def _check(self, chunk: bytes) -> int:
+        """Return how many of these bytes come before what is too long, and set the fault."""
+        carried = b"\\" if self._is_escaped else b""
+        start = -len(carried)
+        self._string_bytes += start
+        text = _ESCAPED.sub(b"__", carried + chunk)
+        self._is_escaped = text.endswith(b"\\")
+        for number, part in enumerate(text.split(b'"')):
+            if number:
+                self._is_in_string = not self._is_in_string
+                self._string_bytes, self._digits = 0, b""
+            if self._is_in_string:
+                self._string_bytes += len(part)
+                if self._string_bytes > self.string_bytes_max:
+                    self._fault = f"a string is longer than {self.string_bytes_max:,} bytes"
+            else:
+                self._digits += part
+                if len(self._digits) > _DIGITS_MAX and _LONG_NUMBER.search(self._digits):
+                    self._fault = f"a number has more than {_DIGITS_MAX:,} digits"
+            if self._fault is not None:
+                return max(start, 0)
+            start += len(part) + 1
+        at_end = _DIGITS_AT_END.search(self._digits)
+        self._digits = at_end[0] if at_end else b""
+        return len(chunk)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,7 +185,7 @@ def elements(stream: BinaryIO) -> Iterator[Element]:
 
     """
     parser: Any = import_module("ijson")  # It brings no types, and is not needed to start.
-    events: Events = parser.basic_parse(stream)
+    events: Events = parser.basic_parse(BoundedJson(stream))
     try:
         for event, value in events:
             if event == "start_array":

@@ -70,6 +70,7 @@ class OpenBrain:
     name: str = "open-brain"
     purpose: str = "Open Brain 1 and 2: a Postgres URL, or a plain pg_dump file"
     has_relations: bool = True
+    reads_database: bool = True
 
     def find(self, home: Path) -> Iterator[Found]:  # noqa: ARG002 it is a server
         """Return nothing: the memories are in a server."""
