@@ -13,11 +13,36 @@ default:
 # Contracts, leaks, commands and jobs of a store in Postgres, which hold over several servers too.
 stores_on_citus := "tests/distributed tests/contracts/test_postgres.py tests/contracts/test_postgres_confinement.py tests/contracts/test_postgres_store.py tests/contracts/test_copying.py tests/security/test_catalogue_postgres.py tests/security/test_leaks_postgres.py tests/security/test_leaks.py tests/security/test_erased.py tests/doors/test_store_upgrade.py tests/doors/test_store_copy.py tests/adapters/test_postgres_search.py tests/flows/test_maintaining.py tests/flows/test_jobs.py"
 
-# Run the test suite on two cores, without the tests that need foreign clients.
-test *arguments:
+# Run the tests of the core on two cores, or of one of its topics such as `retrieval`.
+test part="core" *arguments:
+    pytest -n 2 --part {{ part }} {{ arguments }}
+
+# Run the tests of every part, without those that have a command of their own below.
+test-all *arguments:
     pytest -n 2 {{ arguments }}
 
-# Search for new counterexamples to the laws for SECONDS; stop at the first.
+# Run the tests of the server: HTTP, tenants, keys, Postgres, Redis, deployment.
+test-server *arguments: (test "server" arguments)
+
+# Run the tests of the importers of other systems' formats.
+test-import *arguments: (test "import" arguments)
+
+# Run the tests of trained ranking.
+test-learn *arguments: (test "learn" arguments)
+
+# Run the tests of the adapters of agent frameworks.
+test-adapters *arguments: (test "adapters" arguments)
+
+# Run the tests of embedders and rerankers other than the built-in one.
+test-models *arguments: (test "models" arguments)
+
+# Run the tests of evaluations and benchmarks.
+test-evals *arguments: (test "evals" arguments)
+
+# Run the tests of replicas and of stores on several servers.
+test-distributed *arguments: (test "distributed" arguments)
+
+# Search new counterexamples to the laws for SECONDS, by the thousand and with a fresh seed.
 explore seconds:
     python -m tests.explore {{ seconds }}
 

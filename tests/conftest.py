@@ -4,12 +4,14 @@ import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from shutil import disk_usage
 from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
 
 from tests.optional import Selection, add_options
+from tests.parts import PartSelection, add_option
 
 if TYPE_CHECKING:
     from commonbrain.client import Brain
@@ -25,18 +27,24 @@ settings.load_profile("fixed")
 
 TEST_OPTIONS = ("COMMONBRAIN_TEST_", "COMMONBRAIN_DATA")
 """Variables that configure the tests: servers to use instead of their own, and datasets."""
+MEMORY_FOLDER = Path("/dev/shm")  # noqa: S108 pytest makes private folders in it
+"""Where Linux keeps files in memory: a durable commit there need not wait for a disk."""
+MEMORY_FOLDER_FREE_MIN = 4 * 1024**3
+"""In bytes; containers often have 64 MiB there, and a run of all tests uses less than one GiB."""
 CITUS_PROGRAMS = "COMMONBRAIN_TEST_CITUS"
 """Names the folder of a Postgres with Citus, as `tests.distributed.build` prints it."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     add_options(parser)
+    add_option(parser)
     parser.addoption(
         "--engine",
         choices=["sqlite", "postgres"],
         default="sqlite",
         help="What the brains of tests remember in: files, or databases of a real Postgres.",
     )
+    parser.addoption("--explore", type=float, help="Run only laws, and begin none after this time.")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -53,7 +61,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # Set before the first temporary folder is made; workers get theirs from the controller.
+    if MEMORY_FOLDER.is_dir() and disk_usage(MEMORY_FOLDER).free >= MEMORY_FOLDER_FREE_MIN:
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY_FOLDER))
     config.pluginmanager.register(Selection(config), "optional-tests")
+    if part := config.getoption("--part"):
+        config.pluginmanager.register(PartSelection(part), "part-of-the-tests")
+    if until := config.getoption("--explore"):
+        from tests.explore import Exploration
+
+        seed = config.getoption("--hypothesis-seed")
+        config.pluginmanager.register(Exploration(int(seed or 0), until=until), "exploration")
 
 
 @pytest.fixture

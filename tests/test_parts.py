@@ -1,0 +1,34 @@
+"""Every test runs with exactly one command, and every file of the core has a topic."""
+
+from pathlib import Path
+
+from tests.parts import CORE, FOLDERS, PARTS, TESTS, TOPICS, may_hold, topic_of
+
+
+def files_of_tests() -> list[Path]:
+    return sorted(TESTS.rglob("test_*.py"))
+
+
+def test_every_file_of_the_core_has_a_topic() -> None:
+    core = [path for path in files_of_tests() if may_hold(path, CORE)]
+
+    assert [path for path in core if topic_of(path) is None] == []
+
+
+def test_every_row_of_the_topics_names_a_file() -> None:
+    named = {topic_of(path) for path in files_of_tests()}
+
+    assert set(TOPICS) <= named
+
+
+def test_every_folder_has_a_part_or_a_command_of_its_own() -> None:
+    recipes = (TESTS.parent / "justfile").read_text("utf-8")
+    commands = {part: f"test-{part}" if part in PARTS else part for part in FOLDERS.values()}
+
+    assert [part for part, name in commands.items() if f"\n{name} " not in recipes] == []
+
+
+def test_module_marks_name_known_parts() -> None:
+    marked = {part for part in PARTS if any(may_hold(path, part) for path in files_of_tests())}
+
+    assert marked == set(PARTS)
