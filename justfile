@@ -1,5 +1,8 @@
 # Commands for development; `uv run just` lists them.
 
+# Where a shell forbids to store bytecode, every worker and every process compiles all it imports.
+export PYTHONDONTWRITEBYTECODE := ""
+
 # Tests of flows that use most of what a store can do.
 flows_on_postgres := "tests/flows/test_remember.py tests/flows/test_recall.py tests/flows/test_fields.py tests/flows/test_boot.py tests/flows/test_messages_private.py tests/flows/test_settling.py tests/flows/test_sessions.py tests/flows/test_exporting.py tests/flows/test_journal.py tests/flows/test_audit.py"
 
