@@ -46,7 +46,8 @@ def is_law(item: pytest.Item) -> bool:
 def explore(seconds: float) -> int:
     """Run the laws for some seconds; return pytest's status, 0 if every law held."""
     seed = SystemRandom().getrandbits(32)
-    files = [path for path in sorted(TESTS.rglob("test_*.py")) if "@given" in path.read_text("utf-8")]
+    paths = sorted(TESTS.rglob("test_*.py"))
+    files = [path for path in paths if "@given" in path.read_text("utf-8")]
     command = [
         *(sys.executable, "-m", "pytest", "-q", "-n", "2", "--no-header", "-r", "fE"),
         *("--hypothesis-profile=explore", f"--hypothesis-seed={seed}"),
