@@ -6,7 +6,7 @@ so that modules of other parts are not even imported.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from fnmatch import fnmatch
 from functools import cache
 from pathlib import Path
@@ -139,9 +139,10 @@ def part_of(item: pytest.Item) -> str:
     whole = part_of_module(item.path)
     if whole is not None:
         return whole
-    asked: set[object] = set(getattr(item, "fixturenames", ()))
+    asked = set[str](getattr(item, "fixturenames", ()))
     call = getattr(item, "callspec", None)
-    asked.update(call.params.values() if call is not None else ())
+    values: Iterable[object] = call.params.values() if call is not None else ()
+    asked.update(value for value in values if isinstance(value, str))
     return next((part for name, part in SERVERS.items() if name in asked), CORE)
 
 
