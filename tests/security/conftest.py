@@ -1,23 +1,35 @@
-"""Keys of a brain, what tells callers by them, and two tenants on each engine."""
+"""Keys of a brain, callers with a credential, and two tenants on each engine."""
 
+import shutil
 from collections.abc import Callable, Generator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from commonbrain.administration.tenants import KeyRequest, NewKey
 from commonbrain.client import Brain
-from commonbrain.model.scope import Role
+from commonbrain.clock import Clock
+from commonbrain.embeddings.interface import EmbeddingSpace
+from commonbrain.model.scope import NO_POLICY, Admission, Policy, Role
 from commonbrain.security.api_keys import ApiKeyAuthenticator
 from commonbrain.security.authentication import Authenticator
 from commonbrain.security.rate_limits import MovingWindowLimiter
-from commonbrain.testing.builders import FakeClock, a_brain, an_access, use_store_opener
-from tests.postgres import databases
+from commonbrain.storage.store import Store
+from commonbrain.testing.builders import (
+    FakeClock,
+    Opener,
+    SeededRandom,
+    a_brain,
+    an_access,
+    use_store_opener,
+)
+from tests.postgres import Database, Server, databases
+from tests.security.engines import ENGINES
 from tests.security.keys import CountingPasswordHasher
-from tests.security.world import World, a_world
-
-ENGINES = ("sqlite", "postgres")
+from tests.security.world import Contents, World, fill
 
 
 @pytest.fixture
@@ -50,18 +62,111 @@ def counted(brain: Brain, password_hasher: CountingPasswordHasher) -> ApiKeyAuth
     )
 
 
-@pytest.fixture(params=ENGINES)
+@pytest.fixture
 def owner(request: pytest.FixtureRequest, path: Path) -> Generator[Brain]:
-    """The owner's brain on a new store of each engine."""
+    """The owner's brain on a new store, of each engine in a test for `both_engines`."""
+    engine = getattr(request, "param", None)
     with ExitStack() as stack:
-        if request.param == "postgres":
+        if engine == "postgres":
             opener = stack.enter_context(databases(request.getfixturevalue("postgres")))
             stack.enter_context(use_store_opener(opener))
-        elif request.config.getoption("--engine") != "sqlite":
+        elif engine and request.config.getoption("--engine") != engine:
             pytest.skip("the engine is another one")
         yield stack.enter_context(a_brain(path, clock=FakeClock()))
 
 
+@pytest.fixture(scope="session")
+def filled_file(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Contents]:
+    """A folder with a file of both tenants, which tests copy, and what is in it."""
+    folder = tmp_path_factory.mktemp("filled")
+    with a_brain(folder / "brain.db", clock=FakeClock()) as owner:
+        return folder, fill(owner)
+
+
+@pytest.fixture(scope="session")
+def filled_database(
+    postgres: Server, tmp_path_factory: pytest.TempPathFactory
+) -> Generator[tuple[Path, Contents, str]]:
+    """The same in a database, which tests copy; its artifacts are in the folder."""
+    folder = tmp_path_factory.mktemp("filled")
+    with postgres.database() as database:
+        with (
+            use_store_opener(opener_of(database)),
+            a_brain(folder / "brain.db", clock=FakeClock()) as owner,
+        ):
+            contents = fill(owner)
+        yield folder, contents, database.name
+
+
 @pytest.fixture
-def world(owner: Brain, path: Path) -> World:
-    return a_world(owner, path)
+def world_file(filled_file: tuple[Path, Contents], path: Path) -> Generator[World]:
+    """Both tenants in a file of this test."""
+    folder, contents = filled_file
+    shutil.copytree(folder, path.parent, dirs_exist_ok=True)
+    with a_brain(path, clock=FakeClock(), random_source=SeededRandom(1)) as owner:
+        yield contents.world(owner, path)
+
+
+@pytest.fixture
+def world_database(
+    postgres: Server, filled_database: tuple[Path, Contents, str], path: Path
+) -> Generator[tuple[World, Database]]:
+    """Both tenants in a database of this test, which is a copy of the filled one."""
+    folder, contents, template = filled_database
+    shutil.copytree(folder, path.parent, dirs_exist_ok=True)
+    with (
+        copied(postgres, template) as database,
+        use_store_opener(opener_of(database)),
+        a_brain(path, clock=FakeClock(), random_source=SeededRandom(1)) as owner,
+    ):
+        yield contents.world(owner, path), database
+
+
+@pytest.fixture(params=ENGINES)
+def world(request: pytest.FixtureRequest) -> World:
+    """Both tenants on each engine."""
+    if request.param == "postgres":
+        world, _ = request.getfixturevalue("world_database")
+        return world
+    if request.config.getoption("--engine") != "sqlite":
+        pytest.skip("the engine is another one")
+    return request.getfixturevalue("world_file")
+
+
+@contextmanager
+def copied(server: Server, template: str) -> Generator[Database]:
+    """Give a copy of a database."""
+    name = f"copy_{server.mark}_{next(server.numbers)}"
+    server.create(name, template=template)
+    try:
+        yield server.roles_of(name)
+    finally:
+        server.drop(name)
+
+
+def opener_of(database: Database) -> Opener:
+    """Return what opens one database in place of every file."""
+
+    def opened(path: Path, *, space: EmbeddingSpace, clock: Clock) -> Store:  # noqa: ARG001 one database
+        return database.opened(space=space, clock=clock)
+
+    return opened
+
+
+@pytest.fixture
+def networked(brain: Brain) -> Callable[..., Brain]:
+    """Return the brain as a caller with a credential sees it."""
+
+    def see(
+        policy: Policy = NO_POLICY,
+        *,
+        credential: str = "00000001",
+        role: Role = Role.WRITER,
+        own: Role | None = None,
+        **more: Any,  # noqa: ANN401 a caller's fields are of any sort
+    ) -> Brain:
+        admission = Admission(credential=credential, role=own or role, policy=policy)
+        caller = replace(brain.caller, agent="bob", role=role, admission=admission, **more)
+        return Brain(brain.services, caller)
+
+    return see

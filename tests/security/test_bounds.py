@@ -1,69 +1,23 @@
-"""Rates, quotas and what must come first; and what the audit keeps of those who were refused."""
+"""Rates, quotas, boot and roles: what a caller with a credential may do, and what is denied."""
 
 import logging
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any
 
 import pytest
 
-from commonbrain.api.dispatch import authorize, dispatch
 from commonbrain.api.errors import describe_error, to_transport_error
-from commonbrain.api.operations import load_operations
 from commonbrain.client import Brain
-from commonbrain.model.errors import CommonbrainError, LimitExceededError, RejectedError
-from commonbrain.model.limits import REFUSALS_APART_MAX, REFUSALS_APART_S, USAGE_CACHE_S
-from commonbrain.model.scope import NO_POLICY, Admission, Policy, Role, check_claims
-from commonbrain.security.denials import AccessDenials
+from commonbrain.model.errors import LimitExceededError, RejectedError
+from commonbrain.model.limits import USAGE_CACHE_S
+from commonbrain.model.scope import Policy, Role, check_claims
 from commonbrain.security.rate_limits import MovingWindowLimiter, shared_rate_limiter
-from commonbrain.storage.interface import AccessEntry
 from commonbrain.testing.builders import FakeClock
-
-KETTLE = "The kettle is in the blue cupboard."
-BY_NAME = {one.name: one for one in load_operations()}
-Call = Callable[..., Any]
+from tests.security.calling import KETTLE, audited, call, refusal
 
 
-@pytest.fixture
-def networked(brain: Brain) -> Callable[..., Brain]:
-    """See the brain as somebody who came by a credential."""
-
-    def see(
-        policy: Policy = NO_POLICY,
-        *,
-        credential: str = "00000001",
-        role: Role = Role.WRITER,
-        own: Role | None = None,
-        **more: Any,  # noqa: ANN401 a caller's fields are of any sort
-    ) -> Brain:
-        admission = Admission(credential=credential, role=own or role, policy=policy)
-        caller = replace(brain.caller, agent="bob", role=role, admission=admission, **more)
-        return Brain(brain.services, caller)
-
-    return see
-
-
-def call(brain: Brain, name: str, **given: object) -> Any:  # noqa: ANN401 each reply its own
-    authorize(brain.services, brain.caller)
-    operation = BY_NAME[name]
-    return dispatch(operation, brain, request=operation.request.model_validate(given))
-
-
-def refusal(brain: Brain, name: str, **given: object) -> CommonbrainError:
-    with pytest.raises(CommonbrainError) as told:
-        call(brain, name, **given)
-    return told.value
-
-
-def audited(brain: Brain) -> list[AccessEntry]:
-    """Let what is behind be written, and read the audit."""
-    brain.services.refusals.close()
-    with brain.services.store.snapshot("default") as tx:
-        return tx.credentials.audit_entries(limit=10_000)
-
-
-def test_a_credential_calls_as_often_as_its_policy_says(networked: Callable[..., Brain]) -> None:
+def test_credential_calls_as_often_as_its_policy_allows(networked: Callable[..., Brain]) -> None:
     policy = Policy(key_calls_per_minute=3)
     one, other = networked(policy), networked(policy, credential="00000002")
     for _ in range(3):
@@ -80,7 +34,7 @@ def test_a_credential_calls_as_often_as_its_policy_says(networked: Callable[...,
     call(other, "status")
 
 
-def test_a_tenant_calls_as_often_as_its_policy_says_by_however_many_keys(
+def test_rate_of_a_tenant_is_shared_by_all_its_keys(
     networked: Callable[..., Brain],
 ) -> None:
     policy = Policy(tenant_calls_per_minute=3)
@@ -91,34 +45,34 @@ def test_a_tenant_calls_as_often_as_its_policy_says_by_however_many_keys(
     call(networked(policy, tenant="acme"), "status")
 
 
-def test_local_callers_call_as_they_like(brain: Brain) -> None:
+def test_local_caller_has_no_rate_limit(brain: Brain) -> None:
     for _ in range(5):
         call(brain, "status")
 
     assert not audited(brain)
 
 
-def test_while_redis_is_down_a_process_counts_by_itself_and_says_so_once(
+def test_process_counts_alone_while_redis_is_down_and_logs_that_once(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     rates = replace(shared_rate_limiter("redis://127.0.0.1:1/0"), retry_s=0.0)
     with caplog.at_level(logging.WARNING):
-        taken = [rates.take("somebody", per_minute=2) for _ in range(4)]
+        taken = [rates.take("bob", per_minute=2) for _ in range(4)]
 
     assert [one is None for one in taken] == [True, True, False, False]
     assert sum("Redis does not answer" in line for line in caplog.messages) == 1
 
 
-def test_looking_at_a_rate_counts_nothing() -> None:
+def test_reading_a_rate_counts_no_call() -> None:
     rates = MovingWindowLimiter()
 
-    assert all(rates.wait("somebody", per_minute=1) is None for _ in range(3))
-    assert rates.take("somebody", per_minute=1) is None
-    assert rates.wait("somebody", per_minute=1) is not None
+    assert all(rates.wait("bob", per_minute=1) is None for _ in range(3))
+    assert rates.take("bob", per_minute=1) is None
+    assert rates.wait("bob", per_minute=1) is not None
 
 
 @pytest.mark.requirement("ST-08")
-def test_a_full_tenant_stores_no_more_and_can_forget_and_mend(
+def test_full_tenant_stores_no_more_but_can_forget_and_revise(
     networked: Callable[..., Brain], clock: FakeClock
 ) -> None:
     full = networked(Policy(memories_max=2))
@@ -140,7 +94,7 @@ def test_a_full_tenant_stores_no_more_and_can_forget_and_mend(
 
 
 @pytest.mark.requirement("ST-08")
-def test_what_a_text_becomes_counts_and_what_does_not_fit_leaves_nothing(
+def test_all_memories_of_a_text_count_against_the_quota_and_none_is_left(
     networked: Callable[..., Brain],
 ) -> None:
     rooms = "\n\n".join(f"Room {number} on floor {number} is painted green." for number in range(5))
@@ -155,7 +109,7 @@ def test_what_a_text_becomes_counts_and_what_does_not_fit_leaves_nothing(
     assert "holds 3 memories and may hold 3" in refusal(full, "remember", text=KETTLE).message
 
 
-def test_what_was_forgotten_comes_back_only_where_there_is_room(
+def test_forgotten_memory_is_restored_only_within_the_quota(
     networked: Callable[..., Brain],
 ) -> None:
     full = networked(Policy(memories_max=1), own=Role.ADMIN)
@@ -172,7 +126,7 @@ def test_what_was_forgotten_comes_back_only_where_there_is_room(
 
 
 @pytest.mark.requirement("ST-08")
-def test_what_was_not_stored_takes_no_room(networked: Callable[..., Brain]) -> None:
+def test_rejected_and_duplicate_texts_use_no_quota(networked: Callable[..., Brain]) -> None:
     roomy = networked(Policy(memories_max=2))
     for _ in range(5):
         call(roomy, "remember", text="key AKIA" + "IOSFODNN7REALKEY", kind="fact")
@@ -182,7 +136,7 @@ def test_what_was_not_stored_takes_no_room(networked: Callable[..., Brain]) -> N
 
 
 @pytest.mark.requirement("WP-38")
-def test_a_tenant_that_demands_boot_answers_nothing_before_it(
+def test_tenant_that_requires_boot_answers_no_call_before(
     networked: Callable[..., Brain],
 ) -> None:
     policy = Policy(is_boot_required=True)
@@ -195,7 +149,7 @@ def test_a_tenant_that_demands_boot_answers_nothing_before_it(
     assert refusal(networked(policy, session="s2"), "status").code == "boot_required"
 
 
-def test_what_a_key_narrows_is_told_from_what_the_role_lacks(
+def test_scope_of_a_key_and_role_of_an_agent_are_denied_by_different_codes(
     networked: Callable[..., Brain],
 ) -> None:
     narrowed = networked(role=Role.READER, own=Role.WRITER)
@@ -207,7 +161,7 @@ def test_what_a_key_narrows_is_told_from_what_the_role_lacks(
 
 
 @pytest.mark.requirement("ST-14")
-def test_a_claim_to_be_somebody_else_is_refused(networked: Callable[..., Brain]) -> None:
+def test_claim_of_another_tenant_or_agent_is_denied(networked: Callable[..., Brain]) -> None:
     caller = networked().caller
     check_claims(caller, tenant=None, agent=None)
     check_claims(caller, tenant=caller.tenant, agent=caller.agent)
@@ -216,90 +170,6 @@ def test_a_claim_to_be_somebody_else_is_refused(networked: Callable[..., Brain])
         ("tenant", {"tenant": "acme", "agent": None}),
         ("agent", {"tenant": None, "agent": "ann"}),
     ):
-        with pytest.raises(RejectedError) as told:
+        with pytest.raises(RejectedError) as error:
             check_claims(caller, **claim)
-        assert told.value.code == f"{what}_mismatch"
-
-
-@pytest.mark.requirement("ST-08")
-def test_a_refusal_leaves_who_what_when_and_why_and_nothing_of_the_content(
-    brain: Brain, networked: Callable[..., Brain]
-) -> None:
-    reader = networked(role=Role.READER, request_id="req-7")
-    refusal(reader, "remember", text=KETTLE)
-
-    (line,) = audited(brain)
-
-    assert line == AccessEntry(
-        at=brain.services.clock.now(),
-        action="remember",
-        code="insufficient_role",
-        agent="bob",
-        credential="00000001",
-        request_id="req-7",
-    )
-
-
-def test_what_the_gate_refuses_inside_is_audited_too(
-    brain: Brain, networked: Callable[..., Brain]
-) -> None:
-    writer = networked(trust_ceiling=brain.caller.trust_default)
-    error = refusal(writer, "message", op="send", to=["ann"], text="key AKIA" + "IOSFODNN7REALKEY")
-
-    (line,) = audited(brain)
-    assert (line.action, line.code) == ("message", error.code)
-
-
-@pytest.mark.requirement("ST-08")
-def test_a_flood_of_refusals_is_a_line_a_minute_that_counts_them(
-    brain: Brain, networked: Callable[..., Brain], clock: FakeClock
-) -> None:
-    reader = networked(role=Role.READER)
-    for _ in range(500):
-        refusal(reader, "remember", text=KETTLE)
-    clock.move(timedelta(seconds=REFUSALS_APART_S))
-    refusal(reader, "remember", text=KETTLE)
-    refusal(reader, "remember", text=KETTLE)
-
-    lines = audited(brain)
-
-    assert sorted(line.count for line in lines) == [1, 1, 1, 499]
-    assert sum(line.count for line in lines) == 502
-
-
-def test_the_sorts_of_refusals_that_are_counted_at_once_are_bounded(
-    brain: Brain, clock: FakeClock, caplog: pytest.LogCaptureFixture
-) -> None:
-    refusals = AccessDenials(store=brain.services.store, clock=clock)
-    with caplog.at_level(logging.WARNING):
-        for number in range(REFUSALS_APART_MAX + 50):
-            entry = AccessEntry(at=clock.now(), action="get", code="x", agent=str(number))
-            refusals.note("default", entry)
-    refusals.close()
-
-    with brain.services.store.snapshot("default") as tx:
-        kept = len(tx.credentials.audit_entries(limit=10_000))
-    assert kept <= REFUSALS_APART_MAX
-    assert "too many kinds" in caplog.text
-
-
-def test_a_tenant_that_is_not_there_has_no_audit_and_breaks_nothing(
-    brain: Brain, clock: FakeClock
-) -> None:
-    brain.services.refusals.note("nobody", AccessEntry(at=clock.now(), action="admit", code="x"))
-
-    assert not audited(brain)
-
-
-def test_the_audit_of_access_is_never_changed(brain: Brain, clock: FakeClock) -> None:
-    from sqlalchemy import text  # noqa: PLC0415
-    from sqlalchemy.exc import IntegrityError  # noqa: PLC0415
-
-    with brain.services.store.begin("default") as tx:
-        tx.credentials.note(AccessEntry(at=clock.now(), action="admit", code="x"))
-    for statement in ("DELETE FROM access_audit", "UPDATE access_audit SET code = 'y'"):
-        with (
-            pytest.raises(IntegrityError, match="append-only"),
-            brain.services.store.begin("default") as tx,
-        ):
-            tx.work.connection.execute(text(statement))  # type: ignore[attr-defined]
+        assert error.value.code == f"{what}_mismatch"

@@ -78,41 +78,64 @@ class World:
         return Brain(self.attacker.services, replace(self.attacker.caller, role=role))
 
 
-def a_world(owner: Brain, path: Path, attackers: Store | None = None) -> World:
-    """Fill a new store with both tenants; the attacker may be given a store with a hole."""
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """What a filled store has, for whoever opens a copy of it."""
+
+    theirs: tuple[str, ...]
+    private: tuple[str, ...]
+    names: tuple[str, ...]
+    own: str
+    key: str
+
+    def world(self, owner: Brain, path: Path) -> World:
+        """Give the world of a store that has these contents."""
+        attacker = _member(owner, OURS, "mallory")
+        return World(
+            attacker=attacker,
+            owner=owner,
+            theirs=self.theirs,
+            private=self.private,
+            names=self.names,
+            own=self.own,
+            key=self.key,
+            path=path,
+        )
+
+
+def a_world(owner: Brain, path: Path) -> World:
+    """Fill a new store with both tenants."""
+    return fill(owner).world(owner, path)
+
+
+def fill(owner: Brain) -> Contents:
+    """Fill a new store with both tenants."""
     for tenant in (OURS, THEIRS):
         owner.tenants.make(tenant)
         with owner.services.store.begin(tenant) as tx:
             tx.credentials.set_policy(BOUNDLESS)
     theirs = _filled(_member(owner, THEIRS, "rita"), first=1)
-    cara = _member(owner, OURS, "cara")
-    private = _kept_private(cara, first=500)
-    attacker = _member(owner, OURS, "mallory")
-    own = _stored(attacker, "The kettle is in the blue cupboard.", kind="fact")
+    private = _store_private(_member(owner, OURS, "cara"), first=500)
+    own = _stored(_member(owner, OURS, "mallory"), "The kettle is in the blue cupboard.")
     theirs_key = _key(owner, THEIRS, agent="rita", label=f"{ASKED} {mark(900)}")
     own_key = _key(owner, OURS, agent="mallory", label="mine")
-    services = replace(owner.services, store=attackers) if attackers else owner.services
-    # What their own reads left is written now, and not while they are compared.
+    # The traces of these calls are written now, and not while rows are compared.
     owner.services.journal.flush()
-    names = (
-        "rita",
-        "projectz",
-        ASKED,
-        "sessionz",
-        "notez",
-        "skillz",
-        theirs_key.key.prefix,
-        THEIRS,
-    )
-    return World(
-        attacker=Brain(services, attacker.caller),
-        owner=owner,
+    return Contents(
         theirs=theirs,
         private=private,
-        names=names,
+        names=(
+            "rita",
+            "projectz",
+            ASKED,
+            "sessionz",
+            "notez",
+            "skillz",
+            theirs_key.key.prefix,
+            THEIRS,
+        ),
         own=own,
         key=str(own_key.text),
-        path=path,
     )
 
 
@@ -157,8 +180,8 @@ def _member(owner: Brain, tenant: str, agent: str) -> Brain:
     return Brain(owner.services, caller)
 
 
-def _stored(brain: Brain, text: str, **more: Any) -> str:  # noqa: ANN401 fields of a draft
-    stored = brain.remember(text, **more).items[0].id
+def _stored(brain: Brain, text: str, *, kind: str = "fact", **more: Any) -> str:  # noqa: ANN401 fields of a draft
+    stored = brain.remember(text, kind=kind, **more).items[0].id
     assert stored is not None
     return stored
 
@@ -246,7 +269,7 @@ def _model(brain: Brain, reason: str) -> str:
     return ids.show(ids.MODEL, card.id)
 
 
-def _kept_private(brain: Brain, *, first: int) -> tuple[str, ...]:
+def _store_private(brain: Brain, *, first: int) -> tuple[str, ...]:
     """Store what only its author may see."""
     found = [
         _stored(

@@ -12,6 +12,7 @@ from commonbrain.api.operation import Operation, ReplyT, Request, RequestT, Tran
 from commonbrain.client import Brain
 from commonbrain.model import ids
 from commonbrain.model.errors import CommonbrainError, LimitExceededError, RejectedError
+from commonbrain.model.limits import REFUSAL_WRITE_WAIT_S
 from commonbrain.model.scope import Caller
 from commonbrain.observability.tool_events import OK, REFUSED, ToolEvent, visible_parameters
 from commonbrain.services import Services
@@ -181,12 +182,18 @@ def authorize_call(
 
 
 def record_denial(
-    action: str, services: Services, *, caller: Caller, error: CommonbrainError
+    action: str,
+    services: Services,
+    *,
+    caller: Caller,
+    error: CommonbrainError,
+    wait_s: float = 0.0,
 ) -> None:
-    """Record a refusal in the access audit, without content."""
+    """Record a refusal in the access audit, without content; wait for that at most so long."""
     services.refusals.note(
         caller.tenant,
         replace(AccessEntry.by(caller, action, at=services.clock.now()), code=error.code),
+        wait_s=wait_s,
     )
 
 
@@ -248,7 +255,13 @@ def dispatch(
             authorize_call(operation, brain, request=request, transport=transport)
             reply = operation.handle(brain, request)
         except (RejectedError, LimitExceededError) as error:
-            record_denial(operation.name, brain.services, caller=brain.caller, error=error)
+            record_denial(
+                operation.name,
+                brain.services,
+                caller=brain.caller,
+                error=error,
+                wait_s=REFUSAL_WRITE_WAIT_S,
+            )
             raise
         call.record_exit_code(operation.exit_code(reply))
         return reply

@@ -254,6 +254,8 @@ REFUSALS_APART_S: Final = 60.0
 """Seconds within which equal rejections share one audit row with a counter."""
 REFUSALS_APART_MAX: Final = 1000
 """Types of rejections that one process counts at once; beyond it they are only logged."""
+REFUSAL_WRITE_WAIT_S: Final = 1.0
+"""Seconds for which a rejected call waits until the access audit has it; it is written anyway."""
 USAGE_CACHE_S: Final = 60.0
 """Seconds for which a process uses its count of a tenant's memories, adding its own writes."""
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from threading import BoundedSemaphore, Lock
 from typing import TYPE_CHECKING, Final
 
-from commonbrain.clock import Clock
+from commonbrain.clock import Clock, RandomSource, SystemRandom
+from commonbrain.model import ids
 from commonbrain.model.errors import CommonbrainError
 from commonbrain.model.limits import REFUSALS_APART_MAX, REFUSALS_APART_S
 from commonbrain.storage.interface import AccessEntry
@@ -30,7 +31,17 @@ class _DenialCount:
 
     since_ms: float
     last: AccessEntry
+    last_id: int
     unwritten: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Unwritten:
+    """An entry to write, with the id that was generated when the denial happened."""
+
+    tenant: str
+    id: int
+    entry: AccessEntry
 
 
 @dataclass(slots=True, kw_only=True)
@@ -40,24 +51,36 @@ class AccessDenials:
     A minute writes at most one entry per kind, and at most `REFUSALS_APART_MAX` kinds. A thread
     writes the entries, so that response times do not reveal whether a tenant exists. The last count
     is written with the next denial or at exit; a killed process leaves it in the server log only.
+
+    The audit lists the denials of a process in the order in which they happened, not in which they
+    were written, also those of one millisecond.
     """
 
     store: Store
     clock: Clock
+    random_source: RandomSource = field(default_factory=SystemRandom)
     _counts: dict[_DenialKey, _DenialCount] = field(
         default_factory=dict["_DenialKey", "_DenialCount"]
     )
     _lock: Lock = field(default_factory=Lock)
     _last_scan_ms: float = 0.0
+    _last_id: int = 0
     _writer: ThreadPoolExecutor = field(
         default_factory=lambda: ThreadPoolExecutor(1, "access-audit")
     )
     _slots: BoundedSemaphore = field(default_factory=lambda: BoundedSemaphore(REFUSALS_APART_MAX))
 
-    def note(self, tenant: str, entry: AccessEntry) -> None:
+    def note(self, tenant: str, entry: AccessEntry, *, wait_s: float = 0.0) -> None:
         """Record a denial.
 
         Never raises, and takes the same time whether or not the tenant exists.
+
+        Args:
+            tenant: the tenant of the credential.
+            entry: what was denied.
+            wait_s: how long to wait at most until the entry is written, so that who is told of the
+                denial finds it in the audit; only for callers of a tenant that is known to exist.
+
         """
         now_ms = self.clock.elapsed_ms()
         key = (tenant, entry.action, entry.code, entry.agent, entry.credential)
@@ -66,14 +89,16 @@ class AccessDenials:
             counted = self._counts.get(key)
             if counted is not None:
                 counted.unwritten += 1
-                counted.last = entry
+                counted.last, counted.last_id = entry, self._next_id(entry)
             elif len(self._counts) < REFUSALS_APART_MAX:
-                self._counts[key] = _DenialCount(now_ms, entry)
-                due.append((tenant, entry))
+                id_ = self._next_id(entry)
+                self._counts[key] = _DenialCount(now_ms, entry, id_)
+                due.append(_Unwritten(tenant, id_, entry))
             else:
                 _LOG.warning("%s refused: %s; too many kinds to audit", entry.action, entry.code)
-        for owner, one in due:
-            self._write(owner, lambda tx, one=one: tx.credentials.note(one))
+        written = self._write_due(due)
+        if wait_s:
+            wait(written, wait_s)
 
     def page_session_used(self, tenant: str, digest: str, *, prefix: str | None) -> None:
         """Record the use of a session of the web page, and of its key, in the background."""
@@ -95,11 +120,16 @@ class AccessDenials:
         """Write what is pending; later calls are ignored."""
         with self._lock:
             due = self._take_due(None)
-        for owner, one in due:
-            self._write(owner, lambda tx, one=one: tx.credentials.note(one))
+        self._write_due(due)
         self._writer.shutdown(wait=True)
 
-    def _take_due(self, now_ms: float | None) -> list[tuple[str, AccessEntry]]:
+    def _next_id(self, entry: AccessEntry) -> int:
+        """Generate an id that is higher than those of all earlier denials."""
+        drawn = ids.make_id(entry.at, self.random_source.bits(ids.RANDOM_BITS))
+        self._last_id = ids.after(self._last_id, drawn)
+        return self._last_id
+
+    def _take_due(self, now_ms: float | None) -> list[_Unwritten]:
         """Remove the kinds whose minute has passed, or all at exit; return the unwritten entries.
 
         Scans all kinds, at most once a second.
@@ -115,10 +145,17 @@ class AccessDenials:
         for key, _ in over:
             del self._counts[key]
         return [
-            (key[0], replace(counted.last, count=counted.unwritten))
+            _Unwritten(key[0], counted.last_id, replace(counted.last, count=counted.unwritten))
             for key, counted in over
             if counted.unwritten
         ]
+
+    def _write_due(self, due: list[_Unwritten]) -> list[Future[None]]:
+        written = [
+            self._write(one.tenant, lambda tx, one=one: tx.credentials.note(one.entry, id_=one.id))
+            for one in due
+        ]
+        return [one for one in written if one is not None]
 
     def _write(
         self,
@@ -126,11 +163,12 @@ class AccessDenials:
         change: Callable[[Transaction], None],
         *,
         lost: Callable[[], None] = lambda: None,
-    ) -> None:
+    ) -> Future[None] | None:
+        """Write in the background; return None if nothing more can be written."""
         if not self._slots.acquire(blocking=False):
             _LOG.warning("the access audit queue is full; an entry was dropped")
             lost()
-            return
+            return None
 
         def write() -> None:
             try:
@@ -144,7 +182,7 @@ class AccessDenials:
                 self._slots.release()
 
         try:
-            self._writer.submit(write)
+            return self._writer.submit(write)
         except RuntimeError:
             # The process is exiting and the thread has stopped.
             self._slots.release()

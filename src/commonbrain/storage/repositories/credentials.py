@@ -127,9 +127,15 @@ class CredentialRepository:
         statement = update(api_keys).where(*here, or_(last.is_(None), last < at))
         self.work.connection.execute(statement.values(last_used_at=at))
 
-    def note(self, entry: AccessEntry) -> None:
-        """Append an entry to the access audit."""
-        self.work.append(access_audit, asdict(entry), at=entry.at)
+    def note(self, entry: AccessEntry, *, id_: int | None = None) -> None:
+        """Append an entry to the access audit.
+
+        Args:
+            entry: what was denied or done.
+            id_: its id, if it was generated when that happened; the next free one is taken.
+
+        """
+        self.work.append(access_audit, asdict(entry), at=entry.at, drawn=id_)
 
     def audit_entries(self, *, limit: int) -> list[AccessEntry]:
         """List entries of the access audit, newest first."""

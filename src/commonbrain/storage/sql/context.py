@@ -360,15 +360,21 @@ class SqlContext:
     """Whether it only reads, so that what a tenant has stays the same."""
     _present: frozenset[str] | None = None
 
-    def append(self, table: Table, row: Mapping[str, Any], *, at: datetime) -> int:
+    def append(
+        self, table: Table, row: Mapping[str, Any], *, at: datetime, drawn: int | None = None
+    ) -> int:
         """Insert a row with an id generated here, and return the id; for rows without a public id.
 
-        Many rows of an import share a millisecond, so a generated id may be taken.
+        Many rows of an import share a millisecond, so a generated id may be taken. If the caller
+        generated one, the next free id is used instead, which keeps the order.
         """
+        id_ = drawn
         while True:
-            drawn = ids.make_id(at, secrets.randbits(ids.RANDOM_BITS))
-            if self.add(table, {"tenant_id": self.tenant, **row, "id": drawn}):
-                return drawn
+            if id_ is None:
+                id_ = ids.make_id(at, secrets.randbits(ids.RANDOM_BITS))
+            if self.add(table, {"tenant_id": self.tenant, **row, "id": id_}):
+                return id_
+            id_ = None if drawn is None else id_ + 1
 
     def rows(
         self, question: SelectBase, given: Mapping[str, Any], *, of: OptionalRows | None = None
