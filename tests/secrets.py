@@ -7,7 +7,7 @@ import random
 import string
 from typing import Final
 
-_CHANCE: Final = random.Random(7)  # noqa: S311 made up, and the same in every run
+_RANDOM: Final = random.Random(7)  # noqa: S311 made up, and the same in every run
 _ALNUM: Final = string.ascii_letters + string.digits
 _HEX: Final = "0123456789abcdef"
 _UPPER: Final = string.ascii_uppercase + "234567"
@@ -15,7 +15,7 @@ _UPPER: Final = string.ascii_uppercase + "234567"
 
 def made_up(count: int, letters: str = _ALNUM) -> str:
     """Give letters as chance has them, with a digit and both cases among them."""
-    body = "".join(_CHANCE.choice(letters) for _ in range(max(count - 3, 0)))
+    body = "".join(_RANDOM.choice(letters) for _ in range(max(count - 3, 0)))
     return ("7" + ("a" if "a" in letters else "A") + ("Q" if "Q" in letters else "b") + body)[
         :count
     ]

@@ -1,4 +1,4 @@
-"""What the processes of `test_jobs` do: they work, and say what becomes of each job."""
+"""Processes of tests of jobs: they work, and report what happens to each job."""
 
 from datetime import timedelta
 from pathlib import Path
@@ -16,41 +16,23 @@ DAYS = 91
 
 
 def work(path: Path, number: int, _times: int, line: Line) -> None:
-    """Work off all that is due, saying what happens to which job."""
+    """Run all jobs that are due, reporting what happens to each."""
 
-    def tell(what: JobEvent, job: Job) -> None:
+    def report(what: JobEvent, job: Job) -> None:
         line.send(f"{what} {ids.show(ids.JOB, job.id)}")
 
     with a_brain(path, agent=f"worker-{number}", random_source=SeededRandom(number)) as brain:
         line.send(READY)
         line.recv()
-        a_worker(brain, tell=tell, name=f"w{number}").sweep()
-    line.send(DONE)
-
-
-def work_until(path: Path, _number: int, times: int, line: Line) -> None:
-    """Work until the `times`-th thing happens, then say so and wait to be killed."""
-    happened = 0
-
-    def tell(what: JobEvent, _job: Job) -> None:
-        nonlocal happened
-        happened += 1
-        if happened == times:
-            line.send(str(what))
-            line.recv()
-
-    with a_brain(path, agent="victim") as brain:
-        line.send(READY)
-        line.recv()
-        a_worker(brain, tell=tell, name="victim").sweep()
+        a_worker(brain, tell=report, name=f"w{number}").sweep()
     line.send(DONE)
 
 
 def work_until_late(path: Path, days: int, times: int, line: Line) -> None:
-    """Work so many days after noon until the `times`-th thing happens, then wait to be killed."""
+    """Work so many days after noon until the `times`-th event, then wait to be killed."""
     happened = 0
 
-    def tell(what: JobEvent, job: Job) -> None:
+    def report(what: JobEvent, job: Job) -> None:
         nonlocal happened
         happened += 1
         if happened == times:
@@ -62,5 +44,5 @@ def work_until_late(path: Path, days: int, times: int, line: Line) -> None:
     with moving(a_brain(path, clock=clock, random_source=SeededRandom(times))) as brain:
         line.send(READY)
         line.recv()
-        a_worker(brain, tell=tell, name="victim").sweep()
+        a_worker(brain, tell=report, name="victim").sweep()
     line.send(DONE)

@@ -85,8 +85,8 @@ class Program:
         assert process.stdout is not None
         with process.stdout:
             for line in process.stdout:
-                told = json.loads(line)
-                self.events.put(Event(told["event"], told["job"], self))
+                line_fields = json.loads(line)
+                self.events.put(Event(line_fields["event"], line_fields["job"], self))
 
 
 @dataclass(slots=True, kw_only=True)
@@ -188,15 +188,15 @@ class Cluster:
             return done.fetchall() if done.description else []
 
 
-def until(look: Callable[[], Any], is_right: Callable[[Any], bool]) -> Any:  # noqa: ANN401
+def until(check: Callable[[], Any], is_right: Callable[[Any], bool]) -> Any:  # noqa: ANN401
     """Look until what is seen is right; return it."""
-    looking = Retrying(
+    checking = Retrying(
         retry=retry_if_result(lambda seen: not is_right(seen)),
         wait=wait_fixed(0.05),
         stop=stop_after_delay(PATIENCE_S),
         retry_error_callback=lambda state: state.outcome and state.outcome.result(),
     )
-    seen = looking(look)
+    seen = checking(check)
     assert is_right(seen), seen
     return seen
 
@@ -265,6 +265,8 @@ def _make_keys(store: str) -> dict[str, str]:
         patch.setenv("COMMONBRAIN_STORE", store)
         with open_brain() as brain:
             for agent in (ADMIN, *WRITERS):
-                wish = KeyRequest(agent=agent, role=Role.ADMIN if agent == ADMIN else Role.WRITER)
-                keys[agent] = str(brain.govern.create_key(wish).text)
+                request = KeyRequest(
+                    agent=agent, role=Role.ADMIN if agent == ADMIN else Role.WRITER
+                )
+                keys[agent] = str(brain.govern.create_key(request).text)
     return keys

@@ -1,7 +1,25 @@
+"""Commands that run in the process of a test, as their entry point does."""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
 import pytest
+
+from commonbrain.cli.main import run
+
+Command = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
-def lays_out_stores() -> bool:
-    """How a store is made is what some of these tests break, so that it is made as by users."""
-    return False
+def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
+    """Run `brain` on a store; give its exit code, and what it wrote to stdout and stderr."""
+
+    def command(store: Path, *arguments: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["brain", "--store", str(store), *arguments])
+        with pytest.raises(SystemExit) as end:
+            run()
+        assert isinstance(end.value.code, int)
+        return end.value.code, *capsys.readouterr()
+
+    return command

@@ -131,7 +131,7 @@ def wal_damages() -> Named:
 
 
 def flipped(at: int, length: int) -> Damage:
-    """Turn every bit of some bytes around."""
+    """Invert every bit of some bytes."""
 
     def damage(path: Path) -> None:
         whole = bytearray(path.read_bytes())
@@ -142,7 +142,7 @@ def flipped(at: int, length: int) -> Damage:
 
 
 def cut(at: int) -> Damage:
-    """Lose all from a place on."""
+    """Cut the file at a place."""
 
     def damage(path: Path) -> None:
         path.write_bytes(path.read_bytes()[:at])
@@ -151,13 +151,13 @@ def cut(at: int) -> Damage:
 
 
 def emptied(path: Path) -> None:
-    """Lose everything, some time ago: a file that is empty just now may be about to be filled."""
+    """Empty the file, long ago: one that was emptied just now may be about to be filled."""
     path.write_bytes(b"")
     os.utime(path, (0, 0))
 
 
 def changed(statement: str) -> Damage:
-    """Write what no program of ours writes."""
+    """Write what no program of this project writes."""
 
     def damage(path: Path) -> None:
         with closing(driver().connect(str(path), isolation_level=None)) as raw:

@@ -1,4 +1,4 @@
-"""A crowd that writes to each other from several processes, and what each reader must find."""
+"""Agents that write to each other from several processes, and what each reader must get."""
 
 import json
 import random
@@ -26,8 +26,8 @@ _READS_EVERY: Final = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
-    """What a process says of one step: a message it sent, or messages an agent read first."""
+class Report:
+    """One step of a process: a message that it sent, or messages that an agent read first."""
 
     sent: str = ""
     by: str = ""
@@ -37,11 +37,11 @@ class Told:
     error: str = ""
 
     def to_json(self) -> str:
-        """Write it for the line."""
+        """Format it for the line."""
         return json.dumps(asdict(self))
 
 
-_TOLD: Final = TypeAdapter(Told)
+_REPORT: Final = TypeAdapter(Report)
 
 
 class Lagging(SystemClock):
@@ -56,7 +56,7 @@ class Lagging(SystemClock):
 
 
 def begin_threads(path: Path) -> None:
-    """Begin the threads that everybody writes in."""
+    """Start the threads that all agents write in."""
     with a_brain(
         path, agent="maker", clock=Lagging(_WRITERS), random_source=SystemRandom()
     ) as brain:
@@ -65,7 +65,7 @@ def begin_threads(path: Path) -> None:
 
 
 def send_many(path: Path, number: int, times: int, line: Line) -> None:
-    """Send messages and read inboxes, saying of each what came of it."""
+    """Send messages and read inboxes, reporting the result of each."""
     line.send(READY)
     line.recv()
     random_source = random.Random(number)  # noqa: S311 made up, and the same in every run
@@ -76,18 +76,18 @@ def send_many(path: Path, number: int, times: int, line: Line) -> None:
         ) as brain:
             threads = sorted(one.id for one in brain.message.threads(limit=100).threads)[:THREADS]
             for turn in range(times):
-                for told in _turn(
+                for report in _turn(
                     brain, number, turn, threads=threads, random_source=random_source
                 ):
-                    line.send(told.to_json())
+                    line.send(report.to_json())
     except CommonbrainError as error:
-        line.send(Told(error=f"{error.code}: {error}").to_json())
+        line.send(Report(error=f"{error.code}: {error}").to_json())
     line.send(DONE)
 
 
 def _turn(
     brain: Brain, number: int, turn: int, *, threads: Sequence[str], random_source: random.Random
-) -> Iterator[Told]:
+) -> Iterator[Report]:
     # No agent reads in two processes at once, as none is at work twice.
     own = AGENTS[number::_WRITERS]
     sender = brain.acting_as(agent=own[turn % len(own)])
@@ -97,44 +97,44 @@ def _turn(
     started = time.perf_counter()
     sent = sender.message.send(to, f"Writer {number} turn {turn}.", thread=threads[turn % THREADS])
     took_ms = (time.perf_counter() - started) * 1000
-    yield Told(sent=sent.id, by=sender.caller.agent, to=sent.to, ms=took_ms)
+    yield Report(sent=sent.id, by=sender.caller.agent, to=sent.to, ms=took_ms)
     if turn % _READS_EVERY == 0:
         yield read_once(sender)
 
 
-def heard_of(one: Worker) -> list[Told]:
-    """Hear a process out."""
-    return [_TOLD.validate_json(line) for line in one.hear_out() if line != DONE]
+def heard_of(one: Worker) -> list[Report]:
+    """Return all reports of a process."""
+    return [_REPORT.validate_json(line) for line in one.hear_out() if line != DONE]
 
 
-def read_once(reader: Brain) -> Told:
-    """Read a page of what waits, saying what came the first time."""
+def read_once(reader: Brain) -> Report:
+    """Read a page of the inbox, reporting what was unread."""
     waiting = [one.id for one in reader.message.inbox().messages]
     got = reader.message.read(waiting).messages if waiting else ()
-    return Told(by=reader.caller.agent, got=tuple(one.id for one in got if one.is_unread))
+    return Report(by=reader.caller.agent, got=tuple(one.id for one in got if one.is_unread))
 
 
-def drain(brain: Brain) -> list[Told]:
-    """Read everything that still waits, at every agent."""
-    told: list[Told] = []
+def drain(brain: Brain) -> list[Report]:
+    """Read everything that is unread, at every agent."""
+    reports: list[Report] = []
     for agent in AGENTS:
         reader = brain.acting_as(agent=agent)
         while (once := read_once(reader)).got:
-            told.append(once)
-    return told
+            reports.append(once)
+    return reports
 
 
-def wrongs(brain: Brain, told: Iterable[Told]) -> list[str]:
-    """Say what was lost, delivered twice, delivered to others, or is out of order."""
-    said = list(told)
+def wrongs(brain: Brain, reports: Iterable[Report]) -> list[str]:
+    """List messages that were lost, delivered twice or to others, or are out of order."""
+    every = list(reports)
     begun = [
-        Told(sent=one.id, by=one.sender, to=one.to)
+        Report(sent=one.id, by=one.sender, to=one.to)
         for thread in brain.message.threads(limit=100).threads
         for one in _history(brain, thread.id)
         if one.sender == "maker"
     ]
-    sent = [one for one in said if one.sent] + begun
-    got = Counter((one.by, id_) for one in said for id_ in one.got)
+    sent = [one for one in every if one.sent] + begun
+    got = Counter((one.by, id_) for one in every for id_ in one.got)
     due = {
         (agent, one.sent)
         for one in sent
@@ -142,7 +142,7 @@ def wrongs(brain: Brain, told: Iterable[Told]) -> list[str]:
         if agent != one.by
     }
     return [
-        *(one.error for one in said if one.error),
+        *(one.error for one in every if one.error),
         *(f"lost: {id_} to {agent}" for agent, id_ in sorted(due - set(got))),
         *(f"not meant: {id_} to {agent}" for agent, id_ in sorted(set(got) - due)),
         *(f"{count} times: {id_} to {agent}" for (agent, id_), count in got.items() if count > 1),
@@ -151,7 +151,7 @@ def wrongs(brain: Brain, told: Iterable[Told]) -> list[str]:
 
 
 def _disorder(brain: Brain) -> Iterator[str]:
-    """Look at each thread as each agent sees it: every writer's turns must ascend."""
+    """Check each thread as each agent sees it: every writer's turns must ascend."""
     for agent in AGENTS:
         reader = brain.acting_as(agent=agent)
         for thread in reader.message.threads(limit=100).threads:
@@ -167,8 +167,8 @@ def _disorder(brain: Brain) -> Iterator[str]:
 
 def _history(brain: Brain, thread: str) -> list[MessageView]:
     page = brain.message.history(thread=thread, limit=100)
-    said = list(page.messages)
+    messages = list(page.messages)
     while page.next is not None:
         page = brain.message.history(thread=thread, limit=100, cursor=page.next)
-        said = [*page.messages, *said]
-    return said
+        messages = [*page.messages, *messages]
+    return messages

@@ -40,7 +40,7 @@ def a_store(path: Path, *bodies: str) -> list[str]:
     return [id_ for id_ in done if id_]
 
 
-def test_a_backup_taken_while_others_write_restores_clean_with_all_acknowledged_before(
+def test_backup_taken_during_writes_has_all_acknowledged_before(
     path: Path, copy: Path, tmp_path: Path
 ) -> None:
     with ExitStack() as stack:
@@ -49,14 +49,14 @@ def test_a_backup_taken_while_others_write_restores_clean_with_all_acknowledged_
             for number in range(WRITERS)
         ]
         start_together(writers)
-        said = [one.hear() or "" for one in writers for _ in range(HEARD)]
+        replies = [one.hear() or "" for one in writers for _ in range(HEARD)]
         with a_brain(path) as brain:
             done = brain.backup(copy)
         # They wrote on meanwhile, and do so still.
         later = [one.hear() or "" for one in writers for _ in range(HEARD)]
         assert len(acknowledged(later)) == WRITERS * HEARD
 
-    before = acknowledged(said)
+    before = acknowledged(replies)
     assert len(before) == WRITERS * HEARD
     other = tmp_path / "elsewhere" / "brain.db"
     placed = restored(copy, other, digest=done.digest)
@@ -66,9 +66,7 @@ def test_a_backup_taken_while_others_write_restores_clean_with_all_acknowledged_
         assert brain.recall("thing1x3").items[0].id in before
 
 
-def test_a_backup_is_one_file_for_its_owner_alone_that_opens_as_a_store(
-    path: Path, copy: Path
-) -> None:
+def test_backup_is_one_private_file_that_opens_as_a_store(path: Path, copy: Path) -> None:
     (kettle,) = a_store(path, KETTLE)
     fractions: list[float] = []
     with a_brain(path) as brain:
@@ -89,12 +87,12 @@ def test_a_backup_is_one_file_for_its_owner_alone_that_opens_as_a_store(
         assert_all_there(brain, [kettle])
 
 
-def test_what_was_deleted_from_a_store_does_not_lie_in_its_backup(path: Path, copy: Path) -> None:
+def test_deleted_content_is_not_in_a_backup(path: Path, copy: Path) -> None:
     with a_brain(path) as brain:
         brain.remember(KETTLE, kind="fact")
     with closing(driver().connect(str(path))) as raw:
         raw.execute("PRAGMA secure_delete = OFF")
-        raw.execute("CREATE TABLE scratch (said TEXT)")
+        raw.execute("CREATE TABLE scratch (body TEXT)")
         raw.execute("INSERT INTO scratch VALUES ('a secret that was taken back')")
         raw.commit()
         raw.execute("DELETE FROM scratch")
@@ -107,7 +105,7 @@ def test_what_was_deleted_from_a_store_does_not_lie_in_its_backup(path: Path, co
     assert b"blue cupboard" in copy.read_bytes()
 
 
-def test_a_backup_replaces_nothing_unless_told_and_never_the_store(path: Path, copy: Path) -> None:
+def test_backup_replaces_a_file_only_on_request_and_never_the_store(path: Path, copy: Path) -> None:
     copy.write_text("precious")
     with a_brain(path) as brain:
         with pytest.raises(InvalidInputError, match="exists already"):
@@ -124,7 +122,7 @@ def test_a_backup_replaces_nothing_unless_told_and_never_the_store(path: Path, c
         assert brain.doctor().is_sound
 
 
-def test_a_backup_into_a_full_disk_leaves_nothing_half(path: Path, tmp_path: Path) -> None:
+def test_backup_onto_a_full_disk_leaves_no_file(path: Path, tmp_path: Path) -> None:
     a_store(path, KETTLE)
     with small_disk(tmp_path / "full", size="64k") as disk, a_brain(path) as brain:
         with pytest.raises(UnavailableError, match=r"full|space"):
@@ -133,7 +131,7 @@ def test_a_backup_into_a_full_disk_leaves_nothing_half(path: Path, tmp_path: Pat
         assert brain.doctor().is_sound
 
 
-def test_a_damaged_store_gives_no_backup(path: Path, copy: Path) -> None:
+def test_damaged_store_is_not_backed_up(path: Path, copy: Path) -> None:
     a_store(path, KETTLE)
     with closing(driver().connect(str(path))) as raw:
         raw.execute("PRAGMA writable_schema = ON")
@@ -145,7 +143,7 @@ def test_a_damaged_store_gives_no_backup(path: Path, copy: Path) -> None:
     assert [one.name for one in path.parent.iterdir() if "bak" in one.name] == []
 
 
-def test_a_restore_keeps_what_it_replaces(path: Path, copy: Path) -> None:
+def test_restore_saves_the_store_that_it_replaces(path: Path, copy: Path) -> None:
     old = a_store(path, KETTLE)
     with a_brain(path) as brain:
         digest = brain.backup(copy).digest
@@ -166,7 +164,7 @@ def test_a_restore_keeps_what_it_replaces(path: Path, copy: Path) -> None:
         assert before.doctor().is_sound
 
 
-def test_a_restore_refuses_while_another_process_has_the_store_open(path: Path, copy: Path) -> None:
+def test_restore_refuses_a_store_that_another_process_has_open(path: Path, copy: Path) -> None:
     (kettle,) = a_store(path, KETTLE)
     with a_brain(path) as brain:
         brain.backup(copy)
@@ -183,9 +181,7 @@ def test_a_restore_refuses_while_another_process_has_the_store_open(path: Path, 
         assert_all_there(brain, [kettle])
 
 
-def test_a_restore_into_a_damaged_store_keeps_all_of_it_and_mixes_nothing(
-    path: Path, copy: Path
-) -> None:
+def test_restore_saves_all_of_a_damaged_store_and_mixes_nothing(path: Path, copy: Path) -> None:
     (kettle,) = a_store(path, KETTLE)
     with a_brain(path) as brain:
         brain.backup(copy)
@@ -205,7 +201,7 @@ def test_a_restore_into_a_damaged_store_keeps_all_of_it_and_mixes_nothing(
         assert_all_there(brain, [kettle])
 
 
-def test_changes_left_beside_a_lost_store_do_not_enter_the_restored_one(
+def test_wal_of_a_lost_store_does_not_enter_the_restored_one(
     path: Path, copy: Path, tmp_path: Path
 ) -> None:
     (kettle,) = a_store(path, KETTLE)
@@ -235,25 +231,27 @@ FOREIGN: list[tuple[Spoil, type[Exception]]] = [
 ]
 
 
-@pytest.mark.parametrize(("spoil", "error"), FOREIGN)
-def test_what_is_no_sound_backup_is_refused_and_the_store_stays(
-    path: Path, copy: Path, spoil: Spoil, error: type[Exception]
+def test_unsound_backup_is_refused_and_the_store_is_unchanged(
+    path: Path, copy: Path, subtests: pytest.Subtests
 ) -> None:
     (kettle,) = a_store(path, KETTLE)
     with a_brain(path) as brain:
         brain.backup(copy)
-    spoil(copy)
-    before = path.read_bytes()
+    before, sound = path.read_bytes(), copy.read_bytes()
+    for number, (spoil, error) in enumerate(FOREIGN):
+        with subtests.test(number=number, error=error.__name__):
+            copy.write_bytes(sound)
+            spoil(copy)
 
-    with pytest.raises(error):
-        restored(copy, path)
+            with pytest.raises(error):
+                restored(copy, path)
 
-    assert path.read_bytes() == before
+            assert path.read_bytes() == before
     with a_brain(path) as brain:
         assert_all_there(brain, [kettle])
 
 
-def test_a_backup_with_another_digest_is_refused(path: Path, copy: Path) -> None:
+def test_backup_with_another_digest_is_refused(path: Path, copy: Path) -> None:
     a_store(path, KETTLE)
     with a_brain(path) as brain:
         done = brain.backup(copy)
@@ -261,13 +259,13 @@ def test_a_backup_with_another_digest_is_refused(path: Path, copy: Path) -> None
         restored(copy, path, digest=replace(done, digest="0" * 64).digest)
 
 
-def test_a_store_is_not_restored_from_itself(path: Path) -> None:
+def test_store_is_not_restored_from_itself(path: Path) -> None:
     a_store(path, KETTLE)
     with pytest.raises(InvalidInputError, match="store itself"):
         restored(path, path)
 
 
-def test_the_library_backs_up_and_restores(path: Path, copy: Path) -> None:
+def test_library_backs_up_and_restores(path: Path, copy: Path) -> None:
     with commonbrain.open(path) as brain:
         brain.remember(KETTLE, kind="fact")
         done = brain.backup(copy)

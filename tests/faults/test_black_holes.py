@@ -1,4 +1,4 @@
-"""A network that goes silent while it still acknowledges: callers are told, threads come back."""
+"""A network that goes silent but still acknowledges: callers get errors, threads are freed."""
 
 import asyncio
 from collections.abc import Iterator
@@ -50,7 +50,7 @@ def through(proxy: Proxy, database: Database) -> str:
     return url.render_as_string(hide_password=False)
 
 
-def look(store: Store) -> list[str]:
+def read_one(store: Store) -> list[str]:
     with store.snapshot(LOCAL_TENANT) as tx:
         return [str(one) for one in tx.memories.get([1])]
 
@@ -61,20 +61,20 @@ def write(store: Store, proxy: Proxy) -> None:
         tx.memories.get([1])
 
 
-async def test_calls_into_a_black_hole_are_told_so_and_give_their_threads_back(
+async def test_calls_over_a_silent_network_fail_in_time_and_free_their_threads(
     store: Store, proxy: Proxy
 ) -> None:
     threads = ThreadLimiter(AT_ONCE, seconds_max=DEADLINE_S)
-    assert await threads.run(lambda: look(store)) == []
+    assert await threads.run(lambda: read_one(store)) == []
     proxy.go_black()
-    calls = [threads.run(lambda: look(store)) for _ in range(AT_ONCE)]
-    told = await asyncio.gather(*calls, return_exceptions=True)
-    assert [type(one) for one in told] == [UnavailableError] * AT_ONCE
+    calls = [threads.run(lambda: read_one(store)) for _ in range(AT_ONCE)]
+    replies = await asyncio.gather(*calls, return_exceptions=True)
+    assert [type(one) for one in replies] == [UnavailableError] * AT_ONCE
     proxy.go_on()
     async with asyncio.timeout(PATIENCE_S):
         while True:
             try:
-                again = [threads.run(lambda: look(store)) for _ in range(AT_ONCE)]
+                again = [threads.run(lambda: read_one(store)) for _ in range(AT_ONCE)]
                 assert await asyncio.gather(*again) == [[]] * AT_ONCE
                 break
             except UnavailableError:
@@ -82,7 +82,7 @@ async def test_calls_into_a_black_hole_are_told_so_and_give_their_threads_back(
     threads.close()
 
 
-async def test_a_writer_s_turn_is_free_again_when_its_call_is_over(
+async def test_write_lock_is_free_after_the_deadline_of_its_call(
     store: Store, proxy: Proxy, database: Database
 ) -> None:
     threads = ThreadLimiter(1, seconds_max=DEADLINE_S)
@@ -95,7 +95,7 @@ async def test_a_writer_s_turn_is_free_again_when_its_call_is_over(
     threads.close()
 
 
-def test_who_has_no_deadline_does_not_wait_for_ever_either(
+def test_statement_without_a_deadline_does_not_wait_for_ever(
     proxy: Proxy, database: Database
 ) -> None:
     engine = make_engine(make_url(through(proxy, database)), lock_timeout_s=0.1, statement_s=0.1)
@@ -109,10 +109,10 @@ def test_who_has_no_deadline_does_not_wait_for_ever_either(
     engine.dispose()
 
 
-async def test_a_slow_statement_ends_with_its_call_and_others_keep_their_connections(
+async def test_slow_statement_ends_with_its_call_and_other_connections_stay(
     store: Store,
 ) -> None:
-    kept = store.dialect.engine.connect()
+    connection = store.dialect.engine.connect()
     threads = ThreadLimiter(1, seconds_max=DEADLINE_S)
 
     def sleep() -> None:
@@ -121,15 +121,15 @@ async def test_a_slow_statement_ends_with_its_call_and_others_keep_their_connect
 
     with pytest.raises(UnavailableError):
         await threads.run(sleep)
-    assert await asyncio.wait_for(threads.run(lambda: look(store)), PATIENCE_S) == []
-    raw = kept.connection.dbapi_connection
+    assert await asyncio.wait_for(threads.run(lambda: read_one(store)), PATIENCE_S) == []
+    raw = connection.connection.dbapi_connection
     assert isinstance(raw, psycopg.Connection)
     assert raw.execute("SELECT 1").fetchone() == (1,)
-    kept.close()
+    connection.close()
     threads.close()
 
 
-async def test_nothing_is_begun_for_a_call_that_is_over(store: Store) -> None:
+async def test_call_after_its_deadline_starts_no_statement(store: Store) -> None:
     threads = ThreadLimiter(1, seconds_max=DEADLINE_S)
     begun: list[str] = []
 
@@ -137,7 +137,7 @@ async def test_nothing_is_begun_for_a_call_that_is_over(store: Store) -> None:
         with pytest.raises(UnavailableError), store.snapshot(LOCAL_TENANT) as tx:
             tx.work.connection.execute(text("SELECT pg_sleep(30)"))
         with pytest.raises(UnavailableError, match="no longer waits") as late:
-            look(store)
+            read_one(store)
         begun.append(late.value.code)
 
     with pytest.raises(UnavailableError):
@@ -147,7 +147,7 @@ async def test_nothing_is_begun_for_a_call_that_is_over(store: Store) -> None:
     threads.close()
 
 
-def test_a_connection_that_ends_while_its_transaction_begins_is_let_go_without_a_traceback(
+def test_connection_that_ends_at_begin_is_dropped_without_a_traceback(
     store: Store, database: Database, caplog: pytest.LogCaptureFixture
 ) -> None:
     other = database.opened()

@@ -15,7 +15,7 @@ TASKS = 12
 
 
 @pytest.mark.requirement("SE-30")
-def test_of_processes_that_claim_a_task_at_once_exactly_one_has_it(path: Path) -> None:
+def test_task_that_processes_claim_at_once_has_one_holder(path: Path) -> None:
     with a_brain(path) as brain:
         for number in range(TASKS):
             stored(brain, f"Water plant x{number}", kind="task", distinct_because="another plant")
@@ -25,12 +25,12 @@ def test_of_processes_that_claim_a_task_at_once_exactly_one_has_it(path: Path) -
             for number in range(CLAIMERS)
         ]
         start_together(claimers)
-        said = [one.hear_out() for one in claimers]
+        replies = [one.hear_out() for one in claimers]
 
-    assert [words[-1] for words in said] == [DONE] * CLAIMERS
-    assert {word for words in said for word in words[:-1]} == {"claimed", "lease_held"}
+    assert [words[-1] for words in replies] == [DONE] * CLAIMERS
+    assert {word for words in replies for word in words[:-1]} == {"claimed", "lease_held"}
     for number in range(TASKS):
-        assert [words[number] for words in said].count("claimed") == 1, number
+        assert [words[number] for words in replies].count("claimed") == 1, number
     with a_brain(path) as brain:
         tasks = brain.session.tasks().tasks
         assert tasks is not None

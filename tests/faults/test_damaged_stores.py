@@ -1,7 +1,6 @@
 """Damaged stores: a correct reply, or an error that names the newest backup; no write."""
 
 import shutil
-import subprocess
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -16,6 +15,7 @@ from commonbrain.client import Brain
 from commonbrain.storage.interface import ignore_progress
 from commonbrain.storage.sqlite.backup import put_in_place
 from commonbrain.testing.builders import FakeClock, SeededRandom, a_brain
+from tests.faults.conftest import Command
 from tests.faults.damages import (
     SCHEMA,
     Damage,
@@ -26,7 +26,6 @@ from tests.faults.damages import (
     layout,
     wal_damages,
 )
-from tests.processes import PATIENCE_S, clean_environment, command
 
 NEW = "Zebras are new in the garden."
 KINDS = ("fact", "rule", "event", "task", "incident")
@@ -178,7 +177,7 @@ def check_each(
     ("part", "noticed"),
     [("header", 8), ("tables", 14), ("indexes", 2), ("cuts", 15), ("schema", 12), ("values", 15)],
 )
-def test_a_damaged_store_answers_correctly_or_names_its_newest_backup(
+def test_damaged_store_replies_correctly_or_names_its_newest_backup(
     filled: Filled, tmp_path: Path, part: str, noticed: int
 ) -> None:
     errors = check_each(filled, damages(layout(filled.path))[part].items(), tmp_path)
@@ -186,14 +185,14 @@ def test_a_damaged_store_answers_correctly_or_names_its_newest_backup(
     assert sum(bool(one) for one in errors.values()) >= noticed
 
 
-def test_a_damaged_wal_loses_its_end_or_is_reported(killed: Filled, tmp_path: Path) -> None:
+def test_damaged_wal_loses_its_end_or_is_reported(killed: Filled, tmp_path: Path) -> None:
     errors = check_each(killed, wal_damages(), tmp_path)
 
     (error,) = errors["empty with a wal"]
     assert "SQLite's files" in error.message
 
 
-def test_a_backup_that_was_deleted_is_not_named(filled: Filled, tmp_path: Path) -> None:
+def test_deleted_backup_is_not_named(filled: Filled, tmp_path: Path) -> None:
     path = filled.copy_to(tmp_path)
     with a_brain(path) as brain:
         brain.backup(tmp_path / "older.bak")
@@ -207,7 +206,7 @@ def test_a_backup_that_was_deleted_is_not_named(filled: Filled, tmp_path: Path) 
     assert f"The newest backup is {tmp_path / 'older.bak'};" in refusal.value.hint
 
 
-def test_a_store_without_a_backup_says_so(path: Path) -> None:
+def test_error_of_a_store_without_a_backup_says_so(path: Path) -> None:
     with a_brain(path) as brain:
         fill(brain)
     cut(20_000)(path)
@@ -218,7 +217,7 @@ def test_a_store_without_a_backup_says_so(path: Path) -> None:
     assert "No backup of it is known" in refusal.value.hint
 
 
-def test_a_backup_of_damaged_memories_is_not_named(filled: Filled, tmp_path: Path) -> None:
+def test_backup_of_damaged_memories_is_not_named(filled: Filled, tmp_path: Path) -> None:
     path = filled.copy_to(tmp_path)
     changed("UPDATE rules SET skill = '{bad'")(path)
     with a_brain(path) as brain:
@@ -231,28 +230,27 @@ def test_a_backup_of_damaged_memories_is_not_named(filled: Filled, tmp_path: Pat
     assert str(filled.backup) in refusal.value.hint
 
 
-@pytest.mark.parametrize("trace", ["brain.db-wal", "brain.db-shm", "brain.db.backups"])
-def test_an_empty_file_is_a_new_store_unless_something_shows_that_it_was_one(
-    tmp_path: Path, filled: Filled, trace: str
+def test_empty_file_is_a_new_store_unless_it_has_a_wal_an_index_or_backups(
+    tmp_path: Path, filled: Filled, subtests: pytest.Subtests
 ) -> None:
     path = tmp_path / "brain.db"
     content = (filled.path.parent / "brain.db.backups").read_bytes()
-    (tmp_path / trace).write_bytes(content)
-    emptied(path)
-    with pytest.raises(StoreCorruptError, match="once was not") as refusal:
-        a_brain(path)
-    assert path.read_bytes() == b""
-    assert (tmp_path / trace).read_bytes() == content
-    assert "To begin with an empty store" in refusal.value.hint
+    for trace in ("brain.db-wal", "brain.db-shm", "brain.db.backups"):
+        with subtests.test(file=trace):
+            (tmp_path / trace).write_bytes(content)
+            emptied(path)
+            with pytest.raises(StoreCorruptError, match="once was not") as refusal:
+                a_brain(path)
+            assert path.read_bytes() == b""
+            assert (tmp_path / trace).read_bytes() == content
+            assert "To begin with an empty store" in refusal.value.hint
+            (tmp_path / trace).unlink()
 
-    (tmp_path / trace).unlink()
     with a_brain(path) as brain:
         assert brain.remember(NEW, kind="fact").items[0].status == "stored"
 
 
-def test_an_emptied_store_is_restored_from_the_backup_that_is_named(
-    filled: Filled, tmp_path: Path
-) -> None:
+def test_emptied_store_is_restored_from_the_named_backup(filled: Filled, tmp_path: Path) -> None:
     path = filled.copy_to(tmp_path)
     emptied(path)
 
@@ -263,7 +261,7 @@ def test_an_emptied_store_is_restored_from_the_backup_that_is_named(
 
 
 @pytest.mark.parametrize("part", ["header", "schema"])
-def test_a_damaged_store_is_replaced_by_its_backup_and_kept(
+def test_damaged_store_is_saved_when_its_backup_replaces_it(
     filled: Filled, tmp_path: Path, part: str
 ) -> None:
     for number, damage in enumerate([*damages(layout(filled.path))[part].values()][::2]):
@@ -289,25 +287,23 @@ COMMANDS = {
 }
 
 
-@pytest.mark.parametrize("name", COMMANDS)
-def test_the_command_reports_damage_and_changes_nothing(tmp_path: Path, name: str) -> None:
-    path, backup = tmp_path / "brain.db", tmp_path / "monday.bak"
-    with commonbrain.open(path) as brain:
+def test_command_reports_damage_and_changes_nothing(
+    command: Command, tmp_path: Path, subtests: pytest.Subtests
+) -> None:
+    backup, sound = tmp_path / "monday.bak", tmp_path / "sound"
+    sound.mkdir()
+    with commonbrain.open(sound / "brain.db") as brain:
         brain.backup(backup)
-    COMMANDS[name](path)
-    before = path.read_bytes()
+    for name, damage in COMMANDS.items():
+        with subtests.test(command=name):
+            path = shutil.copytree(sound, tmp_path / name) / "brain.db"
+            damage(path)
+            before = path.read_bytes()
 
-    done = subprocess.run(
-        command(path, name, *(["kettle"] if name == "recall" else [])),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=PATIENCE_S,
-        env=clean_environment(),
-    )
+            code, _, err = command(path, name, *(["kettle"] if name == "recall" else []))
 
-    assert done.returncode == EXIT_CORRUPT
-    assert "store_corrupt: The store" in done.stderr
-    assert "Traceback" not in done.stderr
-    assert str(backup) in done.stderr.replace("\n", "")
-    assert path.read_bytes() == before
+            assert code == EXIT_CORRUPT
+            assert "store_corrupt: The store" in err
+            assert "Traceback" not in err
+            assert str(backup) in err.replace("\n", "")
+            assert path.read_bytes() == before

@@ -21,23 +21,23 @@ KETTLE = "The kettle is in the blue cupboard."
 LONG = "Said at length. " * 800
 
 
-def test_a_full_disk_refuses_the_write_and_keeps_all_that_was_acknowledged(tmp_path: Path) -> None:
+def test_full_disk_refuses_a_write_and_loses_nothing_acknowledged(tmp_path: Path) -> None:
     with small_disk(tmp_path / "disk", size="2m") as disk:
         path = disk / "brain.db"
-        kept: list[str] = []
+        stored: list[str] = []
         with a_brain(path, random_source=SeededRandom(1)) as brain:
             with pytest.raises(UnavailableError, match="full") as refusal:
-                kept.extend(filled(brain))
+                stored.extend(filled(brain))
             assert brain.recall("at length").items
         with a_brain(path) as brain:
-            assert len(kept) > 5
-            assert [brain.get(id_).state for id_ in kept] == ["active"] * len(kept)
-            assert brain.status().memories == len(kept)
+            assert len(stored) > 5
+            assert [brain.get(id_).state for id_ in stored] == ["active"] * len(stored)
+            assert brain.status().memories == len(stored)
             assert brain.doctor().is_sound
     assert refusal.value.code == "store_full"
 
 
-def test_a_store_that_finds_no_room_at_all_is_not_left_half_made(tmp_path: Path) -> None:
+def test_new_store_on_a_full_disk_is_not_left_partial(tmp_path: Path) -> None:
     with small_disk(tmp_path / "disk", size="64k") as disk:
         for _ in range(2):
             with pytest.raises(UnavailableError, match="full"):
@@ -46,7 +46,7 @@ def test_a_store_that_finds_no_room_at_all_is_not_left_half_made(tmp_path: Path)
 
 
 @pytest.mark.parametrize("was_killed", [False, True])
-def test_a_read_only_store_is_recalled_from_and_says_what_it_cannot_do(
+def test_read_only_store_is_recalled_from_and_refuses_writes(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, *, was_killed: bool
 ) -> None:
     with small_disk(tmp_path / "disk", size="4m") as disk:
@@ -58,17 +58,17 @@ def test_a_read_only_store_is_recalled_from_and_says_what_it_cannot_do(
         if not was_killed:
             _carry(tmp_path / "brain.db", disk)
         with made_read_only(disk), a_brain(path) as brain:
-            found = brain.recall("Where is the kettle?")
+            result = brain.recall("Where is the kettle?")
             assert brain.get(str(id_)).body == KETTLE
             with pytest.raises(UnavailableError, match="read-only") as refusal:
-                brain.remember("Nor can this be kept.", kind="fact")
+                brain.remember("Nor can this be stored.", kind="fact")
             with caplog.at_level(logging.WARNING):
                 brain.services.journal.flush()
             assert brain.status().traces_dropped == 1
             diagnosis = brain.doctor()
             assert brain.backup(tmp_path / "brain.bak").memories == 1
 
-    assert [item.id for item in found.items] == [id_]
+    assert [item.id for item in result.items] == [id_]
     assert refusal.value.code == "store_read_only"
     assert "1 recall traces, 2 accesses, 0 heartbeats, 0 tool events and" in caplog.text
     assert "read-only" in caplog.text
@@ -79,7 +79,7 @@ def test_a_read_only_store_is_recalled_from_and_says_what_it_cannot_do(
         assert brain.recall("Where is the kettle?").items
 
 
-def test_a_store_cannot_be_made_where_nothing_can_be_written(tmp_path: Path) -> None:
+def test_store_is_not_created_on_a_read_only_disk(tmp_path: Path) -> None:
     with small_disk(tmp_path / "disk", size="1m") as disk:
         (disk / "empty.db").touch()
         with made_read_only(disk):
@@ -89,7 +89,7 @@ def test_a_store_cannot_be_made_where_nothing_can_be_written(tmp_path: Path) -> 
                 assert refusal.value.hint
 
 
-def test_a_read_only_store_that_somebody_else_writes_is_not_read_on(tmp_path: Path) -> None:
+def test_reader_of_a_read_only_store_stops_when_another_process_writes_it(tmp_path: Path) -> None:
     with small_disk(tmp_path / "disk", size="4m") as disk:
         path = disk / "brain.db"
         with a_brain(path) as brain:
@@ -108,7 +108,7 @@ Spoil = Callable[[bytearray], object]
 
 
 def flipped(start: float, end: float) -> Spoil:
-    """Turn every bit between two places around; a place below 1 is a share of the file."""
+    """Invert every bit between two places; a place below 1 is a share of the file."""
 
     def spoil(whole: bytearray) -> None:
         first, last = (round(at if at > 1 else at * len(whole)) for at in (start, end))
@@ -118,7 +118,7 @@ def flipped(start: float, end: float) -> Spoil:
 
 
 def cut(at: float) -> Spoil:
-    """Lose all from a place on."""
+    """Cut the file at a place."""
 
     def spoil(whole: bytearray) -> None:
         del whole[round(at if at > 1 else at * len(whole)) :]
@@ -138,42 +138,46 @@ DAMAGES = {
 
 @pytest.fixture(scope="module")
 def filled_file(tmp_path_factory: pytest.TempPathFactory) -> bytes:
-    """A store with 30 long events, for every damage."""
+    """A store with 12 long events, for every damage."""
     path = tmp_path_factory.mktemp("filled") / "brain.db"
     with a_brain(path, random_source=SeededRandom(1)) as brain:
-        for number in range(30):
+        for number in range(12):
             brain.remember(f"{number}: {LONG}", kind="event")
     return path.read_bytes()
 
 
-@pytest.mark.parametrize("spoil", DAMAGES.values(), ids=DAMAGES.keys())
-def test_a_damaged_file_is_told_of_and_not_written_to(
-    path: Path, filled_file: bytes, spoil: Spoil
+def test_damaged_file_is_reported_and_not_written(
+    tmp_path: Path, filled_file: bytes, subtests: pytest.Subtests
 ) -> None:
-    whole = bytearray(filled_file)
-    spoil(whole)
-    path.write_bytes(whole)
+    for name, spoil in DAMAGES.items():
+        with subtests.test(damage=name):
+            whole = bytearray(filled_file)
+            spoil(whole)
+            path = tmp_path / f"{name}.db"
+            path.write_bytes(whole)
 
-    with pytest.raises(StoreCorruptError) as refusal:
-        use(path)
+            with pytest.raises(StoreCorruptError) as refusal:
+                use(path)
 
-    assert refusal.value.hint
-    assert path.read_bytes() == whole
+            assert refusal.value.hint
+            assert path.read_bytes() == whole
 
 
-@pytest.mark.parametrize("name", ["odd name?.db", "per%20cent.db", "#.db"])
-def test_a_name_that_means_something_in_an_address_is_only_a_name(
-    tmp_path: Path, name: str
+def test_file_name_with_characters_of_a_url_is_a_plain_name(
+    tmp_path: Path, subtests: pytest.Subtests
 ) -> None:
     with small_disk(tmp_path / "disk", size="4m") as disk:
-        with a_brain(disk / name) as brain:
-            brain.remember(KETTLE, kind="fact")
-        assert [one.name for one in disk.iterdir()] == [name]
-        with made_read_only(disk), a_brain(disk / name) as brain:
-            assert brain.recall("kettle").items
+        for name in ("odd name?.db", "per%20cent.db", "#.db"):
+            with subtests.test(name=name):
+                with a_brain(disk / name) as brain:
+                    brain.remember(KETTLE, kind="fact")
+                assert [one.name for one in disk.iterdir()] == [name]
+                with made_read_only(disk), a_brain(disk / name) as brain:
+                    assert brain.recall("kettle").items
+                (disk / name).unlink()
 
 
-def test_ids_stay_unique_and_order_sane_when_the_clock_goes_back(path: Path) -> None:
+def test_ids_stay_unique_and_ordered_when_the_clock_goes_back(path: Path) -> None:
     clock = FakeClock()
     ids: list[str] = []
     with a_brain(path, clock=clock) as brain:
@@ -194,7 +198,7 @@ def test_ids_stay_unique_and_order_sane_when_the_clock_goes_back(path: Path) -> 
     assert all(one.recorded_at == one.occurred_at for one in shown)
 
 
-def test_the_store_its_side_files_and_new_folders_are_for_their_owner_alone(tmp_path: Path) -> None:
+def test_store_side_files_and_new_folders_are_private(tmp_path: Path) -> None:
     mode = _mode(tmp_path)
     folder = tmp_path / "new" / "deep" / "fresh"
     before = os.umask(0)
@@ -210,7 +214,7 @@ def test_the_store_its_side_files_and_new_folders_are_for_their_owner_alone(tmp_
     assert modes == dict.fromkeys(["brain.db", "brain.db-wal", "brain.db-shm"], 0o600)
 
 
-def test_doctor_tells_when_others_may_read_the_store(path: Path) -> None:
+def test_doctor_reports_a_store_that_others_may_read(path: Path) -> None:
     with a_brain(path) as brain:
         path.chmod(0o644)
         (access,) = (one for one in brain.doctor().findings if one.check == "access")
@@ -220,30 +224,32 @@ def test_doctor_tells_when_others_may_read_the_store(path: Path) -> None:
     assert "chmod 600" in access.hint
 
 
-@pytest.mark.parametrize("asks", ["remember", "recall", "status"])
-def test_an_old_program_stops_when_a_newer_one_changed_the_schema(path: Path, asks: str) -> None:
-    with a_brain(path) as old:
-        id_ = old.remember(KETTLE, kind="fact").items[0].id
-        with closing(driver().connect(str(path), isolation_level=None)) as newer:
-            newer.execute("CREATE TABLE what_comes_later (x)")
-            newer.execute("UPDATE alembic_version SET version_num = '9999'")
-        calls: dict[str, Callable[[], object]] = {
-            "remember": lambda: old.remember("Tea is served at four.", kind="fact"),
-            "recall": lambda: old.recall("kettle"),
-            "status": old.status,
-        }
-        with pytest.raises(StoreCorruptError, match="9999") as refusal:
-            calls[asks]()
-        with closing(driver().connect(str(path))) as newer:
-            count = newer.execute("SELECT count(*) FROM memories").fetchone()
+def test_old_program_stops_when_a_newer_one_changed_the_schema(
+    tmp_path: Path, subtests: pytest.Subtests
+) -> None:
+    calls: dict[str, Callable[[Brain], object]] = {
+        "remember": lambda old: old.remember("Tea is served at four.", kind="fact"),
+        "recall": lambda old: old.recall("kettle"),
+        "status": lambda old: old.status(),
+    }
+    for name, call in calls.items():
+        path = tmp_path / f"{name}.db"
+        with subtests.test(call=name), a_brain(path) as old:
+            assert old.remember(KETTLE, kind="fact").items[0].id
+            with closing(driver().connect(str(path), isolation_level=None)) as newer:
+                newer.execute("CREATE TABLE what_comes_later (x)")
+                newer.execute("UPDATE alembic_version SET version_num = '9999'")
+            with pytest.raises(StoreCorruptError, match="9999") as refusal:
+                call(old)
+            with closing(driver().connect(str(path))) as newer:
+                count = newer.execute("SELECT count(*) FROM memories").fetchone()
 
-    assert id_
-    assert refusal.value.code == "store_newer"
-    assert "Restart" in refusal.value.hint
-    assert count == (1,)
+            assert refusal.value.code == "store_newer"
+            assert "Restart" in refusal.value.hint
+            assert count == (1,)
 
 
-def test_a_change_of_the_schema_that_is_no_new_version_disturbs_nobody(path: Path) -> None:
+def test_analyze_and_vacuum_of_another_process_disturb_no_call(path: Path) -> None:
     with a_brain(path) as brain:
         brain.remember(KETTLE, kind="fact")
         with closing(driver().connect(str(path), isolation_level=None)) as other:
@@ -253,7 +259,7 @@ def test_a_change_of_the_schema_that_is_no_new_version_disturbs_nobody(path: Pat
         assert brain.recall("kettle").items
 
 
-def test_no_error_of_the_file_tells_what_was_being_stored(tmp_path: Path) -> None:
+def test_error_of_a_full_disk_contains_no_text_of_the_memory(tmp_path: Path) -> None:
     with small_disk(tmp_path / "disk", size="768k") as disk, a_brain(disk / "brain.db") as brain:
         with pytest.raises(CommonbrainError) as refusal:
             list(filled(brain))
@@ -261,13 +267,13 @@ def test_no_error_of_the_file_tells_what_was_being_stored(tmp_path: Path) -> Non
 
 
 def filled(brain: Brain) -> Iterator[str]:
-    """Remember long things until something gives way; tell the id of each."""
+    """Remember long texts until that fails; yield the id of each."""
     for number in range(1000):
         yield str(brain.remember(f"{number}: {LONG}", kind="event").items[0].id)
 
 
 def use(path: Path) -> None:
-    """Open a store and look everywhere: damage in the middle is seen only by who goes there."""
+    """Open a store and use all of it: damage in the middle is seen only there."""
     with a_brain(path) as brain:
         assert not brain.doctor().is_sound
         brain.remember("Tea is served at four.", kind="fact")
@@ -275,7 +281,7 @@ def use(path: Path) -> None:
 
 
 def _carry(path: Path, folder: Path) -> None:
-    """Copy a store with whatever lies beside it, as a machine that died would leave it."""
+    """Copy a store with its side files, as a machine that died would leave it."""
     for one in path.parent.glob("brain.db*"):
         shutil.copy(one, folder)
 
@@ -284,7 +290,7 @@ def _mode(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
 
 
-def test_a_read_only_store_boots_and_says_that_there_is_no_session(tmp_path: Path) -> None:
+def test_read_only_store_boots_without_a_session(tmp_path: Path) -> None:
     with small_disk(tmp_path / "disk", size="4m") as disk:
         path = disk / "brain.db"
         with a_brain(path) as brain:
@@ -295,5 +301,5 @@ def test_a_read_only_store_boots_and_says_that_there_is_no_session(tmp_path: Pat
 
     assert [one.headline for one in briefing.blockers] == ["Never push to main."]
     assert briefing.session is None
-    (told,) = briefing.degraded
-    assert told.startswith("session: store_read_only")
+    (warning,) = briefing.degraded
+    assert warning.startswith("session: store_read_only")

@@ -1,4 +1,4 @@
-"""A forked child of a process that has a store open: a clear error, and no wait for ever."""
+"""A forked child of a process with an open store gets a clear error and does not hang."""
 
 import os
 import sys
@@ -17,7 +17,7 @@ from tests.processes import PATIENCE_S
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
 
-FORKS = 15
+FORKS = 6
 
 
 def exit_code_of(work: Callable[..., None], *arguments: object) -> int | None:
@@ -62,7 +62,7 @@ def use_own(path: Path) -> None:
 
 
 @pytest.mark.of_a_file
-def test_a_child_forked_amid_writes_gets_a_clear_error_and_does_not_hang(path: Path) -> None:
+def test_child_forked_during_writes_gets_a_clear_error_and_does_not_hang(path: Path) -> None:
     stop = Event()
     with a_brain(path) as brain:
 
@@ -90,7 +90,7 @@ def test_a_child_forked_amid_writes_gets_a_clear_error_and_does_not_hang(path: P
 
 
 @pytest.mark.of_a_file
-def test_a_child_opens_a_store_that_its_parent_had_closed_before_the_fork(path: Path) -> None:
+def test_forked_child_opens_a_store_that_its_parent_had_closed(path: Path) -> None:
     with a_brain(path) as brain:
         brain.remember("The kettle is blue.", kind="fact")
 

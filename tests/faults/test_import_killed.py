@@ -22,7 +22,7 @@ def import_until(path: Path, _number: int, times: int, line: Line) -> None:
     """Import until the `times`-th batch is stored, then say how many messages, and wait."""
     batches = 0
 
-    def tell(report: ImportReport) -> None:
+    def report_progress(report: ImportReport) -> None:
         nonlocal batches
         batches += 1
         if batches == times:
@@ -32,7 +32,7 @@ def import_until(path: Path, _number: int, times: int, line: Line) -> None:
     with a_brain(path, agent="victim", random_source=SeededRandom(2)) as brain:
         line.send(READY)
         line.recv()
-        brain.import_("claude-code", _source(path), on_progress=tell)
+        brain.import_("claude-code", _source(path), on_progress=report_progress)
     line.send(DONE)
 
 
@@ -42,7 +42,7 @@ def _stored(brain: Brain) -> int:
 
 
 @pytest.mark.requirement("MG-13")
-def test_a_killed_import_goes_on_with_nothing_twice_and_nothing_lost(tmp_path: Path) -> None:
+def test_killed_import_continues_without_duplicates_or_losses(tmp_path: Path) -> None:
     store = tmp_path / "brain.db"
     write_sessions(_source(store), sessions=10, megabytes=1)
     with worker(import_until, store, number=1, times=BATCHES) as victim:

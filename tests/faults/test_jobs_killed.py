@@ -1,4 +1,4 @@
-"""Every kind of job by a worker that is killed: it ends once, as beside a twin left in peace."""
+"""Every kind of job whose worker is killed: it ends once, with the result of its twin."""
 
 import shutil
 import sqlite3
@@ -25,12 +25,12 @@ from tests.flows.test_training import ENOUGH, cards, use
 from tests.flows.test_training_salience import write
 from tests.flows.working import a_worker, fall_behind
 
-BEHIND = 130
+UNEMBEDDED = 130
 """Memories without vectors: more than one step of any kind."""
 
 
-def _behind(path: Path) -> None:
-    fall_behind(path, count=BEHIND)
+def _without_vectors(path: Path) -> None:
+    fall_behind(path, count=UNEMBEDDED)
 
 
 def _with_marks(path: Path) -> None:
@@ -55,7 +55,7 @@ def _with_events(path: Path) -> None:
 class Case:
     """A store with something to do for a kind, and how often its worker is killed there."""
 
-    fill: Callable[[Path], None] = _behind
+    fill: Callable[[Path], None] = _without_vectors
     given: Mapping[str, object] | None = None
     is_heavy: bool = False
 
@@ -77,7 +77,7 @@ CASES = {
 }
 
 
-def test_every_kind_of_job_is_killed_here() -> None:
+def test_cases_cover_every_kind_of_job() -> None:
     assert set(CASES) == set(JOBS)
 
 
@@ -101,41 +101,42 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Callable[[Path
 
 @pytest.mark.requirement("JB-05", "JB-10")
 @pytest.mark.parametrize("kind", CASES)
-def test_a_job_whose_worker_is_killed_ends_once_as_its_undisturbed_twin(
+def test_job_of_a_killed_worker_ends_once_with_the_result_of_its_twin(
     filled: Callable[[Callable[[Path], None]], Path], tmp_path: Path, kind: str
 ) -> None:
     case = CASES[kind]
-    asked = tmp_path / "asked"
-    shutil.copytree(filled(case.fill), asked)
-    with opened(asked / "brain.db") as brain:
-        job = asked_by(brain, kind, case)
+    requested = tmp_path / "requested"
+    shutil.copytree(filled(case.fill), requested)
+    with opened(requested / "brain.db") as brain:
+        job = request_job(brain, kind, case)
         late = (brain.services.clock.now() - FakeClock().now()) // timedelta(days=1)
 
-    calm = a_twin(asked, tmp_path / "calm")
+    calm = a_twin(requested, tmp_path / "calm")
     steps = list[str]()
     with opened(calm, days=late) as brain:
         a_worker(brain, tell=lambda what, _: steps.append(what), kinds=[kind]).sweep()
-        result, is_sound = told(brain, job), brain.doctor().is_sound
+        result, is_sound = result_of(brain, job), brain.doctor().is_sound
     rows = counted(calm)
     assert case.is_heavy == ("model" in result), "only who learns makes a model"
     assert len(steps) >= 3, "a job of a single step proves nothing"
 
-    moments = {len(steps) - 1} if case.is_heavy else {1, len(steps) - 1, len(steps)}
-    for moment in sorted(moments):
-        path = a_twin(asked, tmp_path / f"killed-{moment}")
-        killed(path, moment, days=late, kind=kind, what=steps[moment - 1])
+    # The first step, when a job is taken, and the last, when it is done, are the same of all kinds.
+    steps_before_kill = range(1, len(steps) + 1) if kind == "embed" else (len(steps) - 1,)
+    for step in steps_before_kill:
+        path = a_twin(requested, tmp_path / f"killed-{step}")
+        killed(path, step, days=late, kind=kind, what=steps[step - 1])
         with opened(path, days=late, past_lease=True) as brain:
             a_worker(brain, kinds=[kind]).sweep()
-            is_again = moment < len(steps)
+            is_again = step < len(steps)
             if is_again and not JOBS[kind].is_run_after_loss:
                 assert brain.jobs.show(job.id).error == "worker_lost"
                 brain.jobs.retry(job.id)
                 a_worker(brain, kinds=[kind]).sweep()
-            assert told(brain, job) == result, (kind, moment)
+            assert result_of(brain, job) == result, (kind, step)
             attempts = brain.jobs.show(job.id).attempts
             assert attempts == 1 + (is_again and JOBS[kind].is_run_after_loss)
             assert brain.doctor().is_sound == is_sound
-        assert counted(path) == rows, (kind, moment)
+        assert counted(path) == rows, (kind, step)
 
 
 def opened(path: Path, *, days: int = DAYS, past_lease: bool = False) -> Brain:
@@ -144,29 +145,29 @@ def opened(path: Path, *, days: int = DAYS, past_lease: bool = False) -> Brain:
     return moving(a_brain(path, clock=clock))
 
 
-def asked_by(brain: Brain, kind: str, case: Case) -> JobView:
+def request_job(brain: Brain, kind: str, case: Case) -> JobView:
     if case.given is None:
         return asked_for(brain, kind)
     return brain.jobs.run(kind, case.given)
 
 
-def a_twin(asked: Path, folder: Path) -> Path:
-    """Copy a store that nobody has open, with its artifacts."""
-    shutil.copytree(asked, folder)
+def a_twin(requested: Path, folder: Path) -> Path:
+    """Copy a closed store, with its artifacts."""
+    shutil.copytree(requested, folder)
     return folder / "brain.db"
 
 
-def killed(path: Path, moment: int, *, days: int, kind: str, what: str) -> None:
-    """Have another process work, and kill it once so many things have happened."""
-    with worker(work_until_late, path, number=days, times=moment) as victim:
+def killed(path: Path, step: int, *, days: int, kind: str, what: str) -> None:
+    """Let another process work, and kill it at a step."""
+    with worker(work_until_late, path, number=days, times=step) as victim:
         start_together([victim])
         assert victim.hear() == f"{what} {kind}"
         victim.process.kill()
         victim.process.join()
 
 
-def told(brain: Brain, job: JobView) -> dict[str, object]:
-    """Give how a job ended, but for the id of a model: its artifact is compared."""
+def result_of(brain: Brain, job: JobView) -> dict[str, object]:
+    """Return the result of a job; instead of the id of a model, the digest of its artifact."""
     done = brain.jobs.show(job.id)
     assert done.state == "done", done
     result = dict(done.result or {})
@@ -178,7 +179,7 @@ def told(brain: Brain, job: JobView) -> dict[str, object]:
 def counted(path: Path) -> dict[str, int]:
     """Count the rows of every table that is not the full text's own, and the kept artifacts.
 
-    Jobs that drop artifacts are not counted: an export that dies after it had asked for one asks
+    Jobs that drop artifacts are not counted: an export that dies after it has asked for one asks
     again, and each finds its own.
     """
     with closing(sqlite3.connect(path)) as db:

@@ -1,4 +1,4 @@
-"""A migration that is interrupted leaves the store as it was, and the next opening finishes it."""
+"""An interrupted migration leaves the store as it was, and the next opening finishes it."""
 
 import os
 import signal
@@ -33,6 +33,12 @@ STATEMENTS = (
 KETTLE = "The kettle is in the blue cupboard."
 
 
+@pytest.fixture
+def lays_out_stores() -> bool:
+    """Stores are made by migrations here, as those of users are."""
+    return False
+
+
 class Interrupted(Exception):
     """The power went, or a disk did not answer."""
 
@@ -50,8 +56,10 @@ def previous() -> str | None:
     return down
 
 
-def an_older_store(path: Path) -> None:
-    """Make a store of the version before the newest; an empty file when there is none."""
+@pytest.fixture(scope="module")
+def older(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """The file of a store of the version before the newest; empty when there is none."""
+    path = tmp_path_factory.mktemp("older") / "brain.db"
     engine = sa.create_engine(f"sqlite:///{path}", module=driver())
     with engine.begin() as connection:
         connection.exec_driver_sql("CREATE TABLE IF NOT EXISTS scratch (x)")
@@ -65,6 +73,7 @@ def an_older_store(path: Path) -> None:
                 f"INSERT INTO tenants (id, created_at, audit_key) VALUES ({row})"  # noqa: S608
             )
     engine.dispose()
+    return path.read_bytes()
 
 
 @contextmanager
@@ -92,17 +101,17 @@ def open_and_die(path: Path, words: tuple[str, ...]) -> None:
 
 
 def schema(path: Path) -> list[tuple[object, ...]]:
-    """Read all that the schema says, and the rows that must not be lost."""
+    """Read the whole schema, and the rows that must not be lost."""
     with closing(driver().connect(str(path))) as raw:
-        said = list(raw.execute("SELECT type, name, sql FROM sqlite_master ORDER BY name"))
-        if "tenants" in {name for _, name, _ in said}:
-            said += raw.execute("SELECT * FROM tenants")
-            said += raw.execute("SELECT * FROM alembic_version")
-    return said
+        rows = list(raw.execute("SELECT type, name, sql FROM sqlite_master ORDER BY name"))
+        if "tenants" in {name for _, name, _ in rows}:
+            rows += raw.execute("SELECT * FROM tenants")
+            rows += raw.execute("SELECT * FROM alembic_version")
+    return rows
 
 
 def runs(words: tuple[str, ...]) -> bool:
-    """Say whether the newest migration makes such a statement."""
+    """Return whether the newest migration makes such a statement."""
     if previous() is None:
         return words != STATEMENTS[3]
     script = ScriptDirectory.from_config(config()).get_revision(SCHEMA_VERSION)
@@ -116,30 +125,32 @@ def runs(words: tuple[str, ...]) -> bool:
     return makes[words]
 
 
-@pytest.mark.parametrize("words", [words for words in STATEMENTS if runs(words)])
 @pytest.mark.parametrize("kills", [False, True])
-def test_an_interrupted_migration_is_rolled_back_whole(
-    path: Path, words: tuple[str, ...], *, kills: bool
+def test_interrupted_migration_is_rolled_back_whole(
+    tmp_path: Path, older: bytes, subtests: pytest.Subtests, *, kills: bool
 ) -> None:
-    an_older_store(path)
-    before = schema(path)
+    for number, words in enumerate(filter(runs, STATEMENTS)):
+        with subtests.test(statement=words[0]):
+            path = tmp_path / f"{number}.db"
+            path.write_bytes(older)
+            before = schema(path)
 
-    if kills:
-        process = PROCESSES.Process(target=open_and_die, args=(path, words))
-        process.start()
-        process.join(PATIENCE_S)
-        assert process.exitcode == -signal.SIGKILL
-    else:
-        with interrupted_at(words, kills=False), pytest.raises(Interrupted):
-            a_brain(path)
+            if kills:
+                process = PROCESSES.Process(target=open_and_die, args=(path, words))
+                process.start()
+                process.join(PATIENCE_S)
+                assert process.exitcode == -signal.SIGKILL
+            else:
+                with interrupted_at(words, kills=False), pytest.raises(Interrupted):
+                    a_brain(path)
 
-    assert schema(path) == before
-    with a_brain(path) as brain:
-        assert brain.remember(KETTLE, kind="fact").items[0].status == "stored"
-        assert brain.recall("kettle").items
-        assert brain.doctor().is_sound
-    if previous() is not None:
-        assert any(row[0] == "somebody" for row in schema(path))
+            assert schema(path) == before
+            with a_brain(path) as brain:
+                assert brain.remember(KETTLE, kind="fact").items[0].status == "stored"
+                assert brain.recall("kettle").items
+                assert brain.doctor().is_sound
+            if previous() is not None:
+                assert any(row[0] == "somebody" for row in schema(path))
 
 
 def version_in(path: Path) -> str:
@@ -148,10 +159,10 @@ def version_in(path: Path) -> str:
 
 
 @pytest.mark.requirement("MG-09")
-def test_a_migration_is_undone_by_the_backup_that_it_makes_first(
-    path: Path, caplog: pytest.LogCaptureFixture
+def test_migration_is_undone_by_restoring_the_backup_that_it_makes(
+    path: Path, older: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
-    an_older_store(path)
+    path.write_bytes(older)
     backup = path.with_name(f"{path.name}.schema-{previous()}.bak")
 
     a_brain(path).close()
@@ -165,7 +176,7 @@ def test_a_migration_is_undone_by_the_backup_that_it_makes_first(
 
 
 @pytest.mark.requirement("MG-09")
-def test_a_store_of_this_version_or_a_new_one_is_not_backed_up(path: Path) -> None:
+def test_new_store_and_store_of_this_version_are_not_backed_up(path: Path) -> None:
     a_brain(path).close()
     a_brain(path).close()
 
@@ -173,23 +184,25 @@ def test_a_store_of_this_version_or_a_new_one_is_not_backed_up(path: Path) -> No
 
 
 @pytest.mark.requirement("MG-09")
-def test_the_backups_of_three_migrations_are_kept(path: Path) -> None:
+def test_backups_of_the_last_three_migrations_are_stored(path: Path, older: bytes) -> None:
     for version in ("0001", "0002", "0003"):
         path.with_name(f"{path.name}.schema-{version}.bak").write_text("old")
-    an_older_store(path)
+    path.write_bytes(older)
 
     a_brain(path).close()
 
-    kept = sorted(one.name for one in path.parent.glob("*.bak"))
-    assert kept == [f"{path.name}.schema-{version}.bak" for version in ("0002", "0003", previous())]
+    backups = sorted(one.name for one in path.parent.glob("*.bak"))
+    assert backups == [
+        f"{path.name}.schema-{version}.bak" for version in ("0002", "0003", previous())
+    ]
 
 
 @pytest.mark.requirement("MG-09")
-def test_without_space_a_store_is_migrated_without_a_backup_and_says_so(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+def test_store_on_a_full_disk_is_migrated_without_a_backup_and_with_a_warning(
+    tmp_path: Path, older: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
     with small_disk(tmp_path / "disk", size="1200k") as disk:
-        an_older_store(disk / "brain.db")
+        (disk / "brain.db").write_bytes(older)
 
         a_brain(disk / "brain.db").close()
 
@@ -199,9 +212,12 @@ def test_without_space_a_store_is_migrated_without_a_backup_and_says_so(
 
 
 @pytest.mark.requirement("MG-09")
-def test_a_migration_says_on_stderr_where_its_backup_is(path: Path) -> None:
-    an_older_store(path)
+def test_command_prints_on_stderr_where_the_backup_of_a_migration_is(
+    path: Path, older: bytes
+) -> None:
+    path.write_bytes(older)
 
+    # A process of its own: the handler of its log writes to the stderr that it starts with.
     done = subprocess.run(
         command(path, "status"),
         capture_output=True,

@@ -1,6 +1,5 @@
-"""Many processes on one file: nothing acknowledged is lost, and nobody is told of a lock."""
+"""Many processes on one file: nothing acknowledged is lost, and no caller gets a lock error."""
 
-import random
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -13,13 +12,12 @@ from tests.faults.workers import DONE, READY, Worker, hold, read, worker, write
 
 WRITERS = 4
 READERS = 2
-WRITES = 25
-READS = 40
-KILLS = 8
+WRITES = 15
+READS = 20
 
 
 @pytest.mark.requirement("EV-05", "EV-11")
-def test_processes_that_make_write_and_read_one_file_at_once_lose_nothing(path: Path) -> None:
+def test_processes_that_create_write_and_read_a_file_at_once_lose_nothing(path: Path) -> None:
     with ExitStack() as stack:
         writers = [
             stack.enter_context(worker(write, path, number=number, times=WRITES))
@@ -33,58 +31,45 @@ def test_processes_that_make_write_and_read_one_file_at_once_lose_nothing(path: 
         written = [one.hear_out() for one in writers]
         answers = [one.hear_out() for one in readers]
 
-    for said in written:
-        assert [word.split()[0] for word in said] == ["stored"] * WRITES + [DONE]
-    for said in answers:
-        assert said[-1] == DONE
-        assert set(said[:-1]) <= {"found", "nothing_stored", "below_threshold"}
-        assert len(said) == READS + 1
-    ids = [id_ for said in written for id_ in acknowledged(said)]
+    for replies in written:
+        assert [word.split()[0] for word in replies] == ["stored"] * WRITES + [DONE]
+    for replies in answers:
+        assert replies[-1] == DONE
+        assert set(replies[:-1]) <= {"found", "nothing_stored", "below_threshold"}
+        assert len(replies) == READS + 1
+    ids = [id_ for replies in written for id_ in acknowledged(replies)]
     assert len(set(ids)) == WRITERS * WRITES
     with a_brain(path) as brain:
         assert_all_there(brain, ids)
         assert brain.status().memories == len(ids)
 
 
-def test_a_writer_that_is_killed_loses_nothing_it_acknowledged(path: Path) -> None:
-    with worker(write, path, number=1, times=100_000) as victim:
-        start_together([victim])
-        said = [victim.hear() or "" for _ in range(20)]
-        victim.process.kill()
-        said += victim.hear_out()
+def test_killed_writers_lose_nothing_that_they_acknowledged(path: Path) -> None:
+    ids: list[str] = []
+    for number, heard in enumerate((20, 1, 6), 1):
+        with worker(write, path, number=number, times=100_000) as victim:
+            start_together([victim])
+            replies = [victim.hear() or "" for _ in range(heard)]
+            victim.process.kill()
+            replies += victim.hear_out()
+        assert DONE not in replies
+        assert len(acknowledged(replies)) >= heard
+        ids += acknowledged(replies)
 
-    ids = acknowledged(said)
-    assert DONE not in said
-    assert len(ids) >= 20
+    assert len(set(ids)) == len(ids)
     with a_brain(path) as brain:
         assert_all_there(brain, ids)
         assert brain.recall("thing1x3").items[0].id == ids[3]
         assert brain.remember("Life goes on.", kind="event").items[0].status == "stored"
 
 
-def test_writers_that_are_killed_again_and_again_leave_a_sound_store(path: Path) -> None:
-    random_source = random.Random(7)  # noqa: S311 to be foreseen
-    ids: list[str] = []
-    for number in range(KILLS):
-        with worker(write, path, number=number, times=100_000) as victim:
-            start_together([victim])
-            said = [victim.hear() or "" for _ in range(random_source.randint(1, 8))]
-            victim.process.kill()
-            ids += acknowledged([*said, *victim.hear_out()])
-
-    assert len(ids) >= KILLS
-    assert len(set(ids)) == len(ids)
-    with a_brain(path) as brain:
-        assert_all_there(brain, ids)
-
-
 @pytest.mark.requirement("PF-05")
-def test_a_reader_is_answered_while_another_process_holds_the_write_lock(path: Path) -> None:
+def test_reader_is_answered_while_another_process_holds_the_write_lock(path: Path) -> None:
     with worker(hold, path, number=1, times=1) as holder:
         assert holder.hear() == READY
         with a_brain(path) as brain:
-            found = brain.recall("Where is the kettle?")
-            seen = brain.get(found.items[0].id)
+            result = brain.recall("Where is the kettle?")
+            seen = brain.get(result.items[0].id)
             counted = brain.status()
         # Leaving did not wait for the lock either: the holder still has it.
         holder.line.send("go")
@@ -101,9 +86,9 @@ def start_together(workers: Sequence[Worker]) -> None:
         one.line.send("go")
 
 
-def acknowledged(said: Sequence[str]) -> list[str]:
-    """Pick the ids out of what a writer said."""
-    return [words.removeprefix("stored ") for words in said if words.startswith("stored ")]
+def acknowledged(replies: Sequence[str]) -> list[str]:
+    """Return the ids that a writer acknowledged."""
+    return [words.removeprefix("stored ") for words in replies if words.startswith("stored ")]
 
 
 def assert_all_there(brain: Brain, ids: Sequence[str]) -> None:

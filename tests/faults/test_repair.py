@@ -1,4 +1,4 @@
-"""A store whose derived parts were damaged: doctor says so, repair mends it, recall finds again."""
+"""A store with damaged derived parts: doctor reports them, and repair makes them again."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -28,8 +28,8 @@ def full(path: Path) -> Iterator[Brain]:
     with a_brain(path) as brain:
         ids = [str(brain.remember(body, kind="fact").items[0].id) for body in FACTS]
         brain.revise.supersede(ids[1], "CockroachDB was chosen for its regions.", reason="moved")
-        gone = brain.remember("Tea is served at four.", kind="fact").items[0].id
-        brain.forget(str(gone), reason="not so")
+        forgotten = brain.remember("Tea is served at four.", kind="fact").items[0].id
+        brain.forget(str(forgotten), reason="not so")
         yield brain
 
 
@@ -46,7 +46,7 @@ def unsound(diagnosis: Diagnosis) -> set[str]:
 
 
 def assert_as_new(brain: Brain) -> None:
-    """Check that everything is found that is to be found, by its words and by its meaning."""
+    """Check that every live memory is recalled by its words and by its meaning."""
     diagnosis = brain.doctor()
     assert diagnosis.is_sound, diagnosis.findings
     for body in (FACTS[0], FACTS[2], "CockroachDB was chosen for its regions."):
@@ -57,15 +57,15 @@ def assert_as_new(brain: Brain) -> None:
 
 
 SHORT = "UPDATE vectors SET vector = x'0001' WHERE vector IS NOT NULL"
-GONE = "(SELECT id FROM memories WHERE state = 'forgotten')"
+FORGOTTEN = "(SELECT id FROM memories WHERE state = 'forgotten')"
 DAMAGES: list[tuple[str, str]] = [
     ("DELETE FROM memory_text WHERE rowid IN (SELECT id FROM memories LIMIT 2)", "full text"),
     ("INSERT INTO memory_text (memory_text) VALUES ('delete-all')", "full text"),
     (f"INSERT INTO memory_text (rowid, text, keywords) SELECT id, 'tea at four', '' "  # noqa: S608
-     f"FROM memories WHERE id IN {GONE}", "full text, stale"),
+     f"FROM memories WHERE id IN {FORGOTTEN}", "full text, stale"),
     ("INSERT INTO memory_text (rowid, text, keywords) VALUES (77, 'tea', '')", "full text, stale"),
     ("DELETE FROM memory_text_data WHERE id > 10", "pages"),
-    (f"UPDATE vectors SET vector = zeroblob(512) WHERE memory_id IN {GONE}", "vectors"),  # noqa: S608
+    (f"UPDATE vectors SET vector = zeroblob(512) WHERE memory_id IN {FORGOTTEN}", "vectors"),  # noqa: S608
     (SHORT, "vectors, space"),
     ("INSERT INTO vectors SELECT tenant_id, 77, space_id, part, 900, vector FROM vectors LIMIT 1",
      "references"),
@@ -74,18 +74,18 @@ DAMAGES: list[tuple[str, str]] = [
 
 @pytest.mark.parametrize(("statement", "check"), DAMAGES)
 @pytest.mark.requirement("LC-13")
-def test_what_is_derived_is_mended_from_the_rows(
+def test_repair_makes_derived_data_from_the_rows(
     full: Brain, path: Path, statement: str, check: str
 ) -> None:
     damage(path, statement)
-    found = full.doctor()
+    diagnosis = full.doctor()
     before = full.status()
 
     fractions: list[float] = []
     done = full.repair(fractions.append)
 
-    assert check in unsound(found)
-    assert all(one.hint for one in found.findings if not one.is_sound)
+    assert check in unsound(diagnosis)
+    assert all(one.hint for one in diagnosis.findings if not one.is_sound)
     assert_as_new(full)
     assert done.words == 4
     assert done.vectors_pending == 0
@@ -94,7 +94,7 @@ def test_what_is_derived_is_mended_from_the_rows(
     assert fractions[-1] == 1.0
 
 
-def test_missing_vectors_are_made_again(full: Brain, path: Path) -> None:
+def test_repair_makes_missing_vectors(full: Brain, path: Path) -> None:
     damage(path, "DELETE FROM vectors")
 
     (waiting,) = (one for one in full.doctor().findings if one.check == "embeddings")
@@ -106,7 +106,9 @@ def test_missing_vectors_are_made_again(full: Brain, path: Path) -> None:
     assert_as_new(full)
 
 
-def test_a_process_that_holds_codes_finds_what_another_mended(full: Brain, path: Path) -> None:
+def test_process_with_cached_codes_uses_vectors_that_another_repaired(
+    full: Brain, path: Path
+) -> None:
     assert full.recall(FACTS[0]).items
     damage(path, SHORT)
     with a_brain(path) as other:
@@ -115,16 +117,14 @@ def test_a_process_that_holds_codes_finds_what_another_mended(full: Brain, path:
     assert_as_new(full)
 
 
-def test_recall_answers_by_words_while_vectors_are_unsound(full: Brain, path: Path) -> None:
+def test_recall_uses_words_while_vectors_are_unsound(full: Brain, path: Path) -> None:
     damage(path, SHORT.replace("IS NOT NULL", "IS NOT NULL AND memory_id % 2 = 0"))
     assert full.recall(FACTS[0]).items[0].body == FACTS[0]
     with a_brain(path) as other:
         assert other.recall(FACTS[0]).items[0].body == FACTS[0]
 
 
-def test_without_an_embedder_the_words_are_mended_and_the_rest_waits(
-    full: Brain, path: Path
-) -> None:
+def test_repair_without_an_embedder_makes_the_full_text_only(full: Brain, path: Path) -> None:
     damage(
         path, "DELETE FROM vectors", "INSERT INTO memory_text (memory_text) VALUES ('delete-all')"
     )
@@ -136,22 +136,22 @@ def test_without_an_embedder_the_words_are_mended_and_the_rest_waits(
         assert full.recall("kettle").items[0].body == FACTS[0]
 
 
-def test_others_write_while_a_store_is_repaired_and_all_is_found(path: Path) -> None:
+def test_repair_during_writes_of_another_process_loses_nothing(path: Path) -> None:
     with a_brain(path, random_source=SeededRandom(9)) as brain:
         with worker(write, path, number=1, times=40) as other:
             start_together([other])
             assert acknowledged([other.hear() or ""])
             repaired = [brain.repair() for _ in range(3)]
-            said = other.hear_out()
-        assert said[-1] == DONE
-        assert len(acknowledged(said)) == 39
+            replies = other.hear_out()
+        assert replies[-1] == DONE
+        assert len(acknowledged(replies)) == 39
         assert repaired[0].words >= 1
         diagnosis = brain.doctor()
         assert diagnosis.is_sound, diagnosis.findings
         assert brain.repair().words == 40
 
 
-def test_a_repair_that_was_interrupted_is_finished_by_the_next(full: Brain, path: Path) -> None:
+def test_interrupted_repair_is_finished_by_the_next(full: Brain, path: Path) -> None:
     damage(
         path, "DELETE FROM vectors", "INSERT INTO memory_text (memory_text) VALUES ('delete-all')"
     )
@@ -166,7 +166,7 @@ def test_a_repair_that_was_interrupted_is_finished_by_the_next(full: Brain, path
     assert_as_new(full)
 
 
-def test_a_memory_that_lost_its_body_is_told_of_and_breaks_nothing(full: Brain, path: Path) -> None:
+def test_memory_without_a_body_is_reported_and_breaks_no_recall(full: Brain, path: Path) -> None:
     damage(path, "DELETE FROM facts WHERE body LIKE 'Llamas%'")
 
     assert unsound(full.doctor()) == {"details"}

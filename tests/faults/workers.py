@@ -34,21 +34,21 @@ class Worker:
     line: Line
 
     def hear(self) -> str | None:
-        """Give what it says next, None when it has hung up.
+        """Return its next line, None when it has closed the line.
 
         Raises:
-            TimeoutError: it says nothing.
+            TimeoutError: it sends nothing.
 
         """
         if not self.line.poll(PATIENCE_S):
-            raise TimeoutError(f"{self.process.name} says nothing.")
+            raise TimeoutError(f"{self.process.name} sends nothing.")
         try:
             return self.line.recv()
         except (EOFError, ConnectionResetError):
             return None
 
     def hear_out(self) -> list[str]:
-        """Give all it says until it is done or gone."""
+        """Return all its lines until it is done or has ended."""
         return list(iter(self.hear, None))
 
 
@@ -69,14 +69,14 @@ def worker(work: Work, path: Path, *, number: int, times: int) -> Generator[Work
 
 
 def write(path: Path, number: int, times: int, line: Line) -> None:
-    """Remember `times` events, saying each id when it is acknowledged."""
+    """Remember `times` events, reporting each id when it is acknowledged."""
     line.send(READY)
     line.recv()
     try:
         with a_brain(path, agent=f"writer-{number}", random_source=SeededRandom(number)) as brain:
             for turn in range(times):
-                said = f"Writer{number} saw thing{number}x{turn} happen."
-                (done,) = brain.remember(said, kind="event").items
+                text = f"Writer{number} saw thing{number}x{turn} happen."
+                (done,) = brain.remember(text, kind="event").items
                 line.send(f"{done.status} {done.id}")
     except CommonbrainError as error:
         line.send(f"{error.code}: {error}")
@@ -84,14 +84,14 @@ def write(path: Path, number: int, times: int, line: Line) -> None:
 
 
 def read(path: Path, number: int, times: int, line: Line) -> None:
-    """Recall `times` times, saying how each went."""
+    """Recall `times` times, reporting the result of each."""
     line.send(READY)
     line.recv()
     try:
         with a_brain(path, agent=f"reader-{number}", random_source=SeededRandom(number)) as brain:
             for turn in range(times):
-                found = brain.recall(f"what did writer1 see, thing1x{turn}?")
-                line.send(" ".join([found.verdict, *found.degraded]))
+                result = brain.recall(f"what did writer1 see, thing1x{turn}?")
+                line.send(" ".join([result.verdict, *result.degraded]))
     except CommonbrainError as error:
         line.send(f"{error.code}: {error}")
     line.send(DONE)
@@ -108,13 +108,13 @@ def hold(path: Path, number: int, _times: int, line: Line) -> None:
 
 
 def correct(path: Path, number: int, times: int, line: Line) -> None:
-    """Supersede each of `times` facts that are there, saying how each went."""
+    """Supersede each of `times` stored facts, reporting the result of each."""
     with a_brain(path, agent=f"agent-{number}", random_source=SeededRandom(number)) as brain:
-        found = {item.body or "": item.id for item in brain.recall("", max_items=100).items}
+        ids = {item.body or "": item.id for item in brain.recall("", max_items=100).items}
         line.send(READY)
         line.recv()
         for turn in range(times):
-            old = found[f"Service x{turn} runs on two cores"]
+            old = ids[f"Service x{turn} runs on two cores"]
             new = f"Agent{number} measured x{turn}: cores{number} are what it has"
             try:
                 done = brain.revise.supersede(old, new, reason="measured")
@@ -125,7 +125,7 @@ def correct(path: Path, number: int, times: int, line: Line) -> None:
 
 
 def claim(path: Path, number: int, times: int, line: Line) -> None:
-    """Claim each of `times` tasks that are there, saying how each went."""
+    """Claim each of `times` stored tasks, reporting the result of each."""
     with a_brain(path, agent=f"agent-{number}") as opened:
         brain = opened.acting_as(session=f"s{number}")
         tasks = sorted(one.id for one in brain.session.tasks().tasks or ())

@@ -1,4 +1,4 @@
-"""What an attacker tries, drawn by rule from every operation: none is named, so none is left out.
+"""Attempts of an attacker, drawn by rule from every operation: none is named, so none is left out.
 
 Every field that takes text or a list of texts is filled with others' ids, guessed ones, others'
 names and injections; an operation whose field is a choice is tried with each choice.
@@ -9,15 +9,16 @@ import random
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Any, Final, Literal, get_args, get_origin
 
 from commonbrain.api.operation import VerbRequest
 from commonbrain.api.operations import Operation, load_operations
-from tests.security.world import ASKED, NOBODY, THEIRS, World, neighbours
+from tests.security.world import ASKED, THEIRS, UNASSIGNED, World, neighbours
 
 AnyOperation = Operation[Any, Any]
 Ask = Callable[[AnyOperation, dict[str, Any]], str]
-"""A door: takes what is asked, gives everything that comes back, errors too, as text."""
+"""Takes an operation and its arguments, and returns the whole reply, errors too, as text."""
 
 INJECTIONS: Final = (
     f"' OR tenant_id = '{THEIRS}' --",
@@ -28,7 +29,7 @@ INJECTIONS: Final = (
     f"{ASKED} OR 1=1",
     f'{{"tenant": "{THEIRS}"}}',
     f"../{THEIRS}",
-    f"mem_{NOBODY}' UNION ALL TABLE facts --",
+    f"mem_{UNASSIGNED}' UNION ALL TABLE facts --",
     "\u202e\x00",
 )
 _PLAUSIBLE: Final[Mapping[str, object]] = {
@@ -42,32 +43,32 @@ _PLAUSIBLE: Final[Mapping[str, object]] = {
     "confirm": 1,
     "facets": True,
 }
-"""What the fields of these names hold while another one is tried."""
+"""Values of the fields of these names while another field is tried."""
 
 
-_HELD: Final = frozenset({"memory", "thread", "trace", "job", "model", "private"})
-"""Ways to ask for what is there."""
+_EXISTING: Final = frozenset({"memory", "thread", "trace", "job", "model", "private"})
+"""Ways that use ids that exist."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
-    """One call, and for an id what it would be for an id that nobody has."""
+    """One call, and if it has an id, the same call for an id that is not assigned."""
 
     operation: AnyOperation
     given: dict[str, Any]
     field: str
     way: str
-    """What kind of thing stands in the field."""
+    """The kind of value in the field."""
     control: dict[str, Any] | None = None
 
     @property
     def text(self) -> str:
-        """All that is asked, as text."""
+        """All arguments, as text."""
         return json.dumps(self.given, ensure_ascii=False)
 
 
 def attempts(world: World, *, seed: int = 0) -> Iterator[Attempt]:
-    """Draw what is tried, the same for the same seed."""
+    """Draw all attempts, the same for the same seed."""
     random_source = random.Random(seed)  # noqa: S311 it is meant to be foreseen
     for operation in load_operations():
         for choice in _choices(operation):
@@ -91,17 +92,32 @@ def drawn(world: World, *, seed: int = 0) -> Iterator[Attempt]:
     for one in attempts(world, seed=seed):
         sorts[one.operation.name, one.field, one.way].append(one)
     for number, alike in enumerate(sorts.values()):
-        if alike[0].field == "id" and alike[0].way in _HELD:
+        if alike[0].field == "id" and alike[0].way in _EXISTING:
             yield from alike
         else:
             yield alike[number % len(alike)]
 
 
+def spread(among: Sequence[Attempt], *, each: int) -> list[Attempt]:
+    """Select so many attempts of each operation, spread over its fields and ways."""
+    by_name: dict[str, list[Attempt]] = defaultdict(list)
+    for one in among:
+        by_name[one.operation.name].append(one)
+    return [
+        one for alike in by_name.values() for one in alike[:: max(len(alike) // each, 1)][:each]
+    ]
+
+
 def mixed(world: World) -> list[Attempt]:
-    """Draw the same in a fixed random order, in which a hole of any operation is met early."""
-    attempts_drawn = list(drawn(world))
-    random.Random(0).shuffle(attempts_drawn)  # noqa: S311 it is meant to be foreseen
-    return attempts_drawn
+    """Draw the same in a fixed random order, the operations in turn, so that all are met early."""
+    random_source = random.Random(0)  # noqa: S311 the same in every run
+    by_name: dict[str, list[Attempt]] = defaultdict(list)
+    for one in drawn(world):
+        by_name[one.operation.name].append(one)
+    for alike in by_name.values():
+        random_source.shuffle(alike)
+    turns = zip_longest(*by_name.values())
+    return [one for turn in turns for one in turn if one is not None]
 
 
 def _attempt(
@@ -114,10 +130,10 @@ def _attempt(
         return base | {field: [value] if is_list else value}
 
     prefix, _, digits = payload.partition("_")
-    is_id = len(digits) == len(NOBODY) and len(prefix) == 3
+    is_id = len(digits) == len(UNASSIGNED) and len(prefix) == 3
     # A key of idempotency is the caller's own, and the second use of one is told from the first.
     is_comparable = is_id and field != "idempotency_key"
-    control = filled(f"{prefix}_{NOBODY}") if is_comparable else None
+    control = filled(f"{prefix}_{UNASSIGNED}") if is_comparable else None
     return Attempt(
         operation=operation, given=filled(payload), field=field, way=kind, control=control
     )
@@ -165,8 +181,8 @@ def _bases(
         elif name in {"id", "other", "key"} and is_needed:
             full[name] = world.own
         elif plausible is not None:
-            told = plausible.format(n=number) if isinstance(plausible, str) else plausible
-            full[name] = told
+            value = plausible.format(n=number) if isinstance(plausible, str) else plausible
+            full[name] = value
         if name in full and is_needed:
             bare[name] = full[name]
     return [{**full, **choice}] + [{**bare, **choice}] * (full != bare)

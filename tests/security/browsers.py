@@ -13,15 +13,15 @@ _CSRF: Final = re.compile(r'name="csrf" value="([^"]+)"')
 
 @dataclass(slots=True)
 class Browser:
-    """A browser of somebody who may log in."""
+    """A browser of a person who may log in."""
 
     client: TestClient
 
     def csrf(self, path: str) -> str:
         """Return the token of the forms of a page."""
-        found = _CSRF.search(self.client.get(path, headers={"accept": "text/html"}).text)
-        assert found is not None
-        return found[1]
+        match = _CSRF.search(self.client.get(path, headers={"accept": "text/html"}).text)
+        assert match is not None
+        return match[1]
 
     def log_in(self, key: object, *, next_: str = "/") -> httpx2.Response:
         """Send the form of the login."""
@@ -33,9 +33,10 @@ class Browser:
         return self.client.get(path, headers={"accept": "text/html", **headers})
 
 
-def browser(app: FastAPI) -> Browser:
+def browser(app: FastAPI, *, address: str = "192.0.2.1") -> Browser:
     client = TestClient(
         app,
+        client=(address, 50_000),
         base_url="http://127.0.0.1",
         follow_redirects=False,
         raise_server_exceptions=False,

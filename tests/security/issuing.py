@@ -21,7 +21,7 @@ AUDIENCE = "https://brain.test"
 
 @dataclass
 class Issuing:
-    """Signs, and shows its public keys; `fetched` counts who asked for them."""
+    """Signs, and shows its public keys; `fetched` counts the requests for them."""
 
     url: str = ""
     keys: dict[str, tuple[str, Any]] = field(default_factory=dict[str, tuple[str, Any]])

@@ -1,4 +1,4 @@
-"""Keys that tests call with, and what is said to who calls with others."""
+"""Keys that tests call with, and the errors of wrong ones."""
 
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -18,26 +18,26 @@ CACHED_QUERIES_MAX = timedelta(seconds=ACCESS_CACHE_S)
 
 @dataclass
 class CountingPasswordHasher:
-    """The real password hasher, with every use of them counted."""
+    """The real password hasher, with every use counted."""
 
     real: PasswordHasher
-    asked: list[bool] = field(default_factory=list[bool])
+    verified: list[bool] = field(default_factory=list[bool])
 
     def hash(self, secret: str) -> str:
         return self.real.hash(secret)
 
     def verify(self, hashed: str | None, *, secret: str) -> bool:
         is_match = self.real.verify(hashed, secret=secret)
-        self.asked.append(hashed is not None)
+        self.verified.append(hashed is not None)
         return is_match
 
 
 def refusal(
     access: Authenticator, credential: object, address: str | None = HERE
 ) -> CommonbrainError:
-    with pytest.raises(CommonbrainError) as told:
+    with pytest.raises(CommonbrainError) as error:
         access.admit(None if credential is None else str(credential), address=address)
-    return told.value
+    return error.value
 
 
 def altered(key: NewKey) -> KeyText:

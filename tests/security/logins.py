@@ -1,4 +1,4 @@
-"""Steps of people who log in to the web page, and what the store has of them."""
+"""Steps of people who log in to the web page, and their rows in the store."""
 
 from commonbrain.administration.tenants import NewKey
 from commonbrain.client import Brain

@@ -50,7 +50,7 @@ def app_of(brain: Brain, provider: Provider, *, url: str = URL, **more: object) 
 
 @dataclass
 class Person:
-    """A person with a browser, whom the provider knows as Carla."""
+    """A person with a browser, Carla for the provider."""
 
     browser: Browser
     provider: Provider
@@ -62,9 +62,9 @@ class Person:
     def address(self, *, next_: str = "/") -> str:
         """Choose to log in at the provider; return its address."""
         page = self.leave(next_=next_)
-        found = LEADS_TO.search(page.text)
-        assert found, page.text
-        return html.unescape(found[1])
+        match = LEADS_TO.search(page.text)
+        assert match, page.text
+        return html.unescape(match[1])
 
     def log_in_there(self, *, next_: str = "/") -> str:
         """Log in at the provider; return the address that it sends the browser to."""
@@ -85,8 +85,8 @@ def opened(response: httpx2.Response) -> str | None:
     has_session = any(
         one.startswith(f"{SESSION}=") for one in response.headers.get_list("set-cookie")
     )
-    found = LEADS_TO.search(response.text)
-    return html.unescape(found[1]) if has_session and response.is_success and found else None
+    match = LEADS_TO.search(response.text)
+    return html.unescape(match[1]) if has_session and response.is_success and match else None
 
 
 def refused(response: httpx2.Response, status: int, *words: str) -> bool:

@@ -1,4 +1,4 @@
-"""A real OpenID provider on this machine: it describes itself, asks, and exchanges codes."""
+"""A real OpenID provider on this machine: it describes itself, shows a form, exchanges codes."""
 
 import json
 import threading
@@ -6,7 +6,7 @@ import time
 from base64 import b64decode, urlsafe_b64encode
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from hashlib import sha256
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from secrets import token_urlsafe
@@ -56,6 +56,13 @@ class Provider:
     _codes: dict[str, Mapping[str, str]] = field(default_factory=dict[str, Mapping[str, str]])
     ended: threading.Event = field(default_factory=threading.Event)
 
+    def reset(self) -> None:
+        """Be the honest provider again, with the keys that it had at first."""
+        fresh = Provider(self.issuing)
+        for one in fields(self):
+            if one.name not in {"issuing", "ended"}:
+                setattr(self, one.name, getattr(fresh, one.name))
+
     @property
     def name(self) -> str:
         return f"http://{self.host}:{urlsplit(self.issuing.url).port}"
@@ -71,30 +78,30 @@ class Provider:
 
     def send_back(self, address: str) -> str:
         """Return where a person is sent who logs in at an address of this provider."""
-        asked = dict(parse_qsl(urlsplit(address).query))
-        assert asked["tier"] == "free"
-        assert (asked["response_type"], asked["client_id"]) == ("code", CLIENT)
-        assert "openid" in asked["scope"].split()
-        assert asked["code_challenge_method"] == "S256"
+        request = dict(parse_qsl(urlsplit(address).query))
+        assert request["tier"] == "free"
+        assert (request["response_type"], request["client_id"]) == ("code", CLIENT)
+        assert "openid" in request["scope"].split()
+        assert request["code_challenge_method"] == "S256"
         code = token_urlsafe()
-        self._codes[code] = asked
+        self._codes[code] = request
         result = {"error": self.error} if self.error else {"code": code}
-        sent = {**result, "state": asked["state"], **self.answer}
-        return f"{asked['redirect_uri']}?{urlencode(sent)}"
+        sent = {**result, "state": request["state"], **self.answer}
+        return f"{request['redirect_uri']}?{urlencode(sent)}"
 
     def exchange(self, form: Mapping[str, str]) -> dict[str, Any]:
         """Return the tokens of a code, once."""
         self.forms.append(form)
-        asked = self._codes.pop(form.get("code", ""), None)
+        request = self._codes.pop(form.get("code", ""), None)
         if (form.get("client_id"), form.get("client_secret")) != (CLIENT, self.secret):
             return {"error": "invalid_client"}
         digest = sha256(form.get("code_verifier", "").encode()).digest()
         challenge = urlsafe_b64encode(digest).decode().rstrip("=")
         if (
-            asked is None
+            request is None
             or form.get("grant_type") != "authorization_code"
-            or form.get("redirect_uri") != asked["redirect_uri"]
-            or challenge != asked["code_challenge"]
+            or form.get("redirect_uri") != request["redirect_uri"]
+            or challenge != request["code_challenge"]
         ):
             return {"error": "invalid_grant", "error_description": f"not {form.get('code')}"}
         claims = {
@@ -105,7 +112,7 @@ class Provider:
             "role": "writer",
             "iat": int(time.time()),
             "exp": TOKEN_ENDS_AT,
-            "nonce": asked["nonce"],
+            "nonce": request["nonce"],
             **self.claims,
         }
         given = {name: value for name, value in claims.items() if value is not None}

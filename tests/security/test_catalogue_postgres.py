@@ -63,13 +63,13 @@ def check_confined(database: Database) -> None:
     assert rights.keys() >= known
 
 
-def test_every_table_of_tenants_has_its_policy_and_a_program_owns_nothing(
+def test_each_table_of_tenants_has_a_policy_and_programs_own_nothing(
     database: Database,
 ) -> None:
     check_confined(database)
 
 
-def test_an_upgrade_confines_and_grants_every_table_that_migrations_made(
+def test_upgrade_confines_and_grants_each_table_of_the_migrations(
     postgres: Server,
 ) -> None:
     with postgres.database(is_empty=True) as database:

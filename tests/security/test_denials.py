@@ -74,7 +74,7 @@ def test_audit_lists_denials_newest_first_whenever_they_are_written(
     assert sum(one.count for one in entries) == len(steps)
 
 
-def test_denials_that_wait_for_a_locked_store_keep_their_order(
+def test_denials_that_wait_for_a_locked_store_are_listed_in_order(
     brain: Brain, clock: FakeClock
 ) -> None:
     with brain.services.store.begin(LOCAL_TENANT) as tx:

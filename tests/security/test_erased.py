@@ -1,4 +1,4 @@
-"""What is erased is gone from all that the brain had made of it, whoever keeps that."""
+"""Erased memories are gone from everything that was derived of them: rows, exports, models."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -21,7 +21,7 @@ from tests.flows.asking import stored
 from tests.flows.working import a_worker
 from tests.security.world import rows_of
 
-WHY = "It is not to be kept."
+WHY = "It is not to be archive_parts."
 DEEP = "quokka"
 """In what is erased alone."""
 EVENTS = (
@@ -39,30 +39,32 @@ EVENTS = (
 
 
 class Killed(BaseException):
-    """What nobody catches, as nobody catches a SIGKILL."""
+    """An end that no code catches, as that by SIGKILL."""
 
 
 @dataclass(frozen=True, slots=True)
 class Interrupted(UploadStore):
-    """Has something happen when an archive is written, and nobody knows of it yet."""
+    """Runs a function when an archive is written, but not yet recorded."""
 
     meanwhile: Callable[[], None]
 
     def made(
         self, name: str, write: Callable[[Path], object], *, on_start: Callable[[Upload], None]
     ) -> Upload:
-        """Have it written, and be interrupted."""
+        """Write it, and run the function."""
         # Not `super()`, which a class with slots of its own has not.
-        parcel = UploadStore.made(self, name, write, on_start=on_start)
+        upload = UploadStore.made(self, name, write, on_start=on_start)
         self.meanwhile()
-        return parcel
+        return upload
 
 
 def made_of(brain: Brain) -> list[str]:
-    """Have everything made of events that can be; give the ids of the events."""
-    told = brain.remember([Draft(body=text, kind="event") for text in EVENTS])
-    rooms = ["a kitchen cupboard", "the red attic"] * EVALUATED_MIN
-    vessels = [f"Somebody put vessel{n} of shelf{n} into {room}." for n, room in enumerate(rooms)]
+    """Store events and let all jobs derive from them; return their ids."""
+    stored_events = brain.remember([Draft(body=text, kind="event") for text in EVENTS])
+    places = ["a kitchen cupboard", "the red attic"] * EVALUATED_MIN
+    vessels = [
+        f"Somebody put vessel{n} of shelf{n} into {place}." for n, place in enumerate(places)
+    ]
     brain.remember([Draft(body=text, kind="incident") for text in vessels])
     answer = brain.recall(f"what of {DEEP} and its checkout", max_items=4)
     for item in answer.items:
@@ -74,10 +76,10 @@ def made_of(brain: Brain) -> list[str]:
     with brain.services.store.snapshot(LOCAL_TENANT) as tx:
         every = tx.memories.get(tx.memories.page(after=0, limit=1000)).values()
     assert {one.kind for one in every if DEEP in one.text} >= {Kind.EVENT, Kind.EPISODE}
-    return [str(one.id) for one in told.items]
+    return [str(one.id) for one in stored_events.items]
 
 
-def test_no_row_and_no_archive_holds_a_word_of_what_was_erased(brain: Brain) -> None:
+def test_no_row_and_no_archive_contains_an_erased_text(brain: Brain) -> None:
     events = made_of(brain)
     [export] = brain.jobs(kind="export").jobs
     archive = brain.jobs.archive(export.id)
@@ -100,7 +102,7 @@ def test_no_row_and_no_archive_holds_a_word_of_what_was_erased(brain: Brain) -> 
     assert {one.state for one in brain.jobs(kind="discard").jobs} == {JobState.DONE}
 
 
-def test_no_row_holds_a_word_of_an_erased_message(brain: Brain) -> None:
+def test_no_row_contains_an_erased_message(brain: Brain) -> None:
     sent = brain.message.send("bo", f"Count the {DEEP}s.", subject=f"Of the {DEEP}s")
     brain.message.thread(sent.thread, tags=[DEEP])
     bo = brain.acting_as(agent="bo")
@@ -112,7 +114,7 @@ def test_no_row_holds_a_word_of_an_erased_message(brain: Brain) -> None:
     assert [name for name, held in rows.items() if any(DEEP in row for row in held)] == []
 
 
-def test_what_an_export_left_that_was_killed_while_it_kept_its_archive_is_dropped(
+def test_archive_of_a_killed_export_is_deleted_when_its_memory_is_erased(
     brain: Brain,
 ) -> None:
     id_ = stored(brain, EVENTS[0], kind="event")
@@ -124,28 +126,26 @@ def test_what_an_export_left_that_was_killed_while_it_kept_its_archive_is_droppe
     staging = Interrupted(brain.services.blobs, meanwhile=die)
     with suppress(Killed):
         a_worker(Brain(replace(brain.services, staging=staging), brain.caller)).sweep()
-    assert kept(brain)
+    assert archive_parts(brain)
 
     done = brain.erase(id_, reason=WHY, confirm=1)
 
     assert (done.receipt or {})["archives"] == 1
-    assert kept(brain) == set()
+    assert archive_parts(brain) == set()
 
 
-def test_an_archive_that_was_dropped_in_its_time_is_not_taken_back_again(
-    brain: Brain, clock: FakeClock
-) -> None:
+def test_expired_archive_is_not_counted_as_deleted_again(brain: Brain, clock: FakeClock) -> None:
     id_ = stored(brain, EVENTS[0], kind="event")
     brain.jobs.run("export")
     a_worker(brain).sweep()
     clock.move(timedelta(days=3))
     a_worker(brain).sweep()
-    assert kept(brain) == set()
+    assert archive_parts(brain) == set()
 
     assert (brain.erase(id_, reason=WHY, confirm=1).receipt or {})["archives"] == 0
 
 
-def test_who_cannot_reach_the_archives_erases_all_the_same(brain: Brain) -> None:
+def test_erase_without_access_to_archives_leaves_them_to_a_job(brain: Brain) -> None:
     id_ = stored(brain, EVENTS[0], kind="event")
     brain.jobs.run("export")
     a_worker(brain).sweep()
@@ -158,16 +158,16 @@ def test_who_cannot_reach_the_archives_erases_all_the_same(brain: Brain) -> None
 
     assert (done.receipt or {})["file"] == 1, "the file was rewritten"
     a_worker(brain).sweep()
-    assert kept(brain) == set(), "the job that drops the archive was due at once"
+    assert archive_parts(brain) == set(), "the job that drops the archive was due at once"
 
 
-def kept(brain: Brain) -> set[str]:
+def archive_parts(brain: Brain) -> set[str]:
     return {
         part.name for part in Path(brain.services.blobs().location).rglob("*") if part.is_file()
     }
 
 
-def test_an_export_that_runs_while_something_is_erased_begins_anew(brain: Brain) -> None:
+def test_export_that_runs_during_an_erase_starts_again(brain: Brain) -> None:
     id_ = stored(brain, EVENTS[0], kind="event")
     stored(brain, "The kettle is blue.", kind="fact")
     export = brain.jobs.run("export")
@@ -182,7 +182,7 @@ def test_an_export_that_runs_while_something_is_erased_begins_anew(brain: Brain)
     a_worker(Brain(replace(brain.services, staging=staging), brain.caller)).sweep()
 
     archive = brain.jobs.archive(export.id)
-    assert kept(brain) == set(archive.parts)
+    assert archive_parts(brain) == set(archive.parts)
     text = b"".join(brain.services.staging.read(archive)).decode()
     assert "kettle" in text
     assert DEEP not in text

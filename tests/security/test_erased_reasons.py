@@ -14,8 +14,9 @@ from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.storage.sqlite.driver import driver
 from commonbrain.testing.builders import a_brain
 from tests.flows.asking import stored
+from tests.security.engines import both_engines
 
-WHY = "It is not to be kept."
+WHY = "It is not to be stored_id."
 DEEP = "quokka"
 """In what is erased, and in all reasons that were given about it."""
 OTHER = "numbat"
@@ -75,8 +76,11 @@ def _changed_for_reasons(brain: Brain) -> tuple[str, str, str]:
     return old, new, cleaning.id
 
 
+@both_engines
 @pytest.mark.requirement("LC-14")
-def test_no_byte_holds_the_reason_of_a_change_to_an_erased_memory(owner: Brain, path: Path) -> None:
+def test_no_byte_contains_the_reason_of_a_change_to_an_erased_memory(
+    owner: Brain, path: Path
+) -> None:
     old, new, _ = _changed_for_reasons(owner)
     assert "audit" in _holding(owner, path, DEEP)
 
@@ -90,7 +94,8 @@ def test_no_byte_holds_the_reason_of_a_change_to_an_erased_memory(owner: Brain, 
     assert "eight" in str(owner.get(new).body)
 
 
-def test_the_audit_lets_a_reason_be_erased_and_nothing_else(owner: Brain) -> None:
+@both_engines
+def test_audit_allows_to_erase_a_reason_and_nothing_else(owner: Brain) -> None:
     id_ = stored(owner, "The kettle is blue.", kind="fact")
     owner.forget(id_, reason="It was sold.")
     for change in ("reason = 'other'", "agent = 'bo'", "reason = NULL, agent = 'bo'"):
@@ -102,13 +107,13 @@ def test_the_audit_lets_a_reason_be_erased_and_nothing_else(owner: Brain) -> Non
     assert [one.reason for one in owner.audit(action="forget").lines] == ["It was sold."]
 
 
-def test_an_upgrade_empties_reasons_about_memories_that_were_erased_before(path: Path) -> None:
+def test_upgrade_erases_reasons_about_memories_erased_before(path: Path) -> None:
     with a_brain(path) as brain:
         erased = stored(brain, f"The {DEEP} feeder opens at seven.", kind="fact")
-        kept = stored(brain, "The kettle is blue.", kind="fact")
+        stored_id = stored(brain, "The kettle is blue.", kind="fact")
         brain.erase(erased, reason=WHY, confirm=1)
     with closing(driver().connect(str(path))) as raw, raw:
-        for number, id_ in enumerate((erased, kept)):
+        for number, id_ in enumerate((erased, stored_id)):
             raw.execute(
                 "INSERT INTO audit (tenant_id, id, at, action, memory_id, agent, reason, "
                 "content_hmac) VALUES ('default', ?, 0, 'supersede', ?, 'ann', ?, x'00')",
@@ -121,6 +126,6 @@ def test_an_upgrade_empties_reasons_about_memories_that_were_erased_before(path:
     with a_brain(path) as brain:
         reasons = [
             [one.reason for one in brain.audit(memory=id_, action="supersede").lines]
-            for id_ in (erased, kept)
+            for id_ in (erased, stored_id)
         ]
     assert reasons == [[None], [f"The {DEEP} wakes later."]]

@@ -1,4 +1,4 @@
-"""API keys: who gets in, who does not, and that neither words nor work tell the two apart."""
+"""API keys: who is admitted, who is not, and that neither words nor work distinguish wrong keys."""
 
 import logging
 from collections.abc import Callable
@@ -24,7 +24,7 @@ from tests.security.keys import CACHED_QUERIES_MAX, HERE, CountingPasswordHasher
 
 
 @pytest.mark.requirement("ST-03")
-def test_who_came_by_a_key_claims_no_scope_and_no_trust_beyond_its_own(
+def test_caller_with_a_key_claims_no_scope_or_trust_beyond_its_own(
     brain: Brain, new: Callable[..., NewKey], access: Authenticator
 ) -> None:
     bob = Brain(brain.services, access.admit(str(new().text), address=HERE))
@@ -38,7 +38,7 @@ def test_who_came_by_a_key_claims_no_scope_and_no_trust_beyond_its_own(
 
 @pytest.mark.requirement("ST-01")
 @pytest.mark.requirement("ST-14")
-def test_a_key_tells_tenant_agent_role_and_trust(
+def test_key_determines_tenant_agent_role_and_trust(
     brain: Brain, new: Callable[..., NewKey], access: Authenticator
 ) -> None:
     brain.govern.set_agent(
@@ -59,14 +59,14 @@ def test_a_key_tells_tenant_agent_role_and_trust(
     assert caller.admission.credential == key.key.prefix
 
 
-def test_whoever_has_no_credential_is_told_so(access: Authenticator) -> None:
+def test_caller_without_a_credential_gets_missing_credential(access: Authenticator) -> None:
     assert refusal(access, None).code == refusal(access, "").code == "missing_credential"
 
 
-def test_whatever_is_wrong_with_a_key_is_told_in_the_same_words(
+def test_wrong_keys_of_every_sort_get_the_same_error(
     brain: Brain, new: Callable[..., NewKey], access: Authenticator, clock: FakeClock
 ) -> None:
-    good, over, revoked, gone = new(), new(days=1), new(), new("eve")
+    good, over, revoked, disabled = new(), new(days=1), new(), new("eve")
     brain.govern.revoke_key(revoked.key.prefix)
     brain.govern.set_agent("eve", AgentRequest(is_disabled=True))
     clock.move(timedelta(days=1))
@@ -77,7 +77,7 @@ def test_whatever_is_wrong_with_a_key_is_told_in_the_same_words(
         KeyText(tenant="nobody", prefix=text.prefix, secret=text.secret),
         over.text,
         revoked.text,
-        gone.text,
+        disabled.text,
         f"{text} ",
         str(text).upper(),
         "cb_",
@@ -92,7 +92,7 @@ def test_whatever_is_wrong_with_a_key_is_told_in_the_same_words(
     assert access.admit(str(text), address=HERE).agent == "bob"
 
 
-def test_a_key_that_is_not_there_costs_the_work_of_one_that_is(
+def test_unknown_key_is_hashed_like_a_known_one(
     new: Callable[..., NewKey],
     counted: ApiKeyAuthenticator,
     password_hasher: CountingPasswordHasher,
@@ -105,22 +105,22 @@ def test_a_key_that_is_not_there_costs_the_work_of_one_that_is(
     ):
         refusal(counted, wrong)
 
-    assert password_hasher.asked == [True, False, False]
+    assert password_hasher.verified == [True, False, False]
 
 
-def test_a_seal_takes_as_long_without_a_key_as_with_one(brain: Brain) -> None:
+def test_password_hasher_verifies_argon2id_hashes_and_missing_ones(brain: Brain) -> None:
     password_hasher = brain.services.password_hasher()
-    seal = password_hasher.hash("a" * 48)
+    hashed = password_hasher.hash("a" * 48)
 
-    assert password_hasher.verify(seal, secret="a" * 48)
-    assert not password_hasher.verify(seal, secret="b" * 48)
+    assert password_hasher.verify(hashed, secret="a" * 48)
+    assert not password_hasher.verify(hashed, secret="b" * 48)
     assert not password_hasher.verify(None, secret="0" * 48)
-    assert not password_hasher.verify("no seal", secret="a" * 48)
-    assert seal.startswith("$argon2id$v=19$m=19456,t=2,p=1$")
+    assert not password_hasher.verify("no hashed", secret="a" * 48)
+    assert hashed.startswith("$argon2id$v=19$m=19456,t=2,p=1$")
 
 
 @pytest.mark.requirement("ST-13")
-def test_a_rotated_key_goes_on_for_its_grace_beside_the_new_one(
+def test_rotated_key_is_valid_together_with_the_new_one_for_its_grace(
     brain: Brain, new: Callable[..., NewKey], access: Authenticator, clock: FakeClock
 ) -> None:
     old = new(label="laptop", scopes=(KeyScope.READ,), networks=("192.0.2.0/24",))
@@ -137,59 +137,45 @@ def test_a_rotated_key_goes_on_for_its_grace_beside_the_new_one(
 
 
 @pytest.mark.requirement("ST-13")
-@pytest.mark.parametrize(
-    ("address", "is_let_in"),
-    [
-        ("192.0.2.7", True),
-        ("::ffff:192.0.2.7", True),
-        ("2001:db8::1", True),
-        ("198.51.100.1", False),
-        ("2001:db9::1", False),
-        ("not an address", False),
-        (None, False),
-    ],
-)
-def test_an_allow_list_is_kept(
-    new: Callable[..., NewKey], access: Authenticator, address: str | None, *, is_let_in: bool
+def test_key_with_an_allow_list_is_admitted_from_its_networks_only(
+    new: Callable[..., NewKey], access: Authenticator, subtests: pytest.Subtests
 ) -> None:
     key = new(networks=("192.0.2.0/24", "2001:db8::/32"))
 
-    if is_let_in:
-        assert access.admit(str(key.text), address=address).agent == "bob"
-    else:
-        assert refusal(access, key.text, address).code == "scope_denied"
+    for address in ("192.0.2.7", "::ffff:192.0.2.7", "2001:db8::1"):
+        with subtests.test(address=address):
+            assert access.admit(str(key.text), address=address).agent == "bob"
+    for address in ("198.51.100.1", "2001:db9::1", "not an address", None):
+        with subtests.test(address=address):
+            assert refusal(access, key.text, address).code == "scope_denied"
 
 
-def test_an_allow_list_holds_networks_only(new: Callable[..., NewKey]) -> None:
+def test_allow_list_contains_networks_only(new: Callable[..., NewKey]) -> None:
     for wrong in (("somewhere",), ("192.0.2.7/24",), tuple("192.0.2.7" for _ in range(51))):
         with pytest.raises(InvalidInputError):
             new(networks=wrong)
 
 
 @pytest.mark.requirement("ST-13")
-@pytest.mark.parametrize(
-    ("role", "scopes", "left"),
-    [
+def test_scopes_of_a_key_narrow_a_role_and_never_widen_it(
+    new: Callable[..., NewKey], access: Authenticator, subtests: pytest.Subtests
+) -> None:
+    cases = (
         (Role.ADMIN, (), Role.ADMIN),
         (Role.ADMIN, (KeyScope.READ,), Role.READER),
         (Role.ADMIN, (KeyScope.READ, KeyScope.WRITE), Role.WRITER),
         (Role.WRITER, (KeyScope.ADMIN,), Role.WRITER),
         (Role.READER, (KeyScope.WRITE,), Role.READER),
-    ],
-)
-def test_scopes_narrow_a_role_and_never_widen_it(
-    new: Callable[..., NewKey],
-    access: Authenticator,
-    role: Role,
-    scopes: tuple[KeyScope, ...],
-    left: Role,
-) -> None:
-    key = new(role=role, scopes=scopes)
+    )
+    for number, (role, scopes, left) in enumerate(cases):
+        with subtests.test(role=role, scopes=scopes):
+            # The role is that of a new agent.
+            key = new(f"agent{number}", role=role, scopes=scopes)
 
-    assert access.admit(str(key.text), address=HERE).role is left
+            assert access.admit(str(key.text), address=HERE).role is left
 
 
-def test_a_suspended_tenant_is_shut_to_good_credentials_and_silent_to_bad_ones(
+def test_suspended_tenant_denies_valid_keys_by_name_and_wrong_ones_as_ever(
     brain: Brain, new: Callable[..., NewKey], access: Authenticator, clock: FakeClock
 ) -> None:
     key = new()
@@ -202,7 +188,7 @@ def test_a_suspended_tenant_is_shut_to_good_credentials_and_silent_to_bad_ones(
     assert access.admit(str(key.text), address=HERE).agent == "bob"
 
 
-def test_guessing_from_one_address_ends_before_the_hash_and_shuts_nobody_known_out(
+def test_guessing_from_one_address_is_limited_before_the_hash(
     new: Callable[..., NewKey],
     counted: ApiKeyAuthenticator,
     password_hasher: CountingPasswordHasher,
@@ -211,19 +197,19 @@ def test_guessing_from_one_address_ends_before_the_hash_and_shuts_nobody_known_o
     counted.admit(str(key.text), address=HERE)
     for _ in range(WRONG_CREDENTIALS_PER_MINUTE):
         refusal(counted, "cb_nonsense")
-    before = len(password_hasher.asked)
+    before = len(password_hasher.verified)
 
-    told = refusal(counted, late.text)
+    error = refusal(counted, late.text)
 
-    assert isinstance(told, LimitExceededError)
-    assert told.retry_after_s is not None
-    assert 0 < told.retry_after_s <= 60
-    assert len(password_hasher.asked) == before
+    assert isinstance(error, LimitExceededError)
+    assert error.retry_after_s is not None
+    assert 0 < error.retry_after_s <= 60
+    assert len(password_hasher.verified) == before
     assert counted.admit(str(key.text), address=HERE).agent == "bob"
     assert counted.admit(str(late.text), address="198.51.100.9").agent == "bob"
 
 
-def test_a_key_is_nowhere_in_errors_logs_store_or_what_is_shown_of_it(
+def test_secret_of_a_key_is_in_no_error_log_store_or_representation(
     brain: Brain,
     new: Callable[..., NewKey],
     access: Authenticator,
@@ -234,18 +220,18 @@ def test_a_key_is_nowhere_in_errors_logs_store_or_what_is_shown_of_it(
         access.admit(str(key.text), address=HERE)
         errors = [refusal(access, altered(key)), refusal(access, f"{key.text}x")]
     brain.services.refusals.close()
-    kept = repr((brain.govern.keys(), brain.govern.noted(), access))
+    shown = repr((brain.govern.keys(), brain.govern.noted(), access))
 
     secret = key.text.secret
     assert secret not in caplog.text
     assert all(secret not in str(error) for error in errors)
-    assert secret not in kept
+    assert secret not in shown
     assert secret not in repr(key)
     with open(brain.services.store.location, "rb") as file:  # noqa: PTH123 a path as text
         assert secret.encode() not in file.read()
 
 
-def test_who_came_by_a_credential_governs_no_other_tenant(
+def test_admin_by_a_key_governs_only_its_own_tenant(
     brain: Brain, new: Callable[..., NewKey], access: Authenticator
 ) -> None:
     admin = access.admit(str(new(role=Role.ADMIN).text), address=HERE)

@@ -1,4 +1,4 @@
-"""What a process knows of keys: for how long, and what it asks the store and the hash for."""
+"""Keys that a process has cached: for how long, and how often store and hash are used."""
 
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -22,7 +22,7 @@ from commonbrain.testing.builders import FakeClock
 from tests.security.keys import CACHED_QUERIES_MAX, HERE, CountingPasswordHasher, altered, refusal
 
 
-def test_a_secret_is_hashed_once_and_the_key_is_read_again_after_a_while(
+def test_secret_is_hashed_once_and_the_key_is_read_again_later(
     new: Callable[..., NewKey],
     counted: ApiKeyAuthenticator,
     password_hasher: CountingPasswordHasher,
@@ -33,11 +33,11 @@ def test_a_secret_is_hashed_once_and_the_key_is_read_again_after_a_while(
         counted.admit(str(key.text), address=HERE)
         clock.move(CACHED_QUERIES_MAX)
 
-    assert len(password_hasher.asked) == 1
+    assert len(password_hasher.verified) == 1
 
 
 @pytest.mark.requirement("ST-13")
-def test_a_revoked_key_and_a_changed_agent_are_noticed_within_the_bound(
+def test_revoked_key_and_changed_agent_apply_after_the_cache_time(
     brain: Brain, new: Callable[..., NewKey], access: Authenticator, clock: FakeClock
 ) -> None:
     key, other = new(), new("eve")
@@ -53,7 +53,7 @@ def test_a_revoked_key_and_a_changed_agent_are_noticed_within_the_bound(
 
 
 @pytest.mark.requirement("ST-13")
-def test_an_expiry_is_kept_to_the_moment_also_by_who_was_admitted_before(
+def test_cached_key_expires_at_its_time(
     new: Callable[..., NewKey], access: Authenticator, clock: FakeClock
 ) -> None:
     key = new(days=5 / 86_400)
@@ -64,7 +64,7 @@ def test_an_expiry_is_kept_to_the_moment_also_by_who_was_admitted_before(
     assert refusal(access, key.text).code == "invalid_credential"
 
 
-def test_when_a_key_was_used_is_written_behind_the_call(
+def test_last_use_of_a_key_is_written_in_the_background(
     brain: Brain, new: Callable[..., NewKey], access: Authenticator, clock: FakeClock
 ) -> None:
     key = new()
@@ -74,7 +74,7 @@ def test_when_a_key_was_used_is_written_behind_the_call(
     assert brain.govern.keys()[0].last_used_at == clock.now()
 
 
-def test_who_was_admitted_is_known_at_once_until_it_has_to_be_looked_at_again(
+def test_admitted_key_is_known_until_the_cache_expires(
     new: Callable[..., NewKey], counted: ApiKeyAuthenticator, clock: FakeClock
 ) -> None:
     key = new(networks=("192.0.2.0/24",))
@@ -90,7 +90,7 @@ def test_who_was_admitted_is_known_at_once_until_it_has_to_be_looked_at_again(
     assert counted.known(text, address=HERE) is None
 
 
-def test_one_look_at_the_store_is_for_every_key_of_a_tenant_that_is_known(
+def test_one_read_of_the_store_refreshes_all_known_keys_of_a_tenant(
     brain: Brain, new: Callable[..., NewKey], counted: ApiKeyAuthenticator, clock: FakeClock
 ) -> None:
     one, other, sealed_anew = new(), new(), new()
@@ -105,7 +105,7 @@ def test_one_look_at_the_store_is_for_every_key_of_a_tenant_that_is_known(
     assert counted.admit(str(sealed_anew.text), address=HERE).agent == "bob"
 
 
-def test_the_use_of_a_key_is_noted_every_five_minutes_at_most(
+def test_use_of_a_key_is_recorded_every_five_minutes_at_most(
     brain: Brain, new: Callable[..., NewKey], access: Authenticator, clock: FakeClock
 ) -> None:
     key = new()
@@ -120,7 +120,7 @@ def test_the_use_of_a_key_is_noted_every_five_minutes_at_most(
 
 @dataclass
 class SlowStore:
-    """The real store, where what is read of it is old by the time that it is known."""
+    """The real store, whose reads take as long as keys are cached."""
 
     real: Store
     clock: FakeClock
@@ -135,7 +135,7 @@ class SlowStore:
         raise UnavailableError("The store is down.", code="store_down")
 
 
-def test_how_old_the_knowledge_of_a_key_is_counts_from_before_it_was_read(
+def test_age_of_a_cached_key_counts_from_before_it_was_read(
     brain: Brain, new: Callable[..., NewKey], counted: ApiKeyAuthenticator, clock: FakeClock
 ) -> None:
     text = str(new().text)
@@ -154,22 +154,22 @@ def test_how_old_the_knowledge_of_a_key_is_counts_from_before_it_was_read(
 
 @dataclass
 class LosingRefusals:
-    """Loses each use that it is told of."""
+    """Loses each use that it is given."""
 
     uses: list[str] = field(default_factory=list[str])
 
     def note(self, tenant: str, entry: AccessEntry) -> None:
-        """Take one in."""
+        """Ignore a denial."""
 
     def used(self, _tenant: str, prefix: str, *, lost: Callable[[], None]) -> None:
         self.uses.append(prefix)
         lost()
 
     def close(self) -> None:
-        """There is nothing to write."""
+        """Do nothing: nothing is pending."""
 
 
-def test_a_use_that_was_not_written_is_noted_again_before_long_but_not_by_every_call(
+def test_lost_use_of_a_key_is_recorded_again_but_not_by_every_call(
     new: Callable[..., NewKey], counted: ApiKeyAuthenticator, clock: FakeClock
 ) -> None:
     key, losing = new(), LosingRefusals()
@@ -188,7 +188,9 @@ def test_a_use_that_was_not_written_is_noted_again_before_long_but_not_by_every_
     assert losing.uses == [key.key.prefix] * 2
 
 
-def test_who_notes_a_use_is_told_that_it_cannot_be_written(brain: Brain, clock: FakeClock) -> None:
+def test_use_of_a_key_that_cannot_be_written_is_reported_as_lost(
+    brain: Brain, clock: FakeClock
+) -> None:
     down: Any = SlowStore(brain.services.store, clock)
     refusals, lost = AccessDenials(store=down, clock=clock), list[str]()
     refusals.used("default", "0123abcd", lost=lambda: lost.append("lost"))
@@ -197,7 +199,7 @@ def test_who_notes_a_use_is_told_that_it_cannot_be_written(brain: Brain, clock: 
     assert lost == ["lost"]
 
 
-def test_who_notes_a_use_hears_of_no_loss_where_it_was_written(
+def test_use_of_a_key_that_was_written_is_not_reported_as_lost(
     brain: Brain, new: Callable[..., NewKey], clock: FakeClock
 ) -> None:
     key, lost = new(), list[str]()

@@ -1,32 +1,25 @@
-"""Two layers keep tenants apart in Postgres: the filter of each statement, row-level security.
+"""Two layers separate tenants in Postgres: the filter of each statement, and row-level security.
 
 One at a time is taken away, in a database of the test's own, and the suite of leaks is held against
 what is left. The probe finds each layer that is missing, even where another still holds.
 """
 
-from collections.abc import Iterator
-from contextlib import ExitStack, closing
+from contextlib import closing
 from dataclasses import dataclass
 from itertools import islice
-from pathlib import Path
 from typing import LiteralString, cast
 
 import psycopg
 import pytest
 from psycopg import sql
 
-from commonbrain.client import Brain
-from commonbrain.clock import Clock
-from commonbrain.embeddings.interface import EmbeddingSpace
 from commonbrain.storage.postgres.citus import session_settings
 from commonbrain.storage.postgres.schema import SEARCH
-from commonbrain.storage.store import Store
-from commonbrain.testing.builders import FakeClock, a_brain, use_store_opener
-from tests.postgres import Database, Server
+from tests.postgres import Database
 from tests.security.attempts import drawn, mixed
-from tests.security.doors import Tried, asking, tried
-from tests.security.test_leaks import Holed
-from tests.security.world import OURS, World, a_world, mark
+from tests.security.test_leaks import with_hole
+from tests.security.transports import Tried, asking, tried
+from tests.security.world import OURS, World, mark
 
 _TABLES = (
     "SELECT c.relname, a.attname FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid "
@@ -42,17 +35,11 @@ SECURITY, FOUND = "row-level security", "words_found"
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
-    """A database with both tenants, and the brain of its owner."""
+class Confined:
+    """A database with both tenants."""
 
+    world: World
     database: Database
-    owner: Brain
-    path: Path
-
-    def world(self, hole: str | None = None) -> World:
-        """Fill it; the attacker's store may have a hole."""
-        store = cast("Store", Holed(self.owner.services.store, hole)) if hole else None
-        return a_world(self.owner, self.path, attackers=store)
 
     def run(self, *statements: sql.Composed | sql.SQL) -> None:
         """Change the database as its owner."""
@@ -81,7 +68,7 @@ class Kept:
     def missing(self) -> set[str]:
         """Ask what no statement of ours asks, as a program of one tenant; name what lets it."""
         foreign = sql.SQL("SELECT count(*) FROM {} WHERE {} <> %s")
-        asked = {
+        queries = {
             SECURITY: [
                 (foreign.format(sql.Identifier(table), sql.Identifier(column)), [OURS])
                 for table, column in self.tables()
@@ -95,7 +82,7 @@ class Kept:
             program.execute(sql.SQL("DO {}").format(sql.Literal(session_settings(OURS))))
             return {
                 layer
-                for layer, statements in asked.items()
+                for layer, statements in queries.items()
                 if any(program.execute(*one).fetchone() != (0,) for one in statements)
             }
 
@@ -104,16 +91,8 @@ _FIND = sql.SQL("SELECT count(*) FROM words_found(%s, %s, %s, NULL, 9, 5, NULL, 
 
 
 @pytest.fixture
-def kept(postgres: Server, path: Path) -> Iterator[Kept]:
-    with ExitStack() as stack:
-        database = stack.enter_context(postgres.database())
-
-        def opened(path: Path, *, space: EmbeddingSpace, clock: Clock) -> Store:  # noqa: ARG001 one database
-            return database.opened(space=space, clock=clock)
-
-        stack.enter_context(use_store_opener(opened))
-        owner = stack.enter_context(a_brain(path, clock=FakeClock()))
-        yield Kept(database, owner, path)
+def confined(world_database: tuple[World, Database]) -> Confined:
+    return Confined(*world_database)
 
 
 def attacked(world: World, *, is_first_enough: bool = False) -> Tried:
@@ -123,50 +102,45 @@ def attacked(world: World, *, is_first_enough: bool = False) -> Tried:
 
 
 @pytest.mark.requirement("DM-16")
-def test_no_layer_is_missing(kept: Kept) -> None:
-    kept.world()
+def test_filters_let_nothing_out_where_both_layers_are_missing(confined: Confined) -> None:
+    assert confined.missing() == set()
+    confined.take_away(SECURITY)
+    assert confined.missing() == {SECURITY}
+    confined.take_away(FOUND)
+    assert confined.missing() == {SECURITY, FOUND}
 
-    assert kept.missing() == set()
+    results = attacked(confined.world)
 
-
-@pytest.mark.parametrize("layer", [SECURITY, FOUND])
-def test_a_layer_that_is_missing_is_found_alone_while_the_filters_let_nothing_out(
-    kept: Kept, layer: str
-) -> None:
-    world = kept.world()
-    kept.take_away(layer)
-
-    assert kept.missing() == {layer}
-    found = attacked(world)
     # What a search of words finds too much of is joined back to rows under both layers.
-    assert found.leaks == []
-    assert found.answered
+    assert results.leaks == []
+    assert results.answered
+
+
+def test_missing_filter_of_the_word_search_is_found_under_row_level_security(
+    confined: Confined,
+) -> None:
+    confined.take_away(FOUND)
+
+    assert confined.missing() == {FOUND}
 
 
 @pytest.mark.parametrize("hole", ["memories", "everything"])
 @pytest.mark.requirement("ST-07")
-def test_a_missing_filter_lets_nothing_out_under_row_level_security(kept: Kept, hole: str) -> None:
-    found = attacked(kept.world(hole))
+def test_missing_filter_lets_nothing_out_under_row_level_security(
+    confined: Confined, hole: str
+) -> None:
+    results = attacked(with_hole(confined.world, hole))
 
-    assert found.leaks == []
-    assert found.answered
+    assert results.leaks == []
+    assert results.answered
 
 
 @pytest.mark.parametrize("hole", ["memories", "sessions", "jobs", "everything"])
-def test_a_missing_filter_is_found_where_row_level_security_is_off(kept: Kept, hole: str) -> None:
-    world = kept.world(hole)
-    kept.take_away(SECURITY)
-
-    found = attacked(world, is_first_enough=True)
-
-    assert found.leaks, f"{found.count} attempts found nothing"
-
-
-def test_the_search_of_words_lets_nothing_out_where_it_alone_is_left_to_the_filters(
-    kept: Kept,
+def test_missing_filter_is_found_where_row_level_security_is_off(
+    confined: Confined, hole: str
 ) -> None:
-    world = kept.world()
-    for layer in (SECURITY, FOUND):
-        kept.take_away(layer)
+    confined.take_away(SECURITY)
 
-    assert attacked(world).leaks == []
+    results = attacked(with_hole(confined.world, hole), is_first_enough=True)
+
+    assert results.leaks, f"{results.count} attempts results nothing"

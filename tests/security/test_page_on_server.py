@@ -1,5 +1,6 @@
-"""The page of a shared server: its login, whom it serves, and what it refuses; on both engines."""
+"""The page of a shared server: its login, its callers, and what it refuses."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
 
@@ -15,17 +16,36 @@ from commonbrain.http.authentication import ProtectedResource
 from commonbrain.model.limits import ACCESS_CACHE_S, PAGE_LOGINS_PER_MINUTE
 from commonbrain.model.scope import Role
 from commonbrain.runtime.authentication import make_local_access, make_page_sessions
-from commonbrain.testing.builders import FakeClock, an_access
+from commonbrain.testing.builders import FakeClock, a_brain, an_access
 from commonbrain.web.local_sessions import OpenSessions
 from tests.security.browsers import Browser, browser
+from tests.security.engines import both_engines
 from tests.web.visitors import Markup
 
 
+def app_of(brain: Brain) -> FastAPI:
+    access = an_access(brain)
+    app = make_app(brain, access)
+    add_page(app, make_page_sessions(brain, access, settings=ServerSettings()))
+    return app
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Brain, FastAPI]]:
+    """A server that all tests of this file use, but those that set it up otherwise."""
+    with a_brain(tmp_path_factory.mktemp("served") / "brain.db", clock=FakeClock()) as brain:
+        yield brain, app_of(brain)
+
+
 @pytest.fixture
-def app(owner: Brain) -> FastAPI:
-    access = an_access(owner)
-    app = make_app(owner, access)
-    add_page(app, make_page_sessions(owner, access, settings=ServerSettings()))
+def brain(served: tuple[Brain, FastAPI]) -> Brain:
+    brain, _ = served
+    return brain
+
+
+@pytest.fixture
+def app(served: tuple[Brain, FastAPI]) -> FastAPI:
+    _, app = served
     return app
 
 
@@ -33,10 +53,11 @@ def key_of(owner: Brain, agent: str, role: Role) -> str:
     return str(owner.govern.create_key(KeyRequest(agent=agent, role=role)).text)
 
 
+@both_engines
 @pytest.mark.requirement("CL-17")
-def test_key_is_exchanged_for_a_session_and_leads_back(owner: Brain, app: FastAPI) -> None:
+def test_key_is_exchanged_for_a_session_and_leads_back(owner: Brain) -> None:
     [stored] = owner.remember("Releases are cut on Tuesdays").items
-    bob = browser(app)
+    bob = browser(app_of(owner))
     page = f"/memory/{stored.id}?format=html"
     sent = bob.get(page)
     assert sent.headers["location"].startswith("/login?next=%2Fmemory")
@@ -47,14 +68,14 @@ def test_key_is_exchanged_for_a_session_and_leads_back(owner: Brain, app: FastAP
     assert key not in "".join(bob.client.cookies.values())
 
 
-def test_wrong_key_is_refused_without_a_reason(owner: Brain, app: FastAPI) -> None:  # noqa: ARG001
+def test_wrong_key_is_refused_without_a_reason(app: FastAPI) -> None:
     response = browser(app).log_in("cb_default_12345678_" + "0" * 48)
     assert response.status_code == 401
     assert "not valid" in response.text
 
 
-def test_login_form_of_another_browser_is_refused(owner: Brain, app: FastAPI) -> None:
-    key = key_of(owner, "bob", Role.WRITER)
+def test_login_form_of_another_browser_is_refused(brain: Brain, app: FastAPI) -> None:
+    key = key_of(brain, "bob", Role.WRITER)
     bob, eve = browser(app), browser(app)
     bob.csrf("/login")
     fields = {"csrf": eve.csrf("/login"), "credential": key}
@@ -62,15 +83,15 @@ def test_login_form_of_another_browser_is_refused(owner: Brain, app: FastAPI) ->
 
 
 def test_logins_are_limited(app: FastAPI) -> None:
-    eve = browser(app)
+    eve = browser(app, address="192.0.2.9")
     statuses = [eve.log_in("cb_default_x_y").status_code for _ in range(PAGE_LOGINS_PER_MINUTE + 1)]
     assert statuses[-1] == 429
 
 
-def test_role_and_tenant_come_from_the_session_alone(owner: Brain, app: FastAPI) -> None:
-    [stored] = owner.remember("Releases are cut on Tuesdays").items
+def test_role_and_tenant_come_from_the_session_alone(brain: Brain, app: FastAPI) -> None:
+    [stored] = brain.remember("Releases are cut on Tuesdays").items
     rita = browser(app)
-    rita.log_in(key_of(owner, "rita", Role.READER))
+    rita.log_in(key_of(brain, "rita", Role.READER))
     page = rita.get(f"/memory/{stored.id}")
     assert set(Markup(page.text).forms) == {"/logout"}
     fields = {"csrf": rita.csrf("/"), "op": "pin", "id": str(stored.id)}
@@ -79,10 +100,10 @@ def test_role_and_tenant_come_from_the_session_alone(owner: Brain, app: FastAPI)
     assert "rita" in rita.get("/", **claimed).text
 
 
-def test_memory_of_another_tenant_is_as_good_as_none(owner: Brain, app: FastAPI) -> None:
-    [stored] = owner.remember("Releases are cut on Tuesdays").items
-    owner.tenants.make("globex")
-    govern = Brain(owner.services, replace(owner.caller, tenant="globex")).govern
+def test_memory_of_another_tenant_is_reported_as_missing(brain: Brain, app: FastAPI) -> None:
+    [stored] = brain.remember("Releases are cut on Tuesdays").items
+    brain.tenants.make("globex")
+    govern = Brain(brain.services, replace(brain.caller, tenant="globex")).govern
     key = str(govern.create_key(KeyRequest(agent="gus", role=Role.ADMIN)).text)
     gus = browser(app)
     gus.log_in(key)
@@ -93,19 +114,19 @@ def test_memory_of_another_tenant_is_as_good_as_none(owner: Brain, app: FastAPI)
     assert "Tuesdays" not in gus.get("/").text
 
 
-def test_disabled_agent_has_no_session_any_more(owner: Brain, app: FastAPI) -> None:
-    bob = browser(app)
-    bob.log_in(key_of(owner, "bob", Role.WRITER))
-    assert bob.get("/").status_code == 200
-    owner.govern.set_agent("bob", AgentRequest(is_disabled=True))
-    assert isinstance(owner.services.clock, FakeClock)
-    owner.services.clock.move(timedelta(seconds=ACCESS_CACHE_S))
-    assert bob.get("/").headers["location"] == "/login"
+def test_session_of_a_disabled_agent_ends(brain: Brain, app: FastAPI) -> None:
+    dora = browser(app)
+    dora.log_in(key_of(brain, "dora", Role.WRITER))
+    assert dora.get("/").status_code == 200
+    brain.govern.set_agent("dora", AgentRequest(is_disabled=True))
+    assert isinstance(brain.services.clock, FakeClock)
+    brain.services.clock.move(timedelta(seconds=ACCESS_CACHE_S))
+    assert dora.get("/").headers["location"] == "/login"
 
 
-def test_link_of_another_site_opens_the_page_with_the_session(owner: Brain, app: FastAPI) -> None:
+def test_link_of_another_site_opens_the_page_with_the_session(brain: Brain, app: FastAPI) -> None:
     bob = browser(app)
-    bob.log_in(key_of(owner, "bob", Role.WRITER))
+    bob.log_in(key_of(brain, "bob", Role.WRITER))
     token = bob.client.cookies["commonbrain-8377"]
     bob.client.cookies.clear()
     # A browser leaves the cookie out here, and sends it when the page opens itself again.
@@ -115,9 +136,9 @@ def test_link_of_another_site_opens_the_page_with_the_session(owner: Brain, app:
     assert bob.get("/browse", **{"sec-fetch-site": "same-origin"}).status_code == 200
 
 
-def test_api_and_page_leave_each_other_alone(owner: Brain, app: FastAPI) -> None:
+def test_api_and_page_do_not_accept_credentials_of_each_other(brain: Brain, app: FastAPI) -> None:
     bob = browser(app)
-    key = key_of(owner, "bob", Role.WRITER)
+    key = key_of(brain, "bob", Role.WRITER)
     bob.log_in(key)
     # The session of a browser is no credential of the API, and a key is no session.
     assert bob.client.post("/v1/recall", json={}).status_code == 401
@@ -128,24 +149,24 @@ def test_api_and_page_leave_each_other_alone(owner: Brain, app: FastAPI) -> None
     assert bob.get("/nothing").headers["content-type"] == "application/problem+json"
 
 
-def test_secure_server_sends_cookies_only_over_tls(owner: Brain) -> None:
-    access = an_access(owner)
+def test_secure_server_sends_cookies_only_over_tls(brain: Brain) -> None:
+    access = an_access(brain)
     resource = ProtectedResource(url="https://brain.example")
-    app = make_app(owner, access, resource=resource)
+    app = make_app(brain, access, resource=resource)
     hosts = frozenset({"brain.example"})
-    add_page(app, make_page_sessions(owner, access, settings=ServerSettings()), hosts=hosts)
+    add_page(app, make_page_sessions(brain, access, settings=ServerSettings()), hosts=hosts)
     client = TestClient(app, base_url="https://brain.example", follow_redirects=False)
     bob = Browser(client)
-    done = bob.log_in(key_of(owner, "bob", Role.WRITER))
+    done = bob.log_in(key_of(brain, "bob", Role.WRITER))
     [cookie] = [one for one in done.headers.get_list("set-cookie") if "__Host-commonbrain" in one]
     assert "Secure" in cookie
     assert "HttpOnly" in cookie
 
 
-def test_server_without_access_control_needs_no_login(owner: Brain) -> None:
-    access = make_local_access(owner.caller)
-    app = make_app(owner, access)
-    add_page(app, OpenSessions(access=access, clock=owner.services.clock))
+def test_server_without_access_control_needs_no_login(brain: Brain) -> None:
+    access = make_local_access(brain.caller)
+    app = make_app(brain, access)
+    add_page(app, OpenSessions(access=access, clock=brain.services.clock))
     client = TestClient(
         app, base_url="http://127.0.0.1", client=("127.0.0.1", 5000), follow_redirects=True
     )

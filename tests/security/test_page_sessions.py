@@ -1,4 +1,4 @@
-"""Sessions of the web page on both engines: who gets one, and everything that ends it."""
+"""Sessions of the web page: who gets one, and everything that ends it."""
 
 import logging
 from collections.abc import Callable
@@ -33,6 +33,7 @@ from commonbrain.security.page_sessions import (
 from commonbrain.storage.interface import ADMITTING, AccessEntry
 from commonbrain.testing.builders import FakeClock, an_access
 from tests.flows.test_maintaining import maintained
+from tests.security.engines import both_engines
 from tests.security.keys import HERE
 from tests.security.logins import audited, opened, resumed, role_of, stored
 from tests.security.watching import statements
@@ -64,6 +65,7 @@ def key_of(owner: Brain, agent: str = "bob", role: Role = Role.WRITER, **more: A
     return owner.govern.create_key(KeyRequest(agent=agent, role=role, **more))
 
 
+@both_engines
 @pytest.mark.requirement("ST-17")
 def test_login_by_key_is_resumed_by_every_process_as_its_caller(
     owner: Brain, process: Callable[[], StoredPageSessions], clock: FakeClock
@@ -85,12 +87,12 @@ def test_login_by_key_is_resumed_by_every_process_as_its_caller(
     assert session.ends_at == clock.now() + LIFETIME
 
 
-@pytest.mark.parametrize("credential", ["", "nonsense", "cb_default_00000000_" + 48 * "0"])
 def test_login_with_a_wrong_credential_opens_nothing(
-    owner: Brain, sessions: StoredPageSessions, credential: str
+    owner: Brain, sessions: StoredPageSessions, subtests: pytest.Subtests
 ) -> None:
-    with pytest.raises(AuthenticationError):
-        sessions.open(credential, address=HERE)
+    for credential in ("", "nonsense", "cb_default_00000000_" + 48 * "0"):
+        with subtests.test(credential=credential), pytest.raises(AuthenticationError):
+            sessions.open(credential, address=HERE)
 
     # A wrong secret of a known tenant is noted as everywhere else.
     assert {one.action for one in audited(owner)} <= {ADMITTING}
@@ -380,6 +382,7 @@ def test_agent_has_twenty_sessions_and_the_oldest_ends(
     assert resumed(process(), other)
 
 
+@both_engines
 def test_agent_has_no_more_sessions_by_logins_at_once(
     owner: Brain, process: Callable[[], StoredPageSessions]
 ) -> None:
@@ -432,6 +435,7 @@ def test_login_and_logout_are_in_the_access_audit(
     assert lines == [replace(login, at=clock.now(), action=LOGOUT), login]
 
 
+@both_engines
 @pytest.mark.requirement("ST-17", "ST-12")
 def test_token_is_in_no_log_row_or_representation(
     owner: Brain, sessions: StoredPageSessions, path: Path, caplog: pytest.LogCaptureFixture
@@ -504,21 +508,23 @@ def test_cached_session_asks_the_store_nothing(
     assert later
 
 
+@both_engines
 def test_unknown_token_takes_the_statements_of_a_missing_tenant(
     owner: Brain, sessions: StoredPageSessions
 ) -> None:
     opened(sessions, key_of(owner))
-    asked: list[list[str]] = []
+    made: list[list[str]] = []
     for tenant in (LOCAL_TENANT, "missing"):
-        with statements() as said:
+        with statements() as sent:
             token = str(SessionToken(tenant=tenant, secret="A" * 43))
             assert sessions.resume(token, address=HERE) is None
             sessions.end(token)
-        asked.append([one.partition("/* rows:")[0] for one in said])
+        made.append([one.partition("/* rows:")[0] for one in sent])
 
-    assert asked[0] == asked[1]
+    assert made[0] == made[1]
 
 
+@both_engines
 def test_maintenance_deletes_ended_sessions(
     owner: Brain, sessions: StoredPageSessions, clock: FakeClock
 ) -> None:

@@ -1,4 +1,4 @@
-"""Poison by change: texts that say that something is otherwise now, and may not decide it."""
+"""Poisoning by change: texts that claim a change, from writers that may not decide it."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -82,7 +82,7 @@ def assert_unmarked(owner: Brain, fact: str, derived: str, rule: str) -> None:
 
 @pytest.mark.requirement("ST-15")
 @pytest.mark.parametrize("lie", [LIE, ANNOUNCED])
-def test_a_less_trusted_text_outdates_nothing_that_is_trusted(
+def test_less_trusted_text_outdates_no_trusted_memory(
     owner: Brain, mallory: Brain, clock: FakeClock, lie: str
 ) -> None:
     ids = believed(owner)
@@ -93,11 +93,11 @@ def test_a_less_trusted_text_outdates_nothing_that_is_trusted(
 
 
 @pytest.mark.requirement("ST-15")
-def test_a_flood_of_less_trusted_texts_outdates_nothing(
+def test_flood_of_less_trusted_texts_outdates_no_memory(
     owner: Brain, mallory: Brain, clock: FakeClock
 ) -> None:
     ids = believed(owner)
-    outcomes = flooded(mallory, clock, times=200)
+    outcomes = flooded(mallory, clock, times=80)
     assert ids[0] not in {change.id for one in outcomes for change in one.changes}
     assert owner.recall(ASKED, trust_min=ALL_TRUST, bump=False).items[0].id == ids[0]
     assert_unmarked(owner, *ids)
@@ -118,12 +118,12 @@ def flooded(writer: Brain, clock: FakeClock, *, times: int) -> list[ItemResult]:
 
 
 @pytest.mark.requirement("ST-15")
-def test_a_flood_of_equally_trusted_texts_is_bounded_and_undone_with_its_marks(
+def test_flood_of_equally_trusted_texts_is_bounded_and_undone(
     owner: Brain, clock: FakeClock
 ) -> None:
     fact, derived, rule = believed(owner)
     mallory = peer_of(owner, "mallory")
-    outcomes = flooded(mallory, clock, times=100)
+    outcomes = flooded(mallory, clock, times=60)
 
     assert max(len(one.changes) for one in outcomes) <= 5
     assert max(len(one.conflicts) for one in outcomes) <= 5
@@ -144,7 +144,7 @@ def test_a_flood_of_equally_trusted_texts_is_bounded_and_undone_with_its_marks(
 
 
 @pytest.mark.requirement("ST-15")
-def test_a_private_text_outdates_nothing_shared_and_shows_nowhere(
+def test_private_text_outdates_no_shared_memory_and_is_shown_nowhere(
     owner: Brain, clock: FakeClock
 ) -> None:
     ids = believed(owner)
@@ -158,7 +158,7 @@ def test_a_private_text_outdates_nothing_shared_and_shows_nowhere(
 
 
 @pytest.mark.requirement("ST-15")
-def test_the_history_of_a_shared_text_shows_nothing_private(owner: Brain, clock: FakeClock) -> None:
+def test_history_of_a_shared_memory_shows_no_private_one(owner: Brain, clock: FakeClock) -> None:
     private = stored(owner, HOLDS, scope="private", project=PROJECT)
     clock.move(timedelta(days=3))
     shared = stored(owner, ANNOUNCED, project=PROJECT)
@@ -172,7 +172,7 @@ def test_the_history_of_a_shared_text_shows_nothing_private(owner: Brain, clock:
 
 
 @pytest.mark.requirement("ST-15")
-def test_a_text_of_another_tenant_changes_nothing(owner: Brain, clock: FakeClock) -> None:
+def test_text_of_another_tenant_changes_no_memory(owner: Brain, clock: FakeClock) -> None:
     ids = believed(owner)
     clock.move(timedelta(days=3))
     owner.tenants.make("rival")
@@ -184,7 +184,7 @@ def test_a_text_of_another_tenant_changes_nothing(owner: Brain, clock: FakeClock
 
 
 @pytest.mark.requirement("ST-15")
-def test_what_a_less_trusted_text_disputes_waits_for_review_with_both_sides(
+def test_conflict_with_a_less_trusted_text_waits_for_review_with_both_sides(
     owner: Brain, mallory: Brain, clock: FakeClock
 ) -> None:
     fact, derived, rule = believed(owner)

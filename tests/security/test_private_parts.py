@@ -1,4 +1,4 @@
-"""What an agent keeps to itself stays so in all that the brain makes of what it holds."""
+"""Private memories of an agent stay private in everything that jobs derive from them."""
 
 from datetime import timedelta
 
@@ -18,7 +18,7 @@ from tests.flows.asking import stored
 from tests.flows.working import a_worker
 
 DEEP = "quokka"
-"""In every text that is kept private, and in nothing else."""
+"""In every text that is every_memory private, and in nothing else."""
 EVENTS = (
     f"The checkout service of {DEEP} returned errors after the deploy of build 811.",
     f"We rolled the checkout service of {DEEP} back to build 810 after the errors.",
@@ -28,7 +28,7 @@ EVENTS = (
 
 @pytest.fixture
 def bo(brain: Brain) -> Brain:
-    """A writer who keeps something of every sort to itself, and has asked for it."""
+    """A writer with private memories of every sort, and a recall of them."""
     bo = as_writer(brain, "bo")
     bo.remember([Draft(body=text, kind="event", scope=Scope.PRIVATE) for text in EVENTS])
     for number in range(3):
@@ -44,7 +44,7 @@ def as_writer(brain: Brain, agent: str, role: Role = Role.WRITER) -> Brain:
 
 
 def did(brain: Brain, kind: str) -> str:
-    """Ask for a job, have it done, and give all that is told of it."""
+    """Run a job, and return all replies about it."""
     job = brain.jobs.run(kind)
     a_worker(brain).sweep()
     done = brain.jobs.show(job.id)
@@ -52,8 +52,8 @@ def did(brain: Brain, kind: str) -> str:
     return f"{job} {done}"
 
 
-def kept(brain: Brain) -> list[Memory]:
-    """Read every memory there is, whoever's."""
+def every_memory(brain: Brain) -> list[Memory]:
+    """Read every memory of all agents."""
     with brain.services.store.snapshot(LOCAL_TENANT) as tx:
         return list(tx.memories.get(tx.memories.page(after=0, limit=1000)).values())
 
@@ -70,7 +70,7 @@ def a_mark(entry: Entry, memory: int) -> Feedback:
 
 
 def a_card(brain: Brain) -> str:
-    """Put a model of salience there, which serves nobody yet."""
+    """Add a salience model that does not serve yet."""
     now = brain.services.clock.now()
     card = ModelCard(
         id=ids.make_id(now, 1),
@@ -88,24 +88,24 @@ def a_card(brain: Brain) -> str:
 
 
 @pytest.mark.parametrize("kind", ["consolidate", "reflect", "atomize"])
-def test_no_job_tells_or_makes_anything_of_what_another_agent_keeps_to_itself(
+def test_job_neither_reports_nor_derives_from_private_memories_of_others(
     brain: Brain, bo: Brain, kind: str
 ) -> None:
-    private = {one.id for one in kept(brain)}
+    private = {one.id for one in every_memory(brain)}
     cy = as_writer(brain, "cy")
 
-    told = did(cy, kind) + did(brain, kind) + str(cy.reflect())
+    replies = did(cy, kind) + did(brain, kind) + str(cy.reflect())
 
     hidden = {ids.show(ids.MEMORY, id_) for id_ in private}
-    assert DEEP not in told
-    assert not any(id_ in told for id_ in hidden)
-    assert {one.id for one in kept(brain)} == private
+    assert DEEP not in replies
+    assert not any(id_ in replies for id_ in hidden)
+    assert {one.id for one in every_memory(brain)} == private
 
     assert DEEP not in did(bo, kind)
-    assert {(one.scope, one.agent) for one in kept(brain)} == {(Scope.PRIVATE, "bo")}
+    assert {(one.scope, one.agent) for one in every_memory(brain)} == {(Scope.PRIVATE, "bo")}
 
 
-def test_what_a_private_memory_was_corrected_by_is_proposed_to_its_author_alone(
+def test_correction_of_a_private_memory_is_proposed_to_its_author_only(
     brain: Brain, bo: Brain
 ) -> None:
     cy = as_writer(brain, "cy")
@@ -121,11 +121,11 @@ def test_what_a_private_memory_was_corrected_by_is_proposed_to_its_author_alone(
     did(cy, "reflect")
     did(brain, "reflect")
 
-    proposed = [one for one in kept(brain) if one.state is State.CANDIDATE]
+    proposed = [one for one in every_memory(brain) if one.state is State.CANDIDATE]
     assert [one for one in proposed if one.scope is not Scope.PRIVATE] == []
 
 
-def test_who_asks_for_the_same_job_has_one_of_their_own(brain: Brain, bo: Brain) -> None:
+def test_same_job_of_two_agents_runs_for_each_of_them(brain: Brain, bo: Brain) -> None:
     cy = as_writer(brain, "cy")
     for kind in ("consolidate", "reflect", "atomize", "eval"):
         jobs = [one.jobs.run(kind) for one in (bo, cy, cy)]
@@ -137,9 +137,7 @@ def test_who_asks_for_the_same_job_has_one_of_their_own(brain: Brain, bo: Brain)
     assert {one.agent for one in cy.jobs().jobs} == {"cy"}
 
 
-def test_an_evaluation_asks_a_writer_again_only_what_it_asked_itself(
-    brain: Brain, bo: Brain
-) -> None:
+def test_evaluation_of_a_writer_uses_its_own_queries_only(brain: Brain, bo: Brain) -> None:
     # What helped may be the team's; what was asked for it is not.
     everybodys = ids.parse(ids.MEMORY, stored(brain, "The kettle is blue.", kind="fact"))
     with brain.services.store.begin(LOCAL_TENANT) as tx:
@@ -147,21 +145,23 @@ def test_an_evaluation_asks_a_writer_again_only_what_it_asked_itself(
         tx.recall_log.mark([a_mark(entry, everybodys)])
     brain.remember(
         [
-            Draft(body=f"Somebody put vessel{number} of shelf{number} into {room}.", kind="event")
-            for number, room in enumerate(["a kitchen cupboard", "the red attic"] * EVALUATED_MIN)
+            Draft(body=f"Somebody put vessel{number} of shelf{number} into {place}.", kind="event")
+            for number, place in enumerate(["a kitchen cupboard", "the red attic"] * EVALUATED_MIN)
         ]
     )
     now = brain.services.clock.now() + timedelta(seconds=1)
 
-    def asked(who: Brain) -> str:
+    def questions(who: Brain) -> str:
         return str(who.evaluate.prepare(now, questions=EVALUATED_MIN, seed=0).questions)
 
-    assert DEEP in asked(bo)
-    assert DEEP not in asked(as_writer(brain, "cy"))
+    assert DEEP in questions(bo)
+    assert DEEP not in questions(as_writer(brain, "cy"))
 
 
 @pytest.mark.parametrize("role", [Role.READER, Role.WRITER])
-def test_what_is_an_admins_is_refused_to_who_is_none(brain: Brain, bo: Brain, role: Role) -> None:
+def test_operations_of_admins_are_denied_to_readers_and_writers(
+    brain: Brain, bo: Brain, role: Role
+) -> None:
     own = bo.recall("checkout service").trace_id
     export = brain.jobs.run("export")
     a_worker(brain).sweep()
@@ -171,14 +171,14 @@ def test_what_is_an_admins_is_refused_to_who_is_none(brain: Brain, bo: Brain, ro
     assert cy.recalls().recalls == ()
     assert cy.recall(DEEP).items == ()
     assert [one.considered for one in cy.recalls().recalls] == [0]
-    told = TransitionOptions(reason="Because I say so.", is_forced=True)
+    options = TransitionOptions(reason="Because I say so.", is_forced=True)
     for missing in (lambda: cy.recalls.one(own), lambda: cy.jobs.archive(export.id)):
         with pytest.raises(NotFoundError):
             missing()
     for refused in (
         lambda: cy.recalls(agent="bo"),
         cy.models,
-        lambda: cy.models.promote(model, move=told),
+        lambda: cy.models.promote(model, move=options),
         lambda: cy.jobs.run("export"),
         lambda: cy.jobs.run("train_salience"),
         cy.spaces,

@@ -2,9 +2,10 @@
 
 import logging
 import re
-import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from itertools import count, product
+from typing import Any
 from urllib.parse import parse_qs, parse_qsl, urlencode, urlsplit
 
 import pytest
@@ -13,20 +14,17 @@ from starlette.testclient import TestClient
 
 from commonbrain.administration.tenants import AgentRequest
 from commonbrain.client import Brain
-from commonbrain.config import ServerSettings
-from commonbrain.http.server import prepare
-from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.limits import (
     ACCESS_CACHE_S,
     PAGE_LOGINS_PER_MINUTE,
     PROVIDER_LOGIN_MINUTES,
 )
 from commonbrain.model.scope import Role
-from commonbrain.runtime.authentication import make_page_sessions, make_provider_login
 from commonbrain.security.page_sessions import LOGIN
 from commonbrain.storage.interface import ADMITTING
-from commonbrain.testing.builders import FakeClock, an_access
+from commonbrain.testing.builders import FakeClock, a_brain
 from tests.security.browsers import Browser, browser
+from tests.security.engines import both_engines
 from tests.security.logins import audited
 from tests.security.provider_logins import (
     COOKIE,
@@ -36,27 +34,55 @@ from tests.security.provider_logins import (
     app_of,
     opened,
     refused,
-    settings_of,
 )
 from tests.security.providing import CLIENT, OTHER, SECRET, TOKEN_ENDS_AT, Provider, a_provider
 
+ADDRESSES = (f"198.51.100.{number}" for number in count(1))
+"""Each person has an address of its own, since the logins of one are limited."""
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Brain, FastAPI, Provider]]:
+    """A server with a login at a provider, which all tests of this file use."""
+    path = tmp_path_factory.mktemp("served") / "brain.db"
+    with a_provider() as provider, a_brain(path, clock=FakeClock()) as brain:
+        yield brain, app_of(brain, provider), provider
+
 
 @pytest.fixture
-def provider() -> Iterator[Provider]:
-    with a_provider() as provider:
-        yield provider
+def brain(served: tuple[Brain, FastAPI, Provider]) -> Brain:
+    """The brain of the server, when what it knows of the provider has expired."""
+    brain, _, _ = served
+    assert isinstance(brain.services.clock, FakeClock)
+    brain.services.clock.move(timedelta(hours=1))
+    return brain
 
 
 @pytest.fixture
-def app(brain: Brain, provider: Provider) -> FastAPI:
-    return app_of(brain, provider)
+def clock(brain: Brain) -> FakeClock:
+    assert isinstance(brain.services.clock, FakeClock)
+    return brain.services.clock
+
+
+@pytest.fixture
+def provider(served: tuple[Brain, FastAPI, Provider]) -> Iterator[Provider]:
+    _, _, provider = served
+    yield provider
+    provider.reset()
+
+
+@pytest.fixture
+def app(served: tuple[Brain, FastAPI, Provider], brain: Brain) -> FastAPI:  # noqa: ARG001 its clock moved
+    _, app, _ = served
+    return app
 
 
 @pytest.fixture
 def carla(app: FastAPI, provider: Provider) -> Person:
-    return Person(browser(app), provider)
+    return Person(browser(app, address=next(ADDRESSES)), provider)
 
 
+@both_engines
 @pytest.mark.requirement("ST-18")
 def test_login_opens_a_session_with_the_claims_of_the_provider(
     owner: Brain, provider: Provider
@@ -151,13 +177,15 @@ def test_pages_with_a_login_at_a_provider_send_forms_to_this_server_only(carla: 
 
 
 @pytest.mark.requirement("ST-19")
-@pytest.mark.parametrize("state", [None, "", "x", "a" * 43])
-def test_answer_with_another_state_is_refused(carla: Person, state: str | None) -> None:
-    path, _, query = carla.log_in_there().partition("?")
-    fields = {**dict(parse_qsl(query)), "state": state}
-    sent = {name: value for name, value in fields.items() if value is not None}
+def test_answer_with_another_state_is_refused(carla: Person, subtests: pytest.Subtests) -> None:
+    for state in (None, "", "x", "a" * 43):
+        with subtests.test(state=state):
+            path, _, query = carla.log_in_there().partition("?")
+            fields = {**dict(parse_qsl(query)), "state": state}
+            sent = {name: value for name, value in fields.items() if value is not None}
+            answer = carla.come_back(f"{path}?{urlencode(sent)}")
 
-    assert refused(carla.come_back(f"{path}?{urlencode(sent)}"), 403, "began in another browser")
+            assert refused(answer, 403, "began in another browser")
     assert carla.provider.forms == []
 
 
@@ -173,18 +201,23 @@ def test_answer_to_another_browser_is_refused(app: FastAPI, carla: Person) -> No
 
 
 @pytest.mark.requirement("ST-19")
-@pytest.mark.parametrize("owns", ["cookie and address", "the address alone"])
-def test_answer_is_used_once(carla: Person, owns: str) -> None:
-    path = carla.log_in_there()
-    cookie = carla.browser.client.cookies[COOKIE]
-    assert opened(carla.come_back(path)) == "/"
-    assert COOKIE not in carla.browser.client.cookies
-    carla.browser.client.cookies.clear()
-    if owns == "cookie and address":
-        carla.browser.client.cookies.set(COOKIE, cookie)
+def test_answer_is_used_once_with_or_without_its_cookie(
+    carla: Person, subtests: pytest.Subtests
+) -> None:
+    for has_cookie in (True, False):
+        with subtests.test(has_cookie=has_cookie):
+            carla.browser.client.cookies.clear()
+            carla.provider.forms.clear()
+            path = carla.log_in_there()
+            cookie = carla.browser.client.cookies[COOKIE]
+            assert opened(carla.come_back(path)) == "/"
+            assert COOKIE not in carla.browser.client.cookies
+            carla.browser.client.cookies.clear()
+            if has_cookie:
+                carla.browser.client.cookies.set(COOKIE, cookie)
 
-    assert refused(carla.come_back(path), 403, "was used before")
-    assert len(carla.provider.forms) == 1
+            assert refused(carla.come_back(path), 403, "was used before")
+            assert len(carla.provider.forms) == 1
 
 
 def test_person_who_goes_back_to_the_answer_stays_logged_in(carla: Person) -> None:
@@ -203,24 +236,29 @@ def test_login_form_under_another_name_leads_to_the_public_one(app: FastAPI) -> 
 
 
 @pytest.mark.requirement("ST-19")
-@pytest.mark.parametrize("place", [0, 1, 2])
-def test_changed_cookie_fits_no_answer(carla: Person, place: int) -> None:
-    path = carla.log_in_there(next_="/browse")
-    parts = carla.browser.client.cookies[COOKIE].split(".")
-    parts[place] = ("x" * 43, "4070908800", "L2FkbWlu")[place]
-    carla.browser.client.cookies.clear()
-    carla.browser.client.cookies.set(COOKIE, ".".join(parts))
+def test_changed_cookie_fits_no_answer(carla: Person, subtests: pytest.Subtests) -> None:
+    for place, changed in enumerate(("x" * 43, "4070908800", "L2FkbWlu")):
+        with subtests.test(place=place):
+            carla.browser.client.cookies.clear()
+            path = carla.log_in_there(next_="/browse")
+            parts = carla.browser.client.cookies[COOKIE].split(".")
+            parts[place] = changed
+            carla.browser.client.cookies.clear()
+            carla.browser.client.cookies.set(COOKIE, ".".join(parts))
 
-    assert refused(carla.come_back(path), 403, "began in another browser")
+            assert refused(carla.come_back(path), 403, "began in another browser")
 
 
-@pytest.mark.parametrize("cookie", ["", "x", "..", "a.b.c", f"a.{'9' * 400}.c", "a.1.\xff"])
-def test_malformed_cookie_is_refused(carla: Person, cookie: str) -> None:
-    path = carla.log_in_there()
-    carla.browser.client.cookies.clear()
-    headers = {"cookie": f"{COOKIE}={cookie}".encode("latin-1")}
-    answer = carla.browser.client.get(path, headers=headers)  # pyright: ignore[reportArgumentType]
-    assert refused(answer, 403, "began in another browser")
+def test_malformed_cookie_is_refused(carla: Person, subtests: pytest.Subtests) -> None:
+    for cookie in ("", "x", "..", "a.b.c", f"a.{'9' * 400}.c", "a.1.\xff"):
+        with subtests.test(cookie=cookie):
+            path = carla.log_in_there()
+            carla.browser.client.cookies.clear()
+            headers: Any = {"cookie": f"{COOKIE}={cookie}".encode("latin-1")}
+
+            answer = carla.browser.client.get(path, headers=headers)
+
+            assert refused(answer, 403, "began in another browser")
 
 
 def test_answer_that_fits_no_login_leaves_the_one_in_progress(carla: Person) -> None:
@@ -239,54 +277,57 @@ def test_login_that_takes_too_long_is_over(brain: Brain, carla: Person) -> None:
     assert refused(carla.come_back(path), 403, "took over 10 minutes")
 
 
+WRONG_CLAIMS: list[dict[str, object]] = [
+    {"nonce": "another"},
+    {"nonce": None},
+    {"nonce": 7},
+    {"aud": "another client"},
+    {"aud": [CLIENT, "another client"]},
+    {"aud": [CLIENT, "another client"], "azp": "another client"},
+    {"azp": "another client"},
+    {"aud": "https://brain.test"},
+    {"iss": "https://other.test"},
+    {"exp": 1_000_000_000},
+    {"iat": None},
+    {"iat": 4_000_000_000},
+    {"sub": None},
+    {"tenant": None},
+    {"tenant": "nobody"},
+    {"role": "owner"},
+    {"role": ["owner"]},
+    {"role": ["writer", "admin"]},
+    {"nonce": "\ud800"},
+]
+
+
 @pytest.mark.requirement("ST-19")
-@pytest.mark.parametrize(
-    "claims",
-    [
-        {"nonce": "another"},
-        {"nonce": None},
-        {"nonce": 7},
-        {"aud": "another client"},
-        {"aud": [CLIENT, "another client"]},
-        {"aud": [CLIENT, "another client"], "azp": "another client"},
-        {"azp": "another client"},
-        {"aud": "https://brain.test"},
-        {"iss": "https://other.test"},
-        {"exp": 1_000_000_000},
-        {"iat": None},
-        {"iat": 4_000_000_000},
-        {"sub": None},
-        {"tenant": None},
-        {"tenant": "nobody"},
-        {"role": "owner"},
-        {"role": ["owner"]},
-        {"role": ["writer", "admin"]},
-        {"nonce": "\ud800"},
-    ],
-    ids=ascii,
-)
 def test_token_that_is_not_for_this_login_opens_no_session(
-    carla: Person, claims: dict[str, object]
+    carla: Person, subtests: pytest.Subtests
 ) -> None:
-    carla.provider.claims = claims
-    assert refused(carla.log_in(), 401, "is not valid here", "ask who runs the server")
+    for claims in WRONG_CLAIMS:
+        with subtests.test(claims=ascii(claims)):
+            carla.provider.claims = claims
+
+            answer = carla.log_in()
+
+            assert refused(answer, 401, "is not valid here", "ask who runs the server")
 
 
-@pytest.mark.parametrize(
-    ("claims", "logged"),
-    [
+def test_reason_why_a_token_is_refused_is_logged(
+    carla: Person, caplog: pytest.LogCaptureFixture, subtests: pytest.Subtests
+) -> None:
+    cases: tuple[tuple[dict[str, object], str], ...] = (
         ({"tenant": None}, "MissingRequiredClaimError tenant"),
         ({"iss": "https://other.test"}, "InvalidIssuerError"),
         ({"aud": "another client"}, "InvalidAudienceError"),
         ({"role": "owner"}, "MissingRequiredClaimError role"),
-    ],
-)
-def test_reason_why_a_token_is_refused_is_logged(
-    carla: Person, caplog: pytest.LogCaptureFixture, claims: dict[str, object], logged: str
-) -> None:
-    carla.provider.claims = claims
-    carla.log_in()
-    assert logged in caplog.text
+    )
+    for claims, logged in cases:
+        with subtests.test(claims=claims):
+            caplog.clear()
+            carla.provider.claims = dict(claims)
+            carla.log_in()
+            assert logged in caplog.text
 
 
 def test_role_is_found_in_a_list(carla: Person) -> None:
@@ -302,50 +343,59 @@ def test_token_for_several_clients_is_accepted_if_it_names_this_one(carla: Perso
 
 def test_token_with_the_signature_of_a_stranger_opens_no_session(carla: Person) -> None:
     issuing = carla.provider.issuing
-    shown = list(issuing.shown)
+    keys, shown = dict(issuing.keys), list(issuing.shown)
     issuing.add("ed", "EdDSA")
     issuing.shown[:] = shown
-    assert refused(carla.log_in(), 401, "is not valid here")
+
+    answer = carla.log_in()
+
+    issuing.keys.update(keys)
+    assert refused(answer, 401, "is not valid here")
 
 
-@pytest.mark.parametrize("is_announced", [False, True])
-@pytest.mark.parametrize("issuer", [None, "own", "https://other.test"])
 def test_answer_of_another_issuer_is_refused(
-    carla: Person, issuer: str | None, *, is_announced: bool
+    carla: Person, clock: FakeClock, subtests: pytest.Subtests
 ) -> None:
     provider = carla.provider
-    provider.metadata = {"authorization_response_iss_parameter_supported": is_announced}
-    if issuer is not None:
-        provider.answer = {"iss": provider.name if issuer == "own" else issuer}
-    is_right = issuer == "own" or (issuer is None and not is_announced)
-    done = carla.log_in()
+    for is_announced, issuer in product((False, True), (None, "own", "https://other.test")):
+        with subtests.test(is_announced=is_announced, issuer=issuer):
+            clock.move(timedelta(hours=1))
+            provider.reset()
+            provider.metadata = {"authorization_response_iss_parameter_supported": is_announced}
+            if issuer is not None:
+                provider.answer = {"iss": provider.name if issuer == "own" else issuer}
+            is_right = issuer == "own" or (issuer is None and not is_announced)
 
-    assert opened(done) == "/" if is_right else refused(done, 401, "is not valid here")
-    assert len(provider.forms) == int(is_right)
+            done = carla.log_in()
+
+            assert opened(done) == "/" if is_right else refused(done, 401, "is not valid here")
+            assert len(provider.forms) == int(is_right)
 
 
-@pytest.mark.parametrize(
-    ("error", "words"),
-    [
+def test_error_of_the_provider_is_shown_with_a_next_step(
+    carla: Person, caplog: pytest.LogCaptureFixture, subtests: pytest.Subtests
+) -> None:
+    for error, words in (
         ("access_denied", "was cancelled or denied"),
         ("login_required", "refused the login"),
         ("unauthorized_client", "COMMONBRAIN_OIDC_CLIENT_ID"),
         ("<script>alert(1)</script>", "refused the login"),
-    ],
-)
-def test_error_of_the_provider_is_shown_with_a_next_step(
-    carla: Person, caplog: pytest.LogCaptureFixture, error: str, words: str
-) -> None:
-    carla.provider.error = error
-    carla.provider.answer = {"error_description": "<b>call 555</b>", "error_uri": "//evil.example"}
-    done = carla.log_in(next_="/browse")
+    ):
+        with subtests.test(error=error):
+            caplog.clear()
+            carla.provider.error = error
+            carla.provider.answer = {
+                "error_description": "<b>call 555</b>",
+                "error_uri": "//evil.example",
+            }
+            done = carla.log_in(next_="/browse")
 
-    assert refused(done, 401, words)
-    assert 'name="next" value="/browse"' in done.text
-    for text in (done.text, caplog.text.replace("httpx", "")):
-        assert not any(one in text for one in ("555", "evil", "<script>alert"))
-    carla.provider.error, carla.provider.answer = None, {}
-    assert opened(carla.log_in()) == "/"
+            assert refused(done, 401, words)
+            assert 'name="next" value="/browse"' in done.text
+            for text in (done.text, caplog.text.replace("httpx", "")):
+                assert not any(one in text for one in ("555", "evil", "<script>alert"))
+            carla.provider.error, carla.provider.answer = None, {}
+            assert opened(carla.log_in()) == "/"
 
 
 def test_answer_without_a_code_is_refused(carla: Person) -> None:
@@ -353,37 +403,38 @@ def test_answer_without_a_code_is_refused(carla: Person) -> None:
     assert refused(carla.come_back(path), 401, "refused the login")
 
 
-@pytest.mark.parametrize(
-    ("reply", "status", "words"),
-    [
-        (b'{"error": "invalid_grant", "error_description": "secret"}', 401, "refused the login"),
-        (b'{"error": "invalid_client"}', 401, "COMMONBRAIN_OIDC_CLIENT_ID"),
-        (b'{"access_token": "x"}', 401, "is not valid here"),
-        (b'{"access_token": "x", "id_token": ["secret"]}', 401, "is not valid here"),
-        (b'{"access_token": "x", "id_token": "secret"}', 401, "is not valid here"),
-        (b'{"access_token": "x", "expires_in": [], "scope": 7}', 401, "is not valid here"),
-        (b"<html>secret</html>", 503, "is not available"),
-        (b'{"access_token": "x", "expires_in": 1e999}', 401, "is not valid here"),
-        (
-            b'{"access_token": "x", "a": ' + b"[" * 99_999 + b"]" * 99_999 + b"}",
-            503,
-            "is not available",
-        ),
-        (b"[]", 503, "is not available"),
-        (b"\xff\xfe", 503, "is not available"),
-        (b'{"access_token": "' + b"x" * 300_000 + b'"}', 503, "is not available"),
-    ],
-    ids=lambda value: str(value)[:40],
-)
-def test_code_that_is_not_exchanged_opens_no_session(
-    carla: Person, caplog: pytest.LogCaptureFixture, reply: bytes, *, status: int, words: str
-) -> None:
-    carla.provider.reply = reply
-    done = carla.log_in()
+WRONG_REPLIES: list[tuple[bytes, int, str]] = [
+    (b'{"error": "invalid_grant", "error_description": "secret"}', 401, "refused the login"),
+    (b'{"error": "invalid_client"}', 401, "COMMONBRAIN_OIDC_CLIENT_ID"),
+    (b'{"access_token": "x"}', 401, "is not valid here"),
+    (b'{"access_token": "x", "id_token": ["secret"]}', 401, "is not valid here"),
+    (b'{"access_token": "x", "id_token": "secret"}', 401, "is not valid here"),
+    (b'{"access_token": "x", "expires_in": [], "scope": 7}', 401, "is not valid here"),
+    (b"<html>secret</html>", 503, "is not available"),
+    (b'{"access_token": "x", "expires_in": 1e999}', 401, "is not valid here"),
+    (
+        b'{"access_token": "x", "a": ' + b"[" * 99_999 + b"]" * 99_999 + b"}",
+        503,
+        "is not available",
+    ),
+    (b"[]", 503, "is not available"),
+    (b"\xff\xfe", 503, "is not available"),
+    (b'{"access_token": "' + b"x" * 300_000 + b'"}', 503, "is not available"),
+]
 
-    assert refused(done, status, words)
-    assert "secret" not in done.text.replace("its secret", "")
-    assert "secret" not in caplog.text
+
+def test_code_that_is_not_exchanged_opens_no_session(
+    carla: Person, caplog: pytest.LogCaptureFixture, subtests: pytest.Subtests
+) -> None:
+    for reply, status, words in WRONG_REPLIES:
+        with subtests.test(reply=str(reply)[:40]):
+            caplog.clear()
+            carla.provider.reply = reply
+            done = carla.log_in()
+
+            assert refused(done, status, words)
+            assert "secret" not in done.text.replace("its secret", "")
+            assert "secret" not in caplog.text
 
 
 def test_wrong_secret_is_reported_for_whoever_runs_the_server(carla: Person) -> None:
@@ -426,33 +477,37 @@ def test_addresses_that_other_sites_made_use_up_no_logins(carla: Person) -> None
     assert opened(carla.log_in()) == "/"
 
 
-@pytest.mark.parametrize("next_", ["//evil.example", "https://evil.example", "/\\evil.example"])
-def test_login_leads_to_no_other_site(carla: Person, next_: str) -> None:
-    assert opened(carla.log_in(next_=next_)) == "/"
+def test_login_leads_to_no_other_site(carla: Person, subtests: pytest.Subtests) -> None:
+    for next_ in ("//evil.example", "https://evil.example", "/\\evil.example"):
+        with subtests.test(next=next_):
+            assert opened(carla.log_in(next_=next_)) == "/"
 
 
-@pytest.mark.parametrize("letter", ["x", "\N{ELEPHANT}"])
-def test_path_that_no_cookie_holds_is_dropped(carla: Person, letter: str) -> None:
-    assert opened(carla.log_in(next_=f"/search?query={letter * 1990}")) == "/"
+def test_path_that_no_cookie_holds_is_dropped(carla: Person, subtests: pytest.Subtests) -> None:
+    for letter in ("x", "\N{ELEPHANT}"):
+        with subtests.test(letter=letter):
+            assert opened(carla.log_in(next_=f"/search?query={letter * 1990}")) == "/"
 
 
-@pytest.mark.parametrize(
-    "metadata",
-    [
+def test_metadata_of_another_or_an_unsafe_provider_is_not_used(
+    carla: Person, clock: FakeClock, subtests: pytest.Subtests
+) -> None:
+    cases: tuple[dict[str, object], ...] = (
         {"issuer": "https://other.test"},
         {"authorization_endpoint": "http://evil.example/authorize"},
         {"authorization_endpoint": "javascript:alert(1)"},
         {"token_endpoint": "ftp://localhost/token"},
         {"token_endpoint": None},
         {"token_endpoint_auth_methods_supported": "all"},
-    ],
-    ids=str,
-)
-def test_metadata_of_another_or_an_unsafe_provider_is_not_used(
-    carla: Person, metadata: dict[str, object]
-) -> None:
-    carla.provider.metadata = metadata
-    assert refused(carla.leave(), 503, "is not available", "API key")
+    )
+    for metadata in cases:
+        with subtests.test(metadata=metadata):
+            # The metadata is fetched again, also after a failure.
+            clock.move(timedelta(hours=1))
+            carla.provider.paths.clear()
+            carla.provider.metadata = metadata
+            assert refused(carla.leave(), 503, "is not available", "API key")
+            assert carla.provider.paths
 
 
 def test_metadata_that_is_too_large_is_not_used(carla: Person) -> None:
@@ -509,44 +564,3 @@ def test_refused_login_of_a_known_tenant_is_in_the_audit(owner: Brain, provider:
     assert refused(carla.log_in(), 401)
     entries = [(one.agent, one.code) for one in audited(owner) if one.action == ADMITTING]
     assert entries == [("carla", "invalid_credential")]
-
-
-@pytest.mark.parametrize(
-    ("changes", "named"),
-    [
-        (
-            {"jwt_issuer": None, "jwt_audience": None, "jwt_jwks_url": None},
-            "COMMONBRAIN_JWT_ISSUER",
-        ),
-        ({"jwt_jwks_url": None}, "COMMONBRAIN_JWT_JWKS_URL"),
-        ({"jwt_issuer": "http://issuer.example"}, "COMMONBRAIN_JWT_ISSUER"),
-    ],
-)
-def test_incomplete_settings_are_refused(
-    brain: Brain, provider: Provider, changes: dict[str, object], named: str
-) -> None:
-    sessions = make_page_sessions(brain, an_access(brain), settings=ServerSettings())
-    settings = settings_of(provider, **changes)
-    with pytest.raises(InvalidInputError) as told:
-        make_provider_login(brain, sessions, url=URL, settings=settings)
-    assert named in str(told.value)
-
-
-def test_server_does_not_start_with_a_client_of_no_issuer(
-    monkeypatch: pytest.MonkeyPatch, path: object
-) -> None:
-    monkeypatch.setenv("COMMONBRAIN_STORE", str(path))
-    monkeypatch.setenv("COMMONBRAIN_OIDC_CLIENT_ID", CLIENT)
-    with pytest.raises(InvalidInputError, match="COMMONBRAIN_OIDC_CLIENT_ID"):
-        prepare(ServerSettings())
-
-
-def test_missing_library_is_reported_with_its_extra(
-    brain: Brain, provider: Provider, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    sessions = make_page_sessions(brain, an_access(brain), settings=ServerSettings())
-    monkeypatch.delitem(sys.modules, "commonbrain.security.provider_login", raising=False)
-    monkeypatch.setitem(sys.modules, "oauthlib.oauth2", None)
-    with pytest.raises(InvalidInputError, match="oauthlib") as missing:
-        make_provider_login(brain, sessions, url=URL, settings=settings_of(provider))
-    assert "pip install 'commonbrain[server]'" in missing.value.hint

@@ -28,7 +28,7 @@ def redis(tmp_path: Path) -> Generator[tuple[str, subprocess.Popen[str]]]:
         server.kill()
 
 
-def test_processes_count_together_and_each_by_itself_when_redis_dies(
+def test_processes_share_rates_in_redis_and_count_alone_when_it_dies(
     redis: tuple[str, subprocess.Popen[str]],
 ) -> None:
     url, server = redis

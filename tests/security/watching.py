@@ -1,4 +1,4 @@
-"""What a thread asks of a database, however it is asked: by SQLAlchemy or past it."""
+"""Statements that a thread sends to a database, by SQLAlchemy or by its driver."""
 
 import re
 from collections.abc import Generator
@@ -20,32 +20,32 @@ ROWS = "/* rows:"
 @contextmanager
 def statements() -> Generator[list[str]]:
     """Gather the statements of this thread, without values; others write journal and audit."""
-    said: list[str] = []
+    made: list[str] = []
     here = get_ident()
 
     def take(statement: str) -> None:
-        # SQLite tells it anew each time that it waits for its turn.
+        # SQLite reports it again each time that it waits for its turn.
         if get_ident() == here and statement != "BEGIN IMMEDIATE":
-            said.append(_VALUE.sub("?", statement))
+            made.append(_VALUE.sub("?", statement))
 
-    class Telling(psycopg.Cursor[Any]):
-        """A cursor that tells what it is given."""
+    class Recording(psycopg.Cursor[Any]):
+        """A cursor that records its statements."""
 
-        def execute(self, query: Any, *given: Any, **more: Any) -> "Telling":  # noqa: ANN401
-            """Tell it, and do it."""
+        def execute(self, query: Any, *given: Any, **more: Any) -> "Recording":  # noqa: ANN401
+            """Record it, and run it."""
             super().execute(query, *given, **more)
-            said = query if isinstance(query, str) else query.as_string(self)
-            take(f"{said} {ROWS} {'some' if self.rowcount else 'no'}")
+            statement = query if isinstance(query, str) else query.as_string(self)
+            take(f"{statement} {ROWS} {'some' if self.rowcount else 'no'}")
             return self
 
         def executemany(self, query: Any, *given: Any, **more: Any) -> None:  # noqa: ANN401
-            """Tell it, and do it."""
+            """Record it, and run it."""
             take(str(query))
             super().executemany(query, *given, **more)
 
     def listen(connection: Any, *_: object) -> None:  # noqa: ANN401 either driver's
         if isinstance(connection, psycopg.Connection):
-            connection.cursor_factory = Telling
+            connection.cursor_factory = Recording
         else:
             connection.set_trace_callback(take)
 
@@ -58,7 +58,7 @@ def statements() -> Generator[list[str]]:
     event.listen(Pool, "checkout", listen)
     event.listen(Pool, "checkin", leave)
     try:
-        yield said
+        yield made
     finally:
         event.remove(Pool, "checkout", listen)
         event.remove(Pool, "checkin", leave)

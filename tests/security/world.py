@@ -1,4 +1,4 @@
-"""Two tenants whose every text is marked, and what one of them could try to get at the other's."""
+"""Two tenants whose every text is marked, and what one of them knows of the other."""
 
 import re
 from collections.abc import Sequence
@@ -21,18 +21,18 @@ from tests.flows.working import a_worker
 
 OURS, THEIRS = "acme", "rival"
 ASKED = "zebrawood"
-"""In every text of theirs, and asked for: a reply may repeat it, but only as it was given."""
+"""In every text of theirs, and in queries: a reply may repeat it, but only as it was given."""
 DEEP = re.compile(r"quokka[a-z]+")
-"""In every text of theirs and never asked for: no reply may hold it."""
-NOBODY = "0000000000000"
-_WORKED = [kind for kind, job in JOBS.items() if not (job.asked_by or job.is_store_wide)]
+"""In every text of theirs and in no query: no reply may contain it."""
+UNASSIGNED = "0000000000000"
+_JOB_KINDS = [kind for kind, job in JOBS.items() if not (job.asked_by or job.is_store_wide)]
 """Kinds of which they have one that was worked: all that a tenant can ask for by its name alone."""
 ID = re.compile(r"(?:mem|thr|trc|ann|chg|ses|job|mdl)_[0-9a-z]{13}", re.IGNORECASE)
 BOUNDLESS = Policy(key_calls_per_minute=10**6, tenant_calls_per_minute=10**6)
 
 
 def mark(number: int) -> str:
-    """Make a word of letters alone that nobody asks for."""
+    """Make a word of letters alone that is in no query."""
     return "quokka" + "".join(chr(97 + int(digit)) for digit in f"{number:03d}")
 
 
@@ -45,36 +45,36 @@ class World:
     theirs: tuple[str, ...]
     """Ids of the other tenant."""
     private: tuple[str, ...]
-    """Ids of what another agent of the attacker's tenant keeps to itself."""
+    """Ids of private memories of another agent of the attacker's tenant."""
     names: tuple[str, ...]
     """Names that are in use there: agents, projects, tags, sessions, notes, skills, keys."""
     own: str
     """A memory of the attacker's."""
     key: str
-    """What lets the attacker in, as an admin of its own tenant."""
+    """The attacker's key, as an admin of its own tenant."""
     path: Path
-    """Where the store is, for who opens it as another process would."""
+    """Where the store is, to open it as another process would."""
 
     def of(self, prefix: str) -> tuple[str, ...]:
-        """Give those of their ids of a kind that are asked for."""
-        held = self._held()
+        """Return those of their ids of a kind that are in queries."""
+        held = self._unqueried()
         return tuple(one for one in self.theirs if one.startswith(prefix) and one not in held)
 
     def leaked(self, reply: str, *, is_audit: bool = False) -> set[str]:
-        """Find what no reply may hold: deep marks, and ids that are never asked for.
+        """Find what no reply may contain: deep marks, and ids that are in no query.
 
         The audit names the private memories of its tenant to an admin, without their text.
         """
         shown = {one.upper() for one in ID.findall(reply)}
-        held = self._held() - ({*self.private} if is_audit else set())
+        held = self._unqueried() - ({*self.private} if is_audit else set())
         return set(DEEP.findall(reply)) | (shown & {one.upper() for one in held})
 
-    def _held(self) -> set[str]:
-        """Name the ids that are held back, of every kind: what is asked for may be repeated."""
+    def _unqueried(self) -> set[str]:
+        """Return ids of every kind that are in no query: others may be repeated in replies."""
         return {*self.theirs[1:-6:3], self.theirs[-1], self.private[0]}
 
     def seen_as(self, role: Role) -> Brain:
-        """See it as the attacker with another role."""
+        """Return the brain of the attacker with another role."""
         return Brain(self.attacker.services, replace(self.attacker.caller, role=role))
 
 
@@ -145,18 +145,18 @@ def rows_of(store: Store, tenant: str) -> dict[str, Sequence[str]]:
     with store.snapshot(tenant) as tx:
         connection = tx.work.connection
         # Each engine has columns of its own in the tables of its index.
-        asked = [
+        queries = [
             (name, sa.text(f"SELECT * FROM {name} WHERE tenant_id = :tenant"))  # noqa: S608 our own
             for name in names
         ]
         return {
             name: sorted(repr(row) for row in connection.execute(statement, {"tenant": tenant}))
-            for name, statement in asked
+            for name, statement in queries
         }
 
 
 def neighbours(shown: str) -> tuple[str, str]:
-    """Guess the ids beside one."""
+    """Return the ids next to one."""
     prefix, _, _ = shown.partition("_")
     id_ = ids.parse(prefix, shown)
     return ids.show(prefix, id_ - 1), ids.show(prefix, id_ + 1)
@@ -193,15 +193,15 @@ def _filled(brain: Brain, *, first: int) -> tuple[str, ...]:
     rita.session.task(f"{ASKED} {mark(first)}")
     rita.session.note("notez", f"{ASKED} {mark(first + 1)}", pinned=True)
     rita.session.checkpoint(f"delete the {ASKED} table {mark(first + 2)}")
-    found: list[str] = []
+    ids_: list[str] = []
     kinds = "fact rule incident task event atom".split()
     for number, kind in enumerate(kinds, first + 10):
         for scope, digit in (("team", 0), ("global", 100), ("private", 200)):
             text = f"The {ASKED} {kind} {scope} says {mark(number + digit)} before noon."
             marks = {"label": mark(number + digit + 300), "tags": [ASKED, mark(number + digit)]}
-            found.append(_stored(rita, text, kind=kind, scope=scope, **marks))
-    fact, rule = found[0], found[3]
-    found.append(
+            ids_.append(_stored(rita, text, kind=kind, scope=scope, **marks))
+    fact, rule = ids_[0], ids_[3]
+    ids_.append(
         _stored(
             rita,
             f"Use {ASKED} glue {mark(first + 40)} on every shelf.",
@@ -213,26 +213,26 @@ def _filled(brain: Brain, *, first: int) -> tuple[str, ...]:
         fact, f"The {ASKED} now says {mark(first + 41)}.", reason=f"Mended {mark(first + 42)}."
     )
     assert newer.id
-    found.append(newer.id)
+    ids_.append(newer.id)
     rita.revise.link(newer.id, rule, type="supports")
     rita.revise.annotate(rule, f"{ASKED} {mark(first + 43)}")
     sent = rita.message.send(
         ["all"], f"{ASKED} {mark(first + 44)}", subject=f"{ASKED} {mark(first + 45)}"
     )
     rita.message.delegate("sam", f"Sand the {ASKED} {mark(first + 46)}.")
-    found += _learnt(rita, first=first + 51)
-    found += [sent.id, sent.thread, _model(rita, f"{ASKED} {mark(first + 50)}")]
+    ids_ += _learnt(rita, first=first + 51)
+    ids_ += [sent.id, sent.thread, _model(rita, f"{ASKED} {mark(first + 50)}")]
     rita.session.handoff(f"{ASKED} {mark(first + 47)}", next_steps=[mark(first + 48)])
-    found.append(rita.recall(f"{ASKED} {mark(first + 49)}").trace_id)
-    found += [rita.jobs.run(kind).id for kind in ("maintain", "embed")]
-    return tuple(found)
+    ids_.append(rita.recall(f"{ASKED} {mark(first + 49)}").trace_id)
+    ids_ += [rita.jobs.run(kind).id for kind in ("maintain", "embed")]
+    return tuple(ids_)
 
 
 def _learnt(brain: Brain, *, first: int) -> Sequence[str]:
-    """Leave what upkeep and learning leave: a marked recall, worked jobs, an evaluation."""
-    told = brain.recall(f"{ASKED} {mark(first)}")
-    brain.revise.rate(told.items[0].id, "up")
-    jobs = [brain.jobs.run(kind).id for kind in _WORKED]
+    """Leave what maintenance and learning leave: a rated recall, done jobs, an evaluation."""
+    reply = brain.recall(f"{ASKED} {mark(first)}")
+    brain.revise.rate(reply.items[0].id, "up")
+    jobs = [brain.jobs.run(kind).id for kind in _JOB_KINDS]
     a_worker(brain).sweep()
     now = brain.services.clock.now()
     measured = Evaluation(
@@ -246,11 +246,11 @@ def _learnt(brain: Brain, *, first: int) -> Sequence[str]:
     )
     with brain.services.store.begin(brain.caller.tenant) as tx:
         assert tx.evaluations.add(measured)
-    return told.trace_id, *jobs
+    return reply.trace_id, *jobs
 
 
 def _model(brain: Brain, reason: str) -> str:
-    """Let a model serve that was made of what they did."""
+    """Let a model serve that was trained on their recalls."""
     now = brain.services.clock.now()
     card = ModelCard(
         id=ids.make_id(now, brain.services.random_source.bits(ids.RANDOM_BITS)),
@@ -271,7 +271,7 @@ def _model(brain: Brain, reason: str) -> str:
 
 def _store_private(brain: Brain, *, first: int) -> tuple[str, ...]:
     """Store what only its author may see."""
-    found = [
+    ids_ = [
         _stored(
             brain,
             f"Cara's {ASKED} {kind} is {mark(number)} for nobody else.",
@@ -286,4 +286,4 @@ def _store_private(brain: Brain, *, first: int) -> tuple[str, ...]:
     sent = brain.message.send(["dan"], f"{ASKED} {mark(first + 20)}", subject=mark(first + 21))
     # An admin may read what others asked, and what came of it as far as they may see it.
     brain.recall(f"Cara's {ASKED}")
-    return (*found, sent.id)
+    return (*ids_, sent.id)

@@ -1,4 +1,4 @@
-"""What tests read of what calls left."""
+"""What calls leave in the store and in telemetry."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -20,7 +20,7 @@ TOOLS = {operation.name: operation for operation in load_operations()}
 
 
 def events(brain: Brain) -> list[ToolEvent]:
-    """Write what waits, and read every event of the brain's tenant, the oldest first."""
+    """Write pending events, and return those of the brain's tenant, oldest first."""
     brain.services.journal.flush()
     since = brain.services.clock.now() - timedelta(days=400)
     with brain.services.store.snapshot(brain.caller.tenant) as tx:
@@ -28,13 +28,13 @@ def events(brain: Brain) -> list[ToolEvent]:
 
 
 def call(brain: Brain, tool: str, *, transport: Transport = Transport.MCP, **given: object) -> Any:  # noqa: ANN401
-    """Make a call as a networked door does."""
+    """Make a call as a network transport does."""
     request = TOOLS[tool].request.model_validate(given)
     return dispatch(TOOLS[tool], brain, request=request, transport=transport)
 
 
 def an_event(**more: Any) -> ToolEvent:  # noqa: ANN401
-    """Make an event with what a test cares about."""
+    """Make an event with the given fields."""
     plain = ToolEvent(
         id=1,
         tenant="default",
@@ -50,12 +50,12 @@ def an_event(**more: Any) -> ToolEvent:  # noqa: ANN401
 
 
 def heard(brain: Brain, telemetry: Telemetry) -> Brain:
-    """See a brain as its caller does whose house is listened to."""
+    """Return a brain whose calls a telemetry receives."""
     return Brain(replace(brain.services, telemetry=telemetry), brain.caller)
 
 
 def figures(telemetry: Telemetry) -> Figures:
-    """Read what is counted, by name and labels."""
+    """Return all metrics, by name and labels."""
     text, _ = telemetry.metrics()
     return {
         (sample.name.removeprefix("commonbrain_"), frozenset(sample.labels.items())): sample.value
@@ -65,5 +65,5 @@ def figures(telemetry: Telemetry) -> Figures:
 
 
 def figure(telemetry: Telemetry, name: str, **labels: str) -> float:
-    """Read one of them; zero where nothing was counted."""
+    """Return one metric; zero where nothing was counted."""
     return figures(telemetry).get((name, frozenset(labels.items())), 0.0)

@@ -20,20 +20,18 @@ from commonbrain.observability.tracing import OtelSpans, install_globally
 from tests.telemetry.reading import call, heard
 
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
-CACHED_QUERIES_MAX = InMemorySpanExporter()
+EXPORTED = InMemorySpanExporter()
 
 
 @pytest.fixture(scope="module")
 def spans() -> OtelSpans:
     """A process has one tracer for good."""
-    return install_globally(
-        SimpleSpanProcessor(CACHED_QUERIES_MAX), about={"version": "1", "space": "words"}
-    )
+    return install_globally(SimpleSpanProcessor(EXPORTED), about={"version": "1", "space": "words"})
 
 
 @pytest.fixture
 def client(brain: Brain, spans: OtelSpans) -> Iterator[TestClient]:
-    CACHED_QUERIES_MAX.clear()
+    EXPORTED.clear()
     watched = heard(brain, spans)
 
     async def recall(_: Request) -> Response:
@@ -48,32 +46,32 @@ def client(brain: Brain, spans: OtelSpans) -> Iterator[TestClient]:
         yield client
 
 
-def test_a_request_goes_on_with_the_trace_it_came_with(client: TestClient) -> None:
+def test_request_continues_the_trace_of_its_header(client: TestClient) -> None:
     given = {"traceparent": f"00-{TRACE}-00f067aa0ba902b7-01"}
     answer = client.get("/recall", headers=given)
     assert answer.headers["traceparent"].split("-")[1] == TRACE
     of_trace = {
         span.name
-        for span in CACHED_QUERIES_MAX.get_finished_spans()
+        for span in EXPORTED.get_finished_spans()
         if trace.format_trace_id(span.get_span_context().trace_id) == TRACE  # pyright: ignore[reportOptionalMemberAccess]
     }
     assert {"GET", "commonbrain recall", "recall", "recall.retrieve"} <= of_trace
 
 
-def test_a_request_without_a_trace_begins_one(client: TestClient) -> None:
+def test_request_without_a_trace_starts_one(client: TestClient) -> None:
     assert client.get("/recall").headers["traceparent"]
-    [span] = [one for one in CACHED_QUERIES_MAX.get_finished_spans() if one.kind is SpanKind.SERVER]
+    [span] = [one for one in EXPORTED.get_finished_spans() if one.kind is SpanKind.SERVER]
     assert span.parent is None
 
 
-def test_an_answer_that_is_the_servers_fault_is_an_error(client: TestClient) -> None:
+def test_span_of_a_reply_with_status_503_is_an_error(client: TestClient) -> None:
     client.get("/fail")
-    [span] = CACHED_QUERIES_MAX.get_finished_spans()
+    [span] = EXPORTED.get_finished_spans()
     assert not span.status.is_ok
     assert (span.attributes or {})["http.response.status_code"] == 503
 
 
-def test_prometheus_reads_the_figures_of_a_house(brain: Brain) -> None:
+def test_prometheus_reads_the_metrics_of_a_brain(brain: Brain) -> None:
     watched = heard(brain, PrometheusMetrics(version="1", space="words"))
     call(watched, "status")
     page, media_type = watched.services.telemetry.metrics()

@@ -29,7 +29,7 @@ def lines(log: ServerLog) -> list[dict[str, Any]]:
 
 
 @pytest.mark.requirement("OB-01")
-def test_every_call_is_a_line_that_names_its_request_tenant_agent_and_tool(
+def test_each_call_is_logged_with_request_tenant_agent_and_tool(
     brain: Brain, log: ServerLog
 ) -> None:
     watched = heard(brain.acting_as(agent="bob", session="s1"), log)
@@ -38,12 +38,12 @@ def test_every_call_is_a_line_that_names_its_request_tenant_agent_and_tool(
         call(watched, "get", id="mem_0000000000000")
     first, second = lines(log)
     assert first["request"].startswith("evt_")
-    told = (first["tenant"], first["agent"], first["session"], first["tool"], first["transport"])
-    assert told == ("default", "bob", "s1", "recall", "mcp")
+    fields = ("tenant", "agent", "session", "tool", "transport")
+    assert [first[one] for one in fields] == ["default", "bob", "s1", "recall", "mcp"]
     assert (first["outcome"], second["outcome"]) == ("ok", "not_found")
 
 
-def test_no_word_of_what_was_asked_or_stored_is_written(brain: Brain, log: ServerLog) -> None:
+def test_log_contains_no_text_of_queries_and_memories(brain: Brain, log: ServerLog) -> None:
     watched = heard(brain, log)
     secret = "ghp_" + "a1B2" * 9
     stored(watched, "The mongoose opens the gate", kind="fact")
@@ -53,7 +53,7 @@ def test_no_word_of_what_was_asked_or_stored_is_written(brain: Brain, log: Serve
     assert secret not in log.path.read_text("utf-8")
 
 
-def test_a_fault_is_written_by_its_sort_and_place_without_its_message(log: ServerLog) -> None:
+def test_exception_is_logged_by_type_and_place_without_its_message(log: ServerLog) -> None:
     try:
         int("The mongoose opens the gate")
     except ValueError:
@@ -64,16 +64,16 @@ def test_a_fault_is_written_by_its_sort_and_place_without_its_message(log: Serve
     assert "mongoose" not in json.dumps(line)
 
 
-def test_a_terminal_is_told_the_sort_of_a_fault_and_nothing_of_its_message() -> None:
+def test_terminal_shows_the_type_of_an_exception_without_its_message() -> None:
     try:
         int("The mongoose\x1b[2J opens the gate")
     except ValueError:
-        told = (logging.ERROR, "x", 1, "a request failed", None, sys.exc_info())
-        record = logging.LogRecord("x", *told)
+        record_fields = (logging.ERROR, "x", 1, "a request failed", None, sys.exc_info())
+        record = logging.LogRecord("x", *record_fields)
         assert TerminalFormatter().format(record) == "a request failed (ValueError)"
 
 
-def test_what_takes_long_and_what_breaks_is_told_apart(log: ServerLog) -> None:
+def test_slow_call_is_a_warning_and_a_failed_call_is_an_error(log: ServerLog) -> None:
     log.called(an_event(duration_ms=10_001.0), http_status=200)
     log.called(an_event(outcome="store_down"), http_status=503)
     slow, broken = lines(log)
@@ -82,7 +82,7 @@ def test_what_takes_long_and_what_breaks_is_told_apart(log: ServerLog) -> None:
 
 
 @pytest.mark.requirement("OB-01")
-def test_files_rotate_at_five_megabytes_and_five_are_kept(log: ServerLog) -> None:
+def test_log_rotates_at_five_megabytes_to_five_files(log: ServerLog) -> None:
     event = an_event(args="x" * 100_000)
     for _ in range(300):
         log.called(event, http_status=200)
@@ -91,7 +91,7 @@ def test_files_rotate_at_five_megabytes_and_five_are_kept(log: ServerLog) -> Non
     assert max(file.stat().st_size for file in files) <= 5 * 1024 * 1024
 
 
-def test_processes_that_log_at_once_have_a_file_each(log: ServerLog) -> None:
+def test_each_process_logs_to_a_file_of_its_own(log: ServerLog) -> None:
     second = ServerLog(log.path.parent, "serve")
     try:
         assert second.path.name == "serve-2.jsonl"
@@ -103,13 +103,13 @@ def test_processes_that_log_at_once_have_a_file_each(log: ServerLog) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="POSIX permissions")
-def test_only_the_owner_reads_the_log(log: ServerLog) -> None:
+def test_log_is_readable_by_its_owner_only(log: ServerLog) -> None:
     log.called(an_event(), http_status=200)
     assert stat.S_IMODE(log.path.parent.stat().st_mode) == 0o700
     assert stat.S_IMODE(log.path.stat().st_mode) & 0o077 == 0
 
 
-def test_a_full_disk_costs_lines_and_one_word_of_it_but_no_call(
+def test_full_disk_is_reported_once_and_fails_no_call(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with small_disk(tmp_path / "disk", size="64k") as disk:
@@ -120,13 +120,13 @@ def test_a_full_disk_costs_lines_and_one_word_of_it_but_no_call(
     assert capsys.readouterr().err.count("\n") == 1
 
 
-def test_whatever_is_logged_nothing_is_raised_into_the_call_that_logs(
+def test_record_that_cannot_be_formatted_raises_nothing(
     log: ServerLog, capsys: pytest.CaptureFixture[str]
 ) -> None:
     # The records go to our own handler alone, for those of pytest raise or cannot pass them on.
     name = "commonbrain.flows.recall"
-    for said in (("%s", "a\udcffb"), ("%d secret", "mongoose"), ("%s", "after")):
-        record = logging.makeLogRecord({"name": name, "msg": said[0], "args": said[1:]})
+    for message in (("%s", "a\udcffb"), ("%d secret", "mongoose"), ("%s", "after")):
+        record = logging.makeLogRecord({"name": name, "msg": message[0], "args": message[1:]})
         for handler in logging.getLogger("commonbrain").handlers:
             handler.handle(record)
 
@@ -134,21 +134,19 @@ def test_whatever_is_logged_nothing_is_raised_into_the_call_that_logs(
     assert capsys.readouterr().err == "The log cannot be written (TypeError).\n"
 
 
-def test_who_reads_stderr_no_more_breaks_no_call(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_closed_stderr_fails_no_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     log = ServerLog(tmp_path, "serve")
     log.path.mkdir()
-    for nobody in (None, (tmp_path / "closed").open("w")):
-        if nobody is not None:
-            nobody.close()
+    for stream in (None, (tmp_path / "closed").open("w")):
+        if stream is not None:
+            stream.close()
         with monkeypatch.context() as changed:
-            changed.setattr(sys, "stderr", nobody)
+            changed.setattr(sys, "stderr", stream)
             log.called(an_event(), http_status=200)
     log.close()
 
 
-def test_a_terminal_is_shown_nothing_of_what_cannot_be_written(
+def test_terminal_shows_nothing_of_a_record_that_cannot_be_written(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     wrong = logging.makeLogRecord({"msg": "%d secret", "args": ("mongoose",)})
@@ -160,7 +158,7 @@ def test_a_terminal_is_shown_nothing_of_what_cannot_be_written(
     assert not capsys.readouterr().err
 
 
-def test_a_disk_that_is_full_again_is_told_of_again(
+def test_disk_that_is_full_again_is_reported_again(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with small_disk(tmp_path / "disk", size="64k") as disk:

@@ -25,11 +25,11 @@ def no_standard_variables(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name, raising=False)
 
 
-def test_who_wants_nothing_gets_silence() -> None:
+def test_telemetry_without_options_is_silent() -> None:
     assert make_telemetry("mcp", TelemetryOptions(), clock=FakeClock(), about=ABOUT) is SILENT
 
 
-def test_spans_are_wanted_by_our_setting_or_the_standard_variables(
+def test_spans_are_enabled_by_a_setting_or_the_standard_variables(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     assert not wants_spans(TelemetryOptions())
@@ -40,21 +40,21 @@ def test_spans_are_wanted_by_our_setting_or_the_standard_variables(
     assert not wants_spans(TelemetryOptions())
 
 
-def test_a_missing_extra_is_named() -> None:
+def test_missing_extra_is_named_with_its_install_command() -> None:
     with pytest.raises(InvalidInputError) as missing:
         load_extra("no_such_library.inside", extra="notifications")
     assert missing.value.code == "extra_missing"
     assert "pip install 'commonbrain[notifications]'" in missing.value.hint
 
 
-def test_a_log_that_cannot_be_written_stops_no_server(tmp_path: Path) -> None:
+def test_server_starts_without_a_log_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    wanted = TelemetryOptions(log=tmp_path / "file" / "log")
-    assert make_telemetry("mcp", wanted, clock=FakeClock(), about=ABOUT) is SILENT
+    options = TelemetryOptions(log=tmp_path / "file" / "log")
+    assert make_telemetry("mcp", options, clock=FakeClock(), about=ABOUT) is SILENT
 
 
 @pytest.mark.requirement("DO-12")
-def test_a_server_is_logged_and_counted_and_a_command_is_not(
+def test_server_has_a_log_and_metrics_and_a_command_has_none(
     path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COMMONBRAIN_STATE", str(tmp_path / "state"))
@@ -80,7 +80,7 @@ def test_settings_are_read_from_a_folder_of_secrets(
 
 
 @pytest.mark.requirement("OB-05")
-def test_a_notice_on_a_machine_without_a_desktop_fails_nothing() -> None:
+def test_notification_without_a_desktop_raises_nothing() -> None:
     notice = DesktopNotifications(FakeClock())
     notice.called(an_event(outcome="not_found"), http_status=404)
     notice.called(an_event(outcome="store_down"), http_status=503)

@@ -34,7 +34,9 @@ def watched(brain: Brain, meters: PrometheusMetrics) -> Brain:
     return heard(brain, meters)
 
 
-def test_calls_are_counted_by_tool_door_and_end(watched: Brain, meters: PrometheusMetrics) -> None:
+def test_calls_are_counted_by_tool_transport_and_outcome(
+    watched: Brain, meters: PrometheusMetrics
+) -> None:
     call(watched, "status")
     with pytest.raises(CommonbrainError):
         call(watched, "get", id="mem_0000000000000")
@@ -45,7 +47,7 @@ def test_calls_are_counted_by_tool_door_and_end(watched: Brain, meters: Promethe
     assert figure(meters, "call_seconds_count", tool="get", transport="mcp") == 1
 
 
-def test_memories_grow_by_tenant_and_kind_and_what_is_refused_by_code(
+def test_stored_memories_are_counted_by_kind_and_rejected_ones_by_code(
     watched: Brain, meters: PrometheusMetrics
 ) -> None:
     stored(watched, "The gate opens at six", kind="fact")
@@ -55,7 +57,7 @@ def test_memories_grow_by_tenant_and_kind_and_what_is_refused_by_code(
     assert figure(meters, "rejects_total", code="secret_detected") == 1
 
 
-def test_only_so_many_tenants_have_a_label_of_their_own(meters: PrometheusMetrics) -> None:
+def test_number_of_tenants_with_a_label_is_bounded(meters: PrometheusMetrics) -> None:
     run = RememberMetrics(
         tenant="", stages_ms={}, stored={"fact": 1}, refused={}, is_embedding=True
     )
@@ -65,7 +67,7 @@ def test_only_so_many_tenants_have_a_label_of_their_own(meters: PrometheusMetric
     assert figure(meters, "memories_stored_total", tenant="t0", kind="fact") == 1
 
 
-def test_recalls_tell_their_verdict_score_cost_and_stages(
+def test_recall_is_measured_by_result_score_tokens_and_stages(
     watched: Brain, meters: PrometheusMetrics
 ) -> None:
     for number in range(20):
@@ -104,7 +106,7 @@ def test_votes_are_counted(watched: Brain, meters: PrometheusMetrics) -> None:
     assert figure(meters, "votes_total", vote="down") == 1
 
 
-def test_who_may_not_is_counted_as_a_failure_of_authorisation(
+def test_denied_call_is_counted_as_authorisation_failure(
     watched: Brain, meters: PrometheusMetrics
 ) -> None:
     reader = Brain(watched.services, replace(watched.caller, role=Role.READER))
@@ -121,7 +123,7 @@ def test_who_may_not_is_counted_as_a_failure_of_authorisation(
     assert figure(meters, "authorisation_failures_total", code="other", transport="rest") == 1
 
 
-def test_slow_calls_queue_and_version_are_told(meters: PrometheusMetrics) -> None:
+def test_slow_calls_queue_length_and_version_are_metrics(meters: PrometheusMetrics) -> None:
     meters.called(an_event(duration_ms=10_001.0), http_status=200)
     meters.called(an_event(duration_ms=10_000.0), http_status=200)
     meters.queued(7, dead=2)
@@ -131,7 +133,7 @@ def test_slow_calls_queue_and_version_are_told(meters: PrometheusMetrics) -> Non
     assert figure(meters, "info", version="1", space="words") == 1
 
 
-def test_models_by_state_and_jobs_by_how_they_ended_are_told(
+def test_models_by_state_and_jobs_by_outcome_are_metrics(
     brain: Brain, meters: PrometheusMetrics
 ) -> None:
     shop = Shop()
@@ -149,9 +151,7 @@ def test_models_by_state_and_jobs_by_how_they_ended_are_told(
     assert at == brain.services.clock.now().timestamp()
 
 
-def test_an_embedder_that_is_away_is_seen_and_seen_to_come_back(
-    path: Path, meters: PrometheusMetrics
-) -> None:
+def test_embedder_metric_follows_an_outage(path: Path, meters: PrometheusMetrics) -> None:
     embedder = FailingEmbedder()
     with a_brain(path, embedder=embedder) as brain:
         watched = heard(brain, meters)
@@ -163,7 +163,7 @@ def test_an_embedder_that_is_away_is_seen_and_seen_to_come_back(
         assert figure(meters, "embedder_up") == 1
 
 
-def test_recalls_are_counted_by_the_model_that_orders_them(
+def test_recalls_are_counted_by_the_model_that_ranks_them(
     brain: Brain, meters: PrometheusMetrics
 ) -> None:
     shop = Shop()
@@ -179,12 +179,12 @@ def test_recalls_are_counted_by_the_model_that_orders_them(
 
 COUNTING = """
 import sys
+from datetime import UTC, datetime
 from commonbrain.observability.metrics import PrometheusMetrics
 from commonbrain.observability.tool_events import ToolEvent
-from commonbrain.testing.builders import NOON
 meters = PrometheusMetrics(version="1", space="words")
-event = ToolEvent(id=1, tenant="default", at=NOON, session="", agent="ann", tool="recall",
-                  transport="rest", duration_ms=1.0, outcome="ok")
+event = ToolEvent(id=1, tenant="default", at=datetime.now(UTC), session="", agent="ann",
+                  tool="recall", transport="rest", duration_ms=1.0, outcome="ok")
 for _ in range(int(sys.argv[1])):
     meters.called(event, http_status=200)
 meters.queued(int(sys.argv[1]), dead=0)
@@ -192,9 +192,9 @@ sys.stdout.buffer.write(meters.metrics()[0])
 """
 
 
-def test_processes_that_share_a_folder_answer_for_each_other(tmp_path: Path) -> None:
+def test_processes_that_share_a_folder_show_common_metrics(tmp_path: Path) -> None:
     environment = {**os.environ, "PROMETHEUS_MULTIPROC_DIR": str(tmp_path)}
-    told = [
+    pages = [
         subprocess.run(
             [sys.executable, "-c", COUNTING, count],
             env=environment,
@@ -205,7 +205,7 @@ def test_processes_that_share_a_folder_answer_for_each_other(tmp_path: Path) -> 
     ]
     last = {
         sample.name: sample.value
-        for family in text_string_to_metric_families(told[-1])
+        for family in text_string_to_metric_families(pages[-1])
         for sample in family.samples
     }
     assert last["commonbrain_calls_total"] == 7
@@ -213,18 +213,18 @@ def test_processes_that_share_a_folder_answer_for_each_other(tmp_path: Path) -> 
 
 
 @pytest.mark.requirement("OB-12")
-def test_no_operation_writes_a_figure() -> None:
+def test_no_operation_takes_a_metric() -> None:
     fields = {name for one in load_operations() for name in one.request.model_fields}
     assert not fields & {"metric", "metrics_value", "duration_ms", "latency_ms"}
 
 
-def test_who_does_not_listen_is_told_nothing_and_holds_nothing(brain: Brain) -> None:
+def test_brain_without_telemetry_has_no_metrics(brain: Brain) -> None:
     assert brain.services.telemetry is SILENT
     assert SILENT.metrics()[0] == b""
     assert not SILENT.is_on
 
 
-def test_figures_are_shown_at_a_port_of_their_own_until_it_is_closed(
+def test_metrics_are_served_at_a_port_until_it_is_closed(
     meters: PrometheusMetrics,
 ) -> None:
     assert meters.listen("127.0.0.1", 0)

@@ -19,10 +19,10 @@ from tests.telemetry.reading import TOOLS, call, heard
 @dataclass(frozen=True, slots=True)
 class Drawn:
     brain: Brain
-    kept: InMemorySpanExporter
+    exporter: InMemorySpanExporter
 
     def spans(self) -> Sequence[ReadableSpan]:
-        return self.kept.get_finished_spans()
+        return self.exporter.get_finished_spans()
 
     def named(self, name: str) -> ReadableSpan:
         [one] = [span for span in self.spans() if span.name == name]
@@ -31,9 +31,9 @@ class Drawn:
 
 @pytest.fixture
 def drawn(brain: Brain) -> Iterator[Drawn]:
-    kept = InMemorySpanExporter()
-    spans = OtelSpans.to(SimpleSpanProcessor(kept), about={"version": "1", "space": "words"})
-    yield Drawn(heard(brain, spans), kept)
+    exporter = InMemorySpanExporter()
+    spans = OtelSpans.to(SimpleSpanProcessor(exporter), about={"version": "1", "space": "words"})
+    yield Drawn(heard(brain, spans), exporter)
     spans.close()
 
 
@@ -48,7 +48,7 @@ def own(span: ReadableSpan) -> int:
 
 
 @pytest.mark.requirement("OB-13")
-def test_every_stage_of_both_paths_has_a_span_under_its_call(drawn: Drawn) -> None:
+def test_each_stage_of_remember_and_recall_has_a_span_under_its_call(drawn: Drawn) -> None:
     call(drawn.brain, "remember", text="The gate opens at six", kind="fact")
     call(drawn.brain, "recall", query="the gate")
     stages = {
@@ -62,7 +62,7 @@ def test_every_stage_of_both_paths_has_a_span_under_its_call(drawn: Drawn) -> No
         assert {f"{path}.{stage}" for stage in expected} <= inside
 
 
-def test_stages_follow_each_other_and_fill_their_path(drawn: Drawn) -> None:
+def test_spans_of_stages_are_gapless(drawn: Drawn) -> None:
     drawn.brain.recall("the gate")
     whole = drawn.named("recall")
     stages = [span for span in drawn.spans() if parent(span) == own(whole)]
@@ -71,9 +71,9 @@ def test_stages_follow_each_other_and_fill_their_path(drawn: Drawn) -> None:
     assert stages[0].start_time == whole.start_time
 
 
-def test_a_call_that_breaks_is_an_error_whose_message_stays_here(drawn: Drawn) -> None:
-    asked = CallContext(operation=TOOLS["recall"], transport=Transport.REST)
-    with pytest.raises(UnavailableError), record_event(drawn.brain, asked):
+def test_span_of_a_failed_call_is_an_error_without_its_message(drawn: Drawn) -> None:
+    context = CallContext(operation=TOOLS["recall"], transport=Transport.REST)
+    with pytest.raises(UnavailableError), record_event(drawn.brain, context):
         raise UnavailableError("The store at /secret/place is away.")
     span = drawn.named("commonbrain recall")
     assert not span.status.is_ok
@@ -81,27 +81,27 @@ def test_a_call_that_breaks_is_an_error_whose_message_stays_here(drawn: Drawn) -
     assert "secret" not in span.to_json()
 
 
-def test_what_a_caller_has_to_mend_is_no_error_of_the_server(drawn: Drawn) -> None:
+def test_span_of_a_wrong_request_is_no_error(drawn: Drawn) -> None:
     with pytest.raises(CommonbrainError):
         call(drawn.brain, "get", id="mem_0000000000000")
     assert drawn.named("commonbrain get").status.is_unset
 
 
-def test_spans_hold_no_word_of_what_was_asked_or_stored(drawn: Drawn) -> None:
+def test_spans_contain_no_text_of_queries_and_memories(drawn: Drawn) -> None:
     stored(drawn.brain, "The mongoose opens the gate", kind="fact")
     call(drawn.brain, "recall", query="who opens? the mongoose")
     assert not [span for span in drawn.spans() if "mongoose" in span.to_json()]
 
 
 @pytest.mark.requirement("OB-07")
-def test_both_paths_tell_counts_rejects_tokens_and_the_vector_space(drawn: Drawn) -> None:
+def test_spans_have_counts_rejections_tokens_and_the_vector_space(drawn: Drawn) -> None:
     drawn.brain.remember("The token is ghp_" + "a1B2" * 9)
     stored(drawn.brain, "The gate opens at six", kind="fact")
     answer = drawn.brain.recall("When does the gate open?")
     writes = [span.attributes or {} for span in drawn.spans() if span.name == "remember"]
-    told = drawn.named("recall")
-    read = told.attributes or {}
+    span = drawn.named("recall")
+    read = span.attributes or {}
     assert [one["commonbrain.refused"] for one in writes] == [1, 0]
     assert (read["commonbrain.packed"], read["commonbrain.barred"]) == (1, 0)
     assert read["commonbrain.tokens"] == answer.tokens
-    assert told.resource.attributes["commonbrain.space"] == "words"
+    assert span.resource.attributes["commonbrain.space"] == "words"

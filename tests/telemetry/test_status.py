@@ -28,7 +28,7 @@ def note(brain: Brain, number: int, **more: object) -> None:
 
 
 @pytest.mark.requirement("OB-02")
-def test_status_gives_calls_errors_and_latencies_by_tool(brain: Brain) -> None:
+def test_status_has_calls_errors_and_latencies_by_tool(brain: Brain) -> None:
     for number in range(100):
         note(brain, number, duration_ms=float(number + 1), tool="recall")
     note(brain, 200, duration_ms=10_001.0, tool="revise", outcome="not_found")
@@ -40,7 +40,7 @@ def test_status_gives_calls_errors_and_latencies_by_tool(brain: Brain) -> None:
     assert (metrics["revise"].errors, metrics["revise"].slow) == (1, 1)
 
 
-def test_figures_are_of_the_last_day_and_of_one_tenant(brain: Brain, clock: FakeClock) -> None:
+def test_status_covers_the_last_day_of_one_tenant(brain: Brain, clock: FakeClock) -> None:
     note(brain, 1, tool="boot")
     brain.services.journal.flush()
     clock.move(timedelta(hours=25))
@@ -49,14 +49,14 @@ def test_figures_are_of_the_last_day_and_of_one_tenant(brain: Brain, clock: Fake
     note(brain, 4, tool="forget", outcome="not_found", tenant="elsewhere")
     with brain.services.store.begin(LOCAL_TENANT):
         pass
-    told = call(brain, "status", metrics=True, errors=10)
-    assert "boot" not in told.metrics
-    assert "revise" not in told.metrics
-    assert told.errors == ()
+    reply = call(brain, "status", metrics=True, errors=10)
+    assert "boot" not in reply.metrics
+    assert "revise" not in reply.metrics
+    assert reply.errors == ()
 
 
 @pytest.mark.requirement("OB-03")
-def test_the_latest_errors_are_listed_newest_first_with_their_code_and_no_text(
+def test_status_lists_the_latest_errors_by_code_newest_first(
     brain: Brain,
 ) -> None:
     for number in range(5):
@@ -68,38 +68,39 @@ def test_the_latest_errors_are_listed_newest_first_with_their_code_and_no_text(
 
 
 @pytest.mark.parametrize("is_stored", [True, False])
-@pytest.mark.parametrize("role", [Role.READER, Role.WRITER])
-def test_agents_other_than_admins_see_their_own_failed_calls(
-    brain: Brain, *, role: Role, is_stored: bool
+def test_agent_that_is_no_admin_sees_its_own_failed_calls_only(
+    brain: Brain, subtests: pytest.Subtests, *, is_stored: bool
 ) -> None:
     note(brain, 1, outcome="store_down", agent="bo")
     note(brain, 2, outcome="not_found", agent="rea")
     if is_stored:
         brain.services.journal.flush()
-    rea = Brain(brain.services, replace(brain.caller, agent="rea", role=role))
-    assert [one.agent for one in rea.metrics.faults(10)] == ["rea"]
+    for role in (Role.READER, Role.WRITER):
+        with subtests.test(role=role):
+            rea = Brain(brain.services, replace(brain.caller, agent="rea", role=role))
+            assert [one.agent for one in rea.metrics.faults(10)] == ["rea"]
     assert [one.agent for one in brain.metrics.faults(10)] == ["rea", "bo"]
 
 
-def test_people_who_read_the_page_do_not_count_as_calls(brain: Brain) -> None:
+def test_reads_of_the_page_are_not_counted_as_calls(brain: Brain) -> None:
     note(brain, 1, tool="recall")
     note(brain, 2, tool="recall", transport=WEB_TRANSPORT)
     note(brain, 3, tool="list", transport=WEB_TRANSPORT, outcome="not_found")
     brain.services.journal.flush()
-    told = call(brain, "status", metrics=True, trends=True, errors=10)
-    assert {name: one.calls for name, one in told.metrics.items()} == {"recall": 1}
-    assert sum(one.calls for one in told.trends.calls) == 1
+    reply = call(brain, "status", metrics=True, trends=True, errors=10)
+    assert {name: one.calls for name, one in reply.metrics.items()} == {"recall": 1}
+    assert sum(one.calls for one in reply.trends.calls) == 1
     # A screen that failed is listed, with its transport.
-    assert [one.transport for one in told.errors] == [WEB_TRANSPORT]
+    assert [one.transport for one in reply.errors] == [WEB_TRANSPORT]
 
 
-def test_errors_that_the_store_never_got_are_told_by_the_process(brain: Brain) -> None:
+def test_status_lists_errors_that_are_not_stored_yet(brain: Brain) -> None:
     note(brain, 1, outcome="store_down")
     [one] = brain.metrics.faults(10)
     assert one.code == "store_down"
 
 
-def test_every_dependency_is_knocked_at(
+def test_health_probes_every_dependency(
     brain: Brain, path: Path, clock: FakeClock, listening: int
 ) -> None:
     places = {
@@ -118,17 +119,17 @@ def test_every_dependency_is_knocked_at(
     assert "secret" not in str(health)
 
 
-def test_the_plain_status_asks_for_none_of_it(brain: Brain) -> None:
+def test_plain_status_has_no_health_metrics_and_errors(brain: Brain) -> None:
     plain = call(brain, "status")
     assert (plain.health, plain.metrics, plain.errors) == (None, None, None)
 
 
-def test_the_command_tells_it_in_lines_and_as_json(command: Command) -> None:
+def test_status_command_prints_text_and_json(command: Command) -> None:
     assert command("recall", "where is the gate", "--json")[0] == 0
     code, shown = command("status", "--metrics", "--health", "--trends", "--errors", "5")
     assert code == 0
     assert "recall: 1 calls" in shown
     assert ":00 calls: 1, 0 errors" in shown
     assert "store answers" in shown
-    code, told = command("status", "--metrics", "--json")
-    assert '"p99_ms"' in told
+    code, reply = command("status", "--metrics", "--json")
+    assert '"p99_ms"' in reply

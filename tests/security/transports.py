@@ -1,4 +1,4 @@
-"""Doors as an attacker finds them: each takes an operation and what is asked, and gives a text.
+"""Transports that an attacker uses: each takes an operation and arguments, and returns a text.
 
 What is answered begins with a bracket; what is refused does not, errors and all.
 """
@@ -31,7 +31,7 @@ from tests.security.world import ID, World
 
 
 def asking(brain: Brain) -> Ask:
-    """Ask where every door does."""
+    """Return what calls operations as every transport does."""
 
     def ask(operation: AnyOperation, given: dict[str, Any]) -> str:
         try:
@@ -41,33 +41,33 @@ def asking(brain: Brain) -> Ask:
         except CommonbrainError as error:
             return f"{error.code}: {error}"
         except DBAPIError as error:
-            # What a door tells of a fault of ours is less.
+            # A transport shows less of such an error.
             return f"fault: {error}"
-        told = [
+        renderings = [
             operation.to_json(reply),
             operation.to_agent_json(reply),
             operation.render_text(reply),
         ]
-        return json.dumps(told, ensure_ascii=False, default=str)
+        return json.dumps(renderings, ensure_ascii=False, default=str)
 
     return ask
 
 
 @contextmanager
 def library(world: World) -> Generator[Ask]:
-    """Ask as an admin where every door does."""
+    """Call as an admin, as every transport does."""
     yield asking(world.attacker)
 
 
 @contextmanager
 def reading(world: World) -> Generator[Ask]:
-    """Ask as a reader where every door does."""
+    """Call as a reader, as every transport does."""
     yield asking(world.seen_as(Role.READER))
 
 
 @contextmanager
 def mcp(world: World) -> Generator[Ask]:
-    """Ask by MCP, with the profile that shows most."""
+    """Call by MCP, with the profile that shows most."""
     with anyio.from_thread.start_blocking_portal() as portal:
         server = build_server(lambda: world.attacker, agent="mallory", profile=Profile.OPERATOR)
         with portal.wrap_async_context_manager(Client(server)) as client:
@@ -91,20 +91,20 @@ async def _called(client: Client, name: str, given: dict[str, Any]) -> str:
 
 @contextmanager
 def rest(world: World) -> Generator[Ask]:
-    """Ask by REST with an API key."""
+    """Call by REST with an API key."""
     with serving(world) as client:
 
         def ask(operation: AnyOperation, given: dict[str, Any]) -> str:
             reply = client.post(f"/v1/{operation.name}", content=json.dumps(given))
-            told = f"{reply.text} {[*reply.headers.items()]}"
-            return f"[{told}" if reply.is_success else f"{reply.status_code} {reply.text}"
+            text = f"{reply.text} {[*reply.headers.items()]}"
+            return f"[{text}" if reply.is_success else f"{reply.status_code} {reply.text}"
 
         yield ask
 
 
 @contextmanager
 def mcp_http(world: World) -> Generator[Ask]:
-    """Ask by MCP over HTTP with an API key, message by message."""
+    """Call by MCP over HTTP with an API key, message by message."""
     with serving(world) as client:
 
         def ask(operation: AnyOperation, given: dict[str, Any]) -> str:
@@ -119,8 +119,8 @@ def mcp_http(world: World) -> Generator[Ask]:
 
 @contextmanager
 def serving(world: World) -> Generator[TestClient]:
-    """Serve the attacker's house in this process; whoever calls has the attacker's key."""
-    # As another process would: an application closes its house when it ends.
+    """Serve the store in this process to a client with the attacker's key."""
+    # As another process would: an application closes its brain when it ends.
     brain = a_brain(world.path, clock=FakeClock(), random_source=SeededRandom(8377))
     app = make_app(brain, an_access(brain), hosts=frozenset({"localhost"}))
     headers = {
@@ -141,16 +141,16 @@ class Way:
     opened: Callable[[World], AbstractContextManager[Ask]]
     of: Transport | None = None
     """The operations that it has; all of the table where it is None."""
-    every: int = 1
-    """Every so many-th attempt is made here: another way is over the same code."""
+    each: int | None = None
+    """Attempts of each operation that are made here: another way is over the same code."""
 
 
-DOORS: dict[str, Way] = {
+TRANSPORTS: dict[str, Way] = {
     "library": Way(opened=library),
-    "library, as a reader": Way(opened=reading, every=7),
-    "MCP": Way(opened=mcp, of=Transport.MCP, every=7),
-    "MCP over HTTP": Way(opened=mcp_http, of=Transport.MCP, every=6),
-    "REST": Way(opened=rest, of=Transport.REST, every=5),
+    "library, as a reader": Way(opened=reading, each=4),
+    "MCP": Way(opened=mcp, of=Transport.MCP, each=4),
+    "MCP over HTTP": Way(opened=mcp_http, of=Transport.MCP, each=4),
+    "REST": Way(opened=rest, of=Transport.REST, each=4),
 }
 
 
@@ -165,16 +165,21 @@ class Tried:
     unlike: list[tuple[str, str, str]] = field(default_factory=list[tuple[str, str, str]])
 
     def note(self, one: Attempt, *, reply: str, nobodys: str, leaked: set[str]) -> None:
-        """Take down what came of an attempt, and of the same for what is nobody's."""
+        """Record the replies to an attempt and to its control."""
         self.count += 1
         self.answered[one.operation.name] += reply.startswith("[")
         if leaked:
             self.leaks.append((one.operation.name, one.text, leaked))
-        # What is answered, and not refused, is different for every call.
-        if not nobodys.startswith("["):
-            told = ID.sub("ID", reply), ID.sub("ID", nobodys)
-            if told[0] != told[1]:
-                self.unlike.append((one.text, *told))
+        if not is_alike(reply, nobodys):
+            self.unlike.append((one.text, reply, nobodys))
+
+
+def is_alike(reply: str, nobodys: str) -> bool:
+    """Whether a reply is that for an id that is not assigned, where that is refused.
+
+    What is answered, and not refused, is different for every call.
+    """
+    return nobodys.startswith("[") or ID.sub("ID", reply) == ID.sub("ID", nobodys)
 
 
 def tried(
@@ -185,15 +190,25 @@ def tried(
     transport: Transport | None = None,
     is_first_enough: bool = False,
 ) -> Tried:
-    """Make attempts at a door, all or those up to the first leak."""
-    found = Tried()
+    """Make attempts over a transport, all or those up to the first leak."""
+    results = Tried()
+    # Attempts for several ids have the same control: its reply is asked for once, and again where
+    # the replies differ.
+    controls: dict[tuple[str, str], str] = {}
     for one in among:
-        if is_first_enough and found.leaks:
+        if is_first_enough and results.leaks:
             break
         if transport and transport not in one.operation.transports:
             continue
-        nobodys = "[" if one.control is None else ask(one.operation, one.control)
-        reply = ask(one.operation, one.given)
+        if one.control is None:
+            reply, nobodys = ask(one.operation, one.given), "["
+        else:
+            key = (one.operation.name, json.dumps(one.control))
+            if key not in controls:
+                controls[key] = ask(one.operation, one.control)
+            reply, nobodys = ask(one.operation, one.given), controls[key]
+            if not is_alike(reply, nobodys):
+                nobodys = controls[key] = ask(one.operation, one.control)
         leaked = world.leaked(reply, is_audit=one.operation.name == "audit")
-        found.note(one, reply=reply, nobodys=nobodys, leaked=leaked)
-    return found
+        results.note(one, reply=reply, nobodys=nobodys, leaked=leaked)
+    return results

@@ -1,0 +1,61 @@
+"""Settings of the login at a provider: which of them are incomplete, and what is missing."""
+
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from commonbrain.client import Brain
+from commonbrain.config import ServerSettings
+from commonbrain.http.server import prepare
+from commonbrain.model.errors import InvalidInputError
+from commonbrain.runtime.authentication import make_page_sessions, make_provider_login
+from commonbrain.testing.builders import an_access
+from tests.security.provider_logins import URL, settings_of
+from tests.security.providing import CLIENT, Provider, a_provider
+
+
+@pytest.fixture(scope="module")
+def provider() -> Iterator[Provider]:
+    with a_provider() as provider:
+        yield provider
+
+
+def test_incomplete_settings_are_refused(
+    brain: Brain, provider: Provider, subtests: pytest.Subtests
+) -> None:
+    sessions = make_page_sessions(brain, an_access(brain), settings=ServerSettings())
+    cases: tuple[tuple[dict[str, object], str], ...] = (
+        (
+            {"jwt_issuer": None, "jwt_audience": None, "jwt_jwks_url": None},
+            "COMMONBRAIN_JWT_ISSUER",
+        ),
+        ({"jwt_jwks_url": None}, "COMMONBRAIN_JWT_JWKS_URL"),
+        ({"jwt_issuer": "http://issuer.example"}, "COMMONBRAIN_JWT_ISSUER"),
+    )
+    for changes, named in cases:
+        with subtests.test(changes=changes):
+            settings = settings_of(provider, **changes)
+            with pytest.raises(InvalidInputError) as error:
+                make_provider_login(brain, sessions, url=URL, settings=settings)
+            assert named in str(error.value)
+
+
+def test_server_does_not_start_with_a_client_of_no_issuer(
+    monkeypatch: pytest.MonkeyPatch, path: object
+) -> None:
+    monkeypatch.setenv("COMMONBRAIN_STORE", str(path))
+    monkeypatch.setenv("COMMONBRAIN_OIDC_CLIENT_ID", CLIENT)
+    with pytest.raises(InvalidInputError, match="COMMONBRAIN_OIDC_CLIENT_ID"):
+        prepare(ServerSettings())
+
+
+def test_missing_library_is_reported_with_its_extra(
+    brain: Brain, provider: Provider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sessions = make_page_sessions(brain, an_access(brain), settings=ServerSettings())
+    monkeypatch.delitem(sys.modules, "commonbrain.security.provider_login", raising=False)
+    monkeypatch.setitem(sys.modules, "oauthlib.oauth2", None)
+    with pytest.raises(InvalidInputError, match="oauthlib") as missing:
+        make_provider_login(brain, sessions, url=URL, settings=settings_of(provider))
+    assert "pip install 'commonbrain[server]'" in missing.value.hint
