@@ -20,6 +20,7 @@ def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
         with pytest.raises(SystemExit) as end:
             run()
         assert isinstance(end.value.code, int)
-        return end.value.code, *capsys.readouterr()
+        printed = capsys.readouterr()
+        return end.value.code, printed.out, printed.err
 
     return command
