@@ -1,6 +1,6 @@
 """Where the policy says so, the audit has a line for every memory that a call shows."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import cache
@@ -21,7 +21,7 @@ from commonbrain.model import ids
 from commonbrain.model.errors import CommonbrainError, RejectedError
 from commonbrain.model.revision import Action
 from commonbrain.model.scope import Trust
-from commonbrain.testing.builders import FakeClock, a_brain
+from commonbrain.testing.builders import FakeClock
 from tests.flows.asking import stored, told
 from tests.flows.reflecting import CHECKOUT
 
@@ -107,17 +107,17 @@ def library(brain: Brain, clock: FakeClock) -> SimpleNamespace:
     ann.services.journal.flush()
     known.forgotten = books.store("The @ attic is empty", kind="fact")
     ann.forget(known.forgotten, reason="it is full")
-    known.premise = books.store("The @ quay is open", kind="fact")
+    known.precondition = books.store("The @ quay is open", kind="fact")
     known.doubtful = books.store(
-        "So @ ships may land at the quay", kind="fact", depends_on=[known.premise]
+        "So @ ships may land at the quay", kind="fact", depends_on=[known.precondition]
     )
-    ann.forget(known.premise, reason="it was closed")
+    ann.forget(known.precondition, reason="it was closed")
     web = ann.acting_as(trust_ceiling=Trust.UNTRUSTED_WEB)
     for name in ("approved", "rejected"):
         text = books.with_word(f"Never leave @ {name} gates open")
         setattr(known, name, told(web, text, kind="rule", trust="untrusted_web").id)
     brain.govern.policy(are_reads_audited=True)
-    known.duty = books.store("Read the @ handbook", kind="task", must_ack=True)
+    known.action_item = books.store("Read the @ handbook", kind="task", must_ack=True)
     return known
 
 
@@ -126,6 +126,8 @@ Arguments = Callable[[SimpleNamespace], Mapping[str, object]]
 
 VIEWS = ["history", "provenance", "links", "annotations", "policy", "dependents"]
 SHOWING: Mapping[Call, Arguments] = {
+    # First, since the reply to a write is a refusal until the action item is acknowledged.
+    ("revise", "ack"): lambda known: {"id": known.action_item, "value": "will_execute"},
     ("boot", ""): lambda _: {"project": PROJECT, "task": "write the release"},
     ("recall", ""): lambda _: {"query": "where do the orders go", "project": PROJECT},
     ("list", ""): lambda _: {"facets": True},
@@ -163,14 +165,12 @@ SHOWING: Mapping[Call, Arguments] = {
         "value": "causes",
     },
     ("revise", "status"): lambda known: {"id": known.task, "value": "blocked"},
-    ("revise", "ack"): lambda known: {"id": known.duty, "value": "will_execute"},
     ("revise", "approve"): lambda known: {"id": known.approved, "reason": "r"},
     ("revise", "reject"): lambda known: {"id": known.rejected, "reason": "r"},
     ("revise", "review"): lambda known: {"id": known.doubtful, "reason": "r"},
     ("revise", "preview"): lambda known: {"id": known.base},
     ("forget", "forget"): lambda known: {"ids": [known.base], "reason": "r", "dry_run": True},
     ("forget", "erase"): lambda known: {"ids": [known.base], "reason": "r"},
-    ("forget", "prune"): lambda _: {"days": 30},
     ("forget", "undo"): lambda _: {"agent": "ann", "reason": "r"},
     ("bulk", "retag"): lambda known: {"ids": [known.base], "tags": ["t"]},
     ("bulk", "pin"): lambda known: {"ids": [known.base]},
@@ -202,8 +202,10 @@ SHOWING: Mapping[Call, Arguments] = {
     ("reflect", ""): lambda _: {"dry_run": True, "window_hours": 24},
     ("remember", ""): lambda _: {"text": "The orders go to Porto", "kind": "fact"},
     ("atomize", ""): lambda known: {"ids": [known.report]},
+    # Last, since time must pass before there is something to prune.
+    ("forget", "prune"): lambda _: {"days": 30},
 }
-"""The arguments with which each operation shows text of memories."""
+"""The arguments with which each operation shows text of memories; made in this order."""
 SILENT: Mapping[Call, Arguments] = {
     ("session", "list"): lambda _: {},
     ("session", "task"): lambda _: {"text": "count parcels"},
@@ -239,31 +241,10 @@ def calls() -> tuple[Call, ...]:
     )
 
 
-CHANGING = frozenset(
-    call
-    for call in calls()
-    if call[0] in {"revise", "remember", "atomize"}
-    or call in {("session", op) for op in ("checkpoint", "claim", "release", "handoff", "end")}
-    or call in {("message", op) for op in ("read", "ack", "send", "reply", "delegate")}
-    or call == ("forget", "prune")
-)
-"""Calls after which others would be shown something else."""
-
-
-@pytest.fixture(scope="module")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SimpleNamespace]:
-    """A library for calls that change nothing in it."""
-    clock = FakeClock()
-    with a_brain(tmp_path_factory.mktemp("reads") / "brain.db", clock=clock) as brain:
-        yield library(brain, clock)
-
-
 @pytest.fixture
-def known(request: pytest.FixtureRequest, call: Call) -> SimpleNamespace:
-    """The library of a call."""
-    if call not in CHANGING:
-        return request.getfixturevalue("shared")
-    return library(request.getfixturevalue("brain"), request.getfixturevalue("clock"))
+def known(brain: Brain, clock: FakeClock) -> SimpleNamespace:
+    """A library."""
+    return library(brain, clock)
 
 
 def called(known: SimpleNamespace, call: Call, arguments: Mapping[str, object]) -> str:
@@ -281,71 +262,72 @@ def called(known: SimpleNamespace, call: Call, arguments: Mapping[str, object]) 
 
 
 @pytest.mark.requirement("DM-52", "OB-19")
-def test_every_operation_is_known_to_show_memories_or_none() -> None:
+def test_table_says_of_every_operation_whether_memories_are_shown() -> None:
     assert sorted(calls()) == sorted([*SHOWING, *SILENT])
 
 
 @pytest.mark.requirement("DM-52")
-@pytest.mark.parametrize("call", SHOWING, ids=" ".join)
-def test_a_call_leaves_a_line_for_each_memory_that_it_shows(
-    known: SimpleNamespace, call: Call
+def test_call_leaves_an_audit_line_for_each_memory_it_shows(
+    known: SimpleNamespace, subtests: pytest.Subtests
 ) -> None:
-    if call == ("forget", "prune"):
-        known.books.clock.move(timedelta(days=40))
-    reply = called(known, call, SHOWING[call](known))
-    shown, read = known.books.words_in(reply), known.books.read_words(" ".join(call))
-    assert shown, reply
-    assert shown <= read
-    # A summary is made of more than it shows.
-    assert shown == read or call[0] == "reflect"
+    for call, arguments in SHOWING.items():
+        with subtests.test(call=call):
+            if call == ("forget", "prune"):
+                known.books.clock.move(timedelta(days=40))
+            reply = called(known, call, arguments(known))
+            shown, read = known.books.words_in(reply), known.books.read_words(" ".join(call))
+            assert shown, reply
+            assert shown <= read
+            # A summary is made of more than it shows.
+            assert shown == read or call[0] == "reflect"
 
 
 @pytest.mark.requirement("DM-52")
-@pytest.mark.parametrize("call", SILENT, ids=" ".join)
-def test_a_call_that_shows_no_memory_leaves_no_line_of_a_read(
-    known: SimpleNamespace, call: Call
+def test_call_that_shows_no_memory_leaves_no_audit_line_of_a_read(
+    known: SimpleNamespace, subtests: pytest.Subtests
 ) -> None:
-    reply = called(known, call, SILENT[call](known))
-    assert not known.books.words_in(reply), reply
-    assert not known.books.read_words(" ".join(call))
+    for call, arguments in SILENT.items():
+        with subtests.test(call=call):
+            reply = called(known, call, arguments(known))
+            assert not known.books.words_in(reply), reply
+            assert not known.books.read_words(" ".join(call))
 
 
-def hooked(known: SimpleNamespace, event: str, happening: HookEvent) -> str:
+def hooked(known: SimpleNamespace, name: str, event: HookEvent) -> str:
     """Run a hook of another agent."""
     request = HookRequest(
-        hook=HOOKS["claude-code", event],
-        event=happening,
+        hook=HOOKS["claude-code", name],
+        event=event,
         folder=FolderConfig(),
         agent="claude-code",
         remaining_s=lambda: 5.0,
         tokens=400,
     )
-    agent = known.books.brain.acting_as(
-        agent="claude-code", session=happening.session, request_id=event
-    )
+    agent = known.books.brain.acting_as(agent="claude-code", session=event.session, request_id=name)
     return perform(agent, request) or ""
 
 
 @pytest.mark.requirement("DM-52", "CL-11")
-@pytest.mark.parametrize(
-    ("event", "happening"),
-    {
+def test_hook_leaves_an_audit_line_for_each_memory_it_shows(
+    known: SimpleNamespace, subtests: pytest.Subtests
+) -> None:
+    events = {
         START: HookEvent(session="h1"),
         PROMPT: HookEvent(session="h2", prompt="On what did the checkout fail?"),
         EDITED: HookEvent(session="h3", files=("/w/src/cache.py",), folder=Path("/w")),
         COMMIT: HookEvent(session="h4"),
-    }.items(),
-)
-def test_a_hook_leaves_a_line_for_each_memory_that_it_shows(
-    shared: SimpleNamespace, event: str, happening: HookEvent
-) -> None:
-    shown = shared.books.words_in(hooked(shared, event, happening))
-    assert shown
-    assert shared.books.read_words(event) == shown
+    }
+    for name, event in events.items():
+        with subtests.test(event=name):
+            shown = known.books.words_in(hooked(known, name, event))
+            assert shown
+            assert known.books.read_words(name) == shown
 
 
 @pytest.mark.requirement("DM-52")
-def test_a_refusal_that_quotes_an_action_item_leaves_a_line(brain: Brain, clock: FakeClock) -> None:
+def test_refusal_that_quotes_an_action_item_leaves_an_audit_line(
+    brain: Brain, clock: FakeClock
+) -> None:
     books = Library(brain.acting_as(project=PROJECT), clock)
     books.store("Read the @ handbook", kind="task", must_ack=True)
     brain.govern.policy(are_reads_audited=True)
@@ -356,7 +338,7 @@ def test_a_refusal_that_quotes_an_action_item_leaves_a_line(brain: Brain, clock:
 
 
 @pytest.mark.requirement("DM-52", "OB-15")
-def test_an_export_leaves_one_line_with_the_number_of_memories(
+def test_export_leaves_one_audit_line_with_the_number_of_memories(
     brain: Brain, clock: FakeClock, tmp_path: Path
 ) -> None:
     books = Library(brain, clock)
@@ -373,7 +355,7 @@ def test_an_export_leaves_one_line_with_the_number_of_memories(
 
 
 @pytest.mark.requirement("DM-52")
-def test_a_backup_leaves_a_line_in_each_tenant_that_audits_reads(
+def test_backup_leaves_an_audit_line_in_each_tenant_that_audits_reads(
     brain: Brain, clock: FakeClock, tmp_path: Path
 ) -> None:
     books = Library(brain, clock)
@@ -395,7 +377,7 @@ def test_a_backup_leaves_a_line_in_each_tenant_that_audits_reads(
 
 
 @pytest.mark.requirement("DM-52")
-def test_the_subject_of_a_thread_leaves_a_line_for_its_first_message(
+def test_shown_thread_subject_leaves_an_audit_line_for_the_first_message(
     brain: Brain, clock: FakeClock
 ) -> None:
     books = Library(brain, clock)
@@ -416,7 +398,7 @@ def test_the_subject_of_a_thread_leaves_a_line_for_its_first_message(
 
 
 @pytest.mark.requirement("DM-52")
-def test_a_read_without_the_policy_leaves_no_line(brain: Brain, clock: FakeClock) -> None:
+def test_read_without_the_policy_leaves_no_audit_line(brain: Brain, clock: FakeClock) -> None:
     books = Library(brain, clock)
     id_ = books.store("The @ gate was painted")
     bob = brain.acting_as(agent="bob", request_id="req-1")
