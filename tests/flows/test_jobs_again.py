@@ -2,8 +2,8 @@
 
 import shutil
 from collections.abc import Sequence
-from dataclasses import replace
-from datetime import timedelta
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -28,6 +28,7 @@ from commonbrain.testing.builders import FakeClock, a_brain
 from tests.flows.moving import moving
 from tests.flows.working import a_worker, fall_behind
 
+STORE = "brain.db"
 STORED = 130
 """More than one batch, page or step of any kind."""
 SAID = "The pot number {} stands on the shelf of number {} beside the kettle."
@@ -40,31 +41,43 @@ class Killed(BaseException):
 
 @pytest.fixture(scope="module")
 def full(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A store with something to do for every kind, whose clock stands a week back."""
-    path = tmp_path_factory.mktemp("full") / "brain.db"
-    fall_behind(path, count=STORED)
-    with a_brain(path) as brain:
+    """The folder of a store with something to do for every kind, whose clock stands a week back."""
+    folder = tmp_path_factory.mktemp("full")
+    fall_behind(folder / STORE, count=STORED)
+    with a_brain(folder / STORE) as brain:
         for job in brain.jobs().jobs:
             brain.jobs.cancel(job.id)
         with brain.services.store.begin(LOCAL_TENANT) as tx:
             for number in range(2 * RETAINED_AT_ONCE - STORED):
                 tx.records.publish("memory.created", number, at=brain.services.clock.now())
-    return path
+    return folder
 
 
-def a_copy(full: Path, path: Path) -> Path:
-    """Copy the store, which nobody has open."""
-    for suffix in ("", "-wal", "-shm"):
-        source = full.with_name(full.name + suffix)
-        if source.exists():
-            shutil.copy(source, path.with_name(path.name + suffix))
-    return path
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What a job did, and a copy of its folder: what a kill leaves of it then."""
+
+    event: JobEvent
+    at: datetime
+    folder: Path
 
 
-def opened(path: Path) -> tuple[Brain, FakeClock]:
-    clock = FakeClock()
-    clock.move(LATER)
-    return moving(a_brain(path, clock=clock)), clock
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """A job that ran undisturbed."""
+
+    job: str
+    result: object
+    after: dict[str, object]
+    """What the store holds then."""
+    steps: list[Step]
+
+
+def opened(folder: Path, *, clock: FakeClock | None = None) -> Brain:
+    if clock is None:
+        clock = FakeClock()
+        clock.move(LATER)
+    return moving(a_brain(folder / STORE, clock=clock))
 
 
 def held(brain: Brain) -> dict[str, object]:
@@ -83,62 +96,61 @@ def held(brain: Brain) -> dict[str, object]:
 
 
 @pytest.mark.parametrize("kind", JOBS)
-def test_a_job_killed_after_any_of_its_steps_ends_once_with_the_same_result(
-    full: Path, path: Path, tmp_path: Path, kind: str
+def test_job_killed_after_any_step_or_done_twice_leaves_what_one_run_leaves(
+    full: Path, tmp_path: Path, subtests: pytest.Subtests, kind: str
 ) -> None:
-    steps, result, after = undisturbed(a_copy(full, tmp_path / "calm.db"), kind)
-    assert len(steps) >= 3, "a job of a single step proves nothing"
+    run = undisturbed(full, tmp_path, kind)
+    assert len(run.steps) >= 3, "a job of a single step proves nothing"
 
-    for place in range(len(steps)):
-        brain, clock = opened(a_copy(full, path))
-        with brain:
-            job = asked_for(brain, kind)
-            assert killed_at(brain, place) == steps[: place + 1], (kind, place)
-            clock.move(timedelta(seconds=JOB_LEASE_S))
+    for number, step in enumerate(run.steps):
+        clock = FakeClock(step.at + timedelta(seconds=JOB_LEASE_S))
+        with (
+            subtests.test(killed_after=number, event=step.event),
+            opened(step.folder, clock=clock) as brain,
+        ):
             a_worker(brain).sweep()
-            if not JOBS[kind].is_run_after_loss and place + 1 < len(steps):
-                assert brain.jobs.show(job.id).error == "worker_lost"
-                brain.jobs.retry(job.id)
+            if step.event is not JobEvent.DONE and not JOBS[kind].is_run_after_loss:
+                assert brain.jobs.show(run.job).error == "worker_lost"
+                brain.jobs.retry(run.job)
                 a_worker(brain).sweep()
-            done = brain.jobs.show(job.id)
-            assert (done.state, done.result) == ("done", result), (kind, place)
-            assert held(brain) == after, (kind, place)
+            done = brain.jobs.show(run.job)
+            assert (done.state, done.result) == ("done", run.result)
+            assert held(brain) == run.after
+
+    # What was sent for an import is gone once it was read.
+    if kind != "import":
+        with opened(tmp_path / "calm", clock=FakeClock(run.steps[-1].at)) as brain:
+            retry_from_the_start(brain, run.job)
+            assert a_worker(brain).sweep() == 1
+            assert brain.jobs.show(run.job).state == "done"
+            assert held(brain) == run.after
 
 
-# What was sent for an import is gone once it was read.
-@pytest.mark.parametrize("kind", [kind for kind in JOBS if kind != "import"])
-def test_a_job_done_twice_leaves_what_once_leaves(full: Path, path: Path, kind: str) -> None:
-    brain, _ = opened(a_copy(full, path))
-    with brain:
-        job = asked_for(brain, kind)
-        a_worker(brain).sweep()
-        after = held(brain)
-        with brain.services.store.begin(LOCAL_TENANT) as tx:
-            done = tx.jobs.get(ids.parse(ids.JOB, job.id))
-            assert done is not None
-            fresh = done.retried(brain.services.clock.now())
-            assert tx.jobs.move(done, replace(fresh, reached={}))
-        assert a_worker(brain).sweep() == 1
-
-        assert brain.jobs.show(job.id).state == "done"
-        assert held(brain) == after
-
-
-def test_a_worker_killed_within_a_page_leaves_what_the_next_one_finds(
-    full: Path, path: Path, tmp_path: Path
+def test_worker_killed_within_a_page_leaves_what_the_next_one_finds(
+    full: Path, tmp_path: Path
 ) -> None:
-    _, result, after = undisturbed(a_copy(full, tmp_path / "calm.db"), "atomize")
-    brain, clock = opened(a_copy(full, path))
-    with brain:
-        job = brain.jobs.run("atomize")
+    run = undisturbed(full, tmp_path, "atomize")
+    taken = run.steps[0]
+    clock = FakeClock(taken.at)
+    with opened(taken.folder, clock=clock) as brain:
+        clock.move(timedelta(seconds=JOB_LEASE_S))
         dying = Brain(replace(brain.services, extractor=DyingExtractor(50)), brain.caller)
         with pytest.raises(Killed):
             a_worker(dying).sweep()
         clock.move(timedelta(seconds=JOB_LEASE_S))
         a_worker(brain).sweep()
 
-        assert brain.jobs.show(job.id).result == result
-        assert held(brain) == after
+        assert brain.jobs.show(run.job).result == run.result
+        assert held(brain) == run.after
+
+
+def retry_from_the_start(brain: Brain, id_: str) -> None:
+    """Let a job that is done be due again, as if it had done nothing."""
+    with brain.services.store.begin(LOCAL_TENANT) as tx:
+        done = tx.jobs.get(ids.parse(ids.JOB, id_))
+        assert done is not None
+        fresh = done.retried(brain.services.clock.now())
+        assert tx.jobs.move(done, replace(fresh, reached={}))
 
 
 def asked_for(brain: Brain, kind: str) -> JobView:
@@ -159,14 +171,23 @@ def asked_for(brain: Brain, kind: str) -> JobView:
     return dropping
 
 
-def undisturbed(path: Path, kind: str) -> tuple[list[JobEvent], object, dict[str, object]]:
-    """Do a job in peace; give what happened, its result, and what the store holds then."""
-    steps: list[JobEvent] = []
-    brain, _ = opened(path)
-    with brain:
+def undisturbed(full: Path, folder: Path, kind: str) -> Run:
+    """Do a job in a copy of the store, `calm`; copy that as each step leaves it."""
+    calm = folder / "calm"
+    shutil.copytree(full, calm)
+    steps: list[Step] = []
+    with opened(calm) as brain:
         job = asked_for(brain, kind)
-        a_worker(brain, tell=lambda what, _job: steps.append(what)).sweep()
-        return steps, brain.jobs.show(job.id).result, held(brain)
+
+        def tell(event: JobEvent, _job: Job) -> None:
+            copy = folder / f"step-{len(steps)}"
+            # The index of the log is made anew when the copy is opened.
+            shutil.copytree(calm, copy, ignore=shutil.ignore_patterns("*-shm"))
+            steps.append(Step(event, brain.services.clock.now(), copy))
+
+        a_worker(brain, tell=tell).sweep()
+        result = brain.jobs.show(job.id).result
+        return Run(job=job.id, result=result, after=held(brain), steps=steps)
 
 
 def killed_at(brain: Brain, place: int) -> list[JobEvent]:
