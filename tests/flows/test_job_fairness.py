@@ -18,7 +18,8 @@ from commonbrain.storage.job_queue import QueueMessage
 from commonbrain.testing.builders import FakeClock, WordHashEmbedder, a_brain
 from tests.flows.working import a_worker
 
-BATCHES = 6
+BATCHES = 3
+"""A time slice ends after two."""
 
 
 class Slow(WordHashEmbedder):
@@ -53,10 +54,17 @@ def other(brain: Brain) -> Brain:
     return Brain(brain.services, Caller(tenant="other", agent="zoe"))
 
 
-def a_long_import(brain: Brain, folder: Path, *, name: str = "notes", dry_run: bool = False) -> str:
-    """Ask for the import of a file that takes several time slices."""
+def an_import(
+    brain: Brain,
+    folder: Path,
+    *,
+    name: str = "notes",
+    dry_run: bool = False,
+    batches: int = BATCHES,
+) -> str:
+    """Ask for the import of a file that takes several time slices, unless it is of one batch."""
     source = folder / f"{name}.md"
-    count = 64 * BATCHES
+    count = 64 * batches
     source.write_text(
         "\n".join(f"## {name} {n}\n\nOven {n} of {name} is hot.\n" for n in range(count))
     )
@@ -74,10 +82,10 @@ class Order:
             self.events.append((str(what), job.caller.tenant))
 
 
-def test_a_long_job_yields_to_another_tenants_and_continues_behind_it(
+def test_long_job_yields_to_another_tenants_job_and_continues_after_it(
     brain: Brain, other: Brain, tmp_path: Path
 ) -> None:
-    long = a_long_import(brain, tmp_path)
+    long = an_import(brain, tmp_path)
     order = Order()
 
     def ask(what: JobEvent, job: Job) -> None:
@@ -101,10 +109,10 @@ def test_a_long_job_yields_to_another_tenants_and_continues_behind_it(
     assert done.result["stored"] == brain.status().memories == 64 * BATCHES
 
 
-def test_an_import_that_yields_begins_no_further_batch(
+def test_import_that_yields_begins_no_further_batch(
     brain: Brain, other: Brain, embedder: Slow, tmp_path: Path
 ) -> None:
-    a_long_import(brain, tmp_path)
+    an_import(brain, tmp_path)
     other.jobs.run("maintain")
     embedded = list[int]()
 
@@ -117,9 +125,11 @@ def test_an_import_that_yields_begins_no_further_batch(
     assert embedded == [1]
 
 
-def test_two_long_jobs_take_turns_and_both_end(brain: Brain, other: Brain, tmp_path: Path) -> None:
-    a_long_import(brain, tmp_path)
-    a_long_import(other, tmp_path, name="pots")
+def test_long_jobs_of_two_tenants_take_turns_and_both_end(
+    brain: Brain, other: Brain, tmp_path: Path
+) -> None:
+    an_import(brain, tmp_path)
+    an_import(other, tmp_path, name="pots")
     order = Order()
 
     a_worker(brain, tell=order).sweep()
@@ -129,11 +139,11 @@ def test_two_long_jobs_take_turns_and_both_end(brain: Brain, other: Brain, tmp_p
     assert {one.memories for one in (brain.status(), other.status())} == {64 * BATCHES}
 
 
-def test_a_long_job_does_not_yield_while_nobody_waits(
+def test_long_job_does_not_yield_while_no_other_tenant_waits(
     brain: Brain, other: Brain, tmp_path: Path
 ) -> None:
-    a_long_import(brain, tmp_path)
-    a_long_import(brain, tmp_path, name="pots")
+    an_import(brain, tmp_path)
+    an_import(brain, tmp_path, name="pots")
     order = Order()
 
     a_worker(brain, tell=order).sweep()
@@ -142,10 +152,8 @@ def test_a_long_job_does_not_yield_while_nobody_waits(
     assert other.jobs().jobs == ()
 
 
-def test_a_job_that_would_begin_anew_does_not_yield(
-    brain: Brain, other: Brain, tmp_path: Path
-) -> None:
-    a_long_import(brain, tmp_path, dry_run=True)
+def test_job_that_cannot_resume_does_not_yield(brain: Brain, other: Brain, tmp_path: Path) -> None:
+    an_import(brain, tmp_path, dry_run=True)
     other.jobs.run("maintain")
     order = Order()
 
@@ -154,8 +162,8 @@ def test_a_job_that_would_begin_anew_does_not_yield(
     assert JobEvent.GIVEN_BACK not in {what for what, _ in order.events}
 
 
-def test_a_job_that_is_awaited_does_not_yield(brain: Brain, other: Brain, tmp_path: Path) -> None:
-    long = a_long_import(brain, tmp_path)
+def test_job_whose_caller_waits_does_not_yield(brain: Brain, other: Brain, tmp_path: Path) -> None:
+    long = an_import(brain, tmp_path)
     other.jobs.run("maintain")
 
     ticket = QueueMessage(tenant=LOCAL_TENANT, job=ids.parse(ids.JOB, long))
@@ -164,11 +172,11 @@ def test_a_job_that_is_awaited_does_not_yield(brain: Brain, other: Brain, tmp_pa
     assert brain.jobs.show(long).state == "done"
 
 
-def test_many_jobs_of_one_tenant_do_not_delay_the_first_of_another(
+def test_many_jobs_of_one_tenant_do_not_delay_the_first_job_of_another(
     brain: Brain, other: Brain, tmp_path: Path
 ) -> None:
-    for number in range(4):
-        a_long_import(brain, tmp_path, name=f"notes{number}")
+    for number in range(2):
+        an_import(brain, tmp_path, name=f"notes{number}")
     order = Order()
 
     def ask(what: JobEvent, job: Job) -> None:
@@ -183,11 +191,11 @@ def test_many_jobs_of_one_tenant_do_not_delay_the_first_of_another(
     assert taken[:2] == [LOCAL_TENANT, "other"]
 
 
-def test_a_tenant_gets_as_many_threads_of_a_worker_as_it_may_use(
+def test_worker_gives_a_tenant_no_more_threads_than_it_may_use(
     brain: Brain, other: Brain, tmp_path: Path
 ) -> None:
     for name in ("notes", "pots"):
-        a_long_import(brain, tmp_path, name=name)
+        an_import(brain, tmp_path, name=name, batches=1)
     at_work = Barrier(2)
     worked = list[str]()
 
