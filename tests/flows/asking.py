@@ -1,4 +1,4 @@
-"""What every story asks: what became of this text, what is recalled, and how a memory stands."""
+"""Helpers for tests of flows: remember a text, recall bodies, read a memory."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -34,7 +34,7 @@ class FailingEmbedder(WordHashEmbedder):
 
 
 class StuckEmbedder(WordHashEmbedder):
-    """Answers nobody until it is let go."""
+    """Answers no query until it is released."""
 
     def __init__(self) -> None:
         self.may_go = Event()

@@ -34,7 +34,7 @@ def at_work(
 
 
 def boots(brain: Brain, *, task: str | None = None, project: str | None = None) -> Session:
-    """Begin a session in earnest."""
+    """Begin a session as `boot` does."""
     caller = replace(brain.caller, project=project or brain.caller.project)
     with brain.services.store.begin(LOCAL_TENANT) as tx:
         act = UnitOfWork(

@@ -50,8 +50,8 @@ def measured(path: Path, embedder: MeasuredEmbedder) -> Iterator[Brain]:
 
 
 def a_plan(query: str) -> QueryPlan:
-    look = QueryScope(caller=Caller(agent="ann"), filter=Filter(), now=NOON)
-    return plan_query(query, look, budget=Budget(), speakers=())
+    query_scope = QueryScope(caller=Caller(agent="ann"), filter=Filter(), now=NOON)
+    return plan_query(query, query_scope, budget=Budget(), speakers=())
 
 
 def near(query: str, body: str, *, cosine: float = 0.0) -> float:
@@ -59,7 +59,7 @@ def near(query: str, body: str, *, cosine: float = 0.0) -> float:
     return answer_score(a_plan(query), candidate, cosine=cosine)
 
 
-def test_words_in_any_form_count_beside_meaning() -> None:
+def test_words_in_any_form_count_in_addition_to_meaning() -> None:
     assert (
         near("migrating databases", "We migrate the database", cosine=0.25) == 0.25 + LEXICAL_WEIGHT
     )
@@ -82,7 +82,7 @@ def test_a_long_text_must_come_nearer() -> None:
     assert LEXICAL_WEIGHT - 4 * LENGTH_PENALTY < long < short
 
 
-def test_what_only_comes_nearest_is_shown_in_few_words_and_said_to_be_so(measured: Brain) -> None:
+def test_weak_matches_are_few_short_and_announced_as_such(measured: Brain) -> None:
     for pier in range(20):
         stored(measured, f"The ferry number {pier} leaves from pier {pier} at dawn", kind="fact")
     answer = measured.recall(FAR)
@@ -94,16 +94,19 @@ def test_what_only_comes_nearest_is_shown_in_few_words_and_said_to_be_so(measure
     assert answer.evidence.splitlines()[:2] == [HEADING, UNSURE]
 
 
-@pytest.mark.parametrize(
-    ("items", "tokens"),
-    [(RECALL_ITEMS_DEFAULT + 1, RECALL_TOKENS_DEFAULT), (5, RECALL_TOKENS_DEFAULT + 1)],
-)
-def test_who_asks_for_more_than_usual_gets_it(measured: Brain, items: int, tokens: int) -> None:
+def test_recall_for_more_than_usual_returns_more(
+    measured: Brain, subtests: pytest.Subtests
+) -> None:
     for text in ("Ferry timetable", "A ferry sank", "Ferry fares rise", "Blue ferry", "No ferry"):
         stored(measured, text, kind="event")
-    answer = measured.recall(FAR, max_items=items, max_tokens=tokens)
+    for items, tokens in [
+        (RECALL_ITEMS_DEFAULT + 1, RECALL_TOKENS_DEFAULT),
+        (5, RECALL_TOKENS_DEFAULT + 1),
+    ]:
+        with subtests.test(items=items, tokens=tokens):
+            answer = measured.recall(FAR, max_items=items, max_tokens=tokens)
 
-    assert (len(answer.items), answer.verdict) == (5, ResultStatus.BELOW_THRESHOLD)
+            assert (len(answer.items), answer.verdict) == (5, ResultStatus.BELOW_THRESHOLD)
 
 
 def test_a_single_memory_answers_what_it_answers(measured: Brain) -> None:
@@ -169,7 +172,7 @@ def test_without_meaning_words_decide_alone(measured: Brain, embedder: MeasuredE
     assert answer.degraded
 
 
-def test_what_waits_for_its_vector_is_not_taken_for_far(
+def test_memory_without_a_vector_is_not_judged_too_distant(
     measured: Brain, embedder: MeasuredEmbedder
 ) -> None:
     stored(measured, "Zebras live in Namibia", kind="fact")
@@ -180,10 +183,10 @@ def test_what_waits_for_its_vector_is_not_taken_for_far(
     assert measured.recall(FAR).verdict is ResultStatus.FOUND
 
 
-def test_what_only_hangs_on_the_nearest_by_a_link_answers_no_better(measured: Brain) -> None:
-    near, beside = stored(measured, FERRY, kind="fact"), stored(measured, "Zebras", kind="event")
-    measured.revise.link(beside, near, type="causes")
+def test_linked_memory_does_not_raise_a_weak_match_to_an_answer(measured: Brain) -> None:
+    near, linked = stored(measured, FERRY, kind="fact"), stored(measured, "Zebras", kind="event")
+    measured.revise.link(linked, near, type="causes")
     answer = measured.recall(FAR)
 
-    assert {item.id for item in answer.items} == {near, beside}
+    assert {item.id for item in answer.items} == {near, linked}
     assert answer.verdict is ResultStatus.BELOW_THRESHOLD

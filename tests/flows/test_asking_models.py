@@ -10,11 +10,13 @@ from commonbrain.model.limits import EMBEDDINGS_AT_ONCE_MAX, MODELS_LOADED_MAX
 from commonbrain.model.model_card import ModelCard
 from commonbrain.testing.builders import FakeClock
 from tests.contracts.learning_contract import a_card
+from tests.laid_out_stores import lay_out_store
 
 TERMS = ModelLimits(limit_ms=50, failures=3, cooldown_ms=2000)
 
 
-def test_a_process_whose_embedder_and_models_hang_ends(path: Path) -> None:
+def test_process_whose_embedder_and_models_hang_still_ends(path: Path) -> None:
+    lay_out_store(path)
     done = subprocess.run(
         [sys.executable, "-m", "tests.flows.hung", str(path)],
         capture_output=True,
@@ -27,11 +29,11 @@ def test_a_process_whose_embedder_and_models_hang_ends(path: Path) -> None:
     assert "is being loaded" in done.stdout
 
 
-def asked(models: ModelPool[ModelCard, int], card: ModelCard) -> int | ScoringFailure:
+def answer_of(models: ModelPool[ModelCard, int], card: ModelCard) -> int | ScoringFailure:
     return models.ready("acme", card) or models.ask("acme", card, question=lambda one: one + 1)
 
 
-def test_models_that_hang_keep_no_other_from_answering(clock: FakeClock) -> None:
+def test_hanging_models_do_not_block_other_models(clock: FakeClock) -> None:
     over = Event()
     models: ModelPool[ModelCard, int] = ModelPool(lambda card: card.id, clock=clock, terms=TERMS)
     bad, good = a_card(1), a_card(2)
@@ -39,7 +41,7 @@ def test_models_that_hang_keep_no_other_from_answering(clock: FakeClock) -> None
     for _ in range(3):
         answer = models.ask("acme", bad, question=lambda _: over.wait(30))
         assert answer == ScoringFailure(reason="took over 50 ms", is_model_fault=True)
-    assert asked(models, good) == good.id + 1
+    assert answer_of(models, good) == good.id + 1
     over.set()
 
 
@@ -50,7 +52,7 @@ def test_the_longest_unused_model_gives_way(clock: FakeClock) -> None:
     )
     cards = [a_card(number) for number in range(1, MODELS_LOADED_MAX + 2)]
     for card in (*cards[:-1], cards[0], cards[-1], cards[0]):
-        assert asked(models, card) == card.id + 1
+        assert answer_of(models, card) == card.id + 1
     assert len(loaded) == len(cards), "the first was used since"
-    assert asked(models, cards[1]) == cards[1].id + 1
+    assert answer_of(models, cards[1]) == cards[1].id + 1
     assert loaded[-1] == cards[1].id

@@ -16,7 +16,7 @@ CAUSE = "The release is late because the runner ran out of disk."
 LATER = "The disk filled up, causing writes to fail two hours later."
 
 
-def kept(brain: Brain, id_: str | None) -> Memory:
+def stored_memory(brain: Brain, id_: str | None) -> Memory:
     key = ids.parse(ids.MEMORY, str(id_))
     with brain.services.store.snapshot("default") as tx:
         return tx.memories.get([key])[key]
@@ -28,30 +28,30 @@ def links_of(brain: Brain, id_: str | None) -> list[Link]:
 
 
 @pytest.mark.requirement("WP-44", "WP-23")
-def test_a_cause_that_a_message_tells_becomes_an_atom_that_names_it(brain: Brain) -> None:
-    said = told(brain, CAUSE, kind="message", detail=MessageDetail(sender="bob"), project="api")
-    [part] = said.derived
+def test_cause_in_a_message_becomes_an_atom_that_names_the_message(brain: Brain) -> None:
+    message = told(brain, CAUSE, kind="message", detail=MessageDetail(sender="bob"), project="api")
+    [part] = message.derived
     atom = brain.get(str(part.id))
     assert (part.kind, atom.project, atom.confidence) == (Kind.ATOM, "api", 0.6)
     assert atom.detail["outcome"] == "The release is late"
-    assert kept(brain, part.id).source_message_id == ids.parse(ids.MEMORY, str(said.id))
+    assert stored_memory(brain, part.id).source_message_id == ids.parse(ids.MEMORY, str(message.id))
 
 
-def test_an_atom_happened_when_its_source_did_and_keeps_its_delay(brain: Brain) -> None:
-    said = told(brain, LATER, kind="message", occurred_at="2026-02-01T10:00:00Z")
-    atom = kept(brain, said.derived[0].id)
-    assert atom.occurred_at == kept(brain, said.id).occurred_at
-    assert brain.get(str(said.derived[0].id)).detail["outcome_delay_s"] == 7200
+def test_atom_takes_the_time_of_its_source_and_its_delay(brain: Brain) -> None:
+    message = told(brain, LATER, kind="message", occurred_at="2026-02-01T10:00:00Z")
+    atom = stored_memory(brain, message.derived[0].id)
+    assert atom.occurred_at == stored_memory(brain, message.id).occurred_at
+    assert brain.get(str(message.derived[0].id)).detail["outcome_delay_s"] == 7200
 
 
 def test_other_texts_are_looked_through_on_request_only(brain: Brain) -> None:
     assert told(brain, CAUSE, kind="event").derived == ()
-    asked = told(brain, LATER, kind="event", extract_causes=True)
-    assert [one.kind for one in asked.derived] == [Kind.ATOM]
+    query = told(brain, LATER, kind="event", extract_causes=True)
+    assert [one.kind for one in query.derived] == [Kind.ATOM]
     assert told(brain, f"{CAUSE} Really.", kind="message", extract_causes=False).derived == ()
 
 
-def test_the_same_cause_told_twice_in_a_project_is_one_atom_with_two_sources(brain: Brain) -> None:
+def test_same_cause_in_two_texts_of_a_project_is_one_atom_with_two_sources(brain: Brain) -> None:
     first = told(brain, CAUSE, kind="message", project="api")
     again = told(brain, f"As I said. {CAUSE}", kind="message", project="api")
     elsewhere = told(brain, f"Here too. {CAUSE}", kind="message", project="web")
@@ -65,10 +65,10 @@ def test_the_same_cause_told_twice_in_a_project_is_one_atom_with_two_sources(bra
     }
 
 
-def test_what_a_text_derived_from_the_web_tells_is_of_the_web(brain: Brain) -> None:
+def test_atom_of_a_text_derived_from_the_web_is_trusted_as_the_web(brain: Brain) -> None:
     web = stored(brain, "A post said so.", kind="event", trust="untrusted_web", scope="private")
-    said = told(brain, CAUSE, kind="event", extract_causes=True, derived_from=[web])
-    atom = kept(brain, said.derived[0].id)
+    message = told(brain, CAUSE, kind="event", extract_causes=True, derived_from=[web])
+    atom = stored_memory(brain, message.derived[0].id)
     assert (atom.trust, atom.scope) == ("untrusted_web", "private")
 
 
@@ -78,8 +78,8 @@ def test_stored_memories_are_atomized_later_and_once(brain: Brain, clock: FakeCl
     clock.move(timedelta(minutes=1))
     done = brain.atomize()
     assert (done.read, done.stored, done.known) == (2, 1, 0)
-    atom = kept(brain, done.items[0].id)
-    assert atom.occurred_at == kept(brain, id_).occurred_at
+    atom = stored_memory(brain, done.items[0].id)
+    assert atom.occurred_at == stored_memory(brain, id_).occurred_at
     [link] = links_of(brain, done.items[0].id)
     assert (link.type, link.to_id) == (LinkType.DERIVED_FROM, ids.parse(ids.MEMORY, id_))
     assert (brain.atomize(id_).stored, brain.atomize(id_).known) == (0, 1)

@@ -37,7 +37,7 @@ class Stubborn:
 
 @dataclass(frozen=True)
 class Forgetful:
-    """Finds by patterns; meanwhile somebody forgets."""
+    """Finds by patterns; meanwhile a memory is forgotten."""
 
     name = "forgetful"
     brain: Brain
@@ -76,16 +76,16 @@ def test_a_writer_makes_of_what_is_global_an_atom_of_the_team(brain: Brain) -> N
     assert {brain.get(str(one.id)).scope for one in done.items} == {"team"}
 
 
-def test_a_source_that_is_gone_meanwhile_keeps_out_no_other(brain: Brain) -> None:
-    gone, _ = incidents(brain, POOL, PROXY)
-    extractor = Forgetful(brain, gone)
+def test_source_forgotten_meanwhile_does_not_stop_the_others(brain: Brain) -> None:
+    removed, _ = incidents(brain, POOL, PROXY)
+    extractor = Forgetful(brain, removed)
     done = Brain(replace(brain.services, extractor=extractor), brain.caller).atomize()
     assert (done.read, done.stored, done.rejected) == (1, 1, 1)
-    [told] = [one.reason for one in done.items if one.code == "not_found"]
-    assert gone in str(told)
+    [reply] = [one.reason for one in done.items if one.code == "not_found"]
+    assert removed in str(reply)
 
 
-def test_a_text_that_an_extractor_fails_on_keeps_out_no_other(brain: Brain) -> None:
+def test_text_that_an_extractor_fails_on_does_not_stop_the_others(brain: Brain) -> None:
     incidents(brain, POOL, PROXY, FAN)
     extractor = Stubborn([PROXY])
     stubborn = Brain(replace(brain.services, extractor=extractor), brain.caller)
@@ -117,7 +117,7 @@ def test_an_extractor_that_goes_down_halfway_says_where_to_go_on(
     assert brain.atomize(before=done.next).read == 4
 
 
-def test_what_tells_of_no_past_is_not_read_and_the_answer_says_why(brain: Brain) -> None:
+def test_kinds_without_a_past_are_not_atomized_and_the_reply_says_why(brain: Brain) -> None:
     task = stored(brain, "Fix the disk because it is full and breaks the build", kind="task")
     done = brain.atomize(task)
     assert (done.read, done.rejected) == (0, 1)

@@ -31,7 +31,7 @@ def test_the_same_words_of_another_time_are_another_observation(brain: Brain) ->
     assert pattern.observations == 3
 
 
-def test_incidents_without_a_time_happened_when_they_were_told(
+def test_incident_without_a_time_happened_when_it_was_remembered(
     brain: Brain, clock: FakeClock
 ) -> None:
     [first] = incident(brain).derived
@@ -69,9 +69,9 @@ def test_the_atoms_of_a_proposed_text_propose_nothing(brain: Brain) -> None:
 
 
 @pytest.mark.parametrize("kind", ["incident", "event"])
-def test_an_atom_falls_with_what_it_was_read_from(brain: Brain, kind: str) -> None:
-    said = told(brain, FAILED, kind=kind, extract_causes=True)
-    [part] = said.derived
-    done = brain.forget(said.id or "", reason="it never failed")
+def test_atom_is_archived_with_the_memory_it_was_extracted_from(brain: Brain, kind: str) -> None:
+    message = told(brain, FAILED, kind=kind, extract_causes=True)
+    [part] = message.derived
+    done = brain.forget(message.id or "", reason="it never failed")
     assert done.affected is not None
     assert done.affected.ids == (part.id,)

@@ -37,43 +37,43 @@ def erase(brain: Brain, id_: str | None) -> int:
 
 @pytest.mark.requirement("LC-14")
 @pytest.mark.parametrize("text", [CAUSE, f"Hello. @decision {WORD} is closed from now on."])
-def test_erasing_a_message_leaves_no_word_of_it_in_what_was_found_in_it(
+def test_erasing_a_message_erases_the_memories_extracted_from_it(
     brain: Brain, path: Path, text: str
 ) -> None:
-    said = told(brain, text, kind="message")
-    assert len(said.derived) == 1
-    assert erase(brain, said.id) == 2
-    assert brain.get(str(said.derived[0].id)).body is None
+    message = told(brain, text, kind="message")
+    assert len(message.derived) == 1
+    assert erase(brain, message.id) == 2
+    assert brain.get(str(message.derived[0].id)).body is None
     for file in path.parent.glob(f"{path.name}*"):
         assert WORD.encode() not in file.read_bytes(), file
 
 
 @pytest.mark.requirement("LC-14")
-def test_what_earlier_versions_found_in_a_message_is_erased_with_it(brain: Brain) -> None:
-    said = told(brain, CAUSE, kind="message")
-    without_link(brain, str(said.derived[0].id))
-    assert sources(brain, said.derived[0].id) == set()
-    assert erase(brain, said.id) == 2
-    assert brain.get(str(said.derived[0].id)).body is None
+def test_atom_without_a_link_to_its_message_is_erased_with_the_message(brain: Brain) -> None:
+    message = told(brain, CAUSE, kind="message")
+    without_link(brain, str(message.derived[0].id))
+    assert sources(brain, message.derived[0].id) == set()
+    assert erase(brain, message.id) == 2
+    assert brain.get(str(message.derived[0].id)).body is None
 
 
-def test_forgetting_a_message_unseats_what_was_found_in_it(brain: Brain) -> None:
-    said = told(brain, CAUSE, kind="message")
-    assert brain.revise.preview(str(said.id)).count == 1
-    assert brain.forget(str(said.id), reason=WHY).affected is not None
-    assert brain.get(str(said.derived[0].id)).state is State.ARCHIVED
+def test_forgetting_a_message_archives_the_atoms_extracted_from_it(brain: Brain) -> None:
+    message = told(brain, CAUSE, kind="message")
+    assert brain.revise.preview(str(message.id)).count == 1
+    assert brain.forget(str(message.id), reason=WHY).affected is not None
+    assert brain.get(str(message.derived[0].id)).state is State.ARCHIVED
 
 
-def test_a_message_that_expires_unseats_nothing(brain: Brain, clock: FakeClock) -> None:
-    said = told(brain, CAUSE, kind="message", expires_at=clock.now() + timedelta(hours=1))
+def test_expired_message_leaves_its_atoms_active(brain: Brain, clock: FakeClock) -> None:
+    message = told(brain, CAUSE, kind="message", expires_at=clock.now() + timedelta(hours=1))
     clock.move(timedelta(hours=2))
     stored(brain, "Lunch is at noon", kind="fact")
-    shown = brain.get(str(said.derived[0].id))
+    shown = brain.get(str(message.derived[0].id))
     assert (shown.state, shown.banner) == (State.ACTIVE, None)
 
 
 @pytest.mark.parametrize("kind", ["incident", "message"])
-def test_a_cause_that_two_texts_tell_outlives_either(brain: Brain, kind: str) -> None:
+def test_cause_stated_in_two_texts_outlives_either(brain: Brain, kind: str) -> None:
     first, second = (
         told(brain, f"{when}\n{CAUSE}", kind=kind, extract_causes=True, distinct_because="again")
         for when in ("Monday again, an alarm.", "On Friday the pager rang twice.")
@@ -88,7 +88,7 @@ def test_a_cause_that_two_texts_tell_outlives_either(brain: Brain, kind: str) ->
     assert brain.get(str(atom)).state is State.ARCHIVED
 
 
-def test_a_cause_told_again_on_request_rests_on_both_and_is_counted_once(brain: Brain) -> None:
+def test_cause_extracted_from_two_texts_is_derived_from_both_and_counted_once(brain: Brain) -> None:
     first = stored(brain, f"Monday, noon.\n{CAUSE}", kind="incident")
     second = stored(brain, f"The pager.\n{CAUSE}", kind="incident", distinct_because="again")
     done, again = (brain.atomize([first, second]) for _ in range(2))
@@ -99,7 +99,7 @@ def test_a_cause_told_again_on_request_rests_on_both_and_is_counted_once(brain: 
     assert brain.get(str(atom)).version == version
 
 
-def test_what_a_cause_found_by_an_earlier_version_rests_on_is_made_up_for(brain: Brain) -> None:
+def test_missing_source_link_of_an_earlier_version_is_added(brain: Brain) -> None:
     first = told(brain, CAUSE, kind="message")
     atom = str(first.derived[0].id)
     without_link(brain, atom)
@@ -107,7 +107,7 @@ def test_what_a_cause_found_by_an_earlier_version_rests_on_is_made_up_for(brain:
     assert sources(brain, atom) == {key(first.id), key(second.id)}
 
 
-def test_a_text_that_is_trusted_less_holds_nothing_up(brain: Brain) -> None:
+def test_less_trusted_text_is_no_source_of_a_more_trusted_atom(brain: Brain) -> None:
     first = told(brain, CAUSE, kind="incident", extract_causes=True, trust="trusted_tool")
     web = brain.acting_as(agent="web", trust_ceiling=Trust.UNTRUSTED_WEB)
     again = told(web, f"I read so. {CAUSE}", kind="message")
@@ -118,13 +118,13 @@ def test_a_text_that_is_trusted_less_holds_nothing_up(brain: Brain) -> None:
     assert brain.get(str(atom)).state is State.ARCHIVED
 
 
-def test_a_cause_marked_by_hand_stands_without_those_who_tell_it_too(brain: Brain) -> None:
+def test_atom_written_by_hand_outlives_texts_that_state_the_same(brain: Brain) -> None:
     atom = told(brain, "@atom The disk | filled up | the database to stop for an hour").id
     text = "The disk filled up, causing the database to stop for an hour."
-    said = told(brain, text, kind="message")
-    assert [one.id for one in said.derived] == [atom]
+    message = told(brain, text, kind="message")
+    assert [one.id for one in message.derived] == [atom]
     assert sources(brain, atom) == set()
-    brain.forget(str(said.id), reason=WHY)
+    brain.forget(str(message.id), reason=WHY)
     assert len(bodies(brain)) == 1
 
 

@@ -94,12 +94,11 @@ NAMED: tuple[dict[str, object], ...] = (
 )
 
 
-@pytest.mark.parametrize("attachment", [{"a": [{"b": TEXT}]}, {SECRET: 1}, *NAMED])
-def test_an_attachment_with_a_secret_is_refused(
-    brain: Brain, attachment: dict[str, object]
-) -> None:
-    [outcome] = brain.remember([Draft(body="A token", attachment=attachment)]).items
-    assert (outcome.status, outcome.code) == (ItemStatus.REJECTED, "secret_detected")
+def test_attachment_with_a_secret_is_refused(brain: Brain, subtests: pytest.Subtests) -> None:
+    for attachment in [{"a": [{"b": TEXT}]}, {SECRET: 1}, *NAMED]:
+        with subtests.test(attachment=attachment):
+            [outcome] = brain.remember([Draft(body="A token", attachment=attachment)]).items
+            assert (outcome.status, outcome.code) == (ItemStatus.REJECTED, "secret_detected")
 
 
 def test_a_secret_in_an_attachment_is_redacted_where_that_is_configured(path: Path) -> None:
@@ -116,10 +115,10 @@ def test_a_secret_by_its_name_is_redacted_where_that_is_configured(
 ) -> None:
     with a_brain(path, parameters=Parameters(secrets=OnSecret.REDACT)) as brain:
         id_ = stored(brain, "A secret was found", attachment=attachment)
-        kept = brain.get(id_).attachment or {}
-    assert kept.keys() == attachment.keys()
-    assert "[redacted: " in json.dumps(kept)
-    assert not {PASSWORD, "a8f5f167f44f4964e6c998de"} & {*json.dumps(kept).split('"')}
+        saved = brain.get(id_).attachment or {}
+    assert saved.keys() == attachment.keys()
+    assert "[redacted: " in json.dumps(saved)
+    assert not {PASSWORD, "a8f5f167f44f4964e6c998de"} & {*json.dumps(saved).split('"')}
 
 
 def test_names_in_an_attachment_are_never_redacted(path: Path) -> None:
@@ -140,11 +139,12 @@ def test_an_attachment_has_a_limit_as_a_whole(brain: Brain) -> None:
     assert (over.status, over.code) == (ItemStatus.REJECTED, "limit_exceeded")
 
 
-@pytest.mark.parametrize("value", [{1, 2}, float("nan"), "\ud800", b""])
-def test_an_attachment_has_to_be_json(brain: Brain, value: object) -> None:
-    with pytest.raises(InvalidInputError, match="JSON"):
-        brain.remember("Tea is green", attachment={"a": value})
-    assert brain.recall("tea").items == ()
+def test_attachment_that_is_not_json_is_refused(brain: Brain, subtests: pytest.Subtests) -> None:
+    for value in [{1, 2}, float("nan"), "\ud800", b""]:
+        with subtests.test(value=repr(value)):
+            with pytest.raises(InvalidInputError, match="JSON"):
+                brain.remember("Tea is green", attachment={"a": value})
+            assert brain.recall("tea").items == ()
 
 
 def test_the_expiry_of_a_memory_can_be_moved(brain: Brain, clock: FakeClock) -> None:

@@ -19,8 +19,8 @@ def audited(brain: Brain) -> Sequence[RowMapping]:
     store = brain.services.store
     assert isinstance(store, Store)
     with store.snapshot(LOCAL_TENANT) as tx:
-        asked = select(audit).order_by(audit.c.at)
-        return tx.work.connection.execute(asked).mappings().all()
+        query = select(audit).order_by(audit.c.at)
+        return tx.work.connection.execute(query).mappings().all()
 
 
 @pytest.mark.requirement("WP-35", "LC-05", "DM-11")

@@ -15,8 +15,8 @@ from tests.flows.asking import bodies, stored
 
 TWO = "The nightly build runs on two cores"
 FOUR = "The nightly build runs on four cores"
-Deed = Callable[[Brain, str, str], ReviseResult]
-DEEDS: dict[str, Deed] = {
+Change = Callable[[Brain, str, str], ReviseResult]
+CHANGES: dict[str, Change] = {
     "pin": lambda brain, id_, _: brain.revise.pin(id_),
     "retag": lambda brain, id_, _: brain.revise.retag(id_, add=["ci"]),
     "link": lambda brain, id_, other: brain.revise.link(id_, other, type="supports"),
@@ -33,7 +33,7 @@ def with_role(brain: Brain, role: Role) -> Brain:
     return Brain(brain.services, replace(brain.caller, agent="bob", role=role))
 
 
-@pytest.mark.parametrize("name", DEEDS)
+@pytest.mark.parametrize("name", CHANGES)
 def test_what_is_trusted_more_than_the_caller_is_changed_by_approval_only(
     brain: Brain, name: str
 ) -> None:
@@ -41,12 +41,12 @@ def test_what_is_trusted_more_than_the_caller_is_changed_by_approval_only(
     other = stored(brain, "Deploys of the billing service happen at noon", kind="fact")
     before = brain.get(id_)
     bob = limited(brain)
-    held = DEEDS[name](bob, id_, other)
+    held = CHANGES[name](bob, id_, other)
     assert (held.status, held.action) == (ChangeStatus.PROPOSED, name)
     assert held.id in (held.hint or "")
     assert brain.get(id_) == before
     assert brain.get(held.id).state is State.QUARANTINED
-    assert DEEDS[name](bob, id_, other).id == held.id, "the same proposal is kept once"
+    assert CHANGES[name](bob, id_, other).id == held.id, "the same proposal is kept once"
     with pytest.raises(RejectedError) as refusal:
         bob.revise.approve(held.id, reason="me")
     assert refusal.value.code == "trust_override_denied"
@@ -56,7 +56,7 @@ def test_what_is_trusted_more_than_the_caller_is_changed_by_approval_only(
     assert brain.get(held.id).state is State.FORGOTTEN
 
 
-def test_a_text_that_may_not_replace_an_other_yet_waits_beside_it(brain: Brain) -> None:
+def test_replacement_that_needs_approval_waits_next_to_the_original(brain: Brain) -> None:
     old = stored(brain, TWO, kind="fact", trust="trusted_tool", tags=["ci"])
     bob = limited(brain)
     held = bob.revise.supersede(old, FOUR, reason="upgrade")
@@ -97,7 +97,7 @@ def test_a_proposal_whose_target_moved_on_names_the_head_and_stays(brain: Brain)
     assert brain.get(held).state is State.QUARANTINED
 
 
-def test_an_untrusted_caller_only_proposes_what_weighs(brain: Brain) -> None:
+def test_untrusted_caller_only_proposes_important_changes(brain: Brain) -> None:
     web = limited(brain, Trust.UNTRUSTED_WEB)
     own = stored(web, TWO, kind="fact", trust="untrusted_web")
     assert web.revise.retag(own, add=["ci"]).status is ChangeStatus.DONE
@@ -111,15 +111,15 @@ def test_the_right_to_write_a_scope_cannot_be_proposed_around(brain: Brain) -> N
     everyones = stored(brain, TWO, kind="fact", scope="global")
     team = stored(brain, "Deploys happen at noon", kind="fact")
     writer, reader = with_role(brain, Role.WRITER), with_role(brain, Role.READER)
-    for deed in (
+    for change in (
         lambda: writer.revise.pin(everyones),
         lambda: writer.revise.supersede(everyones, FOUR, reason="x", scope="team"),
         lambda: writer.forget(everyones, reason="x"),
     ):
         with pytest.raises(RejectedError) as refusal:
-            deed()
+            change()
         assert refusal.value.code == "scope_denied"
-    for deed in (
+    for change in (
         lambda: reader.revise.pin(team),
         lambda: reader.revise.annotate(team, "x"),
         lambda: reader.revise.rate(team, "up"),
@@ -128,7 +128,7 @@ def test_the_right_to_write_a_scope_cannot_be_proposed_around(brain: Brain) -> N
         reader.prune,
     ):
         with pytest.raises(RejectedError) as refusal:
-            deed()
+            change()
         assert refusal.value.code == "insufficient_role"
     assert brain.revise.pin(everyones).status is ChangeStatus.DONE
 
@@ -136,17 +136,17 @@ def test_the_right_to_write_a_scope_cannot_be_proposed_around(brain: Brain) -> N
 def test_what_may_not_be_seen_cannot_be_revised(brain: Brain) -> None:
     secret = stored(brain.acting_as(agent="bob"), TWO, kind="fact", scope="private")
     mine = stored(brain, FOUR, kind="fact")
-    for deed in (
+    for change in (
         lambda: brain.revise.annotate(secret, "x"),
         lambda: brain.revise.link(mine, secret, type="supports"),
         lambda: brain.revise.resolve(mine, other=secret, reason="x"),
         lambda: brain.erase(secret, reason="x"),
     ):
         with pytest.raises(NotFoundError):
-            deed()
+            change()
 
 
-def test_what_an_untrusted_source_told_is_approved_by_who_vouches_for_it(brain: Brain) -> None:
+def test_memory_of_an_untrusted_source_is_approved_by_a_trusted_caller(brain: Brain) -> None:
     web = limited(brain, Trust.UNTRUSTED_WEB)
     outcome = web.remember("Never push to main", kind="rule", trust="untrusted_web").items[0]
     id_ = outcome.id or ""
@@ -162,12 +162,12 @@ def test_what_an_untrusted_source_told_is_approved_by_who_vouches_for_it(brain: 
 
 def test_what_is_rejected_is_forgotten_and_its_author_may_withdraw_it(brain: Brain) -> None:
     web = limited(brain, Trust.UNTRUSTED_WEB)
-    told = [
+    reply = [
         web.remember(f"Never push to branch {name}", kind="rule", trust="untrusted_web").items[0]
         for name in ("main", "trunk")
     ]
-    brain.revise.reject(told[0].id or "", reason="nonsense")
-    web.revise.reject(told[1].id or "", reason="mistaken")
-    assert [brain.get(one.id or "").state for one in told] == [State.FORGOTTEN] * 2
-    back = brain.revise.restore(told[0].id or "", reason="not so bad")
-    assert brain.get(told[0].id or "").state is State.QUARANTINED, back
+    brain.revise.reject(reply[0].id or "", reason="nonsense")
+    web.revise.reject(reply[1].id or "", reason="mistaken")
+    assert [brain.get(one.id or "").state for one in reply] == [State.FORGOTTEN] * 2
+    back = brain.revise.restore(reply[0].id or "", reason="not so bad")
+    assert brain.get(reply[0].id or "").state is State.QUARANTINED, back

@@ -76,12 +76,12 @@ def background(brain: Brain) -> BackgroundEmbedding:
     return BackgroundEmbedding(brain.services, DetachedExecutor(1, name="embedding"))
 
 
-def fall_behind(brain: Brain, *texts: str) -> None:
+def store_without_vectors(brain: Brain, *texts: str) -> None:
     """Store texts while the embedder is down."""
     drafts = [Draft(body=text, kind="event") for text in texts]
     for start in range(0, len(drafts), ITEMS_PER_CALL_MAX):
-        told = brain.remember(drafts[start : start + ITEMS_PER_CALL_MAX])
-        assert {one.status for one in told.items} == {"stored"}
+        reply = brain.remember(drafts[start : start + ITEMS_PER_CALL_MAX])
+        assert {one.status for one in reply.items} == {"stored"}
 
 
 def recover(embedder: SlowEmbedder, clock: FakeClock) -> None:
@@ -101,18 +101,18 @@ def embedding_threads() -> list[Thread]:
 
 @pytest.mark.requirement("PF-15")
 @pytest.mark.parametrize("oldest", ["Kettle ann is hot.", "Ann likes cheese."])
-def test_the_texts_of_a_tenant_wait_for_a_time_slice_of_anothers(
+def test_texts_of_a_tenant_wait_one_time_slice_of_another_tenant(
     brain: Brain,
     background: BackgroundEmbedding,
     embedder: SlowEmbedder,
     clock: FakeClock,
     oldest: str,
 ) -> None:
-    other, count = another_tenant(brain), 5 * EMBED_BATCH
-    fall_behind(brain, oldest)
+    other, count = another_tenant(brain), 3 * EMBED_BATCH
+    store_without_vectors(brain, oldest)
     clock.move(timedelta(seconds=1))
-    fall_behind(brain, *(f"Kettle{n} broke pot{n}." for n in range(count)))
-    fall_behind(other, "The ship lies at the quay.")
+    store_without_vectors(brain, *(f"Kettle{n} broke pot{n}." for n in range(count)))
+    store_without_vectors(other, "The ship lies at the quay.")
     recover(embedder, clock)
 
     background.start(brain.caller)
@@ -131,8 +131,8 @@ def test_a_text_that_is_stored_while_the_next_run_waits_is_not_forgotten(
     brain: Brain, background: BackgroundEmbedding, embedder: SlowEmbedder, clock: FakeClock
 ) -> None:
     other = another_tenant(brain)
-    fall_behind(brain, "Ann likes cheese.")
-    fall_behind(other, "The ship lies at the quay.")
+    store_without_vectors(brain, "Ann likes cheese.")
+    store_without_vectors(other, "The ship lies at the quay.")
     recover(embedder, clock)
     background.start(brain.caller)
     embedder.has_begun.wait(PATIENCE_S)
@@ -142,7 +142,7 @@ def test_a_text_that_is_stored_while_the_next_run_waits_is_not_forgotten(
     # The tenant's next run waits behind that of the other tenant.
     assert embedder.ship_has_begun.wait(PATIENCE_S)
     embedder.is_down = True
-    fall_behind(brain, "Kettle one is hot.")
+    store_without_vectors(brain, "Kettle one is hot.")
     embedder.is_down = False
     # As after a long text, which is embedded behind the reply.
     brain.services.unembedded.remove(brain.caller.tenant)
@@ -158,12 +158,12 @@ def test_a_text_that_is_stored_amid_a_run_that_fails_is_not_forgotten(
     brain: Brain, embedder: SlowEmbedder, clock: FakeClock
 ) -> None:
     background = BackgroundEmbedding(brain.services, DetachedExecutor(2, name="embedding"))
-    fall_behind(brain, "Ann likes cheese.")
+    store_without_vectors(brain, "Ann likes cheese.")
     recover(embedder, clock)
     background.start(brain.caller)
     assert embedder.has_begun.wait(PATIENCE_S)
     embedder.is_down = True
-    fall_behind(brain, "Kettle one is hot.")
+    store_without_vectors(brain, "Kettle one is hot.")
     embedder.is_down = False
     brain.services.unembedded.remove(brain.caller.tenant)
     # Another thread finds that the job runs already, and leaves the text to it.
@@ -184,8 +184,8 @@ def test_a_job_that_runs_when_the_server_closes_uses_the_store_no_more(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     other = another_tenant(brain)
-    fall_behind(brain, "Kettle one is hot.")
-    fall_behind(other, "The ship lies at the quay.")
+    store_without_vectors(brain, "Kettle one is hot.")
+    store_without_vectors(other, "The ship lies at the quay.")
     recover(embedder, clock)
     background.start(brain.caller)
     embedder.has_begun.wait(PATIENCE_S)

@@ -54,7 +54,7 @@ def on_trial(
     percent: float = 100.0,
     allow: tuple[str, ...] = (),
 ) -> ModelCard:
-    """Put a model in canary as somebody would."""
+    """Put a model in canary as an admin does."""
     card = shop.card(brain, reranker)
     with brain.services.store.begin(brain.caller.tenant) as tx:
         by = Actor(at=brain.services.clock.now(), agent="ann", reason="a trial")
@@ -89,7 +89,7 @@ def test_a_canary_orders_the_recalls_of_its_sessions_alone(brain: Brain, shop: S
     assert shop.loads == 1
 
 
-def test_browsing_stays_as_it_is(brain: Brain, shop: Shop) -> None:
+def test_canary_does_not_reorder_browsing(brain: Brain, shop: Shop) -> None:
     newest = [item.id for item in brain.recall().items]
     on_trial(brain, shop, ByFeature("recency", sign=-1))
     assert [item.id for item in brain.recall().items] == newest
@@ -127,15 +127,15 @@ def test_a_model_that_fails_leaves_the_order_of_fixed_weights_and_is_rolled_back
 def test_a_model_that_fails_in_a_row_is_not_asked_at_once_again(
     brain: Brain, shop: Shop, clock: FakeClock
 ) -> None:
-    asked: list[None] = []
-    on_trial(brain, shop, Then(does=lambda: asked.append(None) or 1 / 0))
+    query: list[None] = []
+    on_trial(brain, shop, Then(does=lambda: query.append(None) or 1 / 0))
     for _ in range(5):
         brain.recall(ASKED)
-    assert len(asked) == 3
+    assert len(query) == 3
     assert "rests after 3 failures" in brain.recall(ASKED).degraded[0]
     clock.move(timedelta(seconds=2))
     brain.recall(ASKED)
-    assert len(asked) == 4
+    assert len(query) == 4
 
 
 def test_a_model_that_hangs_holds_no_recall_and_is_rolled_back(
@@ -170,14 +170,14 @@ def test_a_model_that_shows_what_is_not_to_be_trusted_is_rolled_back(
         stored(brain, f"Kettles sell for {number} euros.", kind="fact", trust="untrusted_web")
     card = on_trial(brain, shop, ByFeature("trust", sign=-1))
     for _ in range(8):
-        usual, asked = (
+        usual, query = (
             brain.recall(ASKED, max_items=2),
             brain.recall(ASKED, max_items=2, trust_min=0.0),
         )
         # Policy has the last word, whatever a model makes of it.
         assert {item.trust.weight for item in usual.items} == {0.7}
-        assert {item.trust.weight for item in asked.items} == {0.35}
-        assert asked.degraded == ()
+        assert {item.trust.weight for item in query.items} == {0.35}
+        assert query.degraded == ()
     brain.services.journal.flush()
     assert state_of(brain, card) is ModelState.ROLLED_BACK
     assert "safety: 8 of the last 16 recalls showed more" in audited(brain)["model_rolled_back"]

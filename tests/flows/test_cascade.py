@@ -15,7 +15,7 @@ from tests.flows.asking import as_it_is
 WHY = "because a test says so"
 
 
-def told(brain: Brain, text: str, **known: object) -> str:
+def remembered(brain: Brain, text: str, **known: object) -> str:
     [outcome] = brain.remember(text, **{"kind": "fact", **known}).items  # type: ignore[arg-type]
     assert outcome.id is not None, outcome
     return outcome.id
@@ -31,128 +31,130 @@ def marked(brain: Brain) -> set[str]:
 
 
 @pytest.fixture
-def premise(brain: Brain) -> str:
-    return told(brain, "The gateway runs on nginx")
+def precondition(brain: Brain) -> str:
+    return remembered(brain, "The gateway runs on nginx")
 
 
 @pytest.fixture
-def conclusion(brain: Brain, premise: str) -> str:
-    return told(brain, "Timeouts belong in nginx conf", derived_from=[premise])
+def conclusion(brain: Brain, precondition: str) -> str:
+    return remembered(brain, "Timeouts belong in nginx conf", derived_from=[precondition])
 
 
 @pytest.fixture
 def plan(brain: Brain, conclusion: str) -> str:
-    return told(brain, "Raise timeouts before launch", kind="task", depends_on=[conclusion])
+    return remembered(brain, "Raise timeouts before launch", kind="task", depends_on=[conclusion])
 
 
 def test_a_supersede_marks_all_that_rests_on_it_and_says_so(
-    brain: Brain, premise: str, conclusion: str, plan: str
+    brain: Brain, precondition: str, conclusion: str, plan: str
 ) -> None:
-    aside = told(brain, "Lunch is at noon")
+    other = remembered(brain, "Lunch is at noon")
 
-    outcome = brain.revise.supersede(premise, "The gateway runs on envoy", reason=WHY)
+    outcome = brain.revise.supersede(precondition, "The gateway runs on envoy", reason=WHY)
 
     assert outcome.affected is not None
     assert (outcome.affected.count, outcome.affected.ids) == (2, (conclusion, plan))
     assert marked(brain) == {conclusion, plan}
-    assert brain.get(aside).banner is None
+    assert brain.get(other).banner is None
     banner = brain.get(plan).banner or ""
-    assert f"{premise} (superseded 2026-" in banner
-    assert f"{plan} -> {conclusion} -> {premise}" in banner
+    assert f"{precondition} (superseded 2026-" in banner
+    assert f"{plan} -> {conclusion} -> {precondition}" in banner
 
 
-def test_a_forgotten_premise_archives_what_nothing_else_holds_up(
-    brain: Brain, premise: str, conclusion: str, plan: str
+def test_forgotten_precondition_archives_dependents_without_other_support(
+    brain: Brain, precondition: str, conclusion: str, plan: str
 ) -> None:
-    swept = brain.forget(premise, reason=WHY)
+    outcome = brain.forget(precondition, reason=WHY)
 
-    assert swept.affected is not None
-    assert (swept.affected.count, swept.affected.archived) == (2, 2)
+    assert outcome.affected is not None
+    assert (outcome.affected.count, outcome.affected.archived) == (2, 2)
     assert [state(brain, one) for one in (conclusion, plan)] == [State.ARCHIVED] * 2
 
 
-def test_another_support_keeps_it_active_and_marked(brain: Brain, premise: str) -> None:
-    other = told(brain, "Operators approved it")
-    both = told(brain, "Timeouts are ours to set", derived_from=[premise, other])
+def test_dependent_with_another_support_stays_active_and_marked(
+    brain: Brain, precondition: str
+) -> None:
+    other = remembered(brain, "Operators approved it")
+    both = remembered(brain, "Timeouts are ours to set", derived_from=[precondition, other])
 
-    brain.forget(premise, reason=WHY)
+    brain.forget(precondition, reason=WHY)
     assert (state(brain, both), marked(brain)) == (State.ACTIVE, {both})
 
     brain.forget(other, reason=WHY)
     assert state(brain, both) is State.ARCHIVED
-    brain.revise.restore(premise, reason=WHY)
+    brain.revise.restore(precondition, reason=WHY)
     assert (state(brain, both), marked(brain)) == (State.ACTIVE, {both})
     brain.revise.restore(other, reason=WHY)
     assert marked(brain) == set()
 
 
-def test_a_rule_is_marked_and_never_archived(brain: Brain, premise: str) -> None:
-    rule = told(brain, "Never edit nginx by hand", kind="rule", derived_from=[premise])
-    brain.forget(premise, reason=WHY)
+def test_a_rule_is_marked_and_never_archived(brain: Brain, precondition: str) -> None:
+    rule = remembered(brain, "Never edit nginx by hand", kind="rule", derived_from=[precondition])
+    brain.forget(precondition, reason=WHY)
     assert (state(brain, rule), marked(brain)) == (State.ACTIVE, {rule})
 
 
-def test_restoring_the_premise_brings_back_the_exact_earlier_state(
-    brain: Brain, premise: str, conclusion: str, plan: str
+def test_restoring_a_precondition_restores_the_exact_earlier_state(
+    brain: Brain, precondition: str, conclusion: str, plan: str
 ) -> None:
-    before = [as_it_is(brain, one) for one in (premise, conclusion, plan)]
-    brain.revise.supersede(premise, "The gateway runs on envoy", reason=WHY)
-    brain.revise.restore(premise, reason=WHY)
-    assert [as_it_is(brain, one) for one in (premise, conclusion, plan)] == before
+    before = [as_it_is(brain, one) for one in (precondition, conclusion, plan)]
+    brain.revise.supersede(precondition, "The gateway runs on envoy", reason=WHY)
+    brain.revise.restore(precondition, reason=WHY)
+    assert [as_it_is(brain, one) for one in (precondition, conclusion, plan)] == before
     assert marked(brain) == set()
 
 
-def test_a_contradiction_marks_from_equal_trust_and_clears_with_keep_both(
-    brain: Brain, premise: str, conclusion: str, plan: str
+def test_contradiction_of_equal_trust_marks_dependents_until_both_are_accepted(
+    brain: Brain, precondition: str, conclusion: str, plan: str
 ) -> None:
-    against = told(brain, "Envoy is what serves traffic")
-    revised = brain.revise.link(against, premise, type=LinkType.CONFLICTS_WITH)
+    against = remembered(brain, "Envoy is what serves traffic")
+    revised = brain.revise.link(against, precondition, type=LinkType.CONFLICTS_WITH)
 
     assert revised.affected is not None
     assert marked(brain) == {conclusion, plan}
     assert state(brain, conclusion) is State.ACTIVE
-    brain.revise.keep_both(premise, reason=WHY, other=against)
+    brain.revise.keep_both(precondition, reason=WHY, other=against)
     assert marked(brain) == set()
 
 
-def test_a_conflict_resolved_for_the_premise_clears_and_against_it_stays(
-    brain: Brain, premise: str, conclusion: str
+def test_conflict_resolved_for_the_precondition_unmarks_its_dependents(
+    brain: Brain, precondition: str, conclusion: str
 ) -> None:
-    against = told(brain, "Envoy is what serves traffic")
-    brain.revise.link(against, premise, type=LinkType.CONFLICTS_WITH)
-    brain.revise.resolve(against, other=premise, reason=WHY)
+    against = remembered(brain, "Envoy is what serves traffic")
+    brain.revise.link(against, precondition, type=LinkType.CONFLICTS_WITH)
+    brain.revise.resolve(against, other=precondition, reason=WHY)
     assert marked(brain) == {conclusion}
     assert "superseded" in (brain.get(conclusion).banner or "")
-    brain.revise.keep_both(premise, reason=WHY)
+    brain.revise.keep_both(precondition, reason=WHY)
     assert marked(brain) == set()
 
 
 def test_a_less_trusted_contradiction_marks_nothing(
-    brain: Brain, premise: str, conclusion: str
+    brain: Brain, precondition: str, conclusion: str
 ) -> None:
     web = brain.acting_as(agent="web", trust_ceiling=Trust.UNTRUSTED_WEB)
-    against = told(web, "Envoy is what serves traffic")
-    web.revise.link(against, premise, type=LinkType.CONFLICTS_WITH)
+    against = remembered(web, "Envoy is what serves traffic")
+    web.revise.link(against, precondition, type=LinkType.CONFLICTS_WITH)
     assert brain.get(conclusion).banner is None
     assert marked(brain) == set()
 
 
 def test_a_private_contradiction_unseats_nothing_that_others_see(
-    brain: Brain, premise: str, conclusion: str
+    brain: Brain, precondition: str, conclusion: str
 ) -> None:
     bob = brain.acting_as(agent="bob")
-    against = told(bob, "Envoy is what serves traffic", scope="private")
-    bob.revise.link(against, premise, type=LinkType.CONFLICTS_WITH)
+    against = remembered(bob, "Envoy is what serves traffic", scope="private")
+    bob.revise.link(against, precondition, type=LinkType.CONFLICTS_WITH)
     assert brain.get(conclusion).banner is None
 
 
 def test_expiry_acts_along_depends_on_only(brain: Brain, clock: FakeClock) -> None:
-    fading = told(brain, "The lease ends soon", ttl_s=3600)
-    episode = told(brain, "What the lease taught us", derived_from=[fading])
-    task = told(brain, "Renew under the lease", kind="task", depends_on=[fading])
+    fading = remembered(brain, "The lease ends soon", ttl_s=3600)
+    episode = remembered(brain, "What the lease taught us", derived_from=[fading])
+    task = remembered(brain, "Renew under the lease", kind="task", depends_on=[fading])
 
     clock.move(timedelta(hours=2))
-    told(brain, "Somebody writes something else")
+    remembered(brain, "Somebody writes something else")
 
     assert marked(brain) == {task}
     assert brain.get(episode).banner is None
@@ -162,10 +164,10 @@ def test_expiry_acts_along_depends_on_only(brain: Brain, clock: FakeClock) -> No
 
 
 def test_prune_acts_along_depends_on_only(brain: Brain, clock: FakeClock) -> None:
-    noise = told(brain, "Somebody opened a door", kind="event")
-    episode = told(brain, "How the doors were used", derived_from=[noise])
+    noise = remembered(brain, "Somebody opened a door", kind="event")
+    episode = remembered(brain, "How the doors were used", derived_from=[noise])
     clock.move(timedelta(days=40))
-    later = told(brain, "Paint the doors", kind="task", depends_on=[noise])
+    later = remembered(brain, "Paint the doors", kind="task", depends_on=[noise])
     brain.prune(days=30, kinds=["event"], confirm=1)
 
     assert state(brain, noise) is State.FORGOTTEN
@@ -173,20 +175,22 @@ def test_prune_acts_along_depends_on_only(brain: Brain, clock: FakeClock) -> Non
     assert state(brain, episode) is State.ACTIVE
 
 
-def test_a_circle_without_ground_is_archived_and_comes_back(brain: Brain, premise: str) -> None:
-    one = told(brain, "Chickens lay eggs here", derived_from=[premise])
-    other = told(brain, "Eggs hatch chickens there", depends_on=[one])
+def test_a_circle_without_ground_is_archived_and_comes_back(
+    brain: Brain, precondition: str
+) -> None:
+    one = remembered(brain, "Chickens lay eggs here", derived_from=[precondition])
+    other = remembered(brain, "Eggs hatch chickens there", depends_on=[one])
     brain.revise.link(one, other, type=LinkType.DEPENDS_ON)
-    brain.forget(premise, reason=WHY)
+    brain.forget(precondition, reason=WHY)
     assert [state(brain, id_) for id_ in (one, other)] == [State.ARCHIVED] * 2
-    brain.revise.restore(premise, reason=WHY)
+    brain.revise.restore(precondition, reason=WHY)
     assert [state(brain, id_) for id_ in (one, other)] == [State.ACTIVE] * 2
 
 
-def test_what_is_made_of_a_fallen_premise_needs_review_from_its_birth(
-    brain: Brain, premise: str, conclusion: str
+def test_memory_derived_from_a_superseded_one_needs_review_at_once(
+    brain: Brain, precondition: str, conclusion: str
 ) -> None:
-    brain.revise.supersede(premise, "The gateway runs on envoy", reason=WHY)
+    brain.revise.supersede(precondition, "The gateway runs on envoy", reason=WHY)
     reply = brain.remember("Set them to nine", kind="fact", derived_from=[conclusion])
     [outcome] = reply.items
     assert reply.affected is not None
@@ -195,18 +199,18 @@ def test_what_is_made_of_a_fallen_premise_needs_review_from_its_birth(
 
 
 def test_a_link_that_is_taken_away_takes_its_mark_along(
-    brain: Brain, premise: str, conclusion: str, plan: str
+    brain: Brain, precondition: str, conclusion: str, plan: str
 ) -> None:
-    brain.forget(premise, reason=WHY)
-    brain.revise.unlink(conclusion, premise, type=LinkType.DERIVED_FROM)
+    brain.forget(precondition, reason=WHY)
+    brain.revise.unlink(conclusion, precondition, type=LinkType.DERIVED_FROM)
     assert marked(brain) == set()
     assert [state(brain, one) for one in (conclusion, plan)] == [State.ACTIVE] * 2
 
 
 def test_what_is_vouched_for_is_settled_with_all_that_rested_only_on_it(
-    brain: Brain, premise: str, conclusion: str, plan: str
+    brain: Brain, precondition: str, conclusion: str, plan: str
 ) -> None:
-    brain.forget(premise, reason=WHY)
+    brain.forget(precondition, reason=WHY)
     done = brain.revise.review(conclusion, reason="true of envoy as well")
 
     assert done.status is ChangeStatus.DONE
@@ -219,17 +223,17 @@ def test_what_is_vouched_for_is_settled_with_all_that_rested_only_on_it(
 
 
 def test_who_restores_what_was_archived_vouches_for_it(
-    brain: Brain, premise: str, conclusion: str
+    brain: Brain, precondition: str, conclusion: str
 ) -> None:
-    brain.forget(premise, reason=WHY)
+    brain.forget(precondition, reason=WHY)
     brain.revise.restore(conclusion, reason=WHY)
     assert (state(brain, conclusion), marked(brain)) == (State.ACTIVE, set())
 
 
 def test_the_less_trusted_only_propose_to_vouch(
-    brain: Brain, premise: str, conclusion: str
+    brain: Brain, precondition: str, conclusion: str
 ) -> None:
-    brain.forget(premise, reason=WHY)
+    brain.forget(precondition, reason=WHY)
     web = brain.acting_as(agent="web", trust_ceiling=Trust.UNTRUSTED_WEB)
     proposed = web.revise.review(conclusion, reason="it seems to hold")
     assert proposed.status is ChangeStatus.PROPOSED
@@ -239,10 +243,10 @@ def test_the_less_trusted_only_propose_to_vouch(
 
 
 def test_a_proposed_supersede_marks_once_it_is_approved(
-    brain: Brain, premise: str, conclusion: str
+    brain: Brain, precondition: str, conclusion: str
 ) -> None:
     web = brain.acting_as(agent="web", trust_ceiling=Trust.UNTRUSTED_WEB)
-    held = web.revise.supersede(premise, "The gateway runs on envoy", reason=WHY)
+    held = web.revise.supersede(precondition, "The gateway runs on envoy", reason=WHY)
     assert marked(brain) == set()
     assert held.id is not None
     assert brain.revise.approve(held.id, reason=WHY).affected is not None
@@ -250,64 +254,66 @@ def test_a_proposed_supersede_marks_once_it_is_approved(
 
 
 def test_undo_takes_the_marks_back_and_leaves_what_followed_alone(
-    brain: Brain, clock: FakeClock, premise: str, conclusion: str, plan: str
+    brain: Brain, clock: FakeClock, precondition: str, conclusion: str, plan: str
 ) -> None:
     clock.move(timedelta(minutes=1))
     bob = brain.acting_as(agent="bob")
-    bob.forget(premise, reason=WHY)
+    bob.forget(precondition, reason=WHY)
     assert marked(brain) == {conclusion, plan}
     done = brain.undo(agent="bob", reason=WHY, confirm=1)
     assert (done.count, marked(brain)) == (1, set())
-    assert [state(brain, one) for one in (premise, conclusion, plan)] == [State.ACTIVE] * 3
+    assert [state(brain, one) for one in (precondition, conclusion, plan)] == [State.ACTIVE] * 3
 
 
-def test_undo_of_a_review_opens_it_again(brain: Brain, premise: str, conclusion: str) -> None:
-    brain.forget(premise, reason=WHY)
+def test_undo_of_a_review_opens_it_again(brain: Brain, precondition: str, conclusion: str) -> None:
+    brain.forget(precondition, reason=WHY)
     brain.acting_as(agent="bob").revise.review(conclusion, reason=WHY)
     brain.undo(agent="bob", reason=WHY, confirm=1)
     assert (state(brain, conclusion), marked(brain)) == (State.ARCHIVED, {conclusion})
 
 
 def test_what_was_archived_and_then_revised_comes_back_as_its_supports_say(
-    brain: Brain, clock: FakeClock, premise: str, conclusion: str
+    brain: Brain, clock: FakeClock, precondition: str, conclusion: str
 ) -> None:
-    brain.forget(premise, reason=WHY)
+    brain.forget(precondition, reason=WHY)
     clock.move(timedelta(minutes=1))
     bob = brain.acting_as(agent="bob")
     bob.forget(conclusion, reason=WHY)
-    brain.revise.restore(premise, reason=WHY)
+    brain.revise.restore(precondition, reason=WHY)
     brain.undo(agent="bob", reason=WHY, confirm=1)
     assert state(brain, conclusion) is State.ACTIVE
 
 
-def test_an_erased_premise_leaves_what_depends_on_it_marked(brain: Brain, premise: str) -> None:
-    task = told(brain, "Patch it on Friday", kind="task", depends_on=[premise])
-    derived = told(
-        brain, "We know web servers", derived_from=[premise, told(brain, "We run three of them")]
+def test_erased_precondition_leaves_its_dependents_marked(brain: Brain, precondition: str) -> None:
+    task = remembered(brain, "Patch it on Friday", kind="task", depends_on=[precondition])
+    derived = remembered(
+        brain,
+        "We know web servers",
+        derived_from=[precondition, remembered(brain, "We run three of them")],
     )
-    brain.erase(premise, reason=WHY, confirm=1)
+    brain.erase(precondition, reason=WHY, confirm=1)
     assert marked(brain) == {task}
     assert "erased" in (brain.get(task).banner or "")
     assert brain.get(derived).banner is None
 
 
 def test_a_mark_outlives_the_erasure_of_what_stood_between(
-    brain: Brain, premise: str, conclusion: str, plan: str
+    brain: Brain, precondition: str, conclusion: str, plan: str
 ) -> None:
-    brain.forget(premise, reason=WHY)
-    other = told(brain, "A second opinion")
+    brain.forget(precondition, reason=WHY)
+    other = remembered(brain, "A second opinion")
     brain.revise.link(plan, other, type=LinkType.DEPENDS_ON)
     brain.erase(conclusion, reason=WHY, confirm=1)
-    told(brain, "Somebody writes something else")
+    remembered(brain, "Somebody writes something else")
     assert marked(brain) == {plan}
-    brain.revise.restore(premise, reason=WHY)
+    brain.revise.restore(precondition, reason=WHY)
     assert "erased" in (brain.get(plan).banner or "")
 
 
-def test_a_hidden_premise_is_not_named(brain: Brain) -> None:
+def test_hidden_precondition_is_not_named(brain: Brain) -> None:
     bob = brain.acting_as(agent="bob")
-    secret = told(bob, "Quietly planned for May", scope="private")
-    shared = told(bob, "Freeze the release branch", kind="task")
+    secret = remembered(bob, "Quietly planned for May", scope="private")
+    shared = remembered(bob, "Freeze the release branch", kind="task")
     bob.revise.link(shared, secret, type=LinkType.DEPENDS_ON)
     bob.forget(secret, reason=WHY)
 
@@ -319,48 +325,48 @@ def test_a_hidden_premise_is_not_named(brain: Brain) -> None:
     assert secret in (bob.get(shared).banner or "")
 
 
-def test_recall_says_what_fell_and_ranks_it_behind_its_like(brain: Brain) -> None:
-    premise = told(brain, "Kettles come from Leeds")
-    other = told(brain, "Somebody counted them")
-    shaken = told(brain, "kettle depot address alpha", derived_from=[premise, other])
-    sound = told(brain, "kettle depot address beta", distinct_because="two depots")
+def test_recall_marks_dependents_in_review_and_ranks_them_lower(brain: Brain) -> None:
+    precondition = remembered(brain, "Kettles come from Leeds")
+    other = remembered(brain, "Somebody counted them")
+    shaken = remembered(brain, "kettle depot address alpha", derived_from=[precondition, other])
+    sound = remembered(brain, "kettle depot address beta", distinct_because="two depots")
     first, second = [one.id for one in brain.recall("kettle depot address").items[:2]]
     assert {first, second} == {shaken, sound}
-    brain.forget(premise, reason=WHY)
+    brain.forget(precondition, reason=WHY)
     items = brain.recall("kettle depot address").items
     assert [one.id for one in items[:2]] == [sound, shaken]
-    assert f"needs review: {premise} (forgotten 2026-03-02)" in items[1].notes
+    assert f"needs review: {precondition} (forgotten 2026-03-02)" in items[1].notes
 
 
 def test_the_past_knows_no_later_mark(
-    brain: Brain, clock: FakeClock, premise: str, conclusion: str
+    brain: Brain, clock: FakeClock, precondition: str, conclusion: str
 ) -> None:
     clock.move(timedelta(days=1))
     then = clock.now()
     clock.move(timedelta(days=1))
-    brain.revise.supersede(premise, "The gateway runs on envoy", reason=WHY)
+    brain.revise.supersede(precondition, "The gateway runs on envoy", reason=WHY)
     items = brain.recall("timeouts nginx conf", as_of=then).items
     [item] = [one for one in items if one.id == conclusion]
     assert item.notes == ()
 
 
-def test_previews_tell_the_whole_fan_and_change_nothing(
-    brain: Brain, premise: str, conclusion: str, plan: str
+def test_previews_count_all_dependents_and_change_nothing(
+    brain: Brain, precondition: str, conclusion: str, plan: str
 ) -> None:
-    foretold = brain.revise.preview(premise)
-    assert (foretold.count, foretold.ids) == (2, (conclusion, plan))
-    other = told(brain, "Lunch is at noon")
-    preview = brain.forget([premise, other], reason=WHY)
+    predicted = brain.revise.preview(precondition)
+    assert (predicted.count, predicted.ids) == (2, (conclusion, plan))
+    other = remembered(brain, "Lunch is at noon")
+    preview = brain.forget([precondition, other], reason=WHY)
     assert [one.id for one in preview.dependents] == [conclusion, plan]
-    seen = brain.get(premise, views=["dependents"]).dependents or ()
+    seen = brain.get(precondition, views=["dependents"]).dependents or ()
     assert [(one.id, one.depth, one.via) for one in seen] == [
-        (conclusion, 1, premise),
+        (conclusion, 1, precondition),
         (plan, 2, conclusion),
     ]
     assert marked(brain) == set()
 
 
-def test_a_rule_on_the_same_thing_is_suggested_as_a_premise(brain: Brain) -> None:
-    rule = told(brain, "Never touch src/billing/tax.py without a review", kind="rule")
+def test_rule_on_the_same_subject_is_suggested_as_a_precondition(brain: Brain) -> None:
+    rule = remembered(brain, "Never touch src/billing/tax.py without a review", kind="rule")
     [task] = brain.remember("Round half up in src/billing/tax.py", kind="task").items
     assert f"other {rule}, value depends_on" in (task.hint or "")

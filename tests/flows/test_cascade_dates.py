@@ -17,13 +17,13 @@ DAY = timedelta(days=1)
 
 
 @pytest.fixture
-def premise(brain: Brain) -> str:
+def precondition(brain: Brain) -> str:
     return stored(brain, "The gateway runs on nginx", kind="fact")
 
 
 @pytest.fixture
-def conclusion(brain: Brain, premise: str) -> str:
-    return stored(brain, "Timeouts belong in nginx conf", kind="fact", derived_from=[premise])
+def conclusion(brain: Brain, precondition: str) -> str:
+    return stored(brain, "Timeouts belong in nginx conf", kind="fact", derived_from=[precondition])
 
 
 def banner(brain: Brain, id_: str) -> str:
@@ -36,36 +36,38 @@ def undo_all(brain: Brain, clock: FakeClock, since: object) -> None:
     brain.undo(reason=WHY, since=since, confirm=count)  # type: ignore[arg-type]
 
 
-def test_what_is_made_of_a_fallen_premise_names_the_day_of_the_fall(
-    brain: Brain, clock: FakeClock, premise: str
+def test_memory_derived_from_a_superseded_one_names_the_day_it_was_superseded(
+    brain: Brain, clock: FakeClock, precondition: str
 ) -> None:
-    brain.revise.supersede(premise, "The gateway runs on envoy", reason=WHY)
+    brain.revise.supersede(precondition, "The gateway runs on envoy", reason=WHY)
     clock.move(8 * DAY)
-    late = stored(brain, "Headers belong in nginx conf too", kind="fact", derived_from=[premise])
-    assert f"{premise} (superseded 2026-03-02)" in banner(brain, late)
+    late = stored(
+        brain, "Headers belong in nginx conf too", kind="fact", derived_from=[precondition]
+    )
+    assert f"{precondition} (superseded 2026-03-02)" in banner(brain, late)
 
 
 @pytest.mark.parametrize("how", ["supersede", "forget", "contradict"])
 def test_a_restore_that_is_undone_leaves_the_date_and_the_past(
-    brain: Brain, clock: FakeClock, premise: str, conclusion: str, how: str
+    brain: Brain, clock: FakeClock, precondition: str, conclusion: str, how: str
 ) -> None:
     against = stored(brain, "Envoy is what serves traffic", kind="fact")
     conflict = LinkType.CONFLICTS_WITH
     match how:
         case "supersede":
-            brain.revise.supersede(premise, "The gateway runs on caddy", reason=WHY)
+            brain.revise.supersede(precondition, "The gateway runs on caddy", reason=WHY)
         case "forget":
-            brain.forget(premise, reason=WHY)
+            brain.forget(precondition, reason=WHY)
         case _:
-            brain.revise.link(against, premise, type=conflict)
+            brain.revise.link(against, precondition, type=conflict)
     clock.move(4 * DAY)
     then = clock.now()
     clock.move(4 * DAY)
     since = clock.now()
     if how == "contradict":
-        brain.revise.unlink(against, premise, type=conflict)
+        brain.revise.unlink(against, precondition, type=conflict)
     else:
-        brain.revise.restore(premise, reason=WHY)
+        brain.revise.restore(precondition, reason=WHY)
     assert banner(brain, conclusion) == ""
     undo_all(brain, clock, since)
     assert "2026-03-02)" in banner(brain, conclusion)
@@ -75,11 +77,11 @@ def test_a_restore_that_is_undone_leaves_the_date_and_the_past(
 
 
 def test_the_past_knows_no_mark_before_the_link_that_brought_it(
-    brain: Brain, clock: FakeClock, premise: str
+    brain: Brain, clock: FakeClock, precondition: str
 ) -> None:
     lone = stored(brain, "Headers belong in conf too", kind="fact")
-    brain.revise.supersede(premise, "The gateway runs on envoy", reason=WHY)
-    task = stored(brain, "Mend every timeout", kind="task", depends_on=[premise])
+    brain.revise.supersede(precondition, "The gateway runs on envoy", reason=WHY)
+    task = stored(brain, "Mend every timeout", kind="task", depends_on=[precondition])
     clock.move(DAY)
     then = clock.now()
     clock.move(DAY)
@@ -89,14 +91,14 @@ def test_the_past_knows_no_mark_before_the_link_that_brought_it(
     assert item.notes == ()
 
 
-def test_an_undone_restore_gives_back_what_somebody_vouched_for(
-    brain: Brain, clock: FakeClock, premise: str, conclusion: str
+def test_undone_restore_gives_back_confirmations(
+    brain: Brain, clock: FakeClock, precondition: str, conclusion: str
 ) -> None:
-    brain.revise.supersede(premise, "The gateway runs on envoy", reason=WHY)
+    brain.revise.supersede(precondition, "The gateway runs on envoy", reason=WHY)
     brain.revise.review(conclusion, reason="true of envoy as well")
     clock.move(DAY)
     since = clock.now()
-    brain.revise.restore(premise, reason=WHY)
+    brain.revise.restore(precondition, reason=WHY)
     undo_all(brain, clock, since)
     assert (brain.get(conclusion).state, banner(brain, conclusion)) == (State.ACTIVE, "")
 
@@ -114,19 +116,19 @@ def test_a_prune_undone_and_done_again_stays_a_prune(brain: Brain, clock: FakeCl
 
 
 def test_what_retention_took_still_holds_up_what_is_derived_from_it(
-    brain: Brain, clock: FakeClock, premise: str
+    brain: Brain, clock: FakeClock, precondition: str
 ) -> None:
     noise = stored(brain, "Somebody opened a door", kind="event")
-    episode = stored(brain, "Doors and gateways", kind="fact", derived_from=[noise, premise])
+    episode = stored(brain, "Doors and gateways", kind="fact", derived_from=[noise, precondition])
     clock.move(40 * DAY)
     brain.prune(days=30, kinds=["event"], confirm=1)
-    foretold = brain.revise.preview(premise)
-    assert (foretold.count, foretold.archived) == (1, 0)
-    brain.revise.supersede(premise, "The gateway runs on envoy", reason=WHY)
+    preview = brain.revise.preview(precondition)
+    assert (preview.count, preview.archived) == (1, 0)
+    brain.revise.supersede(precondition, "The gateway runs on envoy", reason=WHY)
     assert brain.get(episode).state is State.ACTIVE
 
 
-def test_an_owed_action_item_is_marked_and_still_binds_until_it_is_done(brain: Brain) -> None:
+def test_pending_action_item_is_marked_and_still_binds_until_it_is_done(brain: Brain) -> None:
     usr = brain.acting_as(agent="usr", trust_ceiling=Trust.USER_CLAIM, session="s1", project="b")
     fact = stored(usr, "Keys live in the vault", kind="fact", project="b")
     item = stored(
@@ -151,11 +153,11 @@ def test_an_owed_action_item_is_marked_and_still_binds_until_it_is_done(brain: B
 
 
 def test_what_is_archived_for_want_of_support_contradicts_no_more(
-    brain: Brain, premise: str, conclusion: str
+    brain: Brain, precondition: str, conclusion: str
 ) -> None:
     report = stored(brain, "Eve reported on the migration", kind="event")
     against = stored(brain, "Apache serves it all", kind="fact", derived_from=[report])
-    brain.revise.link(against, premise, type=LinkType.CONFLICTS_WITH)
+    brain.revise.link(against, precondition, type=LinkType.CONFLICTS_WITH)
     assert "contradicted" in banner(brain, conclusion)
     brain.forget(report, reason="the report was wrong")
     assert (brain.get(against).state, banner(brain, conclusion)) == (State.ARCHIVED, "")

@@ -1,4 +1,4 @@
-"""A premise that expired since the last write is told to whoever reads what depends on it."""
+"""A reader of a dependent sees that its precondition has expired since the last write."""
 
 from datetime import timedelta
 
@@ -40,7 +40,7 @@ def test_what_is_derived_from_what_expired_shows_none(
     assert brain.get(episode, bump=False).banner is None
 
 
-def test_the_mark_stays_the_same_once_somebody_has_written(
+def test_mark_stays_the_same_after_the_next_write(
     brain: Brain, clock: FakeClock, task: str
 ) -> None:
     clock.move(timedelta(hours=2))

@@ -1,10 +1,16 @@
 """Chains continue over things that both memories name, and never over words alone."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from itertools import product
+from pathlib import Path
 
 import pytest
 
 from commonbrain.client import Brain
+from commonbrain.model.limits import ITEMS_PER_CALL_MAX
+from commonbrain.model.memory import Draft
+from commonbrain.testing.builders import a_brain
 from tests.flows.asking import stored
 
 START = datetime(2026, 3, 1, 8, tzinfo=UTC)
@@ -192,44 +198,56 @@ GENERIC = (
 )
 
 
-def chain_of(brain: Brain, earlier: str, later: str, *, project: str) -> list[str | None]:
-    """Store two incidents and return the bases by which the first is a cause of the second."""
+Incidents = tuple[str, str]
+
+
+def chained(brain: Brain, cases: Sequence[Incidents]) -> list[Incidents]:
+    """Store each case in a project; return those whose first incident causes the second."""
+    drafts = [
+        Draft(body=body, kind="incident", occurred_at=when, project=f"p{number}")
+        for number, case in enumerate(cases)
+        for body, when in zip(case, (START, START + timedelta(hours=3)), strict=True)
+    ]
+    stored_ids = [
+        one.id
+        for start in range(0, len(drafts), ITEMS_PER_CALL_MAX)
+        for one in brain.remember(drafts[start : start + ITEMS_PER_CALL_MAX]).items
+    ]
+    assert None not in stored_ids
+    return [
+        case
+        for number, case in enumerate(cases)
+        if stored_ids[2 * number] in causes(brain, str(stored_ids[2 * number + 1]), f"p{number}")
+    ]
+
+
+def causes(brain: Brain, id_: str, project: str) -> set[str]:
+    return {step.id for step in brain.acting_as(project=project).trace.causes(id_).steps}
+
+
+def chain_of(brain: Brain, earlier: str, later: str, *, project: str) -> bool:
+    """Store two incidents in a project; return whether the first is a cause of the second."""
     first = stored(brain, earlier, kind="incident", occurred_at=START, project=project)
     when = START + timedelta(hours=3)
     second = stored(brain, later, kind="incident", occurred_at=when, project=project)
-    traced = brain.acting_as(project=project).trace.causes(second)
-    return [step.basis for step in traced.steps if step.id == first]
+    return first in causes(brain, second, project)
 
 
 @pytest.mark.requirement("CT-10")
-def test_a_chain_continues_over_a_thing_that_both_name(brain: Brain) -> None:
-    missing = [
-        (earlier, later)
-        for number, (earlier, later) in enumerate(CHAINS)
-        if not chain_of(brain, earlier, later, project=f"p{number}")
-    ]
+def test_chain_continues_over_a_thing_that_both_incidents_name(brain: Brain) -> None:
+    missing = {*CHAINS}.difference(chained(brain, CHAINS))
     assert len(missing) <= MISSING_MAX, missing
 
 
 @pytest.mark.requirement("CT-10")
 @pytest.mark.requirement("CT-11")
-def test_a_chain_never_jumps_between_incidents_that_share_only_words(brain: Brain) -> None:
-    jumps = [
-        (earlier, later)
-        for number, (earlier, later) in enumerate(UNRELATED)
-        if chain_of(brain, earlier, later, project=f"p{number}")
-    ]
-    assert not jumps
+def test_chain_never_joins_incidents_that_share_only_words(brain: Brain) -> None:
+    assert not chained(brain, UNRELATED)
 
 
 @pytest.mark.requirement("CT-11", "CT-13")
-def test_a_name_that_many_things_have_joins_no_incidents(brain: Brain) -> None:
-    jumps = [
-        (earlier, later)
-        for number, (earlier, later) in enumerate(GENERIC)
-        if chain_of(brain, earlier, later, project=f"p{number}")
-    ]
-    assert not jumps
+def test_name_that_many_things_have_joins_no_incidents(brain: Brain) -> None:
+    assert not chained(brain, GENERIC)
 
 
 @pytest.mark.requirement("CT-11")
@@ -257,45 +275,49 @@ def test_of_two_shared_names_the_rarer_one_leads_on(brain: Brain) -> None:
     assert step.id == rare
 
 
-@pytest.mark.requirement("CT-10", "CT-14")
-@pytest.mark.parametrize("days", [-5, 0, 1, 5])
-@pytest.mark.parametrize("incident", ["Checkout failed", "Checkout failed for all customers"])
-def test_a_cause_that_is_stated_before_or_after_an_incident_leads_back_from_it(
-    brain: Brain, incident: str, days: int
-) -> None:
-    effect = stored(brain, incident, kind="incident", occurred_at=START)
+def remember_cause(brain: Brain, *, days: int) -> None:
     when = START + timedelta(days=days)
     text = "Checkout failed because the disk of the shop was full."
     brain.remember(text, kind="event", extract_causes=True, occurred_at=when)
-    for what in (effect, incident):
-        traced = brain.trace.causes(what)
-        assert [one.headline for one in traced.steps] == [
-            incident,
-            "the disk of the shop | was full | Checkout failed",
-        ]
-        assert [one.is_guess for one in traced.roots] == [True]
-        assert not any("dated after its effect" in gap for gap in traced.gaps)
+
+
+@pytest.mark.requirement("CT-10", "CT-14")
+def test_cause_that_is_stated_before_or_after_an_incident_leads_back_from_it(
+    path: Path, subtests: pytest.Subtests
+) -> None:
+    incidents = ("Checkout failed", "Checkout failed for all customers")
+    for incident, days in product(incidents, (-5, 0, 1, 5)):
+        case = subtests.test(incident=incident, days=days)
+        with case, a_brain(path.with_name(f"{len(incident)}-{days}.db")) as brain:
+            effect = stored(brain, incident, kind="incident", occurred_at=START)
+            remember_cause(brain, days=days)
+            for query in (effect, incident):
+                traced = brain.trace.causes(query)
+                assert [one.headline for one in traced.steps] == [
+                    incident,
+                    "the disk of the shop | was full | Checkout failed",
+                ]
+                assert [one.is_guess for one in traced.roots] == [True]
+                assert not any("dated after its effect" in gap for gap in traced.gaps)
 
 
 @pytest.mark.requirement("CT-11")
-@pytest.mark.parametrize(
-    ("incident", "days"),
-    [
+def test_cause_of_another_incident_or_of_another_week_leads_nowhere(
+    path: Path, subtests: pytest.Subtests
+) -> None:
+    cases = (
         ("Checkout failed for all customers", 9),
         ("Checkout failed for all customers", -9),
         ("The checkout of the wiki tour failed", 1),
         ("Search failed for all customers", 1),
         ("Checkout succeeded after the disk was cleaned", 1),
-    ],
-)
-def test_a_cause_of_something_else_or_of_another_week_leads_nowhere(
-    brain: Brain, incident: str, days: int
-) -> None:
-    effect = stored(brain, incident, kind="incident", occurred_at=START)
-    when = START + timedelta(days=days)
-    text = "Checkout failed because the disk of the shop was full."
-    brain.remember(text, kind="event", extract_causes=True, occurred_at=when)
-    assert len(brain.trace.causes(effect).steps) == 1
+    )
+    for number, (incident, days) in enumerate(cases):
+        case = subtests.test(incident=incident, days=days)
+        with case, a_brain(path.with_name(f"{number}.db")) as brain:
+            effect = stored(brain, incident, kind="incident", occurred_at=START)
+            remember_cause(brain, days=days)
+            assert len(brain.trace.causes(effect).steps) == 1
 
 
 @pytest.mark.requirement("RT-31")
@@ -330,9 +352,9 @@ def test_a_question_for_a_cause_brings_what_names_the_same_thing(brain: Brain) -
     for number in range(20):
         stored(brain, f"Note {number}: why customers like the shop, part {number}", kind="event")
     effect = stored(brain, "Checkout crashed, as the payments database swapped", kind="incident")
-    asked = brain.recall("why did the checkout crash?", max_items=6)
-    [item] = [one for one in asked.items if one.id == cause]
+    query = brain.recall("why did the checkout crash?", max_items=6)
+    [item] = [one for one in query.items if one.id == cause]
     assert "linked" in item.why
-    assert effect in {one.id for one in asked.items}
+    assert effect in {one.id for one in query.items}
     plain = brain.recall("checkout crash", max_items=6)
     assert cause not in {one.id for one in plain.items}

@@ -30,8 +30,8 @@ def brain(path: Path, clock: FakeClock, embedder: Embedder) -> Brain:
     return a_brain(path, clock=clock, embedder=embedder)
 
 
-def shown(brain: Brain, asked: str = ASKED) -> list[str]:
-    return [item.id for item in brain.recall(asked, bump=False).items]
+def shown(brain: Brain, query: str = ASKED) -> list[str]:
+    return [item.id for item in brain.recall(query, bump=False).items]
 
 
 def test_a_new_value_is_reported_linked_and_recalled_first(brain: Brain, clock: FakeClock) -> None:
@@ -75,7 +75,7 @@ def test_a_text_that_its_author_calls_distinct_changes_nothing(
     assert told(brain, NEW, distinct_because="that limit is for guests").changes == ()
 
 
-def test_keep_both_takes_a_change_back_for_good(brain: Brain, clock: FakeClock) -> None:
+def test_accepting_both_values_withdraws_a_change_for_good(brain: Brain, clock: FakeClock) -> None:
     old = stored(brain, OLD)
     clock.move(MONTH)
     new = stored(brain, NEW)
@@ -121,28 +121,28 @@ def test_what_happened_is_never_outdated(brain: Brain, clock: FakeClock, kind: s
 
 def test_an_ellipsis_changes_what_its_session_just_said(brain: Brain, clock: FakeClock) -> None:
     here, elsewhere = brain.acting_as(session="s1"), brain.acting_as(session="s2")
-    asked = stored(here, "Let's book the venue for 80 people.")
+    query = stored(here, "Let's book the venue for 80 people.")
     stored(elsewhere, "The caterer needs 80 plates.")
     clock.move(timedelta(minutes=2))
     outcome = told(here, "Make it 120.")
-    assert [change.id for change in outcome.changes] == [asked]
-    found = shown(brain, "For how many guests is the venue?")
-    assert found.index(str(outcome.id)) < found.index(asked)
+    assert [change.id for change in outcome.changes] == [query]
+    matches = shown(brain, "For how many guests is the venue?")
+    assert matches.index(str(outcome.id)) < matches.index(query)
 
 
 def test_an_answer_that_echoes_what_changes_is_outdated_too(brain: Brain, clock: FakeClock) -> None:
     here, helper = brain.acting_as(session="s1"), brain.acting_as(session="s1", agent="helper")
-    asked = stored(here, "Ship the 40 roof tiles to the annexe in Porto.")
+    query = stored(here, "Ship the 40 roof tiles to the annexe in Porto.")
     clock.move(timedelta(minutes=2))
     echo = stored(helper, "Confirmed: ship the 40 roof tiles to the annexe in Porto.")
     clock.move(timedelta(minutes=2))
     outcome = told(here, "Correction: ship the 40 roof tiles to the annexe in Lisbon, not Porto.")
-    assert {change.id for change in outcome.changes} == {asked, echo}
+    assert {change.id for change in outcome.changes} == {query, echo}
     question = "Where do the roof tiles for the annexe go?"
     assert shown(brain, question)[0] == outcome.id
     brain.revise.keep_both(str(outcome.id), other=echo, reason="that one is another order")
     notes = {item.id: item.notes for item in brain.recall(question).items}
-    assert "earlier" in notes[asked][0]
+    assert "earlier" in notes[query][0]
     assert notes[echo] == ()
 
 
@@ -193,8 +193,8 @@ def test_a_forgotten_value_does_not_hide_the_one_before_it(brain: Brain, clock: 
     for street in range(30):
         stored(brain, f"People park near the venue in street {street}.")
     brain.forget(wrong, reason="another venue")
-    found = shown(brain, "For how many people is the venue booked?")
-    assert found.index(newer) < found.index(booked)
+    matches = shown(brain, "For how many people is the venue booked?")
+    assert matches.index(newer) < matches.index(booked)
 
 
 def test_the_recall_log_says_which_candidate_no_longer_holds(

@@ -12,7 +12,6 @@ from commonbrain.consolidation.near_duplicates import cliques
 from commonbrain.model.kinds import Kind
 from commonbrain.model.limits import CONSOLIDATED_RULES_MAX
 from commonbrain.testing.builders import a_brain, a_memory
-from tests.contracts.store_steps import put
 from tests.flows.asking import stored
 from tests.flows.working import Fragile, a_worker
 
@@ -25,8 +24,8 @@ SAME = (
 PAIRS = st.tuples(st.integers(1, 8), st.integers(1, 8)).filter(lambda pair: pair[0] < pair[1])
 
 
-def reported(brain: Brain, **wanted: object) -> dict[str, Any]:
-    job = brain.jobs.run("consolidate", wanted)
+def reported(brain: Brain, **options: object) -> dict[str, Any]:
+    job = brain.jobs.run("consolidate", options)
     a_worker(brain, kinds=["consolidate"]).sweep()
     done = brain.jobs.show(job.id)
     assert done.state == "done", done.reason
@@ -44,17 +43,17 @@ def test_rules_that_say_nearly_the_same_are_reported_with_the_calls_and_left_alo
         often = brain.revise.supersede(often, f"The kettle is {colour}", reason=WHY).id or ""
     before = brain.status().by_state
 
-    told = reported(brain)
+    reply = reported(brain)
 
-    [clique] = told["cliques"]
+    [clique] = reply["cliques"]
     assert set(clique["ids"]) == set(near)
     newest, *rest = clique["ids"]
     assert clique["settle"] == [
         f"revise supersede {newest} TEXT --reason WHY", f"forget {' '.join(rest)} --reason WHY",
     ]  # fmt: skip
-    assert told["revised"] == [{"id": often, "revisions": 2}]
+    assert reply["revised"] == [{"id": often, "revisions": 2}]
     assert brain.status().by_state == before
-    assert "push" not in str(told)
+    assert "push" not in str(reply)
     assert reported(brain, project="elsewhere")["cliques"] == []
 
     brain.revise.link(near[0], near[1], type="relates_to")
@@ -74,9 +73,9 @@ def test_only_what_has_no_vector_yet_is_embedded_and_the_report_is_the_same_as_w
         stored(brain, SAME[2], kind="rule")
         embedder.is_down, embedder.calls = False, 0
 
-        told = reported(brain)
+        reply = reported(brain)
         assert embedder.calls == 1
-        [clique] = told["cliques"]
+        [clique] = reply["cliques"]
         assert len(clique["ids"]) == 3
 
         brain.embed_pending()
@@ -85,13 +84,14 @@ def test_only_what_has_no_vector_yet_is_embedded_and_the_report_is_the_same_as_w
         assert embedder.calls == 0
         # A stored vector is one of half precision.
         assert again["cliques"][0].pop("weakest") == pytest.approx(clique.pop("weakest"), abs=1e-3)
-        assert again == told
+        assert again == reply
 
 
 @pytest.mark.requirement("LC-20")
-def test_too_many_rules_for_a_reader_are_refused_in_a_line(brain: Brain) -> None:
-    for number in range(1, CONSOLIDATED_RULES_MAX + 2):
-        put(brain.services.store, a_memory(number, f"Rule {number}", kind=Kind.RULE))
+def test_report_on_too_many_rules_is_refused_in_a_line(brain: Brain) -> None:
+    with brain.services.store.begin(brain.caller.tenant) as tx:
+        for number in range(1, CONSOLIDATED_RULES_MAX + 2):
+            tx.memories.add(a_memory(number, f"Rule {number}", kind=Kind.RULE))
     job = brain.jobs.run("consolidate")
     a_worker(brain).sweep()
     done = brain.jobs.show(job.id)
@@ -103,8 +103,8 @@ def test_too_many_rules_for_a_reader_are_refused_in_a_line(brain: Brain) -> None
 def test_every_clique_is_whole_and_within_no_other_and_every_pair_is_in_one(
     near: dict[tuple[int, int], float],
 ) -> None:
-    found = [set(one.ids) for one in cliques(near)]
-    for own in found:
+    matches = [set(one.ids) for one in cliques(near)]
+    for own in matches:
         assert all((one, other) in near for one in own for other in own if one < other)
-        assert not any(own < other for other in found)
-    assert all(any(set(pair) <= own for own in found) for pair in near)
+        assert not any(own < other for other in matches)
+    assert all(any(set(pair) <= own for own in matches) for pair in near)

@@ -82,7 +82,7 @@ def test_what_the_cross_encoder_prefers_comes_first(brain: Brain, word: str) -> 
     assert after == [FACTS[word], *(one for one in before if one != FACTS[word])]
 
 
-def test_each_place_keeps_its_score(brain: Brain) -> None:
+def test_each_position_retains_its_score(brain: Brain) -> None:
     fixed = [one.score for one in brain.recall(ASKED).items]
 
     assert [one.score for one in served_by(brain, Preferring("noon")).recall(ASKED).items] == fixed
@@ -149,10 +149,10 @@ def fail() -> None:
 def test_recall_answers_without_a_cross_encoder_that_fails(
     brain: Brain, broken: Preferring, reason: str
 ) -> None:
-    found = served_by(brain, broken).recall(ASKED)
+    matches = served_by(brain, broken).recall(ASKED)
 
-    assert [one.headline for one in found.items] == headlines(brain)
-    assert found.degraded == (f"cross_encoder: test:preferring {reason}",)
+    assert [one.headline for one in matches.items] == headlines(brain)
+    assert matches.degraded == (f"cross_encoder: test:preferring {reason}",)
 
 
 def test_recall_does_not_wait_for_a_slow_one_and_then_leaves_it_alone(brain: Brain) -> None:
@@ -175,19 +175,19 @@ def test_a_deadline_holds_for_the_cross_encoder(brain: Brain) -> None:
     # It is loaded by now.
     served.services.cross_encoding.ready(timeout_ms=None)
 
-    found = served.recall(ASKED, deadline_ms=1)
+    matches = served.recall(ASKED, deadline_ms=1)
     until.set()
 
-    assert [one.headline for one in found.items] == headlines(brain)
-    assert any(one.startswith("cross_encoder: ") for one in found.degraded)
+    assert [one.headline for one in matches.items] == headlines(brain)
+    assert any(one.startswith("cross_encoder: ") for one in matches.degraded)
 
 
 def test_its_failures_are_not_held_against_a_learned_model(brain: Brain) -> None:
     served = served_by(brain, Preferring("noon", does=crash))
 
-    found = served.recall(ASKED)
+    matches = served.recall(ASKED)
 
-    assert not any(one.startswith("reranker") for one in found.degraded)
+    assert not any(one.startswith("reranker") for one in matches.degraded)
 
 
 @pytest.mark.requirement("DO-12")
@@ -200,10 +200,10 @@ def test_a_model_on_disk_is_chosen_by_its_folder_and_named(
     with commonbrain.open(tmp_path / "brain.db") as brain:
         brain.remember("Ann lives in Lisbon.", kind="fact")
         brain.remember("The vault code is kept by Miriam Okafor.", kind="fact")
-        found, status, diagnosis = brain.recall("Who lives?"), brain.status(), brain.doctor()
+        matches, status, diagnosis = brain.recall("Who lives?"), brain.status(), brain.doctor()
 
-    assert found.degraded == ()
-    assert found.items[0].headline == "Ann lives in Lisbon."
+    assert matches.degraded == ()
+    assert matches.items[0].headline == "Ann lives in Lisbon."
     assert status.reranker == "onnx:my-reranker"
     assert "onnx:my-reranker answers" in [one.detail for one in diagnosis.findings]
 
@@ -214,9 +214,9 @@ def test_doctor_says_which_file_of_the_model_is_missing(
     monkeypatch.setenv("COMMONBRAIN_RERANKER", f"onnx:{tmp_path / 'none'}")
     with commonbrain.open(tmp_path / "brain.db") as brain:
         brain.remember("Ann lives in Lisbon.", kind="fact")
-        found, diagnosis = brain.recall("Who lives?"), brain.doctor()
+        matches, diagnosis = brain.recall("Who lives?"), brain.doctor()
 
-    assert found.degraded == ("cross_encoder: onnx:none does not work; `brain doctor` says why",)
+    assert matches.degraded == ("cross_encoder: onnx:none does not work; `brain doctor` says why",)
     [broken] = [one for one in diagnosis.findings if not one.is_sound]
     assert broken.check == "reranker"
     assert f"There is no model at {tmp_path / 'none'}" in broken.detail

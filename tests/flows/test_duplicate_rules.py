@@ -86,22 +86,21 @@ def test_six_of_eight_paraphrases_are_reported_and_listed(real: Brain) -> None:
 
 
 @pytest.mark.of_a_file
-@pytest.mark.parametrize("texts", DIFFERENT)
-def test_a_rule_that_differs_is_neither_refused_nor_suspected(
-    real: Brain, texts: tuple[str, str]
+def test_different_rule_is_neither_refused_nor_suspected(
+    real: Brain, subtests: pytest.Subtests
 ) -> None:
-    project = f"other-{DIFFERENT.index(texts)}"
-    both(real, texts, project)
-    assert suspects(real, project) == []
+    for texts in DIFFERENT:
+        with subtests.test(texts=texts):
+            project = f"other-{DIFFERENT.index(texts)}"
+            both(real, texts, project)
+            assert suspects(real, project) == []
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["Tests are run before every push", "Before every push, run the tests, please"],
-)
-def test_a_rule_that_adds_nothing_is_refused(brain: Brain, text: str) -> None:
+def test_rule_that_adds_nothing_is_refused(brain: Brain, subtests: pytest.Subtests) -> None:
     stored(brain, "Run the tests before every push", kind="rule")
-    assert told(brain, text, kind="rule").status is ItemStatus.DUPLICATE
+    for text in ["Tests are run before every push", "Before every push, run the tests, please"]:
+        with subtests.test(text=text):
+            assert told(brain, text, kind="rule").status is ItemStatus.DUPLICATE
 
 
 SAME = (
@@ -110,7 +109,7 @@ SAME = (
 )
 
 
-def test_what_is_kept_or_forgotten_is_suspected_no_more(brain: Brain) -> None:
+def test_accepted_or_forgotten_rule_is_no_longer_suspected(brain: Brain) -> None:
     one, other = both(brain, SAME, "api")
     [item] = suspects(brain)
     assert (item.newer.id, item.older.id) == (other, one)
@@ -157,7 +156,7 @@ def test_a_suspect_is_listed_after_hundreds_of_nearer_pairs_that_are_none(
     assert [{item.newer.id, item.older.id} for item in suspects(brain)] == [pair]
 
 
-def test_what_is_no_suspect_cannot_be_kept(brain: Brain) -> None:
+def test_pair_that_is_not_suspected_cannot_be_accepted(brain: Brain) -> None:
     one = stored(brain, "Use tabs in Makefiles", kind="rule")
     other = stored(brain, "The office opens at nine", kind="fact")
     with pytest.raises(RejectedError, match="not in conflict"):

@@ -64,7 +64,7 @@ def test_whatever_an_endpoint_does_a_memory_is_stored(
         assert brain.embed_pending().count == 1
 
 
-def left_behind(brain: Brain, embedder: FailingEmbedder, *texts: str) -> None:
+def store_without_vectors(brain: Brain, embedder: FailingEmbedder, *texts: str) -> None:
     embedder.is_down = True
     for text in texts:
         stored(brain, text, kind="fact")
@@ -74,7 +74,9 @@ def left_behind(brain: Brain, embedder: FailingEmbedder, *texts: str) -> None:
 def test_vectors_come_later_in_batches(path: Path) -> None:
     embedder = FailingEmbedder()
     with a_brain(path, embedder=embedder) as brain:
-        left_behind(brain, embedder, *(f"Machine {n} stands in hall {n}." for n in range(5)))
+        store_without_vectors(
+            brain, embedder, *(f"Machine {n} stands in hall {n}." for n in range(5))
+        )
 
         done = [brain.embed_pending(batch=2) for _ in range(4)]
 
@@ -86,7 +88,7 @@ def test_vectors_come_later_in_batches(path: Path) -> None:
 def test_embedding_later_fails_while_the_embedder_is_down(path: Path) -> None:
     embedder = FailingEmbedder()
     with a_brain(path, embedder=embedder) as brain:
-        left_behind(brain, embedder, FACT)
+        store_without_vectors(brain, embedder, FACT)
         embedder.is_down = True
 
         with pytest.raises(UnavailableError):
@@ -95,10 +97,10 @@ def test_embedding_later_fails_while_the_embedder_is_down(path: Path) -> None:
         assert brain.status().embedding_pending == 1
 
 
-@pytest.mark.parametrize("batch", [0, -1, 101])
-def test_a_batch_has_bounds(brain: Brain, batch: int) -> None:
-    with pytest.raises(InvalidInputError, match="1 to 100"):
-        brain.embed_pending(batch=batch)
+def test_batch_out_of_bounds_is_refused(brain: Brain, subtests: pytest.Subtests) -> None:
+    for batch in [0, -1, 101]:
+        with subtests.test(batch=batch), pytest.raises(InvalidInputError, match="1 to 100"):
+            brain.embed_pending(batch=batch)
 
 
 class FussyEmbedder(WordHashEmbedder):
@@ -110,11 +112,11 @@ class FussyEmbedder(WordHashEmbedder):
         return super().passages(texts)
 
 
-def test_a_text_that_is_refused_keeps_none_of_the_others_waiting(path: Path) -> None:
+def test_text_that_cannot_be_embedded_does_not_delay_the_others(path: Path) -> None:
     embedder = FailingEmbedder()
     texts = ["Ann likes cheese.", "Bo likes tea.", "Cy likes jam."]
     with a_brain(path, embedder=embedder) as brain:
-        left_behind(brain, embedder, *texts)
+        store_without_vectors(brain, embedder, *texts)
 
     with a_brain(path, embedder=FussyEmbedder()) as brain:
         done = brain.embed_pending()
@@ -127,7 +129,9 @@ def test_a_text_that_is_refused_keeps_none_of_the_others_waiting(path: Path) -> 
 def test_a_process_whose_embedder_came_back_catches_up_by_itself(path: Path) -> None:
     embedder = FailingEmbedder()
     with a_brain(path, embedder=embedder) as brain:
-        left_behind(brain, embedder, *(f"Machine {n} stands in hall {n}." for n in range(20)))
+        store_without_vectors(
+            brain, embedder, *(f"Machine {n} stands in hall {n}." for n in range(20))
+        )
         pending: list[int] = []
         for number in range(3):
             stored(brain, f"Ship {number} lies at quay {number}.", kind="fact")
@@ -139,7 +143,7 @@ def test_a_process_whose_embedder_came_back_catches_up_by_itself(path: Path) -> 
 def test_a_process_that_missed_nothing_embeds_nothing_for_others(path: Path) -> None:
     embedder = FailingEmbedder()
     with a_brain(path, embedder=embedder) as brain:
-        left_behind(brain, embedder, FACT)
+        store_without_vectors(brain, embedder, FACT)
 
     with a_brain(path) as brain:
         stored(brain, "Ship one lies at quay one.", kind="fact")
@@ -163,7 +167,7 @@ def test_a_tenant_catches_up_although_another_stores_first(path: Path) -> None:
     with a_brain(path, embedder=embedder) as brain:
         brain.tenants.make("other")
         other = Brain(brain.services, Caller(tenant="other", agent="zoe"))
-        left_behind(brain, embedder, FACT)
+        store_without_vectors(brain, embedder, FACT)
 
         stored(other, "Ship one lies at quay one.", kind="fact")
         assert brain.status().embedding_pending == 1

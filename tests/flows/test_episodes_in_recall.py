@@ -50,7 +50,7 @@ def test_an_episode_is_shown_for_a_time_and_for_a_query_for_episodes(
 
 
 @pytest.mark.requirement("JB-01")
-def test_an_episode_is_shown_once_its_sources_are_gone(path: Path, clock: FakeClock) -> None:
+def test_episode_is_shown_once_its_sources_are_forgotten(path: Path, clock: FakeClock) -> None:
     with a_brain(path, clock=clock) as brain:
         tell(brain, CHECKOUT, expires_at=clock.now() + timedelta(days=2))
         reflect(brain)

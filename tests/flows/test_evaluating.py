@@ -1,5 +1,6 @@
 """A store measured on itself: what is asked, who is asked for, and what is left of it."""
 
+import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
@@ -20,7 +21,7 @@ from commonbrain.model.query import Feedback, FeedbackMark
 from commonbrain.model.scope import LOCAL_TENANT, Scope
 from commonbrain.storage.interface import EntryFilter
 from commonbrain.storage.repositories.learning import changed, figure, moved
-from commonbrain.testing.builders import FakeClock, WordHashEmbedder, a_brain
+from commonbrain.testing.builders import FakeClock, SeededRandom, WordHashEmbedder, a_brain
 from tests.flows.working import a_worker
 
 STORED = 60
@@ -35,16 +36,26 @@ class Deaf(WordHashEmbedder):
         raise UnavailableError(f"It is down: {text[:1]}", code="embedder_down")
 
 
-@pytest.fixture
-def brain(path: Path, clock: FakeClock) -> Iterator[Brain]:
-    with a_brain(path, clock=clock) as brain:
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store with enough to ask about, which is closed."""
+    path = tmp_path_factory.mktemp("filled") / "brain.db"
+    with a_brain(path) as brain:
         brain.remember([a_note(number) for number in range(STORED)])
+    return path
+
+
+@pytest.fixture
+def brain(filled: Path, path: Path, clock: FakeClock) -> Iterator[Brain]:
+    shutil.copy(filled, path)
+    # Other ids than those that are in the store.
+    with a_brain(path, clock=clock, random_source=SeededRandom(1)) as brain:
         yield brain
 
 
 def a_note(number: int, *, scope: Scope = Scope.TEAM) -> Draft:
-    colour, room = COLOURS[number % len(COLOURS)], ROOMS[number % len(ROOMS)]
-    body = f"Somebody put the {colour} vessel{number} of shelf{number} into our {room} cupboard."
+    colour, place = COLOURS[number % len(COLOURS)], ROOMS[number % len(ROOMS)]
+    body = f"Somebody put the {colour} vessel{number} of shelf{number} into our {place} cupboard."
     return Draft(body=body, kind=Kind.EVENT, scope=scope)
 
 
@@ -76,7 +87,7 @@ def test_asking_counts_no_access_and_leaves_no_trace(brain: Brain, clock: FakeCl
         assert tx.recall_log.entries(EntryFilter(), limit=10) == []
 
 
-def test_nobody_is_asked_about_what_only_others_may_see(brain: Brain) -> None:
+def test_evaluation_asks_nothing_about_private_memories_of_others(brain: Brain) -> None:
     bo = brain.acting_as(agent="bo")
     bo.remember([a_note(number, scope=Scope.PRIVATE) for number in range(100, 140)])
     secret = ids_of(bo) - ids_of(brain)
@@ -94,9 +105,9 @@ def test_what_agents_asked_and_used_is_asked_again_from_the_latest_on(
 ) -> None:
     for number in range(10):
         clock.move(timedelta(seconds=1))
-        found = brain.recall(f"where is vessel{number}", max_items=1)
+        matches = brain.recall(f"where is vessel{number}", max_items=1)
         brain.services.journal.flush()
-        mark(brain, found.trace_id, found.items[0].id)
+        mark(brain, matches.trace_id, matches.items[0].id)
 
     exam = brain.evaluate.prepare(brain.services.clock.now(), questions=EVALUATED_MIN, seed=0)
     again = [one.text for one in exam.questions if one.sort is QuestionKind.ASKED]
@@ -120,7 +131,7 @@ def test_too_little_is_said_to_be_so(path: Path) -> None:
         assert (done.result or {})["outcome"] == "too_little_data"
 
 
-def test_what_got_worse_beyond_chance_is_told_with_what_changed(
+def test_significant_decline_is_reported_with_the_changed_setup(
     brain: Brain,
 ) -> None:
     measured = brain.evaluate(questions=EVALUATED_MIN)
@@ -132,13 +143,13 @@ def test_what_got_worse_beyond_chance_is_told_with_what_changed(
         setup={**before.setup, "reranker": "mdl_1"},
     )
 
-    told = {one.name: one.is_worse for one in moved(before, worse)}
-    assert told["hit_5"]
+    reply = {one.name: one.is_worse for one in moved(before, worse)}
+    assert reply["hit_5"]
     assert not any(one.is_beyond_noise for one in moved(before, before))
     assert changed(before, worse) == {"reranker": ("fixed weights", "mdl_1")}
 
 
-def test_a_part_of_recall_that_did_not_answer_is_told(brain: Brain) -> None:
+def test_evaluation_names_retrievers_that_did_not_answer(brain: Brain) -> None:
     deaf = Brain(replace(brain.services, embedder=Deaf()), brain.caller)
 
     assert deaf.evaluate(questions=EVALUATED_MIN).setup["lacks"] == ["vector"]
@@ -155,23 +166,23 @@ def test_a_store_with_enough_is_measured_every_week(brain: Brain, clock: FakeClo
     clock.move(RECHECK_AFTER)
     for _ in range(2):
         worker.schedule()
-        (asked,) = brain.jobs(kind="eval", state="queued").jobs
-        assert asked.agent == "upkeep"
-        brain.jobs.cancel(asked.id)
+        (query,) = brain.jobs(kind="eval", state="queued").jobs
+        assert query.agent == "upkeep"
+        brain.jobs.cancel(query.id)
         worker.schedule()
         assert not brain.jobs(kind="eval", state="queued").jobs
         clock.move(timedelta(days=7))
 
 
 def ids_of(brain: Brain) -> set[int]:
-    found = brain.recall(max_items=100, max_tokens=32_000, bump=False)
-    return {ids.parse(ids.MEMORY, one.id) for one in found.items}
+    matches = brain.recall(max_items=100, max_tokens=32_000, bump=False)
+    return {ids.parse(ids.MEMORY, one.id) for one in matches.items}
 
 
 def contents(brain: Brain) -> list[tuple[int, object, int]]:
     with brain.services.store.snapshot(LOCAL_TENANT) as tx:
-        found = tx.memories.get(tx.memories.page(after=0, limit=1000))
-    return [(one.id, one.last_access_at, one.access_count) for one in found.values()]
+        matches = tx.memories.get(tx.memories.page(after=0, limit=1000))
+    return [(one.id, one.last_access_at, one.access_count) for one in matches.values()]
 
 
 def mark(brain: Brain, trace: str, memory: str) -> None:

@@ -28,14 +28,14 @@ def open_brain(tmp_path: Path) -> Opens:
 def full_of_everything(brain: Brain) -> None:
     """A store with something of every sort in it."""
     thread = ThreadRef(key="chat#1", subject="Monday")
-    said = MessageDetail(sender="Bo")
+    message = MessageDetail(sender="Bo")
     brain.remember(
         [
             Draft(body="The port is 8080", tags=("net",), occurred_at=NOON - timedelta(days=3)),
             Draft(body="Never force-push", kind="rule", detail=RuleDetail(must_ack=True)),
             Draft(body="Only mine", scope=Scope.PRIVATE),
             Draft(body="Ship it", kind="task", detail=TaskDetail(due_at=NOON, assignee="bo")),
-            Draft(body="Grüße 東京 🧠", thread=thread, detail=said, kind="message"),
+            Draft(body="Grüße 東京 🧠", thread=thread, detail=message, kind="message"),
         ]
     )
     port = brain.recall("port").items[0].id
@@ -101,7 +101,7 @@ def test_two_stores_that_take_in_each_other_end_alike(open_brain: Opens, tmp_pat
     assert other.doctor().is_sound
 
 
-def test_the_later_state_of_a_shared_memory_stands_on_both_sides(
+def test_later_state_of_a_shared_memory_wins_in_both_stores(
     open_brain: Opens, tmp_path: Path
 ) -> None:
     one, other = open_brain("one"), open_brain("other")
@@ -131,7 +131,7 @@ def test_merging_again_changes_nothing(open_brain: Opens, tmp_path: Path) -> Non
     assert (again.stored, again.changed, again.exists) == (0, 0, first.read)
 
 
-def test_a_dry_run_tells_what_would_be_new_and_stores_nothing(
+def test_dry_run_of_a_merge_counts_new_memories_and_stores_nothing(
     open_brain: Opens, tmp_path: Path
 ) -> None:
     one, other = open_brain("one"), open_brain("other")
@@ -162,7 +162,7 @@ def test_a_file_that_was_cut_short_is_known_for_it_and_can_be_taken_up_again(
 def test_lines_that_are_none_of_ours_are_counted_and_named_without_their_text(
     open_brain: Opens, tmp_path: Path
 ) -> None:
-    told: list[object] = [
+    reply: list[object] = [
         {"commonbrain": {"version": 1}},
         {"memory": {"id": "mem_0000000000001", "kind": "secret-kind", "body": "hush"}},
         {"nonsense": {}},
@@ -170,7 +170,7 @@ def test_lines_that_are_none_of_ours_are_counted_and_named_without_their_text(
         {"memory": "hush"},
         {"end": {"records": 4}},
     ]
-    (tmp_path / "a").write_text("\n".join(json.dumps(line) for line in told) + "\n")
+    (tmp_path / "a").write_text("\n".join(json.dumps(line) for line in reply) + "\n")
 
     report = open_brain("one").merge(tmp_path / "a")
 
@@ -206,14 +206,17 @@ def test_an_export_is_for_its_owner_alone_and_for_admins(open_brain: Opens, tmp_
         writer.merge(tmp_path / "a")
 
 
-@pytest.mark.parametrize("kind", Kind)
-def test_every_kind_goes_out_and_in(open_brain: Opens, tmp_path: Path, kind: Kind) -> None:
+def test_every_kind_is_exported_and_merged(
+    open_brain: Opens, tmp_path: Path, subtests: pytest.Subtests
+) -> None:
     one, other = open_brain("one"), open_brain("other")
-    one.remember("As it was told to us", kind=kind)
-    before = lines(one, tmp_path, "a")
-    other.merge(tmp_path / "a")
+    for kind in Kind:
+        with subtests.test(kind=kind):
+            one.remember("As it was told to us", kind=kind)
+            before = lines(one, tmp_path, f"{kind}-a")
+            other.merge(tmp_path / f"{kind}-a")
 
-    assert lines(other, tmp_path, "b") == before
+            assert lines(other, tmp_path, f"{kind}-b") == before
 
 
 def test_what_was_answered_in_one_store_is_answered_in_the_other(

@@ -14,7 +14,7 @@ OLD = "The kettle in the kitchen is blue"
 NEW = "The kettle in the kitchen is small"
 
 
-def standing(brain: Brain, id_: str) -> AccessStatus:
+def access_of(brain: Brain, id_: str) -> AccessStatus:
     policy = brain.get(id_, views=["policy"], bump=False).policy
     assert policy is not None
     return policy
@@ -27,18 +27,18 @@ def test_a_fact_that_sleeps_is_found_last_and_woken_by_an_access(
     old = stored(brain, OLD, kind="fact")
     clock.move(timedelta(days=24))
     stored(brain, NEW, kind="fact")
-    assert standing(brain, old).dormant
+    assert access_of(brain, old).dormant
     assert bodies(brain, "kettle kitchen", bump=False) == [NEW, OLD]
-    assert standing(brain, old).dormant
+    assert access_of(brain, old).dormant
 
     brain.recall("blue kettle")
     brain.services.journal.flush()
 
-    awake = standing(brain, old)
+    awake = access_of(brain, old)
     assert (awake.dormant, awake.strength, awake.access_count) == (False, 1.0, 1)
     # One access doubles its life: after the same 24 days it is still awake.
     clock.move(timedelta(days=24))
-    assert not standing(brain, old).dormant
+    assert not access_of(brain, old).dormant
     # Years later nobody has removed it.
     clock.move(timedelta(days=3000))
     assert OLD in bodies(brain, "blue kettle", bump=False)
@@ -49,12 +49,12 @@ def test_a_recall_wakes_the_best_that_it_shows_and_not_their_company(brain: Brai
     things = ("spoon", "cup", "plate", "bowl", "pan")
     for thing in things:
         stored(brain, f"The kitchen has a {thing}", kind="event")
-    found = brain.recall("kitchen pan")
-    assert len(found.items) == len(things)
+    matches = brain.recall("kitchen pan")
+    assert len(matches.items) == len(things)
     brain.services.journal.flush()
-    counts = [standing(brain, item.id).access_count for item in found.items]
+    counts = [access_of(brain, item.id).access_count for item in matches.items]
     assert counts == [1] * ACCESSES_PER_RECALL + [0] * (len(things) - ACCESSES_PER_RECALL)
-    assert "pan" in (found.items[0].headline or "")
+    assert "pan" in (matches.items[0].headline or "")
 
 
 @pytest.mark.requirement("LC-17")
@@ -63,20 +63,20 @@ def test_what_has_ended_is_woken_by_no_access(brain: Brain, clock: FakeClock) ->
     clock.move(timedelta(days=24))
     brain.get(id_)
     brain.services.journal.flush()
-    assert not standing(brain, id_).is_current
+    assert not access_of(brain, id_).is_current
     assert bodies(brain, "kettle") == []
 
 
 @pytest.mark.requirement("DM-06", "LC-02")
-def test_an_incident_nobody_read_for_90_days_sleeps_and_is_found(
+def test_incident_unread_for_90_days_is_dormant_and_still_recalled(
     brain: Brain, clock: FakeClock
 ) -> None:
     old = stored(brain, "The kettle broke on a Monday", kind="incident")
     clock.move(timedelta(days=89))
-    assert not standing(brain, old).dormant
+    assert not access_of(brain, old).dormant
     clock.move(timedelta(days=1))
-    assert standing(brain, old).dormant
+    assert access_of(brain, old).dormant
     fresh = stored(brain, "The kettle broke on a Friday", kind="incident")
-    found = brain.recall("kettle broke", bump=False).items
-    assert [item.id for item in found] == [fresh, old]
-    assert found[0].score > found[1].score
+    matches = brain.recall("kettle broke", bump=False).items
+    assert [item.id for item in matches] == [fresh, old]
+    assert matches[0].score > matches[1].score

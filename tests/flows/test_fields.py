@@ -28,9 +28,9 @@ SAID = "The release is late because the runner ran out of disk."
 def vectors_of(brain: Brain, id_: str) -> set[CausalField]:
     """The fields of which a memory has a vector."""
     key = ids.parse(ids.MEMORY, id_)
-    asked = brain.services.embedder.query("anything")
+    query = brain.services.embedder.query("anything")
     with brain.services.store.snapshot(LOCAL_TENANT) as tx:
-        return {one for one in CausalField if tx.index.similarities(asked, [key], field=one)}
+        return {one for one in CausalField if tx.index.similarities(query, [key], field=one)}
 
 
 def by_field(brain: Brain, query: str, field: str) -> list[str]:
@@ -70,7 +70,7 @@ def test_what_an_atom_leads_to_is_not_taken_for_what_says_it(brain: Brain) -> No
     assert {item.id for item in brain.recall("customers left").items} == {disk, orders}
 
 
-def test_a_field_shows_nobody_what_is_private_to_another(brain: Brain) -> None:
+def test_recall_by_field_hides_private_atoms_of_others(brain: Brain) -> None:
     stored(brain, DISK, scope="private")
 
     other = Brain(brain.services, Caller(agent="bob"))
@@ -82,9 +82,9 @@ def test_a_field_shows_nobody_what_is_private_to_another(brain: Brain) -> None:
 def test_every_way_in_gives_the_fields_their_vectors(brain: Brain, tmp_path: Path) -> None:
     every = set(CausalField)
     by_mark = stored(brain, DISK)
-    said = told(brain, SAID, kind="message", detail=MessageDetail(sender="bob"))
-    kept = stored(brain, "The build is slow because the cache was cold all night.", kind="event")
-    later = brain.atomize(kept).items[0]
+    message = told(brain, SAID, kind="message", detail=MessageDetail(sender="bob"))
+    saved = stored(brain, "The build is slow because the cache was cold all night.", kind="event")
+    later = brain.atomize(saved).items[0]
     newer = brain.revise.supersede(
         by_mark,
         "The disk was only half full.",
@@ -92,7 +92,7 @@ def test_every_way_in_gives_the_fields_their_vectors(brain: Brain, tmp_path: Pat
     )
 
     assert vectors_of(brain, by_mark) == every
-    for id_ in (said.derived[0].id, later.id):
+    for id_ in (message.derived[0].id, later.id):
         assert {CausalField.SUBJECT, CausalField.OUTCOME} <= vectors_of(brain, str(id_))
     assert newer.id is not None
     brain.export(tmp_path / "a.jsonl")
@@ -125,10 +125,8 @@ def test_a_revision_without_bars_leaves_an_atom_no_fields_but_those_that_are_giv
     given = brain.revise.supersede(bare or "", BURNT, reason="the lamp", detail=lamp).id
 
     assert not any(brain.get(bare or "").detail[name] for name in CausalField)
-    told_of = brain.get(given or "").detail
-    assert {name: told_of[name] for name in CausalField if told_of[name]} == {
-        "outcome": lamp.outcome
-    }
+    atoms = brain.get(given or "").detail
+    assert {name: atoms[name] for name in CausalField if atoms[name]} == {"outcome": lamp.outcome}
 
 
 def test_a_text_with_bars_that_is_to_be_an_atom_is_read_by_them(brain: Brain) -> None:
@@ -142,13 +140,13 @@ def test_what_is_forgotten_erased_or_undone_loses_them_and_restoring_gives_them_
     brain: Brain,
 ) -> None:
     bob = Brain(brain.services, Caller(agent="bob"))
-    gone, erased, undone = (stored(bob, text) for text in (DISK, ORDERS, f"{DISK} again"))
-    brain.forget(gone, reason="wrong")
+    removed, erased, undone = (stored(bob, text) for text in (DISK, ORDERS, f"{DISK} again"))
+    brain.forget(removed, reason="wrong")
     assert brain.erase(erased, reason="asked", confirm=1).count == 1
-    assert vectors_of(brain, gone) == vectors_of(brain, erased) == set()
+    assert vectors_of(brain, removed) == vectors_of(brain, erased) == set()
 
-    brain.revise.restore(gone, reason="right after all")
-    assert vectors_of(brain, gone) == set(CausalField)
+    brain.revise.restore(removed, reason="right after all")
+    assert vectors_of(brain, removed) == set(CausalField)
     preview = brain.undo(agent="bob", reason="mistaken")
     brain.undo(agent="bob", reason="mistaken", confirm=preview.count)
     assert vectors_of(brain, undone) == set()
@@ -183,8 +181,8 @@ def test_an_atom_stored_while_the_embedder_is_down_gets_all_its_vectors_later(pa
         assert by_field(brain, "orders", "outcome") == [atom]
         embedder.is_down = False
         assert vectors_of(brain, atom) == set()
-        [lacking] = brain.recall("orders", field="outcome").degraded
-        assert "`brain doctor --repair`" in lacking
+        [missing] = brain.recall("orders", field="outcome").degraded
+        assert "`brain doctor --repair`" in missing
         assert brain.recall("orders").degraded == ()
 
         assert brain.repair().vectors_made == 1
@@ -193,10 +191,11 @@ def test_an_atom_stored_while_the_embedder_is_down_gets_all_its_vectors_later(pa
 
 
 @pytest.mark.requirement("DM-46")
-@pytest.mark.parametrize("word", ["broker", "overnight", "lost", "customers"])
-def test_full_text_finds_an_atom_by_each_of_its_fields(brain: Brain, word: str) -> None:
+def test_full_text_finds_an_atom_by_each_of_its_fields(
+    brain: Brain, subtests: pytest.Subtests
+) -> None:
     marked = stored(brain, DISK, project="here")
-    told_apart = stored(
+    distinct = stored(
         brain,
         "What became of the night of the fourth.",
         kind="atom",
@@ -208,8 +207,9 @@ def test_full_text_finds_an_atom_by_each_of_its_fields(brain: Brain, word: str) 
         ),
         project="there",
     )
-
-    assert {*by_words(brain, word)} == {marked, told_apart}
+    for word in ["broker", "overnight", "lost", "customers"]:
+        with subtests.test(word=word):
+            assert {*by_words(brain, word)} == {marked, distinct}
 
 
 @pytest.mark.requirement("DM-46")
@@ -222,21 +222,23 @@ def test_full_text_finds_what_is_said_in_subjects_and_bodies(brain: Brain) -> No
 
 
 def by_words(brain: Brain, *words: str) -> list[str]:
-    look = QueryScope(caller=brain.caller, filter=Filter(), now=brain.services.clock.now())
+    query_scope = QueryScope(caller=brain.caller, filter=Filter(), now=brain.services.clock.now())
     with brain.services.store.snapshot(LOCAL_TENANT) as tx:
-        return [ids.show(ids.MEMORY, hit.id) for hit in tx.index.lexical(words, look, limit=9)]
+        return [
+            ids.show(ids.MEMORY, hit.id) for hit in tx.index.lexical(words, query_scope, limit=9)
+        ]
 
 
 @pytest.mark.requirement("CT-04")
 def test_an_atom_always_has_the_time_at_which_it_was(brain: Brain, clock: FakeClock) -> None:
     given = stored(brain, DISK, occurred_at="2026-01-05T08:00:00Z")
-    said = told(brain, SAID, kind="message", occurred_at="2026-02-07T08:00:00Z").derived[0].id
+    message = told(brain, SAID, kind="message", occurred_at="2026-02-07T08:00:00Z").derived[0].id
     now = stored(brain, ORDERS)
 
-    times = {id_: brain.get(str(id_), bump=False).occurred_at for id_ in (given, said, now)}
+    times = {id_: brain.get(str(id_), bump=False).occurred_at for id_ in (given, message, now)}
     assert {id_: at.date().isoformat() for id_, at in times.items()} == {
         given: "2026-01-05",
-        said: "2026-02-07",
+        message: "2026-02-07",
         now: clock.now().date().isoformat(),
     }
 
@@ -247,20 +249,20 @@ def test_questions_about_a_time_see_atoms_by_when_they_were(brain: Brain) -> Non
     text = DISK.replace("broker", "ledger")
     february = stored(brain, text, occurred_at="2026-02-07T08:00:00Z")
 
-    def found(query: str, **options: str) -> list[str]:
+    def matches(query: str, **options: str) -> list[str]:
         return [item.id for item in brain.recall(query, kinds=["atom"], **options).items]  # pyright: ignore[reportArgumentType]
 
-    assert found("lost orders", since="2026-02-01") == [february]
-    assert found("lost orders", until="2026-01-31") == [january]
-    assert found("orders in January 2026")[0] == january
-    assert found("orders in February 2026")[0] == february
-    assert found("what happened in January 2026?") == [january]
-    assert found("orders", field="outcome", since="2026-01-01", until="2026-01-31") == [january]
-    assert found("orders", field="outcome", until="2025-12-31") == []
+    assert matches("lost orders", since="2026-02-01") == [february]
+    assert matches("lost orders", until="2026-01-31") == [january]
+    assert matches("orders in January 2026")[0] == january
+    assert matches("orders in February 2026")[0] == february
+    assert matches("what happened in January 2026?") == [january]
+    assert matches("orders", field="outcome", since="2026-01-01", until="2026-01-31") == [january]
+    assert matches("orders", field="outcome", until="2025-12-31") == []
 
 
 @pytest.mark.of_a_file
-def test_fields_that_were_damaged_are_told_of_and_mended(path: Path) -> None:
+def test_damaged_fields_are_reported_and_repaired(path: Path) -> None:
     with a_brain(path) as brain:
         atom = stored(brain, DISK)
         stored(brain, ORDERS)
@@ -286,34 +288,36 @@ WORDS = ("disk", "queue", "full", "lost", "orders")
 CLAUSES = st.lists(st.sampled_from(WORDS), min_size=1, max_size=3).map(" ".join)
 
 
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     told_of=st.lists(st.tuples(CLAUSES, CLAUSES, st.booleans()), max_size=12, unique=True),
     query=CLAUSES,
 )
-def test_a_field_gives_the_nearest_of_what_may_be_seen_and_no_other(
+def test_recall_by_field_returns_the_nearest_visible_atoms_only(
     tmp_path_factory: pytest.TempPathFactory,
-    told_of: list[tuple[str, str, bool]],
+    atoms: list[tuple[str, str, bool]],
     query: str,
 ) -> None:
     with a_brain(tmp_path_factory.mktemp("law") / "brain.db") as brain:
         bob = Brain(brain.services, Caller(agent="bob"))
         known = dict[int, str]()
-        for number, (subject, outcome, is_private) in enumerate(told_of):
+        for number, (subject, outcome, is_private) in enumerate(atoms):
             scope = "private" if is_private else "team"
             text = f"@atom {subject} of n{number} | fell | {outcome}"
             id_ = ids.parse(ids.MEMORY, stored(bob, text, scope=scope))
             if not is_private:
                 known[id_] = outcome
-        asked = brain.services.embedder.query(query)
-        look = QueryScope(
+        requested = brain.services.embedder.query(query)
+        query_scope = QueryScope(
             caller=brain.caller,
             filter=Filter(field=CausalField.OUTCOME),
             now=brain.services.clock.now(),
         )
         with brain.services.store.snapshot(LOCAL_TENANT) as tx:
-            hits = tx.index.nearest(asked, look, limit=50)
+            hits = tx.index.nearest(requested, query_scope, limit=50)
 
-    true = {i: float(asked @ brain.services.embedder.query(said)) for i, said in known.items()}
+    true = {
+        i: float(requested @ brain.services.embedder.query(message)) for i, message in known.items()
+    }
     assert {hit.id: hit.score for hit in hits} == pytest.approx(true, abs=1e-2)
     assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)

@@ -15,7 +15,7 @@ FACT = "The nightly build runs on two cores"
 
 
 @pytest.mark.requirement("LC-05", "LC-13", "LC-06")
-def test_a_forgotten_memory_is_out_of_every_arm_and_leaves_a_tombstone(brain: Brain) -> None:
+def test_forgotten_memory_is_in_no_index_and_leaves_a_tombstone(brain: Brain) -> None:
     id_ = stored(brain, FACT, kind="fact")
     done = brain.forget(id_, reason=" It was wrong ")
     assert (done.status, done.count, done.reason) == (Phase.DONE, 1, "It was wrong")
@@ -29,10 +29,10 @@ def test_a_forgotten_memory_is_out_of_every_arm_and_leaves_a_tombstone(brain: Br
 
 
 def test_forgetting_leaves_the_others_alone(brain: Brain) -> None:
-    keep = "Deploys happen at noon"
-    stored(brain, keep, kind="fact")
+    retained = "Deploys happen at noon"
+    stored(brain, retained, kind="fact")
     brain.forget(stored(brain, FACT, kind="fact"), reason="wrong")
-    assert bodies(brain) == [keep]
+    assert bodies(brain) == [retained]
 
 
 def test_forgetting_again_is_harmless_and_says_so(brain: Brain) -> None:
@@ -42,15 +42,16 @@ def test_forgetting_again_is_harmless_and_says_so(brain: Brain) -> None:
 
 
 @pytest.mark.requirement("LC-05")
-@pytest.mark.parametrize("reason", ["", " \n", "x" * 1001])
-def test_forgetting_needs_a_reason(brain: Brain, reason: str) -> None:
+def test_forgetting_needs_a_reason(brain: Brain, subtests: pytest.Subtests) -> None:
     id_ = stored(brain, FACT, kind="fact")
-    with pytest.raises(InvalidInputError, match="reason"):
-        brain.forget(id_, reason=reason)
-    assert bodies(brain) == [FACT]
+    for reason in ["", " \n", "x" * 1001]:
+        with subtests.test(reason=reason):
+            with pytest.raises(InvalidInputError, match="reason"):
+                brain.forget(id_, reason=reason)
+            assert bodies(brain) == [FACT]
 
 
-def test_what_cannot_be_seen_and_what_is_not_there_look_the_same(brain: Brain) -> None:
+def test_hidden_and_missing_memory_give_the_same_error(brain: Brain) -> None:
     secret = stored(brain.acting_as(agent="bob"), FACT, kind="fact", scope="private")
     hints: set[str] = set()
     for id_ in (secret, "mem_0000000000001"):

@@ -1,4 +1,4 @@
-"""Forgetting several at once, erasing and pruning: previewed, bounded, spared what must be."""
+"""Forgetting several at once, erasing and pruning: previewed, bounded, with protected kinds."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -14,7 +14,7 @@ from commonbrain.model.limits import FORGET_AT_ONCE_MAX
 from commonbrain.model.memory import Draft, State
 from commonbrain.model.scope import Role, Trust
 from commonbrain.runtime.bootstrap import open_brain
-from commonbrain.testing.builders import FakeClock
+from commonbrain.testing.builders import FakeClock, a_memory
 from tests.flows.asking import bodies, stored
 
 CITIES = ("Zanzibar", "Reykjavik", "Antwerp", "Montevideo")
@@ -57,7 +57,7 @@ def test_several_ids_are_previewed_too(brain: Brain) -> None:
     assert len(bodies(brain)) == 2
 
 
-def test_a_sweep_spares_what_is_trusted_more_and_says_so(brain: Brain) -> None:
+def test_forgetting_by_tag_skips_more_trusted_memories_and_says_so(brain: Brain) -> None:
     made = events(brain)
     stored(brain, "The office in Oslo opened", kind="event", tags=["office"], trust="trusted_tool")
     bob = brain.acting_as(agent="bob", trust_ceiling=Trust.USER_CLAIM)
@@ -75,7 +75,7 @@ def test_a_sweep_of_a_project_leaves_what_holds_for_every_project(brain: Brain) 
     assert bodies(brain) == ["Everybody goes home at five"]
 
 
-def test_a_sweep_needs_to_be_told_what_it_is_about(brain: Brain) -> None:
+def test_forgetting_several_needs_a_valid_selector(brain: Brain) -> None:
     id_ = stored(brain, "Deploys happen at noon", kind="fact")
     with pytest.raises(InvalidInputError, match="No selector"):
         brain.forget(reason="all of it")
@@ -87,11 +87,11 @@ def test_a_sweep_needs_to_be_told_what_it_is_about(brain: Brain) -> None:
         brain.forget([f"mem_{n:013d}" for n in range(101)], reason="many")
 
 
-def test_one_call_takes_so_many_and_says_that_more_are_left(brain: Brain) -> None:
+def test_one_call_forgets_a_bounded_number_and_says_that_more_are_left(brain: Brain) -> None:
     total = FORGET_AT_ONCE_MAX + 3
-    for start in range(0, total, 100):
-        names = range(start, min(start + 100, total))
-        brain.remember([Draft(body=f"Thing x{n} happened", kind="event") for n in names])
+    with brain.services.store.begin(brain.caller.tenant) as tx:
+        for number in range(1, total + 1):
+            tx.memories.add(a_memory(number, f"Thing x{number} happened", kind=Kind.EVENT))
     preview = brain.forget(kinds=["event"], reason="noise")
     assert (preview.count, preview.is_more) == (FORGET_AT_ONCE_MAX, True)
     done = brain.forget(kinds=["event"], reason="noise", confirm=preview.count)
@@ -103,10 +103,10 @@ def test_one_call_takes_so_many_and_says_that_more_are_left(brain: Brain) -> Non
 def test_after_an_erase_no_byte_of_the_text_is_left(brain: Brain, path: Path) -> None:
     secret, sources = "Zanzibar", "It also has other sources."
     old = stored(brain, f"{secret} is the name of the project", kind="fact", tags=[secret])
-    keep = stored(brain, "Deploys happen at noon", kind="fact")
+    retained = stored(brain, "Deploys happen at noon", kind="fact")
     copy = stored(brain, f"We spoke of {secret} at length", kind="episode")
     both = stored(brain, "We spoke of names and deploys", kind="episode")
-    for made, source in ((copy, old), (both, old), (both, keep)):
+    for made, source in ((copy, old), (both, old), (both, retained)):
         brain.revise.link(made, source, type="derived_from")
     brain.revise.annotate(old, f"{secret} is an island")
     brain.revise.retag(old, add=[f"{secret}-2"])
@@ -172,7 +172,7 @@ def test_pruning_takes_the_old_and_unread_and_never_what_binds(
     brain: Brain, clock: FakeClock
 ) -> None:
     done, open_ = (TaskDetail(status=status) for status in (TaskStatus.DONE, TaskStatus.OPEN))
-    gone = [
+    removed = [
         stored(brain, "Deploys happen at noon", kind="fact"),
         stored(brain, "The office in Antwerp opened", kind="event"),
         stored(brain, "Renew the certificate", kind="task", detail=done),
@@ -189,26 +189,28 @@ def test_pruning_takes_the_old_and_unread_and_never_what_binds(
     stays.append(stored(brain, "The kettle is blue", kind="fact"))
     preview = brain.prune(days=60)
     assert (preview.status, preview.count) == (Phase.PREVIEW, 4)
-    assert {one.id for one in preview.items} == set(gone)
+    assert {one.id for one in preview.items} == set(removed)
     assert len(bodies(brain, max_items=20)) == 9
-    swept = brain.prune(days=60, confirm=4)
-    assert swept.status is Phase.DONE
+    outcome = brain.prune(days=60, confirm=4)
+    assert outcome.status is Phase.DONE
     assert {brain.get(id_).state for id_ in stays} == {State.ACTIVE}
-    assert {brain.get(id_).state for id_ in gone} == {State.FORGOTTEN}
+    assert {brain.get(id_).state for id_ in removed} == {State.FORGOTTEN}
     assert brain.prune(days=60).count == 0
-    brain.revise.restore(gone[0], reason="it was needed")
-    assert brain.get(gone[0]).state is State.ACTIVE
+    brain.revise.restore(removed[0], reason="it was needed")
+    assert brain.get(removed[0]).state is State.ACTIVE
 
 
 @pytest.mark.requirement("LC-18")
-@pytest.mark.parametrize(
-    ("asked", "rule"),
-    [({"days": 29}, "30"), ({"limit": 51}, "50"), ({"kinds": ["rule"]}, "rule is never")],
-)
-def test_a_guard_of_pruning_names_itself(brain: Brain, asked: dict[str, int], rule: str) -> None:
-    with pytest.raises(RejectedError, match=rule) as refusal:
-        brain.prune(**asked)  # pyright: ignore[reportArgumentType]
-    assert refusal.value.code == "prune_guard"
+def test_refusal_to_prune_names_its_guard(brain: Brain, subtests: pytest.Subtests) -> None:
+    for query, rule in [
+        ({"days": 29}, "30"),
+        ({"limit": 51}, "50"),
+        ({"kinds": ["rule"]}, "rule is never"),
+    ]:
+        with subtests.test(asked=query, rule=rule):
+            with pytest.raises(RejectedError, match=rule) as refusal:
+                brain.prune(**query)  # pyright: ignore[reportArgumentType]
+            assert refusal.value.code == "prune_guard"
 
 
 def test_pruning_takes_fifty_at_most_the_longest_untouched_first(

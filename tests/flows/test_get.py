@@ -20,11 +20,14 @@ def test_get_gives_a_memory_whole(brain: Brain) -> None:
     assert (shown.body, shown.banner, shown.scope) == (LONG.strip(), None, Scope.TEAM)
 
 
-@pytest.mark.parametrize("kind", Kind)
-def test_every_kind_is_read_back_with_its_own_columns(brain: Brain, kind: Kind) -> None:
-    shown = brain.get(stored(brain, "It is so", kind=kind))
-    assert shown.kind is kind
-    assert shown.detail
+def test_every_kind_is_read_back_with_its_own_columns(
+    brain: Brain, subtests: pytest.Subtests
+) -> None:
+    for kind in Kind:
+        with subtests.test(kind=kind):
+            shown = brain.get(stored(brain, "It is so", kind=kind))
+            assert shown.kind is kind
+            assert shown.detail
 
 
 def test_an_id_is_read_in_any_case(brain: Brain) -> None:
@@ -32,7 +35,7 @@ def test_an_id_is_read_in_any_case(brain: Brain) -> None:
     assert brain.get(f" {id_.lower()} ").id == id_
 
 
-def test_what_cannot_be_seen_and_what_is_not_there_look_the_same(brain: Brain) -> None:
+def test_hidden_and_missing_memory_give_the_same_error(brain: Brain) -> None:
     secret = stored(brain.acting_as(agent="bob"), LONG, kind="event", scope="private")
     hints: set[str] = set()
     for id_ in (secret, "mem_0000000000001"):

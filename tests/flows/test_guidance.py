@@ -12,7 +12,7 @@ from commonbrain.retrieval.service import Recall
 from commonbrain.testing.builders import WordHashEmbedder
 from tests.flows.asking import bodies, stored
 
-WISH = "Always sort the report tables by date."
+INSTRUCTION = "Always sort the report tables by date."
 REQUEST = "Could you draft the weekly report about harbour traffic?"
 TOPIC = (
     "The weekly report about harbour traffic counts ferries and freighters.",
@@ -26,27 +26,27 @@ def fill(brain: Brain, *more: Draft) -> None:
     brain.remember([*(Draft(body=text, kind="fact") for text in TOPIC), *more])
 
 
-def found(brain: Brain, *without: str, query: str = REQUEST, **options: object) -> list[str]:
+def matches(brain: Brain, *without: str, query: str = REQUEST, **options: object) -> list[str]:
     recall = Recall(brain.services, brain.caller, RetrievalOverrides(without=frozenset(without)))
     return [item.body or "" for item in recall(query, **options).items]  # type: ignore[arg-type]
 
 
 def test_an_instruction_is_raised_for_a_request_of_its_topic(brain: Brain) -> None:
-    fill(brain, Draft(body=WISH, kind="fact"))
+    fill(brain, Draft(body=INSTRUCTION, kind="fact"))
 
-    assert found(brain).index(WISH) < found(brain, "guidance").index(WISH)
+    assert matches(brain).index(INSTRUCTION) < matches(brain, "guidance").index(INSTRUCTION)
 
 
-def test_it_stays_behind_the_three_best_answers(brain: Brain) -> None:
-    fill(brain, Draft(body=WISH, kind="fact"))
+def test_guidance_is_listed_after_the_three_best_answers(brain: Brain) -> None:
+    fill(brain, Draft(body=INSTRUCTION, kind="fact"))
 
-    assert found(brain).index(WISH) == 3
+    assert matches(brain).index(INSTRUCTION) == 3
 
 
 def test_why_it_was_raised_is_said(brain: Brain) -> None:
-    wish = "Always draft the weekly report about harbour traffic by date."
-    fill(brain, Draft(body=wish, kind="fact"))
-    [why] = [item.why for item in brain.recall(REQUEST).items if item.body == wish]
+    instruction = "Always draft the weekly report about harbour traffic by date."
+    fill(brain, Draft(body=instruction, kind="fact"))
+    [why] = [item.why for item in brain.recall(REQUEST).items if item.body == instruction]
 
     assert "guidance" in why
 
@@ -61,36 +61,36 @@ def test_a_lookup_of_a_fact_raises_it_less_than_a_request() -> None:
 
 
 @pytest.mark.parametrize(("sender", "is_raised"), [("user", True), ("assistant", False)])
-def test_a_user_states_a_wish_and_an_assistant_gives_advice(
+def test_request_of_a_user_is_guidance_and_advice_of_an_assistant_is_not(
     brain: Brain, sender: str, *, is_raised: bool
 ) -> None:
-    fill(brain, Draft(body=WISH, kind=Kind.MESSAGE, detail=MessageDetail(sender=sender)))
+    fill(brain, Draft(body=INSTRUCTION, kind=Kind.MESSAGE, detail=MessageDetail(sender=sender)))
 
-    assert (found(brain) != found(brain, "guidance")) is is_raised
+    assert (matches(brain) != matches(brain, "guidance")) is is_raised
 
 
 def test_what_the_web_demands_is_no_instruction(brain: Brain) -> None:
-    fill(brain, Draft(body=WISH, kind="fact", trust=Trust.UNTRUSTED_WEB))
+    fill(brain, Draft(body=INSTRUCTION, kind="fact", trust=Trust.UNTRUSTED_WEB))
 
-    assert found(brain) == found(brain, "guidance")
+    assert matches(brain) == matches(brain, "guidance")
 
 
-def test_the_private_wish_of_another_agent_is_not_found(brain: Brain) -> None:
+def test_private_request_of_another_agent_is_not_recalled(brain: Brain) -> None:
     fill(brain)
     other = brain.acting_as(agent="other")
-    stored(other, WISH, kind="fact", scope=Scope.PRIVATE)
+    stored(other, INSTRUCTION, kind="fact", scope=Scope.PRIVATE)
 
-    assert WISH not in found(brain)
+    assert INSTRUCTION not in matches(brain)
 
 
 def test_filters_hold_for_guidance(brain: Brain) -> None:
-    fill(brain, Draft(body=WISH, kind="rule"))
+    fill(brain, Draft(body=INSTRUCTION, kind="rule"))
 
-    assert WISH in bodies(brain, REQUEST)
-    assert WISH not in bodies(brain, REQUEST, kinds=["fact"])
+    assert INSTRUCTION in bodies(brain, REQUEST)
+    assert INSTRUCTION not in bodies(brain, REQUEST, kinds=["fact"])
 
 
 def test_proactive_recall_shows_no_guidance(brain: Brain) -> None:
-    fill(brain, Draft(body=WISH, kind="fact"))
+    fill(brain, Draft(body=INSTRUCTION, kind="fact"))
 
-    assert WISH not in found(brain, proactive=True)
+    assert INSTRUCTION not in matches(brain, proactive=True)

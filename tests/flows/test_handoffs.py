@@ -20,10 +20,10 @@ from tests.flows.asking import bodies, stored
 SUMMARY = "Moved the parser to a file of its own"
 
 
-def left(told: SessionResponse) -> str:
-    assert told.outcome is not None
-    assert told.outcome.status is ItemStatus.STORED, told.outcome
-    return told.outcome.id or ""
+def left(reply: SessionResponse) -> str:
+    assert reply.outcome is not None
+    assert reply.outcome.status is ItemStatus.STORED, reply.outcome
+    return reply.outcome.id or ""
 
 
 def last(brain: Brain, project: str | None = None) -> Memory | None:
@@ -33,8 +33,8 @@ def last(brain: Brain, project: str | None = None) -> Memory | None:
 
 
 def last_id(brain: Brain, project: str | None = None) -> str | None:
-    found = last(brain, project)
-    return ids.show(ids.MEMORY, found.id) if found else None
+    matches = last(brain, project)
+    return ids.show(ids.MEMORY, matches.id) if matches else None
 
 
 @pytest.mark.requirement("WP-14", "SE-12", "DM-66")
@@ -85,9 +85,9 @@ def test_at_its_end_a_session_hands_over_and_ends(brain: Brain) -> None:
 def test_what_is_refused_leaves_the_session_open(brain: Brain) -> None:
     ann = brain.acting_as(session="s1")
     ann.session.task("parsing")
-    told = ann.session.end("The key is AKIA" + "IOSFODNN7EXAMPLQ")
-    assert told.outcome is not None
-    assert (told.outcome.status, told.outcome.code) == (ItemStatus.REJECTED, "secret_detected")
+    reply = ann.session.end("The key is AKIA" + "IOSFODNN7EXAMPLQ")
+    assert reply.outcome is not None
+    assert (reply.outcome.status, reply.outcome.code) == (ItemStatus.REJECTED, "secret_detected")
     with pytest.raises(RejectedError, match="more than the 2,000"):
         ann.session.end("x" * 2001)
     with pytest.raises(InvalidInputError, match="summary"):
@@ -154,7 +154,7 @@ def test_marks_in_it_are_memories_of_their_own(brain: Brain) -> None:
     assert known.derived_from == (id_,)
 
 
-def test_undo_and_a_way_through_a_file_keep_handoffs_and_skills_whole(tmp_path: Path) -> None:
+def test_undo_and_export_preserve_handoffs_and_skills(tmp_path: Path) -> None:
     with (
         a_brain(tmp_path / "one.db") as one,
         a_brain(tmp_path / "two.db", random_source=SeededRandom(9)) as two,

@@ -1,4 +1,4 @@
-"""An imported chat is found when it is asked for, and pushes itself on nobody."""
+"""An imported chat is recalled for a query, and shown to no one without one."""
 
 import json
 from collections.abc import Sequence
@@ -68,7 +68,7 @@ def without_ids(lines: str) -> Sequence[str]:
 
 
 @pytest.mark.requirement("MG-13")
-def test_an_imported_chat_changes_neither_briefing_nor_inbox_nor_review_queue(
+def test_imported_chat_changes_neither_briefing_nor_inbox_nor_review_queue(
     tmp_path: Path,
 ) -> None:
     with a_brain(tmp_path / "b.db") as brain:
@@ -86,7 +86,7 @@ def test_an_imported_chat_changes_neither_briefing_nor_inbox_nor_review_queue(
 
 
 @pytest.mark.requirement("MG-13")
-def test_a_reader_who_comes_later_has_no_unread_message_of_an_import(tmp_path: Path) -> None:
+def test_later_reader_has_no_unread_message_of_an_import(tmp_path: Path) -> None:
     with a_brain(tmp_path / "b.db") as brain:
         brain.import_("claude-code", write_chats(tmp_path))
     with a_brain(tmp_path / "b.db", agent="zoe") as other:
@@ -95,28 +95,28 @@ def test_a_reader_who_comes_later_has_no_unread_message_of_an_import(tmp_path: P
 
 
 @pytest.mark.requirement("MG-13")
-def test_recall_finds_a_stored_fact_before_imported_talk_of_it(tmp_path: Path) -> None:
-    with commonbrain.open(tmp_path / "b.db") as brain:
+def test_stored_fact_precedes_imported_chats_in_recall_and_in_the_prompt_hook(
+    tmp_path: Path,
+) -> None:
+    store = tmp_path / "b.db"
+    with commonbrain.open(store) as brain:
         remember_facts(brain)
         brain.import_("claude-code", write_chats(tmp_path))
         for question, fact in FACTS.items():
             first, *_ = brain.recall(question, project=PROJECT).items
             assert first.body == fact
-
-
-@pytest.mark.requirement("MG-13")
-def test_a_prompt_is_shown_the_fact_within_its_budget(tmp_path: Path) -> None:
-    store = tmp_path / "b.db"
-    with commonbrain.open(store) as brain:
-        remember_facts(brain)
-        brain.import_("claude-code", write_chats(tmp_path))
     for question, fact in FACTS.items():
-        told: dict[str, object] = {"session_id": SESSION, "prompt": question, "cwd": str(tmp_path)}
+        prompt: dict[str, object] = {
+            "session_id": SESSION,
+            "prompt": question,
+            "cwd": str(tmp_path),
+        }
         answered = call_hook(
             store,
             *("claude-code", "user-prompt-submit"),
-            told=told,
+            told=prompt,
             COMMONBRAIN_HOOK_PROMPT_TIMEOUT_S="50",
             COMMONBRAIN_PROJECT=PROJECT,
         )
+        # The hook shows what fits its budget.
         assert fact in answered.context

@@ -91,9 +91,9 @@ def test_a_dry_run_foretells_the_report(brain: Brain) -> None:
 
 def test_a_superseded_memory_is_history_and_no_answer(brain: Brain) -> None:
     run(brain)
-    found = bodies(brain, "which Postgres does the shop run on?")
-    assert NEW.body in found
-    assert OLD.body not in found
+    matches = bodies(brain, "which Postgres does the shop run on?")
+    assert NEW.body in matches
+    assert OLD.body not in matches
     [now] = brain.list(pinned=True).memories
     assert now.headline == NEW.body
     id_ = ids.parse(ids.MEMORY, now.id)
@@ -135,9 +135,9 @@ def test_an_undone_replacement_is_not_made_again(brain: Brain) -> None:
     run(brain)
     brain.revise.restore(id_of(brain, OLD.body), reason="it was never upgraded")
     run(brain)
-    found = bodies(brain, "which Postgres does the shop run on?")
-    assert OLD.body in found
-    assert NEW.body not in found
+    matches = bodies(brain, "which Postgres does the shop run on?")
+    assert OLD.body in matches
+    assert NEW.body not in matches
 
 
 def test_a_continued_import_relates_what_an_earlier_attempt_stored(brain: Brain) -> None:
@@ -171,11 +171,11 @@ def test_the_report_of_a_batch_is_committed_with_it(brain: Brain) -> None:
     with pytest.raises(UnavailableError):
         start.go_on(source, resume=ResumeOptions(on_commit=fail))
     assert brain.status().memories == 0
-    kept: list[ImportReport] = []
-    resume = ResumeOptions(on_commit=lambda _tx, report: kept.append(report))
+    saved: list[ImportReport] = []
+    resume = ResumeOptions(on_commit=lambda _tx, report: saved.append(report))
     report = start.go_on(source, resume=resume)
     assert (report.stored, report.carried["links"]) == (3, 1)
-    assert [replace(one, progress=1.0) for one in kept] == [report]
+    assert [replace(one, progress=1.0) for one in saved] == [report]
 
 
 def test_a_value_that_returns_is_current_again(brain: Brain) -> None:
@@ -189,9 +189,9 @@ def test_a_value_that_returns_is_current_again(brain: Brain) -> None:
     ]
     for _ in range(2):
         run(brain, pieces)
-        found = bodies(brain, "which Postgres does the shop run on?")
-        assert OLD.body in found
-        assert NEW.body not in found
+        matches = bodies(brain, "which Postgres does the shop run on?")
+        assert OLD.body in matches
+        assert NEW.body not in matches
 
 
 def test_an_old_source_does_not_supersede_what_was_remembered_since(brain: Brain) -> None:

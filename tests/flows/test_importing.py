@@ -47,8 +47,8 @@ class Lines:
             thread=ThreadRef(key=text, subject=text) if kind == "message" else None,
             detail=MessageDetail(sender="bob") if kind == "message" else None,
         )
-        lacking = Unreadable(where=where, reason="it names no kind")
-        return Piece(content=content if parted else lacking, progress=(n + 1) / len(lines))
+        missing = Unreadable(where=where, reason="it names no kind")
+        return Piece(content=content if parted else missing, progress=(n + 1) / len(lines))
 
 
 def importing(brain: Brain, importer: Importer | None = None) -> Brain:
@@ -104,7 +104,9 @@ def test_an_import_refuses_exact_duplicates_only(brain: Brain, source: Path) -> 
 
 
 @pytest.mark.requirement("MG-06")
-def test_a_dry_run_stores_nothing_and_tells_of_refusals(brain: Brain, source: Path) -> None:
+def test_dry_run_of_an_import_stores_nothing_and_reports_refusals(
+    brain: Brain, source: Path
+) -> None:
     stored(brain, "Deploy went out", kind="event", project="suggested", source_ref="line 7")
     dry = importing(brain).import_("lines", source, dry_run=True)
     assert brain.status().memories == 1
@@ -142,7 +144,7 @@ def test_an_interrupted_import_goes_on_where_it_stopped(brain: Brain, tmp_path: 
     assert (report.read, report.exists, report.stored) == (200, 128, 72)
 
 
-def test_progress_is_told_after_every_batch(brain: Brain, tmp_path: Path) -> None:
+def test_import_reports_progress_after_every_batch(brain: Brain, tmp_path: Path) -> None:
     source = tmp_path / "long.txt"
     source.write_text("".join(f"event: Comet {n} passed\n" for n in range(130)), "utf-8")
     heard: list[ImportReport] = []
@@ -194,14 +196,14 @@ class Thrice:
         return self.drawn // 3 % (1 << count)
 
 
-def test_threads_whose_drawn_ids_collide_are_kept_apart(path: Path, tmp_path: Path) -> None:
+def test_threads_whose_random_ids_collide_stay_separate(path: Path, tmp_path: Path) -> None:
     source = tmp_path / "chat.txt"
     source.write_text("".join(f"message: Topic {n}\n" for n in range(20)), "utf-8")
     with a_brain(path, random_source=Thrice()) as brain:
         assert importing(brain).import_("lines", source).stored == 20
-        found = brain.recall("Topic", max_items=20, max_tokens=32_000).items
-        kept = {brain.get(item.id).detail["thread_id"] for item in found}
-    assert len(kept) == len(found) == 20
+        matches = brain.recall("Topic", max_items=20, max_tokens=32_000).items
+        saved = {brain.get(item.id).detail["thread_id"] for item in matches}
+    assert len(saved) == len(matches) == 20
 
 
 def test_an_unknown_format_and_a_missing_source_are_refused(brain: Brain, source: Path) -> None:

@@ -44,11 +44,11 @@ def seen_at_work(brain: Brain) -> list[JobView]:
     """Run what is due; return what a job shows after each of its steps."""
     shown = list[JobView]()
 
-    def look(what: JobEvent, job: Job) -> None:
+    def record(what: JobEvent, job: Job) -> None:
         if what is JobEvent.MOVED:
             shown.append(brain.jobs.show(ids.show(ids.JOB, job.id)))
 
-    a_worker(brain, tell=look).sweep()
+    a_worker(brain, tell=record).sweep()
     return shown
 
 

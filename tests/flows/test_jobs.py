@@ -15,6 +15,7 @@ from commonbrain.model.errors import (
     RejectedError,
 )
 from commonbrain.model.limits import JOB_GIVEN_BYTES_MAX, JOB_LEASE_S
+from commonbrain.model.memory import Draft
 from commonbrain.model.scope import LOCAL_TENANT, Role
 from commonbrain.testing.builders import FakeClock, a_brain
 from tests.flows.working import Breaking, Fragile, a_worker, states
@@ -29,6 +30,14 @@ def embedder() -> Fragile:
 def brain(path: Path, clock: FakeClock, embedder: Fragile) -> Iterator[Brain]:
     with a_brain(path, clock=clock, embedder=embedder) as brain:
         yield brain
+
+
+def remember_without_vectors(brain: Brain, embedder: Fragile, clock: FakeClock) -> None:
+    """Store more than one batch while the embedder is down, then let the job be due."""
+    embedder.is_down = True
+    brain.remember([Draft(body=f"Kettle number {n} is red.", kind="event") for n in range(100)])
+    embedder.is_down = False
+    clock.move(timedelta(minutes=1))
 
 
 def test_what_is_stored_while_the_embedder_is_down_gets_its_vectors_by_a_job(
@@ -130,14 +139,10 @@ def test_a_job_whose_workers_all_died_is_a_dead_letter(brain: Brain, clock: Fake
     assert brain.jobs.show(job.id).error == "worker_lost"
 
 
-def test_a_worker_that_is_told_to_stop_gives_its_job_back_and_goes_on_later(
+def test_stopping_worker_returns_its_job_which_continues_later(
     brain: Brain, embedder: Fragile, clock: FakeClock
 ) -> None:
-    embedder.is_down = True
-    for number in range(100):
-        brain.remember(f"Kettle number {number} is red.", kind="event")
-    embedder.is_down = False
-    clock.move(timedelta(minutes=1))
+    remember_without_vectors(brain, embedder, clock)
     heard: list[JobEvent] = []
 
     def hear(what: JobEvent, _job: object) -> None:
@@ -159,11 +164,7 @@ def test_a_worker_that_is_told_to_stop_gives_its_job_back_and_goes_on_later(
 def test_a_cancelled_job_writes_nothing_more(
     brain: Brain, embedder: Fragile, clock: FakeClock
 ) -> None:
-    embedder.is_down = True
-    for number in range(100):
-        brain.remember(f"Kettle number {number} is red.", kind="event")
-    embedder.is_down = False
-    clock.move(timedelta(minutes=1))
+    remember_without_vectors(brain, embedder, clock)
     heard: list[JobEvent] = []
 
     def hear(what: JobEvent, _job: object) -> None:
@@ -250,23 +251,21 @@ def test_the_same_work_asked_for_twice_is_one_job(brain: Brain) -> None:
     assert brain.jobs.run("atomize", {"project": "tea"}).id != first.id
 
 
-@pytest.mark.parametrize(
-    ("kind", "given"),
-    [
+def test_job_with_invalid_kind_or_arguments_is_refused(
+    brain: Brain, subtests: pytest.Subtests
+) -> None:
+    for kind, given in [
         ("fly", {}),
         ("embed", {"x": 1}),
         ("atomize", {"project": 3}),
         ("atomize", {"kinds": "fact"}),
         ("atomize", {"project": JOB_GIVEN_BYTES_MAX * "x"}),
-    ],
-)
-def test_a_job_that_makes_no_sense_is_refused(
-    brain: Brain, kind: str, given: dict[str, object]
-) -> None:
-    with pytest.raises(InvalidInputError):
-        brain.jobs.run(kind, given)
+    ]:
+        with subtests.test(kind=kind, given=given):
+            with pytest.raises(InvalidInputError):
+                brain.jobs.run(kind, given)
 
-    assert brain.jobs().jobs == ()
+            assert brain.jobs().jobs == ()
 
 
 def test_who_is_no_admin_runs_harmless_kinds_and_sees_their_own_jobs(brain: Brain) -> None:
@@ -301,7 +300,7 @@ def test_only_what_waits_or_runs_is_cancelled_and_only_what_ended_badly_is_retri
         assert refusal.value.code == "job_over"
 
 
-def test_a_retry_beside_the_same_work_asked_for_since_is_that_work(brain: Brain) -> None:
+def test_retry_of_a_job_queued_again_since_returns_the_queued_job(brain: Brain) -> None:
     first = brain.jobs.run("maintain")
     brain.jobs.cancel(first.id)
     second = brain.jobs.run("maintain")
@@ -336,7 +335,7 @@ def test_a_tenants_admin_cannot_ask_for_what_concerns_all_tenants(brain: Brain) 
     assert refusal.value.code == "scope_denied"
 
 
-def test_what_breaks_inside_a_job_is_tried_again_and_told_without_what_it_met(
+def test_failure_inside_a_job_is_retried_and_reported_without_content(
     brain: Brain, clock: FakeClock
 ) -> None:
     brain.remember("The kettle boiled dry because nobody was there.", kind="event")
@@ -354,11 +353,7 @@ def test_what_breaks_inside_a_job_is_tried_again_and_told_without_what_it_met(
 def test_a_job_that_takes_too_long_is_given_up_at_its_next_step(
     brain: Brain, embedder: Fragile, clock: FakeClock
 ) -> None:
-    embedder.is_down = True
-    for number in range(100):
-        brain.remember(f"Kettle number {number} is red.", kind="event")
-    embedder.is_down = False
-    clock.move(timedelta(minutes=1))
+    remember_without_vectors(brain, embedder, clock)
 
     def hear(what: JobEvent, _job: object) -> None:
         if what is JobEvent.MOVED:

@@ -1,9 +1,10 @@
 """Every kind of job, killed after each of its steps and done twice: the end is the same."""
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -36,7 +37,7 @@ LATER = timedelta(days=OUTBOX_RETENTION_DAYS + 1)
 
 
 class Killed(BaseException):
-    """What nobody catches, as nobody catches a SIGKILL."""
+    """The end of a process, which no handler catches."""
 
 
 @pytest.fixture(scope="module")
@@ -83,8 +84,8 @@ def opened(folder: Path, *, clock: FakeClock | None = None) -> Brain:
 def held(brain: Brain) -> dict[str, object]:
     """What a store holds, but for the ids and times of what was made meanwhile."""
     status = brain.status()
-    found = brain.recall("kettle7 broke pot7", max_items=5)
-    heads = {item.headline or "" for item in found.items}
+    matches = brain.recall("kettle7 broke pot7", max_items=5)
+    heads = {item.headline or "" for item in matches.items}
     return {
         "kinds": dict(status.by_kind),
         "pending": status.embedding_pending,
@@ -95,19 +96,29 @@ def held(brain: Brain) -> dict[str, object]:
     }
 
 
+@pytest.fixture(scope="module")
+def run_of(full: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Run]:
+    """Do a job of a kind once, for all tests."""
+
+    @cache
+    def run(kind: str) -> Run:
+        return undisturbed(full, tmp_path_factory.mktemp(kind), kind)
+
+    return run
+
+
 @pytest.mark.parametrize("kind", JOBS)
 def test_job_killed_after_any_step_or_done_twice_leaves_what_one_run_leaves(
-    full: Path, tmp_path: Path, subtests: pytest.Subtests, kind: str
+    run_of: Callable[[str], Run], tmp_path: Path, subtests: pytest.Subtests, kind: str
 ) -> None:
-    run = undisturbed(full, tmp_path, kind)
+    run = run_of(kind)
     assert len(run.steps) >= 3, "a job of a single step proves nothing"
 
     for number, step in enumerate(run.steps):
+        folder = shutil.copytree(step.folder, tmp_path / f"killed-{number}")
         clock = FakeClock(step.at + timedelta(seconds=JOB_LEASE_S))
-        with (
-            subtests.test(killed_after=number, event=step.event),
-            opened(step.folder, clock=clock) as brain,
-        ):
+        case = subtests.test(killed_after=number, event=step.event)
+        with case, opened(folder, clock=clock) as brain:
             a_worker(brain).sweep()
             if step.event is not JobEvent.DONE and not JOBS[kind].is_run_after_loss:
                 assert brain.jobs.show(run.job).error == "worker_lost"
@@ -119,7 +130,9 @@ def test_job_killed_after_any_step_or_done_twice_leaves_what_one_run_leaves(
 
     # What was sent for an import is gone once it was read.
     if kind != "import":
-        with opened(tmp_path / "calm", clock=FakeClock(run.steps[-1].at)) as brain:
+        last = run.steps[-1]
+        folder = shutil.copytree(last.folder, tmp_path / "again")
+        with opened(folder, clock=FakeClock(last.at)) as brain:
             retry_from_the_start(brain, run.job)
             assert a_worker(brain).sweep() == 1
             assert brain.jobs.show(run.job).state == "done"
@@ -127,12 +140,12 @@ def test_job_killed_after_any_step_or_done_twice_leaves_what_one_run_leaves(
 
 
 def test_worker_killed_within_a_page_leaves_what_the_next_one_finds(
-    full: Path, tmp_path: Path
+    run_of: Callable[[str], Run], tmp_path: Path
 ) -> None:
-    run = undisturbed(full, tmp_path, "atomize")
+    run = run_of("atomize")
     taken = run.steps[0]
     clock = FakeClock(taken.at)
-    with opened(taken.folder, clock=clock) as brain:
+    with opened(shutil.copytree(taken.folder, tmp_path / "killed"), clock=clock) as brain:
         clock.move(timedelta(seconds=JOB_LEASE_S))
         dying = Brain(replace(brain.services, extractor=DyingExtractor(50)), brain.caller)
         with pytest.raises(Killed):
@@ -159,8 +172,8 @@ def asked_for(brain: Brain, kind: str) -> JobView:
         return brain.jobs.run(kind, {"questions": EVALUATED_MIN} if kind == "eval" else {})
     with TemporaryDirectory() as folder:
         file = Path(folder) / "MEMORY.md"
-        said = [f"## Pot {n}\n\n{SAID.format(n, n)}\n" for n in range(STORED)]
-        file.write_text("\n".join(said), "utf-8")
+        sections = [f"## Pot {n}\n\n{SAID.format(n, n)}\n" for n in range(STORED)]
+        file.write_text("\n".join(sections), "utf-8")
         job = brain.jobs.import_("markdown", file)
     if kind == "import":
         return job
@@ -172,20 +185,20 @@ def asked_for(brain: Brain, kind: str) -> JobView:
 
 
 def undisturbed(full: Path, folder: Path, kind: str) -> Run:
-    """Do a job in a copy of the store, `calm`; copy that as each step leaves it."""
+    """Do a job in a copy of the store; copy that as each step leaves it."""
     calm = folder / "calm"
     shutil.copytree(full, calm)
     steps: list[Step] = []
     with opened(calm) as brain:
         job = asked_for(brain, kind)
 
-        def tell(event: JobEvent, _job: Job) -> None:
+        def record(event: JobEvent, _job: Job) -> None:
             copy = folder / f"step-{len(steps)}"
             # The index of the log is made anew when the copy is opened.
             shutil.copytree(calm, copy, ignore=shutil.ignore_patterns("*-shm"))
             steps.append(Step(event, brain.services.clock.now(), copy))
 
-        a_worker(brain, tell=tell).sweep()
+        a_worker(brain, tell=record).sweep()
         result = brain.jobs.show(job.id).result
         return Run(job=job.id, result=result, after=held(brain), steps=steps)
 
@@ -194,13 +207,13 @@ def killed_at(brain: Brain, place: int) -> list[JobEvent]:
     """Work until so many things have happened, then die; give them."""
     happened: list[JobEvent] = []
 
-    def tell(what: JobEvent, _job: Job) -> None:
+    def die(what: JobEvent, _job: Job) -> None:
         happened.append(what)
         if len(happened) > place:
             raise Killed
 
     with pytest.raises(Killed):
-        a_worker(brain, tell=tell).sweep()
+        a_worker(brain, tell=die).sweep()
     return happened
 
 

@@ -1,4 +1,4 @@
-"""Jobs that nobody can go on with end where people see them: their kind is gone, or they grew."""
+"""Jobs that can no longer run end as dead letters: their kind was removed, or their data grew."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -27,14 +27,14 @@ def queued(brain: Brain, kind: str, **given: object) -> str:
 
 @pytest.mark.requirement("JB-10")
 @pytest.mark.parametrize("kind", REMOVED_KINDS)
-def test_what_an_older_program_asked_for_is_a_dead_letter_that_tells_what_does_it_now(
+def test_job_of_a_removed_kind_is_a_dead_letter_that_names_the_replacement(
     brain: Brain, kind: str
 ) -> None:
-    asked = [queued(brain, kind, number=number) for number in range(JOBS_DUE_AT_ONCE + 1)]
+    query = [queued(brain, kind, number=number) for number in range(JOBS_DUE_AT_ONCE + 1)]
     a_worker(brain).schedule()
     a_worker(brain).schedule()
 
-    ended = [brain.jobs.show(one) for one in asked]
+    ended = [brain.jobs.show(one) for one in query]
     assert {(one.state, one.error, one.attempts) for one in ended} == {("dead", "kind_gone", 0)}
     assert REMOVED_KINDS[kind] in (ended[0].reason or "")
     assert not REMOVED_KINDS.keys() & JOBS.keys()
@@ -52,18 +52,18 @@ def test_a_step_that_would_carry_too_much_is_rolled_back_whole(brain: Brain) -> 
     id_ = ids.parse(ids.JOB, queued(brain, "atomize"))
     services = brain.services
     with services.store.begin(LOCAL_TENANT) as tx:
-        asked = tx.jobs.get(id_)
-        assert asked is not None
+        query = tx.jobs.get(id_)
+        assert query is not None
         now = services.clock.now()
-        held = asked.claimed("w", until=now + timedelta(minutes=1), now=now)
-        assert tx.jobs.move(asked, held)
+        held = query.claimed("w", until=now + timedelta(minutes=1), now=now)
+        assert tx.jobs.move(query, held)
     on_move: Callable[[object], None] = lambda _job: None  # noqa: E731 nothing is listened to
     task = JobContext(
         services=services, job=held, stop=Event(), limit=timedelta(hours=1), on_move=on_move
     )
     with task.step() as tx:
         task.save_progress(tx, 0.1, reached={"much": "x" * (JOB_REACHED_BYTES_MAX - 100)})
-    kept = task.job
+    saved = task.job
 
     def grow() -> None:
         with task.step() as tx:
@@ -72,6 +72,6 @@ def test_a_step_that_would_carry_too_much_is_rolled_back_whole(brain: Brain) -> 
 
     with pytest.raises(InvalidInputError, match="bytes"):
         grow()
-    assert task.job == kept
+    assert task.job == saved
     with services.store.snapshot(LOCAL_TENANT) as tx:
-        assert tx.jobs.get(id_) == kept
+        assert tx.jobs.get(id_) == saved

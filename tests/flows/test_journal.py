@@ -43,16 +43,16 @@ def test_a_recall_leaves_a_trace_of_what_it_considered_and_packed(brain: Brain) 
     web = ids.parse(ids.MEMORY, stored(brain, "Build zoo", kind="event"))
     answer = brain.acting_as(agent="bob", session="s1").recall(" nightly  build? ", max_items=1)
     brain.services.journal.flush()
-    [kept] = traces(brain)
-    assert ids.show(ids.TRACE, kept["id"]) == answer.trace_id
-    assert (kept["agent"], kept["session"], kept["verdict"]) == ("bob", "s1", "found")
-    assert kept["query"] == "nightly  build?"
-    assert [one["id"] for one in kept["considered"]] == [fact, web]
-    assert kept["packed"] == [fact]
-    assert set(kept["stages_ms"]) == {"plan", "embed", "retrieve", "rank", "pack"}
+    [saved] = traces(brain)
+    assert ids.show(ids.TRACE, saved["id"]) == answer.trace_id
+    assert (saved["agent"], saved["session"], saved["verdict"]) == ("bob", "s1", "found")
+    assert saved["query"] == "nightly  build?"
+    assert [one["id"] for one in saved["considered"]] == [fact, web]
+    assert saved["packed"] == [fact]
+    assert set(saved["stages_ms"]) == {"plan", "embed", "retrieve", "rank", "pack"}
 
 
-def test_a_trace_names_the_arm_that_was_skipped(path: Path) -> None:
+def test_trace_names_the_retriever_that_was_skipped(path: Path) -> None:
     embedder = FailingEmbedder()
     embedder.is_down = True
     with a_brain(path, embedder=embedder) as brain:
@@ -90,7 +90,7 @@ def test_closing_twice_is_harmless(path: Path) -> None:
     brain.close()
 
 
-def test_a_trace_whose_id_is_taken_is_dropped_and_counted_and_the_others_are_kept(
+def test_trace_with_a_taken_id_is_dropped_and_counted_and_the_others_are_stored(
     path: Path,
 ) -> None:
     bits = SameBits()
@@ -103,7 +103,7 @@ def test_a_trace_whose_id_is_taken_is_dropped_and_counted_and_the_others_are_kep
         assert brain.status().traces_dropped == 1
 
 
-def test_when_nobody_carries_the_oldest_traces_give_way_and_are_counted(brain: Brain) -> None:
+def test_full_queue_drops_and_counts_the_oldest_traces(brain: Brain) -> None:
     journal = brain.services.journal
     # A closed journal still takes entries, and nobody carries them away meanwhile.
     journal.close()
@@ -132,13 +132,13 @@ def a_trace(number: int, brain: Brain) -> Trace:
     )
 
 
-def test_a_trace_that_cannot_be_written_is_counted_and_the_next_one_is_kept(brain: Brain) -> None:
+def test_trace_that_cannot_be_written_is_counted_and_the_next_one_is_stored(brain: Brain) -> None:
     ghost = Brain(brain.services, replace(brain.caller, tenant="nobody"))
     ghost.recall("anything?")
     brain.services.journal.flush()
     brain.recall("something?")
     brain.services.journal.flush()
-    assert [kept["query"] for kept in traces(brain)] == ["something?"]
+    assert [saved["query"] for saved in traces(brain)] == ["something?"]
     assert brain.status().traces_dropped == 1
 
 
@@ -190,7 +190,7 @@ def test_a_trace_says_why_each_of_the_others_was_left_out(brain: Brain) -> None:
     assert all(features.values()), "what is 0 goes without saying"
 
 
-def test_traces_are_kept_for_their_time_and_no_longer(path: Path) -> None:
+def test_traces_are_stored_for_their_retention_time_only(path: Path) -> None:
     clock = FakeClock()
     with a_brain(path, clock=clock) as brain:
         brain.recall("comet")
@@ -201,7 +201,7 @@ def test_traces_are_kept_for_their_time_and_no_longer(path: Path) -> None:
         assert [trace["query"] for trace in traces(brain)] == ["tail"]
 
 
-def test_a_share_of_the_traces_is_kept_when_told_so() -> None:
+def test_configured_share_of_the_traces_is_stored() -> None:
     half = RecallLogPolicy(share=0.5)
     assert sum(half.takes(number << 10) for number in range(2048)) == 1024
     assert not RecallLogPolicy(share=0).takes(0)

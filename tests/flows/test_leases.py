@@ -1,4 +1,4 @@
-"""Leases and versions: two agents who want one task, and what each of them is told."""
+"""Leases and versions: two agents who claim one task, and the replies that each of them gets."""
 
 from datetime import timedelta
 
@@ -75,9 +75,7 @@ def test_only_its_holder_moves_a_claimed_task_on(ann: Brain, bo: Brain, task: st
     assert closed.value.code == "not_open"
 
 
-def test_an_admin_releases_for_another_and_nobody_else_does(
-    ann: Brain, bo: Brain, task: str
-) -> None:
+def test_only_an_admin_releases_the_lease_of_another(ann: Brain, bo: Brain, task: str) -> None:
     ann.session.claim(task)
     writer = Brain(bo.services, type(bo.caller)(agent="cy", role=Role.WRITER))
     with pytest.raises(RejectedError) as refusal:
@@ -96,13 +94,14 @@ def test_a_session_that_is_over_holds_nothing(ann: Brain, bo: Brain, task: str) 
     assert lease.holder == "s2"
 
 
-@pytest.mark.parametrize("minutes", [0, -5, 24 * 60 + 1])
-def test_a_lease_lasts_a_minute_to_a_day(ann: Brain, task: str, minutes: int) -> None:
-    with pytest.raises(InvalidInputError, match="1 to 1440"):
-        ann.session.claim(task, minutes=minutes)
+def test_lease_lasts_a_minute_to_a_day(ann: Brain, task: str, subtests: pytest.Subtests) -> None:
+    for minutes in [0, -5, 24 * 60 + 1]:
+        case = subtests.test(minutes=minutes)
+        with case, pytest.raises(InvalidInputError, match="1 to 1440"):
+            ann.session.claim(task, minutes=minutes)
 
 
-def test_only_a_task_is_claimed_and_nobody_is_given_one(ann: Brain, brain: Brain) -> None:
+def test_only_tasks_are_claimed_and_none_is_assigned_by_a_write(ann: Brain, brain: Brain) -> None:
     fact = stored(brain, "The kettle is blue", kind="fact")
     with pytest.raises(InvalidInputError, match="only a task"):
         ann.session.claim(fact)
@@ -137,9 +136,7 @@ def test_a_claim_taken_back_frees_the_task(ann: Brain, bo: Brain, task: str) -> 
     assert bo.session.claim(task).lease
 
 
-def test_nobody_puts_another_text_in_the_place_of_what_is_claimed(
-    ann: Brain, bo: Brain, task: str
-) -> None:
+def test_claimed_task_is_not_superseded_by_another_agent(ann: Brain, bo: Brain, task: str) -> None:
     ann.session.claim(task)
     with pytest.raises(RejectedError) as refusal:
         bo.revise.supersede(task, "Descale the pot", reason="it is a pot")
@@ -147,7 +144,7 @@ def test_nobody_puts_another_text_in_the_place_of_what_is_claimed(
     assert ann.revise.supersede(task, "Descale the pot", reason="it is a pot").id
 
 
-def test_nobody_forgets_what_another_has_claimed(ann: Brain, bo: Brain, task: str) -> None:
+def test_claimed_task_is_not_forgotten_by_another_agent(ann: Brain, bo: Brain, task: str) -> None:
     ann.session.claim(task)
     with pytest.raises(RejectedError, match="claimed") as held:
         bo.forget(task, reason="not needed")

@@ -1,4 +1,4 @@
-"""The ledger is told to whom it may be, and holds no word of what was erased."""
+"""The ledger is shown to those who may read it, and holds no word of erased memories."""
 
 import pytest
 
@@ -29,7 +29,7 @@ def candidates(brain: Brain) -> list[CandidateView]:
     return list(whole(brain).candidates or ())
 
 
-def test_a_recall_is_told_with_what_it_considered_and_what_came_of_it(bo: Brain) -> None:
+def test_ledger_shows_a_recall_with_its_candidates_and_outcome(bo: Brain) -> None:
     good, other = stored(bo, FACT, kind="fact"), stored(bo, "Build a zoo", kind="event")
     answer = bo.recall("nightly build", max_items=1)
     bo.revise.rate(good, "up")
@@ -47,14 +47,14 @@ def test_a_recall_is_told_with_what_it_considered_and_what_came_of_it(bo: Brain)
 
 
 def test_pages_go_from_the_newest_to_the_oldest(brain: Brain) -> None:
-    asked = [f"comet {n}" for n in range(3)]
-    for query in asked:
+    requested = [f"comet {n}" for n in range(3)]
+    for query in requested:
         brain.recall(query)
         brain.services.clock.now()
     first = brain.recalls(limit=2)
     rest = brain.recalls(limit=2, cursor=first.next)
-    told = [one.query for page in (first, rest) for one in page.recalls]
-    assert (sorted(told), first.more, rest.more, rest.next) == (asked, 1, 0, None)
+    reply = [one.query for page in (first, rest) for one in page.recalls]
+    assert (sorted(reply), first.more, rest.more, rest.next) == (requested, 1, 0, None)
     with pytest.raises(RejectedError, match="1 to 100"):
         brain.recalls(limit=101)
 
@@ -74,9 +74,7 @@ def test_others_recalls_are_an_admins_to_read(brain: Brain, bo: Brain) -> None:
         bo.recalls.one(ids.show(ids.TRACE, 1))
 
 
-def test_what_its_caller_might_not_see_is_told_to_admins_by_its_id_alone(
-    brain: Brain, bo: Brain
-) -> None:
+def test_ledger_shows_admins_only_the_id_of_hidden_candidates(brain: Brain, bo: Brain) -> None:
     stored(bo, FACT, kind="fact")
     hidden = stored(bo, HERS, kind="event", scope="private")
     bo.recall("nightly build")
@@ -90,19 +88,19 @@ def test_what_its_caller_might_not_see_is_told_to_admins_by_its_id_alone(
 
 
 def test_an_erase_takes_a_memory_out_of_every_recall_that_considered_it(brain: Brain) -> None:
-    kept, gone = stored(brain, FACT, kind="fact"), stored(brain, HERS, kind="event")
+    saved, removed = stored(brain, FACT, kind="fact"), stored(brain, HERS, kind="event")
     brain.recall("nightly build cellar", max_items=1)
     brain.recall("nightly build", max_items=2)
     brain.recall("comet")
-    brain.revise.rate(gone, "down")
-    done = brain.erase(gone, reason="not to be kept", confirm=1)
+    brain.revise.rate(removed, "down")
+    done = brain.erase(removed, reason="not to be kept", confirm=1)
     assert (done.receipt or {})["recall_traces"] == 2
     assert (done.receipt or {})["feedback"] == 1
     with brain.services.store.snapshot(LOCAL_TENANT) as tx:
         entries = tx.recall_log.entries(EntryFilter(), limit=10)
     assert sorted(entry.query for entry in entries) == ["", "", "comet"]
     left = {one.memory_id for entry in entries for one in entry.considered}
-    assert left == {ids.parse(ids.MEMORY, kept)}
+    assert left == {ids.parse(ids.MEMORY, saved)}
     assert {id_ for entry in entries for id_ in entry.packed} <= left
     assert not any(entry.marks for entry in entries)
 

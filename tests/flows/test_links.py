@@ -91,19 +91,23 @@ def test_a_link_leads_to_nothing_that_may_not_be_seen_or_no_longer_holds(brain: 
     fact = stored(brain, FACT, kind="fact")
     bob = brain.acting_as(agent="bob")
     secret = stored(bob, "Nobody may know", kind="event", scope="private")
-    gone = stored(brain, "It was never so", kind="event")
+    removed = stored(brain, "It was never so", kind="event")
     web = stored(brain, "Click here", kind="event", trust="untrusted_web")
     fine = stored(brain, "It was like that", kind="event")
-    for id_ in (secret, gone, web):
+    for id_ in (secret, removed, web):
         link(brain, id_, fact)
     link(brain, fine, fact, trust=Trust.UNTRUSTED_WEB)
-    brain.forget(gone, reason="wrong")
+    brain.forget(removed, reason="wrong")
     assert bodies(brain, "nightly build") == [FACT]
-    assert {edge.id for edge in brain.get(fact, views=["links"]).links or ()} == {gone, web, fine}
+    assert {edge.id for edge in brain.get(fact, views=["links"]).links or ()} == {
+        removed,
+        web,
+        fine,
+    }
 
 
 @pytest.mark.requirement("RT-22", "RT-23")
-def test_a_conflict_is_told_and_the_preferred_side_comes_first(
+def test_conflict_is_reported_and_the_preferred_side_comes_first(
     brain: Brain, clock: FakeClock
 ) -> None:
     old = stored(brain, FACT, kind="fact", project="a")
@@ -120,7 +124,7 @@ def test_a_conflict_is_told_and_the_preferred_side_comes_first(
 
 
 @pytest.mark.requirement("RT-23")
-def test_a_mark_of_lower_trust_weighs_nothing_down(brain: Brain, clock: FakeClock) -> None:
+def test_conflict_mark_of_lower_trust_lowers_no_score(brain: Brain, clock: FakeClock) -> None:
     old = stored(brain, FACT, kind="fact", trust="trusted_tool")
     clock.move(WEEK)
     new = stored(brain, "The nightly build runs on 4 cores", kind="fact")
@@ -171,8 +175,8 @@ def test_a_message_said_next_to_a_match_comes_before_one_said_elsewhere(brain: B
             thread=ThreadRef(key=key, subject=key),
             occurred_at=at + timedelta(seconds=n),
         )
-    found = bodies(brain, "billing service port")
-    assert found[:2] == [
+    matches = bodies(brain, "billing service port")
+    assert matches[:2] == [
         "Which port does the billing service listen on?",
         "It was moved to 9000, the service",
     ]

@@ -120,8 +120,8 @@ def test_memories_of_every_state_are_listed_on_request_and_forgotten_ones_withou
 ) -> None:
     old = stored(brain, "The ledger lives in Oslo", kind="fact", tags=["place"])
     new = brain.revise.supersede(old, "The ledger lives in Bergen", reason="moved").id
-    gone = stored(brain, "The attic is empty", kind="fact", tags=["attic"])
-    brain.forget(gone, reason="it is full")
+    removed = stored(brain, "The attic is empty", kind="fact", tags=["attic"])
+    brain.forget(removed, reason="it is full")
     over = stored(
         brain, "The sale lasts a day", kind="fact", expires_at=clock.now() + timedelta(days=1)
     )
@@ -130,10 +130,10 @@ def test_memories_of_every_state_are_listed_on_request_and_forgotten_ones_withou
     assert ids_of(brain.list()) == [new]
     every = {one.id: one for one in brain.list(states=[*State]).memories}
     assert {id_: one.state for id_, one in every.items()} == {
-        old: "superseded", new: "active", gone: "forgotten", over: "expired",
+        old: "superseded", new: "active", removed: "forgotten", over: "expired",
     }  # fmt: skip
     assert every[old].superseded_by == new
-    assert (every[gone].headline, every[gone].tags) == ("(forgotten)", ())
+    assert (every[removed].headline, every[removed].tags) == ("(forgotten)", ())
     assert ids_of(brain.list(states=["expired"])) == [over]
     assert ids_of(brain.list(states=[*State], tags=["attic"])) == []
     facets = brain.list(states=["forgotten"], facets=True).facets
@@ -158,7 +158,7 @@ def test_memories_that_need_review_are_listed_on_request(brain: Brain) -> None:
 
 
 @pytest.mark.requirement("OB-20", "DM-25")
-def test_what_another_agent_keeps_private_is_neither_listed_nor_counted(brain: Brain) -> None:
+def test_private_memory_of_another_agent_is_neither_listed_nor_counted(brain: Brain) -> None:
     stored(brain, "My password hint is a bird", kind="fact", scope="private", label="hint")
     bob = brain.acting_as(agent="bob")
     page = bob.list(states=[*State], facets=True)

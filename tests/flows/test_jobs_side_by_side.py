@@ -16,19 +16,19 @@ from tests.flows.reflecting import CHECKOUT, every, reflect, sources, tell
 
 
 class Wording(ExtractiveReflector):
-    """Words the same differently each time, and has something happen before its first answer."""
+    """Words the same differently each time, and calls something before its first answer."""
 
     def __init__(self, meanwhile: Callable[[], object]) -> None:
-        self.meanwhile, self.asked = meanwhile, 0
+        self.meanwhile, self.calls = meanwhile, 0
 
     def reflect(self, sources: Sequence[SourceText], *, claims_max: int) -> Reflection:
-        self.asked += 1
-        number = self.asked
+        self.calls += 1
+        number = self.calls
         if number == 1:
             self.meanwhile()
-        said = super().reflect(sources, claims_max=claims_max)
-        points = [replace(one, text=f"{one.text} Telling {number}.") for one in said.points]
-        return replace(said, points=tuple(points))
+        message = super().reflect(sources, claims_max=claims_max)
+        points = [replace(one, text=f"{one.text} Telling {number}.") for one in message.points]
+        return replace(message, points=tuple(points))
 
 
 @pytest.mark.requirement("JB-01")
@@ -40,15 +40,15 @@ def test_two_reflections_at_once_make_one_episode_of_the_same(brain: Brain) -> N
 
     first = reflect(Brain(both, brain.caller))
 
-    assert wording.asked == 2
+    assert wording.calls == 2
     [episode] = every(brain, Kind.EPISODE, State.ACTIVE)
     assert "Telling 2." in episode.body
     assert (first["episodes"], first["candidates"]) == (0, 0)
     assert reflect(other)["episodes"] == 0
-    assert wording.asked == 2
+    assert wording.calls == 2
 
 
-def test_of_what_another_reflection_told_in_part_the_rest_is_told_too(
+def test_reflection_covers_the_rest_of_a_partly_reflected_episode(
     brain: Brain, clock: FakeClock
 ) -> None:
     before = [f"At noon again: {text}" for text in CHECKOUT[:3]]
@@ -61,6 +61,6 @@ def test_of_what_another_reflection_told_in_part_the_rest_is_told_too(
 
     assert reflect(Brain(both, brain.caller))["episodes"] == 1
 
-    assert wording.asked == 3, "all, those of the last hour, and what these left"
+    assert wording.calls == 3, "all, those of the last hour, and what these left"
     those = [sources(brain, one) for one in every(brain, Kind.EPISODE, State.ACTIVE)]
     assert sorted(those, key=len) == [set(early), set(late)]

@@ -39,7 +39,7 @@ def a_skill(brain: Brain, *projects: str, name: str = "release", text: str = RUL
 
 
 @pytest.mark.requirement("RT-11", "RT-02")
-def test_a_skill_stands_above_better_matches_and_is_marked(brain: Brain) -> None:
+def test_skill_is_listed_before_better_matches_and_is_marked(brain: Brain) -> None:
     stored(brain, "How to deploy the service by hand", kind="fact")
     id_ = a_skill(brain)
     first, *rest = brain.recall("how to redeploy the service").items
@@ -62,7 +62,7 @@ def test_a_scoped_skill_fires_in_its_projects_and_a_superseded_one_never(brain: 
     assert bodies(brain, "deploy", project="api") == []
 
 
-def test_no_more_than_five_skills_stand_above(brain: Brain) -> None:
+def test_recall_lists_five_skills_at_most(brain: Brain) -> None:
     for n in range(7):
         a_skill(brain, name=f"skill-{n}", text=f"Rule number {n} of the house: {'abcdefg'[n]}{n}")
     assert len(brain.recall("deploy").items) == 5
@@ -74,9 +74,9 @@ def test_a_time_that_is_named_is_preferred_and_never_a_bound(
     for n, days in enumerate((0, 300, 600)):
         at = clock.now() - timedelta(days=days)
         stored(brain, f"Billing review number {n}", kind="event", occurred_at=at)
-    found = bodies(brain, "billing review on 6 May 2025")
-    assert found[0] == "Billing review number 1"
-    assert len(found) == 3
+    matches = bodies(brain, "billing review on 6 May 2025")
+    assert matches[0] == "Billing review number 1"
+    assert len(matches) == 3
     assert "time" in brain.recall("billing review on 6 May 2025").items[0].why
 
 
@@ -107,7 +107,7 @@ def test_an_embedder_that_does_not_answer_in_time_is_done_without(
     assert brain.recall("build cores", deadline_ms=60_000).degraded == ()
 
 
-def test_past_the_deadline_no_arm_is_asked_and_each_is_named(path: Path) -> None:
+def test_recall_past_its_deadline_skips_and_names_every_retriever(path: Path) -> None:
     with a_brain(path, clock=HurriedClock()) as brain:
         stored(brain, "The build has two cores", kind="fact")
         answer = brain.recall("build cores last week", deadline_ms=1)
@@ -115,7 +115,8 @@ def test_past_the_deadline_no_arm_is_asked_and_each_is_named(path: Path) -> None
     assert [what.partition(":")[0] for what in answer.degraded[:3]] == ["skill", "lexical", "time"]
 
 
-@pytest.mark.parametrize("deadline", [0, -1, 10**9])
-def test_a_deadline_out_of_bounds_is_refused(brain: Brain, deadline: float) -> None:
-    with pytest.raises(RejectedError, match="deadline_ms"):
-        brain.recall("build", deadline_ms=deadline)
+def test_deadline_out_of_bounds_is_refused(brain: Brain, subtests: pytest.Subtests) -> None:
+    for deadline in [0, -1, 10**9]:
+        case = subtests.test(deadline=deadline)
+        with case, pytest.raises(RejectedError, match="deadline_ms"):
+            brain.recall("build", deadline_ms=deadline)

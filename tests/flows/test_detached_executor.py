@@ -14,9 +14,9 @@ def panic() -> None:
     raise Panic
 
 
-def test_whoever_panics_is_answered_so_and_takes_no_thread_with_it() -> None:
-    aside = DetachedExecutor(1, name="panicking")
+def test_detached_executor_reports_a_panic_and_retains_its_thread() -> None:
+    other = DetachedExecutor(1, name="panicking")
     for _ in range(3):
         with pytest.raises(Panic):
-            aside.submit(panic).result(PATIENCE_S)
-    assert aside.submit(lambda: "tea").result(PATIENCE_S) == "tea"
+            other.submit(panic).result(PATIENCE_S)
+    assert other.submit(lambda: "tea").result(PATIENCE_S) == "tea"

@@ -17,13 +17,13 @@ WHY = "because a test says so"
 
 
 @pytest.fixture
-def premise(brain: Brain) -> str:
+def precondition(brain: Brain) -> str:
     return stored(brain, "The gateway runs on nginx", kind="fact")
 
 
 @pytest.fixture
-def conclusion(brain: Brain, premise: str) -> str:
-    return stored(brain, "Timeouts belong in nginx conf", kind="fact", depends_on=[premise])
+def conclusion(brain: Brain, precondition: str) -> str:
+    return stored(brain, "Timeouts belong in nginx conf", kind="fact", depends_on=[precondition])
 
 
 def reworded(brain: Brain, id_: str, **known: object) -> str:
@@ -40,30 +40,32 @@ def needs_review(brain: Brain, id_: str) -> bool:
     return (brain.get(id_).banner or "").startswith("Needs review")
 
 
-def test_a_reworded_conclusion_falls_with_its_premise(
-    brain: Brain, premise: str, conclusion: str
+def test_reworded_conclusion_is_archived_with_its_precondition(
+    brain: Brain, precondition: str, conclusion: str
 ) -> None:
     new = reworded(brain, conclusion)
-    outcome = brain.revise.supersede(premise, "The gateway runs on envoy", reason=WHY)
+    outcome = brain.revise.supersede(precondition, "The gateway runs on envoy", reason=WHY)
     assert outcome.affected is not None
     assert outcome.affected.ids == (new,)
     assert needs_review(brain, new)
 
 
 def test_who_gives_other_supports_leaves_the_old_ones(
-    brain: Brain, premise: str, conclusion: str
+    brain: Brain, precondition: str, conclusion: str
 ) -> None:
     other = stored(brain, "Operators want one folder for all", kind="fact")
     new = reworded(brain, conclusion, depends_on=[other])
-    brain.forget(premise, reason=WHY)
+    brain.forget(precondition, reason=WHY)
     assert links(brain, new) == {("depends_on", True, other)}
     assert not needs_review(brain, new)
 
 
-def test_what_has_fallen_is_left_behind(brain: Brain, premise: str, conclusion: str) -> None:
+def test_revision_does_not_inherit_forgotten_preconditions(
+    brain: Brain, precondition: str, conclusion: str
+) -> None:
     other = stored(brain, "Operators want one folder for all", kind="fact")
     task = stored(brain, "Raise them all", kind="task", depends_on=[conclusion, other])
-    brain.forget(premise, reason=WHY)
+    brain.forget(precondition, reason=WHY)
     new = reworded(brain, conclusion)
     assert (links(brain, new), needs_review(brain, new)) == (set(), False)
     # What a support itself only fell with is left behind as well.
@@ -72,7 +74,7 @@ def test_what_has_fallen_is_left_behind(brain: Brain, premise: str, conclusion: 
     assert not needs_review(brain, later)
 
 
-def test_a_premise_that_the_reviser_may_not_see_is_inherited_unseen(brain: Brain) -> None:
+def test_precondition_hidden_from_the_reviser_is_inherited(brain: Brain) -> None:
     bob = brain.acting_as(agent="bob")
     secret = stored(bob, "Quietly planned for May", kind="fact", scope="private")
     shared = stored(bob, "Freeze the release branch", kind="task")
@@ -101,11 +103,13 @@ def test_no_supersede_narrows_or_lowers_by_the_sources_it_names(brain: Brain) ->
     assert brain.get(old).state is State.ACTIVE
 
 
-def test_an_approved_revision_inherits_too(brain: Brain, premise: str, conclusion: str) -> None:
+def test_an_approved_revision_inherits_too(
+    brain: Brain, precondition: str, conclusion: str
+) -> None:
     web = brain.acting_as(agent="web", trust_ceiling=Trust.UNTRUSTED_WEB)
     held = reworded(web, conclusion)
     brain.revise.approve(held, reason=WHY)
-    brain.forget(premise, reason=WHY)
+    brain.forget(precondition, reason=WHY)
     assert needs_review(brain, held)
 
 
@@ -122,7 +126,7 @@ def chain(brain: Brain, clock: FakeClock) -> tuple[str, str, str]:
     return first, middle, last
 
 
-def test_a_corrected_incident_keeps_its_causes_and_effects(
+def test_corrected_incident_retains_its_causes_and_effects(
     brain: Brain, chain: tuple[str, str, str]
 ) -> None:
     first, middle, last = chain
@@ -142,8 +146,8 @@ def test_taking_a_revision_back_takes_back_what_it_inherited(
     new = reworded(bob, middle)
     clock.move(timedelta(minutes=1))
     if how == "restore":
-        told = brain.revise.restore(middle, reason=WHY).changed
-        assert first not in str(told)
+        reply = brain.revise.restore(middle, reason=WHY).changed
+        assert first not in str(reply)
     else:
         count = brain.undo(agent="bob", reason=WHY).count
         brain.undo(agent="bob", reason=WHY, confirm=count)
@@ -164,7 +168,7 @@ def test_a_revision_that_names_what_it_replaces_does_not_rest_on_it(brain: Brain
         brain.revise.supersede(new, "It meets on Mondays", reason=WHY, depends_on=[new])
 
 
-def test_what_corrects_a_cause_stands_in_a_trace_for_it(brain: Brain) -> None:
+def test_correction_of_a_cause_replaces_the_cause_in_a_trace(brain: Brain) -> None:
     cause = stored(brain, "The cache was cold", kind="incident")
     effect = stored(brain, "Pages were slow", kind="incident")
     brain.revise.link(cause, effect, type="causes")
@@ -187,7 +191,7 @@ def test_what_is_inherited_is_trusted_no_more_than_who_takes_it_over(brain: Brai
     assert link.trust is Trust.UNTRUSTED_WEB
 
 
-def test_a_link_that_somebody_made_or_saw_again_outlives_a_restore(brain: Brain) -> None:
+def test_link_that_was_made_or_confirmed_by_hand_outlives_a_restore(brain: Brain) -> None:
     cause = stored(brain, "The cache was cold", kind="incident")
     effect = stored(brain, "Pages were slow", kind="incident")
     brain.revise.link(cause, effect, type="causes")

@@ -24,7 +24,7 @@ OTHER = "The kettle is blue"
 
 @pytest.fixture
 def bo(brain: Brain) -> Brain:
-    """Somebody else at work on the same store."""
+    """Another agent with a session on the same store."""
     return brain.acting_as(agent="bo", session="s1")
 
 
@@ -50,9 +50,7 @@ def a_writer(brain: Brain) -> Brain:
 
 
 @pytest.mark.requirement("SE-06")
-def test_an_action_item_holds_up_whoever_writes_until_it_is_answered(
-    brain: Brain, bo: Brain
-) -> None:
+def test_action_item_blocks_writes_until_it_is_acknowledged(brain: Brain, bo: Brain) -> None:
     id_ = task(brain)
     words = blocked(lambda: bo.remember(OTHER))
     assert id_ in words
@@ -64,7 +62,7 @@ def test_an_action_item_holds_up_whoever_writes_until_it_is_answered(
 
 
 @pytest.mark.requirement("SE-26")
-def test_every_way_of_writing_is_held_up(brain: Brain, bo: Brain) -> None:
+def test_action_item_blocks_every_way_of_writing(brain: Brain, bo: Brain) -> None:
     fact, old = stored(brain, OTHER), stored(brain, "Tea is at four", kind="fact")
     task(brain)
     for write in (
@@ -82,7 +80,7 @@ def test_every_way_of_writing_is_held_up(brain: Brain, bo: Brain) -> None:
     assert bo.forget([fact, old], reason="only looking").count == 2
 
 
-def test_pruning_and_taking_in_files_are_held_up(
+def test_action_item_blocks_prune_import_and_merge(
     brain: Brain, bo: Brain, clock: FakeClock, tmp_path: Path
 ) -> None:
     stored(brain, "The tap drips", kind="event")
@@ -97,15 +95,15 @@ def test_pruning_and_taking_in_files_are_held_up(
     blocked(lambda: bo.merge(exported))
 
 
-def test_who_is_held_up_may_still_report_hand_over_and_clear_up(brain: Brain, bo: Brain) -> None:
+def test_blocked_agent_may_still_report_hand_over_and_settle_items(brain: Brain, bo: Brain) -> None:
     id_, other = task(brain), task(brain, "Water the plants of the office")
     for known in (
         {"kind": "message"},
         {"kind": "incident"},
         {"kind": "episode", "label": "handoff"},
     ):
-        said = f"I am held up, says a {known['kind']}"
-        assert told(bo, said, **known).status is ItemStatus.STORED  # pyright: ignore[reportArgumentType]
+        message = f"I am held up, says a {known['kind']}"
+        assert told(bo, message, **known).status is ItemStatus.STORED  # pyright: ignore[reportArgumentType]
     assert bo.session.note("where", "in the kitchen").notes
     assert bo.session.claim(id_).lease
     assert bo.revise.status(id_, "done").status is ChangeStatus.DONE
@@ -113,7 +111,7 @@ def test_who_is_held_up_may_still_report_hand_over_and_clear_up(brain: Brain, bo
     assert told(bo, OTHER).status is ItemStatus.STORED
 
 
-def test_who_is_held_up_may_settle_what_awaits_review(brain: Brain, bo: Brain) -> None:
+def test_blocked_agent_may_approve_quarantined_memories(brain: Brain, bo: Brain) -> None:
     held = told(brain, "Always boil the tea twice", kind="rule", trust="untrusted_web").id
     assert held is not None
     task(brain)
@@ -239,9 +237,7 @@ def test_a_blocked_caller_sees_who_blocks_it_where_and_the_call_that_frees_it(
         assert part in words
 
 
-def test_its_author_and_admins_can_withdraw_an_item_and_nobody_else(
-    brain: Brain, bo: Brain
-) -> None:
+def test_only_author_and_admins_withdraw_an_action_item(brain: Brain, bo: Brain) -> None:
     author, other, text = a_writer(brain), a_writer(bo), "Never deploy on a sunday"
     law, job = rule(author, project="kitchen"), task(author, project="kitchen")
     cook = other.acting_as(project="kitchen")
@@ -289,7 +285,7 @@ def test_a_rule_is_never_done(brain: Brain, bo: Brain) -> None:
 
 @pytest.mark.requirement("SE-26", "DM-65")
 @pytest.mark.parametrize("decision", ["already_done", "not_relevant"])
-def test_some_answers_need_a_reason_and_the_audit_keeps_it(
+def test_some_acknowledgements_need_a_reason_which_the_audit_records(
     brain: Brain, bo: Brain, decision: str
 ) -> None:
     id_ = task(brain)
@@ -372,7 +368,7 @@ def test_only_a_trusted_source_sets_one(brain: Brain, bo: Brain) -> None:
 
 
 @pytest.mark.parametrize("state", ["done", "forgotten", "expired", "private"])
-def test_what_no_longer_holds_or_is_not_seen_binds_nobody(
+def test_action_item_that_ended_or_is_hidden_binds_no_agent(
     brain: Brain, bo: Brain, clock: FakeClock, state: str
 ) -> None:
     known = {"private": {"scope": "private"}, "expired": {"expires_at": "2026-03-02T10:00:00Z"}}

@@ -32,7 +32,7 @@ Answer = tuple[int, int, Decision, int]
 
 @dataclass(slots=True)
 class Model:
-    """What was decided: by whom on what, and until when it holds."""
+    """The decisions: of which agent on which item, and until when each holds."""
 
     held: dict[tuple[str, str, str | None], datetime | None] = field(
         default_factory=dict[tuple[str, str, str | None], "datetime | None"]
@@ -49,8 +49,6 @@ class Model:
 
 
 @settings(
-    max_examples=30,
-    deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
 @example(answers=[(0, 0, Decision.DEFERRED, 1), (0, 1, Decision.WILL_EXECUTE, 1)])
@@ -66,7 +64,7 @@ class Model:
     )
 )
 @pytest.mark.requirement("SE-26")
-def test_what_binds_follows_from_the_answers_alone(
+def test_pending_action_items_follow_from_the_acknowledgements_alone(
     answers: list[Answer], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     clock, model = FakeClock(), Model()
@@ -92,9 +90,9 @@ def answer(
 ) -> None:
     """Answer as well as can be; what cannot be said, or not any more, changes nothing."""
     until = view.services.clock.now() + timedelta(hours=hours)
-    told = {"until": until} if decision is Decision.DEFERRED else {}
+    reply = {"until": until} if decision is Decision.DEFERRED else {}
     with suppress(InvalidInputError, RejectedError):
-        view.revise.ack(known[item], decision, reason="so it is", **told)
+        view.revise.ack(known[item], decision, reason="so it is", **reply)
 
 
 def note(
@@ -117,8 +115,8 @@ def note(
 
 def binding(view: Brain) -> set[str]:
     with view.services.store.snapshot(view.caller.tenant) as tx:
-        found = pending_items(tx, view.caller, project=None, now=view.services.clock.now())
-    return {ids.show(ids.MEMORY, one.id) for one in found}
+        matches = pending_items(tx, view.caller, project=None, now=view.services.clock.now())
+    return {ids.show(ids.MEMORY, one.id) for one in matches}
 
 
 def check_blocks(view: Brain, *, is_blocked: bool) -> None:

@@ -1,7 +1,6 @@
-"""Who changes something is told what that change unseated, and what that one may see: no more."""
+"""The reply to a change names the dependents in review that its caller may see, and no other."""
 
 from datetime import timedelta
-from pathlib import Path
 
 from commonbrain.client import Brain
 from commonbrain.invalidation.reviews import DEPENDENTS_MAX
@@ -11,7 +10,7 @@ from commonbrain.model.limits import CASCADE_AT_ONCE, CAUSES_AT_ONCE, PREVIEW_CO
 from commonbrain.model.links import LinkType
 from commonbrain.model.revision import SYSTEM_AGENT, Action
 from commonbrain.model.scope import Scope
-from commonbrain.testing.builders import FakeClock, a_brain, a_memory
+from commonbrain.testing.builders import FakeClock, a_memory
 from tests.contracts.store_steps import a_link
 from tests.flows.asking import stored
 
@@ -30,11 +29,13 @@ def with_dependents(brain: Brain, count: int, *, scope: Scope) -> str:
     return ids.show(ids.MEMORY, 1)
 
 
-def test_what_ends_by_its_time_is_not_told_to_whoever_writes_next(
+def test_next_write_does_not_report_dependents_of_expired_memories(
     brain: Brain, clock: FakeClock
 ) -> None:
-    premise = stored(brain, "The gateway token is abc", kind="fact", expires_at=clock.now() + HOUR)
-    task = stored(brain, "Deploys use the gateway token", kind="task", depends_on=[premise])
+    precondition = stored(
+        brain, "The gateway token is abc", kind="fact", expires_at=clock.now() + HOUR
+    )
+    task = stored(brain, "Deploys use the gateway token", kind="task", depends_on=[precondition])
     clock.move(2 * HOUR)
     reply = brain.acting_as(agent="bob").remember("Lunch is at noon", kind="fact")
     assert reply.affected is None
@@ -42,23 +43,25 @@ def test_what_ends_by_its_time_is_not_told_to_whoever_writes_next(
     assert [one.agent for one in history if one.action is Action.CASCADE] == [SYSTEM_AGENT]
 
 
-def test_what_one_changes_is_told_and_ones_own_whatever_else_ends(
+def test_change_reports_its_own_dependents_and_not_those_of_expired_memories(
     brain: Brain, clock: FakeClock
 ) -> None:
     ending = stored(brain, "The gateway token is abc", kind="fact", expires_at=clock.now() + HOUR)
     stored(brain, "Deploys use the gateway token", kind="task", depends_on=[ending])
-    premise = stored(brain, "The gateway runs on nginx", kind="fact")
-    near = stored(brain, "Timeouts belong in nginx conf", kind="fact", depends_on=[premise])
+    precondition = stored(brain, "The gateway runs on nginx", kind="fact")
+    near = stored(brain, "Timeouts belong in nginx conf", kind="fact", depends_on=[precondition])
     clock.move(2 * HOUR)
     bob = brain.acting_as(agent="bob")
-    affected = bob.forget(premise, reason=WHY).affected
+    affected = bob.forget(precondition, reason=WHY).affected
     assert affected is not None
     assert affected.ids == (near,)
     history = brain.get(near, views=["history"]).history or ()
     assert [one.agent for one in history if one.action is Action.CASCADE] == ["bob"]
 
 
-def test_the_last_of_a_full_step_leaves_nothing_more(brain: Brain, clock: FakeClock) -> None:
+def test_full_step_of_expired_memories_leaves_none_to_follow_up(
+    brain: Brain, clock: FakeClock
+) -> None:
     last = CAUSES_AT_ONCE
     with brain.services.store.begin(brain.caller.tenant) as tx:
         for id_ in range(1, last + 1):
@@ -75,36 +78,31 @@ def test_the_last_of_a_full_step_leaves_nothing_more(brain: Brain, clock: FakeCl
         assert tx.reviews.due(clock.now(), limit=1) == []
 
 
-def test_thousands_that_one_may_not_see_change_nothing_in_what_is_told(brain: Brain) -> None:
-    premise = with_dependents(
-        brain, max(PREVIEW_COUNT_MAX, CASCADE_AT_ONCE) + 1, scope=Scope.PRIVATE
-    )
-    seen = stored(brain, "Timeouts belong in nginx conf", kind="fact")
-    over = stored(brain, "Headers belong beside them", kind="fact", depends_on=[seen])
-    brain.revise.link(seen, premise, type=LinkType.DEPENDS_ON)
+def test_thousands_of_hidden_dependents_change_nothing_in_the_reply(brain: Brain) -> None:
+    count = max(PREVIEW_COUNT_MAX, CASCADE_AT_ONCE) + 1
+    cause = with_dependents(brain, count, scope=Scope.PRIVATE)
+    assert brain.revise.preview(cause).count == 0
+    assert brain.forget(cause, reason=WHY).affected is None
+    # They are followed up all the same.
+    with brain.services.store.snapshot(brain.caller.tenant) as tx:
+        assert len(tx.reviews.by(1)) == count
+    brain.revise.restore(cause, reason=WHY)
 
-    foretold = brain.revise.preview(premise)
-    assert (foretold.count, foretold.archived, foretold.is_more) == (2, 2, False)
-    told = brain.revise.supersede(premise, "The gateway runs on envoy", reason=WHY).affected
-    assert told is not None
-    assert (told.count, told.archived, told.ids) == (2, 2, (seen, over))
-    assert not told.is_more
+    seen = stored(brain, "Timeouts belong in nginx conf", kind="fact")
+    over = stored(brain, "Headers belong next to them", kind="fact", depends_on=[seen])
+    brain.revise.link(seen, cause, type=LinkType.DEPENDS_ON)
+
+    preview = brain.revise.preview(cause)
+    assert (preview.count, preview.archived, preview.is_more) == (2, 2, False)
+    affected = brain.revise.supersede(cause, "The gateway runs on envoy", reason=WHY).affected
+    assert affected is not None
+    assert (affected.count, affected.archived, affected.ids) == (2, 2, (seen, over))
+    assert not affected.is_more
     assert "Needs review" in (brain.get(over).banner or "")
 
 
-def test_a_fan_of_nothing_that_one_may_see_is_not_told(tmp_path: Path) -> None:
-    with a_brain(tmp_path / "a.db") as brain:
-        premise = with_dependents(brain, CASCADE_AT_ONCE + 1, scope=Scope.PRIVATE)
-        assert brain.revise.preview(premise).count == 0
-        outcome = brain.revise.supersede(premise, "The gateway runs on envoy", reason=WHY)
-        assert outcome.affected is None
-        # It is followed up all the same.
-        with brain.services.store.snapshot(brain.caller.tenant) as tx:
-            assert len(tx.reviews.by(1)) == CASCADE_AT_ONCE + 1
-
-
-def test_hidden_dependents_do_not_crowd_out_what_is_seen(brain: Brain) -> None:
-    premise = with_dependents(brain, DEPENDENTS_MAX + 10, scope=Scope.PRIVATE)
-    seen = stored(brain, "Timeouts belong in nginx conf", kind="fact", depends_on=[premise])
-    found = brain.get(premise, views=["dependents"]).dependents or ()
-    assert [one.id for one in found] == [seen]
+def test_hidden_dependents_do_not_displace_visible_ones(brain: Brain) -> None:
+    precondition = with_dependents(brain, DEPENDENTS_MAX + 10, scope=Scope.PRIVATE)
+    seen = stored(brain, "Timeouts belong in nginx conf", kind="fact", depends_on=[precondition])
+    matches = brain.get(precondition, views=["dependents"]).dependents or ()
+    assert [one.id for one in matches] == [seen]
