@@ -90,9 +90,9 @@ def answer(
 ) -> None:
     """Answer as well as can be; what cannot be said, or not any more, changes nothing."""
     until = view.services.clock.now() + timedelta(hours=hours)
-    reply = {"until": until} if decision is Decision.DEFERRED else {}
+    given = {"until": until} if decision is Decision.DEFERRED else {}
     with suppress(InvalidInputError, RejectedError):
-        view.revise.ack(known[item], decision, reason="so it is", **reply)
+        view.revise.ack(known[item], decision, reason="so it is", **given)
 
 
 def note(

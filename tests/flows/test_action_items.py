@@ -221,7 +221,7 @@ def test_an_item_of_a_project_comes_back_by_a_writer(brain: Brain, bo: Brain) ->
 
 
 @pytest.mark.requirement("SE-06")
-def test_a_blocked_caller_sees_who_blocks_it_where_and_the_call_that_frees_it(
+def test_refusal_names_the_blocking_item_its_author_project_and_the_call_to_make(
     brain: Brain, bo: Brain
 ) -> None:
     why = "The key leaked in a log.\nRotate it before the next deployment."
@@ -258,7 +258,7 @@ def test_only_author_and_admins_withdraw_an_action_item(brain: Brain, bo: Brain)
     assert job in blocked(lambda: cook.remember(OTHER))
 
 
-def test_who_set_an_item_is_not_held_up_by_it_but_its_next_session_is(brain: Brain) -> None:
+def test_action_item_blocks_its_author_only_in_later_sessions(brain: Brain) -> None:
     ann = brain.acting_as(session="s1")
     task(ann)
     assert told(ann, OTHER).status is ItemStatus.STORED
@@ -316,7 +316,7 @@ def test_the_same_answer_twice_changes_nothing(brain: Brain, bo: Brain) -> None:
     assert bo.revise.ack(id_, "not_relevant", reason="no key").status is ChangeStatus.DONE
 
 
-def test_what_is_deferred_binds_again(brain: Brain, bo: Brain, clock: FakeClock) -> None:
+def test_deferred_action_item_binds_again(brain: Brain, bo: Brain, clock: FakeClock) -> None:
     id_ = task(brain)
     bo.revise.ack(id_, "deferred", until=clock.now() + timedelta(hours=2))
     assert told(bo, OTHER).status is ItemStatus.STORED
@@ -336,7 +336,7 @@ def test_nothing_is_deferred_into_the_past_or_for_months(
             bo.revise.ack(id_, decision, until=until)
 
 
-def test_what_is_no_action_item_is_not_answered(brain: Brain, bo: Brain) -> None:
+def test_memory_that_is_no_action_item_cannot_be_acknowledged(brain: Brain, bo: Brain) -> None:
     id_ = stored(brain, TASK, kind="task")
     with pytest.raises(RejectedError) as refusal:
         bo.revise.ack(id_, "will_execute")
@@ -398,7 +398,7 @@ def test_ten_items_are_named_and_the_rest_counted(brain: Brain, bo: Brain) -> No
     assert "and 2 more" in words
 
 
-def test_what_binds_without_a_kind_is_a_task_unless_its_words_say_otherwise(brain: Brain) -> None:
+def test_action_item_without_a_kind_is_a_task_unless_its_words_say_otherwise(brain: Brain) -> None:
     assert told(brain, "The plants of the office", must_ack=True).kind == "task"
     assert told(brain, RULE, must_ack=True).kind == "rule"
 
@@ -409,7 +409,7 @@ def test_a_call_sent_twice_is_answered_though_an_item_came_between(brain: Brain,
     assert bo.remember(OTHER, idempotency_key="k").items == first.items
 
 
-def test_erasing_an_item_takes_what_was_said_of_it(brain: Brain, bo: Brain) -> None:
+def test_erasing_an_action_item_erases_its_acknowledgements(brain: Brain, bo: Brain) -> None:
     id_ = task(brain)
     bo.revise.ack(id_, "not_relevant", reason="a word that must go")
     done = brain.erase(id_, reason="asked to", confirm=1)

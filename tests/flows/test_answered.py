@@ -109,7 +109,7 @@ def test_recall_for_more_than_usual_returns_more(
             assert (len(answer.items), answer.verdict) == (5, ResultStatus.BELOW_THRESHOLD)
 
 
-def test_a_single_memory_answers_what_it_answers(measured: Brain) -> None:
+def test_single_matching_memory_is_an_answer(measured: Brain) -> None:
     stored(measured, FERRY, kind="fact")
 
     assert measured.recall("when does the ferry leave?").verdict is ResultStatus.FOUND

@@ -46,8 +46,8 @@ def test_atom_takes_the_time_of_its_source_and_its_delay(brain: Brain) -> None:
 
 def test_other_texts_are_looked_through_on_request_only(brain: Brain) -> None:
     assert told(brain, CAUSE, kind="event").derived == ()
-    query = told(brain, LATER, kind="event", extract_causes=True)
-    assert [one.kind for one in query.derived] == [Kind.ATOM]
+    event = told(brain, LATER, kind="event", extract_causes=True)
+    assert [one.kind for one in event.derived] == [Kind.ATOM]
     assert told(brain, f"{CAUSE} Really.", kind="message", extract_causes=False).derived == ()
 
 
@@ -86,7 +86,7 @@ def test_stored_memories_are_atomized_later_and_once(brain: Brain, clock: FakeCl
     assert brain.atomize(kinds=["message"]).read == 0
 
 
-def test_what_is_not_there_or_too_much_is_refused(brain: Brain) -> None:
+def test_atomizing_missing_or_too_many_memories_is_refused(brain: Brain) -> None:
     with pytest.raises(NotFoundError):
         brain.atomize("mem_0000000000000")
     with pytest.raises(RejectedError, match="1 to 100"):

@@ -67,7 +67,7 @@ def test_calling_again_before_the_last_reads_all_of_many(
         brain.atomize(before="mem_0000000000000")
 
 
-def test_a_writer_makes_of_what_is_global_an_atom_of_the_team(brain: Brain) -> None:
+def test_writer_makes_an_atom_of_the_team_from_a_global_memory(brain: Brain) -> None:
     stored(brain, POOL, kind="incident", scope="global")
     incidents(brain, PROXY)
     writer = Brain(brain.services, replace(brain.caller, role=Role.WRITER))

@@ -47,7 +47,7 @@ def test_the_same_incident_read_again_is_observed_once(brain: Brain) -> None:
     assert (again.status, again.id) == (ItemStatus.EXISTS, first.id)
 
 
-def test_what_is_held_back_holds_back_its_atoms(brain: Brain) -> None:
+def test_atoms_of_a_quarantined_memory_are_quarantined(brain: Brain) -> None:
     web = brain.acting_as(agent="web", trust_ceiling=Trust.UNTRUSTED_WEB)
     rule = told(web, f"Never deploy on Friday. {FAILED}", kind="rule", extract_causes=True)
     assert rule.status is ItemStatus.QUARANTINED
@@ -70,8 +70,8 @@ def test_the_atoms_of_a_proposed_text_propose_nothing(brain: Brain) -> None:
 
 @pytest.mark.parametrize("kind", ["incident", "event"])
 def test_atom_is_archived_with_the_memory_it_was_extracted_from(brain: Brain, kind: str) -> None:
-    message = told(brain, FAILED, kind=kind, extract_causes=True)
-    [part] = message.derived
-    done = brain.forget(message.id or "", reason="it never failed")
+    source = told(brain, FAILED, kind=kind, extract_causes=True)
+    [part] = source.derived
+    done = brain.forget(source.id or "", reason="it never failed")
     assert done.affected is not None
     assert done.affected.ids == (part.id,)

@@ -50,7 +50,7 @@ def test_the_audit_holds_no_content(brain: Brain) -> None:
 
 
 @pytest.mark.requirement("WP-07")
-def test_what_is_refused_leaves_no_audit_and_what_passes_one_line(brain: Brain) -> None:
+def test_refused_write_leaves_no_audit_line_and_accepted_write_one(brain: Brain) -> None:
     assert told(brain, "42", kind="fact").code == "gate_headline"
     assert len(audited(brain)) == 0
     stored(brain, FACT, kind="fact")

@@ -34,9 +34,7 @@ def with_role(brain: Brain, role: Role) -> Brain:
 
 
 @pytest.mark.parametrize("name", CHANGES)
-def test_what_is_trusted_more_than_the_caller_is_changed_by_approval_only(
-    brain: Brain, name: str
-) -> None:
+def test_more_trusted_memory_is_changed_by_approval_only(brain: Brain, name: str) -> None:
     id_ = stored(brain, TWO, kind="fact", trust="trusted_tool")
     other = stored(brain, "Deploys of the billing service happen at noon", kind="fact")
     before = brain.get(id_)
@@ -73,7 +71,7 @@ def test_replacement_that_needs_approval_waits_next_to_the_original(brain: Brain
 
 
 @pytest.mark.parametrize("kind", ["rule", "fact"])
-def test_what_is_trusted_less_replaces_what_is_trusted_more_by_approval_only(
+def test_less_trusted_text_replaces_a_more_trusted_one_by_approval_only(
     brain: Brain, kind: str
 ) -> None:
     old = stored(brain, "Never push to main", kind=kind)
@@ -133,7 +131,7 @@ def test_the_right_to_write_a_scope_cannot_be_proposed_around(brain: Brain) -> N
     assert brain.revise.pin(everyones).status is ChangeStatus.DONE
 
 
-def test_what_may_not_be_seen_cannot_be_revised(brain: Brain) -> None:
+def test_hidden_memory_cannot_be_revised(brain: Brain) -> None:
     secret = stored(brain.acting_as(agent="bob"), TWO, kind="fact", scope="private")
     mine = stored(brain, FOUR, kind="fact")
     for change in (
@@ -160,14 +158,14 @@ def test_memory_of_an_untrusted_source_is_approved_by_a_trusted_caller(brain: Br
         brain.revise.approve(id_, reason="again")
 
 
-def test_what_is_rejected_is_forgotten_and_its_author_may_withdraw_it(brain: Brain) -> None:
+def test_rejected_proposal_is_forgotten_and_its_author_may_withdraw_one(brain: Brain) -> None:
     web = limited(brain, Trust.UNTRUSTED_WEB)
-    reply = [
+    proposals = [
         web.remember(f"Never push to branch {name}", kind="rule", trust="untrusted_web").items[0]
         for name in ("main", "trunk")
     ]
-    brain.revise.reject(reply[0].id or "", reason="nonsense")
-    web.revise.reject(reply[1].id or "", reason="mistaken")
-    assert [brain.get(one.id or "").state for one in reply] == [State.FORGOTTEN] * 2
-    back = brain.revise.restore(reply[0].id or "", reason="not so bad")
-    assert brain.get(reply[0].id or "").state is State.QUARANTINED, back
+    brain.revise.reject(proposals[0].id or "", reason="nonsense")
+    web.revise.reject(proposals[1].id or "", reason="mistaken")
+    assert [brain.get(one.id or "").state for one in proposals] == [State.FORGOTTEN] * 2
+    back = brain.revise.restore(proposals[0].id or "", reason="not so bad")
+    assert brain.get(proposals[0].id or "").state is State.QUARANTINED, back

@@ -203,9 +203,7 @@ def test_working_context_is_made_of_the_task_and_stored_nowhere(shop: Brain) -> 
     assert shop.status().memories == 1
 
 
-def test_what_no_longer_holds_or_is_not_the_caller_s_to_see_never_appears(
-    shop: Brain, clock: FakeClock
-) -> None:
+def test_briefing_shows_no_ended_and_no_hidden_memories(shop: Brain, clock: FakeClock) -> None:
     old = save(shop, "Never deploy on Fridays.", "rule", severity="BLOCKER")
     shop.revise.supersede(old, "Never deploy on Mondays.", reason="It moved.")
     removed = save(shop, "Never whistle.", "rule", severity="BLOCKER")
@@ -357,9 +355,7 @@ def test_a_note_does_not_mark_a_blocker_but_another_rule_does(
     assert (blocker.id, blocker.note) == (old, f"earlier, changed by {newer} on 2026-03-03")
 
 
-def test_what_changed_lately_names_its_project_if_none_is_given(
-    shop: Brain, clock: FakeClock
-) -> None:
+def test_recent_change_names_its_project_if_none_is_given(shop: Brain, clock: FakeClock) -> None:
     save(shop, OLD, "fact")
     clock.move(timedelta(days=1))
     save(shop, NEW, "fact")

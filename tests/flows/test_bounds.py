@@ -21,7 +21,7 @@ def test_a_fact_holds_for_as_long_as_it_lives(brain: Brain, clock: FakeClock) ->
 
 
 @pytest.mark.requirement("ST-06")
-def test_what_reaches_everybody_needs_a_trusted_source(brain: Brain) -> None:
+def test_global_memory_needs_a_trusted_source(brain: Brain) -> None:
     offered = {"scope": "global", "trust": "untrusted_web", "kind": "fact"}
 
     [outcome] = brain.remember("Buy shares now", **offered).items  # type: ignore[arg-type]

@@ -69,7 +69,7 @@ def entries(brain: Brain) -> list[Entry]:
         return tx.recall_log.entries(EntryFilter(), limit=1000)
 
 
-def test_a_canary_orders_the_recalls_of_its_sessions_alone(brain: Brain, shop: Shop) -> None:
+def test_canary_orders_only_the_recalls_of_its_sessions(brain: Brain, shop: Shop) -> None:
     weights = [item.id for item in brain.recall(ASKED).items]
     card = on_trial(brain, shop, ByFeature(sign=-1), percent=50)
     mine = brain.acting_as(session=sessions_of(card, count=1)[0])
@@ -103,7 +103,7 @@ def test_canary_does_not_reorder_browsing(brain: Brain, shop: Shop) -> None:
         (ByFeature("fused"), "its features are not those of its card"),
     ],
 )
-def test_a_model_that_fails_leaves_the_order_of_fixed_weights_and_is_rolled_back(
+def test_failing_model_leaves_the_default_order_and_is_rolled_back(
     brain: Brain, shop: Shop, clock: FakeClock, reranker: Reranker, says: str
 ) -> None:
     weights = [item.id for item in brain.recall(ASKED).items]
@@ -124,21 +124,21 @@ def test_a_model_that_fails_leaves_the_order_of_fixed_weights_and_is_rolled_back
     assert brain.recall(ASKED).degraded == ()
 
 
-def test_a_model_that_fails_in_a_row_is_not_asked_at_once_again(
+def test_model_rests_after_three_failures_in_a_row(
     brain: Brain, shop: Shop, clock: FakeClock
 ) -> None:
-    query: list[None] = []
-    on_trial(brain, shop, Then(does=lambda: query.append(None) or 1 / 0))
+    calls: list[None] = []
+    on_trial(brain, shop, Then(does=lambda: calls.append(None) or 1 / 0))
     for _ in range(5):
         brain.recall(ASKED)
-    assert len(query) == 3
+    assert len(calls) == 3
     assert "rests after 3 failures" in brain.recall(ASKED).degraded[0]
     clock.move(timedelta(seconds=2))
     brain.recall(ASKED)
-    assert len(query) == 4
+    assert len(calls) == 4
 
 
-def test_a_model_that_hangs_holds_no_recall_and_is_rolled_back(
+def test_hanging_model_delays_no_recall_and_is_rolled_back(
     brain: Brain, shop: Shop, clock: FakeClock
 ) -> None:
     over = Event()
@@ -153,7 +153,7 @@ def test_a_model_that_hangs_holds_no_recall_and_is_rolled_back(
     assert state_of(brain, card) is ModelState.ROLLED_BACK
 
 
-def test_a_slow_model_is_rolled_back(brain: Brain, shop: Shop, clock: FakeClock) -> None:
+def test_slow_model_is_rolled_back(brain: Brain, shop: Shop, clock: FakeClock) -> None:
     card = on_trial(brain, shop, slow(clock, 30))
     for _ in range(5):
         assert brain.recall(ASKED).degraded == ()
@@ -163,29 +163,25 @@ def test_a_slow_model_is_rolled_back(brain: Brain, shop: Shop, clock: FakeClock)
     assert "slowness: 5 of the last 5 recalls took over 20 ms to order" in why
 
 
-def test_a_model_that_shows_what_is_not_to_be_trusted_is_rolled_back(
-    brain: Brain, shop: Shop
-) -> None:
+def test_model_that_shows_more_untrusted_memories_is_rolled_back(brain: Brain, shop: Shop) -> None:
     for number in range(3):
         stored(brain, f"Kettles sell for {number} euros.", kind="fact", trust="untrusted_web")
     card = on_trial(brain, shop, ByFeature("trust", sign=-1))
     for _ in range(8):
-        usual, query = (
+        usual, unlimited = (
             brain.recall(ASKED, max_items=2),
             brain.recall(ASKED, max_items=2, trust_min=0.0),
         )
         # Policy has the last word, whatever a model makes of it.
         assert {item.trust.weight for item in usual.items} == {0.7}
-        assert {item.trust.weight for item in query.items} == {0.35}
-        assert query.degraded == ()
+        assert {item.trust.weight for item in unlimited.items} == {0.35}
+        assert unlimited.degraded == ()
     brain.services.journal.flush()
     assert state_of(brain, card) is ModelState.ROLLED_BACK
     assert "safety: 8 of the last 16 recalls showed more" in audited(brain)["model_rolled_back"]
 
 
-def test_a_model_that_ranks_worse_is_rolled_back(
-    brain: Brain, shop: Shop, clock: FakeClock
-) -> None:
+def test_model_that_ranks_worse_is_rolled_back(brain: Brain, shop: Shop, clock: FakeClock) -> None:
     card = on_trial(brain, shop, ByFeature(sign=-1), percent=50)
     best = brain.recall(ASKED).items[0].id
     drawn = [sessions_of(card, count=10, served=served) for served in (True, False)]

@@ -45,7 +45,7 @@ def plan(brain: Brain, conclusion: str) -> str:
     return remembered(brain, "Raise timeouts before launch", kind="task", depends_on=[conclusion])
 
 
-def test_a_supersede_marks_all_that_rests_on_it_and_says_so(
+def test_supersede_marks_and_reports_all_dependents(
     brain: Brain, precondition: str, conclusion: str, plan: str
 ) -> None:
     other = remembered(brain, "Lunch is at noon")
@@ -129,7 +129,7 @@ def test_conflict_resolved_for_the_precondition_unmarks_its_dependents(
     assert marked(brain) == set()
 
 
-def test_a_less_trusted_contradiction_marks_nothing(
+def test_less_trusted_contradiction_marks_no_dependents(
     brain: Brain, precondition: str, conclusion: str
 ) -> None:
     web = brain.acting_as(agent="web", trust_ceiling=Trust.UNTRUSTED_WEB)
@@ -139,7 +139,7 @@ def test_a_less_trusted_contradiction_marks_nothing(
     assert marked(brain) == set()
 
 
-def test_a_private_contradiction_unseats_nothing_that_others_see(
+def test_private_contradiction_marks_no_dependents_that_others_see(
     brain: Brain, precondition: str, conclusion: str
 ) -> None:
     bob = brain.acting_as(agent="bob")
@@ -175,9 +175,7 @@ def test_prune_acts_along_depends_on_only(brain: Brain, clock: FakeClock) -> Non
     assert state(brain, episode) is State.ACTIVE
 
 
-def test_a_circle_without_ground_is_archived_and_comes_back(
-    brain: Brain, precondition: str
-) -> None:
+def test_unsupported_cycle_is_archived_and_restored(brain: Brain, precondition: str) -> None:
     one = remembered(brain, "Chickens lay eggs here", derived_from=[precondition])
     other = remembered(brain, "Eggs hatch chickens there", depends_on=[one])
     brain.revise.link(one, other, type=LinkType.DEPENDS_ON)
@@ -198,7 +196,7 @@ def test_memory_derived_from_a_superseded_one_needs_review_at_once(
     assert marked(brain) == {conclusion, outcome.id}
 
 
-def test_a_link_that_is_taken_away_takes_its_mark_along(
+def test_removed_link_removes_its_review(
     brain: Brain, precondition: str, conclusion: str, plan: str
 ) -> None:
     brain.forget(precondition, reason=WHY)
@@ -207,7 +205,7 @@ def test_a_link_that_is_taken_away_takes_its_mark_along(
     assert [state(brain, one) for one in (conclusion, plan)] == [State.ACTIVE] * 2
 
 
-def test_what_is_vouched_for_is_settled_with_all_that_rested_only_on_it(
+def test_confirmed_memory_is_settled_with_dependents_of_it_alone(
     brain: Brain, precondition: str, conclusion: str, plan: str
 ) -> None:
     brain.forget(precondition, reason=WHY)
@@ -222,7 +220,7 @@ def test_what_is_vouched_for_is_settled_with_all_that_rested_only_on_it(
     assert marked(brain) == {plan}
 
 
-def test_who_restores_what_was_archived_vouches_for_it(
+def test_restoring_an_archived_memory_confirms_the_memory(
     brain: Brain, precondition: str, conclusion: str
 ) -> None:
     brain.forget(precondition, reason=WHY)
@@ -253,7 +251,7 @@ def test_a_proposed_supersede_marks_once_it_is_approved(
     assert marked(brain) == {conclusion}
 
 
-def test_undo_takes_the_marks_back_and_leaves_what_followed_alone(
+def test_undo_removes_reviews_and_leaves_later_changes(
     brain: Brain, clock: FakeClock, precondition: str, conclusion: str, plan: str
 ) -> None:
     clock.move(timedelta(minutes=1))
@@ -272,7 +270,7 @@ def test_undo_of_a_review_opens_it_again(brain: Brain, precondition: str, conclu
     assert (state(brain, conclusion), marked(brain)) == (State.ARCHIVED, {conclusion})
 
 
-def test_what_was_archived_and_then_revised_comes_back_as_its_supports_say(
+def test_archived_and_then_revised_memory_returns_as_its_supports_allow(
     brain: Brain, clock: FakeClock, precondition: str, conclusion: str
 ) -> None:
     brain.forget(precondition, reason=WHY)
@@ -297,7 +295,7 @@ def test_erased_precondition_leaves_its_dependents_marked(brain: Brain, precondi
     assert brain.get(derived).banner is None
 
 
-def test_a_mark_outlives_the_erasure_of_what_stood_between(
+def test_review_outlives_the_erasure_of_a_memory_in_between(
     brain: Brain, precondition: str, conclusion: str, plan: str
 ) -> None:
     brain.forget(precondition, reason=WHY)

@@ -115,7 +115,7 @@ def test_a_prune_undone_and_done_again_stays_a_prune(brain: Brain, clock: FakeCl
     assert (brain.get(noise).state, banner(brain, episode)) == (State.FORGOTTEN, "")
 
 
-def test_what_retention_took_still_holds_up_what_is_derived_from_it(
+def test_memory_removed_by_retention_still_supports_its_derivations(
     brain: Brain, clock: FakeClock, precondition: str
 ) -> None:
     noise = stored(brain, "Somebody opened a door", kind="event")
@@ -152,7 +152,7 @@ def test_pending_action_item_is_marked_and_still_binds_until_it_is_done(brain: B
     assert brain.get(item).state is State.ACTIVE
 
 
-def test_what_is_archived_for_want_of_support_contradicts_no_more(
+def test_memory_archived_without_support_no_longer_contradicts(
     brain: Brain, precondition: str, conclusion: str
 ) -> None:
     report = stored(brain, "Eve reported on the migration", kind="event")

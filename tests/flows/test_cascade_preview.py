@@ -48,7 +48,9 @@ def precondition(brain: Brain) -> str:
     return stored(brain, "The gateway runs on nginx", kind="fact")
 
 
-def test_a_preview_shows_the_path_and_what_becomes_of_each(brain: Brain, precondition: str) -> None:
+def test_preview_shows_the_path_and_the_fate_of_each_dependent(
+    brain: Brain, precondition: str
+) -> None:
     near = stored(brain, "Timeouts belong in nginx conf", kind="fact", derived_from=[precondition])
     far = stored(brain, "Never raise timeouts twice", kind="rule", depends_on=[near])
 
@@ -62,7 +64,9 @@ def test_a_preview_shows_the_path_and_what_becomes_of_each(brain: Brain, precond
     assert f"{far} -> {near} -> {precondition}" in preview.line()
 
 
-def test_a_path_over_what_one_may_not_see_does_not_name_it(brain: Brain, precondition: str) -> None:
+def test_path_over_a_hidden_memory_does_not_name_the_memory(
+    brain: Brain, precondition: str
+) -> None:
     ann = brain.acting_as(agent="ann")
     hers = stored(
         ann, "My own note on it", kind="fact", scope="private", derived_from=[precondition]

@@ -32,7 +32,7 @@ def test_get_and_recall_show_the_mark_before_anybody_writes(
     assert item.notes == (f"needs review: {lease} (expired 2026-03-02)",)
 
 
-def test_what_is_derived_from_what_expired_shows_none(
+def test_derivation_of_an_expired_memory_shows_no_mark(
     brain: Brain, clock: FakeClock, lease: str
 ) -> None:
     episode = stored(brain, "What the lease taught us", kind="fact", derived_from=[lease])

@@ -251,7 +251,7 @@ def test_name_that_many_things_have_joins_no_incidents(brain: Brain) -> None:
 
 
 @pytest.mark.requirement("CT-11")
-def test_a_name_that_many_other_incidents_have_joins_none_by_itself(brain: Brain) -> None:
+def test_name_in_many_incidents_alone_joins_none(brain: Brain) -> None:
     earlier, later = "billing-worker was restarted on Monday", "Letters were lost by billing-worker"
     assert chain_of(brain, earlier, later, project="rare")
     for number in range(25):
@@ -262,7 +262,7 @@ def test_a_name_that_many_other_incidents_have_joins_none_by_itself(brain: Brain
 
 
 @pytest.mark.requirement("CT-10")
-def test_of_two_shared_names_the_rarer_one_leads_on(brain: Brain) -> None:
+def test_rarer_of_two_shared_names_continues_the_chain(brain: Brain) -> None:
     for number in range(6):
         text = f"Customer {number} wrote a letter about billing-worker"
         stored(brain, text, kind="incident", occurred_at=START + timedelta(minutes=number))
@@ -321,7 +321,7 @@ def test_cause_of_another_incident_or_of_another_week_leads_nowhere(
 
 
 @pytest.mark.requirement("RT-31")
-def test_links_show_what_names_the_same_thing_to_those_who_may_see_it(brain: Brain) -> None:
+def test_links_show_visible_memories_that_name_the_same_thing(brain: Brain) -> None:
     cause = stored(brain, "Ann raised the pool size of payments-db", kind="event")
     mine = stored(brain, "I broke the payments database", kind="event", scope="private")
     stored(brain, "The pool size of reports-db was raised", kind="event")
@@ -338,7 +338,7 @@ def test_links_show_what_names_the_same_thing_to_those_who_may_see_it(brain: Bra
 
 
 @pytest.mark.requirement("RT-31")
-def test_links_show_nothing_for_a_name_that_many_things_have(brain: Brain) -> None:
+def test_links_show_no_memory_for_a_name_that_many_things_have(brain: Brain) -> None:
     stored(brain, "The load balancer in us-east-1 was upgraded to v2.1.0", kind="event")
     text = "Invoices in us-east-1 lost their user_id with v2.1.0"
     effect = stored(brain, text, kind="incident")
@@ -347,14 +347,14 @@ def test_links_show_nothing_for_a_name_that_many_things_have(brain: Brain) -> No
 
 
 @pytest.mark.requirement("RT-31", "RT-17")
-def test_a_question_for_a_cause_brings_what_names_the_same_thing(brain: Brain) -> None:
+def test_query_for_a_cause_recalls_memories_that_name_the_same_thing(brain: Brain) -> None:
     cause = stored(brain, "Ann raised the pool size of payments-db to 500", kind="event")
     for number in range(20):
         stored(brain, f"Note {number}: why customers like the shop, part {number}", kind="event")
     effect = stored(brain, "Checkout crashed, as the payments database swapped", kind="incident")
-    query = brain.recall("why did the checkout crash?", max_items=6)
-    [item] = [one for one in query.items if one.id == cause]
+    results = brain.recall("why did the checkout crash?", max_items=6)
+    [item] = [one for one in results.items if one.id == cause]
     assert "linked" in item.why
-    assert effect in {one.id for one in query.items}
+    assert effect in {one.id for one in results.items}
     plain = brain.recall("checkout crash", max_items=6)
     assert cause not in {one.id for one in plain.items}

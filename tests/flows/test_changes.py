@@ -55,7 +55,7 @@ def test_the_past_is_answered_as_before(brain: Brain, clock: FakeClock) -> None:
     assert (item.id, item.notes) == (old, ())
 
 
-def test_what_was_derived_from_the_old_value_needs_review(brain: Brain, clock: FakeClock) -> None:
+def test_memory_derived_from_the_old_value_needs_review(brain: Brain, clock: FakeClock) -> None:
     old = stored(brain, OLD)
     plan = stored(brain, "Videos are split into parts before they are sent.", derived_from=[old])
     clock.move(MONTH)
@@ -112,37 +112,39 @@ def test_a_private_note_changes_nothing_that_others_see(brain: Brain, clock: Fak
 
 
 @pytest.mark.parametrize("kind", ["event", "episode", "incident"])
-def test_what_happened_is_never_outdated(brain: Brain, clock: FakeClock, kind: str) -> None:
+def test_event_is_never_outdated_by_a_new_value(brain: Brain, clock: FakeClock, kind: str) -> None:
     source = stored(brain, "Ann looked at the settings of the gateway.", kind="event")
     stored(brain, OLD, kind=kind, derived_from=[source] if kind == "episode" else [])
     clock.move(MONTH)
     assert told(brain, NEW).changes == ()
 
 
-def test_an_ellipsis_changes_what_its_session_just_said(brain: Brain, clock: FakeClock) -> None:
+def test_elliptic_text_changes_the_last_statement_of_its_session(
+    brain: Brain, clock: FakeClock
+) -> None:
     here, elsewhere = brain.acting_as(session="s1"), brain.acting_as(session="s2")
-    query = stored(here, "Let's book the venue for 80 people.")
+    booking = stored(here, "Let's book the venue for 80 people.")
     stored(elsewhere, "The caterer needs 80 plates.")
     clock.move(timedelta(minutes=2))
     outcome = told(here, "Make it 120.")
-    assert [change.id for change in outcome.changes] == [query]
+    assert [change.id for change in outcome.changes] == [booking]
     matches = shown(brain, "For how many guests is the venue?")
-    assert matches.index(str(outcome.id)) < matches.index(query)
+    assert matches.index(str(outcome.id)) < matches.index(booking)
 
 
-def test_an_answer_that_echoes_what_changes_is_outdated_too(brain: Brain, clock: FakeClock) -> None:
+def test_echo_of_a_changed_statement_is_outdated_as_well(brain: Brain, clock: FakeClock) -> None:
     here, helper = brain.acting_as(session="s1"), brain.acting_as(session="s1", agent="helper")
-    query = stored(here, "Ship the 40 roof tiles to the annexe in Porto.")
+    order = stored(here, "Ship the 40 roof tiles to the annexe in Porto.")
     clock.move(timedelta(minutes=2))
     echo = stored(helper, "Confirmed: ship the 40 roof tiles to the annexe in Porto.")
     clock.move(timedelta(minutes=2))
     outcome = told(here, "Correction: ship the 40 roof tiles to the annexe in Lisbon, not Porto.")
-    assert {change.id for change in outcome.changes} == {query, echo}
+    assert {change.id for change in outcome.changes} == {order, echo}
     question = "Where do the roof tiles for the annexe go?"
     assert shown(brain, question)[0] == outcome.id
     brain.revise.keep_both(str(outcome.id), other=echo, reason="that one is another order")
     notes = {item.id: item.notes for item in brain.recall(question).items}
-    assert "earlier" in notes[query][0]
+    assert "earlier" in notes[order][0]
     assert notes[echo] == ()
 
 

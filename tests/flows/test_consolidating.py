@@ -33,7 +33,7 @@ def reported(brain: Brain, **options: object) -> dict[str, Any]:
 
 
 @pytest.mark.requirement("LC-20")
-def test_rules_that_say_nearly_the_same_are_reported_with_the_calls_and_left_alone(
+def test_near_duplicate_rules_are_reported_with_calls_and_left_unchanged(
     brain: Brain,
 ) -> None:
     near = [stored(brain, text, kind="rule", distinct_because="a test says so") for text in SAME]
@@ -62,7 +62,7 @@ def test_rules_that_say_nearly_the_same_are_reported_with_the_calls_and_left_alo
 
 
 @pytest.mark.requirement("LC-20")
-def test_only_what_has_no_vector_yet_is_embedded_and_the_report_is_the_same_as_with_one(
+def test_report_embeds_only_rules_without_vectors_and_is_the_same_with_them(
     path: Path,
 ) -> None:
     embedder = Fragile()
@@ -100,7 +100,7 @@ def test_report_on_too_many_rules_is_refused_in_a_line(brain: Brain) -> None:
 
 
 @given(st.dictionaries(PAIRS, st.floats(0, 1), max_size=20))
-def test_every_clique_is_whole_and_within_no_other_and_every_pair_is_in_one(
+def test_cliques_are_complete_maximal_and_cover_every_pair(
     near: dict[tuple[int, int], float],
 ) -> None:
     matches = [set(one.ids) for one in cliques(near)]

@@ -72,7 +72,7 @@ def headlines(brain: Brain) -> list[str | None]:
 
 
 @pytest.mark.parametrize("word", FACTS)
-def test_what_the_cross_encoder_prefers_comes_first(brain: Brain, word: str) -> None:
+def test_memory_preferred_by_the_cross_encoder_comes_first(brain: Brain, word: str) -> None:
     before = headlines(brain)
 
     after = headlines(served_by(brain, Preferring(word)))
@@ -107,7 +107,7 @@ def test_lists_and_proactive_recalls_are_not_scored(brain: Brain) -> None:
     assert model.asked == []
 
 
-def test_an_evaluation_can_leave_it_out(brain: Brain) -> None:
+def test_evaluation_can_leave_out_the_cross_encoder(brain: Brain) -> None:
     model = Preferring("noon")
     served = served_by(brain, model)
 
@@ -155,7 +155,7 @@ def test_recall_answers_without_a_cross_encoder_that_fails(
     assert matches.degraded == (f"cross_encoder: test:preferring {reason}",)
 
 
-def test_recall_does_not_wait_for_a_slow_one_and_then_leaves_it_alone(brain: Brain) -> None:
+def test_recall_skips_a_slow_cross_encoder_which_then_rests(brain: Brain) -> None:
     until = Event()
     model = Preferring("noon", does=lambda: until.wait(30))
     served = served_by(brain, model, timeout_s=0.01)

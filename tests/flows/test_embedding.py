@@ -151,7 +151,7 @@ def test_a_process_that_missed_nothing_embeds_nothing_for_others(path: Path) -> 
         assert brain.status().embedding_pending == 1
 
 
-def test_what_cannot_be_caught_up_with_is_not_tried_at_every_turn(path: Path) -> None:
+def test_text_that_cannot_be_embedded_is_not_tried_at_every_write(path: Path) -> None:
     with a_brain(path, embedder=FussyEmbedder()) as brain:
         assert told(brain, "Ann likes cheese.").embedding_pending
         assert brain.caller.tenant in brain.services.unembedded

@@ -59,7 +59,7 @@ def a_note(number: int, *, scope: Scope = Scope.TEAM) -> Draft:
     return Draft(body=body, kind=Kind.EVENT, scope=scope)
 
 
-def test_the_same_seed_asks_the_same_and_every_figure_has_its_interval(brain: Brain) -> None:
+def test_same_seed_asks_the_same_questions_and_every_figure_has_an_interval(brain: Brain) -> None:
     one, same = (brain.evaluate(questions=EVALUATED_MIN, seed=3) for _ in range(2))
     other = brain.evaluate(questions=EVALUATED_MIN, seed=4)
 
@@ -76,7 +76,7 @@ def test_the_same_seed_asks_the_same_and_every_figure_has_its_interval(brain: Br
     )
 
 
-def test_asking_counts_no_access_and_leaves_no_trace(brain: Brain, clock: FakeClock) -> None:
+def test_evaluation_counts_no_access_and_leaves_no_trace(brain: Brain, clock: FakeClock) -> None:
     before = contents(brain)
     clock.move(timedelta(days=1))
     brain.evaluate(questions=EVALUATED_MIN)
@@ -100,7 +100,7 @@ def test_evaluation_asks_nothing_about_private_memories_of_others(brain: Brain) 
     assert secret.intersection(*[frozenset[int]().union(*(one.gold for one in own.questions))])
 
 
-def test_what_agents_asked_and_used_is_asked_again_from_the_latest_on(
+def test_evaluation_repeats_the_latest_queries_whose_results_were_used(
     brain: Brain, clock: FakeClock
 ) -> None:
     for number in range(10):
@@ -115,7 +115,7 @@ def test_what_agents_asked_and_used_is_asked_again_from_the_latest_on(
     assert brain.evaluate(questions=EVALUATED_MIN).figures["asked_hit_1"].mean == 1.0
 
 
-def test_too_little_is_said_to_be_so(path: Path) -> None:
+def test_store_with_too_few_memories_is_not_evaluated(path: Path) -> None:
     with a_brain(path) as brain:
         brain.remember([a_note(number) for number in range(EVALUATED_MIN - 1)])
         with pytest.raises(RejectedError, match="are suitable: 19;") as refusal:
@@ -155,7 +155,7 @@ def test_evaluation_names_retrievers_that_did_not_answer(brain: Brain) -> None:
     assert deaf.evaluate(questions=EVALUATED_MIN).setup["lacks"] == ["vector"]
 
 
-def test_a_store_with_enough_is_measured_every_week(brain: Brain, clock: FakeClock) -> None:
+def test_store_with_enough_memories_is_evaluated_every_week(brain: Brain, clock: FakeClock) -> None:
     worker = a_worker(brain)
     worker.schedule()
     assert not brain.jobs(kind="eval").jobs

@@ -56,7 +56,7 @@ def lines(brain: Brain, folder: Path, name: str) -> list[str]:
 
 
 @pytest.mark.requirement("DO-19")
-def test_what_is_exported_comes_back_as_it_was(open_brain: Opens, tmp_path: Path) -> None:
+def test_exported_memories_are_merged_unchanged(open_brain: Opens, tmp_path: Path) -> None:
     one, other = open_brain("one"), open_brain("other")
     full_of_everything(one)
 
@@ -86,7 +86,7 @@ def test_a_pinned_rule_without_a_trigger_boots_where_it_was_imported(
     assert before[0] == "Never push to main."
 
 
-def test_two_stores_that_take_in_each_other_end_alike(open_brain: Opens, tmp_path: Path) -> None:
+def test_stores_that_merge_each_other_become_equal(open_brain: Opens, tmp_path: Path) -> None:
     one, other = open_brain("one"), open_brain("other")
     full_of_everything(one)
     full_of_everything(other)
@@ -144,7 +144,7 @@ def test_dry_run_of_a_merge_counts_new_memories_and_stores_nothing(
     assert other.status().memories == 0
 
 
-def test_a_file_that_was_cut_short_is_known_for_it_and_can_be_taken_up_again(
+def test_truncated_export_is_recognised_and_can_be_merged_again(
     open_brain: Opens, tmp_path: Path
 ) -> None:
     one, other = open_brain("one"), open_brain("other")
@@ -162,7 +162,7 @@ def test_a_file_that_was_cut_short_is_known_for_it_and_can_be_taken_up_again(
 def test_lines_that_are_none_of_ours_are_counted_and_named_without_their_text(
     open_brain: Opens, tmp_path: Path
 ) -> None:
-    reply: list[object] = [
+    records: list[object] = [
         {"commonbrain": {"version": 1}},
         {"memory": {"id": "mem_0000000000001", "kind": "secret-kind", "body": "hush"}},
         {"nonsense": {}},
@@ -170,7 +170,7 @@ def test_lines_that_are_none_of_ours_are_counted_and_named_without_their_text(
         {"memory": "hush"},
         {"end": {"records": 4}},
     ]
-    (tmp_path / "a").write_text("\n".join(json.dumps(line) for line in reply) + "\n")
+    (tmp_path / "a").write_text("\n".join(json.dumps(line) for line in records) + "\n")
 
     report = open_brain("one").merge(tmp_path / "a")
 
@@ -219,9 +219,7 @@ def test_every_kind_is_exported_and_merged(
             assert lines(other, tmp_path, f"{kind}-b") == before
 
 
-def test_what_was_answered_in_one_store_is_answered_in_the_other(
-    open_brain: Opens, tmp_path: Path
-) -> None:
+def test_acknowledgement_is_exported_and_merged(open_brain: Opens, tmp_path: Path) -> None:
     one, other = open_brain("one"), open_brain("other")
     item = one.remember("Rotate the key", kind="task", must_ack=True).items[0].id
     assert item is not None

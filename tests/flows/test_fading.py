@@ -45,7 +45,7 @@ def test_a_fact_that_sleeps_is_found_last_and_woken_by_an_access(
     assert brain.get(old, bump=False).state is State.ACTIVE
 
 
-def test_a_recall_wakes_the_best_that_it_shows_and_not_their_company(brain: Brain) -> None:
+def test_recall_counts_an_access_of_its_best_results_only(brain: Brain) -> None:
     things = ("spoon", "cup", "plate", "bowl", "pan")
     for thing in things:
         stored(brain, f"The kitchen has a {thing}", kind="event")
@@ -58,7 +58,7 @@ def test_a_recall_wakes_the_best_that_it_shows_and_not_their_company(brain: Brai
 
 
 @pytest.mark.requirement("LC-17")
-def test_what_has_ended_is_woken_by_no_access(brain: Brain, clock: FakeClock) -> None:
+def test_ended_memory_is_revived_by_no_access(brain: Brain, clock: FakeClock) -> None:
     id_ = stored(brain, OLD, kind="fact", ttl_s=60)
     clock.move(timedelta(days=24))
     brain.get(id_)

@@ -38,7 +38,7 @@ def by_field(brain: Brain, query: str, field: str) -> list[str]:
 
 
 @pytest.mark.requirement("CT-04", "RT-32")
-def test_recall_by_a_field_brings_what_says_it_there_and_says_so(brain: Brain) -> None:
+def test_recall_by_field_returns_and_explains_matches_in_that_field(brain: Brain) -> None:
     disk, orders = stored(brain, DISK), stored(brain, ORDERS)
     stored(brain, "The lost orders are found.", kind="fact")
 
@@ -62,7 +62,7 @@ def test_a_field_that_is_none_is_refused_with_those_that_are(brain: Brain) -> No
     assert brain.recall("orders", field="outcome", kinds=["atom"]).verdict == "nothing_stored"
 
 
-def test_what_an_atom_leads_to_is_not_taken_for_what_says_it(brain: Brain) -> None:
+def test_recall_by_field_returns_no_linked_atoms(brain: Brain) -> None:
     disk, orders = stored(brain, DISK), stored(brain, ORDERS)
     brain.revise.link(disk, orders, type="causes")
 
@@ -79,7 +79,7 @@ def test_recall_by_field_hides_private_atoms_of_others(brain: Brain) -> None:
 
 
 @pytest.mark.requirement("DM-43")
-def test_every_way_in_gives_the_fields_their_vectors(brain: Brain, tmp_path: Path) -> None:
+def test_every_way_of_writing_makes_the_vectors_of_fields(brain: Brain, tmp_path: Path) -> None:
     every = set(CausalField)
     by_mark = stored(brain, DISK)
     message = told(brain, SAID, kind="message", detail=MessageDetail(sender="bob"))
@@ -106,7 +106,7 @@ BURNT = "the relay | lost power | the printer caught fire | none"
 
 
 @pytest.mark.parametrize("text", [BURNT, f"@atom {BURNT}"])
-def test_a_revised_atom_says_in_its_fields_what_its_new_text_says(brain: Brain, text: str) -> None:
+def test_fields_of_a_revised_atom_follow_its_new_text(brain: Brain, text: str) -> None:
     new = brain.revise.supersede(stored(brain, RELAY), text, reason="mixed up").id or ""
 
     assert brain.get(new).detail["outcome"] == "the printer caught fire"
@@ -117,7 +117,7 @@ def test_a_revised_atom_says_in_its_fields_what_its_new_text_says(brain: Brain, 
     assert step.id == new
 
 
-def test_a_revision_without_bars_leaves_an_atom_no_fields_but_those_that_are_given(
+def test_revision_without_bars_leaves_only_the_given_fields(
     brain: Brain,
 ) -> None:
     bare = brain.revise.supersede(stored(brain, RELAY), "It was not the relay.", reason="no").id
@@ -129,14 +129,14 @@ def test_a_revision_without_bars_leaves_an_atom_no_fields_but_those_that_are_giv
     assert {name: atoms[name] for name in CausalField if atoms[name]} == {"outcome": lamp.outcome}
 
 
-def test_a_text_with_bars_that_is_to_be_an_atom_is_read_by_them(brain: Brain) -> None:
+def test_text_with_bars_is_parsed_into_the_fields_of_an_atom(brain: Brain) -> None:
     atom = stored(brain, BURNT, kind="atom")
 
     assert brain.get(atom).detail["consequences"] == "none"
     assert vectors_of(brain, atom) == set(CausalField)
 
 
-def test_what_is_forgotten_erased_or_undone_loses_them_and_restoring_gives_them_back(
+def test_field_vectors_are_removed_with_the_atom_and_restored_with_the_atom(
     brain: Brain,
 ) -> None:
     bob = Brain(brain.services, Caller(agent="bob"))
@@ -213,7 +213,7 @@ def test_full_text_finds_an_atom_by_each_of_its_fields(
 
 
 @pytest.mark.requirement("DM-46")
-def test_full_text_finds_what_is_said_in_subjects_and_bodies(brain: Brain) -> None:
+def test_full_text_search_covers_subjects_and_bodies(brain: Brain) -> None:
     message = brain.message.send("bob", "See the plan.", subject="Zinnia").id
     fact = stored(brain, "It opens at nine.", kind="fact", subject="quay")
 
@@ -230,7 +230,7 @@ def by_words(brain: Brain, *words: str) -> list[str]:
 
 
 @pytest.mark.requirement("CT-04")
-def test_an_atom_always_has_the_time_at_which_it_was(brain: Brain, clock: FakeClock) -> None:
+def test_atom_always_has_the_time_of_its_event(brain: Brain, clock: FakeClock) -> None:
     given = stored(brain, DISK, occurred_at="2026-01-05T08:00:00Z")
     message = told(brain, SAID, kind="message", occurred_at="2026-02-07T08:00:00Z").derived[0].id
     now = stored(brain, ORDERS)
@@ -244,7 +244,7 @@ def test_an_atom_always_has_the_time_at_which_it_was(brain: Brain, clock: FakeCl
 
 
 @pytest.mark.requirement("CT-06")
-def test_questions_about_a_time_see_atoms_by_when_they_were(brain: Brain) -> None:
+def test_query_about_a_time_matches_atoms_by_their_time(brain: Brain) -> None:
     january = stored(brain, DISK, occurred_at="2026-01-05T08:00:00Z")
     text = DISK.replace("broker", "ledger")
     february = stored(brain, text, occurred_at="2026-02-07T08:00:00Z")

@@ -68,7 +68,7 @@ def test_a_text_that_is_no_id_is_refused(brain: Brain) -> None:
 
 
 @pytest.mark.requirement("LC-14")
-def test_what_is_trusted_more_than_the_caller_is_proposed_to_be_forgotten(brain: Brain) -> None:
+def test_forgetting_a_more_trusted_memory_is_only_proposed(brain: Brain) -> None:
     id_ = stored(brain, FACT, kind="fact", trust="trusted_tool")
     bob = brain.acting_as(agent="bob", trust_ceiling=Trust.USER_CLAIM)
     held, again = (bob.forget(id_, reason="rival") for _ in range(2))

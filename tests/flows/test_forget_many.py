@@ -68,7 +68,7 @@ def test_forgetting_by_tag_skips_more_trusted_memories_and_says_so(brain: Brain)
     assert bodies(brain) == ["The office in Oslo opened"]
 
 
-def test_a_sweep_of_a_project_leaves_what_holds_for_every_project(brain: Brain) -> None:
+def test_forgetting_a_project_leaves_memories_of_every_project(brain: Brain) -> None:
     events(brain, project="shop")
     stored(brain, "Everybody goes home at five", kind="fact")
     brain.forget(project="shop", reason="ended", confirm=4)
@@ -143,7 +143,7 @@ def test_a_forgotten_memory_can_be_erased_by_its_id(brain: Brain, path: Path) ->
 
 
 @pytest.mark.of_a_file
-def test_an_erase_while_others_read_says_what_is_left_and_ends_when_repeated(
+def test_erase_during_a_read_says_what_remains_and_completes_when_repeated(
     path: Path,
 ) -> None:
     with open_brain(path, lock_timeout_s=0.5) as brain:
@@ -168,7 +168,7 @@ def test_only_an_admin_erases(brain: Brain) -> None:
 
 
 @pytest.mark.requirement("LC-18", "LC-10", "LC-04", "LC-03", "DM-03")
-def test_pruning_takes_the_old_and_unread_and_never_what_binds(
+def test_pruning_takes_old_unread_memories_and_never_binding_ones(
     brain: Brain, clock: FakeClock
 ) -> None:
     done, open_ = (TaskDetail(status=status) for status in (TaskStatus.DONE, TaskStatus.OPEN))
@@ -213,7 +213,7 @@ def test_refusal_to_prune_names_its_guard(brain: Brain, subtests: pytest.Subtest
             assert refusal.value.code == "prune_guard"
 
 
-def test_pruning_takes_fifty_at_most_the_longest_untouched_first(
+def test_pruning_takes_at_most_fifty_memories_the_longest_untouched_first(
     brain: Brain, clock: FakeClock
 ) -> None:
     brain.remember([Draft(body=f"Thing x{n} happened", kind="event") for n in range(40)])

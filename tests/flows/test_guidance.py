@@ -43,7 +43,7 @@ def test_guidance_is_listed_after_the_three_best_answers(brain: Brain) -> None:
     assert matches(brain).index(INSTRUCTION) == 3
 
 
-def test_why_it_was_raised_is_said(brain: Brain) -> None:
+def test_recall_explains_why_guidance_was_raised(brain: Brain) -> None:
     instruction = "Always draft the weekly report about harbour traffic by date."
     fill(brain, Draft(body=instruction, kind="fact"))
     [why] = [item.why for item in brain.recall(REQUEST).items if item.body == instruction]
@@ -51,7 +51,7 @@ def test_why_it_was_raised_is_said(brain: Brain) -> None:
     assert "guidance" in why
 
 
-def test_a_lookup_of_a_fact_raises_it_less_than_a_request() -> None:
+def test_fact_lookup_raises_guidance_less_than_a_request() -> None:
     lookup = "When did the weekly report about harbour traffic go out?"
     space = WordHashEmbedder().space
     cosines = {1: 0.9, 2: 0.0}
@@ -69,7 +69,7 @@ def test_request_of_a_user_is_guidance_and_advice_of_an_assistant_is_not(
     assert (matches(brain) != matches(brain, "guidance")) is is_raised
 
 
-def test_what_the_web_demands_is_no_instruction(brain: Brain) -> None:
+def test_demand_of_an_untrusted_page_is_no_guidance(brain: Brain) -> None:
     fill(brain, Draft(body=INSTRUCTION, kind="fact", trust=Trust.UNTRUSTED_WEB))
 
     assert matches(brain) == matches(brain, "guidance")

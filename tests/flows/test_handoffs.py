@@ -82,7 +82,7 @@ def test_at_its_end_a_session_hands_over_and_ends(brain: Brain) -> None:
     assert brain.acting_as(session="s3").session.end().outcome is None
 
 
-def test_what_is_refused_leaves_the_session_open(brain: Brain) -> None:
+def test_refused_handoff_leaves_the_session_open(brain: Brain) -> None:
     ann = brain.acting_as(session="s1")
     ann.session.task("parsing")
     reply = ann.session.end("The key is AKIA" + "IOSFODNN7EXAMPLQ")
@@ -108,7 +108,7 @@ def test_it_belongs_to_a_session_and_to_who_may_write(brain: Brain) -> None:
 
 
 @pytest.mark.requirement("WP-14")
-def test_what_a_recall_gave_is_not_handed_over_again(brain: Brain) -> None:
+def test_handoff_does_not_repeat_recalled_memories(brain: Brain) -> None:
     stored(brain, "The kettle is blue", kind="fact")
     evidence = brain.recall("kettle").evidence
     id_ = left(brain.acting_as(session="s1").session.handoff(SUMMARY, context=evidence))

@@ -74,7 +74,7 @@ def id_of(brain: Brain, text: str) -> str:
 
 
 @pytest.mark.requirement("MG-11")
-def test_what_is_carried_over_and_what_is_not_is_reported(brain: Brain) -> None:
+def test_import_reports_carried_and_omitted_relations(brain: Brain) -> None:
     report = run(brain)
     assert (report.read, report.stored, report.position) == (3, 3, len(PIECES))
     assert report.kinds == {"fact": 3}

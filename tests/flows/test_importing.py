@@ -134,7 +134,7 @@ def test_the_project_given_overrides_the_one_suggested(brain: Brain, source: Pat
     assert {item.project for item in brain.recall().items} == {"api"}
 
 
-def test_an_interrupted_import_goes_on_where_it_stopped(brain: Brain, tmp_path: Path) -> None:
+def test_interrupted_import_continues_where_it_stopped(brain: Brain, tmp_path: Path) -> None:
     source = tmp_path / "long.txt"
     source.write_text("".join(f"event: Comet {n} passed\n" for n in range(200)), "utf-8")
     with pytest.raises(UnavailableError, match="unplugged"):
@@ -261,7 +261,7 @@ def test_an_import_counts_the_parts_that_its_importer_cut(tmp_path: Path) -> Non
         ("conversations", "chat.json", '[{"speaker": "Ann", "text": "The kettle is blue."}]'),
     ],
 )
-def test_what_is_imported_is_left_as_it_was(
+def test_import_does_not_change_its_source(
     brain: Brain, tmp_path: Path, format_: str, name: str, text: str
 ) -> None:
     folder = tmp_path / "theirs"

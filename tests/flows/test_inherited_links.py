@@ -50,7 +50,7 @@ def test_reworded_conclusion_is_archived_with_its_precondition(
     assert needs_review(brain, new)
 
 
-def test_who_gives_other_supports_leaves_the_old_ones(
+def test_revision_with_other_supports_drops_the_old_ones(
     brain: Brain, precondition: str, conclusion: str
 ) -> None:
     other = stored(brain, "Operators want one folder for all", kind="fact")
@@ -156,7 +156,7 @@ def test_taking_a_revision_back_takes_back_what_it_inherited(
     assert brain.trace.causes(last).steps == traced.steps
 
 
-def test_a_revision_that_names_what_it_replaces_does_not_rest_on_it(brain: Brain) -> None:
+def test_revision_that_names_its_predecessor_does_not_depend_on_it(brain: Brain) -> None:
     old = stored(brain, "The team meets on Tuesdays at ten", kind="fact")
     done = brain.revise.supersede(old, f"The team meets on Fridays, per {old}", reason=WHY)
     new = str(done.id)

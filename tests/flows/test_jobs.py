@@ -40,7 +40,7 @@ def remember_without_vectors(brain: Brain, embedder: Fragile, clock: FakeClock) 
     clock.move(timedelta(minutes=1))
 
 
-def test_what_is_stored_while_the_embedder_is_down_gets_its_vectors_by_a_job(
+def test_text_stored_without_vectors_is_embedded_by_a_job(
     brain: Brain, embedder: Fragile, clock: FakeClock
 ) -> None:
     embedder.is_down = True
@@ -65,7 +65,7 @@ def test_nothing_is_asked_for_while_the_embedder_answers(brain: Brain) -> None:
 
 
 @pytest.mark.requirement("JB-10")
-def test_a_job_that_fails_is_tried_three_times_then_it_is_a_dead_letter(
+def test_failing_job_is_tried_three_times_then_is_a_dead_letter(
     brain: Brain, embedder: Fragile, clock: FakeClock
 ) -> None:
     embedder.is_down = True
@@ -161,7 +161,7 @@ def test_stopping_worker_returns_its_job_which_continues_later(
     assert brain.jobs.show(job.id).result == {"embedded": 100}
 
 
-def test_a_cancelled_job_writes_nothing_more(
+def test_cancelled_job_writes_nothing_more(
     brain: Brain, embedder: Fragile, clock: FakeClock
 ) -> None:
     remember_without_vectors(brain, embedder, clock)
@@ -210,7 +210,7 @@ def test_what_is_to_be_done_every_so_often_asks_for_itself(brain: Brain, clock: 
     assert states(brain) == ["queued", "done"]
 
 
-def test_what_another_worker_has_just_done_is_not_asked_for_again(path: Path) -> None:
+def test_job_that_another_worker_has_just_done_is_not_scheduled_again(path: Path) -> None:
     clock = _Interrupted()
     with a_brain(path, clock=clock) as brain:
         other = a_worker(brain, name="other")
@@ -268,7 +268,7 @@ def test_job_with_invalid_kind_or_arguments_is_refused(
             assert brain.jobs().jobs == ()
 
 
-def test_who_is_no_admin_runs_harmless_kinds_and_sees_their_own_jobs(brain: Brain) -> None:
+def test_writer_runs_harmless_kinds_and_sees_only_own_jobs(brain: Brain) -> None:
     bo, cy = (
         Brain(brain.services, replace(brain.caller, agent=agent, role=Role.WRITER))
         for agent in ("bo", "cy")
@@ -284,7 +284,7 @@ def test_who_is_no_admin_runs_harmless_kinds_and_sees_their_own_jobs(brain: Brai
     assert [one.id for one in brain.jobs().jobs] == [job.id]
 
 
-def test_only_what_waits_or_runs_is_cancelled_and_only_what_ended_badly_is_retried(
+def test_only_active_jobs_are_cancelled_and_only_failed_ones_retried(
     brain: Brain,
 ) -> None:
     job = brain.jobs.run("maintain")
@@ -327,7 +327,7 @@ def test_jobs_are_listed_page_by_page(brain: Brain) -> None:
             brain.jobs(**wrong)  # type: ignore[arg-type]
 
 
-def test_a_tenants_admin_cannot_ask_for_what_concerns_all_tenants(brain: Brain) -> None:
+def test_tenant_admin_cannot_run_jobs_that_concern_all_tenants(brain: Brain) -> None:
     theirs = Brain(brain.services, replace(brain.caller, tenant="acme"))
 
     with pytest.raises(RejectedError) as refusal:
@@ -350,7 +350,7 @@ def test_failure_inside_a_job_is_retried_and_reported_without_content(
     assert brain.status().jobs["dead"] == 1
 
 
-def test_a_job_that_takes_too_long_is_given_up_at_its_next_step(
+def test_job_that_takes_too_long_is_stopped_at_its_next_step(
     brain: Brain, embedder: Fragile, clock: FakeClock
 ) -> None:
     remember_without_vectors(brain, embedder, clock)

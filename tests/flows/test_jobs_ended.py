@@ -30,18 +30,18 @@ def queued(brain: Brain, kind: str, **given: object) -> str:
 def test_job_of_a_removed_kind_is_a_dead_letter_that_names_the_replacement(
     brain: Brain, kind: str
 ) -> None:
-    query = [queued(brain, kind, number=number) for number in range(JOBS_DUE_AT_ONCE + 1)]
+    jobs = [queued(brain, kind, number=number) for number in range(JOBS_DUE_AT_ONCE + 1)]
     a_worker(brain).schedule()
     a_worker(brain).schedule()
 
-    ended = [brain.jobs.show(one) for one in query]
+    ended = [brain.jobs.show(one) for one in jobs]
     assert {(one.state, one.error, one.attempts) for one in ended} == {("dead", "kind_gone", 0)}
     assert REMOVED_KINDS[kind] in (ended[0].reason or "")
     assert not REMOVED_KINDS.keys() & JOBS.keys()
     assert set(REMOVED_KINDS.values()) <= JOBS.keys()
 
 
-def test_what_a_newer_program_asks_for_is_left_to_it(brain: Brain) -> None:
+def test_job_of_a_newer_program_is_left_queued(brain: Brain) -> None:
     job = queued(brain, "daydream")
     a_worker(brain).schedule()
     a_worker(brain).sweep()
@@ -52,11 +52,11 @@ def test_a_step_that_would_carry_too_much_is_rolled_back_whole(brain: Brain) -> 
     id_ = ids.parse(ids.JOB, queued(brain, "atomize"))
     services = brain.services
     with services.store.begin(LOCAL_TENANT) as tx:
-        query = tx.jobs.get(id_)
-        assert query is not None
+        job = tx.jobs.get(id_)
+        assert job is not None
         now = services.clock.now()
-        held = query.claimed("w", until=now + timedelta(minutes=1), now=now)
-        assert tx.jobs.move(query, held)
+        held = job.claimed("w", until=now + timedelta(minutes=1), now=now)
+        assert tx.jobs.move(job, held)
     on_move: Callable[[object], None] = lambda _job: None  # noqa: E731 nothing is listened to
     task = JobContext(
         services=services, job=held, stop=Event(), limit=timedelta(hours=1), on_move=on_move

@@ -26,9 +26,9 @@ class Wording(ExtractiveReflector):
         number = self.calls
         if number == 1:
             self.meanwhile()
-        message = super().reflect(sources, claims_max=claims_max)
-        points = [replace(one, text=f"{one.text} Telling {number}.") for one in message.points]
-        return replace(message, points=tuple(points))
+        reflection = super().reflect(sources, claims_max=claims_max)
+        points = [replace(one, text=f"{one.text} Telling {number}.") for one in reflection.points]
+        return replace(reflection, points=tuple(points))
 
 
 @pytest.mark.requirement("JB-01")

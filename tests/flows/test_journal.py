@@ -61,7 +61,7 @@ def test_trace_names_the_retriever_that_was_skipped(path: Path) -> None:
         assert traces(brain)[0]["degraded"] == list(answer.degraded) != []
 
 
-def test_what_waits_is_written_when_the_brain_is_closed(path: Path) -> None:
+def test_waiting_traces_are_written_when_the_brain_is_closed(path: Path) -> None:
     with a_brain(path) as brain:
         for n in range(5):
             brain.recall(f"comet {n}")

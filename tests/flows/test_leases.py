@@ -57,7 +57,7 @@ def test_the_holder_renews_and_gives_back(ann: Brain, bo: Brain, task: str) -> N
     assert bo.session.claim(task).lease
 
 
-def test_who_has_no_session_claims_by_name(brain: Brain, task: str) -> None:
+def test_agent_without_a_session_claims_by_name(brain: Brain, task: str) -> None:
     lease = brain.session.claim(task).lease
     assert lease is not None
     assert lease.holder == "ann"

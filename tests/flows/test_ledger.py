@@ -53,8 +53,8 @@ def test_pages_go_from_the_newest_to_the_oldest(brain: Brain) -> None:
         brain.services.clock.now()
     first = brain.recalls(limit=2)
     rest = brain.recalls(limit=2, cursor=first.next)
-    reply = [one.query for page in (first, rest) for one in page.recalls]
-    assert (sorted(reply), first.more, rest.more, rest.next) == (requested, 1, 0, None)
+    queries = [one.query for page in (first, rest) for one in page.recalls]
+    assert (sorted(queries), first.more, rest.more, rest.next) == (requested, 1, 0, None)
     with pytest.raises(RejectedError, match="1 to 100"):
         brain.recalls(limit=101)
 
@@ -105,7 +105,7 @@ def test_an_erase_takes_a_memory_out_of_every_recall_that_considered_it(brain: B
     assert not any(entry.marks for entry in entries)
 
 
-def test_what_was_forgotten_leaves_its_figures_and_no_word(brain: Brain) -> None:
+def test_ledger_retains_figures_of_forgotten_memories_and_no_text(brain: Brain) -> None:
     id_ = stored(brain, FACT, kind="fact")
     brain.recall("nightly build")
     brain.forget(id_, reason="it has four")

@@ -56,7 +56,7 @@ def note(brain: Brain, id_: str, text: str, *, trust: Trust = Trust.USER_CLAIM) 
 
 
 @pytest.mark.requirement("RT-33", "RT-17")
-def test_what_is_linked_to_an_answer_comes_with_it(brain: Brain) -> None:
+def test_memory_linked_to_an_answer_is_recalled_with_the_answer(brain: Brain) -> None:
     fact, cause = stored(brain, FACT, kind="fact"), stored(brain, CAUSE, kind="event")
     assert bodies(brain, "nightly build") == [FACT]
     link(brain, cause, fact)
@@ -135,9 +135,7 @@ def test_conflict_mark_of_lower_trust_lowers_no_score(brain: Brain, clock: FakeC
 
 
 @pytest.mark.requirement("RT-13")
-def test_annotations_come_with_their_memory_and_who_wrote_them(
-    brain: Brain, clock: FakeClock
-) -> None:
+def test_annotations_are_shown_with_their_memory_and_author(brain: Brain, clock: FakeClock) -> None:
     id_ = stored(brain, FACT, kind="fact")
     note(brain, id_, "Four since\nthe upgrade | trust me")
     clock.move(timedelta(seconds=1))
@@ -182,7 +180,7 @@ def test_a_message_said_next_to_a_match_comes_before_one_said_elsewhere(brain: B
     ]
 
 
-def test_nothing_becomes_a_source_of_what_is_trusted_more_or_seen_by_more(brain: Brain) -> None:
+def test_memory_cannot_become_a_source_of_a_more_trusted_or_more_visible_one(brain: Brain) -> None:
     web = brain.acting_as(agent="web", trust_ceiling=Trust.UNTRUSTED_WEB)
     heard = stored(web, "Port 5432 is open on staging", kind="fact")
     own = stored(brain, "My notes on sockets", kind="fact", scope="private")

@@ -66,7 +66,7 @@ def test_pages_of_a_list_say_how_many_are_left_and_take_their_own_cursor_only(
 
 
 @pytest.mark.requirement("OB-20")
-def test_a_facet_counts_what_another_choice_would_list(brain: Brain) -> None:
+def test_facet_counts_the_memories_that_each_choice_would_list(brain: Brain) -> None:
     known: tuple[tuple[str | None, str, str | None], ...] = (
         ("shop", "fact", None),
         ("shop", "event", "release"),

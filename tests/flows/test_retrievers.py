@@ -80,7 +80,7 @@ def test_a_time_that_is_named_is_preferred_and_never_a_bound(
     assert "time" in brain.recall("billing review on 6 May 2025").items[0].why
 
 
-def test_a_question_for_nothing_but_a_time_gets_what_was_then(brain: Brain) -> None:
+def test_query_for_a_time_alone_recalls_the_memories_of_that_time(brain: Brain) -> None:
     stored(brain, "Ann joined the team", kind="event", occurred_at=MAY)
     stored(brain, "Ben left the team", kind="event", occurred_at=MAY + timedelta(days=90))
     assert bodies(brain, "what happened in May 2025?") == ["Ann joined the team"]
