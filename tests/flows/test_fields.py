@@ -290,7 +290,7 @@ CLAUSES = st.lists(st.sampled_from(WORDS), min_size=1, max_size=3).map(" ".join)
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
-    told_of=st.lists(st.tuples(CLAUSES, CLAUSES, st.booleans()), max_size=12, unique=True),
+    atoms=st.lists(st.tuples(CLAUSES, CLAUSES, st.booleans()), max_size=12, unique=True),
     query=CLAUSES,
 )
 def test_recall_by_field_returns_the_nearest_visible_atoms_only(
