@@ -1,13 +1,18 @@
-"""A real Postgres for tests: one server a worker, one database a test, made from a template."""
+"""A real Postgres for tests: one server a worker.
+
+Most tests have new tenants of a database that all of them share. Those about schema, roles,
+upgrades or whole databases have one of their own, made from a template.
+"""
 
 import os
 import secrets
-from collections.abc import Generator, Iterator
-from contextlib import closing, contextmanager
+import tempfile
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
-from typing import Any, Final, LiteralString, cast
+from typing import Any, Final, Literal, LiteralString, cast
 
 import psycopg
 from psycopg import sql
@@ -16,26 +21,27 @@ from sqlalchemy import make_url
 from commonbrain.clock import Clock
 from commonbrain.embeddings.interface import EmbeddingSpace
 from commonbrain.model.limits import LOCK_TIMEOUT_S
+from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.runtime.dev_servers import postgres_server
 from commonbrain.storage.postgres.opening import open_postgres, upgrade_postgres
-from commonbrain.storage.schema.types import METADATA
 from commonbrain.storage.store import Store
 from commonbrain.testing.builders import FakeClock, Opener
 from tests.contracts.store_steps import SPACE
+from tests.tenants import with_own_tenants
 
 END_ALL: Final = "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE datname = %s"
 """Ends each connection to a database, and waits for it; Citus may connect again at once."""
 
-_USES_MAX = 50
-"""How often a database is used: what was deleted stays in it, and slows it down."""
-_BUSY_MAX = 6
-"""Databases of one test: who opens more stores than this has left the first of them."""
-_EMPTIED = (
-    *(table.name for table in METADATA.sorted_tables if table.name != "spaces"),
-    "memory_text",
-    "atom_text",
-)
-_PARTED = frozenset({"vectors", "field_vectors", "memory_text", "atom_text"})
+_PROCESSES = 4
+"""Pools of connections to a shared database: each store that a test opens has another."""
+_MEMORY: Final = Path("/dev/shm")  # noqa: S108 the server makes a private folder in it
+_MEMORY_BYTES_MIN: Final = 2 << 30
+_ONLY_FOR_TESTS: Final = {
+    # Passwords are hashed once for each connection, not 4,096 times.
+    "scram_iterations": "1",
+    # The log may lie in memory too.
+    "max_wal_size": "512MB",
+}
 SERVER_URL = "COMMONBRAIN_TEST_POSTGRES_URL"
 """Names a server to use instead of one of our own, as a superuser."""
 
@@ -59,46 +65,20 @@ class Database:
 
 
 @dataclass(slots=True, kw_only=True)
-class Lent:
-    """A database that one test after the other uses: emptying it costs less than making it."""
+class SharedDatabase:
+    """A database of many tests, each of which has its own tenants there."""
 
-    name: str
-    space: EmbeddingSpace
     database: Database
-    uses: int = 1
+    space: EmbeddingSpace
+    processes: list[Store] = field(default_factory=list[Store])
+    """Stores with a pool of connections each, which stay open from test to test."""
 
-    def empty(self, superuser: str) -> None:
-        """Take every row out, and whoever is still connected."""
-        url = make_url(superuser).set(database=self.name).render_as_string(hide_password=False)
-        with closing(psycopg.connect(url)) as connection, connection:
-            connection.execute(
-                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
-                "WHERE datname = current_database() AND pid <> pg_backend_pid() "
-                "AND backend_type = 'client backend'"
-            )
-            # Of use only where the tables are distributed: shards are deleted from in turn, and
-            # the next setting holds on every server.
-            connection.execute("SET LOCAL citus.multi_shard_modify_mode = 'sequential'")
-            connection.execute("SET LOCAL citus.propagate_set_commands = 'local'")
-            # Past references and triggers, for everything goes.
-            connection.execute("SET LOCAL session_replication_role = replica")
-            tenants = [id_ for (id_,) in connection.execute("SELECT id FROM tenants")]
-            statements: list[sql.Composable] = [_delete_rows(table, tenants) for table in _EMPTIED]
-            # The first is what it was made with, and what its index is over.
-            statements.append(sql.SQL("DELETE FROM spaces WHERE id > (SELECT min(id) FROM spaces)"))
-            renamed = sql.SQL("UPDATE spaces SET name = {}, state = 'current'")
-            statements.append(renamed.format(sql.Literal(self.space.name)))
-            # One round trip: a test waits for this before it starts.
-            connection.execute(sql.SQL("; ").join(statements))
-        self.uses += 1
-
-
-def _delete_rows(table: str, tenants: list[object]) -> sql.Composed:
-    every = sql.SQL("DELETE FROM {}").format(sql.Identifier(table))
-    if table not in _PARTED:
-        return every
-    # Named, so that no partition without a row of theirs is opened.
-    return every + sql.SQL(" WHERE tenant_id = ANY ({})").format(sql.Literal(tenants))
+    def process(self, number: int) -> Store:
+        """Give the connections of one of several processes."""
+        at = number % _PROCESSES
+        while len(self.processes) <= at:
+            self.processes.append(self.database.opened(space=self.space))
+        return self.processes[at]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -110,8 +90,10 @@ class Server:
     """What tells our roles and databases from those of others on the same server."""
     numbers: Iterator[int] = field(default_factory=count)
     templates: dict[str, str] = field(default_factory=dict[str, str])
-    lent: dict[str, list[Lent]] = field(default_factory=dict[str, "list[Lent]"])
-    """Databases that are free to be used again, by space."""
+    shared: dict[str, SharedDatabase] = field(default_factory=dict[str, SharedDatabase])
+    """Databases of tests that only need tenants of their own, by space."""
+    copying: Literal["WAL_LOG", "FILE_COPY"] = "WAL_LOG"
+    """How templates are copied; files are cheap to copy in memory alone."""
 
     @property
     def owner(self) -> str:
@@ -147,31 +129,28 @@ class Server:
         finally:
             self.drop(name)
 
-    def lend(self, space: EmbeddingSpace) -> Lent:
-        """Give an empty database for a while, one that was used before if there is one."""
-        free = self.lent.setdefault(space.name, [])
-        one = free.pop() if free else None
-        if one is not None and one.uses < _USES_MAX:
-            one.empty(self.url)
-            return one
-        if one is not None:
-            self.drop(one.name)
-        name = f"lent_{self.mark}_{next(self.numbers)}"
-        self.create(name, template=self.template(space))
-        return Lent(name=name, space=space, database=self.roles_of(name))
+    def share(self, space: EmbeddingSpace) -> SharedDatabase:
+        """Give the database that tests share, for a space."""
+        if space.name not in self.shared:
+            name = f"shared_{self.mark}_{next(self.numbers)}"
+            self.create(name, template=self.template(space))
+            self.shared[space.name] = SharedDatabase(database=self.roles_of(name), space=space)
+        return self.shared[space.name]
+
+    def disconnect(self) -> None:
+        """Close the connections that stay open from test to test."""
+        for shared in self.shared.values():
+            for process in shared.processes:
+                process.close()
 
     def roles_of(self, name: str) -> Database:
         """Give the URLs of a database."""
         return Database(owner=self._url(name, self.owner), program=self._url(name, self.program))
 
-    def take_back(self, one: Lent) -> None:
-        """Let a database be used again."""
-        self.lent[one.space.name].append(one)
-
     def clear(self) -> None:
         """Take away what was made on a server that goes on."""
-        lent = [one.name for free in self.lent.values() for one in free]
-        for name in (*lent, *self.templates.values()):
+        shared = [one.database.name for one in self.shared.values()]
+        for name in (*shared, *self.templates.values()):
             self.drop(name)
         for role in (self.program, self.owner):
             self.run("DROP ROLE {role}", role=role)
@@ -198,7 +177,8 @@ class Server:
     def create(self, name: str, *, template: str) -> None:
         """Make a database of the owner's."""
         made = {"name": name, "template": template, "owner": self.owner}
-        self.run("CREATE DATABASE {name} TEMPLATE {template} OWNER {owner}", **made)
+        how = f"STRATEGY {self.copying}"
+        self.run(f"CREATE DATABASE {{name}} TEMPLATE {{template}} OWNER {{owner}} {how}", **made)
         if template == "template0":
             # Only a superuser may; what comes from a template has it already.
             self.run("CREATE EXTENSION vector", database=name)
@@ -220,32 +200,72 @@ def running() -> Generator[Server]:
         try:
             yield server
         finally:
+            server.disconnect()
             server.clear()
         return
-    with postgres_server(is_durable=False) as url:
-        server = Server(url=url)
-        server.make_roles()
+    with throwaway_server() as server:
         yield server
 
 
 @contextmanager
+def throwaway_server(settings: Mapping[str, str] | None = None) -> Generator[Server]:
+    """Run a server of our own, in memory where there is enough."""
+    every = {**_ONLY_FOR_TESTS, **(settings or {})}
+    with ExitStack() as stack:
+        with folders_in_memory() as is_in_memory:
+            url = stack.enter_context(postgres_server(is_durable=False, settings=every))
+        server = Server(url=url, copying="FILE_COPY" if is_in_memory else "WAL_LOG")
+        server.make_roles()
+        stack.callback(server.disconnect)
+        yield server
+
+
+@contextmanager
+def folders_in_memory() -> Generator[bool]:
+    """Let temporary folders be made in memory; say whether they are.
+
+    A database has 1,300 files: to make one there takes a fifth of the processor time.
+    """
+    if not _MEMORY.is_dir():
+        yield False
+        return
+    memory = os.statvfs(_MEMORY)
+    has_room = memory.f_bavail * memory.f_frsize >= _MEMORY_BYTES_MIN
+    # Programs may have to be copied to the same folder.
+    if not has_room or memory.f_flag & os.ST_NOEXEC:
+        yield False
+        return
+    before = tempfile.tempdir
+    tempfile.tempdir = str(_MEMORY)
+    try:
+        yield True
+    finally:
+        tempfile.tempdir = before
+
+
+@contextmanager
 def databases(server: Server) -> Generator[Opener]:
-    """Give what opens a database in place of every file, the same one for the same path."""
-    known: dict[Path, Lent] = {}
+    """Give what opens new tenants in place of every file, the same ones for the same path."""
+    known: dict[Path, tuple[SharedDatabase, str]] = {}
     stores: list[Store] = []
 
     def opened(path: Path, *, space: EmbeddingSpace, clock: Clock) -> Store:
         at = path.absolute()
-        if at not in known:
-            if len(known) >= _BUSY_MAX:
-                server.take_back(known.pop(next(iter(known))))
-            known[at] = server.lend(space)
-        stores.append(known[at].database.opened(space=space, clock=clock))
-        return stores[-1]
+        is_new = at not in known
+        if is_new:
+            known[at] = server.share(space), f"~{next(server.numbers)}"
+        shared, mark = known[at]
+        if space == shared.space:
+            store = with_own_tenants(shared.process(len(stores)), mark)
+            if is_new:
+                store.make_tenant(LOCAL_TENANT, at=clock.now())
+        else:
+            # Refused, as every store is that has vectors of another space.
+            store = shared.database.opened(space=space, clock=clock)
+        stores.append(store)
+        return store
 
     yield opened
     # Many a test leaves its brain to the end of the process, as the file under it allows.
     for store in stores:
         store.close()
-    for one in known.values():
-        server.take_back(one)

@@ -1,10 +1,12 @@
 """Every contract of a store, held by Postgres under row-level security."""
 
 from collections.abc import Iterator
-from contextlib import ExitStack, closing
+from functools import partial
+from pathlib import Path
 
 import pytest
 
+from commonbrain.testing.builders import FakeClock
 from tests.contracts.board_contract import BoardContract
 from tests.contracts.cascade_contract import CascadeContract
 from tests.contracts.credentials_contract import CredentialsContract
@@ -24,15 +26,13 @@ from tests.contracts.store_contract import StoreContract
 from tests.contracts.store_steps import SPACE, OpenStore
 from tests.contracts.trends_contract import TrendsContract
 from tests.contracts.upkeep_contract import UpkeepContract
-from tests.postgres import Server
+from tests.postgres import Server, databases
 
 
 @pytest.fixture
 def open_store(postgres: Server) -> Iterator[OpenStore]:
-    lent = postgres.lend(SPACE)
-    with ExitStack() as stack:
-        yield lambda: stack.enter_context(closing(lent.database.opened()))
-    postgres.take_back(lent)
+    with databases(postgres) as opened:
+        yield partial(opened, Path("store"), space=SPACE, clock=FakeClock())
 
 
 @pytest.mark.requirement("PF-02", "EV-01")

@@ -1,0 +1,128 @@
+"""A store in Postgres whose tenants are those of one test: other tests use the same database.
+
+Isolation between tenants is the store's own promise, which `tests.security` and
+`tests.contracts.test_postgres_confinement` test.
+"""
+
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final, TypeVar
+
+from psycopg import sql
+from sqlalchemy import Connection, text
+
+from commonbrain.embeddings.interface import EmbeddingSpace
+from commonbrain.model.query import Trace
+from commonbrain.observability.tool_events import EventBatch
+from commonbrain.storage.interface import Heartbeat, MemoryAccess
+from commonbrain.storage.postgres.engine import Postgres
+from commonbrain.storage.store import Store
+from commonbrain.storage.transaction import Transaction
+
+_Result = TypeVar("_Result")
+_TENANTS: Final = text("SELECT every_tenant()")
+
+
+@dataclass(slots=True, kw_only=True)
+class SharedPostgres(Postgres):
+    """A database that is shared: lists the tenants of one test, and leaves its connections open."""
+
+    shared: Postgres
+    mark: str
+    """How the names of the test's tenants end there."""
+
+    def __post_init__(self) -> None:
+        """Take the connections of the other one."""
+        self.engine = self.shared.engine
+        self.location = self.shared.location
+
+    def dispose(self) -> None:
+        """Do nothing: other tests use the connections."""
+
+    def each_tenant(self, connection: Connection) -> Iterator[str]:
+        """Switch to each tenant of the test in turn."""
+        cursor: Any = connection.connection.cursor()
+        for tenant in connection.execute(_TENANTS).scalars().all():
+            if tenant.endswith(self.mark):
+                be = sql.SQL("SET LOCAL commonbrain.tenant = {}")
+                cursor.execute(be.format(sql.Literal(tenant)))
+                yield tenant
+
+
+@dataclass(frozen=True, slots=True)
+class TenantStore(Store):
+    """A store that adds a mark to every name of a tenant, and takes it off where it lists them."""
+
+    mark: str = ""
+
+    @contextmanager
+    def begin(self, tenant: str) -> Generator[Transaction]:
+        """Open a transaction of the test's tenant of this name."""
+        with Store.begin(self, self._marked(tenant)) as tx:
+            yield tx
+
+    @contextmanager
+    def snapshot(self, tenant: str) -> Generator[Transaction]:
+        """Read the test's tenant of this name."""
+        with Store.snapshot(self, self._marked(tenant)) as tx:
+            yield tx
+
+    def read(self, tenant: str, ask: Callable[[Transaction], _Result]) -> _Result:
+        """Read the test's tenant of this name, on a replica too."""
+        return Store.read(self, self._marked(tenant), ask)
+
+    def tenants(self) -> list[str]:
+        """List the tenants of the test."""
+        return sorted(name.removesuffix(self.mark) for name in Store.tenants(self))
+
+    def make_tenant(self, name: str, *, at: datetime) -> bool:
+        """Create a tenant of the test."""
+        return Store.make_tenant(self, self._marked(name), at=at)
+
+    def note_reads(
+        self,
+        tenant: str,
+        *,
+        traces: Sequence[Trace],
+        accesses: Sequence[MemoryAccess],
+        beats: Sequence[Heartbeat] = (),
+        happened: EventBatch | None = None,
+        retain_from: datetime,
+    ) -> int:
+        """Note reads of the test's tenant of this name."""
+        return Store.note_reads(
+            self,
+            self._marked(tenant),
+            traces=traces,
+            accesses=accesses,
+            beats=beats,
+            happened=happened,
+            retain_from=retain_from,
+        )
+
+    def in_space(self, space: EmbeddingSpace) -> Store:
+        """Refuse: spaces are of the whole database, so such a test needs one of its own."""
+        raise NotImplementedError
+
+    def _marked(self, tenant: str) -> str:
+        # Methods of a store call each other, and those of `Store` name tenants as they are there.
+        return tenant if tenant.endswith(self.mark) else f"{tenant}{self.mark}"
+
+
+def with_own_tenants(store: Store, mark: str) -> TenantStore:
+    """Give a store on the same connections, whose tenants are those of one test."""
+    shared = store.dialect
+    assert isinstance(shared, Postgres)
+    dialect = SharedPostgres(
+        url=shared.url,
+        space=shared.space,
+        space_id=shared.space_id,
+        lock_timeout_s=shared.lock_timeout_s,
+        is_distributed=shared.is_distributed,
+        replicas=shared.replicas,
+        shared=shared,
+        mark=mark,
+    )
+    return TenantStore(dialect, store.space, type(store.schema)(store.schema.version), mark=mark)
