@@ -115,21 +115,18 @@ def database(postgres: Server) -> Iterator[Database]:
 @pytest.fixture(scope="session")
 def primary() -> Iterator[Server]:
     """A real Postgres of its own, for a replica to follow."""
-    from commonbrain.runtime.dev_servers import postgres_server
-    from tests.postgres import Server
+    from tests.replicas import run_primary
 
-    with postgres_server() as url:
-        server = Server(url=url)
-        server.make_roles()
+    with run_primary() as server:
         yield server
 
 
 @pytest.fixture(scope="session")
 def standby(primary: Server) -> Iterator[str]:
     """A replica of it; the URL of its superuser."""
-    from commonbrain.runtime.dev_servers import postgres_replica
+    from tests.replicas import run_replica
 
-    with postgres_replica(primary.url) as url:
+    with run_replica(primary.url) as url:
         yield url
 
 

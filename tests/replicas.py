@@ -1,7 +1,7 @@
 """A real streaming replica for tests: a primary, its copy, and what may happen to it."""
 
 from collections.abc import Callable, Generator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from typing import LiteralString
 
@@ -11,11 +11,12 @@ from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 
 from commonbrain.model.limits import LOCK_TIMEOUT_S
 from commonbrain.model.scope import LOCAL_TENANT
+from commonbrain.runtime.dev_servers import postgres_replica
 from commonbrain.storage.postgres.opening import open_postgres
 from commonbrain.storage.store import Store, Transaction
 from commonbrain.testing.builders import FakeClock
 from tests.contracts.store_steps import SPACE
-from tests.postgres import Database, Server
+from tests.postgres import Database, Server, folders_in_memory, throwaway_server
 
 BEHIND = "SELECT pg_wal_lsn_diff(%s::pg_lsn, pg_last_wal_replay_lsn()) > 0"
 
@@ -80,6 +81,25 @@ class Pair:
             yield
         finally:
             self.ask("SELECT pg_wal_replay_resume()")
+
+
+@contextmanager
+def run_primary() -> Generator[Server]:
+    """Run a server that a replica can follow.
+
+    It acknowledges what is in its log, as a durable one does, but the log need not be on a disk.
+    """
+    with throwaway_server({"synchronous_commit": "on", "full_page_writes": "on"}) as server:
+        yield server
+
+
+@contextmanager
+def run_replica(primary: str) -> Generator[str]:
+    """Run a replica of a server; give the URL of its superuser."""
+    with ExitStack() as stack:
+        with folders_in_memory():
+            url = stack.enter_context(postgres_replica(primary))
+        yield url
 
 
 def port_of(tx: Transaction) -> int:

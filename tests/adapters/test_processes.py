@@ -59,19 +59,17 @@ def test_the_client_is_found_past_the_shell_that_launched_for_it() -> None:
     assert int(done.stdout) == LocalProcesses().own().pid
 
 
-@pytest.mark.parametrize(
-    ("names", "at"),
-    [
+def test_shell_or_launcher_is_not_the_client(subtests: pytest.Subtests) -> None:
+    for names, at in [
         (["claude", "bash", "sshd"], 0),
         (["sh", "uv", "npm exec @x/y", "codex", "-zsh"], 3),
         (["uvx.exe", "cmd.exe", "Cursor.exe"], 2),
         (["bash", "systemd"], None),
         (["python3"], 0),
         ([], None),
-    ],
-)
-def test_shells_and_launchers_are_nobodys_client(names: list[str], at: int | None) -> None:
-    assert client_among(names) == at
+    ]:
+        with subtests.test(names=names):
+            assert client_among(names) == at
 
 
 def test_the_folder_is_the_clients_where_it_says_so(
@@ -101,9 +99,8 @@ def test_a_session_in_the_environment_is_that_of_the_client_that_set_it(
 
 
 @pytest.mark.requirement("SE-35")
-@pytest.mark.parametrize(
-    ("ancestors", "leader", "at"),
-    [
+def test_terminal_is_its_shell_or_the_program_that_runs_in_it(subtests: pytest.Subtests) -> None:
+    for ancestors, leader, at in [
         ([(3, "bash"), (2, "gnome-terminal-"), (1, "systemd")], 3, 0),
         ([(4, "uv"), (3, "-zsh"), (2, "tmux: server")], 3, 1),
         ([(5, "sh"), (4, "claude"), (3, "bash"), (2, "sshd")], 3, 1),
@@ -112,12 +109,9 @@ def test_a_session_in_the_environment_is_that_of_the_client_that_set_it(
         ([], 9, None),
         ([(4, "uv.exe"), (3, "pwsh.exe"), (2, "WindowsTerminal.exe")], None, 1),
         ([(3, "codex.exe"), (2, "explorer.exe")], None, 0),
-    ],
-)
-def test_a_terminal_is_its_shell_or_the_program_that_runs_in_it(
-    ancestors: list[tuple[int, str]], leader: int | None, at: int | None
-) -> None:
-    assert terminal_among(ancestors, leader=leader) == at
+    ]:
+        with subtests.test(ancestors=ancestors, leader=leader):
+            assert terminal_among(ancestors, leader=leader) == at
 
 
 @pytest.mark.requirement("DM-35")

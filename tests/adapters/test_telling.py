@@ -70,26 +70,21 @@ def test_in_a_small_tenant_every_word_is_searched_for() -> None:
     assert chosen == SelectedTerms(words=["the", "of"], sought=2, weights=[None, None])
 
 
-@pytest.mark.parametrize(
-    ("memories", "common_terms", "is_large"),
-    [
+def test_large_tenant_is_searched_by_vector_index(subtests: pytest.Subtests) -> None:
+    for memories, common_terms, is_large in [
         (9_000, 0, False),
         (20_000, 0, True),
         (12_000, 300_000, False),
         (200_000, 100_000, True),
-    ],
-)
-def test_vectors_are_searched_by_index_where_that_is_sooner(
-    memories: int, common_terms: int, *, is_large: bool
-) -> None:
-    size = Size(memories=memories, average_words=40, common_terms=common_terms)
+    ]:
+        with subtests.test(memories=memories, common_terms=common_terms):
+            size = Size(memories=memories, average_words=40, common_terms=common_terms)
 
-    assert size.is_large is is_large
+            assert size.is_large is is_large
 
 
-@pytest.mark.parametrize(
-    ("memories", "reach", "allowed", "wider_reach"),
-    [
+def test_narrow_scope_widens_the_search_or_reads_everything(subtests: pytest.Subtests) -> None:
+    for memories, reach, allowed, wider_reach in [
         (1_000_000, 75, 20, 321),
         (1_000_000, 75, 0, 1000),
         (20_000, 75, 0, None),
@@ -99,14 +94,11 @@ def test_vectors_are_searched_by_index_where_that_is_sooner(
         (1_000_000, 4000, 59, None),
         (8_000, 75, 37, 177),
         (8_000, 75, 5, None),
-    ],
-)
-def test_a_narrow_scope_is_searched_near_the_query_or_as_a_whole_as_is_cheaper(
-    memories: int, reach: int, allowed: int, wider_reach: int | None
-) -> None:
-    size = Size(memories=memories, average_words=40)
+    ]:
+        with subtests.test(memories=memories, reach=reach, allowed=allowed):
+            size = Size(memories=memories, average_words=40)
 
-    assert wider(reach, allowed=allowed, limit=60, size=size) == wider_reach
+            assert wider(reach, allowed=allowed, limit=60, size=size) == wider_reach
 
 
 def test_a_large_index_is_searched_with_more_candidates_whoever_made_it_large() -> None:

@@ -1,6 +1,6 @@
 """Copies of stores: every row of every tenant, to the other engine and back, or a refusal."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,6 +19,7 @@ from commonbrain.storage.store import Store
 from commonbrain.testing.builders import FakeClock, a_brain, a_memory
 from tests.contracts.store_steps import SPACE, put
 from tests.flows.asking import stored
+from tests.laid_out_stores import lay_out_store
 from tests.postgres import Database
 from tests.security.world import a_world
 
@@ -82,7 +83,24 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.fixture
+def small(tmp_path: Path) -> Path:
+    """A store with two memories, for tests of what a copy refuses."""
+    path = tmp_path / "small.db"
+    with closing(opened(path)) as store:
+        put(store, a_memory(1, "The kettle is on", tags=("tea",)), a_memory(2, "The cups are out"))
+    return path
+
+
+@pytest.fixture(scope="module")
+def rows_of_filled(filled: Path) -> Mapping[tuple[str, str], list[str]]:
+    """Every row of the filled store."""
+    with closing(opened(filled)) as store:
+        return held(store)
+
+
 def opened(path: Path) -> Store:
+    lay_out_store(path)
     return open_sqlite(
         path, space=SPACE, clock=FakeClock(), is_durable=False, lock_timeout_s=LOCK_TIMEOUT_S
     )
@@ -112,7 +130,10 @@ def recalled(store: Store, query: str) -> list[str]:
 
 
 def test_a_store_goes_to_postgres_and_back_and_is_the_same_everywhere(
-    filled: Path, tmp_path: Path, database: Database
+    filled: Path,
+    rows_of_filled: Mapping[tuple[str, str], list[str]],
+    tmp_path: Path,
+    database: Database,
 ) -> None:
     fractions: list[float] = []
     with (
@@ -123,10 +144,9 @@ def test_a_store_goes_to_postgres_and_back_and_is_the_same_everywhere(
         there = copy_rows(source, server, on_progress=fractions.append)
         again = copy_rows(server, back)
 
-        own = held(source)
-        assert sum(map(len, own.values())) > 200
-        assert held(server) == own
-        assert held(back) == own
+        assert sum(map(len, rows_of_filled.values())) > 200
+        assert held(server) == rows_of_filled
+        assert held(back) == rows_of_filled
         assert all(finding.is_sound for one in (server, back) for finding in one.examine())
         queries = ["How many cores has the build?", "orders", "", "the kettle"]
         asked = [[recalled(one, query) for query in queries] for one in (source, server, back)]
@@ -149,7 +169,10 @@ def test_every_table_of_a_store_is_copied(filled: Path) -> None:
 
 
 def test_an_interrupted_copy_goes_on_where_it_was(
-    filled: Path, tmp_path: Path, database: Database
+    filled: Path,
+    rows_of_filled: Mapping[tuple[str, str], list[str]],
+    tmp_path: Path,
+    database: Database,
 ) -> None:
     with (
         closing(opened(filled)) as source,
@@ -164,24 +187,26 @@ def test_an_interrupted_copy_goes_on_where_it_was(
 
             assert 0 < plan.there < plan.rows
             assert (done.rows, done.there) == (plan.rows, plan.there)
-            assert held(target) == held(source)
+            assert held(target) == rows_of_filled
             assert plan_copy(origin, target).there == plan.rows
 
 
-def test_a_copy_may_be_interrupted_anywhere_and_often(filled: Path, tmp_path: Path) -> None:
+def test_a_copy_may_be_interrupted_anywhere_and_often(
+    filled: Path, rows_of_filled: Mapping[tuple[str, str], list[str]], tmp_path: Path
+) -> None:
     with closing(opened(filled)) as source, closing(opened(tmp_path / "to.db")) as target:
         for far in FARS:
             with pytest.raises(Interrupted):
                 copy_rows(source, target, on_progress=Once(far, interrupt))
         copy_rows(source, target)
 
-        assert held(target) == held(source)
+        assert held(target) == rows_of_filled
 
 
 def test_a_destination_with_other_data_is_refused_and_left_as_it_was(
-    filled: Path, tmp_path: Path
+    small: Path, tmp_path: Path
 ) -> None:
-    with closing(opened(filled)) as source, closing(opened(tmp_path / "to.db")) as other:
+    with closing(opened(small)) as source, closing(opened(tmp_path / "to.db")) as other:
         put(other, a_memory(1, "The tea is ready"))
         before = held(other)
         with pytest.raises(RejectedError, match="another tenant default") as refusal:
@@ -191,12 +216,12 @@ def test_a_destination_with_other_data_is_refused_and_left_as_it_was(
         assert held(other) == before
 
 
-def test_a_tenant_that_the_source_has_not_is_refused(filled: Path, tmp_path: Path) -> None:
-    with closing(opened(filled)) as source, closing(opened(tmp_path / "to.db")) as other:
+def test_a_tenant_that_the_source_has_not_is_refused(small: Path, tmp_path: Path) -> None:
+    with closing(opened(small)) as source, closing(opened(tmp_path / "to.db")) as other:
         other.make_tenant("strangers", at=FakeClock().now())
         copy_rows(source, other)
         with other.begin("strangers") as tx:
-            tx.memories.add(a_memory(1, "The tea is ready"))
+            tx.memories.add(a_memory(9, "The tea is ready"))
 
         with pytest.raises(RejectedError, match="tenant strangers, which"):
             plan_copy(source, other)
@@ -211,9 +236,9 @@ def test_a_tenant_that_the_source_has_not_is_refused(filled: Path, tmp_path: Pat
     ],
 )
 def test_what_changes_after_it_was_copied_is_found(
-    filled: Path, tmp_path: Path, change: str, told: str
+    small: Path, tmp_path: Path, change: str, told: str
 ) -> None:
-    with closing(opened(filled)) as source, closing(opened(tmp_path / "to.db")) as target:
+    with closing(opened(small)) as source, closing(opened(tmp_path / "to.db")) as target:
 
         def meddle(_fraction: float) -> None:
             # Again and again, and so at the last moment before all is read again.
@@ -226,13 +251,13 @@ def test_what_changes_after_it_was_copied_is_found(
         assert failure.value.code == "copy_differs"
 
 
-def test_a_row_that_is_otherwise_is_never_overwritten(filled: Path, tmp_path: Path) -> None:
-    with closing(opened(filled)) as source, closing(opened(tmp_path / "to.db")) as target:
+def test_a_row_that_is_otherwise_is_never_overwritten(small: Path, tmp_path: Path) -> None:
+    with closing(opened(small)) as source, closing(opened(tmp_path / "to.db")) as target:
         copy_rows(source, target)
         with target.begin(LOCAL_TENANT) as tx:
             tx.work.connection.execute(text("UPDATE facts SET body = 'The tea is cold'"))
 
-        with pytest.raises(RejectedError, match="rows of facts of tenant acme"):
+        with pytest.raises(RejectedError, match="rows of facts of tenant default"):
             copy_rows(source, target)
 
 

@@ -21,13 +21,35 @@ CALIBRATED = Thresholds(duplicate=0.8, similar=0.7, relevance=0.6, answer=None, 
 """Both prefixes share little, and texts of other words hardly anything."""
 
 
-class TestMiniLmEmbedder(EmbedderContract):
+class LoadedOnce(EmbedderContract):
+    """Loads a model once for all tests, and again for the one of threads that load it at once."""
+
+    def make(self, model: Path) -> Embedder:
+        """Make an embedder that has not loaded its model."""
+        raise NotImplementedError
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def model(cls, tmp_path_factory: pytest.TempPathFactory) -> Path:
+        return tmp_path_factory.mktemp("model")
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def loaded(cls, model: Path) -> Embedder:
+        return cls().make(model)
+
     @pytest.fixture
-    def embedder(self) -> Embedder:
+    def embedder(self, request: pytest.FixtureRequest, model: Path, loaded: Embedder) -> Embedder:
+        is_of_threads = request.function == self.test_threads_get_the_vectors_one_thread_gets
+        return self.make(model) if is_of_threads else loaded
+
+
+class TestMiniLmEmbedder(LoadedOnce):
+    def make(self, model: Path) -> Embedder:  # noqa: ARG002
         return EMBEDDERS["minilm"](Options(threads=1))
 
 
-class TestShippedModelAsFolder(EmbedderContract):
+class TestShippedModelAsFolder(LoadedOnce):
     @pytest.fixture(scope="class")
     @classmethod
     def model(cls, tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -36,13 +58,12 @@ class TestShippedModelAsFolder(EmbedderContract):
             (folder / path.name).symlink_to(path)
         return folder
 
-    @pytest.fixture
-    def embedder(self, model: Path) -> Embedder:
-        # All tests share what the first one measures.
+    def make(self, model: Path) -> Embedder:
+        # All share what the first one measures.
         return EMBEDDERS["onnx"](Options(model=str(model), records=model / "records", threads=1))
 
 
-class TestWordVectorsInFolder(EmbedderContract):
+class TestWordVectorsInFolder(LoadedOnce):
     # The model adds up vectors of words.
     understands_meaning = False
 
@@ -52,8 +73,7 @@ class TestWordVectorsInFolder(EmbedderContract):
         prompts = {"query": "query: ", "document": "passage: "}
         return save_encoder(tmp_path_factory.mktemp("model"), prompts=prompts)
 
-    @pytest.fixture
-    def embedder(self, model: Path) -> Embedder:
+    def make(self, model: Path) -> Embedder:
         return OnnxEmbedder(
             model, records=ModelRecords(), calibrate=lambda _: CALIBRATED, threads=2
         )
@@ -64,10 +84,15 @@ class TestRemoteEmbedders(EmbedderContract):
     # The endpoint of the tests makes its vectors of words.
     understands_meaning = False
 
-    @pytest.fixture
-    def embedder(self, family: str) -> Iterator[Embedder]:
+    @pytest.fixture(scope="class")
+    @classmethod
+    def server(cls) -> Iterator[ModelServer]:
         with ModelServer() as server:
-            yield server.embedder(family)
+            yield server
+
+    @pytest.fixture
+    def embedder(self, server: ModelServer, family: str) -> Embedder:
+        return server.embedder(family)
 
 
 def test_every_embedder_that_can_be_chosen_keeps_the_contract() -> None:

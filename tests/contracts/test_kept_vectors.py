@@ -10,23 +10,18 @@ import pytest
 import sqlalchemy as sa
 
 from commonbrain.embeddings.interface import Vectors
-from commonbrain.model.limits import LOCK_TIMEOUT_S
 from commonbrain.model.scope import LOCAL_TENANT
-from commonbrain.storage.sqlite.engine import open_sqlite
 from commonbrain.storage.sqlite.index import SqliteIndex
 from commonbrain.storage.sqlite.vectors import BinaryVectorIndex
 from commonbrain.storage.store import Store
 from commonbrain.testing.builders import FakeClock, a_memory
 from tests.contracts.store_steps import SPACE, lexical, look, put, random_vectors
+from tests.laid_out_stores import open_laid_out
 
 
 @pytest.fixture
 def store(path: Path) -> Iterator[Store]:
-    with closing(
-        open_sqlite(
-            path, space=SPACE, clock=FakeClock(), is_durable=True, lock_timeout_s=LOCK_TIMEOUT_S
-        )
-    ) as opened:
+    with closing(open_laid_out(path, space=SPACE, clock=FakeClock())) as opened:
         yield opened
 
 
@@ -99,22 +94,23 @@ def test_a_word_that_very_many_have_finds_new_and_old(store: Store) -> None:
     assert set(lexical(store, "tea")) == {1, 9000}
 
 
-@pytest.mark.parametrize("second", [(4, 5), (5, 4), (2, 6), (3, 4)])
-def test_what_comes_later_is_found_whether_its_ids_are_above_all_or_not(
-    second: tuple[int, int],
-) -> None:
-    vectors = random_vectors(5)
-    ids = [1, 2, 3, *second]
-    codes, dimensions = BinaryVectorIndex(dimensions=vectors.shape[1]), vectors.shape[1]
-    blobs = [one.astype(np.float16).tobytes() for one in vectors]
-    codes.apply([(seq, ids[seq], blobs[seq]) for seq in range(3)])
-    codes.cosines(vectors[0], ids[:3])
-    codes.apply([(seq, ids[seq], blobs[seq]) for seq in range(3, 5)])
+def test_later_vector_is_found_whatever_its_id(subtests: pytest.Subtests) -> None:
+    for second in [(4, 5), (5, 4), (2, 6), (3, 4)]:
+        with subtests.test(second=second):
+            vectors = random_vectors(5)
+            ids = [1, 2, 3, *second]
+            codes, dimensions = BinaryVectorIndex(dimensions=vectors.shape[1]), vectors.shape[1]
+            blobs = [one.astype(np.float16).tobytes() for one in vectors]
+            codes.apply([(seq, ids[seq], blobs[seq]) for seq in range(3)])
+            codes.cosines(vectors[0], ids[:3])
+            codes.apply([(seq, ids[seq], blobs[seq]) for seq in range(3, 5)])
 
-    cosines, unkept = codes.cosines(vectors[0], ids)
+            cosines, unkept = codes.cosines(vectors[0], ids)
 
-    halves = np.frombuffer(b"".join(blobs), dtype=np.float16).reshape(5, dimensions)
-    scores = (halves.astype(np.float32) @ vectors[0]).tolist()
-    best = {id_: max(s for i, s in zip(ids, scores, strict=True) if i == id_) for id_ in ids}
-    assert cosines == pytest.approx(best)
-    assert not unkept
+            halves = np.frombuffer(b"".join(blobs), dtype=np.float16).reshape(5, dimensions)
+            scores = (halves.astype(np.float32) @ vectors[0]).tolist()
+            best = {
+                id_: max(s for i, s in zip(ids, scores, strict=True) if i == id_) for id_ in ids
+            }
+            assert cosines == pytest.approx(best)
+            assert not unkept

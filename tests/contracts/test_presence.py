@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import replace
 from datetime import timedelta
+from itertools import count
+from pathlib import Path
 
 import pytest
 
@@ -14,10 +16,10 @@ from commonbrain.storage.interface import Annotation
 from commonbrain.storage.sql.context import compiled
 from commonbrain.storage.sql.presence import OptionalRows, present_rows
 from commonbrain.storage.store import Store, Transaction
-from commonbrain.testing.builders import NOON, a_memory
+from commonbrain.testing.builders import NOON, FakeClock, a_memory
 from tests.contracts.cascade_contract import a_review
-from tests.contracts.store_steps import a_link, put
-from tests.postgres import Database, Server
+from tests.contracts.store_steps import SPACE, a_link, put
+from tests.postgres import Database, Server, databases
 
 SKILL = RuleDetail(skill={"name": "safe", "keywords": ["vault"]})
 NOTE = Annotation(memory_id=1, text="too hot", agent="bo", trust=Trust.USER_CLAIM, at=NOON)
@@ -62,10 +64,22 @@ BY_ACTION: dict[OptionalRows, Callable[[Transaction], object]] = {
 
 
 @pytest.fixture
-def store(database: Database) -> Iterator[Store]:
-    with closing(database.opened()) as opened:
-        put(opened, a_memory(1, "Water boils"), a_memory(2, "Ice melts"))
-        yield opened
+def a_store(postgres: Server) -> Iterator[Callable[[], Store]]:
+    """Give what makes a new tenant with two memories."""
+    with databases(postgres) as opened:
+
+        def filled() -> Store:
+            store = opened(Path(f"store {next(numbers)}"), space=SPACE, clock=FakeClock())
+            put(store, a_memory(1, "Water boils"), a_memory(2, "Ice melts"))
+            return store
+
+        numbers = count()
+        yield filled
+
+
+@pytest.fixture
+def store(a_store: Callable[[], Store]) -> Store:
+    return a_store()
 
 
 def add(store: Store, rows: OptionalRows) -> None:
@@ -81,16 +95,20 @@ def present(store: Store, tenant: str = LOCAL_TENANT) -> set[OptionalRows]:
         return {rows for rows in OptionalRows if tx.work.may_have(rows)}
 
 
-@pytest.mark.parametrize("rows", OptionalRows)
-def test_a_snapshot_finds_rows_of_its_own_tenant(store: Store, rows: OptionalRows) -> None:
-    store.make_tenant("other", at=NOON)
-    assert present(store) == set()
-    add(store, rows)
-    assert rows in present(store)
-    assert present(store, "other") == set()
+def test_snapshot_finds_rows_of_its_own_tenant_only(
+    a_store: Callable[[], Store], subtests: pytest.Subtests
+) -> None:
+    for rows in OptionalRows:
+        with subtests.test(rows=rows):
+            store = a_store()
+            store.make_tenant("other", at=NOON)
+            assert present(store) == set()
+            add(store, rows)
+            assert rows in present(store)
+            assert present(store, "other") == set()
 
 
-def test_a_snapshot_without_such_rows_returns_nothing(store: Store) -> None:
+def test_snapshot_without_optional_rows_returns_nothing(store: Store) -> None:
     with store.snapshot(LOCAL_TENANT) as tx:
         assert tx.annotations.of([1, 2]) == {}
         assert tx.reviews.of([1, 2]) == {}
@@ -99,21 +117,25 @@ def test_a_snapshot_without_such_rows_returns_nothing(store: Store) -> None:
         assert tx.memories.people(["bo"]) == set()
 
 
-@pytest.mark.parametrize("rows", BY_ACTION)
-def test_a_writer_finds_rows_that_it_has_just_added(store: Store, rows: OptionalRows) -> None:
-    with store.begin(LOCAL_TENANT) as tx:
-        assert tx.annotations.of([1]) == {}
-        BY_ACTION[rows](tx)
-        assert tx.work.may_have(rows)
-    assert rows in present(store)
+def test_writer_finds_rows_that_it_has_just_added(
+    a_store: Callable[[], Store], subtests: pytest.Subtests
+) -> None:
+    for rows, action in BY_ACTION.items():
+        with subtests.test(rows=rows):
+            store = a_store()
+            with store.begin(LOCAL_TENANT) as tx:
+                assert tx.annotations.of([1]) == {}
+                action(tx)
+                assert tx.work.may_have(rows)
+            assert rows in present(store)
 
 
 @pytest.mark.of_one_server
-def test_rows_are_found_by_an_index_however_many_other_tenants_have(
-    postgres: Server, database: Database, store: Store
+def test_presence_is_read_by_index_among_many_other_tenants(
+    postgres: Server, database: Database
 ) -> None:
     postgres.run(MANY_TENANTS, database=database.name)
-    with store.snapshot(LOCAL_TENANT) as tx:
+    with closing(database.opened()) as store, store.snapshot(LOCAL_TENANT) as tx:
         connection = tx.work.connection
         made = compiled(present_rows(), connection.dialect, names=("tenant",))
         explained = replace(made, text=f"EXPLAIN {made.text}")

@@ -11,21 +11,18 @@ import sqlalchemy as sa
 
 from commonbrain.model.errors import StoreCorruptError
 from commonbrain.model.kinds import Kind, MessageDetail, RuleDetail
-from commonbrain.model.limits import LOCK_TIMEOUT_S
 from commonbrain.model.memory import Memory, State
 from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.storage.schema.memories import DETAILS, memories
 from commonbrain.storage.sql.bulk import LISTED
-from commonbrain.storage.sqlite.engine import open_sqlite
 from commonbrain.storage.store import Store
 from commonbrain.testing.builders import NOON, FakeClock, a_memory
 from tests.contracts.store_steps import SPACE
+from tests.laid_out_stores import open_laid_out
 
 
 def a_store(path: Path) -> Store:
-    return open_sqlite(
-        path, space=SPACE, clock=FakeClock(), is_durable=True, lock_timeout_s=LOCK_TIMEOUT_S
-    )
+    return open_laid_out(path, space=SPACE, clock=FakeClock())
 
 
 @pytest.fixture

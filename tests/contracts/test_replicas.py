@@ -9,13 +9,12 @@ from sqlalchemy import make_url
 from commonbrain.model.errors import RejectedError
 from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.observability.health import ReplicaReads
-from commonbrain.runtime.dev_servers import postgres_replica
 from commonbrain.storage.postgres.engine import Postgres
 from commonbrain.storage.postgres.replicas import REST_S, Replica
 from commonbrain.storage.store import Store, Transaction
 from commonbrain.testing.builders import NOON, a_memory
 from tests.contracts.store_steps import put
-from tests.replicas import Pair, port_of, wait_until
+from tests.replicas import Pair, port_of, run_replica, wait_until
 
 
 def reads(store: Store) -> ReplicaReads:
@@ -89,7 +88,7 @@ def test_a_replica_that_fails_under_way_is_asked_no_more_for_a_while(pair: Pair)
 
 def test_a_replica_that_is_killed_costs_nobody_an_answer(pair: Pair) -> None:
     with ExitStack() as opened:
-        with postgres_replica(pair.server.url) as dying:
+        with run_replica(pair.server.url) as dying:
             doomed = replace(pair, standby=dying)
             store = opened.enter_context(doomed.opened())
             doomed.serves(store)

@@ -15,14 +15,13 @@ from commonbrain.clock import UNTIL
 from commonbrain.model.errors import UnavailableError
 from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.observability.health import ReplicaTrouble
-from commonbrain.runtime.dev_servers import postgres_replica
 from commonbrain.storage.postgres.replicas import REST_S, Position
 from commonbrain.testing.builders import a_memory
 from tests.contracts.store_steps import put
 from tests.contracts.test_replicas import ids, reads, replicas
 from tests.faults.proxies import Proxy
 from tests.processes import PATIENCE_S
-from tests.replicas import Pair, port_of, wait_until
+from tests.replicas import Pair, port_of, run_replica, wait_until
 
 EARLY = Position(lsn="0/1", timeline=1)
 """What every replica has."""
@@ -139,7 +138,7 @@ def test_after_a_rest_one_reader_tries_alone(pair: Pair, proxy: Proxy) -> None:
 
 def test_a_replica_on_the_timeline_before_a_promotion_answers_nothing(pair: Pair) -> None:
     with ExitStack() as opened:
-        promoted = opened.enter_context(postgres_replica(pair.server.url))
+        promoted = opened.enter_context(run_replica(pair.server.url))
         superuser = opened.enter_context(psycopg.connect(promoted, autocommit=True))
         superuser.execute("SELECT pg_promote()")
         # What was left behind writes on, and its replica is further than the new primary.
@@ -158,7 +157,7 @@ def test_a_replica_on_the_timeline_before_a_promotion_answers_nothing(pair: Pair
             assert (told.answered, told.lagged, told.sort) == (0, 1, ReplicaTrouble.TIMELINE)
             assert told.behind_bytes is None
 
-        with postgres_replica(promoted) as following:
+        with run_replica(promoted) as following:
             pair_of_now = replace(moved, standby=following)
             with pair_of_now.opened() as store:
                 at = make_url(following).port

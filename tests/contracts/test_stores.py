@@ -47,6 +47,13 @@ from tests.laid_out_stores import lay_out_store
 
 
 def opened(path: Path, *, space: EmbeddingSpace = SPACE) -> Store:
+    """Open a file as another process would; a new one is a copy of an empty store."""
+    lay_out_store(path)
+    return migrated(path, space=space)
+
+
+def migrated(path: Path, *, space: EmbeddingSpace = SPACE) -> Store:
+    """Open a file; the migrations make what is not there."""
     return open_sqlite(
         path, space=space, clock=FakeClock(), is_durable=True, lock_timeout_s=LOCK_TIMEOUT_S
     )
@@ -54,7 +61,6 @@ def opened(path: Path, *, space: EmbeddingSpace = SPACE) -> Store:
 
 @pytest.fixture
 def open_store(path: Path) -> Iterator[OpenStore]:
-    lay_out_store(path)
     with ExitStack() as stack:
         yield lambda: stack.enter_context(closing(opened(path)))
 
@@ -142,7 +148,7 @@ def test_a_body_cannot_lie_in_another_kinds_table(open_store: OpenStore, path: P
 
 
 def test_the_migrations_make_the_schema_that_the_code_speaks(path: Path) -> None:
-    engine = opened(path).dialect.engine
+    engine = migrated(path).dialect.engine
     with engine.connect() as connection:
         context = MigrationContext.configure(
             connection, opts={"include_name": _is_ours, "compare_type": False}
@@ -182,7 +188,7 @@ def test_a_store_refuses_vectors_of_another_space(path: Path) -> None:
 
 @pytest.mark.requirement("DO-05")
 def test_a_store_is_one_file_in_wal_mode_for_its_owner_alone(path: Path) -> None:
-    engine = opened(path).dialect.engine
+    engine = migrated(path).dialect.engine
     with engine.connect() as connection:
         assert connection.exec_driver_sql("PRAGMA journal_mode").scalar() == "wal"
         assert connection.exec_driver_sql("PRAGMA synchronous").scalar() == 2

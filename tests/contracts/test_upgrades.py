@@ -12,14 +12,13 @@ from sqlalchemy import text
 
 from commonbrain.model.errors import StoreCorruptError
 from commonbrain.model.kinds import Kind, MessageDetail
-from commonbrain.model.limits import LOCK_TIMEOUT_S
 from commonbrain.model.memory import ERASED, ThreadRef
 from commonbrain.model.scope import LOCAL_TENANT, Caller
 from commonbrain.storage.sql.schema_version import MIGRATIONS, SCHEMA_VERSION, upgrade
-from commonbrain.storage.sqlite.engine import open_sqlite
 from commonbrain.storage.store import Store
 from commonbrain.testing.builders import NOON, FakeClock, a_memory
 from tests.contracts.store_steps import SPACE, put
+from tests.laid_out_stores import open_laid_out
 
 LATER = f"{int(SCHEMA_VERSION) + 1:04}"
 LATER_MIGRATION = f"""
@@ -37,9 +36,7 @@ def upgrade() -> None:
 
 
 def opened(path: Path) -> Store:
-    return open_sqlite(
-        path, space=SPACE, clock=FakeClock(), is_durable=True, lock_timeout_s=LOCK_TIMEOUT_S
-    )
+    return open_laid_out(path, space=SPACE, clock=FakeClock())
 
 
 def test_an_upgrade_runs_the_missing_migrations_and_keeps_the_rows(

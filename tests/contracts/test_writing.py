@@ -11,17 +11,16 @@ import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError
 
 from commonbrain.embeddings.interface import Vectors
-from commonbrain.model.limits import LOCK_TIMEOUT_S
 from commonbrain.model.memory import Memory
 from commonbrain.model.revision import Action, Change
 from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.storage.repositories.memory_rows import PROJECTED
 from commonbrain.storage.schema.memories import entities, memories, vectors
 from commonbrain.storage.sql.context import compiled
-from commonbrain.storage.sqlite.engine import open_sqlite
 from commonbrain.storage.store import Store, Transaction
 from commonbrain.testing.builders import NOON, FakeClock, a_memory
 from tests.contracts.store_steps import SPACE
+from tests.laid_out_stores import open_laid_out
 
 TEXTS = sa.select(sa.column("rowid", sa.Integer)).select_from(sa.table("memory_text"))
 WINDOW = Vectors(windows=np.eye(1, SPACE.dimensions, dtype=np.float32))
@@ -29,11 +28,7 @@ WINDOW = Vectors(windows=np.eye(1, SPACE.dimensions, dtype=np.float32))
 
 @pytest.fixture
 def store(path: Path) -> Iterator[Store]:
-    with closing(
-        open_sqlite(
-            path, space=SPACE, clock=FakeClock(), is_durable=True, lock_timeout_s=LOCK_TIMEOUT_S
-        )
-    ) as opened:
+    with closing(open_laid_out(path, space=SPACE, clock=FakeClock())) as opened:
         yield opened
 
 
@@ -50,13 +45,7 @@ def test_a_memory_is_written_as_sqlalchemy_writes_it(store: Store) -> None:
 
 
 def test_stores_of_one_process_share_compiled_statements(store: Store, tmp_path: Path) -> None:
-    other = open_sqlite(
-        tmp_path / "other.db",
-        space=SPACE,
-        clock=FakeClock(),
-        is_durable=True,
-        lock_timeout_s=LOCK_TIMEOUT_S,
-    )
+    other = open_laid_out(tmp_path / "other.db", space=SPACE, clock=FakeClock())
     statement = sa.select(memories.c.id).where(memories.c.tenant_id == sa.bindparam("tenant"))
     with closing(other), store.snapshot(LOCAL_TENANT) as one, other.snapshot(LOCAL_TENANT) as two:
         drivers = [tx.work.connection.dialect for tx in (one, two)]
