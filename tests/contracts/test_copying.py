@@ -129,7 +129,7 @@ def recalled(store: Store, query: str) -> list[str]:
         return [item.id for item in asking.recall(query, bump=False).items]
 
 
-def test_a_store_goes_to_postgres_and_back_and_is_the_same_everywhere(
+def test_store_copied_to_postgres_and_back_stays_the_same(
     filled: Path,
     rows_of_filled: Mapping[tuple[str, str], list[str]],
     tmp_path: Path,
@@ -168,7 +168,7 @@ def test_every_table_of_a_store_is_copied(filled: Path) -> None:
     }
 
 
-def test_an_interrupted_copy_goes_on_where_it_was(
+def test_interrupted_copy_resumes_where_it_stopped(
     filled: Path,
     rows_of_filled: Mapping[tuple[str, str], list[str]],
     tmp_path: Path,
@@ -191,7 +191,7 @@ def test_an_interrupted_copy_goes_on_where_it_was(
             assert plan_copy(origin, target).there == plan.rows
 
 
-def test_a_copy_may_be_interrupted_anywhere_and_often(
+def test_copy_survives_repeated_interruptions_at_any_point(
     filled: Path, rows_of_filled: Mapping[tuple[str, str], list[str]], tmp_path: Path
 ) -> None:
     with closing(opened(filled)) as source, closing(opened(tmp_path / "to.db")) as target:
@@ -203,9 +203,7 @@ def test_a_copy_may_be_interrupted_anywhere_and_often(
         assert held(target) == rows_of_filled
 
 
-def test_a_destination_with_other_data_is_refused_and_left_as_it_was(
-    small: Path, tmp_path: Path
-) -> None:
+def test_copy_into_a_store_with_other_data_is_refused(small: Path, tmp_path: Path) -> None:
     with closing(opened(small)) as source, closing(opened(tmp_path / "to.db")) as other:
         put(other, a_memory(1, "The tea is ready"))
         before = held(other)
@@ -216,7 +214,7 @@ def test_a_destination_with_other_data_is_refused_and_left_as_it_was(
         assert held(other) == before
 
 
-def test_a_tenant_that_the_source_has_not_is_refused(small: Path, tmp_path: Path) -> None:
+def test_copy_into_a_store_with_another_tenant_is_refused(small: Path, tmp_path: Path) -> None:
     with closing(opened(small)) as source, closing(opened(tmp_path / "to.db")) as other:
         other.make_tenant("strangers", at=FakeClock().now())
         copy_rows(source, other)
@@ -235,7 +233,7 @@ def test_a_tenant_that_the_source_has_not_is_refused(small: Path, tmp_path: Path
         ("UPDATE vectors SET vector = zeroblob(4)", "rows of vectors"),
     ],
 )
-def test_what_changes_after_it_was_copied_is_found(
+def test_row_changed_during_the_copy_is_reported(
     small: Path, tmp_path: Path, change: str, told: str
 ) -> None:
     with closing(opened(small)) as source, closing(opened(tmp_path / "to.db")) as target:
@@ -251,7 +249,7 @@ def test_what_changes_after_it_was_copied_is_found(
         assert failure.value.code == "copy_differs"
 
 
-def test_a_row_that_is_otherwise_is_never_overwritten(small: Path, tmp_path: Path) -> None:
+def test_copy_never_overwrites_a_different_row(small: Path, tmp_path: Path) -> None:
     with closing(opened(small)) as source, closing(opened(tmp_path / "to.db")) as target:
         copy_rows(source, target)
         with target.begin(LOCAL_TENANT) as tx:
@@ -261,7 +259,7 @@ def test_a_row_that_is_otherwise_is_never_overwritten(small: Path, tmp_path: Pat
             copy_rows(source, target)
 
 
-def test_a_row_that_does_not_fit_is_told_by_its_table(tmp_path: Path, database: Database) -> None:
+def test_row_that_does_not_fit_is_reported_by_its_table(tmp_path: Path, database: Database) -> None:
     with closing(opened(tmp_path / "from.db")) as source, closing(database.opened()) as server:
         put(source, a_memory(1, "The tea is ready", agent="a" * 129))
 

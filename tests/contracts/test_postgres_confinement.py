@@ -63,7 +63,7 @@ def owned() -> list[str]:
 
 @pytest.mark.requirement("DM-16")
 @pytest.mark.parametrize("tenant", ["", "other", "default' OR 'a' = 'a", "%"])
-def test_a_statement_without_a_condition_brings_no_row_of_another_tenant(
+def test_statement_without_condition_returns_no_row_of_another_tenant(
     database: Database, store: Store, tenant: str
 ) -> None:
     with connected(database.program, tenant=tenant) as stranger:
@@ -77,7 +77,7 @@ def test_a_statement_without_a_condition_brings_no_row_of_another_tenant(
 
 @pytest.mark.parametrize("tenant", ["", "other"])
 @pytest.mark.usefixtures("store")
-def test_nobody_writes_a_row_for_another_tenant(database: Database, tenant: str) -> None:
+def test_tenant_cannot_write_a_row_for_another_tenant(database: Database, tenant: str) -> None:
     note = "INSERT INTO notes (tenant_id, agent, session, key, value, pinned, at) "
     values = "VALUES ('default', 'ann', '', 'k', 'v', false, 0)"
     with connected(database.program, tenant=tenant) as stranger:
@@ -88,7 +88,7 @@ def test_nobody_writes_a_row_for_another_tenant(database: Database, tenant: str)
 
 
 @pytest.mark.usefixtures("store")
-def test_no_tenant_moves_its_row_to_another(database: Database) -> None:
+def test_tenant_cannot_move_a_row_to_another_tenant(database: Database) -> None:
     # Citus refuses it on its own account, whoever asks.
     refused = psycopg.errors.InsufficientPrivilege, psycopg.errors.FeatureNotSupported
     with (
@@ -114,7 +114,7 @@ def test_the_search_of_words_takes_the_tenant_from_the_transaction_alone(
 
 
 @pytest.mark.usefixtures("store")
-def test_what_a_program_does_not_need_it_may_not_do(database: Database) -> None:
+def test_role_of_programs_has_only_the_rights_that_they_need(database: Database) -> None:
     forbidden = (
         "UPDATE audit SET agent = 'bo'",
         "DELETE FROM audit",
@@ -159,7 +159,7 @@ def test_a_program_may_not_read_a_partition(database: Database) -> None:
         ("access_audit", "id, at, action, count", "1, 0, 'key_create', 1"),
     ],
 )
-def test_no_audit_can_be_changed_by_its_owner_either(
+def test_owner_cannot_change_the_audit(
     database: Database, table: str, columns: str, row: str
 ) -> None:
     with connected(database.owner) as owner:
@@ -206,7 +206,7 @@ def test_the_catalogue_has_what_confinement_and_distribution_by_tenant_need(
 @pytest.mark.parametrize(
     ("trait", "told"), [("SUPERUSER", "superuser"), ("BYPASSRLS", "BYPASSRLS")]
 )
-def test_who_is_above_row_level_security_opens_no_store(
+def test_role_above_row_level_security_cannot_open_the_store(
     postgres: Server, database: Database, trait: str, told: str
 ) -> None:
     name = postgres.program
@@ -221,12 +221,12 @@ def test_who_is_above_row_level_security_opens_no_store(
     assert "brain store upgrade" in refusal.value.hint
 
 
-def test_the_owner_of_the_tables_opens_no_store(database: Database) -> None:
+def test_owner_of_the_tables_cannot_open_the_store(database: Database) -> None:
     with pytest.raises(RejectedError, match="owns the tables"):
         Database(owner=database.owner, program=database.owner).opened()
 
 
-def test_a_stranger_to_the_database_is_told_nothing_of_the_password(database: Database) -> None:
+def test_refused_login_does_not_repeat_the_password(database: Database) -> None:
     wrong = database.program.replace("@", "not-this@")
 
     with pytest.raises(UnavailableError) as refusal:

@@ -58,9 +58,7 @@ def impatient(database: Database) -> Store:
 
 
 @pytest.mark.requirement("WP-22")
-def test_writers_of_a_tenant_take_turns_and_who_waits_too_long_is_told(
-    database: Database, store: Store
-) -> None:
+def test_writers_of_a_tenant_take_turns_until_a_timeout(database: Database, store: Store) -> None:
     with closing(impatient(database)) as other, store.begin(LOCAL_TENANT):
         with pytest.raises(UnavailableError, match="lock timeout"), other.begin(LOCAL_TENANT):
             pass
@@ -70,7 +68,7 @@ def test_writers_of_a_tenant_take_turns_and_who_waits_too_long_is_told(
     assert stored(store, 1)
 
 
-def test_a_writer_of_another_tenant_waits_for_nobody(database: Database, store: Store) -> None:
+def test_writer_of_another_tenant_does_not_wait(database: Database, store: Store) -> None:
     store.make_tenant("other", at=NOON)
     with (
         closing(impatient(database)) as other,
@@ -83,9 +81,7 @@ def test_a_writer_of_another_tenant_waits_for_nobody(database: Database, store: 
     assert stored(store, 1)[1].body == "tea is ready"
 
 
-def test_what_was_written_while_a_writer_waited_for_its_turn_is_seen_in_it(
-    database: Database, store: Store
-) -> None:
+def test_writer_sees_rows_written_while_it_waited(database: Database, store: Store) -> None:
     seen: list[int] = []
 
     def write_next() -> None:
@@ -109,7 +105,7 @@ def _wait_until_somebody_waits(database: Database) -> None:
             pass
 
 
-def test_a_store_goes_on_when_the_server_ended_its_connections(
+def test_store_reconnects_when_the_server_ended_its_connections(
     postgres: Server, database: Database, store: Store
 ) -> None:
     put(store, a_memory(1, "tea is ready"))
@@ -120,7 +116,7 @@ def test_a_store_goes_on_when_the_server_ended_its_connections(
     assert set(stored(store, 1, 2)) == {1, 2}
 
 
-def test_a_server_that_only_reads_says_so(store: Store) -> None:
+def test_read_only_server_refuses_writes(store: Store) -> None:
     put(store, a_memory(1, "tea is ready"))
     with pytest.raises(UnavailableError) as refusal:
         _write_where_nothing_is(store)
@@ -171,7 +167,7 @@ def test_statements_end_after_a_minute_and_so_do_idle_transactions(store: Store)
     assert pool.size() == 32
 
 
-def test_a_statement_that_takes_too_long_is_given_up(store: Store) -> None:
+def test_statement_that_takes_too_long_is_cancelled(store: Store) -> None:
     with pytest.raises(UnavailableError, match="statement timeout"):
         _take_too_long(store)
 
@@ -294,7 +290,7 @@ def test_an_upgrade_goes_on_where_a_replaced_index_was_not_yet_dropped(database:
 
 
 @pytest.mark.of_one_server
-def test_nobody_waits_for_an_upgrade_that_waits_for_a_reader(database: Database) -> None:
+def test_readers_do_not_wait_for_an_upgrade_that_waits_for_a_reader(database: Database) -> None:
     read = "SELECT count(*) FROM vectors"
     with ExitStack() as stack:
         pool = stack.enter_context(ThreadPoolExecutor())
@@ -414,7 +410,7 @@ def made(owner: psycopg.Connection, name: str) -> str:
 
 
 @pytest.mark.of_one_server
-def test_new_words_go_into_the_index_at_once_and_older_stores_are_brought_to_it(
+def test_text_index_has_no_pending_list_after_an_upgrade(
     database: Database,
 ) -> None:
     def listing(owner: psycopg.Connection) -> list[str]:
@@ -445,7 +441,7 @@ def test_new_words_go_into_the_index_at_once_and_older_stores_are_brought_to_it(
         assert left == (0,), "the upgrade has put what was listed into the index"
 
 
-def test_an_upgrade_indexes_each_space_that_is_kept_by_its_own_dimensions(
+def test_upgrade_indexes_each_stored_space_by_its_dimensions(
     database: Database,
 ) -> None:
     def upgraded() -> None:
@@ -465,7 +461,7 @@ def test_an_upgrade_indexes_each_space_that_is_kept_by_its_own_dimensions(
         assert [store.spaces.is_indexed(one.id) for one in (own, made)] == [True, False]
 
 
-def test_a_switch_waits_for_who_is_writing_and_counts_what_was_written(
+def test_switch_of_spaces_waits_for_a_writer_and_counts_its_rows(
     database: Database,
 ) -> None:
     other = replace(SPACE, name="elsewhere/96", dimensions=96)
@@ -499,7 +495,7 @@ def test_a_store_of_a_development_version_is_refused_by_programs_and_upgrades(
     assert "brain export" in refusal.value.hint
 
 
-def test_an_upgrade_leaves_older_programs_what_they_call(database: Database) -> None:
+def test_upgrade_leaves_functions_of_older_programs(database: Database) -> None:
     older = (
         "words_counted(text[],text,bigint)",
         "words_found(text[],double precision[],text,double precision,bigint,integer)",
@@ -521,7 +517,7 @@ def test_an_upgrade_leaves_older_programs_what_they_call(database: Database) -> 
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
-def test_a_store_without_what_the_program_calls_is_refused_until_it_is_upgraded(
+def test_store_without_a_needed_function_is_refused_until_upgraded(
     database: Database, function: str
 ) -> None:
     with closing(psycopg.connect(database.owner, autocommit=True)) as owner:
@@ -540,7 +536,7 @@ def test_a_store_without_what_the_program_calls_is_refused_until_it_is_upgraded(
 
 
 @pytest.mark.parametrize("is_open", [True, False])
-def test_a_program_goes_on_while_a_later_version_that_it_understands_comes(
+def test_program_continues_after_an_upgrade_that_it_can_read(
     database: Database, *, is_open: bool
 ) -> None:
     with ExitStack() as stack:
@@ -554,7 +550,7 @@ def test_a_program_goes_on_while_a_later_version_that_it_understands_comes(
 
 
 @pytest.mark.parametrize("is_open", [True, False])
-def test_a_program_stops_when_a_later_version_comes_that_it_would_harm(
+def test_program_stops_after_an_upgrade_that_it_cannot_read(
     database: Database, *, is_open: bool
 ) -> None:
     with ExitStack() as stack:

@@ -26,7 +26,7 @@ def ids(tx: Transaction) -> list[int]:
     return tx.memories.page(after=0, limit=10)
 
 
-def test_what_only_reads_is_answered_by_a_replica_that_has_kept_up(pair: Pair) -> None:
+def test_read_is_answered_by_a_current_replica(pair: Pair) -> None:
     with pair.opened() as store:
         put(store, a_memory(1, "tea is ready"))
         pair.serves(store)
@@ -35,7 +35,7 @@ def test_what_only_reads_is_answered_by_a_replica_that_has_kept_up(pair: Pair) -
         assert reads(store).answered >= 1
 
 
-def test_what_was_just_kept_is_seen_by_every_process_while_the_replica_stands_still(
+def test_lagging_replica_hides_no_acknowledged_write(
     pair: Pair,
 ) -> None:
     with pair.opened() as store, pair.opened() as other:
@@ -52,7 +52,7 @@ def test_what_was_just_kept_is_seen_by_every_process_while_the_replica_stands_st
         assert reads(other).trouble is None
 
 
-def test_a_replica_that_fails_under_way_is_asked_no_more_for_a_while(pair: Pair) -> None:
+def test_replica_that_fails_during_a_read_rests(pair: Pair) -> None:
     with pair.opened() as store:
         put(store, a_memory(1, "tea is ready"))
         pair.serves(store)
@@ -86,7 +86,7 @@ def test_a_replica_that_fails_under_way_is_asked_no_more_for_a_while(pair: Pair)
         assert reads(store).trouble is None
 
 
-def test_a_replica_that_is_killed_costs_nobody_an_answer(pair: Pair) -> None:
+def test_killed_replica_costs_no_read_its_result(pair: Pair) -> None:
     with ExitStack() as opened:
         with run_replica(pair.server.url) as dying:
             doomed = replace(pair, standby=dying)
@@ -102,7 +102,7 @@ def test_a_replica_that_is_killed_costs_nobody_an_answer(pair: Pair) -> None:
         assert "refused" in (reads(other).trouble or "")
 
 
-def test_of_several_replicas_each_has_its_turn_and_one_that_is_away_is_passed_over(
+def test_replicas_take_turns_and_an_absent_one_is_skipped(
     pair: Pair,
 ) -> None:
     away = make_url(pair.copy).set(port=1).render_as_string(hide_password=False)
@@ -114,7 +114,7 @@ def test_of_several_replicas_each_has_its_turn_and_one_that_is_away_is_passed_ov
         assert all(one.answered for one in store.replicas()[1:])
 
 
-def test_a_replica_shows_a_tenant_what_is_its_own(pair: Pair) -> None:
+def test_replica_shows_a_tenant_only_its_own_rows(pair: Pair) -> None:
     with pair.opened() as store:
         store.make_tenant("other", at=NOON)
         put(store, a_memory(1, "tea is ready"))
@@ -131,7 +131,7 @@ def test_a_replica_shows_a_tenant_what_is_its_own(pair: Pair) -> None:
         assert reads(store).answered >= 1
 
 
-def test_a_replica_is_opened_by_no_role_that_sees_every_tenant(pair: Pair) -> None:
+def test_replica_with_an_unconfined_role_is_refused(pair: Pair) -> None:
     superuser = make_url(pair.standby).set(database=make_url(pair.copy).database)
     url = superuser.render_as_string(hide_password=False)
 
@@ -140,7 +140,7 @@ def test_a_replica_is_opened_by_no_role_that_sees_every_tenant(pair: Pair) -> No
     assert refused.value.code == "role_unconfined"
 
 
-def test_what_is_a_copy_of_something_else_is_refused(pair: Pair) -> None:
+def test_replica_of_another_database_is_refused(pair: Pair) -> None:
     with (
         pair.server.database() as another,
         pytest.raises(RejectedError) as refused,
@@ -150,14 +150,14 @@ def test_what_is_a_copy_of_something_else_is_refused(pair: Pair) -> None:
     assert refused.value.code == "replica_foreign"
 
 
-def test_the_primary_itself_is_no_replica(pair: Pair) -> None:
+def test_primary_is_not_accepted_as_a_replica(pair: Pair) -> None:
     with pair.opened(pair.database.program) as store:
         assert store.read(LOCAL_TENANT, ids) == []
         assert reads(store).answered == 0
         assert reads(store).trouble == "it is no replica"
 
 
-def test_who_acknowledges_before_it_is_on_disk_is_asked_for_all_that_it_has(pair: Pair) -> None:
+def test_asynchronous_commit_hides_no_acknowledged_write(pair: Pair) -> None:
     name = make_url(pair.database.owner).database or ""
     pair.server.run("ALTER DATABASE {name} SET synchronous_commit = off", name=name)
     pair.catch_up()

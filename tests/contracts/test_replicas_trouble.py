@@ -43,7 +43,7 @@ def with_primary(pair: Pair, program: str) -> Pair:
     return replace(pair, database=replace(pair.database, program=program))
 
 
-def test_a_primary_that_ends_the_connection_is_told_of_as_of_every_store(pair: Pair) -> None:
+def test_connection_ended_by_the_primary_is_reported_as_unavailable(pair: Pair) -> None:
     with pair.opened() as store:
         pair.serves(store)
 
@@ -57,7 +57,7 @@ def test_a_primary_that_ends_the_connection_is_told_of_as_of_every_store(pair: P
             store.read(LOCAL_TENANT, ids)
 
 
-def test_a_primary_that_hangs_is_told_of_when_the_caller_waits_no_longer(pair: Pair) -> None:
+def test_hanging_primary_is_reported_at_the_deadline_of_the_caller(pair: Pair) -> None:
     url = make_url(pair.server.url)
     with (
         Proxy("127.0.0.1", url.port or 0) as line,
@@ -73,14 +73,14 @@ def test_a_primary_that_hangs_is_told_of_when_the_caller_waits_no_longer(pair: P
             UNTIL.reset(token)
 
 
-def test_a_primary_in_recovery_is_read_as_a_plain_store(pair: Pair) -> None:
+def test_primary_in_recovery_is_read_as_a_plain_store(pair: Pair) -> None:
     with with_primary(pair, pair.copy).opened(pair.copy) as store:
         assert store.read(LOCAL_TENANT, port_of) == make_url(pair.standby).port
         assert store.read(LOCAL_TENANT, ids) == []
         assert reads(store).attempts == 0
 
 
-def test_a_replica_that_hangs_costs_a_moment_and_its_connections(pair: Pair, proxy: Proxy) -> None:
+def test_hanging_replica_costs_a_moment_and_its_connections(pair: Pair, proxy: Proxy) -> None:
     with pair.opened(through(proxy, pair.copy)) as store:
         put(store, a_memory(1, "tea is ready"))
         pair.serves(store)
@@ -103,7 +103,7 @@ def test_a_replica_that_hangs_costs_a_moment_and_its_connections(pair: Pair, pro
         assert (reads(store).failed, reads(store).trouble, reads(store).sort) == (1, None, None)
 
 
-def test_after_a_rest_one_reader_tries_alone(pair: Pair, proxy: Proxy) -> None:
+def test_one_reader_alone_tries_a_rested_replica(pair: Pair, proxy: Proxy) -> None:
     with pair.opened(through(proxy, pair.copy)) as store:
         pair.serves(store)
         [replica] = replicas(store)
@@ -136,7 +136,7 @@ def test_after_a_rest_one_reader_tries_alone(pair: Pair, proxy: Proxy) -> None:
         assert ask(lambda _: True) == (True,)
 
 
-def test_a_replica_on_the_timeline_before_a_promotion_answers_nothing(pair: Pair) -> None:
+def test_replica_on_an_old_timeline_answers_nothing(pair: Pair) -> None:
     with ExitStack() as opened:
         promoted = opened.enter_context(run_replica(pair.server.url))
         superuser = opened.enter_context(psycopg.connect(promoted, autocommit=True))
