@@ -287,6 +287,7 @@ def cluster(
         first, *others = nodes
         made = CitusServer(url=first.url, mark=password, coordinator=first, nodes=others)
         made.make_roles()
+        stack.callback(made.disconnect)
         yield made
 
 
