@@ -1,19 +1,34 @@
+import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from time import monotonic
+from uuid import uuid4
 
 import pytest
 
+import commonbrain
 from commonbrain.cli.main import run
+from tests.doors.stdio_servers import Server, served
+from tests.in_process import run_brain
+from tests.laid_out_stores import lay_out_store
+from tests.processes import PATIENCE_S
 
 Command = Callable[..., tuple[int, str]]
+
+FACT = "We chose Postgres over MySQL for its row-level security."
+RULE = "Never push to the branch release without a green build."
+NOT_COLD = {"COMMONBRAIN_MCP_PROFILE": "nonsense"}
+"""A setting of the caller alone: a hook or command that opens the store itself refuses it."""
 
 
 @pytest.fixture
 def command(
     path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Command:
-    """Run `brain` on the test's own store; give its exit code and what it printed."""
+    """Run `brain` on the test's own store; give its exit code and its output."""
+    lay_out_store(path)
     monkeypatch.setenv("COMMONBRAIN_STORE", str(path))
     monkeypatch.setenv("COLUMNS", "200")
 
@@ -26,6 +41,56 @@ def command(
         return left.value.code, printed.out + printed.err
 
     return command
+
+
+@pytest.fixture(scope="session")
+def filled_store(no_settings_from_outside: None) -> Iterator[Path]:
+    """A store with a rule and a fact, to be copied."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "brain.db"
+        with commonbrain.open(path, agent="ann") as brain:
+            brain.remember(RULE, kind="rule", severity="BLOCKER")
+            brain.remember(FACT, kind="fact")
+        yield path
+
+
+@pytest.fixture
+def short_folder() -> Iterator[Path]:
+    """A folder with a path that is short enough for sockets in it."""
+    with TemporaryDirectory() as folder:
+        yield Path(folder)
+
+
+@pytest.fixture
+def store(filled_store: Path, short_folder: Path) -> Path:
+    """A store of the test's own with a rule and a fact, and with room for a socket next to it."""
+    return Path(shutil.copy(filled_store, short_folder))
+
+
+@pytest.fixture(scope="session")
+def stdio_server(filled_store: Path) -> Iterator[Server]:
+    """The one `brain mcp` of the tests' session, which acts for codex and knows a rule and a fact.
+
+    It answers bridges, hooks and commands; tests have a tenant or a session of their own in it.
+    """
+    with TemporaryDirectory() as folder:
+        store = Path(shutil.copy(filled_store, folder))
+        with served(store, COMMONBRAIN_AGENT="codex") as server:
+            server.shake_hands()
+            server.call("recall", query="postgres")
+            until = monotonic() + PATIENCE_S
+            while run_brain("--store", str(store), "review", **NOT_COLD).status:
+                assert monotonic() < until
+            yield server
+
+
+@pytest.fixture
+def tenant(stdio_server: Server) -> str:
+    """A tenant of the test's own in the store of the one server."""
+    name = f"t{uuid4().hex[:8]}"
+    with commonbrain.open(stdio_server.store) as brain:
+        brain.tenants.make(name)
+    return name
 
 
 @pytest.fixture

@@ -2,61 +2,120 @@
 
 import json
 import select
+import signal
 import subprocess
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
+from commonbrain.storage.sqlite.driver import driver
 from tests.processes import PATIENCE_S, clean_environment, command
 
 
 @dataclass(slots=True)
 class Server:
-    """A server process at the other end of two pipes, with every line it has said."""
+    """A server process at the other end of two pipes, with every message that it sent."""
 
     process: subprocess.Popen[bytes]
-    said: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    store: Path
+    received: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    _number: int = 0
 
-    def tell(self, method: str, params: dict[str, Any], *, number: int | None = None) -> None:
-        """Send one message; without a number it is a notification."""
-        message = {"jsonrpc": "2.0", "method": method, "params": params}
-        message |= {} if number is None else {"id": number}
+    def request(self, method: str, params: dict[str, Any]) -> int:
+        """Send a request; give its number."""
+        self._number += 1
+        self._send({"method": method, "params": params, "id": self._number})
+        return self._number
+
+    def notify(self, method: str) -> None:
+        """Send a message that has no reply."""
+        self._send({"method": method, "params": {}})
+
+    def _send(self, message: dict[str, Any]) -> None:
         assert self.process.stdin is not None
-        self.process.stdin.write(json.dumps(message).encode() + b"\n")
+        self.process.stdin.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
         self.process.stdin.flush()
 
-    def answer_to(self, number: int) -> dict[str, Any]:
-        """Wait for the answer with a number."""
+    def request_call(self, tool: str, **arguments: Any) -> int:  # noqa: ANN401 of any tool
+        """Send a call of a tool; give its number."""
+        return self.request("tools/call", {"name": tool, "arguments": arguments})
+
+    def result_of(self, number: int) -> dict[str, Any]:
+        """Give the result of a request; wait for it."""
         assert self.process.stdout is not None
         while True:
+            for message in self.received:
+                if message.get("id") == number:
+                    return message["result"]
             readable, _, _ = select.select([self.process.stdout], [], [], PATIENCE_S)
-            assert readable, "The server says nothing."
+            assert readable, "The server sends nothing."
             line = self.process.stdout.readline()
-            assert line, "The server has hung up."
-            self.said.append(json.loads(line))
-            if self.said[-1].get("id") == number:
-                return self.said[-1]["result"]
+            assert line, "The server has closed the connection."
+            self.received.append(json.loads(line))
 
     def shake_hands(self) -> dict[str, Any]:
         """Open a session in the handshake era."""
         client = {"name": "raw", "version": "1"}
         start = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client}
-        self.tell("initialize", start, number=1)
-        answer = self.answer_to(1)
-        self.tell("notifications/initialized", {})
-        return answer
+        result = self.result_of(self.request("initialize", start))
+        self.notify("notifications/initialized")
+        return result
 
-    def call(self, tool: str, arguments: dict[str, Any], *, number: int) -> dict[str, Any]:
-        """Call a tool and wait for what it gives."""
-        self.tell("tools/call", {"name": tool, "arguments": arguments}, number=number)
-        return self.answer_to(number)["structuredContent"]
+    def call(self, tool: str, **arguments: Any) -> dict[str, Any]:  # noqa: ANN401 of any tool
+        """Call a tool; give its reply."""
+        return self.result_of(self.request_call(tool, **arguments))["structuredContent"]
 
     def leave(self) -> tuple[int, bytes, bytes]:
-        """Hang up; give its exit code and the rest of what it said."""
+        """Close the connection; give the exit code, the rest of stdout, and stderr."""
         rest, complaints = self.process.communicate(timeout=PATIENCE_S)
         return self.process.returncode, rest, complaints
+
+    def end_by(self, *signals: signal.Signals) -> tuple[int, bytes, bytes]:
+        """Send signals while the connection is open, and wait for the end; give what `leave` does.
+
+        Without a signal the connection is closed.
+        """
+        for one in signals:
+            self.process.send_signal(one)
+        if signals:
+            self.process.wait(PATIENCE_S)
+        return self.leave()
+
+    def stop_between_writes(self) -> None:
+        """Stop the process while it does not hold the lock of writers, which it would keep."""
+        until = monotonic() + PATIENCE_S
+        self.process.send_signal(signal.SIGSTOP)
+        while _is_locked(self.store):
+            assert monotonic() < until
+            self.process.send_signal(signal.SIGCONT)
+            self.process.send_signal(signal.SIGSTOP)
+
+
+def _is_locked(store: Path) -> bool:
+    with closing(driver().connect(str(store), isolation_level=None, timeout=1)) as writer:
+        try:
+            writer.execute("BEGIN IMMEDIATE")
+        except driver().OperationalError:
+            return True
+        writer.execute("ROLLBACK")
+    return False
+
+
+@contextmanager
+def locked(store: Path) -> Generator[None]:
+    """Hold the lock of writers, as one that does not come to an end."""
+    with closing(driver().connect(str(store), isolation_level=None)) as writer:
+        writer.execute("BEGIN IMMEDIATE")
+        yield
+        writer.execute("ROLLBACK")
+
+
+def socket_folder(store: Path) -> Path:
+    """Give the folder of the store's sockets."""
+    return store.with_name(f".{store.name}.local")
 
 
 @contextmanager
@@ -79,6 +138,6 @@ def served(
         cwd=folder,
     ) as process:
         try:
-            yield Server(process)
+            yield Server(process, store)
         finally:
             process.kill()

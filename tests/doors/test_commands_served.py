@@ -2,126 +2,85 @@
 
 import json
 import os
-import subprocess
 import sys
-from collections.abc import Generator
-from contextlib import contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from time import monotonic
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import pytest
 
-import commonbrain
 from commonbrain.api.errors import EXIT_INTERRUPTED
 from commonbrain.api.operations import OPERATIONS
 from commonbrain.cli.command_client import REPEATABLE, forward_command
 from commonbrain.runtime.local_socket import LocalServer, socket_path
 from commonbrain.runtime.settings_loading import login_name
-from tests.doors.stdio_servers import Server, served
-from tests.processes import PATIENCE_S, clean_environment, command
+from tests.doors.conftest import NOT_COLD
+from tests.doors.stdio_servers import Server
+from tests.in_process import Finished, run_brain
+from tests.processes import PATIENCE_S
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there is no socket in a file")
 
-FACT = "We chose Postgres over MySQL for its row-level security."
-NOT_COLD = {"COMMONBRAIN_MCP_PROFILE": "nonsense"}
-"""A setting of the caller alone: a command that opens the store itself refuses it."""
+
+def run(server: Server, *words: str, **environment: str) -> Finished:
+    """Run a command that cannot open the store itself."""
+    return run_brain("--store", str(server.store), *words, **NOT_COLD, **environment)
 
 
-def run(
-    store: Path, *words: str, given: str | None = None, **environment: str
-) -> subprocess.CompletedProcess[str]:
-    """Run a command to its end."""
-    return subprocess.run(
-        command(store, *words),
-        input=given,
-        capture_output=True,
-        check=False,
-        text=True,
-        timeout=PATIENCE_S,
-        env=clean_environment(**environment),
-    )
+def reply_of(done: Finished) -> dict[str, Any]:
+    assert done.status == 0, done.err
+    return json.loads(done.out)
 
 
-@pytest.fixture(scope="module")
-def store() -> Generator[Path]:
-    """A store that knows a fact, with a path that is short enough for a socket next to it."""
-    with TemporaryDirectory() as folder:
-        path = Path(folder) / "brain.db"
-        with commonbrain.open(path, agent="ann") as brain:
-            brain.remember(FACT, kind="fact")
-        yield path
-
-
-@pytest.fixture(scope="module")
-def server(store: Path) -> Generator[Server]:
-    """A server of the store which runs commands, for an agent of its own."""
-    with serving(store) as server:
-        yield server
-
-
-@contextmanager
-def serving(store: Path) -> Generator[Server]:
-    """Start a server that acts for codex, and wait until it runs commands."""
-    with served(store, COMMONBRAIN_AGENT="codex") as server:
-        server.shake_hands()
-        server.call("recall", {"query": "postgres"}, number=2)
-        until = monotonic() + PATIENCE_S
-        while run(store, "review", **NOT_COLD).returncode:
-            assert monotonic() < until
-        yield server
-
-
-def remembered(done: subprocess.CompletedProcess[str]) -> str:
-    """Return the id of the one memory that a command stored."""
-    assert done.returncode == 0, done.stderr
-    [item] = json.loads(done.stdout)["items"]
+def remember(server: Server, tenant: str, text: str, *options: str) -> str:
+    """Give the id of the memory that a command stored."""
+    words = ("--tenant", tenant, *options, "remember", text, "--json")
+    [item] = reply_of(run(server, *words))["items"]
     assert item["status"] == "stored"
     return item["id"]
 
 
 @pytest.mark.requirement("CL-15")
-@pytest.mark.usefixtures("server")
-def test_a_served_command_prints_the_same_as_one_that_opens_the_store(store: Path) -> None:
-    id_ = remembered(run(store, "remember", "Deploys go out on Mondays.", "--json", **NOT_COLD))
+def test_served_command_prints_the_same_as_one_that_opens_the_store(
+    stdio_server: Server, tenant: str
+) -> None:
+    id_ = remember(stdio_server, tenant, "Deploys go out on Mondays.")
 
     for words in (["get", id_], ["get", id_, "--json"], ["get", "mem_0000000000000"]):
-        shown = run(store, *words, COLUMNS="60", **NOT_COLD)
+        line = ("--tenant", tenant, *words)
+        shown = run(stdio_server, *line, COLUMNS="60")
         # Other settings, so it opens the store itself.
-        cold = run(store, *words, COLUMNS="60", COMMONBRAIN_PROJECT="shop")
-        assert (shown.returncode, shown.stdout) == (cold.returncode, cold.stdout)
-        assert shown.stderr == cold.stderr
+        variables = {"COLUMNS": "60", "COMMONBRAIN_PROJECT": "shop"}
+        cold = run_brain("--store", str(stdio_server.store), *line, **variables)
+        assert shown == cold
 
 
-@pytest.mark.usefixtures("server")
-def test_a_served_command_acts_as_its_own_caller(store: Path) -> None:
+def test_served_command_acts_as_its_own_caller(stdio_server: Server, tenant: str) -> None:
     texts = {
         login_name(): ["The office is in Bern."],
         "ann": ["Backups run at two.", "--agent", "ann"],
     }
     for agent, (text, *options) in texts.items():
-        id_ = remembered(run(store, *options, "remember", text, "--json", **NOT_COLD))
-        assert f'"agent": "{agent}"' in run(store, "get", id_, "--json", **NOT_COLD).stdout
+        id_ = remember(stdio_server, tenant, text, *options)
+        shown = reply_of(run(stdio_server, "--tenant", tenant, "get", id_, "--json"))
+        assert shown["agent"] == agent
 
-    boot = run(store, "--agent", "ann", "boot", "--json", COMMONBRAIN_SESSION="s-7", **NOT_COLD)
-    assert json.loads(boot.stdout)["session"] == "s-7"
+    line = ("--tenant", tenant, "--agent", "ann", "boot", "--json")
+    assert reply_of(run(stdio_server, *line, COMMONBRAIN_SESSION="s-7"))["session"] == "s-7"
 
 
-@pytest.mark.usefixtures("server")
-def test_a_recall_is_listed_at_once(store: Path) -> None:
-    run(store, "recall", "why postgres?", "--json", **NOT_COLD)
+def test_served_recall_is_listed_at_once(stdio_server: Server, tenant: str) -> None:
+    run(stdio_server, "--tenant", tenant, "recall", "why postgres?", "--json")
 
-    [last] = json.loads(run(store, "recalls", "--limit", "1", "--json", **NOT_COLD).stdout)[
-        "recalls"
-    ]
+    line = ("--tenant", tenant, "recalls", "--limit", "1", "--json")
+    [last] = reply_of(run(stdio_server, *line))["recalls"]
     assert last["query"] == "why postgres?"
 
 
-@pytest.mark.usefixtures("server")
-@pytest.mark.parametrize(
-    "words",
-    [
+def test_commands_that_need_their_own_process_are_declined(
+    stdio_server: Server, capsys: pytest.CaptureFixture[str], subtests: pytest.Subtests
+) -> None:
+    store = str(stdio_server.store)
+    lines = (
         ["remember", "-"],
         ["remember", "--file", "texts.jsonl"],
         ["doctor"],
@@ -130,42 +89,38 @@ def test_a_recall_is_listed_at_once(store: Path) -> None:
         ["recall", "postgres", "--help"],
         ["--no-such-option", "recall", "postgres"],
         ["backup", "copy.db"],
-        [],
-    ],
-)
-def test_commands_that_need_their_own_process_are_declined(
-    store: Path, words: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert forward_command(["--store", str(store), *words]) is None
-
-    assert capsys.readouterr() == ("", "")
-    assert forward_command(["--store", str(store), "status"]) == 0
+        list[str](),
+    )
+    for words in lines:
+        with subtests.test(words=words):
+            assert forward_command(["--store", store, *words]) is None
+            assert capsys.readouterr() == ("", "")
+    assert forward_command(["--store", store, "status"]) == 0
 
 
 @pytest.mark.requirement("CL-15")
-def test_only_what_may_run_twice_is_repeated_after_its_server_ended(
-    capsys: pytest.CaptureFixture[str],
+def test_command_that_writes_is_not_repeated_after_its_server_ended(
+    short_folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def end(_request: object) -> NoReturn:
         raise ConnectionResetError
 
-    with TemporaryDirectory() as folder:
-        store = Path(folder) / "brain.db"
-        path = socket_path(store, os.environ)
-        assert path is not None
-        server = LocalServer(path, end)
-        server.start()
-        assert server.is_ready.wait(PATIENCE_S)
+    store = short_folder / "brain.db"
+    path = socket_path(store, os.environ)
+    assert path is not None
+    server = LocalServer(path, end)
+    server.start()
+    assert server.is_ready.wait(PATIENCE_S)
 
-        assert forward_command(["--store", str(store), "recall", "postgres"]) is None
-        assert capsys.readouterr() == ("", "")
-        code = forward_command(["--store", str(store), "session", "task", "deploy"])
-        assert code == EXIT_INTERRUPTED
-        assert capsys.readouterr().err.startswith("interrupted: ")
-        line = ["--store", str(store), "message", "send", "Done.", "--to", "ann", "--json"]
-        assert forward_command(line) == EXIT_INTERRUPTED
-        assert json.loads(capsys.readouterr().out)["error"]["code"] == "interrupted"
-        server.close()
+    assert forward_command(["--store", str(store), "recall", "postgres"]) is None
+    assert capsys.readouterr() == ("", "")
+    code = forward_command(["--store", str(store), "session", "task", "deploy"])
+    assert code == EXIT_INTERRUPTED
+    assert capsys.readouterr().err.startswith("interrupted: ")
+    line = ["--store", str(store), "message", "send", "Done.", "--to", "ann", "--json"]
+    assert forward_command(line) == EXIT_INTERRUPTED
+    assert json.loads(capsys.readouterr().out)["error"]["code"] == "interrupted"
+    server.close()
 
 
 def test_repeatable_commands_are_those_that_only_read() -> None:

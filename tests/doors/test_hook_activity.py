@@ -1,7 +1,6 @@
 """Hooks that run are counted, and clients that fall silent are reported with the way out."""
 
 import os
-import subprocess
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -24,7 +23,7 @@ from commonbrain.text.tokens import estimate
 from tests.doors.hooking import SESSION as NAME
 from tests.doors.hooking import call_hook
 from tests.doors.test_hook_edits import NAMING, edited
-from tests.processes import PATIENCE_S, clean_environment, command
+from tests.in_process import run_brain
 
 
 def status(brain: Brain) -> str:
@@ -48,7 +47,7 @@ def aged(folder: Path, marks: Mapping[str, datetime]) -> HookRuns:
 
 @pytest.mark.requirement("OB-06")
 @pytest.mark.requirement("OB-16")
-def test_a_hook_that_ran_is_counted_with_what_it_showed(brain: Brain, clock: FakeClock) -> None:
+def test_hook_run_is_counted_with_the_memories_that_it_showed(brain: Brain, clock: FakeClock) -> None:
     id_ = brain.remember(NAMING, kind="rule").items[0].id
     shown = edited(brain)
     clock.move(timedelta(hours=1))
@@ -65,7 +64,7 @@ def test_a_hook_that_ran_is_counted_with_what_it_showed(brain: Brain, clock: Fak
     assert f"1 memory shown, {estimate(shown)} tokens, last {id_}" in status(brain)
 
 
-def test_agents_other_than_admins_see_their_own_hooks(brain: Brain) -> None:
+def test_agents_other_than_admins_see_only_their_own_hooks(brain: Brain) -> None:
     brain.remember(NAMING, kind="rule")
     edited(brain)
     brain.services.journal.flush()
@@ -78,20 +77,20 @@ def test_agents_other_than_admins_see_their_own_hooks(brain: Brain) -> None:
 
 
 @pytest.mark.requirement("OB-17")
-def test_where_a_session_ends_it_is_told_what_it_cost(brain: Brain) -> None:
+def test_end_of_a_session_reports_the_tokens_that_it_cost(brain: Brain) -> None:
     brain.remember(NAMING, kind="rule")
     shown = edited(brain)
     edited(brain, session="another")
     brain.services.journal.flush()
     own = brain.acting_as(agent="claude-code", session=NAME, project="shop")
 
-    said = SESSION.render_text(SESSION.handle(own, SESSION.request(op="end")))
+    text = SESSION.render_text(SESSION.handle(own, SESSION.request(op="end")))
 
-    assert f"0 tokens spent in the background, {estimate(shown)} shown." in said
+    assert f"0 tokens spent in the background, {estimate(shown)} shown." in text
 
 
 @pytest.mark.requirement("OB-17")
-def test_background_tokens_of_a_session_count_whatever_other_agents_ran_since(
+def test_background_tokens_of_a_session_exclude_those_of_other_agents(
     brain: Brain, clock: FakeClock
 ) -> None:
     own = brain.acting_as(agent="claude-code", session=NAME, project="shop")
@@ -116,7 +115,7 @@ def test_background_tokens_of_a_session_count_whatever_other_agents_ran_since(
 
 
 @pytest.mark.requirement("OB-16")
-def test_a_client_that_is_silent_for_a_week_is_reported(
+def test_client_without_hook_runs_for_a_week_is_reported(
     brain: Brain, clock: FakeClock, tmp_path: Path
 ) -> None:
     now = clock.now()
@@ -131,19 +130,19 @@ def test_a_client_that_is_silent_for_a_week_is_reported(
     )
     view = with_runs(brain, runs)
 
-    said, found = status(view), doctor(view)
+    status_text, doctor_text = status(view), doctor(view)
 
     assert [one.client for one in view.status().silent_clients] == ["claude-code", "gemini"]
-    assert "claude-code is silent: no hook ran since 2026-02-22T09:00:00Z" in said
-    assert "gemini is silent: no hook ran since 2026-02-23T09:00:00Z" in said
-    assert "repair with brain connect gemini --hooks." in said
-    assert "codex is silent" not in said
-    assert "sound: hooks of claude-code, silent since 2026-02-22T09:00:00Z" in found
-    assert "sound: hooks of codex, they run; last stop 2026-02-24T09:00:00Z" in found
-    assert "Check with brain hook status; repair with brain connect claude-code --hooks." in found
+    assert "claude-code is silent: no hook ran since 2026-02-22T09:00:00Z" in status_text
+    assert "gemini is silent: no hook ran since 2026-02-23T09:00:00Z" in status_text
+    assert "repair with brain connect gemini --hooks." in status_text
+    assert "codex is silent" not in status_text
+    assert "sound: hooks of claude-code, silent since 2026-02-22T09:00:00Z" in doctor_text
+    assert "sound: hooks of codex, they run; last stop 2026-02-24T09:00:00Z" in doctor_text
+    assert "Check with brain hook status; repair with brain connect claude-code --hooks." in doctor_text
 
 
-def test_a_client_that_is_disconnected_is_not_missed(clock: FakeClock, tmp_path: Path) -> None:
+def test_disconnected_client_is_not_reported_as_silent(clock: FakeClock, tmp_path: Path) -> None:
     runs = aged(tmp_path, {"codex.stop": clock.now(), "codex.connected": clock.now()})
 
     runs.disconnected("codex")
@@ -151,18 +150,14 @@ def test_a_client_that_is_disconnected_is_not_missed(clock: FakeClock, tmp_path:
     assert runs.clients() == {}
 
 
-def test_connecting_a_client_with_hooks_is_remembered_until_it_is_removed(tmp_path: Path) -> None:
+def test_client_connected_with_hooks_is_expected_to_run_them_until_it_is_removed(
+    tmp_path: Path,
+) -> None:
     runs = HookRuns(tmp_path / "hooks")
-    environment = clean_environment(HOME=str(tmp_path), COMMONBRAIN_STATE=str(tmp_path))
 
     def connect(*options: str) -> None:
-        subprocess.run(
-            command(tmp_path / "brain.db", "connect", "codex", *options),
-            capture_output=True,
-            check=True,
-            timeout=PATIENCE_S,
-            env=environment,
-        )
+        variables = {"HOME": str(tmp_path), "COMMONBRAIN_STATE": str(tmp_path)}
+        assert run_brain("connect", "codex", *options, **variables).status == 0
 
     connect("--hooks", "--dry-run")
     assert runs.clients() == {}
@@ -173,14 +168,9 @@ def test_connecting_a_client_with_hooks_is_remembered_until_it_is_removed(tmp_pa
     assert runs.clients() == {}
 
 
-def test_a_hook_with_nothing_to_do_counts_as_run(path: Path, tmp_path: Path) -> None:
-    call_hook(
-        path,
-        "claude-code",
-        "user-prompt-submit",
-        told={"prompt": "yes"},
-        COMMONBRAIN_STATE=str(tmp_path),
-    )
+def test_hook_with_nothing_to_do_counts_as_run(path: Path, tmp_path: Path) -> None:
+    state = {"COMMONBRAIN_STATE": str(tmp_path)}
+    call_hook(path, "claude-code", "user-prompt-submit", told={"prompt": "yes"}, **state)
 
     [(hook, at)] = HookRuns(tmp_path / "hooks").last().items()
     assert hook == ("claude-code", "user-prompt-submit")
@@ -188,12 +178,12 @@ def test_a_hook_with_nothing_to_do_counts_as_run(path: Path, tmp_path: Path) -> 
     assert not path.exists()
 
 
-@pytest.mark.parametrize("count", [0, 1, 3, 12])
-def test_what_was_shown_is_read_as_it_was_recorded(count: int) -> None:
-    text = " ".join(f"mem_{number:013d}" for number in range(count))
-    shown = Shown.of(text)
+def test_output_of_a_hook_is_read_as_it_was_recorded() -> None:
+    for count in (0, 1, 3, 12):
+        text = " ".join(f"mem_{number:013d}" for number in range(count))
+        shown = Shown.of(text)
 
-    assert shown.memories == count
-    assert len(shown.args) <= EVENT_ARGS_CHARS_MAX
-    assert Shown.read(shown.args) == shown
+        assert shown.memories == count
+        assert len(shown.args) <= EVENT_ARGS_CHARS_MAX
+        assert Shown.read(shown.args) == shown
     assert Shown.read("anything else") == Shown()

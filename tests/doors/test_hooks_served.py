@@ -1,213 +1,210 @@
 """Hooks that a running server of their store answers, and what happens when it cannot."""
 
+import json
 import os
 import signal
+import socket
 import stat
+import subprocess
 import sys
-from collections.abc import Generator
-from contextlib import AbstractContextManager, closing
+from collections.abc import Callable, Generator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from time import monotonic
+from uuid import uuid4
 
 import pytest
 
 import commonbrain
-from commonbrain.storage.sqlite.driver import driver
-from tests.doors.hooking import SESSION, Answered, call_hook
-from tests.doors.stdio_servers import Server, served
-from tests.processes import PATIENCE_S
+from commonbrain.client import Brain
+from commonbrain.runtime.local_requests import answer_requests
+from commonbrain.runtime.local_socket import JsonObject, LocalServer, socket_path
+from tests.doors.conftest import FACT, NOT_COLD
+from tests.doors.hooking import Answered, call_hook
+from tests.doors.stdio_servers import Server, locked, served, socket_folder
+from tests.processes import PATIENCE_S, clean_environment
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there is no socket in a file")
 
-FACT = "We chose Postgres over MySQL for its row-level security."
-PROMPT: dict[str, object] = {
-    "session_id": SESSION,
-    "prompt": "why did we choose postgres over mysql?",
-}
-REFUSED = "COMMONBRAIN_MCP_PROFILE"
-"""A setting of the caller alone: a wrong value shows that a hook opened the store itself."""
+PROGRAM = (sys.executable, "-m", "commonbrain")
+COMMIT: dict[str, object] = {"tool_input": {"command": "git commit -m x"}}
 
 
-@pytest.fixture
-def store() -> Generator[Path]:
-    """A store that knows a fact, with a path that is short enough for a socket next to it."""
-    with TemporaryDirectory() as folder:
-        path = Path(folder) / "brain.db"
-        with commonbrain.open(path, agent="ann") as brain:
-            brain.remember(FACT, kind="fact")
-        yield path
-
-
-def folder_of(store: Path) -> Path:
-    return store.parent / f".{store.name}.local"
-
-
-@pytest.fixture
-def server(store: Path) -> Generator[Server]:
-    """A server of the store that answers hooks."""
-    with served_to_hooks(store) as server:
-        yield server
-
-
-def served_to_hooks(store: Path) -> AbstractContextManager[Server]:
-    """Start a server with the settings that `call_hook` gives to hooks."""
-    return served(store, COMMONBRAIN_STATE=str(store.parent / "state"))
-
-
-def opened(server: Server) -> Server:
-    """Wait until a server has opened its store."""
-    server.shake_hands()
-    server.call("recall", {"query": "postgres"}, number=2)
-    return server
+def new_session() -> str:
+    return f"hook-{uuid4().hex[:8]}"
 
 
 def prompt(
-    store: Path, event: str = "user-prompt-submit", *, folder: Path | None = None, **more: str
+    store: Path,
+    event: str = "user-prompt-submit",
+    *,
+    session: str | None = None,
+    folder: Path | None = None,
+    **environment: str,
 ) -> Answered:
     """Call a hook that cannot open the store itself."""
-    environment = {REFUSED: "nonsense", "COMMONBRAIN_HOOK_PROMPT_TIMEOUT_S": "50", **more}
-    told = {**PROMPT, "cwd": str(folder or store.parent)}
-    return call_hook(store, "claude-code", event, told=told, **environment)
+    fields: dict[str, object] = {
+        "session_id": session or new_session(),
+        "prompt": "why did we choose postgres over mysql?",
+        "cwd": str(folder or store.parent),
+    }
+    environment = {"COMMONBRAIN_STATE": os.environ["COMMONBRAIN_STATE"], **NOT_COLD, **environment}
+    return call_hook(store, "claude-code", event, told=fields, **environment)
 
 
 def is_served(answered: Answered) -> bool:
-    return REFUSED not in answered.err
+    return "COMMONBRAIN_MCP_PROFILE" not in answered.err
 
 
-def wait_until_served(store: Path) -> Answered:
-    """Call hooks until a server answers them."""
-    until = monotonic() + PATIENCE_S
-    while not is_served(answered := prompt(store)):
-        assert monotonic() < until, answered
-    return answered
+@dataclass
+class Recording:
+    """Answers the requests of a store in this process, and notes them."""
+
+    answer: Callable[[JsonObject], JsonObject]
+    requests: list[JsonObject] = field(default_factory=list[JsonObject])
+
+    def __call__(self, request: JsonObject) -> JsonObject:
+        self.requests.append(request)
+        return self.answer(request)
 
 
-def test_a_running_server_answers_the_hooks_of_its_store(store: Path, server: Server) -> None:
-    assert not is_served(prompt(store))
+@contextmanager
+def answering(brain: Brain, store: Path) -> Generator[Recording]:
+    """Answer at the store's socket, for callers with the environment of `call_hook`."""
+    environment = {"COMMONBRAIN_STATE": str(store.parent / "state")}
+    path = socket_path(store, environment)
+    assert path is not None
+    recording = Recording(answer_requests(brain, has_worker=False))
+    server = LocalServer(path, recording)
+    assert server.start_if_free()
+    with closing(server):
+        yield recording
 
-    opened(server)
 
-    answered = wait_until_served(store)
+def test_running_server_answers_the_hooks_of_its_store(stdio_server: Server) -> None:
+    session = new_session()
+    answered = prompt(stdio_server.store, session=session)
+
+    assert is_served(answered)
     assert f"> {FACT}" in answered.context
     assert (answered.status, answered.err) == (0, "")
     # The session was shown it.
-    assert prompt(store).out == ""
+    assert prompt(stdio_server.store, session=session).out == ""
 
 
-def test_a_hook_that_is_served_reports_its_own_client_and_folder(
-    store: Path, server: Server, tmp_path: Path
+def test_served_hook_reports_its_own_client_and_folder(
+    stdio_server: Server, tmp_path: Path
 ) -> None:
-    opened(server)
-    wait_until_served(store)
-
+    session = new_session()
     (tmp_path / "shop" / ".git").mkdir(parents=True)
-    prompt(store, "session-start", folder=tmp_path / "shop")
+    prompt(stdio_server.store, "session-start", session=session, folder=tmp_path / "shop")
 
-    sessions = server.call("session", {"op": "list"}, number=3)["sessions"]
-    [own] = [one for one in sessions if one["session"] == SESSION]
+    sessions = stdio_server.call("session", op="list")["sessions"]
+    [own] = [one for one in sessions if one["session"] == session]
     assert own["client"] == "claude-code"
     assert own["project"] == "shop"
 
 
-def test_the_end_of_a_session_outlives_the_hook_and_its_server(store: Path, server: Server) -> None:
-    opened(server)
-    prompt(store, "session-start")
-    with closing(driver().connect(str(store), isolation_level=None)) as writer:
-        writer.execute("BEGIN IMMEDIATE")
-        # The client that ends stops its server too, while the store is locked.
-        assert call_hook(store, "claude-code", "session-end", told=dict(PROMPT)).err == ""
-        server.process.terminate()
-        server.process.wait(PATIENCE_S)
-        writer.execute("ROLLBACK")
-    with commonbrain.open(store, agent="ann") as brain:
+def test_hook_opens_the_store_while_its_server_is_loading(store: Path) -> None:
+    path = socket_path(store, {"COMMONBRAIN_STATE": str(store.parent / "state")})
+    assert path is not None
+    server = LocalServer(path)
+    assert server.start_if_free()
+    with closing(server):
+        assert f"> {FACT}" in prompt_cold(store).context
+
+
+def prompt_cold(store: Path) -> Answered:
+    """Call a hook that opens the store itself if no server answers."""
+    fields: dict[str, object] = {"session_id": new_session(), "cwd": str(store.parent)}
+    fields["prompt"] = "why did we choose postgres over mysql?"
+    return call_hook(store, "claude-code", "user-prompt-submit", told=fields)
+
+
+def test_server_stopped_under_a_lock_ends_at_once_and_the_hook_finishes_later(store: Path) -> None:
+    """The client that ends stops its hook and its server, while the store is locked."""
+    session = new_session()
+    state = str(store.parent / "state")
+    with served(store, COMMONBRAIN_LOCK_TIMEOUT_S="600", COMMONBRAIN_STATE=state) as server:
+        server.shake_hands()
+        server.call("remember", text="The kettle is in the blue cupboard.")
+        own = server.call("session", op="list")["session"]
+        settings = {"COMMONBRAIN_LOCK_TIMEOUT_S": "600", "COMMONBRAIN_STATE": state}
         until = monotonic() + PATIENCE_S
-        while SESSION in [one.session for one in brain.session.list().sessions or ()]:
+        while not is_served(prompt(store, "session-start", session=session, **settings)):
             assert monotonic() < until
+        with locked(store):
+            # It starts a process of its own, which outlives it.
+            ended = subprocess.run(
+                [*PROGRAM, "hook", "claude-code", "session-end", "--store", str(store)],
+                input=json.dumps({"session_id": session, "cwd": str(store.parent)}).encode(),
+                capture_output=True,
+                check=True,
+                timeout=PATIENCE_S,
+                env=clean_environment(**settings),
+            )
+            assert (ended.stdout, ended.stderr) == (b"", b"")
+            server.request_call("remember", text="Ann is off on Fridays.")
+            server.call("status")
+            code, rest, _ = server.end_by(signal.SIGTERM)
+            assert (code, rest) == (0, b"")
+    with commonbrain.open(store, agent="ann") as brain:
+        bodies = [item.body for item in brain.recall("kettle Ann Fridays", kinds=["fact"]).items]
+        until = monotonic() + PATIENCE_S
+        while {session, own} & {one.session for one in brain.session.list().sessions or ()}:
+            assert monotonic() < until
+    assert "The kettle is in the blue cupboard." in bodies
+    assert "Ann is off on Fridays." not in bodies
 
 
-def test_hooks_act_in_their_own_tenant_whatever_the_server_s(store: Path) -> None:
+def test_served_hook_acts_in_its_own_tenant(store: Path) -> None:
     with commonbrain.open(store, agent="ann") as brain:
         brain.tenants.make("acme")
-    with commonbrain.open(store, agent="ann", tenant="acme") as brain:
-        brain.remember("We chose Postgres over MySQL because of the secret of acme.", kind="fact")
-    state = str(store.parent / "state")
-    with served(store, tenant="acme", COMMONBRAIN_STATE=state) as server:
-        opened(server)
-        shown = wait_until_served(store).context
-        assert FACT in shown
-        assert "acme" not in shown
+    with commonbrain.open(store, agent="ann", tenant="acme") as acme:
+        acme.remember("We chose Postgres over MySQL because of the secret of acme.", kind="fact")
+        with answering(acme, store) as recording:
+            shown = prompt_cold(store).context
+
+    assert [one["kind"] for one in recording.requests] == ["hook"]
+    assert FACT in shown
+    assert "acme" not in shown
 
 
-def test_a_hook_whose_time_is_over_leaves_nothing_behind(store: Path, server: Server) -> None:
+def test_served_hook_whose_time_is_over_leaves_nothing_behind(store: Path) -> None:
     rule = "Never commit without a green build."
-    with commonbrain.open(store, agent="ann") as brain:
+    event = {**COMMIT, "session_id": new_session(), "cwd": str(store.parent)}
+    with commonbrain.open(store, agent="ann") as brain, answering(brain, store) as recording:
         brain.remember(rule, kind="rule", severity="BLOCKER")
-    opened(server)
-    wait_until_served(store)
-    commit: dict[str, object] = {**PROMPT, "tool_input": {"command": "git commit -m x"}}
-    with closing(driver().connect(str(store), isolation_level=None)) as writer:
-        writer.execute("BEGIN IMMEDIATE")
-        locked = call_hook(
-            store,
-            "claude-code",
-            "before-commit",
-            told=commit,
-            COMMONBRAIN_HOOK_EDIT_TIMEOUT_S="1",
-        )
-        assert locked.context == ""
-        # The server stops to wait as well.
-        assert "locked" in locked.err or "timed out" in locked.err
-        writer.execute("ROLLBACK")
+        with locked(store):
+            late = call_hook(
+                store, "claude-code", "before-commit", told=event,
+                COMMONBRAIN_HOOK_EDIT_TIMEOUT_S="1",
+            )  # fmt: skip
+        again = call_hook(store, "claude-code", "before-commit", told=event)
 
-    again = call_hook(
-        store, "claude-code", "before-commit", told=commit, COMMONBRAIN_HOOK_EDIT_TIMEOUT_S="50"
-    )
+    assert late.context == ""
+    # The server stops to wait as well.
+    assert "locked" in late.err or "timed out" in late.err
     assert rule in again.context
+    assert len(recording.requests) == 2
 
 
-def test_hooks_do_not_wait_for_a_server_that_hangs(store: Path, server: Server) -> None:
-    opened(server)
-    wait_until_served(store)
-    server.process.send_signal(signal.SIGSTOP)
-
-    assert not is_served(prompt(store))
-
-    server.process.send_signal(signal.SIGCONT)
+def test_hook_does_not_wait_for_a_server_that_is_stopped(stdio_server: Server) -> None:
+    stdio_server.stop_between_writes()
+    try:
+        assert not is_served(prompt(stdio_server.store))
+    finally:
+        stdio_server.process.send_signal(signal.SIGCONT)
 
 
-@pytest.mark.requirement("CL-13")
-def test_the_next_server_takes_over_when_one_is_killed(store: Path, server: Server) -> None:
-    opened(server)
-    assert f"> {FACT}" in wait_until_served(store).context
-    with served_to_hooks(store) as second:
-        opened(second)
-        kill(server)
-        wait_until_served(store)
-        kill(second)
-    # Its socket is still there, and blocks nobody.
-    assert not is_served(prompt(store))
-    with served_to_hooks(store) as third:
-        opened(third)
-        wait_until_served(store)
+def test_hook_with_other_settings_is_not_served(stdio_server: Server) -> None:
+    assert is_served(prompt(stdio_server.store))
+    assert not is_served(prompt(stdio_server.store, COMMONBRAIN_PROJECT="shop"))
 
 
-def kill(server: Server) -> None:
-    server.process.kill()
-    server.process.wait(PATIENCE_S)
-
-
-def test_a_hook_with_other_settings_is_not_served(store: Path, server: Server) -> None:
-    opened(server)
-    wait_until_served(store)
-
-    assert not is_served(prompt(store, COMMONBRAIN_PROJECT="shop"))
-
-
-def test_only_its_owner_can_reach_or_replace_the_socket(store: Path, server: Server) -> None:
-    opened(server)
-    wait_until_served(store)
-    folder = folder_of(store)
+def test_only_the_owner_can_reach_or_replace_the_socket(stdio_server: Server) -> None:
+    folder = socket_folder(stdio_server.store)
     modes = {stat.S_IMODE(one.lstat().st_mode) for one in folder.iterdir()}
 
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
@@ -216,29 +213,22 @@ def test_only_its_owner_can_reach_or_replace_the_socket(store: Path, server: Ser
 
     # Others could put their socket there.
     folder.chmod(0o777)
-    assert not is_served(prompt(store))
+    try:
+        assert not is_served(prompt(stdio_server.store))
+    finally:
+        folder.chmod(0o700)
 
 
-def test_hooks_work_where_no_socket_can_be_made(store: Path) -> None:
-    folder_of(store).write_text("a file in its place")
-    with served_to_hooks(store) as server:
-        opened(server)
-        answered = call_hook(
-            store,
-            "claude-code",
-            "user-prompt-submit",
-            told=dict(PROMPT),
-            COMMONBRAIN_HOOK_PROMPT_TIMEOUT_S="50",
-        )
-    assert f"> {FACT}" in answered.context
+@pytest.mark.requirement("CL-13")
+def test_socket_of_a_killed_server_stops_neither_hooks_nor_the_next_server(store: Path) -> None:
+    path = socket_path(store, {"COMMONBRAIN_STATE": str(store.parent / "state")})
+    assert path is not None
+    path.parent.mkdir(0o700)
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(path))
+    assert path.is_socket()
 
-
-def test_a_server_leaves_no_socket_behind(store: Path, server: Server) -> None:
-    opened(server)
-    wait_until_served(store)
-
-    code, _, complaints = server.leave()
-
-    assert (code, complaints) == (0, b"")
-    folder = folder_of(store)
-    assert not [one for one in folder.iterdir() if stat.S_ISSOCK(one.lstat().st_mode)]
+    assert f"> {FACT}" in prompt_cold(store).context
+    with commonbrain.open(store, agent="ann") as brain, answering(brain, store) as recording:
+        assert f"> {FACT}" in prompt_cold(store).context
+        assert len(recording.requests) == 1
