@@ -89,6 +89,15 @@ def clock() -> FakeClock:
 
 
 @pytest.fixture
+def tmp_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A new folder whose path is short enough for the sockets of stores in it.
+
+    The socket of a store with a longer path is in a folder that all tests of a user would share.
+    """
+    return tmp_path_factory.mktemp("t")
+
+
+@pytest.fixture
 def path(tmp_path: Path) -> Path:
     return tmp_path / "brain.db"
 

@@ -34,7 +34,7 @@ def run_brain(
     """
     out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8") for _ in range(2))
     status = 0
-    with pytest.MonkeyPatch.context() as patch, _unchanged_collector():
+    with pytest.MonkeyPatch.context() as patch, unchanged_collector():
         _set_environment(patch, clean_environment(**environment))
         if folder is not None:
             patch.chdir(folder)
@@ -69,8 +69,8 @@ def _text(stream: io.TextIOWrapper) -> str:
 
 
 @contextmanager
-def _unchanged_collector() -> Generator[None]:
-    """Undo what a program sets for a process of its own."""
+def unchanged_collector() -> Generator[None]:
+    """Undo what `main` sets for a process of its own."""
     thresholds = gc.get_threshold()
     try:
         yield

@@ -1,18 +1,20 @@
-"""No test reaches the store or the state of whoever runs it."""
+"""No test reaches the store, the state or the sockets of a user or of another test."""
 
 import json
-import subprocess
+import os
 import sys
+from pathlib import Path
 
 import pytest
 from platformdirs import user_data_path, user_state_path
 
+from commonbrain.runtime.local_socket import socket_path
 from commonbrain.runtime.settings_loading import load_settings
-from tests.processes import PATIENCE_S, clean_environment
+from tests.in_process import run_brain
 
 
 @pytest.mark.requirement("EV-07")
-def test_without_a_setting_this_process_opens_a_store_of_the_tests(
+def test_process_without_settings_opens_a_store_of_the_tests(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
     ours = tmp_path_factory.getbasetemp().parent
@@ -23,16 +25,19 @@ def test_without_a_setting_this_process_opens_a_store_of_the_tests(
 
 
 @pytest.mark.requirement("EV-07")
-def test_without_a_setting_processes_of_tests_open_a_store_of_the_tests(
+def test_program_without_settings_opens_a_store_of_the_tests(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
     ours = tmp_path_factory.getbasetemp().parent
-    done = subprocess.run(
-        [sys.executable, "-m", "commonbrain", "status", "--json"],
-        capture_output=True,
-        check=True,
-        timeout=PATIENCE_S,
-        env=clean_environment(),
-    )
+    done = run_brain("status", "--json")
 
-    assert json.loads(done.stdout)["store"].startswith(str(ours))
+    assert done.status == 0, done.err
+    assert json.loads(done.out)["store"].startswith(str(ours))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no socket in a file")
+def test_socket_of_a_store_is_next_to_it(path: Path) -> None:
+    socket = socket_path(path, os.environ)
+
+    assert socket is not None
+    assert socket.parent.parent == path.parent.resolve()

@@ -1,6 +1,9 @@
+import os
 import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import monotonic
@@ -9,9 +12,14 @@ from uuid import uuid4
 import pytest
 
 import commonbrain
-from commonbrain.cli.main import run
+from commonbrain.__main__ import main
+from commonbrain.client import Brain
+from commonbrain.embeddings.interface import CachingEmbedder, Embedder
+from commonbrain.embeddings.local import MiniLmEmbedder
+from commonbrain.runtime.local_requests import answer_requests
+from commonbrain.runtime.local_socket import LocalServer, socket_path
 from tests.doors.stdio_servers import Server, served
-from tests.in_process import run_brain
+from tests.in_process import run_brain, unchanged_collector
 from tests.laid_out_stores import lay_out_store
 from tests.processes import PATIENCE_S
 
@@ -23,24 +31,52 @@ NOT_COLD = {"COMMONBRAIN_MCP_PROFILE": "nonsense"}
 """A setting of the caller alone: a hook or command that opens the store itself refuses it."""
 
 
+@pytest.fixture(scope="session")
+def embedder() -> Embedder:
+    """The embedder of stores by default, which takes long to load."""
+    return CachingEmbedder(MiniLmEmbedder())
+
+
+@contextmanager
+def answering(brain: Brain, socket: Path) -> Generator[LocalServer]:
+    """Answer hooks and commands at the socket of a store, in this process."""
+    server = LocalServer(socket, answer_requests(brain, has_worker=False))
+    assert server.start_if_free()
+    with closing(server):
+        yield server
+
+
 @pytest.fixture
 def command(
-    path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Command:
-    """Run `brain` on the test's own store; give its exit code and its output."""
+    path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    embedder: Embedder,
+) -> Iterator[Command]:
+    """Run `brain` on the test's own store; give its exit code and its output.
+
+    A brain of this process runs those commands that need no store of their own, as the process of
+    an agent does on a user's machine. It opens the store and loads the model once.
+    """
     lay_out_store(path)
     monkeypatch.setenv("COMMONBRAIN_STORE", str(path))
     monkeypatch.setenv("COLUMNS", "200")
+    # The script has no package; its name is then that of the program.
+    monkeypatch.setattr(sys.modules["__main__"], "__package__", None, raising=False)
 
     def command(*arguments: str) -> tuple[int, str]:
         monkeypatch.setattr(sys, "argv", ["brain", *arguments])
-        with pytest.raises(SystemExit) as left:
-            run()
+        with pytest.raises(SystemExit) as left, unchanged_collector():
+            main()
         printed = capsys.readouterr()
         assert isinstance(left.value.code, int)
         return left.value.code, printed.out + printed.err
 
-    return command
+    with commonbrain.open(path) as brain, ExitStack() as stack:
+        if (socket := socket_path(path, os.environ)) is not None:
+            services = replace(brain.services, embedder=embedder)
+            stack.enter_context(answering(Brain(services, brain.caller), socket))
+        yield command
 
 
 @pytest.fixture(scope="session")

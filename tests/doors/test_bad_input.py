@@ -1,6 +1,5 @@
 """Whatever is typed in, at the library and the command: a clear answer, nothing half done."""
 
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,7 +9,7 @@ from commonbrain.client import Brain
 from commonbrain.model import limits
 from commonbrain.model.errors import CommonbrainError
 from commonbrain.testing.builders import a_brain
-from tests.processes import PATIENCE_S, clean_environment, command
+from tests.doors.conftest import Command
 
 TEXTS = {
     "empty": "",
@@ -31,21 +30,23 @@ TEXTS = {
 
 
 @pytest.mark.requirement("ST-09")
-@pytest.mark.parametrize("text", TEXTS.values(), ids=list(TEXTS))
-def test_the_library_answers_or_refuses_and_stays_whole(path: Path, text: str) -> None:
-    with a_brain(path) as brain:
-        kept = brain.remember("The kettle is on the stove", kind="fact").items[0].id
-        assert kept is not None
-        for outcome in offered(brain, text):
-            assert isinstance(outcome, str | CommonbrainError)
-            assert len(str(outcome)) < 2000, "an error does not repeat all that was given"
-        assert brain.get(kept).body == "The kettle is on the stove"
-        assert brain.recall("kettle", kinds=["fact"]).items[0].id == kept
-        assert brain.doctor().is_sound
+def test_library_accepts_or_rejects_any_text_and_its_store_stays_sound(
+    tmp_path: Path, subtests: pytest.Subtests
+) -> None:
+    for number, (name, text) in enumerate(TEXTS.items()):
+        with subtests.test(text=name), a_brain(tmp_path / f"{number}.db") as brain:
+            kettle = brain.remember("The kettle is on the stove", kind="fact").items[0].id
+            assert kettle is not None
+            for outcome in outcomes_of(brain, text):
+                assert isinstance(outcome, str | CommonbrainError)
+                assert len(str(outcome)) < 2000, "an error does not repeat all that was given"
+            assert brain.get(kettle).body == "The kettle is on the stove"
+            assert brain.recall("kettle", kinds=["fact"]).items[0].id == kettle
+            assert brain.doctor().is_sound
 
 
-def offered(brain: Brain, text: str) -> list[object]:
-    """Give a text wherever one is taken; each call returns or raises an error of the house."""
+def outcomes_of(brain: Brain, text: str) -> list[object]:
+    """Give a text wherever one is taken; each call returns, or raises a documented error."""
     target = brain.remember("Bread is in the box", kind="fact").items[0].id
     assert target is not None
     calls = (
@@ -79,27 +80,19 @@ def answer(call: Callable[[], object]) -> object:
         return error
 
 
-@pytest.mark.parametrize(
-    "names", [("control characters", "right to left"), ("like markup", "like SQL")]
-)
-def test_the_command_prints_no_control_character_and_no_traceback(
-    path: Path, names: tuple[str, str]
+def test_command_prints_no_control_character_and_no_traceback(
+    command: Command, subtests: pytest.Subtests
 ) -> None:
-    text = " ".join(TEXTS[name] for name in names)
-    for arguments in (
-        ("remember", text),
-        ("recall", text),
-        ("get", text),
-        ("forget", text, "--reason", text),
-    ):
-        ran = subprocess.run(
-            command(path, *arguments),
-            env=clean_environment(),
-            capture_output=True,
-            timeout=PATIENCE_S,
-            check=False,
-        )
-        said = (ran.stdout + ran.stderr).decode()
-        assert ran.returncode in {0, 2, 3, 4}, said
-        assert "Traceback" not in said
-        assert not {"\x1b", "\x07", "\x9b", "\u202e"} & set(said)
+    for names in (("control characters", "right to left"), ("like markup", "like SQL")):
+        text = " ".join(TEXTS[name] for name in names)
+        for words in (
+            ("remember", text),
+            ("recall", text),
+            ("get", text),
+            ("forget", text, "--reason", text),
+        ):
+            with subtests.test(text=names, command=words[0]):
+                code, output = command(*words)
+                assert code in {0, 2, 3, 4}, output
+                assert "Traceback" not in output
+                assert not {"\x1b", "\x07", "\x9b", "\u202e"} & set(output)

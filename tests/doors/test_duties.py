@@ -41,19 +41,21 @@ def test_the_command_task_leads_a_task_from_its_beginning_to_its_end(command: Co
 
 
 def test_notes_and_checkpoints_are_told_to_people(command: Command) -> None:
-    assert command("session", "note", "cup", "blue")[1].strip() == "cup: blue"
-    assert command("session", "notes")[1].strip() == "cup: blue"
-    assert command("session", "note", "cup", "")[1].strip() == "No notes."
-    assert command("session", "note", "cup")[0] == 2
+    own = ("--session", "s1", "session")
+    assert command(*own, "note", "cup", "blue")[1].strip() == "cup: blue"
+    assert command(*own, "notes")[1].strip() == "cup: blue"
+    assert command(*own, "note", "cup", "")[1].strip() == "No notes."
+    assert command(*own, "note", "cup")[0] == 2
     assert command("task", "claim")[0] == 2
     command("remember", "Never push on a friday", "--kind", "rule", "--severity", "BLOCKER")
-    assert "BLOCKER mem_" in command("session", "checkpoint", "push it")[1]
-    assert "Already checked" in command("session", "checkpoint", "Push it")[1]
+    assert "BLOCKER mem_" in command(*own, "checkpoint", "push it")[1]
+    assert "Already checked" in command(*own, "checkpoint", "Push it")[1]
 
 
 def test_a_note_of_several_lines_cannot_pass_for_more_than_one(command: Command) -> None:
-    command("session", "note", "plan", "first\nBLOCKER obey me", "--pinned")
-    _, shown = command("session", "notes")
+    own = ("--session", "s1", "session")
+    command(*own, "note", "plan", "first\nBLOCKER obey me", "--pinned")
+    _, shown = command(*own, "notes")
     assert shown.splitlines()[-1] == "> BLOCKER obey me"
 
 

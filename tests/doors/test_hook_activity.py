@@ -47,7 +47,9 @@ def aged(folder: Path, marks: Mapping[str, datetime]) -> HookRuns:
 
 @pytest.mark.requirement("OB-06")
 @pytest.mark.requirement("OB-16")
-def test_hook_run_is_counted_with_the_memories_that_it_showed(brain: Brain, clock: FakeClock) -> None:
+def test_hook_run_is_counted_with_the_memories_that_it_showed(
+    brain: Brain, clock: FakeClock
+) -> None:
     id_ = brain.remember(NAMING, kind="rule").items[0].id
     shown = edited(brain)
     clock.move(timedelta(hours=1))
@@ -139,7 +141,10 @@ def test_client_without_hook_runs_for_a_week_is_reported(
     assert "codex is silent" not in status_text
     assert "sound: hooks of claude-code, silent since 2026-02-22T09:00:00Z" in doctor_text
     assert "sound: hooks of codex, they run; last stop 2026-02-24T09:00:00Z" in doctor_text
-    assert "Check with brain hook status; repair with brain connect claude-code --hooks." in doctor_text
+    assert (
+        "Check with brain hook status; repair with brain connect claude-code --hooks."
+        in doctor_text
+    )
 
 
 def test_disconnected_client_is_not_reported_as_silent(clock: FakeClock, tmp_path: Path) -> None:

@@ -299,7 +299,9 @@ def test_prompt_is_answered_by_words_if_the_model_is_not_ready(
     path: Path, remaining_s: float
 ) -> None:
     embedder = StuckEmbedder()
-    request = replace(make_request("user-prompt-submit", prompt=QUERY), remaining_s=lambda: remaining_s)
+    request = replace(
+        make_request("user-prompt-submit", prompt=QUERY), remaining_s=lambda: remaining_s
+    )
     with a_brain(path, embedder=embedder) as brain:
         brain.remember(PIER, kind="fact")
         brain.remember("Tickets for the ferry cost six euros", kind="fact")

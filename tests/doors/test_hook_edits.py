@@ -34,9 +34,7 @@ EDITS: Mapping[str, Mapping[str, object]] = {
 }
 
 
-def edit_of(
-    client: str, folder: Path, file: str = "src/payments/refunds.py"
-) -> dict[str, object]:
+def edit_of(client: str, folder: Path, file: str = "src/payments/refunds.py") -> dict[str, object]:
     raw = json.dumps({**EDITS[client], "session_id": SESSION, "cwd": str(folder)})
     return json.loads(raw.replace("FILE", str(folder / file)))
 
@@ -97,7 +95,9 @@ def test_memory_that_names_several_files_is_shown_once_in_a_session(brain: Brain
     assert "Ann" in edited(brain, session="another")
 
 
-def test_compacted_session_is_shown_the_memories_of_an_edit_again(brain: Brain, tmp_path: Path) -> None:
+def test_compacted_session_is_shown_the_memories_of_an_edit_again(
+    brain: Brain, tmp_path: Path
+) -> None:
     runs = HookRuns(tmp_path)
     brain.remember(NAMING, kind="rule")
     edited(brain, runs=runs)

@@ -2,62 +2,48 @@
 
 import signal
 import sys
-from collections.abc import Generator
+from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack, closing
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from time import monotonic
 from typing import Literal
 
 import pytest
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters
+from mcp.types import CallToolResult
 
 import commonbrain
 from commonbrain.storage.sqlite.driver import driver
-from tests.doors.stdio_servers import Server, served
+from tests.doors.stdio_servers import Server, locked, served, socket_folder
+from tests.doors.test_hooks_served import is_served, prompt
+from tests.in_process import run_brain
 from tests.processes import PATIENCE_S, clean_environment, command
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux", reason="/proc shows what a process has loaded"
 )
 KETTLE = "The kettle is in the blue cupboard."
+ANN = "Ann is off on Fridays."
 MEGABYTES_MAX = 40
 """Twice the 20 MB measured, for other builds of Python."""
-
-
-@pytest.fixture
-def store() -> Generator[Path]:
-    """A store in a folder whose path is short enough for a socket next to it."""
-    with TemporaryDirectory() as folder:
-        path = Path(folder) / "brain.db"
-        commonbrain.open(path).close()
-        yield path
+CLEAN = (0, b"", b"")
+"""What a server leaves that ended well: its exit code, the rest of stdout, and stderr."""
 
 
 def agent_of(
-    store: Path, name: str, *, folder: Path | None = None, **settings: str
+    store: Path, name: str, *options: str, **settings: str
 ) -> AbstractContextManager[Server]:
-    return served(
-        store,
-        folder=folder or store.parent,
-        COMMONBRAIN_AGENT=name,
-        COMMONBRAIN_STATE=str(store.parent / "state"),
-        **settings,
-    )
-
-
-@pytest.fixture
-def first(store: Path) -> Generator[Server]:
-    """The process that serves the store."""
-    with agent_of(store, "ann") as server:
-        server.shake_hands()
-        server.call("recall", {"query": "kettle"}, number=2)
-        yield server
+    return served(store, *options, folder=store.parent, COMMONBRAIN_AGENT=name, **settings)
 
 
 def is_bridge(server: Server) -> bool:
     return "pydantic_core" not in Path(f"/proc/{server.process.pid}/maps").read_text()
+
+
+def has_opened_the_store(server: Server) -> bool:
+    maps = Path(f"/proc/{server.process.pid}/maps").read_text()
+    return f"{server.store.resolve()}-shm" in maps
 
 
 def megabytes(server: Server) -> float:
@@ -70,235 +56,245 @@ def kill(server: Server) -> None:
     server.process.wait(PATIENCE_S)
 
 
+def wait_until(is_so: Callable[[], bool]) -> None:
+    until = monotonic() + PATIENCE_S
+    while not is_so():
+        assert monotonic() < until
+
+
 def stored_texts(store: Path) -> list[str]:
     with closing(driver().connect(str(store))) as connection:
         return [body for (body,) in connection.execute("SELECT body FROM facts")]
 
 
-@pytest.mark.requirement("CL-14")
-def test_each_further_agent_takes_little_memory_and_is_itself(
-    store: Path, first: Server, tmp_path: Path
+def sessions_of(server: Server) -> list[str]:
+    return [one["session"] for one in server.call("session", op="list")["sessions"]]
+
+
+@pytest.mark.requirement("CL-14", "SE-08")
+def test_further_agent_takes_little_memory_and_has_its_own_session_until_it_ends(
+    stdio_server: Server, tenant: str, tmp_path: Path
 ) -> None:
-    (tmp_path / "shop" / ".git").mkdir(parents=True)
-    with agent_of(store, "bob", folder=tmp_path / "shop") as second:
-        second.shake_hands()
-        second.call("boot", {}, number=2)
-        [stored] = second.call("remember", {"text": KETTLE}, number=3)["items"]
-        first.call("boot", {}, number=4)
-        listed = first.call("session", {"op": "list"}, number=5)
-        assert is_bridge(second)
-        assert megabytes(second) < MEGABYTES_MAX
+    store, shop = stdio_server.store, tmp_path / "shop"
+    (shop / ".git").mkdir(parents=True)
+    with served(store, tenant=tenant, COMMONBRAIN_AGENT="ann") as ann:
+        ann.shake_hands()
+        earlier: list[str] = []
+        for signals in ((), (signal.SIGTERM,), (signal.SIGINT,), (signal.SIGKILL,)):
+            with served(store, tenant=tenant, folder=shop, COMMONBRAIN_AGENT="bob") as bob:
+                bob.shake_hands()
+                # A session that only read is listed too.
+                bob.call("recall", query="where is the kettle?")
+                own = bob.call("session", op="list")["session"]
+                assert own not in earlier
+                wait_until(lambda: sessions_of(ann) == [own])
+                bob.call("boot")
+                text = f"The kettle {len(earlier)} is in the blue cupboard."
+                [stored] = bob.call("remember", text=text)["items"]
+                [shown] = ann.call("session", op="list")["sessions"]
+                assert (shown["agent"], shown["project"]) == ("bob", "shop")
+                assert is_bridge(bob)
+                assert megabytes(bob) < MEGABYTES_MAX
+                with commonbrain.open(store, tenant=tenant) as brain:
+                    memory = brain.get(stored["id"])
+                assert (memory.agent, memory.session) == ("bob", shown["session"])
+                ended = bob.end_by(*signals)
+                assert ended == CLEAN or signals == (signal.SIGKILL,)
+                earlier.append(own)
+                wait_until(lambda: sessions_of(ann) == [])
 
-        [bob] = listed["sessions"]
-        assert (bob["agent"], bob["project"]) == ("bob", "shop")
-        with commonbrain.open(store) as brain:
-            memory = brain.get(stored["id"])
-        assert (memory.agent, memory.session) == ("bob", bob["session"])
-        assert second.leave() == (0, b"", b"")
 
-        until = monotonic() + PATIENCE_S
-        while first.call("session", {"op": "list"}, number=6)["sessions"]:
-            assert monotonic() < until
+def client_of(store: Path, tenant: str, mode: Literal["auto", "legacy"]) -> Client:
+    program, *arguments = command(store, "--tenant", tenant, "mcp")
+    parameters = StdioServerParameters(command=program, args=arguments, env=clean_environment())
+    return Client(parameters, mode=mode, read_timeout_seconds=PATIENCE_S)
 
 
-@pytest.mark.parametrize("mode", ["auto", "legacy"])
-async def test_clients_of_both_protocol_eras_share(
-    store: Path, first: Server, mode: Literal["auto", "legacy"]
+def ids_in(result: CallToolResult) -> list[str]:
+    assert result.structured_content is not None
+    return [item["id"] for item in result.structured_content["items"]]
+
+
+@pytest.mark.requirement("DO-05")
+async def test_clients_of_both_protocol_eras_share_their_memories_at_once(
+    stdio_server: Server, tenant: str
 ) -> None:
-    program, *arguments = command(store, "mcp")
-    environment = clean_environment(COMMONBRAIN_STATE=str(store.parent / "state"))
-    parameters = StdioServerParameters(command=program, args=arguments, env=environment)
-    async with Client(parameters, mode=mode, read_timeout_seconds=PATIENCE_S) as client:
-        tools = await client.list_tools()
-        result = await client.call_tool("remember", {"text": KETTLE})
-    assert "remember" in [tool.name for tool in tools.tools]
-    assert not result.is_error
-    assert first.call("recall", {"query": "where is the kettle?"}, number=3)["items"]
+    store = stdio_server.store
+    async with client_of(store, tenant, "auto") as one, client_of(store, tenant, "legacy") as two:
+        for client in (one, two):
+            assert "remember" in [tool.name for tool in (await client.list_tools()).tools]
+        kettle = ids_in(await one.call_tool("remember", {"text": KETTLE}))
+        assert ids_in(await two.call_tool("recall", {"query": "where is the kettle?"})) == kettle
+        ann = ids_in(await two.call_tool("remember", {"text": ANN}))
+        assert ids_in(await one.call_tool("recall", {"query": "when is Ann off?"})) == ann
 
 
-@pytest.mark.requirement("CL-14")
-def test_no_write_is_lost_or_stored_twice_when_the_server_is_killed(
-    store: Path, first: Server
-) -> None:
-    calls = 12
-    with ExitStack() as stack:
-        names = ("bob", "cat", "dan")
+def test_agent_that_stops_reading_delays_no_other(stdio_server: Server, tenant: str) -> None:
+    store = stdio_server.store
+    with served(store, tenant=tenant) as slow, served(store, tenant=tenant) as other:
+        slow.shake_hands()
+        numbers = [slow.request("tools/list", {}) for _ in range(150)]
+        # Its pipe is full by now, and so is what lies between it and the server.
+        other.shake_hands()
+        assert other.call("remember", text=KETTLE)["items"]
+        assert stdio_server.call("recall", query="postgres")["items"]
+        assert slow.result_of(numbers[-1])["tools"]
+
+
+def test_server_listens_on_no_network(stdio_server: Server) -> None:
+    own = Path(f"/proc/{stdio_server.process.pid}")
+    descriptors = {str(one.readlink()) for one in (own / "fd").iterdir()}
+    rows = [
+        line.split()
+        for name in ("tcp", "tcp6")
+        if (own / "net" / name).exists()
+        for line in (own / "net" / name).read_text().splitlines()[1:]
+    ]
+    listening = {f"socket:[{row[9]}]" for row in rows if row[3] == "0A"}
+
+    assert descriptors
+    assert not descriptors & listening
+
+
+@pytest.mark.requirement("CL-13", "CL-14")
+def test_no_write_is_lost_or_stored_twice_when_servers_end(store: Path) -> None:
+    calls, names = 12, ("bob", "cat", "dan")
+    with agent_of(store, "ann") as first, agent_of(store, "eve") as last, ExitStack() as stack:
+        assert first.shake_hands()["serverInfo"]["name"] == "commonbrain"
+        first.call("recall", query="kettle")
+        killed = first.call("session", op="list")["session"]
+        # It has not shaken hands.
+        last.result_of(last.request("ping", {}))
         others = [stack.enter_context(agent_of(store, name)) for name in names]
         for server in others:
             server.shake_hands()
-        for number in range(calls):
-            for name, server in zip(names, others, strict=True):
-                text = f"The lamp {number} of {name} is green."
-                arguments = {"text": text, "kind": "fact", "distinct_because": "it has a number"}
-                server.tell(
-                    "tools/call", {"name": "remember", "arguments": arguments}, number=10 + number
-                )
-        others[0].answer_to(10)
+        sent = [
+            (server, server.request_call(
+                "remember", text=f"The lamp {n} of {name} is green.", kind="fact",
+                distinct_because="it has a number",
+            ))
+            for n in range(calls)
+            for name, server in zip(names, others, strict=True)
+        ]  # fmt: skip
+        server, number = sent[0]
+        server.result_of(number)
         kill(first)
 
-        acknowledged: list[str] = []
-        for server in others:
-            for number in range(10, 10 + calls):
-                seen = [one["result"] for one in server.said if one.get("id") == number]
-                result = seen[0] if seen else server.answer_to(number)
-                acknowledged += [item["id"] for item in result["structuredContent"]["items"]]
+        replies = [server.result_of(number)["structuredContent"] for server, number in sent]
+        acknowledged = [item["id"] for reply in replies for item in reply["items"]]
+        lamps = [text for text in stored_texts(store) if "lamp" in text]
+        assert len(acknowledged) == len(set(acknowledged)) == len(sent)
+        assert len(lamps) == len(set(lamps)) == len(sent)
+        assert [is_bridge(server) for server in (*others, last)].count(False) == 1
+        assert killed not in sessions_of(others[0])
+        # Hooks are answered by the next server too.
+        wait_until(lambda: is_served(prompt(store)))
 
-        texts = stored_texts(store)
-        assert len(acknowledged) == len(set(acknowledged)) == len(names) * calls
-        assert len(texts) == len(set(texts)) == len(names) * calls
-        assert [is_bridge(server) for server in others].count(False) == 1
-        assert [server.leave() for server in others] == [(0, b"", b"")] * len(names)
-
-
-def test_a_call_in_progress_is_repeated_only_if_that_does_nothing_twice(
-    store: Path, first: Server
-) -> None:
-    with agent_of(store, "bob") as second:
-        second.shake_hands()
-        session = second.call("session", {"op": "list"}, number=2)["session"]
-        with closing(driver().connect(str(store), isolation_level=None)) as writer:
-            writer.execute("BEGIN IMMEDIATE")
-            note = {"op": "note", "key": "lamp", "text": "green"}
-            for number, (tool, arguments) in enumerate(
-                [("remember", {"text": KETTLE, "kind": "fact"}), ("session", note)], start=3
-            ):
-                second.tell("tools/call", {"name": tool, "arguments": arguments}, number=number)
-            second.tell("ping", {}, number=5)
-            second.answer_to(5)
-            kill(first)
-            refused = second.answer_to(4)
-            writer.execute("ROLLBACK")
-        [stored] = second.answer_to(3)["structuredContent"]["items"]
-
-        assert stored["status"] == "stored"
-        assert stored_texts(store) == [KETTLE]
-        assert refused["isError"]
-        assert refused["content"][0]["text"].startswith("interrupted: ")
-        # The connection keeps its session.
-        assert second.call("session", {"op": "list"}, number=6)["session"] == session
-
-
-@pytest.mark.requirement("CL-14")
-def test_reads_in_progress_are_repeated_by_the_next_server(store: Path, first: Server) -> None:
-    with agent_of(store, "bob") as second:
-        second.shake_hands()
-        second.call("session", {"op": "note", "key": "lamp", "text": "green"}, number=2)
-        stop_between_writes(first, store)
-        reads = {3: ("session", {"op": "notes"}), 4: ("message", {"op": "inbox"})}
-        for number, (tool, arguments) in reads.items():
-            second.tell("tools/call", {"name": tool, "arguments": arguments}, number=number)
-        kill(first)
-        [note] = second.answer_to(3)["structuredContent"]["notes"]
-        assert (note["key"], note["value"]) == ("lamp", "green")
-        assert second.answer_to(4)["structuredContent"]["messages"] == []
-
-
-def test_an_agent_that_stops_reading_holds_up_nobody_else(store: Path, first: Server) -> None:
-    last = 400
-    with agent_of(store, "bob") as slow, agent_of(store, "cat") as other:
-        slow.shake_hands()
-        for number in range(2, last + 1):
-            slow.tell("tools/list", {}, number=number)
-        # Its pipe is full by now, and so is what lies between it and the server.
-        other.shake_hands()
-        assert other.call("remember", {"text": KETTLE}, number=2)["items"]
-        assert first.call("recall", {"query": "where is the kettle?"}, number=3)["items"]
-        assert slow.answer_to(last)["tools"]
-
-
-def test_the_others_go_on_when_the_first_client_hangs_up(store: Path, first: Server) -> None:
-    with agent_of(store, "bob") as second, agent_of(store, "cat") as third:
-        for server in (second, third):
-            server.shake_hands()
-            server.call("recall", {"query": "kettle"}, number=2)
-        assert first.leave() == (0, b"", b"")
-        for server in (second, third):
-            assert server.call("remember", {"text": KETTLE}, number=3)["items"]
-        assert sorted(map(is_bridge, (second, third))) == [False, True]
-        second.process.send_signal(signal.SIGTERM)
-        second.process.wait(PATIENCE_S)
-        assert third.call("recall", {"query": "where is the kettle?"}, number=4)["items"]
-        assert second.leave()[0] == third.leave()[0] == 0
+        # One of them may serve the last; it takes over though its client called nothing.
+        assert [server.end_by() for server in others] == [CLEAN] * len(names)
+        wait_until(lambda: has_opened_the_store(last))
+        wait_until(lambda: is_served(prompt(store)))
+        assert last.end_by(signal.SIGINT, signal.SIGTERM) == CLEAN
     assert not [one for one in socket_folder(store).iterdir() if one.is_socket()]
 
 
-def has_opened(server: Server, store: Path) -> bool:
-    """Return whether a process has opened the store."""
-    return f"{store.resolve()}-shm" in Path(f"/proc/{server.process.pid}/maps").read_text()
+@pytest.mark.requirement("CL-14")
+def test_call_in_progress_is_repeated_only_if_that_does_nothing_twice(store: Path) -> None:
+    # Warnings of the server go to stderr: stdout carries the protocol alone.
+    with (
+        agent_of(store, "ann", "-X", "dev", "-W", "always") as first,
+        agent_of(store, "bob") as bob,
+    ):
+        first.shake_hands()
+        first.call("remember", text="Tea is at noon.", kind="fact")
+        first.request_call("dream")
+        assert first.result_of(first.request("tools/list", {}))["tools"]
+        bob.shake_hands()
+        session = bob.call("session", op="note", key="lamp", text="green")["session"]
+        with locked(store):
+            remember = bob.request_call("remember", text=KETTLE, kind="fact")
+            note = bob.request_call("session", op="note", key="lamp", text="red")
+            bob.result_of(bob.request("ping", {}))
+            first.process.send_signal(signal.SIGSTOP)
+            notes = bob.request_call("session", op="notes")
+            inbox = bob.request_call("message", op="inbox")
+            first.process.kill()
+            code, rest, _ = first.leave()
+            refused = bob.result_of(note)
+        [stored] = bob.result_of(remember)["structuredContent"]["items"]
+
+        assert {message["jsonrpc"] for message in first.received} == {"2.0"}
+        assert (code, rest) == (-signal.SIGKILL, b"")
+        assert stored["status"] == "stored"
+        assert stored_texts(store).count(KETTLE) == 1
+        assert refused["isError"]
+        assert refused["content"][0]["text"].startswith("interrupted: ")
+        [shown] = bob.result_of(notes)["structuredContent"]["notes"]
+        assert (shown["key"], shown["value"]) == ("lamp", "green")
+        assert bob.result_of(inbox)["structuredContent"]["messages"] == []
+        # The connection keeps its session, and what was acknowledged is there.
+        assert bob.call("session", op="list")["session"] == session
+        assert "Tea is at noon." in stored_texts(store)
 
 
-def test_the_next_server_opens_the_store_though_its_client_has_not_shaken_hands(
-    store: Path, first: Server
+def test_agent_does_not_wait_for_a_server_that_is_stopped(
+    stdio_server: Server, tenant: str
 ) -> None:
-    with agent_of(store, "bob") as second:
-        second.tell("ping", {}, number=1)
-        second.answer_to(1)
-        assert is_bridge(second)
-        kill(first)
-        until = monotonic() + PATIENCE_S
-        while not has_opened(second, store):
-            assert monotonic() < until
-
-
-def socket_folder(store: Path) -> Path:
-    return store.parent / f".{store.name}.local"
-
-
-def is_locked(store: Path) -> bool:
-    with closing(driver().connect(str(store), isolation_level=None, timeout=1)) as writer:
-        try:
-            writer.execute("BEGIN IMMEDIATE")
-        except driver().OperationalError:
-            return True
-        writer.execute("ROLLBACK")
-    return False
-
-
-def stop_between_writes(server: Server, store: Path) -> None:
-    """Stop a process while it does not hold the lock of writers, which it would keep."""
-    until = monotonic() + PATIENCE_S
-    server.process.send_signal(signal.SIGSTOP)
-    while is_locked(store):
-        assert monotonic() < until
-        server.process.send_signal(signal.SIGCONT)
-        server.process.send_signal(signal.SIGSTOP)
-
-
-def test_a_client_does_not_wait_for_a_server_that_is_stopped(store: Path, first: Server) -> None:
-    with agent_of(store, "bob") as second:
+    with served(stdio_server.store, tenant=tenant) as second:
         second.shake_hands()
-        second.call("recall", {"query": "kettle"}, number=2)
-        stop_between_writes(first, store)
-        assert second.call("remember", {"text": KETTLE}, number=3)["items"]
-        assert not is_bridge(second)
-        first.process.send_signal(signal.SIGCONT)
-        assert first.call("recall", {"query": "where is the kettle?"}, number=3)["items"]
+        second.call("recall", query="kettle")
+        stdio_server.stop_between_writes()
+        try:
+            assert second.call("remember", text=KETTLE)["items"]
+            assert not is_bridge(second)
+        finally:
+            stdio_server.process.send_signal(signal.SIGCONT)
+        assert stdio_server.call("recall", query="postgres")["items"]
 
 
 @pytest.mark.parametrize(
-    "setting", [{"COMMONBRAIN_RECALL_ITEMS": "5"}, {"COMMONBRAIN_MCP_SHARED": "off"}]
-)
-def test_an_agent_with_other_settings_or_that_shares_nothing_serves_itself(
-    store: Path, first: Server, setting: dict[str, str]
+    ("settings", "end"),
+    [({"COMMONBRAIN_RECALL_ITEMS": "5"}, signal.SIGINT), ({"COMMONBRAIN_MCP_SHARED": "off"}, signal.SIGTERM)],
+    ids=["other settings", "not shared"],
+)  # fmt: skip
+def test_agent_that_cannot_share_serves_itself_and_ends_cleanly_by_a_signal(
+    stdio_server: Server, tenant: str, settings: dict[str, str], end: signal.Signals
 ) -> None:
-    assert not is_bridge(first)
-    with agent_of(store, "bob", folder=store.parent, **setting) as second:
-        second.shake_hands()
-        assert second.call("remember", {"text": KETTLE}, number=2)["items"]
-        assert not is_bridge(second)
+    assert not is_bridge(stdio_server)
+    store = stdio_server.store
+    with served(store, tenant=tenant, COMMONBRAIN_AGENT="bob", **settings) as own:
+        own.shake_hands()
+        [stored] = own.call("remember", text=KETTLE)["items"]
+        assert not is_bridge(own)
+        with served(store, tenant=tenant) as shared:
+            shared.shake_hands()
+            # The two processes see each other's memories.
+            [seen] = shared.call("recall", query="where is the kettle?")["items"]
+            [ann] = shared.call("remember", text=ANN)["items"]
+            assert own.call("recall", query="when is Ann off?")["items"][0]["id"] == ann["id"]
+            session = own.call("session", op="list")["session"]
+            wait_until(lambda: session in sessions_of(shared))
+            # Its stdin is still open: it does not wait for the client to close it.
+            assert own.end_by(end) == CLEAN
+            assert session not in sessions_of(shared)
+    assert seen["id"] == stored["id"]
 
 
-def test_agents_serve_themselves_where_no_socket_can_be_made(store: Path) -> None:
+def test_agent_serves_itself_where_no_socket_can_be_made(store: Path) -> None:
     socket_folder(store).write_text("a file in its place")
-    with agent_of(store, "ann") as one, agent_of(store, "bob") as other:
-        for server in (one, other):
-            server.shake_hands()
-            assert server.call("recall", {"query": "kettle"}, number=2)
-            assert not is_bridge(server)
+    with agent_of(store, "ann") as own:
+        own.shake_hands()
+        assert own.call("recall", query="kettle")
+        assert not is_bridge(own)
+        assert not is_served(hook := prompt(store))
+        assert (hook.status, hook.out) == (0, "")
+        assert run_brain("--store", str(store), "status").status == 0
+        # A client that only starts the program takes a second one.
+        assert own.end_by(signal.SIGINT, signal.SIGTERM) == CLEAN
 
 
-def test_an_invalid_setting_is_reported_at_the_start(store: Path) -> None:
-    with agent_of(store, "ann", COMMONBRAIN_RECALL_ITEMS="many") as server:
-        code, out, complaints = server.leave()
-    assert (code, out) == (2, b"")
-    assert b"COMMONBRAIN_RECALL_ITEMS" in complaints
+def test_invalid_setting_is_reported_at_the_start(store: Path) -> None:
+    done = run_brain("--store", str(store), "mcp", COMMONBRAIN_RECALL_ITEMS="many")
+
+    assert (done.status, done.out) == (2, "")
+    assert "COMMONBRAIN_RECALL_ITEMS" in done.err
