@@ -11,6 +11,7 @@ import pytest
 
 from commonbrain.cli.main import run
 from commonbrain.runtime.bootstrap import open_brain
+from tests.laid_out_stores import lay_out_store
 
 Offer = Callable[..., tuple[int, Any]]
 
@@ -18,6 +19,7 @@ Offer = Callable[..., tuple[int, Any]]
 @pytest.fixture
 def offer(path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Offer:
     """Run `brain remember --file -` on these bytes; give its exit code and its JSON."""
+    lay_out_store(path)
     monkeypatch.setenv("COMMONBRAIN_STORE", str(path))
 
     def offer(stdin: bytes, *more: str, file: str = "-") -> tuple[int, Any]:
@@ -37,7 +39,7 @@ def lines(*drafts: object) -> bytes:
 
 
 @pytest.mark.requirement("WP-28")
-def test_every_line_is_a_memory_with_an_outcome_of_its_own(offer: Offer, tmp_path: Path) -> None:
+def test_every_line_of_a_file_has_a_result_of_its_own(offer: Offer, tmp_path: Path) -> None:
     file = tmp_path / "items.jsonl"
     file.write_bytes(
         lines(
@@ -56,62 +58,62 @@ def test_every_line_is_a_memory_with_an_outcome_of_its_own(offer: Offer, tmp_pat
 
 
 @pytest.mark.requirement("WP-28")
-@pytest.mark.parametrize(
-    ("item", "named"),
-    [
+def test_invalid_item_is_rejected_without_the_others(
+    offer: Offer, subtests: pytest.Subtests
+) -> None:
+    cases: tuple[tuple[dict[str, str], str], ...] = (
         ({"text": "x", "colour": "red"}, "colour"),
         ({"text": "x", "headlines": "y"}, "'headline'"),
         ({"text": "x", "scope": "moon"}, "moon"),
         ({"text": "x", "confidence": "sure"}, "confidence"),
         ({"text": "b", "idempotency_key": "k"}, "idempotency_key"),
-    ],
-)
-def test_an_item_that_is_not_valid_is_refused_by_itself(
-    offer: Offer, item: dict[str, str], named: str
-) -> None:
-    code, reply = offer(lines(item, {"text": "Tea is at noon"}))
+    )
+    code, reply = offer(lines(*(item for item, _ in cases), {"text": "Tea is at noon"}))
     assert code == 3
-    assert [one["status"] for one in reply["items"]] == ["rejected", "stored"]
-    assert named in reply["items"][0]["reason"]
+    *rejected, last = reply["items"]
+    assert last["status"] == "stored"
+    for (item, named), result in zip(cases, rejected, strict=True):
+        with subtests.test(item=item):
+            assert result["status"] == "rejected"
+            assert named in result["reason"]
 
 
-@pytest.mark.parametrize(
-    ("stdin", "named"),
-    [
+def test_file_with_a_malformed_line_stores_nothing_and_names_the_line(
+    offer: Offer, subtests: pytest.Subtests
+) -> None:
+    cases = (
         (lines({"text": "Tea is at noon"}, ["no object"]), "Line 2"),
         (lines({"text": "Tea is at noon"}) + b"\n{broken", "Line 2"),
         (b"[" * 100_000, "Line 1"),
         (b"\xff\xfe\x00", "Line 1"),
         (b" " * 7_000_000, "bytes"),
-    ],
-)
-def test_a_file_with_a_line_that_is_none_stores_nothing_and_names_it(
-    offer: Offer, stdin: bytes, named: str
-) -> None:
-    code, reply = offer(stdin)
-    assert code == 2
-    assert named in reply["error"]["message"]
+    )
+    for stdin, named in cases:
+        with subtests.test(start=stdin[:40]):
+            code, reply = offer(stdin)
+            assert code == 2
+            assert named in reply["error"]["message"]
     assert offer(lines({"text": "Tea is at noon"}))[1]["items"][0]["status"] == "stored"
 
 
-def test_more_than_a_hundred_lines_are_refused_and_none_is_stored(offer: Offer) -> None:
+def test_file_of_more_than_100_lines_is_refused_whole(offer: Offer) -> None:
     code, reply = offer(lines(*({"text": f"Order {n} came"} for n in range(101))))
     assert (code, reply["error"]["code"]) == (3, "limit_exceeded")
 
 
-def test_a_file_that_is_not_there_and_a_text_beside_a_file_are_told_of(offer: Offer) -> None:
+def test_missing_file_and_text_next_to_a_file_are_refused(offer: Offer) -> None:
     assert offer(b"", file="/nowhere/items.jsonl")[0] == 2
     assert offer(b"", "A text")[0] == 2
 
 
-def test_a_key_beside_the_file_makes_sending_it_again_harmless(offer: Offer) -> None:
+def test_file_sent_again_with_its_idempotency_key_stores_nothing(offer: Offer) -> None:
     stdin = lines({"text": "The kettle broke", "kind": "incident"})
     first, again = (offer(stdin, "--idempotency-key", "k1")[1]["items"] for _ in range(2))
     assert first == again
 
 
 @pytest.mark.requirement("DM-63", "DM-09", "DM-21")
-def test_what_only_a_kind_has_is_said_by_its_name(offer: Offer, path: Path) -> None:
+def test_lines_set_the_columns_of_their_kinds(offer: Offer, path: Path) -> None:
     incident = {"text": "The kettle broke", "root_cause": "Lime", "resolution": "Vinegar"}
     task = {"text": "Buy a kettle", "priority": "high", "due_at": "2030-01-01", "assignee": "bob"}
     skill = {"text": "Never boil it twice", "kind": "rule", "skill_name": "tea"}

@@ -1,4 +1,4 @@
-"""Connect with a URL: a client is told of a server in its own words, and no file holds a key."""
+"""Connect with a URL: an entry in the words of each client, and no file holds a key."""
 
 import json
 import os
@@ -15,6 +15,7 @@ import tomlkit
 
 from commonbrain.integrations import CLIENTS, Entry, Remote, apply, connect, disconnect
 from commonbrain.model.errors import RejectedError
+from tests.in_process import run_brain
 from tests.processes import PATIENCE_S, clean_environment
 
 pytestmark = pytest.mark.usefixtures("home")
@@ -52,34 +53,30 @@ def entry_of(client: str, text: str | None) -> dict[str, Any]:
 
 
 def brain(*words: str, **environment: str) -> str:
-    """Run `brain connect` without a terminal; give all that it says."""
-    with started(words, stdin=subprocess.DEVNULL, **environment) as process:
-        return process.communicate(timeout=PATIENCE_S)[0]
+    """Run `brain connect` without a terminal; give its whole output."""
+    done = run_brain("connect", *words, **environment)
+    return done.out + done.err
 
 
-def brain_told(answer: str, *words: str, **environment: str) -> str:
-    """Run it at a terminal of its own, where the question is answered; give all that it says."""
+def brain_at_terminal(answer: str, *words: str, **environment: str) -> str:
+    """Run it at a terminal of its own, and answer its question; give its whole output."""
     mine, theirs = pty.openpty()
-    with started(words, stdin=theirs, **environment) as process:
+    with subprocess.Popen(
+        [sys.executable, "-m", "commonbrain", "connect", *words],
+        stdin=theirs,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        encoding="utf-8",
+        env=clean_environment(**environment),
+        start_new_session=True,
+    ) as process:
         assert process.stdout is not None
-        # What is typed before the question is asked is thrown away.
+        # What is typed before the question is thrown away.
         question = ""
         while not question.endswith("hold it): "):
             question += process.stdout.read(1) or pytest.fail(question)
         os.write(mine, f"{answer}\n".encode())
         return question + process.communicate(timeout=PATIENCE_S)[0]
-
-
-def started(words: tuple[str, ...], *, stdin: int, **environment: str) -> "subprocess.Popen[str]":
-    return subprocess.Popen(
-        [sys.executable, "-m", "commonbrain", "connect", *words],
-        stdin=stdin,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        encoding="utf-8",
-        env=clean_environment(HOME=str(Path.home()), **environment),
-        start_new_session=True,
-    )
 
 
 def every_text(folder: Path) -> str:
@@ -88,27 +85,27 @@ def every_text(folder: Path) -> str:
 
 @pytest.mark.requirement("DO-20")
 @pytest.mark.parametrize("client", WRITTEN)
-def test_clients_that_speak_http_are_told_the_url_and_the_name_of_a_variable(client: str) -> None:
+def test_entry_of_an_http_client_has_the_url_and_the_name_of_a_variable(client: str) -> None:
     assert entry_of(client, connect(client, KEYED).after) == WRITTEN[client]
 
 
-def test_vscode_starts_a_bridge_which_reads_the_variable() -> None:
-    told = entry_of("vscode", connect("vscode", KEYED).after)
+def test_vscode_starts_a_proxy_that_reads_the_variable() -> None:
+    entry = entry_of("vscode", connect("vscode", KEYED).after)
 
-    assert told["type"] == "stdio"
-    assert told["args"][-3:] == ["mcp", "--url", URL]
-
-
-@pytest.mark.parametrize("client", CLIENTS)
-def test_a_server_without_access_control_takes_no_header(client: str) -> None:
-    told = entry_of(client, connect(client, Remote(url=URL)).after)
-
-    assert told["url"] == URL
-    assert not {"headers", "bearer_token_env_var"} & told.keys()
+    assert entry["type"] == "stdio"
+    assert entry["args"][-3:] == ["mcp", "--url", URL]
 
 
 @pytest.mark.parametrize("client", CLIENTS)
-def test_telling_twice_changes_nothing_and_undoing_leaves_nothing(client: str) -> None:
+def test_entry_of_a_server_without_access_control_has_no_header(client: str) -> None:
+    entry = entry_of(client, connect(client, Remote(url=URL)).after)
+
+    assert entry["url"] == URL
+    assert not {"headers", "bearer_token_env_var"} & entry.keys()
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_connecting_twice_changes_nothing_and_removing_leaves_nothing(client: str) -> None:
     apply(connect(client, KEYED))
     assert not connect(client, KEYED).is_needed
 
@@ -124,7 +121,7 @@ def every_text_but_backups(folder: Path) -> str:
 
 @pytest.mark.parametrize("client", CLIENTS)
 @pytest.mark.parametrize("first", [LOCAL, KEYED], ids=["local", "remote"])
-def test_another_kind_of_entry_is_replaced_only_when_forced(
+def test_entry_of_another_kind_is_replaced_only_when_forced(
     client: str, first: Entry | Remote
 ) -> None:
     then = LOCAL if first is KEYED else KEYED
@@ -136,20 +133,20 @@ def test_another_kind_of_entry_is_replaced_only_when_forced(
 
     alone = connect(client, then)
     assert not alone.is_needed
-    told = entry_of(client, alone.after)
-    assert ("url" in told) == (then is KEYED and client != "vscode")
-    assert ("command" in told) != ("url" in told)
+    entry = entry_of(client, alone.after)
+    assert ("url" in entry) == (then is KEYED and client != "vscode")
+    assert ("command" in entry) != ("url" in entry)
 
 
-def test_what_a_user_added_to_the_headers_stays() -> None:
+def test_headers_added_by_the_user_stay() -> None:
     path = Path.home() / ".claude.json"
     known = {**WRITTEN["claude-code"], "headers": {"X-Team": "a", "Authorization": "Bearer old"}}
     path.write_text(json.dumps({"mcpServers": {"commonbrain": known}}))
 
     apply(connect("claude-code", KEYED, force=True))
 
-    told = entry_of("claude-code", path.read_text())
-    assert told["headers"] == {"X-Team": "a", "Authorization": "Bearer ${COMMONBRAIN_KEY}"}
+    entry = entry_of("claude-code", path.read_text())
+    assert entry["headers"] == {"X-Team": "a", "Authorization": "Bearer ${COMMONBRAIN_KEY}"}
 
 
 ELSEWHERE = [
@@ -177,7 +174,7 @@ def put_entry(client: str, entry: dict[str, Any]) -> None:
 @pytest.mark.requirement("DO-20")
 @pytest.mark.parametrize("other", ELSEWHERE)
 @pytest.mark.parametrize("client", CLIENTS)
-def test_what_was_given_for_one_server_is_never_sent_to_another(client: str, other: str) -> None:
+def test_secrets_of_one_server_are_never_sent_to_another(client: str, other: str) -> None:
     put_entry(client, {"url": URL, **SECRETS[client]})
 
     change = connect(client, Remote(url=other), force=True)
@@ -187,16 +184,16 @@ def test_what_was_given_for_one_server_is_never_sent_to_another(client: str, oth
 
 
 @pytest.mark.parametrize("client", CLIENTS)
-def test_what_was_given_for_a_server_stays_when_only_its_path_changes(client: str) -> None:
+def test_secrets_of_a_server_stay_when_only_its_path_changes(client: str) -> None:
     put_entry(client, {"url": "https://brain.example.org:443/old/mcp", **SECRETS[client]})
 
-    told = entry_of(client, connect(client, Remote(url=URL), force=True).after)
+    entry = entry_of(client, connect(client, Remote(url=URL), force=True).after)
 
-    assert SECRETS[client].items() <= told.items()
+    assert SECRETS[client].items() <= entry.items()
 
 
 @pytest.mark.parametrize("client", CLIENTS)
-def test_a_bridge_to_another_server_is_not_told_the_key_of_the_first(client: str) -> None:
+def test_proxy_to_another_server_does_not_get_the_key_of_the_first(client: str) -> None:
     variables = "environment" if client == "opencode" else "env"
     first = Entry(command="brain", args=("mcp", "--url", URL), env={"COMMONBRAIN_KEY": SECRET})
     apply(connect(client, first))
@@ -210,13 +207,13 @@ def test_a_bridge_to_another_server_is_not_told_the_key_of_the_first(client: str
     assert SECRET not in (change.after or "")
 
 
-def test_a_url_that_cannot_be_read_is_no_place_of_ours() -> None:
+def test_secrets_of_an_unreadable_url_are_dropped() -> None:
     put_entry("cursor", {"url": "https://brain.example.org:x/mcp", **SECRETS["cursor"]})
 
     assert SECRET not in (connect("cursor", Remote(url=URL), force=True).after or "")
 
 
-def test_a_key_in_the_environment_is_written_and_shown_nowhere(home: Path) -> None:
+def test_key_in_the_environment_is_written_and_shown_nowhere(home: Path) -> None:
     shown = brain("claude-code", "--url", "https://brain.example.org", COMMONBRAIN_KEY=SECRET)
 
     assert "Put the key into COMMONBRAIN_KEY" in shown
@@ -224,7 +221,7 @@ def test_a_key_in_the_environment_is_written_and_shown_nowhere(home: Path) -> No
     assert SECRET not in shown + every_text(home)
 
 
-def test_a_key_in_a_file_is_read_by_a_bridge_and_written_nowhere_else(
+def test_key_in_a_file_is_read_by_a_proxy_and_written_nowhere_else(
     home: Path, tmp_path: Path
 ) -> None:
     key = tmp_path / "key"
@@ -232,82 +229,74 @@ def test_a_key_in_a_file_is_read_by_a_bridge_and_written_nowhere_else(
 
     shown = brain("codex", "--url", "https://brain.example.org", "--key-file", str(key))
 
-    told = entry_of("codex", (home / ".codex" / "config.toml").read_text())
-    assert told["args"][-5:] == ["mcp", "--url", URL, "--key-file", str(key)]
+    entry = entry_of("codex", (home / ".codex" / "config.toml").read_text())
+    assert entry["args"][-5:] == ["mcp", "--url", URL, "--key-file", str(key)]
     assert SECRET not in shown + every_text(home)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="it has no pty")
-def test_a_key_that_is_typed_in_goes_to_a_private_file_and_is_never_shown(home: Path) -> None:
-    config = home / ".config"
+def test_typed_key_is_written_to_a_private_file_that_stays_when_the_entry_is_removed(
+    home: Path,
+) -> None:
+    variables = {"XDG_CONFIG_HOME": str(home / ".config"), "COLUMNS": "500"}
     where = ("--url", "https://brain.example.org:8443")
-    shown = brain_told(SECRET, "cursor", *where, XDG_CONFIG_HOME=str(config))
+    shown = brain_at_terminal(SECRET, "cursor", *where, "--dry-run", **variables)
+    assert "The key would go to" in shown
+    assert "Nothing was written." in shown
+    assert SECRET not in shown + every_text(home)
 
-    told = entry_of("cursor", (home / ".cursor" / "mcp.json").read_text())
-    kept = Path(told["args"][-1])
-    assert kept.read_text() == f"{SECRET}\n"
-    assert stat.S_IMODE(kept.stat().st_mode) == 0o600
+    shown = brain_at_terminal(SECRET, "cursor", *where, **variables)
+    entry = entry_of("cursor", (home / ".cursor" / "mcp.json").read_text())
+    key_file = Path(entry["args"][-1])
+    assert key_file.read_text() == f"{SECRET}\n"
+    assert stat.S_IMODE(key_file.stat().st_mode) == 0o600
     assert SECRET not in shown
-    assert SECRET not in json.dumps(told)
+    assert SECRET not in json.dumps(entry)
+
+    assert key_file == home / ".config" / "commonbrain" / "keys" / "brain.example.org_8443"
+    key_file.with_name("brain.example.org").write_text("another")
+    # As if the key had been typed in for it too.
+    brain("codex", *where, "--key-file", str(key_file), **variables)
+    for client in ("cursor", "codex"):
+        for words in (("--remove", "--dry-run"), ("--remove",)):
+            shown = brain(client, *words, **variables)
+            assert f"The key stays in {key_file}. Delete it" in shown
+            assert shown.count("The key stays") == 1
+        assert key_file.read_text() == f"{SECRET}\n"
+        assert "The key stays" not in brain(client, "--remove", **variables)
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="it has no pty")
-@pytest.mark.parametrize("client", ["cursor", "codex"])
-def test_who_takes_the_entry_out_is_told_where_the_typed_key_stays(home: Path, client: str) -> None:
-    config, address = str(home / ".config"), "https://brain.example.org"
-    brain_told(SECRET, client, "--url", f"{address}:8443", XDG_CONFIG_HOME=config)
-    kept = home / ".config" / "commonbrain" / "keys" / "brain.example.org_8443"
-    kept.with_name("brain.example.org").write_text("another")
-
-    for words in (("--remove", "--dry-run"), ("--remove",)):
-        shown = brain(client, *words, XDG_CONFIG_HOME=config, COLUMNS="500")
-        assert f"The key stays in {kept}. Delete it" in shown
-        assert shown.count("The key stays") == 1
-    assert kept.read_text() == f"{SECRET}\n"
-    assert "The key stays" not in brain(client, "--remove", XDG_CONFIG_HOME=config)
-
-
-def test_the_home_is_found_in_a_key_file_that_no_shell_has_seen(home: Path) -> None:
+def test_tilde_in_the_path_of_a_key_file_is_the_home(home: Path) -> None:
     (home / "key").write_text(f"{SECRET}\n")
 
     brain("codex", "--url", "https://brain.example.org", "--key-file=~/key")
     missing = brain("codex", "--url", "https://brain.example.org", "--key-file=~nobody-here/key")
 
-    told = entry_of("codex", (home / ".codex" / "config.toml").read_text())
-    assert told["args"][-2:] == ["--key-file", str(home / "key")]
+    entry = entry_of("codex", (home / ".codex" / "config.toml").read_text())
+    assert entry["args"][-2:] == ["--key-file", str(home / "key")]
     assert "cannot be read" in missing
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="it has no pty")
-def test_a_rehearsal_writes_neither_key_nor_entry(home: Path) -> None:
-    shown = brain_told(SECRET, "cursor", "--url", "https://brain.example.org", "--dry-run")
-
-    assert "The key would go to" in shown
-    assert "Nothing was written." in shown
-    assert SECRET not in shown + every_text(home)
-
-
-@pytest.mark.parametrize(
-    ("words", "told"),
-    [
+def test_contradicting_options_are_refused_and_write_nothing(
+    home: Path, subtests: pytest.Subtests
+) -> None:
+    cases = (
         (["--url", "https://ann:secret@brain.example.org"], "cannot be used"),
         (["--url", "ftp://brain.example.org"], "cannot be used"),
         (["--url", "https://x.example", "--hooks"], "Hooks act on a store"),
         (["--url", "https://x.example", "--no-key", "--key-file", "k"], "cannot be read"),
         (["--key-file", "k"], "cannot be read"),
         (["--no-key"], "Only a server takes a key"),
-    ],
-)
-def test_what_does_not_go_together_is_refused_and_writes_nothing(
-    home: Path, words: list[str], told: str
-) -> None:
-    shown = brain("claude-code", *words)
+    )
+    for words, reason in cases:
+        with subtests.test(words=words):
+            shown = brain("claude-code", *words)
 
-    assert told in shown
-    assert "secret" not in shown
-    assert not (home / ".claude.json").exists()
+            assert reason in shown
+            assert "secret" not in shown
+            assert not (home / ".claude.json").exists()
 
 
-def test_a_key_that_others_on_the_way_could_read_is_warned_of() -> None:
+def test_unencrypted_url_is_reported_with_a_warning() -> None:
     assert "use https" in brain("claude-code", "--url", "http://brain.example.org")
     assert "use https" not in brain("codex", "--url", "http://localhost:8377")

@@ -68,24 +68,24 @@ LISTS: Final[dict[str, tuple[str, str, Callable[[Brain, FakeClock], None]]]] = {
 }
 
 
-def asked(brain: Brain, name: str, **given: object) -> tuple[Operation[Any, Any], Any]:
+def list_page(brain: Brain, name: str, **given: object) -> tuple[Operation[Any, Any], Any]:
     operation, op, _ = LISTS[name]
-    found = OPERATIONS[operation]
-    request: BaseModel = found.request.model_validate({"op": op, **given})
-    return found, found.handle(brain, request)
+    row = OPERATIONS[operation]
+    request: BaseModel = row.request.model_validate({"op": op, **given})
+    return row, row.handle(brain, request)
 
 
 @pytest.mark.requirement("OB-14")
 @pytest.mark.parametrize("name", LISTS)
 def test_pages_hold_every_row_once_in_order(brain: Brain, clock: FakeClock, name: str) -> None:
     LISTS[name][2](brain, clock)
-    _, whole = asked(brain, name)
+    _, whole = list_page(brain, name)
     assert (len(getattr(whole, name)), whole.more, whole.next) == (COUNT, 0, None)
     shown: tuple[object, ...] = ()
     left: list[int] = []
     cursor: str | None = None
     while cursor is not None or not left:
-        operation, page = asked(brain, name, limit=2, cursor=cursor)
+        operation, page = list_page(brain, name, limit=2, cursor=cursor)
         shown += getattr(page, name)
         left.append(page.more)
         cursor = page.next
@@ -96,23 +96,21 @@ def test_pages_hold_every_row_once_in_order(brain: Brain, clock: FakeClock, name
 
 @pytest.mark.requirement("OB-14")
 @pytest.mark.parametrize("name", LISTS)
-def test_a_cursor_of_another_list_and_a_limit_out_of_range_are_refused(
+def test_cursor_of_another_list_and_limit_out_of_range_are_refused(
     brain: Brain, clock: FakeClock, name: str
 ) -> None:
     other = "skills" if name != "skills" else "tasks"
     LISTS[other][2](brain, clock)
-    cursor = asked(brain, other, limit=2)[1].next
+    cursor = list_page(brain, other, limit=2)[1].next
     LISTS[name][2](brain, clock)
     with pytest.raises(InvalidInputError, match="not a cursor of this list"):
-        asked(brain, name, cursor=cursor)
+        list_page(brain, name, cursor=cursor)
     for limit in (0, 101):
         with pytest.raises(RejectedError, match="1 to 100 is allowed"):
-            asked(brain, name, limit=limit)
+            list_page(brain, name, limit=limit)
 
 
-def test_a_session_that_ends_between_two_pages_hides_no_other(
-    brain: Brain, clock: FakeClock
-) -> None:
+def test_session_that_ends_between_two_pages_hides_no_other(brain: Brain, clock: FakeClock) -> None:
     with_sessions(brain, clock)
     whole = brain.session.list().sessions or ()
     first = brain.session.list(limit=2)
@@ -123,19 +121,20 @@ def test_a_session_that_ends_between_two_pages_hides_no_other(
 
 
 @pytest.mark.requirement("OB-14")
-@pytest.mark.parametrize("name", LISTS)
 def test_rest_and_the_schema_for_agents_take_limit_and_cursor(
-    brain: Brain, clock: FakeClock, name: str
+    brain: Brain, clock: FakeClock, subtests: pytest.Subtests
 ) -> None:
-    operation, op, fill = LISTS[name]
-    fill(replace_agent(brain), clock)
-    path, body = f"/v1/{operation}", {"op": op, "limit": 4}
+    for _, _, fill in LISTS.values():
+        fill(replace_agent(brain), clock)
     with calling(an_app(brain), "key-of-ada") as client:
-        first = client.post(path, json=body).json()
-        rest = client.post(path, json={**body, "cursor": first["next"]}).json()
-    assert (len(first[name]), first["more"]) == (4, 1)
-    assert (len(rest[name]), rest["more"], rest["next"]) == (1, 0, None)
-    assert {"limit", "cursor"} <= set(OPERATIONS[operation].request.model_fields)
+        for name, (operation, op, _) in LISTS.items():
+            path, body = f"/v1/{operation}", {"op": op, "limit": 4}
+            with subtests.test(list=name):
+                first = client.post(path, json=body).json()
+                rest = client.post(path, json={**body, "cursor": first["next"]}).json()
+                assert (len(first[name]), first["more"]) == (4, 1)
+                assert (len(rest[name]), rest["more"], rest["next"]) == (1, 0, None)
+                assert {"limit", "cursor"} <= set(OPERATIONS[operation].request.model_fields)
 
 
 def replace_agent(brain: Brain) -> Brain:
@@ -191,16 +190,16 @@ def full(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Brain]:
     "page", PAGES, ids=lambda page: f"{page[0]} {page[1].get('op') or page[1].get('order', '')}"
 )
 @given(data=st.data())
-def test_a_cursor_with_any_numbers_gives_a_page_or_is_refused(
+def test_cursor_with_any_numbers_gives_a_page_or_is_refused(
     full: Brain, page: Page, data: st.DataObject
 ) -> None:
     operation, fields = page
     agent = "bo" if operation == "message" else "ann"
     brain = full.acting_as(agent=agent, session="s-1")
-    found = OPERATIONS[operation]
+    row = OPERATIONS[operation]
 
     def listed(**more: object) -> Any:  # noqa: ANN401 each list has its own
-        return found.handle(brain, found.request.model_validate({**fields, **more}))
+        return row.handle(brain, row.request.model_validate({**fields, **more}))
 
     cursor = listed().next
     checksum, *key = json.loads(base64.urlsafe_b64decode(cursor + "=="))

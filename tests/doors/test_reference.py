@@ -26,24 +26,24 @@ from commonbrain.model import limits
 from commonbrain.model.kinds import ALIASES, KINDS
 
 
-def test_every_operation_is_told_with_its_request_and_reply() -> None:
+def test_every_operation_is_listed_with_its_request_and_reply() -> None:
     page = operations_page()
     for operation in load_operations():
-        _, told = page.split(f"\n## {operation.name}\n")
-        section = told.partition("\n## ")[0]
+        _, rest = page.split(f"\n## {operation.name}\n")
+        section = rest.partition("\n## ")[0]
         replied = operation.reply_adapter.json_schema(mode="serialization")["properties"]
         for field in (*operation.request.model_fields, *replied):
             assert f"| `{field}` |" in section
 
 
-def test_every_command_is_told_with_its_arguments_and_options() -> None:
+def test_every_command_is_listed_with_its_arguments_and_options() -> None:
     page = commands_page()
     grouped = {one.name for operation in load_operations() for one in operation.commands}
     for name in ("import", "mcp", *grouped):
         assert f"\n## brain {name}\n" in page
     for operation in (row.load() for row in OPERATIONS if row.name in row.commands):
-        _, told = page.split(f"\n## brain {operation.name}\n")
-        section = told.partition("\n## ")[0]
+        _, rest = page.split(f"\n## brain {operation.name}\n")
+        section = rest.partition("\n## ")[0]
         fields = operation.fields_of(None)
         # Every command takes --json, --yes where a preview asks for a yes, --file for several, and
         # --csv for a table.
@@ -56,7 +56,7 @@ def test_every_command_is_told_with_its_arguments_and_options() -> None:
     assert "completion" not in page
 
 
-def test_every_path_of_the_server_is_told() -> None:
+def test_every_path_of_the_server_is_listed() -> None:
     page = rest_page()
     for operation in (one for one in load_operations() if Transport.REST in one.transports):
         assert f"| `POST /v1/{operation.name}` | `{operation.role}` |" in page
@@ -64,7 +64,7 @@ def test_every_path_of_the_server_is_told() -> None:
         assert path in page
 
 
-def test_every_kind_and_alias_is_told_with_its_columns() -> None:
+def test_every_kind_and_alias_is_listed_with_its_columns() -> None:
     page = kinds_page()
     for kind, policy in KINDS.items():
         [row] = re.findall(rf"^\| `{kind}` \|.*", page, re.MULTILINE)
@@ -74,20 +74,24 @@ def test_every_kind_and_alias_is_told_with_its_columns() -> None:
         assert f"| `{alias}` | `{kind}` |" in page
 
 
-def test_a_kind_that_fades_says_how_fast() -> None:
+def test_kinds_that_decay_are_listed_with_their_half_life() -> None:
     page = kinds_page()
     assert re.search(r"`fact`.* 7 days \| never", page)
     assert re.search(r"`event`.* 48 hours \| never", page)
     assert re.search(r"`incident`.* never \| 90 days", page)
 
 
-@pytest.mark.parametrize("name", Settings.model_fields)
-def test_every_setting_is_told_with_its_variable_and_what_it_does(name: str) -> None:
-    [row] = re.findall(rf"^\| `COMMONBRAIN_{name.upper()}` \|.*", settings_page(), re.MULTILINE)
-    assert row.endswith(f" {Settings.model_fields[name].description} |")
+def test_every_setting_is_listed_with_its_variable_and_its_purpose(
+    subtests: pytest.Subtests,
+) -> None:
+    page = settings_page()
+    for name, field in Settings.model_fields.items():
+        with subtests.test(setting=name):
+            [row] = re.findall(rf"^\| `COMMONBRAIN_{name.upper()}` \|.*", page, re.MULTILINE)
+            assert row.endswith(f" {field.description} |")
 
 
-def test_bounds_of_settings_are_told() -> None:
+def test_settings_are_listed_with_their_bounds() -> None:
     page = settings_page()
     assert "| `1` | integer from 1 to 64 |" in page
     assert "| `30.0` | number above 0 to 600 |" in page
@@ -95,14 +99,14 @@ def test_bounds_of_settings_are_told() -> None:
     assert "| not set | string of at most 128 characters |" in page
 
 
-def test_every_error_is_told_with_its_codes() -> None:
+def test_every_error_is_listed_with_its_codes() -> None:
     page = errors_page()
     for fault in ERRORS:
         name, code = fault.error.__name__, fault.error.default_code
         assert f"| `{name}` | `{code}` | {fault.exit_code} | {fault.http_status} |" in page
 
 
-def test_every_limit_is_told_with_its_value() -> None:
+def test_every_limit_is_listed_with_its_value() -> None:
     page = limits_page()
     names = [name for name in vars(limits) if name.isupper()]
     assert len(names) == page.count("| `")
@@ -110,14 +114,14 @@ def test_every_limit_is_told_with_its_value() -> None:
         assert f"| `{name}` | {getattr(limits, name):,} |" in page
 
 
-def test_no_cell_breaks_its_table() -> None:
+def test_every_row_of_a_table_has_as_many_cells() -> None:
     for draw in PAGES.values():
         for table in re.findall(r"(?:^\|.*\n?)+", draw(), re.MULTILINE):
             columns = {len(re.findall(r"(?<!\\)\|", row)) for row in table.splitlines()}
             assert len(columns) == 1, table
 
 
-def test_the_pages_are_the_same_in_every_process_and_name_no_machine(tmp_path: Path) -> None:
+def test_pages_are_the_same_in_every_process_and_name_no_machine(tmp_path: Path) -> None:
     # Sets of names are ordered by their hashes, which differ from process to process.
     elsewhere = tmp_path / "elsewhere"
     subprocess.run(

@@ -2,10 +2,8 @@
 
 import signal
 import sys
-from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack, closing
 from pathlib import Path
-from time import monotonic
 from typing import Literal
 
 import pytest
@@ -18,7 +16,7 @@ from commonbrain.storage.sqlite.driver import driver
 from tests.doors.stdio_servers import Server, locked, served, socket_folder
 from tests.doors.test_hooks_served import is_served, prompt
 from tests.in_process import run_brain
-from tests.processes import PATIENCE_S, clean_environment, command
+from tests.processes import PATIENCE_S, clean_environment, command, until
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux", reason="/proc shows what a process has loaded"
@@ -56,12 +54,6 @@ def kill(server: Server) -> None:
     server.process.wait(PATIENCE_S)
 
 
-def wait_until(is_so: Callable[[], bool]) -> None:
-    until = monotonic() + PATIENCE_S
-    while not is_so():
-        assert monotonic() < until
-
-
 def stored_texts(store: Path) -> list[str]:
     with closing(driver().connect(str(store))) as connection:
         return [body for (body,) in connection.execute("SELECT body FROM facts")]
@@ -87,7 +79,7 @@ def test_further_agent_takes_little_memory_and_has_its_own_session_until_it_ends
                 bob.call("recall", query="where is the kettle?")
                 own = bob.call("session", op="list")["session"]
                 assert own not in earlier
-                wait_until(lambda: sessions_of(ann) == [own])
+                until(lambda: sessions_of(ann) == [own])
                 bob.call("boot")
                 text = f"The kettle {len(earlier)} is in the blue cupboard."
                 [stored] = bob.call("remember", text=text)["items"]
@@ -101,7 +93,7 @@ def test_further_agent_takes_little_memory_and_has_its_own_session_until_it_ends
                 ended = bob.end_by(*signals)
                 assert ended == CLEAN or signals == (signal.SIGKILL,)
                 earlier.append(own)
-                wait_until(lambda: sessions_of(ann) == [])
+                until(lambda: sessions_of(ann) == [])
 
 
 def client_of(store: Path, tenant: str, mode: Literal["auto", "legacy"]) -> Client:
@@ -188,12 +180,12 @@ def test_no_write_is_lost_or_stored_twice_when_servers_end(store: Path) -> None:
         assert [is_bridge(server) for server in (*others, last)].count(False) == 1
         assert killed not in sessions_of(others[0])
         # Hooks are answered by the next server too.
-        wait_until(lambda: is_served(prompt(store)))
+        until(lambda: is_served(prompt(store)))
 
         # One of them may serve the last; it takes over though its client called nothing.
         assert [server.end_by() for server in others] == [CLEAN] * len(names)
-        wait_until(lambda: has_opened_the_store(last))
-        wait_until(lambda: is_served(prompt(store)))
+        until(lambda: has_opened_the_store(last))
+        until(lambda: is_served(prompt(store)))
         assert last.end_by(signal.SIGINT, signal.SIGTERM) == CLEAN
     assert not [one for one in socket_folder(store).iterdir() if one.is_socket()]
 
@@ -273,7 +265,7 @@ def test_agent_that_cannot_share_serves_itself_and_ends_cleanly_by_a_signal(
             [ann] = shared.call("remember", text=ANN)["items"]
             assert own.call("recall", query="when is Ann off?")["items"][0]["id"] == ann["id"]
             session = own.call("session", op="list")["session"]
-            wait_until(lambda: session in sessions_of(shared))
+            until(lambda: session in sessions_of(shared))
             # Its stdin is still open: it does not wait for the client to close it.
             assert own.end_by(end) == CLEAN
             assert session not in sessions_of(shared)

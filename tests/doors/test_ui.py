@@ -1,14 +1,13 @@
-"""`brain ui`, as a person starts it: its link, its end, and what it says."""
+"""`brain ui`, as a person starts it: its link, its end, and its output."""
 
 import re
 import signal
 import socket
 import subprocess
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
-from time import monotonic
 from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
@@ -20,7 +19,9 @@ import commonbrain
 from commonbrain.jobs.worker import Worker
 from commonbrain.model.limits import JOB_LEASE_S
 from commonbrain.testing.builders import FakeClock
-from tests.processes import PATIENCE_S, clean_environment, command
+from tests.in_process import run_brain
+from tests.laid_out_stores import lay_out_store
+from tests.processes import PATIENCE_S, clean_environment, command, until
 
 POTS = 640
 """Memories whose import takes longer than the command takes to end."""
@@ -28,43 +29,38 @@ CSRF = re.compile(r'name="csrf" value="([0-9a-f]{64})"')
 LINK = re.compile(r"http://127\.0\.0\.1:\d+/open\?token=\S+")
 
 
-@pytest.fixture
-def page(path: Path) -> Iterator[subprocess.Popen[str]]:
-    process = subprocess.Popen(
-        command(path, "ui", "--no-browser"),
-        env=clean_environment(),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    yield process
-    process.kill()
-    process.communicate()
+@dataclass(frozen=True)
+class Page:
+    """The command with a browser that writes its arguments into a file."""
 
+    process: subprocess.Popen[str]
+    arguments: Path
+    link: str
 
-def link_of(process: subprocess.Popen[str]) -> str:
-    assert process.stdout is not None
-    return next(match[0] for line in process.stdout if (match := LINK.search(line)))
+    @property
+    def address(self) -> str:
+        return self.link.partition("/open")[0]
 
+    def redirect(self) -> Path:
+        """Give the file that the browser was told to open."""
+        opened = self.arguments.read_text("utf-8").strip()
+        assert opened.startswith("file://")
+        assert "token" not in opened
+        return Path(url2pathname(urlsplit(opened).path))
 
-def test_page_opens_by_its_link_and_ends_by_a_signal(page: subprocess.Popen[str]) -> None:
-    link = link_of(page)
-    with httpx2.Client(follow_redirects=True, timeout=PATIENCE_S) as browser:
-        assert "Learnt today" in browser.get(link).text
-        stored = browser.get(link.partition("/open")[0] + "/?format=json").json()
-    assert stored["status"]["memories"] == 0
-    page.send_signal(signal.SIGINT)
-    _, complaints = page.communicate(timeout=PATIENCE_S)
-    assert link.partition("token=")[2] not in complaints
-    assert "Traceback" not in complaints
+    def end_by(self, end: signal.Signals) -> str:
+        """Send a signal; give the rest of stderr."""
+        self.process.send_signal(end)
+        return self.process.communicate(timeout=PATIENCE_S)[1]
 
 
 @pytest.fixture
-def opened(path: Path, tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], Path]]:
-    """The command with a browser that writes down its arguments, and that file."""
-    noted, browser = tmp_path / "arguments", tmp_path / "browser"
-    browser.write_text(f'#!/bin/sh\necho "$@" > {noted}.new\nmv {noted}.new {noted}\n', "utf-8")
+def page(path: Path, tmp_path: Path) -> Iterator[Page]:
+    arguments, browser = tmp_path / "arguments", tmp_path / "browser"
+    script = f'#!/bin/sh\necho "$@" > {arguments}.new\nmv {arguments}.new {arguments}\n'
+    browser.write_text(script, "utf-8")
     browser.chmod(0o700)
+    lay_out_store(path)
     process = subprocess.Popen(
         command(path, "ui"),
         env=clean_environment(BROWSER=str(browser)),
@@ -72,103 +68,81 @@ def opened(path: Path, tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], 
         stderr=subprocess.PIPE,
         text=True,
     )
-    yield process, noted
+    assert process.stdout is not None
+    link = next(match[0] for line in process.stdout if (match := LINK.search(line)))
+    yield Page(process, arguments, link)
     process.kill()
     process.communicate()
 
 
-@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_browser_gets_a_file_of_its_user_instead_of_the_secret(
-    opened: tuple[subprocess.Popen[str], Path], end: signal.Signals
+@pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGHUP])
+def test_browser_gets_a_private_file_instead_of_the_secret_until_the_end(
+    page: Page, end: signal.Signals
 ) -> None:
-    process, noted = opened
-    link = link_of(process)
-    address = noted.read_text("utf-8").strip()
-    assert address.startswith("file://")
-    assert "token" not in address
-    file = Path(url2pathname(urlsplit(address).path))
+    file = page.redirect()
     assert file.stat().st_mode & 0o777 == 0o600
-    assert f'content="0; url={link}"' in file.read_text("utf-8")
-    with httpx2.Client(follow_redirects=True, timeout=PATIENCE_S) as browser:
-        assert "Learnt today" in browser.get(link).text
-    process.send_signal(end)
-    process.communicate(timeout=PATIENCE_S)
+    assert f'content="0; url={page.link}"' in file.read_text("utf-8")
+
+    page.end_by(end)
+
     assert not file.exists()
-
-
-def test_page_answers_nobody_without_the_link(page: subprocess.Popen[str]) -> None:
-    address = link_of(page).partition("/open")[0]
-    assert httpx2.get(address, timeout=PATIENCE_S).status_code == 401
-    assert httpx2.get(f"{address}/?format=json", timeout=PATIENCE_S).status_code == 401
 
 
 def upload(browser: httpx2.Client, address: str, content: bytes) -> None:
     """Send a file by the form of the screen."""
-    found = CSRF.search(browser.get(f"{address}/transfer").text)
-    assert found is not None
+    match = CSRF.search(browser.get(f"{address}/transfer").text)
+    assert match is not None
     sent = browser.post(
-        f"{address}/transfer/import?csrf={found[1]}",
+        f"{address}/transfer/import?csrf={match[1]}",
         data={"format": "markdown"},
         files={"file": ("notes.md", content)},
     )
     assert sent.status_code == 200, sent.text
 
 
-def wait_until(is_so: Callable[[], bool]) -> None:
-    """Ask until something is so."""
-    until = monotonic() + PATIENCE_S
-    while not is_so():
-        assert monotonic() < until
+def jobs_of(browser: httpx2.Client, address: str) -> list[dict[str, Any]]:
+    return [one["job"] for one in browser.get(f"{address}/transfer?format=json").json()["jobs"]]
 
 
-def job_of(browser: httpx2.Client, address: str) -> dict[str, Any]:
-    [one] = browser.get(f"{address}/transfer?format=json").json()["jobs"]
-    return one["job"]
-
-
-def test_import_is_finished_by_the_command_itself(page: subprocess.Popen[str]) -> None:
-    link = link_of(page)
-    address = link.partition("/open")[0]
-    with httpx2.Client(follow_redirects=True, timeout=PATIENCE_S) as browser:
-        browser.get(link)
-        upload(browser, address, b"## Tea\n\nThe tea of the office is in the left drawer.\n")
-        wait_until(lambda: job_of(browser, address)["state"] == "done")
-        assert job_of(browser, address)["result"]["stored"] == 1
-
-
-def test_import_that_the_end_of_the_command_interrupts_is_finished_later(
-    page: subprocess.Popen[str], path: Path
+def test_page_opens_by_its_link_alone_and_leaves_an_interrupted_import_for_later(
+    page: Page, path: Path
 ) -> None:
-    link = link_of(page)
-    address = link.partition("/open")[0]
+    address, file = page.address, page.redirect()
+    assert httpx2.get(address, timeout=PATIENCE_S).status_code == 401
+    assert httpx2.get(f"{address}/?format=json", timeout=PATIENCE_S).status_code == 401
     many = "".join(f"## Pot {n}\n\nThe pot number {n} of the shop is red.\n\n" for n in range(POTS))
     with httpx2.Client(follow_redirects=True, timeout=PATIENCE_S) as browser:
-        browser.get(link)
+        assert "Learnt today" in browser.get(page.link).text
+        shown = browser.get(f"{address}/?format=json").json()
+        assert shown["status"]["memories"] == 0
+        upload(browser, address, b"## Tea\n\nThe tea of the office is in the left drawer.\n")
+        until(lambda: jobs_of(browser, address)[0]["state"] == "done")
+        [first] = jobs_of(browser, address)
+        assert first["result"]["stored"] == 1
         upload(browser, address, many.encode())
-        wait_until(lambda: job_of(browser, address)["progress"] > 0)
-        page.send_signal(signal.SIGINT)
-        page.communicate(timeout=PATIENCE_S)
+        until(
+            lambda: any(
+                one["state"] != "done" and one["progress"] > 0 for one in jobs_of(browser, address)
+            )
+        )
+        complaints = page.end_by(signal.SIGINT)
+    assert not file.exists()
+    assert page.link.partition("token=")[2] not in complaints
+    assert "Traceback" not in complaints
     with commonbrain.open(path) as brain:
-        [job] = brain.jobs(kind="import").jobs
+        [job] = [one for one in brain.jobs(kind="import").jobs if one.state != "done"]
         assert job.state in {"queued", "running"}
         # A step that was cut off is due when its lease has ended.
         later = FakeClock(brain.services.clock.now() + timedelta(seconds=JOB_LEASE_S))
         Worker(services=replace(brain.services, clock=later), name="w", kinds=("import",)).sweep()
         assert (brain.jobs.show(job.id).result or {})["stored"] == POTS
-        assert brain.status().memories == POTS
+        assert brain.status().memories == POTS + 1
 
 
-def test_port_in_use_is_said_with_the_next_step(path: Path) -> None:
+def test_port_in_use_is_reported_with_the_next_step(path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
-        done = subprocess.run(
-            command(path, "ui", "--no-browser", "--port", port),
-            env=clean_environment(),
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE_S,
-            check=False,
-        )
-    assert done.returncode == 2
-    assert port in done.stderr
-    assert "Leave out --port" in done.stderr
+        done = run_brain("--store", str(path), "ui", "--no-browser", "--port", port)
+    assert done.status == 2
+    assert port in done.err
+    assert "Leave out --port" in done.err
