@@ -11,18 +11,20 @@ from commonbrain.client import Brain
 PUBLIC = [name for name in vars(Brain) if not name.startswith("_") and name not in Brain.__slots__]
 
 
-@pytest.mark.parametrize("name", PUBLIC)
-def test_every_method_explains_itself_and_each_of_its_arguments(name: str) -> None:
-    member = vars(Brain)[name]
-    if isinstance(member, property):
-        assert member.__doc__
-        return
-
-    documented = inspect.getdoc(member) or ""
-    assert documented
-    for parameter in list(inspect.signature(member).parameters)[1:]:
-        if len(inspect.signature(member).parameters) > 2:
-            assert f"{parameter}:" in documented or name in {"get_several", "acting_as"}, parameter
+def test_every_method_documents_itself_and_each_of_its_arguments(
+    subtests: pytest.Subtests,
+) -> None:
+    for name in PUBLIC:
+        with subtests.test(method=name):
+            member = vars(Brain)[name]
+            if isinstance(member, property):
+                assert member.__doc__
+                continue
+            documented = inspect.getdoc(member) or ""
+            assert documented
+            parameters = list(inspect.signature(member).parameters)
+            for one in parameters[1:] if len(parameters) > 2 else ():
+                assert f"{one}:" in documented or name in {"get_several", "acting_as"}, one
 
 
 def test_importing_the_class_loads_no_capability() -> None:

@@ -1,9 +1,7 @@
-"""What only one kind has can be given on every transport."""
+"""The columns of single kinds can be set on every transport."""
 
 from pathlib import Path
 from typing import Final
-
-import pytest
 
 from commonbrain.api.operations.remember import REMEMBER, RememberRequest
 from commonbrain.api.schemas import compact_schema
@@ -32,19 +30,15 @@ def test_python_names_every_column_of_a_kind_to_editors_and_type_checkers() -> N
     assert set(DraftFields.__annotations__) >= COLUMNS
 
 
-@pytest.mark.parametrize("kind", Kind)
-def test_the_docs_and_the_help_of_remember_name_every_kind(kind: Kind) -> None:
+def test_docs_and_help_of_remember_name_every_kind() -> None:
     domain = (ROOT / "docs" / "explanation" / "domain.md").read_text("utf-8")
 
-    assert f"| {kind} |" in domain
-    assert str(kind) in (Brain.remember.__doc__ or "")
+    for kind in Kind:
+        assert f"| {kind} |" in domain
+        assert str(kind) in (Brain.remember.__doc__ or "")
 
 
-@pytest.mark.parametrize("column", sorted(COLUMNS))
-def test_every_transport_can_set_the_column_of_a_kind(column: str) -> None:
-    command_line = REMEMBER.fields_of(None)
-    rest = RememberRequest.model_json_schema()["properties"]
-    seen_by_agents = compact_schema(RememberRequest)["properties"]
-    assert column in command_line
-    assert column in rest
-    assert column in seen_by_agents
+def test_every_transport_can_set_the_columns_of_every_kind() -> None:
+    assert set(REMEMBER.fields_of(None)) >= COLUMNS
+    assert set(RememberRequest.model_json_schema()["properties"]) >= COLUMNS
+    assert set(compact_schema(RememberRequest)["properties"]) >= COLUMNS

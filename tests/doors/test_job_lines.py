@@ -1,4 +1,4 @@
-"""What came of jobs as people read it: sentences, without a name of a field."""
+"""Results of jobs as people read them: sentences, without names of fields."""
 
 from pathlib import Path
 
@@ -32,34 +32,36 @@ RESULTS: list[tuple[str, dict[str, object], str]] = [
 
 
 @pytest.mark.requirement("JB-05")
-@pytest.mark.parametrize(("kind", "result", "told"), RESULTS)
-def test_what_came_of_a_job_is_a_sentence(kind: str, result: dict[str, object], told: str) -> None:
-    assert told in describe_result(kind, result)
+def test_result_of_a_job_is_a_sentence(subtests: pytest.Subtests) -> None:
+    for kind, result, sentence in RESULTS:
+        with subtests.test(kind=kind, result=result):
+            assert sentence in describe_result(kind, result)
 
 
-@pytest.mark.parametrize("kind", JOBS)
-def test_of_every_kind_something_is_said_whatever_its_result_lacks(kind: str) -> None:
-    told = describe_result(kind, {})
-    assert told.endswith(".")
-    assert told[0].isupper() or told.startswith("None")
+def test_every_kind_of_job_has_a_sentence_for_an_empty_result(subtests: pytest.Subtests) -> None:
+    for kind in JOBS:
+        with subtests.test(kind=kind):
+            sentence = describe_result(kind, {})
+            assert sentence.endswith(".")
+            assert sentence[0].isupper() or sentence.startswith("None")
 
 
-def test_of_a_kind_of_a_newer_program_its_counts_are_told() -> None:
+def test_result_of_an_unknown_kind_of_job_is_its_counts() -> None:
     assert describe_result("dream", {"sheep": 3, "seen": [1, 2]}) == "sheep 3, seen 2"
     assert list(render_entries({"seen": [1]})) == ["seen: 1"]
 
 
-def test_a_preview_says_that_it_is_one() -> None:
+def test_preview_of_a_job_is_marked_as_a_dry_run() -> None:
     assert describe_result("maintain", {"expired": 2}, is_preview=True) == "Dry run: 2 expired."
     assert describe_result("maintain", {}, is_preview=True) == "Nothing was due."
 
 
-def test_what_a_report_lists_is_told_with_the_calls_that_settle_it() -> None:
+def test_entries_of_a_report_have_the_calls_that_settle_them() -> None:
     clique = {"ids": ["mem_b", "mem_a"], "weakest": 0.9, "settle": ["forget mem_a --reason WHY"]}
-    told = list(
+    lines = list(
         render_entries({"read": 2, "cliques": [clique], "revised": [{"id": "x", "revisions": 2}]})
     )
-    assert told == [
+    assert lines == [
         "nearly the same (cosine 0.9 or more): mem_b, mem_a",
         "to merge them: brain forget mem_a --reason WHY",
         "corrected 2 times: x",
@@ -69,7 +71,7 @@ def test_what_a_report_lists_is_told_with_the_calls_that_settle_it() -> None:
 
 @pytest.mark.requirement("JB-06")
 @pytest.mark.requirement("JB-13")
-def test_a_queued_job_says_what_runs_it_and_where_its_result_is(path: Path) -> None:
+def test_queued_job_names_the_commands_that_run_and_show_it(path: Path) -> None:
     with a_brain(path) as brain:
         job = brain.jobs.run("reflect")
 

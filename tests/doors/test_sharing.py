@@ -151,11 +151,12 @@ def test_server_listens_on_no_network(stdio_server: Server) -> None:
 @pytest.mark.requirement("CL-13", "CL-14")
 def test_no_write_is_lost_or_stored_twice_when_servers_end(store: Path) -> None:
     calls, names = 12, ("bob", "cat", "dan")
-    with agent_of(store, "ann") as first, agent_of(store, "eve") as last, ExitStack() as stack:
+    with agent_of(store, "ann") as first, ExitStack() as stack:
         assert first.shake_hands()["serverInfo"]["name"] == "commonbrain"
         first.call("recall", query="kettle")
         killed = first.call("session", op="list")["session"]
-        # It has not shaken hands.
+        # It does not shake hands.
+        last = stack.enter_context(agent_of(store, "eve"))
         last.result_of(last.request("ping", {}))
         others = [stack.enter_context(agent_of(store, name)) for name in names]
         for server in others:
@@ -193,15 +194,14 @@ def test_no_write_is_lost_or_stored_twice_when_servers_end(store: Path) -> None:
 @pytest.mark.requirement("CL-14")
 def test_call_in_progress_is_repeated_only_if_that_does_nothing_twice(store: Path) -> None:
     # Warnings of the server go to stderr: stdout carries the protocol alone.
-    with (
-        agent_of(store, "ann", "-X", "dev", "-W", "always") as first,
-        agent_of(store, "bob") as bob,
-    ):
+    with agent_of(store, "ann", "-X", "dev", "-W", "always") as first, ExitStack() as stack:
         first.shake_hands()
         first.call("remember", text="Tea is at noon.", kind="fact")
         first.request_call("dream")
         assert first.result_of(first.request("tools/list", {}))["tools"]
+        bob = stack.enter_context(agent_of(store, "bob"))
         bob.shake_hands()
+        assert is_bridge(bob)
         session = bob.call("session", op="note", key="lamp", text="green")["session"]
         with locked(store):
             remember = bob.request_call("remember", text=KETTLE, kind="fact")

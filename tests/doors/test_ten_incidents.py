@@ -24,7 +24,7 @@ ROTATION, DISK, DATABASE, QUEUE, BROKER, CHECKOUT = range(6)
 
 @pytest.fixture
 def incidents(command: Command, tmp_path: Path) -> list[str]:
-    """Import the file, and link what somebody found out; give the ids in its order."""
+    """Import the file, and link what was discovered; give the ids in its order."""
     turns = [
         {"speaker": who, "time": f"{when}:00Z", "text": text, "session": "postmortem"}
         for who, when, text in INCIDENTS
@@ -35,17 +35,17 @@ def incidents(command: Command, tmp_path: Path) -> list[str]:
     assert (code, json.loads(out)["stored"]) == (0, len(INCIDENTS)), out
     _, out = command("recall", "", "--kind", "message", "--max-items", "20", "--json")
     known = {item["body"] or item["headline"]: item["id"] for item in json.loads(out)["items"]}
-    found = [known[text] for _, _, text in INCIDENTS]
+    ids = [known[text] for _, _, text in INCIDENTS]
     for cause, effect in ((0, 1), (1, 2), (2, 3), (4, 5), (6, 7), (8, 9)):
         code, out = command(
-            "revise", "link", found[cause], "--other", found[effect], "--value", "causes"
+            "revise", "link", ids[cause], "--other", ids[effect], "--value", "causes"
         )
         assert code == 0, out
-    return found
+    return ids
 
 
 @pytest.mark.requirement("CT-01", "CT-10")
-def test_the_chain_is_walked_to_its_root_with_sources_and_gaps(
+def test_chain_of_incidents_is_traced_to_its_root_with_sources_and_gaps(
     command: Command, incidents: list[str]
 ) -> None:
     code, out = command("trace", "causes", incidents[CHECKOUT], "--json")
@@ -63,16 +63,14 @@ def test_the_chain_is_walked_to_its_root_with_sources_and_gaps(
     assert any("3 days lie between" in gap for gap in traced["gaps"])
     assert any("seen fewer than 3 times" in limit for limit in traced["limits"])
 
-
-def test_the_terminal_draws_it_as_a_tree(command: Command, incidents: list[str]) -> None:
+    # The terminal draws it as a tree.
     code, out = command("trace", "causes", incidents[CHECKOUT])
     assert (code, "└── causes" in out, "gap: " in out, "limit: " in out) == (0, True, True, True)
     code, out = command("trace", "effects", incidents[ROTATION])
     assert code == 0
     assert incidents[CHECKOUT] in out
 
-
-def test_a_question_in_words_finds_its_incident(command: Command, incidents: list[str]) -> None:
+    # A question in words finds its incident.
     code, out = command("trace", "causes", "Why were invoices sent out twice?", "--json")
     assert code == 0, out
     assert [step["id"] for step in json.loads(out)["steps"]] == [incidents[9], incidents[8]]
