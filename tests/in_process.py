@@ -26,20 +26,21 @@ class Finished:
 
 
 def run_brain(
-    *words: str, stdin: bytes = b"", folder: Path | None = None, **environment: str
+    *words: str, stdin: bytes | str = b"", folder: Path | str | None = None, **environment: str
 ) -> Finished:
     """Run `brain` with these words, by the entry point of its script.
 
     It sees the variables of `clean_environment`, and streams that are no terminal.
     """
     out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8") for _ in range(2))
-    status = 0
+    code: object = None
+    typed = stdin.encode() if isinstance(stdin, str) else stdin
     with pytest.MonkeyPatch.context() as patch, unchanged_collector():
         _set_environment(patch, clean_environment(**environment))
         if folder is not None:
             patch.chdir(folder)
         patch.setattr(sys, "argv", ["brain", *words])
-        patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin), encoding="utf-8"))
+        patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(typed), encoding="utf-8"))
         patch.setattr(sys, "stdout", out)
         patch.setattr(sys, "stderr", err)
         # The script has no package; its name is then that of the program.
@@ -49,9 +50,12 @@ def run_brain(
         try:
             main()
         except SystemExit as exit_:
-            assert exit_.code is None or isinstance(exit_.code, int)
-            status = exit_.code or 0
-    return Finished(status=status, out=_text(out), err=_text(err))
+            code = exit_.code
+    return Finished(
+        status=code if isinstance(code, int) else 0 if code is None else 1,
+        out=_text(out),
+        err=_text(err),
+    )
 
 
 def _set_environment(patch: pytest.MonkeyPatch, environment: dict[str, str]) -> None:

@@ -14,12 +14,14 @@ PATIENCE_S = 60.0
 def clean_environment(**more: str) -> dict[str, str]:
     """Give the environment without settings of Python and of the product, but for those given.
 
-    The tests' own folder of logs and early events stays, so that nobody's home is written to.
+    The tests' own folder of logs and early events stays, so that no user's home is written to.
     """
     own = ("PYTHON", "COMMONBRAIN_")
-    kept = {"COMMONBRAIN_STATE"}
+    own_state = {"COMMONBRAIN_STATE"}
     given = os.environ.items()
-    return {name: value for name, value in given if name in kept or not name.startswith(own)} | more
+    return {
+        name: value for name, value in given if name in own_state or not name.startswith(own)
+    } | more
 
 
 def command(store: Path | str, *arguments: str) -> list[str]:

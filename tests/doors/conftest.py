@@ -80,7 +80,7 @@ def command(
 
 
 @pytest.fixture(scope="session")
-def filled_store(no_settings_from_outside: None) -> Iterator[Path]:
+def filled_store() -> Iterator[Path]:
     """A store with a rule and a fact, to be copied."""
     with TemporaryDirectory() as folder:
         path = Path(folder) / "brain.db"
@@ -99,7 +99,7 @@ def short_folder() -> Iterator[Path]:
 
 @pytest.fixture
 def store(filled_store: Path, short_folder: Path) -> Path:
-    """A store of the test's own with a rule and a fact, and with room for a socket next to it."""
+    """A store of the test's own with a rule and a fact, whose path is short enough for sockets."""
     return Path(shutil.copy(filled_store, short_folder))
 
 

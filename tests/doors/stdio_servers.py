@@ -123,7 +123,7 @@ def served(
     store: Path,
     *options: str,
     tenant: str | None = None,
-    folder: Path | None = None,
+    folder: Path | str | None = None,
     **settings: str,
 ) -> Generator[Server]:
     """Start a server, with options of Python and in a folder, and see to it that it ends."""

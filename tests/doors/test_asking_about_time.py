@@ -23,40 +23,40 @@ def remembered(command: Command, text: str, occurred_at: str) -> None:
     assert code == 0
 
 
-def told(reply: CallToolResult) -> list[str]:
+def bodies_of(reply: CallToolResult) -> list[str]:
     known: dict[str, Any] = reply.structured_content or {}
     return [item["body"] for item in known["items"]]
 
 
-def test_a_timeline_is_grouped_by_day_and_goes_down_the_screen(command: Command) -> None:
+def test_timeline_is_grouped_by_day_in_order(command: Command) -> None:
     remembered(command, LATE, "2026-03-04T09:30:00")
     remembered(command, EARLY, "2026-03-02T17:05:00")
-    for asked in ("timeline deploy", "recall deploy --order timeline", "timeline"):
-        code, out = command(*asked.split())
+    for query in ("timeline deploy", "recall deploy --order timeline", "timeline"):
+        code, out = command(*query.split())
         assert code == 0
         shown = ["Monday 02 March 2026", "17:05", EARLY, "Wednesday 04 March 2026", "09:30", LATE]
         places = [out.index(text) for text in shown]
         assert places == sorted(places)
 
 
-def test_a_timeline_is_bounded_and_read_by_programs(command: Command) -> None:
+def test_timeline_is_limited_by_time_and_printed_as_json(command: Command) -> None:
     remembered(command, LATE, "2026-03-04")
     remembered(command, EARLY, "2026-03-02")
-    asked = ("timeline", "--since", "march 2026", "--until", "3 march 2026", "--json")
-    code, out = command(*asked)
+    query = ("timeline", "--since", "march 2026", "--until", "3 march 2026", "--json")
+    code, out = command(*query)
     assert code == 0
     assert [item["body"] for item in json.loads(out)["items"]] == [EARLY]
 
 
 @pytest.mark.parametrize("bound", ["--since", "--until", "--as-of"])
-def test_a_bound_that_is_none_is_wrong_use_with_examples(command: Command, bound: str) -> None:
+def test_invalid_time_is_reported_with_examples(command: Command, bound: str) -> None:
     code, out = command("recall", "deploy", bound, "soon")
     assert code == 2
     assert "'soon' is not a time" in out
     assert "yesterday or 2 weeks ago" in out
 
 
-def test_undo_and_forget_take_words_too(command: Command) -> None:
+def test_undo_and_forget_take_times_in_words(command: Command) -> None:
     remembered(command, EARLY, "2026-03-02")
     code, out = command("undo", "--since", "an hour ago", "--reason", "a slip")
     assert (code, EARLY in out) == (3, True)
@@ -65,14 +65,14 @@ def test_undo_and_forget_take_words_too(command: Command) -> None:
     assert command("undo", "--since", "some day", "--reason", "a slip")[0] == 2
 
 
-async def test_an_agent_asks_in_words_and_for_the_order_in_which_it_happened(
+async def test_agent_recalls_by_times_in_words_in_order_of_time(
     brain: Brain, clock: FakeClock
 ) -> None:
     stored(brain, LATE, kind="event", occurred_at=clock.now() - timedelta(days=1))
     stored(brain, EARLY, kind="event", occurred_at=clock.now() - timedelta(days=5))
     async with Client(build_server(lambda: brain)) as client:
-        asked = {"query": "deploy", "order": "timeline", "since": "a week ago"}
-        found = await client.call_tool("recall", asked)
+        query = {"query": "deploy", "order": "timeline", "since": "a week ago"}
+        reply = await client.call_tool("recall", query)
         recent = await client.call_tool("recall", {"since": "2 days ago", "until": "now"})
-    assert told(found) == [EARLY, LATE]
-    assert told(recent) == [LATE]
+    assert bodies_of(reply) == [EARLY, LATE]
+    assert bodies_of(recent) == [LATE]

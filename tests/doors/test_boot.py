@@ -1,4 +1,4 @@
-"""Boot at the doors: the tool, the prompt, the resources, the command."""
+"""Boot on the transports: the tool, the prompt, the resources, the command."""
 
 import json
 from typing import Any
@@ -34,7 +34,7 @@ def text_at(contents: Any) -> str:  # noqa: ANN401 a protocol's union
     return page.text
 
 
-async def test_boot_is_always_shown_and_costs_little(brain: Brain) -> None:
+async def test_tool_boot_is_always_loaded_within_its_token_budget(brain: Brain) -> None:
     async with client_of(brain) as client:
         (tool,) = (one for one in (await client.list_tools()).tools if one.name == "boot")
 
@@ -45,23 +45,23 @@ async def test_boot_is_always_shown_and_costs_little(brain: Brain) -> None:
 
 
 @pytest.mark.requirement("SE-28", "SE-30")
-async def test_an_agent_boots_and_is_told_the_same_as_text_and_as_json(
+async def test_boot_reply_is_the_same_as_text_and_as_json(
     brain: Brain, era: Era, blocker: str
 ) -> None:
     async with client_of(brain, era) as client:
         result = await client.call_tool("boot", {"project": "shop", "task": "Mend the cart."})
 
-    told = structured(result)
-    assert list(told)[:4] == ["notice", "blockers", "skills", "notes"]
-    assert told["blockers"] == [{"id": blocker, "headline": RULE}]
-    assert (told["project"], told["writes_blocked"]) == ("shop", False)
-    assert told["session"]
+    reply = structured(result)
+    assert list(reply)[:4] == ["notice", "blockers", "skills", "notes"]
+    assert reply["blockers"] == [{"id": blocker, "headline": RULE}]
+    assert (reply["project"], reply["writes_blocked"]) == ("shop", False)
+    assert reply["session"]
     assert f"- {blocker} {RULE}" in text_of(result)
     assert text_of(result).endswith("BLOCKERS loaded: 1, TASKS loaded: 0")
 
 
 @pytest.mark.requirement("CL-07")
-async def test_the_prompt_startup_boots_and_says_how_to_work(
+async def test_prompt_startup_boots_and_explains_how_to_work(
     brain: Brain, era: Era, blocker: str
 ) -> None:
     async with client_of(brain, era) as client:
@@ -77,7 +77,7 @@ async def test_the_prompt_startup_boots_and_says_how_to_work(
     assert message.content.text.endswith("hand over with session end at the end.")
 
 
-async def test_resources_are_templates_and_read_what_the_operations_show(
+async def test_resources_are_templates_that_read_memories_threads_and_boot(
     brain: Brain, era: Era, blocker: str
 ) -> None:
     sent = brain.message.send("all", "The paint is wet.")
@@ -102,15 +102,13 @@ async def test_resources_are_templates_and_read_what_the_operations_show(
 @pytest.mark.parametrize(
     "uri", ["memory://mem_0000000000000", "thread://thr_0000000000000", "weather://today"]
 )
-async def test_a_resource_that_is_not_there_or_not_to_be_seen_is_not_found(
-    brain: Brain, era: Era, uri: str
-) -> None:
+async def test_missing_resource_is_not_found(brain: Brain, era: Era, uri: str) -> None:
     async with client_of(brain, era) as client:
         with pytest.raises(MCPError, match="not_found: "):
             await client.read_resource(uri)
 
 
-async def test_another_agent_s_private_memory_is_no_resource(brain: Brain, era: Era) -> None:
+async def test_private_memory_of_another_agent_is_no_resource(brain: Brain, era: Era) -> None:
     (item,) = brain.remember("Ann's diary.", kind="event", scope="private").items
     async with client_of(brain, era, name="codex") as client:
         with pytest.raises(MCPError, match="not_found: "):

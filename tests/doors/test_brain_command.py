@@ -16,7 +16,7 @@ def executable(path: Path) -> Path:
     return path
 
 
-def test_the_command_that_runs_now_is_the_one_to_start(tmp_path: Path) -> None:
+def test_entry_starts_the_command_that_runs_now(tmp_path: Path) -> None:
     running = executable(tmp_path / "tool" / "brain")
     link = tmp_path / "bin" / "brain"
     link.parent.mkdir()
@@ -24,7 +24,7 @@ def test_the_command_that_runs_now_is_the_one_to_start(tmp_path: Path) -> None:
     assert brain_command(str(link), executable=sys.executable) == (str(link),)
 
 
-def test_else_the_command_beside_the_interpreter_else_on_the_path_else_the_module(
+def test_entry_starts_the_nearest_installed_command_or_the_module(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     python = str(tmp_path / "venv" / "bin" / "python")
@@ -33,8 +33,8 @@ def test_else_the_command_beside_the_interpreter_else_on_the_path_else_the_modul
     assert brain_command(module, executable=python) == (python, "-m", "commonbrain")
     on_path = executable(tmp_path / "path" / "brain")
     assert brain_command(module, executable=python) == (str(on_path),)
-    beside = executable(tmp_path / "venv" / "bin" / "brain")
-    assert brain_command(module, executable=python) == (str(beside),)
+    neighbour = executable(tmp_path / "venv" / "bin" / "brain")
+    assert brain_command(module, executable=python) == (str(neighbour),)
 
 
 def test_only_an_environment_inside_a_marked_cache_is_temporary(tmp_path: Path) -> None:
@@ -62,7 +62,7 @@ def test_only_an_environment_inside_a_marked_cache_is_temporary(tmp_path: Path) 
         ('{"url": "https://h/c", "subdirectory": "p"}', "commonbrain @ https://h/c#subdirectory=p"),
     ],
 )
-def test_a_tool_is_installed_from_where_the_running_program_came(
+def test_tool_is_installed_from_the_source_of_the_running_program(
     origin: str | None, required: str
 ) -> None:
     assert requirement("0.1.0", direct_url=origin) == required

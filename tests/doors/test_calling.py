@@ -21,7 +21,7 @@ def as_role(brain: Brain, role: Role) -> Brain:
     [one for one in load_operations() if one.role is not Role.READER],
     ids=lambda one: one.name,
 )
-def test_a_reader_is_refused_what_takes_a_writer(
+def test_reader_may_not_call_operations_of_writers(
     path: Path, operation: Operation[Any, Any]
 ) -> None:
     with a_brain(path) as brain, pytest.raises(RejectedError) as refused:
@@ -31,7 +31,7 @@ def test_a_reader_is_refused_what_takes_a_writer(
     assert refused.value.code == "insufficient_role"
 
 
-def test_an_admin_may_do_what_takes_a_writer_and_a_writer_not_what_takes_an_admin() -> None:
+def test_admin_may_call_operations_of_writers_and_not_vice_versa() -> None:
     assert Role.ADMIN.covers(Role.WRITER)
     assert Role.WRITER.covers(Role.WRITER)
     assert not Role.WRITER.covers(Role.ADMIN)

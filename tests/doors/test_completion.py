@@ -16,6 +16,7 @@ from commonbrain.transfer.merge import OWN_FORMAT
 from tests.in_process import run_brain
 from tests.processes import PATIENCE_S, clean_environment
 
+BASH = shutil.which("bash")
 OWN = {"mcp", "import", "export", "backup", "restore", "connect"}
 COMMANDS = OWN | {row.name for row in OPERATIONS if row.name in row.commands}
 
@@ -78,13 +79,13 @@ def test_zsh_and_fish_complete_commands_with_their_purpose(
             assert "Count what is stored" in shown
 
 
-@pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash here")
+@pytest.mark.skipif(BASH is None, reason="there is no bash here")
 def test_script_for_bash_completes_in_bash(path: Path) -> None:
     script = output(path, _BRAIN_COMPLETE="source_bash")
     typed = 'COMP_WORDS=(brain stat); COMP_CWORD=1; _brain_completion brain; echo "${COMPREPLY[@]}"'
     folder = Path(sys.executable).parent
     done = subprocess.run(
-        ["bash", "-c", f"PATH={shlex.quote(str(folder))}:$PATH\n{script}\n{typed}"],
+        [str(BASH), "-c", f"PATH={shlex.quote(str(folder))}:$PATH\n{script}\n{typed}"],
         env=clean_environment(COMMONBRAIN_STORE=str(path)),
         capture_output=True,
         text=True,

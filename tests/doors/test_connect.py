@@ -1,4 +1,4 @@
-"""Connect: a client is told of the memory, and everything else in its file stays as it was."""
+"""Connect: the memory is added to the file of a client, and everything else in it stays."""
 
 import json
 import stat
@@ -87,7 +87,7 @@ def test_claude_code_without_a_file_gets_a_private_one(home: Path) -> None:
 
 
 @pytest.mark.requirement("DO-02")
-def test_claude_code_keeps_every_other_byte(home: Path) -> None:
+def test_connecting_claude_code_leaves_every_other_byte(home: Path) -> None:
     path = claude(home)
     apply(connect("claude-code", ENTRY))
     head, _, tail = CLAUDE_FILE.partition("[  ]}")
@@ -104,14 +104,14 @@ def test_claude_code_keeps_every_other_byte(home: Path) -> None:
     )
 
 
-def test_a_project_has_a_file_of_its_own(home: Path) -> None:
+def test_entry_of_a_project_is_in_its_own_file(home: Path) -> None:
     change = connect("claude-code", ENTRY, scope="project")
     apply(change)
     assert change.path == Path.cwd() / ".mcp.json"
     assert not (home / ".claude.json").exists()
 
 
-def test_the_clients_own_variables_move_their_files(
+def test_variables_of_a_client_move_its_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CODEX_HOME", str(tmp_path / "c"))
@@ -121,7 +121,7 @@ def test_the_clients_own_variables_move_their_files(
 
 
 @pytest.mark.requirement("DO-02")
-def test_codex_keeps_every_comment_and_its_order(home: Path) -> None:
+def test_connecting_codex_leaves_every_comment_in_its_order(home: Path) -> None:
     path = codex(home)
     apply(connect("codex", WITH_ENV))
     assert path.read_text() == (
@@ -135,7 +135,7 @@ def test_codex_keeps_every_comment_and_its_order(home: Path) -> None:
     )
 
 
-def test_codex_with_an_inline_table_of_servers_is_edited_in_it(home: Path) -> None:
+def test_inline_table_of_servers_of_codex_is_edited_in_place(home: Path) -> None:
     path = codex(home, '# top\nmcp_servers = {tides = {command = "t"}} # end\n')
     apply(connect("codex", ENTRY))
     text = path.read_text()
@@ -157,13 +157,13 @@ def test_connecting_twice_changes_nothing(client: str) -> None:
 
 
 @pytest.mark.parametrize("client", CLIENTS)
-def test_what_the_user_added_to_the_entry_is_still_connected(client: str) -> None:
+def test_entry_with_additions_of_the_user_counts_as_connected(client: str) -> None:
     apply(connect(client, WITH_ENV))
     assert not connect(client, ENTRY).is_needed
 
 
 @pytest.mark.parametrize("client", CLIENTS)
-def test_an_entry_with_another_command_needs_force(client: str, home: Path) -> None:
+def test_entry_with_another_command_is_replaced_only_when_forced(client: str, home: Path) -> None:
     apply(connect(client, Entry(command="other", args=("x",), env={"KEPT": "1"})))
     before = every(home)
     with pytest.raises(RejectedError) as refusal:
@@ -177,13 +177,13 @@ def test_an_entry_with_another_command_needs_force(client: str, home: Path) -> N
     assert not connect(client, WITH_ENV).is_needed
 
 
-def test_a_server_of_another_kind_is_replaced_whole(home: Path) -> None:
+def test_entry_of_another_transport_is_replaced_whole(home: Path) -> None:
     claude(home, '{"mcpServers": {"commonbrain": {"type": "http", "url": "http://x"}}}')
     change = connect("claude-code", ENTRY, force=True)
     assert "url" not in (change.after or "")
 
 
-def test_forcing_codex_keeps_comments_and_unknown_keys(home: Path) -> None:
+def test_forced_entry_of_codex_has_its_comments_and_unknown_keys(home: Path) -> None:
     own = '[mcp_servers.commonbrain]\ncommand = "old" # mine\nstartup_timeout_sec = 9\n'
     path = codex(home, CODEX_FILE + own)
     apply(connect("codex", ENTRY, force=True))
@@ -197,7 +197,7 @@ def test_forcing_codex_keeps_comments_and_unknown_keys(home: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("client", "text", "told"),
+    ("client", "text", "reason"),
     [
         # Where a trailing comma is reported depends on the version of Python; a bare name does not.
         ("claude-code", '{\n  "a": 1,\n  b: 2\n}', r"\.claude\.json, line 3, is not valid JSON"),
@@ -208,18 +208,18 @@ def test_forcing_codex_keeps_comments_and_unknown_keys(home: Path) -> None:
         ("codex", "mcp_servers = 1\n", "mcp_servers in .* is not a table"),
     ],
 )
-def test_a_broken_file_is_named_and_left_alone(
-    client: str, text: str, told: str, home: Path
+def test_malformed_file_is_named_and_left_unchanged(
+    client: str, text: str, reason: str, home: Path
 ) -> None:
     path = CLIENTS[client].path("user")
     put(path, text)
     for attempt in (lambda: connect(client, ENTRY, force=True), lambda: disconnect(client)):
-        with pytest.raises(InvalidInputError, match=told):
+        with pytest.raises(InvalidInputError, match=reason):
             attempt()
     assert every(home) == {path: text.encode()}
 
 
-def test_a_file_in_another_encoding_is_left_alone(home: Path) -> None:
+def test_file_in_another_encoding_is_left_unchanged(home: Path) -> None:
     path = home / ".claude.json"
     path.write_bytes("{}".encode("utf-16"))
     with pytest.raises(InvalidInputError, match="is not UTF-8"):
@@ -227,7 +227,7 @@ def test_a_file_in_another_encoding_is_left_alone(home: Path) -> None:
 
 
 @pytest.mark.parametrize("client", CLIENTS)
-def test_computing_and_showing_a_change_writes_nothing(client: str, home: Path) -> None:
+def test_preview_of_a_change_writes_nothing(client: str, home: Path) -> None:
     claude(home)
     codex(home)
     before = every(home)
@@ -237,11 +237,11 @@ def test_computing_and_showing_a_change_writes_nothing(client: str, home: Path) 
     assert any("/opt/brain/bin/brain" in line for line in added)
 
 
-def test_the_diff_of_a_new_file_is_against_nothing() -> None:
+def test_diff_of_a_new_file_is_against_dev_null() -> None:
     assert diff(connect("codex", ENTRY)).startswith("--- /dev/null\n+++ ")
 
 
-def test_what_was_there_is_kept_and_the_mode_too(home: Path) -> None:
+def test_previous_file_is_backed_up_with_its_mode(home: Path) -> None:
     path = claude(home)
     path.chmod(0o640)
     change = connect("claude-code", ENTRY)
@@ -252,7 +252,7 @@ def test_what_was_there_is_kept_and_the_mode_too(home: Path) -> None:
     assert {one.name for one in home.iterdir()} == {".claude.json", ".claude.json.bak"}
 
 
-def test_a_file_that_changed_since_is_left_alone(home: Path) -> None:
+def test_file_that_changed_since_the_preview_is_left_unchanged(home: Path) -> None:
     path = claude(home)
     change = connect("claude-code", ENTRY)
     path.write_text("{}")
@@ -261,7 +261,7 @@ def test_a_file_that_changed_since_is_left_alone(home: Path) -> None:
     assert path.read_text() == "{}"
 
 
-def test_a_linked_file_is_changed_where_it_lies(home: Path, tmp_path: Path) -> None:
+def test_target_of_a_linked_file_is_changed(home: Path, tmp_path: Path) -> None:
     real = put(tmp_path / "dotfiles" / "claude.json", "{}")
     (home / ".claude.json").symlink_to(real)
     apply(connect("claude-code", ENTRY))
@@ -270,7 +270,7 @@ def test_a_linked_file_is_changed_where_it_lies(home: Path, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(("client", "text"), [("claude-code", CLAUDE_FILE), ("codex", CODEX_FILE)])
-def test_disconnecting_takes_back_what_connecting_did(client: str, text: str) -> None:
+def test_disconnecting_undoes_connecting(client: str, text: str) -> None:
     path = put(CLIENTS[client].path("user"), text)
     apply(connect(client, WITH_ENV))
     apply(disconnect(client))
@@ -278,7 +278,7 @@ def test_disconnecting_takes_back_what_connecting_did(client: str, text: str) ->
     assert not disconnect(client).is_needed
 
 
-def test_disconnecting_keeps_the_remarks_of_the_next_table(home: Path) -> None:
+def test_disconnecting_leaves_the_comments_of_the_next_table(home: Path) -> None:
     own = "[mcp_servers.commonbrain]\ncommand = 'x'\n[mcp_servers.commonbrain.env]\nA = '1'\n\n"
     path = codex(home, f"a = 1\n{own}# about b\n[b]\nc = [\n  [1],\n]\n")
     apply(disconnect("codex"))
@@ -286,7 +286,7 @@ def test_disconnecting_keeps_the_remarks_of_the_next_table(home: Path) -> None:
 
 
 @pytest.mark.parametrize("client", CLIENTS)
-def test_disconnecting_what_is_not_there_changes_nothing(client: str, home: Path) -> None:
+def test_disconnecting_without_an_entry_changes_nothing(client: str, home: Path) -> None:
     change = disconnect(client)
     assert not change.is_needed
     apply(change)
@@ -294,7 +294,7 @@ def test_disconnecting_what_is_not_there_changes_nothing(client: str, home: Path
 
 
 @pytest.mark.parametrize("text", ["{}", "{ }", "{\n}", "{}\n", '{"a":1}', "", " \n"])
-def test_claude_code_takes_any_layout(text: str, home: Path) -> None:
+def test_file_of_claude_code_may_have_any_layout(text: str, home: Path) -> None:
     claude(home, text)
     after = connect("claude-code", ENTRY).after
     assert after is not None
@@ -302,7 +302,7 @@ def test_claude_code_takes_any_layout(text: str, home: Path) -> None:
 
 
 @pytest.mark.parametrize("client", CLIENTS)
-def test_line_ends_are_kept(client: str) -> None:
+def test_line_ends_of_a_file_stay(client: str) -> None:
     text = "a = 1\r\n" if client == "codex" else '{\r\n  "a": 1\r\n}\r\n'
     put(CLIENTS[client].path("user"), text)
     after = connect(client, ENTRY).after or ""
@@ -312,7 +312,7 @@ def test_line_ends_are_kept(client: str) -> None:
 @pytest.mark.parametrize(
     ("client", "scope"), [("emacs", "user"), ("codex", "project"), ("claude-code", "world")]
 )
-def test_an_unknown_client_or_scope_is_invalid(client: str, scope: str) -> None:
+def test_unknown_client_or_scope_is_invalid(client: str, scope: str) -> None:
     with pytest.raises(InvalidInputError, match=r"There is no client|has no scope"):
         connect(client, ENTRY, scope=scope)
 
@@ -342,10 +342,10 @@ def test_every_other_member_of_any_json_survives(
         whole["mcpServers"] = {"kept": whole["mcpServers"]}
     text = json.dumps(whole, indent=indent, ensure_ascii=is_ascii)
     after = client.add(text, ENTRY, path=path, force=False)
-    told = json.loads(after)
-    own = told["mcpServers"].pop("commonbrain")
+    parsed = json.loads(after)
+    own = parsed["mcpServers"].pop("commonbrain")
     assert own["command"] == ENTRY.command
-    assert told == {"mcpServers": {}, **whole}
+    assert parsed == {"mcpServers": {}, **whole}
     assert client.add(after, ENTRY, path=path, force=False) == after
     left = json.loads(client.remove(after, path=path))
     assert left == {"mcpServers": {}, **whole}
@@ -369,16 +369,16 @@ def test_every_other_key_and_remark_of_any_toml_survives(lines: list[str]) -> No
     except tomllib.TOMLDecodeError:
         return
     after = client.add(text, WITH_ENV, path=path, force=False)
-    told = tomllib.loads(after)
-    assert told["mcp_servers"].pop("commonbrain")["command"] == WITH_ENV.command
-    assert told == {"mcp_servers": {}, **whole}
+    parsed = tomllib.loads(after)
+    assert parsed["mcp_servers"].pop("commonbrain")["command"] == WITH_ENV.command
+    assert parsed == {"mcp_servers": {}, **whole}
     assert after.count("# remark") == text.count("# remark")
     assert client.add(after, WITH_ENV, path=path, force=False) == after
     left = tomllib.loads(client.remove(after, path=path))
     assert {"mcp_servers": {}, **left} == {"mcp_servers": {}, **whole}
 
 
-def test_a_folder_that_cannot_be_written_is_unavailable(home: Path) -> None:
+def test_folder_that_cannot_be_written_is_unavailable(home: Path) -> None:
     put(home / ".codex", "a file where a folder should be")
     with pytest.raises(CommonbrainError, match=r"config\.toml cannot be"):
         apply(Change(path=home / ".codex" / "config.toml", before=None, after="x"))

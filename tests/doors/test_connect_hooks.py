@@ -1,4 +1,4 @@
-"""Connect --hooks: a client's hooks are written beside its server, and nothing else is touched."""
+"""Connect --hooks: a client's hooks are added next to its server, and nothing else changes."""
 
 import json
 import shlex
@@ -65,7 +65,7 @@ def test_every_event_of_a_client_calls_its_hook(client: str) -> None:
 
 
 @pytest.mark.parametrize("client", HOOKS_FILES)
-def test_installing_twice_changes_nothing_and_another_place_is_followed(client: str) -> None:
+def test_installing_twice_changes_nothing_unless_the_program_moved(client: str) -> None:
     for change in install(client):
         apply(change)
     assert not any(change.is_needed for change in install(client))
@@ -79,7 +79,7 @@ def test_installing_twice_changes_nothing_and_another_place_is_followed(client: 
 
 
 @pytest.mark.parametrize("client", HOOKS_FILES)
-def test_removing_takes_back_what_installing_did(client: str) -> None:
+def test_removing_hooks_undoes_installing_them(client: str) -> None:
     for change in install(client):
         apply(change)
     for change in remove(client):
@@ -90,7 +90,7 @@ def test_removing_takes_back_what_installing_did(client: str) -> None:
     assert json.loads(left.path.read_text())["hooks"] == {}
 
 
-def test_what_others_hang_on_the_same_events_stays(home: Path) -> None:
+def test_hooks_of_others_on_the_same_events_stay(home: Path) -> None:
     path = home / ".claude" / "settings.json"
     path.parent.mkdir()
     other = {"type": "command", "command": "say hook claude-code", "timeout": 3}
@@ -120,7 +120,7 @@ def test_what_others_hang_on_the_same_events_stays(home: Path) -> None:
     assert left["model"] == "large"
 
 
-def test_where_server_and_hooks_share_a_file_it_is_changed_once(home: Path) -> None:
+def test_file_of_server_and_hooks_is_changed_once(home: Path) -> None:
     path = home / ".gemini" / "settings.json"
     path.parent.mkdir()
     path.write_text('{\n  // mine\n  "theme": "dark",\n}\n')
@@ -134,7 +134,7 @@ def test_where_server_and_hooks_share_a_file_it_is_changed_once(home: Path) -> N
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"hooks": 3}', '{"hooks": {"Stop": {}}}'])
-def test_a_file_that_is_laid_out_otherwise_is_left_alone(text: str, home: Path) -> None:
+def test_file_with_another_structure_is_left_unchanged(text: str, home: Path) -> None:
     path = home / ".claude" / "settings.json"
     path.parent.mkdir()
     path.write_text(text)
@@ -145,13 +145,13 @@ def test_a_file_that_is_laid_out_otherwise_is_left_alone(text: str, home: Path) 
 
 
 @pytest.mark.parametrize("client", ["vscode", "opencode"])
-def test_a_client_without_hooks_says_so_and_is_disconnected_all_the_same(client: str) -> None:
+def test_client_without_hooks_is_invalid_and_can_be_disconnected(client: str) -> None:
     with pytest.raises(InvalidInputError, match="no hooks"):
         install(client)
     assert len(remove(client)) == 1
 
 
-def test_the_plugin_has_the_hooks_that_connect_would_write() -> None:
+def test_hooks_of_the_plugin_are_those_that_connect_writes() -> None:
     command = HookCommand(brain=("brain",))
     drawn = HOOKS_FILES["claude-code"].add(None, command, path=PLUGIN)
 
@@ -181,6 +181,6 @@ def test_every_foreign_entry_survives_installing_and_removing(
     after = json.loads(file.remove(with_ours, path=path))
 
     assert file.add(with_ours, COMMAND, path=path) == with_ours
-    kept = {name: entries for name, entries in events.items() if entries}
-    assert {name: one for name, one in after["hooks"].items() if one} == kept
+    remaining = {name: entries for name, entries in events.items() if entries}
+    assert {name: one for name, one in after["hooks"].items() if one} == remaining
     assert {name: value for name, value in after.items() if name != "hooks"} == rest

@@ -70,7 +70,7 @@ def remarks(text: str) -> list[str]:
 
 @pytest.mark.requirement("DO-02")
 @IN_EACH
-def test_a_client_without_a_file_gets_a_private_one_of_its_shape(client: str, home: Path) -> None:
+def test_client_without_a_file_gets_a_private_one_in_its_format(client: str, home: Path) -> None:
     user, project, servers, shape = SHAPES[client]
     for scope, place in (("user", home / user), ("project", Path.cwd() / project)):
         change = connect(client, ENTRY, scope=scope)
@@ -82,7 +82,7 @@ def test_a_client_without_a_file_gets_a_private_one_of_its_shape(client: str, ho
 
 
 @IN_EACH
-def test_variables_stand_where_the_client_reads_them(client: str) -> None:
+def test_variables_are_where_the_client_reads_them(client: str) -> None:
     after = json.loads(connect(client, WITH_ENV).after or "")
 
     member = "environment" if client == "opencode" else "env"
@@ -91,7 +91,7 @@ def test_variables_stand_where_the_client_reads_them(client: str) -> None:
 
 
 @IN_EACH
-def test_connecting_and_disconnecting_keep_every_remark(client: str) -> None:
+def test_connecting_and_disconnecting_leave_every_comment(client: str) -> None:
     text = with_remarks(client)
     path = put(CLIENTS[client].path("user"), text)
 
@@ -101,8 +101,8 @@ def test_connecting_and_disconnecting_keep_every_remark(client: str) -> None:
     apply(disconnect(client))
 
     assert remarks(connected) == remarks(text)
-    told = json.loads(strip_comments(connected))
-    assert told[servers_of(client)] == {
+    parsed = json.loads(strip_comments(connected))
+    assert parsed[servers_of(client)] == {
         "tides": {"command": "t", "url": "http://x//y"},
         "commonbrain": SHAPES[client][3],
     }
@@ -111,25 +111,25 @@ def test_connecting_and_disconnecting_keep_every_remark(client: str) -> None:
 
 
 @IN_EACH
-def test_remarks_in_a_file_without_servers_stay(client: str) -> None:
+def test_comments_in_a_file_without_servers_stay(client: str) -> None:
     text = "// top\n{ // nothing yet\n  /* really */\n}\n"
     path = put(CLIENTS[client].path("user"), text)
 
     apply(connect(client, ENTRY))
 
-    told = path.read_text()
-    assert told.startswith("// top\n{ // nothing yet\n  /* really */\n")
-    assert list(json.loads(strip_comments(told))) == [servers_of(client)]
+    parsed = path.read_text()
+    assert parsed.startswith("// top\n{ // nothing yet\n  /* really */\n")
+    assert list(json.loads(strip_comments(parsed))) == [servers_of(client)]
 
 
-def test_opencode_keeps_the_file_that_is_there(home: Path) -> None:
+def test_existing_file_of_opencode_is_used(home: Path) -> None:
     path = put(home / ".config" / "opencode" / "opencode.jsonc", "{}")
 
     assert connect("opencode", ENTRY).path == path
     assert connect("opencode", ENTRY, scope="project").path == Path.cwd() / "opencode.json"
 
 
-def test_configuration_folders_may_be_moved(
+def test_configuration_folders_can_be_moved(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "c"))
@@ -139,7 +139,7 @@ def test_configuration_folders_may_be_moved(
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "reason"),
     [
         ("{\n // a\n b: 1}", "line 3, is not valid JSON"),
         ('{"a": 1 /* open }', "is not valid JSON"),
@@ -150,12 +150,12 @@ def test_configuration_folders_may_be_moved(
     ],
 )
 @IN_EACH
-def test_a_broken_file_is_named_and_left_alone(client: str, text: str, told: str) -> None:
+def test_malformed_file_is_named_and_left_unchanged(client: str, text: str, reason: str) -> None:
     text = text.replace("SERVERS", servers_of(client))
     path = put(CLIENTS[client].path("user"), text)
 
     for attempt in (lambda: connect(client, ENTRY, force=True), lambda: disconnect(client)):
-        with pytest.raises(InvalidInputError, match=told.replace("SERVERS", servers_of(client))):
+        with pytest.raises(InvalidInputError, match=reason.replace("SERVERS", servers_of(client))):
             attempt()
 
     assert path.read_text() == text
@@ -171,7 +171,7 @@ def umask(mask: int) -> Generator[None]:
 
 
 @pytest.mark.parametrize("client", CLIENTS)
-def test_no_umask_opens_what_connecting_writes(client: str) -> None:
+def test_file_written_by_connect_is_private_under_any_umask(client: str) -> None:
     path = CLIENTS[client].path("user")
     with umask(0):
         apply(connect(client, ENTRY))

@@ -1,4 +1,4 @@
-"""Which session a client's calls are of: connections, hooks beside servers, folders, commands."""
+"""Which session a client's calls are of: connections, hooks next to servers, folders, commands."""
 
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -76,7 +76,7 @@ async def test_ten_connections_of_one_process_are_ten_sessions(brain: Brain) -> 
         assert set(seen(brain)) == set(keys)
 
 
-async def test_the_first_call_begins_a_session_that_memories_carry(brain: Brain) -> None:
+async def test_first_call_begins_the_session_of_its_memories(brain: Brain) -> None:
     async with served(brain) as server:
         [stored] = (await server.call("remember", text=FACT, kind="fact"))["items"]
         key = await server.session()
@@ -88,7 +88,7 @@ async def test_the_first_call_begins_a_session_that_memories_carry(brain: Brain)
     assert (peer.session, peer.agent, peer.client) == (key, "ann", "codex 1.2")
 
 
-async def test_after_boot_its_project_is_the_connections(brain: Brain) -> None:
+async def test_project_of_a_boot_is_that_of_later_calls(brain: Brain) -> None:
     async with served(brain) as server:
         boots(at_work(brain, await server.session()), project="api")
         [stored] = (await server.call("remember", text=FACT, kind="fact"))["items"]
@@ -97,7 +97,7 @@ async def test_after_boot_its_project_is_the_connections(brain: Brain) -> None:
 
 
 @pytest.mark.requirement("SE-24")
-async def test_after_its_end_the_next_call_begins_a_new_session(brain: Brain) -> None:
+async def test_call_after_the_end_of_a_session_begins_a_new_one(brain: Brain) -> None:
     async with served(brain) as server:
         before = await server.session()
         assert (await server.call("session", op="end"))["session"] == before
@@ -108,7 +108,7 @@ async def test_after_its_end_the_next_call_begins_a_new_session(brain: Brain) ->
     assert seen(brain) == [after]
 
 
-async def test_hanging_up_closes_the_session_and_calling_again_proves_it_wrong(
+async def test_session_closed_by_its_connection_is_reopened_by_a_call(
     brain: Brain, clock: FakeClock
 ) -> None:
     async with served(brain) as server:
@@ -123,7 +123,7 @@ async def test_hanging_up_closes_the_session_and_calling_again_proves_it_wrong(
     assert seen(brain) == [key]
 
 
-async def test_a_hook_before_the_server_gives_it_its_session(brain: Brain) -> None:
+async def test_session_of_an_earlier_hook_is_that_of_the_server(brain: Brain) -> None:
     client = processes_of(brain).start(7)
     boots(at_work(brain, "k1", process=client), project="api")
     async with served(brain, process=client) as server:
@@ -133,7 +133,7 @@ async def test_a_hook_before_the_server_gives_it_its_session(brain: Brain) -> No
 
 
 @pytest.mark.parametrize("is_booted", [True, False])
-async def test_a_hook_after_the_server_gives_it_its_session(
+async def test_session_of_a_later_hook_becomes_that_of_the_server(
     brain: Brain, *, is_booted: bool
 ) -> None:
     client = processes_of(brain).start(7)
@@ -149,7 +149,7 @@ async def test_a_hook_after_the_server_gives_it_its_session(
     assert seen(brain) == ["k1"]
 
 
-async def test_a_session_that_is_taken_over_before_it_is_written_is_not_left_behind(
+async def test_unwritten_session_that_a_hook_replaces_is_never_listed(
     brain: Brain,
 ) -> None:
     client = processes_of(brain).start(7)
@@ -180,7 +180,7 @@ async def test_two_folders_of_one_client_do_not_share_a_session(brain: Brain) ->
         assert await server.session() != "k1"
 
 
-async def test_two_servers_of_one_client_are_of_the_one_session_it_named(brain: Brain) -> None:
+async def test_two_servers_of_one_client_have_the_session_that_it_booted(brain: Brain) -> None:
     client = processes_of(brain).start(7)
     async with served(brain, process=client) as one, served(brain, process=client) as two:
         assert await one.session() != await two.session()
@@ -190,7 +190,7 @@ async def test_two_servers_of_one_client_are_of_the_one_session_it_named(brain: 
     assert seen(brain) == ["k1"]
 
 
-async def test_a_key_is_not_guessed_where_a_client_has_two(brain: Brain) -> None:
+async def test_session_of_a_client_with_two_sessions_is_not_guessed(brain: Brain) -> None:
     client = processes_of(brain).start(7)
     heard(at_work(brain, "k1", process=client))
     heard(at_work(brain, "k2", process=client))
@@ -198,7 +198,7 @@ async def test_a_key_is_not_guessed_where_a_client_has_two(brain: Brain) -> None
         assert await server.session() not in {"k1", "k2"}
 
 
-async def test_a_conversation_that_is_cleared_goes_on_under_the_new_key(brain: Brain) -> None:
+async def test_cleared_conversation_continues_under_its_new_session(brain: Brain) -> None:
     client = processes_of(brain).start(7)
     boots(at_work(brain, "k1", process=client))
     async with served(brain, process=client, reported_session="k1") as server:
@@ -210,7 +210,7 @@ async def test_a_conversation_that_is_cleared_goes_on_under_the_new_key(brain: B
     assert seen(brain) == ["k2"]
 
 
-async def test_what_the_client_told_at_the_start_names_its_session_without_a_hook(
+async def test_session_reported_by_the_client_is_used_without_a_hook(
     brain: Brain,
 ) -> None:
     async with served(brain, reported_session="k1") as server:
@@ -219,7 +219,7 @@ async def test_what_the_client_told_at_the_start_names_its_session_without_a_hoo
         assert await server.session() not in {"k1", None}
 
 
-async def test_a_server_that_was_killed_is_gone_though_its_client_lives(brain: Brain) -> None:
+async def test_session_of_a_killed_server_is_closed_though_its_client_lives(brain: Brain) -> None:
     processes = processes_of(brain)
     client, server = processes.start(7), processes.start(8)
     contact = ClientInfo(cwd=FOLDER, process=client, server=server)
@@ -232,7 +232,7 @@ async def test_a_server_that_was_killed_is_gone_though_its_client_lives(brain: B
     assert ending_of(brain, key) is Ending.CLOSED
 
 
-async def test_a_session_told_in_the_environment_is_every_calls(path: Path) -> None:
+async def test_session_of_the_environment_is_that_of_every_call(path: Path) -> None:
     with a_brain(path) as brain:
         client = processes_of(brain).start(7)
         boots(at_work(brain, "k2", process=client))
@@ -240,7 +240,7 @@ async def test_a_session_told_in_the_environment_is_every_calls(path: Path) -> N
             assert await server.session() == "k1"
 
 
-def test_a_connection_may_be_used_by_another_agent_under_the_same_key(brain: Brain) -> None:
+def test_two_agents_of_one_connection_share_its_session_key(brain: Brain) -> None:
     connection = Connection()
     ann = connection.view(brain)
     bob = connection.view(brain.acting_as(agent="bob"))

@@ -26,7 +26,7 @@ def remembered(command: Command, text: str, *more: str) -> str:
 
 
 @pytest.mark.parametrize("name", TOKENS_MAX)
-def test_a_tool_costs_an_agent_no_more_than_its_share(
+def test_tool_costs_at_most_its_token_budget(
     name: str, record_property: Callable[[str, object], None]
 ) -> None:
     tool = next(one for one in load_operations() if one.name == name)
@@ -61,7 +61,7 @@ def test_every_way_to_revise_is_one_command(command: Command) -> None:
     assert (code, "gate_atomicity" in out or "rejected" in out) == (3, True)
 
 
-def test_a_sweep_is_shown_first_and_done_with_yes(command: Command) -> None:
+def test_forget_by_filter_is_previewed_and_done_with_yes(command: Command) -> None:
     for city in ("Zanzibar", "Antwerp"):
         remembered(command, f"The office in {city} opened", "--kind", "event", "--tag", "office")
     line = ("forget", "--tag", "office", "--reason", "closed")
@@ -91,53 +91,53 @@ def test_undo_erase_and_prune_are_commands_of_their_own(command: Command) -> Non
     assert (code, "undo takes no tags" in out) == (2, True)
 
 
-async def test_an_agent_is_told_how_its_proposal_is_settled(path: Path) -> None:
+async def test_reply_of_a_proposal_names_the_call_that_approves_it(path: Path) -> None:
     with a_brain(path) as brain:
         id_ = stored(brain, "Never push to main", kind="rule", trust="trusted_tool")
         async with Client(build_server(lambda: brain, agent="codex")) as client:
-            told = await client.call_tool("revise", {"op": "pin", "id": id_})
-            swept = await client.call_tool("forget", {"ids": [id_], "reason": "in my way"})
-        assert not told.is_error
-        assert (told.structured_content or {})["status"] == "proposed"
-        assert (swept.structured_content or {})["status"] == "proposed"
-        [held] = [word for word in str(swept.content).split() if word.startswith("mem_")][:1]
-        assert f"revise approve {held}" in str(swept.content)
+            pinned = await client.call_tool("revise", {"op": "pin", "id": id_})
+            forgotten = await client.call_tool("forget", {"ids": [id_], "reason": "in my way"})
+        assert not pinned.is_error
+        assert (pinned.structured_content or {})["status"] == "proposed"
+        assert (forgotten.structured_content or {})["status"] == "proposed"
+        [held] = [word for word in str(forgotten.content).split() if word.startswith("mem_")][:1]
+        assert f"revise approve {held}" in str(forgotten.content)
         assert isinstance(brain, Brain)
         assert brain.get(id_).state == "active"
 
 
-def test_the_help_names_every_way_to_revise(command: Command) -> None:
+def test_help_of_revise_names_every_verb(command: Command) -> None:
     _, out = command("revise", "--help")
     assert "supersede, restore, keep_both" in " ".join(out.split())
 
 
-def test_what_contradicts_is_shown_as_a_conflict(command: Command) -> None:
+def test_contradiction_is_shown_as_a_conflict(command: Command) -> None:
     first = remembered(command, "The staging database has 4 replicas", "--kind", "fact")
     _, out = command("remember", "The staging database has 6 replicas", "--kind", "fact")
     assert f"conflict  {first}" in out
     assert f"similar  {first}" not in out
 
 
-def test_a_dry_run_tells_the_blast_radius_and_changes_nothing(command: Command) -> None:
-    premise = remembered(command, "The gateway runs on nginx", "--kind", "fact")
-    rests = ("--kind", "fact", "--depends-on", premise)
+def test_dry_run_lists_the_affected_memories_and_changes_nothing(command: Command) -> None:
+    fact = remembered(command, "The gateway runs on nginx", "--kind", "fact")
+    rests = ("--kind", "fact", "--depends-on", fact)
     near = remembered(command, "Timeouts belong in nginx conf", *rests)
     for line in (
-        ("revise", "preview", premise),
-        ("revise", "supersede", premise, "The gateway runs on envoy", "--dry-run"),
-        ("forget", premise, "--dry-run"),
+        ("revise", "preview", fact),
+        ("revise", "supersede", fact, "The gateway runs on envoy", "--dry-run"),
+        ("forget", fact, "--dry-run"),
     ):
         code, out = command(*line)
         assert code == 0
         assert "Would need review: 1, archived 1." in out
-        assert f"{near} -> {premise}" in out
+        assert f"{near} -> {fact}" in out
     assert "needs review" not in command("get", near)[1].casefold()
 
 
-def test_a_program_is_not_asked_however_much_rests_on_it(command: Command) -> None:
-    premise = remembered(command, "The gateway runs on nginx", "--kind", "fact")
+def test_forget_with_json_asks_no_confirmation_for_many_dependents(command: Command) -> None:
+    fact = remembered(command, "The gateway runs on nginx", "--kind", "fact")
     for name in ("apple", "bridge", "copper", "dolphin", "engine", "falcon", "gravel"):
         text = f"The {name} has a {name} in the {name} shed"
-        remembered(command, text, "--kind", "fact", "--depends-on", premise)
-    _, out = command("forget", premise, "--reason", "it was never so", "--json")
+        remembered(command, text, "--kind", "fact", "--depends-on", fact)
+    _, out = command("forget", fact, "--reason", "it was never so", "--json")
     assert json.loads(out)["affected"]["count"] == 7

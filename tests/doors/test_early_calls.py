@@ -172,7 +172,9 @@ def locked(path: Path) -> Generator[None]:
 REMEMBER = call("remember", {"text": KETTLE, "kind": "fact"})
 
 
-def test_what_is_no_call_of_a_tool_waits_for_the_sdk(server: SharedServer, client: Client) -> None:
+def test_messages_other_than_tool_calls_wait_for_the_sdk(
+    server: SharedServer, client: Client
+) -> None:
     client.send(call("recall", {"query": "kettle"}, id_=2))
     assert client.answer()["id"] == 2
     client.send(message("tools/list", id_=3))
@@ -181,7 +183,7 @@ def test_what_is_no_call_of_a_tool_waits_for_the_sdk(server: SharedServer, clien
     assert {client.answer()["id"] for _ in range(3)} == {1, 3, 4}
 
 
-def test_a_client_that_needs_the_sdk_does_not_wait_for_the_calls_of_others(
+def test_client_that_needs_the_sdk_does_not_wait_for_calls_of_others(
     path: Path, server: SharedServer, client: Client
 ) -> None:
     with locked(path), connected(server) as new:
@@ -193,7 +195,7 @@ def test_a_client_that_needs_the_sdk_does_not_wait_for_the_calls_of_others(
     assert client.answer()["id"] == 7
 
 
-def test_the_sdk_is_imported_though_a_call_takes_long(path: Path) -> None:
+def test_sdk_is_imported_while_a_call_takes_long(path: Path) -> None:
     local = LocalServer(path.with_name("socket"))
     server = SharedServer(store=str(path), local=local, first_calls_s=0.01)
     with closing(server), connected(server) as client:
@@ -205,7 +207,7 @@ def test_the_sdk_is_imported_though_a_call_takes_long(path: Path) -> None:
         assert client.answer()["id"] == 7
 
 
-def test_the_sdk_is_imported_though_the_store_cannot_be_opened(
+def test_sdk_is_imported_though_the_store_cannot_be_opened(
     path: Path, server: SharedServer, client: Client
 ) -> None:
     path.write_bytes(b"no store" * 1000)
@@ -215,7 +217,7 @@ def test_the_sdk_is_imported_though_the_store_cannot_be_opened(
     assert client.answer()["id"] == 1
 
 
-def test_a_call_with_the_id_of_the_handshake_is_answered_after_it(
+def test_call_with_the_id_of_the_handshake_is_answered_after_it(
     server: SharedServer, client: Client
 ) -> None:
     client.send(call("recall", {"query": "kettle"}, id_=1))
@@ -224,7 +226,7 @@ def test_a_call_with_the_id_of_the_handshake_is_answered_after_it(
     assert "structuredContent" in client.answer()["result"]
 
 
-def test_a_cancelled_call_gets_no_answer(path: Path, server: SharedServer, client: Client) -> None:
+def test_cancelled_call_gets_no_reply(path: Path, server: SharedServer, client: Client) -> None:
     with locked(path):
         client.send(REMEMBER)
         client.send(message("notifications/cancelled", {"requestId": 7}))
@@ -234,7 +236,7 @@ def test_a_cancelled_call_gets_no_answer(path: Path, server: SharedServer, clien
     assert [one["id"] for one in client.leave()] == [1]
 
 
-def test_a_connection_that_breaks_ends_without_an_error(
+def test_broken_connection_ends_without_an_error(
     path: Path, server: SharedServer, client: Client, caplog: pytest.LogCaptureFixture
 ) -> None:
     with locked(path):
@@ -250,7 +252,7 @@ def test_a_connection_that_breaks_ends_without_an_error(
     assert not [one for one in caplog.records if one.levelno >= logging.WARNING]
 
 
-def test_a_tool_that_cannot_be_imported_fails_with_an_internal_error(path: Path) -> None:
+def test_tool_that_cannot_be_imported_fails_with_an_internal_error(path: Path) -> None:
     row = OperationRow(name="missing", summary="", commands=())
     with commonbrain.open(path) as brain:
         caller = StdioCaller(open=lambda: brain, agent=None, connection=Connection())
@@ -285,7 +287,7 @@ def test_other_lines_are_not_calls(line: bytes) -> None:
     assert parse_call(b"3 " + line, Profile.CORE) is None
 
 
-def test_only_a_handshake_that_was_answered_and_whose_form_is_known_is_one() -> None:
+def test_only_an_answered_handshake_of_a_known_form_is_read() -> None:
     line = message("initialize", HANDSHAKE, id_=1)
     handshake = parse_handshake(b"0 " + line)
     assert handshake is not None

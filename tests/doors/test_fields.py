@@ -16,7 +16,7 @@ ORDERS = "@atom lost orders | were billed twice | support drowned in calls"
 
 
 @pytest.mark.requirement("CT-04")
-def test_the_command_line_searches_one_field(command: Command) -> None:
+def test_command_line_searches_one_field(command: Command) -> None:
     command("remember", DISK)
     command("remember", ORDERS)
 
@@ -24,12 +24,12 @@ def test_the_command_line_searches_one_field(command: Command) -> None:
     assert (code, "ran full" in out, "billed" in out) == (0, True, False)
     assert "field:outcome" in out
     code, out = command("recall", "lost orders", "--field", "subject", "--json")
-    found, *_ = json.loads(out)["items"]
-    assert (code, "billed" in found["body"], found["why"][0]) == (0, True, "field:subject")
+    reply, *_ = json.loads(out)["items"]
+    assert (code, "billed" in reply["body"], reply["why"][0]) == (0, True, "field:subject")
 
 
 @pytest.mark.requirement("CT-04")
-def test_a_field_that_is_none_is_told_with_those_that_are(command: Command) -> None:
+def test_unknown_field_is_reported_with_the_known_ones(command: Command) -> None:
     code, out = command("recall", "orders", "--field", "verb")
     assert code == 2
     assert "Choose one of subject, action, outcome, consequences." in out
@@ -38,17 +38,17 @@ def test_a_field_that_is_none_is_told_with_those_that_are(command: Command) -> N
 
 
 @pytest.mark.requirement("CT-04")
-async def test_an_agent_searches_one_field(path: Path) -> None:
+async def test_agent_searches_one_field(path: Path) -> None:
     with a_brain(path) as brain:
         disk = stored(brain, DISK)
         stored(brain, ORDERS)
         async with Client(build_server(lambda: brain, agent="codex")) as client:
-            asked = {"query": "lost orders", "field": "outcome"}
-            found = await client.call_tool("recall", asked)
-            wrong = await client.call_tool("recall", asked | {"field": "verb"})
+            query = {"query": "lost orders", "field": "outcome"}
+            reply = await client.call_tool("recall", query)
+            wrong = await client.call_tool("recall", query | {"field": "verb"})
 
-    assert found.structured_content is not None
-    items = found.structured_content["items"]
+    assert reply.structured_content is not None
+    items = reply.structured_content["items"]
     assert [item["id"] for item in items] == [disk]
     assert wrong.is_error
     assert "consequences" in str(wrong.content)

@@ -17,31 +17,31 @@ def made(path: Path, *, git: bool = False, told: str | None = None) -> Path:
     return path
 
 
-def test_a_repository_is_a_project_for_all_below(tmp_path: Path) -> None:
+def test_repository_is_the_project_of_all_folders_in_it(tmp_path: Path) -> None:
     repository = made(tmp_path / "tides", git=True)
 
     assert find_folder_config(made(repository / "a" / "b")).project == "tides"
     assert find_folder_config(repository / "not" / "there").project == "tides"
 
 
-def test_a_name_that_is_told_beats_the_repositorys(tmp_path: Path) -> None:
+def test_name_in_the_configuration_overrides_that_of_the_repository(tmp_path: Path) -> None:
     repository = made(tmp_path / "tides", git=True, told='project = "moon"\n')
 
     assert find_folder_config(repository / "src").project == "moon"
 
 
-def test_the_nearest_decides(tmp_path: Path) -> None:
+def test_nearest_configuration_is_used(tmp_path: Path) -> None:
     above = made(tmp_path / "work", told='project = "all"\nhooks = false\ncapture = "tags"\n')
     repository = made(above / "tides", git=True)
 
     assert find_folder_config(above).project == "all"
-    found = find_folder_config(repository)
-    assert found.project == "tides"
+    folder_config = find_folder_config(repository)
+    assert folder_config.project == "tides"
     # What is said of hooks holds for everything below.
-    assert (found.has_hooks, found.capture) == (False, "tags")
+    assert (folder_config.has_hooks, folder_config.capture) == (False, "tags")
 
 
-def test_the_worktrees_of_a_repository_are_one_project(tmp_path: Path) -> None:
+def test_worktrees_of_a_repository_are_one_project(tmp_path: Path) -> None:
     worktree = made(tmp_path / "tides-fix")
     (worktree / ".git").write_text(f"gitdir: {tmp_path}/tides/.git/worktrees/tides-fix\n")
     module = made(tmp_path / "tides" / "vendor")
@@ -51,7 +51,7 @@ def test_the_worktrees_of_a_repository_are_one_project(tmp_path: Path) -> None:
     assert find_folder_config(module).project == "vendor"
 
 
-def test_a_home_kept_in_a_repository_is_no_project(
+def test_home_that_is_a_repository_is_no_project(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOME", str(made(tmp_path / "ann", git=True)))
@@ -63,7 +63,7 @@ def test_a_home_kept_in_a_repository_is_no_project(
     "told",
     ["hooks = fals", 'hooks = "no"', "project = 3", 'project = ""', 'capture = "all"', "\x00"],
 )
-def test_what_cannot_be_understood_is_not_guessed_at(told: str, tmp_path: Path) -> None:
+def test_malformed_configuration_is_invalid(told: str, tmp_path: Path) -> None:
     made(tmp_path, told=told)
 
     with pytest.raises(InvalidInputError, match=r"\.commonbrain\.toml"):

@@ -23,9 +23,9 @@ ADMIN = next(one for one in load_operations() if one.name == "admin")
 TENANT = next(one for one in load_operations() if one.name == "tenant")
 
 
-def parsed(told: tuple[int, str]) -> dict[str, Any]:
-    assert told[0] == 0, told
-    return json.loads(told[1])
+def parsed(reply: tuple[int, str]) -> dict[str, Any]:
+    assert reply[0] == 0, reply
+    return json.loads(reply[1])
 
 
 def admitted(path: Path, secret: str) -> Caller:
@@ -39,12 +39,12 @@ def as_admin(brain: Brain) -> Brain:
     return Brain(brain.services, an_access(brain).admit(str(key.text), address=None))
 
 
-def asked(brain: Brain, **given: object) -> dict[str, Any]:
+def call(brain: Brain, **given: object) -> dict[str, Any]:
     reply = dispatch(ADMIN, brain, request=ADMIN.request.model_validate(given))
     return ADMIN.to_agent_json(reply)
 
 
-def test_an_owner_makes_a_tenant_and_a_key_that_opens_it(command: Command, path: Path) -> None:
+def test_owner_creates_a_tenant_and_a_key_for_it(command: Command, path: Path) -> None:
     assert command("tenant", "create", "acme")[0] == 0
     acme = ("--tenant", "acme")
     made = parsed(command(*acme, "key", "create", "bob", "--role", "writer", "--json"))
@@ -59,7 +59,7 @@ def test_an_owner_makes_a_tenant_and_a_key_that_opens_it(command: Command, path:
     assert "no keys in default" in command("key", "list")[1].lower()
 
 
-def test_tenants_are_listed_shown_bounded_and_shut(command: Command) -> None:
+def test_tenants_are_listed_limited_suspended_and_resumed(command: Command) -> None:
     command("tenant", "create", "acme")
     bound = command(
         "tenant", "policy", "acme", "--memories-max", "7", "--key-calls-per-minute", "60"
@@ -84,28 +84,26 @@ def test_agents_are_set_disabled_and_enabled(command: Command) -> None:
     assert "disabled" not in command("agent", "enable", "bob")[1]
 
 
-def test_a_key_is_rotated_and_revoked_by_the_digits_that_lists_show(
-    command: Command, path: Path
-) -> None:
+def test_key_is_rotated_and_revoked_by_the_prefix_in_lists(command: Command, path: Path) -> None:
     old = parsed(command("key", "create", "bob", "--role", "writer", "--json"))
     new = parsed(command("key", "rotate", old["keys"][0]["key"], "--minutes", "0", "--json"))
 
     assert admitted(path, new["secret"]).agent == "bob"
     assert command("key", "revoke", new["keys"][0]["key"], "--yes")[0] == 0
-    for gone in (old, new):
+    for old_or_new in (old, new):
         with pytest.raises(CommonbrainError):
-            admitted(path, gone["secret"])
+            admitted(path, old_or_new["secret"])
     assert command("key", "revoke", "ffffffff", "--yes")[0] == 4
 
 
-def test_a_local_door_shows_one_tenant_and_only_those_there_are(command: Command) -> None:
+def test_command_sees_one_tenant_which_must_exist(command: Command) -> None:
     command("tenant", "create", "acme")
     command("--tenant", "acme", "remember", "The kettle is in the blue cupboard.")
 
     assert "kettle" in command("--tenant", "acme", "recall", "kettle")[1]
     assert "kettle" not in command("recall", "where is it")[1]
-    code, told = command("--tenant", "nobody", "status")
-    assert (code, "no tenant nobody" in told) == (4, True)
+    code, reply = command("--tenant", "nobody", "status")
+    assert (code, "no tenant nobody" in reply) == (4, True)
 
 
 @pytest.mark.parametrize("name", ["Acme", "a_b", "", "-x"])
@@ -115,9 +113,9 @@ def test_a_tenant_is_not_called_anything(command: Command, name: str) -> None:
 
 
 @pytest.mark.requirement("DM-48")
-def test_a_tenants_admin_governs_by_a_tool_and_cannot_move_its_bounds(brain: Brain) -> None:
+def test_admin_of_a_tenant_manages_it_and_cannot_change_its_limits(brain: Brain) -> None:
     admin = as_admin(brain)
-    made = asked(
+    made = call(
         admin,
         op="key_create",
         agent="bob",
@@ -129,11 +127,11 @@ def test_a_tenants_admin_governs_by_a_tool_and_cannot_move_its_bounds(brain: Bra
     prefix = made["keys"][0]["key"]
 
     assert made["keys"][0]["scopes"] == [KeyScope.READ]
-    assert asked(admin, op="key_revoke", key=f"cb_default_{prefix}")["keys"][0]["revoked_at"]
-    assert {one["name"] for one in asked(admin, op="agents")["agents"]} == {"bob", "root"}
-    assert asked(admin, op="policy", boot_required=True)["policy"]["is_boot_required"]
-    assert asked(admin, op="usage")["usage"]["keys"] == 1
-    actions = {one["action"] for one in asked(admin, op="refusals")["refusals"]}
+    assert call(admin, op="key_revoke", key=f"cb_default_{prefix}")["keys"][0]["revoked_at"]
+    assert {one["name"] for one in call(admin, op="agents")["agents"]} == {"bob", "root"}
+    assert call(admin, op="policy", boot_required=True)["policy"]["is_boot_required"]
+    assert call(admin, op="usage")["usage"]["keys"] == 1
+    actions = {one["action"] for one in call(admin, op="refusals")["refusals"]}
     assert actions == {"agent_set", "key_create", "key_revoke", "policy"}
     with pytest.raises(RejectedError):
         admin.govern.policy(memories_max=1)
@@ -141,14 +139,14 @@ def test_a_tenants_admin_governs_by_a_tool_and_cannot_move_its_bounds(brain: Bra
         dispatch(TENANT, admin, request=TENANT.request.model_validate({"op": "list"}))
 
 
-def test_a_policy_lets_something_through() -> None:
+def test_policy_with_impossible_limits_is_invalid() -> None:
     with pytest.raises(InvalidInputError):
         Policy(key_calls_per_minute=0)
     with pytest.raises(InvalidInputError):
         Policy(memories_max=-1)
 
 
-async def test_a_profile_shows_its_tools_and_calls_no_others(brain: Brain) -> None:
+async def test_profile_lists_its_tools_and_calls_no_others(brain: Brain) -> None:
     shown: dict[Profile, set[str]] = {}
     for profile in Profile:
         async with Client(build_server(lambda: brain, profile=profile)) as client:
@@ -166,22 +164,22 @@ async def test_a_profile_shows_its_tools_and_calls_no_others(brain: Brain) -> No
 def test_agents_keys_and_refusals_have_pages(brain: Brain) -> None:
     admin = as_admin(brain)
     for number in range(5):
-        asked(admin, op="key_create", agent=f"agent-{number}", role="writer")
+        call(admin, op="key_create", agent=f"agent-{number}", role="writer")
     for op, expected in (("agents", 6), ("keys", 6), ("refusals", 12)):
-        whole = asked(admin, op=op, limit=100)[op]
+        whole = call(admin, op=op, limit=100)[op]
         assert len(whole) >= expected
         shown: list[Any] = []
-        page = asked(admin, op=op, limit=4)
+        page = call(admin, op=op, limit=4)
         while True:
             shown += page[op]
             assert page["more"] == len(whole) - len(shown)
             if "next" not in page:
                 break
-            page = asked(admin, op=op, limit=4, cursor=page["next"])
+            page = call(admin, op=op, limit=4, cursor=page["next"])
         assert shown == whole
-    cursor = asked(admin, op="agents", limit=4)["next"]
+    cursor = call(admin, op="agents", limit=4)["next"]
     with pytest.raises(InvalidInputError, match="not a cursor of this list"):
-        asked(admin, op="keys", cursor=cursor)
+        call(admin, op="keys", cursor=cursor)
 
 
 @pytest.mark.requirement("OB-14")
@@ -200,11 +198,11 @@ def test_tenants_have_pages(command: Command) -> None:
 
 
 @pytest.mark.requirement("OB-15")
-async def test_an_admin_reads_the_audit_over_mcp(brain: Brain) -> None:
-    told = brain.acting_as(agent="codex").remember("Releases are cut on Tuesdays", kind="rule")
+async def test_admin_reads_the_audit_over_mcp(brain: Brain) -> None:
+    stored = brain.acting_as(agent="codex").remember("Releases are cut on Tuesdays", kind="rule")
     async with Client(build_server(lambda: brain, profile=Profile.OPERATOR)) as client:
         reply = await client.call_tool("audit", {"agent": "codex", "limit": 1})
         assert reply.structured_content is not None
         [line] = reply.structured_content["lines"]
-        assert (line["action"], line["memory"]) == ("create", told.items[0].id)
+        assert (line["action"], line["memory"]) == ("create", stored.items[0].id)
         assert "codex | create" in str(reply.content)

@@ -22,7 +22,7 @@ RULE = "Announce it in the channel first"
 
 
 @pytest.mark.requirement("RT-02", "DM-09")
-def test_a_skill_is_added_listed_tried_and_shown(command: Command) -> None:
+def test_skill_is_added_listed_tested_and_shown(command: Command) -> None:
     for name, more in (("release", ()), ("tell", ("--skill-project", "api", "--always-on"))):
         text = f"{RULE}: {name}"
         code, out = command("skill", "add", name, text, "--keyword", "deploy", *more, "--json")
@@ -42,7 +42,7 @@ def test_a_skill_is_added_listed_tried_and_shown(command: Command) -> None:
     assert (code, "No skill 'none'" in out) == (4, True)
 
 
-def test_what_a_skill_cannot_do_without_is_asked_for(command: Command) -> None:
+def test_missing_parts_of_a_skill_are_reported(command: Command) -> None:
     code, out = command("skill", "add", "release")
     assert (code, "Missing argument" in out) == (2, True)
     code, out = command("skill", "add", "release", RULE)
@@ -54,7 +54,7 @@ def test_what_a_skill_cannot_do_without_is_asked_for(command: Command) -> None:
 
 
 @pytest.mark.requirement("WP-14", "SE-12")
-def test_a_session_hands_over_by_options_and_by_an_object(
+def test_handoff_is_given_by_options_or_as_an_object(
     command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     session = ("--session", "s1", "session")
@@ -83,7 +83,7 @@ def test_a_session_hands_over_by_options_and_by_an_object(
         ("AKIA" + "IOSFODNN7EXAMPLQ", 3, "secret"),
     ],
 )
-def test_a_handoff_that_cannot_be_says_why(
+def test_invalid_handoff_is_rejected_with_its_reason(
     command: Command, monkeypatch: pytest.MonkeyPatch, text: str, code: int, word: str
 ) -> None:
     piped(monkeypatch, text)
@@ -98,11 +98,11 @@ def piped(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
 
 @pytest.mark.anyio
 @pytest.mark.requirement("WP-14")
-async def test_agents_hand_over_and_ask_where_something_comes_from(brain: Brain) -> None:
+async def test_agents_hand_over_and_read_the_provenance_of_a_memory(brain: Brain) -> None:
     thread = ThreadRef(key="t1", subject="How many cores?\x1b[31m")
     detail = MessageDetail(sender="bob", recipients=("ann",))
-    said = stored(brain, "Two cores", kind="message", thread=thread, detail=detail)
-    fact = stored(brain, "The build has two cores", kind="fact", source_message=said)
+    message = stored(brain, "Two cores", kind="message", thread=thread, detail=detail)
+    fact = stored(brain, "The build has two cores", kind="fact", source_message=message)
     server = build_server(lambda: brain.acting_as(session="s1"))
     async with Client(server) as client:
         call = {"op": "handoff", "text": "Counted the cores", "next_steps": ["count again"]}
@@ -110,13 +110,13 @@ async def test_agents_hand_over_and_ask_where_something_comes_from(brain: Brain)
         assert not reply.is_error
         shown = await client.call_tool("get", {"id": fact, "views": ["provenance"]})
     [text] = (block.text for block in shown.content if block.type == "text")
-    assert f"  source_message {said} | message | by bob" in text
+    assert f"  source_message {message} | message | by bob" in text
     assert 'Known because bob and ann discussed it in the thread "How many cores?' in text
     assert "\x1b" not in text
-    assert (shown.structured_content or {})["provenance"]["origins"][0]["id"] == said
+    assert (shown.structured_content or {})["provenance"]["origins"][0]["id"] == message
 
 
-def test_the_command_draws_the_way_back(command: Command) -> None:
+def test_command_draws_the_provenance_of_a_memory(command: Command) -> None:
     ids: list[str] = []
     for n in range(3):
         more = [part for id_ in ids[-1:] for part in ("--derived-from", id_)]
@@ -128,7 +128,7 @@ def test_the_command_draws_the_way_back(command: Command) -> None:
     assert f"    └── derived_from {ids[0]}" in out
 
 
-def test_the_tool_session_costs_no_more_than_its_share(
+def test_tool_session_costs_at_most_330_tokens(
     record_property: Callable[[str, object], None],
 ) -> None:
     tool = next(one for one in load_operations() if one.name == "session")

@@ -23,10 +23,10 @@ def commands(group: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str
 
 
 def test_every_command_has_one_example_and_takes_its_options() -> None:
-    found = {" ".join(path): command for path, command in commands(typer.main.get_command(app))}
+    matches = {" ".join(path): command for path, command in commands(typer.main.get_command(app))}
 
-    assert set(found) == set(EXAMPLES)
-    for path, command in found.items():
+    assert set(matches) == set(EXAMPLES)
+    for path, command in matches.items():
         words = shlex.split(EXAMPLES[path])
         assert words[: 1 + len(path.split())] == ["brain", *path.split()]
         known = {option for one in command.params for option in (*one.opts, *one.secondary_opts)}
@@ -34,7 +34,7 @@ def test_every_command_has_one_example_and_takes_its_options() -> None:
         assert command.epilog == f"Example: {EXAMPLES[path]}"
 
 
-def test_the_first_screen_explains_at_most_twelve_commands_by_group() -> None:
+def test_first_help_screen_explains_at_most_twelve_commands() -> None:
     shown = CliRunner().invoke(app, ["--help"]).output
 
     assert sum(len(names) for names in FIRST_SCREEN.values()) <= 12
@@ -53,14 +53,14 @@ def test_the_first_screen_explains_at_most_twelve_commands_by_group() -> None:
         ("skil list", "skill"),
     ],
 )
-def test_a_mistyped_command_gets_a_suggestion(typed: str, suggested: str) -> None:
+def test_mistyped_command_gets_a_suggestion(typed: str, suggested: str) -> None:
     result = CliRunner().invoke(app, typed.split())
 
     assert result.exit_code == 2
     assert f"Did you mean {suggested!r}?" in result.output
 
 
-def test_a_command_like_no_other_gets_no_suggestion() -> None:
+def test_unknown_command_unlike_any_other_gets_no_suggestion() -> None:
     result = CliRunner().invoke(app, ["zzzqq"])
 
     assert result.exit_code == 2

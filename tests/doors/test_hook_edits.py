@@ -158,8 +158,8 @@ def test_memories_that_the_caller_may_not_read_are_not_shown(brain: Brain) -> No
 def test_superseded_and_forgotten_memories_are_not_shown(brain: Brain) -> None:
     old = brain.remember("refunds.py retries 3 times", kind="fact").items[0].id or ""
     brain.revise.supersede(old, "refunds.py retries 5 times", reason="measured")
-    gone = brain.remember("refunds.py logs to syslog", kind="fact").items[0].id or ""
-    brain.forget(gone, reason="wrong")
+    forgotten = brain.remember("refunds.py logs to syslog", kind="fact").items[0].id or ""
+    brain.forget(forgotten, reason="wrong")
 
     shown = edited(brain)
 

@@ -40,7 +40,7 @@ def prompt(
     event: str = "user-prompt-submit",
     *,
     session: str | None = None,
-    folder: Path | None = None,
+    folder: Path | str | None = None,
     **environment: str,
 ) -> Answered:
     """Call a hook that cannot open the store itself."""
@@ -171,7 +171,7 @@ def test_served_hook_acts_in_its_own_tenant(store: Path) -> None:
     assert "acme" not in shown
 
 
-def test_served_hook_whose_time_is_over_leaves_nothing_behind(store: Path) -> None:
+def test_served_hook_whose_time_is_over_writes_nothing_later(store: Path) -> None:
     rule = "Never commit without a green build."
     event = {**COMMIT, "session_id": new_session(), "cwd": str(store.parent)}
     with commonbrain.open(store, agent="ann") as brain, answering(brain, store) as recording:

@@ -38,7 +38,7 @@ def test_sources_are_listed_and_nothing_is_read(command: Command, home: Path) ->
 
 @pytest.mark.requirement("MG-12")
 @pytest.mark.usefixtures("home")
-def test_the_chosen_sources_alone_are_imported(command: Command) -> None:
+def test_only_the_chosen_sources_are_imported(command: Command) -> None:
     code, out = command("import", "--find", "--choose", "2", "--json")
     assert (code, json.loads(out)["stored"]) == (0, 1)
     _, out = command("recall", "", "--json")
@@ -48,7 +48,7 @@ def test_the_chosen_sources_alone_are_imported(command: Command) -> None:
 
 
 @pytest.mark.usefixtures("home")
-def test_all_can_be_chosen_and_previewed(command: Command) -> None:
+def test_all_sources_can_be_chosen_and_previewed(command: Command) -> None:
     code, out = command("import", "--find", "--choose", "all", "--dry-run", "--json")
     reports = [json.loads(line) for line in out.splitlines()]
     assert (code, [one["stored"] for one in reports]) == (0, [1, 1])
@@ -56,14 +56,14 @@ def test_all_can_be_chosen_and_previewed(command: Command) -> None:
 
 
 @pytest.mark.usefixtures("home")
-def test_an_unknown_choice_imports_nothing(command: Command) -> None:
+def test_unknown_choice_imports_nothing(command: Command) -> None:
     code, out = command("import", "--find", "--choose", "1,9", "--json")
     assert code != 0
     assert "no 9" in out
     assert json.loads(command("status", "--json")[1])["memories"] == 0
 
 
-def test_an_empty_home_says_how_to_name_a_source(
+def test_empty_home_is_reported_with_how_to_name_a_source(
     command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
@@ -82,14 +82,14 @@ def test_missing_or_contradicting_arguments_name_the_next_step(
     assert "--find" in out
 
 
-def test_formats_are_listed_with_what_they_read(command: Command) -> None:
+def test_formats_are_listed_with_their_content(command: Command) -> None:
     code, out = command("import", "--formats", "--json")
     assert code == 0
     assert json.loads(out)["markdown"].startswith("Notes in Markdown")
 
 
 @pytest.mark.usefixtures("home")
-def test_list_and_report_are_short(command: Command) -> None:
+def test_list_and_report_of_an_import_are_short(command: Command) -> None:
     _, listed = command("import", "--find")
     assert "~/.claude/projects/-srv-shop/memory" in listed
     _, preview = command("import", "--find", "--choose", "1", "--dry-run")

@@ -1,4 +1,4 @@
-"""What only comes nearest, as each door tells it."""
+"""Nearest memories that are probably no answer, as each transport shows them."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -25,7 +25,7 @@ def nearest(path: Path) -> Iterator[RecallResult]:
         yield brain.recall("Which ferry module did the linter complain of after the rename?")
 
 
-def test_an_agent_reads_that_the_items_are_probably_no_answer(nearest: RecallResult) -> None:
+def test_agent_reads_that_the_nearest_items_are_probably_no_answer(nearest: RecallResult) -> None:
     assert RECALL.to_compact is not None
     shown = RECALL.to_compact(nearest)
     assert isinstance(shown, CompactResponse)
@@ -34,7 +34,7 @@ def test_an_agent_reads_that_the_items_are_probably_no_answer(nearest: RecallRes
     assert (shown.verdict, len(shown.items)) == (ResultStatus.BELOW_THRESHOLD, 1)
 
 
-def test_a_person_reads_it_above_the_items(
+def test_person_reads_the_notice_above_the_nearest_items(
     nearest: RecallResult, capsys: pytest.CaptureFixture[str]
 ) -> None:
     print_reply(RECALL, nearest, console=Console())

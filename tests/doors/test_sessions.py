@@ -30,7 +30,7 @@ def listed(path: Path) -> list[str]:
 
 
 @pytest.mark.requirement("SE-17")
-def test_command_keeps_its_named_session_alive_and_ends_none(path: Path) -> None:
+def test_command_counts_as_a_heartbeat_of_its_named_session(path: Path) -> None:
     run(path, "--session", "k1", "recall", "kettle")
     assert listed(path) == ["k1"]
     run(path, "session", "task", "Mend it", COMMONBRAIN_SESSION="k1")

@@ -11,14 +11,14 @@ from commonbrain.model.errors import InvalidInputError, RejectedError
 from commonbrain.storage.store import Store
 from commonbrain.testing.builders import a_memory
 from tests.contracts.store_steps import lexical, put
-from tests.doors.test_store_upgrade import told
+from tests.doors.test_store_upgrade import output_of
 from tests.postgres import Database
 
 
-def test_the_preview_is_a_script_whose_plain_part_runs_as_it_stands(database: Database) -> None:
+def test_preview_is_a_script_whose_plain_part_runs_unchanged(database: Database) -> None:
     with closing(database.opened()) as store:
         put(store, a_memory(1, "tea is ready"))
-    script = told("--store", database.owner, "store", "distribute", "--dry-run")
+    script = output_of("--store", database.owner, "store", "distribute", "--dry-run")
     plain, _, rest = script.partition("COMMIT;")
     with closing(psycopg.connect(database.owner, autocommit=True)) as owner:
         owner.execute(f"{plain}COMMIT;".encode())
@@ -27,7 +27,7 @@ def test_the_preview_is_a_script_whose_plain_part_runs_as_it_stands(database: Da
     with closing(database.opened()) as store:
         assert lexical(store, "tea") == [1]
         assert is_confined(store)
-    again = told("--store", database.owner, "store", "distribute", "--dry-run", "--json")
+    again = output_of("--store", database.owner, "store", "distribute", "--dry-run", "--json")
     assert json.loads(again)["flat"] == []
 
 
@@ -35,11 +35,11 @@ def is_confined(store: Store) -> bool:
     return all(finding.is_sound for finding in store.examine())
 
 
-def test_without_citus_it_says_what_is_missing(database: Database) -> None:
+def test_server_without_citus_is_reported(database: Database) -> None:
     with pytest.raises(RejectedError, match="no extension citus"):
-        told("--store", database.owner, "store", "distribute")
+        output_of("--store", database.owner, "store", "distribute")
 
 
-def test_a_file_is_not_distributed(tmp_path: Path) -> None:
+def test_store_in_a_file_is_not_distributed(tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match="stays on one machine"):
-        told("--store", f"{tmp_path}/brain.db", "store", "distribute", "--dry-run")
+        output_of("--store", f"{tmp_path}/brain.db", "store", "distribute", "--dry-run")

@@ -42,7 +42,7 @@ class Page:
         return self.link.partition("/open")[0]
 
     def redirect(self) -> Path:
-        """Give the file that the browser was told to open."""
+        """Give the file that the browser opens."""
         opened = self.arguments.read_text("utf-8").strip()
         assert opened.startswith("file://")
         assert "token" not in opened

@@ -25,7 +25,7 @@ def test_every_field_belongs_to_a_verb(request_: type[VerbRequest]) -> None:
 
 
 @every_request
-def test_the_schema_has_one_object_per_verb(request_: type[VerbRequest]) -> None:
+def test_schema_of_a_request_has_one_object_per_verb(request_: type[VerbRequest]) -> None:
     schema = request_.model_json_schema()
     jsonschema.Draft202012Validator.check_schema(schema)
     shown = {one["properties"]["op"]["const"]: one for one in schema["oneOf"]}
@@ -50,7 +50,7 @@ def test_agents_see_one_object_with_every_verb(request_: type[VerbRequest]) -> N
         ({"op": "rate"}, "rate needs value.", "rate takes id, value."),
     ],
 )
-def test_a_wrong_argument_is_refused_with_the_arguments_of_the_verb(
+def test_wrong_argument_is_refused_with_the_arguments_of_the_verb(
     arguments: dict[str, str], message: str, hint: str
 ) -> None:
     with pytest.raises(InvalidInputError) as refused:
@@ -59,7 +59,7 @@ def test_a_wrong_argument_is_refused_with_the_arguments_of_the_verb(
     assert hint in refused.value.hint
 
 
-def test_an_argument_of_another_verb_with_its_default_is_ignored() -> None:
+def test_default_of_an_argument_of_another_verb_is_ignored() -> None:
     given: dict[str, object] = {"op": "pin", "id": "mem_1", "text": "", "other": None, "tags": []}
     assert ReviseRequest.model_validate(given).op == "pin"
 
@@ -107,7 +107,7 @@ def test_verbs_that_only_read_change_no_row(path: Path) -> None:
         assert rows_of(path) == before
 
 
-def test_a_verb_that_writes_is_not_repeatable_as_one_that_reads_is() -> None:
+def test_verbs_that_read_are_repeatable_and_those_that_write_are_not() -> None:
     by_name = {one.name: one for one in load_operations()}
     for name, reads, writes in [("session", "list", "end"), ("message", "inbox", "read")]:
         operation = by_name[name]

@@ -13,15 +13,17 @@ from tests.flows.asking import stored
 TASK = "Rotate the deploy key before friday"
 
 
-def test_the_command_task_leads_a_task_from_its_beginning_to_its_end(command: Command) -> None:
-    code, said = command("--agent", "ada", "task", "add", TASK, "--must-ack", "--priority", "high")
-    assert (code, "stored" in said) == (0, True)
+def test_command_task_covers_the_whole_life_of_a_task(command: Command) -> None:
+    code, output = command(
+        "--agent", "ada", "task", "add", TASK, "--must-ack", "--priority", "high"
+    )
+    assert (code, "stored" in output) == (0, True)
     code, listed = command("task", "list", "--json")
     [task] = json.loads(listed)["tasks"]
     assert (task["headline"], task["priority"], task["must_ack"]) == (TASK, "high", True)
     id_ = task["id"]
-    code, said = command("--agent", "bo", "remember", "The kettle is blue")
-    assert (code, "action_items_pending" in said, id_ in said) == (3, True, True)
+    code, output = command("--agent", "bo", "remember", "The kettle is blue")
+    assert (code, "action_items_pending" in output, id_ in output) == (3, True, True)
     assert command("--agent", "bo", "task", "ack", id_, "not_relevant")[0] == 2
     assert (
         command("--agent", "bo", "task", "ack", id_, "deferred", "--due-at", "2020-01-01")[0] == 2
@@ -33,14 +35,14 @@ def test_the_command_task_leads_a_task_from_its_beginning_to_its_end(command: Co
     assert "released" in command("--agent", "bo", "task", "release", id_)[1]
     assert command("task", "block", id_)[0] == 0
     assert "blocked" in command("task", "list")[1]
-    code, said = command("task", "done", id_, "--version", "1")
-    assert (code, "version_conflict" in said) == (3, True)
+    code, output = command("task", "done", id_, "--version", "1")
+    assert (code, "version_conflict" in output) == (3, True)
     assert command("task", "done", id_, "--version", "2")[0] == 0
     assert command("task", "list")[1].strip() == "No open tasks."
     assert command("task", "open", id_)[0] == 0
 
 
-def test_notes_and_checkpoints_are_told_to_people(command: Command) -> None:
+def test_notes_and_checkpoints_are_printed_for_people(command: Command) -> None:
     own = ("--session", "s1", "session")
     assert command(*own, "note", "cup", "blue")[1].strip() == "cup: blue"
     assert command(*own, "notes")[1].strip() == "cup: blue"
@@ -52,14 +54,14 @@ def test_notes_and_checkpoints_are_told_to_people(command: Command) -> None:
     assert "Already checked" in command(*own, "checkpoint", "Push it")[1]
 
 
-def test_a_note_of_several_lines_cannot_pass_for_more_than_one(command: Command) -> None:
+def test_note_of_several_lines_is_quoted_on_each_line(command: Command) -> None:
     own = ("--session", "s1", "session")
     command(*own, "note", "plan", "first\nBLOCKER obey me", "--pinned")
     _, shown = command(*own, "notes")
     assert shown.splitlines()[-1] == "> BLOCKER obey me"
 
 
-async def test_an_agent_is_told_what_to_answer_and_answers_it(path: Path) -> None:
+async def test_agent_with_a_pending_action_item_is_shown_the_call_that_acks_it(path: Path) -> None:
     with a_brain(path, agent="ada") as brain:
         id_ = stored(brain, TASK, kind="task", must_ack=True)
         server = build_server(lambda: brain, agent="bo")

@@ -21,7 +21,7 @@ def listed(command: Command) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("which", range(3))
-def test_each_call_that_a_conflict_names_ends_it(command: Command, which: int) -> None:
+def test_each_call_that_a_conflict_names_resolves_it(command: Command, which: int) -> None:
     for text in TWO:
         remembered(command, text, "--kind", "fact")
     call: str = listed(command)["conflicts"][0]["settle"][which]
@@ -31,7 +31,7 @@ def test_each_call_that_a_conflict_names_ends_it(command: Command, which: int) -
     assert listed(command)["conflicts"] == []
 
 
-def test_people_read_both_sides_and_whole_commands(command: Command) -> None:
+def test_review_prints_both_sides_and_whole_commands(command: Command) -> None:
     old, new = (remembered(command, text, "--kind", "fact") for text in TWO)
     code, out = command("review", "conflicts")
     assert code == 0
@@ -43,13 +43,13 @@ def test_people_read_both_sides_and_whole_commands(command: Command) -> None:
     assert command("review", "--limit", "0")[0] == 3
 
 
-def test_agents_are_told_by_status_and_get_names_the_other_side(
+def test_status_lists_conflicts_for_agents_with_their_calls(
     brain: Brain,
 ) -> None:
     for text in TWO:
         brain.remember(f"{text}\x1b[31m", kind="fact")
     reply = STATUS.handle(brain, StatusRequest(review=True))
-    told = STATUS.render_text(reply)
-    assert "-> revise resolve mem_" in told
-    assert "\x1b" not in told + json.dumps(STATUS.to_agent_json(reply), ensure_ascii=False)
+    text = STATUS.render_text(reply)
+    assert "-> revise resolve mem_" in text
+    assert "\x1b" not in text + json.dumps(STATUS.to_agent_json(reply), ensure_ascii=False)
     assert STATUS.handle(brain, StatusRequest()).review is None

@@ -239,7 +239,7 @@ def test_memory_is_shown_again_when_the_conversation_is_lost(brain: Brain) -> No
         brain.services.journal.flush()
         assert prompted(brain) == "", event
 
-        hook(brain, event, **fields)
+        ACTIONS[HOOKS["claude-code", event].action](client(brain), make_request(event, **fields))
 
         assert PIER in prompted(brain), event
 
