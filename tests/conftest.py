@@ -5,7 +5,7 @@ import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from shutil import disk_usage
+from shutil import disk_usage, rmtree
 from typing import TYPE_CHECKING
 
 import pytest
@@ -89,12 +89,18 @@ def clock() -> FakeClock:
 
 
 @pytest.fixture
-def tmp_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def tmp_path(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Path]:
     """A new folder whose path is short enough for the sockets of stores in it.
 
     The socket of a store with a longer path is in a folder that all tests of a user would share.
     """
-    return tmp_path_factory.mktemp("t")
+    failed = request.session.testsfailed
+    folder = tmp_path_factory.mktemp("t")
+    yield folder
+    if request.session.testsfailed == failed:
+        rmtree(folder, ignore_errors=True)
 
 
 @pytest.fixture
