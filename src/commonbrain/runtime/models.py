@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+from weakref import WeakValueDictionary
 
 from commonbrain.config import Settings
 from commonbrain.embeddings.interface import Embedder, EmbeddingSpace, Extractor, Reflector
@@ -30,8 +32,23 @@ ReflectorFactory = Callable[[Options], Reflector]
 """Creates a reflector from settings; sends nothing yet."""
 
 
+_SHARED: Final = WeakValueDictionary[int | None, MiniLmEmbedder]()
+"""The default embedder, by threads: the stores that a process has open share one loaded model."""
+
+
 def _minilm(options: Options) -> Embedder:
-    return MiniLmEmbedder(threads=options.threads)
+    return _SHARED.setdefault(options.threads, MiniLmEmbedder(threads=options.threads))
+
+
+def _forget_unloaded() -> None:
+    """Let a forked child load the model itself, if a thread of its parent was loading it."""
+    for threads, embedder in list(_SHARED.items()):
+        if not embedder.is_loaded:
+            del _SHARED[threads]
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_unloaded)
 
 
 def _ollama(options: Options) -> Embedder:
