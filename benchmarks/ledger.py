@@ -34,8 +34,8 @@ COUNTED_SUFFIXES: Final = frozenset(
     }
 )
 SKIPPED_FOLDERS: Final = frozenset({"generated", "versions"})
-"""What a program wrote, and migrations: a released migration never changes, so nobody works on it,
-and squashing old ones is no change of the code."""
+"""What a program wrote, and migrations: a released one never changes, and squashing old
+ones is no change of the code."""
 _NO_CODE: Final = {tokenize.COMMENT, tokenize.ENDMARKER, tokenize.NEWLINE, tokenize.NL}
 COMMENT: Final = re.compile(r"//|/?\*|<!--|\{#")
 """How a line begins that holds only a comment, in templates, styles and scripts."""

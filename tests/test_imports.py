@@ -73,8 +73,8 @@ def imported_by(program: str, *arguments: str) -> Sequence[Sequence[str]]:
         check=True,
     )
     mark = "imported: "
-    found = [line for line in ran.stdout.splitlines() if line.startswith(mark)]
-    return [line.removeprefix(mark).split() for line in found]
+    listings = [line for line in ran.stdout.splitlines() if line.startswith(mark)]
+    return [line.removeprefix(mark).split() for line in listings]
 
 
 def among(imported: Iterable[str], packages: Iterable[str]) -> list[str]:
@@ -173,7 +173,7 @@ def test_prompt_hook_imports_only_what_it_uses(
 
 
 @pytest.mark.requirement("CL-14")
-def test_a_takeover_opens_the_store_before_it_imports_the_sdk() -> None:
+def test_takeover_opens_the_store_before_importing_the_sdk() -> None:
     modules = "commonbrain.mcp.shared_server, commonbrain.runtime.bootstrap"
     [imported] = imported_by(f"import sys, {modules}; print('imported:', *sys.modules)")
     assert among(imported, ("mcp", "mcp_types", "starlette", "uvicorn", "httpx2")) == []
@@ -183,7 +183,7 @@ def test_a_takeover_opens_the_store_before_it_imports_the_sdk() -> None:
     "module",
     ["commonbrain.cli.command_client", "commonbrain.hooks.runner", "commonbrain.mcp.bridge"],
 )
-def test_a_process_that_uses_a_running_server_imports_little(module: str) -> None:
+def test_client_of_a_running_server_imports_little(module: str) -> None:
     heavy = ("typer", "pydantic", "sqlalchemy", "numpy", "mcp", "psutil", "commonbrain.client")
 
     [imported] = imported_by(f"import sys, {module}; print('imported:', *sys.modules)")

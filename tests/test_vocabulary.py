@@ -15,7 +15,7 @@ from typing import Final
 
 ROOT: Final = Path(__file__).parents[1]
 
-REMAINING = 2102
+REMAINING = 2073
 """The hits that are left. It only falls: set it to the number that the failing test names."""
 
 RETIRED: Final = frozenset(
@@ -266,10 +266,10 @@ def _hits_of_page(path: Path, text: str) -> Iterator[Hit]:
 
 
 def test_retired_words_only_become_fewer() -> None:
-    found = len(find_retired())
+    hits = len(find_retired())
 
-    assert found <= REMAINING, "List the new ones: python -m tests.test_vocabulary PATH"
-    assert found >= REMAINING, f"Well done: set REMAINING in {Path(__file__).name} to {found}"
+    assert hits <= REMAINING, "List the new ones: python -m tests.test_vocabulary PATH"
+    assert hits >= REMAINING, f"Well done: set REMAINING in {Path(__file__).name} to {hits}"
 
 
 def main(arguments: list[str]) -> None:
