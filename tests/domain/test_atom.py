@@ -6,9 +6,10 @@ TEXT = "The deploy to db of eu-1 was fine, \u6570\u636e\u5e93\u5d29\u6e83\u4e86.
 CERTIFICATE = Atom(subject="an expired certificate", outcome="the outage of the shop")
 
 
-@pytest.mark.parametrize(
-    ("subject", "outcome", "is_so"),
-    [
+def test_fields_are_made_of_words_of_the_text_however_short_they_are(
+    subtests: pytest.Subtests,
+) -> None:
+    for subject, outcome, is_so in [
         ("the deploy", "was fine", True),
         ("the deploys", "were fine", True),
         ("db", "eu-1", True),
@@ -17,12 +18,9 @@ CERTIFICATE = Atom(subject="an expired certificate", outcome="the outage of the 
         ("the deploy", "\u5220\u5e93 \u8dd1\u8def", False),
         ("the deploy", "--", False),
         ("aliens to db", "was fine", False),
-    ],
-)
-def test_fields_are_made_of_words_of_the_text_however_short_they_are(
-    subject: str, outcome: str, *, is_so: bool
-) -> None:
-    assert is_grounded(Atom(subject=subject, outcome=outcome), TEXT) is is_so
+    ]:
+        with subtests.test(subject=subject, outcome=outcome, is_so=is_so):
+            assert is_grounded(Atom(subject=subject, outcome=outcome), TEXT) is is_so
 
 
 def test_a_cause_that_another_gives_as_the_effect_is_turned_round() -> None:

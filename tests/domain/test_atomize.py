@@ -34,9 +34,8 @@ def fields(atom: Atom) -> tuple[str, str, str, str]:
 
 
 @pytest.mark.requirement("WP-45")
-@pytest.mark.parametrize(
-    ("text", "found"),
-    [
+def test_every_pattern_tells_cause_from_effect(subtests: pytest.Subtests) -> None:
+    cases: list[tuple[str, tuple[str, str, str, str]]] = [
         (
             "The mixer stopped, causing the sauce to burn.",
             ("The mixer", "stopped", "the sauce to burn", ""),
@@ -86,16 +85,15 @@ def fields(atom: Atom) -> tuple[str, str, str, str]:
             "We froze the versions so that builds are repeatable.",
             ("We", "froze the versions", "builds are repeatable", ""),
         ),
-    ],
-)
-def test_every_pattern_tells_cause_from_effect(text: str, found: tuple[str, str, str, str]) -> None:
-    assert [fields(one) for one in extract_atoms(text)] == [found]
+    ]
+    for text, found in cases:
+        with subtests.test(text=text, found=found):
+            assert [fields(one) for one in extract_atoms(text)] == [found]
 
 
 @pytest.mark.requirement("WP-45")
-@pytest.mark.parametrize(
-    ("text", "found"),
-    [
+def test_causes_are_extracted_without_an_article_or_a_set_phrase(subtests: pytest.Subtests) -> None:
+    cases: list[tuple[str, tuple[str, str, str, str]]] = [
         (
             "Checkout failed because the disk was full",
             ("the disk", "was full", "Checkout failed", ""),
@@ -170,17 +168,14 @@ def test_every_pattern_tells_cause_from_effect(text: str, found: tuple[str, str,
             "Due to heavy snow the courier came a day late.",
             ("heavy snow", "", "the courier came a day late", ""),
         ),
-    ],
-)
-def test_causes_are_extracted_without_an_article_or_a_set_phrase(
-    text: str, found: tuple[str, str, str, str]
-) -> None:
-    assert [fields(one) for one in extract_atoms(text)] == [found]
+    ]
+    for text, found in cases:
+        with subtests.test(text=text, found=found):
+            assert [fields(one) for one in extract_atoms(text)] == [found]
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_plain_talk_states_no_cause(subtests: pytest.Subtests) -> None:
+    for text in [
         "I'm happy because it's Friday, see you all on Monday.",
         "We failed because of course we did, as always.",
         "I like working with Tom because he is so calm.",
@@ -199,29 +194,27 @@ def test_causes_are_extracted_without_an_article_or_a_set_phrase(
         "Learned that Paul has a dog named Rex, by the way.",
         "My guess is the deploy failed because of the image.",
         "Sorry for the delay, I was stuck because of the train.",
-    ],
-)
-def test_plain_talk_states_no_cause(text: str) -> None:
-    assert extract_atoms(text) == ()
+    ]:
+        with subtests.test(text=text):
+            assert extract_atoms(text) == ()
 
 
-@pytest.mark.parametrize(
-    ("text", "cause", "effect"),
-    [
+def test_what_something_is_caused_by_is_its_cause(subtests: pytest.Subtests) -> None:
+    for text, cause, effect in [
         ("The crash was ultimately caused by a loose cable.", "a loose cable", "The crash"),
         ("Such crashes tend to be caused by loose cables.", "loose cables", "Such crashes"),
         ("The crash turned out to be caused by a loose cable.", "a loose cable", "The crash"),
         ("The printer was brought down by a loose cable.", "a loose cable", "The printer"),
         ("The crashes are being caused by a loose cable.", "a loose cable", "The crashes"),
-    ],
-)
-def test_what_something_is_caused_by_is_its_cause(text: str, cause: str, effect: str) -> None:
-    assert [fields(one) for one in extract_atoms(text)] == [(cause, "", effect, "")]
+    ]:
+        with subtests.test(text=text, cause=cause, effect=effect):
+            assert [fields(one) for one in extract_atoms(text)] == [(cause, "", effect, "")]
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_what_is_denied_asked_planned_supposed_or_quoted_is_no_fact(
+    subtests: pytest.Subtests,
+) -> None:
+    for text in [
         "The crash, caused by a loose cable, cost us the morning.",
         "A crash triggered by the cable took the whole office down.",
         "The crash was caused not by the driver but by the cable.",
@@ -257,15 +250,13 @@ def test_what_something_is_caused_by_is_its_cause(text: str, cause: str, effect:
         "Use the old driver when the machine crashes at night.",
         "> The driver was old, which broke the machine.",
         "```\nthe driver was old, which broke the machine\n```",
-    ],
-)
-def test_what_is_denied_asked_planned_supposed_or_quoted_is_no_fact(text: str) -> None:
-    assert extract_atoms(text) == ()
+    ]:
+        with subtests.test(text=text):
+            assert extract_atoms(text) == ()
 
 
-@pytest.mark.parametrize(
-    ("text", "outcome_s", "consequence_s"),
-    [
+def test_delays_are_read_where_the_text_tells_them(subtests: pytest.Subtests) -> None:
+    for text, outcome_s, consequence_s in [
         ("The lease expired, causing two leaders to write two hours later.", 7200, None),
         ("When the tank runs dry, the pump fails within 30 seconds.", 30, None),
         ("Because the fan had stopped, the node shut down after half an hour.", 1800, None),
@@ -280,13 +271,10 @@ def test_what_is_denied_asked_planned_supposed_or_quoted_is_no_fact(text: str) -
             600,
         ),
         (FACT, None, None),
-    ],
-)
-def test_delays_are_read_where_the_text_tells_them(
-    text: str, outcome_s: float | None, consequence_s: float | None
-) -> None:
-    [atom] = extract_atoms(text)
-    assert (atom.outcome_delay_s, atom.consequence_delay_s) == (outcome_s, consequence_s)
+    ]:
+        with subtests.test(text=text, outcome_s=outcome_s, consequence_s=consequence_s):
+            [atom] = extract_atoms(text)
+            assert (atom.outcome_delay_s, atom.consequence_delay_s) == (outcome_s, consequence_s)
 
 
 def test_what_an_outcome_caused_in_turn_is_its_consequence() -> None:
@@ -361,9 +349,8 @@ def test_a_delay_in_letters_that_only_look_like_it_is_none() -> None:
     assert atom.outcome_delay_s is None
 
 
-@pytest.mark.parametrize(
-    "unit",
-    [
+def test_work_grows_linearly_with_the_text(subtests: pytest.Subtests) -> None:
+    for unit in [
         FACT + " ",
         "because ",
         "a, ",
@@ -378,26 +365,29 @@ def test_a_delay_in_letters_that_only_look_like_it_is_none() -> None:
         "turned out to be ",
         "adding the index stopped ",
         "\n",
-    ],
-)
-def test_work_grows_with_the_text_and_no_faster(unit: str) -> None:
-    def work(size: int) -> int:
-        return steps(lambda: extract_atoms((unit * size)[:size]))
-
-    # One call more for a start that is the same for all.
-    assert work(TEXT_BYTES_MAX) <= GROWTH_MAX * (work(TEXT_BYTES_MAX // 4) + 50)
+    ]:
+        with subtests.test(unit=unit):
+            # Some calls more for a start that is the same for all.
+            short = work_of(unit, TEXT_BYTES_MAX // 4) + 50
+            assert work_of(unit, TEXT_BYTES_MAX) <= GROWTH_MAX * short
 
 
-@pytest.mark.parametrize("module", [causal_conditions, causal_cuts, causal_extraction, clauses])
-def test_no_pattern_can_match_one_stretch_in_many_ways(module: object) -> None:
-    held = cast("list[object]", list(vars(module).values()))
-    own = [cast("re.Pattern[str]", one) for one in held if isinstance(one, re.Pattern)]
-    own += [
-        row.sign
-        for row in (*causal_patterns.PATTERNS, *causal_patterns.VERBS, *causal_patterns.LESSONS)
-    ]
-    for pattern in own:
-        assert not re.search(r"[+*}]\)[+*{]", pattern.pattern), pattern.pattern
+def test_no_pattern_can_match_one_stretch_in_many_ways(subtests: pytest.Subtests) -> None:
+    cases: list[object] = [causal_conditions, causal_cuts, causal_extraction, clauses]
+    for module in cases:
+        with subtests.test(module=module):
+            held = cast("list[object]", list(vars(module).values()))
+            own = [cast("re.Pattern[str]", one) for one in held if isinstance(one, re.Pattern)]
+            own += [
+                row.sign
+                for row in (
+                    *causal_patterns.PATTERNS,
+                    *causal_patterns.VERBS,
+                    *causal_patterns.LESSONS,
+                )
+            ]
+            for pattern in own:
+                assert not re.search(r"[+*}]\)[+*{]", pattern.pattern), pattern.pattern
 
 
 def test_the_cues_of_a_pattern_hide_no_match_of_its_sign() -> None:
@@ -407,6 +397,10 @@ def test_the_cues_of_a_pattern_hide_no_match_of_its_sign() -> None:
         cues = set(re.findall(r"[a-z'/]+", text))
         for pattern in table:
             assert not pattern.sign.search(text) or pattern.cues & cues, (pattern.name, text)
+
+
+def work_of(unit: str, size: int) -> int:
+    return steps(lambda: extract_atoms((unit * size)[:size]))
 
 
 def steps(run: Callable[[], object]) -> int:

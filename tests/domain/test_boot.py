@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from commonbrain.coordination.briefing import (
@@ -121,7 +121,6 @@ def json_prefix(briefing: Briefing) -> str:
 
 
 @pytest.mark.requirement("SE-01", "PF-01", "SE-19")
-@settings(max_examples=60)
 @given(MATERIALS, LIMITS)
 def test_whatever_there_is_to_tell_a_briefing_stays_within_its_tokens(
     material: BriefingMaterial, limits: BriefingLimits
@@ -133,7 +132,6 @@ def test_whatever_there_is_to_tell_a_briefing_stays_within_its_tokens(
 
 
 @pytest.mark.requirement("SE-01", "SE-02")
-@settings(max_examples=40)
 @given(MATERIALS)
 def test_what_is_shown_and_what_is_reported_make_up_what_there_is(
     material: BriefingMaterial,
@@ -185,7 +183,6 @@ WORD = 12
 
 
 @pytest.mark.requirement("SE-02")
-@settings(max_examples=80)
 @given(st.builds(BriefingMaterial, **STABLE | CHANGING | PLAIN))
 @pytest.mark.requirement("SE-37")
 def test_what_remains_unused_is_smaller_than_the_smallest_thing_left_out(
@@ -200,7 +197,6 @@ def test_what_remains_unused_is_smaller_than_the_smallest_thing_left_out(
         assert unused < WORD
 
 
-@settings(max_examples=40)
 @given(st.builds(BriefingMaterial, **STABLE), st.builds(BriefingMaterial, **CHANGING))
 def test_the_stable_part_is_the_same_whatever_else_changes(
     one: BriefingMaterial, other: BriefingMaterial

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from commonbrain.model.model_card import (
@@ -57,7 +57,6 @@ def test_who_is_served_stays_so_whatever_more_are(
 
 
 @pytest.mark.requirement("JB-11")
-@settings(max_examples=20)
 @given(MODELS, NAMES, st.sampled_from((5, 10, 50)))
 def test_as_many_sessions_are_served_as_were_given(model: int, tenant: str, percent: int) -> None:
     count = 2000
@@ -68,7 +67,6 @@ def test_as_many_sessions_are_served_as_were_given(model: int, tenant: str, perc
     assert abs(served - count * percent / 100) <= spread
 
 
-@settings(max_examples=20)
 @given(MODELS, MODELS.map(lambda one: one // 2 * 2 + 1))
 def test_who_one_model_serves_says_nothing_of_another(one: int, other: int) -> None:
     if one == other:
@@ -89,10 +87,11 @@ def test_an_agent_that_it_is_tried_on_is_served_in_every_session() -> None:
     assert not is_in_canary(tried, Caller(agent="al", session="s1"))
 
 
-@pytest.mark.parametrize("state", ModelState)
-def test_only_what_serves_serves(state: ModelState) -> None:
-    is_serving = state in {ModelState.CANARY, ModelState.ACTIVE}
-    assert is_in_canary(card(1, state, percent=100), Caller(agent="bo")) is is_serving
+def test_only_what_serves_serves(subtests: pytest.Subtests) -> None:
+    for state in ModelState:
+        with subtests.test(state=state):
+            is_serving = state in {ModelState.CANARY, ModelState.ACTIVE}
+            assert is_in_canary(card(1, state, percent=100), Caller(agent="bo")) is is_serving
 
 
 def test_a_canary_comes_before_the_active_model_where_it_may() -> None:

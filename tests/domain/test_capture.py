@@ -18,23 +18,26 @@ LESSON = "The root cause was that the pool was closed twice."
 
 
 @pytest.mark.requirement("WP-46")
-@pytest.mark.parametrize(
-    "said",
-    [
+def test_a_passage_that_tells_something_lasting_is_kept_without_the_rest(
+    subtests: pytest.Subtests,
+) -> None:
+    for said in [
         LESSON,
         "We decided to keep one worker per queue.",
         "It turned out that the driver caches the plan.",
         "I fixed the flaky upload by waiting for the checksum.",
         "Use tabs rather than spaces in that folder.",
-    ],
-)
-def test_a_passage_that_tells_something_lasting_is_kept_without_the_rest(said: str) -> None:
-    assert informative_passages(f"{CHATTER}\n\n{said}\n\nShall I go on with the docs?") == said
+    ]:
+        with subtests.test(said=said):
+            assert (
+                informative_passages(f"{CHATTER}\n\n{said}\n\nShall I go on with the docs?") == said
+            )
 
 
-@pytest.mark.parametrize("said", ["", CHATTER, "Done.", "```\nfixed by hand\nroot cause\n```"])
-def test_reports_and_code_are_not_worth_keeping(said: str) -> None:
-    assert informative_passages(said) == ""
+def test_reports_and_code_are_not_worth_keeping(subtests: pytest.Subtests) -> None:
+    for said in ["", CHATTER, "Done.", "```\nfixed by hand\nroot cause\n```"]:
+        with subtests.test(said=said):
+            assert informative_passages(said) == ""
 
 
 def test_one_turn_leaves_little() -> None:

@@ -66,9 +66,8 @@ def test_what_is_left_has_no_way_to_anything_that_holds(
     assert left == candidates - held
 
 
-@pytest.mark.parametrize(
-    ("more", "fall"),
-    [
+def test_a_fall_is_told_by_state_and_time(subtests: pytest.Subtests) -> None:
+    cases: list[tuple[dict[str, object], InvalidationReason | None]] = [
         ({}, None),
         ({"state": State.ARCHIVED}, None),
         ({"state": State.QUARANTINED}, None),
@@ -78,12 +77,13 @@ def test_what_is_left_has_no_way_to_anything_that_holds(
         ({"state": State.EXPIRED}, InvalidationReason.EXPIRED),
         ({"expires_at": NOON}, InvalidationReason.EXPIRED),
         ({"expires_at": NOON + timedelta(seconds=1)}, None),
-    ],
-)
-def test_a_fall_is_told_by_state_and_time(
-    more: dict[str, object], fall: InvalidationReason | None
-) -> None:
-    assert invalidation_of(a_standing(1, **more), is_pruned=False, conflicts=(), now=NOON) is fall
+    ]
+    for more, fall in cases:
+        with subtests.test(more=more, fall=fall):
+            assert (
+                invalidation_of(a_standing(1, **more), is_pruned=False, conflicts=(), now=NOON)
+                is fall
+            )
 
 
 def test_what_was_pruned_merely_faded() -> None:
@@ -95,30 +95,35 @@ def test_what_was_pruned_merely_faded() -> None:
     assert carried_by(InvalidationReason.FORGOTTEN) == SUPPORTS
 
 
-@pytest.mark.parametrize(("one", "other"), list(product(Trust, Trust)))
 def test_a_conflict_tells_from_more_trust_or_from_as_much_by_who_said_it(
-    one: Trust, other: Trust
+    subtests: pytest.Subtests,
 ) -> None:
-    premise, denier = a_standing(1, trust=one), a_standing(2, trust=other)
-    for link, said_it in ((a_conflict(2, 1, other), True), (a_conflict(1, 2, one), False)):
-        fall = invalidation_of(premise, is_pruned=False, conflicts=[(link, denier)], now=NOON)
-        is_denied = other.weight > one.weight or (said_it and other is one)
-        assert (fall is InvalidationReason.CONTRADICTED) == is_denied
+    for one, other in list(product(Trust, Trust)):
+        with subtests.test(one=one, other=other):
+            premise, denier = a_standing(1, trust=one), a_standing(2, trust=other)
+            for link, said_it in ((a_conflict(2, 1, other), True), (a_conflict(1, 2, one), False)):
+                fall = invalidation_of(
+                    premise, is_pruned=False, conflicts=[(link, denier)], now=NOON
+                )
+                is_denied = other.weight > one.weight or (said_it and other is one)
+                assert (fall is InvalidationReason.CONTRADICTED) == is_denied
 
 
-@pytest.mark.parametrize(
-    "more",
-    [
+def test_what_does_not_hold_or_is_not_seen_contradicts_nothing(subtests: pytest.Subtests) -> None:
+    cases: list[dict[str, object]] = [
         {"state": State.SUPERSEDED},
         {"expires_at": NOON},
         {"scope": Scope.PRIVATE},
         {"scope": Scope.PRIVATE, "trust": Trust.TRUSTED_TOOL, "agent": "bob"},
-    ],
-)
-def test_what_does_not_hold_or_is_not_seen_contradicts_nothing(more: dict[str, object]) -> None:
-    denier = a_standing(2, **more)
-    conflicts = [(a_conflict(2, 1), denier)]
-    assert invalidation_of(a_standing(1), is_pruned=False, conflicts=conflicts, now=NOON) is None
+    ]
+    for more in cases:
+        with subtests.test(more=more):
+            denier = a_standing(2, **more)
+            conflicts = [(a_conflict(2, 1), denier)]
+            assert (
+                invalidation_of(a_standing(1), is_pruned=False, conflicts=conflicts, now=NOON)
+                is None
+            )
 
 
 def test_what_faded_bears_what_was_derived_from_it_and_nothing_else() -> None:

@@ -402,23 +402,24 @@ PARTS = (
 
 
 @pytest.mark.requirement("WP-45", "WP-50")
-@pytest.mark.parametrize(("text", "parts"), PARTS)
-def test_a_cause_is_split_between_its_subject_and_its_verb(
-    text: str, parts: tuple[str, str, str]
-) -> None:
-    [atom] = extract_atoms(text)
-    assert (atom.subject, atom.action, atom.outcome) == parts
+def test_a_cause_is_split_between_its_subject_and_its_verb(subtests: pytest.Subtests) -> None:
+    for text, parts in PARTS:
+        with subtests.test(text=text, parts=parts):
+            [atom] = extract_atoms(text)
+            assert (atom.subject, atom.action, atom.outcome) == parts
 
 
 @pytest.mark.requirement("WP-45", "WP-50")
-@pytest.mark.parametrize(("text", "cause", "effect"), CAUSES)
-def test_a_cause_and_its_effect_are_whole_and_named(text: str, cause: str, effect: str) -> None:
-    [atom] = extract_atoms(text)
-    assert (f"{atom.subject} {atom.action}".strip(), atom.outcome) == (cause, effect)
-    assert not atom.subject.endswith(("'s", "s'"))
+def test_a_cause_and_its_effect_are_whole_and_named(subtests: pytest.Subtests) -> None:
+    for text, cause, effect in CAUSES:
+        with subtests.test(text=text, cause=cause, effect=effect):
+            [atom] = extract_atoms(text)
+            assert (f"{atom.subject} {atom.action}".strip(), atom.outcome) == (cause, effect)
+            assert not atom.subject.endswith(("'s", "s'"))
 
 
 @pytest.mark.requirement("WP-45", "WP-50")
-@pytest.mark.parametrize("text", NO_CAUSES)
-def test_what_only_reads_like_a_cause_is_none(text: str) -> None:
-    assert extract_atoms(text) == ()
+def test_what_only_reads_like_a_cause_is_none(subtests: pytest.Subtests) -> None:
+    for text in NO_CAUSES:
+        with subtests.test(text=text):
+            assert extract_atoms(text) == ()

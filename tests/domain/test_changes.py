@@ -13,32 +13,28 @@ def confidence(older: str, newer: str, *, cosine: float = 0.7, follows: bool = F
     return change_confidence(compare(older, newer, cosine=cosine, follows=follows))
 
 
-@pytest.mark.parametrize(
-    ("older", "newer"),
-    [
+def test_a_change_is_more_probable_than_not(subtests: pytest.Subtests) -> None:
+    for older, newer in [
         ("The API timeout is 30 seconds.", "The API timeout is 45 seconds."),
         ("Priya owns the invoicing service.", "Tomasz took over the invoicing service from Priya."),
         ("The limit for uploads is 10 MB.", "We raised the limit for uploads to 25 MB."),
         ("Customer calls are recorded.", "Customer calls are no longer recorded."),
         ("The budget is 200k.", "Correction: the budget is 140k, not 200k."),
-    ],
-)
-def test_a_change_is_more_probable_than_not(older: str, newer: str) -> None:
-    assert confidence(older, newer) > 0.5
+    ]:
+        with subtests.test(older=older, newer=newer):
+            assert confidence(older, newer) > 0.5
 
 
-@pytest.mark.parametrize(
-    ("older", "newer"),
-    [
+def test_what_holds_beside_it_is_no_sure_change(subtests: pytest.Subtests) -> None:
+    for older, newer in [
         ("Marta leads the data team.", "Sven leads the platform team."),
         ("Maria speaks Spanish.", "Maria speaks French."),
         ("The EU cluster runs on 3 nodes.", "The US cluster runs on 5 nodes."),
         ("The recipe uses basil.", "The recipe uses garlic too."),
         ("The cellar is damp.", "Deploys happen on Tuesdays."),
-    ],
-)
-def test_what_holds_beside_it_is_no_sure_change(older: str, newer: str) -> None:
-    assert confidence(older, newer) < SURE_FROM
+    ]:
+        with subtests.test(older=older, newer=newer):
+            assert confidence(older, newer) < SURE_FROM
 
 
 def test_an_ellipsis_changes_only_what_the_session_just_said() -> None:
@@ -47,19 +43,22 @@ def test_an_ellipsis_changes_only_what_the_session_just_said() -> None:
     assert apart < 0.6 < confidence(older, newer, cosine=0.2, follows=True)
 
 
-@pytest.mark.parametrize(
-    "newer",
-    ["Sorry, 55.", "Err, 38.", "No wait, to Pilar.", "In July, rather.", "Thirty, it is heavy."],
-)
-def test_a_value_without_a_subject_changes_what_was_just_said(newer: str) -> None:
-    older = "Order 40 roof tiles for the annexe."
-    assert confidence(older, newer, cosine=0.2) < 0.5
-    assert confidence(older, newer, cosine=0.2, follows=True) > 0.6
+def test_a_value_without_a_subject_changes_what_was_just_said(subtests: pytest.Subtests) -> None:
+    for newer in [
+        "Sorry, 55.",
+        "Err, 38.",
+        "No wait, to Pilar.",
+        "In July, rather.",
+        "Thirty, it is heavy.",
+    ]:
+        with subtests.test(newer=newer):
+            older = "Order 40 roof tiles for the annexe."
+            assert confidence(older, newer, cosine=0.2) < 0.5
+            assert confidence(older, newer, cosine=0.2, follows=True) > 0.6
 
 
-@pytest.mark.parametrize(
-    ("older", "newer"),
-    [
+def test_what_people_chat_is_no_sure_change(subtests: pytest.Subtests) -> None:
+    for older, newer in [
         ("Ida: I started a pottery course.", "Ida: I went sailing. I can't wait to tell you more."),
         ("Omar: Keep going, it pays off!", "Omar: I won't quit. I will keep going."),
         ("Ida: The kiln is in the shed.", "Ida: It was lovely there. Actually, we had cake too."),
@@ -69,10 +68,9 @@ def test_a_value_without_a_subject_changes_what_was_just_said(newer: str) -> Non
         ),
         ("Painting helps me to relax.", "It's a great way to relax after a long day."),
         ("from shop import Cart, Order, pay", "from shop import Basket, Order, send"),
-    ],
-)
-def test_what_people_chat_is_no_sure_change(older: str, newer: str) -> None:
-    assert confidence(older, newer, cosine=0.5, follows=True) < SURE_FROM
+    ]:
+        with subtests.test(older=older, newer=newer):
+            assert confidence(older, newer, cosine=0.5, follows=True) < SURE_FROM
 
 
 def test_a_value_that_holds_again_is_not_outdated() -> None:
@@ -81,16 +79,14 @@ def test_a_value_that_holds_again_is_not_outdated() -> None:
     assert not is_no_change(older, "We are back to 45 seconds for the API timeout.")
 
 
-@pytest.mark.parametrize(
-    "newer",
-    [
+def test_what_is_no_longer_kept_may_be_a_change(subtests: pytest.Subtests) -> None:
+    for newer in [
         "We no longer keep the access logs.",
         "We don't keep the access logs.",
         "Stop keeping the access logs.",
-    ],
-)
-def test_what_is_no_longer_kept_may_be_a_change(newer: str) -> None:
-    assert not is_no_change("We keep the access logs for 30 days.", newer)
+    ]:
+        with subtests.test(newer=newer):
+            assert not is_no_change("We keep the access logs for 30 days.", newer)
 
 
 def test_a_change_is_announced_in_capitals_too() -> None:

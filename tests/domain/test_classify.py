@@ -6,9 +6,8 @@ from commonbrain.model.kinds import Kind, Severity
 from commonbrain.text.classification import classify, severity_of
 
 
-@pytest.mark.parametrize(
-    ("text", "kind"),
-    [
+def test_telling_words_choose_the_kind(subtests: pytest.Subtests) -> None:
+    for text, kind in [
         ("Never push to main", Kind.RULE),
         ("You must not store secrets", Kind.RULE),
         ("ALWAYS run the linter first", Kind.RULE),
@@ -18,31 +17,29 @@ from commonbrain.text.classification import classify, severity_of
         ("Follow-up with the vendor", Kind.TASK),
         ("Postgres listens on 5432", Kind.FACT),
         ("", Kind.FACT),
-    ],
-)
-def test_telling_words_choose_the_kind(text: str, kind: Kind) -> None:
-    assert classify(text) is kind
+    ]:
+        with subtests.test(text=text, kind=kind):
+            assert classify(text) is kind
 
 
 def test_what_binds_most_decides_between_two_signs() -> None:
     assert classify("Never deploy during an outage; we need to wait") is Kind.RULE
 
 
-@pytest.mark.parametrize("text", ["The mustard is yellow", "Nevertheless it works", "A crashpad"])
-def test_only_whole_words_tell(text: str) -> None:
-    assert classify(text) is Kind.FACT
+def test_only_whole_words_tell(subtests: pytest.Subtests) -> None:
+    for text in ["The mustard is yellow", "Nevertheless it works", "A crashpad"]:
+        with subtests.test(text=text):
+            assert classify(text) is Kind.FACT
 
 
-@pytest.mark.parametrize(
-    ("text", "severity"),
-    [
+def test_a_prohibition_blocks_and_advice_is_a_pattern(subtests: pytest.Subtests) -> None:
+    for text, severity in [
         ("Never push to main", Severity.BLOCKER),
         ("It is forbidden to log keys", Severity.BLOCKER),
         ("Always run the linter", Severity.PATTERN),
-    ],
-)
-def test_a_prohibition_blocks_and_advice_is_a_pattern(text: str, severity: Severity) -> None:
-    assert severity_of(text) is severity
+    ]:
+        with subtests.test(text=text, severity=severity):
+            assert severity_of(text) is severity
 
 
 @given(st.text())

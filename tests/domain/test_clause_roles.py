@@ -6,9 +6,8 @@ from commonbrain.text.clause_roles import Role, role_of, states_failure
 
 
 @pytest.mark.requirement("JB-14")
-@pytest.mark.parametrize(
-    ("text", "role"),
-    [
+def test_a_passive_is_a_result_unless_it_is_denied(subtests: pytest.Subtests) -> None:
+    for text, role in [
         ("Timeouts were lowered for the mailer.", Role.DONE),
         ("The lease was signed by the landlord.", Role.DONE),
         ("The index was rebuilt again.", Role.DONE),
@@ -19,16 +18,14 @@ from commonbrain.text.clause_roles import Role, role_of, states_failure
         ("No token was revoked.", Role.NOTED),
         ("The meeting was delayed by the strike.", Role.NOTED),
         ("The keys were not only rotated but also moved.", Role.DONE),
-    ],
-)
-def test_a_passive_is_a_result_unless_it_is_denied(text: str, role: Role) -> None:
-    assert role_of(text) is role
+    ]:
+        with subtests.test(text=text, role=role):
+            assert role_of(text) is role
 
 
 @pytest.mark.requirement("JB-14")
-@pytest.mark.parametrize(
-    ("text", "role"),
-    [
+def test_an_adjective_of_a_noun_opens_no_point(subtests: pytest.Subtests) -> None:
+    for text, role in [
         ("The delay in the queue was due to a wrong label.", Role.NOTED),
         ("The freeze is due to be lifted at noon.", Role.OPEN),
         ("The tax report is due Thursday.", Role.OPEN),
@@ -49,16 +46,14 @@ def test_a_passive_is_a_result_unless_it_is_denied(text: str, role: Role) -> Non
         ("Review of the view pending", Role.OPEN),
         ("There are two pending patches.", Role.OPEN),
         ("The owner of the bucket remains unclear.", Role.OPEN),
-    ],
-)
-def test_an_adjective_of_a_noun_opens_no_point(text: str, role: Role) -> None:
-    assert role_of(text) is role
+    ]:
+        with subtests.test(text=text, role=role):
+            assert role_of(text) is role
 
 
 @pytest.mark.requirement("JB-14")
-@pytest.mark.parametrize(
-    ("text", "role"),
-    [
+def test_only_what_is_agreed_is_decided(subtests: pytest.Subtests) -> None:
+    for text, role in [
         ("We have not agreed on the colour of the logo.", Role.OPEN),
         ("No decision yet about the office in Porto.", Role.OPEN),
         ("The decision on the vendor was deferred to June.", Role.OPEN),
@@ -72,26 +67,23 @@ def test_an_adjective_of_a_noun_opens_no_point(text: str, role: Role) -> None:
         ("We went with the smaller vendor.", Role.DECIDED),
         ("We decided not to buy the tool.", Role.DECIDED),
         ("The decision is to keep one queue.", Role.DECIDED),
-    ],
-)
-def test_only_what_is_agreed_is_decided(text: str, role: Role) -> None:
-    assert role_of(text) is role
+    ]:
+        with subtests.test(text=text, role=role):
+            assert role_of(text) is role
 
 
 @pytest.mark.requirement("JB-14")
-@pytest.mark.parametrize(
-    ("text", "role"),
-    [
+def test_a_failure_that_goes_on_is_open(subtests: pytest.Subtests) -> None:
+    for text, role in [
         ("The login test still fails although the clock was fixed.", Role.OPEN),
         ("After the clock was fixed, the login test fails again.", Role.OPEN),
         ("The export is still failing.", Role.OPEN),
         ("The login test fails since the clock was fixed.", Role.NOTED),
         ("No test still fails.", Role.NOTED),
         ("The clock was fixed because the login test failed.", Role.NOTED),
-    ],
-)
-def test_a_failure_that_goes_on_is_open(text: str, role: Role) -> None:
-    assert role_of(text) is role
+    ]:
+        with subtests.test(text=text, role=role):
+            assert role_of(text) is role
 
 
 def test_a_repair_counts_in_the_main_clause_alone() -> None:

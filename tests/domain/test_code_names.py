@@ -14,9 +14,8 @@ def naming(text: str, *, file: str = FILE, edit: str = "") -> Naming | None:
     return naming_of(read_edit((file,), edit, folder=FOLDER), text)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_a_text_names_a_file_by_the_end_of_its_path(subtests: pytest.Subtests) -> None:
+    for text in [
         "src/payments/refunds.py must stay free of network calls.",
         "We moved the retry into `payments/refunds.py`.",
         "See ./src/payments/refunds.py:42 for the limit.",
@@ -28,15 +27,13 @@ def naming(text: str, *, file: str = FILE, edit: str = "") -> Naming | None:
         "src\\payments\\refunds.py never calls the gateway.",
         "It is C:\\work\\shop\\src\\payments\\refunds.py on the other machine.",
         "https://example.com/shop/blob/main/src/payments/refunds.py#L10 has the rule",
-    ],
-)
-def test_a_text_names_a_file_by_the_end_of_its_path(text: str) -> None:
-    assert naming(text) is Naming.FILE
+    ]:
+        with subtests.test(text=text):
+            assert naming(text) is Naming.FILE
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_a_text_about_something_like_it_does_not(subtests: pytest.Subtests) -> None:
+    for text in [
         "Refunds are paid within two days.",
         "refunds.ts is the frontend's.",
         "The service orders/refunds.py is another one.",
@@ -44,24 +41,27 @@ def test_a_text_names_a_file_by_the_end_of_its_path(text: str) -> None:
         "It refunds.",
         "Our payments team is in Lisbon.",
         "Choose refunds/payments as the name.",
-    ],
-)
-def test_a_text_about_something_like_it_does_not(text: str) -> None:
-    assert naming(text) is None
+    ]:
+        with subtests.test(text=text):
+            assert naming(text) is None
 
 
-@pytest.mark.parametrize("name", ["index.ts", "utils.py", "main.go", "__init__.py", "README.md"])
-def test_a_name_that_many_folders_have_counts_only_with_its_folder(name: str) -> None:
-    file = f"{FOLDER}/web/checkout/{name}"
+def test_a_name_that_many_folders_have_counts_only_with_its_folder(
+    subtests: pytest.Subtests,
+) -> None:
+    for name in ["index.ts", "utils.py", "main.go", "__init__.py", "README.md"]:
+        with subtests.test(name=name):
+            file = f"{FOLDER}/web/checkout/{name}"
 
-    assert naming(f"{name} is generated.", file=file) is None
-    assert naming(f"main of {name.split('.', maxsplit=1)[0]} is generated.", file=file) is None
-    assert naming(f"checkout/{name} is generated.", file=file) is Naming.FILE
+            assert naming(f"{name} is generated.", file=file) is None
+            assert (
+                naming(f"main of {name.split('.', maxsplit=1)[0]} is generated.", file=file) is None
+            )
+            assert naming(f"checkout/{name} is generated.", file=file) is Naming.FILE
 
 
-@pytest.mark.parametrize(
-    ("text", "named"),
-    [
+def test_a_folder_counts_with_its_slash(subtests: pytest.Subtests) -> None:
+    for text, named in [
         ("Nothing in src/payments/ may log a card.", Naming.FOLDER),
         ("Nothing in payments/ may log a card.", Naming.FOLDER),
         ("Nothing in src/payments may log a card.", Naming.FOLDER),
@@ -69,15 +69,13 @@ def test_a_name_that_many_folders_have_counts_only_with_its_folder(name: str) ->
         ("A line ends with \\n, and a card with \\payments.", None),
         ("Nothing in src/ may log a card.", None),
         ("Nothing in src/orders/ may log a card.", None),
-    ],
-)
-def test_a_folder_counts_with_its_slash(text: str, named: Naming | None) -> None:
-    assert naming(text) is named
+    ]:
+        with subtests.test(text=text, named=named):
+            assert naming(text) is named
 
 
-@pytest.mark.parametrize(
-    ("edit", "text", "named"),
-    [
+def test_a_symbol_counts_in_the_spelling_of_code(subtests: pytest.Subtests) -> None:
+    for edit, text, named in [
         ("    def close_pool(self):", "close_pool must run last.", Naming.SYMBOL),
         ("export async function makeRefund(o) {", "makeRefund rounds down.", Naming.SYMBOL),
         ("+const makeRefund = (order) => 1", "makeRefund rounds down.", Naming.SYMBOL),
@@ -107,17 +105,13 @@ def test_a_folder_counts_with_its_slash(text: str, named: Naming | None) -> None
         ("def main(args):", "main() parses the arguments.", None),
         ("def close_pools():", "close_pool must run last.", None),
         ("# the type settle has", "`settle` is not idempotent.", None),
-    ],
-)
-def test_a_symbol_counts_in_the_spelling_of_code(
-    edit: str, text: str, named: Naming | None
-) -> None:
-    assert naming(text, edit=edit) is named
+    ]:
+        with subtests.test(edit=edit, text=text, named=named):
+            assert naming(text, edit=edit) is named
 
 
-@pytest.mark.parametrize(
-    ("text", "file", "edit"),
-    [
+def test_a_memory_that_names_the_edited_code_counts(subtests: pytest.Subtests) -> None:
+    for text, file, edit in [
         ("Values in .env are never quoted, docker reads them raw.", ".env", ""),
         ("`.env` holds the sandbox key only.", "services/api/.env", ""),
         ("The Jenkinsfile must keep the nightly stage last.", "Jenkinsfile", ""),
@@ -162,15 +156,13 @@ def test_a_symbol_counts_in_the_spelling_of_code(
         ),
         ("app/models may not call HTTP.", "app/models/order.rb", ""),
         ("packages/pay-core/ has no dependencies.", "packages/pay-core/a.ts", ""),
-    ],
-)
-def test_a_memory_that_names_the_edited_code_counts(text: str, file: str, edit: str) -> None:
-    assert naming(text, file=f"{FOLDER}/{file}", edit=edit) is not None
+    ]:
+        with subtests.test(text=text, file=file, edit=edit):
+            assert naming(text, file=f"{FOLDER}/{file}", edit=edit) is not None
 
 
-@pytest.mark.parametrize(
-    ("text", "file", "edit"),
-    [
+def test_words_of_a_sentence_name_no_code(subtests: pytest.Subtests) -> None:
+    for text, file, edit in [
         ("The client/server protocol is versioned.", "src/client/server/boot.py", ""),
         ("Use and/or in sentences sparingly.", "src/and/or/gate.py", ""),
         ("Support answers 24/7 on the phone.", "data/24/7/rows.csv", ""),
@@ -203,10 +195,9 @@ def test_a_memory_that_names_the_edited_code_counts(text: str, file: str, edit: 
         ("items() returns a copy.", "m.py", "items = []"),
         ("The license of the map data expires in May.", "LICENSE", ""),
         ("e.g. the version, i.e. the tag", "a/version.py", ""),
-    ],
-)
-def test_words_of_a_sentence_name_no_code(text: str, file: str, edit: str) -> None:
-    assert naming(text, file=f"{FOLDER}/{file}", edit=edit) is None
+    ]:
+        with subtests.test(text=text, file=file, edit=edit):
+            assert naming(text, file=f"{FOLDER}/{file}", edit=edit) is None
 
 
 def test_a_patch_names_its_files() -> None:

@@ -131,9 +131,10 @@ IDLE = ("Ann sat on the bench and watched the gulls for an hour while boats came
 
 
 @pytest.mark.requirement("JB-01")
-@pytest.mark.parametrize(
-    "pair",
-    [
+def test_decisions_and_open_points_that_differ_in_a_number_or_a_negation_stay(
+    subtests: pytest.Subtests,
+) -> None:
+    cases: list[tuple[str, str]] = [
         ("Deploy 41 failed.", "Deploy 42 failed."),
         ("Open: deploy 41 waits for a review.", "Open: deploy 42 waits for a review."),
         ("We will not use Redis.", "We will use Redis."),
@@ -142,14 +143,12 @@ IDLE = ("Ann sat on the bench and watched the gulls for an hour while boats came
         ("Open: raise limit to 30.", "Raised limit to 20."),
         ("Open: rotate the key of web-03.", "Rotated the key of web-04."),
         ("Open: deploy the shop.", "The deploy of the shop failed."),
-    ],
-)
-def test_decisions_and_open_points_that_differ_in_a_number_or_a_negation_stay(
-    pair: tuple[str, str],
-) -> None:
-    found = digest([SourceText(text=text) for text in (*pair, *IDLE)])
+    ]
+    for pair in cases:
+        with subtests.test(pair=pair):
+            found = digest([SourceText(text=text) for text in (*pair, *IDLE)])
 
-    assert {0, 1} <= {of for point in found.points for of in point.of}
+            assert {0, 1} <= {of for point in found.points for of in point.of}
 
 
 def test_of_a_decision_and_its_reversal_a_short_summary_has_the_later() -> None:
@@ -189,21 +188,20 @@ def test_a_mark_that_made_a_memory_once_makes_none_again() -> None:
     assert "We keep the ferry timetable of last winter" in body_of(found.points).split("\n")
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_what_may_last_is_proposed(subtests: pytest.Subtests) -> None:
+    for text in [
         "We decided to keep Postgres for the billing service.",
         "Caroline prefers tea with lemon in the morning.",
         "The cause was an expired certificate of the proxy.",
-    ],
-)
-def test_what_may_last_is_proposed(text: str) -> None:
-    assert is_durable(text)
+    ]:
+        with subtests.test(text=text):
+            assert is_durable(text)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_what_is_asked_ordered_guessed_or_leans_on_another_sentence_is_not(
+    subtests: pytest.Subtests,
+) -> None:
+    for text in [
         "It was decided by then, because of that.",
         "Should we prefer Postgres over MySQL for billing?",
         "Never deploy the billing service on Friday.",
@@ -214,10 +212,9 @@ def test_what_may_last_is_proposed(text: str) -> None:
         "Working on the table that the retry job uses.",
         "Bergfix still uses the old certificate.",
         "The retry job runs on db-2 for now.",
-    ],
-)
-def test_what_is_asked_ordered_guessed_or_leans_on_another_sentence_is_not(text: str) -> None:
-    assert not is_durable(text)
+    ]:
+        with subtests.test(text=text):
+            assert not is_durable(text)
 
 
 def test_a_sentence_with_another_number_name_or_denial_is_not_told_by_its_sources() -> None:

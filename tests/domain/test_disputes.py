@@ -16,9 +16,8 @@ OLD = a_memory(1, "It runs on two cores")
 
 
 @pytest.mark.requirement("RT-23")
-@pytest.mark.parametrize(
-    ("more", "why"),
-    [
+def test_the_more_trusted_then_newer_then_surer_is_preferred(subtests: pytest.Subtests) -> None:
+    cases: list[tuple[dict[str, Any], tuple[str, ...]]] = [
         ({"occurred_at": NOON + timedelta(days=1)}, ("newer",)),
         ({"trust": Trust.TRUSTED_TOOL}, ("more trusted",)),
         ({"confidence": 0.9}, ("surer",)),
@@ -26,26 +25,25 @@ OLD = a_memory(1, "It runs on two cores")
             {"trust": Trust.TRUSTED_TOOL, "occurred_at": NOON - timedelta(days=1)},
             ("more trusted",),
         ),
-    ],
-)
-def test_the_more_trusted_then_newer_then_surer_is_preferred(
-    more: dict[str, Any], why: tuple[str, ...]
-) -> None:
-    new = a_memory(2, "It runs on four cores", **more)
-    for pair in ((OLD, new), (new, OLD)):
-        assert preferred(*pair) is new
-        assert (conflict_of(*pair).preferred, conflict_of(*pair).why) == (
-            ids.show(ids.MEMORY, 2),
-            why,
-        )
+    ]
+    for more, why in cases:
+        with subtests.test(more=more, why=why):
+            new = a_memory(2, "It runs on four cores", **more)
+            for pair in ((OLD, new), (new, OLD)):
+                assert preferred(*pair) is new
+                assert (conflict_of(*pair).preferred, conflict_of(*pair).why) == (
+                    ids.show(ids.MEMORY, 2),
+                    why,
+                )
 
 
 @pytest.mark.requirement("RT-23")
-@pytest.mark.parametrize(("confidence", "is_close"), [(0.6, True), (0.74, True), (0.76, False)])
-def test_a_small_gap_is_told(confidence: float, is_close: bool) -> None:  # noqa: FBT001 a row
-    conflict = conflict_of(OLD, a_memory(2, "It runs on four cores", confidence=confidence))
-    assert conflict.is_close is is_close
-    assert ("ask" in conflict.line()) is is_close
+def test_a_small_gap_is_told(subtests: pytest.Subtests) -> None:
+    for confidence, is_close in [(0.6, True), (0.74, True), (0.76, False)]:
+        with subtests.test(confidence=confidence, is_close=is_close):
+            conflict = conflict_of(OLD, a_memory(2, "It runs on four cores", confidence=confidence))
+            assert conflict.is_close is is_close
+            assert ("ask" in conflict.line()) is is_close
 
 
 SIDES = st.fixed_dictionaries(
@@ -71,32 +69,31 @@ def test_what_is_told_of_two_is_the_same_from_either_side(
     assert 0 <= told.gap <= 1
 
 
-@pytest.mark.parametrize(
-    ("basis", "told"),
-    [("number", Basis.NUMBER), ("I looked, and it is not so", Basis.SAID), (None, Basis.SAID)],
-)
-def test_what_no_rule_found_is_somebody_s_word(basis: str | None, told: Basis) -> None:
-    assert basis_of(a_link(1, 2, basis=basis)) is told
+def test_what_no_rule_found_is_somebody_s_word(subtests: pytest.Subtests) -> None:
+    for basis, told in [
+        ("number", Basis.NUMBER),
+        ("I looked, and it is not so", Basis.SAID),
+        (None, Basis.SAID),
+    ]:
+        with subtests.test(basis=basis, told=told):
+            assert basis_of(a_link(1, 2, basis=basis)) is told
 
 
 OF_OLD, OF_NEW = "The API listens on port 8080", "The API listens on port 9090"
 
 
-@pytest.mark.parametrize(
-    ("text", "is_old"),
-    [
+def test_a_text_repeats_what_was_dropped_if_it_has_none_of_what_came(
+    subtests: pytest.Subtests,
+) -> None:
+    for text, is_old in [
         ("Point the proxy at 8080", True),
         ("Point the proxy at 9090", False),
         ("It was 8080 and is 9090 since May", False),
         ("The proxy needs the API", False),
         ("", False),
-    ],
-)
-def test_a_text_repeats_what_was_dropped_if_it_has_none_of_what_came(
-    text: str,
-    is_old: bool,  # noqa: FBT001 a row
-) -> None:
-    assert repeats(text, old=OF_OLD, new=OF_NEW) is is_old
+    ]:
+        with subtests.test(text=text, is_old=is_old):
+            assert repeats(text, old=OF_OLD, new=OF_NEW) is is_old
 
 
 @given(st.text(max_size=60))

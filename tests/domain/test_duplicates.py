@@ -37,13 +37,14 @@ def near(*similarities: float, text: str = TEXT) -> list[CandidateMemory]:
     ]
 
 
-@pytest.mark.parametrize("kind", [Kind.RULE, Kind.FACT])
-def test_a_near_duplicate_rule_or_fact_is_refused(kind: Kind) -> None:
-    match classify_duplicate(kind, TEXT, near=near(0.6, 0.75), space=SPACE):
-        case Duplicate(of=neighbour, is_refused=True):
-            assert neighbour.id == 2
-        case other:
-            pytest.fail(f"{other}")
+def test_a_near_duplicate_rule_or_fact_is_refused(subtests: pytest.Subtests) -> None:
+    for kind in [Kind.RULE, Kind.FACT]:
+        with subtests.test(kind=kind):
+            match classify_duplicate(kind, TEXT, near=near(0.6, 0.75), space=SPACE):
+                case Duplicate(of=neighbour, is_refused=True):
+                    assert neighbour.id == 2
+                case other:
+                    pytest.fail(f"{other}")
 
 
 def test_a_near_duplicate_task_is_told_of_and_let_in() -> None:
@@ -51,11 +52,12 @@ def test_a_near_duplicate_task_is_told_of_and_let_in() -> None:
     assert judged == Duplicate(of=near(0.9)[0], is_refused=False)
 
 
-@pytest.mark.parametrize("kind", [Kind.INCIDENT, Kind.EVENT, Kind.EPISODE, Kind.ATOM, Kind.MESSAGE])
-def test_what_may_happen_twice_is_novel_with_hints(kind: Kind) -> None:
-    assert classify_duplicate(kind, TEXT, near=near(0.99), space=SPACE) == Unique(
-        similar=tuple(near(0.99))
-    )
+def test_what_may_happen_twice_is_novel_with_hints(subtests: pytest.Subtests) -> None:
+    for kind in [Kind.INCIDENT, Kind.EVENT, Kind.EPISODE, Kind.ATOM, Kind.MESSAGE]:
+        with subtests.test(kind=kind):
+            assert classify_duplicate(kind, TEXT, near=near(0.99), space=SPACE) == Unique(
+                similar=tuple(near(0.99))
+            )
 
 
 @given(st.sampled_from(Kind), st.lists(COSINES, max_size=12))
@@ -70,21 +72,19 @@ def test_hints_are_near_few_and_nearest_first(kind: Kind, similarities: Sequence
         assert judged.of.similarity == max(similarities) >= SPACE.similar_threshold
 
 
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
+def test_another_number_or_a_denial_may_be_the_news(subtests: pytest.Subtests) -> None:
+    for one, other in [
         ("The limit is 10 MB", "The limit is 20 MB"),
         ("Version 1.2.3 is deployed", "Version 1.2.4 is deployed"),
         ("The release was on 2026-01-02", "The release was on 2026-01-03"),
         ("Retries are enabled", "Retries are not enabled"),
         ("The cache is shared", "The cache isn't shared"),
-    ],
-)
-def test_another_number_or_a_denial_may_be_the_news(one: str, other: str) -> None:
-    assert contradicts(one, other)
-    judged = classify_duplicate(Kind.FACT, one, near=near(0.99, text=other), space=SPACE)
-    assert isinstance(judged, Unique)
-    assert judged.similar == tuple(near(0.99, text=other))
+    ]:
+        with subtests.test(one=one, other=other):
+            assert contradicts(one, other)
+            judged = classify_duplicate(Kind.FACT, one, near=near(0.99, text=other), space=SPACE)
+            assert isinstance(judged, Unique)
+            assert judged.similar == tuple(near(0.99, text=other))
 
 
 def test_a_contradicting_neighbour_does_not_hide_one_that_agrees() -> None:
@@ -102,38 +102,32 @@ def test_contradiction_is_mutual_and_no_text_contradicts_itself(one: str, other:
     assert not contradicts(one, one)
 
 
-@pytest.mark.parametrize(
-    ("stored", "offered", "comparable"),
-    [
+def test_only_what_every_future_reader_may_see_is_compared(subtests: pytest.Subtests) -> None:
+    for stored, offered, comparable in [
         (Scope.TEAM, Scope.TEAM, True),
         (Scope.GLOBAL, Scope.TEAM, True),
         (Scope.TEAM, Scope.PRIVATE, True),
         (Scope.PRIVATE, Scope.PRIVATE, True),
         (Scope.PRIVATE, Scope.TEAM, False),
         (Scope.PRIVATE, Scope.GLOBAL, False),
-    ],
-)
-def test_only_what_every_future_reader_may_see_is_compared(
-    stored: Scope, offered: Scope, *, comparable: bool
-) -> None:
-    assert is_comparable(a_memory(1, TEXT, scope=stored), offered, project=None) is comparable
+    ]:
+        with subtests.test(stored=stored, offered=offered, comparable=comparable):
+            assert (
+                is_comparable(a_memory(1, TEXT, scope=stored), offered, project=None) is comparable
+            )
 
 
-@pytest.mark.parametrize(
-    ("stored", "offered", "comparable"),
-    [
+def test_only_the_same_and_the_null_project_are_compared(subtests: pytest.Subtests) -> None:
+    for stored, offered, comparable in [
         (None, None, True),
         (None, "api", True),
         ("api", "api", True),
         ("api", "web", False),
         ("api", None, False),
-    ],
-)
-def test_only_the_same_and_the_null_project_are_compared(
-    stored: str | None, offered: str | None, *, comparable: bool
-) -> None:
-    memory = a_memory(1, TEXT, project=stored)
-    assert is_comparable(memory, Scope.TEAM, project=offered) is comparable
+    ]:
+        with subtests.test(stored=stored, offered=offered, comparable=comparable):
+            memory = a_memory(1, TEXT, project=stored)
+            assert is_comparable(memory, Scope.TEAM, project=offered) is comparable
 
 
 def test_a_fact_that_contradicts_is_novel_and_names_what_it_contests() -> None:
@@ -167,32 +161,28 @@ def test_who_insists_on_a_duplicate_still_learns_what_else_it_contests() -> None
     assert [one.neighbour for one in judged.conflicts] == [contested]
 
 
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
+def test_an_event_recurs_when_only_numbers_and_times_differ(subtests: pytest.Subtests) -> None:
+    for one, other in [
         ("The backup took 14 minutes", "The backup took 22 minutes"),
         ("Deploy failed at 10:02 on Monday", "Deploy failed at 16:47 on Friday"),
         ("Crawled 1,200 pages, 3.5GB", "crawled 1,340 pages, 9GB"),
         ("Done at 2026-02-01T10:02:00Z", "Done at 2026-02-02T11:30:05Z"),
         ("The disk is full", "The disk is full"),
-    ],
-)
-def test_an_event_recurs_when_only_numbers_and_times_differ(one: str, other: str) -> None:
-    assert is_repetition(one, other)
+    ]:
+        with subtests.test(one=one, other=other):
+            assert is_repetition(one, other)
 
 
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
+def test_another_thing_is_no_recurrence(subtests: pytest.Subtests) -> None:
+    for one, other in [
         ("The backup took 14 minutes", "The import took 14 minutes"),
         ("Fixed OPS-311", "Fixed OPS-312"),
         ("14", "15"),
         ("", ""),
         ("The disk is full", "The disk is 96% full"),
-    ],
-)
-def test_another_thing_is_no_recurrence(one: str, other: str) -> None:
-    assert not is_repetition(one, other)
+    ]:
+        with subtests.test(one=one, other=other):
+            assert not is_repetition(one, other)
 
 
 @given(st.text(), st.text())

@@ -8,9 +8,8 @@ from commonbrain.model.limits import ENTITIES_MAX, NAME_CHARS_MAX, TEXT_BYTES_MA
 from commonbrain.text.entities import Entities, extract_entities
 
 
-@pytest.mark.parametrize(
-    ("text", "tags"),
-    [
+def test_hashtags_are_tags(subtests: pytest.Subtests) -> None:
+    cases: list[tuple[str, tuple[str, ...]]] = [
         ("Cut the #Release now, #hot-fix!", ("release", "hot-fix")),
         ("#release and #RELEASE", ("release",)),
         ("issue #12 and PR #7", ()),
@@ -18,15 +17,16 @@ from commonbrain.text.entities import Entities, extract_entities
         ("see https://example.org/a#part", ()),
         ("a C# file & a#b", ()),
         ("`#define X`", ()),
-    ],
-)
-def test_hashtags_are_tags(text: str, tags: tuple[str, ...]) -> None:
-    assert extract_entities(text).tags == tags
+    ]
+    for text, tags in cases:
+        with subtests.test(text=text, tags=tags):
+            assert extract_entities(text).tags == tags
 
 
-@pytest.mark.parametrize(
-    ("text", "people"),
-    [
+def test_mentions_are_people_and_addresses_and_decorators_are_not(
+    subtests: pytest.Subtests,
+) -> None:
+    cases: list[tuple[str, tuple[str, ...]]] = [
         ("Fixed by @Anna.Lee and (@bo).", ("anna.lee", "bo")),
         ("@anna\nplease look", ("anna",)),
         ("write to me@example.org", ()),
@@ -37,17 +37,14 @@ def test_hashtags_are_tags(text: str, tags: tuple[str, ...]) -> None:
         ("@decision we keep SQLite", ()),
         ("hello @everyone", ()),
         ("run `ssh @host`", ()),
-    ],
-)
-def test_mentions_are_people_and_addresses_and_decorators_are_not(
-    text: str, people: tuple[str, ...]
-) -> None:
-    assert extract_entities(text).people == people
+    ]
+    for text, people in cases:
+        with subtests.test(text=text, people=people):
+            assert extract_entities(text).people == people
 
 
-@pytest.mark.parametrize(
-    "reference",
-    [
+def test_references_are_found_as_written(subtests: pytest.Subtests) -> None:
+    for reference in [
         "OPS-311",
         "#123",
         "COMMONBRAIN_STORE",
@@ -65,19 +62,26 @@ def test_mentions_are_people_and_addresses_and_decorators_are_not(
         "src/domain/rules",
         "@types/node",
         "https://example.org/a?b=c",
-    ],
-)
-def test_references_are_found_as_written(reference: str) -> None:
-    assert extract_entities(f"We saw {reference}.").references == (reference,)
-    assert extract_entities(f"We saw `{reference}`, too").references == (reference,)
+    ]:
+        with subtests.test(reference=reference):
+            assert extract_entities(f"We saw {reference}.").references == (reference,)
+            assert extract_entities(f"We saw `{reference}`, too").references == (reference,)
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["and/or", "24/7", "UTF-8", "SHA-256", "1234567", "deadbeef", "2026/01/02", "e.g.", "3.5"],
-)
-def test_what_only_looks_like_a_reference_is_none(text: str) -> None:
-    assert extract_entities(f"it says {text} there").references == ()
+def test_what_only_looks_like_a_reference_is_none(subtests: pytest.Subtests) -> None:
+    for text in [
+        "and/or",
+        "24/7",
+        "UTF-8",
+        "SHA-256",
+        "1234567",
+        "deadbeef",
+        "2026/01/02",
+        "e.g.",
+        "3.5",
+    ]:
+        with subtests.test(text=text):
+            assert extract_entities(f"it says {text} there").references == ()
 
 
 def test_topics_are_capitals_that_no_sentence_explains() -> None:
@@ -110,14 +114,12 @@ def test_an_empty_text_names_nothing() -> None:
     assert extract_entities("") == Entities()
 
 
-@pytest.mark.parametrize(
-    "unit",
-    [
+def test_hostile_text_is_read_in_linear_time(subtests: pytest.Subtests) -> None:
+    for unit in [
         *("a", "A", "@", "#", "/", "`", "a/", "a.", "a-", "@a", "@a.", "\n@a(", ".", "../"),
         *("A-", "A_", "http://", "+", "-", "f0_", "0f", "\n", " ", "'", "` "),
-    ],
-)
-def test_hostile_text_is_read_in_linear_time(unit: str) -> None:
-    started = process_time()
-    extract_entities((unit * TEXT_BYTES_MAX)[:TEXT_BYTES_MAX])
-    assert process_time() - started < 2
+    ]:
+        with subtests.test(unit=unit):
+            started = process_time()
+            extract_entities((unit * TEXT_BYTES_MAX)[:TEXT_BYTES_MAX])
+            assert process_time() - started < 2

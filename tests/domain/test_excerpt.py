@@ -22,20 +22,19 @@ def test_an_excerpt_holds_nothing_that_the_text_does_not_say(
         place = text.replace(GAP, "").index(part.strip(" "), place)
 
 
-@pytest.mark.parametrize(
-    ("terms", "told"),
-    [
+def test_the_sentence_that_holds_the_words_is_told_else_the_opening(
+    subtests: pytest.Subtests,
+) -> None:
+    cases: list[tuple[list[str], str]] = [
         (["ports"], "[...] The port is 8443. [...]"),
         (["door"], "[...] The door is red."),
         ([], "Tea was served. [...]"),
         (["nothing"], "Tea was served. [...]"),
-    ],
-)
-def test_the_sentence_that_holds_the_words_is_told_else_the_opening(
-    terms: list[str], told: str
-) -> None:
+    ]
     text = "Tea was served. Nobody came by today. The port is 8443. It rained. The door is red."
-    assert excerpt(text, Sought(terms), chars=30) == told
+    for terms, output in cases:
+        with subtests.test(terms=terms, output=output):
+            assert excerpt(text, Sought(terms), chars=30) == output
 
 
 def test_a_rare_word_outweighs_one_of_every_sentence() -> None:

@@ -28,17 +28,19 @@ def rejected(draft: Draft) -> Rejection:
 
 
 @pytest.mark.requirement("WP-02")
-@pytest.mark.parametrize("kind", [None, "", "gossip", "facts"])
-def test_a_draft_without_a_known_kind_is_told_which_there_are(kind: str | None) -> None:
-    refusal = rejected(replace(FACT, kind=kind))
-    assert refusal.code == "gate_kind"
-    assert all(name in refusal.reason for name in Kind)
+def test_a_draft_without_a_known_kind_is_told_which_there_are(subtests: pytest.Subtests) -> None:
+    for kind in [None, "", "gossip", "facts"]:
+        with subtests.test(kind=kind):
+            refusal = rejected(replace(FACT, kind=kind))
+            assert refusal.code == "gate_kind"
+            assert all(name in refusal.reason for name in Kind)
 
 
 @pytest.mark.requirement("WP-02")
-@pytest.mark.parametrize("kind", Kind)
-def test_every_kind_passes_the_gate_by_its_name(kind: Kind) -> None:
-    assert admitted(replace(FACT, kind=kind)).kind is kind
+def test_every_kind_passes_the_gate_by_its_name(subtests: pytest.Subtests) -> None:
+    for kind in Kind:
+        with subtests.test(kind=kind):
+            assert admitted(replace(FACT, kind=kind)).kind is kind
 
 
 def test_an_alias_is_kept_as_the_label_unless_one_is_given() -> None:
@@ -59,10 +61,11 @@ def test_columns_of_its_kind_are_kept() -> None:
 
 
 @pytest.mark.requirement("WP-03")
-@pytest.mark.parametrize("given_", ["BLOCKER", "blocker", " Pattern "])
-def test_a_rule_takes_a_severity_in_any_case(given_: str) -> None:
-    detail = admitted(replace(FACT, kind="rule", severity=given_)).detail
-    assert detail == RuleDetail(severity=Severity(given_.strip().upper()))
+def test_a_rule_takes_a_severity_in_any_case(subtests: pytest.Subtests) -> None:
+    for given_ in ["BLOCKER", "blocker", " Pattern "]:
+        with subtests.test(given_=given_):
+            detail = admitted(replace(FACT, kind="rule", severity=given_)).detail
+            assert detail == RuleDetail(severity=Severity(given_.strip().upper()))
 
 
 @pytest.mark.requirement("WP-03")
@@ -71,29 +74,28 @@ def test_a_rule_without_a_severity_is_a_pattern() -> None:
 
 
 @pytest.mark.requirement("WP-03")
-@pytest.mark.parametrize("severity", ["", "DEPRECATED", "high"])
-def test_a_rule_takes_no_other_severity(severity: str) -> None:
-    assert rejected(replace(FACT, kind="rule", severity=severity)).code == "gate_severity"
+def test_a_rule_takes_no_other_severity(subtests: pytest.Subtests) -> None:
+    for severity in ["", "DEPRECATED", "high"]:
+        with subtests.test(severity=severity):
+            assert rejected(replace(FACT, kind="rule", severity=severity)).code == "gate_severity"
 
 
 @pytest.mark.requirement("WP-03")
-@pytest.mark.parametrize("kind", [kind for kind in Kind if kind is not Kind.RULE])
-def test_only_a_rule_has_a_severity(kind: Kind) -> None:
-    refusal = rejected(replace(FACT, kind=kind, severity="BLOCKER"))
-    assert refusal.code == "gate_severity"
-    assert "kind rule" in refusal.hint
+def test_only_a_rule_has_a_severity(subtests: pytest.Subtests) -> None:
+    for kind in [kind for kind in Kind if kind is not Kind.RULE]:
+        with subtests.test(kind=kind):
+            refusal = rejected(replace(FACT, kind=kind, severity="BLOCKER"))
+            assert refusal.code == "gate_severity"
+            assert "kind rule" in refusal.hint
 
 
 @pytest.mark.requirement("WP-04")
-@pytest.mark.parametrize(
-    "headline",
-    [" ".join(["word"] * 16), "x" * 121, "one two " * 30],
-    ids=["words", "chars", "both"],
-)
-def test_a_headline_too_long_to_scan_is_refused(headline: str) -> None:
-    refusal = rejected(replace(FACT, headline=headline))
-    assert refusal.code == "gate_headline"
-    assert "15 words" in refusal.hint
+def test_a_headline_too_long_to_scan_is_refused(subtests: pytest.Subtests) -> None:
+    for headline in [" ".join(["word"] * 16), "x" * 121, "one two " * 30]:
+        with subtests.test(headline=headline):
+            refusal = rejected(replace(FACT, headline=headline))
+            assert refusal.code == "gate_headline"
+            assert "15 words" in refusal.hint
 
 
 @pytest.mark.requirement("WP-04")
@@ -102,21 +104,24 @@ def test_a_headline_at_the_limit_passes() -> None:
 
 
 @pytest.mark.requirement("WP-04")
-@pytest.mark.parametrize("kind", Kind)
-def test_an_empty_text_has_no_headline(kind: Kind) -> None:
-    assert rejected(Draft(body="", kind=kind)).code == "gate_headline"
+def test_an_empty_text_has_no_headline(subtests: pytest.Subtests) -> None:
+    for kind in Kind:
+        with subtests.test(kind=kind):
+            assert rejected(Draft(body="", kind=kind)).code == "gate_headline"
 
 
 @pytest.mark.requirement("WP-40")
-@pytest.mark.parametrize("kind", ATOMIC)
-@pytest.mark.parametrize("body", ["🎉🎉", "2026-03-02 14:05", "---", "!!!"])
-def test_what_must_say_one_thing_has_a_letter_in_its_headline(kind: Kind, body: str) -> None:
-    assert rejected(Draft(body=body, kind=kind)).code == "gate_headline"
+def test_what_must_say_one_thing_has_a_letter_in_its_headline(subtests: pytest.Subtests) -> None:
+    for body in ["🎉🎉", "2026-03-02 14:05", "---", "!!!"]:
+        for kind in ATOMIC:
+            with subtests.test(kind=kind, body=body):
+                assert rejected(Draft(body=body, kind=kind)).code == "gate_headline"
 
 
-@pytest.mark.parametrize("kind", OTHERS)
-def test_an_utterance_may_be_an_emoji(kind: Kind) -> None:
-    assert admitted(Draft(body="🎉", kind=kind)).headline == "🎉"
+def test_an_utterance_may_be_an_emoji(subtests: pytest.Subtests) -> None:
+    for kind in OTHERS:
+        with subtests.test(kind=kind):
+            assert admitted(Draft(body="🎉", kind=kind)).headline == "🎉"
 
 
 @pytest.mark.requirement("WP-04")
@@ -136,19 +141,19 @@ def test_a_derived_headline_passes_the_gate_that_asks_for_it(body: str) -> None:
 
 
 @pytest.mark.requirement("WP-40")
-@pytest.mark.parametrize(
-    "body",
-    [
+def test_a_derived_headline_is_the_first_sentence_without_its_list_marker(
+    subtests: pytest.Subtests,
+) -> None:
+    for body in [
         "- Use uv. It is fast.",
         "* Use uv.\nIt is fast.",
         "1. Use uv. Or else.",
         "## Use uv.\n\nIt is fast.",
         "[x] Use uv. Done.",
         "> - [ ] Use uv. Soon.",
-    ],
-)
-def test_a_derived_headline_is_the_first_sentence_without_its_list_marker(body: str) -> None:
-    assert derive_headline(body) == "Use uv."
+    ]:
+        with subtests.test(body=body):
+            assert derive_headline(body) == "Use uv."
 
 
 def test_a_cut_headline_says_that_it_was_cut() -> None:
@@ -156,39 +161,44 @@ def test_a_cut_headline_says_that_it_was_cut() -> None:
 
 
 @pytest.mark.requirement("WP-05", "WP-09")
-@pytest.mark.parametrize("kind", ATOMIC)
-def test_what_must_say_one_thing_says_it_in_400_words(kind: Kind) -> None:
-    assert isinstance(validate(Draft(body="word " * 400, kind=kind)), Valid)
-    refusal = rejected(Draft(body="word " * 401, kind=kind))
-    assert (refusal.code, "401 words" in refusal.reason) == ("gate_atomicity", True)
+def test_what_must_say_one_thing_says_it_in_400_words(subtests: pytest.Subtests) -> None:
+    for kind in ATOMIC:
+        with subtests.test(kind=kind):
+            assert isinstance(validate(Draft(body="word " * 400, kind=kind)), Valid)
+            refusal = rejected(Draft(body="word " * 401, kind=kind))
+            assert (refusal.code, "401 words" in refusal.reason) == ("gate_atomicity", True)
 
 
-@pytest.mark.parametrize("kind", ATOMIC)
-def test_above_200_words_it_is_admitted_with_a_warning(kind: Kind) -> None:
-    assert admitted(Draft(body="word " * 200, kind=kind)).warnings == ()
-    assert "201 words" in admitted(Draft(body="word " * 201, kind=kind)).warnings[0]
+def test_above_200_words_it_is_admitted_with_a_warning(subtests: pytest.Subtests) -> None:
+    for kind in ATOMIC:
+        with subtests.test(kind=kind):
+            assert admitted(Draft(body="word " * 200, kind=kind)).warnings == ()
+            assert "201 words" in admitted(Draft(body="word " * 201, kind=kind)).warnings[0]
 
 
 @pytest.mark.requirement("WP-05", "WP-09")
-@pytest.mark.parametrize("kind", ATOMIC)
-def test_a_stack_of_dated_updates_is_refused_as_a_merge(kind: Kind) -> None:
-    body = "Deploys run at noon.\nUpdate (2026-01-02): at one.\nUPDATED 2026-02-03: at two."
-    refusal = rejected(Draft(body=body, kind=kind))
-    assert refusal.code == "gate_atomicity"
-    assert "supersede" in refusal.hint
+def test_a_stack_of_dated_updates_is_refused_as_a_merge(subtests: pytest.Subtests) -> None:
+    for kind in ATOMIC:
+        with subtests.test(kind=kind):
+            body = "Deploys run at noon.\nUpdate (2026-01-02): at one.\nUPDATED 2026-02-03: at two."
+            refusal = rejected(Draft(body=body, kind=kind))
+            assert refusal.code == "gate_atomicity"
+            assert "supersede" in refusal.hint
 
 
-@pytest.mark.parametrize("kind", OTHERS)
-def test_what_was_said_or_happened_may_have_any_content(kind: Kind) -> None:
-    body = "word " * 500 + "Update 2026-01-02: a. Update 2026-02-03: b."
-    assert admitted(Draft(body=body, kind=kind)).warnings == ()
+def test_what_was_said_or_happened_may_have_any_content(subtests: pytest.Subtests) -> None:
+    for kind in OTHERS:
+        with subtests.test(kind=kind):
+            body = "word " * 500 + "Update 2026-01-02: a. Update 2026-02-03: b."
+            assert admitted(Draft(body=body, kind=kind)).warnings == ()
 
 
 @pytest.mark.requirement("DM-71")
-@pytest.mark.parametrize("kind", OTHERS)
-def test_no_body_is_longer_than_16_kib_of_utf_8(kind: Kind) -> None:
-    assert admitted(Draft(body="é" * 8192, kind=kind))
-    assert rejected(Draft(body="é" * 8193, kind=kind)).code == "gate_atomicity"
+def test_no_body_is_longer_than_16_kib_of_utf_8(subtests: pytest.Subtests) -> None:
+    for kind in OTHERS:
+        with subtests.test(kind=kind):
+            assert admitted(Draft(body="é" * 8192, kind=kind))
+            assert rejected(Draft(body="é" * 8193, kind=kind)).code == "gate_atomicity"
 
 
 @given(

@@ -68,19 +68,20 @@ def guard_of(found: object) -> str | None:
     return found.guard if isinstance(found, RollBack) else None
 
 
-@pytest.mark.parametrize(
-    ("bad", "guard"), [({"is_failed": True}, "errors"), ({"is_slow": True}, "slowness")]
-)
-def test_five_bad_recalls_of_the_last_twenty_are_too_many(
-    bad: Mapping[str, bool], guard: str
-) -> None:
-    fine = [outcome(number) for number in range(15)]
-    four = [outcome(20 + number, **bad) for number in range(4)]
-    assert guard_of(judge_canary(evidence([*fine, *four]), STATISTICS)) is None
-    five = [*four, outcome(30, **bad)]
-    assert guard_of(judge_canary(evidence([*fine, *five]), STATISTICS)) == guard
-    later = [outcome(40 + number) for number in range(19)]
-    assert guard_of(judge_canary(evidence([*five, *later]), STATISTICS)) is None
+def test_five_bad_recalls_of_the_last_twenty_are_too_many(subtests: pytest.Subtests) -> None:
+    cases: list[tuple[Mapping[str, bool], str]] = [
+        ({"is_failed": True}, "errors"),
+        ({"is_slow": True}, "slowness"),
+    ]
+    for bad, guard in cases:
+        with subtests.test(bad=bad, guard=guard):
+            fine = [outcome(number) for number in range(15)]
+            four = [outcome(20 + number, **bad) for number in range(4)]
+            assert guard_of(judge_canary(evidence([*fine, *four]), STATISTICS)) is None
+            five = [*four, outcome(30, **bad)]
+            assert guard_of(judge_canary(evidence([*fine, *five]), STATISTICS)) == guard
+            later = [outcome(40 + number) for number in range(19)]
+            assert guard_of(judge_canary(evidence([*five, *later]), STATISTICS)) is None
 
 
 @given(st.integers(0, 7), st.integers(0, 7))
@@ -104,24 +105,23 @@ def test_answers_are_not_compared_before_there_are_enough() -> None:
     assert "its control has 0 of 50 recalls" in alone.needs
 
 
-@pytest.mark.parametrize(
-    ("worse", "guard"),
-    [
+def test_what_is_worse_in_enough_recalls_is_rolled_back(subtests: pytest.Subtests) -> None:
+    cases: list[tuple[Mapping[str, Any], str]] = [
         ({"marks": 0, "reciprocal": 0.0}, "quality"),
         ({"marks": -1, "reciprocal": 0.0}, "quality"),
         ({"reciprocal": 0.2}, "order"),
         ({"is_unanswered": True}, "abstention"),
         ({"total_ms": 16.0}, "latency"),
-    ],
-)
-def test_what_is_worse_in_enough_recalls_is_rolled_back(
-    worse: Mapping[str, Any], guard: str
-) -> None:
-    control = [outcome(number) for number in range(100)]
-    found = judge_canary(evidence([outcome(n, **worse) for n in range(50)], control), STATISTICS)
-    assert guard_of(found) == guard
-    kept = judge_canary(evidence([outcome(n) for n in range(50)], control), STATISTICS)
-    assert isinstance(kept, NotEnoughTraffic)
+    ]
+    for worse, guard in cases:
+        with subtests.test(worse=worse, guard=guard):
+            control = [outcome(number) for number in range(100)]
+            found = judge_canary(
+                evidence([outcome(n, **worse) for n in range(50)], control), STATISTICS
+            )
+            assert guard_of(found) == guard
+            kept = judge_canary(evidence([outcome(n) for n in range(50)], control), STATISTICS)
+            assert isinstance(kept, NotEnoughTraffic)
 
 
 def test_a_model_that_is_as_good_is_seldom_taken_for_worse_however_often_it_is_looked_at() -> None:

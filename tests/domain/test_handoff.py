@@ -25,19 +25,20 @@ def test_its_parts_stand_in_order_and_empty_ones_not_at_all() -> None:
     assert text_of(Handoff(summary=" Done. ", next_steps=["", " "])) == "Done."
 
 
-@pytest.mark.parametrize("summary", ["", " \n", f"{HEADING}\n[1] mem_0000000000001 | fact\n> x"])
-def test_there_is_none_without_a_summary_of_its_own(summary: str) -> None:
-    with pytest.raises(InvalidInputError, match="summary"):
-        text_of(Handoff(summary=summary, context="more"))
+def test_there_is_none_without_a_summary_of_its_own(subtests: pytest.Subtests) -> None:
+    for summary in ["", " \n", f"{HEADING}\n[1] mem_0000000000001 | fact\n> x"]:
+        with subtests.test(summary=summary), pytest.raises(InvalidInputError, match="summary"):
+            text_of(Handoff(summary=summary, context="more"))
 
 
-@pytest.mark.parametrize("chars", [HANDOFF_CHARS_MAX + 7, 20_000, 3_000_000])
-def test_what_is_too_long_is_refused_with_how_much_it_is_over(chars: int) -> None:
-    with pytest.raises(
-        RejectedError, match=f"{chars - HANDOFF_CHARS_MAX:,} more than the 2,000"
-    ) as told:
-        text_of(Handoff(summary="x" * chars))
-    assert told.value.code == "limit_exceeded"
+def test_what_is_too_long_is_refused_with_how_much_it_is_over(subtests: pytest.Subtests) -> None:
+    for chars in [HANDOFF_CHARS_MAX + 7, 20_000, 3_000_000]:
+        with subtests.test(chars=chars):
+            with pytest.raises(
+                RejectedError, match=f"{chars - HANDOFF_CHARS_MAX:,} more than the 2,000"
+            ) as told:
+                text_of(Handoff(summary="x" * chars))
+            assert told.value.code == "limit_exceeded"
 
 
 @given(summary=st.text(max_size=3000), steps=st.lists(st.text(max_size=300), max_size=9))

@@ -28,9 +28,8 @@ LINES = st.sampled_from(
 )
 
 
-@pytest.mark.parametrize(
-    ("body", "headline"),
-    [
+def test_the_headline_is_the_clause_that_carries_the_memory(subtests: pytest.Subtests) -> None:
+    for body, headline in [
         (
             "Hey Mel! Thanks so much. I passed the adoption interviews last Friday!",
             "I passed the adoption interviews last Friday!",
@@ -61,28 +60,13 @@ LINES = st.sampled_from(
             "The gateway of the northern harbour sends every request that fails to Malmö.",
         ),
         ("Dear Mr Holm,\n\nOrder 77 ships on 4 April.\n\nBest,\nEva", "Order 77 ships on 4 April."),
-    ],
-    ids=[
-        "chat",
-        "plain",
-        "speaker",
-        "lead",
-        "mark",
-        "tags",
-        "heading",
-        "fence",
-        "log",
-        "wrapped",
-        "mail",
-    ],
-)
-def test_the_headline_is_the_clause_that_carries_the_memory(body: str, headline: str) -> None:
-    assert derive_headline(body).casefold() == headline.casefold()
+    ]:
+        with subtests.test(body=body, headline=headline):
+            assert derive_headline(body).casefold() == headline.casefold()
 
 
-@pytest.mark.parametrize(
-    ("body", "headline"),
-    [
+def test_a_text_without_a_statement_gives_the_best_that_it_has(subtests: pytest.Subtests) -> None:
+    for body, headline in [
         ("Thanks, Melanie!", "Thanks, Melanie!"),
         ("```python\nimport os\n\ndef retry(call):\n    ...\n```", "def retry(call)"),
         ("```sql\n-- Accounts without a login\nSELECT 1;\n```", "Accounts without a login"),
@@ -90,16 +74,13 @@ def test_the_headline_is_the_clause_that_carries_the_memory(body: str, headline:
         ("https://example.org/x", "https://example.org/x"),
         ("---\ntitle: Tides\n---", "Tides"),
         ("🎉", "🎉"),
-    ],
-    ids=["greeting", "definition", "comment", "table", "address", "front matter", "emoji"],
-)
-def test_a_text_without_a_statement_gives_the_best_that_it_has(body: str, headline: str) -> None:
-    assert derive_headline(body) == headline
+    ]:
+        with subtests.test(body=body, headline=headline):
+            assert derive_headline(body) == headline
 
 
-@pytest.mark.parametrize(
-    ("body", "headline"),
-    [
+def test_a_headline_is_neither_a_code_fence_nor_a_row_of_a_table(subtests: pytest.Subtests) -> None:
+    for body, headline in [
         ("```python\nprint(1)\n```", "print(1)"),
         ("- ```python\n  foo()\n  ```\n- The parser is slow.", "The parser is slow."),
         ("> ```python\n> foo()\n> ```", "foo()"),
@@ -112,15 +93,13 @@ def test_a_text_without_a_statement_gives_the_best_that_it_has(body: str, headli
         ("| a | b |", "a, b"),
         ("> | a | b |\n> |---|---|\n> | 1 | 2 |\nThe port is 80.", "The port is 80."),
         ("1. | a | b |", "a, b"),
-    ],
-)
-def test_a_headline_is_neither_a_code_fence_nor_a_row_of_a_table(body: str, headline: str) -> None:
-    assert derive_headline(body) == headline
+    ]:
+        with subtests.test(body=body, headline=headline):
+            assert derive_headline(body) == headline
 
 
-@pytest.mark.parametrize(
-    ("sentence", "headline"),
-    [
+def test_a_long_sentence_keeps_subject_predicate_and_value(subtests: pytest.Subtests) -> None:
+    for sentence, headline in [
         (
             "After the third outage in two weeks, which woke Ana twice and cost us a customer,"
             " the platform team moved session storage from Redis to Postgres.",
@@ -136,11 +115,9 @@ def test_a_headline_is_neither_a_code_fence_nor_a_row_of_a_table(body: str, head
             " unless the commander has declared an emergency.",
             "Deployments to production need the approval of two people from different teams…",
         ),
-    ],
-    ids=["main clause", "predicate", "boundary"],
-)
-def test_a_long_sentence_keeps_subject_predicate_and_value(sentence: str, headline: str) -> None:
-    assert shorten_to_headline(sentence) == headline
+    ]:
+        with subtests.test(sentence=sentence, headline=headline):
+            assert shorten_to_headline(sentence) == headline
 
 
 @given(st.lists(LINES, max_size=12).map("\n".join).filter(str.strip))

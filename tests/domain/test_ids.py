@@ -58,9 +58,8 @@ def test_look_alikes_are_forgiven() -> None:
     assert ids.parse("mem", "mem_000000000000l") == 1
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_what_is_no_id_is_refused_with_what_one_looks_like(subtests: pytest.Subtests) -> None:
+    for text in [
         "",
         "mem",
         "mem_",
@@ -72,11 +71,12 @@ def test_look_alikes_are_forgiven() -> None:
         "mem_ZZZZZZZZZZZZZ",
         "0000000000001",
         "mem_" + 13 * "\N{DEVANAGARI DIGIT ZERO}",
-    ],
-)
-def test_what_is_no_id_is_refused_with_what_one_looks_like(text: str) -> None:
-    with pytest.raises(InvalidInputError, match="expected mem_ and 13 characters"):
-        ids.parse(ids.MEMORY, text)
+    ]:
+        with (
+            subtests.test(text=text),
+            pytest.raises(InvalidInputError, match="expected mem_ and 13 characters"),
+        ):
+            ids.parse(ids.MEMORY, text)
 
 
 @given(st.text(max_size=30))

@@ -21,14 +21,13 @@ def test_every_kind_has_one_row_of_lifecycle_and_columns_of_its_own() -> None:
     assert len({policy.detail for policy in KINDS.values()}) == len(Kind)
 
 
-@pytest.mark.parametrize(
-    ("kind", "column"), [(kind, name) for kind in Kind for name in KINDS[kind].searchable]
-)
-def test_the_searchable_columns_of_a_kind_are_among_the_keywords(kind: Kind, column: str) -> None:
-    column_value: dict[str, Any] = {column: "quokka"}
-    memory = a_memory(1, "It naps.", kind=kind, detail=KINDS[kind].detail(**column_value))
+def test_the_searchable_columns_of_a_kind_are_among_the_keywords(subtests: pytest.Subtests) -> None:
+    for kind, column in [(row, name) for row in Kind for name in KINDS[row].searchable]:
+        with subtests.test(kind=kind, column=column):
+            column_value: dict[str, Any] = {column: "quokka"}
+            memory = a_memory(1, "It naps.", kind=kind, detail=KINDS[kind].detail(**column_value))
 
-    assert "quokka" in memory.keywords
+            assert "quokka" in memory.keywords
 
 
 def test_a_rule_never_fades_is_never_archived_and_never_pruned() -> None:
@@ -65,14 +64,14 @@ def test_only_rules_and_facts_are_refused_as_near_duplicates() -> None:
     assert refusing == {Kind.RULE, Kind.FACT}
 
 
-@pytest.mark.parametrize("kind", Kind)
-def test_a_kind_is_read_whatever_its_case_and_leaves_no_label(kind: Kind) -> None:
-    assert kind_and_label(f" {kind.upper()} ") == (kind, None)
+def test_a_kind_is_read_whatever_its_case_and_leaves_no_label(subtests: pytest.Subtests) -> None:
+    for kind in Kind:
+        with subtests.test(kind=kind):
+            assert kind_and_label(f" {kind.upper()} ") == (kind, None)
 
 
-@pytest.mark.parametrize(
-    ("alias", "kind"),
-    [
+def test_an_older_type_name_becomes_a_kind_and_a_label(subtests: pytest.Subtests) -> None:
+    for alias, kind in [
         ("policy", Kind.RULE),
         ("guardrail", Kind.RULE),
         ("procedural", Kind.RULE),
@@ -94,10 +93,9 @@ def test_a_kind_is_read_whatever_its_case_and_leaves_no_label(kind: Kind) -> Non
         ("bug", Kind.INCIDENT),
         ("todo", Kind.TASK),
         ("action_item", Kind.TASK),
-    ],
-)
-def test_an_older_type_name_becomes_a_kind_and_a_label(alias: str, kind: Kind) -> None:
-    assert kind_and_label(alias.title()) == (kind, alias)
+    ]:
+        with subtests.test(alias=alias, kind=kind):
+            assert kind_and_label(alias.title()) == (kind, alias)
 
 
 def test_no_alias_hides_a_kind() -> None:

@@ -86,19 +86,18 @@ def test_of_a_bare_id_nobody_knew_what_it_holds() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("marks", "judged"),
-    [
+def test_what_was_fetched_is_not_held_against_what_needed_no_fetching(
+    subtests: pytest.Subtests,
+) -> None:
+    cases: list[tuple[Mapping[int, set[FeedbackMark]], Mapping[int, int]]] = [
         ({2: {FeedbackMark.USED}}, {2: 2, 3: 1}),
         ({2: {FeedbackMark.USEFUL}}, {1: 1, 2: 3, 3: 1}),
         ({1: {FeedbackMark.USED}}, {1: 2, 2: 1, 3: 1}),
-    ],
-)
-def test_what_was_fetched_is_not_held_against_what_needed_no_fetching(
-    marks: Mapping[int, set[FeedbackMark]], judged: Mapping[int, int]
-) -> None:
-    shown = {1: ShownExtent.WHOLE, 2: ShownExtent.HEADLINE, 3: ShownExtent.EXCERPT}
-    assert grades(an_entry(shown, marks)) == judged
+    ]
+    for marks, judged in cases:
+        with subtests.test(marks=marks, judged=judged):
+            shown = {1: ShownExtent.WHOLE, 2: ShownExtent.HEADLINE, 3: ShownExtent.EXCERPT}
+            assert grades(an_entry(shown, marks)) == judged
 
 
 def test_without_a_session_lessons_of_an_agent_and_a_day_belong_together() -> None:

@@ -118,14 +118,16 @@ def test_a_connection_takes_no_key_but_its_own_or_the_one_its_client_gave(
     assert key_of(key, known=None, live_sessions=live_sessions) == key
 
 
-@pytest.mark.parametrize("ending", [Ending.ENDED, Ending.REBOOTED])
-def test_what_ended_for_good_is_not_gone_on_with(ending: Ending) -> None:
-    assert key_of("ses_1", known=over("ses_1", ending), live_sessions=[]) is None
+def test_what_ended_for_good_is_not_gone_on_with(subtests: pytest.Subtests) -> None:
+    for ending in [Ending.ENDED, Ending.REBOOTED]:
+        with subtests.test(ending=ending):
+            assert key_of("ses_1", known=over("ses_1", ending), live_sessions=[]) is None
 
 
-@pytest.mark.parametrize("ending", [Ending.CLOSED, Ending.DEAD, Ending.SILENT])
-def test_what_was_taken_for_over_is_gone_on_with(ending: Ending) -> None:
-    assert key_of("ses_1", known=over("ses_1", ending), live_sessions=[]) == "ses_1"
+def test_what_was_taken_for_over_is_gone_on_with(subtests: pytest.Subtests) -> None:
+    for ending in [Ending.CLOSED, Ending.DEAD, Ending.SILENT]:
+        with subtests.test(ending=ending):
+            assert key_of("ses_1", known=over("ses_1", ending), live_sessions=[]) == "ses_1"
 
 
 @pytest.mark.requirement("SE-10")

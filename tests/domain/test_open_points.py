@@ -5,9 +5,8 @@ import pytest
 from commonbrain.text.open_points import settles
 
 
-@pytest.mark.parametrize(
-    ("point", "clause"),
-    [
+def test_a_clause_on_the_same_subject_settles_an_open_point(subtests: pytest.Subtests) -> None:
+    for point, clause in [
         ("Open: raise limit to 30.", "Raised limit to 30."),
         ("Open: raise the limit of the import to 30.", "Raised the import's limit to 30."),
         ("The retry job is not yet merged.", "The retry job is merged."),
@@ -29,16 +28,14 @@ from commonbrain.text.open_points import settles
             "Support asks whether refunds can be partial.",
             "We agreed with support that refunds can be partial.",
         ),
-    ],
-)
-def test_a_clause_on_the_same_subject_settles_an_open_point(point: str, clause: str) -> None:
-    assert settles(clause, point=point)
+    ]:
+        with subtests.test(point=point, clause=clause):
+            assert settles(clause, point=point)
 
 
 @pytest.mark.requirement("JB-14")
-@pytest.mark.parametrize(
-    ("point", "clause"),
-    [
+def test_another_number_name_negation_or_subject_leaves_it_open(subtests: pytest.Subtests) -> None:
+    for point, clause in [
         ("Open: raise limit to 30.", "Raised limit to 20."),
         ("Open: raise the limit of the import to 30.", "We raise the limit of the import to 20."),
         ("Still open: rotate the key of web-03.", "Rotated the key of web-04."),
@@ -54,7 +51,6 @@ def test_a_clause_on_the_same_subject_settles_an_open_point(point: str, clause: 
         ("Rollout of the mailer is pending.", "Rollout of the mailer to staging is done."),
         ("The export is not enabled.", "The export is enabled on CI."),
         ("Open: renew the certificate of the shop.", "Merged the layout of the invoices."),
-    ],
-)
-def test_another_number_name_negation_or_subject_leaves_it_open(point: str, clause: str) -> None:
-    assert not settles(clause, point=point)
+    ]:
+        with subtests.test(point=point, clause=clause):
+            assert not settles(clause, point=point)

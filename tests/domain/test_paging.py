@@ -55,9 +55,8 @@ def test_what_is_no_cursor_is_refused(text: str) -> None:
         listing(text).after(int)
 
 
-@pytest.mark.parametrize(
-    "cursor",
-    [
+def test_a_forged_cursor_is_refused(subtests: pytest.Subtests) -> None:
+    for cursor in [
         forged("00000000", 7),
         forged(CHECKSUM, "7"),
         forged(CHECKSUM, *[True]),
@@ -66,11 +65,12 @@ def test_what_is_no_cursor_is_refused(text: str) -> None:
         forged({"a": 1}),
         forged(*"a" * 100),
         "A" * 5000,
-    ],
-)
-def test_a_forged_cursor_is_refused(cursor: str) -> None:
-    with pytest.raises(InvalidInputError, match="not a cursor of this list"):
-        listing(cursor).after(int)
+    ]:
+        with (
+            subtests.test(cursor=cursor),
+            pytest.raises(InvalidInputError, match="not a cursor of this list"),
+        ):
+            listing(cursor).after(int)
 
 
 def test_a_cursor_belongs_to_its_list_and_filters() -> None:

@@ -68,9 +68,8 @@ def test_most_people_are_recognized() -> None:
 
 
 @pytest.mark.requirement("DM-30")
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_months_and_cities_with_given_names_are_no_people(subtests: pytest.Subtests) -> None:
+    for text in [
         "The work that started in Jan worked well.",
         "In Jan worked the migration; the pilot of Jan 2026 was waiting for Jan 5.",
         "The office in Milan moved to the new building.",
@@ -79,16 +78,14 @@ def test_most_people_are_recognized() -> None:
         "We moved to Madison in March, and met in Florence with the vendor.",
         "Databases in Milan, Paris and Sydney worked again.",
         "Servers in Sydney, Paris and Florence said nothing.",
-    ],
-)
-def test_months_and_cities_with_given_names_are_no_people(text: str) -> None:
-    assert people_in(text) == ()
+    ]:
+        with subtests.test(text=text):
+            assert people_in(text) == ()
 
 
 @pytest.mark.requirement("DM-30")
-@pytest.mark.parametrize(
-    ("text", "people"),
-    [
+def test_hyphenated_names_and_every_name_of_a_list_are_people(subtests: pytest.Subtests) -> None:
+    cases: list[tuple[str, tuple[str, ...]]] = [
         ("The meeting in Austin was led by Madison.", ("madison",)),
         ("Then Sydney said that the tests pass.", ("sydney",)),
         ("Florence Nightingale approved the plan.", ("florence nightingale",)),
@@ -105,18 +102,15 @@ def test_months_and_cities_with_given_names_are_no_people(text: str) -> None:
         ("We asked Ann Lee, Bob or Jean-Luc about it.", ("ann lee", "bob", "jean-luc")),
         ("We met with Olga about Redis.", ("olga",)),
         ("Owned by Ann, Redis and Kafka.", ("ann",)),
-    ],
-)
-def test_hyphenated_names_and_every_name_of_a_list_are_people(
-    text: str, people: tuple[str, ...]
-) -> None:
-    assert people_in(text) == people
+    ]
+    for text, people in cases:
+        with subtests.test(text=text, people=people):
+            assert people_in(text) == people
 
 
 @pytest.mark.requirement("DM-30")
-@pytest.mark.parametrize(
-    ("text", "people"),
-    [
+def test_people_who_work_have_accents_or_names_that_are_words(subtests: pytest.Subtests) -> None:
+    cases: list[tuple[str, tuple[str, ...]]] = [
         ("The retry was merged by Olga.", ("olga",)),
         ("Deployed by Tim and Ann Lee", ("tim", "ann lee")),
         ("The release is blocked by Karen.", ("karen",)),
@@ -137,12 +131,10 @@ def test_hyphenated_names_and_every_name_of_a_list_are_people(
         ("Fixed by Redis 7, deployed by Jenkins, and blocked by CORS.", ()),
         ("The suite (Jenkins) reported an error.", ()),
         ("Austin approved the plan.", ()),
-    ],
-)
-def test_people_who_work_have_accents_or_names_that_are_words(
-    text: str, people: tuple[str, ...]
-) -> None:
-    assert people_in(text) == people
+    ]
+    for text, people in cases:
+        with subtests.test(text=text, people=people):
+            assert people_in(text) == people
 
 
 def test_a_first_name_stays_if_two_people_have_it() -> None:
@@ -150,9 +142,8 @@ def test_a_first_name_stays_if_two_people_have_it() -> None:
     assert people_in(text) == ("ann lee", "ann voss", "ann")
 
 
-@pytest.mark.parametrize(
-    "unit",
-    [
+def test_hostile_text_is_read_in_linear_time(subtests: pytest.Subtests) -> None:
+    for unit in [
         "A",
         "Ann ",
         "said ",
@@ -165,9 +156,8 @@ def test_a_first_name_stays_if_two_people_have_it() -> None:
         " ",
         "Ann ()",
         "Will said ",
-    ],
-)
-def test_hostile_text_is_read_in_linear_time(unit: str) -> None:
-    started = process_time()
-    people_in((unit * TEXT_BYTES_MAX)[:TEXT_BYTES_MAX])
-    assert process_time() - started < 2
+    ]:
+        with subtests.test(unit=unit):
+            started = process_time()
+            people_in((unit * TEXT_BYTES_MAX)[:TEXT_BYTES_MAX])
+            assert process_time() - started < 2

@@ -19,9 +19,8 @@ def told(query: str) -> tuple[str, str] | None:
 
 
 @pytest.mark.requirement("CT-06")
-@pytest.mark.parametrize(
-    ("phrase", "since", "until"),
-    [
+def test_a_phrase_of_time_is_a_span(subtests: pytest.Subtests) -> None:
+    for phrase, since, until in [
         ("today", "2026-03-18T00:00", "2026-03-19T00:00"),
         ("yesterday", "2026-03-17T00:00", "2026-03-18T00:00"),
         ("yesterday evening", "2026-03-17T18:00", "2026-03-18T00:00"),
@@ -48,16 +47,14 @@ def told(query: str) -> tuple[str, str] | None:
         ("30 December", "2025-12-30T00:00", "2025-12-31T00:00"),
         ("2024-03-05", "2024-03-05T00:00", "2024-03-06T00:00"),
         ("in 2023", "2023-01-01T00:00", "2024-01-01T00:00"),
-    ],
-)
-def test_a_phrase_of_time_is_a_span(phrase: str, since: str, until: str) -> None:
-    assert told(f"What did we decide {phrase} about billing?") == (since, until)
-    assert told(phrase.upper()) == (since, until)
+    ]:
+        with subtests.test(phrase=phrase, since=since, until=until):
+            assert told(f"What did we decide {phrase} about billing?") == (since, until)
+            assert told(phrase.upper()) == (since, until)
 
 
-@pytest.mark.parametrize(
-    "query",
-    [
+def test_what_names_no_time_is_none(subtests: pytest.Subtests) -> None:
+    for query in [
         "",
         "may I deploy?",
         "the last word",
@@ -65,16 +62,14 @@ def test_a_phrase_of_time_is_a_span(phrase: str, since: str, until: str) -> None
         "99 bottles",
         "2024-13-45",
         "9999 years ago",
-    ],
-)
-def test_what_names_no_time_is_none(query: str) -> None:
-    assert told(query) is None
+    ]:
+        with subtests.test(query=query):
+            assert told(query) is None
 
 
 @pytest.mark.requirement("CT-06")
-@pytest.mark.parametrize(
-    ("phrase", "since", "until"),
-    [
+def test_phrases_stand_around_each_other(subtests: pytest.Subtests) -> None:
+    for phrase, since, until in [
         ("before March 2024", "0001-01-01T00:00", "2024-03-01T00:00"),
         ("by last Friday", "0001-01-01T00:00", "2026-03-14T00:00"),
         ("after 5 March", "2026-03-06T00:00", "2026-03-18T15:30"),
@@ -98,10 +93,9 @@ def test_what_names_no_time_is_none(query: str) -> None:
         ("on Tuesday and Monday", "2026-03-16T00:00", "2026-03-18T00:00"),
         ("yesterday and last March", "2026-03-17T00:00", "2026-03-18T00:00"),
         ("in the second week of March 2024", "2024-03-08T00:00", "2024-03-15T00:00"),
-    ],
-)
-def test_phrases_stand_around_each_other(phrase: str, since: str, until: str) -> None:
-    assert told(f"What did we decide {phrase}, about billing?") == (since, until)
+    ]:
+        with subtests.test(phrase=phrase, since=since, until=until):
+            assert told(f"What did we decide {phrase}, about billing?") == (since, until)
 
 
 def test_of_two_phrases_the_one_that_says_its_year_counts() -> None:
@@ -190,9 +184,8 @@ def test_nothing_but_the_phrase_is_taken_out(before: str, phrase: str, after: st
     assert named is None or is_lossless(query, named[1])
 
 
-@pytest.mark.parametrize(
-    ("text", "first", "last"),
-    [
+def test_a_bound_is_given_in_words_or_as_iso_8601(subtests: pytest.Subtests) -> None:
+    for text, first, last in [
         ("2026-03-02", "2026-03-02T00:00:00", "2026-03-02T23:59:59.999"),
         ("2026-03-02T14:05:00+02:00", "2026-03-02T12:05:00", "2026-03-02T12:05:00"),
         ("yesterday", "2026-03-17T00:00:00", "2026-03-17T23:59:59.999"),
@@ -205,21 +198,30 @@ def test_nothing_but_the_phrase_is_taken_out(before: str, phrase: str, after: st
         ("2023", "2023-01-01T00:00:00", "2023-12-31T23:59:59.999"),
         ("the summer of 2024", "2024-06-01T00:00:00", "2024-08-31T23:59:59.999"),
         ("now", "2026-03-18T15:30:00", "2026-03-18T15:30:00"),
-    ],
-)
-def test_a_bound_is_given_in_words_or_as_iso_8601(text: str, first: str, last: str) -> None:
-    assert parse_time_expression(text, NOW) == datetime.fromisoformat(first).replace(tzinfo=UTC)
-    assert parse_time_expression(text, NOW, ends=True) == datetime.fromisoformat(last).replace(
-        tzinfo=UTC
-    )
+    ]:
+        with subtests.test(text=text, first=first, last=last):
+            assert parse_time_expression(text, NOW) == datetime.fromisoformat(first).replace(
+                tzinfo=UTC
+            )
+            assert parse_time_expression(text, NOW, ends=True) == datetime.fromisoformat(
+                last
+            ).replace(tzinfo=UTC)
 
 
-@pytest.mark.parametrize(
-    "text", ["", "soon", "before march", "the deploy yesterday", "in 3 steps", "9999 years ago"]
-)
-def test_what_is_no_bound_is_refused_with_examples_of_one(text: str) -> None:
-    with pytest.raises(InvalidInputError, match=r"2026-03-31.*2 weeks ago"):
-        parse_time_expression(text, NOW)
+def test_what_is_no_bound_is_refused_with_examples_of_one(subtests: pytest.Subtests) -> None:
+    for text in [
+        "",
+        "soon",
+        "before march",
+        "the deploy yesterday",
+        "in 3 steps",
+        "9999 years ago",
+    ]:
+        with (
+            subtests.test(text=text),
+            pytest.raises(InvalidInputError, match=r"2026-03-31.*2 weeks ago"),
+        ):
+            parse_time_expression(text, NOW)
 
 
 @given(st.text() | st.text("0123456789 -maylstweekgo,"))

@@ -5,35 +5,32 @@ import pytest
 from commonbrain.text.preferences import Guidance, guidance_in
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_what_is_to_hold_from_now_on_is_an_instruction(subtests: pytest.Subtests) -> None:
+    for text in [
         "Always show times in UTC.",
         "Thanks! By the way, never deploy on Friday.",
         "Please use British spelling from now on.",
         "Don\u2019t push without a review, please.",
-    ],
-)
-def test_what_is_to_hold_from_now_on_is_an_instruction(text: str) -> None:
-    assert guidance_in(text) == {Guidance.INSTRUCTION}
+    ]:
+        with subtests.test(text=text):
+            assert guidance_in(text) == {Guidance.INSTRUCTION}
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_what_somebody_likes_better_is_a_preference(subtests: pytest.Subtests) -> None:
+    for text in [
         "I prefer short answers.",
         "I'm writing a parser and I prefer plain functions, can you help me?",
         "We went to Rome. I don't eat meat, so we had pasta.",
         "The user prefers dark mode.",
-    ],
-)
-def test_what_somebody_likes_better_is_a_preference(text: str) -> None:
-    assert guidance_in(text) == {Guidance.PREFERENCE}
+    ]:
+        with subtests.test(text=text):
+            assert guidance_in(text) == {Guidance.PREFERENCE}
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_a_request_for_this_once_a_story_a_question_and_code_are_neither(
+    subtests: pytest.Subtests,
+) -> None:
+    for text in [
         "",
         "Please fix the failing test.",
         "I never thought we would finish in time.",
@@ -45,10 +42,9 @@ def test_what_somebody_likes_better_is_a_preference(text: str) -> None:
         "Show me when you can!",
         "In all, we provide evidence for it.",
         "The protein displays a preference for acids.",
-    ],
-)
-def test_a_request_for_this_once_a_story_a_question_and_code_are_neither(text: str) -> None:
-    assert guidance_in(text) == frozenset()
+    ]:
+        with subtests.test(text=text):
+            assert guidance_in(text) == frozenset()
 
 
 def test_a_text_may_state_both() -> None:

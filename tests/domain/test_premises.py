@@ -8,9 +8,8 @@ from commonbrain.model import ids
 from commonbrain.text.rationale import Mention, mentions, rationales
 
 
-@pytest.mark.parametrize(
-    ("text", "found"),
-    [
+def test_reasons_are_read_and_nothing_else(subtests: pytest.Subtests) -> None:
+    cases: list[tuple[str, tuple[str, ...]]] = [
         ("We pin Node because the build breaks on 22.", ("the build breaks on 22",)),
         ("Because the build breaks, we pin Node.", ("the build breaks",)),
         ("The build breaks on 22, so we pin Node.", ("The build breaks on 22",)),
@@ -22,10 +21,10 @@ from commonbrain.text.rationale import Mention, mentions, rationales
         ("Postgres runs as a service of ours.", ()),
         ("Nothing is said here of any ground.", ()),
         ("Since then.", ()),
-    ],
-)
-def test_reasons_are_read_and_nothing_else(text: str, found: tuple[str, ...]) -> None:
-    assert rationales(text) == found
+    ]
+    for text, found in cases:
+        with subtests.test(text=text, found=found):
+            assert rationales(text) == found
 
 
 def test_named_memories_are_told_from_named_premises() -> None:

@@ -20,9 +20,8 @@ SCOPE = QueryScope(caller=Caller(agent="ann"), filter=Filter(), now=NOON)
 PLAN = replace(plan_query(TYPED, SCOPE, budget=Budget(max_items=2), speakers=()), is_proactive=True)
 
 
-@pytest.mark.parametrize(
-    "prompt",
-    [
+def test_a_clients_own_text_is_not_typed(subtests: pytest.Subtests) -> None:
+    for prompt in [
         "<command-name>/compact</command-name>\n<command-args></command-args>",
         "<local-command-stdout>Set model to opus</local-command-stdout>",
         "<task-notification>\n<status>completed</status>\n</task-notification>",
@@ -35,43 +34,39 @@ PLAN = replace(plan_query(TYPED, SCOPE, budget=Budget(max_items=2), speakers=())
         '{"type": "tool_result"}\n{"type": "tool_result", "content": ["a"]}',
         '[{"a": 1}, {"b": 2}]',
         "",
-    ],
-)
-def test_a_clients_own_text_is_not_typed(prompt: str) -> None:
-    assert typed_text(prompt) == ""
+    ]:
+        with subtests.test(prompt=prompt):
+            assert typed_text(prompt) == ""
 
 
-@pytest.mark.parametrize(
-    "prompt",
-    [
+def test_what_a_person_typed_is_kept(subtests: pytest.Subtests) -> None:
+    for prompt in [
         TYPED,
         f"<ide_selection>a.py, 1 to 5</ide_selection>\n{TYPED}",
         f'{{"a": 1}}\n{TYPED}',
         f"{TYPED}\n<system-reminder>x</system-reminder>",
-    ],
-)
-def test_what_a_person_typed_is_kept(prompt: str) -> None:
-    assert typed_text(prompt).strip() == TYPED
+    ]:
+        with subtests.test(prompt=prompt):
+            assert typed_text(prompt).strip() == TYPED
 
 
-@pytest.mark.parametrize("prompt", ["the <my-widget> is too wide", "{ is not closed", "[x] done?"])
-def test_code_that_only_looks_alike_is_kept(prompt: str) -> None:
-    assert typed_text(prompt) == prompt
+def test_code_that_only_looks_alike_is_kept(subtests: pytest.Subtests) -> None:
+    for prompt in ["the <my-widget> is too wide", "{ is not closed", "[x] done?"]:
+        with subtests.test(prompt=prompt):
+            assert typed_text(prompt) == prompt
 
 
-@pytest.mark.parametrize(
-    ("text", "feature"),
-    [
+def test_a_prompt_says_what_it_asks_for(subtests: pytest.Subtests) -> None:
+    for text, feature in [
         ("why did we drop kafka", "asks_ours"),
         ("explain how kafka rebalances", "is_general"),
         ("please rename the variable", "is_order"),
         ("where is the schedule", "is_definite"),
         ("look at this " * 20, "is_long"),
-    ],
-)
-def test_a_prompt_says_what_it_asks_for(text: str, feature: str) -> None:
-    assert getattr(read_prompt(text), feature) == 1
-    assert getattr(read_prompt("pier at dawn"), feature) == 0
+    ]:
+        with subtests.test(text=text, feature=feature):
+            assert getattr(read_prompt(text), feature) == 1
+            assert getattr(read_prompt("pier at dawn"), feature) == 0
 
 
 def test_names_of_code_are_read() -> None:

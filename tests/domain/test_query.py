@@ -55,9 +55,8 @@ def test_a_project_is_asked_together_with_what_belongs_to_every_project() -> Non
 
 
 @pytest.mark.requirement("EV-12")
-@pytest.mark.parametrize(
-    ("wanted", "allowed"),
-    [
+def test_every_side_of_a_filter_narrows(subtests: pytest.Subtests) -> None:
+    for wanted, allowed in [
         (Filter(kinds=(Kind.FACT, Kind.RULE)), True),
         (Filter(kinds=(Kind.RULE,)), False),
         (Filter(labels=("decision",)), True),
@@ -68,10 +67,9 @@ def test_a_project_is_asked_together_with_what_belongs_to_every_project() -> Non
         (Filter(agent="bob"), False),
         (Filter(min_confidence=0.6), True),
         (Filter(min_confidence=0.61), False),
-    ],
-)
-def test_every_side_of_a_filter_narrows(wanted: Filter, *, allowed: bool) -> None:
-    assert allows(wanted) is allowed
+    ]:
+        with subtests.test(wanted=wanted, allowed=allowed):
+            assert allows(wanted) is allowed
 
 
 def test_since_and_until_include_their_moment() -> None:
@@ -85,9 +83,10 @@ def test_since_and_until_ask_when_it_happened_not_when_it_was_learnt() -> None:
     assert allows(Filter(until=NOON - HOUR), late)
 
 
-@pytest.mark.parametrize("state", State)
-def test_only_current_memories_answer_about_now(state: State) -> None:
-    assert allows(OPEN, replace(MEMORY, state=state)) == (state in CURRENT_STATES)
+def test_only_current_memories_answer_about_now(subtests: pytest.Subtests) -> None:
+    for state in State:
+        with subtests.test(state=state):
+            assert allows(OPEN, replace(MEMORY, state=state)) == (state in CURRENT_STATES)
 
 
 def test_a_memory_is_gone_at_the_moment_it_expires() -> None:
@@ -134,19 +133,19 @@ def test_of_a_chain_at_most_one_revision_was_believed_at_any_time(
     assert len(believed) == (1 if at >= born[0] else 0)
 
 
-@pytest.mark.parametrize("state", [State.FORGOTTEN, State.QUARANTINED, State.CANDIDATE])
-def test_the_past_brings_back_nothing_forgotten_or_held_back(state: State) -> None:
-    assert not allows(Filter(as_of=NOON), replace(MEMORY, state=state))
+def test_the_past_brings_back_nothing_forgotten_or_held_back(subtests: pytest.Subtests) -> None:
+    for state in [State.FORGOTTEN, State.QUARANTINED, State.CANDIDATE]:
+        with subtests.test(state=state):
+            assert not allows(Filter(as_of=NOON), replace(MEMORY, state=state))
 
 
 @pytest.mark.requirement("DM-71")
-@pytest.mark.parametrize(
-    ("items", "tokens"), [(0, 100), (101, 100), (-1, 100), (1, 63), (1, 32_001)]
-)
-def test_a_budget_out_of_bounds_is_refused_with_its_bounds(items: int, tokens: int) -> None:
-    with pytest.raises(RejectedError, match=r"1 to 100|64 to 32000") as refusal:
-        Budget(max_items=items, max_tokens=tokens)
-    assert refusal.value.code == "limit_exceeded"
+def test_a_budget_out_of_bounds_is_refused_with_its_bounds(subtests: pytest.Subtests) -> None:
+    for items, tokens in [(0, 100), (101, 100), (-1, 100), (1, 63), (1, 32_001)]:
+        with subtests.test(items=items, tokens=tokens):
+            with pytest.raises(RejectedError, match=r"1 to 100|64 to 32000") as refusal:
+                Budget(max_items=items, max_tokens=tokens)
+            assert refusal.value.code == "limit_exceeded"
 
 
 @given(st.integers(1, 100), st.integers(64, 32_000))
@@ -155,33 +154,29 @@ def test_a_budget_within_bounds_is_taken_as_given(items: int, tokens: int) -> No
     assert (budget.max_items, budget.max_tokens) == (items, tokens)
 
 
-@pytest.mark.parametrize(
-    "wanted",
-    [
+def test_a_filter_lets_pass_what_it_names(subtests: pytest.Subtests) -> None:
+    for wanted in [
         Filter(people=("sam", "bo")),
         Filter(scope=Scope.TEAM),
         Filter(states=(State.ARCHIVED, State.ACTIVE)),
         Filter(session="s"),
-    ],
-)
-def test_a_filter_lets_pass_what_it_names(wanted: Filter) -> None:
-    memory = replace(MEMORY, people=("sam",), session="s")
-    assert allows(wanted, memory)
+    ]:
+        with subtests.test(wanted=wanted):
+            memory = replace(MEMORY, people=("sam",), session="s")
+            assert allows(wanted, memory)
 
 
-@pytest.mark.parametrize(
-    "wanted",
-    [
+def test_a_filter_stops_what_it_does_not_name(subtests: pytest.Subtests) -> None:
+    for wanted in [
         Filter(people=("bo",)),
         Filter(scope=Scope.GLOBAL),
         Filter(states=(State.ARCHIVED,)),
         Filter(session="t"),
         Filter(thread=7),
-    ],
-)
-def test_a_filter_stops_what_it_does_not_name(wanted: Filter) -> None:
-    memory = replace(MEMORY, people=("sam",), session="s")
-    assert not allows(wanted, memory)
+    ]:
+        with subtests.test(wanted=wanted):
+            memory = replace(MEMORY, people=("sam",), session="s")
+            assert not allows(wanted, memory)
 
 
 def test_forgotten_memories_cannot_be_asked_for() -> None:

@@ -10,25 +10,23 @@ from commonbrain.model.limits import TEXT_BYTES_MAX
 from commonbrain.text.repetition import adds_nothing, may_repeat, repeated_part
 
 
-@pytest.mark.parametrize(
-    ("known", "text"),
-    [
+@pytest.mark.requirement("WP-06")
+def test_a_restatement_adds_nothing(subtests: pytest.Subtests) -> None:
+    for known, text in [
         ("Customer data is stored in Frankfurt.", "We keep customer data in Frankfurt."),
         ("Never push to main directly.", "Do not push directly to main."),
         ("Tokens expire after 15 minutes.", "A token expires after fifteen minutes."),
         ("Prices include VAT.", "VAT is included in the prices."),
         ("The wifi password is on the router.", "The Wi-Fi password is on the router."),
         ("Ann: The demo is on Friday at nine.", "Ann: Thanks, Bo! The demo is on Friday at nine."),
-    ],
-)
+    ]:
+        with subtests.test(known=known, text=text):
+            assert adds_nothing(text, known=known, is_near_copy=True)
+
+
 @pytest.mark.requirement("WP-06")
-def test_a_restatement_adds_nothing(known: str, text: str) -> None:
-    assert adds_nothing(text, known=known, is_near_copy=True)
-
-
-@pytest.mark.parametrize(
-    ("known", "text"),
-    [
+def test_a_text_with_news_is_no_repetition(subtests: pytest.Subtests) -> None:
+    for known, text in [
         ("The build takes forty minutes.", "The build takes forty minutes on the new runner."),
         ("Tokens expire after 15 minutes.", "Tokens expire after 30 minutes."),
         ("Ahmed runs the mail server.", "Ahmed runs the mail server until June."),
@@ -42,11 +40,9 @@ def test_a_restatement_adds_nothing(known: str, text: str) -> None:
         ("Oxygen is at ninety-two percent.", "Oxygen is at eighty-five percent."),
         ("Ramp at the annexe, status: planned", "Ramp at the annexe, status: open"),
         ("Rotate the key of the mail server.", "Rotate the key of the update server."),
-    ],
-)
-@pytest.mark.requirement("WP-06")
-def test_a_text_with_news_is_no_repetition(known: str, text: str) -> None:
-    assert not adds_nothing(text, known=known, is_near_copy=True)
+    ]:
+        with subtests.test(known=known, text=text):
+            assert not adds_nothing(text, known=known, is_near_copy=True)
 
 
 def test_words_spread_over_a_long_text_are_not_said_together() -> None:
@@ -67,15 +63,14 @@ def test_a_text_that_says_something_repeats_itself(text: str) -> None:
     assert not adds_nothing(f"{text} zebras graze", known=text, is_near_copy=True)
 
 
-@pytest.mark.parametrize(
-    "unit", ["no ", "not without ", "do not", "never until ", "unless ", "no\n"]
-)
-def test_hostile_text_is_compared_in_linear_time(unit: str) -> None:
-    hostile = (unit * TEXT_BYTES_MAX)[:TEXT_BYTES_MAX]
-    started = process_time()
-    may_repeat(hostile, known="We deploy on Mondays.")
-    adds_nothing("We deploy on Mondays.", known=hostile, is_near_copy=True)
-    assert process_time() - started < 1
+def test_hostile_text_is_compared_in_linear_time(subtests: pytest.Subtests) -> None:
+    for unit in ["no ", "not without ", "do not", "never until ", "unless ", "no\n"]:
+        with subtests.test(unit=unit):
+            hostile = (unit * TEXT_BYTES_MAX)[:TEXT_BYTES_MAX]
+            started = process_time()
+            may_repeat(hostile, known="We deploy on Mondays.")
+            adds_nothing("We deploy on Mondays.", known=hostile, is_near_copy=True)
+            assert process_time() - started < 1
 
 
 def test_two_negations_deny_nothing() -> None:

@@ -23,11 +23,12 @@ def test_an_admin_does_not_see_what_another_agent_keeps_private() -> None:
     assert not is_visible(Caller(agent="root", role=Role.ADMIN), private)
 
 
-@pytest.mark.parametrize("scope", Scope)
-def test_a_reader_writes_nowhere(scope: Scope) -> None:
-    with pytest.raises(RejectedError) as refusal:
-        check_may_write(Caller(agent="ann", role=Role.READER), scope)
-    assert refusal.value.code == "insufficient_role"
+def test_a_reader_writes_nowhere(subtests: pytest.Subtests) -> None:
+    for scope in Scope:
+        with subtests.test(scope=scope):
+            with pytest.raises(RejectedError) as refusal:
+                check_may_write(Caller(agent="ann", role=Role.READER), scope)
+            assert refusal.value.code == "insufficient_role"
 
 
 def test_only_an_admin_writes_for_everybody() -> None:
@@ -37,10 +38,11 @@ def test_only_an_admin_writes_for_everybody() -> None:
     assert refusal.value.code == "scope_denied"
 
 
-@pytest.mark.parametrize("scope", [Scope.PRIVATE, Scope.TEAM])
-@pytest.mark.parametrize("role", [Role.WRITER, Role.ADMIN])
-def test_writers_and_admins_write_for_themselves_and_their_team(scope: Scope, role: Role) -> None:
-    check_may_write(Caller(agent="ann", role=role), scope)
+def test_writers_and_admins_write_for_themselves_and_their_team(subtests: pytest.Subtests) -> None:
+    for role in [Role.WRITER, Role.ADMIN]:
+        for scope in [Scope.PRIVATE, Scope.TEAM]:
+            with subtests.test(scope=scope, role=role):
+                check_may_write(Caller(agent="ann", role=role), scope)
 
 
 @pytest.mark.requirement("WP-26")

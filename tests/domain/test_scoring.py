@@ -22,12 +22,14 @@ DAYS = st.floats(0, 4000).map(lambda days: timedelta(days=days))
 
 
 @pytest.mark.requirement("WP-47", "WP-32")
-@pytest.mark.parametrize(
-    ("trust", "start"),
-    [(Trust.TRUSTED_TOOL, 0.82), (Trust.USER_CLAIM, 0.66), (Trust.UNTRUSTED_WEB, 0.38)],
-)
-def test_confidence_starts_by_trust(trust: Trust, start: float) -> None:
-    assert confidence(Kind.RULE, "Use uv", trust=trust, is_sourced=True) == start
+def test_confidence_starts_by_trust(subtests: pytest.Subtests) -> None:
+    for trust, start in [
+        (Trust.TRUSTED_TOOL, 0.82),
+        (Trust.USER_CLAIM, 0.66),
+        (Trust.UNTRUSTED_WEB, 0.38),
+    ]:
+        with subtests.test(trust=trust, start=start):
+            assert confidence(Kind.RULE, "Use uv", trust=trust, is_sourced=True) == start
 
 
 @pytest.mark.requirement("WP-47")
@@ -66,14 +68,15 @@ def test_confidence_is_a_share_that_hedges_never_raise(
     assert 0 < hedged <= plain <= 1
 
 
-@pytest.mark.parametrize("kind", [kind for kind in Kind if KINDS[kind].half_life])
-def test_strength_halves_in_the_half_life_of_its_kind(kind: Kind) -> None:
-    half_life = KINDS[kind].half_life
-    assert half_life is not None
-    memory = a_memory(1, "x", kind=kind)
-    assert strength(memory, NOON) == 1
-    assert strength(memory, NOON + half_life) == pytest.approx(0.5)
-    assert strength(memory, NOON + 3 * half_life) == pytest.approx(0.125)
+def test_strength_halves_in_the_half_life_of_its_kind(subtests: pytest.Subtests) -> None:
+    for kind in [kind for kind in Kind if KINDS[kind].half_life]:
+        with subtests.test(kind=kind):
+            half_life = KINDS[kind].half_life
+            assert half_life is not None
+            memory = a_memory(1, "x", kind=kind)
+            assert strength(memory, NOON) == 1
+            assert strength(memory, NOON + half_life) == pytest.approx(0.5)
+            assert strength(memory, NOON + 3 * half_life) == pytest.approx(0.125)
 
 
 @given(st.sampled_from(Kind), DAYS, DAYS)

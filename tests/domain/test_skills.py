@@ -28,9 +28,11 @@ def test_a_trigger_is_read_however_it_was_written() -> None:
     assert read == Skill(name="release", keywords=("deploy",))
 
 
-@pytest.mark.parametrize("trigger", [{}, {"name": " "}, {"name": 3, "keywords": ["deploy"]}])
-def test_a_trigger_without_a_name_is_none(trigger: dict[str, object]) -> None:
-    assert read_skill(trigger) is None
+def test_a_trigger_without_a_name_is_none(subtests: pytest.Subtests) -> None:
+    cases: list[dict[str, object]] = [{}, {"name": " "}, {"name": 3, "keywords": ["deploy"]}]
+    for trigger in cases:
+        with subtests.test(trigger=trigger):
+            assert read_skill(trigger) is None
 
 
 def test_only_a_rule_with_a_trigger_is_a_skill() -> None:

@@ -49,16 +49,15 @@ def test_an_interval_lies_within_what_was_measured(values: list[float]) -> None:
     assert min(values) - 1e-9 <= lowest <= highest <= max(values) + 1e-9
 
 
-@pytest.mark.parametrize(
-    ("asks", "better"),
-    [
+def test_what_cannot_be_told_is_not_said(subtests: pytest.Subtests) -> None:
+    cases: list[tuple[list[Compared], str | None]] = [
         ([asked([2, 1], [1, 2], 1)] * 12, "new"),
         ([asked([1, 2], [2, 1], 1)] * 12, "old"),
         ([asked([1, 2], [2, 1], 1), asked([2, 1], [1, 2], 1)] * 6, None),
         ([asked([1], [2])] * 12, None),
-    ],
-)
-def test_what_cannot_be_told_is_not_said(asks: list[Compared], better: str | None) -> None:
-    done = compare(asks, names=("old", "new"), draw=drawn().randrange)
-    assert done.better == better
-    assert (done.gain is None) == (done.serving.mrr is None)
+    ]
+    for asks, better in cases:
+        with subtests.test(asks=asks, better=better):
+            done = compare(asks, names=("old", "new"), draw=drawn().randrange)
+            assert done.better == better
+            assert (done.gain is None) == (done.serving.mrr is None)

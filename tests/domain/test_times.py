@@ -52,13 +52,17 @@ def test_instants_are_shown_to_the_second_or_finer_where_they_are_finer() -> Non
     assert show_instant(datetime(2026, 3, 2, 0, 0, 0, 5000, UTC)) == "2026-03-02T00:00:00.005Z"
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["", "soon", "2026-13-01", "2026-02-30", "0001-01-01T00:00:00+14:00", "9999-12-31T23:59-14:00"],
-)
-def test_what_is_no_time_is_refused_with_an_example_of_one(text: str) -> None:
-    with pytest.raises(InvalidInputError, match="2026-03-31"):
-        parse_instant(text)
+def test_what_is_no_time_is_refused_with_an_example_of_one(subtests: pytest.Subtests) -> None:
+    for text in [
+        "",
+        "soon",
+        "2026-13-01",
+        "2026-02-30",
+        "0001-01-01T00:00:00+14:00",
+        "9999-12-31T23:59-14:00",
+    ]:
+        with subtests.test(text=text), pytest.raises(InvalidInputError, match="2026-03-31"):
+            parse_instant(text)
 
 
 @given(st.text(max_size=40), st.booleans())

@@ -149,12 +149,13 @@ def test_instructions_and_preferences_are_told_from_other_sentences() -> None:
         assert half.checked.agreement.recall >= 0.8
 
 
-@pytest.mark.parametrize("name", ["atomizer", "conflicts", "preferences", "times"])
-def test_programs_get_figures_and_failures(name: str) -> None:
-    ran = CliRunner().invoke(app, ["eval", name, "--json"])
-    assert ran.exit_code == 0, ran.output
-    report = json.loads(ran.stdout)
-    assert {"halves", "sorts", "failures", "data"} <= set(report)
+def test_programs_get_figures_and_failures(subtests: pytest.Subtests) -> None:
+    for name in ["atomizer", "conflicts", "preferences", "times"]:
+        with subtests.test(name=name):
+            ran = CliRunner().invoke(app, ["eval", name, "--json"])
+            assert ran.exit_code == 0, ran.output
+            report = json.loads(ran.stdout)
+            assert {"halves", "sorts", "failures", "data"} <= set(report)
 
 
 def test_an_evaluation_that_there_is_none_of_is_refused_and_help_lists_those_there_are() -> None:

@@ -96,21 +96,18 @@ def test_timelines_are_read_in_the_order_of_time_with_their_writers(source: Path
     ]
 
 
-@pytest.mark.parametrize(
-    ("key", "value", "text"),
-    [
+def test_a_state_is_written_as_a_person_would(subtests: pytest.Subtests) -> None:
+    for key, value, text in [
         ("launch_date_v2", "Monday", "launch date: Monday"),
         ("fact_3", "Monday", "Monday"),
         ("ferry_time", "The ferry leaves at nine", "The ferry leaves at nine"),
-    ],
-)
-def test_a_state_is_written_as_a_person_would(key: str, value: str, text: str) -> None:
-    assert note_text(key, value) == text
+    ]:
+        with subtests.test(key=key, value=value, text=text):
+            assert note_text(key, value) == text
 
 
-@pytest.mark.parametrize(
-    ("text", "found"),
-    [
+def test_a_text_that_takes_a_value_back_is_not_stale(subtests: pytest.Subtests) -> None:
+    for text, found in [
         ("The price is $45 each.", Says.CURRENT),
         ("The price is $40 each.", Says.STALE),
         ("The price is not $40.", Says.NEITHER),
@@ -119,10 +116,9 @@ def test_a_state_is_written_as_a_person_would(key: str, value: str, text: str) -
         ("Quotes: $40 from one, $45 from another.", Says.BOTH),
         ("It is not here yet. The price is $40.", Says.STALE),
         ("The budget is $45,000.", Says.NEITHER),
-    ],
-)
-def test_a_text_that_takes_a_value_back_is_not_stale(text: str, found: Says) -> None:
-    assert PRICE.read(text) is found
+    ]:
+        with subtests.test(text=text, found=found):
+            assert PRICE.read(text) is found
 
 
 def test_phrases_are_compared_as_whole_words() -> None:

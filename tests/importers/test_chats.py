@@ -403,10 +403,13 @@ def test_an_export_cut_off_gives_what_is_whole(tmp_path: Path) -> None:
     assert unreadable(pieces) == ["conversations.json, after 1"]
 
 
-@pytest.mark.parametrize(("format_", "other"), [("chatgpt", "claude-ai"), ("claude-ai", "chatgpt")])
-def test_the_export_of_another_service_is_refused(format_: str, other: str) -> None:
-    with pytest.raises(InvalidInputError, match="is not from an export of"):
-        read(format_, SAMPLES / other)
+def test_the_export_of_another_service_is_refused(subtests: pytest.Subtests) -> None:
+    for format_, other in [("chatgpt", "claude-ai"), ("claude-ai", "chatgpt")]:
+        with (
+            subtests.test(format_=format_, other=other),
+            pytest.raises(InvalidInputError, match="is not from an export of"),
+        ):
+            read(format_, SAMPLES / other)
 
 
 def test_usual_places_are_found_by_their_names(tmp_path: Path) -> None:
@@ -441,11 +444,12 @@ def test_an_import_stores_every_message_once(format_: str, tmp_path: Path) -> No
     assert first.omitted == omitted(read(format_, SAMPLES / format_))
 
 
-@pytest.mark.parametrize("project", ["harbour", None])
-@pytest.mark.parametrize("format_", FORMATS)
-def test_a_given_project_replaces_that_of_the_source(format_: str, project: str | None) -> None:
-    given = {one.project for one in drafts(read(format_, SAMPLES / format_, project))}
-    assert (given == {"harbour"}) == (project is not None)
+def test_a_given_project_replaces_that_of_the_source(subtests: pytest.Subtests) -> None:
+    for format_ in FORMATS:
+        for project in ["harbour", None]:
+            with subtests.test(project=project, format_=format_):
+                given = {one.project for one in drafts(read(format_, SAMPLES / format_, project))}
+                assert (given == {"harbour"}) == (project is not None)
 
 
 def test_a_secret_in_a_message_is_redacted_and_the_rest_kept(tmp_path: Path) -> None:

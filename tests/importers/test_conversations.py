@@ -126,12 +126,15 @@ def test_a_project_that_is_given_overrides_the_sample() -> None:
     assert {content.project for content in contents} == {"harbour"}
 
 
-@pytest.mark.parametrize("name", ["samples.json", "plain.json", "plain.jsonl"])
-def test_reading_twice_gives_the_same_under_references_that_differ(name: str) -> None:
-    once, again = read(SAMPLES / name), read(SAMPLES / name)
-    assert once == again
-    references = [content.source_ref for content in drafts(once)]
-    assert len(set(references)) == len(references)
+def test_reading_twice_gives_the_same_under_references_that_differ(
+    subtests: pytest.Subtests,
+) -> None:
+    for name in ["samples.json", "plain.json", "plain.jsonl"]:
+        with subtests.test(name=name):
+            once, again = read(SAMPLES / name), read(SAMPLES / name)
+            assert once == again
+            references = [content.source_ref for content in drafts(once)]
+            assert len(set(references)) == len(references)
 
 
 @pytest.mark.parametrize(

@@ -20,11 +20,12 @@ DAMAGED = {
 }
 
 
-@pytest.mark.parametrize("format_", FORMATS)
-def test_it_has_a_purpose_for_lists(format_: str) -> None:
-    purpose = IMPORTERS[format_].purpose
-    assert 8 <= len(purpose) <= 90
-    assert not purpose.endswith(".")
+def test_it_has_a_purpose_for_lists(subtests: pytest.Subtests) -> None:
+    for format_ in FORMATS:
+        with subtests.test(format_=format_):
+            purpose = IMPORTERS[format_].purpose
+            assert 8 <= len(purpose) <= 90
+            assert not purpose.endswith(".")
 
 
 @pytest.mark.requirement("MG-12")

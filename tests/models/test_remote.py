@@ -286,9 +286,10 @@ def test_a_model_nobody_knows_needs_its_dimensions(server: ModelServer) -> None:
         server.embedder("ollama", dimensions=None)
 
 
-@pytest.mark.parametrize(
-    "url",
-    [
+def test_a_url_that_is_none_or_holds_a_password_is_refused_untold(
+    subtests: pytest.Subtests,
+) -> None:
+    for url in [
         "",
         "localhost:11434",
         "ftp://host",
@@ -296,28 +297,30 @@ def test_a_model_nobody_knows_needs_its_dimensions(server: ModelServer) -> None:
         "http://ann:hunter2@host",
         "http://host:99999",
         "http://[::1",
-    ],
-)
-def test_a_url_that_is_none_or_holds_a_password_is_refused_untold(url: str) -> None:
-    with pytest.raises(InvalidInputError, match="COMMONBRAIN_EMBEDDER_URL") as refusal:
-        EMBEDDERS["openai"](Options(url=url or "x"))
+    ]:
+        with subtests.test(url=url):
+            with pytest.raises(InvalidInputError, match="COMMONBRAIN_EMBEDDER_URL") as refusal:
+                EMBEDDERS["openai"](Options(url=url or "x"))
 
-    assert "hunter2" not in str(refusal.value)
+            assert "hunter2" not in str(refusal.value)
 
 
 @pytest.mark.requirement("DM-45")
-@pytest.mark.parametrize("name", ["ollama", "openai"])
-def test_settings_of_a_space_make_that_space(name: str) -> None:
-    embedder = EMBEDDERS[name](Options())
-    told = dict(word.split("=") for word in (settings_of(embedder.space.name) or "").split())
+def test_settings_of_a_space_make_that_space(subtests: pytest.Subtests) -> None:
+    for name in ["ollama", "openai"]:
+        with subtests.test(name=name):
+            embedder = EMBEDDERS[name](Options())
+            told = dict(
+                word.split("=") for word in (settings_of(embedder.space.name) or "").split()
+            )
 
-    again = EMBEDDERS[told["COMMONBRAIN_EMBEDDER"]](
-        Options(
-            model=told["COMMONBRAIN_EMBEDDER_MODEL"],
-            dimensions=int(told["COMMONBRAIN_EMBEDDER_DIMENSIONS"]),
-        )
-    )
-    assert again.space == embedder.space
+            again = EMBEDDERS[told["COMMONBRAIN_EMBEDDER"]](
+                Options(
+                    model=told["COMMONBRAIN_EMBEDDER_MODEL"],
+                    dimensions=int(told["COMMONBRAIN_EMBEDDER_DIMENSIONS"]),
+                )
+            )
+            assert again.space == embedder.space
 
 
 @IN_BOTH
