@@ -113,12 +113,15 @@ def test_json_lines_are_one_conversation() -> None:
     assert {c.occurred_at for c in contents} == {None}
 
 
-@pytest.mark.parametrize("form", ["a list", "lines"])
-def test_several_conversations_in_a_file_are_numbered(tmp_path: Path, form: str) -> None:
-    talks = [{"messages": [{"role": "user", "content": f"talk {n}"}]} for n in range(1, 4)]
-    lines = "\n".join(json.dumps(talk) for talk in talks)
-    contents = read_text(tmp_path, lines if form == "lines" else json.dumps(talks))
-    assert [c.source_ref for c in drafts(contents)] == ["chat#1", "chat/2#1", "chat/3#1"]
+def test_several_conversations_in_a_file_are_numbered(
+    tmp_path: Path, subtests: pytest.Subtests
+) -> None:
+    for form in ["a list", "lines"]:
+        with subtests.test(form=form):
+            talks = [{"messages": [{"role": "user", "content": f"talk {n}"}]} for n in range(1, 4)]
+            lines = "\n".join(json.dumps(talk) for talk in talks)
+            contents = read_text(tmp_path, lines if form == "lines" else json.dumps(talks))
+            assert [c.source_ref for c in drafts(contents)] == ["chat#1", "chat/2#1", "chat/3#1"]
 
 
 def test_a_project_that_is_given_overrides_the_sample() -> None:
@@ -137,13 +140,21 @@ def test_reading_twice_gives_the_same_under_references_that_differ(
             assert len(set(references)) == len(references)
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["", "  \n", "not json", "[]", "[1, 2]", '{"a": 1}', '"text"', "{", b"\xff\xfe[", "null"],
-)
-def test_what_holds_no_conversation_is_invalid(tmp_path: Path, text: str | bytes) -> None:
-    with pytest.raises(InvalidInputError, match=r"chat\.json"):
-        read_text(tmp_path, text)
+def test_what_holds_no_conversation_is_invalid(tmp_path: Path, subtests: pytest.Subtests) -> None:
+    for text in [
+        "",
+        "  \n",
+        "not json",
+        "[]",
+        "[1, 2]",
+        '{"a": 1}',
+        '"text"',
+        "{",
+        b"\xff\xfe[",
+        "null",
+    ]:
+        with subtests.test(text=text), pytest.raises(InvalidInputError, match=r"chat\.json"):
+            read_text(tmp_path, text)
 
 
 def test_a_missing_file_and_a_folder_are_invalid(tmp_path: Path) -> None:

@@ -29,46 +29,57 @@ def test_it_has_a_purpose_for_lists(subtests: pytest.Subtests) -> None:
 
 
 @pytest.mark.requirement("MG-12")
-@pytest.mark.parametrize("format_", FORMATS)
-def test_it_finds_nothing_in_an_empty_home(format_: str, tmp_path: Path) -> None:
-    assert list(IMPORTERS[format_].find(tmp_path)) == []
+def test_it_finds_nothing_in_an_empty_home(tmp_path: Path, subtests: pytest.Subtests) -> None:
+    for format_ in FORMATS:
+        with subtests.test(format_=format_):
+            assert list(IMPORTERS[format_].find(tmp_path)) == []
 
 
-@pytest.mark.parametrize("format_", FORMATS)
-def test_a_missing_source_is_named_before_anything_is_read(format_: str, tmp_path: Path) -> None:
+def test_a_missing_source_is_named_before_anything_is_read(
+    tmp_path: Path, subtests: pytest.Subtests
+) -> None:
     missing = tmp_path / "nowhere"
-    with pytest.raises(CommonbrainError, match="nowhere") as caught:
-        next(IMPORTERS[format_].read(missing, None), None)
-    assert caught.value.hint
+    for format_ in FORMATS:
+        with subtests.test(format_=format_):
+            with pytest.raises(CommonbrainError, match="nowhere") as caught:
+                next(IMPORTERS[format_].read(missing, None), None)
+            assert caught.value.hint
 
 
-@pytest.mark.parametrize("damage", sorted(DAMAGED))
-@pytest.mark.parametrize("format_", [one for one in FORMATS if one != "markdown"])
 def test_a_damaged_or_foreign_file_is_refused_with_a_next_step(
-    format_: str, damage: str, tmp_path: Path
+    tmp_path: Path, subtests: pytest.Subtests
 ) -> None:
     source = tmp_path / "source.json"
-    source.write_bytes(DAMAGED[damage])
-    with pytest.raises(CommonbrainError) as caught:
-        list(IMPORTERS[format_].read(source, None))
-    assert "source.json" in caught.value.message
-    assert caught.value.hint
+    for format_ in [one for one in FORMATS if one != "markdown"]:
+        for damage in sorted(DAMAGED):
+            with subtests.test(damage=damage, format_=format_):
+                source.write_bytes(DAMAGED[damage])
+                with pytest.raises(CommonbrainError) as caught:
+                    list(IMPORTERS[format_].read(source, None))
+                assert "source.json" in caught.value.message
+                assert caught.value.hint
 
 
-@pytest.mark.parametrize("format_", FORMATS)
-def test_an_empty_folder_is_refused_with_a_next_step(format_: str, tmp_path: Path) -> None:
+def test_an_empty_folder_is_refused_with_a_next_step(
+    tmp_path: Path, subtests: pytest.Subtests
+) -> None:
     folder = tmp_path / "empty"
     folder.mkdir()
-    with pytest.raises(CommonbrainError, match="empty") as caught:
-        list(IMPORTERS[format_].read(folder, None))
-    assert caught.value.hint
+    for format_ in FORMATS:
+        with subtests.test(format_=format_):
+            with pytest.raises(CommonbrainError, match="empty") as caught:
+                list(IMPORTERS[format_].read(folder, None))
+            assert caught.value.hint
 
 
 @pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="root reads every file")
-@pytest.mark.parametrize("format_", FORMATS)
-def test_a_file_that_may_not_be_read_is_refused(format_: str, tmp_path: Path) -> None:
+def test_a_file_that_may_not_be_read_is_refused(tmp_path: Path, subtests: pytest.Subtests) -> None:
     source = tmp_path / "secret.json"
     source.write_text("[]", "utf-8")
     source.chmod(0)
-    with pytest.raises(CommonbrainError, match=r"secret\.json"):
-        list(IMPORTERS[format_].read(source, None))
+    for format_ in FORMATS:
+        with (
+            subtests.test(format_=format_),
+            pytest.raises(CommonbrainError, match=r"secret\.json"),
+        ):
+            list(IMPORTERS[format_].read(source, None))

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from commonbrain.ingestion.validation import Valid, validate
@@ -199,7 +199,6 @@ LINES = st.lists(
 
 
 @given(lines=LINES)
-@settings(max_examples=300, deadline=None)
 def test_no_word_of_any_text_is_lost(lines: list[str]) -> None:
     text = "\n".join(["opening words", *lines])
     kept = [
@@ -227,13 +226,16 @@ def test_a_long_list_is_cut_between_its_items(tmp_path: Path) -> None:
     assert "\n2. step" in contents[0].body
 
 
-@pytest.mark.parametrize("count", [1_000, 30_000])
-def test_a_block_too_long_for_a_statement_becomes_events(tmp_path: Path, count: int) -> None:
-    block = "\n".join(f"w{n} and more" for n in range(count))
-    contents = drafts(read_text(tmp_path, f"# Log\n```\n{block}\n```\n"))
-    assert {draft.kind for draft in contents} == {"event"}
-    assert all(isinstance(validate(draft), Valid) for draft in contents)
-    assert set(words(block)) <= words_read(list(contents))
+def test_a_block_too_long_for_a_statement_becomes_events(
+    tmp_path: Path, subtests: pytest.Subtests
+) -> None:
+    for count in [1_000, 30_000]:
+        with subtests.test(count=count):
+            block = "\n".join(f"w{n} and more" for n in range(count))
+            contents = drafts(read_text(tmp_path, f"# Log\n```\n{block}\n```\n"))
+            assert {draft.kind for draft in contents} == {"event"}
+            assert all(isinstance(validate(draft), Valid) for draft in contents)
+            assert set(words(block)) <= words_read(list(contents))
 
 
 def test_stacked_updates_that_the_gate_refuses_become_an_event(tmp_path: Path) -> None:
@@ -347,22 +349,20 @@ def test_the_memory_of_a_folder_that_is_gone_keeps_its_path_below_home(
     assert draft.project == "gone-my-app"
 
 
-@pytest.mark.parametrize(
-    ("flat", "project"),
-    [
+def test_the_memory_of_another_machine_is_about_its_project(
+    tmp_path: Path, subtests: pytest.Subtests
+) -> None:
+    for flat, project in [
         ("-home-ada-shop", "shop"),
         ("-Users-ada-code-my-app", "my-app"),
         ("C--Users-ada-Documents-GitHub-till", "till"),
         ("-root-src-work-till", "till"),
         ("-srv-till", "srv-till"),
         ("-home-ada-code", "code"),
-    ],
-)
-def test_the_memory_of_another_machine_is_about_its_project(
-    tmp_path: Path, flat: str, project: str
-) -> None:
-    (draft,) = drafts(read(claude_memory(tmp_path, flat)))
-    assert draft.project == project
+    ]:
+        with subtests.test(flat=flat, project=project):
+            (draft,) = drafts(read(claude_memory(tmp_path, flat)))
+            assert draft.project == project
 
 
 @pytest.mark.requirement("MG-06")
@@ -392,28 +392,27 @@ def test_each_bullet_and_paragraph_that_stands_alone_is_a_memory(tmp_path: Path)
     ]
 
 
-@pytest.mark.parametrize(
-    ("heading", "kind"),
-    [
+def test_a_heading_says_of_what_kind_its_bullets_are(
+    tmp_path: Path, subtests: pytest.Subtests
+) -> None:
+    for heading, kind in [
         ("Coding conventions", "rule"),
         ("Open tasks", "task"),
         ("Known bugs", "incident"),
         ("Task runner", "fact"),
         ("Architecture", "fact"),
-    ],
-)
-def test_a_heading_says_of_what_kind_its_bullets_are(
-    tmp_path: Path, heading: str, kind: str
-) -> None:
-    text = f"# Shop\n\n## {heading}\n\n- The crane is painted yellow every spring\n"
-    (draft,) = drafts(read_text(tmp_path, text))
-    assert draft.kind == kind
+    ]:
+        with subtests.test(heading=heading, kind=kind):
+            text = f"# Shop\n\n## {heading}\n\n- The crane is painted yellow every spring\n"
+            (draft,) = drafts(read_text(tmp_path, text))
+            assert draft.kind == kind
 
 
 @pytest.mark.requirement("MG-06")
-@pytest.mark.parametrize(
-    ("heading", "kind", "label"),
-    [
+def test_a_heading_of_a_type_of_openbrain_gives_kind_and_label(
+    tmp_path: Path, subtests: pytest.Subtests
+) -> None:
+    for heading, kind, label in [
         ("Plan", "fact", "plan"),
         ("Release roadmap:", "fact", "plan"),
         ("Research findings", "fact", "research"),
@@ -423,14 +422,11 @@ def test_a_heading_says_of_what_kind_its_bullets_are(
         ("Known bugs", "incident", "bug"),
         ("Plan of the harbour", "fact", None),
         ("Observations", "fact", None),
-    ],
-)
-def test_a_heading_of_a_type_of_openbrain_gives_kind_and_label(
-    tmp_path: Path, heading: str, kind: str, label: str | None
-) -> None:
-    text = f"# Shop\n\n## {heading}\n\n- The crane is painted yellow every spring\n"
-    (draft,) = drafts(read_text(tmp_path, text))
-    assert (draft.kind, draft.label) == (kind, label)
+    ]:
+        with subtests.test(heading=heading, kind=kind, label=label):
+            text = f"# Shop\n\n## {heading}\n\n- The crane is painted yellow every spring\n"
+            (draft,) = drafts(read_text(tmp_path, text))
+            assert (draft.kind, draft.label) == (kind, label)
 
 
 def test_front_matter_is_left_out_and_a_rule_between_dashes_is_not(tmp_path: Path) -> None:

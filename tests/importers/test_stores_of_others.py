@@ -172,9 +172,9 @@ def drafts(format_: str, source: Path) -> list[Draft]:
     return [one for one in contents(format_, source) if isinstance(one, Draft)]
 
 
-@pytest.mark.requirement("MG-11")
+@pytest.mark.requirement("MG-07", "MG-11")
 @pytest.mark.parametrize("sample", SAMPLES_READ, ids=named)
-def test_the_report_counts_what_the_source_holds(
+def test_import_reports_counts_of_the_source_and_repeats_nothing(
     sample: Sample, tmp_path: Path, brain: Brain
 ) -> None:
     source = restored(sample, tmp_path)
@@ -186,32 +186,29 @@ def test_the_report_counts_what_the_source_holds(
     assert report.kinds == sample.kinds
     assert report.carried == sample.carried
     assert report.omitted == sample.omitted
-
-
-@pytest.mark.requirement("MG-07")
-@pytest.mark.parametrize("sample", SAMPLES_READ, ids=named)
-def test_a_second_import_stores_nothing(sample: Sample, tmp_path: Path, brain: Brain) -> None:
-    source = restored(sample, tmp_path)
-    brain.import_(sample.format, source)
     again = brain.import_(sample.format, source)
     assert (again.stored, again.quarantined) == (0, 0)
     assert again.exists == sample.read - sample.unreadable
 
 
-@pytest.mark.parametrize("sample", SAMPLES_READ, ids=named)
-def test_a_project_that_is_given_is_that_of_all(sample: Sample, tmp_path: Path) -> None:
-    source = restored(sample, tmp_path)
-    read = contents(sample.format, source, "quay")
-    assert {one.project for one in read if isinstance(one, Draft)} == {"quay"}
+def test_a_project_that_is_given_is_that_of_all(tmp_path: Path, subtests: pytest.Subtests) -> None:
+    for sample in SAMPLES_READ:
+        with subtests.test(sample=named(sample)):
+            source = restored(sample, tmp_path / named(sample))
+            read = contents(sample.format, source, "quay")
+            assert {one.project for one in read if isinstance(one, Draft)} == {"quay"}
 
 
-@pytest.mark.parametrize("sample", SAMPLES_READ, ids=named)
-def test_a_source_is_left_as_it_was(sample: Sample, tmp_path: Path) -> None:
-    source = restored(sample, tmp_path)
-    folder = source if source.is_dir() else source.parent
-    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-    list(contents(sample.format, source))
-    assert before == {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+def test_a_source_is_left_as_it_was(tmp_path: Path, subtests: pytest.Subtests) -> None:
+    for sample in SAMPLES_READ:
+        with subtests.test(sample=named(sample)):
+            source = restored(sample, tmp_path / named(sample))
+            folder = source if source.is_dir() else source.parent
+            before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+            list(contents(sample.format, source))
+            assert before == {
+                path: path.read_bytes() for path in folder.rglob("*") if path.is_file()
+            }
 
 
 def test_an_observation_names_its_entity() -> None:
