@@ -10,7 +10,9 @@ import pytest
 from commonbrain_evals.curves import curves
 from commonbrain_evals.duplicates import Report, evaluate
 from commonbrain_evals.tables import show
+from typer.testing import CliRunner
 
+from commonbrain.cli.main import app
 from commonbrain.embeddings.local import MiniLmEmbedder
 from commonbrain.model.errors import InvalidInputError, UnavailableError
 from commonbrain.model.kinds import Kind
@@ -99,8 +101,9 @@ def test_the_thresholds_are_drawn_as_curves_with_those_in_use(report: Report) ->
 
 
 def test_programs_get_the_same_report_as_json(report: Report, tmp_path: Path) -> None:
-    ran = evals("duplicates", "--json", "--plot", str(tmp_path / "curves.svg"))
-    assert ran.returncode == 0, ran.stderr
+    arguments = ["eval", "duplicates", "--json", "--plot", str(tmp_path / "curves.svg")]
+    ran = CliRunner().invoke(app, arguments)
+    assert ran.exit_code == 0, ran.output
     assert (tmp_path / "curves.svg").read_text("utf-8") == curves(report)
     assert json.loads(ran.stdout) == json.loads(json.dumps(asdict(report)))
 

@@ -162,5 +162,5 @@ def test_an_evaluation_that_there_is_none_of_is_refused_and_help_lists_those_the
     ran = evals("nothing")
     assert ran.returncode != 0
     assert "nothing" in ran.stderr
-    listed = evals("--help").stdout
+    listed = CliRunner().invoke(app, ["eval", "--help"]).stdout
     assert all(name in listed for name in EVALUATIONS)

@@ -103,13 +103,16 @@ def test_own_memories_keep_kind_author_and_thread(tmp_path: Path) -> None:
     assert [question.is_answerable for question in corpus.questions] == [True, False]
 
 
-@pytest.mark.parametrize("name", DATASETS)
-def test_a_path_where_nothing_is_says_what_it_expects(name: str, tmp_path: Path) -> None:
-    with pytest.raises(InvalidInputError) as caught:
-        read(name, tmp_path / "nowhere")
+def test_a_path_where_nothing_is_says_what_it_expects(
+    tmp_path: Path, subtests: pytest.Subtests
+) -> None:
+    for name in DATASETS:
+        with subtests.test(name=name):
+            with pytest.raises(InvalidInputError) as caught:
+                read(name, tmp_path / "nowhere")
 
-    assert "nowhere" in caught.value.message
-    assert DATASETS[name].expects in caught.value.hint
+            assert "nowhere" in caught.value.message
+            assert DATASETS[name].expects in caught.value.hint
 
 
 def locomo_without_questions(folder: Path) -> Path:

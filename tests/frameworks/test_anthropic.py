@@ -74,23 +74,20 @@ def test_a_file_is_shown_with_line_numbers(tool: CommonbrainMemoryTool) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("given", "numbers"),
-    [
+def test_a_range_of_lines_is_shown(tool: CommonbrainMemoryTool, subtests: pytest.Subtests) -> None:
+    cases: list[tuple[list[int] | None, str]] = [
         ([2, 3], "23"),
         ([2, -1], "234"),
         ([0, 1], "1"),
         ([3, 99], "34"),
         ([9, 10], ""),
         (None, "1234"),
-    ],
-)
-def test_a_range_of_lines_is_shown(
-    tool: CommonbrainMemoryTool, given: list[int] | None, numbers: str
-) -> None:
+    ]
     create(tool, text="1\n2\n3\n4")
-    shown = [f"     {n}\t{n}" for n in numbers] or [""]
-    assert lines(tool, view_range=given) == shown
+    for given, numbers in cases:
+        with subtests.test(given=given, numbers=numbers):
+            shown = [f"     {n}\t{n}" for n in numbers] or [""]
+            assert lines(tool, view_range=given) == shown
 
 
 def test_a_text_comes_back_exactly(tool: CommonbrainMemoryTool) -> None:
@@ -131,26 +128,26 @@ def test_files_and_folders_are_deleted_and_renamed(tool: CommonbrainMemoryTool) 
     assert lines(tool, "/memories") == ["0B\t/memories"]
 
 
-@pytest.mark.parametrize(
-    ("command", "arguments", "text"),
-    [
+def test_a_path_that_does_not_exist_is_refused(
+    tool: CommonbrainMemoryTool, subtests: pytest.Subtests
+) -> None:
+    cases: list[tuple[str, dict[str, Any], str]] = [
         ("view", {}, "The path {0} does not exist. Please provide a valid path."),
         ("str_replace", {"old_str": "a", "new_str": "b"}, "Error: The path {0} does not exist"),
         ("insert", {"insert_line": 0, "insert_text": "a"}, "Error: The path {0} does not exist"),
         ("delete", {}, "Error: The path {0} does not exist"),
-    ],
-)
-def test_a_path_that_does_not_exist_is_refused(
-    tool: CommonbrainMemoryTool, command: str, arguments: dict[str, Any], text: str
+    ]
+    for command, arguments, text in cases:
+        with subtests.test(command=command, arguments=arguments, text=text):
+            with pytest.raises(ToolError) as refused:
+                run(tool, command, path=NOTES, **arguments)
+            assert str(refused.value).startswith(text.format(NOTES))
+
+
+def test_a_command_that_does_not_apply_is_refused(
+    tool: CommonbrainMemoryTool, subtests: pytest.Subtests
 ) -> None:
-    with pytest.raises(ToolError) as refused:
-        run(tool, command, path=NOTES, **arguments)
-    assert str(refused.value).startswith(text.format(NOTES))
-
-
-@pytest.mark.parametrize(
-    ("command", "arguments", "text"),
-    [
+    cases: list[tuple[str, dict[str, Any], str]] = [
         ("create", {"path": NOTES, "file_text": ""}, f"Error: File {NOTES} already exists"),
         (
             "create",
@@ -185,21 +182,21 @@ def test_a_path_that_does_not_exist_is_refused(
             f"Error: The destination {NOTES} already exists",
         ),
         ("delete", {"path": "/memories"}, "Error: Cannot delete the /memories directory itself"),
-    ],
-)
-def test_a_command_that_does_not_apply_is_refused(
-    tool: CommonbrainMemoryTool, command: str, arguments: dict[str, Any], text: str
+    ]
+    create(tool)
+    for command, arguments, text in cases:
+        with subtests.test(command=command, arguments=arguments, text=text):
+            with pytest.raises(ToolError) as refused:
+                run(tool, command, **arguments)
+            assert str(refused.value) == text
+            assert lines(tool) == ["     1\tone", "     2\ttwo", "     3\t"]
+
+
+def test_a_path_outside_the_folder_is_refused(
+    tool: CommonbrainMemoryTool, subtests: pytest.Subtests
 ) -> None:
     create(tool)
-    with pytest.raises(ToolError) as refused:
-        run(tool, command, **arguments)
-    assert str(refused.value) == text
-    assert lines(tool) == ["     1\tone", "     2\ttwo", "     3\t"]
-
-
-@pytest.mark.parametrize(
-    "outside",
-    [
+    for outside in [
         "/etc/passwd",
         "/memoriesx/a",
         "memories/a",
@@ -210,15 +207,13 @@ def test_a_command_that_does_not_apply_is_refused(
         "/memories/%252e%252e%252fa",
         "/memories/..\\a",
         "/memories/a\0b",
-    ],
-)
-def test_a_path_outside_the_folder_is_refused(tool: CommonbrainMemoryTool, outside: str) -> None:
-    for command in ("view", "create", "delete"):
-        with pytest.raises(ToolError, match="Path"):
-            run(tool, command, path=outside, file_text="a")
-    create(tool)
-    with pytest.raises(ToolError, match="Path"):
-        run(tool, "rename", old_path=NOTES, new_path=outside)
+    ]:
+        with subtests.test(outside=outside):
+            for command in ("view", "create", "delete"):
+                with pytest.raises(ToolError, match="Path"):
+                    run(tool, command, path=outside, file_text="a")
+            with pytest.raises(ToolError, match="Path"):
+                run(tool, "rename", old_path=NOTES, new_path=outside)
 
 
 def test_a_secret_and_an_oversized_file_are_refused_with_the_reason(

@@ -133,16 +133,15 @@ FILTERS: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("condition", "expected"), FILTERS, ids=[str(one) for one, _ in FILTERS])
-def test_a_filter_compares_fields(
-    store: CommonbrainStore, condition: dict[str, Any], expected: str
-) -> None:
+def test_a_filter_compares_fields(store: CommonbrainStore, subtests: pytest.Subtests) -> None:
     store.put(USER, "a", {"n": 1, "name": "ada", "nested": {"deep": 1}, "tags": ["x", "y"]})
     store.put(USER, "b", {"n": 2, "name": "bea"})
     store.put(USER, "c", {"n": 3.0, "name": "cleo"})
     store.put(USER, "d", {"name": "dan"})
-    assert sorted(keys(store.search(USER, filter=condition))) == list(expected)
-    assert sorted(keys(store.search(USER, query="ada", filter=condition))) == list(expected)
+    for condition, expected in FILTERS:
+        with subtests.test(condition=condition, expected=expected):
+            assert sorted(keys(store.search(USER, filter=condition))) == list(expected)
+            assert sorted(keys(store.search(USER, query="ada", filter=condition))) == list(expected)
 
 
 def test_an_unknown_operator_is_refused(store: CommonbrainStore) -> None:

@@ -76,21 +76,24 @@ def unit(vector: np.ndarray) -> np.ndarray:
     return vector / np.linalg.norm(vector)
 
 
-@pytest.mark.parametrize("name", POOLINGS)
-def test_each_kind_of_pooling_is_that_of_the_folder(tmp_path: Path, name: str) -> None:
-    folder = save_encoder(tmp_path / "model", pooling={"pooling_mode": name})
-    tokens = token_vectors(TEXT)
-    weights = np.arange(1, len(tokens) + 1)[:, np.newaxis]
-    expected = {
-        "cls": tokens[0],
-        "max": tokens.max(0),
-        "mean": tokens.mean(0),
-        "mean_sqrt_len_tokens": tokens.sum(0) / np.sqrt(len(tokens)),
-        "weightedmean": (tokens * weights).sum(0) / weights.sum(),
-        "lasttoken": tokens[-1],
-    }
+def test_each_kind_of_pooling_is_that_of_the_folder(
+    tmp_path: Path, subtests: pytest.Subtests
+) -> None:
+    for name in POOLINGS:
+        with subtests.test(name=name):
+            folder = save_encoder(tmp_path / name, pooling={"pooling_mode": name})
+            tokens = token_vectors(TEXT)
+            weights = np.arange(1, len(tokens) + 1)[:, np.newaxis]
+            expected = {
+                "cls": tokens[0],
+                "max": tokens.max(0),
+                "mean": tokens.mean(0),
+                "mean_sqrt_len_tokens": tokens.sum(0) / np.sqrt(len(tokens)),
+                "weightedmean": (tokens * weights).sum(0) / weights.sum(),
+                "lasttoken": tokens[-1],
+            }
 
-    assert open_folder(folder).query(TEXT) == pytest.approx(unit(expected[name]), abs=1e-5)
+            assert open_folder(folder).query(TEXT) == pytest.approx(unit(expected[name]), abs=1e-5)
 
 
 def test_poolings_of_older_files_are_joined_in_their_order(tmp_path: Path) -> None:
@@ -240,30 +243,43 @@ def test_outputs_may_have_other_names(tmp_path: Path, outputs: dict[str, str]) -
     assert open_folder(folder).query(TEXT) == pytest.approx(usual, abs=1e-5)
 
 
-@pytest.mark.parametrize("activation", ACTIVATIONS)
 def test_a_dense_layer_follows_pooling_and_sets_the_dimensions(
-    tmp_path: Path, activation: str
+    tmp_path: Path, subtests: pytest.Subtests
 ) -> None:
-    folder = save_encoder(tmp_path / "model")
-    modules = json.loads((folder / "modules.json").read_text())
-    dense = {"idx": 2, "name": "2", "path": "2_Dense", "type": "sentence_transformers.models.Dense"}
-    write_json(folder / "modules.json", [*modules[:2], dense])
-    write_json(
-        folder / "2_Dense" / "config.json",
-        {"in_features": WIDTH, "out_features": 8, "activation_function": f"torch.nn.{activation}"},
-    )
-    weight = np.random.default_rng(1).standard_normal((8, WIDTH)).astype(np.float32)
-    bias = np.full(8, 0.5, np.float32)
-    save_safetensors(
-        folder / "2_Dense" / "model.safetensors", {"linear.weight": weight, "linear.bias": bias}
-    )
-    made = weight @ token_vectors(TEXT).mean(0) + bias
-    expected = {"Identity": made, "Tanh": np.tanh(made), "ReLU": np.maximum(made, 0)}[activation]
+    for activation in ACTIVATIONS:
+        with subtests.test(activation=activation):
+            folder = save_encoder(tmp_path / activation)
+            modules = json.loads((folder / "modules.json").read_text())
+            dense = {
+                "idx": 2,
+                "name": "2",
+                "path": "2_Dense",
+                "type": "sentence_transformers.models.Dense",
+            }
+            write_json(folder / "modules.json", [*modules[:2], dense])
+            write_json(
+                folder / "2_Dense" / "config.json",
+                {
+                    "in_features": WIDTH,
+                    "out_features": 8,
+                    "activation_function": f"torch.nn.{activation}",
+                },
+            )
+            weight = np.random.default_rng(1).standard_normal((8, WIDTH)).astype(np.float32)
+            bias = np.full(8, 0.5, np.float32)
+            save_safetensors(
+                folder / "2_Dense" / "model.safetensors",
+                {"linear.weight": weight, "linear.bias": bias},
+            )
+            made = weight @ token_vectors(TEXT).mean(0) + bias
+            expected = {"Identity": made, "Tanh": np.tanh(made), "ReLU": np.maximum(made, 0)}[
+                activation
+            ]
 
-    embedder = open_folder(folder)
+            embedder = open_folder(folder)
 
-    assert embedder.space.dimensions == 8
-    assert embedder.query(TEXT) == pytest.approx(unit(expected), abs=1e-5)
+            assert embedder.space.dimensions == 8
+            assert embedder.query(TEXT) == pytest.approx(unit(expected), abs=1e-5)
 
 
 def test_a_variant_is_named_by_its_file(tmp_path: Path) -> None:
@@ -338,16 +354,17 @@ def test_links_to_a_cache_that_has_the_model_and_its_weights_are_followed(tmp_pa
     assert open_folder(folder).space.name == name
 
 
-@pytest.mark.parametrize("location", ["../weights.bin", "a/../../weights.bin", "/", "C:weights"])
-def test_weights_outside_the_folder_are_refused(tmp_path: Path, location: str) -> None:
-    folder = save_encoder(tmp_path / "model")
-    (tmp_path / "weights.bin").write_bytes(b"weights")
-    names_in_branch(folder, location)
+def test_weights_outside_the_folder_are_refused(tmp_path: Path, subtests: pytest.Subtests) -> None:
+    for location in ["../weights.bin", "a/../../weights.bin", "/", "C:weights"]:
+        with subtests.test(location=location):
+            folder = save_encoder(tmp_path / "model")
+            (tmp_path / "weights.bin").write_bytes(b"weights")
+            names_in_branch(folder, location)
 
-    with pytest.raises(InvalidInputError, match="which is outside its folder") as failure:
-        _ = open_folder(folder).space
+            with pytest.raises(InvalidInputError, match="which is outside its folder") as failure:
+                _ = open_folder(folder).space
 
-    assert "in the same folder" in failure.value.hint
+            assert "in the same folder" in failure.value.hint
 
 
 def test_a_link_to_weights_outside_the_folder_is_refused(tmp_path: Path) -> None:
@@ -360,16 +377,18 @@ def test_a_link_to_weights_outside_the_folder_is_refused(tmp_path: Path) -> None
         _ = open_folder(folder).space
 
 
-@pytest.mark.parametrize(
-    ("location", "message"),
-    [("none.bin", "which does not exist"), ("a\0b", "which is no path"), ("a" * 999, "")],
-)
-def test_weights_that_are_missing_are_named(tmp_path: Path, location: str, message: str) -> None:
-    folder = save_encoder(tmp_path / "model")
-    names_in_branch(folder, location)
+def test_weights_that_are_missing_are_named(tmp_path: Path, subtests: pytest.Subtests) -> None:
+    for location, message in [
+        ("none.bin", "which does not exist"),
+        ("a\0b", "which is no path"),
+        ("a" * 999, ""),
+    ]:
+        with subtests.test(location=location, message=message):
+            folder = save_encoder(tmp_path / "model")
+            names_in_branch(folder, location)
 
-    with pytest.raises(InvalidInputError, match=f"names weights in .*{message}"):
-        _ = open_folder(folder).space
+            with pytest.raises(InvalidInputError, match=f"names weights in .*{message}"):
+                _ = open_folder(folder).space
 
 
 def test_a_model_is_measured_once_for_all_processes(tmp_path: Path) -> None:
@@ -510,19 +529,20 @@ DAMAGES: list[tuple[Damage, str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("damage", "message", "hint"), DAMAGES)
 def test_an_error_names_the_file_and_the_next_step(
-    tmp_path: Path, damage: Damage, message: str, hint: str
+    tmp_path: Path, subtests: pytest.Subtests
 ) -> None:
-    folder = save_encoder(tmp_path / "model")
-    damage(folder)
+    for number, (damage, message, hint) in enumerate(DAMAGES):
+        with subtests.test(message=message, hint=hint):
+            folder = save_encoder(tmp_path / str(number))
+            damage(folder)
 
-    with pytest.raises(InvalidInputError) as failure:
-        _ = open_folder(folder).space
+            with pytest.raises(InvalidInputError) as failure:
+                _ = open_folder(folder).space
 
-    assert message in failure.value.message
-    assert str(folder) in failure.value.message
-    assert hint in (failure.value.hint or "")
+            assert message in failure.value.message
+            assert str(folder) in failure.value.message
+            assert hint in (failure.value.hint or "")
 
 
 @pytest.mark.parametrize("name", ["model.onnx", "tokenizer.json"])

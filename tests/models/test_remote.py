@@ -35,20 +35,28 @@ def failure(
 
 @pytest.mark.requirement("WP-48")
 @IN_BOTH
-@pytest.mark.parametrize("status", [408, 429, 500, 502, 503, 504])
-def test_what_may_pass_is_tried_again(server: ModelServer, family: str, status: int) -> None:
-    server.script.extend([Answer(status=status), Answer(status=status)])
+def test_what_may_pass_is_tried_again(
+    server: ModelServer, family: str, subtests: pytest.Subtests
+) -> None:
+    for status in [408, 429, 500, 502, 503, 504]:
+        with subtests.test(status=status):
+            server.asked.clear()
+            server.script.extend([Answer(status=status), Answer(status=status)])
 
-    assert server.embedder(family, retries=2).query(TEXT).shape == (384,)
-    assert len(server.asked) == 3
+            assert server.embedder(family, retries=2).query(TEXT).shape == (384,)
+            assert len(server.asked) == 3
 
 
-@pytest.mark.parametrize("status", [301, 400, 401, 403, 404, 413, 422])
-def test_what_will_not_pass_is_not_tried_again(server: ModelServer, status: int) -> None:
-    server.script.append(Answer(status=status, headers={"Location": "/elsewhere"}))
+def test_what_will_not_pass_is_not_tried_again(
+    server: ModelServer, subtests: pytest.Subtests
+) -> None:
+    for status in [301, 400, 401, 403, 404, 413, 422]:
+        with subtests.test(status=status):
+            server.asked.clear()
+            server.script.append(Answer(status=status, headers={"Location": "/elsewhere"}))
 
-    assert str(status) in failure(server).message
-    assert len(server.asked) == 1
+            assert str(status) in failure(server).message
+            assert len(server.asked) == 1
 
 
 def test_a_wrong_key_and_an_unknown_model_name_the_next_step(server: ModelServer) -> None:
@@ -75,21 +83,27 @@ def test_a_retry_after_is_obeyed_when_it_is_short(server: ModelServer) -> None:
     assert patient.query(TEXT).shape == (384,)
 
 
-@pytest.mark.parametrize(
-    "asked", ["3600", format_datetime(NOON.replace(year=2126), usegmt=True), "9" * 400]
-)
-def test_a_retry_after_is_not_waited_for_when_it_is_long(server: ModelServer, asked: str) -> None:
-    server.script.append(Answer(status=429, headers={"Retry-After": asked}))
+def test_a_retry_after_is_not_waited_for_when_it_is_long(
+    server: ModelServer, subtests: pytest.Subtests
+) -> None:
+    for asked in ["3600", format_datetime(NOON.replace(year=2126), usegmt=True), "9" * 400]:
+        with subtests.test(asked=asked):
+            server.asked.clear()
+            server.script.append(Answer(status=429, headers={"Retry-After": asked}))
 
-    assert "429" in failure(server).message
-    assert len(server.asked) == 1
+            assert "429" in failure(server).message
+            assert len(server.asked) == 1
 
 
-@pytest.mark.parametrize("asked", ["soon", "-1", "1.5", "\u00b2", "Mon, 99 Foo 2026 99:99:99 GMT"])
-def test_a_retry_after_that_means_nothing_is_passed_over(server: ModelServer, asked: str) -> None:
-    server.script.append(Answer(status=503, headers={"Retry-After": asked}))
+def test_a_retry_after_that_means_nothing_is_passed_over(
+    server: ModelServer, subtests: pytest.Subtests
+) -> None:
+    for asked in ["soon", "-1", "1.5", "\u00b2", "Mon, 99 Foo 2026 99:99:99 GMT"]:
+        with subtests.test(asked=asked):
+            server.asked.clear()
+            server.script.append(Answer(status=503, headers={"Retry-After": asked}))
 
-    assert server.embedder("ollama").query(TEXT).shape == (384,)
+            assert server.embedder("ollama").query(TEXT).shape == (384,)
 
 
 @IN_BOTH
@@ -129,9 +143,10 @@ def test_an_endpoint_that_is_not_there_is_unavailable(server: ModelServer) -> No
 
 
 @IN_BOTH
-@pytest.mark.parametrize(
-    "body",
-    [
+def test_a_reply_without_vectors_is_unavailable(
+    server: ModelServer, family: str, subtests: pytest.Subtests
+) -> None:
+    for body in [
         "<html>Sign in</html>",
         "",
         "[]",
@@ -140,14 +155,11 @@ def test_an_endpoint_that_is_not_there_is_unavailable(server: ModelServer) -> No
         '{"embeddings": [[NaN]], "data": [{"index": 0, "embedding": [NaN]}]}',
         '{"embeddings": [[1e999]], "data": [{"index": 0, "embedding": [1e999]}]}',
         '{"embeddings": [["a"]], "data": [{"index": 0, "embedding": [null]}]}',
-    ],
-)
-def test_a_reply_without_vectors_is_unavailable(
-    server: ModelServer, family: str, body: str
-) -> None:
-    server.script.append(Answer(body=body))
+    ]:
+        with subtests.test(body=body):
+            server.script.append(Answer(body=body))
 
-    assert "holds no vectors" in failure(server, family, dimensions=2).message
+            assert "holds no vectors" in failure(server, family, dimensions=2).message
 
 
 def reply(*vectors: list[float]) -> Answer:
@@ -165,20 +177,18 @@ def test_vectors_of_another_length_are_refused(server: ModelServer, family: str)
 
 
 @IN_BOTH
-@pytest.mark.parametrize(
-    ("answer", "told"),
-    [
+def test_a_reply_that_breaks_its_promise_is_refused(
+    server: ModelServer, family: str, subtests: pytest.Subtests
+) -> None:
+    for answer, told in [
         (reply(), "0 vectors for 1 texts"),
         (reply([1.0, 0.0], [0.0, 1.0]), "2 vectors for 1 texts"),
         (reply([0.0, 0.0]), "without a direction"),
-    ],
-)
-def test_a_reply_that_breaks_its_promise_is_refused(
-    server: ModelServer, family: str, answer: Answer, told: str
-) -> None:
-    server.script.append(answer)
+    ]:
+        with subtests.test(answer=answer, told=told):
+            server.script.append(answer)
 
-    assert told in failure(server, family, dimensions=2).message
+            assert told in failure(server, family, dimensions=2).message
 
 
 @IN_BOTH
