@@ -137,15 +137,15 @@ def evidence(source: Path, *, show: int = 0) -> None:
                 if not gold:
                     continue
                 project = sample["sample_id"]
-                found = brain.recall(
+                results = brain.recall(
                     qa["question"],
                     max_items=ASKED,
                     project=project,
                     max_tokens=4000,
                     bump=False,
                 )
-                verdicts.append(gold <= {str(item.source_ref) for item in found.items})
-                tokens.append(found.tokens)
+                verdicts.append(gold <= {str(item.source_ref) for item in results.items})
+                tokens.append(results.tokens)
                 if len(verdicts) <= show:
                     print("found " if verdicts[-1] else "missed", qa["question"])
     share = sum(verdicts) / len(verdicts)

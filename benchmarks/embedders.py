@@ -14,9 +14,9 @@ import numpy as np
 import typer
 from commonbrain_evals.retrieval.corpora import Question
 from commonbrain_evals.retrieval.datasets import DATASETS
+from commonbrain_evals.retrieval.eval_store import EvalStore, open_eval_store
 from commonbrain_evals.retrieval.metrics import Gold, measure
 from commonbrain_evals.retrieval.sampling import choose
-from commonbrain_evals.retrieval.stand import EvalStore, open_eval_store
 from commonbrain_evals.retrieval.systems import BASELINES, Scores, SearchResults, sources
 
 from benchmarks.corpus import drafts, questions
@@ -53,7 +53,7 @@ def embedder_quality(
     dataset: str,
     path: Path,
     *,
-    asked: int | None = None,
+    query: int | None = None,
     conversations: int | None = None,
     only: list[str] = typer.Option(default=[]),  # noqa: B008 Typer's way
     onnx: list[Path] = typer.Option(default=[]),  # noqa: B008
@@ -61,17 +61,17 @@ def embedder_quality(
     """Rank a data set's evidence by the vectors of each embedder, alone and with full text."""
     read, files = DATASETS[dataset].read, DATASETS[dataset].files(path)
     every = {corpus.name: corpus.questions for corpus in read(files)}
-    chosen = choose(every, questions=asked, conversations=conversations, seed=0).own
+    chosen = choose(every, questions=query, conversations=conversations, seed=0).own
     gold = {one.id: one.gold for of in chosen.values() for one in of if one.gold}
     made = dict(_loaded(candidates(onnx, only)))
     results = {name: _Measured() for name in made}
     for corpus in read(files):
         if corpus.name in chosen:
             answerable = [one for one in chosen[corpus.name] if one.gold]
-            with open_eval_store(corpus, settings=load_settings(), seed=0) as stand:
-                words = {one.id: _words(stand, one.text) for one in answerable}
+            with open_eval_store(corpus, settings=load_settings(), seed=0) as store:
+                words = {one.id: _words(store, one.text) for one in answerable}
                 for name, embedder in made.items():
-                    _ask(stand, embedder, answerable, words=words, result=results[name])
+                    _ask(store, embedder, answerable, words=words, result=results[name])
     print(f"| {len(gold)} questions of {dataset} | {' | '.join(_heads())} | windows | CPU s |")
     print("|---" * (len(_SYSTEMS) * len(_SHOWN) + 3) + "|")
     for name, measured in results.items():
@@ -88,33 +88,33 @@ def _loaded(
             print(f"{name} is not installed and left out")
 
 
-def _words(stand: EvalStore, text: str) -> Scores:
-    brain = stand.brain
-    look = QueryScope(caller=brain.caller, filter=Filter(), now=brain.services.clock.now())
+def _words(store: EvalStore, text: str) -> Scores:
+    brain = store.brain
+    inspect = QueryScope(caller=brain.caller, filter=Filter(), now=brain.services.clock.now())
     with brain.services.store.snapshot(brain.caller.tenant) as tx:
-        found = tx.index.lexical(search_terms(text), look, limit=_BROUGHT)
-    return {hit.id: hit.score for hit in found}
+        matches = tx.index.lexical(search_terms(text), inspect, limit=_BROUGHT)
+    return {hit.id: hit.score for hit in matches}
 
 
 def _ask(
-    stand: EvalStore,
+    store: EvalStore,
     embedder: Packaged,
-    asked: Sequence[Question],
+    query: Sequence[Question],
     *,
     words: Mapping[str, Scores],
     result: _Measured,
 ) -> None:
     """Embed a corpus and its questions, and rank by what is nearest."""
     started = time.process_time()
-    texts = {id_: memory.text for id_, memory in stand.memories.items()}
+    texts = {id_: memory.text for id_, memory in store.memories.items()}
     made = embedder.passages(list(texts.values()))
     result.cpu_s += time.process_time() - started
     result.windows += sum(map(len, made))
-    for one in asked:
+    for one in query:
         vector = _nearest(list(texts), made, vector=embedder.query(one.text))
         lists = SearchResults(words=words[one.id], vector=vector, words_s=0.0, vector_s=0.0)
         for system in _SYSTEMS:
-            ranked = sources(stand, BASELINES[system].rank(lists))
+            ranked = sources(store, BASELINES[system].rank(lists))
             result.rankings[system][one.id] = ranked
 
 
@@ -161,12 +161,12 @@ def _costs(name: str, onnx: Sequence[Path]) -> str:
         return f"| {name} | not installed | | | |"
     embedder.query("Is anybody there?")
     loaded = _resident_mb()
-    asked = timing(partial(embedder.query, one) for one in questions(_TEXTS, of=_TEXTS))
+    query = timing(partial(embedder.query, one) for one in questions(_TEXTS, of=_TEXTS))
     words = " ".join(draft.body for draft in drafts(_TEXTS * _WORDS // 10)).split()
     texts = [" ".join(words[n * _WORDS : (n + 1) * _WORDS]) for n in range(_TEXTS)]
     rate = _TEXTS / timed(lambda: embedder.passages(texts)).process_ms * 1000
     held = f"{loaded - before:.0f} | {_resident_mb() - before:.0f}"
-    question = median(lap.process_ms for lap in asked.laps)
+    question = median(lap.process_ms for lap in query.laps)
     return f"| {name} | {question:.2f} | {rate:,.0f} | {held} |"
 
 

@@ -37,18 +37,18 @@ def cascade(sizes: list[int] = typer.Argument(default=[100, 1000, 10_000])) -> N
                 for id_ in range(2, size + 2):
                     on = 1 if id_ % 2 == 0 else id_ - 1
                     tx.links.replace(a_link(id_, on, type=LinkType.DERIVED_FROM))
-            premise, walls, works = ids.show(ids.MEMORY, 1), list[float](), list[float]()
-            backs, gone = list[float](), list[float]()
+            support, walls, works = ids.show(ids.MEMORY, 1), list[float](), list[float]()
+            backs, forgotten = list[float](), list[float]()
             for run in range(_RUNS):
                 wall, work = time.perf_counter(), time.process_time()
-                done = brain.revise.supersede(premise, f"Revision {run} of it", reason="measured")
+                done = brain.revise.supersede(support, f"Revision {run} of it", reason="measured")
                 walls.append((time.perf_counter() - wall) * 1000)
                 works.append((time.process_time() - work) * 1000)
                 if done.affected is None:
                     raise RuntimeError(done.status)
-                for times, change in ((backs, _restore), (gone, _forget), (backs, _restore)):
+                for times, change in ((backs, _restore), (forgotten, _forget), (backs, _restore)):
                     work = time.process_time()
-                    change(brain, premise)
+                    change(brain, support)
                     times.append((time.process_time() - work) * 1000)
             with brain.services.store.snapshot(brain.caller.tenant) as tx:
                 wall = time.perf_counter()
@@ -57,14 +57,14 @@ def cascade(sizes: list[int] = typer.Argument(default=[100, 1000, 10_000])) -> N
             print(
                 f"{size:>6,} resting: supersede p50 {statistics.median(walls):8.1f} ms "
                 f"(process {statistics.median(works):.1f}), process of restore "
-                f"{statistics.median(backs):.1f}, of forget {statistics.median(gone):.1f}, "
+                f"{statistics.median(backs):.1f}, of forget {statistics.median(forgotten):.1f}, "
                 f"walk {walked:.1f} ms"
             )
 
 
-def _restore(brain: Brain, premise: str) -> None:
-    brain.revise.restore(premise, reason="measured")
+def _restore(brain: Brain, support: str) -> None:
+    brain.revise.restore(support, reason="measured")
 
 
-def _forget(brain: Brain, premise: str) -> None:
-    brain.forget(premise, reason="measured")
+def _forget(brain: Brain, support: str) -> None:
+    brain.forget(support, reason="measured")

@@ -75,21 +75,22 @@ class NoEmbedder:
 
 def varied(count: int) -> Iterator[tuple[str, Draft]]:
     """Give authors, and memories of two years of several kinds, labels, tags and scopes."""
-    chance = random.Random(7)
+    probability = random.Random(7)
     for number, draft in enumerate(drafts(count)):
         tags = {
-            f"tag-{int(chance.paretovariate(0.7)) % _TAGS}" for _ in range(chance.randint(0, 3))
+            f"tag-{int(probability.paretovariate(0.7)) % _TAGS}"
+            for _ in range(probability.randint(0, 3))
         }
         yield (
-            _AGENTS[min(int(chance.expovariate(0.7)), len(_AGENTS) - 1)],
+            _AGENTS[min(int(probability.expovariate(0.7)), len(_AGENTS) - 1)],
             replace(
                 draft,
-                kind=chance.choice(_KINDS),
-                label=chance.choice(_LABELS),
+                kind=probability.choice(_KINDS),
+                label=probability.choice(_LABELS),
                 project=None if number % 11 == 0 else draft.project,
                 tags=tuple(sorted(tags)),
-                scope=Scope.PRIVATE if chance.random() < _PRIVATE else None,
-                occurred_at=_NOW - _SPAN * chance.random(),
+                scope=Scope.PRIVATE if probability.random() < _PRIVATE else None,
+                occurred_at=_NOW - _SPAN * probability.random(),
             ),
         )
 

@@ -39,9 +39,9 @@ def faults(kills: int = 200, *, alive_ms: int = 1500, seed: int = 1) -> None:
                     # Waits for its end, which does not come: so it is killed anywhere in its work.
                     victim.process.join(random_source.uniform(0, alive_ms) / 1000)
                     victim.process.kill()
-                    said = victim.hear_out()
-                    acknowledged += said
-                    unacquainted += not said
+                    text = victim.hear_out()
+                    acknowledged += text
+                    unacquainted += not text
             bystander.process.kill()
             acknowledged += bystander.hear_out()
         seconds = time.perf_counter() - started
@@ -51,7 +51,7 @@ def faults(kills: int = 200, *, alive_ms: int = 1500, seed: int = 1) -> None:
 
 
 @shared_file.command()
-def crowd(writers: int = 8, readers: int = 8, seconds: int = 60) -> None:
+def waiters(writers: int = 8, readers: int = 8, seconds: int = 60) -> None:
     """Writing and reading processes on one file: errors, losses, and how long each waits."""
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         path = Path(folder) / "brain.db"

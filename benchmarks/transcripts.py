@@ -100,7 +100,7 @@ def write_sessions(
     """Write sessions of this size in all, the first with one result of the longest size."""
     random_source = random.Random(seed)
     texts = (draft.body for draft in drafts(sessions * _TURNS * (1 + _REMARKS), seed=seed))
-    room = int(megabytes * 1e6 / (sessions * _TURNS * _CALLS))
+    space = int(megabytes * 1e6 / (sessions * _TURNS * _CALLS))
     for number in range(sessions):
         id_ = str(uuid.UUID(int=random_source.getrandbits(128), version=4))
         project = f"project-{number % 20}"
@@ -110,7 +110,7 @@ def write_sessions(
         shared = {"isSidechain": False, "userType": "external", "version": "2.1.330"}
         shared |= {"cwd": f"/home/ada/code/{project}", "sessionId": id_, "gitBranch": "main"}
         with file.open("w", encoding="utf-8") as out:
-            records = _records(texts, room=room, random_source=random_source)
+            records = _records(texts, space=space, random_source=random_source)
             for place, record in enumerate(records):
                 if number == 0 and place == 1 and longest_mb:
                     record = _result("x" * int(longest_mb * 5e5))  # noqa: PLW2901 another one
@@ -126,20 +126,20 @@ def write_sessions(
 
 
 def _records(
-    texts: Iterator[str], *, room: int, random_source: random.Random
+    texts: Iterator[str], *, space: int, random_source: random.Random
 ) -> Iterator[Mapping[str, object]]:
     for _ in range(_TURNS):
         yield {"type": "user", "message": {"role": "user", "content": next(texts)}}
         remarks = list(islice(texts, _REMARKS))
         for call in range(_CALLS):
             if call % (_CALLS // _REMARKS) == 0:
-                yield _said({"type": "text", "text": remarks[call * _REMARKS // _CALLS]})
+                yield _text({"type": "text", "text": remarks[call * _REMARKS // _CALLS]})
             use = {"name": "Bash", "input": {"command": "just test"}}
-            yield _said({"type": "tool_use", "id": f"toolu_{call}", **use})
-            yield _result('{"line": "ok"}\n' * random_source.randint(0, room // 24))
+            yield _text({"type": "tool_use", "id": f"toolu_{call}", **use})
+            yield _result('{"line": "ok"}\n' * random_source.randint(0, space // 24))
 
 
-def _said(block: Mapping[str, object]) -> Mapping[str, object]:
+def _text(block: Mapping[str, object]) -> Mapping[str, object]:
     message = {"role": "assistant", "model": "claude-opus-5-5", "content": [block]}
     return {"type": "assistant", "message": message}
 

@@ -46,8 +46,8 @@ def recall_for(path: Path, number: int, seconds: int, line: Line) -> None:
 
 
 def _remember(brain: Brain, number: int, turn: int) -> str | None:
-    said = f"Writer{number} saw thing{number}x{turn} happen."
-    return brain.remember(said, kind="event").items[0].id
+    text = f"Writer{number} saw thing{number}x{turn} happen."
+    return brain.remember(text, kind="event").items[0].id
 
 
 def _repeat(

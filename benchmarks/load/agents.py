@@ -59,10 +59,10 @@ class Agent(FastHttpUser):
         if self.random_source.random() < PLAN.writes:
             self._post("remember", self._memory(), due=due)
         else:
-            asked: dict[str, Any] = {"query": self.random_source.choice(PLAN.questions)}
+            query: dict[str, Any] = {"query": self.random_source.choice(PLAN.questions)}
             if PLAN.deadline_ms is not None:
-                asked["deadline_ms"] = PLAN.deadline_ms
-            self._post("recall", asked, due=due)
+                query["deadline_ms"] = PLAN.deadline_ms
+            self._post("recall", query, due=due)
 
     def _gap(self) -> float:
         return self.random_source.expovariate(PLAN.rate / PLAN.agents)

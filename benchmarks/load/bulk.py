@@ -1,6 +1,6 @@
 """Fills a store in Postgres by COPY, as its owner: a million memories in minutes, not in hours.
 
-What is written is what `remember` would have written of a fact that nobody has touched since: the
+What is written is what `remember` would have written of a fact that was never touched since: the
 projection, the detail, the full text and the vector. There is no line of audit and no event for
 workers, so that this is for measuring alone; memories that matter come in by `brain import`.
 """
@@ -108,7 +108,7 @@ class Bulk:
         rows: dict[str, Iterator[Sequence[Any]]] = {
             "memories": (projection(one, tenant) for one in batch),
             "facts": ((tenant, one.id, "fact", one.body, None, None) for one in batch),
-            "said": (_said(one) for one in batch),
+            "said": (_text(one) for one in batch),
         }
         cursor = connection.cursor()
         for table, each in rows.items():
@@ -137,6 +137,6 @@ def _plain(value: Any, type_: Any) -> Any:  # noqa: ANN401 columns hold anything
     return json.dumps(value) if isinstance(value, dict) else value
 
 
-def _said(memory: Memory) -> tuple[int, int, str]:
+def _text(memory: Memory) -> tuple[int, int, str]:
     words = words_of(f"{memory.text}\n{memory.keywords}")
     return memory.id, len(words), " ".join(words)

@@ -93,7 +93,7 @@ def move_log(data: Path, to: Path) -> None:
 def _write_until_full(file: int, piece: bytes) -> None:
     try:
         while os.write(file, piece) == len(piece):
-            """There is still room."""
+            """There is still space."""
     except OSError:
         """There is none."""
 

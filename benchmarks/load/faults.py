@@ -87,16 +87,16 @@ def _go_through(name: str, folder: Path, pace: Pace) -> None:
             sent.wait()
         lines = [json.loads(line) for line in Path(plan.ledger).read_text("utf-8").splitlines()]
         print("\n".join(table(broken, lines)))
-        print(_kept(running, [one for line in lines for one in line["ids"]]), flush=True)
+        print(_stored(running, [one for line in lines for one in line["ids"]]), flush=True)
 
 
-def _kept(running: Stack, acknowledged: list[str]) -> str:
+def _stored(running: Stack, acknowledged: list[str]) -> str:
     """Say what is left of what was acknowledged, once workers have caught up or given up."""
     since = time.monotonic()
     lost = count_lost(running.postgres, acknowledged)
-    behind = count_without_vector(running.postgres, acknowledged)
+    lag = count_without_vector(running.postgres, acknowledged)
     return (
-        f"{len(acknowledged)} memories acknowledged, {lost} of them lost, {behind} without vector "
+        f"{len(acknowledged)} memories acknowledged, {lost} of them lost, {lag} without vector "
         f"{time.monotonic() - since:.0f} s after the end"
     )
 

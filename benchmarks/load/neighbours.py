@@ -110,11 +110,11 @@ class Drawn:
                 yield _mixed(self.clusters.owners, near, count, random_source=random_source)
 
 
-def _clusters(kept: Path, embedder: Embedder) -> Clusters:
+def _clusters(stored: Path, embedder: Embedder) -> Clusters:
     """Embed the first notes of the corpus once: that takes a minute."""
-    if not kept.exists():
-        np.save(kept, Clusters.of(embedder).owners)
-    return Clusters(np.load(kept))
+    if not stored.exists():
+        np.save(stored, Clusters.of(embedder).owners)
+    return Clusters(np.load(stored))
 
 
 def _near_each(owners: Matrix) -> Any:  # noqa: ANN401 a matrix of integers
@@ -299,20 +299,20 @@ class Search:
 
     def measured(self, ef_search: int | None) -> Measured:
         """Search once to warm up and once more; ef_search is the program's own if None."""
-        self._found(ef_search)
-        found, spent, waited = zip(*self._found(ef_search), strict=True)
+        self._results(ef_search)
+        results, spent, waited = zip(*self._results(ef_search), strict=True)
         where = f"{self.tenant:<10} {self.project or 'everything':<17}"
         name = f"ef_search {ef_search or 'own':>4}  {where}"
-        return Measured(name=name, shares=self._shares(found), spent=spent, waited=waited)
+        return Measured(name=name, shares=self._shares(results), spent=spent, waited=waited)
 
-    def _shares(self, found: Sequence[Any]) -> list[float]:
+    def _shares(self, results: Sequence[Any]) -> list[float]:
         """Return the share of the nearest that was found by each query."""
         return [
             float(np.sum(cosines[:_FOUND] >= least[-1] - _TIE)) / _FOUND
-            for cosines, least in zip(found, self.nearest, strict=True)
+            for cosines, least in zip(results, self.nearest, strict=True)
         ]
 
-    def _found(self, ef_search: int | None) -> list[tuple[Any, float, float]]:
+    def _results(self, ef_search: int | None) -> list[tuple[Any, float, float]]:
         """Return for each query the cosines found, and what they cost in milliseconds."""
         scope = QueryScope(
             caller=Caller(tenant=self.tenant, agent="agent-0"),
@@ -338,7 +338,7 @@ def neighbours(
     folder: Folder,
     memories: int = 100_000,
     data: Data = Data.CLUSTERED,
-    asked: int = 200,
+    question: int = 200,
     index: Annotated[
         list[str] | None, typer.Option(help="M/EF_CONSTRUCTION; the program's by default.")
     ] = None,
@@ -355,7 +355,7 @@ def neighbours(
     """
     embedder = make_embedder(load_settings())
     with filled(folder, embedder, memories=memories, data=data) as (store, made_):
-        queries = np.stack([embedder.query(one) for one in questions(asked, of=20_000)])
+        queries = np.stack([embedder.query(one) for one in questions(question, of=20_000)])
         searches = [
             Search(store=store, tenant=tenant, queries=queries, project=project, nearest=nearest)
             for tenant, drawn in made_.drawn.items()
@@ -373,7 +373,7 @@ def neighbours(
 
 def nearest(
     folder: Folder,
-    asked: int = 100,
+    question: int = 100,
     ef_search: Annotated[
         int | None, typer.Option(help="Candidates of a search; the program's by default.")
     ] = None,
@@ -384,7 +384,7 @@ def nearest(
     their memories.
     """
     embedder = make_embedder(load_settings())
-    queries = np.stack([embedder.query(one) for one in questions(asked, of=20_000)])
+    queries = np.stack([embedder.query(one) for one in questions(question, of=20_000)])
     with ExitStack() as stack:
         url = stack.enter_context(postgres_server(folder / "postgres", settings=SETTINGS))
         owner = stack.enter_context(closing(psycopg.connect(url, autocommit=True)))

@@ -73,8 +73,8 @@ class Spent:
                 since = time.perf_counter(), processor_ms(connection)
                 super().execute(query, params, **options)
                 wall = (time.perf_counter() - since[0]) * 1000
-                said = query if isinstance(query, str) else query.as_string(connection)
-                name = " ".join(said.split())[:_NAME_CHARS]
+                text = query if isinstance(query, str) else query.as_string(connection)
+                name = " ".join(text.split())[:_NAME_CHARS]
                 each[name].append((processor_ms(connection) - since[1], wall))
                 return self
 
@@ -100,11 +100,11 @@ def recalls(folder: Folder, count: int = 400, seed: int = 1, tenants: int = 20) 
             for n in range(tenants)
         ]
         random_source = random.Random(seed)
-        asked = questions(2000, of=20_000)
+        question = questions(2000, of=20_000)
         for number in range(_WARM + count):
             if number == _WARM:
                 spent.forget()
-            brains[number % tenants].recall(random_source.choice(asked))
+            brains[number % tenants].recall(random_source.choice(question))
         print("\n".join(spent.lines(count)))
 
 

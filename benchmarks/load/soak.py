@@ -357,9 +357,9 @@ def _soak(folder: Path, pace: Pace, log: Log) -> Iterator[Check]:
             _go_on(sent, answers=answers, monitor=monitor, operator=operator)
         for line in _latencies(Path(plan.report)):
             log(line)
-        yield from _calls(answers, wanted=seconds * pace.rate)
+        yield from _calls(answers, expected=seconds * pace.rate)
         yield operator.finish()
-        yield from _kept(running, answers, plan=plan)
+        yield from _stored(running, answers, plan=plan)
         yield from _scheduled(running, since_ms=began_ms)
         yield from monitor.checks(minutes=pace.minutes)
     yield _logged(folder)
@@ -410,16 +410,16 @@ def _postgres(running: Stack) -> str:
     return ""
 
 
-def _calls(answers: Answers, *, wanted: float) -> Iterator[Check]:
+def _calls(answers: Answers, *, expected: float) -> Iterator[Check]:
     failed = ", ".join(f"{count} {name}" for name, count in answers.failures.most_common(5))
     figure = f"{failed or 'none'}; {answers.retryable} of {answers.total} to be retried"
     yield Check(name="calls failed", is_met=not answers.failures, figure=figure)
-    figure = f"{answers.total} of {wanted:.0f}"
+    figure = f"{answers.total} of {expected:.0f}"
     # A Poisson process of some thousand calls varies by less than this.
-    yield Check(name="calls answered", is_met=answers.total >= 0.95 * wanted, figure=figure)
+    yield Check(name="calls answered", is_met=answers.total >= 0.95 * expected, figure=figure)
 
 
-def _kept(running: Stack, answers: Answers, *, plan: Plan) -> Iterator[Check]:
+def _stored(running: Stack, answers: Answers, *, plan: Plan) -> Iterator[Check]:
     """Judge what became of the writes that were acknowledged."""
     written = [write.id for write in answers.writes]
     counts = {

@@ -51,7 +51,7 @@ class Supervised:
             self.process.wait(_STOP_S)
 
     @property
-    def is_gone(self) -> bool:
+    def is_removed(self) -> bool:
         """Say whether it has ended."""
         if isinstance(self.process, psutil.Popen):
             return self.process.poll() is not None
@@ -78,7 +78,7 @@ def supervised(process: psutil.Process) -> Generator[Supervised]:
 
     def watch() -> None:
         while not over.wait(_PAUSE_S):
-            if watched.is_gone:
+            if watched.is_removed:
                 watched.start()
 
     watching = Thread(target=watch, daemon=True)

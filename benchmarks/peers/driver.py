@@ -153,9 +153,9 @@ def measure(
             for batch in _batches(conversation.questions):
                 reply = worker.ask(search=[one.text for one in batch], limit=LIMIT)
                 measured.searches += _laps(reply)
-                for question, found in zip(batch, reply["found"], strict=True):
+                for question, results in zip(batch, reply["found"], strict=True):
                     # A memory that was split counts once, as in `brain eval`.
-                    references = list(dict.fromkeys(found))
+                    references = list(dict.fromkeys(results))
                     for cut, complete in measured.complete.items():
                         complete.append(question.evidence <= set(references[:cut]))
             measured.resident_mb.append(worker.ask()["resident_mb"])
@@ -198,11 +198,11 @@ def _batches(items: Sequence[Item]) -> Iterator[Sequence[Item]]:
 
 def _environment(peer: Peer, folder: Path) -> dict[str, str]:
     """Give a worker the working tree, a home of its own and nothing to download."""
-    kept = {
+    remaining = {
         name: value for name, value in os.environ.items() if not name.startswith("COMMONBRAIN_")
     }
     return {
-        **kept,
+        **remaining,
         "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "src")]),
         "HOME": str(folder),
         "XDG_CACHE_HOME": str(folder / "cache"),

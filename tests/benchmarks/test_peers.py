@@ -50,9 +50,9 @@ def test_peer_stores_all_texts_and_finds_the_evidence(subtests: pytest.Subtests)
 
 def test_evidence_counts_only_when_all_of_it_is_found() -> None:
     both = Question(text="puppy", evidence=frozenset({"talk#D1:1", "talk#D1:2"}))
-    asked = Conversation(texts=CONVERSATION.texts, questions=(both,), sample={})
+    conversation = Conversation(texts=CONVERSATION.texts, questions=(both,), sample={})
 
-    assert measure(peer("plain FTS5"), HERE, [asked]).recall_at(10) == 0.0
+    assert measure(peer("plain FTS5"), HERE, [conversation]).recall_at(10) == 0.0
 
 
 def test_imported_conversation_bears_the_references_of_its_turns(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ VARIABLES = st.one_of(
 )
 
 
-def test_reports_of_one_subject_and_action_are_one_group(subtests: pytest.Subtests) -> None:
+def test_reports_of_same_subject_and_action_share_a_group(subtests: pytest.Subtests) -> None:
     cases: list[tuple[str, ...]] = [
         ("Config push number 1", "Config push number 22", "Config push #8", "config push"),
         ("Config push 8 by Ann Lee", "Config push 9 by Bo", "Config push"),
@@ -37,7 +37,7 @@ def test_reports_of_one_subject_and_action_are_one_group(subtests: pytest.Subtes
             assert len({action_key(text) for text in group}) == 1
 
 
-def test_another_subject_or_action_is_another_group(subtests: pytest.Subtests) -> None:
+def test_other_subject_or_action_makes_another_group(subtests: pytest.Subtests) -> None:
     for one, other in [
         ("Turned the cache on", "Turned the cache off"),
         ("The backup ran", "The backup did not run"),
@@ -53,7 +53,7 @@ def test_another_subject_or_action_is_another_group(subtests: pytest.Subtests) -
 
 
 @pytest.mark.requirement("CT-10")
-def test_a_change_is_recognized(subtests: pytest.Subtests) -> None:
+def test_report_of_a_change_is_recognized(subtests: pytest.Subtests) -> None:
     for text in [
         "search-api was redeployed",
         "tariff.py was refactored by Ann",
@@ -96,7 +96,7 @@ def test_a_description_is_no_change(subtests: pytest.Subtests) -> None:
 
 
 @given(st.sampled_from(SUBJECTS), st.sampled_from(ACTIONS), VARIABLES, VARIABLES)
-def test_numbers_dates_and_ids_do_not_matter(
+def test_numbers_dates_and_ids_do_not_change_the_action_key(
     subject: str, action: str, one: str, other: str
 ) -> None:
     bare = action_key(f"{subject} {action}")
@@ -108,14 +108,14 @@ def test_numbers_dates_and_ids_do_not_matter(
 
 
 @given(st.data())
-def test_two_different_actions_never_group(data: st.DataObject) -> None:
+def test_different_actions_have_different_keys(data: st.DataObject) -> None:
     subject = data.draw(st.sampled_from(SUBJECTS))
     texts = [f"{subject} {data.draw(VARIABLES)} {action}" for action in ACTIONS]
     assert len({action_key(text) for text in texts}) == len(ACTIONS)
 
 
 @given(st.text(max_size=600))
-def test_any_text_has_a_key(text: str) -> None:
+def test_any_text_has_an_action_key(text: str) -> None:
     assert action_key(text) == action_key(text.strip())
     assert len(action_key(text)) >= 1
 
@@ -141,7 +141,7 @@ def test_any_text_has_a_key(text: str) -> None:
     ),
     st.randoms(use_true_random=False),
 )
-def test_the_order_of_reports_does_not_matter(
+def test_order_of_reports_does_not_change_precursors(
     windows: list[list[PrecursorsResult]],
     random_source: object,
 ) -> None:

@@ -6,7 +6,7 @@ TEXT = "The deploy to db of eu-1 was fine, \u6570\u636e\u5e93\u5d29\u6e83\u4e86.
 CERTIFICATE = Atom(subject="an expired certificate", outcome="the outage of the shop")
 
 
-def test_fields_are_made_of_words_of_the_text_however_short_they_are(
+def test_atom_is_grounded_only_in_words_of_its_text(
     subtests: pytest.Subtests,
 ) -> None:
     for subject, outcome, is_so in [
@@ -23,7 +23,7 @@ def test_fields_are_made_of_words_of_the_text_however_short_they_are(
             assert is_grounded(Atom(subject=subject, outcome=outcome), TEXT) is is_so
 
 
-def test_a_cause_that_another_gives_as_the_effect_is_turned_round() -> None:
+def test_reversed_cause_and_effect_are_swapped() -> None:
     turned = Atom(subject="the shop", action="had an outage", outcome="certificate expired")
     assert is_inverted(turned, [CERTIFICATE])
     assert not is_inverted(CERTIFICATE, [CERTIFICATE])

@@ -34,7 +34,7 @@ def fields(atom: Atom) -> tuple[str, str, str, str]:
 
 
 @pytest.mark.requirement("WP-45")
-def test_every_pattern_tells_cause_from_effect(subtests: pytest.Subtests) -> None:
+def test_every_pattern_separates_cause_from_effect(subtests: pytest.Subtests) -> None:
     cases: list[tuple[str, tuple[str, str, str, str]]] = [
         (
             "The mixer stopped, causing the sauce to burn.",
@@ -86,9 +86,9 @@ def test_every_pattern_tells_cause_from_effect(subtests: pytest.Subtests) -> Non
             ("We", "froze the versions", "builds are repeatable", ""),
         ),
     ]
-    for text, found in cases:
-        with subtests.test(text=text, found=found):
-            assert [fields(one) for one in extract_atoms(text)] == [found]
+    for text, atoms in cases:
+        with subtests.test(text=text, atoms=atoms):
+            assert [fields(one) for one in extract_atoms(text)] == [atoms]
 
 
 @pytest.mark.requirement("WP-45")
@@ -169,12 +169,12 @@ def test_causes_are_extracted_without_an_article_or_a_set_phrase(subtests: pytes
             ("heavy snow", "", "the courier came a day late", ""),
         ),
     ]
-    for text, found in cases:
-        with subtests.test(text=text, found=found):
-            assert [fields(one) for one in extract_atoms(text)] == [found]
+    for text, atoms in cases:
+        with subtests.test(text=text, atoms=atoms):
+            assert [fields(one) for one in extract_atoms(text)] == [atoms]
 
 
-def test_plain_talk_states_no_cause(subtests: pytest.Subtests) -> None:
+def test_ordinary_text_yields_no_atom(subtests: pytest.Subtests) -> None:
     for text in [
         "I'm happy because it's Friday, see you all on Monday.",
         "We failed because of course we did, as always.",
@@ -199,7 +199,7 @@ def test_plain_talk_states_no_cause(subtests: pytest.Subtests) -> None:
             assert extract_atoms(text) == ()
 
 
-def test_what_something_is_caused_by_is_its_cause(subtests: pytest.Subtests) -> None:
+def test_passive_cause_is_the_subject_of_the_atom(subtests: pytest.Subtests) -> None:
     for text, cause, effect in [
         ("The crash was ultimately caused by a loose cable.", "a loose cable", "The crash"),
         ("Such crashes tend to be caused by loose cables.", "loose cables", "Such crashes"),
@@ -211,7 +211,7 @@ def test_what_something_is_caused_by_is_its_cause(subtests: pytest.Subtests) -> 
             assert [fields(one) for one in extract_atoms(text)] == [(cause, "", effect, "")]
 
 
-def test_what_is_denied_asked_planned_supposed_or_quoted_is_no_fact(
+def test_denied_asked_planned_or_quoted_cause_yields_no_atom(
     subtests: pytest.Subtests,
 ) -> None:
     for text in [
@@ -255,7 +255,7 @@ def test_what_is_denied_asked_planned_supposed_or_quoted_is_no_fact(
             assert extract_atoms(text) == ()
 
 
-def test_delays_are_read_where_the_text_tells_them(subtests: pytest.Subtests) -> None:
+def test_delay_is_read_from_the_text(subtests: pytest.Subtests) -> None:
     for text, outcome_s, consequence_s in [
         ("The lease expired, causing two leaders to write two hours later.", 7200, None),
         ("When the tank runs dry, the pump fails within 30 seconds.", 30, None),
@@ -277,7 +277,7 @@ def test_delays_are_read_where_the_text_tells_them(subtests: pytest.Subtests) ->
             assert (atom.outcome_delay_s, atom.consequence_delay_s) == (outcome_s, consequence_s)
 
 
-def test_what_an_outcome_caused_in_turn_is_its_consequence() -> None:
+def test_effect_of_an_outcome_is_its_consequence() -> None:
     [atom] = extract_atoms(
         "The disk filled up, causing writes to fail, which took the whole shop down."
     )
@@ -289,41 +289,41 @@ def test_what_an_outcome_caused_in_turn_is_its_consequence() -> None:
     )
 
 
-def test_what_stands_before_a_semicolon_is_another_matter() -> None:
+def test_clause_before_a_semicolon_is_not_part_of_the_atom() -> None:
     text = "It was not the cable; the machine stopped because the fan had died."
     assert [fields(one) for one in extract_atoms(text)] == [
         ("the fan", "had died", "the machine stopped", "")
     ]
 
 
-def test_an_atom_says_where_it_was_found() -> None:
+def test_atom_has_its_position_in_the_text() -> None:
     text = f"Good morning.\n- {FACT} More soon."
     [atom] = extract_atoms(text)
     assert text[atom.start : atom.end] == FACT
     assert atom.pattern == "which"
 
 
-def test_of_many_the_three_that_tell_most_are_kept_best_first() -> None:
+def test_three_best_atoms_of_a_text_are_returned_best_first() -> None:
     text = "\n".join([FACT, "The fan died, leading to a sudden shutdown.", *[FACT] * 3])
-    found = extract_atoms(text)
-    assert len(found) == ATOMS_MAX
-    assert [one.quality for one in found] == sorted((one.quality for one in found), reverse=True)
-    assert {fields(one) for one in found} == {fields(extract_atoms(FACT)[0])}
+    atoms = extract_atoms(text)
+    assert len(atoms) == ATOMS_MAX
+    assert [one.quality for one in atoms] == sorted((one.quality for one in atoms), reverse=True)
+    assert {fields(one) for one in atoms} == {fields(extract_atoms(FACT)[0])}
 
 
-def test_quality_counts_what_is_told() -> None:
+def test_quality_of_an_atom_grows_with_its_details() -> None:
     assert Atom(subject="a").quality == 0.5
-    told = Atom(subject="x" * 11, action="x" * 16, outcome="x" * 16, consequences="x" * 21)
-    assert told.quality == 1.0
+    detailed = Atom(subject="x" * 11, action="x" * 16, outcome="x" * 16, consequences="x" * 21)
+    assert detailed.quality == 1.0
 
 
 @given(st.text(max_size=400) | st.lists(st.sampled_from([FACT, "If ", ", ", "so ", "by being "])))
 def test_any_text_gives_few_and_bounded_atoms(given: str | list[str]) -> None:
     text = given if isinstance(given, str) else "".join(given)
-    found = extract_atoms(text)
-    assert len(found) <= ATOMS_MAX
-    assert len(text) >= TEXT_CHARS_MIN or not found
-    for one in found:
+    atoms = extract_atoms(text)
+    assert len(atoms) <= ATOMS_MAX
+    assert len(text) >= TEXT_CHARS_MIN or not atoms
+    for one in atoms:
         assert one.subject
         assert one.outcome or one.pattern == "learned"
         assert 0 <= one.start < one.end <= len(text)
@@ -331,7 +331,7 @@ def test_any_text_gives_few_and_bounded_atoms(given: str | list[str]) -> None:
 
 
 @given(st.text(f"{ALIKE}éß\u0663 aeghiklmnorstuxv,.", max_size=30), st.integers(0, 400))
-def test_letters_of_other_alphabets_pass_for_no_english(noise: str, at: int) -> None:
+def test_confusable_letters_yield_no_atom_without_quality(noise: str, at: int) -> None:
     text = f"{LATER} {SOONER}"
     # One letter is taken for one that only looks like it, wherever it stands.
     likenesses = {"i": ALIKE[:2], "s": ALIKE[2], "k": ALIKE[3]}
@@ -342,7 +342,7 @@ def test_letters_of_other_alphabets_pass_for_no_english(noise: str, at: int) -> 
     assert all(one.quality for one in extract_atoms(text[:place] + noise + text[place:]))
 
 
-def test_a_delay_in_letters_that_only_look_like_it_is_none() -> None:
+def test_delay_in_confusable_letters_is_ignored() -> None:
     [atom] = extract_atoms(
         "The fan stopped, causing the node to shut down s\u0131x m\u0131nutes later."
     )
@@ -372,7 +372,7 @@ def test_work_grows_linearly_with_the_text(subtests: pytest.Subtests) -> None:
             assert work_of(unit, TEXT_BYTES_MAX) <= GROWTH_MAX * short
 
 
-def test_no_pattern_can_match_one_stretch_in_many_ways(subtests: pytest.Subtests) -> None:
+def test_no_pattern_nests_repetitions(subtests: pytest.Subtests) -> None:
     cases: list[object] = [causal_conditions, causal_cuts, causal_extraction, clauses]
     for module in cases:
         with subtests.test(module=module):
@@ -390,7 +390,7 @@ def test_no_pattern_can_match_one_stretch_in_many_ways(subtests: pytest.Subtests
                 assert not re.search(r"[+*}]\)[+*{]", pattern.pattern), pattern.pattern
 
 
-def test_the_cues_of_a_pattern_hide_no_match_of_its_sign() -> None:
+def test_cues_of_a_pattern_exclude_no_match() -> None:
     table = (*causal_patterns.PATTERNS, *causal_patterns.VERBS, *causal_patterns.LESSONS)
     for sentence in atomizer.read_sentences():
         text = sentence.text.lower()

@@ -122,7 +122,7 @@ def json_prefix(briefing: Briefing) -> str:
 
 @pytest.mark.requirement("SE-01", "PF-01", "SE-19")
 @given(MATERIALS, LIMITS)
-def test_whatever_there_is_to_tell_a_briefing_stays_within_its_tokens(
+def test_briefing_never_exceeds_its_token_budget(
     material: BriefingMaterial, limits: BriefingLimits
 ) -> None:
     briefing = pack_briefing(material, limits=limits)
@@ -133,7 +133,7 @@ def test_whatever_there_is_to_tell_a_briefing_stays_within_its_tokens(
 
 @pytest.mark.requirement("SE-01", "SE-02")
 @given(MATERIALS)
-def test_what_is_shown_and_what_is_reported_make_up_what_there_is(
+def test_shown_and_left_out_entries_add_up_to_all_entries(
     material: BriefingMaterial,
 ) -> None:
     briefing = pack_briefing(material)
@@ -185,7 +185,7 @@ WORD = 12
 @pytest.mark.requirement("SE-02")
 @given(st.builds(BriefingMaterial, **STABLE | CHANGING | PLAIN))
 @pytest.mark.requirement("SE-37")
-def test_what_remains_unused_is_smaller_than_the_smallest_thing_left_out(
+def test_unused_tokens_are_fewer_than_the_smallest_left_out_entry(
     material: BriefingMaterial,
 ) -> None:
     briefing = pack_briefing(material)
@@ -198,7 +198,7 @@ def test_what_remains_unused_is_smaller_than_the_smallest_thing_left_out(
 
 
 @given(st.builds(BriefingMaterial, **STABLE), st.builds(BriefingMaterial, **CHANGING))
-def test_the_stable_part_is_the_same_whatever_else_changes(
+def test_stable_part_of_a_briefing_does_not_depend_on_the_rest(
     one: BriefingMaterial, other: BriefingMaterial
 ) -> None:
     stable = {name: getattr(one, name) for name in STABLE}
@@ -239,7 +239,7 @@ def crowded(**more: Any) -> BriefingMaterial:  # noqa: ANN401 fields of any sort
 
 
 @pytest.mark.requirement("SE-02")
-def test_every_section_gets_its_share_and_the_rest_goes_by_importance() -> None:
+def test_sections_get_their_share_and_the_rest_by_importance() -> None:
     text = "\n".join([WORDS] * 20)[:1716]
     handoff = InheritedHandoff(id=ID, agent="ann", date="2026-03-02", text=text)
     briefing = pack_briefing(crowded(action_items=entries(5), handoff=handoff))
@@ -252,7 +252,7 @@ def test_every_section_gets_its_share_and_the_rest_goes_by_importance() -> None:
 
 
 @pytest.mark.requirement("SE-02")
-def test_what_a_section_leaves_of_its_share_goes_to_the_most_important_one_that_is_cut() -> None:
+def test_unused_share_goes_to_the_most_important_cut_section() -> None:
     few = pack_briefing(crowded(siblings=Listed(), urgent=Listed(), handoff=None))
     full = pack_briefing(crowded(siblings=Listed(), urgent=Listed(), action_items=entries(10)))
 
@@ -262,7 +262,7 @@ def test_what_a_section_leaves_of_its_share_goes_to_the_most_important_one_that_
 
 
 @pytest.mark.requirement("SE-02")
-def test_what_exceeds_the_stable_part_follows_after_it() -> None:
+def test_entries_beyond_the_stable_part_follow_it() -> None:
     long = f"{WORDS} and Bob"
     notes = tuple(PinnedNote(key=f"key {n}", value=f"{long} {long}") for n in range(10))
     material = BriefingMaterial(
@@ -277,7 +277,7 @@ def test_what_exceeds_the_stable_part_follows_after_it() -> None:
     assert MORE in briefing.text.splitlines()
 
 
-def test_a_blocker_outside_its_section_says_what_it_is() -> None:
+def test_blocker_outside_its_section_is_labelled() -> None:
     limits = BriefingLimits(shares=dict.fromkeys(BOOT_SHARES, 0.02))
     material = BriefingMaterial(blockers=entries(5, f"{WORDS} and Bob"), tasks=entries(1))
     briefing = pack_briefing(material, limits=limits)
@@ -288,7 +288,7 @@ def test_a_blocker_outside_its_section_says_what_it_is() -> None:
     assert "BLOCKERS loaded: 5" in briefing.loaded
 
 
-def test_every_cut_names_what_would_have_come_next() -> None:
+def test_cut_section_names_its_next_entries() -> None:
     briefing = pack_briefing(crowded())
 
     cuts = {cut.section: cut for cut in briefing.truncated}
@@ -301,7 +301,7 @@ def test_every_cut_names_what_would_have_come_next() -> None:
 
 
 @pytest.mark.requirement("SE-04")
-def test_a_handoff_that_does_not_fit_is_shown_in_part_with_its_id_and_what_is_missing() -> None:
+def test_oversized_handoff_is_cut_with_its_id_and_missing_length() -> None:
     text = "\n".join(f"{n}. {WORDS}" for n in range(22))[:2000]
     handoff = InheritedHandoff(id=ID, agent="ann", date="2026-03-02", text=text)
 
@@ -315,7 +315,7 @@ def test_a_handoff_that_does_not_fit_is_shown_in_part_with_its_id_and_what_is_mi
     assert cut.ids == (ID,)
 
 
-def test_a_typical_project_takes_a_third_of_the_room() -> None:
+def test_briefing_of_a_typical_project_takes_at_most_600_tokens() -> None:
     briefing = pack_briefing(
         BriefingMaterial(
             blockers=entries(3, "Never push to main without a review."),

@@ -1,4 +1,4 @@
-"""Whom a canary serves: the same for ever, as many as it was given, and each model others."""
+"""Which sessions a canary serves: always the same, as many as set, and others for each model."""
 
 from datetime import UTC, datetime
 
@@ -44,7 +44,7 @@ def card(
 
 @pytest.mark.requirement("JB-11")
 @given(MODELS, NAMES, st.floats(0, 100), st.floats(0, 100))
-def test_who_is_served_stays_so_whatever_more_are(
+def test_served_session_stays_served_when_the_share_grows(
     model: int, session: str, less: float, more: float
 ) -> None:
     less, more = sorted((less, more))
@@ -58,7 +58,9 @@ def test_who_is_served_stays_so_whatever_more_are(
 
 @pytest.mark.requirement("JB-11")
 @given(MODELS, NAMES, st.sampled_from((5, 10, 50)))
-def test_as_many_sessions_are_served_as_were_given(model: int, tenant: str, percent: int) -> None:
+def test_share_of_served_sessions_matches_the_setting(
+    model: int, tenant: str, percent: int
+) -> None:
     count = 2000
     places = [bucket_of(model, tenant=tenant, who=f"s{number}") for number in range(count)]
     served = sum(place < percent for place in places)
@@ -68,7 +70,7 @@ def test_as_many_sessions_are_served_as_were_given(model: int, tenant: str, perc
 
 
 @given(MODELS, MODELS.map(lambda one: one // 2 * 2 + 1))
-def test_who_one_model_serves_says_nothing_of_another(one: int, other: int) -> None:
+def test_models_choose_their_sessions_independently(one: int, other: int) -> None:
     if one == other:
         return
     names = [f"s{number}" for number in range(2000)]
@@ -79,7 +81,7 @@ def test_who_one_model_serves_says_nothing_of_another(one: int, other: int) -> N
     assert abs(both - 500) <= 6 * (2000 * 0.25 * 0.75) ** 0.5
 
 
-def test_an_agent_that_it_is_tried_on_is_served_in_every_session() -> None:
+def test_trial_agent_is_served_in_every_session() -> None:
     tried = card(percent=0, allow=("bo",))
     assert all(
         is_in_canary(tried, Caller(agent="bo", session=f"s{number}")) for number in range(20)
@@ -87,7 +89,7 @@ def test_an_agent_that_it_is_tried_on_is_served_in_every_session() -> None:
     assert not is_in_canary(tried, Caller(agent="al", session="s1"))
 
 
-def test_only_what_serves_serves(subtests: pytest.Subtests) -> None:
+def test_only_a_serving_model_serves(subtests: pytest.Subtests) -> None:
     for state in ModelState:
         with subtests.test(state=state):
             is_serving = state in {ModelState.CANARY, ModelState.ACTIVE}

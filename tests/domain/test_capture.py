@@ -18,57 +18,58 @@ LESSON = "The root cause was that the pool was closed twice."
 
 
 @pytest.mark.requirement("WP-46")
-def test_a_passage_that_tells_something_lasting_is_kept_without_the_rest(
+def test_lasting_passage_is_captured_without_the_rest(
     subtests: pytest.Subtests,
 ) -> None:
-    for said in [
+    for utterance in [
         LESSON,
         "We decided to keep one worker per queue.",
         "It turned out that the driver caches the plan.",
         "I fixed the flaky upload by waiting for the checksum.",
         "Use tabs rather than spaces in that folder.",
     ]:
-        with subtests.test(said=said):
+        with subtests.test(utterance=utterance):
             assert (
-                informative_passages(f"{CHATTER}\n\n{said}\n\nShall I go on with the docs?") == said
+                informative_passages(f"{CHATTER}\n\n{utterance}\n\nShall I go on with the docs?")
+                == utterance
             )
 
 
-def test_reports_and_code_are_not_worth_keeping(subtests: pytest.Subtests) -> None:
-    for said in ["", CHATTER, "Done.", "```\nfixed by hand\nroot cause\n```"]:
-        with subtests.test(said=said):
-            assert informative_passages(said) == ""
+def test_reports_and_code_are_not_captured(subtests: pytest.Subtests) -> None:
+    for utterance in ["", CHATTER, "Done.", "```\nfixed by hand\nroot cause\n```"]:
+        with subtests.test(utterance=utterance):
+            assert informative_passages(utterance) == ""
 
 
-def test_one_turn_leaves_little() -> None:
-    said = "\n\n".join(f"{n}: {LESSON}" for n in range(100))
+def test_capture_of_one_turn_is_limited() -> None:
+    utterance = "\n\n".join(f"{n}: {LESSON}" for n in range(100))
 
-    assert 0 < len(informative_passages(said)) <= CAPTURED_CHARS_MAX
+    assert 0 < len(informative_passages(utterance)) <= CAPTURED_CHARS_MAX
 
 
-def test_marks_alone_are_kept_where_no_more_is_wanted() -> None:
-    said = f"{LESSON}\n\nSome words before.\n@decision One pool per process\nand after."
+def test_only_marks_are_captured_when_the_rest_is_disabled() -> None:
+    utterance = f"{LESSON}\n\nSome words before.\n@decision One pool per process\nand after."
 
-    assert select_captured(said, "tags") == ["@decision One pool per process"]
-    assert select_captured(said, "off") == []
-    assert LESSON in select_captured(said, "turns")[0]
+    assert select_captured(utterance, "tags") == ["@decision One pool per process"]
+    assert select_captured(utterance, "off") == []
+    assert LESSON in select_captured(utterance, "turns")[0]
     assert marked_lines("```\n@decision in code\n```") == []
 
 
-def test_a_summary_keeps_its_beginning_and_its_end() -> None:
+def test_shortened_summary_has_its_beginning_and_end() -> None:
     text = "\n\n".join(["What it is about.", *(f"Step {n} of many." for n in range(300)), "Next."])
 
-    kept = both_ends(text, chars_max=400)
+    summary = both_ends(text, chars_max=400)
 
-    assert kept.startswith("What it is about.")
-    assert kept.endswith("Next.")
-    assert "[...]" in kept
-    assert len(kept) <= 400
+    assert summary.startswith("What it is about.")
+    assert summary.endswith("Next.")
+    assert "[...]" in summary
+    assert len(summary) <= 400
 
 
-@given(text=st.text(max_size=600), room=st.integers(min_value=40, max_value=400))
-def test_both_ends_never_take_more_room_than_there_is(text: str, room: int) -> None:
-    assert len(both_ends(text, chars_max=room)) <= room
+@given(text=st.text(max_size=600), limit=st.integers(min_value=40, max_value=400))
+def test_both_ends_never_exceed_the_limit(text: str, limit: int) -> None:
+    assert len(both_ends(text, chars_max=limit)) <= limit
 
 
 LINES = st.lists(
@@ -89,30 +90,28 @@ LINES = st.lists(
 
 
 @given(inside=LINES, before=st.sampled_from(["", "So:"]), after=st.sampled_from(["", "Then."]))
-def test_what_a_hook_put_before_an_agent_is_never_kept(
-    inside: str, before: str, after: str
-) -> None:
+def test_context_injected_by_a_hook_is_never_captured(inside: str, before: str, after: str) -> None:
     block = injected_block(inside)
 
-    said = f"{before}\n{block}\n{after}"
+    utterance = f"{before}\n{block}\n{after}"
 
     # No text can close the block it stands in, so that the block goes as a whole.
     assert block.count("</commonbrain-memory>") == 1
-    assert without_injected_context(said).split() == f"{before} {after}".split()
-    assert informative_passages(said) == ""
-    assert marked_lines(said) == []
-    assert both_ends(said).split() == f"{before} {after}".split()
+    assert without_injected_context(utterance).split() == f"{before} {after}".split()
+    assert informative_passages(utterance) == ""
+    assert marked_lines(utterance) == []
+    assert both_ends(utterance).split() == f"{before} {after}".split()
 
 
 @given(inside=LINES, cut=st.integers(min_value=0, max_value=40))
-def test_a_block_that_was_cut_off_is_not_kept_either(inside: str, cut: int) -> None:
+def test_truncated_injected_block_is_not_captured(inside: str, cut: int) -> None:
     block = injected_block(f"{inside}\nroot cause of it all")
-    kept = block[: max(len(block) - cut, len("<commonbrain-memory>"))]
+    summary = block[: max(len(block) - cut, len("<commonbrain-memory>"))]
 
-    assert without_injected_context(f"So:\n{kept}").strip() == "So:"
+    assert without_injected_context(f"So:\n{summary}").strip() == "So:"
 
 
-def test_a_mark_in_a_sentence_hides_nothing() -> None:
+def test_injection_marker_within_a_sentence_hides_no_text() -> None:
     text = "The tag <commonbrain-memory> opens a block.\nThe root cause was elsewhere."
 
     assert without_injected_context(text) == text

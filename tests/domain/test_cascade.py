@@ -25,7 +25,7 @@ DERIVED, DEPENDS = SUPPORTS
 NUMBERS = st.integers(0, 7)
 
 
-def a_standing(id_: int, **more: object) -> SupportStatus:
+def a_status(id_: int, **more: object) -> SupportStatus:
     plain: dict[str, object] = {
         "kind": Kind.FACT,
         "state": State.ACTIVE,
@@ -51,7 +51,7 @@ def a_conflict(from_id: int, to_id: int, trust: Trust = Trust.USER_CLAIM) -> Lin
 
 
 @given(edges=st.sets(st.tuples(NUMBERS, NUMBERS)), candidates=st.sets(NUMBERS))
-def test_what_is_left_has_no_way_to_anything_that_holds(
+def test_unsupported_memories_have_no_path_to_a_valid_one(
     edges: set[tuple[int, int]], candidates: set[int]
 ) -> None:
     supports = [Support(one, on, DERIVED) for one, on in edges if one in candidates]
@@ -66,7 +66,7 @@ def test_what_is_left_has_no_way_to_anything_that_holds(
     assert left == candidates - held
 
 
-def test_a_fall_is_told_by_state_and_time(subtests: pytest.Subtests) -> None:
+def test_invalidation_is_derived_from_state_and_time(subtests: pytest.Subtests) -> None:
     cases: list[tuple[dict[str, object], InvalidationReason | None]] = [
         ({}, None),
         ({"state": State.ARCHIVED}, None),
@@ -81,35 +81,36 @@ def test_a_fall_is_told_by_state_and_time(subtests: pytest.Subtests) -> None:
     for more, fall in cases:
         with subtests.test(more=more, fall=fall):
             assert (
-                invalidation_of(a_standing(1, **more), is_pruned=False, conflicts=(), now=NOON)
+                invalidation_of(a_status(1, **more), is_pruned=False, conflicts=(), now=NOON)
                 is fall
             )
 
 
-def test_what_was_pruned_merely_faded() -> None:
-    gone = a_standing(1, state=State.FORGOTTEN)
+def test_pruned_memory_counts_as_faded() -> None:
+    removed = a_status(1, state=State.FORGOTTEN)
     assert (
-        invalidation_of(gone, is_pruned=True, conflicts=(), now=NOON) is InvalidationReason.PRUNED
+        invalidation_of(removed, is_pruned=True, conflicts=(), now=NOON)
+        is InvalidationReason.PRUNED
     )
     assert carried_by(InvalidationReason.PRUNED) == (DEPENDS,)
     assert carried_by(InvalidationReason.FORGOTTEN) == SUPPORTS
 
 
-def test_a_conflict_tells_from_more_trust_or_from_as_much_by_who_said_it(
+def test_conflict_counts_from_more_trust_or_as_much_by_another_author(
     subtests: pytest.Subtests,
 ) -> None:
     for one, other in list(product(Trust, Trust)):
         with subtests.test(one=one, other=other):
-            premise, denier = a_standing(1, trust=one), a_standing(2, trust=other)
+            support, denier = a_status(1, trust=one), a_status(2, trust=other)
             for link, said_it in ((a_conflict(2, 1, other), True), (a_conflict(1, 2, one), False)):
                 fall = invalidation_of(
-                    premise, is_pruned=False, conflicts=[(link, denier)], now=NOON
+                    support, is_pruned=False, conflicts=[(link, denier)], now=NOON
                 )
                 is_denied = other.weight > one.weight or (said_it and other is one)
                 assert (fall is InvalidationReason.CONTRADICTED) == is_denied
 
 
-def test_what_does_not_hold_or_is_not_seen_contradicts_nothing(subtests: pytest.Subtests) -> None:
+def test_invalid_or_hidden_memory_contradicts_nothing(subtests: pytest.Subtests) -> None:
     cases: list[dict[str, object]] = [
         {"state": State.SUPERSEDED},
         {"expires_at": NOON},
@@ -118,15 +119,14 @@ def test_what_does_not_hold_or_is_not_seen_contradicts_nothing(subtests: pytest.
     ]
     for more in cases:
         with subtests.test(more=more):
-            denier = a_standing(2, **more)
+            denier = a_status(2, **more)
             conflicts = [(a_conflict(2, 1), denier)]
             assert (
-                invalidation_of(a_standing(1), is_pruned=False, conflicts=conflicts, now=NOON)
-                is None
+                invalidation_of(a_status(1), is_pruned=False, conflicts=conflicts, now=NOON) is None
             )
 
 
-def test_what_faded_bears_what_was_derived_from_it_and_nothing_else() -> None:
+def test_faded_memory_supports_only_its_derived_memories() -> None:
     def held(
         target: SupportStatus | None, *, is_unsupported: bool = False, is_pruned: bool = False
     ) -> list[bool]:
@@ -141,9 +141,9 @@ def test_what_faded_bears_what_was_derived_from_it_and_nothing_else() -> None:
             for type_ in SUPPORTS
         ]
 
-    assert held(a_standing(1, expires_at=NOON)) == [True, False]
-    forgotten = a_standing(1, state=State.FORGOTTEN)
+    assert held(a_status(1, expires_at=NOON)) == [True, False]
+    forgotten = a_status(1, state=State.FORGOTTEN)
     assert held(forgotten, is_pruned=True) == [True, False]
     assert held(forgotten) == held(None) == [False, False]
-    assert held(a_standing(1, state=State.SUPERSEDED)) == [False, False]
-    assert held(a_standing(1), is_unsupported=True) == [False, False]
+    assert held(a_status(1, state=State.SUPERSEDED)) == [False, False]
+    assert held(a_status(1), is_unsupported=True) == [False, False]

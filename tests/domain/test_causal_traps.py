@@ -419,7 +419,7 @@ def test_a_cause_and_its_effect_are_whole_and_named(subtests: pytest.Subtests) -
 
 
 @pytest.mark.requirement("WP-45", "WP-50")
-def test_what_only_reads_like_a_cause_is_none(subtests: pytest.Subtests) -> None:
+def test_text_that_resembles_a_cause_yields_no_atom(subtests: pytest.Subtests) -> None:
     for text in NO_CAUSES:
         with subtests.test(text=text):
             assert extract_atoms(text) == ()

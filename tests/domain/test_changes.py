@@ -13,7 +13,7 @@ def confidence(older: str, newer: str, *, cosine: float = 0.7, follows: bool = F
     return change_confidence(compare(older, newer, cosine=cosine, follows=follows))
 
 
-def test_a_change_is_more_probable_than_not(subtests: pytest.Subtests) -> None:
+def test_changed_value_is_probably_outdated(subtests: pytest.Subtests) -> None:
     for older, newer in [
         ("The API timeout is 30 seconds.", "The API timeout is 45 seconds."),
         ("Priya owns the invoicing service.", "Tomasz took over the invoicing service from Priya."),
@@ -25,7 +25,7 @@ def test_a_change_is_more_probable_than_not(subtests: pytest.Subtests) -> None:
             assert confidence(older, newer) > 0.5
 
 
-def test_what_holds_beside_it_is_no_sure_change(subtests: pytest.Subtests) -> None:
+def test_compatible_statement_is_no_sure_change(subtests: pytest.Subtests) -> None:
     for older, newer in [
         ("Marta leads the data team.", "Sven leads the platform team."),
         ("Maria speaks Spanish.", "Maria speaks French."),
@@ -37,13 +37,13 @@ def test_what_holds_beside_it_is_no_sure_change(subtests: pytest.Subtests) -> No
             assert confidence(older, newer) < SURE_FROM
 
 
-def test_an_ellipsis_changes_only_what_the_session_just_said() -> None:
+def test_ellipsis_changes_only_the_latest_text_of_the_session() -> None:
     older, newer = "Let's book the venue for 80 people.", "Make it 120."
     apart = confidence(older, newer, cosine=0.2)
     assert apart < 0.6 < confidence(older, newer, cosine=0.2, follows=True)
 
 
-def test_a_value_without_a_subject_changes_what_was_just_said(subtests: pytest.Subtests) -> None:
+def test_value_without_subject_changes_the_latest_statement(subtests: pytest.Subtests) -> None:
     for newer in [
         "Sorry, 55.",
         "Err, 38.",
@@ -57,7 +57,7 @@ def test_a_value_without_a_subject_changes_what_was_just_said(subtests: pytest.S
             assert confidence(older, newer, cosine=0.2, follows=True) > 0.6
 
 
-def test_what_people_chat_is_no_sure_change(subtests: pytest.Subtests) -> None:
+def test_small_talk_is_no_sure_change(subtests: pytest.Subtests) -> None:
     for older, newer in [
         ("Ida: I started a pottery course.", "Ida: I went sailing. I can't wait to tell you more."),
         ("Omar: Keep going, it pays off!", "Omar: I won't quit. I will keep going."),
@@ -79,7 +79,7 @@ def test_a_value_that_holds_again_is_not_outdated() -> None:
     assert not is_no_change(older, "We are back to 45 seconds for the API timeout.")
 
 
-def test_what_is_no_longer_kept_may_be_a_change(subtests: pytest.Subtests) -> None:
+def test_dropped_habit_may_be_a_change(subtests: pytest.Subtests) -> None:
     for newer in [
         "We no longer keep the access logs.",
         "We don't keep the access logs.",
@@ -105,12 +105,12 @@ def test_an_answer_that_echoes_a_text_repeats_it() -> None:
 
 
 def test_a_value_before_its_subject_is_read_as_such() -> None:
-    said = read_words("Ann is the owner of billing.").subject
-    assert said == read_words("The owner of billing is Bo.").subject
-    assert read_words('"The owner of billing is the lead"').subject == said
+    subject = read_words("Ann is the owner of billing.").subject
+    assert subject == read_words("The owner of billing is Bo.").subject
+    assert read_words('"The owner of billing is the lead"').subject == subject
 
 
-def test_of_a_long_text_the_sentences_nearest_to_the_older_count() -> None:
+def test_nearest_sentences_of_a_long_text_decide_a_change() -> None:
     older = "The depot opens at seven."
     chat = "We met the driver. Lunch was late. The depot now opens at six. The yard is wet."
     assert confidence(older, chat) > 0.75
@@ -130,7 +130,7 @@ def test_a_confidence_is_a_probability(older: str, newer: str, cosine: float) ->
     assert 0 <= confidence(older, newer, cosine=cosine) <= 1
 
 
-def test_the_same_choice_in_other_words_is_no_change() -> None:
+def test_same_choice_in_other_words_is_no_change() -> None:
     older = "Prefer composition over inheritance."
     assert is_no_change(older, "Favor composition rather than inheritance.")
     assert not is_no_change(older, "Favor inheritance rather than composition.")

@@ -19,13 +19,13 @@ PIECES = st.sampled_from(
 
 @pytest.mark.requirement("WP-39")
 @given(st.lists(PIECES).map(" ".join) | st.text())
-def test_nothing_is_lost_and_the_order_is_kept(text: str) -> None:
+def test_chunks_contain_the_whole_text_in_order(text: str) -> None:
     joined = "".join(one.text for one in split(text))
     assert re.sub(r"\s", "", joined) == re.sub(r"\s", "", text)
 
 
 @given(st.lists(PIECES, max_size=60).map("".join))
-def test_what_is_slight_has_fewer_than_five_words(text: str) -> None:
+def test_slight_chunk_has_fewer_than_five_words(text: str) -> None:
     for one in split(text):
         assert one.is_slight == (count_words(one.text) < CHUNK_WORDS_MIN)
 
@@ -52,7 +52,7 @@ def test_blank_lines_of_a_block_of_code_do_not_cut_it() -> None:
     assert [one.text for one in split(f"Some code that we ran today:\n\n{code}")][1] == code
 
 
-def test_a_megabyte_is_cut_in_one_pass() -> None:
+def test_a_megabyte_of_text_is_split_in_linear_time() -> None:
     # Were it quadratic, this would take hours.
     assert len(split("a b c d e f\n\n" * 70_000)) == 70_000
     assert split("a" * 1_000_000)[0].is_slight

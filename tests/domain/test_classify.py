@@ -6,7 +6,7 @@ from commonbrain.model.kinds import Kind, Severity
 from commonbrain.text.classification import classify, severity_of
 
 
-def test_telling_words_choose_the_kind(subtests: pytest.Subtests) -> None:
+def test_signal_words_choose_the_kind(subtests: pytest.Subtests) -> None:
     for text, kind in [
         ("Never push to main", Kind.RULE),
         ("You must not store secrets", Kind.RULE),
@@ -22,11 +22,11 @@ def test_telling_words_choose_the_kind(subtests: pytest.Subtests) -> None:
             assert classify(text) is kind
 
 
-def test_what_binds_most_decides_between_two_signs() -> None:
+def test_strongest_signal_word_decides_the_kind() -> None:
     assert classify("Never deploy during an outage; we need to wait") is Kind.RULE
 
 
-def test_only_whole_words_tell(subtests: pytest.Subtests) -> None:
+def test_only_whole_words_are_signals(subtests: pytest.Subtests) -> None:
     for text in ["The mustard is yellow", "Nevertheless it works", "A crashpad"]:
         with subtests.test(text=text):
             assert classify(text) is Kind.FACT
@@ -47,6 +47,6 @@ def test_any_text_has_a_kind_whatever_its_case(text: str) -> None:
     assert classify(text) in {Kind.RULE, Kind.INCIDENT, Kind.TASK, Kind.FACT}
 
 
-def test_a_long_row_of_signs_is_read_once() -> None:
+def test_long_row_of_signs_is_classified_in_linear_time() -> None:
     # Read from each sign on, half a million of them would take hours.
     assert classify("x " + ". " * 500_000) is Kind.FACT

@@ -52,7 +52,7 @@ def test_an_adjective_of_a_noun_opens_no_point(subtests: pytest.Subtests) -> Non
 
 
 @pytest.mark.requirement("JB-14")
-def test_only_what_is_agreed_is_decided(subtests: pytest.Subtests) -> None:
+def test_only_an_agreed_clause_is_a_decision(subtests: pytest.Subtests) -> None:
     for text, role in [
         ("We have not agreed on the colour of the logo.", Role.OPEN),
         ("No decision yet about the office in Porto.", Role.OPEN),

@@ -1,4 +1,4 @@
-"""Which memories tell of one thing."""
+"""Which memories are about one thing."""
 
 from datetime import timedelta
 
@@ -20,7 +20,7 @@ def histories(draw: st.DrawFn) -> tuple[list[Occurrence], list[list[float]]]:
     topics = draw(st.lists(st.integers(0, 3), min_size=size, max_size=size))
     within = draw(st.lists(st.sampled_from([None, "a", "b"]), min_size=size, max_size=size))
     noise = draw(st.integers(0, 2))
-    told = [
+    occurrences = [
         Occurrence(at=NOON + timedelta(hours=hour), within=name)
         for hour, name in zip(hours, within, strict=True)
     ]
@@ -28,54 +28,54 @@ def histories(draw: st.DrawFn) -> tuple[list[Occurrence], list[list[float]]]:
         [0.6 if one == other else 0.1 * ((one + other + noise) % 4) for other in topics]
         for one in topics
     ]
-    return told, cosines
+    return occurrences, cosines
 
 
 @given(histories())
-def test_no_memory_is_in_two_clusters_and_none_is_smaller_or_larger_than_allowed(
+def test_clusters_are_disjoint_and_within_size_limits(
     history: tuple[list[Occurrence], list[list[float]]],
 ) -> None:
-    found = clusters(*history, alike_at=ALIKE)
+    groups = clusters(*history, alike_at=ALIKE)
 
-    members = [place for one in found for place in one]
+    members = [place for one in groups for place in one]
     assert len(members) == len(set(members))
-    assert all(CLUSTER_MIN <= len(one) <= SOURCES_MAX for one in found)
-    assert all(one == sorted(one) for one in found)
+    assert all(CLUSTER_MIN <= len(one) <= SOURCES_MAX for one in groups)
+    assert all(one == sorted(one) for one in groups)
 
 
 @given(histories(), st.data())
-def test_whatever_clusters_are_taken_away_the_others_stay_as_they_are(
+def test_removing_a_cluster_does_not_change_the_others(
     history: tuple[list[Occurrence], list[list[float]]], data: st.DataObject
 ) -> None:
-    told, cosines = history
-    found = clusters(told, cosines, alike_at=ALIKE)
-    kept = [one for one in found if data.draw(st.booleans())]
-    gone = {place for one in kept for place in one}
-    left = [place for place in range(len(told)) if place not in gone]
+    occurrences, cosines = history
+    groups = clusters(occurrences, cosines, alike_at=ALIKE)
+    drawn = [one for one in groups if data.draw(st.booleans())]
+    removed = {place for one in drawn for place in one}
+    left = [place for place in range(len(occurrences)) if place not in removed]
 
     again = clusters(
-        [told[place] for place in left],
+        [occurrences[place] for place in left],
         [[cosines[one][other] for other in left] for one in left],
         alike_at=ALIKE,
     )
 
     assert [[left[place] for place in one] for one in again] == [
-        one for one in found if one not in kept
+        one for one in groups if one not in drawn
     ]
 
 
-def test_a_cluster_is_cut_where_it_has_as_many_members_as_a_memory_has_sources() -> None:
+def test_cluster_has_at_most_as_many_members_as_a_memory_has_sources() -> None:
     size = 2 * SOURCES_MAX + 10
-    told = [Occurrence(at=NOON) for _ in range(size)]
+    occurrences = [Occurrence(at=NOON) for _ in range(size)]
 
-    found = clusters(told, [[1.0] * size for _ in range(size)], alike_at=ALIKE)
+    groups = clusters(occurrences, [[1.0] * size for _ in range(size)], alike_at=ALIKE)
 
-    assert list(map(len, found)) == [SOURCES_MAX, SOURCES_MAX, 10]
+    assert list(map(len, groups)) == [SOURCES_MAX, SOURCES_MAX, 10]
 
 
-def test_half_a_day_of_silence_ends_what_is_told_of() -> None:
-    told = [Occurrence(at=NOON + timedelta(hours=hour)) for hour in (0, 1, 2, 9, 10, 11)]
+def test_half_a_day_of_silence_ends_a_cluster() -> None:
+    occurrences = [Occurrence(at=NOON + timedelta(hours=hour)) for hour in (0, 1, 2, 9, 10, 11)]
 
-    found = clusters(told, [[0.9] * 6 for _ in range(6)], alike_at=ALIKE)
+    groups = clusters(occurrences, [[0.9] * 6 for _ in range(6)], alike_at=ALIKE)
 
-    assert found == [[0, 1, 2], [3, 4, 5]]
+    assert groups == [[0, 1, 2], [3, 4, 5]]

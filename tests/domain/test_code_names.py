@@ -32,7 +32,7 @@ def test_a_text_names_a_file_by_the_end_of_its_path(subtests: pytest.Subtests) -
             assert naming(text) is Naming.FILE
 
 
-def test_a_text_about_something_like_it_does_not(subtests: pytest.Subtests) -> None:
+def test_similar_words_name_no_file(subtests: pytest.Subtests) -> None:
     for text in [
         "Refunds are paid within two days.",
         "refunds.ts is the frontend's.",
@@ -46,7 +46,7 @@ def test_a_text_about_something_like_it_does_not(subtests: pytest.Subtests) -> N
             assert naming(text) is None
 
 
-def test_a_name_that_many_folders_have_counts_only_with_its_folder(
+def test_common_file_name_counts_only_with_its_folder(
     subtests: pytest.Subtests,
 ) -> None:
     for name in ["index.ts", "utils.py", "main.go", "__init__.py", "README.md"]:

@@ -11,7 +11,7 @@ from commonbrain.text.commits import concerns_commits, runs_commit
 HEREDOC = "<<'END'\nit's done\ngit status\nEND\n"
 
 
-def test_a_commit_is_recognised_however_a_shell_runs_it(subtests: pytest.Subtests) -> None:
+def test_commit_is_recognised_in_every_shell_form(subtests: pytest.Subtests) -> None:
     for command in [
         "git commit",
         "git add -A && git commit -m x",
@@ -65,7 +65,7 @@ def test_a_commit_is_recognised_however_a_shell_runs_it(subtests: pytest.Subtest
             assert runs_commit(command)
 
 
-def test_words_that_look_like_a_commit_are_not_one(subtests: pytest.Subtests) -> None:
+def test_command_that_resembles_a_commit_is_none(subtests: pytest.Subtests) -> None:
     for command in [
         "git commit-tree",
         "git committed",
@@ -160,7 +160,7 @@ def test_a_quoted_command_is_a_word(text: str) -> None:
     assert runs_commit(f"echo {quoted}; git commit -m {quoted}")
 
 
-def test_a_rule_about_commits_is_one(subtests: pytest.Subtests) -> None:
+def test_rule_about_commits_is_recognised(subtests: pytest.Subtests) -> None:
     for rule in [
         "Keep git history linear in the docs repo",
         "The subject line of a commit starts with the area, such as `api:`",
@@ -192,7 +192,7 @@ def test_a_rule_about_commits_is_one(subtests: pytest.Subtests) -> None:
             assert concerns_commits(rule)
 
 
-def test_a_rule_about_something_else_is_not(subtests: pytest.Subtests) -> None:
+def test_rule_about_another_subject_is_not_about_commits(subtests: pytest.Subtests) -> None:
     for rule in [
         "Ann committed to the deadline",
         "Ship features behind a flag that the team committed to",

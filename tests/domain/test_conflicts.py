@@ -22,11 +22,11 @@ TEXTS = st.text() | WORDS
 
 
 def basis(one: str, other: str) -> Basis | None:
-    found = find_contradiction(Statement(text=one), Statement(text=other))
-    return found.basis if found else None
+    contradiction = find_contradiction(Statement(text=one), Statement(text=other))
+    return contradiction.basis if contradiction else None
 
 
-def test_two_statements_about_one_subject_that_cannot_both_hold(subtests: pytest.Subtests) -> None:
+def test_incompatible_statements_about_one_subject_conflict(subtests: pytest.Subtests) -> None:
     for one, other, by in [
         ("The API listens on port 8080", "The API listens on port 9090", Basis.NUMBER),
         ("The pool has eight threads", "The pool has 12 threads", Basis.NUMBER),
@@ -74,15 +74,15 @@ def test_a_given_subject_beats_the_words() -> None:
 
 
 def test_two_bare_values_of_one_subject_are_a_conflict() -> None:
-    found = find_contradiction(
+    contradiction = find_contradiction(
         Statement(text="Postgres", subject="main store"),
         Statement(text="SQLite", subject="main store"),
     )
-    assert found
-    assert found.basis is Basis.VALUE
+    assert contradiction
+    assert contradiction.basis is Basis.VALUE
 
 
-def test_one_word_in_another_s_place_may_be_news(subtests: pytest.Subtests) -> None:
+def test_replaced_word_may_be_news(subtests: pytest.Subtests) -> None:
     for one, other in [
         ("The build host is slow", "The build server is slow"),
         ("Lisa leads the team", "Bruno leads the team"),
@@ -118,7 +118,7 @@ def test_case_and_spacing_make_no_conflict(text: str, write: type[str]) -> None:
 
 
 @given(WORDS, WORDS)
-def test_what_contradicts_is_never_a_duplicate(one: str, other: str) -> None:
+def test_contradiction_is_never_a_duplicate(one: str, other: str) -> None:
     assert basis(one, other) is None or may_add_information(one, other)
 
 

@@ -47,32 +47,32 @@ def a_day() -> list[SourceText]:
 
 
 @given(TEXTS)
-def test_a_digest_is_made_of_clauses_as_they_stand_in_a_third_of_the_tokens(
+def test_digest_quotes_clauses_in_a_third_of_the_tokens(
     texts: list[str],
 ) -> None:
     sources = [SourceText(text=text, speaker="Ann", at=NOON) for text in texts]
 
-    found = digest(sources)
+    summary = digest(sources)
 
-    assert found == digest(sources)
-    for point in found.points:
+    assert summary == digest(sources)
+    for point in summary.points:
         [of] = point.of
         assert point.text.removeprefix("Ann: ") in texts[of]
-    whole = f"{found.headline}\n{body_of(found.points)}"
-    if found.points:
+    whole = f"{summary.headline}\n{body_of(summary.points)}"
+    if summary.points:
         assert estimate(whole) <= min(sum(map(estimate, texts)) // 3, 600)
-    assert bool(found.points) != (found.fault is not None)
+    assert bool(summary.points) != (summary.fault is not None)
 
 
 @pytest.mark.requirement("JB-01")
-def test_a_day_says_when_and_who_and_what_was_decided_done_and_is_open() -> None:
+def test_digest_of_a_day_has_period_people_decisions_and_open_points() -> None:
     sources = a_day()
 
-    found = digest(sources, claims_max=8)
+    summary = digest(sources, claims_max=8)
 
-    assert found.headline.startswith("2026-03-02: ")
-    assert "price import" in found.headline
-    lines = body_of(found.points).split("\n")
+    assert summary.headline.startswith("2026-03-02: ")
+    assert "price import" in summary.headline
+    lines = body_of(summary.points).split("\n")
     assert "ana: a payment is retried at most 3 times" in lines[lines.index("Decided:") :]
     authors = {author for _, author, _ in DAY}
     assert all(line.endswith(":") or line.partition(": ")[0] in authors for line in lines)
@@ -81,7 +81,7 @@ def test_a_day_says_when_and_who_and_what_was_decided_done_and_is_open() -> None
     for left_out in ("Good morning", "Started work", "Looking into", "Working on", "See you"):
         assert left_out not in shown
     tokens = sum(estimate(one.text) for one in sources)
-    assert estimate(f"{found.headline}\n{shown}") <= tokens // 3
+    assert estimate(f"{summary.headline}\n{shown}") <= tokens // 3
 
 
 @pytest.mark.requirement("JB-01")
@@ -105,24 +105,24 @@ def test_the_period_is_in_minutes_or_in_days() -> None:
     assert title(0, 24) == "2026-03-02 to 2026-03-03: tea"
 
 
-def test_what_was_said_is_not_said_again() -> None:
+def test_digest_repeats_no_statement() -> None:
     twice = "The harbour crane broke at noon and the ferry waited."
     idle = "Ann sat on the bench and watched the gulls for an hour."
     texts = [twice, twice, *[f"{idle} {n} boats came and went." for n in range(9)]]
 
-    found = digest([SourceText(text=text) for text in texts])
+    summary = digest([SourceText(text=text) for text in texts])
 
-    assert [point.text for point in found.points].count(twice.rstrip(".")) == 1
+    assert [point.text for point in summary.points].count(twice.rstrip(".")) == 1
 
 
-def test_an_open_point_that_was_settled_is_not_open() -> None:
+def test_settled_open_point_is_left_out_of_the_digest() -> None:
     question = "Which certificate vendor do we use for the public hosts?"
     answer = "We use Let's Encrypt as the certificate vendor for the public hosts."
     rest = [f"The gulls of pier {n} ate the sandwiches of {n + 3} sailors." for n in range(9)]
 
-    found = digest([SourceText(text=text) for text in (question, answer, *rest)])
+    summary = digest([SourceText(text=text) for text in (question, answer, *rest)])
 
-    texts = [point.text for point in found.points]
+    texts = [point.text for point in summary.points]
     assert answer.rstrip(".") in texts
     assert question not in texts
 
@@ -146,49 +146,51 @@ def test_decisions_and_open_points_that_differ_in_a_number_or_a_negation_stay(
     ]
     for pair in cases:
         with subtests.test(pair=pair):
-            found = digest([SourceText(text=text) for text in (*pair, *IDLE)])
+            summary = digest([SourceText(text=text) for text in (*pair, *IDLE)])
 
-            assert {0, 1} <= {of for point in found.points for of in point.of}
+            assert {0, 1} <= {of for point in summary.points for of in point.of}
 
 
-def test_of_a_decision_and_its_reversal_a_short_summary_has_the_later() -> None:
+def test_short_summary_has_the_reversal_and_not_the_decision() -> None:
     texts = ["We will use Redis for the queue.", "We will not use Redis for the queue."]
 
     summaries = [digest([SourceText(text=text) for text in (*texts, *IDLE[:n])]) for n in range(9)]
 
-    kept = [{of for point in one.points for of in point.of if of < len(texts)} for one in summaries]
-    assert {1} in kept
-    assert {0} not in kept
+    included = [
+        {of for point in one.points for of in point.of if of < len(texts)} for one in summaries
+    ]
+    assert {1} in included
+    assert {0} not in included
 
 
-def test_of_passed_tests_the_last_run_stays() -> None:
+def test_digest_has_only_the_last_run_of_passed_tests() -> None:
     runs = [f"CI run {number} passed on the main branch." for number in (4471, 4472, 4473)]
 
-    found = digest([SourceText(text=text) for text in (*runs, *IDLE)])
+    summary = digest([SourceText(text=text) for text in (*runs, *IDLE)])
 
-    assert {of for point in found.points for of in point.of} & {0, 1, 2} == {2}
+    assert {of for point in summary.points for of in point.of} & {0, 1, 2} == {2}
 
 
 def test_a_label_marks_an_open_point() -> None:
-    found = digest([SourceText(text=text) for text in ("Open: renew the contract.", *IDLE[:4])])
+    summary = digest([SourceText(text=text) for text in ("Open: renew the contract.", *IDLE[:4])])
 
-    assert body_of(found.points).splitlines()[-2:] == ["Open:", "renew the contract"]
+    assert body_of(summary.points).splitlines()[-2:] == ["Open:", "renew the contract"]
 
 
-def test_texts_without_room_for_a_clause_in_a_third_have_no_summary() -> None:
+def test_texts_too_short_for_a_third_have_no_summary() -> None:
     assert digest([SourceText(text="The crane broke at noon.", at=NOON)]).fault == "too_short"
 
 
-def test_a_mark_that_made_a_memory_once_makes_none_again() -> None:
+def test_marked_statement_is_digested_without_its_mark() -> None:
     idle = "Ann sat on the bench and watched the gulls for an hour while boats came and went."
     texts = ["@decision We keep the ferry timetable of last winter.", *[idle] * 4]
 
-    found = digest([SourceText(text=text) for text in texts])
+    summary = digest([SourceText(text=text) for text in texts])
 
-    assert "We keep the ferry timetable of last winter" in body_of(found.points).split("\n")
+    assert "We keep the ferry timetable of last winter" in body_of(summary.points).split("\n")
 
 
-def test_what_may_last_is_proposed(subtests: pytest.Subtests) -> None:
+def test_lasting_statement_is_proposed_as_a_fact(subtests: pytest.Subtests) -> None:
     for text in [
         "We decided to keep Postgres for the billing service.",
         "Caroline prefers tea with lemon in the morning.",
@@ -198,7 +200,7 @@ def test_what_may_last_is_proposed(subtests: pytest.Subtests) -> None:
             assert is_durable(text)
 
 
-def test_what_is_asked_ordered_guessed_or_leans_on_another_sentence_is_not(
+def test_question_order_guess_or_dependent_sentence_is_not_proposed(
     subtests: pytest.Subtests,
 ) -> None:
     for text in [
@@ -217,7 +219,7 @@ def test_what_is_asked_ordered_guessed_or_leans_on_another_sentence_is_not(
             assert not is_durable(text)
 
 
-def test_a_sentence_with_another_number_name_or_denial_is_not_told_by_its_sources() -> None:
+def test_changed_number_name_or_negation_is_not_supported_by_sources() -> None:
     sources = ["The backup of Orders took 41 minutes last night.", "It ended before noon."]
 
     assert is_stated("The Orders backup took 41 minutes.", sources)
@@ -226,14 +228,19 @@ def test_a_sentence_with_another_number_name_or_denial_is_not_told_by_its_source
     assert not is_stated("The Orders backup never took 41 minutes.", sources)
 
 
-def test_corrections_count_when_three_sessions_give_them_in_much_the_same_words() -> None:
-    def said(text: str, session: str) -> Correction:
+def test_correction_counts_when_three_sessions_repeat_it() -> None:
+    def correction(text: str, session: str) -> Correction:
         return Correction(of=1, text=text, by=("ann", session))
 
     same = ["Use the staging proxy for the tests.", "use staging proxy for our tests"]
-    told = [said(same[0], "s1"), said(same[1], "s2"), said(same[0], "s2"), said("outdated", "s3")]
+    corrections = [
+        correction(same[0], "s1"),
+        correction(same[1], "s2"),
+        correction(same[0], "s2"),
+        correction("outdated", "s3"),
+    ]
 
-    assert repeated(told) == []
-    assert repeated([*told, said(same[1], "s3")]) == [
-        tuple(one for one in (*told, said(same[1], "s3")) if one.text != "outdated")
+    assert repeated(corrections) == []
+    assert repeated([*corrections, correction(same[1], "s3")]) == [
+        tuple(one for one in (*corrections, correction(same[1], "s3")) if one.text != "outdated")
     ]

@@ -16,7 +16,7 @@ OLD = a_memory(1, "It runs on two cores")
 
 
 @pytest.mark.requirement("RT-23")
-def test_the_more_trusted_then_newer_then_surer_is_preferred(subtests: pytest.Subtests) -> None:
+def test_dispute_prefers_trust_then_recency_then_confidence(subtests: pytest.Subtests) -> None:
     cases: list[tuple[dict[str, Any], tuple[str, ...]]] = [
         ({"occurred_at": NOON + timedelta(days=1)}, ("newer",)),
         ({"trust": Trust.TRUSTED_TOOL}, ("more trusted",)),
@@ -38,7 +38,7 @@ def test_the_more_trusted_then_newer_then_surer_is_preferred(subtests: pytest.Su
 
 
 @pytest.mark.requirement("RT-23")
-def test_a_small_gap_is_told(subtests: pytest.Subtests) -> None:
+def test_small_difference_in_a_dispute_is_reported(subtests: pytest.Subtests) -> None:
     for confidence, is_close in [(0.6, True), (0.74, True), (0.76, False)]:
         with subtests.test(confidence=confidence, is_close=is_close):
             conflict = conflict_of(OLD, a_memory(2, "It runs on four cores", confidence=confidence))
@@ -57,32 +57,32 @@ SIDES = st.fixed_dictionaries(
 
 
 @given(SIDES, SIDES)
-def test_what_is_told_of_two_is_the_same_from_either_side(
+def test_conflict_reads_the_same_from_either_side(
     one: dict[str, Any], other: dict[str, Any]
 ) -> None:
     here, there = a_memory(1, "Two cores", **one), a_memory(2, "Four cores", **other)
     assert preferred(here, there) is preferred(there, here)
-    told = conflict_of(here, there)
-    assert told == conflict_of(there, here)
-    assert (told.preferred is None) == (told.projects is not None)
-    assert told.preferred in {None, told.ids[0]}
-    assert 0 <= told.gap <= 1
+    output = conflict_of(here, there)
+    assert output == conflict_of(there, here)
+    assert (output.preferred is None) == (output.projects is not None)
+    assert output.preferred in {None, output.ids[0]}
+    assert 0 <= output.gap <= 1
 
 
-def test_what_no_rule_found_is_somebody_s_word(subtests: pytest.Subtests) -> None:
-    for basis, told in [
+def test_conflict_basis_without_a_rule_is_a_statement(subtests: pytest.Subtests) -> None:
+    for basis, output in [
         ("number", Basis.NUMBER),
         ("I looked, and it is not so", Basis.SAID),
         (None, Basis.SAID),
     ]:
-        with subtests.test(basis=basis, told=told):
-            assert basis_of(a_link(1, 2, basis=basis)) is told
+        with subtests.test(basis=basis, output=output):
+            assert basis_of(a_link(1, 2, basis=basis)) is output
 
 
 OF_OLD, OF_NEW = "The API listens on port 8080", "The API listens on port 9090"
 
 
-def test_a_text_repeats_what_was_dropped_if_it_has_none_of_what_came(
+def test_text_with_only_dropped_words_repeats_the_old_value(
     subtests: pytest.Subtests,
 ) -> None:
     for text, is_old in [

@@ -47,12 +47,12 @@ def test_a_near_duplicate_rule_or_fact_is_refused(subtests: pytest.Subtests) -> 
                     pytest.fail(f"{other}")
 
 
-def test_a_near_duplicate_task_is_told_of_and_let_in() -> None:
+def test_near_duplicate_task_is_stored_with_a_hint() -> None:
     judged = classify_duplicate(Kind.TASK, TEXT, near=near(0.9), space=SPACE)
     assert judged == Duplicate(of=near(0.9)[0], is_refused=False)
 
 
-def test_what_may_happen_twice_is_novel_with_hints(subtests: pytest.Subtests) -> None:
+def test_repeatable_kind_is_novel_with_hints(subtests: pytest.Subtests) -> None:
     for kind in [Kind.INCIDENT, Kind.EVENT, Kind.EPISODE, Kind.ATOM, Kind.MESSAGE]:
         with subtests.test(kind=kind):
             assert classify_duplicate(kind, TEXT, near=near(0.99), space=SPACE) == Unique(
@@ -102,7 +102,7 @@ def test_contradiction_is_mutual_and_no_text_contradicts_itself(one: str, other:
     assert not contradicts(one, one)
 
 
-def test_only_what_every_future_reader_may_see_is_compared(subtests: pytest.Subtests) -> None:
+def test_only_memories_visible_to_all_readers_are_compared(subtests: pytest.Subtests) -> None:
     for stored, offered, comparable in [
         (Scope.TEAM, Scope.TEAM, True),
         (Scope.GLOBAL, Scope.TEAM, True),
@@ -150,7 +150,7 @@ def test_a_given_subject_reaches_the_judgement() -> None:
     assert judged.conflicts
 
 
-def test_who_insists_on_a_duplicate_still_learns_what_else_it_contests() -> None:
+def test_forced_duplicate_still_reports_contested_facts() -> None:
     contested = CandidateMemory(id=5, headline="n", text="Retries are disabled", similarity=0.9)
     same = CandidateMemory(id=6, headline="s", text="Retries are enabled", similarity=0.95)
     judged = classify_duplicate(
@@ -173,7 +173,7 @@ def test_an_event_recurs_when_only_numbers_and_times_differ(subtests: pytest.Sub
             assert is_repetition(one, other)
 
 
-def test_another_thing_is_no_recurrence(subtests: pytest.Subtests) -> None:
+def test_different_event_is_no_recurrence(subtests: pytest.Subtests) -> None:
     for one, other in [
         ("The backup took 14 minutes", "The import took 14 minutes"),
         ("Fixed OPS-311", "Fixed OPS-312"),

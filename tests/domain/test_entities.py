@@ -68,7 +68,7 @@ def test_references_are_found_as_written(subtests: pytest.Subtests) -> None:
             assert extract_entities(f"We saw `{reference}`, too").references == (reference,)
 
 
-def test_what_only_looks_like_a_reference_is_none(subtests: pytest.Subtests) -> None:
+def test_text_that_resembles_a_reference_is_none(subtests: pytest.Subtests) -> None:
     for text in [
         "and/or",
         "24/7",
@@ -91,20 +91,20 @@ def test_topics_are_capitals_that_no_sentence_explains() -> None:
 
 @given(st.text())
 def test_any_text_has_few_short_names_each_once(text: str) -> None:
-    found = extract_entities(text)
-    sorts = (found.tags, found.people, found.references, found.topics)
+    entities = extract_entities(text)
+    sorts = (entities.tags, entities.people, entities.references, entities.topics)
     assert all(len(names) == len(set(names)) <= ENTITIES_MAX for names in sorts)
     assert all(0 < len(name) <= NAME_CHARS_MAX for names in sorts for name in names)
-    assert found.count == sum(map(len, sorts))
+    assert entities.count == sum(map(len, sorts))
 
 
 @given(st.lists(st.from_regex(r"[A-Z][a-z]{2,8}", fullmatch=True), max_size=5))
-def test_case_makes_no_second_person(names: list[str]) -> None:
+def test_case_of_a_mention_makes_no_second_person(names: list[str]) -> None:
     written = " ".join(f"@{name} @{name.upper()}" for name in names)
     assert len(extract_entities(written).people) <= len({name.casefold() for name in names})
 
 
-def test_there_is_a_bound_on_everything() -> None:
+def test_number_of_entities_is_bounded() -> None:
     text = " ".join(f"#t{n}" for n in range(500)) + " @" + "a" * 500
     assert extract_entities(text).tags == tuple(f"t{n}" for n in range(ENTITIES_MAX))
     assert extract_entities(text).people == ()

@@ -12,17 +12,15 @@ TERMS = st.lists(st.sampled_from(["port", "tea", "served", "港口"]), max_size=
 
 @given(TEXTS, TERMS, st.integers(0, 2000))
 @example("Tea was served!\nPORT。\nTea was served!", ["port"], 12)
-def test_an_excerpt_holds_nothing_that_the_text_does_not_say(
-    text: str, terms: list[str], chars: int
-) -> None:
-    told = excerpt(text.replace(GAP, ""), Sought(terms), chars=chars)
-    assert len(told) <= chars
+def test_excerpt_contains_only_words_of_its_text(text: str, terms: list[str], chars: int) -> None:
+    reply = excerpt(text.replace(GAP, ""), Sought(terms), chars=chars)
+    assert len(reply) <= chars
     place = 0
-    for part in told.split(GAP):
+    for part in reply.split(GAP):
         place = text.replace(GAP, "").index(part.strip(" "), place)
 
 
-def test_the_sentence_that_holds_the_words_is_told_else_the_opening(
+def test_excerpt_is_the_matching_sentence_or_the_opening(
     subtests: pytest.Subtests,
 ) -> None:
     cases: list[tuple[list[str], str]] = [
@@ -53,13 +51,13 @@ def test_a_run_of_blanks_costs_no_more_than_its_length() -> None:
     assert "The pump is in Visby." in excerpt(text, Sought(["pump"]), chars=400)
 
 
-def test_a_word_is_found_where_it_stands_whatever_its_case_takes() -> None:
+def test_excerpt_matches_words_in_any_case() -> None:
     text = f"{'İ' * 300}. Nothing is here. The PUMP is in Visby. Nor is anything there."
 
     assert "The PUMP is in Visby." in excerpt(text, Sought(["pump"]), chars=40)
 
 
-def test_what_a_colon_leads_to_is_not_shown_without_it() -> None:
+def test_excerpt_shows_a_colon_with_its_continuation() -> None:
     text = f"{'Filler comes first. ' * 20}Never do this in production: restore with force."
 
     shown = excerpt(text, Sought(["restore"]), chars=80)

@@ -28,7 +28,7 @@ def rejected(draft: Draft) -> Rejection:
 
 
 @pytest.mark.requirement("WP-02")
-def test_a_draft_without_a_known_kind_is_told_which_there_are(subtests: pytest.Subtests) -> None:
+def test_unknown_kind_is_refused_with_the_known_kinds(subtests: pytest.Subtests) -> None:
     for kind in [None, "", "gossip", "facts"]:
         with subtests.test(kind=kind):
             refusal = rejected(replace(FACT, kind=kind))
@@ -43,7 +43,7 @@ def test_every_kind_passes_the_gate_by_its_name(subtests: pytest.Subtests) -> No
             assert admitted(replace(FACT, kind=kind)).kind is kind
 
 
-def test_an_alias_is_kept_as_the_label_unless_one_is_given() -> None:
+def test_alias_becomes_the_label_unless_one_is_given() -> None:
     assert admitted(replace(FACT, kind="decision")).label == "decision"
     assert admitted(replace(FACT, kind="decision", label="storage")).label == "storage"
 
@@ -54,7 +54,7 @@ def test_columns_of_another_kind_are_refused_with_the_own_ones_named() -> None:
     assert "subject" in refusal.hint
 
 
-def test_columns_of_its_kind_are_kept() -> None:
+def test_columns_of_its_kind_are_accepted() -> None:
     assert admitted(replace(FACT, detail=FactDetail(subject="build"))).detail == FactDetail(
         subject="build"
     )
@@ -111,7 +111,7 @@ def test_an_empty_text_has_no_headline(subtests: pytest.Subtests) -> None:
 
 
 @pytest.mark.requirement("WP-40")
-def test_what_must_say_one_thing_has_a_letter_in_its_headline(subtests: pytest.Subtests) -> None:
+def test_headline_of_a_statement_has_a_letter(subtests: pytest.Subtests) -> None:
     for body in ["🎉🎉", "2026-03-02 14:05", "---", "!!!"]:
         for kind in ATOMIC:
             with subtests.test(kind=kind, body=body):
@@ -161,7 +161,7 @@ def test_a_cut_headline_says_that_it_was_cut() -> None:
 
 
 @pytest.mark.requirement("WP-05", "WP-09")
-def test_what_must_say_one_thing_says_it_in_400_words(subtests: pytest.Subtests) -> None:
+def test_statement_has_at_most_400_words(subtests: pytest.Subtests) -> None:
     for kind in ATOMIC:
         with subtests.test(kind=kind):
             assert isinstance(validate(Draft(body="word " * 400, kind=kind)), Valid)
@@ -169,7 +169,7 @@ def test_what_must_say_one_thing_says_it_in_400_words(subtests: pytest.Subtests)
             assert (refusal.code, "401 words" in refusal.reason) == ("gate_atomicity", True)
 
 
-def test_above_200_words_it_is_admitted_with_a_warning(subtests: pytest.Subtests) -> None:
+def test_statement_above_200_words_gets_a_warning(subtests: pytest.Subtests) -> None:
     for kind in ATOMIC:
         with subtests.test(kind=kind):
             assert admitted(Draft(body="word " * 200, kind=kind)).warnings == ()
@@ -186,7 +186,7 @@ def test_a_stack_of_dated_updates_is_refused_as_a_merge(subtests: pytest.Subtest
             assert "supersede" in refusal.hint
 
 
-def test_what_was_said_or_happened_may_have_any_content(subtests: pytest.Subtests) -> None:
+def test_message_and_event_may_have_any_content(subtests: pytest.Subtests) -> None:
     for kind in OTHERS:
         with subtests.test(kind=kind):
             body = "word " * 500 + "Update 2026-01-02: a. Update 2026-02-03: b."
@@ -210,7 +210,7 @@ def test_no_body_is_longer_than_16_kib_of_utf_8(subtests: pytest.Subtests) -> No
         severity=st.none() | st.text(max_size=8) | st.sampled_from(Severity),
     )
 )
-def test_a_refusal_is_a_value_that_names_its_step_and_what_to_do(draft: Draft) -> None:
+def test_refusal_names_its_step_and_a_hint(draft: Draft) -> None:
     answer = validate(draft)
     if isinstance(answer, Rejection):
         assert answer.code in {"gate_kind", "gate_severity", "gate_headline", "gate_atomicity"}

@@ -64,11 +64,11 @@ def many(count: int, seed: int, helped: float, **more: Any) -> list[RecallOutcom
     ]
 
 
-def guard_of(found: object) -> str | None:
-    return found.guard if isinstance(found, RollBack) else None
+def guard_of(decision: object) -> str | None:
+    return decision.guard if isinstance(decision, RollBack) else None
 
 
-def test_five_bad_recalls_of_the_last_twenty_are_too_many(subtests: pytest.Subtests) -> None:
+def test_five_bad_recalls_of_the_last_twenty_roll_back_a_model(subtests: pytest.Subtests) -> None:
     cases: list[tuple[Mapping[str, bool], str]] = [
         ({"is_failed": True}, "errors"),
         ({"is_slow": True}, "slowness"),
@@ -85,27 +85,25 @@ def test_five_bad_recalls_of_the_last_twenty_are_too_many(subtests: pytest.Subte
 
 
 @given(st.integers(0, 7), st.integers(0, 7))
-def test_what_is_not_to_be_trusted_weighs_by_how_seldom_chance_shows_more(
-    more: int, fewer: int
-) -> None:
+def test_safety_guard_needs_eight_of_eight_risky_recalls(more: int, fewer: int) -> None:
     risks = [1] * more + [-1] * fewer + [0] * 10
-    found = judge_canary(evidence([outcome()], risks=risks), STATISTICS)
+    decision = judge_canary(evidence([outcome()], risks=risks), STATISTICS)
     # Eight of eight are needed: a coin shows that once in 256 times.
-    assert guard_of(found) is None
-    found = judge_canary(evidence([outcome()], risks=[1] * 8), STATISTICS)
-    assert guard_of(found) == "safety"
+    assert guard_of(decision) is None
+    decision = judge_canary(evidence([outcome()], risks=[1] * 8), STATISTICS)
+    assert guard_of(decision) == "safety"
 
 
-def test_answers_are_not_compared_before_there_are_enough() -> None:
-    found = judge_canary(evidence(many(49, 1, 0.0), many(200, 2, 1.0)), STATISTICS)
-    assert found == NotEnoughTraffic(needs=("the model has 49 of 50 recalls",))
+def test_guard_compares_no_answers_before_enough_recalls() -> None:
+    decision = judge_canary(evidence(many(49, 1, 0.0), many(200, 2, 1.0)), STATISTICS)
+    assert decision == NotEnoughTraffic(needs=("the model has 49 of 50 recalls",))
     alone = judge_canary(evidence([outcome(n, who="s1", marks=0) for n in range(60)]), STATISTICS)
     assert isinstance(alone, NotEnoughTraffic)
     assert "the model has 1 of 10 sessions" in alone.needs
     assert "its control has 0 of 50 recalls" in alone.needs
 
 
-def test_what_is_worse_in_enough_recalls_is_rolled_back(subtests: pytest.Subtests) -> None:
+def test_worse_model_is_rolled_back_after_enough_recalls(subtests: pytest.Subtests) -> None:
     cases: list[tuple[Mapping[str, Any], str]] = [
         ({"marks": 0, "reciprocal": 0.0}, "quality"),
         ({"marks": -1, "reciprocal": 0.0}, "quality"),
@@ -116,20 +114,20 @@ def test_what_is_worse_in_enough_recalls_is_rolled_back(subtests: pytest.Subtest
     for worse, guard in cases:
         with subtests.test(worse=worse, guard=guard):
             control = [outcome(number) for number in range(100)]
-            found = judge_canary(
+            decision = judge_canary(
                 evidence([outcome(n, **worse) for n in range(50)], control), STATISTICS
             )
-            assert guard_of(found) == guard
-            kept = judge_canary(evidence([outcome(n) for n in range(50)], control), STATISTICS)
-            assert isinstance(kept, NotEnoughTraffic)
+            assert guard_of(decision) == guard
+            undecided = judge_canary(evidence([outcome(n) for n in range(50)], control), STATISTICS)
+            assert isinstance(undecided, NotEnoughTraffic)
 
 
-def test_a_model_that_is_as_good_is_seldom_taken_for_worse_however_often_it_is_looked_at() -> None:
+def test_repeated_checks_seldom_roll_back_an_equal_model() -> None:
     wrong = 0
     for seed in range(12):
         served, control = many(400, 2 * seed, 0.6), many(400, 2 * seed + 1, 0.6)
-        looks = (evidence(served[:end], control[:end]) for end in range(50, 401, 70))
-        wrong += any(guard_of(judge_canary(look, STATISTICS)) for look in looks)
+        checks = (evidence(served[:end], control[:end]) for end in range(50, 401, 70))
+        wrong += any(guard_of(judge_canary(check, STATISTICS)) for check in checks)
     # Four guards of which two look at marks may err in 5% of models each.
     assert wrong <= 2
 
@@ -148,11 +146,11 @@ def test_a_model_is_promoted_once_it_is_not_worse_in_enough_recalls() -> None:
     assert isinstance(judge_canary(active, STATISTICS), NoChange)
 
 
-def test_a_canary_that_may_still_be_worse_is_kept() -> None:
+def test_possibly_worse_canary_stays_a_canary() -> None:
     control = many(200, 1, 0.6)
-    found = judge_canary(evidence(many(200, 3, 0.55), control), STATISTICS)
-    assert isinstance(found, NoChange)
-    assert "may still be worse: marks" in found.reason
+    decision = judge_canary(evidence(many(200, 3, 0.55), control), STATISTICS)
+    assert isinstance(decision, NoChange)
+    assert "may still be worse: marks" in decision.reason
 
 
 def entry(**more: Any) -> Entry:  # noqa: ANN401
@@ -173,7 +171,7 @@ def entry(**more: Any) -> Entry:  # noqa: ANN401
     return Entry(**(known | more))
 
 
-def test_a_recall_is_summed_up_by_what_was_said_of_what_it_showed() -> None:
+def test_outcome_of_a_recall_is_derived_from_its_feedback() -> None:
     plain = outcome_of(entry())
     assert (plain.who, plain.marks, plain.is_marked, plain.is_failed) == ("s1", 0, False, False)
     # Loading a model is paid once in a process, and not held against a recall.
@@ -193,7 +191,7 @@ def test_a_model_is_not_blamed_for_a_busy_machine() -> None:
     assert [outcome_of(one).is_failed for one in (late, busy, broken)] == [True, False, True]
 
 
-def test_what_never_answers_is_rolled_back_though_its_recalls_take_long_by_themselves() -> None:
+def test_unresponsive_model_is_rolled_back_even_if_recalls_are_slow() -> None:
     """A remote embedder makes every recall long, so that a machine is never told to be idle."""
     over = entry(
         degraded=("reranker: mdl took over 50 ms",), stages_ms={"retrieve": 400, "rerank": 51}
@@ -202,13 +200,13 @@ def test_what_never_answers_is_rolled_back_though_its_recalls_take_long_by_thems
     seldom = [outcome_of(one) for one in [over] * 14 + [answered] * 6]
     never = [outcome_of(over)] * 15
     assert isinstance(judge_canary(evidence(seldom), STATISTICS), NotEnoughTraffic)
-    verdict = judge_canary(evidence(never), STATISTICS)
-    assert isinstance(verdict, RollBack)
-    assert verdict.guard == "errors"
-    assert verdict.reason == "15 of the last 15 recalls got no answer of it in time"
+    judgement = judge_canary(evidence(never), STATISTICS)
+    assert isinstance(judgement, RollBack)
+    assert judgement.guard == "errors"
+    assert judgement.reason == "15 of the last 15 recalls got no answer of it in time"
 
 
-def test_a_machine_nine_times_as_busy_takes_no_sound_model_out() -> None:
+def test_overloaded_machine_does_not_roll_back_a_sound_model() -> None:
     """All of a recall is late together, its order too, and now and then it is late altogether."""
     late = entry(stages_ms={"retrieve": 70, "weigh": 20, "rerank": 45})
     over = entry(
@@ -218,18 +216,18 @@ def test_a_machine_nine_times_as_busy_takes_no_sound_model_out() -> None:
     assert isinstance(judge_canary(evidence(busy), STATISTICS), NotEnoughTraffic)
 
 
-def weighed(id_: int, fixed: float, **told: float) -> RankedCandidate:
-    features = {"fixed": fixed, "trust": 0.7, **told}
+def ranked(id_: int, fixed: float, **output: float) -> RankedCandidate:
+    features = {"fixed": fixed, "trust": 0.7, **output}
     return RankedCandidate(memory_id=id_, score=0.5, features=features, left_out=None)
 
 
-def test_risk_is_what_fixed_weights_would_not_have_shown() -> None:
-    sound, low = weighed(5, 0.9), weighed(6, 0.1, trust=0.35)
-    fallen, hidden = weighed(7, 0.2, needs_review=1.0), weighed(8, 0.95, trust=0.35)
+def test_risk_counts_memories_that_fixed_weights_would_not_show() -> None:
+    sound, low = ranked(5, 0.9), ranked(6, 0.1, trust=0.35)
+    invalid, hidden = ranked(7, 0.2, needs_review=1.0), ranked(8, 0.95, trust=0.35)
     barred = RankedCandidate(
         memory_id=8, score=0.5, features=hidden.features, left_out="not_allowed"
     )
-    everything = (low, fallen, sound, barred)
+    everything = (low, invalid, sound, barred)
     assert riskier(entry(considered=everything, packed=(6,))) == 1
     assert riskier(entry(considered=everything, packed=(6, 7))) == 1
     assert riskier(entry(considered=everything, packed=(5,))) == 0

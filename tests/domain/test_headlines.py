@@ -98,7 +98,9 @@ def test_a_headline_is_neither_a_code_fence_nor_a_row_of_a_table(subtests: pytes
             assert derive_headline(body) == headline
 
 
-def test_a_long_sentence_keeps_subject_predicate_and_value(subtests: pytest.Subtests) -> None:
+def test_headline_of_a_long_sentence_has_subject_predicate_and_value(
+    subtests: pytest.Subtests,
+) -> None:
     for sentence, headline in [
         (
             "After the third outage in two weeks, which woke Ana twice and cost us a customer,"

@@ -28,7 +28,7 @@ def test_an_id_knows_when_it_was_made(millis: int, bits: int) -> None:
 
 
 @given(st.integers(0, 1 << 40))
-def test_chance_never_reaches_into_the_time(bits: int) -> None:
+def test_random_bits_of_an_id_do_not_change_its_time(bits: int) -> None:
     now = datetime(2026, 3, 2, tzinfo=UTC)
     assert ids.make_id(now, bits) >> ids.RANDOM_BITS == to_millis(now)
 
@@ -46,19 +46,19 @@ def test_shown_ids_sort_as_their_numbers_do(one: int, other: int) -> None:
 
 
 @given(IDS)
-def test_a_shown_id_has_its_prefix_and_thirteen_digits_without_look_alikes(id_: int) -> None:
+def test_shown_id_has_a_prefix_and_13_unambiguous_digits(id_: int) -> None:
     prefix, _, digits = ids.show(ids.TRACE, id_).partition("_")
     assert prefix == "trc"
     assert len(digits) == 13
     assert not set("ILOU") & set(digits)
 
 
-def test_look_alikes_are_forgiven() -> None:
+def test_confusable_letters_of_an_id_are_accepted() -> None:
     assert ids.parse("mem", "mem_00000000000IO") == ids.parse("mem", "mem_0000000000010")
     assert ids.parse("mem", "mem_000000000000l") == 1
 
 
-def test_what_is_no_id_is_refused_with_what_one_looks_like(subtests: pytest.Subtests) -> None:
+def test_invalid_id_is_refused_with_an_example(subtests: pytest.Subtests) -> None:
     for text in [
         "",
         "mem",
@@ -80,6 +80,6 @@ def test_what_is_no_id_is_refused_with_what_one_looks_like(subtests: pytest.Subt
 
 
 @given(st.text(max_size=30))
-def test_no_text_makes_the_reader_of_ids_stumble(text: str) -> None:
+def test_any_text_is_parsed_or_refused_as_an_id(text: str) -> None:
     with suppress(InvalidInputError):
         assert ids.parse(ids.MEMORY, text) < 1 << 63

@@ -9,14 +9,14 @@ from commonbrain.model.escaping import escaped, inert, inert_line
 OBEYED = [0x1B, 0x07, 0x9B, 0x0D, 0x85, 0x061C, 0x202E, 0x2028, 0x2066, 0x2069, 0xFEFF, 0xE0041]
 
 
-def test_what_is_obeyed_and_not_seen_is_taken_out(subtests: pytest.Subtests) -> None:
+def test_invisible_control_characters_are_removed(subtests: pytest.Subtests) -> None:
     for code in OBEYED:
         with subtests.test(code=code):
             assert inert(f"a{chr(code)}b") == "ab"
 
 
 @given(st.text("abc äß\u200d\t\n👩🏽"))
-def test_what_is_only_seen_stays(text: str) -> None:
+def test_text_without_control_characters_stays_unchanged(text: str) -> None:
     assert inert(text) == text
 
 
@@ -25,7 +25,7 @@ def test_one_line_stays_one_line() -> None:
 
 
 @given(st.text())
-def test_json_reads_the_same_and_holds_nothing_that_is_obeyed(text: str) -> None:
+def test_escaped_json_reads_the_same_without_control_characters(text: str) -> None:
     written = escaped(json.dumps({"text": text}, ensure_ascii=False))
     assert json.loads(written) == {"text": text}
     assert inert(written) == written

@@ -53,7 +53,7 @@ def grades(entry: Entry) -> dict[int, int]:
     return {one.memory_id: one.grade for one in lesson.shown} if lesson else {}
 
 
-def test_what_was_shown_is_graded_by_its_marks_and_nothing_else_is() -> None:
+def test_only_shown_memories_are_graded_by_their_marks() -> None:
     entry = an_entry(
         dict.fromkeys((1, 2, 3, 4), ANY),
         {
@@ -65,7 +65,7 @@ def test_what_was_shown_is_graded_by_its_marks_and_nothing_else_is() -> None:
     assert grades(entry) == {1: 2, 2: 3, 3: 0, 4: 1}
 
 
-def test_what_is_only_known_where_a_model_ordered_teaches_nothing() -> None:
+def test_features_given_by_a_model_are_left_out_of_training() -> None:
     lesson = training_example_of(an_entry({1: ANY, 2: ANY}, {1: {FeedbackMark.USED}}))
     assert lesson is not None
     assert [one.features for one in lesson.shown] == [{"fused": 0.1}, {"fused": 0.2}]
@@ -77,7 +77,7 @@ def test_a_recall_whose_memories_are_all_alike_teaches_nothing() -> None:
     assert training_example_of(an_entry({1: ANY, 2: ANY}, {9: {FeedbackMark.USED}})) is None
 
 
-def test_of_a_bare_id_nobody_knew_what_it_holds() -> None:
+def test_memory_shown_as_bare_id_is_not_graded() -> None:
     shown = {1: ANY, 2: ANY, 3: ShownExtent.BARE, 4: ShownExtent.BARE}
     assert grades(an_entry(shown, {1: {FeedbackMark.USEFUL}, 4: {FeedbackMark.USED}})) == {
         1: 3,
@@ -86,7 +86,7 @@ def test_of_a_bare_id_nobody_knew_what_it_holds() -> None:
     }
 
 
-def test_what_was_fetched_is_not_held_against_what_needed_no_fetching(
+def test_fetch_of_a_shortened_memory_grades_no_memory_shown_whole(
     subtests: pytest.Subtests,
 ) -> None:
     cases: list[tuple[Mapping[int, set[FeedbackMark]], Mapping[int, int]]] = [
@@ -107,7 +107,7 @@ def test_without_a_session_lessons_of_an_agent_and_a_day_belong_together() -> No
 
 
 @given(st.lists(st.integers(0, 12), min_size=1, max_size=60))
-def test_nothing_is_judged_by_what_knows_its_session_or_its_future(groups: list[int]) -> None:
+def test_lessons_are_split_by_session_and_time(groups: list[int]) -> None:
     lessons = [
         TrainingExample(
             trace_id=n, asked_at=NOON + n * timedelta(minutes=1), group=f"s{group}", shown=()
@@ -124,5 +124,5 @@ def test_nothing_is_judged_by_what_knows_its_session_or_its_future(groups: list[
     assert judged == [one.trace_id for one in lessons if one.asked_at >= parts[0].since]
 
 
-def test_of_no_lessons_there_is_nothing_to_part() -> None:
+def test_no_lessons_give_no_split() -> None:
     assert splits([]) == ()

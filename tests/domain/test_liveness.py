@@ -48,9 +48,7 @@ def over(key: str, ending: Ending) -> Session:
 
 
 @given(one=processes, other=processes)
-def test_processes_are_the_same_by_host_number_and_birth_whoever_asks(
-    one: Process, other: Process
-) -> None:
+def test_processes_are_equal_by_host_pid_and_start_time(one: Process, other: Process) -> None:
     assert is_same_process(one, one)
     assert is_same_process(one, other) is is_same_process(other, one)
     if (one.host, one.pid) != (other.host, other.pid):
@@ -58,14 +56,14 @@ def test_processes_are_the_same_by_host_number_and_birth_whoever_asks(
 
 
 @pytest.mark.requirement("SE-29")
-def test_a_number_that_is_used_again_is_another_process() -> None:
+def test_reused_pid_is_another_process() -> None:
     second = timedelta(seconds=1)
     assert is_same_process(CLIENT, replace(CLIENT, created_at=NOON + second))
     assert not is_same_process(CLIENT, replace(CLIENT, created_at=NOON + second + MILLISECOND))
 
 
 @given(session=sessions, silence=silences)
-def test_silence_alone_ends_nothing_that_can_be_looked_at(
+def test_silence_ends_no_session_with_a_process_on_this_host(
     session: Session, silence: timedelta
 ) -> None:
     near = [one for one in (session.process, session.server) if one and one.host == "here"]
@@ -78,11 +76,11 @@ def test_silence_alone_ends_nothing_that_can_be_looked_at(
 
 
 @pytest.mark.requirement("SE-08")
-@given(session=sessions, silence=silences, gone=st.sets(processes))
-def test_a_dead_process_of_this_host_ends_a_session_and_one_elsewhere_does_not(
-    session: Session, silence: timedelta, gone: set[Process]
+@given(session=sessions, silence=silences, ended=st.sets(processes))
+def test_only_a_dead_process_of_this_host_ends_a_session(
+    session: Session, silence: timedelta, ended: set[Process]
 ) -> None:
-    dead = {one for one in (session.process, session.server) if one and one in gone}
+    dead = {one for one in (session.process, session.server) if one and one in ended}
     ending = ending_of(
         session, host="here", now=NOON + silence, is_alive=lambda one: one not in dead
     )
@@ -92,14 +90,14 @@ def test_a_dead_process_of_this_host_ends_a_session_and_one_elsewhere_does_not(
 
 
 @given(session=sessions, silence=silences)
-def test_processes_of_other_hosts_are_never_looked_at(session: Session, silence: timedelta) -> None:
+def test_processes_of_other_hosts_are_never_checked(session: Session, silence: timedelta) -> None:
     looked: list[Process] = []
 
-    def look(process: Process) -> bool:
+    def inspect(process: Process) -> bool:
         looked.append(process)
         return True
 
-    ending_of(session, host="here", now=NOON + silence, is_alive=look)
+    ending_of(session, host="here", now=NOON + silence, is_alive=inspect)
 
     assert all(one.host == "here" for one in looked)
 
@@ -109,7 +107,7 @@ def test_processes_of_other_hosts_are_never_looked_at(session: Session, silence:
     known=st.none() | sessions,
     live_sessions=st.lists(sessions.filter(lambda one: one.ending is None)),
 )
-def test_a_connection_takes_no_key_but_its_own_or_the_one_its_client_gave(
+def test_connection_takes_only_its_own_key_or_that_of_its_client(
     last: str | None, known: Session | None, live_sessions: Sequence[Session]
 ) -> None:
     named = {one.key for one in live_sessions if one.is_named}
@@ -118,13 +116,13 @@ def test_a_connection_takes_no_key_but_its_own_or_the_one_its_client_gave(
     assert key_of(key, known=None, live_sessions=live_sessions) == key
 
 
-def test_what_ended_for_good_is_not_gone_on_with(subtests: pytest.Subtests) -> None:
+def test_ended_session_is_not_resumed(subtests: pytest.Subtests) -> None:
     for ending in [Ending.ENDED, Ending.REBOOTED]:
         with subtests.test(ending=ending):
             assert key_of("ses_1", known=over("ses_1", ending), live_sessions=[]) is None
 
 
-def test_what_was_taken_for_over_is_gone_on_with(subtests: pytest.Subtests) -> None:
+def test_closed_dead_or_silent_session_is_resumed(subtests: pytest.Subtests) -> None:
     for ending in [Ending.CLOSED, Ending.DEAD, Ending.SILENT]:
         with subtests.test(ending=ending):
             assert key_of("ses_1", known=over("ses_1", ending), live_sessions=[]) == "ses_1"
@@ -132,11 +130,11 @@ def test_what_was_taken_for_over_is_gone_on_with(subtests: pytest.Subtests) -> N
 
 @pytest.mark.requirement("SE-10")
 @given(session=sessions, live_sessions=st.lists(sessions))
-def test_a_named_session_or_a_program_ends_others_of_its_process_and_never_itself(
+def test_reboot_ends_other_sessions_of_the_process_and_never_itself(
     session: Session, live_sessions: Sequence[Session]
 ) -> None:
-    gone = rebooted_by(session, live_sessions)
-    assert all(one.key != session.key for one in gone)
+    ended = rebooted_by(session, live_sessions)
+    assert all(one.key != session.key for one in ended)
     if not session.is_named:
-        assert all(not one.is_named and one.server is None for one in gone)
-        assert session.server is None or not gone
+        assert all(not one.is_named and one.server is None for one in ended)
+        assert session.server is None or not ended

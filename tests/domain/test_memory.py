@@ -29,7 +29,7 @@ def test_other_words_or_another_kind_change_the_hash(
 
 
 @given(WORDS, GAPS)
-def test_spacing_does_not_change_what_a_text_says_in_full(words: list[str], gap: str) -> None:
+def test_spacing_does_not_change_the_full_text(words: list[str], gap: str) -> None:
     plain, spaced = " ".join(words), gap.join(words)
     in_full = [full_text(derive_headline(body), body) for body in (plain, spaced)]
     assert semantic_hash(Kind.FACT, in_full[0]) == semantic_hash(Kind.FACT, in_full[1])
@@ -45,7 +45,7 @@ def test_a_headline_of_its_own_leads_the_full_text() -> None:
 
 
 def test_a_message_is_found_by_its_sender_project_label_and_tags() -> None:
-    said = a_memory(
+    message = a_memory(
         1,
         "Hello",
         kind=Kind.MESSAGE,
@@ -54,4 +54,4 @@ def test_a_message_is_found_by_its_sender_project_label_and_tags() -> None:
         label="chat",
         tags=("x", "y"),
     )
-    assert said.keywords == "bob api chat x y"
+    assert message.keywords == "bob api chat x y"

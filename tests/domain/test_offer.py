@@ -31,7 +31,7 @@ DRAFTS = st.builds(
 
 
 @given(DRAFTS)
-def test_what_is_listed_is_what_would_be_changed(draft: Draft) -> None:
+def test_offer_lists_the_values_that_would_change(draft: Draft) -> None:
     changed: list[tuple[str, str]] = []
 
     def note(name: str, text: str) -> str:

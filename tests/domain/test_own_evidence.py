@@ -11,7 +11,7 @@ from commonbrain.text.normalisation import without_injected_context
 from tests.flows.asking import stored, told
 
 
-def test_evidence_pasted_back_is_not_stored_again_and_the_conclusion_is(brain: Brain) -> None:
+def test_pasted_evidence_is_removed_and_the_conclusion_stored(brain: Brain) -> None:
     stored(brain, "The ferry leaves\n\nat dawn, from pier 4", kind="event")
     evidence = brain.recall("ferry").evidence
     id_ = stored(brain, f"I asked the memory.\n{evidence}\nSo we meet at pier 4.", kind="event")
@@ -21,7 +21,7 @@ def test_evidence_pasted_back_is_not_stored_again_and_the_conclusion_is(brain: B
     assert alone.hint
 
 
-def test_an_answer_in_json_is_taken_out_whole(brain: Brain) -> None:
+def test_pasted_recall_as_json_is_removed_whole(brain: Brain) -> None:
     stored(brain, "The ferry leaves at dawn", kind="fact")
     answer = RECALL.handle(brain, RecallRequest(query="ferry"))
     for shape in (RECALL.to_agent_json(answer), RECALL.to_json(answer)):
@@ -31,7 +31,7 @@ def test_an_answer_in_json_is_taken_out_whole(brain: Brain) -> None:
 
 
 @given(st.text())
-def test_what_no_recall_wrote_stays_as_it_is(text: str) -> None:
+def test_text_without_evidence_stays_unchanged(text: str) -> None:
     assert without_injected_context(text) == text
 
 
@@ -40,7 +40,7 @@ def test_quotes_and_json_of_others_stay() -> None:
     assert without_injected_context(text) == text
 
 
-def test_many_answers_that_are_cut_off_are_read_once() -> None:
+def test_many_truncated_answers_are_read_in_linear_time() -> None:
     # Read on from every brace, it would take the square of its length.
     piece = f'{{"notice":"{HEADING}","items":[{{"id":"mem_38G14A31WKSQK",'
     assert len(without_injected_context("x\n" + piece * 8000)) > 0

@@ -35,7 +35,7 @@ def test_pages_hold_every_row_once_and_count_the_rest(
 
 
 @given(rows=ROWS.filter(lambda rows: len(rows) > 3))
-def test_rows_that_appear_before_the_cursor_shift_nothing(rows: list[tuple[int, str]]) -> None:
+def test_new_rows_before_the_cursor_do_not_shift_pages(rows: list[tuple[int, str]]) -> None:
     first = listing().page_of_all(rows, key=lambda row: row)
     earlier = [*rows, (-1, "new")]
     second = listing(first.next).page_of_all(earlier, key=lambda row: row)
@@ -50,7 +50,7 @@ def forged(*values: object) -> str:
 
 
 @given(st.text(max_size=60))
-def test_what_is_no_cursor_is_refused(text: str) -> None:
+def test_invalid_cursor_is_refused(text: str) -> None:
     with pytest.raises(InvalidInputError, match="not a cursor of this list"):
         listing(text).after(int)
 

@@ -7,13 +7,13 @@ import commonbrain
 from commonbrain.text.patterns import lazy_pattern
 
 
-def test_pattern_is_compiled_by_its_first_use_and_then_answers_as_any_other() -> None:
+def test_lazy_pattern_is_compiled_by_its_first_use() -> None:
     lazy = lazy_pattern(r"(?P<day>\d+)\w*", re.IGNORECASE)
     assert lazy.pattern == r"(?P<day>\d+)\w*"
     assert "search" not in vars(lazy)
-    found = lazy.search("on the 3RD")
-    assert found is not None
-    assert found["day"] == "3"
+    match = lazy.search("on the 3RD")
+    assert match is not None
+    assert match["day"] == "3"
     assert (lazy.groups, lazy.flags & re.IGNORECASE) == (1, re.IGNORECASE)
     assert lazy.sub("x", "1st 2nd") == "x x"
     assert vars(lazy)["search"].__self__ is re.compile(r"(?P<day>\d+)\w*", re.IGNORECASE)

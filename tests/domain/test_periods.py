@@ -13,7 +13,7 @@ NOW = datetime(2026, 3, 18, 15, 30, tzinfo=UTC)
 """A Wednesday."""
 
 
-def told(query: str) -> tuple[str, str] | None:
+def span(query: str) -> tuple[str, str] | None:
     named = parse_time_range(query, NOW)
     return named and (named[0].since.isoformat()[:16], named[0].until.isoformat()[:16])
 
@@ -49,11 +49,11 @@ def test_a_phrase_of_time_is_a_span(subtests: pytest.Subtests) -> None:
         ("in 2023", "2023-01-01T00:00", "2024-01-01T00:00"),
     ]:
         with subtests.test(phrase=phrase, since=since, until=until):
-            assert told(f"What did we decide {phrase} about billing?") == (since, until)
-            assert told(phrase.upper()) == (since, until)
+            assert span(f"What did we decide {phrase} about billing?") == (since, until)
+            assert span(phrase.upper()) == (since, until)
 
 
-def test_what_names_no_time_is_none(subtests: pytest.Subtests) -> None:
+def test_text_without_a_time_has_no_period(subtests: pytest.Subtests) -> None:
     for query in [
         "",
         "may I deploy?",
@@ -64,11 +64,11 @@ def test_what_names_no_time_is_none(subtests: pytest.Subtests) -> None:
         "9999 years ago",
     ]:
         with subtests.test(query=query):
-            assert told(query) is None
+            assert span(query) is None
 
 
 @pytest.mark.requirement("CT-06")
-def test_phrases_stand_around_each_other(subtests: pytest.Subtests) -> None:
+def test_bounds_and_relative_phrases_of_time_are_read(subtests: pytest.Subtests) -> None:
     for phrase, since, until in [
         ("before March 2024", "0001-01-01T00:00", "2024-03-01T00:00"),
         ("by last Friday", "0001-01-01T00:00", "2026-03-14T00:00"),
@@ -95,13 +95,13 @@ def test_phrases_stand_around_each_other(subtests: pytest.Subtests) -> None:
         ("in the second week of March 2024", "2024-03-08T00:00", "2024-03-15T00:00"),
     ]:
         with subtests.test(phrase=phrase, since=since, until=until):
-            assert told(f"What did we decide {phrase}, about billing?") == (since, until)
+            assert span(f"What did we decide {phrase}, about billing?") == (since, until)
 
 
-def test_of_two_phrases_the_one_that_says_its_year_counts() -> None:
+def test_phrase_with_a_year_wins_over_one_without() -> None:
     query = "What was her issue last week, as she said on 6 November 2023?"
     named = parse_time_range(query, NOW)
-    assert told(query) == ("2023-11-06T00:00", "2023-11-07T00:00")
+    assert span(query) == ("2023-11-06T00:00", "2023-11-07T00:00")
     assert named
     assert named[1] == "What was her issue last week, as she said on  ?"
 
@@ -208,7 +208,7 @@ def test_a_bound_is_given_in_words_or_as_iso_8601(subtests: pytest.Subtests) -> 
             ).replace(tzinfo=UTC)
 
 
-def test_what_is_no_bound_is_refused_with_examples_of_one(subtests: pytest.Subtests) -> None:
+def test_invalid_time_bound_is_refused_with_examples(subtests: pytest.Subtests) -> None:
     for text in [
         "",
         "soon",

@@ -1,11 +1,11 @@
-"""Instructions and preferences are told from requests, stories and advice by their words."""
+"""Instructions and preferences are told apart from requests, stories and advice by words."""
 
 import pytest
 
 from commonbrain.text.preferences import Guidance, guidance_in
 
 
-def test_what_is_to_hold_from_now_on_is_an_instruction(subtests: pytest.Subtests) -> None:
+def test_lasting_request_is_an_instruction(subtests: pytest.Subtests) -> None:
     for text in [
         "Always show times in UTC.",
         "Thanks! By the way, never deploy on Friday.",
@@ -16,7 +16,7 @@ def test_what_is_to_hold_from_now_on_is_an_instruction(subtests: pytest.Subtests
             assert guidance_in(text) == {Guidance.INSTRUCTION}
 
 
-def test_what_somebody_likes_better_is_a_preference(subtests: pytest.Subtests) -> None:
+def test_stated_liking_is_a_preference(subtests: pytest.Subtests) -> None:
     for text in [
         "I prefer short answers.",
         "I'm writing a parser and I prefer plain functions, can you help me?",
@@ -27,7 +27,7 @@ def test_what_somebody_likes_better_is_a_preference(subtests: pytest.Subtests) -
             assert guidance_in(text) == {Guidance.PREFERENCE}
 
 
-def test_a_request_for_this_once_a_story_a_question_and_code_are_neither(
+def test_single_request_story_question_and_code_are_neither(
     subtests: pytest.Subtests,
 ) -> None:
     for text in [

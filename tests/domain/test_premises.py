@@ -8,7 +8,7 @@ from commonbrain.model import ids
 from commonbrain.text.rationale import Mention, mentions, rationales
 
 
-def test_reasons_are_read_and_nothing_else(subtests: pytest.Subtests) -> None:
+def test_only_reasons_are_read(subtests: pytest.Subtests) -> None:
     cases: list[tuple[str, tuple[str, ...]]] = [
         ("We pin Node because the build breaks on 22.", ("the build breaks on 22",)),
         ("Because the build breaks, we pin Node.", ("the build breaks",)),
@@ -22,12 +22,12 @@ def test_reasons_are_read_and_nothing_else(subtests: pytest.Subtests) -> None:
         ("Nothing is said here of any ground.", ()),
         ("Since then.", ()),
     ]
-    for text, found in cases:
-        with subtests.test(text=text, found=found):
-            assert rationales(text) == found
+    for text, reasons in cases:
+        with subtests.test(text=text, reasons=reasons):
+            assert rationales(text) == reasons
 
 
-def test_named_memories_are_told_from_named_premises() -> None:
+def test_named_memories_are_distinguished_from_named_premises() -> None:
     one, other = ids.show(ids.MEMORY, 5), ids.show(ids.MEMORY, 7)
     assert mentions(f"See {one}; because of {other} we wait") == (
         Mention(id=5, is_rationale=False),

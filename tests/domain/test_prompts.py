@@ -39,7 +39,7 @@ def test_a_clients_own_text_is_not_typed(subtests: pytest.Subtests) -> None:
             assert typed_text(prompt) == ""
 
 
-def test_what_a_person_typed_is_kept(subtests: pytest.Subtests) -> None:
+def test_typed_text_stays_unchanged(subtests: pytest.Subtests) -> None:
     for prompt in [
         TYPED,
         f"<ide_selection>a.py, 1 to 5</ide_selection>\n{TYPED}",
@@ -50,7 +50,7 @@ def test_what_a_person_typed_is_kept(subtests: pytest.Subtests) -> None:
             assert typed_text(prompt).strip() == TYPED
 
 
-def test_code_that_only_looks_alike_is_kept(subtests: pytest.Subtests) -> None:
+def test_code_that_resembles_a_client_text_stays(subtests: pytest.Subtests) -> None:
     for prompt in ["the <my-widget> is too wide", "{ is not closed", "[x] done?"]:
         with subtests.test(prompt=prompt):
             assert typed_text(prompt) == prompt
@@ -87,18 +87,18 @@ def a_candidate(memory: Memory, probability: float, *, changed_by: int = 0) -> C
 
 
 def chosen(*given: Candidate, shown: dict[int, bool] | None = None, reviews: set[int]) -> list[int]:
-    found = worth_showing(PLAN, given, shown=shown or {}, reviews=reviews)
-    return [one.memory.id for one in found]
+    offered = worth_showing(PLAN, given, shown=shown or {}, reviews=reviews)
+    return [one.memory.id for one in offered]
 
 
-def test_only_what_is_probable_is_shown_best_first_within_the_items() -> None:
+def test_prompt_gets_only_probable_memories_best_first() -> None:
     candidates = [a_candidate(a_memory(n, f"text {n}"), p) for n, p in enumerate((0.6, 0.4, 0.9))]
 
     assert chosen(*candidates, reviews=set()) == [2, 0]
     assert chosen(*candidates, a_candidate(a_memory(7, "more"), 0.8), reviews=set()) == [2, 7]
 
 
-def test_the_newer_memory_takes_the_place_of_an_outdated_one() -> None:
+def test_newer_memory_replaces_an_outdated_one_in_a_prompt() -> None:
     first, second, third = (a_memory(n, f"The limit is {n} seconds") for n in (1, 2, 3))
     chain = [
         a_candidate(third, 0.1),
@@ -110,7 +110,7 @@ def test_the_newer_memory_takes_the_place_of_an_outdated_one() -> None:
     assert chosen(*chain, shown={3: False}, reviews=set()) == []
 
 
-def test_what_needs_review_since_is_shown_again() -> None:
+def test_memory_that_needs_review_is_shown_again() -> None:
     one = a_candidate(a_memory(1, "The limit is 30 seconds"), 0.9)
 
     assert chosen(one, shown={1: False}, reviews=set()) == []

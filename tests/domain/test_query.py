@@ -22,13 +22,13 @@ OPEN = Filter()
 
 
 def allows(
-    wanted: Filter,
+    filter_: Filter,
     memory: Memory = MEMORY,
     *,
     now: datetime = NOON,
     past: Sequence[BeliefPeriod] = (),
 ) -> bool:
-    return is_allowed(memory, ANN, criteria=wanted, now=now, past=past)
+    return is_allowed(memory, ANN, criteria=filter_, now=now, past=past)
 
 
 def test_an_open_filter_lets_a_current_memory_pass() -> None:
@@ -48,7 +48,7 @@ def test_untrusted_content_is_left_out_unless_asked_for() -> None:
     assert not allows(Filter(trust_min=0.71), MEMORY)
 
 
-def test_a_project_is_asked_together_with_what_belongs_to_every_project() -> None:
+def test_project_filter_includes_memories_without_a_project() -> None:
     assert allows(Filter(project="api"))
     assert allows(Filter(project="api"), replace(MEMORY, project=None))
     assert not allows(Filter(project="web"))
@@ -56,7 +56,7 @@ def test_a_project_is_asked_together_with_what_belongs_to_every_project() -> Non
 
 @pytest.mark.requirement("EV-12")
 def test_every_side_of_a_filter_narrows(subtests: pytest.Subtests) -> None:
-    for wanted, allowed in [
+    for filter_, allowed in [
         (Filter(kinds=(Kind.FACT, Kind.RULE)), True),
         (Filter(kinds=(Kind.RULE,)), False),
         (Filter(labels=("decision",)), True),
@@ -68,17 +68,17 @@ def test_every_side_of_a_filter_narrows(subtests: pytest.Subtests) -> None:
         (Filter(min_confidence=0.6), True),
         (Filter(min_confidence=0.61), False),
     ]:
-        with subtests.test(wanted=wanted, allowed=allowed):
-            assert allows(wanted) is allowed
+        with subtests.test(filter_=filter_, allowed=allowed):
+            assert allows(filter_) is allowed
 
 
-def test_since_and_until_include_their_moment() -> None:
+def test_since_and_until_are_inclusive() -> None:
     assert allows(Filter(since=NOON, until=NOON))
     assert not allows(Filter(since=NOON + HOUR))
     assert not allows(Filter(until=NOON - HOUR))
 
 
-def test_since_and_until_ask_when_it_happened_not_when_it_was_learnt() -> None:
+def test_since_and_until_filter_by_time_of_occurrence() -> None:
     late = replace(MEMORY, occurred_at=NOON - 5 * HOUR, recorded_at=NOON)
     assert allows(Filter(until=NOON - HOUR), late)
 
@@ -89,14 +89,14 @@ def test_only_current_memories_answer_about_now(subtests: pytest.Subtests) -> No
             assert allows(OPEN, replace(MEMORY, state=state)) == (state in CURRENT_STATES)
 
 
-def test_a_memory_is_gone_at_the_moment_it_expires() -> None:
+def test_memory_is_excluded_at_its_expiry() -> None:
     brief = replace(MEMORY, expires_at=NOON + HOUR)
     assert allows(OPEN, brief, now=NOON + HOUR - timedelta(milliseconds=1))
     assert not allows(OPEN, brief, now=NOON + HOUR)
     assert allows(Filter(as_of=NOON), brief, now=NOON + 9 * HOUR)
 
 
-def test_the_past_is_answered_with_what_was_believed_then() -> None:
+def test_query_as_of_a_time_sees_what_was_current_then() -> None:
     old = replace(MEMORY, state=State.SUPERSEDED, superseded_by=2, superseded_at=NOON + 2 * HOUR)
     new = replace(MEMORY, id=2, recorded_at=NOON + 2 * HOUR, superseded_count=1)
     now = NOON + 9 * HOUR
@@ -114,8 +114,8 @@ def test_the_past_is_answered_with_what_was_believed_then() -> None:
 
 @pytest.mark.requirement("PV-04", "PV-08")
 @given(st.lists(st.integers(0, 20), min_size=1, max_size=6, unique=True), st.integers(-1, 25))
-def test_of_a_chain_at_most_one_revision_was_believed_at_any_time(
-    hours: list[int], asked: int
+def test_at_most_one_revision_of_a_chain_is_current_at_any_time(
+    hours: list[int], query: int
 ) -> None:
     born = [NOON + hour * HOUR for hour in sorted(hours)]
     chain = [
@@ -128,12 +128,12 @@ def test_of_a_chain_at_most_one_revision_was_believed_at_any_time(
         for n, at in enumerate(born)
     ]
     past = [[BeliefPeriod(since=since, until=until)] for since, until in pairwise(born)] + [[]]
-    at, now = NOON + asked * HOUR, NOON + 30 * HOUR
+    at, now = NOON + query * HOUR, NOON + 30 * HOUR
     believed = [one for one in chain if allows(Filter(as_of=at), one, now=now, past=past[one.id])]
     assert len(believed) == (1 if at >= born[0] else 0)
 
 
-def test_the_past_brings_back_nothing_forgotten_or_held_back(subtests: pytest.Subtests) -> None:
+def test_query_as_of_a_time_returns_no_forgotten_or_held_memory(subtests: pytest.Subtests) -> None:
     for state in [State.FORGOTTEN, State.QUARANTINED, State.CANDIDATE]:
         with subtests.test(state=state):
             assert not allows(Filter(as_of=NOON), replace(MEMORY, state=state))
@@ -149,34 +149,34 @@ def test_a_budget_out_of_bounds_is_refused_with_its_bounds(subtests: pytest.Subt
 
 
 @given(st.integers(1, 100), st.integers(64, 32_000))
-def test_a_budget_within_bounds_is_taken_as_given(items: int, tokens: int) -> None:
+def test_budget_within_bounds_is_accepted(items: int, tokens: int) -> None:
     budget = Budget(max_items=items, max_tokens=tokens)
     assert (budget.max_items, budget.max_tokens) == (items, tokens)
 
 
-def test_a_filter_lets_pass_what_it_names(subtests: pytest.Subtests) -> None:
-    for wanted in [
+def test_filter_passes_matching_memories(subtests: pytest.Subtests) -> None:
+    for filter_ in [
         Filter(people=("sam", "bo")),
         Filter(scope=Scope.TEAM),
         Filter(states=(State.ARCHIVED, State.ACTIVE)),
         Filter(session="s"),
     ]:
-        with subtests.test(wanted=wanted):
+        with subtests.test(filter_=filter_):
             memory = replace(MEMORY, people=("sam",), session="s")
-            assert allows(wanted, memory)
+            assert allows(filter_, memory)
 
 
-def test_a_filter_stops_what_it_does_not_name(subtests: pytest.Subtests) -> None:
-    for wanted in [
+def test_filter_stops_other_memories(subtests: pytest.Subtests) -> None:
+    for filter_ in [
         Filter(people=("bo",)),
         Filter(scope=Scope.GLOBAL),
         Filter(states=(State.ARCHIVED,)),
         Filter(session="t"),
         Filter(thread=7),
     ]:
-        with subtests.test(wanted=wanted):
+        with subtests.test(filter_=filter_):
             memory = replace(MEMORY, people=("sam",), session="s")
-            assert not allows(wanted, memory)
+            assert not allows(filter_, memory)
 
 
 def test_forgotten_memories_cannot_be_asked_for() -> None:

@@ -45,12 +45,12 @@ def test_a_text_with_news_is_no_repetition(subtests: pytest.Subtests) -> None:
             assert not adds_nothing(text, known=known, is_near_copy=True)
 
 
-def test_words_spread_over_a_long_text_are_not_said_together() -> None:
+def test_words_spread_over_a_long_text_are_no_repetition() -> None:
     known = "The gateway drops idle clients. Retries wait a minute. Audits happen in Lyon."
     assert not adds_nothing("The gateway retries in Lyon.", known=known, is_near_copy=False)
 
 
-def test_the_repeated_part_is_the_sentence_that_says_most_of_it() -> None:
+def test_repeated_part_is_the_most_similar_sentence() -> None:
     known = "Ann owns billing. Tokens expire after an hour. The cellar is damp."
     assert repeated_part("A token expires after an hour", known=known) == (
         "Tokens expire after an hour."
@@ -58,7 +58,7 @@ def test_the_repeated_part_is_the_sentence_that_says_most_of_it() -> None:
 
 
 @given(st.text(max_size=300))
-def test_a_text_that_says_something_repeats_itself(text: str) -> None:
+def test_text_with_content_is_a_repetition_of_itself(text: str) -> None:
     assert adds_nothing(text, known=text, is_near_copy=True) in {True, False}
     assert not adds_nothing(f"{text} zebras graze", known=text, is_near_copy=True)
 
@@ -73,6 +73,6 @@ def test_hostile_text_is_compared_in_linear_time(subtests: pytest.Subtests) -> N
             assert process_time() - started < 1
 
 
-def test_two_negations_deny_nothing() -> None:
+def test_double_negation_is_no_negation() -> None:
     assert may_repeat("Never deploy without a review.", known="Deploy with a review.")
     assert not may_repeat("Never deploy with a review.", known="Deploy with a review.")

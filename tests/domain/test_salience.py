@@ -10,7 +10,7 @@ KIND = st.sampled_from(Kind)
 COUNT = st.integers(0, 10**9)
 
 
-def test_a_plain_text_matters_as_its_kind_does(subtests: pytest.Subtests) -> None:
+def test_salience_of_a_plain_text_is_that_of_its_kind(subtests: pytest.Subtests) -> None:
     for kind in Kind:
         with subtests.test(kind=kind):
             assert salience(kind, "The sofa is green") == KINDS[kind].salience
@@ -22,23 +22,23 @@ def test_each_important_word_adds_three_hundredths() -> None:
 
 
 @pytest.mark.requirement("WP-30")
-def test_an_open_deadline_and_recurrence_and_names_raise_it() -> None:
+def test_deadline_recurrence_and_names_raise_salience() -> None:
     assert salience(Kind.TASK, "Call Ben", due=True) == pytest.approx(0.8)
     assert salience(Kind.EVENT, "The disk is full", recurrences=3) == pytest.approx(0.51)
     assert salience(Kind.FACT, "Ben knows Anna", entities=2) == pytest.approx(0.72)
 
 
 @given(KIND, st.text(), COUNT, COUNT)
-def test_it_is_a_fraction_and_never_below_where_its_kind_starts(
+def test_salience_is_a_fraction_and_never_below_that_of_its_kind(
     kind: Kind, text: str, recurrences: int, entities: int
 ) -> None:
     for due in (False, True):
-        found = salience(kind, text, due=due, recurrences=recurrences, entities=entities)
-        assert SALIENCE_MIN < KINDS[kind].salience <= found <= 1
+        score = salience(kind, text, due=due, recurrences=recurrences, entities=entities)
+        assert SALIENCE_MIN < KINDS[kind].salience <= score <= 1
 
 
 @given(KIND, st.text(), COUNT, COUNT, COUNT)
-def test_it_never_falls_when_something_is_added(
+def test_additional_signals_never_lower_salience(
     kind: Kind, text: str, recurrences: int, entities: int, more: int
 ) -> None:
     before = salience(kind, text, recurrences=recurrences, entities=entities)

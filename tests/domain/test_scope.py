@@ -10,7 +10,7 @@ TRUSTS = st.sampled_from(Trust)
 
 
 @given(st.sampled_from(Scope), st.sampled_from("ab"), st.sampled_from("ab"), st.sampled_from(Role))
-def test_all_but_the_private_memories_of_others_are_seen(
+def test_agent_sees_all_but_private_memories_of_others(
     scope: Scope, author: str, reader: str, role: Role
 ) -> None:
     memory = a_memory(1, "x", scope=scope, agent=author)
@@ -18,7 +18,7 @@ def test_all_but_the_private_memories_of_others_are_seen(
     assert seen == (scope is not Scope.PRIVATE or author == reader)
 
 
-def test_an_admin_does_not_see_what_another_agent_keeps_private() -> None:
+def test_admin_does_not_see_private_memories_of_another_agent() -> None:
     private = a_memory(1, "x", scope=Scope.PRIVATE, agent="ann")
     assert not is_visible(Caller(agent="root", role=Role.ADMIN), private)
 
@@ -31,7 +31,7 @@ def test_a_reader_writes_nowhere(subtests: pytest.Subtests) -> None:
             assert refusal.value.code == "insufficient_role"
 
 
-def test_only_an_admin_writes_for_everybody() -> None:
+def test_only_an_admin_writes_for_all() -> None:
     check_may_write(Caller(agent="root", role=Role.ADMIN), Scope.GLOBAL)
     with pytest.raises(RejectedError) as refusal:
         check_may_write(Caller(agent="ann", role=Role.WRITER), Scope.GLOBAL)
@@ -62,5 +62,5 @@ def test_trust_may_be_lowered_and_never_raised_above_the_ceiling(
     assert refusal.value.code == "trust_override_denied"
 
 
-def test_trusts_weigh_as_the_vocabulary_says() -> None:
+def test_trust_levels_have_the_documented_weights() -> None:
     assert [trust.weight for trust in Trust] == [1.0, 0.7, 0.35]

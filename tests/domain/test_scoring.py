@@ -42,16 +42,16 @@ def test_each_hedge_costs_five_hundredths() -> None:
 
 @pytest.mark.requirement("WP-47")
 def test_salience_starts_by_kind() -> None:
-    asked = (Kind.RULE, Kind.FACT, Kind.INCIDENT, Kind.TASK, Kind.EPISODE, Kind.EVENT)
-    assert [KINDS[kind].salience for kind in asked] == [0.9, 0.7, 0.7, 0.7, 0.6, 0.45]
+    cases = (Kind.RULE, Kind.FACT, Kind.INCIDENT, Kind.TASK, Kind.EPISODE, Kind.EVENT)
+    assert [KINDS[kind].salience for kind in cases] == [0.9, 0.7, 0.7, 0.7, 0.6, 0.45]
 
 
 @pytest.mark.requirement("WP-32")
 def test_a_fact_without_a_source_is_capped() -> None:
-    asked = ((Kind.FACT, False), (Kind.FACT, True), (Kind.EVENT, False))
+    cases = ((Kind.FACT, False), (Kind.FACT, True), (Kind.EVENT, False))
     assert [
         confidence(kind, "It is so", trust=Trust.TRUSTED_TOOL, is_sourced=is_sourced)
-        for kind, is_sourced in asked
+        for kind, is_sourced in cases
     ] == [0.6, 0.82, 0.82]
 
 
@@ -133,7 +133,7 @@ def test_use_votes_and_weight_never_shorten_a_life(
 
 
 @given(st.integers(0, 10**9), st.integers(-(10**6), 10**6), st.floats(0, 1))
-def test_no_signal_makes_a_memory_immortal_or_gone(
+def test_no_signal_makes_strength_infinite_or_zero(
     accesses: int, rating: int, salience: float
 ) -> None:
     memory = a_memory(1, "x", access_count=accesses, rating=rating, salience=salience)
@@ -143,7 +143,7 @@ def test_no_signal_makes_a_memory_immortal_or_gone(
     assert own / 4 <= lasting <= own * 20
 
 
-def test_a_fact_nobody_touches_is_dormant_after_23_days_until_it_is_read() -> None:
+def test_unused_fact_is_dormant_after_23_days_until_it_is_read() -> None:
     memory = a_memory(1, "x")
     for days, asleep in ((0, False), (23, False), (24, True), (400, True)):
         assert is_dormant(memory, NOON + timedelta(days=days)) is asleep
@@ -152,7 +152,7 @@ def test_a_fact_nobody_touches_is_dormant_after_23_days_until_it_is_read() -> No
 
 
 @given(DAYS, st.sampled_from(sorted(set(State) - CURRENT_STATES)))
-def test_nothing_wakes_what_does_not_hold(age: timedelta, state: State) -> None:
+def test_access_does_not_revive_an_invalid_memory(age: timedelta, state: State) -> None:
     memory = a_memory(1, "x", state=state)
     assert not is_dormant(memory, NOON + age)
     over = a_memory(1, "x", expires_at=NOON)
@@ -160,12 +160,12 @@ def test_nothing_wakes_what_does_not_hold(age: timedelta, state: State) -> None:
 
 
 @given(DAYS)
-def test_what_binds_is_owed_or_was_said_never_sleeps(age: timedelta) -> None:
+def test_rules_tasks_and_messages_are_never_dormant(age: timedelta) -> None:
     for kind in (Kind.RULE, Kind.TASK, Kind.MESSAGE):
         assert not is_dormant(a_memory(1, "x", kind=kind), NOON + age)
 
 
-def test_an_incident_is_archived_when_nobody_read_it_for_90_days() -> None:
+def test_unread_incident_is_archived_after_90_days() -> None:
     incident = a_memory(1, "x", kind=Kind.INCIDENT)
     later = NOON + timedelta(days=90)
     assert (is_archived(incident, NOON), is_archived(incident, later)) == (False, True)

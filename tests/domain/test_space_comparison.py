@@ -19,7 +19,7 @@ from commonbrain.administration.embedding_spaces import (
 IDS = st.lists(st.integers(1, 30), max_size=15, unique=True)
 
 
-def asked(before: list[int], after: list[int], *helped: int) -> Compared:
+def compared(before: list[int], after: list[int], *helped: int) -> Compared:
     one, other = (
         Answer(ids=tuple(ids), is_answered=bool(ids), took_ms=1.0) for ids in (before, after)
     )
@@ -38,23 +38,23 @@ def test_an_overlap_is_a_share_whichever_comes_first(one: list[int], other: list
 
 
 @given(IDS, st.sets(st.integers(1, 30)))
-def test_only_what_stands_among_the_first_ten_has_a_rank(ids: list[int], helped: set[int]) -> None:
+def test_only_the_first_ten_results_have_a_rank(ids: list[int], helped: set[int]) -> None:
     ranks = [rank for rank, id_ in enumerate(ids, 1) if id_ in helped and rank <= TOP]
     assert reciprocal_rank(ids, helped) == (1 / ranks[0] if ranks else 0)
 
 
 @given(st.lists(st.floats(-1, 1), min_size=1, max_size=20))
-def test_an_interval_lies_within_what_was_measured(values: list[float]) -> None:
+def test_interval_lies_within_the_measured_values(values: list[float]) -> None:
     lowest, highest = interval(values, draw=drawn().randrange)
     assert min(values) - 1e-9 <= lowest <= highest <= max(values) + 1e-9
 
 
-def test_what_cannot_be_told_is_not_said(subtests: pytest.Subtests) -> None:
+def test_insignificant_difference_is_not_reported(subtests: pytest.Subtests) -> None:
     cases: list[tuple[list[Compared], str | None]] = [
-        ([asked([2, 1], [1, 2], 1)] * 12, "new"),
-        ([asked([1, 2], [2, 1], 1)] * 12, "old"),
-        ([asked([1, 2], [2, 1], 1), asked([2, 1], [1, 2], 1)] * 6, None),
-        ([asked([1], [2])] * 12, None),
+        ([compared([2, 1], [1, 2], 1)] * 12, "new"),
+        ([compared([1, 2], [2, 1], 1)] * 12, "old"),
+        ([compared([1, 2], [2, 1], 1), compared([2, 1], [1, 2], 1)] * 6, None),
+        ([compared([1], [2])] * 12, None),
     ]
     for asks, better in cases:
         with subtests.test(asks=asks, better=better):

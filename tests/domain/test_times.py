@@ -9,27 +9,27 @@ from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.timestamps import from_millis, parse_instant, show_instant, to_millis, to_utc
 
 ZONES = st.integers(-14 * 60, 14 * 60).map(lambda minutes: timezone(timedelta(minutes=minutes)))
-MOMENTS = st.datetimes(
+INSTANTS = st.datetimes(
     min_value=datetime(1900, 1, 2),  # noqa: DTZ001 the zone is drawn beside it
     max_value=datetime(2109, 1, 1),  # noqa: DTZ001
     timezones=ZONES,
 )
 
 
-@given(MOMENTS)
-def test_an_instant_survives_the_store_to_the_millisecond(moment: datetime) -> None:
-    stored = to_utc(moment)
+@given(INSTANTS)
+def test_an_instant_survives_the_store_to_the_millisecond(instant: datetime) -> None:
+    stored = to_utc(instant)
     assert from_millis(to_millis(stored)) == stored
-    assert timedelta(0) <= moment - stored < timedelta(milliseconds=1)
+    assert timedelta(0) <= instant - stored < timedelta(milliseconds=1)
 
 
-@given(MOMENTS)
-def test_an_instant_is_read_back_as_it_was_shown(moment: datetime) -> None:
-    assert parse_instant(show_instant(to_utc(moment))) == to_utc(moment)
+@given(INSTANTS)
+def test_an_instant_is_read_back_as_it_was_shown(instant: datetime) -> None:
+    assert parse_instant(show_instant(to_utc(instant))) == to_utc(instant)
 
 
-@given(MOMENTS, MOMENTS)
-def test_stored_instants_keep_their_order(one: datetime, other: datetime) -> None:
+@given(INSTANTS, INSTANTS)
+def test_stored_instants_sort_in_their_order(one: datetime, other: datetime) -> None:
     assert (to_millis(one) <= to_millis(other)) or one > other
 
 
@@ -52,7 +52,7 @@ def test_instants_are_shown_to_the_second_or_finer_where_they_are_finer() -> Non
     assert show_instant(datetime(2026, 3, 2, 0, 0, 0, 5000, UTC)) == "2026-03-02T00:00:00.005Z"
 
 
-def test_what_is_no_time_is_refused_with_an_example_of_one(subtests: pytest.Subtests) -> None:
+def test_invalid_time_is_refused_with_an_example(subtests: pytest.Subtests) -> None:
     for text in [
         "",
         "soon",
@@ -66,6 +66,6 @@ def test_what_is_no_time_is_refused_with_an_example_of_one(subtests: pytest.Subt
 
 
 @given(st.text(max_size=40), st.booleans())
-def test_no_text_makes_the_reader_of_times_stumble(text: str, ends_day: bool) -> None:  # noqa: FBT001
+def test_any_text_is_parsed_or_refused_as_a_time(text: str, ends_day: bool) -> None:  # noqa: FBT001
     with suppress(InvalidInputError):
         assert parse_instant(text, ends_day=ends_day).tzinfo is UTC

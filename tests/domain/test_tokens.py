@@ -59,7 +59,7 @@ def error_on(kind: str) -> float:
     return sum(estimate(sample(name)) for name in names_of(kind)) / true - 1
 
 
-def test_english_code_and_east_asian_prose_are_within_a_tenth_of_the_truth(
+def test_estimate_of_english_code_and_cjk_is_within_a_tenth(
     subtests: pytest.Subtests,
 ) -> None:
     for kind in [*ENGLISH_AND_CODE, *CHINESE_JAPANESE_KOREAN]:
@@ -67,7 +67,7 @@ def test_english_code_and_east_asian_prose_are_within_a_tenth_of_the_truth(
             assert abs(error_on(kind)) <= 0.10
 
 
-def test_other_scripts_and_identifiers_are_rather_over_than_under_estimated(
+def test_estimate_of_other_scripts_errs_on_the_high_side(
     subtests: pytest.Subtests,
 ) -> None:
     for kind in OTHERS:
@@ -90,22 +90,22 @@ def test_no_sample_costs_more_than_its_upper_bound(subtests: pytest.Subtests) ->
             assert true <= upper_bound(text) <= 1.6 * true + 4
 
 
-def test_the_empty_text_is_free() -> None:
+def test_empty_text_has_no_tokens() -> None:
     assert estimate("") == upper_bound("") == 0
 
 
 @given(TEXTS)
-def test_every_text_but_the_empty_one_costs_something(text: str) -> None:
+def test_every_nonempty_text_has_tokens(text: str) -> None:
     assert (estimate(text) == 0) == (text == "")
 
 
 @given(TEXTS, TEXTS)
-def test_a_whole_costs_at_most_its_parts_and_one(left: str, right: str) -> None:
+def test_joined_text_costs_at_most_its_parts_and_one_token(left: str, right: str) -> None:
     assert estimate(left + right) <= estimate(left) + estimate(right) + 1
 
 
 @given(TEXTS, TEXTS)
-def test_a_whole_costs_at_least_each_part_less_one(left: str, right: str) -> None:
+def test_joined_text_costs_at_least_each_part_less_one_token(left: str, right: str) -> None:
     assert estimate(left + right) >= max(estimate(left), estimate(right)) - 1
 
 

@@ -20,7 +20,7 @@ from tests.contracts.store_steps import a_link
 WORDS = st.frozensets(st.sampled_from(["disk", "disks", "full", "queue", "log", "a", "db1"]))
 
 
-def test_surer_hops_come_first_and_what_only_words_say_comes_last() -> None:
+def test_hops_are_sorted_by_certainty() -> None:
     weak = Hop(here=1, there=2, link=a_link(2, 1, type=LinkType.CAUSES, strength=0.1))
     sure = Hop(here=1, there=3, link=a_link(3, 1, type=LinkType.CAUSES, strength=0.9))
     words = Hop(here=1, there=4, score=1.0)
@@ -30,7 +30,7 @@ def test_surer_hops_come_first_and_what_only_words_say_comes_last() -> None:
 
 
 @given(st.lists(st.integers(2, 40), max_size=30, unique=True), st.randoms())
-def test_every_hop_of_a_tree_is_told_once_after_the_one_before_it(
+def test_every_hop_of_a_tree_appears_once_after_its_parent(
     nodes: list[int], random_source: object
 ) -> None:
     known = [1]
@@ -38,10 +38,11 @@ def test_every_hop_of_a_tree_is_told_once_after_the_one_before_it(
     for node in nodes:
         hops.append(Hop(here=random_source.choice(known), there=node, score=0.5))  # type: ignore[attr-defined]
         known.append(node)
-    told = [hop for hop, _ in in_order(1, hops)]
-    assert sorted(hop.there for hop in told) == sorted(nodes)
+    output = [hop for hop, _ in in_order(1, hops)]
+    assert sorted(hop.there for hop in output) == sorted(nodes)
     assert all(
-        hop.here == 1 or hop.here in {one.there for one in told[:at]} for at, hop in enumerate(told)
+        hop.here == 1 or hop.here in {one.there for one in output[:at]}
+        for at, hop in enumerate(output)
     )
 
 
@@ -59,12 +60,12 @@ def test_one_word_in_common_is_no_likeness_and_longer_forms_are_the_same_word() 
     assert covers_words({"deadlock"}, {"deadlocks", "seen"}) == 1
 
 
-def test_texts_that_say_the_same_either_way_tell_of_no_cause() -> None:
+def test_forms_of_the_same_words_are_the_same_event() -> None:
     assert is_same({"checkout", "failed", "again"}, {"checkout", "fail", "again"})
     assert not is_same({"disk", "full"}, {"disk", "full", "of", "old", "logs"})
 
 
-def test_roots_rank_by_what_they_explain_then_by_how_near_they_are() -> None:
+def test_roots_rank_by_explained_events_then_by_distance() -> None:
     assert ranked_roots({7: {1}, 8: {1, 2}, 9: {1}}, {7: 3, 8: 5, 9: 1}) == [8, 9, 7]
 
 
@@ -79,7 +80,7 @@ def test_a_precursor_counts_once_for_each_occurrence_by_its_nearest() -> None:
     assert one.is_candidate
 
 
-def test_one_delay_is_no_average_and_equal_hours_have_no_peak() -> None:
+def test_single_delay_has_no_average_and_equal_hours_no_peak() -> None:
     assert (average([None, 5.0]), average([3.0, 5.0, None])) == (None, 4.0)
     at = [datetime(2026, 3, day, hour, tzinfo=UTC) for day in (1, 2) for hour in (8, 9)]
     assert peak_hour(at) is None

@@ -28,7 +28,7 @@ def locomo(path: Path, *names: str) -> Path:
 
 
 def _sample(name: str) -> dict[str, Any]:
-    def said(turns: list[tuple[str, str, str]]) -> list[dict[str, str]]:
+    def turn_list(turns: list[tuple[str, str, str]]) -> list[dict[str, str]]:
         return [{"speaker": who, "dia_id": id_, "text": text} for who, id_, text in turns]
 
     return {
@@ -37,9 +37,9 @@ def _sample(name: str) -> dict[str, Any]:
             "speaker_a": "Ann",
             "speaker_b": "Bob",
             "session_1_date_time": "1:56 pm on 8 May, 2023",
-            "session_1": said(TURNS),
+            "session_1": turn_list(TURNS),
             "session_2_date_time": "9:00 am on 20 May, 2023",
-            "session_2": said(LATER),
+            "session_2": turn_list(LATER),
         },
         "qa": [
             {"question": "Which dog did Ann get?", "evidence": ["D1:1"], "category": 4},
@@ -97,7 +97,7 @@ def beir(folder: Path) -> Path:
 
 
 def longmemeval(path: Path) -> Path:
-    def asked(id_: str, question: str) -> dict[str, Any]:
+    def question_row(id_: str, question: str) -> dict[str, Any]:
         return {
             "question_id": id_,
             "question_type": "single-session-user",
@@ -116,7 +116,10 @@ def longmemeval(path: Path) -> Path:
             "answer_session_ids": ["s1"],
         }
 
-    rows = [asked("q1", "Which instrument do I play?"), asked("q2_abs", "Which car do I drive?")]
+    rows = [
+        question_row("q1", "Which instrument do I play?"),
+        question_row("q2_abs", "Which car do I drive?"),
+    ]
     return write_json(path, rows)
 
 
@@ -149,7 +152,7 @@ def statebench(path: Path) -> Path:
             "events": list(events),
         }
 
-    def said(minute: int, text: str, speaker: str = "user") -> dict[str, Any]:
+    def turn_list(minute: int, text: str, speaker: str = "user") -> dict[str, Any]:
         at = f"2026-01-05T09:{minute:02}:00"
         return {"ts": at, "type": "conversation_turn", "speaker": speaker, "text": text}
 
@@ -157,7 +160,9 @@ def statebench(path: Path) -> Path:
         write = {"key": key, "value": value, "source": {"type": "user"}}
         return {"ts": f"2026-01-05T09:{minute:02}:00", "type": "supersession", "writes": [write]}
 
-    def asked(minute: int, prompt: str, must: list[str], must_not: list[str]) -> dict[str, Any]:
+    def question_row(
+        minute: int, prompt: str, must: list[str], must_not: list[str]
+    ) -> dict[str, Any]:
         truth = {"must_mention": must, "must_not_mention": must_not}
         at = f"2026-01-05T09:{minute:02}:00"
         return {"ts": at, "type": "query", "prompt": prompt, "ground_truth": truth}
@@ -172,16 +177,16 @@ def statebench(path: Path) -> Path:
         row(
             "t1",
             "supersession",
-            said(1, "The ferry to Oslo leaves at 08:15."),
-            said(2, "Noted.", speaker="assistant"),
+            turn_list(1, "The ferry to Oslo leaves at 08:15."),
+            turn_list(2, "Noted.", speaker="assistant"),
             wrote(30, "ferry_time_v2", "The ferry to Oslo now leaves at 09:40."),
-            asked(31, "When does the ferry to Oslo leave?", ["09:40"], ["08:15"]),
+            question_row(31, "When does the ferry to Oslo leave?", ["09:40"], ["08:15"]),
         ),
         row(
             "t2",
             "scope_permission",
-            asked(5, "What is planned for the harbour team?", ["review"], ["12%", "bonus"]),
+            question_row(5, "What is planned for the harbour team?", ["review"], ["12%", "bonus"]),
             facts=facts,
         ),
-        row("t3", "causality", asked(5, "Which ship?", ["none"], [])),
+        row("t3", "causality", question_row(5, "Which ship?", ["none"], [])),
     )

@@ -46,7 +46,7 @@ def test_no_text_is_in_both_halves() -> None:
     assert sizes[0] > sizes[1] * 0.6
 
 
-def test_the_space_s_thresholds_are_those_the_evaluation_chooses(report: Report) -> None:
+def test_thresholds_of_the_space_are_those_of_the_evaluation(report: Report) -> None:
     assert (
         abs(report.configured_duplicate_threshold - report.duplicate_threshold) <= BETWEEN_MACHINES
     )
@@ -54,7 +54,7 @@ def test_the_space_s_thresholds_are_those_the_evaluation_chooses(report: Report)
 
 
 @pytest.mark.requirement("WP-06")
-def test_on_pairs_it_was_not_chosen_by_a_refusal_is_mostly_right(report: Report) -> None:
+def test_refusal_is_mostly_right_on_unseen_pairs(report: Report) -> None:
     check = report.findings[list(Half).index(Half.CHECK)]
     assert check.duplicate.agreement.precision >= 0.8
     assert check.duplicate.agreement.recall >= 0.6
@@ -63,29 +63,31 @@ def test_on_pairs_it_was_not_chosen_by_a_refusal_is_mostly_right(report: Report)
     assert check.duplicate.precision.high >= check.duplicate.agreement.precision
 
 
-def test_a_conflict_that_is_marked_is_one_in_nine_of_ten_cases(report: Report) -> None:
+def test_nine_of_ten_marked_conflicts_are_conflicts(report: Report) -> None:
     for half in report.findings:
         assert half.conflict.agreement.precision >= 0.9
         assert half.conflict.agreement.recall >= 0.55
 
 
-def test_an_embedder_that_is_down_is_told(tmp_path: Path) -> None:
+def test_unavailable_embedder_is_reported(tmp_path: Path) -> None:
     with pytest.raises(UnavailableError) as raised:
         evaluate(read_pairs(), MiniLmEmbedder(model_path=tmp_path / "none.onnx"))
     assert raised.value.code == "embedder_down"
 
 
-def test_a_space_in_which_nothing_meets_the_criterion_is_told() -> None:
-    told_apart_by_nobody = [
+def test_space_without_a_usable_threshold_is_refused() -> None:
+    inseparable = [
         Pair(label=label, kind=Kind.FACT, one=f"{label} {n} a b c", other=f"{label} {n} d e f")
         for label in Label
         for n in range(40)
     ]
     with pytest.raises(InvalidInputError, match="No threshold"):
-        evaluate(told_apart_by_nobody, WordHashEmbedder())
+        evaluate(inseparable, WordHashEmbedder())
 
 
-def test_people_get_tables(report: Report, capsys: pytest.CaptureFixture[str]) -> None:
+def test_duplicate_report_is_shown_as_tables(
+    report: Report, capsys: pytest.CaptureFixture[str]
+) -> None:
     show(report)
     printed = capsys.readouterr().out
     assert f"duplicate_threshold {report.duplicate_threshold}" in printed
@@ -100,7 +102,7 @@ def test_the_thresholds_are_drawn_as_curves_with_those_in_use(report: Report) ->
     assert curves(report) == drawn
 
 
-def test_programs_get_the_same_report_as_json(report: Report, tmp_path: Path) -> None:
+def test_duplicate_report_is_the_same_as_json(report: Report, tmp_path: Path) -> None:
     arguments = ["eval", "duplicates", "--json", "--plot", str(tmp_path / "curves.svg")]
     ran = CliRunner().invoke(app, arguments)
     assert ran.exit_code == 0, ran.output
@@ -108,7 +110,7 @@ def test_programs_get_the_same_report_as_json(report: Report, tmp_path: Path) ->
     assert json.loads(ran.stdout) == json.loads(json.dumps(asdict(report)))
 
 
-def test_what_keeps_it_from_running_is_told_with_the_next_step() -> None:
+def test_unknown_embedder_is_refused_with_the_next_step() -> None:
     ran = evals("duplicates", COMMONBRAIN_EMBEDDER="none-such")
     assert ran.returncode == 2
     assert ran.stderr.startswith("invalid: There is no embedder 'none-such'.")

@@ -13,8 +13,8 @@ from typing import Final
 import pytest
 from commonbrain_evals.retrieval.corpora import Corpus
 from commonbrain_evals.retrieval.datasets import DATASETS
+from commonbrain_evals.retrieval.eval_store import open_eval_store
 from commonbrain_evals.retrieval.metrics import DEPTH, measure
-from commonbrain_evals.retrieval.stand import open_eval_store
 
 from commonbrain.config import Settings
 from commonbrain.model.recall_result import ResultStatus
@@ -31,7 +31,7 @@ POOR: Final = {"context": 0.7}
 ABSTAINED: Final = {"none": 10, "unsaid": 1}
 """Of the questions without an answer, those told to have none.
 
-Nobody spoke of the matter of the first sort; of the second much is told, but not what is asked.
+No text names the matter of the first sort; many are about the second, but not about the question.
 """
 WRONGLY_ABSTAINED: Final = 3
 ANSWERED: Final = frozenset(
@@ -48,15 +48,15 @@ def corpus() -> Corpus:
 
 @pytest.fixture(scope="module")
 def answers(corpus: Corpus) -> Iterator[Mapping[str, tuple[ResultStatus, list[str]]]]:
-    with open_eval_store(corpus, settings=Settings(), seed=0) as stand:
-        assert stand.report.stored == len(stand.memories) == stand.report.read
-        found = {
-            one.id: stand.brain.recall(one.text, max_items=DEPTH, max_tokens=8000, bump=False)
+    with open_eval_store(corpus, settings=Settings(), seed=0) as store:
+        assert store.report.stored == len(store.memories) == store.report.read
+        results = {
+            one.id: store.brain.recall(one.text, max_items=DEPTH, max_tokens=8000, bump=False)
             for one in corpus.questions
         }
         yield {
             id_: (one.verdict, [str(item.source_ref) for item in one.items])
-            for id_, one in found.items()
+            for id_, one in results.items()
         }
 
 
@@ -70,26 +70,26 @@ def test_the_set_is_large_and_of_every_sort(corpus: Corpus) -> None:
 
 
 @pytest.mark.requirement("EV-08")
-def test_recall_finds_no_less_than_it_did(
+def test_recall_of_harbour_does_not_regress(
     corpus: Corpus, answers: Mapping[str, tuple[ResultStatus, list[str]]]
 ) -> None:
     gold = {one.id: one.gold for one in corpus.questions if one.gold}
-    told = measure(gold, {id_: answers[id_][1] for id_ in gold})
-    means = {name: mean(of[name] for of in told.values()) for name in TODAY}
+    measured = measure(gold, {id_: answers[id_][1] for id_ in gold})
+    means = {name: mean(of[name] for of in measured.values()) for name in TODAY}
     by_sort: defaultdict[str, list[float]] = defaultdict(list)
     for question in corpus.questions:
         if question.gold:
-            by_sort[question.category].append(told[question.id]["R@10 all"])
+            by_sort[question.category].append(measured[question.id]["R@10 all"])
 
     assert {name: of for name, of in means.items() if of < TODAY[name] - TOLERANCE} == {}
     reached = {sort: mean(of) for sort, of in by_sort.items()}
     assert {sort: of for sort, of in reached.items() if of < POOR.get(sort, LEAST)} == {}
 
 
-def test_recall_says_no_less_often_that_it_knows_nothing(
+def test_abstention_of_harbour_does_not_regress(
     corpus: Corpus, answers: Mapping[str, tuple[ResultStatus, list[str]]]
 ) -> None:
-    silent = {id_ for id_, (verdict, _) in answers.items() if verdict is not ResultStatus.FOUND}
+    silent = {id_ for id_, (status, _) in answers.items() if status is not ResultStatus.FOUND}
     rightly = Counter(
         one.category for one in corpus.questions if one.id in silent and not one.is_answerable
     )

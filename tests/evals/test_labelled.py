@@ -29,7 +29,7 @@ def phrases() -> LabelledReport:
     return times.evaluate(times.read_questions())
 
 
-def test_the_sentences_are_many_a_third_of_them_tells_of_no_cause_and_none_is_twice() -> None:
+def test_cause_sentences_are_many_unique_and_a_third_negative() -> None:
     sentences = atomizer.read_sentences()
     negatives = [one for one in sentences if one.cause is None]
     assert len(sentences) >= 579
@@ -50,7 +50,7 @@ def test_the_pairs_for_conflicts_are_many_of_every_relation() -> None:
 
 
 @pytest.mark.requirement("WP-49")
-def test_causes_are_told_on_sentences_they_were_not_tuned_on(causes: LabelledReport) -> None:
+def test_causes_are_recognized_on_unseen_sentences(causes: LabelledReport) -> None:
     checks = [one for one in causes.files if one.name.endswith(Half.CHECK)]
     assert len(checks) == len(atomizer.FILES)
     for one in checks:
@@ -58,7 +58,7 @@ def test_causes_are_told_on_sentences_they_were_not_tuned_on(causes: LabelledRep
         assert one.checked.agreement.recall >= 0.7
 
 
-def test_conflicts_are_told_on_pairs_they_were_not_tuned_on(conflicts: LabelledReport) -> None:
+def test_conflicts_are_recognized_on_unseen_pairs(conflicts: LabelledReport) -> None:
     check = conflicts.halves[list(Half).index(Half.CHECK)].checked
     assert check.agreement.precision >= PRECISION_MIN
     assert check.agreement.recall >= 0.6
@@ -75,7 +75,7 @@ def test_the_questions_of_time_are_many_of_every_sort_and_a_third_names_none() -
 
 
 @pytest.mark.requirement("CT-06")
-def test_phrases_of_time_are_read_and_what_only_looks_like_one_is_not(
+def test_only_real_phrases_of_time_are_read(
     phrases: LabelledReport,
 ) -> None:
     for half in phrases.halves:
@@ -89,11 +89,11 @@ def test_every_failure_is_listed(
     phrases: LabelledReport,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    for found in (causes, conflicts, phrases):
-        show_labelled(found)
+    for results in (causes, conflicts, phrases):
+        show_labelled(results)
         printed = " ".join(capsys.readouterr().out.split())
-        assert found.failures
-        for one in found.failures:
+        assert results.failures
+        for one in results.failures:
             assert " ".join(one.text.split()) in printed
 
 
@@ -142,7 +142,7 @@ def test_the_sentences_for_preferences_are_many_of_every_label_and_none_is_twice
     assert min(Counter(half_of(one.text) for one in sentences).values()) * 3 >= len(sentences)
 
 
-def test_instructions_and_preferences_are_told_from_other_sentences() -> None:
+def test_instructions_and_preferences_are_distinguished_from_other_text() -> None:
     report = preferences.evaluate(preferences.read_sentences())
     for half in report.halves:
         assert half.checked.agreement.precision >= 0.9
@@ -158,7 +158,7 @@ def test_programs_get_figures_and_failures(subtests: pytest.Subtests) -> None:
             assert {"halves", "sorts", "failures", "data"} <= set(report)
 
 
-def test_an_evaluation_that_there_is_none_of_is_refused_and_help_lists_those_there_are() -> None:
+def test_unknown_evaluation_is_refused_and_help_lists_the_known() -> None:
     ran = evals("nothing")
     assert ran.returncode != 0
     assert "nothing" in ran.stderr

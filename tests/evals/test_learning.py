@@ -39,7 +39,7 @@ def test_learning_takes_more_than_one_conversation(tmp_path: Path) -> None:
         learn(LearnRequest(dataset="loco", path=alone), settings=Settings())
 
 
-def test_the_command_gives_it_as_json(tmp_path: Path) -> None:
+def test_learning_command_prints_json(tmp_path: Path) -> None:
     data = samples.locomo(tmp_path / "tiny.json")
     ran = CliRunner().invoke(cli.app, ["learn", "locomo", str(data), "--noise", "1", "--json"])
     assert ran.exit_code == 0, ran.output

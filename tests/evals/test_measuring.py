@@ -32,7 +32,7 @@ def brain(store: str, *arguments: str, code: int = 0) -> str:
 
 
 @pytest.mark.requirement("CL-09")
-def test_a_store_is_measured_and_its_history_told_drawn_and_written(
+def test_measured_history_of_a_store_is_printed_plotted_and_written(
     store: str, tmp_path: Path
 ) -> None:
     first = json.loads(brain(store, "self", "--questions", "20", "--json"))
@@ -40,9 +40,9 @@ def test_a_store_is_measured_and_its_history_told_drawn_and_written(
     assert "changed questions 20 to 25" in " ".join(shown.split())
 
     plot = tmp_path / "history.svg"
-    told = json.loads(brain(store, "history", "--json", "--plot", str(plot)))["evaluations"]
-    assert [one["id"] for one in told[:1]] == [first["id"]]
-    assert told[0]["figures"]["hit_5"] == first["figures"]["hit_5"]
+    history = json.loads(brain(store, "history", "--json", "--plot", str(plot)))["evaluations"]
+    assert [one["id"] for one in history[:1]] == [first["id"]]
+    assert history[0]["figures"]["hit_5"] == first["figures"]["hit_5"]
     assert plot.read_text("utf-8").startswith("<svg")
     listed = brain(store, "history")
     assert "hit 1" in listed

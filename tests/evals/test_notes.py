@@ -6,11 +6,11 @@ import pytest
 from commonbrain_evals.retrieval import refusals
 from commonbrain_evals.retrieval.beam import BEAM
 from commonbrain_evals.retrieval.corpora import Form
+from commonbrain_evals.retrieval.eval_store import open_eval_store
 from commonbrain_evals.retrieval.locomo import LOCOMO
 from commonbrain_evals.retrieval.notes import REPETITION, open_note_store, turns_of
 from commonbrain_evals.retrieval.refusals import Wording
 from commonbrain_evals.retrieval.running import EvalRequest, run
-from commonbrain_evals.retrieval.stand import open_eval_store
 from commonbrain_evals.retrieval.statebench import is_marked
 from commonbrain_evals.retrieval.systems import RECALL
 
@@ -86,11 +86,11 @@ def test_turns_are_found_as_notes_and_as_events(
     tmp_path: Path, form: Form, kind: Kind | None
 ) -> None:
     path = samples.locomo(tmp_path / "l.json", "one")
-    found = run(EvalRequest(dataset="locomo", path=path, form=form), settings=Settings())
-    assert found.setup.form == form
-    assert found.memories == 4
-    assert found.systems[RECALL]["all"]["R@10 mean"].mean == 1
-    assert found.sessions
+    record = run(EvalRequest(dataset="locomo", path=path, form=form), settings=Settings())
+    assert record.setup.form == form
+    assert record.memories == 4
+    assert record.systems[RECALL]["all"]["R@10 mean"].mean == 1
+    assert record.sessions
     corpus = next(iter(LOCOMO.read(LOCOMO.files(path))))
     with open_eval_store(corpus, settings=Settings(), seed=0, form=form) as store:
         assert kind is None or {one.kind for one in store.memories.values()} == {kind}

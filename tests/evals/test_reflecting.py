@@ -24,25 +24,25 @@ def long_talk(path: Path) -> Path:
     return samples.write_json(source, data)
 
 
-def test_what_episodes_keep_is_next_to_plain_choices_of_as_many_tokens(tmp_path: Path) -> None:
+def test_episodes_are_compared_with_baselines_of_as_many_tokens(tmp_path: Path) -> None:
     source = long_talk(tmp_path / "tiny.json")
 
     done = CliRunner().invoke(cli.app, ["reflection", "--data", str(source), "--json"])
 
-    told = json.loads(done.stdout)
-    assert (told["corpora"], told["memories"], told["questions"]) == (1, 4, 2)
+    report = json.loads(done.stdout)
+    assert (report["corpora"], report["memories"], report["questions"]) == (1, 4, 2)
     # Three turns of the first sitting are summarized; the second has one, which is too few.
-    assert told["episodes"] == 1
-    assert told["tokens_of_episodes"] <= told["tokens_of_sources"] / 3
-    assert told["covered"]["mean"] == 0.5
-    assert set(told["kept"]) == {"episodes", "chance", "first sentences"}
-    assert told["recalled"]["before, R@10 all"]["mean"] == 1
-    assert told["recalled"]["after, R@10 all"]["mean"] == 1
+    assert report["episodes"] == 1
+    assert report["tokens_of_episodes"] <= report["tokens_of_sources"] / 3
+    assert report["covered"]["mean"] == 0.5
+    assert set(report["kept"]) == {"episodes", "chance", "first sentences"}
+    assert report["recalled"]["before, R@10 all"]["mean"] == 1
+    assert report["recalled"]["after, R@10 all"]["mean"] == 1
     shown = CliRunner().invoke(cli.app, ["reflection", "--data", str(source)])
     assert "1 episodes that take" in shown.stdout
 
 
-def test_an_unknown_data_set_is_told_with_those_there_are(tmp_path: Path) -> None:
+def test_unknown_data_set_is_refused_with_the_known_ones(tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError) as caught:
         evaluate(ReflectionRequest(dataset="lokomo", path=tmp_path), settings=Settings())
 

@@ -56,20 +56,20 @@ def test_locomo_reads_evidence_however_it_is_written_and_knows_what_has_no_answe
 def test_beam_strips_marks_dates_messages_and_finds_evidence_under_any_key(tmp_path: Path) -> None:
     [chat] = read("beam", samples.beam(tmp_path))
 
-    said = drafts(chat)
-    assert said[0].body == "My port is 8080"
-    assert [draft.source_ref for draft in said] == ["a-chat#0", "a-chat#1", "a-chat#2"]
-    assert said[0].thread == said[1].thread != said[2].thread
-    assert said[0].occurred_at is not None
-    assert said[1].occurred_at is not None
-    assert said[0].occurred_at < said[1].occurred_at
+    messages = drafts(chat)
+    assert messages[0].body == "My port is 8080"
+    assert [draft.source_ref for draft in messages] == ["a-chat#0", "a-chat#1", "a-chat#2"]
+    assert messages[0].thread == messages[1].thread != messages[2].thread
+    assert messages[0].occurred_at is not None
+    assert messages[1].occurred_at is not None
+    assert messages[0].occurred_at < messages[1].occurred_at
     update, hopeless = chat.questions
     assert update.gold == {"a-chat#0": 1, "a-chat#2": 1}
     assert not hopeless.is_answerable
     assert chat.ends_at.date().isoformat() == "2024-04-03"
 
 
-def test_beir_asks_what_was_judged_and_keeps_documents_whole(tmp_path: Path) -> None:
+def test_beir_has_judged_queries_and_whole_documents(tmp_path: Path) -> None:
     [corpus] = read("beir", samples.beir(tmp_path))
 
     [question] = corpus.questions
@@ -92,7 +92,7 @@ def test_longmemeval_gives_each_question_its_own_history_and_its_date(tmp_path: 
     assert not hopeless.questions[0].is_answerable
 
 
-def test_own_memories_keep_kind_author_and_thread(tmp_path: Path) -> None:
+def test_own_memories_have_their_kind_author_and_thread(tmp_path: Path) -> None:
     [corpus] = read("own", samples.own(tmp_path))
 
     fact, message = drafts(corpus)
@@ -103,7 +103,7 @@ def test_own_memories_keep_kind_author_and_thread(tmp_path: Path) -> None:
     assert [question.is_answerable for question in corpus.questions] == [True, False]
 
 
-def test_a_path_where_nothing_is_says_what_it_expects(
+def test_missing_path_is_refused_with_the_expected_files(
     tmp_path: Path, subtests: pytest.Subtests
 ) -> None:
     for name in DATASETS:
@@ -167,7 +167,7 @@ def own_with_gold_that_is_not_there(folder: Path) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("name", "make", "told"),
+    ("name", "make", "output"),
     [
         ("locomo", locomo_without_questions, "broken.json, element 2: qa"),
         ("beam", beam_without_content, "broken.json: chat.0.turns.0.0.content"),
@@ -178,16 +178,16 @@ def own_with_gold_that_is_not_there(folder: Path) -> Path:
         ("own", own_with_gold_that_is_not_there, "3: there is no memory 'm9'"),
     ],
 )
-def test_what_is_wrong_in_a_file_is_told_by_its_place(
-    name: str, make: Callable[[Path], Path], told: str, tmp_path: Path
+def test_error_in_a_data_set_names_its_place(
+    name: str, make: Callable[[Path], Path], output: str, tmp_path: Path
 ) -> None:
     with pytest.raises(InvalidInputError) as caught:
         read(name, make(tmp_path))
 
-    assert told in caught.value.message
+    assert output in caught.value.message
 
 
-def test_a_file_that_is_no_json_is_told(tmp_path: Path) -> None:
+def test_file_without_json_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "x.json"
     path.write_text("[{", "utf-8")
 

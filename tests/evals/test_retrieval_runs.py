@@ -12,6 +12,7 @@ from commonbrain_evals.retrieval.asking import AS_SERVED, BUDGETS
 from commonbrain_evals.retrieval.comparing import compare
 from commonbrain_evals.retrieval.corpora import Question
 from commonbrain_evals.retrieval.datasets import DATASETS
+from commonbrain_evals.retrieval.eval_store import open_eval_store
 from commonbrain_evals.retrieval.metrics import DEPTH, METRICS
 from commonbrain_evals.retrieval.misses import misses_of
 from commonbrain_evals.retrieval.recipes import STUDY
@@ -20,7 +21,6 @@ from commonbrain_evals.retrieval.reporting import page
 from commonbrain_evals.retrieval.running import EvalRequest, run
 from commonbrain_evals.retrieval.sampling import choose
 from commonbrain_evals.retrieval.showing import show_comparison, show_parts, show_run
-from commonbrain_evals.retrieval.stand import open_eval_store
 from commonbrain_evals.retrieval.systems import BASELINES, RECALL
 from typer.testing import CliRunner
 
@@ -46,8 +46,8 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return samples.locomo(tmp_path_factory.mktemp("data") / "tiny.json")
 
 
-def ran(source: Path, **wish: object) -> Run:
-    return run(replace(EvalRequest(dataset="locomo", path=source), **wish), settings=Settings())
+def ran(source: Path, **options: object) -> Run:
+    return run(replace(EvalRequest(dataset="locomo", path=source), **options), settings=Settings())
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +56,7 @@ def first(source: Path) -> Run:
 
 
 @pytest.mark.requirement("EV-03")
-def test_recall_stands_beside_baselines_on_the_same_questions(first: Run) -> None:
+def test_recall_is_compared_with_baselines_on_the_same_questions(first: Run) -> None:
     assert list(first.systems) == [RECALL, *BASELINES, STUDY]
     assert first.corpora == 2
     assert first.memories == 8
@@ -70,7 +70,7 @@ def test_recall_stands_beside_baselines_on_the_same_questions(first: Run) -> Non
 
 @pytest.mark.requirement("EV-03")
 @pytest.mark.requirement("PF-09")
-def test_tokens_are_told_against_no_memory_one_session_and_the_whole_history(first: Run) -> None:
+def test_tokens_are_compared_with_no_memory_one_session_and_all(first: Run) -> None:
     of = first.budgets
     assert list(of[RECALL]) == [AS_SERVED, *map(str, BUDGETS)]
     assert of["no memory"]["0"].tokens == of["no memory"]["0"].evidence.mean == 0
@@ -94,22 +94,22 @@ def test_each_part_of_recall_is_left_out_once(first: Run) -> None:
     assert set(first.ablation["passages"]) == set(METRICS)
 
 
-def test_what_is_not_asked_of_an_ablation_would_have_changed_nothing() -> None:
+def test_skipped_ablation_questions_would_have_changed_nothing() -> None:
     dataset = DATASETS["own"]
     [corpus] = dataset.read(dataset.files(HARBOUR))
     skipped: set[str] = set()
-    with open_eval_store(corpus, settings=Settings(), seed=0) as stand:
-        apart = Ablation.of(stand.brain)
+    with open_eval_store(corpus, settings=Settings(), seed=0) as store:
+        apart = Ablation.of(store.brain)
 
-        def found(text: str, *without: str) -> list[tuple[str, float]]:
+        def results(text: str, *without: str) -> list[tuple[str, float]]:
             left_out = RetrievalOverrides(without=frozenset(without))
-            recall = Recall(apart.brain.services, stand.brain.caller, left_out)
-            told = recall(text, max_items=DEPTH, max_tokens=8000, bump=False)
-            return [(one.id, one.score) for one in told.items]
+            recall = Recall(apart.brain.services, store.brain.caller, left_out)
+            report = recall(text, max_items=DEPTH, max_tokens=8000, bump=False)
+            return [(one.id, one.score) for one in report.items]
 
         for question in corpus.questions[::12]:
-            whole, idle = found(question.text), apart.idle()
-            assert {part for part in idle if found(question.text, part) != whole} == set()
+            whole, idle = results(question.text), apart.idle()
+            assert {part for part in idle if results(question.text, part) != whole} == set()
             skipped |= idle
 
     assert 3 <= len(skipped) < len(PARTS)
@@ -146,21 +146,21 @@ def test_a_sample_is_the_same_for_the_same_seed_and_another_for_another(source: 
     assert ran(source, conversations=1).corpora == 1
 
 
-def test_where_no_question_can_be_measured_that_is_said() -> None:
+def test_run_without_measurable_questions_is_reported() -> None:
     bare = Question(id="1", text="What do they like?", category="any")
     with pytest.raises(InvalidInputError, match="no question"):
         choose({"one": (bare,)}, questions=None, conversations=None, seed=0)
 
 
-def test_what_is_left_out_stands_in_the_record_and_changes_what_is_found(source: Path) -> None:
-    told = ran(source, without=("lexical", "vector"))
+def test_left_out_parts_are_recorded_and_change_the_results(source: Path) -> None:
+    report = ran(source, without=("lexical", "vector"))
 
-    assert told.setup.without == ("lexical", "vector")
-    assert told.systems[RECALL][ALL]["R@20 any"].mean == 0
-    assert told.systems["full text"][ALL]["R@20 any"].mean > 0.5
+    assert report.setup.without == ("lexical", "vector")
+    assert report.systems[RECALL][ALL]["R@20 any"].mean == 0
+    assert report.systems["full text"][ALL]["R@20 any"].mean > 0.5
 
 
-def test_a_part_or_a_data_set_that_there_is_none_of_is_refused(source: Path) -> None:
+def test_unknown_part_or_data_set_is_refused(source: Path) -> None:
     with pytest.raises(InvalidInputError, match="no part 'wings'"):
         ran(source, without=("wings",))
     with pytest.raises(InvalidInputError, match="no data set 'wings'"):
@@ -169,29 +169,29 @@ def test_a_part_or_a_data_set_that_there_is_none_of_is_refused(source: Path) -> 
 
 @pytest.mark.parametrize("name", MAKE)
 def test_every_data_set_runs(name: str, tmp_path: Path) -> None:
-    told = run(EvalRequest(dataset=name, path=MAKE[name](tmp_path)), settings=Settings())
+    report = run(EvalRequest(dataset=name, path=MAKE[name](tmp_path)), settings=Settings())
 
-    assert told.systems[RECALL][ALL]["R@5 any"].mean == 1
-    assert told.refused == 0
+    assert report.systems[RECALL][ALL]["R@5 any"].mean == 1
+    assert report.refused == 0
 
 
 @pytest.mark.requirement("EV-09")
 def test_runs_are_compared_question_by_question(first: Run, source: Path) -> None:
     worse = ran(source, without=("lexical", "vector"))
-    told = compare(first, worse, system=RECALL)
+    report = compare(first, worse, system=RECALL)
 
-    rows = {(row.category, row.metric): row for row in told.rows}
-    assert told.questions == 6
-    assert told.unshared_questions == 0
+    rows = {(row.category, row.metric): row for row in report.rows}
+    assert report.questions == 6
+    assert report.unshared_questions == 0
     assert rows[ALL, "R@20 any"].difference.mean == -1
     assert rows[ALL, "R@20 any"].is_beyond_noise
-    assert any(line.startswith("without") for line in told.unlike)
+    assert any(line.startswith("without") for line in report.unlike)
     same = compare(first, first, system="full text")
     assert not any(row.is_beyond_noise for row in same.rows)
     assert not same.unlike
 
 
-def test_what_cannot_be_compared_is_refused(first: Run) -> None:
+def test_incomparable_runs_are_refused(first: Run) -> None:
     other = replace(first, setup=replace(first.setup, sha256="0" * 64))
     with pytest.raises(InvalidInputError, match="different data"):
         compare(first, other, system=RECALL)
@@ -202,14 +202,14 @@ def test_what_cannot_be_compared_is_refused(first: Run) -> None:
         compare(first, apart, system=RECALL)
 
 
-def test_what_was_missed_is_shown_with_its_words_and_what_came_instead(source: Path) -> None:
+def test_missed_evidence_is_shown_with_its_text_and_the_results(source: Path) -> None:
     blind = ran(source, without=("vector", "links", "passages"))
     missed = list(misses_of(blind, source, count=1))
 
     assert len(missed) == 1
-    told = missed[0].render()
-    assert missed[0].question.text in told
-    assert "evidence at none: [" in told
+    report = missed[0].render()
+    assert missed[0].question.text in report
+    assert "evidence at none: [" in report
     assert next(misses_of(blind, source, count=99)) == missed[0]
 
 
@@ -220,13 +220,13 @@ def test_misses_are_not_shown_from_other_data(first: Run, tmp_path: Path) -> Non
 
 def test_a_report_is_one_page_with_plots_and_nothing_from_outside(first: Run) -> None:
     spoilt = replace(first, setup=replace(first.setup, source="<script>alert(1)</script>|`"))
-    told = page([spoilt])
+    report = page([spoilt])
 
-    assert told.count("<svg") == 4
-    assert told.count("<table>") == 6
-    assert "<script" not in told
-    assert not re.search(r"""(?:src|href)=["']https?:""", told)
-    assert page([spoilt]) == told
+    assert report.count("<svg") == 4
+    assert report.count("<table>") == 6
+    assert "<script" not in report
+    assert not re.search(r"""(?:src|href)=["']https?:""", report)
+    assert page([spoilt]) == report
 
 
 def test_tables_show_every_system_category_and_part(
@@ -249,7 +249,7 @@ def test_sessions_are_ranked_where_there_are_any(first: Run, tmp_path: Path) -> 
     assert documents.sessions == {}
 
 
-def test_parts_stand_beside_each_other_on_several_data_sets(
+def test_parts_are_compared_on_several_data_sets(
     first: Run, capsys: pytest.CaptureFixture[str]
 ) -> None:
     other = replace(first, setup=replace(first.setup, dataset="other"), ablation={})
@@ -265,7 +265,7 @@ def test_parts_stand_beside_each_other_on_several_data_sets(
         show_parts([other])
 
 
-def test_what_is_no_record_is_told(tmp_path: Path) -> None:
+def test_invalid_record_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "x.json"
     with pytest.raises(InvalidInputError, match="cannot be read"):
         read(path)
@@ -285,10 +285,10 @@ def test_a_record_of_a_later_format_is_refused(first: Run, tmp_path: Path) -> No
 def test_the_command_runs_compares_and_reports(source: Path, tmp_path: Path) -> None:
     shell = CliRunner()
     record, html = tmp_path / "run.json", tmp_path / "page.html"
-    asked = ["run", "locomo", str(source), "--questions", "2", "--out", str(record)]
+    arguments = ["run", "locomo", str(source), "--questions", "2", "--out", str(record)]
 
-    done = shell.invoke(cli.app, asked, catch_exceptions=False)
-    as_json = shell.invoke(cli.app, [*asked, "--json"], catch_exceptions=False)
+    done = shell.invoke(cli.app, arguments, catch_exceptions=False)
+    as_json = shell.invoke(cli.app, [*arguments, "--json"], catch_exceptions=False)
     compared = shell.invoke(
         cli.app, ["compare", str(record), str(record), "--json"], catch_exceptions=False
     )

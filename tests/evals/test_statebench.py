@@ -43,7 +43,7 @@ def test_every_question_has_a_row_and_tracks_without_an_answer_are_named(
     }
 
 
-def test_the_new_time_stands_before_the_old_one(report: statebench.StateReport) -> None:
+def test_new_time_ranks_before_the_old_one(report: statebench.StateReport) -> None:
     outcome = report.rows[0].systems["recall"]
     assert outcome.current_first
     assert not outcome.stale_above
@@ -58,23 +58,23 @@ def test_a_restricted_fact_is_not_shown(report: statebench.StateReport) -> None:
 
 def test_recall_without_a_part_is_a_system_of_its_own(request_: EvalRequest) -> None:
     without = ("current_first", "repetition")
-    found = statebench.evaluate(
+    results = statebench.evaluate(
         replace(request_, without=without, conversations=1), settings=Settings()
     )
-    assert found.without == without
-    assert found.timelines == 1
+    assert results.without == without
+    assert results.timelines == 1
 
 
-def test_each_part_is_left_out_once_if_that_is_wanted(
+def test_ablation_leaves_each_part_out_once(
     request_: EvalRequest, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    found = statebench.evaluate(
+    results = statebench.evaluate(
         replace(request_, ablates=True, conversations=1), settings=Settings()
     )
     assert {f"without {part}" for part in ("current_first", "changes", "passages", "time")} <= set(
-        found.rows[0].systems
+        results.rows[0].systems
     )
-    statebench.show_states(found)
+    statebench.show_states(results)
     assert "What is left out" in capsys.readouterr().out
 
 
@@ -107,7 +107,7 @@ def test_a_state_is_written_as_a_person_would(subtests: pytest.Subtests) -> None
 
 
 def test_a_text_that_takes_a_value_back_is_not_stale(subtests: pytest.Subtests) -> None:
-    for text, found in [
+    for text, results in [
         ("The price is $45 each.", Says.CURRENT),
         ("The price is $40 each.", Says.STALE),
         ("The price is not $40.", Says.NEITHER),
@@ -117,8 +117,8 @@ def test_a_text_that_takes_a_value_back_is_not_stale(subtests: pytest.Subtests) 
         ("It is not here yet. The price is $40.", Says.STALE),
         ("The budget is $45,000.", Says.NEITHER),
     ]:
-        with subtests.test(text=text, found=found):
-            assert PRICE.read(text) is found
+        with subtests.test(text=text, results=results):
+            assert PRICE.read(text) is results
 
 
 def test_phrases_are_compared_as_whole_words() -> None:
@@ -131,9 +131,9 @@ def test_a_marked_stale_item_does_not_count_and_an_unmarked_one_does() -> None:
     current, stale = Shown(text="It is $45."), Shown(text="It is $40.")
     marked = Shown(text="It is $40.", is_marked=True)
     assert judge(PRICE, [marked, current], is_ranked=True, leak=None).current_first
-    found = judge(PRICE, [stale, current], is_ranked=True, leak=None)
-    assert (found.current_first, found.stale_above) == (False, True)
-    assert found.first_stale == "It is $40."
+    results = judge(PRICE, [stale, current], is_ranked=True, leak=None)
+    assert (results.current_first, results.stale_above) == (False, True)
+    assert results.first_stale == "It is $40."
     nothing = judge(PRICE, [], is_ranked=True, leak=None)
     assert (nothing.current_first, nothing.stale_above) == (False, False)
 

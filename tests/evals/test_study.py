@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from commonbrain_evals.retrieval.datasets import DATASETS
+from commonbrain_evals.retrieval.eval_store import EvalStore, open_eval_store
 from commonbrain_evals.retrieval.recipes import CHATS, DOCUMENTS, STUDY, TALKS, Recipe
 from commonbrain_evals.retrieval.shapes import LexicalIndex, Shapes, shapes
-from commonbrain_evals.retrieval.stand import EvalStore, open_eval_store
 from commonbrain_evals.retrieval.study import rank
 
 from commonbrain.config import Settings
@@ -19,20 +19,20 @@ LATER = datetime(2023, 6, 1, tzinfo=UTC)
 
 
 @pytest.fixture(scope="module")
-def stand(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EvalStore]:
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EvalStore]:
     path = samples.locomo(tmp_path_factory.mktemp("study") / "tiny.json", "one")
     [corpus] = DATASETS["locomo"].read([path])
-    with open_eval_store(corpus, settings=Settings(), seed=0) as stand:
-        yield stand
+    with open_eval_store(corpus, settings=Settings(), seed=0) as store:
+        yield store
 
 
 @pytest.fixture(scope="module")
-def made(stand: EvalStore) -> Shapes:
-    return shapes(stand.memories, stand.services.embedder, has_context=True)
+def made(store: EvalStore) -> Shapes:
+    return shapes(store.memories, store.services.embedder, has_context=True)
 
 
-def ranked(stand: EvalStore, made: Shapes, *, recipe: Recipe, text: str) -> dict[str, float]:
-    return {stand.source(id_): of for id_, of in rank(made, recipe, text=text, now=LATER).items()}
+def ranked(store: EvalStore, made: Shapes, *, recipe: Recipe, text: str) -> dict[str, float]:
+    return {store.source(id_): of for id_, of in rank(made, recipe, text=text, now=LATER).items()}
 
 
 def test_words_are_matched_by_their_stems_and_unknown_ones_not_at_all() -> None:
@@ -51,7 +51,7 @@ def test_a_text_is_seen_with_two_before_and_one_after_in_its_session(made: Shape
     assert np.flatnonzero(around.score_terms(["pump"])).tolist() == [3]
 
 
-def test_what_alone_is_all_there_is_of_a_session_is_embedded_as_it_is(made: Shapes) -> None:
+def test_only_text_of_a_session_is_embedded_without_context(made: Shapes) -> None:
     alone, around = made.views
     assert np.allclose(alone.vectors[alone.starts[3]], around.vectors[around.starts[3]])
 
@@ -62,34 +62,32 @@ def test_names_of_speakers_are_left_out_of_what_is_embedded(made: Shapes) -> Non
     assert np.allclose(made.vector("Ann"), made.embedder.query("Ann"))
 
 
-def test_who_is_named_when_it_was_said_and_its_session_speak_for_a_text(
-    stand: EvalStore, made: Shapes
-) -> None:
+def test_names_time_and_session_raise_the_score_of_a_text(store: EvalStore, made: Shapes) -> None:
     def gain(text: str, recipe: Recipe) -> dict[str, float]:
-        plain = ranked(stand, made, recipe=Recipe(), text=text)
-        with_it = ranked(stand, made, recipe=recipe, text=text)
+        plain = ranked(store, made, recipe=Recipe(), text=text)
+        with_it = ranked(store, made, recipe=recipe, text=text)
         return {ref: round(with_it[ref] - plain[ref], 3) for ref in sorted(plain)}
 
-    said = ["one#D1:1", "one#D1:2", "one#D1:3", "one#D2:1"]
+    turns = ["one#D1:1", "one#D1:2", "one#D1:3", "one#D2:1"]
     named = gain("What did Bob repair?", Recipe(speaker=0.1))
-    assert [named[ref] for ref in said] == [0, 0.1, 0, 0.1]
+    assert [named[ref] for ref in turns] == [0, 0.1, 0, 0.1]
     dated = gain("What broke on 20 May 2023?", Recipe(date=0.3))
     assert dated["one#D2:1"] == 0.3
     assert 0 < dated["one#D1:1"] < 0.1
     sat = gain("Who sleeps on the sofa?", Recipe(session=0.2))
-    assert [sat[ref] for ref in said] == [0.2, 0.2, 0.2, 0]
+    assert [sat[ref] for ref in turns] == [0.2, 0.2, 0.2, 0]
 
 
 def test_a_user_is_preferred_or_alone_allowed(tmp_path: Path) -> None:
     dataset = DATASETS["beam"]
     [corpus] = dataset.read(dataset.files(samples.beam(tmp_path)))
     soft, hard = CHATS.values()
-    asked = "Which port do I use?"
-    with open_eval_store(corpus, settings=Settings(), seed=0) as stand:
-        made = shapes(stand.memories, stand.services.embedder, has_context=False)
+    question = "Which port do I use?"
+    with open_eval_store(corpus, settings=Settings(), seed=0) as store:
+        made = shapes(store.memories, store.services.embedder, has_context=False)
 
-        assert set(ranked(stand, made, recipe=hard, text=asked)) == {"a-chat#0", "a-chat#2"}
-        assert len(ranked(stand, made, recipe=soft, text=asked)) == 3
+        assert set(ranked(store, made, recipe=hard, text=question)) == {"a-chat#0", "a-chat#2"}
+        assert len(ranked(store, made, recipe=soft, text=question)) == 3
 
 
 def test_every_data_set_has_a_recipe_of_the_study() -> None:

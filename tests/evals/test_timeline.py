@@ -38,14 +38,18 @@ def test_every_label_is_of_a_note() -> None:
 
 
 def test_a_time_alone_is_answered_by_that_time(report: TimelineReport) -> None:
-    asked = {"alone", "alone, vague words", "alone, with filters", "nothing then"}
-    right = [row.is_right for row in report.rows if row.sort in asked and row.half is Half.CHECK]
+    categories = {"alone", "alone, vague words", "alone, with filters", "nothing then"}
+    right = [
+        row.is_right for row in report.rows if row.sort in categories and row.half is Half.CHECK
+    ]
     assert sum(right) >= 0.9 * len(right)
 
 
 def test_the_right_time_comes_first_and_a_timeline_is_complete(report: TimelineReport) -> None:
-    asked = {"topic and time", "same words, timeline"}
-    right = [row.is_right for row in report.rows if row.sort in asked and row.half is Half.CHECK]
+    categories = {"topic and time", "same words, timeline"}
+    right = [
+        row.is_right for row in report.rows if row.sort in categories and row.half is Half.CHECK
+    ]
     assert sum(right) >= 0.9 * len(right)
 
 

@@ -29,7 +29,7 @@ def test_halves_of_every_type_are_alike_in_size_and_no_question_repeats() -> Non
     assert len(set(questions)) == len(questions)
 
 
-def test_most_changes_come_first_and_what_holds_is_not_marked() -> None:
+def test_most_changes_rank_first_and_valid_memories_are_unmarked() -> None:
     chosen = [case for case in read_cases() if case.sort in {"change_without_cue", "additive"}]
     report = evaluate(chosen[::4], make_embedder(load_settings()))
     changes = [row.is_right for row in report.rows if row.sort == "change_without_cue"]

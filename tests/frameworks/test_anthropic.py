@@ -231,9 +231,9 @@ def test_a_file_is_recalled_and_an_edit_supersedes_it(
     tool: CommonbrainMemoryTool, brain: Brain
 ) -> None:
     create(tool, text="The customer prefers tea")
-    [found] = brain.recall("what does the customer prefer?").items
+    [memory] = brain.recall("what does the customer prefer?").items
     run(tool, "str_replace", path=NOTES, old_str="tea", new_str="coffee")
-    assert brain.get(found.id).state == "superseded"
+    assert brain.get(memory.id).state == "superseded"
     assert [one.body for one in brain.recall("what does the customer prefer?").items] == [
         "The customer prefers coffee"
     ]
@@ -241,22 +241,22 @@ def test_a_file_is_recalled_and_an_edit_supersedes_it(
     assert brain.recall("what does the customer prefer?").items == ()
 
 
-def test_a_correction_by_somebody_else_is_seen_in_the_file(
+def test_correction_by_another_agent_appears_in_the_file(
     tool: CommonbrainMemoryTool, brain: Brain
 ) -> None:
     create(tool, text="The customer prefers tea")
-    [found] = brain.recall("tea").items
-    brain.revise.supersede(found.id, "The customer prefers coffee", reason="asked again")
+    [memory] = brain.recall("tea").items
+    brain.revise.supersede(memory.id, "The customer prefers coffee", reason="asked again")
     assert lines(tool) == ["     1\tThe customer prefers coffee"]
 
 
-def test_a_file_longer_than_a_memory_is_kept_whole(
+def test_file_longer_than_a_memory_is_stored_whole(
     tool: CommonbrainMemoryTool, brain: Brain
 ) -> None:
     text = "\n".join(f"line {n}" for n in range(TEXT_BYTES_MAX // 4))
     create(tool, text=text)
-    [found] = brain.list().memories
-    brain.revise.supersede(found.id, "line 0", reason="shorter")
+    [memory] = brain.list().memories
+    brain.revise.supersede(memory.id, "line 0", reason="shorter")
     assert [one[7:] for one in lines(tool)] == text.split("\n")
 
 
@@ -294,11 +294,11 @@ async def test_the_asynchronous_tool_runs_all_commands(brain: Brain) -> None:
 @contextmanager
 def claude(*replies: list[dict[str, Any]]) -> Generator[tuple[str, list[Any]]]:
     """Serve a script of replies; yield the address and the requests."""
-    script, asked = list(replies), list[Any]()
+    script, requests = list(replies), list[Any]()
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
-            asked.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+            requests.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
             content = script.pop(0)
             is_call = content[0]["type"] == "tool_use"
             message = {
@@ -324,7 +324,7 @@ def claude(*replies: list[dict[str, Any]]) -> Generator[tuple[str, list[Any]]]:
         thread = Thread(target=server.serve_forever)
         thread.start()
         try:
-            yield f"http://127.0.0.1:{server.server_port}", asked
+            yield f"http://127.0.0.1:{server.server_port}", requests
         finally:
             server.shutdown()
             thread.join()
@@ -340,7 +340,7 @@ def test_a_runner_executes_the_calls_of_claude(tool: CommonbrainMemoryTool, brai
         call(command="create", path=NOTES, file_text="Ada likes tea"),
         [{"type": "text", "text": "Noted."}],
     )
-    with claude(*script) as (url, asked), Anthropic(api_key="-", base_url=url) as client:
+    with claude(*script) as (url, requests), Anthropic(api_key="-", base_url=url) as client:
         done = client.beta.messages.tool_runner(
             model="claude",
             max_tokens=100,
@@ -348,8 +348,8 @@ def test_a_runner_executes_the_calls_of_claude(tool: CommonbrainMemoryTool, brai
             messages=[{"role": "user", "content": "I am Ada, I like tea."}],
         ).until_done()
     assert done.content[0].type == "text"
-    assert asked[0]["tools"] == [{"type": "memory_20250818", "name": "memory"}]
-    results = [one["messages"][-1]["content"][0] for one in asked[1:]]
+    assert requests[0]["tools"] == [{"type": "memory_20250818", "name": "memory"}]
+    results = [one["messages"][-1]["content"][0] for one in requests[1:]]
     assert results[0]["is_error"] is True
     assert "does not exist" in json.dumps(results[0]["content"])
     assert "created successfully" in json.dumps(results[1]["content"])

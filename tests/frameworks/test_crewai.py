@@ -60,7 +60,7 @@ def contents(records: list[MemoryRecord]) -> list[str]:
     return [one.content for one in records]
 
 
-def found(storage: CommonbrainStorage, query: str, **filters: Any) -> list[str]:  # noqa: ANN401
+def results(storage: CommonbrainStorage, query: str, **filters: Any) -> list[str]:  # noqa: ANN401
     [vector] = storage.embed([query])
     return contents([one for one, _ in storage.search(vector, **filters)])
 
@@ -101,7 +101,7 @@ class ScriptedModel(BaseLLM):
         return False
 
 
-def test_it_is_a_storage_backend(storage: CommonbrainStorage) -> None:
+def test_storage_is_a_storage_backend_of_crewai(storage: CommonbrainStorage) -> None:
     assert isinstance(storage, StorageBackend)
 
 
@@ -137,7 +137,7 @@ def test_records_of_the_same_content_are_apart(storage: CommonbrainStorage) -> N
     assert {one.id for one in storage.list_records()} == {given[1].id, given[2].id}
 
 
-def test_what_answers_a_query_is_found(storage: CommonbrainStorage) -> None:
+def test_record_that_answers_a_query_is_found(storage: CommonbrainStorage) -> None:
     storage.save(
         [
             record("The staging database is reset every night", "/ops", categories=["database"]),
@@ -150,13 +150,13 @@ def test_what_answers_a_query_is_found(storage: CommonbrainStorage) -> None:
     assert first.content == "The staging database is reset every night"
     assert 0 < score <= 1
     assert storage.search(vector, min_score=1.1) == []
-    assert found(storage, "What is the cat called?", limit=1) == ["The cat is called Mia"]
-    assert found(storage, "called", metadata_filter={"n": 2}) == ["The dog is called Bo"]
-    assert found(storage, "called", scope_prefix="/ops") == []
+    assert results(storage, "What is the cat called?", limit=1) == ["The cat is called Mia"]
+    assert results(storage, "called", metadata_filter={"n": 2}) == ["The dog is called Bo"]
+    assert results(storage, "called", scope_prefix="/ops") == []
     for categories in (["database"], ["database", "other"]):
-        answers = found(storage, "the staging database", categories=categories)
+        answers = results(storage, "the staging database", categories=categories)
         assert answers == ["The staging database is reset every night"]
-    assert found(storage, "the staging database", categories=["other"]) == []
+    assert results(storage, "the staging database", categories=["other"]) == []
 
 
 async def test_asynchronous_calls_do_not_block_the_loop(storage: CommonbrainStorage) -> None:
@@ -189,7 +189,7 @@ def test_vectors_of_different_texts_are_no_duplicates_to_crewai(
     assert sorted(contents(storage.list_records())) == texts
 
 
-def test_an_update_replaces_a_record_and_keeps_the_old_one_as_history(
+def test_updated_record_has_the_old_one_as_history(
     storage: CommonbrainStorage, project: str
 ) -> None:
     given = record("The cat is called Mia", "/pets", created_at=NOON)
@@ -201,7 +201,7 @@ def test_an_update_replaces_a_record_and_keeps_the_old_one_as_history(
     storage.update(changed.model_copy(update={"importance": 0.9}))
     assert storage.list_records() == [changed.model_copy(update={"importance": 0.9})]
     assert storage.list_scopes() == ["/home"]
-    assert found(storage, "What is the cat called?") == ["The cat is called Leo"]
+    assert results(storage, "What is the cat called?") == ["The cat is called Leo"]
     old = called(
         lambda client: client.list_(models.ListRequest(project=project, states=["superseded"]))
     )
@@ -297,7 +297,7 @@ def test_projects_are_apart(storage: CommonbrainStorage, project: str) -> None:
     for name in (f"{project}-2", None):
         other = CommonbrainStorage(SERVER, project=name)
         assert other.list_records() == []
-        assert found(other, "What is the cat called?") == []
+        assert results(other, "What is the cat called?") == []
         other.close()
 
 

@@ -44,7 +44,7 @@ def service(brain: Brain) -> CommonbrainMemoryService:
     return CommonbrainMemoryService(brain)
 
 
-def said(text: str, *, id: str, author: str = "user", **more: Any) -> Event:  # noqa: A002, ANN401
+def utterance(text: str, *, id: str, author: str = "user", **more: Any) -> Event:  # noqa: A002, ANN401
     role = "user" if author == "user" else "model"
     content = Content(role=role, parts=[Part(text=text)])
     return Event(id=id, author=author, content=content, timestamp=AT.timestamp(), **more)
@@ -55,8 +55,8 @@ def session(*events: Event, id: str = "monday", **owner: str) -> Session:  # noq
 
 
 async def texts(service: CommonbrainMemoryService, query: str, **owner: str) -> list[str]:
-    found = await service.search_memory(**{**ADA, **owner}, query=query)
-    return [part.text for one in found.memories for part in one.content.parts]
+    memory = await service.search_memory(**{**ADA, **owner}, query=query)
+    return [part.text for one in memory.memories for part in one.content.parts]
 
 
 def bodies(brain: Brain) -> list[str | None]:
@@ -64,22 +64,26 @@ def bodies(brain: Brain) -> list[str | None]:
     return [brain.get(one.id, bump=False).body for one in listed]
 
 
-async def test_what_was_said_in_a_session_is_found(service: CommonbrainMemoryService) -> None:
+async def test_text_of_a_session_is_found(service: CommonbrainMemoryService) -> None:
     await service.add_session_to_memory(
-        session(said("My cat is called Mia", id="1"), said("Noted.", id="2", author="guide"))
+        session(
+            utterance("My cat is called Mia", id="1"), utterance("Noted.", id="2", author="guide")
+        )
     )
-    [found] = (await service.search_memory(**ADA, query="What is the cat called?")).memories[:1]
-    assert found.content == Content(role="user", parts=[Part(text="My cat is called Mia")])
-    assert found.author == "user"
-    assert datetime.fromisoformat(found.timestamp) == AT
-    assert found.id.startswith("mem_")
-    assert found.custom_metadata == {}
+    [memory] = (await service.search_memory(**ADA, query="What is the cat called?")).memories[:1]
+    assert memory.content == Content(role="user", parts=[Part(text="My cat is called Mia")])
+    assert memory.author == "user"
+    assert datetime.fromisoformat(memory.timestamp) == AT
+    assert memory.id.startswith("mem_")
+    assert memory.custom_metadata == {}
 
 
 async def test_a_session_is_a_thread_in_order(
     brain: Brain, service: CommonbrainMemoryService
 ) -> None:
-    events = [said(f"Stop {n}", id=str(n), author=("user", "guide")[n % 2]) for n in range(120)]
+    events = [
+        utterance(f"Stop {n}", id=str(n), author=("user", "guide")[n % 2]) for n in range(120)
+    ]
     await service.add_session_to_memory(session(*events[:50]))
     await service.add_session_to_memory(session(*events))
     [thread] = brain.message.threads().threads
@@ -93,7 +97,7 @@ async def test_a_session_is_a_thread_in_order(
 async def test_a_session_added_again_stores_only_its_new_events(
     brain: Brain, service: CommonbrainMemoryService
 ) -> None:
-    first, second = said("ok", id="1"), said("ok", id="2")
+    first, second = utterance("ok", id="1"), utterance("ok", id="2")
     await service.add_session_to_memory(session(first))
     await service.add_session_to_memory(session(first, second))
     await service.add_session_to_memory(session(first, second))
@@ -104,17 +108,18 @@ async def test_a_session_added_again_stores_only_its_new_events(
 async def test_sessions_added_at_once_are_stored_once(
     brain: Brain, service: CommonbrainMemoryService
 ) -> None:
-    same = session(*(said(f"Stop {n}", id=str(n)) for n in range(5)))
+    same = session(*(utterance(f"Stop {n}", id=str(n)) for n in range(5)))
     other = CommonbrainMemoryService(brain)
     await asyncio.gather(*(one.add_session_to_memory(same) for one in [service, other] * 3))
     assert sorted(map(str, bodies(brain))) == [f"Stop {n}" for n in range(5)]
 
 
-async def test_what_was_corrected_or_forgotten_does_not_come_back(
+async def test_corrected_or_forgotten_event_is_not_stored_again(
     brain: Brain, service: CommonbrainMemoryService
 ) -> None:
     same = session(
-        said("The cat is called Mia", id="1", author="guide"), said("The cat is old", id="2")
+        utterance("The cat is called Mia", id="1", author="guide"),
+        utterance("The cat is old", id="2"),
     )
     await service.add_session_to_memory(same)
     mia, old = brain.list(order="recorded_oldest").memories
@@ -140,8 +145,10 @@ async def test_what_was_corrected_or_forgotten_does_not_come_back(
 async def test_users_and_apps_are_apart(
     service: CommonbrainMemoryService, other: dict[str, str]
 ) -> None:
-    await service.add_session_to_memory(session(said("The cat is called Mia", id="1")))
-    await service.add_session_to_memory(session(said("The cat is called Tom", id="1"), **other))
+    await service.add_session_to_memory(session(utterance("The cat is called Mia", id="1")))
+    await service.add_session_to_memory(
+        session(utterance("The cat is called Tom", id="1"), **other)
+    )
     assert await texts(service, "cat") == ["The cat is called Mia"]
     assert await texts(service, "cat", **other) == ["The cat is called Tom"]
     [theirs] = (await service.search_memory(**{**ADA, **other}, query="cat")).memories
@@ -151,15 +158,15 @@ async def test_users_and_apps_are_apart(
 
 async def test_projects_and_private_memories_are_apart(brain: Brain) -> None:
     shop = CommonbrainMemoryService(brain.acting_as(project="shop"))
-    await shop.add_session_to_memory(session(said("The cat is called Mia", id="1")))
+    await shop.add_session_to_memory(session(utterance("The cat is called Mia", id="1")))
     assert await texts(CommonbrainMemoryService(brain), "cat") == []
     private = CommonbrainMemoryService(brain, scope="private")
-    await private.add_session_to_memory(session(said("The dog is called Rex", id="1")))
+    await private.add_session_to_memory(session(utterance("The dog is called Rex", id="1")))
     assert await texts(private, "dog") == ["The dog is called Rex"]
     assert await texts(CommonbrainMemoryService(brain.acting_as(agent="other")), "dog") == []
 
 
-async def test_only_what_was_said_is_stored(
+async def test_only_texts_of_a_session_are_stored(
     brain: Brain, service: CommonbrainMemoryService
 ) -> None:
     picture = Part(inline_data=Blob(data=b"x" * 300_000, mime_type="image/png"))
@@ -186,11 +193,11 @@ async def test_entries_come_back_exactly(service: CommonbrainMemoryService) -> N
         custom_metadata={"certain": True, "by": ["ada", 1.5, None]},
     )
     await service.add_memory(**ADA, memories=[entry], custom_metadata={"ttl": "6000s"})
-    [found] = (await service.search_memory(**ADA, query="cat")).memories
+    [memory] = (await service.search_memory(**ADA, query="cat")).memories
     expected = entry.model_copy(
-        update={"id": found.id, "custom_metadata": {"ttl": "6000s", **entry.custom_metadata}}
+        update={"id": memory.id, "custom_metadata": {"ttl": "6000s", **entry.custom_metadata}}
     )
-    assert found == expected
+    assert memory == expected
 
 
 async def test_an_entry_with_an_id_is_stored_once(
@@ -207,7 +214,7 @@ async def test_a_secret_is_refused_and_the_rest_of_the_session_stored(
     brain: Brain, service: CommonbrainMemoryService
 ) -> None:
     text, secret = SECRETS["github classic"]
-    events = [said("Hello", id="1"), said(text, id="2"), said("Thanks", id="3")]
+    events = [utterance("Hello", id="1"), utterance(text, id="2"), utterance("Thanks", id="3")]
     with pytest.raises(RejectedError, match="secret") as refusal:
         await service.add_session_to_memory(session(*events))
     assert secret not in str(refusal.value)
@@ -216,7 +223,7 @@ async def test_a_secret_is_refused_and_the_rest_of_the_session_stored(
 
 async def test_without_an_answer_nothing_is_found(service: CommonbrainMemoryService) -> None:
     assert await texts(service, "cat") == []
-    await service.add_session_to_memory(session(said("My cat is called Mia", id="1")))
+    await service.add_session_to_memory(session(utterance("My cat is called Mia", id="1")))
     assert await texts(service, " ") == []
     assert await texts(service, "Do whales sing?") == []
     assert await texts(service, "cat " * 20_000) == ["My cat is called Mia"]
@@ -224,7 +231,7 @@ async def test_without_an_answer_nothing_is_found(service: CommonbrainMemoryServ
 
 async def test_a_search_returns_at_most_the_number_that_was_chosen(brain: Brain) -> None:
     service = CommonbrainMemoryService(brain, max_items=3)
-    cats = [said(f"Cat number {n} is called Mia{n}", id=str(n)) for n in range(6)]
+    cats = [utterance(f"Cat number {n} is called Mia{n}", id=str(n)) for n in range(6)]
     await service.add_session_to_memory(session(*cats))
     assert len(await texts(service, "What are the cats called?")) == 3
 
@@ -232,24 +239,24 @@ async def test_a_search_returns_at_most_the_number_that_was_chosen(brain: Brain)
 async def test_deleting_needs_an_id_that_exists_and_enough_trust(
     brain: Brain, service: CommonbrainMemoryService
 ) -> None:
-    await service.add_session_to_memory(session(said("My cat is called Mia", id="1")))
+    await service.add_session_to_memory(session(utterance("My cat is called Mia", id="1")))
     for unknown in (None, "", "1", "mem_38G0GR8GK1GSC"):
         await service.delete_memory(**ADA, memory_id=unknown)
     [fact] = brain.remember("The cat flap is open", kind="fact").items
     await service.delete_memory(**ADA, memory_id=fact.id)
-    [found] = (await service.search_memory(**ADA, query="cat called")).memories
+    [memory] = (await service.search_memory(**ADA, query="cat called")).memories
     web = brain.acting_as(agent="crawler", trust_ceiling=Trust.UNTRUSTED_WEB)
     with pytest.raises(RejectedError, match="cannot be deleted"):
-        await CommonbrainMemoryService(web).delete_memory(**ADA, memory_id=found.id)
+        await CommonbrainMemoryService(web).delete_memory(**ADA, memory_id=memory.id)
     assert len(bodies(brain)) == 2
-    await service.delete_memory(**ADA, memory_id=found.id)
+    await service.delete_memory(**ADA, memory_id=memory.id)
     assert bodies(brain) == ["The cat flap is open"]
 
 
 async def test_memories_outlive_the_process(path: Path) -> None:
     with a_brain(path) as brain:
         await CommonbrainMemoryService(brain).add_session_to_memory(
-            session(said("My cat is called Mia", id="1"))
+            session(utterance("My cat is called Mia", id="1"))
         )
     with a_brain(path) as brain:
         assert await texts(CommonbrainMemoryService(brain), "cat") == ["My cat is called Mia"]
@@ -278,7 +285,7 @@ class Script(BaseLlm):
         return "\n".join([instruction, *(str(one.text or one.function_response) for one in parts)])
 
 
-async def keep(callback_context: Any) -> None:  # noqa: ANN401 its name differs between versions
+async def save(callback_context: Any) -> None:  # noqa: ANN401 its name differs between versions
     await callback_context.add_session_to_memory()
 
 
@@ -304,7 +311,7 @@ async def test_an_agent_remembers_in_another_session(
     noted = [Part(text="Noted."), Part(text="Mia."), load, Part(text="Mia!"), Part(text="No idea.")]
     model = Script(replies=noted)
     preloading = LlmAgent(
-        name="guide", model=model, tools=[preload_memory], after_agent_callback=keep
+        name="guide", model=model, tools=[preload_memory], after_agent_callback=save
     )
     await say(preloading, "My cat is called Mia", service=service)
     assert await say(preloading, "What is my cat called?", service=service) == "Mia."

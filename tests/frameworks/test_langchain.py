@@ -106,7 +106,7 @@ def test_sessions_of_other_projects_are_apart(brain: Brain) -> None:
     assert api.messages == []
 
 
-def test_what_was_said_is_recalled_as_a_conversation(
+def test_messages_are_recalled_as_a_conversation(
     brain: Brain, history: CommonbrainChatHistory
 ) -> None:
     history.add_user_message("The release is on Friday")
@@ -115,8 +115,8 @@ def test_what_was_said_is_recalled_as_a_conversation(
     assert (item.kind, item.body) == ("message", "The release is on Friday")
     assert brain.recall("zanzibar").items == ()
     [thread] = brain.message.threads().threads
-    said = brain.message.history(thread=thread.id).messages
-    assert [(one.sender, one.body) for one in said] == [
+    utterance = brain.message.history(thread=thread.id).messages
+    assert [(one.sender, one.body) for one in utterance] == [
         ("user", "The release is on Friday"),
         ("assistant", "Noted."),
     ]
@@ -141,7 +141,7 @@ def test_a_message_that_is_too_large_is_refused(history: CommonbrainChatHistory)
         history.add_user_message("x" * 300_000)
 
 
-def test_what_people_correct_stays_in_its_place(
+def test_corrected_message_stays_in_its_place(
     brain: Brain, history: CommonbrainChatHistory
 ) -> None:
     history.add_messages([HumanMessage("Release on Friday", id="1"), AIMessage("Noted.", id="2")])
@@ -182,11 +182,11 @@ async def test_asynchronous_calls(history: CommonbrainChatHistory) -> None:
 @pytest.mark.requirement("CL-05")
 @pytest.mark.filterwarnings("ignore:.*RunnableWithMessageHistory.*")
 def test_an_agent_continues_its_conversation(brain: Brain) -> None:
-    asked: list[list[BaseMessage]] = []
+    requests: list[list[BaseMessage]] = []
 
     class Model(GenericFakeChatModel):
         def _generate(self, messages: list[BaseMessage], *args: Any, **more: Any) -> Any:  # noqa: ANN401
-            asked.append(messages)
+            requests.append(messages)
             return super()._generate(messages, *args, **more)
 
     replies = iter([AIMessage("Hello Ada", id="1"), AIMessage("You are Ada", id="2")])
@@ -203,6 +203,6 @@ def test_an_agent_continues_its_conversation(brain: Brain) -> None:
     )
     for question in ("I am Ada", "Who am I?"):
         agent.invoke({"q": question}, {"configurable": {"session_id": "monday"}})
-    assert [one.content for one in asked[1]] == ["I am Ada", "Hello Ada", "Who am I?"]
+    assert [one.content for one in requests[1]] == ["I am Ada", "Hello Ada", "Who am I?"]
     stored = CommonbrainChatHistory(brain, "monday").messages
     assert [one.content for one in stored] == ["I am Ada", "Hello Ada", "Who am I?", "You are Ada"]

@@ -275,7 +275,7 @@ def test_a_batch_gives_each_get_a_value_of_its_own(store: CommonbrainStore) -> N
 
 def test_a_batch_reads_what_was_stored_before_it(store: CommonbrainStore) -> None:
     store.put(USER, "a", {"n": 1})
-    got, none, found, also_none, none_again = store.batch(
+    got, none, results, also_none, none_again = store.batch(
         [
             GetOp(USER, "a"),
             PutOp(USER, "a", {"n": 2}),
@@ -286,8 +286,8 @@ def test_a_batch_reads_what_was_stored_before_it(store: CommonbrainStore) -> Non
     )
     assert (none, also_none, none_again) == (None, None, None)
     assert getattr(got, "value", None) == {"n": 1}
-    assert isinstance(found, list)
-    assert len(found) == 1
+    assert isinstance(results, list)
+    assert len(results) == 1
     assert keys(store.search(USER)) == ["a"]
 
 
@@ -363,7 +363,7 @@ def test_stores_of_other_projects_are_apart_and_agents_share_one(brain: Brain) -
     assert [one.value for one in same.search(USER)] == [{"n": 1}]
 
 
-def test_what_people_correct_is_what_the_agent_reads(brain: Brain, store: CommonbrainStore) -> None:
+def test_agent_reads_the_corrected_value(brain: Brain, store: CommonbrainStore) -> None:
     store.put(USER, "food", {"kind": None, "facts": [{"text": "Ada likes pizza", "sure": True}]})
     [memory] = brain.recall("pizza").items
     brain.revise.supersede(memory.id, "Ada likes pasta", reason="she said so")

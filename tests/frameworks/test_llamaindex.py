@@ -31,15 +31,17 @@ def block(brain: Brain) -> CommonbrainMemoryBlock:
     return CommonbrainMemoryBlock(brain=brain)
 
 
-def said(text: str, role: str = "user") -> ChatMessage:
+def message(text: str, role: str = "user") -> ChatMessage:
     return ChatMessage(role=role, content=text)
 
 
-async def test_what_leaves_the_short_term_memory_is_recalled(
+async def test_message_flushed_from_short_term_memory_is_recalled(
     brain: Brain, block: CommonbrainMemoryBlock
 ) -> None:
-    await block.aput([said("My cat is called Mia"), said("Noted.", "assistant")], session_id="one")
-    recalled = await block.aget([said("What is my cat called?")], session_id="one")
+    await block.aput(
+        [message("My cat is called Mia"), message("Noted.", "assistant")], session_id="one"
+    )
+    recalled = await block.aget([message("What is my cat called?")], session_id="one")
     assert "> My cat is called Mia" in recalled
     [thread] = brain.message.threads().threads
     messages = brain.message.history(thread=thread.id).messages
@@ -50,8 +52,8 @@ async def test_what_leaves_the_short_term_memory_is_recalled(
 
 
 async def test_sessions_and_projects_are_apart(brain: Brain, block: CommonbrainMemoryBlock) -> None:
-    await block.aput([said("My cat is called Mia")], session_id="one")
-    question = [said("What is my cat called?")]
+    await block.aput([message("My cat is called Mia")], session_id="one")
+    question = [message("What is my cat called?")]
     assert await block.aget(question, session_id="two") == ""
     shop = CommonbrainMemoryBlock(brain=brain.acting_as(project="shop"))
     assert "Mia" not in await shop.aget(question, session_id="two")
@@ -59,17 +61,17 @@ async def test_sessions_and_projects_are_apart(brain: Brain, block: CommonbrainM
 
 async def test_across_sessions_every_memory_is_recalled(brain: Brain) -> None:
     block = CommonbrainMemoryBlock(brain=brain, across_sessions=True)
-    await block.aput([said("My cat is called Mia")], session_id="one")
+    await block.aput([message("My cat is called Mia")], session_id="one")
     brain.remember("The cat flap is open at night", kind="fact")
-    recalled = await block.aget([said("Which cat flap, which cat?")], session_id="two")
+    recalled = await block.aget([message("Which cat flap, which cat?")], session_id="two")
     assert "cat flap" in recalled
 
 
-@pytest.mark.parametrize("messages", [None, [], [said("")], [said("Do whales sing?")]])
+@pytest.mark.parametrize("messages", [None, [], [message("")], [message("Do whales sing?")]])
 async def test_without_an_answer_nothing_is_added(
     block: CommonbrainMemoryBlock, messages: list[ChatMessage] | None
 ) -> None:
-    await block.aput([said("My cat is called Mia")], session_id="one")
+    await block.aput([message("My cat is called Mia")], session_id="one")
     assert await block.aget(messages, session_id="one") == ""
 
 
@@ -91,7 +93,7 @@ async def test_messages_without_text_are_left_out(
 async def test_a_secret_is_refused(brain: Brain, block: CommonbrainMemoryBlock) -> None:
     text, _ = SECRETS["github classic"]
     with pytest.raises(RejectedError, match="secret"):
-        await block.aput([said("Hello"), said(text)], session_id="one")
+        await block.aput([message("Hello"), message(text)], session_id="one")
     assert brain.list().memories == ()
 
 

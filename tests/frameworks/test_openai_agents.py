@@ -30,7 +30,7 @@ def user(content: object) -> TResponseInputItem:
     return cast("TResponseInputItem", {"role": "user", "content": content})
 
 
-def test_it_is_a_session(brain: Brain) -> None:
+def test_session_is_a_session_of_the_sdk(brain: Brain) -> None:
     assert isinstance(CommonbrainSession("s", brain), Session)
 
 
@@ -50,8 +50,8 @@ async def test_items_come_back_exactly_and_in_order(brain: Brain) -> None:
         ],
     )
     await CommonbrainSession("s", brain).add_items(items)
-    found = await CommonbrainSession("s", brain).get_items()
-    assert json.dumps(found) == json.dumps(items)
+    results = await CommonbrainSession("s", brain).get_items()
+    assert json.dumps(results) == json.dumps(items)
 
 
 async def test_a_quoted_recall_comes_back_exactly(brain: Brain) -> None:
@@ -71,7 +71,7 @@ async def test_a_limit_returns_the_latest_items_in_order(brain: Brain) -> None:
     assert len(await session.get_items(9)) == 4
 
 
-async def test_more_items_than_one_page_keep_their_order(brain: Brain) -> None:
+async def test_items_of_several_pages_are_in_order(brain: Brain) -> None:
     items = [user(f"turn {n}") for n in range(LIST_PAGE_MAX + 3)]
     session = CommonbrainSession("s", brain)
     await session.add_items(items)
@@ -130,7 +130,7 @@ def test_a_session_without_a_name_is_refused(brain: Brain) -> None:
         CommonbrainSession(" ", brain)
 
 
-async def test_recall_finds_what_was_said_but_not_what_tools_returned(brain: Brain) -> None:
+async def test_recall_finds_messages_but_no_tool_results(brain: Brain) -> None:
     output = {"type": "function_call_output", "call_id": "c", "output": "zanzibar"}
     session = CommonbrainSession("s", brain)
     await session.add_items([user("I live in Lisbon"), cast("TResponseInputItem", output)])
@@ -180,10 +180,10 @@ class Script(Model):
 
     def __init__(self, *outputs: TResponseOutputItem) -> None:
         self.outputs = list(outputs)
-        self.asked: list[Any] = []
+        self.requests: list[Any] = []
 
     async def get_response(self, *given: object, **options: object) -> ModelResponse:
-        self.asked.append(options["input"] if "input" in options else given[1])
+        self.requests.append(options["input"] if "input" in options else given[1])
         return ModelResponse(output=[self.outputs.pop(0)], usage=Usage(), response_id=None)
 
     def stream_response(
@@ -217,7 +217,7 @@ async def test_an_agent_continues_its_session_in_another_run(brain: Brain) -> No
     done = await Runner.run(agent, "Which city was it?", session=again, run_config=silent)
 
     assert done.final_output == "Lisbon."
-    kinds = [one.get("type") or one["role"] for one in model.asked[-1]]
+    kinds = [one.get("type") or one["role"] for one in model.requests[-1]]
     assert kinds == ["user", "function_call", "function_call_output", "message", "user"]
     assert len(await again.get_items()) == 6
     assert brain.recall("weather in Lisbon").items[0].body == "How is the weather in Lisbon?"

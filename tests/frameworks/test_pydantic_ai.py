@@ -70,9 +70,9 @@ async def test_an_agent_remembers_corrects_and_forgets(brain: Brain) -> None:
 async def test_the_tools_are_those_of_the_mcp_server(brain: Brain) -> None:
     model = TestModel(call_tools=[])
     await Agent(model, toolsets=[CommonbrainToolset(brain)]).run("hello")
-    asked = model.last_model_request_parameters
-    assert asked is not None
-    tools = asked.function_tools
+    parameters = model.last_model_request_parameters
+    assert parameters is not None
+    tools = parameters.function_tools
     assert [one.name for one in tools] == list(TOOLS)
     for one in tools:
         operation = load_operation(one.name)

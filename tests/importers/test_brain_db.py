@@ -60,7 +60,7 @@ def test_the_database_gives_messages_entries_atoms_tasks_pins_and_categories(fol
 
 
 @pytest.mark.requirement("MG-04")
-def test_messages_of_brain_db_keep_thread_sender_time_and_priority(folder: Path) -> None:
+def test_messages_of_brain_db_have_thread_sender_time_and_priority(folder: Path) -> None:
     texts = by_body(read("brain-db", folder / "brain.db"))
     ask = texts["Deploy the ingest first, then the page."]
     done = texts["Done: ingest at 14:02, page at 14:10."]
@@ -83,7 +83,7 @@ def test_messages_of_brain_db_keep_thread_sender_time_and_priority(folder: Path)
 
 
 @pytest.mark.requirement("MG-04")
-def test_a_delegated_task_of_brain_db_keeps_its_state_context_and_result(folder: Path) -> None:
+def test_delegated_task_of_brain_db_has_state_context_and_result(folder: Path) -> None:
     (task,) = (
         one for body, one in by_body(read("brain-db", folder)).items() if body.startswith("Renew")
     )
@@ -95,7 +95,7 @@ def test_a_delegated_task_of_brain_db_keeps_its_state_context_and_result(folder:
 
 
 @pytest.mark.requirement("MG-04")
-def test_entries_atoms_tasks_and_pins_of_brain_db_keep_their_columns(folder: Path) -> None:
+def test_entries_atoms_tasks_and_pins_of_brain_db_have_their_columns(folder: Path) -> None:
     pieces = read("brain-db", folder / "brain.db")
     texts = by_body(pieces)
     entry = texts["The gateway needs a restart after a certificate change."]
@@ -129,7 +129,7 @@ def only_atoms(drafts: Iterable[Draft]) -> list[AtomDetail]:
 
 
 @pytest.mark.requirement("MG-04")
-def test_brain_db_says_what_was_made_from_what_and_what_causes_what(folder: Path) -> None:
+def test_derivations_and_causes_of_brain_db_are_relations(folder: Path) -> None:
     pieces = read("brain-db", folder / "brain.db")
     drafts = by_ref(pieces)
     relations = only(Relation, pieces)
@@ -149,7 +149,7 @@ def test_brain_db_says_what_was_made_from_what_and_what_causes_what(folder: Path
 
 
 @pytest.mark.requirement("MG-04", "MG-07")
-def test_what_was_migrated_into_brain_db_is_stored_once(brain: Brain, folder: Path) -> None:
+def test_row_migrated_into_brain_db_is_stored_once(brain: Brain, folder: Path) -> None:
     """Messages, entries and pins are in the old files and in the database made from them."""
     report = brain.import_("brain-db", folder)
     alone = brain.import_("brain-db", folder / "brain.db")
@@ -187,7 +187,7 @@ def test_each_file_of_brain_db_can_be_imported_alone(
 
 
 @pytest.mark.requirement("MG-04")
-def test_what_brain_db_has_and_is_not_carried_over_is_counted(folder: Path) -> None:
+def test_omitted_parts_of_brain_db_are_counted(folder: Path) -> None:
     counted = omitted(read("brain-db", folder / "brain.db"))
     assert counted["acknowledgements without a text"] == 1
     assert counted["read receipts"] == 3
@@ -217,7 +217,7 @@ def test_a_foreign_file_in_the_folder_is_reported_and_the_others_are_read(folder
     assert (unreadable.where, "none of the lists" in unreadable.reason) == ("stm.json", True)
 
 
-def test_what_is_not_of_brain_db_is_refused_with_the_next_step(tmp_path: Path) -> None:
+def test_foreign_source_is_refused_by_brain_db_with_the_next_step(tmp_path: Path) -> None:
     (tmp_path / "stm.json").write_text("{")
     for source in (tmp_path, tmp_path / "stm.json", tmp_path / "none", tmp_path / "none.json"):
         with pytest.raises(InvalidInputError) as refused:
@@ -259,6 +259,6 @@ def test_brain_db_is_found_in_the_workspace_of_openclaw(folder: Path, tmp_path: 
     workspace = tmp_path / ".openclaw" / "workspace"
     workspace.mkdir(parents=True)
     shutil.copytree(folder, workspace / "memory")
-    (found,) = IMPORTERS["brain-db"].find(tmp_path)
-    assert (found.path, found.count) == (workspace / "memory", 7)
+    (results,) = IMPORTERS["brain-db"].find(tmp_path)
+    assert (results.path, results.count) == (workspace / "memory", 7)
     assert list(IMPORTERS["brain-db"].find(tmp_path / "elsewhere")) == []

@@ -43,7 +43,7 @@ def test_a_database_of_brainstem_gives_its_memories_with_all_that_they_say(datab
     assert scopes.count(Scope.PRIVATE) == 1
 
 
-def test_what_brainstem_forgot_or_computed_is_counted_and_left(database: Path) -> None:
+def test_forgotten_and_computed_rows_of_brainstem_are_counted(database: Path) -> None:
     counted = omitted(read("brainstem", database))
     assert counted["deleted memories"] == 1
     assert counted["replies for idempotency keys"] == 6
@@ -120,7 +120,7 @@ def test_a_damaged_table_gives_what_was_read_before_the_damage(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("content", [b"", b"not a database", b"SQLite format 3\x00 torn"])
-def test_what_is_no_database_of_brainstem_is_refused_with_the_next_step(
+def test_foreign_database_is_refused_by_brainstem_with_the_next_step(
     tmp_path: Path, content: bytes
 ) -> None:
     wrong = tmp_path / "brainstem.db"
@@ -138,6 +138,6 @@ def test_what_is_no_database_of_brainstem_is_refused_with_the_next_step(
 
 
 def test_brainstem_is_found_in_the_home_folder(database: Path, tmp_path: Path) -> None:
-    (found,) = IMPORTERS["brainstem"].find(tmp_path)
-    assert (found.path, found.count) == (database, 1)
+    (source,) = IMPORTERS["brainstem"].find(tmp_path)
+    assert (source.path, source.count) == (database, 1)
     assert list(IMPORTERS["brainstem"].find(tmp_path / "elsewhere")) == []

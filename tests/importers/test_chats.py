@@ -117,7 +117,7 @@ def test_a_fork_adds_only_what_is_its_own() -> None:
     assert omitted(pieces)["messages that a fork or a resumed session repeats"] == 4
 
 
-def test_what_claude_code_and_its_tools_added_is_counted() -> None:
+def test_additions_of_claude_code_and_its_tools_are_counted() -> None:
     counts = omitted(read("claude-code", SAMPLES / "claude-code"))
     assert counts["tool calls"] == counts["tool results"] == 5
     assert counts["messages and transcripts of subagents"] == 1
@@ -172,13 +172,13 @@ def test_a_result_with_text_of_the_user_is_read(tmp_path: Path) -> None:
 
 
 def test_the_title_is_the_users_before_the_models_before_a_summary(tmp_path: Path) -> None:
-    said = record("user", "Who moors the Heron?")
+    message = record("user", "Who moors the Heron?")
     titles = [{"type": "ai-title", "aiTitle": "Mooring", "sessionId": "s"}] * 2
     own = {"type": "custom-title", "customTitle": "My mooring", "sessionId": "s"}
     summary = {"type": "summary", "summary": "Of another file", "leafUuid": "u-9"}
     session(tmp_path, record("user", "First", 1), *titles, own, name="a.jsonl")
     session(tmp_path, record("user", "Second", 2), *titles, name="b.jsonl")
-    session(tmp_path, summary, {**said, "uuid": "u-3"}, name="c.jsonl")
+    session(tmp_path, summary, {**message, "uuid": "u-3"}, name="c.jsonl")
     session(tmp_path, record("user", "Ninth", 9), name="d.jsonl")
     # The two that began first have the same time, so their names decide.
     assert subjects(read("claude-code", tmp_path)) == [
@@ -421,10 +421,10 @@ def test_usual_places_are_found_by_their_names(tmp_path: Path) -> None:
     downloads.mkdir()
     for name in ("data-2026-01-02-03-04-05-batch-0000.zip", "a1b2-2026-01-02-03-04-05-c3.zip"):
         (downloads / name).write_bytes(b"unread")
-    found = {
+    results = {
         name: [one.path.name for one in IMPORTERS[name].find(tmp_path / "home")] for name in FORMATS
     }
-    assert found == {
+    assert results == {
         "claude-code": ["projects"],
         "codex": ["sessions"],
         "chatgpt": ["a1b2-2026-01-02-03-04-05-c3.zip"],
@@ -454,17 +454,17 @@ def test_a_given_project_replaces_that_of_the_source(subtests: pytest.Subtests) 
                 assert (given == {"harbour"}) == (project is not None)
 
 
-def test_a_secret_in_a_message_is_redacted_and_the_rest_kept(tmp_path: Path) -> None:
+def test_secret_in_an_imported_message_is_redacted(tmp_path: Path) -> None:
     source = session(
         tmp_path, record("user", f"The old crane uses {TOKEN} until May; ask Bo for the new one.")
     )
     with a_brain(tmp_path / "b.db") as brain:
         report = brain.import_("claude-code", source)
         again = brain.import_("claude-code", source)
-        [found] = brain.recall("old crane token").items
+        [results] = brain.recall("old crane token").items
     assert (report.stored, report.rejected, again.stored) == (1, 0, 0)
     assert report.omitted["secrets in messages, redacted"] == 1
-    body = found.body or ""
+    body = results.body or ""
     assert TOKEN not in body
     assert "ask Bo for the new one" in body
 

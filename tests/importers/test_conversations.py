@@ -80,21 +80,21 @@ def test_a_sample_dates_its_turns_a_second_apart_and_names_thread_and_project() 
     assert subject(undated) == "Conversation samples/2, session 1, at dusk"
 
 
-def test_plain_turns_keep_parts_times_and_sessions() -> None:
+def test_plain_turns_have_their_parts_times_and_sessions() -> None:
     contents = read(SAMPLES / "plain.json")
-    asked, answered, until, empty, evening = contents
+    query, answered, until, empty, evening = contents
     assert empty == Unreadable(where="plain#4", reason="The turn has no text.")
-    assert isinstance(asked, Draft)
+    assert isinstance(query, Draft)
     assert isinstance(answered, Draft)
     assert isinstance(until, Draft)
     assert isinstance(evening, Draft)
-    assert (asked.source_ref, asked.body, sender(asked), asked.project) == (
+    assert (query.source_ref, query.body, sender(query), query.project) == (
         "plain#1",
         "Where does the Heron lie?",
         "user",
         None,
     )
-    assert subject(asked) == "Conversation plain, 1 March 2026"
+    assert subject(query) == "Conversation plain, 1 March 2026"
     assert answered.body == "At berth four.\n[image]"
     assert answered.occurred_at == datetime(2026, 3, 1, 9, 0, 1, tzinfo=UTC)
     assert (until.source_ref, until.body) == ("plain#m3", "Until when?\n[said at: around noon]")
@@ -140,7 +140,7 @@ def test_reading_twice_gives_the_same_under_references_that_differ(
             assert len(set(references)) == len(references)
 
 
-def test_what_holds_no_conversation_is_invalid(tmp_path: Path, subtests: pytest.Subtests) -> None:
+def test_file_without_a_conversation_is_invalid(tmp_path: Path, subtests: pytest.Subtests) -> None:
     for text in [
         "",
         "  \n",
@@ -190,11 +190,11 @@ def test_a_turn_over_the_limit_comes_in_parts_of_its_place_and_time(tmp_path: Pa
 
 
 @given(st.lists(st.sampled_from(["word", "ä" * 300, "\n", "\n\n", "x" * 20_000]), min_size=1))
-def test_of_a_long_turn_no_word_is_lost_and_every_part_fits(words: list[str]) -> None:
-    told = Conversation(name="chat", title="Talk", project=None).add_turn(
+def test_parts_of_a_long_turn_fit_and_contain_every_word(words: list[str]) -> None:
+    output = Conversation(name="chat", title="Talk", project=None).add_turn(
         Turn(text=" ".join(words))
     )
-    bodies = [one.body for one in told if isinstance(one, Draft)]
+    bodies = [one.body for one in output if isinstance(one, Draft)]
     assert "".join("".join(bodies).split()) == "".join(" ".join(words).split())
     assert all(len(body.encode()) <= TEXT_BYTES_MAX for body in bodies)
 

@@ -20,7 +20,7 @@ DAMAGED = {
 }
 
 
-def test_it_has_a_purpose_for_lists(subtests: pytest.Subtests) -> None:
+def test_importer_has_a_purpose_for_lists(subtests: pytest.Subtests) -> None:
     for format_ in FORMATS:
         with subtests.test(format_=format_):
             purpose = IMPORTERS[format_].purpose
@@ -29,7 +29,7 @@ def test_it_has_a_purpose_for_lists(subtests: pytest.Subtests) -> None:
 
 
 @pytest.mark.requirement("MG-12")
-def test_it_finds_nothing_in_an_empty_home(tmp_path: Path, subtests: pytest.Subtests) -> None:
+def test_importer_finds_nothing_in_an_empty_home(tmp_path: Path, subtests: pytest.Subtests) -> None:
     for format_ in FORMATS:
         with subtests.test(format_=format_):
             assert list(IMPORTERS[format_].find(tmp_path)) == []

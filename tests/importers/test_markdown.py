@@ -49,13 +49,13 @@ def words_read(contents: list[Content]) -> set[str]:
 
 @pytest.mark.requirement("MG-06")
 def test_a_memory_file_gives_these_memories() -> None:
-    told = [
+    memories = [
         (place(draft), draft.kind, draft.severity, draft.headline, draft.body)
         for draft in drafts(read(NOTES / "MEMORY.md"))
     ]
     when = "Harbour > Rules:\nWhen a berth is booked:\n"
     intro = "The harbour service books berths for ships."
-    assert told == [
+    assert memories == [
         ("MEMORY.md", "fact", None, intro, intro),
         (
             "MEMORY.md#rules",
@@ -164,7 +164,7 @@ def test_reading_twice_gives_the_same_under_references_that_differ() -> None:
     assert len(set(references)) == len(references)
 
 
-def test_texts_keep_their_references_when_others_are_added_before_them(tmp_path: Path) -> None:
+def test_text_has_the_same_reference_after_an_insertion_before(tmp_path: Path) -> None:
     text = (
         "- The crane fell over in the storm\n- The lock jammed at noon\n- The lock jammed at noon\n"
     )
@@ -201,13 +201,13 @@ LINES = st.lists(
 @given(lines=LINES)
 def test_no_word_of_any_text_is_lost(lines: list[str]) -> None:
     text = "\n".join(["opening words", *lines])
-    kept = [
+    words_found = [
         word
         for section, _ in sections(text)
         for piece in (*section.path, *(f"{p.lead} {p.words}" for p in split_blocks(section.blocks)))
         for word in words(piece)
     ]
-    assert set(words(text)) <= set(kept)
+    assert set(words(text)) <= set(words_found)
 
 
 def test_a_long_section_is_cut_between_blocks_and_passes_the_gate(tmp_path: Path) -> None:
@@ -333,14 +333,14 @@ def claude_memory(home: Path, flat: str) -> Path:
 
 
 @pytest.mark.requirement("MG-06")
-def test_a_memory_of_claude_code_is_about_the_folder_it_was_kept_for(tmp_path: Path) -> None:
+def test_memory_of_claude_code_belongs_to_the_project_of_its_folder(tmp_path: Path) -> None:
     (tmp_path / "code" / "my_app-2").mkdir(parents=True)
     flat = re.sub("[^A-Za-z0-9]", "-", str(tmp_path / "code" / "my_app-2"))
     (draft,) = drafts(read(claude_memory(tmp_path, flat)))
     assert draft.project == "my_app-2"
 
 
-def test_the_memory_of_a_folder_that_is_gone_keeps_its_path_below_home(
+def test_memory_of_a_deleted_folder_has_its_path_below_home(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
@@ -366,7 +366,7 @@ def test_the_memory_of_another_machine_is_about_its_project(
 
 
 @pytest.mark.requirement("MG-06")
-def test_each_bullet_and_paragraph_that_stands_alone_is_a_memory(tmp_path: Path) -> None:
+def test_each_bullet_and_independent_paragraph_is_a_memory(tmp_path: Path) -> None:
     contents = drafts(
         read_text(
             tmp_path,
@@ -430,7 +430,7 @@ def test_a_heading_of_a_type_of_openbrain_gives_kind_and_label(
 
 
 def test_front_matter_is_left_out_and_a_rule_between_dashes_is_not(tmp_path: Path) -> None:
-    (kept,) = drafts(read_text(tmp_path, "---\nNever leave the lock gate open.\n---\n"))
-    assert "Never leave the lock gate open" in kept.body
+    (draft,) = drafts(read_text(tmp_path, "---\nNever leave the lock gate open.\n---\n"))
+    assert "Never leave the lock gate open" in draft.body
     (rest,) = drafts(read_text(tmp_path, "---\nname: x\ntags:\n  - y\n---\nThe rest is kept here."))
     assert rest.body == "The rest is kept here."

@@ -72,7 +72,7 @@ def test_tables_of_a_second_schema_of_a_server_are_counted(postgres: Server) -> 
     assert set(omitted(both)) - set(omitted(alone)) == {"rows of the same tables in other schemas"}
 
 
-def test_memories_of_the_first_version_keep_their_metadata(first: list[Piece]) -> None:
+def test_memories_of_the_first_version_have_their_metadata(first: list[Piece]) -> None:
     assert kinds(first) == {"fact": 5, "rule": 2, "task": 1}
     drafts = by_ref(first)
     decision = drafts["3"]
@@ -125,7 +125,7 @@ def test_corrections_and_annotations_of_the_first_version_are_relations(
     assert annotation.body == "The socket unit is in the infra repository."
 
 
-def test_what_the_first_version_has_and_is_not_carried_over_is_counted(first: list[Piece]) -> None:
+def test_omitted_parts_of_the_first_version_are_counted(first: list[Piece]) -> None:
     assert omitted(first) == {
         "action items that the texts state": 1,
         "triggers that no skill has": 1,
@@ -136,7 +136,7 @@ def test_what_the_first_version_has_and_is_not_carried_over_is_counted(first: li
     }
 
 
-def test_the_kinds_of_the_second_version_keep_their_columns(second: list[Piece]) -> None:
+def test_kinds_of_the_second_version_have_their_columns(second: list[Piece]) -> None:
     # An annotation is a fact; two action items are tasks; the handoff is an episode.
     assert kinds(second) == {"rule": 3, "fact": 3, "incident": 1, "task": 4, "episode": 1}
     drafts = by_ref(second)
@@ -161,7 +161,7 @@ def test_the_kinds_of_the_second_version_keep_their_columns(second: list[Piece])
     assert drafts["handoff/1"].label == "handoff"
 
 
-def test_action_items_of_the_second_version_block_nobody(second: list[Piece]) -> None:
+def test_action_items_of_the_second_version_block_no_agent(second: list[Piece]) -> None:
     details = [by_ref(second)[f"action-item/{n}"].detail for n in (1, 2)]
     assert [one.status for one in details if isinstance(one, TaskDetail)] == ["open", "done"]
     assert not any(one.must_ack for one in details if isinstance(one, TaskDetail))
@@ -204,9 +204,9 @@ def test_a_password_is_neither_shown_nor_logged(brain: Brain, postgres: Server) 
     url = f"postgresql://ana:{secret.replace(' ', '%20')}@127.0.0.1:1/brain?sslpassword=hush"
     with pytest.raises(InvalidInputError) as refused:
         brain.import_("open-brain", url)
-    told = f"{refused.value} {refused.value.hint} {refused.value.__cause__}"
-    assert "sesame" not in told
-    assert "hush" not in told
+    message = f"{refused.value} {refused.value.hint} {refused.value.__cause__}"
+    assert "sesame" not in message
+    assert "hush" not in message
     assert "postgresql://ana@127.0.0.1:1/brain" in str(refused.value)
     with postgres.database(is_empty=True) as database:
         with closing(psycopg.connect(database.owner)) as connection, connection:
@@ -241,7 +241,7 @@ def test_a_torn_row_of_a_dump_is_reported_and_the_others_are_read(tmp_path: Path
     assert "7" in by_ref(pieces)
 
 
-def test_what_is_no_open_brain_is_refused_with_the_next_step(tmp_path: Path) -> None:
+def test_foreign_source_is_refused_by_open_brain_with_the_next_step(tmp_path: Path) -> None:
     for name, content in {
         "empty.sql": b"",
         "custom.dump": b"PGDMP\x01",

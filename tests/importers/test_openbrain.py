@@ -120,7 +120,7 @@ def test_rows_of_openbrain_are_read_one_by_one(tmp_path: Path) -> None:
     assert len(by_ref(read("openbrain", dump))) == 600
 
 
-def test_what_is_no_dump_of_openbrain_is_refused_with_the_next_step(tmp_path: Path) -> None:
+def test_foreign_dump_is_refused_by_openbrain_with_the_next_step(tmp_path: Path) -> None:
     (tmp_path / "other.sql").write_text("INSERT INTO `orders` VALUES (1);\n")
     (tmp_path / "empty.sql").write_text("")
     for name in ("other.sql", "empty.sql", "none.sql"):

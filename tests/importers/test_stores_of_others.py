@@ -230,8 +230,8 @@ def test_a_damaged_line_of_a_graph_is_reported_and_the_rest_read(tmp_path: Path)
 
 def test_previous_values_of_mem0_are_superseded(tmp_path: Path, brain: Brain) -> None:
     brain.import_("mem0", restored(SAMPLES_READ[1], tmp_path))
-    found = brain.recall("Which port does staging use?")
-    assert [one.body for one in found.items if one.body and "port" in one.body] == [
+    results = brain.recall("Which port does staging use?")
+    assert [one.body for one in results.items if one.body and "port" in one.body] == [
         "The staging port is 9191."
     ]
 
@@ -270,7 +270,7 @@ def test_beliefs_and_types_of_mcp_memory_service_are_carried_over(tmp_path: Path
     ]
 
 
-def test_an_observation_of_claude_mem_keeps_all_its_parts(tmp_path: Path) -> None:
+def test_observation_of_claude_mem_has_all_its_parts(tmp_path: Path) -> None:
     bug = drafts("claude-mem", restored(SAMPLES_READ[4], tmp_path))[0]
     assert (bug.kind, bug.headline) == ("incident", "Booking page crash on leap days")
     assert bug.body.splitlines()[-5:] == [
@@ -310,7 +310,7 @@ def test_bullets_of_basic_memory_are_observations_and_relations(tmp_path: Path) 
     assert read[-1] == Omitted(what="links to notes that are not there", count=1)
 
 
-def test_observations_keep_their_references_when_others_are_added_before_them(
+def test_observation_has_the_same_reference_after_an_insertion_before(
     tmp_path: Path,
 ) -> None:
     note, bullet = tmp_path / "Harbour.md", "- [incident] The crane fell over in the storm\n"
@@ -322,7 +322,7 @@ def test_observations_keep_their_references_when_others_are_added_before_them(
     assert after[1:] == before
 
 
-def test_embeds_that_stand_alone_are_no_text_of_a_note(tmp_path: Path) -> None:
+def test_embeds_on_their_own_line_are_no_text_of_a_note(tmp_path: Path) -> None:
     lines = [
         *("The harbour service books berths for ships of all sizes.", ""),
         *("# Rules", "", "![[crane.png|300]]", ""),
@@ -366,7 +366,7 @@ def test_an_answer_of_an_older_letta_agent_is_what_it_sent() -> None:
     ]
 
 
-def test_a_text_too_long_for_a_memory_keeps_its_place_in_parts(tmp_path: Path) -> None:
+def test_oversized_text_is_split_with_its_reference(tmp_path: Path) -> None:
     source = tmp_path / "export.json"
     text = "berth " * (TEXT_BYTES_MAX // 2)
     source.write_text(json.dumps([{"id": "m1", "memory": text}]))
@@ -400,7 +400,7 @@ def test_a_database_of_another_program_is_named(tmp_path: Path) -> None:
         assert caught.value.hint
 
 
-def test_tags_that_a_memory_has_no_room_for_are_counted(brain: Brain, tmp_path: Path) -> None:
+def test_tags_beyond_the_limit_of_a_memory_are_counted(brain: Brain, tmp_path: Path) -> None:
     source = tmp_path / "export.json"
     tags = [f"tag-{number}" for number in range(TAGS_MAX + 7)]
     memory = {"id": "m1", "memory": "The crane lifts forty tons. " * 2_000, "categories": tags}

@@ -1,4 +1,4 @@
-"""An endpoint nobody of ours wrote to: real sockets, real statuses, vectors made of words."""
+"""An endpoint of embeddings: real sockets, real statuses, vectors made of words."""
 
 import json
 from collections import deque
@@ -25,7 +25,7 @@ MODEL = "word-hash"
 NO_PAUSE = RetryPolicy(pause_s=0)
 
 
-class Told(TypedDict, total=False):
+class EndpointOptions(TypedDict, total=False):
     """What a test may say of an embedder; see `Options`."""
 
     model: str
@@ -83,11 +83,15 @@ class ModelServer(ThreadingHTTPServer):
         return f"http://{self.host}" + ("/v1" if family == "openai" else "")
 
     def embedder(
-        self, family: str, *, retry_policy: RetryPolicy = NO_PAUSE, **options: Unpack[Told]
+        self,
+        family: str,
+        *,
+        retry_policy: RetryPolicy = NO_PAUSE,
+        **options: Unpack[EndpointOptions],
     ) -> HttpEmbedder:
-        told = Told(model=MODEL, dimensions=384, url=self.base(family), timeout_s=10.0)
-        told.update(options)
-        return HttpEmbedder(FAMILIES[family], Options(**told), retry_policy=retry_policy)
+        merged = EndpointOptions(model=MODEL, dimensions=384, url=self.base(family), timeout_s=10.0)
+        merged.update(options)
+        return HttpEmbedder(FAMILIES[family], Options(**merged), retry_policy=retry_policy)
 
     def __enter__(self) -> Self:
         self._thread.start()

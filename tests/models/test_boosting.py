@@ -60,7 +60,7 @@ def scored(features: Sequence[Mapping[str, float]]) -> list[float]:
 
 
 @pytest.mark.requirement("JB-02")
-def test_what_helped_comes_first_and_the_same_lessons_give_the_same_bytes() -> None:
+def test_trained_model_ranks_helpful_first_and_is_deterministic() -> None:
     first, second = scored([{"fused": 0.6, "replies": 1.0}, {"fused": 0.8}])
     assert first > second
     assert (
@@ -86,7 +86,7 @@ def artifact(**changed: object) -> bytes:
     return json.dumps({**json.loads(fitted().artifact), **changed}).encode()
 
 
-def test_what_is_no_artifact_of_this_format_is_refused(subtests: pytest.Subtests) -> None:
+def test_foreign_artifact_is_refused(subtests: pytest.Subtests) -> None:
     for content in [
         b"",
         b"{}",
@@ -106,19 +106,19 @@ def test_what_is_no_artifact_of_this_format_is_refused(subtests: pytest.Subtests
 
 
 def test_two_orders_are_judged_by_what_was_good_session_by_session() -> None:
-    told = lessons(8)
-    worst = [np.array([-float(one.grade) for one in of.shown]) for of in told]
-    best = [np.array([float(one.grade) for one in of.shown]) for of in told]
-    margins = BoostingTrainer().judge(told, before=worst, after=best, seed=0)
+    taught = lessons(8)
+    worst = [np.array([-float(one.grade) for one in of.shown]) for of in taught]
+    best = [np.array([float(one.grade) for one in of.shown]) for of in taught]
+    margins = BoostingTrainer().judge(taught, before=worst, after=best, seed=0)
     assert (margins["MRR"].before, margins["MRR"].after) == (round(1 / 6, 5), 1.0)
     assert (margins["R@5"].before, margins["R@5"].after) == (0.0, 1.0)
     assert margins["nDCG@10"].low == margins["nDCG@10"].high > 0.6
-    same = BoostingTrainer().judge(told, before=best, after=best, seed=0)
+    same = BoostingTrainer().judge(taught, before=best, after=best, seed=0)
     assert (same["nDCG@10"].low, same["nDCG@10"].high) == (0.0, 0.0)
 
 
-def test_of_one_session_nothing_can_be_said() -> None:
-    told = lessons(2)
-    given_ = [np.array([float(one.grade) for one in of.shown]) for of in told]
-    margin = BoostingTrainer().judge(told, before=given_, after=given_, seed=0)["nDCG@10"]
+def test_single_session_gives_no_comparison() -> None:
+    taught = lessons(2)
+    given_ = [np.array([float(one.grade) for one in of.shown]) for of in taught]
+    margin = BoostingTrainer().judge(taught, before=given_, after=given_, seed=0)["nDCG@10"]
     assert (margin.low, margin.high) == (-1.0, 1.0)

@@ -39,7 +39,7 @@ def answering(family: str, content: str) -> Answer:
     return Answer(body=json.dumps(message if family == "ollama" else {"choices": [message]}))
 
 
-def telling(family: str, *atoms: dict[str, str]) -> Answer:
+def atoms_reply(family: str, *atoms: dict[str, str]) -> Answer:
     return answering(family, json.dumps({"atoms": atoms}))
 
 
@@ -47,47 +47,49 @@ def telling(family: str, *atoms: dict[str, str]) -> Answer:
 def test_a_model_is_asked_for_json_within_a_bound_of_tokens(
     server: ModelServer, family: str
 ) -> None:
-    server.script.append(telling(family, SAID))
+    server.script.append(atoms_reply(family, SAID))
 
     [atom] = extractor(server, family).atoms(TEXT)
 
     assert (atom.subject, atom.outcome) == ("The proxy", "signed request refused")
-    [asked] = server.asked
-    assert asked.body["messages"][-1] == {"role": "user", "content": TEXT}
-    assert asked.headers["Authorization"] == f"Bearer {KEY}"
-    bound = asked.body["options"]["num_predict"] if family == "ollama" else asked.body["max_tokens"]
+    [request] = server.asked
+    assert request.body["messages"][-1] == {"role": "user", "content": TEXT}
+    assert request.headers["Authorization"] == f"Bearer {KEY}"
+    bound = (
+        request.body["options"]["num_predict"] if family == "ollama" else request.body["max_tokens"]
+    )
     assert bound == 77
 
 
-def test_what_does_not_stand_in_the_text_is_not_believed(server: ModelServer) -> None:
+def test_extracted_words_that_are_not_in_the_text_are_dropped(server: ModelServer) -> None:
     invented = SAID | {"outcome": "aliens invaded the warehouse"}
-    server.script.append(telling("ollama", invented, SAID))
+    server.script.append(atoms_reply("ollama", invented, SAID))
 
     assert len(extractor(server).atoms(TEXT)) == 1
 
 
-def test_sides_that_a_model_mixed_up_are_not_believed(server: ModelServer) -> None:
+def test_swapped_cause_and_effect_of_a_model_are_dropped(server: ModelServer) -> None:
     text = "The outage of the shop was caused by an expired certificate."
     right = {"subject": "expired certificate", "action": "", "outcome": "outage of the shop"}
     wrong = {"subject": "outage of the shop", "action": "", "outcome": "expired certificate"}
-    server.script.append(telling("ollama", SAID | wrong, SAID | right))
+    server.script.append(atoms_reply("ollama", SAID | wrong, SAID | right))
 
     assert [one.subject for one in extractor(server).atoms(text)] == ["expired certificate"]
 
 
 def test_a_model_that_says_too_much_is_cut_short(server: ModelServer) -> None:
     long = SAID | {"action": "dropped the header " * 40}
-    server.script.append(telling("ollama", *[long] * 5))
+    server.script.append(atoms_reply("ollama", *[long] * 5))
 
-    found = extractor(server).atoms(TEXT)
+    results = extractor(server).atoms(TEXT)
 
-    assert len(found) == 3
-    assert len(found[0].action) <= 200
+    assert len(results) == 3
+    assert len(results[0].action) <= 200
 
 
 @IN_BOTH
 @pytest.mark.parametrize("content", ["no JSON", "[]", '{"atoms": [{"subject": ""}]}', "null"])
-def test_an_answer_of_another_shape_is_told_without_repeating_it(
+def test_malformed_answer_is_reported_without_its_text(
     server: ModelServer, family: str, content: str
 ) -> None:
     server.script.append(answering(family, content))
@@ -120,10 +122,8 @@ def test_a_model_must_be_named_and_nothing_is_asked_unless_one_is_chosen() -> No
         EXTRACTORS["openai"](Options())
 
 
-def test_what_a_model_finds_is_no_more_trusted_and_no_wider_than_its_source(
-    server: ModelServer, path: Path
-) -> None:
-    server.script.append(telling("ollama", SAID))
+def test_extracted_atom_has_trust_and_scope_of_its_source(server: ModelServer, path: Path) -> None:
+    server.script.append(atoms_reply("ollama", SAID))
     with a_brain(path) as patterns:
         services = replace(patterns.services, extractor=extractor(server))
         brain = Brain(services, patterns.caller)

@@ -1,4 +1,4 @@
-"""Tenants take turns at a local model, and a tenant with too much work is told to wait."""
+"""Tenants take turns at a local model, and a tenant with too much work must wait."""
 
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor

@@ -22,12 +22,12 @@ def test_a_fact_at_the_very_end_of_a_long_text_is_found_by_meaning_alone(tmp_pat
     filler = FILLER * ((TEXT_BYTES_MAX - len(FACT)) // len(FILLER))
     with commonbrain.open(tmp_path / "brain.db") as brain:
         brain.remember(f"{filler}Ann moved to Lisbon.", kind="episode", chunks=False)
-        telling, *_ = brain.remember(filler + FACT, kind="episode", chunks=False).items
+        stored, *_ = brain.remember(filler + FACT, kind="episode", chunks=False).items
         brain.remember(filler, kind="episode", chunks=False)
 
-        found = brain.recall(QUESTION)
+        results = brain.recall(QUESTION)
 
-    assert found.items[0].id == telling.id
+    assert results.items[0].id == stored.id
 
 
 def test_several_cores_give_bit_by_bit_the_vectors_of_one() -> None:

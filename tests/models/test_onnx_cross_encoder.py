@@ -114,12 +114,12 @@ def test_missing_and_damaged_files_are_named(tmp_path: Path) -> None:
 
 def test_a_model_is_loaded_again_after_its_files_are_repaired(tmp_path: Path) -> None:
     folder = save_cross_encoder(tmp_path / "model")
-    kept = shutil.copy(folder / "model.onnx", tmp_path / "kept.onnx")
+    backup = shutil.copy(folder / "model.onnx", tmp_path / "kept.onnx")
     (folder / "model.onnx").write_bytes(b"damaged")
     encoder = OnnxCrossEncoder(folder)
     with pytest.raises(UnavailableError):
         encoder.load()
-    shutil.copy(kept, folder / "model.onnx")
+    shutil.copy(backup, folder / "model.onnx")
 
     encoder.load()
 

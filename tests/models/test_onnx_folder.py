@@ -151,7 +151,7 @@ def test_a_prefix_may_be_left_out_of_pooling(tmp_path: Path) -> None:
     assert open_folder(folder).query(TEXT) == pytest.approx(expected, abs=1e-5)
 
 
-def test_tokens_after_a_prefix_that_is_left_out_weigh_as_much_as_with_it(tmp_path: Path) -> None:
+def test_excluded_prefix_does_not_change_weights_of_other_tokens(tmp_path: Path) -> None:
     folder = save_encoder(
         tmp_path / "model",
         prompts={"query": "query: "},

@@ -15,7 +15,7 @@ from commonbrain.embeddings.http import BATCH_TEXTS_MAX
 from commonbrain.model.errors import InvalidInputError, UnavailableError
 from commonbrain.runtime.models import EMBEDDERS, Options, settings_of
 from commonbrain.testing.builders import NOON
-from tests.models.server import FAMILIES, Answer, ModelServer, Told
+from tests.models.server import FAMILIES, Answer, EndpointOptions, ModelServer
 
 KEY = "sk-do-not-tell-me"
 TEXT = "Ann moved to Lisbon."
@@ -23,7 +23,7 @@ IN_BOTH = pytest.mark.parametrize("family", FAMILIES)
 
 
 def failure(
-    server: ModelServer, family: str = "ollama", **options: Unpack[Told]
+    server: ModelServer, family: str = "ollama", **options: Unpack[EndpointOptions]
 ) -> UnavailableError:
     with pytest.raises(UnavailableError) as caught:
         server.embedder(family, **options).query(TEXT)
@@ -35,7 +35,7 @@ def failure(
 
 @pytest.mark.requirement("WP-48")
 @IN_BOTH
-def test_what_may_pass_is_tried_again(
+def test_transient_status_is_retried(
     server: ModelServer, family: str, subtests: pytest.Subtests
 ) -> None:
     for status in [408, 429, 500, 502, 503, 504]:
@@ -47,9 +47,7 @@ def test_what_may_pass_is_tried_again(
             assert len(server.asked) == 3
 
 
-def test_what_will_not_pass_is_not_tried_again(
-    server: ModelServer, subtests: pytest.Subtests
-) -> None:
+def test_permanent_status_is_not_retried(server: ModelServer, subtests: pytest.Subtests) -> None:
     for status in [301, 400, 401, 403, 404, 413, 422]:
         with subtests.test(status=status):
             server.asked.clear()
@@ -67,7 +65,7 @@ def test_a_wrong_key_and_an_unknown_model_name_the_next_step(server: ModelServer
     assert "COMMONBRAIN_EMBEDDER_URL" in failure(server, "openai").hint
 
 
-def test_tries_have_an_end(server: ModelServer) -> None:
+def test_number_of_retries_is_bounded(server: ModelServer) -> None:
     server.is_down = True
 
     assert "503" in failure(server, retries=2).message
@@ -75,7 +73,7 @@ def test_tries_have_an_end(server: ModelServer) -> None:
 
 
 @pytest.mark.requirement("WP-48")
-def test_a_retry_after_is_obeyed_when_it_is_short(server: ModelServer) -> None:
+def test_short_retry_after_is_obeyed(server: ModelServer) -> None:
     server.script.append(Answer(status=429, headers={"Retry-After": "0"}))
     # Ours would be an hour: only theirs lets this test end.
     patient = server.embedder("ollama", retry_policy=RetryPolicy(pause_s=3600))
@@ -83,32 +81,28 @@ def test_a_retry_after_is_obeyed_when_it_is_short(server: ModelServer) -> None:
     assert patient.query(TEXT).shape == (384,)
 
 
-def test_a_retry_after_is_not_waited_for_when_it_is_long(
-    server: ModelServer, subtests: pytest.Subtests
-) -> None:
-    for asked in ["3600", format_datetime(NOON.replace(year=2126), usegmt=True), "9" * 400]:
-        with subtests.test(asked=asked):
+def test_long_retry_after_is_not_waited_for(server: ModelServer, subtests: pytest.Subtests) -> None:
+    for request in ["3600", format_datetime(NOON.replace(year=2126), usegmt=True), "9" * 400]:
+        with subtests.test(request=request):
             server.asked.clear()
-            server.script.append(Answer(status=429, headers={"Retry-After": asked}))
+            server.script.append(Answer(status=429, headers={"Retry-After": request}))
 
             assert "429" in failure(server).message
             assert len(server.asked) == 1
 
 
-def test_a_retry_after_that_means_nothing_is_passed_over(
-    server: ModelServer, subtests: pytest.Subtests
-) -> None:
-    for asked in ["soon", "-1", "1.5", "\u00b2", "Mon, 99 Foo 2026 99:99:99 GMT"]:
-        with subtests.test(asked=asked):
+def test_invalid_retry_after_is_ignored(server: ModelServer, subtests: pytest.Subtests) -> None:
+    for request in ["soon", "-1", "1.5", "\u00b2", "Mon, 99 Foo 2026 99:99:99 GMT"]:
+        with subtests.test(request=request):
             server.asked.clear()
-            server.script.append(Answer(status=503, headers={"Retry-After": asked}))
+            server.script.append(Answer(status=503, headers={"Retry-After": request}))
 
             assert server.embedder("ollama").query(TEXT).shape == (384,)
 
 
 @IN_BOTH
 @pytest.mark.parametrize("answer", [Answer(hangs=True), Answer(drips=True)])
-def test_an_endpoint_that_never_ends_is_given_up(
+def test_endpoint_without_end_of_reply_times_out(
     server: ModelServer, family: str, answer: Answer
 ) -> None:
     server.script.append(answer)
@@ -117,14 +111,14 @@ def test_an_endpoint_that_never_ends_is_given_up(
     assert len(server.asked) == 1
 
 
-def test_a_reply_that_breaks_off_is_asked_for_again(server: ModelServer) -> None:
+def test_truncated_reply_is_retried(server: ModelServer) -> None:
     server.script.append(Answer(is_cut=True))
 
     assert server.embedder("ollama").query(TEXT).shape == (384,)
     assert len(server.asked) == 2
 
 
-def test_a_proxy_for_the_world_is_not_asked_for_this_machine(
+def test_local_endpoint_is_called_without_the_proxy(
     server: ModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
@@ -133,7 +127,7 @@ def test_a_proxy_for_the_world_is_not_asked_for_this_machine(
     assert server.embedder("ollama", retries=0).query(TEXT).shape == (384,)
 
 
-def test_an_endpoint_that_is_not_there_is_unavailable(server: ModelServer) -> None:
+def test_missing_endpoint_is_unavailable(server: ModelServer) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
     url = f"http://127.0.0.1:{port}"
@@ -177,18 +171,18 @@ def test_vectors_of_another_length_are_refused(server: ModelServer, family: str)
 
 
 @IN_BOTH
-def test_a_reply_that_breaks_its_promise_is_refused(
+def test_reply_with_wrong_vectors_is_refused(
     server: ModelServer, family: str, subtests: pytest.Subtests
 ) -> None:
-    for answer, told in [
+    for answer, message in [
         (reply(), "0 vectors for 1 texts"),
         (reply([1.0, 0.0], [0.0, 1.0]), "2 vectors for 1 texts"),
         (reply([0.0, 0.0]), "without a direction"),
     ]:
-        with subtests.test(answer=answer, told=told):
+        with subtests.test(answer=answer, message=message):
             server.script.append(answer)
 
-            assert told in failure(server, family, dimensions=2).message
+            assert message in failure(server, family, dimensions=2).message
 
 
 @IN_BOTH
@@ -200,7 +194,7 @@ def test_vectors_are_brought_to_length_one(server: ModelServer, family: str) -> 
 
 
 @pytest.mark.requirement("WP-48")
-def test_an_endpoint_that_keeps_failing_is_left_alone(server: ModelServer) -> None:
+def test_repeatedly_failing_endpoint_is_left_alone(server: ModelServer) -> None:
     server.is_down = True
     embedder = server.embedder(
         "ollama", retries=0, retry_policy=RetryPolicy(pause_s=0, failures_max=2)
@@ -244,11 +238,11 @@ def test_many_texts_go_in_several_requests(server: ModelServer) -> None:
 
     matrices = server.embedder("openai").passages(texts)
 
-    sizes = [len(asked.body["input"]) for asked in server.asked]
+    sizes = [len(request.body["input"]) for request in server.asked]
     assert (len(matrices), sizes) == (BATCH_TEXTS_MAX + 1, [BATCH_TEXTS_MAX, 1])
 
 
-def test_what_is_sent_is_what_each_api_documents(server: ModelServer) -> None:
+def test_request_follows_the_documented_api(server: ModelServer) -> None:
     server.embedder("ollama").query(TEXT)
     server.embedder("openai", key=SecretStr(KEY)).query(TEXT)
 
@@ -276,7 +270,7 @@ def test_known_models_get_their_prefixes_and_are_asked_for_fewer_dimensions(
     nomic.passages([TEXT])
     short.query(TEXT)
 
-    queried, stored, shortened = (asked.body for asked in server.asked)
+    queried, stored, shortened = (request.body for request in server.asked)
     assert queried["input"] == [f"search_query: {TEXT}"]
     assert stored["input"] == [f"search_document: {TEXT}"]
     assert shortened["dimensions"] == 384
@@ -291,12 +285,12 @@ def test_the_space_is_known_without_a_request(server: ModelServer, family: str) 
     assert server.asked == []
 
 
-def test_a_model_nobody_knows_needs_its_dimensions(server: ModelServer) -> None:
+def test_unknown_model_needs_its_dimensions(server: ModelServer) -> None:
     with pytest.raises(InvalidInputError, match="COMMONBRAIN_EMBEDDER_DIMENSIONS"):
         server.embedder("ollama", dimensions=None)
 
 
-def test_a_url_that_is_none_or_holds_a_password_is_refused_untold(
+def test_invalid_url_or_url_with_password_is_refused_without_its_text(
     subtests: pytest.Subtests,
 ) -> None:
     for url in [
@@ -320,14 +314,14 @@ def test_settings_of_a_space_make_that_space(subtests: pytest.Subtests) -> None:
     for name in ["ollama", "openai"]:
         with subtests.test(name=name):
             embedder = EMBEDDERS[name](Options())
-            told = dict(
+            message = dict(
                 word.split("=") for word in (settings_of(embedder.space.name) or "").split()
             )
 
-            again = EMBEDDERS[told["COMMONBRAIN_EMBEDDER"]](
+            again = EMBEDDERS[message["COMMONBRAIN_EMBEDDER"]](
                 Options(
-                    model=told["COMMONBRAIN_EMBEDDER_MODEL"],
-                    dimensions=int(told["COMMONBRAIN_EMBEDDER_DIMENSIONS"]),
+                    model=message["COMMONBRAIN_EMBEDDER_MODEL"],
+                    dimensions=int(message["COMMONBRAIN_EMBEDDER_DIMENSIONS"]),
                 )
             )
             assert again.space == embedder.space
@@ -342,7 +336,7 @@ def test_settings_of_a_space_make_that_space(subtests: pytest.Subtests) -> None:
         Answer(hangs=True),
     ],
 )
-def test_neither_key_nor_text_is_told(
+def test_error_contains_neither_key_nor_text(
     server: ModelServer, family: str, answer: Answer, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
@@ -352,13 +346,13 @@ def test_neither_key_nor_text_is_told(
     error = failure(server, family, key=options.key, timeout_s=options.timeout_s)
 
     chain = [repr(error), str(error), repr(error.__cause__), str(error.__cause__), repr(options)]
-    told = " ".join([*chain, caplog.text])
-    assert KEY not in told
-    assert TEXT not in told
+    message = " ".join([*chain, caplog.text])
+    assert KEY not in message
+    assert TEXT not in message
 
 
 def test_two_ways_of_asking_for_the_same_text_agree(server: ModelServer) -> None:
     [stored] = server.embedder("ollama").passages([TEXT])
-    asked = server.embedder("openai").query(TEXT)
+    request = server.embedder("openai").query(TEXT)
 
-    assert np.allclose(stored[0], asked, atol=1e-6)
+    assert np.allclose(stored[0], request, atol=1e-6)

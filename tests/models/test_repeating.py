@@ -23,14 +23,14 @@ def test_the_same_question_is_embedded_once(server: ModelServer) -> None:
     assert len(server.asked) == 2
 
 
-def test_nobody_can_change_what_the_next_one_is_given(server: ModelServer) -> None:
+def test_returned_vector_does_not_expose_the_cache(server: ModelServer) -> None:
     embedder = repeating(server)
 
     with pytest.raises(ValueError, match="read-only"):
         embedder.query(QUESTION)[0] = 2
 
 
-def test_a_failure_is_not_kept(server: ModelServer) -> None:
+def test_failed_embedding_is_not_cached(server: ModelServer) -> None:
     embedder = repeating(server)
     server.is_down = True
     with pytest.raises(UnavailableError):
@@ -40,7 +40,7 @@ def test_a_failure_is_not_kept(server: ModelServer) -> None:
     assert embedder.query(QUESTION).shape == (384,)
 
 
-def test_what_was_asked_longest_ago_is_forgotten(server: ModelServer) -> None:
+def test_least_recently_used_vector_is_evicted(server: ModelServer) -> None:
     embedder = repeating(server)
     embedder.query(QUESTION)
     for number in range(CACHED_QUERIES_MAX):

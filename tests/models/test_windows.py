@@ -24,9 +24,9 @@ def test_every_window_fits_and_every_character_is_in_one(text: str) -> None:
     assert cut
     # The parts' estimates are rounded, each by less than one token.
     assert all(estimate(window) <= WINDOW_TOKENS * 1.1 for window in cut)
-    kept = "".join("".join(window.split()) for window in cut)
-    assert {*"".join(text.split())} <= {*kept}
-    assert len(kept) >= len("".join(text.split()))
+    joined = "".join("".join(window.split()) for window in cut)
+    assert {*"".join(text.split())} <= {*joined}
+    assert len(joined) >= len("".join(text.split()))
 
 
 @given(st.lists(st.integers(0, 99), min_size=1, max_size=600))
@@ -57,7 +57,7 @@ def test_space_alone_is_passed_over_quickly() -> None:
     assert token_windows("tea" + " " * 1_000_000) == ["tea"]
 
 
-def test_what_no_endpoint_takes_is_replaced() -> None:
+def test_characters_that_endpoints_refuse_are_replaced() -> None:
     assert token_windows("half \ud83d a\x00pair") == ["half ? a pair"]
 
 
@@ -68,7 +68,7 @@ def _shared(before: list[str], after: list[str]) -> int:
 
 
 @pytest.mark.requirement("WP-51")
-def test_of_a_very_long_text_an_endpoint_gets_the_first_windows(server: ModelServer) -> None:
+def test_endpoint_gets_the_first_windows_of_a_very_long_text(server: ModelServer) -> None:
     embedder = server.embedder("ollama")
 
     [vectors] = embedder.passages(["!?;:,." * 5000])
@@ -77,7 +77,7 @@ def test_of_a_very_long_text_an_endpoint_gets_the_first_windows(server: ModelSer
 
 
 @pytest.mark.requirement("WP-51")
-def test_of_a_very_long_text_a_local_model_embeds_the_first_windows(tmp_path: Path) -> None:
+def test_local_model_embeds_the_first_windows_of_a_very_long_text(tmp_path: Path) -> None:
     folder = save_encoder(tmp_path / "model")
     embedder = OnnxEmbedder(folder, records=ModelRecords(), calibrate=lambda _: CAUTIOUS)
     text = "lisbon tea " * 20_000

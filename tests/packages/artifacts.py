@@ -25,10 +25,10 @@ def uv() -> str:
         FileNotFoundError: it is not installed.
 
     """
-    found = shutil.which("uv")
-    if found is None:
+    program = shutil.which("uv")
+    if program is None:
         raise FileNotFoundError("uv was not found on PATH: install it, then try again")
-    return found
+    return program
 
 
 def build(folder: Path) -> Path:
@@ -72,6 +72,8 @@ def metadata(wheel: Path) -> Message:
 def visitor(home: Path, **more: str) -> dict[str, str]:
     """Return the environment of a user at a machine with no settings, whose home is `home`."""
     foreign = ("PYTHON", "COMMONBRAIN_", "XDG_", "VIRTUAL_ENV", "UV_PROJECT")
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
+    environment = {
+        name: value for name, value in os.environ.items() if not name.startswith(foreign)
+    }
     state = {"HOME": str(home), "USERPROFILE": str(home), "APPDATA": str(home / "AppData")}
-    return {**kept, **state, **more}
+    return {**environment, **state, **more}

@@ -187,8 +187,8 @@ def first_ten_minutes(dist: Path, folder: Path) -> Mapping[str, float]:
     newcomer.timed("install", lambda: newcomer.install(dist))
     newcomer.timed("connect Claude Code", newcomer.connect)
     newcomer.timed("import a MEMORY.md", newcomer.import_notes)
-    found = newcomer.timed("search", newcomer.search)
-    newcomer.timed("correct a memory", lambda: newcomer.correct(found))
+    results = newcomer.timed("search", newcomer.search)
+    newcomer.timed("correct a memory", lambda: newcomer.correct(results))
     newcomer.timed("recall as the agent", newcomer.work_as_the_agent)
     return newcomer.durations_s
 

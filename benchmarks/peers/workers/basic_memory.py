@@ -80,9 +80,9 @@ class Notes:
 
     def search(self, question: str, limit: int) -> list[str]:
         """Search by words and meaning, the default."""
-        asked = {"query": question, "page_size": limit, "output_format": "json"}
-        found = self._loop.run_until_complete(self._client.call_tool("search_notes", asked))
-        return [result["title"] for result in found.data["results"]]
+        query = {"query": question, "page_size": limit, "output_format": "json"}
+        results = self._loop.run_until_complete(self._client.call_tool("search_notes", query))
+        return [result["title"] for result in results.data["results"]]
 
 
 if __name__ == "__main__":

@@ -41,8 +41,8 @@ class Collection:
 
     def search(self, question: str, limit: int) -> list[str]:
         """Query by text."""
-        found = self._collection.query(query_texts=[question], n_results=limit)
-        return found["ids"][0]
+        results = self._collection.query(query_texts=[question], n_results=limit)
+        return results["ids"][0]
 
 
 if __name__ == "__main__":

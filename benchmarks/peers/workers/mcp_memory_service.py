@@ -48,8 +48,8 @@ class Service:
 
     def search(self, question: str, limit: int) -> list[str]:
         """Search by meaning, the tool's default mode."""
-        found = self._loop.run_until_complete(self._storage.retrieve(question, n_results=limit))
-        return [result.memory.tags[0] for result in found]
+        results = self._loop.run_until_complete(self._storage.retrieve(question, n_results=limit))
+        return [result.memory.tags[0] for result in results]
 
 
 if __name__ == "__main__":

@@ -52,8 +52,8 @@ class Mem0:
 
     def search(self, question: str, limit: int) -> list[str]:
         """Search among the user's memories."""
-        found = self._memory.search(question, top_k=limit, filters={"user_id": _USER})
-        return [item["metadata"]["reference"] for item in found["results"]]
+        results = self._memory.search(question, top_k=limit, filters={"user_id": _USER})
+        return [item["metadata"]["reference"] for item in results["results"]]
 
 
 if __name__ == "__main__":

@@ -76,7 +76,7 @@ def _answer(memory: Any, request: dict[str, Any]) -> dict[str, Any]:  # noqa: AN
     if "search" in request:
         limit = request["limit"]
         timed = [_timed(lambda: memory.search(one, limit)) for one in request["search"]]  # noqa: B023 at once
-        return {"found": [found for found, _ in timed], "laps": [lap for _, lap in timed]}
+        return {"found": [results for results, _ in timed], "laps": [lap for _, lap in timed]}
     return {"resident_mb": _resident_mb()}
 
 

@@ -28,20 +28,22 @@ def make(program: Path, out: Path) -> None:
         work.mkdir(parents=True)
         (work / "README.md").write_text("Heron\n")
         subprocess.run(["git", "init", "--quiet"], cwd=work, check=True)  # noqa: S607
-        look = ToolCall("Bash", {"command": "ls", "description": "List the folder"})
+        listing = ToolCall("Bash", {"command": "ls", "description": "List the folder"})
         read = ToolCall("Read", {"file_path": str(work / "README.md")})
-        asked = _Asked(program=program, work=work, home=home)
+        request = _Asked(program=program, work=work, home=home)
         answer = "The berth table is in README.md."
-        first = asked([look, read], "Where is the berth table?", answer)
-        rest = [look, read]
+        first = request([listing, read], "Where is the berth table?", answer)
+        rest = [listing, read]
         again = "--resume", first
-        asked(rest, "Which berth has power?", "Berth 4 is the one with power.", *again)
-        asked(rest, "Which berth has water?", "Berth 5 has water.", *again, "--fork-session")
-        asked(rest, "/compact", "A summary: berths 4 and 5 are equipped.", *again)
-        asked([], "And which one is free?", "Berth 7 is free.", *again)
+        request(rest, "Which berth has power?", "Berth 4 is the one with power.", *again)
+        request(rest, "Which berth has water?", "Berth 5 has water.", *again, "--fork-session")
+        request(rest, "/compact", "A summary: berths 4 and 5 are equipped.", *again)
+        request([], "And which one is free?", "Berth 7 is free.", *again)
         helper = {"description": "Count", "prompt": "Count the berths"}
         count = ToolCall("Agent", {**helper, "subagent_type": "general-purpose"})
-        asked([count], "Let an agent count the berths.", "There are nine.", "--name", "Berth count")
+        request(
+            [count], "Let an agent count the berths.", "There are nine.", "--name", "Berth count"
+        )
         _write(home, out)
 
 

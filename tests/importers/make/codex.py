@@ -24,12 +24,12 @@ def make(program: Path, out: Path) -> None:
         work = home / "code" / "heron-web"
         work.mkdir(parents=True)
         (work / "AGENTS.md").write_text("Be brief.\n")
-        look = ToolCall("exec_command", {"cmd": "ls"})
-        for words, said in (
+        listing = ToolCall("exec_command", {"cmd": "ls"})
+        for words, text in (
             (("Where is the berth table?",), "The berth table is in README.md."),
             (("resume", "--last", "Which berth has power?"), "Berth 4 is the one with power."),
         ):
-            with ScriptedModel([look], last_words=said) as model:
+            with ScriptedModel([listing], last_words=text) as model:
                 place = Place(home=home, environment={"PATH": "/usr/local/bin:/usr/bin:/bin"})
                 inside = ("sh", "-c", 'cd "$1" && shift && exec "$@"', "sh", work)
                 command = (*inside, program, "exec", *_options(model.url), *words)

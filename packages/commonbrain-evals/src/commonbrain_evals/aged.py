@@ -26,9 +26,9 @@ from commonbrain.storage.interface import Progress, ignore_progress
 from commonbrain.storage.job_queue import MAINTAIN
 from commonbrain.transfer.importer import Unreadable
 from commonbrain_evals.retrieval.corpora import Corpus, Question
+from commonbrain_evals.retrieval.eval_store import EvalStore, open_eval_store
 from commonbrain_evals.retrieval.figures import Figure, figure
 from commonbrain_evals.retrieval.locomo import LOCOMO
-from commonbrain_evals.retrieval.stand import EvalStore, open_eval_store
 
 DEPTH: Final = 10
 _MONTH: Final = timedelta(days=30)

@@ -24,7 +24,7 @@ class Sentence:
     """A text, what its writer calls it, and by which words cause and effect are known."""
 
     sort: str
-    """The way in which it tells of a cause, or why it tells of none."""
+    """The way in which it states a cause, or why it states none."""
     text: str
     cause: str | None = None
     effect: str | None = None
@@ -49,21 +49,21 @@ def evaluate(sentences: Sequence[Sentence]) -> LabelledReport:
 def _predictions(sentence: Sentence) -> Iterator[Prediction]:
     """Give a verdict on each atom, and one on a cause that none of them tells."""
     is_reported = False
-    found = extract_atoms(sentence.text)
-    for atom in found:
+    results = extract_atoms(sentence.text)
+    for atom in results:
         is_right = not is_reported and _is_right(atom, sentence)
         is_reported = is_reported or is_right
         yield _prediction(
-            sentence, predicted=True, expected=is_right, found=f"{atom.pattern}: {atom.body}"
+            sentence, predicted=True, expected=is_right, results=f"{atom.pattern}: {atom.body}"
         )
     if sentence.cause is not None and not is_reported:
         yield _prediction(sentence, predicted=False, expected=True)
-    elif not found:
+    elif not results:
         yield _prediction(sentence, predicted=False, expected=False)
 
 
 def _prediction(
-    sentence: Sentence, *, predicted: bool, expected: bool, found: str = ""
+    sentence: Sentence, *, predicted: bool, expected: bool, results: str = ""
 ) -> Prediction:
     half = half_of(sentence.text)
     return Prediction(
@@ -73,7 +73,7 @@ def _prediction(
         file=sentence.file,
         predicted=predicted,
         expected=expected,
-        found=found,
+        found=results,
     )
 
 

@@ -272,8 +272,8 @@ class _Trial:
     def _deny_from_below(self, support: int) -> None:
         """Contradict a premise from less trust than it has, which unseats nothing."""
         low = self.brain.acting_as(agent="web", trust_ceiling=Trust.UNTRUSTED_WEB)
-        [said] = low.remember(f"rumour{support} denies it", kind="fact").items
-        low.revise.link(said.id or "", _show_id(support), type=LinkType.CONFLICTS_WITH)
+        [text] = low.remember(f"rumour{support} denies it", kind="fact").items
+        low.revise.link(text.id or "", _show_id(support), type=LinkType.CONFLICTS_WITH)
 
     def _restore(self, support: int) -> None:
         self.brain.revise.restore(_show_id(support), reason=_REASON)

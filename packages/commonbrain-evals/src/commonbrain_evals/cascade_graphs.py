@@ -1,4 +1,4 @@
-"""Generated graphs of memories that rest on each other, and who falls with whom."""
+"""Generated graphs of memories that rest on each other, and which of them fall together."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _WEAK: Final = frozenset({"expired", "pruned"})
 
 @dataclass(slots=True)
 class InvalidationModel:
-    """The plain truth: memories by number, who rests on whom, and who fell how."""
+    """The plain truth: memories by number, what each rests on, and how each fell."""
 
     kinds: Mapping[int, Kind]
     dependencies: Sequence[tuple[int, int, LinkType]]

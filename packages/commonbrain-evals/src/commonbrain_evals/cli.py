@@ -110,7 +110,7 @@ def report(
     records: Annotated[list[Path], typer.Argument(help="Records of runs.")],
     out: Annotated[Path, typer.Option(help="The file to write.")] = Path("evaluation.html"),
 ) -> None:
-    """Write one page of HTML with tables and plots, which needs nothing beside it."""
+    """Write one page of HTML with tables and plots, which needs no other file."""
     from commonbrain_evals.run import report_runs  # noqa: PLC0415 see _run
 
     report_runs(records, out=out)

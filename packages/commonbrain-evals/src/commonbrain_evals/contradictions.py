@@ -77,12 +77,12 @@ def evaluate(statements: Sequence[StatementPair]) -> LabelledReport:
 
 
 def _prediction(pair: StatementPair) -> Prediction:
-    found = find_contradiction(Statement(text=pair.one), Statement(text=pair.other))
+    results = find_contradiction(Statement(text=pair.one), Statement(text=pair.other))
     return Prediction(
         sort=f"{pair.relation}{', reused' if pair.is_reused else ''}",
         half=half_of(pair.one),
         text=f"{pair.one} / {pair.other}",
-        predicted=found is not None,
+        predicted=results is not None,
         expected=pair.relation in _CONFLICTS,
-        found=found.basis if found else "",
+        found=results.basis if results else "",
     )

@@ -80,7 +80,7 @@ class Findings:
     conflict: CheckedAgreement
     """Over facts at or above the threshold for hints; an update is one, all else is none."""
     recurrence: CheckedAgreement
-    """Over events; an update tells of the same thing at another time."""
+    """Over events; an update states the same thing at another time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -67,19 +67,19 @@ def report(predictions: Sequence[Prediction], *, title: str, data: str) -> Label
     )
 
 
-def show_labelled(found: LabelledReport) -> None:
+def show_labelled(report: LabelledReport) -> None:
     """Print a report: figures by half and by sort, and every failure."""
     console = Console(highlight=False)
-    console.print(found.data, markup=False)
-    groups = (("half", found.halves), ("file and half", found.files), ("sort", found.sorts))
+    console.print(report.data, markup=False)
+    groups = (("half", report.halves), ("file and half", report.files), ("sort", report.sorts))
     for group, rates in (one for one in groups if one[1]):
         table = Table(group, "rows", "said/so", "precision", "95%", "recall", "95%")
-        table.title = f"{found.title}, by {group}"
+        table.title = f"{report.title}, by {group}"
         for rate in rates:
             table.add_row(*_cells(rate))
         console.print(table)
     console.print("Without an error the interval says nothing; 3 in n may still be wrong (95%).")
-    for one in found.failures:
+    for one in report.failures:
         wrong = f"wrong: {one.found}" if one.predicted else "missed"
         console.print(f"{one.half} {one.sort}: {one.text} [{wrong}]", markup=False)
 

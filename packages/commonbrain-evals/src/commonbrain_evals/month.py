@@ -1,4 +1,4 @@
-"""A month of ten agents on one store, with a clock that is moved, beside a plain model of it.
+"""A month of ten agents on one store, with a clock that is moved, next to a plain model of it.
 
 They remember, recall, rate, supersede, forget and write to each other, each with habits of its
 own, and the store is kept every night. What the model reckons by the formulas alone is held against
@@ -45,7 +45,7 @@ _SUBJECTS: Final = ("valve", "pump", "gate", "kettle", "lamp", "crane", "meter",
 _STATES: Final = ("red", "stuck", "new", "loose", "loud", "shut", "wet", "warm", "bent")
 _KINDS: Final = (Kind.FACT, Kind.FACT, Kind.EVENT, Kind.RULE, Kind.TASK, Kind.INCIDENT)
 _DAYS_LIVED: Final = 5
-"""How long what was told to end holds."""
+"""How long a memory with an expiry holds."""
 _REACTIVATED_STATES: Final = 3
 """How many of what a recall shows best are accessed, as the documents tell it."""
 _TOLERANCE: Final = 1e-9
@@ -62,7 +62,7 @@ HABITS: Final[Mapping[str, Mapping[str, int]]] = {
     "ivy": {"recall": 1, "rate": 5, "remember": 2},
     "jo": {"remember": 2, "supersede": 1, "forget": 1, "recall": 6, "brief": 1},
 }
-"""How often each agent does what, beside what else it does."""
+"""How often each agent does what, next to what else it does."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +103,7 @@ class _ExpectedMemory:
     """Messages are private to those who have them."""
 
     def is_open(self, now: datetime) -> bool:
-        """Say whether anybody may change it: it holds, and is nobody's private message."""
+        """Say whether anybody may change it: it holds, and is not a private message."""
         is_over = self.expires_at is not None and self.expires_at <= now
         return self.state in CURRENT_STATES and not is_over and not self.is_message
 

@@ -42,13 +42,13 @@ def evaluate(sentences: Sequence[LabelledSentence]) -> LabelledReport:
 
 
 def _prediction(sentence: LabelledSentence) -> Prediction:
-    found = guidance_in(sentence.text)
+    results = guidance_in(sentence.text)
     is_positive = sentence.label != NEITHER
     return Prediction(
         sort=sentence.sort,
         half=half_of(sentence.text),
         text=sentence.text,
-        predicted=Guidance(sentence.label) in found if is_positive else bool(found),
+        predicted=Guidance(sentence.label) in results if is_positive else bool(results),
         expected=is_positive,
-        found=", ".join(sorted(found)),
+        found=", ".join(sorted(results)),
     )

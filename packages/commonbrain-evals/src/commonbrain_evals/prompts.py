@@ -1,4 +1,4 @@
-"""Memories that are shown with a prompt although nobody asked: hits and noise.
+"""Memories that are shown with a prompt without being asked for: hits and noise.
 
 Each half has a store with all memories of the data, and the prompts of its own. Every prompt is
 the first of a session of its own, and goes the way that the prompt hook takes.

@@ -27,7 +27,7 @@ from commonbrain_evals.retrieval.reflecting import ReflectionRequest, evaluate
 from commonbrain_evals.retrieval.reporting import page
 from commonbrain_evals.retrieval.running import EvalRequest, check_parts, run
 from commonbrain_evals.retrieval.showing import show_comparison, show_parts, show_run
-from commonbrain_evals.retrieval.told_reflecting import show_reflected
+from commonbrain_evals.retrieval.showing_reflection import show_reflected
 from commonbrain_evals.rows import Half
 
 
@@ -51,11 +51,11 @@ def run_evaluation(name: str, *, as_json: bool, plot: Path | None = None) -> Non
 
 def run_headlines(*, is_check: bool, as_json: bool) -> None:
     """Measure derived headlines; print the failures of one half, or all rows as JSON."""
-    found = headlines.evaluate(headlines.read_texts())
+    results = headlines.evaluate(headlines.read_texts())
     if as_json:
-        typer.echo(escaped(json.dumps(asdict(found), ensure_ascii=False)))
+        typer.echo(escaped(json.dumps(asdict(results), ensure_ascii=False)))
     else:
-        headlines.show_headlines(found, failures=Half.CHECK if is_check else Half.CALIBRATE)
+        headlines.show_headlines(results, failures=Half.CHECK if is_check else Half.CALIBRATE)
 
 
 def run_truth(without: tuple[str, ...], *, as_json: bool) -> None:
@@ -76,7 +76,7 @@ def run_truth(without: tuple[str, ...], *, as_json: bool) -> None:
 
 
 def run_month(data: Path | None, *, conversations: int | None, as_json: bool) -> None:
-    """Live through a month and print what came out; let public talks age beside it, where given.
+    """Live through a month and print what came out; let public talks age next to it, where given.
 
     Raises:
         InvalidInputError: the data or a library is missing.

@@ -1,7 +1,7 @@
-"""Safety: what shows of others' memories, and what lies from the web do to true answers.
+"""Safety: which memories of others are shown, and what lies from the web do to true answers.
 
 Both are tried on stores made for it, with the embedder in use. Whoever may not see a memory looks
-for its word in every way that the library has; and beside what a tool told, strangers tell the
+for its word in every way that the library has; and next to what a tool told, strangers tell the
 opposite in each of the ways in which answers are poisoned.
 """
 
@@ -211,7 +211,7 @@ def evaluate(
         embedder: finds by meaning.
         attacks: which of `ATTACKS` are tried.
         on_progress: told how far it is, 0..1.
-        shown_to: how a caller gets to see a house.
+        shown_to: how a caller gets to see the memories of a tenant.
 
     """
     with tempfile.TemporaryDirectory() as folder:
@@ -373,7 +373,7 @@ def _ask_and_count(
 def unquoted_lines(evidence: str, *, ids: Sequence[str]) -> list[str]:
     """Give the lines of an answer that are neither ours nor quoted, and those that only look ours.
 
-    Ours are the heading, one line for each item, and what is told of conflicts and of the rest.
+    Ours are the heading, one line for each item, and the notes on conflicts and on the rest.
     """
     heads = iter(f"[{number}] {id_} |" for number, id_ in enumerate(ids, 1))
     unquoted: list[str] = []

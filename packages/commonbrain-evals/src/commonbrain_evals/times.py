@@ -62,18 +62,20 @@ def evaluate(questions: Sequence[Question]) -> LabelledReport:
 def _predictions(question: Question) -> Iterator[Prediction]:
     """Give a verdict on what was read, and one on a span that was not."""
     read = parse_time_range(question.text, question.now)
-    found = read[0] if read else None
-    is_right = found is not None and _is_right(found, question.span)
-    if found is not None:
-        yield _prediction(question, predicted=True, expected=is_right, found=_format_span(found))
+    results = read[0] if read else None
+    is_right = results is not None and _is_right(results, question.span)
+    if results is not None:
+        yield _prediction(
+            question, predicted=True, expected=is_right, results=_format_span(results)
+        )
     if question.span is not None and not is_right:
         yield _prediction(question, predicted=False, expected=True)
-    elif found is None:
+    elif results is None:
         yield _prediction(question, predicted=False, expected=False)
 
 
 def _prediction(
-    question: Question, *, predicted: bool, expected: bool, found: str = ""
+    question: Question, *, predicted: bool, expected: bool, results: str = ""
 ) -> Prediction:
     half = half_of(question.text)
     return Prediction(
@@ -82,7 +84,7 @@ def _prediction(
         text=question.text,
         predicted=predicted,
         expected=expected,
-        found=found,
+        found=results,
     )
 
 

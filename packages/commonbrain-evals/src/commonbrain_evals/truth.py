@@ -1,6 +1,6 @@
 """Plain notes that change over time: whether recall puts what is current first.
 
-Nobody revises here. Every case is a few texts that are only remembered, days or minutes apart,
+No text is revised here. Every case is a few texts that are only remembered, days or minutes apart,
 among those of all other cases of its half, and a question in other words. The labels say which text
 holds.
 """
@@ -161,8 +161,8 @@ class _Life:
             for place, time in enumerate(case.times)
         )
         for time, number, place in order:
-            behind = start + time - self.clock.now()
-            self.clock.move(max(behind, timedelta(seconds=1)))
+            lag = start + time - self.clock.now()
+            self.clock.move(max(lag, timedelta(seconds=1)))
             self._remember(number, place)
         self.clock.move(_AFTER)
         return [self._ask(number, case) for number, case in enumerate(self.cases)]

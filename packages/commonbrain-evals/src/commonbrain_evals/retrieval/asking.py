@@ -13,17 +13,17 @@ from commonbrain.retrieval.query_plan import RetrievalOverrides
 from commonbrain.retrieval.service import Recall
 from commonbrain_evals.retrieval.ablating import Ablation
 from commonbrain_evals.retrieval.corpora import Question
+from commonbrain_evals.retrieval.eval_store import EvalStore, LastSession
 from commonbrain_evals.retrieval.metrics import DEPTH
 from commonbrain_evals.retrieval.recipes import Recipe
 from commonbrain_evals.retrieval.shapes import Shapes
-from commonbrain_evals.retrieval.stand import EvalStore, LastSession
 from commonbrain_evals.retrieval.study import rank
 from commonbrain_evals.retrieval.systems import BASELINES, RECALL, fill, search, sources
 
 BUDGETS: Final = (500, 1000, 2000, 4000, 8000)
 """Tokens that an answer may take."""
 AS_SERVED: Final = "default"
-"""The budget that nobody asked for: what an agent gets unless it says otherwise."""
+"""The default budget: what an agent gets unless it says otherwise."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

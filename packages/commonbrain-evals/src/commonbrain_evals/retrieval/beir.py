@@ -1,7 +1,7 @@
 """BEIR's layout: documents, queries, and which documents answer which query.
 
 Thakur et al., 2021, https://github.com/beir-cellar/beir: corpus.jsonl, queries.jsonl, and qrels.tsv
-beside them or qrels/test.tsv. One store for all documents.
+next to them or qrels/test.tsv. One store for all documents.
 """
 
 from collections import defaultdict

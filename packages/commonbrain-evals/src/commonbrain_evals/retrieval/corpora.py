@@ -73,4 +73,4 @@ class DataSet:
     read: Callable[[Sequence[Path]], Iterator[Corpus]]
     """The corpora, one at a time; raises Invalid naming the file and the place that is wrong."""
     recipes: Mapping[str, Recipe]
-    """The study's for such data, by the name that each is told by."""
+    """The study's for such data, by the name of each."""

@@ -32,7 +32,7 @@ class Figure:
 
     @property
     def is_beyond_noise(self) -> bool:
-        """Whether a difference is told from none: its interval does not hold 0."""
+        """Whether a difference is significant: its interval does not hold 0."""
         return self.low > 0 or self.high < 0
 
 

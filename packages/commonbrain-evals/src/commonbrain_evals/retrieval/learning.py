@@ -34,11 +34,11 @@ from commonbrain.testing.builders import SeededRandom
 from commonbrain_evals.retrieval.comparing import Comparison, Difference
 from commonbrain_evals.retrieval.corpora import Corpus, Question
 from commonbrain_evals.retrieval.datasets import DATASETS
+from commonbrain_evals.retrieval.eval_store import FrozenClock
 from commonbrain_evals.retrieval.extra import needed
 from commonbrain_evals.retrieval.figures import figure
 from commonbrain_evals.retrieval.metrics import DEPTH, METRICS, measure
 from commonbrain_evals.retrieval.record import ALL
-from commonbrain_evals.retrieval.stand import FrozenClock
 
 _KIND: Final = "train_reranker"
 _AGENT: Final = "evaluation"
@@ -150,7 +150,7 @@ def _read(request: LearnRequest) -> Sequence[Corpus]:
 
 
 def _fill(path: Path, corpora: Sequence[Corpus], *, settings: Settings, seed: int) -> int:
-    """Store every conversation as a project, through the door for imports."""
+    """Store every conversation as a project, through the interface for imports."""
     stored = 0
     with _open_at_end(path, corpora, settings=settings, seed=seed) as services:
         for corpus in corpora:
@@ -206,8 +206,8 @@ def _half(
         brain.models.promote(
             model, move=TransitionOptions(is_forced=True, reason="The other half judges.")
         )
-        told = brain.models.show(model).models[0].told or {}
-        importances = cast("Mapping[str, float]", told["importances"])
+        output = brain.models.show(model).models[0].told or {}
+        importances = cast("Mapping[str, float]", output["importances"])
     for corpus in other_half:
         _rank_both_ways(brain, corpus, rankings=rankings, is_served=bool(importances))
     return Half(

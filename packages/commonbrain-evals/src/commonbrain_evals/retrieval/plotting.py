@@ -1,4 +1,4 @@
-"""Plots of evaluations, as SVG that needs nothing beside it."""
+"""Plots of evaluations, as SVG that needs no other file."""
 
 import io
 from collections.abc import Mapping, Sequence

@@ -92,7 +92,7 @@ class Spent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Abstention:
-    """How well it is told that there is no answer, against the questions that have one."""
+    """How well a missing answer is recognized, against the questions that have one."""
 
     asked: int
     """Questions without an answer."""
@@ -102,7 +102,7 @@ class Abstention:
     """Share of the abstentions that were right; 1 where there was none."""
     recall: float
     wrongly: float = 0.0
-    """Share of the questions with an answer that were told to have none."""
+    """Share of the questions with an answer that were declared to have none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -35,10 +35,10 @@ from commonbrain.text.tokens import estimate
 from commonbrain_evals.reflection import BUDGETS
 from commonbrain_evals.retrieval.corpora import Question
 from commonbrain_evals.retrieval.datasets import DATASETS
+from commonbrain_evals.retrieval.eval_store import EvalStore, open_eval_store
 from commonbrain_evals.retrieval.extra import needed
 from commonbrain_evals.retrieval.figures import Figure, figure
 from commonbrain_evals.retrieval.sampling import choose
-from commonbrain_evals.retrieval.stand import EvalStore, open_eval_store
 
 _FIRST: Final = 10
 _REFLECTED: Final = 0.4
@@ -175,10 +175,13 @@ def _visit(
                 (eval_store.memories[one].text, chosen.get(of_episode.get(one, 0), ""))
                 for one in gold
             ]
-            tally.add(name, _mean(_content_share(text, kept) for text, kept in held))
-            answering = [(_answering_sentence(text, question.text), kept) for text, kept in held]
+            tally.add(name, _mean(_content_share(text, stored) for text, stored in held))
+            answering = [
+                (_answering_sentence(text, question.text), stored) for text, stored in held
+            ]
             tally.add(
-                f"{name}, whole", _mean(float(_has_clause(kept, one)) for one, kept in answering)
+                f"{name}, whole",
+                _mean(float(_has_clause(stored, one)) for one, stored in answering),
             )
         for name, value in recalled_before.items():
             tally.add(f"before, {name}", value)

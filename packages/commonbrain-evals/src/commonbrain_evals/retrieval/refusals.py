@@ -262,8 +262,8 @@ def show_refusals(report: RefusalReport) -> None:
             rejected = sum(one.rejected for one in those)
             outdating = sum(one.outdating for one in those)
             shares = [percent(count / texts) if texts else "" for count in (refused, outdating)]
-            kept_out = (str(texts), str(refused), shares[0], str(rejected))
-            table.add_row(wording, name, *kept_out, str(outdating), shares[1])
+            excluded = (str(texts), str(refused), shares[0], str(rejected))
+            table.add_row(wording, name, *excluded, str(outdating), shares[1])
     console.print(table)
     for row in report.rows[:_SHOWN]:
         console.print(_pair(row), markup=False)

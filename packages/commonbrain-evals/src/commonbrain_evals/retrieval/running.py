@@ -17,13 +17,13 @@ from commonbrain_evals.retrieval.ablating import PARTS
 from commonbrain_evals.retrieval.asking import QuestionRunner
 from commonbrain_evals.retrieval.corpora import Corpus, DataSet, Form
 from commonbrain_evals.retrieval.datasets import DATASETS
+from commonbrain_evals.retrieval.eval_store import EvalStore, open_eval_store
 from commonbrain_evals.retrieval.extra import needed
 from commonbrain_evals.retrieval.notes import REPETITION
 from commonbrain_evals.retrieval.recipes import Recipe
 from commonbrain_evals.retrieval.record import Run, Setup, Times
 from commonbrain_evals.retrieval.sampling import Sample, choose
 from commonbrain_evals.retrieval.shapes import Shapes, shapes
-from commonbrain_evals.retrieval.stand import EvalStore, open_eval_store
 from commonbrain_evals.retrieval.summing import Harvest, latencies, summarize
 from commonbrain_evals.retrieval.surroundings import commit, digest, machine
 

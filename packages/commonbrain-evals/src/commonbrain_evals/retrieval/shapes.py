@@ -23,7 +23,7 @@ _NEIGHBOUR_WORDS: Final = 60
 """Of each of them, and of the text itself."""
 _EMBEDDED_AT_ONCE: Final = 32
 _ROLES: Final = frozenset({"assistant", "system", "tool", "user"})
-"""Speakers whose names are nobody's."""
+"""Speakers whose names belong to no person."""
 
 Row = NDArray[np.float64]
 """One number a text."""

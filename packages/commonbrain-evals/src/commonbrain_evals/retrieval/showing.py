@@ -19,7 +19,7 @@ from commonbrain_evals.retrieval.summing import LAST_SESSION
 from commonbrain_evals.retrieval.systems import RECALL
 
 SHOWN: Final = ("R@1 all", "R@5 all", "R@10 all", "R@10 mean", "R@10 any", "nDCG@10", "MRR")
-"""The metrics for which a screen has room; the record has all."""
+"""The metrics that fit on a screen; the record has all."""
 _FEW: Final = ("R@1 all", "R@10 all", "nDCG@10")
 """Those that are shown of each category that is compared, and of each part that is left out."""
 _HEAD: Final = ("system", "all@1", "all@5", "all@10", "mean@10", "any@10", "nDCG@10", "MRR")

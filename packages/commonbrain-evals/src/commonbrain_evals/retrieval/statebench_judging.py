@@ -81,8 +81,8 @@ def _surroundings(text: str, phrase: str) -> Iterator[tuple[str, str]]:
     """Give what stands before and after each occurrence in its sentence."""
     for sentence in _SENTENCE.split(text):
         for one in phrase.split("|"):
-            for found in _pattern(one).finditer(sentence):
-                yield sentence[: found.start()], sentence[found.end() :]
+            for results in _pattern(one).finditer(sentence):
+                yield sentence[: results.start()], sentence[results.end() :]
 
 
 @cache
@@ -152,5 +152,5 @@ def judge(
     )
 
 
-def _first(read: Sequence[Says], wanted: set[Says]) -> int:
-    return next((place for place, one in enumerate(read) if one in wanted), len(read))
+def _first(read: Sequence[Says], expected: set[Says]) -> int:
+    return next((place for place, one in enumerate(read) if one in expected), len(read))

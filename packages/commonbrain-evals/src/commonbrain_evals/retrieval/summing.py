@@ -7,10 +7,10 @@ import numpy as np
 
 from commonbrain_evals.measures import agreement
 from commonbrain_evals.retrieval.asking import Answer
+from commonbrain_evals.retrieval.eval_store import EvalStore
 from commonbrain_evals.retrieval.figures import Figure, Values, figure, figures
 from commonbrain_evals.retrieval.metrics import METRICS, Gold, Rankings, measure
 from commonbrain_evals.retrieval.record import ALL, Abstention, ByMetric, Latency, Spent
-from commonbrain_evals.retrieval.stand import EvalStore
 from commonbrain_evals.retrieval.systems import RECALL
 
 NO_MEMORY = "no memory"
@@ -185,8 +185,8 @@ def _abstention(answers: Sequence[Answer], foreign: Sequence[bool]) -> Mapping[s
     """Hold the questions without an answer, of the data and of other corpora, against the rest."""
     answerable = [one.has_abstained for one in answers if one.question.is_answerable]
     unanswerable = [one.has_abstained for one in answers if not one.question.is_answerable]
-    asked = {"unanswerable": unanswerable, "of another corpus": foreign}
-    return {name: _agreement(silent, answerable) for name, silent in asked.items() if silent}
+    query = {"unanswerable": unanswerable, "of another corpus": foreign}
+    return {name: _agreement(silent, answerable) for name, silent in query.items() if silent}
 
 
 def _agreement(silent: Sequence[bool], answerable: Sequence[bool]) -> Abstention:

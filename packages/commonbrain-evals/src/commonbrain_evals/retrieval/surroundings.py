@@ -1,4 +1,4 @@
-"""What a record tells of where and on what it was made: commit, machine, digest of the data."""
+"""What a record says about where and on what it was made: commit, machine, digest of the data."""
 
 import hashlib
 import os

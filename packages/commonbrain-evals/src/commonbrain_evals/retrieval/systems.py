@@ -9,7 +9,7 @@ from commonbrain.client import Brain
 from commonbrain.model.query import Filter
 from commonbrain.retrieval.query_plan import search_terms
 from commonbrain.storage.interface import Hit, QueryScope
-from commonbrain_evals.retrieval.stand import EvalStore
+from commonbrain_evals.retrieval.eval_store import EvalStore
 
 RECALL: Final = "recall"
 _BROUGHT: Final = 100

@@ -112,9 +112,9 @@ class EvalStore:
         if not dated:
             return LastSession()
         name = self._session(max(dated, key=lambda one: (one.occurred_at, one.id)))
-        said = [one for one in dated if self._session(one) == name]
+        text = [one for one in dated if self._session(one) == name]
         return LastSession(
-            sources=frozenset(self.source(one.id) for one in said), tokens=_spoken_tokens(said)
+            sources=frozenset(self.source(one.id) for one in text), tokens=_spoken_tokens(text)
         )
 
     def _session(self, memory: Memory) -> str | None:

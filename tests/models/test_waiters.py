@@ -1,4 +1,4 @@
-"""Who waits for an endpoint that hangs: a few, and nobody behind them."""
+"""Callers that wait for an endpoint that hangs: a few, and no more."""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -11,58 +11,58 @@ from tests.models.server import Answer, ModelServer
 from tests.processes import PATIENCE_S
 
 
-def test_who_comes_when_all_that_wait_hear_nothing_does_not_join_them() -> None:
-    crowd = WaiterGroup(2, silence_s=0, longest_s=PATIENCE_S)
-    with crowd.joined(is_trial=False) as first, crowd.joined(is_trial=False) as second:
+def test_caller_does_not_join_waiters_without_a_reply() -> None:
+    waiters = WaiterGroup(2, silence_s=0, longest_s=PATIENCE_S)
+    with waiters.joined(is_trial=False) as first, waiters.joined(is_trial=False) as second:
         assert first
         assert second
-        with crowd.joined(is_trial=False) as third:
+        with waiters.joined(is_trial=False) as third:
             assert not third
-    with crowd.joined(is_trial=False) as later:
+    with waiters.joined(is_trial=False) as later:
         assert later
 
 
-def test_many_may_wait_for_what_answers() -> None:
-    crowd = WaiterGroup(1, silence_s=PATIENCE_S, longest_s=PATIENCE_S)
-    with crowd.joined(is_trial=False):
-        crowd.heard(after_s=0)
-        with crowd.joined(is_trial=False) as second:
+def test_many_callers_may_wait_for_a_responding_endpoint() -> None:
+    waiters = WaiterGroup(1, silence_s=PATIENCE_S, longest_s=PATIENCE_S)
+    with waiters.joined(is_trial=False):
+        waiters.heard(after_s=0)
+        with waiters.joined(is_trial=False) as second:
             assert second
 
 
-def test_what_rested_is_tried_by_one_alone() -> None:
-    crowd = WaiterGroup(2, silence_s=PATIENCE_S, longest_s=PATIENCE_S)
-    with crowd.joined(is_trial=True) as first, crowd.joined(is_trial=True) as second:
+def test_rested_endpoint_is_tried_by_one_caller() -> None:
+    waiters = WaiterGroup(2, silence_s=PATIENCE_S, longest_s=PATIENCE_S)
+    with waiters.joined(is_trial=True) as first, waiters.joined(is_trial=True) as second:
         assert first
         assert not second
 
 
-def test_what_took_long_to_answer_is_waited_for_as_long_by_more() -> None:
-    crowd = WaiterGroup(1, silence_s=0, longest_s=PATIENCE_S)
-    crowd.heard(after_s=PATIENCE_S)
-    crowd.heard(after_s=0)
-    with crowd.joined(is_trial=False), crowd.joined(is_trial=False) as second:
+def test_slow_endpoint_is_waited_for_as_long_by_more_callers() -> None:
+    waiters = WaiterGroup(1, silence_s=0, longest_s=PATIENCE_S)
+    waiters.heard(after_s=PATIENCE_S)
+    waiters.heard(after_s=0)
+    with waiters.joined(is_trial=False), waiters.joined(is_trial=False) as second:
         assert second
 
 
-def test_nobody_is_waited_for_longer_than_a_request_may_take() -> None:
-    crowd = WaiterGroup(1, silence_s=0, longest_s=0)
-    crowd.heard(after_s=PATIENCE_S)
-    with crowd.joined(is_trial=False), crowd.joined(is_trial=False) as second:
+def test_wait_never_exceeds_the_timeout_of_a_request() -> None:
+    waiters = WaiterGroup(1, silence_s=0, longest_s=0)
+    waiters.heard(after_s=PATIENCE_S)
+    with waiters.joined(is_trial=False), waiters.joined(is_trial=False) as second:
         assert not second
 
 
 def test_slow_answers_of_long_ago_are_forgotten() -> None:
-    crowd = WaiterGroup(1, silence_s=0, longest_s=PATIENCE_S)
-    crowd.heard(after_s=PATIENCE_S)
+    waiters = WaiterGroup(1, silence_s=0, longest_s=PATIENCE_S)
+    waiters.heard(after_s=PATIENCE_S)
     for _ in range(16):
-        crowd.heard(after_s=0)
-    with crowd.joined(is_trial=False), crowd.joined(is_trial=False) as second:
+        waiters.heard(after_s=0)
+    with waiters.joined(is_trial=False), waiters.joined(is_trial=False) as second:
         assert not second
 
 
 @pytest.mark.requirement("WP-48")
-def test_a_slow_endpoint_that_answers_is_not_taken_for_one_that_hangs(server: ModelServer) -> None:
+def test_slow_responding_endpoint_does_not_count_as_hanging(server: ModelServer) -> None:
     server.script += [Answer(is_late=True), Answer(hangs=True)]
     retry_policy = RetryPolicy(pause_s=0, failures_max=1, silence_s=0)
     embedder = server.embedder("openai", retry_policy=retry_policy, timeout_s=PATIENCE_S, retries=0)
@@ -77,16 +77,16 @@ def test_a_slow_endpoint_that_answers_is_not_taken_for_one_that_hangs(server: Mo
 
 
 def until_asked(server: ModelServer, times: int) -> None:
-    asked = Retrying(
+    retrying = Retrying(
         retry=retry_if_result(lambda seen: not seen),
         wait=wait_fixed(0.005),
         stop=stop_after_delay(PATIENCE_S),
     )
-    asked(lambda: len(server.asked) >= times)
+    retrying(lambda: len(server.asked) >= times)
 
 
 @pytest.mark.requirement("WP-48")
-def test_an_endpoint_that_hangs_takes_one_caller_and_the_next_is_told_at_once(
+def test_hanging_endpoint_occupies_one_caller_and_refuses_the_next(
     server: ModelServer,
 ) -> None:
     server.script.append(Answer(hangs=True))
@@ -95,9 +95,9 @@ def test_an_endpoint_that_hangs_takes_one_caller_and_the_next_is_told_at_once(
     with ThreadPoolExecutor(1) as pool:
         hanging = pool.submit(embedder.query, "first")
         until_asked(server, 1)
-        with pytest.raises(UnavailableError, match="does not answer those who wait") as told:
+        with pytest.raises(UnavailableError, match="does not answer those who wait") as refused:
             embedder.query("second")
         server.closing.set()
         with pytest.raises(UnavailableError):
             hanging.result(PATIENCE_S)
-    assert (told.value.code, len(server.asked)) == ("embedder_down", 1)
+    assert (refused.value.code, len(server.asked)) == ("embedder_down", 1)
