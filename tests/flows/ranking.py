@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from threading import Event
@@ -157,17 +157,29 @@ def state_of(brain: Brain, card: ModelCard) -> ModelState:
 
 
 def marked(brain: Brain, trace: str, memory: str, mark: FeedbackMark = FeedbackMark.USED) -> None:
-    """Say of a memory of a recall what became of it, once the recall is kept."""
-    told = Feedback(
-        trace_id=ids.parse(ids.TRACE, trace),
-        memory_id=ids.parse(ids.MEMORY, memory),
-        mark=mark,
-        agent="ann",
-        session=None,
-        at=brain.services.clock.now(),
-    )
+    """Record how a memory of a recall was used, once the recall is stored."""
+    _mark(brain, [ids.parse(ids.TRACE, trace)], memory=ids.parse(ids.MEMORY, memory), mark=mark)
+
+
+def marked_used(brain: Brain, traces: Sequence[int], *, memory: int) -> None:
+    """Record for many recalls that a memory of them was used."""
+    _mark(brain, traces, memory=memory, mark=FeedbackMark.USED)
+
+
+def _mark(brain: Brain, traces: Sequence[int], *, memory: int, mark: FeedbackMark) -> None:
+    feedback = [
+        Feedback(
+            trace_id=trace,
+            memory_id=memory,
+            mark=mark,
+            agent="ann",
+            session=None,
+            at=brain.services.clock.now(),
+        )
+        for trace in traces
+    ]
     with brain.services.store.begin(brain.caller.tenant) as tx:
-        assert tx.recall_log.mark([told])
+        assert tx.recall_log.mark(feedback) == len(feedback)
 
 
 def audited(brain: Brain) -> Mapping[str, str]:

@@ -24,7 +24,7 @@ from tests.flows.ranking import (
     Shop,
     audited,
     crashing,
-    marked,
+    marked_used,
     on_trial,
     sessions_of,
     state_of,
@@ -191,10 +191,10 @@ def test_another_tenants_model_is_not_there_and_serves_nobody_here(
     assert other.models().models == ()
 
 
-def noted(brain: Brain, card_id: int | None, *, session: str, helps: bool, number: int) -> None:
-    """Keep what a recall of the past left."""
+def a_past_trace(brain: Brain, card_id: int | None, *, session: str, number: int) -> Trace:
+    """Make the trace of a recall of the last hours."""
     at = brain.services.clock.now() - timedelta(hours=2) + timedelta(seconds=number)
-    trace = Trace(
+    return Trace(
         id=ids.make_id(at, number),
         caller=Caller(agent="ann", session=session),
         asked_at=at,
@@ -206,11 +206,6 @@ def noted(brain: Brain, card_id: int | None, *, session: str, helps: bool, numbe
         stages_ms={"retrieve": 5.0 + number % 3},
         ranker=card_id,
     )
-    brain.services.store.note_reads(
-        brain.caller.tenant, traces=[trace], accesses=(), retain_from=at - timedelta(days=1)
-    )
-    if helps:
-        marked(brain, ids.show(ids.TRACE, trace.id), ids.show(ids.MEMORY, 5))
 
 
 @pytest.mark.parametrize("is_automatic", [False, True])
@@ -225,10 +220,21 @@ def test_a_canary_that_does_well_is_promoted_by_itself_where_the_tenant_says_so(
     card = on_trial(brain, shop, ByFeature(), percent=50)
     served, others = (sessions_of(card, count=20, served=yes) for yes in (True, False))
     clock.move(timedelta(hours=3))
-    for number in range(410):
-        ranker = card.id if number % 2 else None
-        session = (served if number % 2 else others)[number // 2 % 20]
-        noted(brain, ranker, session=session, helps=number // 40 % 4 < 3, number=number)
+    traces = [
+        a_past_trace(
+            brain,
+            card.id if number % 2 else None,
+            session=(served if number % 2 else others)[number // 2 % 20],
+            number=number,
+        )
+        for number in range(410)
+    ]
+    yesterday = clock.now() - timedelta(days=1)
+    brain.services.store.note_reads(
+        brain.caller.tenant, traces=traces, accesses=(), retain_from=yesterday
+    )
+    helped = [trace.id for number, trace in enumerate(traces) if number // 40 % 4 < 3]
+    marked_used(brain, helped, memory=5)
     judged = brain.models.guards().guards
     assert judged is not None
     assert judged[0].verdict == "promote", judged[0]

@@ -51,8 +51,6 @@ def play(bob: Brain, known: list[str], moves: list[Move]) -> None:
 
 
 @settings(
-    max_examples=25,
-    deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
 @example(moves=[(9, 1, 0), (9, 1, 0)])

@@ -1,4 +1,4 @@
-"""In whatever order premises fall, return, and are linked, reviews say what a plain model says."""
+"""Reviews agree with a plain model, in whatever order memories are forgotten, restored and linked."""
 
 import shutil
 import tempfile
@@ -16,8 +16,8 @@ from commonbrain.model.memory import State
 from commonbrain.testing.builders import FakeClock, a_brain, a_memory
 
 WHY = "because a test says so"
-COUNT = 6
-NUMBERS = st.integers(0, COUNT - 1)
+MEMORIES = 6
+NUMBERS = st.integers(0, MEMORIES - 1)
 TYPES = st.sampled_from([LinkType.DERIVED_FROM, LinkType.DEPENDS_ON])
 
 
@@ -26,13 +26,13 @@ def shown(number: int) -> str:
 
 
 class AnyFall(RuleBasedStateMachine):
-    """Five events and a rule, whose links and falls change."""
+    """Five events and a rule, which are forgotten, restored, linked and unlinked."""
 
     def __init__(self) -> None:
         super().__init__()
         self.folder = Path(tempfile.mkdtemp())
         self.brain = a_brain(self.folder / "brain.db", clock=FakeClock())
-        kinds = dict.fromkeys(range(COUNT), Kind.EVENT) | {COUNT - 1: Kind.RULE}
+        kinds = dict.fromkeys(range(MEMORIES), Kind.EVENT) | {MEMORIES - 1: Kind.RULE}
         self.rests: list[tuple[int, int, LinkType]] = []
         self.model = InvalidationModel(kinds, self.rests)
         with self.brain.services.store.begin(self.brain.caller.tenant) as tx:
@@ -64,29 +64,27 @@ class AnyFall(RuleBasedStateMachine):
     @rule(data=st.data())
     def unlink(self, data: st.DataObject) -> None:
         if self.rests:
-            gone = data.draw(st.sampled_from(self.rests))
-            self.brain.revise.unlink(shown(gone[0]), shown(gone[1]), type=gone[2])
-            self.rests.remove(gone)
+            link = data.draw(st.sampled_from(self.rests))
+            self.brain.revise.unlink(shown(link[0]), shown(link[1]), type=link[2])
+            self.rests.remove(link)
 
     @invariant()
     def reviews_are_those_of_the_model(self) -> None:
-        every = [number + 1 for number in range(COUNT)]
+        every = [number + 1 for number in range(MEMORIES)]
         with self.brain.services.store.snapshot(self.brain.caller.tenant) as tx:
-            standings, reviews = tx.graph.support_statuses(every), tx.reviews.of(every)
+            statuses, reviews = tx.graph.support_statuses(every), tx.reviews.of(every)
         marks = self.model.marks()
         archived = self.model.archived(marks)
-        for number in range(COUNT):
-            there = reviews.get(number + 1, [])
-            causes = {one.cause_id - 1 for one in there if not one.is_of_itself}
+        for number in range(MEMORIES):
+            open_reviews = reviews.get(number + 1, [])
+            causes = {one.cause_id - 1 for one in open_reviews if not one.is_of_itself}
             assert causes == marks.get(number, set())
-            is_archived = standings[number + 1].state is State.ARCHIVED
+            is_archived = statuses[number + 1].state is State.ARCHIVED
             assert is_archived == (number in archived)
 
 
 TestAnyFall = AnyFall.TestCase
 TestAnyFall.settings = settings(
-    max_examples=25,
     stateful_step_count=20,
     suppress_health_check=[HealthCheck.too_slow],
-    deadline=None,
 )
