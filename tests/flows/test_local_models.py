@@ -99,13 +99,14 @@ def test_a_space_whose_folder_is_not_known_asks_for_it(tmp_path: Path, folder: P
             brain.spaces.build(built)
 
 
-@pytest.mark.parametrize("embedder", ["onnx", "onnx:", "ollama:/models", "none"])
 def test_an_embedder_without_its_folder_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, embedder: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, subtests: pytest.Subtests
 ) -> None:
-    monkeypatch.setenv("COMMONBRAIN_EMBEDDER", embedder)
+    for embedder in ("onnx", "onnx:", "ollama:/models", "none"):
+        with subtests.test(embedder=embedder):
+            monkeypatch.setenv("COMMONBRAIN_EMBEDDER", embedder)
 
-    with pytest.raises(InvalidInputError) as failure:
-        commonbrain.open(tmp_path / "brain.db")
+            with pytest.raises(InvalidInputError) as failure:
+                commonbrain.open(tmp_path / "brain.db")
 
-    assert "onnx:FOLDER" in (failure.value.hint or "")
+            assert "onnx:FOLDER" in (failure.value.hint or "")

@@ -45,11 +45,12 @@ class Full:
         self.blobs.drop(digest)
 
 
-@pytest.fixture
-def archive(tmp_path: Path) -> Path:
-    """An export of more than two batches, in which something was superseded."""
-    path = tmp_path / "archive.jsonl"
-    with a_brain(tmp_path / "there.db", random_source=SeededRandom(7)) as there:
+@pytest.fixture(scope="module")
+def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An export of more than two batches, in which a memory was superseded."""
+    folder = tmp_path_factory.mktemp("archive")
+    path = folder / "archive.jsonl"
+    with a_brain(folder / "there.db", random_source=SeededRandom(7)) as there:
         there.remember([Draft(body=f"Pot number {n} is red.", kind="event") for n in range(90)])
         full_of_everything(there)
         there.export(path)
@@ -187,14 +188,17 @@ def test_an_upload_that_fails_leaves_no_job_that_waits_for_days(path: Path, tmp_
         assert [(one.kind, one.state) for one in brain.jobs().jobs] == [("discard", "done")]
 
 
-@pytest.mark.parametrize("name", ["..", ".", "\x01..", "/"])
-def test_whatever_a_file_is_called_it_is_read_again(path: Path, tmp_path: Path, name: str) -> None:
+def test_whatever_a_file_is_called_it_is_read_again(
+    path: Path, tmp_path: Path, subtests: pytest.Subtests
+) -> None:
     note = tmp_path / "note"
     note.write_text("tea", "utf-8")
     with a_brain(path) as brain:
-        parcel = brain.services.staging.put(note, name=name, on_start=list[object]().append)
-        with brain.services.staging.opened(parcel) as file:
-            assert file.read_text("utf-8") == "tea"
+        for name in ("..", ".", "\x01..", "/"):
+            with subtests.test(name=name):
+                upload = brain.services.staging.put(note, name=name, on_start=list[object]().append)
+                with brain.services.staging.opened(upload) as file:
+                    assert file.read_text("utf-8") == "tea"
 
 
 def test_what_makes_no_sense_is_refused_before_anything_is_kept(path: Path, tmp_path: Path) -> None:

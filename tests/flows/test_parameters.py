@@ -162,17 +162,24 @@ def test_the_policy_of_a_tenant_is_in_force_for_all_its_callers(
 
 
 @pytest.mark.requirement("DO-22")
-@pytest.mark.parametrize(
-    "wrong", ["trust_min=2", "trust_min=high", "half_life_days=3", "secrets=shred", "trust_min"]
-)
-def test_a_wrong_parameter_leaves_the_policy_as_it_is(brain: Brain, wrong: str) -> None:
-    brain.govern.policy(parameters=("trust_min=0.6",))
-    if wrong == "trust_min":
-        assert brain.govern.policy(parameters=(wrong,)).parameters == ()
-        return
-    with pytest.raises(InvalidInputError):
-        brain.govern.policy(parameters=(wrong,))
-    assert brain.govern.usage().policy.parameters == ("trust_min=0.6",)
+def test_a_wrong_parameter_leaves_the_policy_as_it_is(
+    brain: Brain, subtests: pytest.Subtests
+) -> None:
+    for wrong in (
+        "trust_min=2",
+        "trust_min=high",
+        "half_life_days=3",
+        "secrets=shred",
+        "trust_min",
+    ):
+        with subtests.test(wrong=wrong):
+            brain.govern.policy(parameters=("trust_min=0.6",))
+            if wrong == "trust_min":
+                assert brain.govern.policy(parameters=(wrong,)).parameters == ()
+                continue
+            with pytest.raises(InvalidInputError):
+                brain.govern.policy(parameters=(wrong,))
+            assert brain.govern.usage().policy.parameters == ("trust_min=0.6",)
 
 
 def test_thresholds_of_a_tenant_decide_what_is_reported_as_similar(brain: Brain) -> None:
@@ -248,18 +255,16 @@ def test_kinds_and_policies_name_only_what_exists() -> None:
     assert all(DEFAULTS.half_life(kind) == KINDS[kind].half_life for kind in Kind)
 
 
-@pytest.mark.parametrize(
-    ("written", "error"),
-    [
+def test_a_wrong_half_life_is_refused_with_its_name(
+    path: Path, monkeypatch: pytest.MonkeyPatch, subtests: pytest.Subtests
+) -> None:
+    for written, error in (
         ("fact", "not valid JSON.*half_life_days"),
         ('{"fct": 3}', "COMMONBRAIN_HALF_LIFE_DAYS of fct is 'fct'"),
         ('{"fact": "long"}', "COMMONBRAIN_HALF_LIFE_DAYS of fact is 'long'"),
         ('{"rule": 3}', "A rule never fades"),
-    ],
-)
-def test_a_wrong_half_life_is_refused_with_its_name(
-    path: Path, monkeypatch: pytest.MonkeyPatch, written: str, error: str
-) -> None:
-    monkeypatch.setenv("COMMONBRAIN_HALF_LIFE_DAYS", written)
-    with pytest.raises(InvalidInputError, match=error):
-        commonbrain.open(path)
+    ):
+        with subtests.test(written=written, error=error):
+            monkeypatch.setenv("COMMONBRAIN_HALF_LIFE_DAYS", written)
+            with pytest.raises(InvalidInputError, match=error):
+                commonbrain.open(path)

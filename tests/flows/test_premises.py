@@ -3,7 +3,7 @@
 import pytest
 
 from commonbrain.client import Brain
-from commonbrain.ingestion.result import SuggestionBasis
+from commonbrain.ingestion.result import ItemStatus, SuggestionBasis
 from commonbrain.model.links import LinkType
 from commonbrain.model.scope import Trust
 from tests.flows.asking import stored, told
@@ -21,39 +21,39 @@ def supports(brain: Brain, id_: str) -> list[str]:
     return [one.id for one in links if one.type is LinkType.DEPENDS_ON and one.is_outgoing]
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_a_reason_that_is_stored_is_suggested_and_not_linked(
+    brain: Brain, premise: str, subtests: pytest.Subtests
+) -> None:
+    for text in (
         "We lock stock rows because the shop runs on one Postgres server.",
         "Since the shop runs on one Postgres server, we lock stock rows.",
         "The shop runs on one Postgres server, so we lock stock rows.",
         "Given that the shop runs on one Postgres server, we lock stock rows.",
         "As the shop runs on one Postgres server, stock rows are locked.",
-    ],
-)
-def test_a_reason_that_is_stored_is_suggested_and_not_linked(
-    brain: Brain, premise: str, text: str
+    ):
+        with subtests.test(text=text):
+            outcome = told(brain, text, kind="task", distinct_because="another case")
+            [one] = outcome.suggestions
+            assert (one.id, one.how) == (premise, SuggestionBasis.REASON)
+            assert (
+                one.accept == f"brain revise link {outcome.id} --other {premise} --value depends_on"
+            )
+            assert supports(brain, outcome.id or "") == []
+
+
+def test_a_reason_that_says_something_else_suggests_nothing(
+    brain: Brain, premise: str, subtests: pytest.Subtests
 ) -> None:
-    outcome = told(brain, text, kind="task")
-    [one] = outcome.suggestions
-    assert (one.id, one.how) == (premise, SuggestionBasis.REASON)
-    assert one.accept == f"brain revise link {outcome.id} --other {premise} --value depends_on"
-    assert supports(brain, outcome.id or "") == []
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
+    for text in (
         "We lock stock rows because the shop does not run on one Postgres server.",
         "We lock stock rows because the shop runs on 3 Postgres servers.",
         "We lock stock rows since March and the shop is glad of it.",
         "We lock stock rows because the kitchen smells of burnt toast.",
-    ],
-)
-def test_a_reason_that_says_something_else_suggests_nothing(
-    brain: Brain, premise: str, text: str
-) -> None:
-    assert all(one.id != premise for one in told(brain, text, kind="task").suggestions)
+    ):
+        with subtests.test(text=text):
+            outcome = told(brain, text, kind="task", distinct_because="another case")
+            assert outcome.status is ItemStatus.STORED
+            assert all(one.id != premise for one in outcome.suggestions)
 
 
 def test_a_premise_named_as_such_is_linked_and_falls_with_it(brain: Brain, premise: str) -> None:

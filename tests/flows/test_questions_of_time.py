@@ -33,23 +33,21 @@ def days(brain: Brain, clock: FakeClock) -> Brain:
 
 
 @pytest.mark.requirement("CT-06", "RT-16")
-@pytest.mark.parametrize(
-    "question",
-    [
+def test_a_question_for_a_time_alone_is_answered_by_that_time_newest_first(
+    days: Brain, subtests: pytest.Subtests
+) -> None:
+    for question in (
         "What happened yesterday?",
         "what happened with things yesterday",
         "standup: yesterday",
         "Catch me up on yesterday, please",
         "any news or updates from 17 March?",
         "a summary of everything that took place on Tuesday",
-    ],
-)
-def test_a_question_for_a_time_alone_is_answered_by_that_time_newest_first(
-    days: Brain, question: str
-) -> None:
-    answer = days.recall(question)
-    assert [item.body for item in answer.items] == YESTERDAY
-    assert answer.verdict is ResultStatus.FOUND
+    ):
+        with subtests.test(question=question):
+            answer = days.recall(question)
+            assert [item.body for item in answer.items] == YESTERDAY
+            assert answer.verdict is ResultStatus.FOUND
 
 
 def test_a_filter_may_give_the_time(days: Brain) -> None:
@@ -134,9 +132,8 @@ DATES = ["02-01", "02-09", "02-20", "03-11"]
 
 @pytest.mark.parametrize("kind", ["incident", "message", "event"])
 @pytest.mark.parametrize("is_dated", [True, False])
-@pytest.mark.parametrize("query", ["checkout down", "", "What happened since January?"])
-def test_a_timeline_shows_the_same_words_of_four_dates_as_four(
-    brain: Brain, clock: FakeClock, *, kind: str, is_dated: bool, query: str
+def test_timeline_shows_the_same_text_of_four_dates_four_times(
+    brain: Brain, clock: FakeClock, subtests: pytest.Subtests, *, kind: str, is_dated: bool
 ) -> None:
     times = [datetime.fromisoformat(f"2026-{date}T10:00").replace(tzinfo=UTC) for date in DATES]
     clock.move(times[0] - clock.now())
@@ -145,9 +142,11 @@ def test_a_timeline_shows_the_same_words_of_four_dates_as_four(
             clock.move(at - clock.now())
         brain.remember(OUTAGE, kind=kind, occurred_at=at if is_dated else None)
     clock.move(NOW - clock.now())
-    answer = brain.recall(query, order="timeline")
-    assert [item.body for item in answer.items] == [OUTAGE] * 4
-    assert dates(answer) == DATES
+    for query in ("checkout down", "", "What happened since January?"):
+        with subtests.test(query=query):
+            answer = brain.recall(query, order="timeline")
+            assert [item.body for item in answer.items] == [OUTAGE] * 4
+            assert dates(answer) == DATES
     assert len(brain.recall("checkout down").items) == 1
 
 

@@ -112,7 +112,6 @@ def test_without_a_question_the_newest_come_first_and_nothing_is_embedded(path: 
 
 
 @given(st.lists(st.integers(0, 10**7), min_size=1, max_size=12))
-@settings(max_examples=15, deadline=None)
 def test_browsing_is_always_newest_first(
     tmp_path_factory: pytest.TempPathFactory, ages: list[int]
 ) -> None:
@@ -216,9 +215,11 @@ def test_a_question_or_budget_out_of_bounds_is_refused(brain: Brain) -> None:
             brain.recall("x", **options)
 
 
-@pytest.mark.parametrize(
-    "query",
-    [
+def test_a_question_full_of_punctuation_finds_its_memory(
+    brain: Brain, subtests: pytest.Subtests
+) -> None:
+    stored(brain, FACT, kind="fact")
+    for query in (
         'the "nightly build',
         "nightly AND NOT OR NEAR(build, 5)",
         "build* ^nightly -cores +two",
@@ -229,11 +230,9 @@ def test_a_question_or_budget_out_of_bounds_is_refused(brain: Brain) -> None:
         "¿nightly? “build”… — cores!",
         "half \ud83d nightly",
         "NIGHTLY_BUILD nightly",
-    ],
-)
-def test_a_question_full_of_punctuation_finds_its_memory(brain: Brain, query: str) -> None:
-    stored(brain, FACT, kind="fact")
-    assert bodies(brain, query) == [FACT]
+    ):
+        with subtests.test(query=query):
+            assert bodies(brain, query) == [FACT]
 
 
 @READ_ONLY
@@ -251,17 +250,18 @@ def test_no_question_makes_recall_stumble(brain: Brain, query: str) -> None:
     assert brain.status().traces_dropped == 0
 
 
-@pytest.mark.parametrize(
-    "text", ["Café crème am Büro", "서버는 밤에 빌드한다", "сборка идёт ночью"]
-)
 def test_a_question_finds_its_memory_however_its_letters_are_composed(
-    path: Path, text: str
+    path: Path, subtests: pytest.Subtests
 ) -> None:
+    texts = ("Café crème am Büro", "서버는 밤에 빌드한다", "сборка идёт ночью")
     embedder = FailingEmbedder()
     with a_brain(path, embedder=embedder) as brain:
-        stored(brain, text, kind="event")
+        for text in texts:
+            stored(brain, text, kind="event")
         embedder.is_down = True
-        assert bodies(brain, unicodedata.normalize("NFD", text)) == [text]
+        for text in texts:
+            with subtests.test(text=text):
+                assert bodies(brain, unicodedata.normalize("NFD", text)) == [text]
 
 
 @given(st.fixed_dictionaries({"recent": SCORES, "lexical": SCORES, "vector": SCORES}))

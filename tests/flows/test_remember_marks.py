@@ -108,9 +108,8 @@ def test_a_rule_may_carry_the_trigger_of_a_skill(brain: Brain) -> None:
     assert told(brain, "Always rebase first", kind="rule", skill=skill).status is ItemStatus.STORED
 
 
-@pytest.mark.parametrize(
-    "skill",
-    [
+def test_a_malformed_trigger_is_refused(brain: Brain, subtests: pytest.Subtests) -> None:
+    for skill in (
         {"keywords": ["push"]},
         {"name": "Push Rules", "keywords": ["push"]},
         {"name": "push", "keywords": ["up"]},
@@ -118,11 +117,10 @@ def test_a_rule_may_carry_the_trigger_of_a_skill(brain: Brain) -> None:
         {"name": "push", "keywords": ["push"], "colour": "red"},
         {"name": "push", "keywords": [object()]},
         {"name": "push", "keywords": ["push"], "always_on": "yes"},
-    ],
-)
-def test_a_malformed_trigger_is_refused(brain: Brain, skill: dict[str, object]) -> None:
-    outcome = told(brain, "Never push on a Friday", kind="rule", skill=skill)
-    assert (outcome.status, outcome.code) == (ItemStatus.REJECTED, "gate_skill")
+    ):
+        with subtests.test(skill=skill):
+            outcome = told(brain, "Never push on a Friday", kind="rule", skill=skill)
+            assert (outcome.status, outcome.code) == (ItemStatus.REJECTED, "gate_skill")
 
 
 def test_the_trigger_of_an_untrusted_source_waits_for_approval(brain: Brain) -> None:

@@ -99,24 +99,23 @@ def test_each_stage_is_timed(brain: Brain) -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_odd_texts_are_data(brain: Brain, subtests: pytest.Subtests) -> None:
+    for text in (
         *("'; DROP TABLE memories; --", '" OR 1=1 NEAR(a b) *', "<script>alert(1)</script> & <b>"),
         *("שלום עולם זה מבחן", "👩‍🔬 🎉 shipped it", "\x00\x01binary\x07 \x1b[31mred", "a\ud83db"),
         *("%s %d {} {0} ${x}", "NULL", "\u202eevil right to left override", "ﬀ ligature ½"),
-    ],
-)
-def test_odd_texts_are_data(brain: Brain, text: str) -> None:
-    outcome = told(brain, text, kind="event")
-    assert outcome.status is ItemStatus.STORED
-    assert not {"\x00", "\x07", "\x1b"} & set(brain.get(str(outcome.id)).body or "")
-    assert brain.recall(text.encode("utf-8", "replace").decode()).items
-    assert all(finding.is_sound for finding in brain.doctor().findings)
+    ):
+        with subtests.test(text=text):
+            outcome = told(brain, text, kind="event")
+            assert outcome.status is ItemStatus.STORED
+            assert not {"\x00", "\x07", "\x1b"} & set(brain.get(str(outcome.id)).body or "")
+            assert brain.recall(text.encode("utf-8", "replace").decode()).items
+            assert all(finding.is_sound for finding in brain.doctor().findings)
 
 
-@pytest.mark.parametrize("text", ["", "   ", "\n\n\n", "\x00\x07"])
-def test_nothing_is_no_memory(brain: Brain, text: str) -> None:
-    outcome = told(brain, text)
-    assert (outcome.status, outcome.id) == (ItemStatus.REJECTED, None)
-    assert brain.status().memories == 0
+def test_nothing_is_no_memory(brain: Brain, subtests: pytest.Subtests) -> None:
+    for text in ("", "   ", "\n\n\n", "\x00\x07"):
+        with subtests.test(text=text):
+            outcome = told(brain, text)
+            assert (outcome.status, outcome.id) == (ItemStatus.REJECTED, None)
+            assert brain.status().memories == 0

@@ -54,46 +54,44 @@ def test_a_thread_or_parent_that_is_none_is_invalid_and_nothing_is_stored(
     assert brain.status().memories == 0
 
 
-@pytest.mark.parametrize(
-    "offered",
-    [
+def test_what_is_no_text_is_invalid(brain: Brain, subtests: pytest.Subtests) -> None:
+    for offered in (
         *(5, None, b"text", [1, 2], [None], {"body": "x"}),
         Draft(body=5),  # type: ignore[arg-type]
         Draft(body="x", tags=(1,)),  # type: ignore[arg-type]
         Draft(body="x", confidence="high"),  # type: ignore[arg-type]
         Draft(body="x", kind=3),  # type: ignore[arg-type]
-    ],
-)
-def test_what_is_no_text_is_invalid(brain: Brain, offered: object) -> None:
-    with pytest.raises(InvalidInputError):
-        brain.remember(offered)  # type: ignore[arg-type]
+    ):
+        with subtests.test(offered=offered), pytest.raises(InvalidInputError):
+            brain.remember(offered)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
-    "known",
-    [{"tags": 5}, {"occurred_at": 5}, {"scope": 5}, {"derived_from": ["x"]}, {"colour": "red"}],
-)
 def test_what_is_known_of_a_text_must_be_of_its_type(
-    brain: Brain, known: dict[str, object]
+    brain: Brain, subtests: pytest.Subtests
 ) -> None:
-    with pytest.raises(InvalidInputError):
-        brain.remember("Tea is ready", **known)  # type: ignore[arg-type]
+    for known in (
+        {"tags": 5},
+        {"occurred_at": 5},
+        {"scope": 5},
+        {"derived_from": ["x"]},
+        {"colour": "red"},
+    ):
+        with subtests.test(known=known), pytest.raises(InvalidInputError):
+            brain.remember("Tea is ready", **known)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
-    "known",
-    [
+def test_a_column_of_another_kind_or_a_wrong_value_is_refused_alone(
+    brain: Brain, subtests: pytest.Subtests
+) -> None:
+    for known in (
         {"kind": "fact", "due_at": "2027-01-01"},
         {"kind": "task", "due_at": "tomorrow"},
         {"kind": "task", "priority": "huge"},
         {"kind": "rule", "must_ack": "yes"},
-    ],
-)
-def test_a_column_of_another_kind_or_a_wrong_value_is_refused_alone(
-    brain: Brain, known: dict[str, object]
-) -> None:
-    outcome = told(brain, "Rotate the keys", **known)  # type: ignore[arg-type]
-    assert (outcome.status, outcome.code) == (ItemStatus.REJECTED, "gate_kind")
+    ):
+        with subtests.test(known=known):
+            outcome = told(brain, "Rotate the keys", **known)  # type: ignore[arg-type]
+            assert (outcome.status, outcome.code) == (ItemStatus.REJECTED, "gate_kind")
 
 
 @pytest.mark.requirement("WP-10")

@@ -1,7 +1,6 @@
-"""Secrets in what is said beside memories: reasons, annotations, tags and assignees."""
+"""Secrets in what is written about memories: reasons, annotations, tags and assignees."""
 
 from collections.abc import Callable
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,7 @@ from tests.flows.asking import stored
 from tests.secrets import SECRETS
 
 TEXT, SECRET = SECRETS["github classic"]
-SAYINGS: dict[str, Callable[[Brain, str], object]] = {
+OPERATIONS: dict[str, Callable[[Brain, str], object]] = {
     "annotation": lambda brain, id_: brain.revise.annotate(id_, f"Use it:\n{TEXT}"),
     "supersede": lambda brain, id_: brain.revise.supersede(id_, "Three cores", reason=TEXT),
     "pin": lambda brain, id_: brain.revise.restore(id_, reason=TEXT),
@@ -32,22 +31,27 @@ def everything_in(path: Path) -> bytes:
 
 
 @pytest.mark.requirement("ST-11")
-@pytest.mark.parametrize("saying", SAYINGS)
-def test_a_secret_said_beside_a_memory_is_refused_and_not_repeated(
-    brain: Brain, path: Path, saying: str
+def test_secret_in_a_revision_is_refused_and_not_repeated(
+    brain: Brain, path: Path, subtests: pytest.Subtests
 ) -> None:
     id_ = stored(brain, "The nightly build needs two cores", kind="task")
-    with pytest.raises(RejectedError) as refusal:
-        SAYINGS[saying](brain, id_)
-    assert refusal.value.code == "secret_detected"
-    assert SECRET not in str(refusal.value)
-    assert brain.get(id_).state == "active"
-    assert SECRET.encode() not in everything_in(path)
+    for operation, revise in OPERATIONS.items():
+        with subtests.test(operation=operation):
+            with pytest.raises(RejectedError) as refusal:
+                revise(brain, id_)
+            assert refusal.value.code == "secret_detected"
+            assert SECRET not in str(refusal.value)
+            assert brain.get(id_).state == "active"
+            assert SECRET.encode() not in everything_in(path)
 
 
-@pytest.mark.parametrize("saying", SAYINGS)
-def test_where_secrets_are_redacted_only_their_sort_is_kept(path: Path, saying: str) -> None:
-    with closing(a_brain(path, parameters=Parameters(secrets=OnSecret.REDACT))) as brain:
-        id_ = stored(brain, "The nightly build needs two cores", kind="task")
-        SAYINGS[saying](brain, id_)
-    assert SECRET.encode() not in everything_in(path)
+def test_secret_in_a_revision_is_redacted_where_secrets_are_redacted(
+    tmp_path: Path, subtests: pytest.Subtests
+) -> None:
+    for operation, revise in OPERATIONS.items():
+        with subtests.test(operation=operation):
+            path = tmp_path / f"{operation}.db"
+            with a_brain(path, parameters=Parameters(secrets=OnSecret.REDACT)) as brain:
+                id_ = stored(brain, "The nightly build needs two cores", kind="task")
+                revise(brain, id_)
+            assert SECRET.encode() not in everything_in(path)

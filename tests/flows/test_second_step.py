@@ -112,19 +112,17 @@ def test_a_question_for_several_memories_takes_the_second_step(brain: Brain, que
     assert asks_for_several(planned(brain, query))
 
 
-@pytest.mark.parametrize(
-    "query",
-    [
+def test_any_other_question_takes_one_step(brain: Brain, subtests: pytest.Subtests) -> None:
+    for query in (
         "What did Ana say about the harp?",
         "When did Ana move?",
         "What fields would Ana study?",
         "Which books were read?",
         "What has Ana played at the concert of the school in the village by the lake?",
         "What is the process that Ana follows?",
-    ],
-)
-def test_any_other_question_takes_one_step(brain: Brain, query: str) -> None:
-    assert not asks_for_several(planned(brain, query))
+    ):
+        with subtests.test(query=query):
+            assert not asks_for_several(planned(brain, query))
 
 
 def test_other_questions_are_ranked_as_without_it(brain: Brain) -> None:

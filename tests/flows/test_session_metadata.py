@@ -44,22 +44,20 @@ def test_metadata_changes_with_the_task_and_what_is_given_counts_before_the_fold
     assert (session.task, session.metadata["branch"]) == ("Paint it", "main")
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
+def test_metadata_is_bounded(brain: Brain, subtests: pytest.Subtests) -> None:
+    for wrong in (
         {"": "x"},
         {"x" * 65: "x"},
         {"branch": "x" * (METADATA_CHARS_MAX + 1)},
         {f"n{number}": "x" for number in range(SESSION_METADATA_MAX + 1)},
         {"a\nb": "x"},
-    ],
-)
-def test_metadata_is_bounded(brain: Brain, wrong: dict[str, str]) -> None:
-    ann = brain.acting_as(session="k1")
-    with pytest.raises(InvalidInputError):
-        ann.session.task(metadata=wrong)
-    with pytest.raises(InvalidInputError):
-        ann.boot(metadata=wrong)
+    ):
+        with subtests.test(wrong=wrong):
+            ann = brain.acting_as(session="k1")
+            with pytest.raises(InvalidInputError):
+                ann.session.task(metadata=wrong)
+            with pytest.raises(InvalidInputError):
+                ann.boot(metadata=wrong)
 
 
 def test_metadata_has_no_secret(brain: Brain) -> None:

@@ -55,10 +55,10 @@ def test_a_session_says_what_it_is_at_and_ends(brain: Brain, clock: FakeClock) -
     assert ending_of(brain, "k1") is Ending.ENDED
 
 
-@pytest.mark.parametrize("text", ["", "  ", "x" * (TASK_CHARS_MAX + 1)])
-def test_a_task_is_a_sentence(brain: Brain, text: str) -> None:
-    with pytest.raises(InvalidInputError):
-        brain.acting_as(session="k1").session.task(text)
+def test_a_task_is_a_sentence(brain: Brain, subtests: pytest.Subtests) -> None:
+    for text in ("", "  ", "x" * (TASK_CHARS_MAX + 1)):
+        with subtests.test(text=text), pytest.raises(InvalidInputError):
+            brain.acting_as(session="k1").session.task(text)
 
 
 def test_a_task_holds_no_secret(brain: Brain) -> None:

@@ -178,7 +178,7 @@ def test_what_is_contradicted_or_rests_on_what_fell_is_held_less_sure_until_it_i
     assert brain.get(based).confidence == of_episode
 
 
-@settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(way=st.sampled_from(["resolve", "keep_both", "context"]), turned=st.booleans())
 def test_settling_and_undoing_gives_back_the_same(
     tmp_path_factory: pytest.TempPathFactory,

@@ -1,10 +1,9 @@
-"""The job that trains a reranker: what it learns, when it says no, and what a kill leaves."""
+"""The job that trains a reranker: its model, its refusals, and its state after a kill."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
-from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -21,7 +20,7 @@ from commonbrain.model.query import Candidate, Feedback, FeedbackMark, Trace
 from commonbrain.model.recall_result import ResultStatus
 from commonbrain.model.scope import LOCAL_TENANT, Caller, Role
 from commonbrain.storage.blobs import Blobs
-from commonbrain.testing.builders import NOON, FakeClock, a_brain, a_memory
+from commonbrain.testing.builders import NOON, FakeClock, a_memory
 from tests.flows.test_jobs_again import Killed
 from tests.flows.working import a_worker
 
@@ -31,7 +30,7 @@ KIND = "train_reranker"
 
 
 def use(brain: Brain, *, told_by: str | None, count: int = RECALLS) -> None:
-    """Let agents recall in sessions of three, and use the one of six that a feature tells."""
+    """Let agents recall in sessions of three, and use the one of six that has a feature."""
     random_source = Random(7)  # noqa: S311 it is meant to be foreseen
     traces, marks = list[Trace](), list[Feedback]()
     for number in range(count):
@@ -87,87 +86,9 @@ def cards(brain: Brain) -> list[ModelCard]:
         return tx.models.listed(limit=10)
 
 
-@pytest.mark.requirement("JB-02")
-def test_a_model_is_made_of_marks_judged_and_offered_and_made_again_byte_for_byte(
-    brain: Brain, clock: FakeClock
-) -> None:
-    use(brain, told_by="replies")
-    done = trained(brain)
-    assert done.result is not None
-    (card,) = cards(brain)
-    assert (done.state, done.result["outcome"]) == ("done", "better")
-    assert done.result["model"] == ids.show(ids.MODEL, card.id)
-    assert (card.state, card.parent) == (ModelState.CANDIDATE, None)
-    told: Any = card.told
-    assert next(iter(told["importances"])) == "replies"
-    assert told["metrics"]["nDCG@10"]["low"] > 0
-    assert [one["learnt"] + one["held"] <= RECALLS for one in told["judged"]] == [True] * 3
-    model = brain.services.trainer().load(brain.services.blobs().get(card.digest))
-    assert model.features == card.features
-
-    # Once it serves, what it has learnt from itself shows nothing.
-    brain.models.canary(done.result["model"], percent=100)  # type: ignore[arg-type]
-    forced = TransitionOptions(reason="It is tried.", is_forced=True)
-    brain.models.promote(done.result["model"], move=forced)  # type: ignore[arg-type]
-    clock.move(timedelta(minutes=1))
-    again = trained(brain)
-    assert again.result is not None
-    assert again.result["outcome"] == "not_better"
-    second = next(one for one in cards(brain) if one.id != card.id)
-    assert (second.digest, second.parent) == (card.digest, card.id)
-    assert (second.state, second.reason) == (ModelState.RETIRED, "not_better")
-
-
-@pytest.mark.requirement("JB-02")
-def test_a_model_that_learnt_from_chance_is_kept_and_not_offered(brain: Brain) -> None:
-    use(brain, told_by=None)
-    done = trained(brain)
-    (card,) = cards(brain)
-    assert done.result is not None
-    assert done.result["outcome"] == "not_better"
-    assert (card.state, card.reason) == (ModelState.RETIRED, "not_better")
-
-
-def test_too_little_data_is_an_answer_and_no_model(brain: Brain) -> None:
-    use(brain, told_by="replies", count=30)
-    done = trained(brain, min_marked=100)
-    assert done.state == "done"
-    assert done.result == {
-        "outcome": "too_little_data",
-        "why": "has 30 of 100 recalls to learn from, in 10 of 20 sessions",
-        "recalls": 30,
-        "recalls_needed": LESSONS_MIN,
-        "sessions": 10,
-        "sessions_needed": LESSON_GROUPS_MIN,
-    }
-    assert cards(brain) == []
-
-
-def test_the_ledger_is_read_as_far_back_as_is_asked_and_of_no_other_tenant(brain: Brain) -> None:
-    use(brain, told_by="replies")
-    brain.tenants.make("other")
-    other = Brain(brain.services, Caller(tenant="other", agent="bo", role=Role.ADMIN))
-    told = trained(other).result
-    assert told is not None
-    assert (told["outcome"], told["recalls"]) == ("too_little_data", 0)
-
-
-@pytest.mark.parametrize(
-    "given", [{"lookback_days": 13}, {"lookback_days": 181}, {"min_marked": True}, {"days": 20}]
-)
-def test_what_training_cannot_take_is_refused_before_it_is_asked_for(
-    brain: Brain, given: dict[str, object]
-) -> None:
-    with pytest.raises(InvalidInputError):
-        brain.jobs.run(KIND, given)
-    writer = Brain(brain.services, Caller(agent="bo", role=Role.WRITER))
-    with pytest.raises(RejectedError, match="admin"):
-        writer.jobs.run(KIND)
-
-
 @dataclass(frozen=True)
 class Dying:
-    """Keeps what it is given, and then its process is gone."""
+    """Stores an artifact, and then its process is killed."""
 
     blobs: Blobs
 
@@ -185,19 +106,93 @@ class Dying:
         self.blobs.drop(digest)
 
 
-def test_a_worker_killed_before_its_card_is_there_leaves_one_card_of_the_same_model(
-    path: Path, clock: FakeClock
+@pytest.mark.requirement("JB-02")
+def test_training_offers_one_model_after_a_kill_and_makes_the_same_bytes_again(
+    brain: Brain, clock: FakeClock
 ) -> None:
-    with a_brain(path, clock=clock) as brain:
-        use(brain, told_by="replies")
-        job = brain.jobs.run(KIND, ENOUGH)
-        kept: Callable[[], Blobs] = partial(Dying, brain.services.blobs())
-        dying = Brain(replace(brain.services, blobs=kept), brain.caller)
-        with pytest.raises(Killed) as caught:
-            a_worker(dying).sweep()
-        assert cards(brain) == []
-        clock.move(timedelta(seconds=JOB_LEASE_S))
-        a_worker(brain).sweep()
-        (card,) = cards(brain)
-        assert caught.value.args == (card.digest,)
-        assert brain.jobs.show(job.id).attempts == 2
+    use(brain, told_by="replies")
+    job = brain.jobs.run(KIND, ENOUGH)
+    # The first worker is killed when the artifact is stored and the card is not.
+    blobs: Callable[[], Blobs] = partial(Dying, brain.services.blobs())
+    dying = Brain(replace(brain.services, blobs=blobs), brain.caller)
+    with pytest.raises(Killed) as caught:
+        a_worker(dying).sweep()
+    assert cards(brain) == []
+    clock.move(timedelta(seconds=JOB_LEASE_S))
+    a_worker(brain).sweep()
+
+    done = brain.jobs.show(job.id)
+    assert done.result is not None
+    (card,) = cards(brain)
+    assert (done.state, done.attempts, done.result["outcome"]) == ("done", 2, "better")
+    assert caught.value.args == (card.digest,)
+    assert done.result["model"] == ids.show(ids.MODEL, card.id)
+    assert (card.state, card.parent) == (ModelState.CANDIDATE, None)
+    evaluation: Any = card.told
+    assert next(iter(evaluation["importances"])) == "replies"
+    assert evaluation["metrics"]["nDCG@10"]["low"] > 0
+    assert [one["learnt"] + one["held"] <= RECALLS for one in evaluation["judged"]] == [True] * 3
+    model = brain.services.trainer().load(brain.services.blobs().get(card.digest))
+    assert model.features == card.features
+
+    # Once it serves, marks of its own recalls show nothing.
+    brain.models.canary(done.result["model"], percent=100)  # type: ignore[arg-type]
+    forced = TransitionOptions(reason="It is tried.", is_forced=True)
+    brain.models.promote(done.result["model"], move=forced)  # type: ignore[arg-type]
+    clock.move(timedelta(minutes=1))
+    again = trained(brain)
+    assert again.result is not None
+    assert again.result["outcome"] == "not_better"
+    second = next(one for one in cards(brain) if one.id != card.id)
+    assert (second.digest, second.parent) == (card.digest, card.id)
+    assert (second.state, second.reason) == (ModelState.RETIRED, "not_better")
+
+
+@pytest.mark.requirement("JB-02")
+def test_model_trained_on_chance_is_retired(brain: Brain) -> None:
+    use(brain, told_by=None)
+    done = trained(brain)
+    (card,) = cards(brain)
+    assert done.result is not None
+    assert done.result["outcome"] == "not_better"
+    assert (card.state, card.reason) == (ModelState.RETIRED, "not_better")
+
+
+def test_training_on_too_little_data_says_what_is_needed(brain: Brain) -> None:
+    use(brain, told_by="replies", count=30)
+    done = trained(brain, min_marked=100)
+    assert done.state == "done"
+    assert done.result == {
+        "outcome": "too_little_data",
+        "why": "has 30 of 100 recalls to learn from, in 10 of 20 sessions",
+        "recalls": 30,
+        "recalls_needed": LESSONS_MIN,
+        "sessions": 10,
+        "sessions_needed": LESSON_GROUPS_MIN,
+    }
+    assert cards(brain) == []
+
+
+def test_training_reads_the_recalls_of_its_own_tenant_only(brain: Brain) -> None:
+    use(brain, told_by="replies")
+    brain.tenants.make("other")
+    other = Brain(brain.services, Caller(tenant="other", agent="bo", role=Role.ADMIN))
+    result = trained(other).result
+    assert result is not None
+    assert (result["outcome"], result["recalls"]) == ("too_little_data", 0)
+
+
+def test_training_refuses_wrong_arguments_and_callers_who_are_no_admin(
+    brain: Brain, subtests: pytest.Subtests
+) -> None:
+    for given in (
+        {"lookback_days": 13},
+        {"lookback_days": 181},
+        {"min_marked": True},
+        {"days": 20},
+    ):
+        with subtests.test(given=given), pytest.raises(InvalidInputError):
+            brain.jobs.run(KIND, given)
+    writer = Brain(brain.services, Caller(agent="bo", role=Role.WRITER))
+    with pytest.raises(RejectedError, match="admin"):
+        writer.jobs.run(KIND)

@@ -69,23 +69,25 @@ def test_without_times_a_query_names_none() -> None:
         assert plan.overrides is overrides
 
 
-@pytest.mark.parametrize("missing", [field.name for field in FIELDS])
-def test_a_retriever_cannot_be_defined_without_every_field(missing: str) -> None:
-    complete = {field.name: getattr(RETRIEVERS["lexical"], field.name) for field in FIELDS}
-    del complete[missing]
+def test_a_retriever_cannot_be_defined_without_every_field(subtests: pytest.Subtests) -> None:
+    for missing in [field.name for field in FIELDS]:
+        with subtests.test(missing=missing):
+            complete = {field.name: getattr(RETRIEVERS["lexical"], field.name) for field in FIELDS}
+            del complete[missing]
 
-    with pytest.raises(TypeError, match=missing):
-        Retriever(**complete)
+            with pytest.raises(TypeError, match=missing):
+                Retriever(**complete)
 
 
-@pytest.mark.parametrize("name", [name for name, one in RETRIEVERS.items() if one.weight])
 def test_every_weighted_retriever_orders_results_until_it_is_left_out(
-    brain: Brain, name: str
+    brain: Brain, subtests: pytest.Subtests
 ) -> None:
     brain.remember("The mooring fee is due on the first of April.", kind="fact")
-    query = "" if name == "recent" else "mooring fee"
-    others = set(RETRIEVERS) - {name}
+    for name in [name for name, one in RETRIEVERS.items() if one.weight]:
+        with subtests.test(name=name):
+            query = "" if name == "recent" else "mooring fee"
+            others = set(RETRIEVERS) - {name}
 
-    [found] = recall(brain, *others, "threshold")(query).items
-    assert RETRIEVERS[name].reason in found.why
-    assert not recall(brain, *RETRIEVERS, "threshold")(query).items
+            [found] = recall(brain, *others, "threshold")(query).items
+            assert RETRIEVERS[name].reason in found.why
+            assert not recall(brain, *RETRIEVERS, "threshold")(query).items

@@ -53,7 +53,7 @@ def state(brain: Brain) -> dict[int, tuple[object, ...]]:
         }
 
 
-DEEDS: dict[str, Callable[[Brain, str, str], object]] = {
+OPERATIONS: dict[str, Callable[[Brain, str, str], object]] = {
     "supersede": lambda bob, id_, _: bob.revise.supersede(id_, FOUR, reason="x"),
     "forget": lambda bob, id_, _: bob.forget(id_, reason="x"),
     "pin": lambda bob, id_, _: bob.revise.pin(id_),
@@ -68,7 +68,7 @@ DEEDS: dict[str, Callable[[Brain, str, str], object]] = {
 }
 
 
-@pytest.mark.parametrize("name", DEEDS)
+@pytest.mark.parametrize("name", OPERATIONS)
 def test_every_deed_is_taken_back_and_can_be_done_again_by_undoing_that(
     brain: Brain, name: str
 ) -> None:
@@ -77,7 +77,7 @@ def test_every_deed_is_taken_back_and_can_be_done_again_by_undoing_that(
     brain.revise.link(id_, other, type="supports")
     before = state(brain)
     bob, boss = brain.acting_as(agent="bob"), brain.acting_as(agent="boss")
-    DEEDS[name](bob, id_, other)
+    OPERATIONS[name](bob, id_, other)
     after = state(brain)
     assert after != before
     done = undone(boss)

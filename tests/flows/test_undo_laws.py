@@ -1,4 +1,4 @@
-"""Laws of undo: whatever an agent did, in whatever order, is taken back and can be done again."""
+"""A law of undo: all changes of an agent are taken back, in whatever order they were made."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -15,10 +15,10 @@ from tests.flows.asking import stored
 from tests.flows.test_undo import state
 
 BASE = 4
-"""Memories that are there before; what the agent makes itself joins them."""
+"""Memories that are stored before; those that the agent stores join them."""
 Move = tuple[int, int, int]
-Deed = Callable[[Brain, str, str], object]
-DEEDS: tuple[Deed, ...] = (
+Operation = Callable[[Brain, str, str], object]
+OPERATIONS: tuple[Operation, ...] = (
     lambda bob, id_, _: bob.forget(id_, reason="x"),
     lambda bob, id_, _: bob.revise.restore(id_, reason="x"),
     lambda bob, id_, _: bob.revise.keep_both(id_, reason="x"),
@@ -35,13 +35,13 @@ DEEDS: tuple[Deed, ...] = (
 
 
 def play(bob: Brain, known: list[str], moves: list[Move]) -> None:
-    """Do what can be done of a list of moves; what is refused changes nothing."""
-    for turn, (deed, first, second) in enumerate(moves):
+    """Play the moves that are possible; a refused move changes nothing."""
+    for turn, (operation, first, second) in enumerate(moves):
         id_, other = known[first % len(known)], known[second % len(known)]
         with suppress(CommonbrainError):
-            if deed < len(DEEDS):
-                DEEDS[deed](bob, id_, other)
-            elif deed == len(DEEDS):
+            if operation < len(OPERATIONS):
+                OPERATIONS[operation](bob, id_, other)
+            elif operation == len(OPERATIONS):
                 made = bob.remember(f"Turn t{turn} was taken x{turn}", kind="event").items[0].id
                 known += [made] if made else []
             else:
@@ -67,12 +67,12 @@ def play(bob: Brain, known: list[str], moves: list[Move]) -> None:
 )
 @given(
     moves=st.lists(
-        st.tuples(st.integers(0, len(DEEDS) + 1), st.integers(0, 20), st.integers(0, 20)),
+        st.tuples(st.integers(0, len(OPERATIONS) + 1), st.integers(0, 20), st.integers(0, 20)),
         min_size=1,
         max_size=14,
     )
 )
-def test_undo_gives_back_what_was_and_undoing_it_gives_back_what_was_done(
+def test_undo_restores_the_state_and_undo_of_the_undo_the_changes(
     tmp_path_factory: pytest.TempPathFactory, moves: list[Move]
 ) -> None:
     path: Path = tmp_path_factory.mktemp("undo") / "brain.db"

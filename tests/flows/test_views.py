@@ -1,4 +1,3 @@
-from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 
@@ -90,10 +89,11 @@ def test_several_are_fetched_in_the_order_given_each_once(brain: Brain) -> None:
         brain.get_several([f"mem_00000000000{n}" for n in range(10, 31)])
 
 
-@pytest.mark.parametrize("views", [["story"], ["history", ""]])
-def test_a_view_that_is_none_is_refused(brain: Brain, views: Sequence[str]) -> None:
-    with pytest.raises(InvalidInputError, match="view"):
-        brain.get(stored(brain, FACT, kind="fact"), views=views)
+def test_a_view_that_is_none_is_refused(brain: Brain, subtests: pytest.Subtests) -> None:
+    id_ = stored(brain, FACT, kind="fact")
+    for views in (["story"], ["history", ""]):
+        with subtests.test(views=views), pytest.raises(InvalidInputError, match="view"):
+            brain.get(id_, views=views)
 
 
 @pytest.mark.requirement("RT-28", "RT-12")

@@ -1,4 +1,4 @@
-"""Reviews agree with a plain model, in whatever order memories are forgotten, restored and linked."""
+"""Reviews agree with a plain model, in whatever order memories are forgotten and linked."""
 
 import shutil
 import tempfile

@@ -24,20 +24,18 @@ def history(brain: Brain, clock: FakeClock) -> Brain:
 
 
 @pytest.mark.requirement("CT-06")
-@pytest.mark.parametrize(
-    ("question", "first"),
-    [
+def test_what_was_said_then_comes_first(history: Brain, subtests: pytest.Subtests) -> None:
+    for question, first in (
         ("What did we decide on prices of the starter plan last March?", MARCH),
         ("prices of the starter plan on 17 March 2026", MARCH),
         ("Which prices did the starter plan get this month?", JUNE),
         ("prices of the starter plan in January", JANUARY),
         ("prices of the starter plan 3 months ago", MARCH),
-    ],
-)
-def test_what_was_said_then_comes_first(history: Brain, question: str, first: str) -> None:
-    answer = history.recall(question)
-    assert answer.items[0].body == first
-    assert "time" in answer.items[0].why
+    ):
+        with subtests.test(question=question, first=first):
+            answer = history.recall(question)
+            assert answer.items[0].body == first
+            assert "time" in answer.items[0].why
 
 
 def test_the_others_are_still_there_for_the_phrase_is_no_filter(history: Brain) -> None:

@@ -33,11 +33,12 @@ def test_before_anything_was_told_the_store_says_so(brain: Brain) -> None:
         assert (answer.items, answer.verdict) == ((), ResultStatus.NOTHING_STORED)
 
 
-@pytest.mark.parametrize("question", UNKNOWN)
-def test_what_nobody_told_is_not_answered(team: Brain, question: str) -> None:
-    answer = team.recall(question)
-    assert (answer.items, answer.verdict) == ((), ResultStatus.BELOW_THRESHOLD)
-    assert (answer.evidence, answer.conflicts, answer.confidence) == ("", (), None)
+def test_what_nobody_told_is_not_answered(team: Brain, subtests: pytest.Subtests) -> None:
+    for question in UNKNOWN:
+        with subtests.test(question=question):
+            answer = team.recall(question)
+            assert (answer.items, answer.verdict) == ((), ResultStatus.BELOW_THRESHOLD)
+            assert (answer.evidence, answer.conflicts, answer.confidence) == ("", (), None)
 
 
 def test_a_filter_that_allows_nothing_is_told_apart(team: Brain) -> None:
