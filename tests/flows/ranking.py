@@ -133,7 +133,7 @@ def on_trial(
     percent: float = 100.0,
     allow: tuple[str, ...] = (),
 ) -> ModelCard:
-    """Put a model in canary as somebody would."""
+    """Put a model in canary as an admin would."""
     card = shop.card(brain, reranker)
     with brain.services.store.begin(brain.caller.tenant) as tx:
         by = Actor(at=brain.services.clock.now(), agent="ann", reason="a trial")
@@ -145,15 +145,17 @@ def on_trial(
 def sessions_of(card: ModelCard, *, count: int, served: bool = True) -> list[str]:
     """Name sessions that a canary serves, or does not."""
     named = (f"s{number}" for number in range(100 * count))
-    found = [one for one in named if is_in_canary(card, Caller(agent="ann", session=one)) is served]
-    return found[:count]
+    results = [
+        one for one in named if is_in_canary(card, Caller(agent="ann", session=one)) is served
+    ]
+    return results[:count]
 
 
 def state_of(brain: Brain, card: ModelCard) -> ModelState:
     with brain.services.store.snapshot(brain.caller.tenant) as tx:
-        found = tx.models.get(card.id)
-    assert found is not None
-    return found.state
+        results = tx.models.get(card.id)
+    assert results is not None
+    return results.state
 
 
 def marked(brain: Brain, trace: str, memory: str, mark: FeedbackMark = FeedbackMark.USED) -> None:

@@ -30,14 +30,14 @@ GARDEN = (
     "Ann planted two more garden roses next to the watering tubes. The label says that they bloom"
     " in June and dislike wet feet. The old rose at the gate has black spots on its lower leaves.",
 )
-"""Either is enough for an episode, and too little for one of its own beside the other's."""
+"""Either is enough for an episode, and too little for a second one next to the other's."""
 
 
 def tell(brain: Brain, texts: Sequence[str], **more: Any) -> list[int]:  # noqa: ANN401 of a draft
     """Store events; give their ids."""
-    told = brain.remember([Draft(body=text, kind="event", **more) for text in texts])
-    assert {one.status for one in told.items} == {"stored"}
-    return [ids.parse(ids.MEMORY, str(one.id)) for one in told.items]
+    reply = brain.remember([Draft(body=text, kind="event", **more) for text in texts])
+    assert {one.status for one in reply.items} == {"stored"}
+    return [ids.parse(ids.MEMORY, str(one.id)) for one in reply.items]
 
 
 def reflect(brain: Brain, **given: object) -> Mapping[str, Any]:
@@ -52,11 +52,11 @@ def reflect(brain: Brain, **given: object) -> Mapping[str, Any]:
 
 def every(brain: Brain, kind: Kind, *states: State) -> list[Memory]:
     """Read all of a kind that the caller sees, the oldest first."""
-    wanted = Filter(kinds=(kind,), states=states, trust_min=0.0)
-    look = QueryScope(caller=brain.caller, filter=wanted, now=brain.services.clock.now())
+    expected = Filter(kinds=(kind,), states=states, trust_min=0.0)
+    query_scope = QueryScope(caller=brain.caller, filter=expected, now=brain.services.clock.now())
     with brain.services.store.snapshot(LOCAL_TENANT) as tx:
-        found = tx.memories.get([hit.id for hit in tx.memories.newest(look, limit=100)])
-    return sorted(found.values(), key=lambda one: one.id)
+        results = tx.memories.get([hit.id for hit in tx.memories.newest(query_scope, limit=100)])
+    return sorted(results.values(), key=lambda one: one.id)
 
 
 def sources(brain: Brain, memory: Memory) -> set[int]:

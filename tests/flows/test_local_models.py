@@ -27,9 +27,9 @@ def test_a_store_remembers_and_recalls_with_a_model_on_disk(
     monkeypatch.setenv("COMMONBRAIN_EMBEDDER", f"onnx:{folder}")
     with commonbrain.open(tmp_path / "brain.db") as brain:
         brain.remember(FACT, kind="fact")
-        found, status = brain.recall("Who lives in Lisbon?"), brain.status()
+        results, status = brain.recall("Who lives in Lisbon?"), brain.status()
 
-    assert found.items[0].headline == FACT
+    assert results.items[0].headline == FACT
     assert status.space.startswith("onnx/")
     assert status.space.endswith(f"/{WIDTH}")
     assert status.thresholds.origin in {"calibrated", "cautious"}
@@ -60,7 +60,7 @@ def test_a_store_moves_to_a_model_on_disk_and_back(
         brain.spaces.switch(local.space)
     monkeypatch.setenv("COMMONBRAIN_EMBEDDER", f"onnx:{folder}")
     with commonbrain.open(path) as brain:
-        found = brain.recall("Lisbon")
+        results = brain.recall("Lisbon")
         brain.spaces.build("minilm")
         brain.spaces.switch(SPACE.name)
     monkeypatch.delenv("COMMONBRAIN_EMBEDDER")
@@ -69,8 +69,8 @@ def test_a_store_moves_to_a_model_on_disk_and_back(
         # By now its name is enough.
         rebuilt = brain.spaces.build(local.space)
 
-    assert [one.items[0].headline for one in (found, again)] == [FACT, FACT]
-    assert not found.degraded
+    assert [one.items[0].headline for one in (results, again)] == [FACT, FACT]
+    assert not results.degraded
     assert (rebuilt.space, rebuilt.embedded, rebuilt.missing) == (local.space, 0, 0)
 
 

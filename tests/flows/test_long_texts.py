@@ -61,7 +61,7 @@ def test_a_text_within_the_bound_has_no_warning(path: Path) -> None:
         assert told(brain, a_text(EMBEDDED_WINDOWS_MAX), kind="event").warnings == ()
 
 
-def test_the_longest_prose_and_logs_are_embedded_as_a_whole(subtests: pytest.Subtests) -> None:
+def test_longest_prose_and_logs_are_embedded_whole(subtests: pytest.Subtests) -> None:
     for sentence in (
         "The nightly build runs at three, because the team in Europe needs its results. ",
         "Die nächtliche Erstellung läuft um drei Uhr, weil das Team die Ergebnisse benötigt. ",
@@ -136,7 +136,7 @@ def test_pending_texts_are_embedded_a_limited_number_of_bytes_at_a_time(path: Pa
         assert counts == [at_once, 6 - at_once, 0]
 
 
-def test_long_texts_that_are_refused_keep_none_of_the_others_waiting(path: Path) -> None:
+def test_long_texts_that_the_embedder_refuses_do_not_delay_others(path: Path) -> None:
     embedder = FailingEmbedder()
     with a_brain(path, embedder=embedder) as brain:
         embedder.is_down = True

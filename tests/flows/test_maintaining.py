@@ -24,20 +24,20 @@ WHY = "because a test says so"
 
 def maintained(brain: Brain, **given: object) -> JobView:
     """Run upkeep to its end."""
-    asked = brain.jobs.run("maintain", given)
+    query = brain.jobs.run("maintain", given)
     a_worker(brain, kinds=frozenset({"maintain"})).sweep()
-    done = brain.jobs.show(asked.id)
+    done = brain.jobs.show(query.id)
     assert done.state == "done", done.reason
     return done
 
 
 def counted(brain: Brain, **given: object) -> dict[str, object]:
     """Give what a run made of memories, without what there was none of."""
-    told = maintained(brain, **given).result or {}
-    return {name: told[name] for name in told if told[name] and name not in {"jobs", "events"}}
+    reply = maintained(brain, **given).result or {}
+    return {name: reply[name] for name in reply if reply[name] and name not in {"jobs", "events"}}
 
 
-def test_a_look_at_what_is_due_puts_no_nights_work_off(brain: Brain, clock: FakeClock) -> None:
+def test_preview_of_maintenance_does_not_postpone_it(brain: Brain, clock: FakeClock) -> None:
     brain.remember("The kettle is in the blue cupboard", kind="fact")
     a_worker(brain).schedule()
     a_worker(brain).sweep()
@@ -45,11 +45,11 @@ def test_a_look_at_what_is_due_puts_no_nights_work_off(brain: Brain, clock: Fake
     maintained(brain, dry_run=True)
     brain.jobs.run("reflect", {"project": "tea"})
     a_worker(brain).schedule()
-    asked = [one for one in brain.jobs(state="queued").jobs if not one.given]
-    assert [one.kind for one in asked] == ["maintain"]
+    query = [one for one in brain.jobs(state="queued").jobs if not one.given]
+    assert [one.kind for one in query] == ["maintain"]
 
 
-def test_what_is_over_leaves_every_index_and_unseats_what_depends_on_it(
+def test_expired_memory_leaves_every_index_and_its_dependents_need_review(
     brain: Brain, clock: FakeClock
 ) -> None:
     lock = stored(brain, "The release branch is locked", kind="fact", ttl_s=60)
@@ -63,8 +63,8 @@ def test_what_is_over_leaves_every_index_and_unseats_what_depends_on_it(
     assert bodies(brain, "release branch locked", bump=False) == []
     assert "Needs review" in (brain.get(rests, bump=False).banner or "")
     assert brain.get(derived, bump=False).banner is None
-    told = brain.get(lock, views=["history"], bump=False).history or ()
-    assert [(one.agent, one.action) for one in told] == [("ann", "create"), ("upkeep", "expire")]
+    reply = brain.get(lock, views=["history"], bump=False).history or ()
+    assert [(one.agent, one.action) for one in reply] == [("ann", "create"), ("upkeep", "expire")]
     assert counted(brain) == {}
     assert brain.doctor().is_sound
 
@@ -75,7 +75,7 @@ def test_what_is_over_leaves_every_index_and_unseats_what_depends_on_it(
 
 
 @pytest.mark.requirement("JB-09", "DM-07")
-def test_a_task_long_due_that_nobody_touched_is_stale_until_somebody_moves_it(
+def test_untouched_task_long_past_its_due_date_is_stale_until_it_is_moved(
     brain: Brain, clock: FakeClock
 ) -> None:
     due = brain.services.clock.now() + DAY
@@ -94,9 +94,11 @@ def test_a_task_long_due_that_nobody_touched_is_stale_until_somebody_moves_it(
 
 
 @pytest.mark.requirement("LC-15", "LC-12")
-def test_a_tenants_policy_lets_go_by_kind_label_and_scope(brain: Brain, clock: FakeClock) -> None:
+def test_policy_of_a_tenant_expires_memories_by_kind_label_and_scope(
+    brain: Brain, clock: FakeClock
+) -> None:
     log = stored(brain, "Somebody opened a door", kind="event", label="log")
-    kept = stored(brain, "Somebody left the house", kind="event")
+    saved = stored(brain, "Somebody left the house", kind="event")
     pinned = stored(brain, "A fire broke out in the kitchen", kind="event", label="log")
     brain.revise.pin(pinned)
     episode = stored(brain, "All about the kitchen stove", kind="episode")
@@ -107,16 +109,16 @@ def test_a_tenants_policy_lets_go_by_kind_label_and_scope(brain: Brain, clock: F
     assert counted(brain) == {}
     clock.move(DAY)
 
-    foreseen = brain.maintain.preview()
-    assert dict(foreseen.counts) == {"forgotten": 1, "archived": 1}
-    [example] = foreseen.examples["forgotten"]
+    preview = brain.maintain.preview()
+    assert dict(preview.counts) == {"forgotten": 1, "archived": 1}
+    [example] = preview.examples["forgotten"]
     assert (example.id, example.reason.split(" ")[1]) == (log, "kind=event")
     assert counted(brain, dry_run=True) == {"forgotten": 1, "archived": 1}
     assert brain.get(log, bump=False).state is State.ACTIVE
 
     since = clock.now()
     assert counted(brain) == {"forgotten": 1, "archived": 1}
-    states = [brain.get(id_, bump=False).state for id_ in (log, kept, pinned, episode)]
+    states = [brain.get(id_, bump=False).state for id_ in (log, saved, pinned, episode)]
     assert states == [State.FORGOTTEN, State.ACTIVE, State.ACTIVE, State.ARCHIVED]
     assert bodies(brain, "kitchen stove", bump=False)[0] is not None
 
@@ -129,7 +131,7 @@ def test_a_tenants_policy_lets_go_by_kind_label_and_scope(brain: Brain, clock: F
     assert counted(brain) == {}
 
 
-def test_only_an_admin_sets_a_policy_and_no_rule_ever_goes_by_its_age(brain: Brain) -> None:
+def test_only_an_admin_sets_a_policy_and_no_rule_expires_by_age(brain: Brain) -> None:
     with pytest.raises(InvalidInputError, match="kept at any age"):
         brain.govern.policy(retention=("kind=rule days=900",))
     for wrong in ("kind=event", "kind=event days=0", "days=3", "kind=event days=3 agent=bo", "x"):
@@ -143,22 +145,20 @@ def test_only_an_admin_sets_a_policy_and_no_rule_ever_goes_by_its_age(brain: Bra
 
 
 @pytest.mark.requirement("LC-20", "LC-03")
-def test_upkeep_revives_nothing_and_touches_nothing_that_binds(
-    brain: Brain, clock: FakeClock
-) -> None:
+def test_maintenance_revives_nothing_and_leaves_rules_alone(brain: Brain, clock: FakeClock) -> None:
     rule = stored(brain, "Never push to main", kind="rule")
     old = stored(brain, "The kettle is blue", kind="fact")
     brain.revise.supersede(old, "The kettle is green", reason=WHY)
-    gone = stored(brain, "The cups are yellow", kind="fact")
-    brain.forget(gone, reason=WHY)
+    removed = stored(brain, "The cups are yellow", kind="fact")
+    brain.forget(removed, reason=WHY)
     clock.move(4000 * DAY)
     assert counted(brain) == {}
-    states = [brain.get(id_, bump=False).state for id_ in (rule, old, gone)]
+    states = [brain.get(id_, bump=False).state for id_ in (rule, old, removed)]
     assert states == [State.ACTIVE, State.SUPERSEDED, State.FORGOTTEN]
 
 
 @pytest.mark.requirement("LC-16", "WP-32")
-def test_a_claim_that_sleeps_is_less_sure_until_it_is_used(brain: Brain, clock: FakeClock) -> None:
+def test_dormant_claim_loses_confidence_until_it_is_used(brain: Brain, clock: FakeClock) -> None:
     id_ = stored(brain, "The kettle in the kitchen is blue", kind="fact")
     fresh = brain.recall("kettle kitchen", bump=False).items[0].confidence
     clock.move(24 * DAY)
@@ -170,7 +170,7 @@ def test_a_claim_that_sleeps_is_less_sure_until_it_is_used(brain: Brain, clock: 
 
 
 @pytest.mark.requirement("JB-09", "DM-66", "CL-07")
-def test_upkeep_asks_for_itself_once_a_day_for_its_own_agent(
+def test_maintenance_is_scheduled_once_a_day_by_its_own_agent(
     brain: Brain, clock: FakeClock
 ) -> None:
     worker = a_worker(brain)
@@ -181,7 +181,7 @@ def test_upkeep_asks_for_itself_once_a_day_for_its_own_agent(
         assert [one.agent for one in brain.jobs(kind="maintain").jobs] == ["upkeep"] * jobs
 
 
-def test_what_lacks_a_vector_is_embedded_by_the_job_for_it(brain: Brain) -> None:
+def test_memory_without_a_vector_is_embedded_by_its_job(brain: Brain) -> None:
     id_ = stored(brain, "The kettle is blue", kind="fact")
     with brain.services.store.begin(LOCAL_TENANT) as tx:
         [memory] = tx.memories.get(tx.memories.page(after=0, limit=1)).values()
@@ -194,7 +194,7 @@ def test_what_lacks_a_vector_is_embedded_by_the_job_for_it(brain: Brain) -> None
     assert brain.get(id_, bump=False).state is State.ACTIVE
 
 
-def test_what_the_full_text_lacks_is_found_by_its_words_again(brain: Brain) -> None:
+def test_memory_missing_from_the_full_text_index_is_indexed_again(brain: Brain) -> None:
     stored(brain, "The kettle is blue", kind="fact")
     with brain.services.store.begin(LOCAL_TENANT) as tx:
         [memory] = tx.memories.get(tx.memories.page(after=0, limit=1)).values()
@@ -204,7 +204,7 @@ def test_what_the_full_text_lacks_is_found_by_its_words_again(brain: Brain) -> N
     assert counted(brain) == {"unembedded": 1}
 
 
-def test_upkeep_killed_after_any_of_its_steps_turns_each_memory_once(
+def test_maintenance_killed_after_any_step_changes_each_memory_once(
     path: Path, clock: FakeClock
 ) -> None:
     """Three pages, with a death after each of the first two."""
@@ -214,15 +214,15 @@ def test_upkeep_killed_after_any_of_its_steps_turns_each_memory_once(
             one = a_memory(number, f"Number {number}", kind=Kind.EVENT, expires_at=lived)
             put(brain.services.store, one)
         clock.move(2 * DAY)
-        asked = brain.jobs.run("maintain")
+        query = brain.jobs.run("maintain")
         for _ in range(2):
             killed_at(brain, 1)
             clock.move(timedelta(seconds=JOB_LEASE_S))
         a_worker(brain, kinds=frozenset({"maintain"})).sweep()
-        done = brain.jobs.show(asked.id)
+        done = brain.jobs.show(query.id)
         assert (done.state, (done.result or {})["expired"]) == ("done", count)
         assert brain.status().by_state == {State.EXPIRED: count}
         with brain.services.store.snapshot(LOCAL_TENANT) as tx:
-            told = tx.changes.of(list(range(1, count + 1)))
-        assert [one.action for one in told if one.action != "create"] == ["expire"] * count
+            reply = tx.changes.of(list(range(1, count + 1)))
+        assert [one.action for one in reply if one.action != "create"] == ["expire"] * count
         assert brain.doctor().is_sound

@@ -114,7 +114,7 @@ def test_nothing_is_marked_where_nothing_was_shown(
     assert marks(bo, other) == [set()]
 
 
-def test_to_fetch_the_body_of_what_was_shown_in_part_is_to_use_it(bo: Brain) -> None:
+def test_fetching_the_body_of_a_memory_shown_in_part_marks_it_used(bo: Brain) -> None:
     id_ = stored(bo, LONG, kind="event")
     [item] = bo.recall("nightly build", **IN_PART).items
     assert item.body is None
@@ -124,29 +124,29 @@ def test_to_fetch_the_body_of_what_was_shown_in_part_is_to_use_it(bo: Brain) -> 
     assert marks(bo, id_) == [{FeedbackMark.USED}]
 
 
-def test_to_fetch_what_was_shown_whole_tells_nothing(bo: Brain) -> None:
+def test_fetching_a_memory_shown_whole_marks_nothing(bo: Brain) -> None:
     id_ = stored(bo, FACT, kind="fact")
     recalled(bo)
     bo.get(id_)
     assert marks(bo, id_) == [set()]
 
 
-def test_to_build_on_what_was_shown_is_to_use_it(bo: Brain) -> None:
-    told = {what: stored(bo, text, kind="event") for what, text in NIGHTLY.items()}
+def test_building_on_a_shown_memory_marks_it_used(bo: Brain) -> None:
+    reply = {what: stored(bo, text, kind="event") for what, text in NIGHTLY.items()}
     other = stored(bo, "Tea is at noon", kind="fact")
-    assert len(bo.recall("nightly build", max_items=10).items) == len(told)
-    stored(bo, "Two cores are few", kind="fact", derived_from=[told["source"]])
-    stored(bo, "Three would do", kind="fact", depends_on=[told["premise"]])
-    stored(bo, f"More of {told['named']} came to light", kind="event")
-    bo.revise.link(other, told["linked"], type="supports")
-    bo.revise.supersede(told["old"], "The nightly build has none", reason="it was read wrong")
-    bo.message.send("ann", f"Look at {told['sent']}, please")
-    assert {what: marks(bo, id_) for what, id_ in told.items()} == {
-        what: [{FeedbackMark.USED}] for what in told
+    assert len(bo.recall("nightly build", max_items=10).items) == len(reply)
+    stored(bo, "Two cores are few", kind="fact", derived_from=[reply["source"]])
+    stored(bo, "Three would do", kind="fact", depends_on=[reply["premise"]])
+    stored(bo, f"More of {reply['named']} came to light", kind="event")
+    bo.revise.link(other, reply["linked"], type="supports")
+    bo.revise.supersede(reply["old"], "The nightly build has none", reason="it was read wrong")
+    bo.message.send("ann", f"Look at {reply['sent']}, please")
+    assert {what: marks(bo, id_) for what, id_ in reply.items()} == {
+        what: [{FeedbackMark.USED}] for what in reply
     }
 
 
-def test_to_contradict_what_was_shown_is_not_to_use_it(bo: Brain) -> None:
+def test_contradicting_a_shown_memory_does_not_mark_it_used(bo: Brain) -> None:
     id_ = stored(bo, FACT, kind="fact")
     recalled(bo)
     other = stored(bo, "Tea is at noon", kind="fact")
@@ -154,7 +154,7 @@ def test_to_contradict_what_was_shown_is_not_to_use_it(bo: Brain) -> None:
     assert marks(bo, id_) == [set()]
 
 
-def test_what_is_forgotten_by_whom_it_was_shown_to_was_wrong(bo: Brain) -> None:
+def test_memory_forgotten_by_the_agent_it_was_shown_to_is_marked_wrong(bo: Brain) -> None:
     id_ = stored(bo, FACT, kind="fact")
     recalled(bo)
     bo.forget(id_, reason="it has four")
@@ -179,7 +179,7 @@ def test_a_mark_waits_for_a_recall_that_another_process_has_yet_to_write(
         assert marks(here, id_) == [{FeedbackMark.USEFUL}]
 
 
-def test_a_recall_that_is_watched_is_kept_however_few_are(brain: Brain) -> None:
+def test_watched_recall_is_stored_at_any_sampling_rate(brain: Brain) -> None:
     stored(brain, FACT, kind="fact")
     few = WriteBehindQueue(
         brain.services.store,

@@ -60,7 +60,7 @@ def test_a_broadcast_reaches_everybody_but_its_sender_each_by_itself(
     assert ann.message.inbox().messages == ()
 
 
-def test_a_message_to_several_reaches_them_and_nobody_else(brain: Brain) -> None:
+def test_message_to_several_agents_reaches_only_them(brain: Brain) -> None:
     ann, bo, cy = crew(brain)
     dee = brain.acting_as(agent="dee")
 
@@ -70,14 +70,14 @@ def test_a_message_to_several_reaches_them_and_nobody_else(brain: Brain) -> None
     assert [len(one.message.inbox().messages) for one in (ann, bo, cy, dee)] == [0, 1, 1, 0]
 
 
-def test_a_message_for_nobody_is_refused(brain: Brain, subtests: pytest.Subtests) -> None:
+def test_message_without_a_recipient_is_refused(brain: Brain, subtests: pytest.Subtests) -> None:
     for to in ([], "", "ann", "x" * 129):
         with subtests.test(to=to), pytest.raises(InvalidInputError):
             brain.message.send(to, "Hello?")
 
 
 @pytest.mark.parametrize("name", ["all", "*"])
-def test_nobody_is_called_what_stands_for_everybody(name: str) -> None:
+def test_agent_cannot_have_a_name_that_means_everybody(name: str) -> None:
     with pytest.raises(InvalidInputError):
         Caller(agent=name)
 
@@ -101,12 +101,12 @@ def test_an_inbox_is_read_page_by_page_urgent_first_then_newest_first(
         if (cursor := page.next) is None:
             break
 
-    wanted = [4, 1, 6, 5, 3, 2, 0]
-    assert shown == [f"Note {number}" for number in wanted]
+    expected = [4, 1, 6, 5, 3, 2, 0]
+    assert shown == [f"Note {number}" for number in expected]
     assert bo.message.inbox().unread == "6"
 
 
-def test_a_broadcast_reaches_who_works_in_its_project_and_a_message_its_reader_anywhere(
+def test_broadcast_reaches_its_project_and_a_direct_message_its_reader_anywhere(
     brain: Brain,
 ) -> None:
     ann = brain.acting_as(project="api")
@@ -138,13 +138,13 @@ def test_a_new_agent_finds_the_broadcasts_of_the_last_seven_days(
     assert headlines(new.message.inbox()) == ["Lately."]
 
 
-def test_what_is_forgotten_or_has_expired_waits_no_longer(brain: Brain, clock: FakeClock) -> None:
+def test_forgotten_or_expired_message_is_no_longer_unread(brain: Brain, clock: FakeClock) -> None:
     ann, bo, _ = crew(brain)
-    gone = ann.message.send("bo", "Never mind.")
+    removed = ann.message.send("bo", "Never mind.")
     ann.message.send("all", "Cake until three.", expires_at="2026-03-02T15:00:00Z")
     assert bo.message.inbox().unread == "2"
 
-    ann.forget([gone.id], reason="sent by mistake")
+    ann.forget([removed.id], reason="sent by mistake")
     clock.move(timedelta(seconds=24 * 3600))
 
     assert bo.message.inbox(all=True).messages == ()
@@ -154,29 +154,29 @@ def test_what_is_forgotten_or_has_expired_waits_no_longer(brain: Brain, clock: F
 @pytest.mark.requirement("MS-05")
 def test_a_reply_goes_to_the_sender_and_the_others_in_the_same_thread(brain: Brain) -> None:
     ann, bo, cy = crew(brain)
-    asked = ann.message.send(["bo", "cy"], "Shall we ship?", subject="Release")
+    query = ann.message.send(["bo", "cy"], "Shall we ship?", subject="Release")
 
-    answer = bo.message.reply(asked.id, "Yes.")
-    aside = cy.message.reply(asked.id, "He is too fast.", to="ann")
+    answer = bo.message.reply(query.id, "Yes.")
+    rest = cy.message.reply(query.id, "He is too fast.", to="ann")
 
-    assert answer.thread == asked.thread == aside.thread
+    assert answer.thread == query.thread == rest.thread
     assert answer.to == ("ann", "cy")
-    assert aside.to == ("ann",)
-    said = [(one.sender, one.headline) for one in ann.message.history(thread=asked.thread).messages]
-    assert said == [("ann", "Release"), ("bo", "Yes."), ("cy", "He is too fast.")]
-    seen = [one.sender for one in bo.message.history(thread=asked.thread).messages]
+    assert rest.to == ("ann",)
+    text = [(one.sender, one.headline) for one in ann.message.history(thread=query.thread).messages]
+    assert text == [("ann", "Release"), ("bo", "Yes."), ("cy", "He is too fast.")]
+    seen = [one.sender for one in bo.message.history(thread=query.thread).messages]
     assert seen == ["ann", "bo"]
     [reply] = [one for one in cy.message.inbox().messages if one.sender == "bo"]
-    assert (reply.reply_to, reply.subject) == (asked.id, "Release")
+    assert (reply.reply_to, reply.subject) == (query.id, "Release")
 
 
-def test_who_answers_himself_writes_to_the_same_readers(brain: Brain) -> None:
+def test_reply_to_an_own_message_goes_to_the_same_readers(brain: Brain) -> None:
     ann, bo, cy = crew(brain)
     first = ann.message.send("bo", "And another thing.")
-    said = cy.message.send("all", "The build is red.")
+    text = cy.message.send("all", "The build is red.")
 
     assert ann.message.reply(first.id, "Or two.").to == ("bo",)
-    assert bo.message.reply(said.id, "On it.").to == ("*",)
+    assert bo.message.reply(text.id, "On it.").to == ("*",)
 
 
 @pytest.mark.requirement("MS-05", "MS-08")
@@ -243,11 +243,11 @@ def test_recall_finds_a_message_and_the_decision_marked_in_it(brain: Brain) -> N
     ann, bo, _ = crew(brain)
     sent = ann.message.send("bo", "Talked to ops. @decision Billing runs on Postgres 16.")
 
-    found = bodies(bo, "what does billing run on?")
+    results = bodies(bo, "what does billing run on?")
     [part] = sent.derived
     provenance = bo.get(part.id or "", views=["provenance"]).provenance
 
-    assert "Billing runs on Postgres 16." in found
+    assert "Billing runs on Postgres 16." in results
     assert provenance is not None
     assert brain.get(part.id or "").kind is Kind.FACT
     assert bodies(bo, "who talked to ops?", thread=sent.thread) == [
@@ -255,7 +255,7 @@ def test_recall_finds_a_message_and_the_decision_marked_in_it(brain: Brain) -> N
     ]
 
 
-def test_a_message_with_a_secret_is_sent_to_nobody(brain: Brain) -> None:
+def test_message_with_a_secret_is_not_sent(brain: Brain) -> None:
     _, bo, _ = crew(brain)
     with pytest.raises(RejectedError) as refusal:
         brain.message.send("bo", TEXT)
@@ -287,7 +287,7 @@ def test_a_message_is_sent_while_the_embedder_is_down(brain: Brain) -> None:
     assert bodies(brain.acting_as(agent="bo"), "light") == ["The light is out."]
 
 
-def test_what_is_no_cursor_is_told(brain: Brain, subtests: pytest.Subtests) -> None:
+def test_malformed_cursor_is_refused(brain: Brain, subtests: pytest.Subtests) -> None:
     for cursor in ("1", "late:mem_375DRTD81GG99", "unread:x"):
         with subtests.test(cursor=cursor), pytest.raises(InvalidInputError):
             brain.message.inbox(cursor=cursor)
@@ -304,7 +304,7 @@ def test_a_message_cannot_join_a_thread_that_its_sender_does_not_see(brain: Brai
 
 
 @pytest.mark.parametrize("count", [0, 3, 60])
-def test_a_boot_is_told_how_much_waits_and_what_is_urgent(brain: Brain, count: int) -> None:
+def test_boot_counts_unread_messages_and_names_urgent_ones(brain: Brain, count: int) -> None:
     for number in range(count):
         priority = "urgent" if number % 2 else "info"
         brain.message.send("bo", f"Note {number}.", priority=priority)
@@ -313,12 +313,12 @@ def test_a_boot_is_told_how_much_waits_and_what_is_urgent(brain: Brain, count: i
     with brain.services.store.snapshot(brain.caller.tenant) as tx:
         unread = unread_of(tx, bo, project="api", now=now)
 
-    wanted = [f"Note {number}." for number in range(count - 1, -1, -1) if number % 2]
+    expected = [f"Note {number}." for number in range(count - 1, -1, -1) if number % 2]
     assert unread.count == count
-    assert [one.headline for one in unread.urgent] == wanted
+    assert [one.headline for one in unread.urgent] == expected
 
 
-def test_what_replaces_a_broadcast_waits_for_everybody_and_is_its_senders_alone(
+def test_only_its_sender_supersedes_a_broadcast_and_the_new_one_is_unread(
     brain: Brain,
 ) -> None:
     bo = brain.acting_as(agent="bo")
@@ -360,19 +360,19 @@ def test_a_message_opens_a_closed_thread_again(brain: Brain) -> None:
 
 
 @pytest.mark.requirement("DM-67", "DM-74")
-def test_who_joins_a_thread_later_sees_what_its_visible_messages_say_of_it(brain: Brain) -> None:
+def test_later_reader_of_a_thread_sees_only_what_visible_messages_say_of_it(brain: Brain) -> None:
     ann, bo, cy = crew(brain)
     sent = ann.message.send("bo", "The salaries rise in May.")
     ann.message.thread(sent.thread, tags=["salaries"])
-    aside = bo.message.reply(sent.id, "Can you book a room?", to="cy")
+    rest = bo.message.reply(sent.id, "Can you book a room?", to="cy")
 
     thread = cy.message.thread(sent.thread)
     assert (thread.by, thread.subject, thread.tags) == ("bo", "Can you book a room?", ())
     assert (thread.participants, thread.messages) == (("bo", "cy"), "1")
     assert cy.message.threads().threads == (thread,)
     [message] = cy.message.inbox().messages
-    whole = cy.get(aside.id, views=["provenance"])
-    shown = (message, whole, cy.recall("book a room"), cy.get(aside.id, views=["links"]))
+    whole = cy.get(rest.id, views=["provenance"])
+    shown = (message, whole, cy.recall("book a room"), cy.get(rest.id, views=["links"]))
     assert "salar" not in str(shown).lower()
     for status, tags in (("closed", None), (None, ["rooms"])):
         with pytest.raises(RejectedError) as refusal:
@@ -393,7 +393,7 @@ def test_a_removed_first_message_leaves_no_text_in_its_thread(
     ann, bo, cy = crew(brain)
     sent = ann.message.send("bo", "The salaries rise in May.", subject=subject)
     ann.message.thread(sent.thread, tags=["pay"])
-    aside = bo.message.reply(sent.id, "Can you book a room?", to=["ann", "cy"])
+    rest = bo.message.reply(sent.id, "Can you book a room?", to=["ann", "cy"])
     before = cy.message.thread(sent.thread)
     if is_erased:
         ann.erase(sent.id, reason="law", confirm=1)
@@ -402,7 +402,7 @@ def test_a_removed_first_message_leaves_no_text_in_its_thread(
 
     assert cy.message.thread(sent.thread) == before
     for one in (ann, bo, cy):
-        item = one.get(aside.id, views=["provenance"])
+        item = one.get(rest.id, views=["provenance"])
         shown = (one.message.threads(), one.message.inbox(all=True), item, one.recall("a room"))
         assert "salar" not in str(shown).lower()
     with pytest.raises(RejectedError) as refusal:
@@ -462,7 +462,7 @@ def test_only_a_change_of_a_thread_takes_quota() -> None:
 
 
 @pytest.mark.requirement("DM-67")
-def test_only_who_sees_a_thread_reads_or_changes_it(brain: Brain) -> None:
+def test_only_readers_of_a_thread_read_or_change_it(brain: Brain) -> None:
     sent = brain.message.send("bo", "Which store?")
     cy = brain.acting_as(agent="cy")
 

@@ -1,4 +1,4 @@
-"""What went to somebody is seen by its sender and by whom it went to, wherever it is asked."""
+"""Direct messages are seen by their sender and readers only, in every operation."""
 
 from datetime import timedelta
 from pathlib import Path
@@ -29,7 +29,7 @@ def derived(sent: SendResult) -> str:
 
 
 @pytest.mark.requirement("RT-14", "MS-03")
-def test_both_sides_of_a_message_find_it_and_what_it_gave_rise_to(
+def test_sender_and_reader_of_a_message_recall_it_and_its_derived_memories(
     brain: Brain, sent: SendResult
 ) -> None:
     for agent in ("ann", "bo"):
@@ -39,7 +39,7 @@ def test_both_sides_of_a_message_find_it_and_what_it_gave_rise_to(
         assert reader.get(derived(sent)).scope is Scope.PRIVATE
 
 
-def test_a_third_agent_sees_nothing_of_it(brain: Brain, sent: SendResult) -> None:
+def test_third_agent_sees_nothing_of_a_direct_message(brain: Brain, sent: SendResult) -> None:
     cy = brain.acting_as(agent="cy")
     own = stored(cy, "Zephyr is a wind.", kind="fact")
 
@@ -62,7 +62,7 @@ def test_a_third_agent_sees_nothing_of_it(brain: Brain, sent: SendResult) -> Non
         cy.remember("Zephyr is paid well.", kind="fact", source_message=sent.id)
 
 
-def test_what_a_third_agent_is_told_of_likeness_does_not_tell_of_it(
+def test_duplicate_check_reveals_no_direct_message_to_a_third_agent(
     brain: Brain, sent: SendResult
 ) -> None:
     [outcome] = brain.acting_as(agent="cy").remember("Zephyr gets a raise in May.").items
@@ -72,7 +72,7 @@ def test_what_a_third_agent_is_told_of_likeness_does_not_tell_of_it(
     assert sent.derived
 
 
-def test_a_shared_memory_is_not_held_against_what_its_readers_do_not_see(brain: Brain) -> None:
+def test_shared_memory_is_not_compared_with_memories_hidden_from_its_readers(brain: Brain) -> None:
     """What only the sender keeps to itself may not stand in the place of what both share."""
     own = stored(brain, "Zephyr gets a raise in May.", scope="private")
 
@@ -82,7 +82,7 @@ def test_a_shared_memory_is_not_held_against_what_its_readers_do_not_see(brain: 
     assert "Zephyr gets a raise in May." in bodies(brain.acting_as(agent="bo"), "zephyr raise")
 
 
-def test_whoever_got_a_message_may_keep_what_it_concludes_to_itself(
+def test_reader_of_a_message_may_store_a_conclusion_privately(
     brain: Brain, sent: SendResult
 ) -> None:
     bo = brain.acting_as(agent="bo")
@@ -98,7 +98,7 @@ def test_whoever_got_a_message_may_keep_what_it_concludes_to_itself(
     assert refusal.value.code == "scope_denied"
 
 
-def test_who_corrects_what_both_share_keeps_it_shared(brain: Brain, sent: SendResult) -> None:
+def test_correction_of_a_shared_memory_stays_shared(brain: Brain, sent: SendResult) -> None:
     bo = brain.acting_as(agent="bo")
 
     new = bo.revise.supersede(derived(sent), "Zephyr gets a raise in June.", reason="HR said so")
@@ -111,10 +111,10 @@ def test_who_corrects_what_both_share_keeps_it_shared(brain: Brain, sent: SendRe
 
 
 @pytest.mark.requirement("DM-41")
-def test_messages_and_what_was_read_of_them_move_with_an_export(
+def test_export_contains_messages_and_read_receipts(
     brain: Brain, sent: SendResult, tmp_path: Path, clock: FakeClock
 ) -> None:
-    kept = brain.message.send("all", "The house moves.")
+    saved = brain.message.send("all", "The house moves.")
     bo = brain.acting_as(agent="bo")
     bo.message.ack(sent.id, "Quiet, please.")
     brain.export(tmp_path / "all.jsonl")
@@ -125,14 +125,14 @@ def test_messages_and_what_was_read_of_them_move_with_an_export(
         there = new.acting_as(agent="bo")
         [unread] = there.message.inbox().messages
         [letter] = there.message.history(thread=sent.thread).messages
-        assert unread.id == kept.id
+        assert unread.id == saved.id
         assert (letter.subject, letter.acks[0].answer) == ("Zephyr affair", "Quiet, please.")
         assert len(bodies(there, "zephyr")) == 2
         assert bodies(new.acting_as(agent="cy"), "zephyr") == []
-        assert [one.id for one in there.message.threads().threads] == [kept.thread, sent.thread]
+        assert [one.id for one in there.message.threads().threads] == [saved.thread, sent.thread]
 
 
-def test_what_was_read_in_one_store_is_read_in_both_when_they_are_merged(
+def test_merge_joins_read_receipts_of_both_stores(
     brain: Brain, sent: SendResult, tmp_path: Path, clock: FakeClock
 ) -> None:
     brain.export(tmp_path / "unread.jsonl")
@@ -160,7 +160,7 @@ def test_an_erased_message_leaves_no_word_and_no_receipt(brain: Brain, sent: Sen
         )
 
 
-def test_undoing_what_an_agent_did_takes_its_messages_back(brain: Brain, sent: SendResult) -> None:
+def test_undo_of_an_agent_takes_its_messages_back(brain: Brain, sent: SendResult) -> None:
     preview = brain.undo(agent="ann", since="2026-03-01", reason="ran wild")
     brain.undo(agent="ann", since="2026-03-01", reason="ran wild", confirm=preview.count)
 
@@ -203,22 +203,22 @@ def test_a_task_that_the_gate_refuses_is_not_sent_either(brain: Brain) -> None:
 @pytest.mark.usefixtures("sent")
 def test_the_words_of_a_message_are_never_fed_back(brain: Brain) -> None:
     bo = brain.acting_as(agent="bo")
-    told = bo.recall("zephyr").evidence
+    reply = bo.recall("zephyr").evidence
 
     with pytest.raises(RejectedError) as refusal:
-        bo.message.send("ann", told)
+        bo.message.send("ann", reply)
 
     assert refusal.value.code == "own_evidence"
 
 
-def test_an_answer_to_what_one_kept_to_oneself_does_not_go_to_everybody(brain: Brain) -> None:
-    kept = stored(brain, "Zephyr is tired of it all.", kind="message", scope="private")
+def test_reply_to_a_private_message_does_not_go_to_everybody(brain: Brain) -> None:
+    saved = stored(brain, "Zephyr is tired of it all.", kind="message", scope="private")
     with pytest.raises(InvalidInputError, match="No other agent"):
-        brain.message.reply(kept, "Still tired.")
+        brain.message.reply(saved, "Still tired.")
     assert brain.acting_as(agent="cy").message.inbox().messages == ()
 
 
-def test_a_delegated_task_that_its_reader_rewrote_is_still_told_to_who_asked(brain: Brain) -> None:
+def test_delegated_task_rewritten_by_its_reader_still_reports_to_its_sender(brain: Brain) -> None:
     task = brain.message.delegate("bo", "Descale the kettle").task
     assert task is not None
     bo = brain.acting_as(agent="bo")
@@ -228,7 +228,7 @@ def test_a_delegated_task_that_its_reader_rewrote_is_still_told_to_who_asked(bra
     assert bo.message.delegated().delegated == (one,)
 
 
-def test_whom_a_message_went_to_does_not_take_it_from_everybody(brain: Brain) -> None:
+def test_recipients_of_a_broadcast_do_not_hide_it_from_others(brain: Brain) -> None:
     sent = brain.message.send(["bo", "cy"], "The door code changes at noon.")
     bo = brain.acting_as(agent="bo")
 

@@ -68,14 +68,14 @@ def test_the_message_itself_stays_private(brain: Brain, cy: Brain) -> None:
     assert seen.source_message == sent.id
 
 
-def test_what_is_not_marked_as_decided_stays_private(brain: Brain, cy: Brain) -> None:
+def test_text_not_marked_as_decision_stays_private(brain: Brain, cy: Brain) -> None:
     text = "@insight The cache is cold at noon.\n@remember The till opens at nine.\n"
     brain.message.send("bo", f"{text}@atom the disk | was full | writes failed")
 
     assert bodies(cy, "cache noon till nine disk full writes") == []
 
 
-def test_a_sender_keeps_a_decision_private_and_may_share_it_later(brain: Brain, cy: Brain) -> None:
+def test_sender_may_share_a_private_decision_later(brain: Brain, cy: Brain) -> None:
     sent = brain.message.send("bo", WORDS, share="none")
 
     assert sent.shared == ()
@@ -107,13 +107,13 @@ def test_replies_and_delegations_share_what_they_mark_too(brain: Brain, cy: Brai
     assert bodies(cy, "guide", kinds=["task"]) == []
 
 
-def test_the_sender_sees_what_it_shared_and_takes_it_back(brain: Brain, cy: Brain) -> None:
+def test_sender_sees_its_shared_decision_and_takes_it_back(brain: Brain, cy: Brain) -> None:
     sent = brain.message.send("bo", WORDS)
     [fact] = cy.recall(DECISION).items
 
-    [said] = sent.shared
-    assert "the message stays private" in said
-    assert f"forget {fact.id}" in said
+    [text] = sent.shared
+    assert "the message stays private" in text
+    assert f"forget {fact.id}" in text
     brain.forget(fact.id, reason="not decided")
     assert bodies(cy, DECISION) == []
     assert brain.get(sent.id).scope is Scope.PRIVATE
@@ -164,7 +164,7 @@ def test_each_message_says_who_can_read_it(brain: Brain) -> None:
 
 
 @pytest.mark.parametrize("quotation", ["> {}", "- > {}", "```\n{}\n```"])
-def test_whoever_quotes_a_marked_decision_does_not_share_it(
+def test_quoting_a_marked_decision_does_not_share_it(
     brain: Brain, cy: Brain, quotation: str
 ) -> None:
     sent = brain.message.send("bo", WORDS, share="none")

@@ -83,9 +83,7 @@ def test_a_preview_moves_nothing(brain: Brain, shop: Shop) -> None:
     assert audited(brain) == {}
 
 
-def test_what_is_not_proven_is_not_promoted_unless_forced_with_a_reason(
-    brain: Brain, shop: Shop
-) -> None:
+def test_unproven_model_is_promoted_only_by_force_with_a_reason(brain: Brain, shop: Shop) -> None:
     card = shop.card(brain, ByFeature())
     id_ = model_name(card)
     with pytest.raises(RejectedError, match="it was on no trial"):
@@ -101,7 +99,7 @@ def test_what_is_not_proven_is_not_promoted_unless_forced_with_a_reason(
     assert "It was proved elsewhere." in audited(brain)["model_active"]
 
 
-def test_what_was_found_no_better_has_no_trial_unless_forced(brain: Brain, shop: Shop) -> None:
+def test_model_judged_not_better_becomes_canary_only_by_force(brain: Brain, shop: Shop) -> None:
     card = shop.card(brain, ByFeature(), told={"outcome": "not_better"}, state=ModelState.RETIRED)
     with pytest.raises(RejectedError, match="judged not_better"):
         brain.models.canary(model_name(card))
@@ -110,7 +108,7 @@ def test_what_was_found_no_better_has_no_trial_unless_forced(brain: Brain, shop:
 
 
 @pytest.mark.requirement("EV-04")
-def test_rolling_back_gives_its_place_back_to_what_served_before(
+def test_rollback_restores_the_model_that_served_before(
     brain: Brain, shop: Shop, clock: FakeClock
 ) -> None:
     weights = [item.id for item in brain.recall(ASKED).items]
@@ -151,7 +149,7 @@ def test_an_active_model_that_fails_is_rolled_back_as_a_canary_is(
     assert state_of(brain, card) is ModelState.ROLLED_BACK
 
 
-def test_only_one_is_on_trial(brain: Brain, shop: Shop) -> None:
+def test_only_one_model_is_canary(brain: Brain, shop: Shop) -> None:
     first, second = shop.card(brain, ByFeature()), shop.card(brain, ByFeature())
     brain.models.canary(model_name(first))
     with pytest.raises(RejectedError, match="is the canary already"):
@@ -176,9 +174,7 @@ def test_only_an_admin_sees_and_moves_models(brain: Brain, shop: Shop) -> None:
 
 
 @pytest.mark.requirement("JB-03", "ST-04")
-def test_another_tenants_model_is_not_there_and_serves_nobody_here(
-    brain: Brain, shop: Shop
-) -> None:
+def test_model_of_another_tenant_is_invisible_and_does_not_serve(brain: Brain, shop: Shop) -> None:
     card = shop.card(brain, crashing())
     brain.models.canary(model_name(card), percent=100)
     brain.tenants.make("other")
@@ -210,7 +206,7 @@ def a_past_trace(brain: Brain, card_id: int | None, *, session: str, number: int
 
 @pytest.mark.parametrize("is_automatic", [False, True])
 @pytest.mark.requirement("JB-03")
-def test_a_canary_that_does_well_is_promoted_by_itself_where_the_tenant_says_so(
+def test_successful_canary_is_promoted_automatically_where_the_policy_allows(
     brain: Brain,
     shop: Shop,
     clock: FakeClock,
@@ -249,13 +245,13 @@ def test_a_canary_that_does_well_is_promoted_by_itself_where_the_tenant_says_so(
 
 
 @pytest.mark.requirement("EV-04")
-def test_two_processes_that_share_a_store_roll_back_once_and_both_learn_of_it(
+def test_two_processes_of_a_store_roll_back_once_and_both_notice(
     path: Path, clock: FakeClock
 ) -> None:
     shop = Shop()
-    with a_brain(path, clock=clock) as plain, a_brain(path, clock=clock) as beside:
+    with a_brain(path, clock=clock) as plain, a_brain(path, clock=clock) as second:
         stored(plain, "The kettle stands there.", kind="fact")
-        one, other = with_models(plain, shop), with_models(beside, shop)
+        one, other = with_models(plain, shop), with_models(second, shop)
         card = on_trial(one, shop, crashing())
         for _ in range(3):
             for brain in (one, other):
@@ -274,10 +270,10 @@ def test_two_processes_that_share_a_store_roll_back_once_and_both_learn_of_it(
         assert moves.count("model_rolled_back") == 1
 
 
-def test_of_two_hands_one_moves_a_model(path: Path, clock: FakeClock) -> None:
+def test_one_of_two_concurrent_canary_calls_succeeds(path: Path, clock: FakeClock) -> None:
     shop = Shop()
-    with a_brain(path, clock=clock) as plain, a_brain(path, clock=clock) as beside:
-        one, other = with_models(plain, shop), with_models(beside, shop)
+    with a_brain(path, clock=clock) as plain, a_brain(path, clock=clock) as process:
+        one, other = with_models(plain, shop), with_models(process, shop)
         first, second = shop.card(one, ByFeature()), shop.card(one, ByFeature())
 
         def try_out(brain: Brain, id_: str) -> bool:

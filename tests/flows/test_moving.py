@@ -23,7 +23,7 @@ Opens = Callable[[str], Brain]
 
 
 class Killed(BaseException):
-    """What nobody catches, as nobody catches a SIGKILL."""
+    """Is caught by no handler, as a SIGKILL."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ def taken_in(tmp_path: Path, archive: Path, *, dies_at: int | None) -> tuple[int
     """Import an archive by a job whose worker dies once; give steps, result and what is held."""
     clock, steps = FakeClock(), 0
 
-    def tell(_what: JobEvent, _job: Job) -> None:
+    def listen(_what: JobEvent, _job: Job) -> None:
         nonlocal steps
         steps += 1
         if steps == dies_at:
@@ -70,7 +70,7 @@ def taken_in(tmp_path: Path, archive: Path, *, dies_at: int | None) -> tuple[int
     with a_brain(tmp_path / f"here{dies_at}.db", clock=clock) as here:
         job = here.jobs.import_("commonbrain", archive)
         with suppress(Killed):
-            a_worker(here, tell=tell).sweep()
+            a_worker(here, tell=listen).sweep()
         clock.move(timedelta(seconds=JOB_LEASE_S))
         a_worker(here).sweep()
         done = here.jobs.show(job.id)
@@ -82,7 +82,7 @@ def taken_in(tmp_path: Path, archive: Path, *, dies_at: int | None) -> tuple[int
 
 
 @pytest.mark.requirement("MG-07")
-def test_an_archive_is_taken_in_once_however_often_its_worker_dies(
+def test_archive_is_imported_once_however_often_its_worker_is_killed(
     tmp_path: Path, archive: Path
 ) -> None:
     steps, report, held = taken_in(tmp_path, archive, dies_at=None)
@@ -94,7 +94,7 @@ def test_an_archive_is_taken_in_once_however_often_its_worker_dies(
         assert same == held, place
 
 
-def test_what_was_sent_is_gone_once_it_was_read_and_two_who_send_the_same_share_nothing(
+def test_upload_is_deleted_after_its_import_and_equal_uploads_share_nothing(
     path: Path, tmp_path: Path
 ) -> None:
     notes = tmp_path / "notes"
@@ -188,7 +188,7 @@ def test_an_upload_that_fails_leaves_no_job_that_waits_for_days(path: Path, tmp_
         assert [(one.kind, one.state) for one in brain.jobs().jobs] == [("discard", "done")]
 
 
-def test_whatever_a_file_is_called_it_is_read_again(
+def test_upload_of_any_file_name_is_read_back(
     path: Path, tmp_path: Path, subtests: pytest.Subtests
 ) -> None:
     note = tmp_path / "note"
@@ -201,7 +201,7 @@ def test_whatever_a_file_is_called_it_is_read_again(
                     assert file.read_text("utf-8") == "tea"
 
 
-def test_what_makes_no_sense_is_refused_before_anything_is_kept(path: Path, tmp_path: Path) -> None:
+def test_invalid_import_is_refused_before_a_job_is_stored(path: Path, tmp_path: Path) -> None:
     with a_brain(path) as brain:
         for format_, source in (("odd", tmp_path), ("markdown", tmp_path / "none.md")):
             with pytest.raises(InvalidInputError):

@@ -1,4 +1,4 @@
-"""Erased stays erased by every way, and the private is not told of beside something else."""
+"""Erased memories stay erased, and replies about others name no private memory."""
 
 from datetime import timedelta
 from pathlib import Path
@@ -19,7 +19,7 @@ def everything_in(path: Path) -> bytes:
 
 
 @pytest.mark.requirement("LC-14")
-def test_an_export_from_before_brings_no_word_of_what_is_erased_back(
+def test_older_export_brings_no_erased_word_back(
     brain: Brain, path: Path, tmp_path: Path, clock: FakeClock
 ) -> None:
     id_ = stored(brain, BOXES, kind="fact", tags=["okapi"])
@@ -40,7 +40,7 @@ def test_an_export_from_before_brings_no_word_of_what_is_erased_back(
     assert [word for word in (b"zebra", b"okapi", b"giraffe", b"lemur") if word in left] == []
 
 
-def test_an_erased_memory_leaves_the_kept_replies_that_named_it_as_similar(
+def test_erased_memory_leaves_the_stored_replies_that_named_it_as_similar(
     brain: Brain, path: Path
 ) -> None:
     id_ = stored(brain, BOXES, kind="event")
@@ -52,7 +52,7 @@ def test_an_erased_memory_leaves_the_kept_replies_that_named_it_as_similar(
     assert b"eleven boxes" not in everything_in(path)
 
 
-def test_what_is_restored_after_its_end_holds_without_one(brain: Brain, clock: FakeClock) -> None:
+def test_memory_restored_after_its_expiry_has_no_expiry(brain: Brain, clock: FakeClock) -> None:
     end = (clock.now() + timedelta(hours=2)).isoformat()
     id_ = stored(brain, "The code freeze lasts", kind="fact", expires_at=end)
     brain.revise.supersede(id_, "The code thaw lasts", reason="spring")
@@ -61,7 +61,7 @@ def test_what_is_restored_after_its_end_holds_without_one(brain: Brain, clock: F
     assert bodies(brain, "code freeze") == ["The code freeze lasts"]
 
 
-def test_an_undo_does_not_tell_whose_private_memory_rests_on_what_it_spares(brain: Brain) -> None:
+def test_undo_does_not_name_the_author_of_a_private_dependent(brain: Brain) -> None:
     id_ = stored(brain, CRANES, kind="fact")
     bob = brain.acting_as(agent="bob")
     hidden = stored(bob, "Paint is dear", kind="fact", scope="private", derived_from=[id_])

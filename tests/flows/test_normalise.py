@@ -22,7 +22,7 @@ def test_no_control_character_but_tab_and_newline_is_left(text: str) -> None:
 
 
 @given(ANYTHING)
-def test_what_is_left_is_composed_trimmed_and_can_be_written(text: str) -> None:
+def test_normalised_text_is_composed_trimmed_and_encodable(text: str) -> None:
     normal = normalise(text)
     assert unicodedata.is_normalized("NFC", normal)
     assert normal == normal.strip()
@@ -43,7 +43,7 @@ def test_what_is_left_is_composed_trimmed_and_can_be_written(text: str) -> None:
         ("\tdef f():\n\t\treturn 1", "def f():\n\t\treturn 1"),
     ],
 )
-def test_texts_that_look_the_same_are_spelt_the_same(text: str, normal: str) -> None:
+def test_texts_of_equal_appearance_are_normalised_to_the_same(text: str, normal: str) -> None:
     assert normalise(text) == normal
 
 

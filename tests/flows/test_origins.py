@@ -14,21 +14,21 @@ from tests.flows.asking import stored, told
 
 
 @pytest.mark.requirement("PV-01", "WP-24")
-def test_what_was_learnt_in_a_conversation_tells_which_who_and_when(brain: Brain) -> None:
+def test_memory_of_a_conversation_names_its_thread_speaker_and_time(brain: Brain) -> None:
     thread = ThreadRef(key="t1", subject="How many cores?")
     sender = MessageDetail(sender="bob", recipients=("ann",))
-    said = stored(brain, "Two cores it is", kind="message", thread=thread, detail=sender)
-    fact = stored(brain, "The build has two cores", kind="fact", source_message=said)
+    text = stored(brain, "Two cores it is", kind="message", thread=thread, detail=sender)
+    fact = stored(brain, "The build has two cores", kind="fact", source_message=text)
     known = brain.get(fact, views=["provenance"]).provenance
     assert known is not None
-    assert (known.source_message, known.thread_subject) == (said, "How many cores?")
-    message = brain.get(said)
+    assert (known.source_message, known.thread_subject) == (text, "How many cores?")
+    message = brain.get(text)
     assert (message.detail["sender"], message.detail["recipients"]) == ("bob", ("ann",))
     assert message.occurred_at == brain.services.clock.now()
 
 
 @pytest.mark.requirement("DM-61", "DM-63", "DM-55")
-def test_a_rule_and_the_incidents_behind_it_name_each_other(brain: Brain) -> None:
+def test_rule_and_its_incidents_name_each_other(brain: Brain) -> None:
     broke = stored(brain, "The kettle boiled dry", kind="incident")
     rule = stored(
         brain, "Never leave a kettle", kind="rule", source_ref="wiki:7", derived_from=[broke]
@@ -45,7 +45,7 @@ def test_a_rule_and_the_incidents_behind_it_name_each_other(brain: Brain) -> Non
 
 
 @pytest.mark.requirement("DM-32", "OB-10")
-def test_what_was_captured_and_by_whom_is_told(brain: Brain) -> None:
+def test_capture_and_author_of_a_memory_are_shown(brain: Brain) -> None:
     codex = brain.acting_as(agent="codex")
     for captured in (True, False):
         text = f"The kettle is {'blue' if captured else 'heavy'} #kitchen"
@@ -57,7 +57,7 @@ def test_what_was_captured_and_by_whom_is_told(brain: Brain) -> None:
 
 
 @pytest.mark.requirement("DM-64")
-def test_a_row_says_how_it_stands_and_its_history_who_forgot_it_and_why(brain: Brain) -> None:
+def test_memory_shows_its_state_and_history_with_author_and_reason(brain: Brain) -> None:
     id_ = stored(brain, "The kettle is blue", kind="fact")
     brain.revise.pin(id_)
     brain.revise.rate(id_, "up")
@@ -72,7 +72,7 @@ def test_a_row_says_how_it_stands_and_its_history_who_forgot_it_and_why(brain: B
 
 
 @pytest.mark.requirement("DM-68")
-def test_an_atom_keeps_its_delays_confidence_and_source(brain: Brain) -> None:
+def test_atom_stores_its_delay_confidence_and_source(brain: Brain) -> None:
     outcome = told(
         brain, "The queue was polled and the disk filled up", kind="atom", confidence=0.7,
         source_ref="log:1", detail=AtomDetail(outcome_delay_s=60.0, consequence_delay_s=3600.0),
@@ -84,7 +84,7 @@ def test_an_atom_keeps_its_delays_confidence_and_source(brain: Brain) -> None:
 
 
 @pytest.mark.requirement("ST-06")
-def test_what_the_web_wants_confirmed_waits_for_approval(brain: Brain) -> None:
+def test_action_item_from_the_web_waits_for_approval(brain: Brain) -> None:
     web = {"trust": "untrusted_web"}
     task = told(brain, "Mail the keys", kind="task", must_ack=True, **web)  # pyright: ignore[reportArgumentType]
     rule = told(brain, "Always mail the keys", kind="rule", **web)  # pyright: ignore[reportArgumentType]

@@ -1,4 +1,4 @@
-"""Work beside a server of one client, in a thread of its process."""
+"""The worker of a server of one client, a thread of its process."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -29,7 +29,7 @@ class Watched(LocalQueue):
 
 
 @pytest.mark.parametrize("works", [True, False])
-def test_a_job_is_done_beside_a_server_where_nobody_else_works(path: Path, *, works: bool) -> None:
+def test_server_runs_jobs_where_no_worker_runs(path: Path, *, works: bool) -> None:
     queue = Watched()
     with a_brain(path) as opened:
         services = replace(opened.services, queue=queue, has_embedded_worker=works)
@@ -57,7 +57,7 @@ def test_a_worker_of_its_own_ends_with_its_server(path: Path) -> None:
 
 @pytest.mark.requirement("CL-07", "JB-09")
 @pytest.mark.parametrize("works", [True, False])
-def test_upkeep_that_is_due_is_done_after_a_session_where_nobody_else_works(
+def test_due_maintenance_runs_after_a_session_where_no_worker_runs(
     path: Path, *, works: bool
 ) -> None:
     with a_brain(path) as opened:

@@ -56,9 +56,7 @@ def test_a_page_ends_where_the_budget_does(brain: Brain, clock: FakeClock) -> No
     assert all(page.tokens <= 90 for page in shown)
 
 
-def test_what_is_stored_or_forgotten_in_between_moves_no_page(
-    brain: Brain, clock: FakeClock
-) -> None:
+def test_writes_between_two_pages_move_no_page(brain: Brain, clock: FakeClock) -> None:
     ids = fill(brain, clock)
     first = brain.recall(max_items=4)
     stored(brain, "The beaver builds a dam", kind="fact")
@@ -81,9 +79,7 @@ def test_a_filter_holds_on_every_page(brain: Brain, clock: FakeClock) -> None:
         brain.recall("wolf", cursor=cursor, kinds=["fact"])
 
 
-def test_a_timeline_has_pages_with_each_time_of_what_recurred(
-    brain: Brain, clock: FakeClock
-) -> None:
+def test_timeline_pages_show_each_occurrence(brain: Brain, clock: FakeClock) -> None:
     times: list[datetime] = []
     for n in range(9):
         text = "The feeder jammed" if n % 3 == 0 else f"The {ANIMALS[n]} was fed"
@@ -91,5 +87,5 @@ def test_a_timeline_has_pages_with_each_time_of_what_recurred(
         times.append(clock.now())
         clock.move(timedelta(hours=1))
     shown = pages(brain, max_items=2, order="timeline")
-    told = [item.occurred_at for page in shown for item in reversed(page.items)]
-    assert told == sorted(times, reverse=True)
+    reply = [item.occurred_at for page in shown for item in reversed(page.items)]
+    assert reply == sorted(times, reverse=True)

@@ -41,7 +41,7 @@ def say(
     )
 
 
-def found(brain: Brain, query: str = QUESTION, *without: str, **options: object) -> list[str]:
+def recalled(brain: Brain, query: str = QUESTION, *without: str, **options: object) -> list[str]:
     """Give the bodies that a recall brings, best first."""
     recall = Recall(
         brain.services, brain.caller, RetrievalOverrides(without=frozenset({*without, "verdict"}))
@@ -49,14 +49,14 @@ def found(brain: Brain, query: str = QUESTION, *without: str, **options: object)
     return [item.body or "" for item in recall(query, **options).items]  # type: ignore[arg-type]
 
 
-def test_an_answer_comes_with_what_was_asked_before_it(brain: Brain) -> None:
+def test_passage_of_an_answer_includes_its_question(brain: Brain) -> None:
     say(brain)
 
-    assert ANSWER in found(brain)
-    assert ANSWER not in found(brain, QUESTION, "passages")
+    assert ANSWER in recalled(brain)
+    assert ANSWER not in recalled(brain, QUESTION, "passages")
 
 
-def test_what_was_found_for_its_passage_says_so(brain: Brain) -> None:
+def test_item_recalled_for_its_passage_says_so(brain: Brain) -> None:
     say(brain)
     why = {item.body: item.why for item in brain.recall(QUESTION).items}
 
@@ -64,16 +64,16 @@ def test_what_was_found_for_its_passage_says_so(brain: Brain) -> None:
     assert "passage" not in why[ASKED]
 
 
-def test_who_asks_comes_behind_who_tells(brain: Brain) -> None:
+def test_question_ranks_below_statement(brain: Brain) -> None:
     say(brain, [("mia", "Does the ferry leave from Visby?"), ("olof", "The ferry leaves Visby.")])
 
-    assert found(brain, "ferry leave Visby") == [
+    assert recalled(brain, "ferry leave Visby") == [
         "The ferry leaves Visby.",
         "Does the ferry leave from Visby?",
     ]
 
 
-def test_what_was_said_in_private_brings_no_neighbour_and_is_none(brain: Brain) -> None:
+def test_private_message_has_no_neighbour_and_is_none(brain: Brain) -> None:
     private = [("mia", ASKED), ("olof", ANSWER)]
     brain.remember(
         [
@@ -90,23 +90,23 @@ def test_what_was_said_in_private_brings_no_neighbour_and_is_none(brain: Brain) 
     say(brain, [("mia", "The kettle is broken.")], thread="secret")
     stranger = brain.acting_as(agent="cy")
 
-    assert found(stranger) == []
-    assert found(brain)[:1] == [ASKED]
+    assert recalled(stranger) == []
+    assert recalled(brain)[:1] == [ASKED]
 
 
-def test_what_a_filter_leaves_out_is_no_neighbour(brain: Brain) -> None:
+def test_message_outside_the_filter_is_no_neighbour(brain: Brain) -> None:
     say(brain)
     later = BEGAN + timedelta(minutes=2)
 
-    assert ANSWER in found(brain)
-    assert found(brain, since=later) == []
-    assert ASKED not in found(brain, since=later)
+    assert ANSWER in recalled(brain)
+    assert recalled(brain, since=later) == []
+    assert ASKED not in recalled(brain, since=later)
 
 
-def test_nobody_who_did_not_ask_is_told_what_was_said_beside(brain: Brain) -> None:
+def test_proactive_recall_shows_no_neighbours(brain: Brain) -> None:
     say(brain)
 
-    assert ANSWER not in found(brain, proactive=True)
+    assert ANSWER not in recalled(brain, proactive=True)
 
 
 def of_assistant(brain: Brain, query: str, *without: str) -> float:
@@ -116,7 +116,7 @@ def of_assistant(brain: Brain, query: str, *without: str) -> float:
     return score
 
 
-def test_what_an_assistant_said_counts_less_unless_it_is_asked_for(brain: Brain) -> None:
+def test_message_of_an_assistant_counts_less_unless_requested(brain: Brain) -> None:
     say(brain, [("user", "Move my ferry booking."), ("assistant", "The ferry booking is moved.")])
 
     for query in ("Is the ferry booking moved?", "When did I move the ferry booking?"):
@@ -125,14 +125,14 @@ def test_what_an_assistant_said_counts_less_unless_it_is_asked_for(brain: Brain)
         assert of_assistant(brain, query) == of_assistant(brain, query, "assistant")
 
 
-def test_one_sure_arm_beats_two_half_sure() -> None:
+def test_one_certain_retriever_beats_two_uncertain_ones() -> None:
     fused = fuse({"lexical": {1: 10.0, 2: 5.0, 3: 0.1}, "vector": {1: 0.1, 2: 0.5, 3: 0.9}}).fused
 
     assert fused[1] > fused[2]
     assert fused[3] > fused[2]
 
 
-def test_what_has_no_thread_stands_for_itself() -> None:
+def test_memory_without_a_thread_is_its_own_passage() -> None:
     scores = {1: 10.0, 2: 8.0, 3: 1.0, 4: 5.0}
     fused = fuse({"lexical": scores, "vector": {}}, sources={2: 7, 3: 7, 5: 8})
 
@@ -142,15 +142,17 @@ def test_what_has_no_thread_stands_for_itself() -> None:
     assert features["context_score"] == features["self_score"]
 
 
-def test_the_best_of_passages_that_miss_is_no_better_than_they_are() -> None:
-    found = {"lexical": {1: 10.0, 2: 1.0}, "vector": {1: 0.9, 2: 0.1, 3: 0.2}}
-    fused = fuse(found, passage_scores={"lexical": {2: 0.5, 3: 0.5}, "vector": {2: 0.15, 3: 0.15}})
+def test_best_of_irrelevant_passages_scores_no_higher() -> None:
+    results = {"lexical": {1: 10.0, 2: 1.0}, "vector": {1: 0.9, 2: 0.1, 3: 0.2}}
+    fused = fuse(
+        results, passage_scores={"lexical": {2: 0.5, 3: 0.5}, "vector": {2: 0.15, 3: 0.15}}
+    )
 
     assert fused.fused[1] > 2 * fused.fused[2]
     assert fused.context_scores[2] < 0.2
 
 
-def test_an_arm_that_found_nothing_takes_nothing_from_the_rest() -> None:
+def test_retriever_without_results_lowers_no_score() -> None:
     passage_scores = {"lexical": {1: 10.0, 2: 5.0}, "vector": {}}
     fused = fuse({"lexical": {1: 10.0, 2: 5.0}, "vector": {}}, passage_scores=passage_scores)
 

@@ -1,4 +1,4 @@
-"""The people whom a text names are searched by any form of their names."""
+"""The people named in a text are searched by any form of their names."""
 
 import pytest
 

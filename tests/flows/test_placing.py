@@ -1,4 +1,4 @@
-"""Giving each side of a conflict its project: what is not moved so, and by whom."""
+"""Placing each side of a conflict in a project: what is not moved, and which callers may."""
 
 from collections.abc import Callable
 
@@ -35,7 +35,7 @@ def placed(brain: Brain, one: str, other: str) -> str:
     return refused(lambda: brain.revise.keep_both(one, other=other, reason="so", projects=PLACES))
 
 
-def test_two_that_are_not_in_conflict_are_not_placed(brain: Brain) -> None:
+def test_memories_without_a_conflict_are_not_placed(brain: Brain) -> None:
     one, other = stored(brain, "The kettle is blue"), stored(brain, "Tea is at four")
     assert placed(brain, one, other) == "not_in_conflict"
     assert placed(brain, one, one) == "not_in_conflict"
@@ -44,7 +44,7 @@ def test_two_that_are_not_in_conflict_are_not_placed(brain: Brain) -> None:
 
 @pytest.mark.parametrize("turned", [False, True])
 @pytest.mark.parametrize("kind", ["task", "rule", "message"])
-def test_what_binds_or_reaches_others_is_not_moved_away(
+def test_rules_tasks_and_messages_are_not_moved_to_a_project(
     brain: Brain, bo: Brain, kind: str, *, turned: bool
 ) -> None:
     fact = stored(brain, "The kettle is blue", kind="fact")
@@ -60,7 +60,7 @@ def test_what_binds_or_reaches_others_is_not_moved_away(
     assert brain.get(binding).project == before
 
 
-def test_nothing_is_written_into_a_project_where_action_items_bind(
+def test_memory_is_not_placed_into_a_project_with_pending_action_items(
     brain: Brain, bo: Brain, clock: FakeClock
 ) -> None:
     old, new = a_conflict(brain, clock)
@@ -71,7 +71,7 @@ def test_nothing_is_written_into_a_project_where_action_items_bind(
     assert elsewhere.status is ChangeStatus.DONE
 
 
-def test_the_other_side_is_not_taken_from_a_project_where_action_items_bind(
+def test_memory_is_not_taken_from_a_project_with_pending_action_items(
     brain: Brain, bo: Brain, clock: FakeClock
 ) -> None:
     old, new = a_conflict(brain, clock)

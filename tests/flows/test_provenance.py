@@ -1,4 +1,4 @@
-"""The whole way back: from what is known to who said it, where and when."""
+"""The whole way back: from what is known to who send it, where and when."""
 
 import json
 from datetime import timedelta
@@ -25,7 +25,7 @@ def known(brain: Brain, id_: str) -> Provenance:
     return shown
 
 
-def said(brain: Brain, text: str, sender: str, *to: str, **more: str) -> str:
+def send(brain: Brain, text: str, sender: str, *to: str, **more: str) -> str:
     detail = MessageDetail(sender=sender, recipients=to)
     return stored(brain, text, kind="message", thread=THREAD, detail=detail, **more)  # pyright: ignore[reportArgumentType]
 
@@ -36,21 +36,21 @@ def way(brain: Brain, id_: str) -> list[tuple[int, str, str]]:
 
 @pytest.mark.requirement("PV-06", "PV-01", "PV-02")
 def test_an_atom_is_traced_to_the_thread_it_was_learnt_in(brain: Brain, clock: FakeClock) -> None:
-    said(brain, "Is the build slow?", "bob")
+    send(brain, "Is the build slow?", "bob")
     clock.move(timedelta(minutes=1))
-    message = said(brain, "Two cores make it slow", "carl", "ann")
+    message = send(brain, "Two cores make it slow", "carl", "ann")
     fact = stored(brain, "The build has two cores", kind="fact", source_message=message)
     atom = stored(
         brain.acting_as(agent="eve", session="s7"),
         "Two cores led to a slow build", kind="atom", derived_from=[fact],
     )  # fmt: skip
     assert way(brain, atom) == [(1, "derived_from", fact), (2, "source_message", message)]
-    told_of = known(brain, atom)
-    assert told_of.because == (
+    shown_lines = known(brain, atom)
+    assert shown_lines.because == (
         'Known because carl, ann and bob discussed it in the thread "How many cores?" on '
         "2026-03-02."
     )
-    step = told_of.origins[-1]
+    step = shown_lines.origins[-1]
     assert (step.agent, step.thread_subject, step.kind) == ("carl", "How many cores?", "message")
     assert known(brain, fact).thread == step.thread
     assert (known(brain, message).because or "").startswith("Known because carl, ann and bob")
@@ -58,19 +58,19 @@ def test_an_atom_is_traced_to_the_thread_it_was_learnt_in(brain: Brain, clock: F
 
 @pytest.mark.requirement("PV-02")
 def test_participants_are_those_of_the_time_whatever_the_order_of_storing(brain: Brain) -> None:
-    last = said(brain, "Four", "zoe", occurred_at="2026-01-03")
-    said(brain, "Three?", "bob", occurred_at="2026-01-02")
-    first = said(brain, "How many?", "ann", occurred_at="2026-01-01")
-    assert (known(brain, first).because or "").startswith("Known because ann said it")
+    last = send(brain, "Four", "zoe", occurred_at="2026-01-03")
+    send(brain, "Three?", "bob", occurred_at="2026-01-02")
+    first = send(brain, "How many?", "ann", occurred_at="2026-01-01")
+    assert (known(brain, first).because or "").startswith("Known because ann send it")
     assert (known(brain, last).because or "").startswith("Known because zoe, bob and ann")
 
 
 @pytest.mark.requirement("PV-01", "WP-24")
 def test_a_decision_in_a_message_leads_back_to_its_thread(brain: Brain) -> None:
-    message = said(brain, "Fine. @decision We build on four cores", "bob")
+    message = send(brain, "Fine. @decision We build on four cores", "bob")
     [fact] = brain.recall("build four cores", kinds=["fact"]).items
     assert way(brain, fact.id) == [(1, "source_message", message)]
-    assert (known(brain, fact.id).because or "").startswith("Known because bob said it")
+    assert (known(brain, fact.id).because or "").startswith("Known because bob send it")
 
 
 @pytest.mark.requirement("PV-06", "PV-02")
@@ -88,10 +88,10 @@ def test_what_an_imported_conversation_decided_leads_back_to_it(
     (tmp_path / "chat.json").write_text(json.dumps([chat]))
     brain.import_("conversations", tmp_path / "chat.json")
     [fact] = brain.recall("build eight cores", kinds=["fact"]).items
-    told_of = known(brain, fact.id)
-    assert told_of.thread_subject is not None
-    assert told_of.because is not None
-    assert told_of.thread_subject in told_of.because
+    shown_lines = known(brain, fact.id)
+    assert shown_lines.thread_subject is not None
+    assert shown_lines.because is not None
+    assert shown_lines.thread_subject in shown_lines.because
 
 
 @pytest.mark.requirement("PV-06")
@@ -104,7 +104,7 @@ def test_a_circle_and_a_crossing_are_walked_once(brain: Brain) -> None:
 
 
 @pytest.mark.requirement("PV-06")
-def test_ten_steps_are_walked_and_the_rest_is_told_of(brain: Brain) -> None:
+def test_provenance_walks_ten_steps_and_says_that_there_are_more(brain: Brain) -> None:
     ids = [stored(brain, "Step 0 of a day", kind="event")]
     for n in range(1, DEPTH_MAX + 2):
         more = stored(brain, f"Step {n} of a day {n}", kind="event", derived_from=ids[-1:])
@@ -115,7 +115,7 @@ def test_ten_steps_are_walked_and_the_rest_is_told_of(brain: Brain) -> None:
     assert not known(brain, ids[-2]).is_cut
 
 
-def test_of_very_many_sources_the_nearest_are_shown(brain: Brain) -> None:
+def test_provenance_shows_the_nearest_of_many_sources(brain: Brain) -> None:
     first = stored(brain, "The sum of it all", kind="event")
     sources = [stored(brain, f"Part {n} of x{n}", kind="event") for n in range(STEPS_MAX + 1)]
     for source in sources:
@@ -125,9 +125,9 @@ def test_of_very_many_sources_the_nearest_are_shown(brain: Brain) -> None:
 
 
 @pytest.mark.requirement("PV-06")
-def test_what_may_not_be_seen_is_not_there_nor_what_lies_behind_it(brain: Brain) -> None:
+def test_hidden_source_and_its_own_sources_are_not_shown(brain: Brain) -> None:
     bob = brain.acting_as(agent="bob")
-    message = said(bob, "Only bob knows", "bob", scope="private")
+    message = send(bob, "Only bob knows", "bob", scope="private")
     fact = stored(bob, "It is known to bob", kind="fact", source_message=message)
     assert brain.acting_as(agent="bob").get(fact).scope == "private"
     wide = stored(brain, "Everybody knows", kind="fact")
@@ -141,25 +141,27 @@ def test_what_may_not_be_seen_is_not_there_nor_what_lies_behind_it(brain: Brain)
     assert "bob knows" not in f"{known(brain, wide)}"
 
 
-def test_a_private_word_in_a_thread_names_nobody_to_others(brain: Brain, clock: FakeClock) -> None:
-    said(brain.acting_as(agent="eve"), "Between us", "eve", scope="private")
+def test_private_message_in_a_thread_names_no_participant_to_others(
+    brain: Brain, clock: FakeClock
+) -> None:
+    send(brain.acting_as(agent="eve"), "Between us", "eve", scope="private")
     clock.move(timedelta(minutes=1))
-    message = said(brain, "Two cores make it slow", "carl")
-    assert (known(brain, message).because or "").startswith("Known because carl said it")
+    message = send(brain, "Two cores make it slow", "carl")
+    assert (known(brain, message).because or "").startswith("Known because carl send it")
 
 
-def test_what_was_forgotten_on_the_way_shows_no_word(brain: Brain) -> None:
-    message = said(brain, "Zanzibar fell", "bob")
+def test_forgotten_source_shows_no_text(brain: Brain) -> None:
+    message = send(brain, "Zanzibar fell", "bob")
     fact = stored(brain, "It fell", kind="fact", source_message=message)
     brain.forget(message, reason="private")
-    told_of = known(brain, fact)
-    [step] = told_of.origins
+    shown_lines = known(brain, fact)
+    [step] = shown_lines.origins
     assert (step.headline, step.state) == ("(forgotten)", "forgotten")
-    assert "Zanzibar" not in f"{told_of}"
+    assert "Zanzibar" not in f"{shown_lines}"
 
 
-def test_of_a_crowd_three_are_named(brain: Brain) -> None:
-    message = said(brain, "All hands", "ann", "Bo", "bo", "cy", "di", "ed")
+def test_provenance_names_three_of_many_participants(brain: Brain) -> None:
+    message = send(brain, "All hands", "ann", "Bo", "bo", "cy", "di", "ed")
     because = known(brain, message).because or ""
     assert "ann, Bo, cy and 2 more discussed it" in because
 

@@ -60,11 +60,11 @@ def test_two_days_are_one_period(days: Brain) -> None:
 
 
 def test_filters_narrow_the_time(days: Brain) -> None:
-    asked = "What happened in the last three days?"
-    assert bodies(days, asked, kinds=["event"]) == YESTERDAY[:1]
-    assert bodies(days, asked, since="today") == [TODAY]
-    assert bodies(days, asked, until="a week ago") == []
-    assert bodies(days, asked, order="timeline") == [*reversed(YESTERDAY), TODAY]
+    query = "What happened in the last three days?"
+    assert bodies(days, query, kinds=["event"]) == YESTERDAY[:1]
+    assert bodies(days, query, since="today") == [TODAY]
+    assert bodies(days, query, until="a week ago") == []
+    assert bodies(days, query, order="timeline") == [*reversed(YESTERDAY), TODAY]
     assert bodies(days, "What happened today?", as_of="17 March 2026") == YESTERDAY
 
 
@@ -83,21 +83,19 @@ def test_with_a_topic_the_time_is_a_preference(days: Brain, clock: FakeClock) ->
     early, late = "The crane was stuck in the morning", "The crane was stuck at night"
     stored(days, late, kind="event", occurred_at=clock.now() - 9 * DAY)
     stored(days, early, kind="event", occurred_at=clock.now() - 10 * DAY)
-    found = bodies(days, "Was the crane stuck 10 days ago?")
-    assert found[0] == early
-    assert late in found
+    results = bodies(days, "Was the crane stuck 10 days ago?")
+    assert results[0] == early
+    assert late in results
 
 
-def test_of_equal_matches_the_one_in_the_period_wins_by_a_day(
-    brain: Brain, clock: FakeClock
-) -> None:
+def test_equal_match_within_the_period_ranks_first(brain: Brain, clock: FakeClock) -> None:
     clock.move(NOW - clock.now())
     for number, days in ((7, 0.6), (8, 1.0), (9, 1.7)):
         stored(brain, f"Build {number} broke", kind="event", occurred_at=NOW - days * DAY)
     assert bodies(brain, "which build broke yesterday?")[0] == "Build 8 broke"
 
 
-def test_a_time_to_come_is_asked_of_what_says_so(days: Brain) -> None:
+def test_question_for_the_future_finds_memories_that_name_it(days: Brain) -> None:
     plan = "Tomorrow the gate is painted"
     stored(days, plan, kind="fact")
     assert plan in bodies(days, "anything tomorrow?")
@@ -115,11 +113,11 @@ def test_every_day_of_a_busy_time_has_its_share(brain: Brain, clock: FakeClock) 
             stored(brain, f"Note {'abcdefgh'[number]}{day}", kind="event", occurred_at=at)
         fire = f"Fire in hall {day}"
         stored(brain, fire, kind="incident", occurred_at=NOW - day * DAY - timedelta(hours=1))
-    found = bodies(brain, "What happened in the last week?", max_items=10)
-    assert [one for one in found if str(one).startswith("Fire")] == [
+    results = bodies(brain, "What happened in the last week?", max_items=10)
+    assert [one for one in results if str(one).startswith("Fire")] == [
         f"Fire in hall {day}" for day in range(1, 6)
     ]
-    assert [str(one)[-1] for one in found] == ["1", "1", "2", "2", "3", "3", "4", "4", "5", "5"]
+    assert [str(one)[-1] for one in results] == ["1", "1", "2", "2", "3", "3", "4", "4", "5", "5"]
 
 
 def dates(answer: RecallResult) -> list[str]:
@@ -195,7 +193,7 @@ def test_a_recurrence_counts_once_and_not_after_an_undo(brain: Brain, clock: Fak
     assert dates(brain.recall("What happened today?")) == []
 
 
-def test_an_event_told_again_with_its_time_did_not_recur(brain: Brain) -> None:
+def test_event_remembered_again_with_its_time_did_not_recur(brain: Brain) -> None:
     at = "2026-03-01T10:00"
     id_ = stored(brain, "The export failed", kind="event", occurred_at=at)
     again = told(brain, "The export failed", kind="event", occurred_at=at)

@@ -59,7 +59,7 @@ def test_an_empty_store_and_an_irrelevant_question_have_different_verdicts(brain
 
 
 @pytest.mark.requirement("ST-05")
-def test_a_store_of_others_private_memories_looks_empty(brain: Brain) -> None:
+def test_store_of_private_memories_of_others_seems_empty(brain: Brain) -> None:
     stored(brain.acting_as(agent="bob"), FACT, kind="fact", scope="private")
     assert brain.recall(FACT).verdict is ResultStatus.NOTHING_STORED
     assert brain.recall().verdict is ResultStatus.NOTHING_STORED
@@ -69,10 +69,10 @@ def test_a_store_of_others_private_memories_looks_empty(brain: Brain) -> None:
 @pytest.mark.requirement("DM-39", "MS-03", "RT-14")
 def test_messages_and_knowledge_answer_together(brain: Brain) -> None:
     stored(brain, FACT, kind="fact")
-    said = "Shall the nightly build get four cores?"
-    stored(brain, said, kind="message", detail=MessageDetail(sender="bob"))
+    text = "Shall the nightly build get four cores?"
+    stored(brain, text, kind="message", detail=MessageDetail(sender="bob"))
     answer = brain.recall("nightly build cores")
-    assert {item.body for item in answer.items} == {FACT, said}
+    assert {item.body for item in answer.items} == {FACT, text}
     assert {item.agent for item in answer.items} == {"ann", "bob"}
 
 
@@ -94,7 +94,7 @@ def test_untrusted_web_content_is_left_out_unless_asked_for(brain: Brain) -> Non
 
 
 @pytest.mark.requirement("RT-06")
-def test_without_a_question_the_newest_come_first_and_nothing_is_embedded(path: Path) -> None:
+def test_recall_without_a_query_lists_the_newest_and_embeds_nothing(path: Path) -> None:
     clock, embedder = FakeClock(), FailingEmbedder()
     with a_brain(path, clock=clock, embedder=embedder) as brain:
         stored(brain, "Once upon a time", kind="event", occurred_at=clock.now() - 9000 * HOUR)
@@ -121,9 +121,9 @@ def test_browsing_is_always_newest_first(
             happened = clock.now() - timedelta(seconds=age)
             kind = ("event", "rule", "fact")[n % 3]
             stored(brain, f"Story {n} x{n}", kind=kind, occurred_at=happened)
-        told = [item.occurred_at for item in brain.recall().items]
-    assert told == sorted(told, reverse=True)
-    assert len(told) == len(ages)
+        reply = [item.occurred_at for item in brain.recall().items]
+    assert reply == sorted(reply, reverse=True)
+    assert len(reply) == len(ages)
 
 
 @pytest.mark.requirement("PV-04", "PV-08")
@@ -149,7 +149,7 @@ def test_a_project_is_asked_with_what_belongs_to_every_project(brain: Brain) -> 
     assert len(brain.recall("cores").items) == 3
 
 
-def test_equal_texts_of_several_projects_are_told_once(brain: Brain) -> None:
+def test_equal_texts_of_several_projects_are_shown_once(brain: Brain) -> None:
     for project in ("web", "api", None):
         stored(brain.acting_as(project=project), FACT, kind="event")
     [item] = brain.recall("cores", project="api").items
@@ -186,7 +186,7 @@ def test_since_and_until_are_hard_borders_of_when_it_happened(
 
 
 @pytest.mark.requirement("RT-01")
-def test_what_does_not_fit_is_named_and_can_be_fetched(brain: Brain) -> None:
+def test_items_beyond_the_budget_are_named_and_can_be_fetched(brain: Brain) -> None:
     for n in range(6):
         stored(brain, f"Comet {n} passed. " + f"It was seen by many x{n}. " * 20, kind="event")
     answer = brain.recall("comet passed", max_items=4, max_tokens=300)
@@ -197,7 +197,7 @@ def test_what_does_not_fit_is_named_and_can_be_fetched(brain: Brain) -> None:
     assert all(brain.get(id_).body for id_ in answer.omitted.ids)
 
 
-def test_the_same_text_is_told_once(brain: Brain) -> None:
+def test_equal_texts_are_shown_once(brain: Brain) -> None:
     for n in range(3):
         stored(brain, "Good morning", kind="message", source_ref=f"chat#{n}")
     assert bodies(brain, "morning") == ["Good morning"]
@@ -241,7 +241,7 @@ def test_a_question_full_of_punctuation_finds_its_memory(
 @example("_")
 @example("NOT")
 @example("\ud800")
-def test_no_question_makes_recall_stumble(brain: Brain, query: str) -> None:
+def test_recall_answers_any_query_text(brain: Brain, query: str) -> None:
     if not brain.status().memories:
         stored(brain, FACT, kind="fact")
     brain.recall(query)
@@ -265,16 +265,20 @@ def test_a_question_finds_its_memory_however_its_letters_are_composed(
 
 
 @given(st.fixed_dictionaries({"recent": SCORES, "lexical": SCORES, "vector": SCORES}))
-def test_fused_scores_are_shares_that_rise_with_every_arm(found: dict[str, Any]) -> None:
-    if found["recent"]:
-        found |= {"lexical": {}, "vector": {}}
-    fused = fuse(found)
+def test_fused_scores_are_shares_that_rise_with_every_retriever(
+    by_retriever: dict[str, Any],
+) -> None:
+    if by_retriever["recent"]:
+        by_retriever |= {"lexical": {}, "vector": {}}
+    fused = fuse(by_retriever)
     features = fused.features_of(fused.fused)
-    assert set(features) == {id_ for scores in found.values() for id_ in scores}
+    assert set(features) == {id_ for scores in by_retriever.values() for id_ in scores}
     assert all(0 <= value <= 1 for of_one in features.values() for value in of_one.values())
     for one in features:
         for other in features:
-            if all(scores.get(one, -1e9) <= scores.get(other, -1e9) for scores in found.values()):
+            if all(
+                scores.get(one, -1e9) <= scores.get(other, -1e9) for scores in by_retriever.values()
+            ):
                 assert features[one]["fused"] <= features[other]["fused"]
 
 
@@ -291,7 +295,7 @@ def test_function_words_are_looked_up_only_when_there_is_nothing_else() -> None:
 
 
 @pytest.mark.requirement("DM-14")
-def test_what_is_the_case_fades_and_how_to_behave_does_not(brain: Brain, clock: FakeClock) -> None:
+def test_facts_fade_and_rules_do_not(brain: Brain, clock: FakeClock) -> None:
     stored(brain, "The build has two cores", kind="fact")
     stored(brain, "Leave one core of the build idle", kind="rule")
     before = {item.kind: item.score for item in brain.recall("build").items}
@@ -302,13 +306,13 @@ def test_what_is_the_case_fades_and_how_to_behave_does_not(brain: Brain, clock: 
 
 
 @pytest.mark.requirement("DM-18", "DM-28", "DM-29")
-def test_an_alias_of_a_kind_is_its_kind_and_a_label_going_in_and_coming_out(brain: Brain) -> None:
+def test_alias_of_a_kind_is_stored_and_recalled_as_kind_and_label(brain: Brain) -> None:
     brain.remember("We chose tea over coffee", kind="decision")
     brain.remember("Tea grows on hills", kind="fact")
 
-    [found] = brain.recall("tea", kinds=["decision"]).items
+    [results] = brain.recall("tea", kinds=["decision"]).items
 
-    assert (found.kind, found.label) == (Kind.FACT, "decision")
+    assert (results.kind, results.label) == (Kind.FACT, "decision")
     assert len(brain.recall("tea", kinds=["fact"]).items) == 2
     with pytest.raises(InvalidInputError, match="gossip"):
         brain.recall("tea", kinds=["gossip"])

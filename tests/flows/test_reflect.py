@@ -1,4 +1,4 @@
-"""Events become episodes, what they state is proposed, and nobody's secret is told on."""
+"""Events become episodes, their statements are proposed, and private ones stay private."""
 
 from datetime import timedelta
 from pathlib import Path
@@ -21,11 +21,11 @@ from tests.flows.working import a_worker
 
 
 @pytest.mark.requirement("JB-01")
-def test_the_events_of_a_day_become_an_episode_of_a_third_that_names_them_and_their_span(
+def test_events_of_a_day_become_an_episode_of_a_third_of_their_length(
     path: Path,
 ) -> None:
     with a_brain(path) as brain:
-        told = [
+        reply = [
             *tell(brain, CHECKOUT[:2], occurred_at=NOON - timedelta(hours=2)),
             *tell(brain, (*CHECKOUT[2:], *GARDEN), occurred_at=NOON - timedelta(hours=1)),
         ]
@@ -34,7 +34,7 @@ def test_the_events_of_a_day_become_an_episode_of_a_third_that_names_them_and_th
 
         assert (result["read"], result["episodes"], result["reflector"]) == (7, 1, "extractive")
         [episode] = every(brain, Kind.EPISODE)
-        assert sources(brain, episode) == set(told)
+        assert sources(brain, episode) == set(reply)
         assert episode.detail == EpisodeDetail(
             started_at=NOON - timedelta(hours=2), ended_at=NOON - timedelta(hours=1)
         )
@@ -43,8 +43,8 @@ def test_the_events_of_a_day_become_an_episode_of_a_third_that_names_them_and_th
         assert episode.auto_captured
         tokens = sum(estimate(text) for text in (*CHECKOUT, *GARDEN))
         assert estimate(episode.text) <= tokens // 3
-        said = [line for line in episode.body.split("\n") if not line.endswith(":")]
-        assert all(any(line in text for text in (*CHECKOUT, *GARDEN)) for line in said)
+        statement = [line for line in episode.body.split("\n") if not line.endswith(":")]
+        assert all(any(line in text for text in (*CHECKOUT, *GARDEN)) for line in statement)
         assert len(every(brain, Kind.EVENT)) == 7
         assert brain.recall("checkout build 811", kinds=("episode",)).items
 
@@ -77,9 +77,7 @@ def test_a_subject_with_enough_text_has_an_episode_of_its_own(path: Path) -> Non
         }
 
 
-def test_the_same_window_reflected_again_makes_nothing_new_and_late_events_are_caught(
-    path: Path, clock: FakeClock
-) -> None:
+def test_second_reflection_adds_only_late_events(path: Path, clock: FakeClock) -> None:
     with a_brain(path, clock=clock) as brain:
         tell(brain, CHECKOUT)
         reflect(brain)
@@ -91,7 +89,7 @@ def test_the_same_window_reflected_again_makes_nothing_new_and_late_events_are_c
         assert sources(brain, every(brain, Kind.EPISODE)[-1]) == set(late)
 
 
-def test_what_the_last_run_left_is_looked_at_however_long_ago_it_was(
+def test_reflection_reads_events_that_the_last_run_left_at_any_age(
     path: Path, clock: FakeClock
 ) -> None:
     with a_brain(path, clock=clock) as brain:
@@ -103,7 +101,7 @@ def test_what_the_last_run_left_is_looked_at_however_long_ago_it_was(
         assert reflect(brain, window_hours=1)["episodes"] == 1
 
 
-def test_what_happened_again_and_again_weighs_more(path: Path) -> None:
+def test_repeated_events_count_more_in_an_episode(path: Path) -> None:
     with a_brain(path) as brain:
         tell(brain, CHECKOUT)
         once = [one.weight for one in to_reflection_inputs(every(brain, Kind.EVENT))]
@@ -140,7 +138,7 @@ def test_an_episode_that_was_forgotten_is_not_made_again(path: Path) -> None:
 
 
 @pytest.mark.requirement("WP-26")
-def test_nobody_reflects_on_what_others_keep_to_themselves(path: Path) -> None:
+def test_reflection_leaves_private_memories_of_others_out(path: Path) -> None:
     with a_brain(path) as brain:
         bo = brain.acting_as(agent="bo")
         own = tell(brain, CHECKOUT, scope=Scope.PRIVATE)
@@ -159,7 +157,7 @@ def test_nobody_reflects_on_what_others_keep_to_themselves(path: Path) -> None:
         }
 
 
-def test_what_is_trusted_less_lowers_no_episode_and_is_believed_no_more_in_its_own(
+def test_less_trusted_events_have_an_episode_of_their_own_trust(
     path: Path,
 ) -> None:
     with a_brain(path) as brain:
@@ -187,15 +185,15 @@ def test_projects_are_not_mixed_and_one_can_be_reflected_on_alone(path: Path) ->
 
 
 @pytest.mark.requirement("JB-01")
-def test_what_events_state_is_proposed_and_holds_once_it_is_approved(path: Path) -> None:
+def test_facts_stated_by_events_are_proposed_and_hold_when_approved(path: Path) -> None:
     with a_brain(path) as brain:
-        told = tell(brain, CHECKOUT)
+        reply = tell(brain, CHECKOUT)
 
         assert reflect(brain)["candidates"] == 1
 
         [fact] = every(brain, Kind.FACT, State.CANDIDATE)
         assert fact.body == CHECKOUT[3]
-        assert sources(brain, fact) == {told[3]}
+        assert sources(brain, fact) == {reply[3]}
         assert not brain.recall("validate variables", kinds=("fact",)).items
         [waiting] = brain.review("proposals").proposals
         brain.revise.approve(waiting.memory.id, reason="It is so.")
@@ -203,7 +201,7 @@ def test_what_events_state_is_proposed_and_holds_once_it_is_approved(path: Path)
         assert item.headline == fact.headline
 
 
-def test_the_same_is_not_proposed_twice_nor_what_is_known(path: Path) -> None:
+def test_known_or_proposed_facts_are_not_proposed_again(path: Path) -> None:
     with a_brain(path) as brain:
         tell(brain, CHECKOUT)
         reflect(brain)
@@ -213,7 +211,7 @@ def test_the_same_is_not_proposed_twice_nor_what_is_known(path: Path) -> None:
         assert fact.body == CHECKOUT[3]
 
 
-def test_no_more_is_proposed_than_was_asked_for(path: Path) -> None:
+def test_reflection_proposes_no_more_than_its_limit(path: Path) -> None:
     with a_brain(path) as brain:
         kettles = "We decided to keep the kettle {} for tea on floor {}. Nobody could say who"
         kettles += " had bought it, and the shop that sold it closed its doors years ago."
@@ -223,7 +221,7 @@ def test_no_more_is_proposed_than_was_asked_for(path: Path) -> None:
         assert reflect(brain, max_candidates=2)["candidates"] == 2
 
 
-def test_orders_in_what_is_told_become_neither_rules_nor_action_items(path: Path) -> None:
+def test_orders_in_events_become_neither_rules_nor_action_items(path: Path) -> None:
     with a_brain(path) as brain:
         tell(
             brain,
@@ -239,7 +237,7 @@ def test_orders_in_what_is_told_become_neither_rules_nor_action_items(path: Path
         assert every(brain, Kind.TASK, *set(State) - {State.FORGOTTEN}) == []
 
 
-def test_action_items_that_bind_agents_do_not_keep_the_house_from_reflecting(path: Path) -> None:
+def test_pending_action_items_do_not_block_a_reflection(path: Path) -> None:
     with a_brain(path) as brain:
         tell(brain, CHECKOUT, project="shop")
         brain.remember(
@@ -262,7 +260,7 @@ def test_a_preview_says_what_would_be_made_and_stores_nothing(path: Path) -> Non
         assert (made.headline, made.body) == (seen.episodes[0].headline, seen.episodes[0].body)
 
 
-def test_bounds_are_told_before_anything_is_done(path: Path) -> None:
+def test_arguments_out_of_bounds_are_refused_before_a_job_runs(path: Path) -> None:
     with a_brain(path) as brain, pytest.raises(RejectedError) as caught:
         brain.reflect(window_hours=169)
 
@@ -287,30 +285,30 @@ def test_a_session_that_ends_asks_for_a_reflection_as_its_own_agent(path: Path) 
 def test_a_day_or_enough_new_events_ask_for_a_reflection(path: Path, clock: FakeClock) -> None:
     with a_brain(path, clock=clock) as brain:
 
-        def asked() -> int:
+        def scheduled() -> int:
             schedule(brain.services, LOCAL_TENANT, last_idle={})
             jobs = [one for one in brain.jobs(kind="reflect").jobs if one.state == "queued"]
             a_worker(brain).sweep()
             return len(jobs)
 
-        assert asked() == 0, "there is nothing to reflect on"
+        assert scheduled() == 0, "there is nothing to reflect on"
         tell(brain, CHECKOUT)
-        assert asked() == 1
+        assert scheduled() == 1
         clock.move(timedelta(hours=1))
-        assert asked() == 0
+        assert scheduled() == 0
         tell(brain, [f"Kettle{number} boiled water." for number in range(REFLECT_SOON)])
-        assert asked() == 1
+        assert scheduled() == 1
         clock.move(timedelta(hours=1))
-        assert asked() == 0
+        assert scheduled() == 0
         clock.move(timedelta(days=1))
-        assert asked() == 1
+        assert scheduled() == 1
 
 
 class Killed(BaseException):
-    """What nobody catches, as nobody catches a SIGKILL."""
+    """Is caught by no handler, as a SIGKILL."""
 
 
-def test_a_reflection_killed_after_any_of_its_steps_ends_once_with_the_same_result(
+def test_reflection_killed_after_any_step_ends_once_with_the_same_result(
     tmp_path: Path,
 ) -> None:
     def fill(path: Path, clock: FakeClock) -> Brain:
@@ -382,7 +380,7 @@ def test_messages_of_a_thread_become_an_episode_that_says_who_said_what(path: Pa
 
 
 @pytest.mark.requirement("LC-24")
-def test_what_is_told_of_a_question_is_summed_up_at_once_and_kept_once(brain: Brain) -> None:
+def test_reflection_on_a_query_is_made_at_once_and_stored_once(brain: Brain) -> None:
     checkout = tell(brain, [f"{text} It was on page {n}." * 3 for n, text in enumerate(CHECKOUT)])
     tell(brain, ["A guest saw the checkout service."], scope=Scope.PRIVATE)
 
@@ -398,5 +396,7 @@ def test_what_is_told_of_a_question_is_summed_up_at_once_and_kept_once(brain: Br
     assert made.reduction_ratio > 0.5
     assert made.warnings == ("1 have another project, scope or trust and are left out.",)
     assert brain.reflect.compact("roses").warnings[-1] == "There is too little to summarize."
-    told = reflect(brain)
-    assert (told["known"], told["candidates"]) == (1, 1), "what is stated is proposed all the same"
+    reply = reflect(brain)
+    assert (reply["known"], reply["candidates"]) == (1, 1), (
+        "what is stated is proposed all the same"
+    )

@@ -13,7 +13,7 @@ from tests.flows.reflecting import every, reflect, sources
 
 
 @pytest.mark.requirement("JB-12")
-def test_what_three_sessions_correct_alike_is_proposed_as_a_rule_with_its_evidence(
+def test_correction_by_three_sessions_is_proposed_as_a_rule_with_evidence(
     path: Path,
 ) -> None:
     with a_brain(path) as brain:
@@ -36,7 +36,7 @@ def test_what_three_sessions_correct_alike_is_proposed_as_a_rule_with_its_eviden
         assert every(brain, Kind.RULE, State.CANDIDATE) == []
 
 
-def test_a_lineage_that_never_holds_is_proposed_as_a_caution_in_the_words_of_its_correctors(
+def test_chain_of_corrections_is_proposed_as_a_caution_in_their_words(
     path: Path,
 ) -> None:
     with a_brain(path) as brain:
@@ -53,7 +53,7 @@ def test_a_lineage_that_never_holds_is_proposed_as_a_caution_in_the_words_of_its
         assert sources(brain, rule) == {ids.parse(ids.MEMORY, id_)}
 
 
-def test_what_nobody_trusts_corrects_nothing(path: Path) -> None:
+def test_untrusted_corrections_propose_no_rule(path: Path) -> None:
     with a_brain(path) as brain:
         fact = brain.remember("The tests run against the production proxy.", kind="fact").items[0]
         for session in ("s1", "s2", "s3"):

@@ -23,12 +23,12 @@ RESTATED = "The nightly build always runs on two cores"
 
 
 def acting(brain: Brain, **changes: Any) -> Brain:  # noqa: ANN401
-    """Show the same house to a caller with other rights."""
+    """Open the same brain for a caller with other rights."""
     return Brain(brain.services, replace(brain.caller, **changes))
 
 
 @pytest.mark.requirement("DM-17")
-def test_a_memory_keeps_what_its_author_knows_of_it(brain: Brain, clock: FakeClock) -> None:
+def test_memory_stores_all_that_its_author_gives(brain: Brain, clock: FakeClock) -> None:
     happened = datetime(2026, 1, 2, tzinfo=UTC)
     id_ = stored(
         brain,
@@ -74,7 +74,7 @@ def test_an_emoji_alone_may_be_said_and_found(brain: Brain) -> None:
     assert bodies(brain, "🎉") == ["🎉"]
 
 
-def test_a_headline_of_the_caller_is_searched_and_kept(brain: Brain) -> None:
+def test_given_headline_is_searched_and_stored(brain: Brain) -> None:
     id_ = stored(brain, "Row-level security.", kind="fact", headline="Why Postgres\nit is")
     assert brain.get(id_).headline == "Why Postgres it is"
     assert bodies(brain, "Postgres") == ["Row-level security."]
@@ -122,14 +122,14 @@ def test_a_restated_task_is_stored_with_a_warning(brain: Brain) -> None:
     assert (outcome.status, len(outcome.warnings)) == (ItemStatus.STORED, 1)
 
 
-def test_two_facts_that_differ_in_a_number_are_both_kept(brain: Brain) -> None:
+def test_two_facts_that_differ_in_a_number_are_both_stored(brain: Brain) -> None:
     first = stored(brain, "The upload limit of the api is 10 MB", kind="fact")
     second = told(brain, "The upload limit of the api is 20 MB", kind="fact")
     assert second.status is ItemStatus.STORED
     assert [similar.id for similar in second.similar] == [first]
 
 
-def test_a_fact_and_its_denial_are_both_kept(brain: Brain) -> None:
+def test_fact_and_its_negation_are_both_stored(brain: Brain) -> None:
     stored(brain, "The upload cache of the api is shared", kind="fact")
     stored(brain, "The upload cache of the api is not shared", kind="fact")
 
@@ -200,13 +200,13 @@ def test_a_private_memory_of_another_agent_is_never_found_compared_or_hinted_at(
     assert secret not in [item.id for item in brain.recall(FACT).items]
 
 
-def test_an_agents_own_private_memory_does_not_keep_a_team_memory_out(brain: Brain) -> None:
+def test_own_private_memory_is_no_duplicate_of_a_team_memory(brain: Brain) -> None:
     stored(brain, FACT, kind="fact", scope=Scope.PRIVATE)
     shared = told(brain, RESTATED, kind="fact")
     assert (shared.status, shared.similar) == (ItemStatus.STORED, ())
 
 
-def test_of_a_batch_with_one_bad_text_the_others_are_stored_in_order(brain: Brain) -> None:
+def test_batch_with_one_refused_text_stores_the_others_in_order(brain: Brain) -> None:
     drafts = [
         Draft(body="The api is written in Go", kind="fact"),
         Draft(body="", kind="fact"),
@@ -268,7 +268,7 @@ def test_trust_may_be_lowered_but_not_raised_above_the_ceiling(brain: Brain) -> 
 
 
 @pytest.mark.parametrize("known", [{"scope": "public"}, {"trust": "full"}])
-def test_an_unknown_scope_or_trust_is_told_which_there_are(brain: Brain, known: Any) -> None:  # noqa: ANN401
+def test_refusal_of_a_scope_or_trust_names_the_allowed_ones(brain: Brain, known: Any) -> None:  # noqa: ANN401
     with pytest.raises(InvalidInputError, match="Choose one of"):
         brain.remember(FACT, **known)
 
@@ -345,7 +345,7 @@ def test_many_agents_remember_and_recall_at_once(brain: Brain) -> None:
     assert brain.doctor().is_sound
 
 
-def test_of_many_agents_who_say_the_same_at_once_one_is_stored(brain: Brain) -> None:
+def test_one_of_many_equal_texts_remembered_at_once_is_stored(brain: Brain) -> None:
     agents = [brain.acting_as(agent=f"agent {n}") for n in range(16)]
     with ThreadPoolExecutor(8) as pool:
         outcomes = list(pool.map(partial(told, text=FACT, kind="fact"), agents))
@@ -370,7 +370,7 @@ def test_a_memory_may_expire(brain: Brain, clock: FakeClock) -> None:
 
 
 @pytest.mark.requirement("DM-23")
-def test_what_would_have_expired_already_is_refused_unless_it_happened_before(
+def test_memory_with_a_past_expiry_is_refused_unless_it_happened_before(
     brain: Brain, clock: FakeClock
 ) -> None:
     with pytest.raises(InvalidInputError, match="expired already, on 2020-01-01"):
@@ -418,7 +418,7 @@ def test_what_has_expired_may_be_learnt_again(brain: Brain, clock: FakeClock) ->
     assert bodies(brain, FACT) == [FACT]
 
 
-def test_a_less_trusted_source_does_not_keep_a_more_trusted_one_out(brain: Brain) -> None:
+def test_less_trusted_memory_is_no_duplicate_of_a_more_trusted_one(brain: Brain) -> None:
     stored(brain, FACT, kind="fact", trust="untrusted_web")
     stored(brain, FACT, kind="fact")
     assert bodies(brain, FACT) == [FACT]

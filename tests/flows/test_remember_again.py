@@ -50,7 +50,7 @@ def test_a_key_is_its_agents_own_and_forgotten_after_a_day(brain: Brain, clock: 
     assert brain.status().memories == 3
 
 
-def test_what_was_refused_may_be_mended_under_the_same_key(brain: Brain) -> None:
+def test_refused_text_may_be_corrected_under_the_same_key(brain: Brain) -> None:
     assert brain.remember("🎉", kind="fact", idempotency_key="k").items[0].code == "gate_headline"
     assert (
         brain.remember(FACT, kind="fact", idempotency_key="k").items[0].status is ItemStatus.STORED
@@ -64,7 +64,7 @@ def test_a_key_that_is_none_is_invalid(brain: Brain, subtests: pytest.Subtests) 
 
 
 @pytest.mark.requirement("WP-27", "WP-33")
-def test_facts_that_contradict_are_both_kept_and_linked(brain: Brain) -> None:
+def test_contradicting_facts_are_both_stored_and_linked(brain: Brain) -> None:
     old = stored(brain, "The upload limit of the api is 10 MB", kind="fact")
     new = told(brain, "The upload limit of the api is 20 MB", kind="fact")
     assert (new.status, [one.id for one in new.conflicts]) == (ItemStatus.STORED, [old])
@@ -74,14 +74,14 @@ def test_facts_that_contradict_are_both_kept_and_linked(brain: Brain) -> None:
     assert {item.id for item in brain.recall("upload limit").items} == {old, new.id}
 
 
-def test_what_is_trusted_less_marks_nothing_as_contested(brain: Brain) -> None:
+def test_less_trusted_fact_contests_nothing(brain: Brain) -> None:
     old = stored(brain, "The upload limit of the api is 10 MB", kind="fact")
     web = told(brain, "The upload limit of the api is 9 MB", kind="fact", trust="untrusted_web")
     assert [one.id for one in web.conflicts] == [old]
     assert conflicts(brain, old) == []
 
 
-def test_what_is_trusted_more_contests_what_is_trusted_less(brain: Brain) -> None:
+def test_more_trusted_fact_contests_a_less_trusted_one(brain: Brain) -> None:
     web = stored(brain, "The upload limit is 9 MB", kind="fact", trust="untrusted_web")
     new = told(brain, "The upload limit is 10 MB", kind="fact")
     assert new.similar == ()
@@ -90,7 +90,7 @@ def test_what_is_trusted_more_contests_what_is_trusted_less(brain: Brain) -> Non
 
 
 @pytest.mark.requirement("DM-42")
-def test_an_event_told_again_word_for_word_is_counted_and_not_stored(brain: Brain) -> None:
+def test_event_remembered_again_word_for_word_is_counted_and_not_stored(brain: Brain) -> None:
     id_ = stored(brain, "The backup finished", kind="event")
     again = told(brain, "The backup finished", kind="event")
     assert (again.status, again.id) == (ItemStatus.EXISTS, id_)
@@ -100,7 +100,7 @@ def test_an_event_told_again_word_for_word_is_counted_and_not_stored(brain: Brai
 @pytest.mark.requirement("WP-30")
 def test_an_event_matters_more_each_time_it_comes_again_but_not_without_end(brain: Brain) -> None:
     id_ = stored(brain, "The backup finished", kind="event")
-    said = stored(brain, "The kettle boiled", kind="event", importance=0.3)
+    text = stored(brain, "The kettle boiled", kind="event", importance=0.3)
     seen = [brain.get(id_).salience]
     for _ in range(11):
         told(brain, "The backup finished", kind="event")
@@ -109,7 +109,7 @@ def test_an_event_matters_more_each_time_it_comes_again_but_not_without_end(brai
 
     assert seen[:3] == pytest.approx([0.45, 0.47, 0.49])
     assert seen[-3:] == pytest.approx([0.63, 0.65, 0.65])
-    assert brain.get(said).salience == 0.3
+    assert brain.get(text).salience == 0.3
 
 
 def test_an_event_of_another_time_is_another_event(brain: Brain) -> None:
@@ -120,7 +120,7 @@ def test_an_event_of_another_time_is_another_event(brain: Brain) -> None:
     assert known.status is ItemStatus.EXISTS
 
 
-def test_an_event_equal_but_for_its_numbers_is_kept_and_counted(brain: Brain) -> None:
+def test_event_equal_but_for_its_numbers_is_stored_and_counted(brain: Brain) -> None:
     first = stored(brain, "The backup of host 7 took 12 minutes", kind="event")
     stored(brain, "The backup of host 7 took 13 minutes", kind="event")
     stored(brain, "The backup of host 9 took 14 minutes", kind="event")

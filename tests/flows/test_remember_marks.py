@@ -17,22 +17,22 @@ mail ann@decision.org for more
 
 @pytest.mark.requirement("WP-24")
 def test_marks_in_a_message_become_memories_that_name_it(brain: Brain) -> None:
-    said = told(brain, TALK, kind="message", detail=MessageDetail(sender="bob"), project="api")
-    assert said.status is ItemStatus.STORED
-    kinds = [(part.kind, part.headline) for part in said.derived]
+    text = told(brain, TALK, kind="message", detail=MessageDetail(sender="bob"), project="api")
+    assert text.status is ItemStatus.STORED
+    kinds = [(part.kind, part.headline) for part in text.derived]
     assert kinds == [
         (Kind.FACT, "Use Postgres for the queue"),
         (Kind.FACT, "Polling is cheap below ten workers"),
         (Kind.ATOM, "the queue | was polled | the disk filled up | the build stood still"),
     ]
-    decision, _, atom = (brain.get(str(part.id)) for part in said.derived)
+    decision, _, atom = (brain.get(str(part.id)) for part in text.derived)
     assert (decision.label, decision.project) == ("decision", "api")
     assert atom.detail["consequences"] == "the build stood still"
     with brain.services.store.snapshot("default") as tx:
-        id_ = ids.parse(ids.MEMORY, str(said.derived[0].id))
-        kept = tx.memories.get([id_])[id_]
-    assert kept.auto_captured
-    assert kept.source_message_id == ids.parse(ids.MEMORY, str(said.id))
+        id_ = ids.parse(ids.MEMORY, str(text.derived[0].id))
+        saved = tx.memories.get([id_])[id_]
+    assert saved.auto_captured
+    assert saved.source_message_id == ids.parse(ids.MEMORY, str(text.id))
 
 
 def test_marks_in_another_text_are_linked_to_it_and_no_more_trusted(brain: Brain) -> None:
@@ -40,12 +40,12 @@ def test_marks_in_another_text_are_linked_to_it_and_no_more_trusted(brain: Brain
     decision = ids.parse(ids.MEMORY, str(offered.derived[0].id))
     with brain.services.store.snapshot("default") as tx:
         [link] = tx.links.touching([decision])
-        kept = tx.memories.get([decision])[decision]
+        saved = tx.memories.get([decision])[decision]
     assert (link.type, link.to_id) == (
         LinkType.DERIVED_FROM,
         ids.parse(ids.MEMORY, str(offered.id)),
     )
-    assert (kept.trust, kept.scope) == ("untrusted_web", "private")
+    assert (saved.trust, saved.scope) == ("untrusted_web", "private")
 
 
 def test_a_text_that_is_one_mark_is_what_it_marks(brain: Brain) -> None:
@@ -61,13 +61,13 @@ def test_marks_said_again_make_nothing_twice(brain: Brain) -> None:
     assert {part.status for part in again.derived} <= {ItemStatus.EXISTS, ItemStatus.DUPLICATE}
 
 
-def test_what_a_mark_holds_is_gated_like_anything_else(brain: Brain) -> None:
-    said = told(brain, "So be it.\n@remember 🎉🎉", kind="message")
-    assert [part.code for part in said.derived] == ["gate_headline"]
+def test_text_of_a_mark_passes_the_gate_like_any_other(brain: Brain) -> None:
+    text = told(brain, "So be it.\n@remember 🎉🎉", kind="message")
+    assert [part.code for part in text.derived] == ["gate_headline"]
 
 
 @pytest.mark.requirement("DM-31", "WP-20")
-def test_duties_become_tasks_when_asked_for_and_never_must_be_confirmed(brain: Brain) -> None:
+def test_obligations_become_tasks_on_request_and_need_no_confirmation(brain: Brain) -> None:
     talk = "Tea was good. We need to rotate the keys. Bob must follow up with Ann! It rained."
     assert told(brain, talk, kind="event").derived == ()
     offered = told(brain, f"{talk} Really.", kind="event", extract_tasks=True)
@@ -84,10 +84,10 @@ def test_what_a_text_names_can_be_filtered_by(brain: Brain) -> None:
     text = "Talked with @Ann about ENG-42 and src/api/main.py #Release"
     id_ = ids.parse(ids.MEMORY, stored(brain, text, kind="event", people=["Bob"], tags=["ci"]))
     with brain.services.store.snapshot("default") as tx:
-        kept = tx.memories.get([id_])[id_]
-    assert kept.people == ("bob", "ann")
-    assert kept.tags == ("ci", "release")
-    assert kept.references == ("ENG-42", "src/api/main.py")
+        saved = tx.memories.get([id_])[id_]
+    assert saved.people == ("bob", "ann")
+    assert saved.tags == ("ci", "release")
+    assert saved.references == ("ENG-42", "src/api/main.py")
     assert bodies(brain, tags=["release"]) == [text]
 
 

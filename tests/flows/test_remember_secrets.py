@@ -89,7 +89,7 @@ def test_secret_is_redacted_where_the_setting_says_so(
             assert b"[redacted: github token]" in content.lower()
 
 
-def test_the_place_of_a_secret_is_told_by_line_and_column(brain: Brain) -> None:
+def test_refusal_of_a_secret_names_its_line_and_column(brain: Brain) -> None:
     outcome = told(brain, f"one\ntwo {SECRET}", kind="event")
     assert "body, line 2, column 5" in (outcome.reason or "")
 
@@ -100,7 +100,7 @@ def test_a_commit_hash_is_remembered_without_a_word(brain: Brain) -> None:
 
 
 @pytest.mark.of_a_file
-def test_a_secret_that_is_asked_for_is_not_kept_in_the_trace(brain: Brain, path: Path) -> None:
+def test_secret_in_a_query_is_not_stored_in_the_trace(brain: Brain, path: Path) -> None:
     stored(brain, "Tea is ready", kind="fact")
     brain.recall(f"whose is {SECRET}")
     brain.services.journal.flush()

@@ -11,7 +11,7 @@ from tests.flows.asking import stored, told
 
 
 @pytest.mark.requirement("DM-55")
-def test_what_is_derived_is_linked_and_no_more_trusted_or_wider_than_its_sources(
+def test_derived_memory_is_linked_and_no_more_trusted_than_its_sources(
     brain: Brain,
 ) -> None:
     web = stored(brain, "The vendor promises 99% uptime", kind="fact", trust="untrusted_web")
@@ -37,10 +37,10 @@ def test_a_private_memory_of_another_is_no_source(brain: Brain) -> None:
 
 
 def test_a_message_it_came_from_is_named_and_must_be_one(brain: Brain) -> None:
-    said = stored(brain, "Let us use Postgres", kind="message")
-    id_ = ids.parse(ids.MEMORY, stored(brain, "It is Postgres", kind="fact", source_message=said))
+    text = stored(brain, "Let us use Postgres", kind="message")
+    id_ = ids.parse(ids.MEMORY, stored(brain, "It is Postgres", kind="fact", source_message=text))
     with brain.services.store.snapshot("default") as tx:
-        assert tx.memories.get([id_])[id_].source_message_id == ids.parse(ids.MEMORY, said)
+        assert tx.memories.get([id_])[id_].source_message_id == ids.parse(ids.MEMORY, text)
     with pytest.raises(InvalidInputError):
         told(brain, "It is Redis", kind="fact", source_message=ids.show(ids.MEMORY, id_))
 
@@ -54,7 +54,7 @@ def test_a_thread_or_parent_that_is_none_is_invalid_and_nothing_is_stored(
     assert brain.status().memories == 0
 
 
-def test_what_is_no_text_is_invalid(brain: Brain, subtests: pytest.Subtests) -> None:
+def test_text_of_a_wrong_type_is_invalid(brain: Brain, subtests: pytest.Subtests) -> None:
     for offered in (
         *(5, None, b"text", [1, 2], [None], {"body": "x"}),
         Draft(body=5),  # type: ignore[arg-type]
@@ -66,9 +66,7 @@ def test_what_is_no_text_is_invalid(brain: Brain, subtests: pytest.Subtests) -> 
             brain.remember(offered)  # type: ignore[arg-type]
 
 
-def test_what_is_known_of_a_text_must_be_of_its_type(
-    brain: Brain, subtests: pytest.Subtests
-) -> None:
+def test_field_of_a_wrong_type_is_invalid(brain: Brain, subtests: pytest.Subtests) -> None:
     for known in (
         {"tags": 5},
         {"occurred_at": 5},
@@ -95,7 +93,7 @@ def test_a_column_of_another_kind_or_a_wrong_value_is_refused_alone(
 
 
 @pytest.mark.requirement("WP-10")
-def test_columns_of_a_kind_are_said_by_their_names_and_tell_the_kind(brain: Brain) -> None:
+def test_columns_of_a_kind_are_given_by_name_and_imply_the_kind(brain: Brain) -> None:
     task = told(brain, "Rotate the keys", due_at="2027-01-01", priority="high", assignee="bob")
     assert task.kind == "task"
     assert brain.get(str(task.id)).detail["priority"] == TaskPriority.HIGH
@@ -108,6 +106,6 @@ def test_names_of_a_thread_that_are_too_long_are_refused(brain: Brain) -> None:
     assert (outcome.status, outcome.code) == (ItemStatus.REJECTED, "limit_exceeded")
 
 
-def test_a_sender_that_cannot_be_written_is_mended(brain: Brain) -> None:
+def test_sender_that_cannot_be_encoded_is_corrected(brain: Brain) -> None:
     id_ = stored(brain, "Good day", kind="message", detail=MessageDetail(sender="a\ud83db\x1b"))
     assert brain.get(id_).detail["sender"] == "a?b"

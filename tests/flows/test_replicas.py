@@ -1,4 +1,4 @@
-"""What agents and operators notice of replicas: that they are told no less, and how they fare."""
+"""Agents and operators with replicas: replies are complete, and their health is shown."""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -52,27 +52,27 @@ def replicated(pair: Pair, path: Path) -> Iterator[Brain]:
             yield brain
 
 
-def test_an_agent_recalls_what_it_has_just_remembered_whatever_the_replica_has(
+def test_agent_recalls_its_newest_memory_whatever_the_replica_has(
     replicated: Brain, pair: Pair
 ) -> None:
     for number in range(5):
-        kept = replicated.remember(f"The kettle number {number} is in the shed.")
-        found = replicated.recall(f"kettle number {number}")
-        assert kept.items[0].id in [item.id for item in found.items]
+        saved = replicated.remember(f"The kettle number {number} is in the shed.")
+        results = replicated.recall(f"kettle number {number}")
+        assert saved.items[0].id in [item.id for item in results.items]
     with pair.standing_still():
-        kept = replicated.remember("The teapot is on the shelf.")
-        assert kept.items[0].id in [item.id for item in replicated.recall("teapot shelf").items]
-        assert replicated.get(kept.items[0].id).body == "The teapot is on the shelf."
+        saved = replicated.remember("The teapot is on the shelf.")
+        assert saved.items[0].id in [item.id for item in replicated.recall("teapot shelf").items]
+        assert replicated.get(saved.items[0].id).body == "The teapot is on the shelf."
         assert replicated.status().memories == 6
 
 
 def test_recall_get_and_status_are_answered_by_the_replica(replicated: Brain, pair: Pair) -> None:
-    kept = replicated.remember("The teapot is on the shelf.").items[0].id or ""
+    saved = replicated.remember("The teapot is on the shelf.").items[0].id or ""
     replicated.services.journal.flush()
     pair.catch_up()
     for asking in (
         lambda: replicated.recall("teapot", bump=False),
-        lambda: replicated.get(kept, bump=False),
+        lambda: replicated.get(saved, bump=False),
         replicated.status,
     ):
         wait_until(partial(is_answered, replicated, asking))
@@ -84,28 +84,28 @@ def test_boot_messages_traces_and_sessions_are_answered_by_the_primary(
     effect = replicated.remember("The deploy failed because the disk was full.").items[0].id or ""
     replicated.services.journal.flush()
     pair.catch_up()
-    asked: list[tuple[str, dict[str, object]]] = [
+    query: list[tuple[str, dict[str, object]]] = [
         ("boot", {"project": "shop"}),
         ("message", {"op": "inbox"}),
         ("trace", {"op": "causes", "id": effect}),
         ("session", {"op": "list"}),
     ]
-    for tool, given in asked:
+    for tool, given in query:
         [before] = replicated.services.store.replicas()
         call(replicated, tool, transport=Transport.MCP, **given)
         [after] = replicated.services.store.replicas()
         assert after.attempts == before.attempts
 
 
-def test_status_says_how_the_replicas_fare(replicated: Brain, pair: Pair) -> None:
+def test_status_shows_the_health_of_replicas(replicated: Brain, pair: Pair) -> None:
     pair.catch_up()
-    [told] = call(replicated, "status", health=True).health.replicas
-    assert (told.answered + told.lagged, told.failed, told.trouble) == (2, 0, None)
+    [reply] = call(replicated, "status", health=True).health.replicas
+    assert (reply.answered + reply.lagged, reply.failed, reply.trouble) == (2, 0, None)
     with pair.standing_still():
         replicated.remember("The teapot is on the shelf.")
-        [told] = call(replicated, "status", health=True).health.replicas
-        assert told.lagged >= 1
-        assert told.behind_bytes > 0
+        [reply] = call(replicated, "status", health=True).health.replicas
+        assert reply.lagged >= 1
+        assert reply.behind_bytes > 0
 
 
 def test_replicas_are_counted_for_prometheus(replicated: Brain, pair: Pair) -> None:
@@ -143,7 +143,7 @@ def test_the_setting_lets_the_command_read_from_a_replica(
     assert "keeps up" in line or "lags by" in line
 
 
-def test_callers_over_a_network_are_not_told_where_replicas_are(pair: Pair, path: Path) -> None:
+def test_callers_over_a_network_see_no_address_of_a_replica(pair: Pair, path: Path) -> None:
     away = make_url(pair.copy).set(port=1).render_as_string(hide_password=False)
     with ExitStack() as opened:
 
@@ -153,14 +153,14 @@ def test_callers_over_a_network_are_not_told_where_replicas_are(pair: Pair, path
         with use_store_opener(opener), a_brain(path) as brain:
             admission = Admission(credential="ann", role=Role.ADMIN, policy=NO_POLICY)
             caller = replace(brain.caller, role=Role.ADMIN, admission=admission)
-            told = call(Brain(brain.services, caller), "status", health=True).health.replicas
+            reply = call(Brain(brain.services, caller), "status", health=True).health.replicas
             [own, _] = call(brain, "status", health=True).health.replicas
 
     assert own.replica.endswith(":1/" + (make_url(away).database or ""))
     assert "refused" in own.trouble
-    assert [one.replica for one in told] == ["replica 1", "replica 2"]
-    assert told[0].trouble == ReplicaTrouble.FAILED
-    assert told[1].trouble is None
+    assert [one.replica for one in reply] == ["replica 1", "replica 2"]
+    assert reply[0].trouble == ReplicaTrouble.FAILED
+    assert reply[1].trouble is None
 
 
 class Failing:
@@ -197,7 +197,7 @@ class Ear(NoTelemetry):
         self.heard.append(run)
 
 
-def test_what_a_replica_that_failed_has_taken_is_not_counted_as_the_arms_time(
+def test_time_lost_by_a_failed_replica_is_not_counted_as_retrieval(
     brain: Brain, clock: FakeClock
 ) -> None:
     ear = Ear()

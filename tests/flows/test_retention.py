@@ -1,4 +1,4 @@
-"""What learning and moving leave goes once nobody needs it, whoever dies and whatever is down."""
+"""Artifacts of training and transfer are deleted once unused, despite kills and failures."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -62,7 +62,7 @@ def with_blobs(brain: Brain, blobs: Blobs) -> Brain:
     return Brain(services, brain.caller)
 
 
-def kept(brain: Brain) -> set[str]:
+def artifacts(brain: Brain) -> set[str]:
     """Give what lies among the artifacts."""
     return {one.name for one in Path(brain.services.blobs().location).iterdir()}
 
@@ -97,7 +97,7 @@ def down() -> None:
 
 
 @pytest.mark.requirement("JB-05")
-def test_a_model_that_ended_long_ago_loses_its_artifact_and_what_may_serve_keeps_its(
+def test_model_retired_long_ago_loses_its_artifact_and_others_do_not(
     brain: Brain, clock: FakeClock
 ) -> None:
     parent = a_model(brain, 1, state=ENDED)
@@ -118,16 +118,16 @@ def test_a_model_that_ended_long_ago_loses_its_artifact_and_what_may_serve_keeps
     assert brain.maintain.preview().counts == {"artifacts": 4}
     assert (maintained(brain).result or {})["artifacts"] == 4
     # Before a byte is gone nobody can bring one back.
-    assert kept(brain) == {card.digest for card in (*over, *others)}
+    assert artifacts(brain) == {card.digest for card in (*over, *others)}
     assert not any(has_artifact(brain, card) for card in over)
     assert all(has_artifact(brain, card) for card in others)
     for card in (retired, refused):
         for act in (brain.models.promote, brain.models.canary):
-            with pytest.raises(RejectedError, match="Train another") as told:
+            with pytest.raises(RejectedError, match="Train another") as reply:
                 act(model_name(card), move=FORCED)
-            assert told.value.code == "artifact_dropped"
+            assert reply.value.code == "artifact_dropped"
     a_worker(brain).sweep()
-    assert kept(brain) == {card.digest for card in others}
+    assert artifacts(brain) == {card.digest for card in others}
     assert (maintained(brain).result or {})["artifacts"] == 0
 
     brain.models.roll_back(model_name(serving))
@@ -137,7 +137,7 @@ def test_a_model_that_ended_long_ago_loses_its_artifact_and_what_may_serve_keeps
     assert sum(line.action == "artifact_dropped" for line in lines) == len(over)
 
 
-def test_upkeep_ends_well_while_the_artifacts_cannot_be_reached_and_goes_on_once_they_can(
+def test_maintenance_succeeds_while_artifacts_are_unreachable(
     brain: Brain, clock: FakeClock
 ) -> None:
     card = a_model(brain, 1, state=ENDED)
@@ -149,15 +149,15 @@ def test_upkeep_ends_well_while_the_artifacts_cannot_be_reached_and_goes_on_once
         clock.move(DAY / 4)
     (given_up,) = brain.jobs(kind="discard").jobs
     assert (given_up.state, given_up.error) == (JobState.DEAD, "blobs_down")
-    assert kept(brain) == {card.digest}
+    assert artifacts(brain) == {card.digest}
 
     assert (maintained(brain).result or {})["discards"] == 1
     a_worker(brain).sweep()
-    assert kept(brain) == set()
+    assert artifacts(brain) == set()
     assert (maintained(brain).result or {})["discards"] == 0
 
 
-def test_of_evaluations_the_latest_of_each_name_stay(brain: Brain) -> None:
+def test_maintenance_leaves_the_latest_evaluations_of_each_name(brain: Brain) -> None:
     made = EVALUATIONS_RETAINED + RETAINED_AT_ONCE + 1
     with brain.services.store.begin(LOCAL_TENANT) as tx:
         for number in range(made):
@@ -175,7 +175,7 @@ def test_of_evaluations_the_latest_of_each_name_stay(brain: Brain) -> None:
     assert (len(left), left[-1].id) == (EVALUATIONS_RETAINED, made - EVALUATIONS_RETAINED)
 
 
-def test_what_was_sent_goes_though_its_sender_died_before_it_asked_for_the_import(
+def test_upload_without_an_import_job_is_deleted(
     brain: Brain, clock: FakeClock, tmp_path: Path
 ) -> None:
     notes = tmp_path / "MEMORY.md"
@@ -183,26 +183,26 @@ def test_what_was_sent_goes_though_its_sender_died_before_it_asked_for_the_impor
     sender = with_blobs(brain, Trying(brain.services.blobs(), after_put=dying))
     with pytest.raises(Killed):
         sender.jobs.import_("markdown", notes)
-    assert len(kept(brain)) == 1
+    assert len(artifacts(brain)) == 1
     clock.move(UPLOAD_RETENTION)
     a_worker(brain).sweep()
-    assert kept(brain) == set()
+    assert artifacts(brain) == set()
 
 
-def test_what_an_export_wrote_goes_though_its_worker_died_before_it_ended(
+def test_artifact_of_an_export_whose_worker_was_killed_is_deleted(
     brain: Brain, clock: FakeClock
 ) -> None:
     brain.remember("The kettle is in the blue cupboard", kind="fact")
     job = brain.jobs.run("export")
     with pytest.raises(Killed):
         a_worker(with_blobs(brain, Trying(brain.services.blobs(), after_put=dying))).sweep()
-    assert kept(brain)
+    assert artifacts(brain)
     clock.move(timedelta(seconds=JOB_LEASE_S))
     a_worker(brain).sweep()
-    parcel = brain.jobs.archive(job.id)
-    assert kept(brain) == set(parcel.parts), "who takes it up drops what the other left"
+    upload = brain.jobs.archive(job.id)
+    assert artifacts(brain) == set(upload.parts), "who takes it up drops what the other left"
     clock.move(ARCHIVE_RETENTION - timedelta(seconds=1))
     assert b"kettle" in b"".join(brain.services.staging.read(brain.jobs.archive(job.id)))
     clock.move(DAY)
     a_worker(brain).sweep()
-    assert kept(brain) == set()
+    assert artifacts(brain) == set()

@@ -73,7 +73,7 @@ def test_what_is_given_replaces_what_was(brain: Brain) -> None:
     assert (new.tags, new.headline, new.detail["severity"]) == (("build",), "Cores", "PATTERN")
 
 
-def test_a_trigger_does_not_pass_to_the_successor_unasked(brain: Brain) -> None:
+def test_successor_does_not_inherit_a_trigger_by_default(brain: Brain) -> None:
     skill = {"name": "build", "keywords": ["build"]}
     old = stored(brain, TWO, kind="rule", detail=RuleDetail(skill=skill, must_ack=True))
     detail = brain.get(superseded(brain, old)).detail
@@ -91,7 +91,7 @@ def test_a_revision_needs_a_reason(brain: Brain, subtests: pytest.Subtests) -> N
 
 
 @pytest.mark.requirement("WP-18", "WP-01")
-def test_a_new_text_that_the_gate_refuses_leaves_the_old_one_standing(brain: Brain) -> None:
+def test_refused_successor_leaves_the_old_memory_active(brain: Brain) -> None:
     old = stored(brain, TWO, kind="fact")
     other = stored(brain, "Deploys of the billing service happen at noon", kind="fact")
     rejected = brain.revise.supersede(old, "word " * 401, reason="longer")
@@ -124,7 +124,7 @@ def test_only_the_head_of_a_chain_can_be_superseded(brain: Brain) -> None:
     assert refusal.value.code == "already_superseded"
 
 
-def test_of_many_who_supersede_at_once_one_succeeds(brain: Brain) -> None:
+def test_one_of_many_concurrent_supersedes_succeeds(brain: Brain) -> None:
     old = stored(brain, TWO, kind="fact")
 
     def attempt(n: int) -> str:
@@ -135,12 +135,12 @@ def test_of_many_who_supersede_at_once_one_succeeds(brain: Brain) -> None:
             return error.code
 
     with ThreadPoolExecutor(8) as pool:
-        told_ = sorted(pool.map(attempt, range(12)))
-    assert told_ == ["already_superseded"] * 11 + ["stored"]
+        reply = sorted(pool.map(attempt, range(12)))
+    assert reply == ["already_superseded"] * 11 + ["stored"]
     assert len(brain.recall().items) == 1
 
 
-def test_what_cannot_be_seen_cannot_be_superseded(brain: Brain) -> None:
+def test_hidden_memory_cannot_be_superseded(brain: Brain) -> None:
     secret = stored(brain.acting_as(agent="bob"), TWO, kind="fact", scope="private")
     for id_ in (secret, "mem_0000000000001"):
         with pytest.raises(NotFoundError):

@@ -152,14 +152,14 @@ def test_pin_and_trigger_pass_to_a_successor_only_when_asked(brain: Brain) -> No
     skill = {"name": "build", "keywords": ["build"], "projects": [], "always_on": False}
     old = stored(brain, TWO, kind="rule", detail=RuleDetail(skill=skill))
     brain.revise.pin(old)
-    unasked = corrected(brain, old)
-    assert brain.get(unasked).detail["skill"] is None
+    plain = corrected(brain, old)
+    assert brain.get(plain).detail["skill"] is None
     brain.revise.restore(old, reason="once more")
-    asked = brain.revise.supersede(
+    query = brain.revise.supersede(
         old, EIGHT, reason="more", inherit_pin=True, inherit_skill=True
     ).id
-    assert brain.get(asked or "").detail["skill"] == skill
-    assert brain.revise.pin(asked or "").status is ChangeStatus.UNCHANGED
+    assert brain.get(query or "").detail["skill"] == skill
+    assert brain.revise.pin(query or "").status is ChangeStatus.UNCHANGED
 
 
 @pytest.mark.requirement("DM-04", "WP-08")
@@ -173,9 +173,7 @@ def test_a_superseded_rule_reads_deprecated_and_is_what_it_was_when_restored(
     assert brain.get(old).detail["severity"] == "BLOCKER"
 
 
-def test_a_successor_lives_as_long_anew_or_till_the_same_end(
-    brain: Brain, clock: FakeClock
-) -> None:
+def test_successor_has_the_same_lifetime_or_the_same_expiry(brain: Brain, clock: FakeClock) -> None:
     end = clock.now() + timedelta(days=2)
     dated = stored(brain, NOON, kind="fact", expires_at=end)
     lasting = stored(brain, TWO, kind="fact", detail=FactDetail(ttl_s=86400))

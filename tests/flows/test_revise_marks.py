@@ -1,4 +1,4 @@
-"""Marks, annotations and links: what changes beside a text that stays as it is."""
+"""Marks, annotations and links: changes that leave the text as it is."""
 
 from datetime import UTC, datetime
 
@@ -24,11 +24,11 @@ TWO = "The nightly build runs on two cores"
 def notes(brain: Brain) -> list[Annotation]:
     """Every annotation of the memories that are recalled."""
     with brain.services.store.snapshot(LOCAL_TENANT) as tx:
-        ids = [hit.id for hit in tx.memories.newest(look(brain), limit=10)]
+        ids = [hit.id for hit in tx.memories.newest(scope_of(brain), limit=10)]
         return [one for noted in tx.annotations.of(ids).values() for one in noted]
 
 
-def look(brain: Brain) -> QueryScope:
+def scope_of(brain: Brain) -> QueryScope:
     return QueryScope(caller=brain.caller, filter=Filter(), now=brain.services.clock.now())
 
 
@@ -136,20 +136,20 @@ def test_linking_again_strengthens_and_unlinking_takes_it_away(brain: Brain) -> 
 
 
 @pytest.mark.requirement("DM-44", "CT-04")
-def test_links_of_every_type_stand_side_by_side_with_their_own_strength(brain: Brain) -> None:
+def test_links_of_every_type_coexist_with_their_own_strength(brain: Brain) -> None:
     one, other = (stored(brain, text, kind="event") for text in (TWO, "Tea was late again"))
     for number, type_ in enumerate(LinkType, 1):
         for _ in range(number % 3 + 1):
             brain.revise.link(one, other, type=type_, strength=number / 20)
 
-    told = brain.get(one, views=["links"]).links
-    assert told is not None
-    assert {(link.type, round(link.strength, 2), link.observations) for link in told} == {
+    reply = brain.get(one, views=["links"]).links
+    assert reply is not None
+    assert {(link.type, round(link.strength, 2), link.observations) for link in reply} == {
         (type_, number / 20, number % 3 + 1) for number, type_ in enumerate(LinkType, 1)
     }
 
 
-def test_a_task_moves_on_and_keeps_what_is_not_said(brain: Brain) -> None:
+def test_task_changes_status_and_no_other_field(brain: Brain) -> None:
     id_ = stored(brain, "Renew the certificate of the API", kind="task")
     due = datetime(2026, 4, 1, tzinfo=UTC)
     brain.revise.status(id_, "blocked", due_at=due, priority="high", assignee="bob")
@@ -164,15 +164,15 @@ def test_a_task_moves_on_and_keeps_what_is_not_said(brain: Brain) -> None:
         brain.revise.status(stored(brain, TWO, kind="fact"), "done")
 
 
-def test_what_does_not_hold_is_not_marked(brain: Brain) -> None:
+def test_memory_that_is_not_current_cannot_be_marked(brain: Brain) -> None:
     id_ = stored(brain, TWO, kind="fact")
     brain.forget(id_, reason="wrong")
-    for deed in (
+    for change in (
         lambda: brain.revise.pin(id_),
         lambda: brain.revise.rate(id_, "up"),
         lambda: brain.revise.annotate(id_, "x"),
         lambda: brain.revise.retag(id_, add=["x"]),
     ):
         with pytest.raises(CommonbrainError) as refusal:
-            deed()
+            change()
         assert refusal.value.code == "not_current"

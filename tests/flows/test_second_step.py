@@ -41,7 +41,7 @@ def say(brain: Brain, *texts: str, who: str, thread: str, scope: Scope = Scope.T
     )
 
 
-def found(brain: Brain, *without: str, query: str = QUESTION) -> list[str]:
+def recalled(brain: Brain, *without: str, query: str = QUESTION) -> list[str]:
     recall = Recall(
         brain.services, brain.caller, RetrievalOverrides(without=frozenset({*without, "verdict"}))
     )
@@ -90,7 +90,7 @@ def test_the_second_search_brings_memories_of_the_people_named(brain: Brain) -> 
     assert searched(brain) == {"The harp is what I play."}
 
 
-def test_the_second_search_keeps_to_the_filter_and_to_what_is_visible(brain: Brain) -> None:
+def test_second_search_respects_filter_and_visibility(brain: Brain) -> None:
     say(brain, "The harp is what I play.", who="Ana", thread="one")
     other = brain.acting_as(agent="other")
     say(other, "The drum is what I play.", who="Ana", thread="two", scope=Scope.PRIVATE)
@@ -130,4 +130,4 @@ def test_other_questions_are_ranked_as_without_it(brain: Brain) -> None:
     say(brain, "The fiddle is what I play.", who="Ana", thread="two")
     query = "Why does Ana play the harp?"
 
-    assert found(brain, query=query) == found(brain, "second_step", query=query)
+    assert recalled(brain, query=query) == recalled(brain, "second_step", query=query)

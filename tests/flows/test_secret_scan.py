@@ -52,7 +52,7 @@ def test_a_stored_secret_is_listed_without_it_and_erased_by_the_call_that_is_nam
     ]
     noted = stored(careless, "The build needs a login.", kind="fact")
     careless.revise.annotate(noted, f"It is {GITHUB}.")
-    kept = careless.remember(
+    saved = careless.remember(
         [Draft(body="The mail needs a login.", attachment={"password": "hunter" + "2zebra"})]
     )
     stored(careless, "The kettle is blue.", kind="fact")
@@ -62,7 +62,7 @@ def test_a_stored_secret_is_listed_without_it_and_erased_by_the_call_that_is_nam
 
     scan = diagnosis.secrets
     assert scan is not None
-    ids = [*leaked, noted, kept.items[0].id]
+    ids = [*leaked, noted, saved.items[0].id]
     assert {one.id for one in scan.memories} == set(ids)
     assert (scan.scanned, scan.count, scan.patterns) == (6, 5, PATTERNS_VERSION)
     assert fractions[-1] == 1.0

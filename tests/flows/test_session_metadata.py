@@ -27,7 +27,7 @@ def test_others_see_the_branch_worktree_and_model_of_a_session(brain: Brain) -> 
 
 
 @pytest.mark.requirement("DM-35")
-def test_metadata_changes_with_the_task_and_what_is_given_counts_before_the_folder(
+def test_given_metadata_takes_precedence_over_the_folder(
     brain: Brain,
 ) -> None:
     processes_of(brain).checkouts[FOLDER] = {"branch": "main"}

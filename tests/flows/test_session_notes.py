@@ -20,7 +20,7 @@ def noted(brain: Brain) -> dict[str, str]:
     return {one.key: one.value for one in brain.session.notes().notes or ()}
 
 
-def test_a_note_is_kept_replaced_and_taken_away_by_its_key(ann: Brain) -> None:
+def test_note_is_stored_replaced_and_removed_by_its_key(ann: Brain) -> None:
     ann.session.note("branch", "tea-2")
     ann.session.note("branch", "tea-3")
     assert noted(ann) == {"branch": "tea-3"}
@@ -37,7 +37,7 @@ def test_a_note_is_of_its_session_and_a_pinned_one_of_its_project(ann: Brain) ->
     assert noted(ann.acting_as(agent="bo", project="garden")) == {}
 
 
-def test_whoever_comes_after_replaces_or_empties_what_is_pinned(ann: Brain) -> None:
+def test_later_sessions_replace_or_empty_pinned_notes(ann: Brain) -> None:
     ann.session.note("plan", "boil, pour, wait", pinned=True)
     bo = ann.acting_as(agent="bo", session="s2")
     bo.session.note("plan", "boil, wait, pour", pinned=True)
@@ -47,7 +47,9 @@ def test_whoever_comes_after_replaces_or_empties_what_is_pinned(ann: Brain) -> N
 
 
 @pytest.mark.requirement("SE-13")
-def test_notes_are_gone_a_week_after_their_session_last_wrote(ann: Brain, clock: FakeClock) -> None:
+def test_notes_expire_a_week_after_the_last_write_of_their_session(
+    ann: Brain, clock: FakeClock
+) -> None:
     ann.session.note("branch", "tea-2")
     ann.session.note("plan", "boil", pinned=True)
     clock.move(timedelta(days=6))
@@ -68,7 +70,7 @@ def test_ten_notes_are_pinned_and_the_eleventh_names_them(ann: Brain) -> None:
     ann.acting_as(project="garden").session.note("more", "x", pinned=True)
 
 
-def test_a_session_keeps_a_hundred_notes(ann: Brain) -> None:
+def test_session_stores_up_to_a_hundred_notes(ann: Brain) -> None:
     for number in range(100):
         ann.session.note(f"n{number}", "x")
     with pytest.raises(RejectedError) as refusal:
@@ -80,7 +82,7 @@ def test_a_session_keeps_a_hundred_notes(ann: Brain) -> None:
     ("key", "value"),
     [("", "x"), ("k" * 129, "x"), ("checkpoint:x", "x"), ("k", "x" * 2001)],
 )
-def test_a_note_keeps_its_bounds(ann: Brain, key: str, value: str) -> None:
+def test_note_out_of_bounds_is_refused(ann: Brain, key: str, value: str) -> None:
     with pytest.raises(InvalidInputError):
         ann.session.note(key, value)
 
@@ -94,7 +96,7 @@ def test_no_secret_is_noted(ann: Brain) -> None:
         assert secret not in str(refusal.value)
 
 
-def test_the_untrusted_note_and_do_not_pin(ann: Brain) -> None:
+def test_untrusted_agents_write_notes_and_pin_none(ann: Brain) -> None:
     web = ann.acting_as(trust_ceiling=Trust.UNTRUSTED_WEB)
     web.session.note("seen", "a page")
     with pytest.raises(RejectedError) as refusal:
@@ -108,7 +110,7 @@ def test_a_note_holds_no_character_that_a_terminal_obeys(ann: Brain) -> None:
 
 
 @pytest.mark.requirement("SE-25")
-def test_a_checkpoint_tells_what_binds_an_action(ann: Brain) -> None:
+def test_checkpoint_shows_the_rules_for_an_action(ann: Brain) -> None:
     blocker = stored(ann, "Never leave a kettle on alone", kind="rule", severity="BLOCKER")
     near = stored(ann, "Descale a kettle with vinegar", kind="rule")
     stored(ann, "Name branches after their issue", kind="rule")

@@ -40,13 +40,13 @@ def test_others_at_work_are_listed_by_project_and_agent_without_ones_own(brain: 
 
 
 @pytest.mark.requirement("SE-09", "SE-24")
-def test_a_session_says_what_it_is_at_and_ends(brain: Brain, clock: FakeClock) -> None:
+def test_session_shows_its_task_and_ends(brain: Brain, clock: FakeClock) -> None:
     ann = brain.acting_as(session="k1")
     boots(ann, task="Read the log")
     clock.move(timedelta(minutes=2))
-    told = ann.session.task("  Mend the   parser ")
+    reply = ann.session.task("  Mend the   parser ")
 
-    assert (told.session, told.task) == ("k1", "Mend the parser")
+    assert (reply.session, reply.task) == ("k1", "Mend the parser")
     [peer] = shown(brain)
     assert (peer.task, peer.heartbeat_age_s) == ("Mend the parser", 0)
 
@@ -66,7 +66,7 @@ def test_a_task_holds_no_secret(brain: Brain) -> None:
         brain.acting_as(session="k1").session.task(f"Use {next(iter(SECRETS.values()))[0]} for it")
 
 
-def test_who_has_no_session_can_neither_end_it_nor_say_what_it_is_at(brain: Brain) -> None:
+def test_caller_without_a_session_can_neither_end_one_nor_set_its_task(brain: Brain) -> None:
     with pytest.raises(InvalidInputError):
         brain.session.end()
     with pytest.raises(InvalidInputError):
@@ -86,7 +86,7 @@ def test_a_silent_session_is_shown_as_idle_and_goes_on(brain: Brain, clock: Fake
 
 
 @pytest.mark.requirement("SE-08", "SE-29")
-def test_a_session_ends_when_its_clients_process_is_gone(brain: Brain, clock: FakeClock) -> None:
+def test_session_ends_with_the_process_of_its_client(brain: Brain, clock: FakeClock) -> None:
     processes = processes_of(brain)
     client, other = processes.start(7), processes.start(8)
     boots(at_work(brain, "k1", process=client))
@@ -99,7 +99,7 @@ def test_a_session_ends_when_its_clients_process_is_gone(brain: Brain, clock: Fa
     assert ending_of(brain, "k1") is Ending.DEAD
 
 
-def test_a_number_that_another_process_got_is_no_sign_of_life(brain: Brain) -> None:
+def test_reused_process_number_is_no_sign_of_an_active_session(brain: Brain) -> None:
     processes = processes_of(brain)
     client = processes.start(7)
     boots(at_work(brain, "k1", process=client))
@@ -110,7 +110,9 @@ def test_a_number_that_another_process_got_is_no_sign_of_life(brain: Brain) -> N
 
 
 @pytest.mark.requirement("SE-29")
-def test_a_day_of_silence_ends_what_cannot_be_looked_at(brain: Brain, clock: FakeClock) -> None:
+def test_session_of_another_host_ends_after_a_day_of_silence(
+    brain: Brain, clock: FakeClock
+) -> None:
     elsewhere = Process(host="there", pid=7, created_at=NOON)
     boots(at_work(brain, "k1"))
     boots(at_work(brain, "k2", process=elsewhere))
@@ -124,7 +126,9 @@ def test_a_day_of_silence_ends_what_cannot_be_looked_at(brain: Brain, clock: Fak
 
 
 @pytest.mark.requirement("SE-29")
-def test_a_look_around_is_bounded_and_everybody_has_a_turn(brain: Brain, clock: FakeClock) -> None:
+def test_liveness_checks_of_sessions_are_bounded_and_reach_all(
+    brain: Brain, clock: FakeClock
+) -> None:
     processes = processes_of(brain)
     for number in range(2 * PROBES_MAX + 1):
         boots(at_work(brain, f"k{number}", process=processes.start(100 + number)))
@@ -140,7 +144,7 @@ def test_a_look_around_is_bounded_and_everybody_has_a_turn(brain: Brain, clock: 
     assert processes.checks == 2 * PROBES_MAX + 1
 
 
-def test_boot_ends_who_is_gone(brain: Brain) -> None:
+def test_boot_ends_sessions_of_dead_processes(brain: Brain) -> None:
     processes = processes_of(brain)
     client = processes.start(7)
     boots(at_work(brain, "k1", process=client))
@@ -166,7 +170,7 @@ def test_a_reboot_of_the_same_agent_folder_and_process_ends_the_one_before(brain
 
 
 @pytest.mark.requirement("SE-10", "SE-35")
-def test_a_program_that_boots_again_leaves_no_session_behind(brain: Brain) -> None:
+def test_second_boot_of_a_program_ends_its_earlier_session(brain: Brain) -> None:
     first = brain.boot("api", "Read the log")
     other = brain.acting_as(agent="bob").boot("api")
     named = brain.acting_as(session="k1").boot("api")

@@ -34,14 +34,12 @@ def a_conflict(brain: Brain, clock: FakeClock) -> tuple[str, str]:
 
 def rows(brain: Brain, *shown: str) -> list[Memory]:
     with brain.services.store.snapshot(brain.caller.tenant) as tx:
-        found = tx.memories.get([ids.parse(ids.MEMORY, one) for one in shown])
-    return list(found.values())
+        results = tx.memories.get([ids.parse(ids.MEMORY, one) for one in shown])
+    return list(results.values())
 
 
 @pytest.mark.requirement("WP-33")
-def test_a_conflict_tells_its_basis_and_gap_at_recall_and_at_get(
-    brain: Brain, clock: FakeClock
-) -> None:
+def test_conflict_shows_its_basis_and_gap_in_recall_and_get(brain: Brain, clock: FakeClock) -> None:
     old, new = a_conflict(brain, clock)
     [conflict] = brain.recall(QUERY).conflicts
     assert (conflict.ids, conflict.basis, conflict.gap) == ((new, old), "number", 0.0)
@@ -53,7 +51,7 @@ def test_a_conflict_tells_its_basis_and_gap_at_recall_and_at_get(
 
 
 @pytest.mark.requirement("WP-33")
-def test_each_side_holds_in_its_project_and_is_told_where_who_asks_names_none(
+def test_each_side_of_a_placed_conflict_holds_in_its_project(
     brain: Brain, clock: FakeClock
 ) -> None:
     old, new = a_conflict(brain, clock)
@@ -66,15 +64,15 @@ def test_each_side_holds_in_its_project_and_is_told_where_who_asks_names_none(
     answer = brain.recall(QUERY)
     assert {item.body for item in answer.items} == {OLD, NEW}
     assert [item.notes for item in answer.items] == [(), ()]
-    [told] = answer.conflicts
-    assert (told.preferred, set(told.projects or ())) == (None, {"api", "web"})
-    assert f"{old} in api" in told.line()
-    assert f"{new} in web" in told.line()
+    [reply] = answer.conflicts
+    assert (reply.preferred, set(reply.projects or ())) == (None, {"api", "web"})
+    assert f"{old} in api" in reply.line()
+    assert f"{new} in web" in reply.line()
     again = brain.revise.keep_both(old, other=new, reason="so", projects=["api", "web"])
     assert again.status is ChangeStatus.UNCHANGED
 
 
-def test_what_holds_in_another_project_is_not_linked_in_the_first_place(brain: Brain) -> None:
+def test_memory_of_another_project_is_never_linked_as_conflict(brain: Brain) -> None:
     stored(brain, OLD, kind="fact", project="api")
     assert not brain.remember(NEW, kind="fact", project="web").items[0].conflicts
     assert brain.recall(QUERY).conflicts == ()
@@ -91,7 +89,7 @@ def test_a_project_each_needs_two_that_differ_and_another_memory(
         brain.revise.keep_both(old, reason="so", projects=["api", "web"])
 
 
-def test_who_is_trusted_less_only_proposes_and_it_is_carried_out_when_approved(
+def test_less_trusted_caller_proposes_a_settlement_that_approval_carries_out(
     brain: Brain, clock: FakeClock
 ) -> None:
     old, new = a_conflict(brain, clock)
@@ -104,7 +102,7 @@ def test_who_is_trusted_less_only_proposes_and_it_is_carried_out_when_approved(
 
 
 @pytest.mark.parametrize("is_proposed", [False, True])
-def test_what_wins_though_it_was_trusted_less_is_found_where_the_other_was(
+def test_less_trusted_winner_of_a_conflict_is_recalled_in_its_place(
     brain: Brain, clock: FakeClock, *, is_proposed: bool
 ) -> None:
     old = stored(brain, OLD, kind="fact")
@@ -125,15 +123,13 @@ def test_what_wins_though_it_was_trusted_less_is_found_where_the_other_was(
     by_id = {ids.show(ids.MEMORY, one.id): one for one in rows(brain, old, new)}
     assert by_id[new].trust is by_id[old].trust
     assert by_id[new].confidence == by_id[old].confidence
-    swept = brain.undo(since=since, reason="no")
-    if swept.status != "done":
-        brain.undo(since=since, reason="no", confirm=swept.count)
+    report = brain.undo(since=since, reason="no")
+    if report.status != "done":
+        brain.undo(since=since, reason="no", confirm=report.count)
     assert bodies(brain, QUERY) == [OLD]
 
 
-def test_what_was_kept_with_another_is_not_held_against_it_again(
-    brain: Brain, clock: FakeClock
-) -> None:
+def test_settled_conflict_is_not_linked_again(brain: Brain, clock: FakeClock) -> None:
     old, new = a_conflict(brain, clock)
     brain.revise.keep_both(new, other=old, reason="two builds")
     assert brain.recall(QUERY).conflicts == ()
@@ -144,7 +140,7 @@ def test_what_was_kept_with_another_is_not_held_against_it_again(
     assert brain.recall(QUERY).conflicts == ()
 
 
-def test_once_that_is_taken_back_it_is_held_against_it_again(
+def test_conflict_is_linked_again_after_undo_of_its_settlement(
     brain: Brain, clock: FakeClock
 ) -> None:
     old, new = a_conflict(brain, clock)
@@ -158,9 +154,7 @@ def test_once_that_is_taken_back_it_is_held_against_it_again(
 
 
 @pytest.mark.requirement("WP-32")
-def test_what_is_contradicted_or_rests_on_what_fell_is_held_less_sure_until_it_is_settled(
-    brain: Brain, clock: FakeClock
-) -> None:
+def test_dependent_of_contradicted_memory_loses_confidence(brain: Brain, clock: FakeClock) -> None:
     old, new = a_conflict(brain, clock)
     based = stored(brain, "Cores are scarce", kind="episode", derived_from=[new])
 
@@ -180,7 +174,7 @@ def test_what_is_contradicted_or_rests_on_what_fell_is_held_less_sure_until_it_i
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(way=st.sampled_from(["resolve", "keep_both", "context"]), turned=st.booleans())
-def test_settling_and_undoing_gives_back_the_same(
+def test_undo_of_a_settlement_restores_the_state(
     tmp_path_factory: pytest.TempPathFactory,
     way: str,
     turned: bool,  # noqa: FBT001 an example
@@ -201,9 +195,9 @@ def test_settling_and_undoing_gives_back_the_same(
                 brain.revise.keep_both(one, other=other, reason="so", projects=["api", "web"])
         assert rows(brain, old, new) != before[0] or not brain.get(old, bump=False).conflicts
         assert bodies(brain, QUERY)
-        swept = brain.undo(since=since, reason="no")
-        if swept.status != "done":
-            brain.undo(since=since, reason="no", confirm=swept.count)
+        report = brain.undo(since=since, reason="no")
+        if report.status != "done":
+            brain.undo(since=since, reason="no", confirm=report.count)
         after = rows(brain, old, new)
         assert [_untouched(one) for one in after] == [_untouched(one) for one in before[0]]
         assert brain.get(old, bump=False).conflicts == before[1]
@@ -214,7 +208,7 @@ def _untouched(memory: Memory) -> Memory:
 
 
 @pytest.mark.requirement("WP-33")
-def test_a_memory_that_repeats_what_its_source_no_longer_says_is_told_with_what_holds(
+def test_memory_that_repeats_a_superseded_source_is_shown_with_its_successor(
     brain: Brain,
 ) -> None:
     source = stored(brain, "The API listens on port 8080", kind="fact")
@@ -224,16 +218,16 @@ def test_a_memory_that_repeats_what_its_source_no_longer_says_is_told_with_what_
     fresh = stored(brain, "The API listens for the proxy", kind="episode", derived_from=[source])
     head = brain.revise.supersede(source, "The API listens on port 9090", reason="moved").id
     assert head
-    told = brain.recall("proxy port API").conflicts
-    assert [(one.ids, one.basis) for one in told] == [((head, derived), "superseded source")]
-    assert told[0].preferred == head
-    assert brain.get(derived).conflicts == told
+    reply = brain.recall("proxy port API").conflicts
+    assert [(one.ids, one.basis) for one in reply] == [((head, derived), "superseded source")]
+    assert reply[0].preferred == head
+    assert brain.get(derived).conflicts == reply
     assert brain.get(fresh).conflicts is None
     brain.revise.review(derived, reason="the proxy is told of old ports too")
     assert brain.recall("proxy port API").conflicts == ()
 
 
-def test_it_is_not_told_of_a_source_that_came_back(brain: Brain, clock: FakeClock) -> None:
+def test_restored_source_is_not_reported_as_superseded(brain: Brain, clock: FakeClock) -> None:
     source = stored(brain, "The API listens on port 8080", kind="fact")
     derived = stored(
         brain, "Point the proxy at port 8080 of the API", kind="episode", derived_from=[source]
@@ -246,7 +240,7 @@ def test_it_is_not_told_of_a_source_that_came_back(brain: Brain, clock: FakeCloc
         brain.revise.keep_both(derived, other=source, reason="nothing between them")
 
 
-def test_what_was_settled_stays_so_when_an_older_copy_is_merged(
+def test_settled_conflict_stays_settled_when_an_older_copy_is_merged(
     brain: Brain, clock: FakeClock, tmp_path: Path
 ) -> None:
     old, new = a_conflict(brain, clock)

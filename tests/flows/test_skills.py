@@ -1,4 +1,4 @@
-"""Skills come up by themselves: whatever else is stored, and only for whom they are meant."""
+"""Skills fire by themselves, whatever else is stored, for their own scope and project only."""
 
 import itertools
 from collections.abc import Callable
@@ -53,7 +53,7 @@ NOISE = st.lists(
     max_tokens=st.integers(600, 1400),
 )
 @pytest.mark.requirement("RT-11", "RT-02")
-def test_whatever_is_stored_a_skill_that_is_named_is_in_the_answer(
+def test_named_skill_is_in_the_answer_whatever_is_stored(
     tmp_path: Path,
     noise: list[tuple[str, str, int]],
     skills: list[int],
@@ -126,7 +126,7 @@ def quarantined(brain: Brain, id_: str) -> None:
         private,
     ],
 )
-def test_what_does_not_hold_or_is_not_to_be_seen_never_fires(
+def test_skill_that_is_not_current_or_hidden_never_fires(
     brain: Brain, hide: Callable[[Brain, str], object]
 ) -> None:
     id_ = a_skill(brain)
@@ -134,8 +134,8 @@ def test_what_does_not_hold_or_is_not_to_be_seen_never_fires(
     assert firing(brain) == []
     assert brain.skills().skills == ()
     for states in ((), ("superseded",), ("quarantined",)):
-        found = brain.recall(QUERY, states=states, trust_min=0).items
-        assert not [note for item in found for note in item.notes if note.startswith("skill:")]
+        results = brain.recall(QUERY, states=states, trust_min=0).items
+        assert not [note for item in results for note in item.notes if note.startswith("skill:")]
     with pytest.raises(NotFoundError, match="No skill"):
         brain.get(skill="release")
 
@@ -151,7 +151,7 @@ def test_the_rule_of_a_project_is_a_skill_of_that_project(brain: Brain) -> None:
 
 
 @pytest.mark.requirement("RT-11")
-def test_what_is_meant_for_the_project_stands_before_what_is_for_all(brain: Brain) -> None:
+def test_skill_of_the_project_precedes_skills_for_all_projects(brain: Brain) -> None:
     own = a_skill(brain, "Ask the api team before it", name="own", projects=["api"])
     wide = a_skill(brain)
     assert firing(brain, project="api") == [own, wide]
@@ -159,7 +159,7 @@ def test_what_is_meant_for_the_project_stands_before_what_is_for_all(brain: Brai
 
 
 @pytest.mark.requirement("RT-28")
-def test_a_name_is_the_projects_before_it_is_everybodys_and_ambiguity_is_told(
+def test_name_of_a_skill_means_the_one_of_the_project_first(
     brain: Brain,
 ) -> None:
     # What another may not see takes no name from him, nor does it tell him that it is there.

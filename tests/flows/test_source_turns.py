@@ -59,9 +59,9 @@ def talk(tmp_path_factory: pytest.TempPathFactory, embedder: Embedder) -> Iterat
     clock = FakeClock()
     path = tmp_path_factory.mktemp("talk") / "brain.db"
     with a_brain(path, clock=clock, embedder=embedder) as brain:
-        for who, said, fact in TALK:
+        for who, text, fact in TALK:
             clock.move(timedelta(minutes=3))
-            turn = say(brain, said, who=who)
+            turn = say(brain, text, who=who)
             if fact:
                 stored(brain, fact, source_message=turn)
         yield brain
@@ -192,7 +192,7 @@ def test_a_message_that_the_caller_may_not_read_is_not_named(brain: Brain) -> No
     assert all(item.source is None or not item.source.has_others for item in stranger.items)
 
 
-def test_what_was_derived_from_an_event_brings_its_sentence(brain: Brain) -> None:
+def test_memory_derived_from_an_event_shows_its_sentence(brain: Brain) -> None:
     event = stored(brain, TURN, kind="event")
     stored(brain, FACT, kind="fact", derived_from=[event])
     assert turn_of(brain) == TURN
@@ -214,7 +214,7 @@ def test_a_turn_that_says_no_more_than_its_fact_is_left_out(brain: Brain) -> Non
 
 
 @pytest.mark.parametrize("end", ["forget", "supersede", "erase"])
-def test_a_turn_that_is_gone_is_not_shown(brain: Brain, end: str) -> None:
+def test_forgotten_or_erased_turn_is_not_shown(brain: Brain, end: str) -> None:
     event = stored(brain, TURN, kind="event")
     other = stored(brain, "Olof feeds something twice a day.", kind="event")
     stored(brain, FACT, kind="fact", derived_from=[event, other])

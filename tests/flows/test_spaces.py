@@ -30,7 +30,7 @@ FACTS = [
 ATOM = "@atom the disk of the broker | ran full overnight | orders were lost | customers left us"
 
 
-def told(brain: Brain, text: str) -> str:
+def store_fact(brain: Brain, text: str) -> str:
     """Remember a fact; give its id."""
     [outcome] = brain.remember(text, kind="fact").items
     assert outcome.id is not None, outcome
@@ -40,12 +40,12 @@ def told(brain: Brain, text: str) -> str:
 def filled(brain: Brain) -> Brain:
     """Give it facts of two tenants, one of which was corrected, and an atom."""
     for fact in FACTS:
-        told(brain, fact)
+        store_fact(brain, fact)
     brain.remember(text=ATOM)
-    first = told(brain, "The boiler was serviced in March.")
+    first = store_fact(brain, "The boiler was serviced in March.")
     brain.revise.supersede(first, "The boiler was serviced in April.", reason="a slip")
     brain.tenants.make("acme")
-    told(of(brain, "acme"), "The anvil of acme weighs forty pounds.")
+    store_fact(of(brain, "acme"), "The anvil of acme weighs forty pounds.")
     return brain
 
 
@@ -59,7 +59,7 @@ def states(brain: Brain) -> dict[str, tuple[str, int]]:
 
 
 @pytest.mark.requirement("DM-45", "DO-17")
-def test_a_space_is_built_beside_the_one_that_serves_and_then_serves_whole(path: Path) -> None:
+def test_space_is_built_while_another_serves_and_then_serves_all(path: Path) -> None:
     with filled(movable(path)) as brain:
         done = brain.spaces.build()
         assert (done.space, done.embedded, done.missing) == (NEXT, 7, 0)
@@ -76,22 +76,22 @@ def test_a_space_is_built_beside_the_one_that_serves_and_then_serves_whole(path:
         assert brain.doctor().is_sound
 
 
-def test_what_is_written_while_a_space_is_built_is_not_missing_after_the_switch(
+def test_memory_written_while_a_space_is_built_is_in_it_after_the_switch(
     path: Path,
 ) -> None:
     with filled(movable(path)) as brain:
-        gone = told(brain, "The parrot speaks Dutch.")
-        forgotten = told(brain, "The cellar is flooded.")
+        removed = store_fact(brain, "The parrot speaks Dutch.")
+        forgotten = store_fact(brain, "The cellar is flooded.")
         brain.forget(forgotten, reason="dry again")
 
         def meanwhile() -> None:
-            told(brain, "The lantern hangs by the north door.")
-            brain.forget(gone, reason="it flew away")
-            told(of(brain, "acme"), "The dynamite of acme is damp.")
+            store_fact(brain, "The lantern hangs by the north door.")
+            brain.forget(removed, reason="it flew away")
+            store_fact(of(brain, "acme"), "The dynamite of acme is damp.")
 
         done = moving(brain, meanwhile=meanwhile).spaces.build()
         assert done.missing == 0
-        told(brain, "The sundial is slow.")
+        store_fact(brain, "The sundial is slow.")
         with pytest.raises(
             RejectedError, match="In tenant default, 1 memory lacks vectors"
         ) as refused:
@@ -105,9 +105,9 @@ def test_what_is_written_while_a_space_is_built_is_not_missing_after_the_switch(
         with brain.services.store.snapshot(LOCAL_TENANT) as tx:
             near = tx.index.nearest(Smaller().query("sundial slow lantern north"), look(), limit=9)
             known = tx.memories.get([hit.id for hit in near])
-        said = {memory.body for memory in known.values()}
-        assert {"The lantern hangs by the north door.", "The sundial is slow."} <= said
-        assert not {"The parrot speaks Dutch.", "The cellar is flooded."} & said
+        text = {memory.body for memory in known.values()}
+        assert {"The lantern hangs by the north door.", "The sundial is slow."} <= text
+        assert not {"The parrot speaks Dutch.", "The cellar is flooded."} & text
         assert states(brain)[NEXT] == ("current", 0)
 
 
@@ -126,7 +126,7 @@ def test_a_program_of_the_old_space_goes_on_in_it_and_says_so(path: Path, clock:
         assert [one.detail for one in late.doctor().findings if not one.is_sound] == [
             f"this program knows {OLD}, {NEXT} serves"
         ]
-        told(late, "The lantern hangs by the north door.")
+        store_fact(late, "The lantern hangs by the north door.")
         # It cannot make or compare those vectors, so that it leaves the jobs to whoever can.
         late.jobs.run("consolidate")
         clock.move(timedelta(minutes=1))
@@ -156,9 +156,9 @@ def test_a_store_is_opened_in_a_space_that_served_but_in_none_that_is_being_buil
         assert (bodies(back, "kettle")[0], back.recall("kettle").degraded) == (FACTS[0], ())
 
 
-def test_what_is_forgotten_is_gone_from_every_space(path: Path) -> None:
+def test_forgotten_memory_is_removed_from_every_space(path: Path) -> None:
     with movable(path) as brain:
-        kept = [told(brain, fact) for fact in FACTS]
+        saved = [store_fact(brain, fact) for fact in FACTS]
         brain.spaces.build()
         # The space beside is numbered apart: more was written into it.
         with brain.services.store.in_space(Smaller.space).begin(LOCAL_TENANT) as tx:
@@ -166,14 +166,14 @@ def test_what_is_forgotten_is_gone_from_every_space(path: Path) -> None:
         brain.spaces.switch(NEXT)
         with moved(path) as reader:
             assert bodies(reader, "kettle blue")[0] == FACTS[0]
-            brain.forget(kept[0], reason="sold")
+            brain.forget(saved[0], reason="sold")
             query = Smaller().query("kettle blue room")
             with reader.services.store.snapshot(LOCAL_TENANT) as tx:
-                known = [ids.parse(ids.MEMORY, one) for one in kept]
+                known = [ids.parse(ids.MEMORY, one) for one in saved]
                 assert set(tx.index.similarities(query, known)) == set(known[1:])
 
 
-def test_a_dropped_space_is_gone_and_can_be_built_anew(path: Path) -> None:
+def test_dropped_space_can_be_built_anew(path: Path) -> None:
     with filled(movable(path)) as brain:
         brain.spaces.build()
         with pytest.raises(RejectedError, match="serves"):
@@ -189,7 +189,7 @@ def test_a_dropped_space_is_gone_and_can_be_built_anew(path: Path) -> None:
         # A program that has the dropped one open still stores what it is told.
         late = moving(brain)
         assert late.spaces.drop(OLD, compact=True).vectors == 11
-        told(late, "The lantern hangs by the north door.")
+        store_fact(late, "The lantern hangs by the north door.")
         assert late.spaces.drop().vectors == 1
     with pytest.raises(StoreCorruptError):
         a_brain(path)
@@ -198,10 +198,10 @@ def test_a_dropped_space_is_gone_and_can_be_built_anew(path: Path) -> None:
 
 
 class Killed(BaseException):
-    """What nobody catches."""
+    """Is caught by no handler."""
 
 
-def test_building_and_dropping_go_on_where_they_were_killed(path: Path) -> None:
+def test_killed_build_or_drop_of_a_space_is_resumed(path: Path) -> None:
     def die(_progress: float) -> None:
         raise Killed
 
@@ -217,7 +217,7 @@ def test_building_and_dropping_go_on_where_they_were_killed(path: Path) -> None:
         assert brain.spaces.build().embedded == 7
 
 
-def test_only_an_admin_of_the_first_tenant_has_a_say_in_spaces(path: Path) -> None:
+def test_only_an_admin_of_the_first_tenant_manages_spaces(path: Path) -> None:
     with filled(movable(path)) as brain, a_brain(path) as unknowing:
         with pytest.raises(RejectedError):
             of(brain, "acme").spaces()
@@ -230,15 +230,15 @@ def test_only_an_admin_of_the_first_tenant_has_a_say_in_spaces(path: Path) -> No
             unknowing.spaces.build()
 
 
-def test_two_spaces_are_compared_by_what_was_asked_and_helped(path: Path) -> None:
+def test_two_spaces_are_compared_by_marked_recalls(path: Path) -> None:
     with movable(path) as brain:
         with pytest.raises(NotFoundError):
             brain.spaces.compare()
-        asked = ("Blue kettle?", "Red ladder?", "Green harp?", "Are there dragons?")
-        known = [ids.parse(ids.MEMORY, told(brain, fact)) for fact in FACTS]
-        helped = dict(zip(asked, known, strict=False))
+        question = ("Blue kettle?", "Red ladder?", "Green harp?", "Are there dragons?")
+        known = [ids.parse(ids.MEMORY, store_fact(brain, fact)) for fact in FACTS]
+        helped = dict(zip(question, known, strict=False))
         brain.spaces.build()
-        for query in asked:
+        for query in question:
             brain.recall(query, bump=False)
         brain.services.journal.flush()
         with brain.services.store.begin(LOCAL_TENANT) as tx:

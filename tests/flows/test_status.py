@@ -30,7 +30,7 @@ def test_current_memories_are_counted_by_kind_and_all_by_state(brain: Brain) -> 
     assert brain.doctor().is_sound
 
 
-def test_the_doctor_tells_of_an_embedder_that_is_down(path: Path) -> None:
+def test_doctor_reports_an_embedder_that_is_down(path: Path) -> None:
     embedder = FailingEmbedder()
     with a_brain(path, embedder=embedder) as brain:
         embedder.is_down = True

@@ -30,7 +30,7 @@ def story(brain: Brain, clock: FakeClock) -> Brain:
     return brain
 
 
-def test_a_timeline_tells_in_the_order_in_which_it_happened(story: Brain) -> None:
+def test_timeline_is_in_the_order_of_occurrence(story: Brain) -> None:
     for query in ("", "deploy of the shop"):
         answer = story.recall(query, order="timeline")
         assert [item.body for item in answer.items] == [FIRST, SECOND, THIRD]
@@ -56,20 +56,18 @@ def test_there_is_no_other_order(story: Brain) -> None:
 
 @READ_ONLY
 @given(max_tokens=st.integers(64, 400), max_items=st.integers(1, 100))
-def test_a_timeline_keeps_to_its_budget(story: Brain, max_tokens: int, max_items: int) -> None:
+def test_timeline_respects_its_budget(story: Brain, max_tokens: int, max_items: int) -> None:
     answer = story.recall(
         "deploy of the shop", order="timeline", max_tokens=max_tokens, max_items=max_items
     )
     assert estimate(answer.evidence) <= answer.tokens <= max_tokens
 
 
-def test_what_happened_last_is_the_newest_whenever_it_was_learnt(story: Brain) -> None:
+def test_latest_occurrence_is_newest_whenever_it_was_stored(story: Brain) -> None:
     assert bodies(story) == [THIRD, SECOND, FIRST]
 
 
-def test_of_what_happened_at_once_the_last_to_be_learnt_is_the_newest(
-    brain: Brain, clock: FakeClock
-) -> None:
+def test_last_stored_of_simultaneous_events_is_newest(brain: Brain, clock: FakeClock) -> None:
     then = clock.now() - DAY
     for text in (FIRST, SECOND):
         stored(brain, text, kind="event", occurred_at=then)
@@ -78,9 +76,7 @@ def test_of_what_happened_at_once_the_last_to_be_learnt_is_the_newest(
     assert bodies(brain, order="timeline") == [FIRST, SECOND]
 
 
-def test_of_two_equal_matches_the_one_that_happened_later_is_first(
-    brain: Brain, clock: FakeClock
-) -> None:
+def test_later_occurrence_of_two_equal_matches_is_first(brain: Brain, clock: FakeClock) -> None:
     late, early = "Build 7 of the shop is green", "Build 8 of the shop is green"
     stored(brain, late, kind="event", occurred_at=clock.now() - DAY)
     clock.move(timedelta(minutes=1))
@@ -121,7 +117,7 @@ def test_as_of_goes_by_what_was_believed_not_by_when_it_happened(
 
 
 @pytest.mark.requirement("PV-04", "PV-08")
-def test_a_chain_that_was_superseded_and_restored_tells_what_was_believed_at_every_step(
+def test_as_of_follows_a_chain_that_was_superseded_and_restored(
     brain: Brain, clock: FakeClock
 ) -> None:
     eight, nine = "The API listens on port 8080", "The API listens on port 9090"
@@ -142,7 +138,7 @@ def test_a_chain_that_was_superseded_and_restored_tells_what_was_believed_at_eve
     assert bodies(brain, "port of the API", as_of="yesterday") == [nine]
 
 
-def test_what_was_done_since_a_time_in_words_is_undone(brain: Brain, clock: FakeClock) -> None:
+def test_undo_takes_a_time_in_words(brain: Brain, clock: FakeClock) -> None:
     stored(brain, FIRST, kind="event")
     clock.move(3 * DAY)
     stored(brain, SECOND, kind="event")

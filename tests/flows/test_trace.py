@@ -34,12 +34,12 @@ def atom(
 
 
 def chain(brain: Brain, *names: str) -> list[str]:
-    found = [
+    results = [
         atom(brain, f"kettle {name}", f"result {name}", at=at) for at, name in enumerate(names)
     ]
-    for cause, effect in pairwise(found):
+    for cause, effect in pairwise(results):
         brain.revise.link(cause, effect, type="causes")
-    return found
+    return results
 
 
 def steps(traced: TraceResult) -> list[tuple[int, str]]:
@@ -66,7 +66,7 @@ def test_a_circle_ends_and_has_no_root(brain: Brain) -> None:
     assert any("is circular" in line for line in back.limits)
 
 
-def test_what_has_two_ways_to_it_is_one_step_and_no_root_while_anything_leads_to_it(
+def test_step_reached_in_two_ways_is_shown_once_and_is_no_root(
     brain: Brain,
 ) -> None:
     first, second, third = chain(brain, "alpha", "beta", "gamma")
@@ -77,16 +77,16 @@ def test_what_has_two_ways_to_it_is_one_step_and_no_root_while_anything_leads_to
 
 
 def test_the_depth_bounds_a_walk_and_says_that_there_is_more(brain: Brain) -> None:
-    found = chain(brain, "alpha", "beta", "gamma")
-    back = brain.trace.causes(found[2], depth=1)
-    assert (steps(back), back.roots, back.is_cut) == ([(0, found[2]), (1, found[1])], (), True)
+    results = chain(brain, "alpha", "beta", "gamma")
+    back = brain.trace.causes(results[2], depth=1)
+    assert (steps(back), back.roots, back.is_cut) == ([(0, results[2]), (1, results[1])], (), True)
     assert "It continues beyond depth 1." in back.limits
     for depth in (0, 11):
         with pytest.raises(RejectedError):
-            brain.trace.causes(found[2], depth=depth)
+            brain.trace.causes(results[2], depth=depth)
 
 
-def test_what_may_not_be_seen_ends_the_walk_and_is_not_told_of(brain: Brain) -> None:
+def test_hidden_memory_ends_a_trace_without_being_named(brain: Brain) -> None:
     first = atom(brain, "kettle alpha", "result alpha")
     hidden = atom(brain, "kettle beta", "result beta", at=1, scope="private")
     third = atom(brain, "kettle gamma", "result gamma", at=2)
@@ -110,7 +110,7 @@ def test_an_open_way_around_what_may_not_be_seen_is_found(brain: Brain) -> None:
     assert steps(back) == [(0, third), (1, second), (2, first)]
 
 
-def test_what_was_forgotten_is_a_step_without_a_word(brain: Brain) -> None:
+def test_forgotten_step_of_a_trace_shows_no_text(brain: Brain) -> None:
     first, second, third = chain(brain, "alpha", "beta", "gamma")
     brain.forget(ids=[second], reason="it was not so")
     back = brain.trace.causes(third)
@@ -119,7 +119,7 @@ def test_what_was_forgotten_is_a_step_without_a_word(brain: Brain) -> None:
     assert any("no longer hold" in line for line in back.limits)
 
 
-def test_where_no_link_leads_on_alike_words_do_and_are_never_called_a_link(brain: Brain) -> None:
+def test_trace_without_a_link_follows_equal_names_and_calls_them_so(brain: Brain) -> None:
     cause = atom(brain, "deploy of friday", "cache server lost its warm keys")
     effect = atom(brain, "cache server without warm keys", "pages were slow", at=1)
     back = brain.trace.causes(effect)
@@ -145,8 +145,8 @@ def test_deepen_ranks_roots_by_how_many_episodes_they_explain(brain: Brain) -> N
     for one in broken:
         brain.revise.link(root, one, type="causes")
     brain.revise.link(lone, broken[0], type="causes")
-    told = brain.trace.deepen("payment outage customers lost")
-    assert [(one.id, one.explains) for one in told.roots] == [(root, 3), (lone, 1)]
+    reply = brain.trace.deepen("payment outage customers lost")
+    assert [(one.id, one.explains) for one in reply.roots] == [(root, 3), (lone, 1)]
     nothing = brain.acting_as(project="elsewhere").trace.deepen("zebra stripes")
     assert nothing.limits
     assert not nothing.roots
@@ -155,12 +155,12 @@ def test_deepen_ranks_roots_by_how_many_episodes_they_explain(brain: Brain) -> N
 @pytest.mark.requirement("CT-08")
 def test_deepen_says_that_too_few_episodes_have_a_cause(brain: Brain) -> None:
     chain(brain, "alpha", "beta")
-    told = brain.trace.deepen("kettle beta result")
-    assert any("a pattern needs at least 3" in line for line in told.limits)
+    reply = brain.trace.deepen("kettle beta result")
+    assert any("a pattern needs at least 3" in line for line in reply.limits)
 
 
 @pytest.mark.requirement("CT-05", "CT-09")
-def test_patterns_tell_delays_precursors_and_the_hour(brain: Brain) -> None:
+def test_patterns_show_delays_precursors_and_the_hour(brain: Brain) -> None:
     for day in range(3):
         atom(brain, "batch import", f"tables were locked {day}", at=day * 24 - 1)
         atom(
@@ -170,11 +170,11 @@ def test_patterns_tell_delays_precursors_and_the_hour(brain: Brain) -> None:
             at=day * 24,
             delay=60.0 * (day + 1),
         )
-    told = brain.trace.patterns("timeouts in the checkout")
-    assert told.pattern is not None
-    assert (told.pattern.observations, told.pattern.outcome_delay_s) == (3, 120)
-    assert (told.pattern.peak_hour, told.pattern.consequence_delay_s) == (8, None)
-    [first] = told.precursors
+    reply = brain.trace.patterns("timeouts in the checkout")
+    assert reply.pattern is not None
+    assert (reply.pattern.observations, reply.pattern.outcome_delay_s) == (3, 120)
+    assert (reply.pattern.peak_hour, reply.pattern.consequence_delay_s) == (8, None)
+    [first] = reply.precursors
     assert (first.subject, first.count, first.minutes_before) == ("batch import", 3, 60)
 
 
@@ -204,11 +204,11 @@ def test_a_push_with_another_number_is_the_same_precursor_counted_with_and_witho
     outage(day=15, minutes=40)
     outage(day=22, minutes=90)
     clock.move(timedelta(days=20))
-    for told in (
+    for reply in (
         brain.trace.before("checkout outage payments"),
         brain.trace.patterns("checkout outage payments"),
     ):
-        [push] = told.precursors
+        [push] = reply.precursors
         assert (push.subject, push.count, push.share) == ("Config push number …", 4, 1)
         assert (push.minutes_before, push.minutes_min, push.minutes_max) == (40, 30, 90)
         assert push.without == 2
@@ -231,41 +231,41 @@ def test_a_precursor_is_counted_without_the_outcome_whatever_its_label_says(
 
 
 @pytest.mark.requirement("CT-09")
-def test_what_came_again_in_the_same_words_counts_each_time(brain: Brain, clock: FakeClock) -> None:
+def test_each_recurrence_counts_as_an_observation(brain: Brain, clock: FakeClock) -> None:
     for _ in range(4):
         brain.remember("Config push to the shop", kind="event")
         clock.move(timedelta(minutes=30))
         brain.remember("The shop answered with errors", kind="event")
         clock.move(timedelta(days=7))
-    told = brain.trace.patterns("shop answered with errors")
-    assert told.pattern is not None
-    assert told.pattern.observations == 4
-    [push] = told.precursors
+    reply = brain.trace.patterns("shop answered with errors")
+    assert reply.pattern is not None
+    assert reply.pattern.observations == 4
+    [push] = reply.precursors
     assert (push.count, push.minutes_before, push.without) == (4, 30, 0)
 
 
 @pytest.mark.requirement("CT-09")
 def test_fewer_than_three_observations_are_no_pattern(brain: Brain) -> None:
     atom(brain, "api request", "timeouts in the checkout")
-    told = brain.trace.patterns("timeouts in the checkout")
-    assert told.pattern is None
-    assert told.limits == ("1 observation of this outcome; a pattern needs at least 3.",)
+    reply = brain.trace.patterns("timeouts in the checkout")
+    assert reply.pattern is None
+    assert reply.limits == ("1 observation of this outcome; a pattern needs at least 3.",)
 
 
-def test_of_many_observations_the_latest_tell_what_came_before(brain: Brain) -> None:
+def test_precursors_are_counted_over_the_latest_observations(brain: Brain) -> None:
     for day in range(22):
         culprit = "batch import" if day >= 2 else "old cron"
         atom(brain, culprit, f"tables were locked {day}", at=day * 24 - 1)
         atom(brain, f"api request {day}", "timeouts in the checkout", at=day * 24)
-    told = brain.trace.patterns("timeouts in the checkout")
-    assert told.pattern is not None
-    assert told.pattern.observations == 22
-    [first] = told.precursors
+    reply = brain.trace.patterns("timeouts in the checkout")
+    assert reply.pattern is not None
+    assert reply.pattern.observations == 22
+    [first] = reply.precursors
     assert (first.subject, first.count, first.share) == ("batch import", 20, 1)
-    assert "Precursors are counted for the latest 20 of 22 occurrences." in told.limits
-    asked = brain.trace.before("timeouts in the checkout")
-    assert asked.precursors == told.precursors
-    assert asked.is_cut
+    assert "Precursors are counted for the latest 20 of 22 occurrences." in reply.limits
+    query = brain.trace.before("timeouts in the checkout")
+    assert query.precursors == reply.precursors
+    assert query.is_cut
 
 
 @pytest.mark.requirement("CT-05")
@@ -286,21 +286,21 @@ def test_before_a_time_lists_what_came_in_the_hours_before_it(brain: Brain) -> N
     atom(brain, "old news", "nothing much", at=0)
     near = atom(brain, "batch import", "tables were locked", at=7)
     atom(brain, "api request", "timeouts in the checkout", at=8)
-    told = brain.trace.before("1 March 2026 at 16:00")
-    assert steps(told) == [(0, near)]
-    assert told.precursors == ()
-    assert told.limits == ("Before 2026-03-01T16:00:00Z, 4 hours; no outcome was given.",)
+    reply = brain.trace.before("1 March 2026 at 16:00")
+    assert steps(reply) == [(0, near)]
+    assert reply.precursors == ()
+    assert reply.limits == ("Before 2026-03-01T16:00:00Z, 4 hours; no outcome was given.",)
     assert len(brain.trace.before("2026-03-02", hours=24).steps) == 3
     assert "Nothing is recorded for the 4 hours before." in brain.trace.before("in 2020").limits
 
 
-@pytest.mark.parametrize("moment", ["0001-01-01", "0001-01-01T01:00:00Z"])
-def test_before_the_earliest_time_there_was_nothing(brain: Brain, moment: str) -> None:
-    assert brain.trace.before(moment).steps == ()
+@pytest.mark.parametrize("time", ["0001-01-01", "0001-01-01T01:00:00Z"])
+def test_before_the_earliest_time_there_was_nothing(brain: Brain, time: str) -> None:
+    assert brain.trace.before(time).steps == ()
 
 
 @pytest.mark.requirement("CT-10")
-def test_what_others_keep_to_themselves_changes_no_trace(brain: Brain) -> None:
+def test_private_memories_of_others_change_no_trace(brain: Brain) -> None:
     cause, effect = chain(brain, "alpha", "beta")
     before = brain.trace.causes(effect)
     bob = brain.acting_as(agent="bob")
@@ -315,7 +315,7 @@ def test_what_others_keep_to_themselves_changes_no_trace(brain: Brain) -> None:
 
 
 @pytest.mark.requirement("CT-10")
-def test_what_is_hardly_trusted_is_nobodys_cause_unless_it_is_asked_about(brain: Brain) -> None:
+def test_untrusted_memory_is_no_cause_unless_it_is_traced_itself(brain: Brain) -> None:
     first, second = chain(brain, "alpha", "beta")
     web = brain.acting_as(agent="web", trust_ceiling=Trust.UNTRUSTED_WEB)
     lie = atom(web, "the sabotage of ann", "result alpha", at=-1)
@@ -324,7 +324,7 @@ def test_what_is_hardly_trusted_is_nobodys_cause_unless_it_is_asked_about(brain:
     assert steps(brain.trace.effects(lie))[:2] == [(0, lie), (1, first)]
 
 
-def test_of_very_many_causes_the_nearest_are_told_with_their_links(brain: Brain) -> None:
+def test_trace_shows_the_nearest_of_many_causes_with_their_links(brain: Brain) -> None:
     effect = atom(brain, "kettle", "tea", at=9)
     for number in range(STEPS_MAX + 5):
         strength = 0.1 if number < STEPS_MAX - 5 else 0.9
@@ -336,7 +336,7 @@ def test_of_very_many_causes_the_nearest_are_told_with_their_links(brain: Brain)
     assert all(step.via == "causes" and step.strength for step in back.steps[1:])
 
 
-def test_a_recurrence_or_a_denial_is_not_taken_for_a_cause_and_a_guess_is_called_one(
+def test_trace_takes_no_recurrence_or_negation_for_a_cause(
     brain: Brain,
 ) -> None:
     def happened(text: str, *, at: int, project: str = "checkout") -> str:
@@ -362,7 +362,7 @@ def test_a_recurrence_or_a_denial_is_not_taken_for_a_cause_and_a_guess_is_called
 
 
 @pytest.mark.requirement("CT-09")
-def test_an_incident_and_what_was_found_in_it_are_one_observation(brain: Brain) -> None:
+def test_incident_and_its_findings_are_one_observation(brain: Brain) -> None:
     for day in range(2):
         stored(
             brain,
@@ -371,12 +371,12 @@ def test_an_incident_and_what_was_found_in_it_are_one_observation(brain: Brain) 
             occurred_at=START + timedelta(days=day),
             extract_causes=True,
         )
-    told = brain.trace.patterns("checkout to fail")
-    assert told.limits == ("2 observations of this outcome; a pattern needs at least 3.",)
+    reply = brain.trace.patterns("checkout to fail")
+    assert reply.limits == ("2 observations of this outcome; a pattern needs at least 3.",)
     assert all(root.explains <= 2 for root in brain.trace.deepen("checkout to fail").roots)
 
 
-def test_what_happens_at_once_does_not_hide_what_came_before(brain: Brain) -> None:
+def test_simultaneous_memories_do_not_hide_precursors(brain: Brain) -> None:
     near = atom(brain, "batch import", "tables were locked", at=7)
     for number in range(25):
         atom(brain, f"noise {number}", f"nothing {number}", at=8)
@@ -387,7 +387,7 @@ def test_what_happens_at_once_does_not_hide_what_came_before(brain: Brain) -> No
     assert brain.trace.before(end).is_cut
 
 
-def test_a_cause_that_has_expired_is_told_to_hold_no_more(brain: Brain, clock: FakeClock) -> None:
+def test_expired_cause_is_shown_as_no_longer_current(brain: Brain, clock: FakeClock) -> None:
     when = START + timedelta(hours=1)
     cause = stored(brain, "The pager is off", kind="fact", occurred_at=START, ttl_s=3600)
     effect = stored(brain, "Nobody answered", kind="incident", occurred_at=when)
@@ -404,7 +404,7 @@ def test_a_text_that_is_no_question_is_refused(brain: Brain, subtests: pytest.Su
 
 
 @pytest.mark.requirement("PV-06")
-def test_dependents_and_provenance_are_told_as_traces(brain: Brain) -> None:
+def test_dependents_and_provenance_have_the_form_of_traces(brain: Brain) -> None:
     source = stored(brain, "The build has two cores", kind="fact")
     rule = stored(brain, "Never run the whole suite twice", kind="rule", derived_from=[source])
     assert steps(brain.trace.dependents(source)) == [(0, source), (1, rule)]

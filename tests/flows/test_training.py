@@ -149,7 +149,7 @@ def test_training_offers_one_model_after_a_kill_and_makes_the_same_bytes_again(
 
 
 @pytest.mark.requirement("JB-02")
-def test_model_trained_on_chance_is_retired(brain: Brain) -> None:
+def test_model_trained_on_random_marks_is_retired(brain: Brain) -> None:
     use(brain, told_by=None)
     done = trained(brain)
     (card,) = cards(brain)

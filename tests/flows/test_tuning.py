@@ -19,22 +19,22 @@ def recall(brain: Brain, *without: str) -> Recall:
     return Recall(brain.services, brain.caller, RetrievalOverrides(without=frozenset(without)))
 
 
-def test_as_it_comes_nothing_is_otherwise() -> None:
+def test_no_overrides_leave_all_weights_unchanged() -> None:
     assert NO_OVERRIDES.of(FEATURE_WEIGHTS) is FEATURE_WEIGHTS
     assert NO_OVERRIDES.is_enabled("lexical")
 
 
-def test_what_is_left_out_weighs_nothing_and_what_is_given_weighs_so_much() -> None:
-    told = RetrievalOverrides(
+def test_overrides_set_weights_and_zero_those_left_out() -> None:
+    reply = RetrievalOverrides(
         without=frozenset({"lexical"}), weights={"vector": 0.9, "lexical": 0.8}
     )
 
-    assert told.of(RETRIEVER_WEIGHTS)["lexical"] == 0
-    assert told.of(RETRIEVER_WEIGHTS)["vector"] == 0.9
-    assert told.of(RETRIEVER_WEIGHTS)["recent"] == RETRIEVER_WEIGHTS["recent"]
+    assert reply.of(RETRIEVER_WEIGHTS)["lexical"] == 0
+    assert reply.of(RETRIEVER_WEIGHTS)["vector"] == 0.9
+    assert reply.of(RETRIEVER_WEIGHTS)["recent"] == RETRIEVER_WEIGHTS["recent"]
 
 
-def test_an_arm_that_is_left_out_brings_nothing(brain: Brain) -> None:
+def test_excluded_retriever_returns_nothing(brain: Brain) -> None:
     brain.remember("The mooring fee is due on the first of April.", kind="fact")
 
     assert recall(brain, "vector")("mooring fee").items
@@ -42,7 +42,7 @@ def test_an_arm_that_is_left_out_brings_nothing(brain: Brain) -> None:
     assert not recall(brain, "lexical", "vector")("mooring fee").items
 
 
-def test_a_feature_that_is_left_out_orders_nothing(brain: Brain) -> None:
+def test_excluded_feature_adds_no_score(brain: Brain) -> None:
     brain.remember("The mooring fee is due on the first of April.", kind="fact")
     [usual] = brain.recall("mooring fee").items
     [bare] = recall(brain, *(set(FEATURE_WEIGHTS) - {"fused"}))("mooring fee").items
@@ -50,7 +50,7 @@ def test_a_feature_that_is_left_out_orders_nothing(brain: Brain) -> None:
     assert bare.score < usual.score
 
 
-def test_without_the_threshold_what_is_far_is_found_as_well(brain: Brain) -> None:
+def test_recall_without_the_threshold_returns_irrelevant_memories(brain: Brain) -> None:
     brain.remember("The mooring fee is due on the first of April.", kind="fact")
 
     assert not brain.recall("quarterly zebra census").items
@@ -88,6 +88,6 @@ def test_every_weighted_retriever_orders_results_until_it_is_left_out(
             query = "" if name == "recent" else "mooring fee"
             others = set(RETRIEVERS) - {name}
 
-            [found] = recall(brain, *others, "threshold")(query).items
-            assert RETRIEVERS[name].reason in found.why
+            [results] = recall(brain, *others, "threshold")(query).items
+            assert RETRIEVERS[name].reason in results.why
             assert not recall(brain, *RETRIEVERS, "threshold")(query).items

@@ -30,14 +30,14 @@ def undone(brain: Brain, agent: str = "bob", **more: str) -> BulkChangeResult:
 
 
 def state(brain: Brain) -> dict[int, tuple[object, ...]]:
-    """What every memory that holds looks like, with what stands beside it."""
-    look = QueryScope(
+    """Read every current memory with its annotations and links."""
+    query_scope = QueryScope(
         caller=brain.caller, filter=Filter(trust_min=0), now=brain.services.clock.now()
     )
     with brain.services.store.snapshot(LOCAL_TENANT) as tx:
-        found = tx.memories.get([hit.id for hit in tx.memories.newest(look, limit=100)])
-        notes = tx.annotations.of(list(found))
-        links = tx.links.touching(list(found))
+        results = tx.memories.get([hit.id for hit in tx.memories.newest(query_scope, limit=100)])
+        notes = tx.annotations.of(list(results))
+        links = tx.links.touching(list(results))
         return {
             one.id: (
                 one.state,
@@ -49,7 +49,7 @@ def state(brain: Brain) -> dict[int, tuple[object, ...]]:
                 tuple(note.text for note in notes.get(one.id, ())),
                 tuple(sorted((link.to_id, link.type, link.observations) for link in links)),
             )
-            for one in found.values()
+            for one in results.values()
         }
 
 
@@ -69,7 +69,7 @@ OPERATIONS: dict[str, Callable[[Brain, str, str], object]] = {
 
 
 @pytest.mark.parametrize("name", OPERATIONS)
-def test_every_deed_is_taken_back_and_can_be_done_again_by_undoing_that(
+def test_undo_takes_every_operation_back_and_undo_of_it_restores_it(
     brain: Brain, name: str
 ) -> None:
     id_ = stored(brain, TWO, kind="fact", tags=["ci"])
@@ -90,7 +90,7 @@ def test_every_deed_is_taken_back_and_can_be_done_again_by_undoing_that(
 
 
 @pytest.mark.parametrize("name", ["restore", "keep_both"])
-def test_what_was_done_to_a_chain_is_taken_back(brain: Brain, name: str) -> None:
+def test_undo_takes_changes_of_a_chain_back(brain: Brain, name: str) -> None:
     old = stored(brain, TWO, kind="fact")
     new = brain.revise.supersede(old, FOUR, reason="upgrade").id or ""
     before = state(brain)
@@ -98,15 +98,15 @@ def test_what_was_done_to_a_chain_is_taken_back(brain: Brain, name: str) -> None
     assert state(brain) != before
     undone(brain)
     assert brain.get(old).current_id == new
-    assert {id_: kept[:-1] for id_, kept in state(brain).items()} == {
-        id_: kept[:-1] for id_, kept in before.items()
+    assert {id_: saved[:-1] for id_, saved in state(brain).items()} == {
+        id_: saved[:-1] for id_, saved in before.items()
     }
 
 
-def test_what_others_built_on_is_spared_with_the_reason(brain: Brain) -> None:
+def test_undo_skips_memories_others_built_on_with_the_reason(brain: Brain) -> None:
     bob = brain.acting_as(agent="bob")
     texts = ("Zanzibar fell", "Antwerp fell", "Oslo fell", "Reykjavik fell", "Lima fell")
-    changed, noted, derived, replaced, gone = (stored(bob, text, kind="event") for text in texts)
+    changed, noted, derived, replaced, removed = (stored(bob, text, kind="event") for text in texts)
     brain.revise.retag(changed, add=["x"])
     brain.revise.annotate(noted, "so it was said")
     brain.revise.link(stored(brain, "Cities fall", kind="fact"), derived, type="derived_from")
@@ -118,7 +118,7 @@ def test_what_others_built_on_is_spared_with_the_reason(brain: Brain) -> None:
     assert "(annotate)" in why[noted]
     assert "derived_from" in why[derived]
     assert "(supersede)" in why[replaced]
-    assert brain.get(gone).state is State.FORGOTTEN
+    assert brain.get(removed).state is State.FORGOTTEN
     assert brain.get(changed).state is State.ACTIVE
 
 
@@ -131,7 +131,7 @@ def test_a_correction_that_others_built_on_stays_with_its_chain(brain: Brain) ->
     assert (done.count, brain.get(old).current_id) == (0, new)
 
 
-def test_what_another_changed_again_stays_as_the_other_left_it(brain: Brain) -> None:
+def test_undo_leaves_a_memory_that_another_agent_changed_later(brain: Brain) -> None:
     id_ = stored(brain, TWO, kind="fact")
     bob = brain.acting_as(agent="bob")
     bob.revise.retag(id_, add=["x"])
@@ -143,7 +143,7 @@ def test_what_another_changed_again_stays_as_the_other_left_it(brain: Brain) -> 
     assert brain.revise.unpin(id_).status == "unchanged"
 
 
-def test_only_the_session_or_the_time_that_is_meant(brain: Brain, clock: FakeClock) -> None:
+def test_undo_is_limited_to_a_session_or_a_time(brain: Brain, clock: FakeClock) -> None:
     one = stored(brain.acting_as(session="s1"), "Zanzibar fell", kind="event")
     two = stored(brain.acting_as(session="s2"), "Antwerp fell", kind="event")
     clock.move(timedelta(hours=2))
@@ -156,14 +156,14 @@ def test_only_the_session_or_the_time_that_is_meant(brain: Brain, clock: FakeClo
     assert len(bodies(brain)) == 2
 
 
-def test_what_is_trusted_more_or_hidden_is_out_of_reach(brain: Brain) -> None:
+def test_undo_does_not_reach_private_memories_of_others(brain: Brain) -> None:
     bob = brain.acting_as(agent="bob")
     stored(bob, TWO, kind="fact", scope="private")
     assert brain.undo(agent="bob", reason="x").count == 0
     assert bob.undo(agent="bob", reason="x").count == 1
 
 
-def test_an_undo_must_be_told_whose_and_is_bounded(brain: Brain, clock: FakeClock) -> None:
+def test_undo_needs_a_selection_and_is_bounded(brain: Brain, clock: FakeClock) -> None:
     with pytest.raises(InvalidInputError, match="Nothing selects"):
         brain.undo(reason="all")
     with pytest.raises(RejectedError) as refusal:

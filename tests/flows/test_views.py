@@ -20,13 +20,13 @@ FACT = "The nightly build runs on two cores"
 FOUR = "The nightly build runs on four cores"
 
 
-def test_no_view_is_shown_unasked(brain: Brain) -> None:
+def test_get_shows_no_view_by_default(brain: Brain) -> None:
     shown = brain.get(stored(brain, FACT, kind="fact"))
     assert [getattr(shown, view) for view in View] == [None] * len(View)
 
 
 @pytest.mark.requirement("DM-22", "RT-25", "PV-05", "PV-03", "RT-27", "DM-33")
-def test_history_tells_of_every_revision_with_time_reason_and_author(
+def test_history_lists_every_revision_with_time_reason_and_author(
     brain: Brain, clock: FakeClock
 ) -> None:
     old = stored(brain, FACT, kind="fact")
@@ -47,20 +47,20 @@ def test_history_tells_of_every_revision_with_time_reason_and_author(
 @pytest.mark.requirement("PV-02", "RT-25", "DM-55", "EV-05")
 def test_provenance_names_the_sources_and_the_conversation(brain: Brain) -> None:
     thread = ThreadRef(key="t1", subject="How many cores?")
-    said = stored(brain, FACT, kind="message", thread=thread, detail=MessageDetail(sender="bob"))
+    text = stored(brain, FACT, kind="message", thread=thread, detail=MessageDetail(sender="bob"))
     summary = stored(brain, "It has two cores", kind="fact", source_ref="chat:7")
-    link(brain, summary, said, type=LinkType.DERIVED_FROM)
+    link(brain, summary, text, type=LinkType.DERIVED_FROM)
     known = brain.get(summary, views=["provenance"]).provenance
     assert known is not None
-    assert (known.agent, known.source_ref, known.derived_from) == ("ann", "chat:7", (said,))
-    of_message = brain.get(said, views=["provenance"]).provenance
+    assert (known.agent, known.source_ref, known.derived_from) == ("ann", "chat:7", (text,))
+    of_message = brain.get(text, views=["provenance"]).provenance
     assert of_message is not None
     assert of_message.thread_subject == "How many cores?"
-    assert [item.id for item in brain.recall(thread=of_message.thread).items] == [said]
+    assert [item.id for item in brain.recall(thread=of_message.thread).items] == [text]
 
 
 @pytest.mark.requirement("RT-25")
-def test_policy_tells_who_sees_it_and_how_it_stands(brain: Brain, clock: FakeClock) -> None:
+def test_policy_view_shows_readers_and_state(brain: Brain, clock: FakeClock) -> None:
     id_ = stored(brain, FACT, kind="fact", scope="private")
     fresh = brain.get(id_, views=["policy"], bump=False).policy
     clock.move(timedelta(days=70))
@@ -71,7 +71,7 @@ def test_policy_tells_who_sees_it_and_how_it_stands(brain: Brain, clock: FakeClo
     assert (faded.is_current, faded.dormant) == (True, True)
 
 
-def test_views_show_no_word_of_what_was_forgotten(brain: Brain) -> None:
+def test_views_show_no_text_of_a_forgotten_memory(brain: Brain) -> None:
     secret = stored(brain, "Zanzibar fell", kind="event")
     fact = stored(brain, FACT, kind="fact")
     link(brain, fact, secret)
@@ -130,7 +130,7 @@ def test_the_superseded_is_recalled_when_its_state_is_asked_for(brain: Brain) ->
 
 
 @pytest.mark.requirement("RT-07", "RT-21", "RT-27", "RT-04")
-def test_an_item_tells_rating_salience_tags_and_how_sure_it_is(brain: Brain) -> None:
+def test_item_shows_rating_salience_tags_and_confidence(brain: Brain) -> None:
     id_ = stored(brain, FACT, kind="fact", tags=["ci"], source_ref="ci.yml:3")
     stored(brain, "The nightly build may be red", kind="fact")
     with brain.services.store.begin(brain.caller.tenant) as tx:
@@ -145,7 +145,7 @@ def test_an_item_tells_rating_salience_tags_and_how_sure_it_is(brain: Brain) -> 
     assert (answer.confidence.lowest, answer.confidence.highest) == (0.9, 0.9)
 
 
-def test_what_waits_for_review_is_browsed_by_its_state(brain: Brain) -> None:
+def test_memory_waiting_for_review_is_recalled_by_its_state(brain: Brain) -> None:
     stored(brain, FACT, kind="fact")
     held = brain.remember("Never trust the docs", kind="rule", trust=Trust.UNTRUSTED_WEB).items[0]
     [item] = brain.recall(states=["quarantined"], trust_min=0).items

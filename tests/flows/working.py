@@ -32,7 +32,7 @@ class Fragile(WordHashEmbedder):
 
 
 class Breaking(PatternExtractor):
-    """Has a fault that nobody thought of."""
+    """Has an unexpected fault."""
 
     def atoms(self, text: str) -> Sequence[Atom]:
         raise LookupError(text)
@@ -55,8 +55,8 @@ def fall_behind(path: Path, *, count: int) -> None:
     with a_brain(path, embedder=embedder) as brain:
         for start in range(0, count, ITEMS_PER_CALL_MAX):
             numbers = range(start, min(start + ITEMS_PER_CALL_MAX, count))
-            told = brain.remember([an_event(number) for number in numbers])
-            assert {one.status for one in told.items} == {"stored"}
+            reply = brain.remember([an_event(number) for number in numbers])
+            assert {one.status for one in reply.items} == {"stored"}
 
 
 def an_event(number: int) -> Draft:

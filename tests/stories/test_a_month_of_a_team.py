@@ -67,7 +67,7 @@ async def test_a_team_shares_a_month(url: str, clock: FakeClock) -> None:
     await _decide_between_two(url)
     await _find_the_cause(url)
     clock.move(7 * DAY)
-    await _look_back(url)
+    await _review_the_month(url)
 
 
 async def _hand_over(url: str, clock: FakeClock) -> None:
@@ -87,7 +87,7 @@ async def _hand_over(url: str, clock: FakeClock) -> None:
 
 
 async def _stop_for_an_action_item(url: str) -> None:
-    """Block the writers of the project until they answer, and nobody else."""
+    """Block the writers of the project until they answer, and no others."""
     async with at_work(url, "ada", "Audit") as (ada, _), at_work(url, "ben", "Totals") as (ben, _):
         item = await ada.remembers("Rotate the payment keys", kind="task", must_ack=True)
         refusal = await ben.says("remember", text="Totals are rounded", kind="fact", project="shop")
@@ -115,7 +115,7 @@ async def _suffer_outages(url: str, clock: FakeClock) -> None:
 
 
 async def _decide_between_two(url: str) -> None:
-    """Settle something in a direct message, which the team learns and nobody else reads."""
+    """Settle something in a direct message, which the team learns and only its two agents read."""
     async with (
         at_work(url, "ann", "Outages") as (ann, _),
         at_work(url, "ben", "Outages") as (ben, _),
@@ -144,7 +144,7 @@ async def _find_the_cause(url: str) -> None:
         assert "the push | reset the pool" in causes
 
 
-async def _look_back(url: str) -> None:
+async def _review_the_month(url: str) -> None:
     """Ask for a week, and for every time that something came again."""
     async with at_work(url, "ann", "Look back") as (ann, _):
         texts = await ann.recalls("What happened last week?")

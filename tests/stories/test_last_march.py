@@ -24,7 +24,9 @@ def history(brain: Brain, clock: FakeClock) -> Brain:
 
 
 @pytest.mark.requirement("CT-06")
-def test_what_was_said_then_comes_first(history: Brain, subtests: pytest.Subtests) -> None:
+def test_memory_of_the_time_in_question_comes_first(
+    history: Brain, subtests: pytest.Subtests
+) -> None:
     for question, first in (
         ("What did we decide on prices of the starter plan last March?", MARCH),
         ("prices of the starter plan on 17 March 2026", MARCH),
@@ -39,11 +41,11 @@ def test_what_was_said_then_comes_first(history: Brain, subtests: pytest.Subtest
 
 
 def test_the_others_are_still_there_for_the_phrase_is_no_filter(history: Brain) -> None:
-    found = bodies(history, "What did we decide on prices of the starter plan last March?")
-    assert set(found) == {JANUARY, MARCH, JUNE}
+    results = bodies(history, "What did we decide on prices of the starter plan last March?")
+    assert set(results) == {JANUARY, MARCH, JUNE}
 
 
-def test_what_was_decided_then_can_be_asked_for_alone(history: Brain) -> None:
+def test_memories_of_a_time_can_be_recalled_alone(history: Brain) -> None:
     assert bodies(history, "what happened last March?") == [MARCH]
     assert bodies(history, "prices", since="2026-03-01", until="2026-03-31") == [MARCH]
 

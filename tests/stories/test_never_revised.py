@@ -117,19 +117,19 @@ def weeks(tmp_path_factory: pytest.TempPathFactory, embedder: Embedder) -> Itera
 
 @pytest.mark.requirement("PV-09")
 @pytest.mark.parametrize(("question", "texts"), CHANGES.items())
-def test_what_holds_comes_first_and_what_held_is_marked(
+def test_current_memory_comes_first_and_earlier_ones_are_marked(
     weeks: Weeks, question: str, texts: tuple[str, set[str]]
 ) -> None:
     holds, held = texts
-    found = weeks.recalled(question)
-    assert next(iter(found)) == holds
-    assert not any(note.startswith("earlier") for note in found[holds])
-    marked = {text for text in held if any(n.startswith("earlier") for n in found.get(text, ()))}
-    assert marked == held & found.keys()
+    results = weeks.recalled(question)
+    assert next(iter(results)) == holds
+    assert not any(note.startswith("earlier") for note in results[holds])
+    marked = {text for text in held if any(n.startswith("earlier") for n in results.get(text, ()))}
+    assert marked == held & results.keys()
 
 
 @pytest.mark.requirement("PV-09")
-def test_what_a_limit_was_reads_as_one_history(weeks: Weeks) -> None:
+def test_earlier_values_of_a_limit_read_as_one_history(weeks: Weeks) -> None:
     longer, first = weeks.id(WAIT_LONGER), weeks.id(WAIT)
     line = (
         f'"We raised the API timeout to 45 seconds" until 2026-03-20 ({longer}), '
@@ -141,7 +141,7 @@ def test_what_a_limit_was_reads_as_one_history(weeks: Weeks) -> None:
     assert weeks.brain.get(weeks.id(WAIT_LONGEST)).earlier == line
 
 
-def test_boot_says_what_changed_lately_and_shows_nothing_as_current_that_changed(
+def test_boot_shows_recent_changes_and_only_current_memories(
     weeks: Weeks,
 ) -> None:
     briefing = weeks.brain.boot(task="Size the gateway")
@@ -157,26 +157,26 @@ def test_the_decision_that_rests_on_the_old_figure_needs_review(weeks: Weeks) ->
     [waiting] = weeks.brain.review(ReviewCategory.NEEDS_REVIEW).needs_review
     assert waiting.memory.id == weeks.id(DECISION)
     assert weeks.id(FIGURE) in waiting.because
-    found = weeks.recalled("How many servers are enough?")
-    assert found[DECISION.removeprefix("@decision ")] == (waiting.because,)
+    results = weeks.recalled("How many servers are enough?")
+    assert results[DECISION.removeprefix("@decision ")] == (waiting.because,)
     assert "Needs review" in (weeks.brain.get(weeks.id(DECISION)).banner or "")
 
 
 @pytest.mark.parametrize("text", [MARTA, SVEN])
-def test_facts_that_look_alike_both_hold(weeks: Weeks, text: str) -> None:
+def test_similar_facts_both_hold(weeks: Weeks, text: str) -> None:
     question = f"Who leads {text.partition('leads ')[2].rstrip('.')}?"
-    found = weeks.recalled(question)
-    assert next(iter(found)) == text
-    assert found[MARTA] == found[SVEN] == ()
+    results = weeks.recalled(question)
+    assert next(iter(results)) == text
+    assert results[MARTA] == results[SVEN] == ()
     assert weeks.brain.get(weeks.id(text)).banner is None
 
 
 def test_the_past_is_answered_as_before(weeks: Weeks) -> None:
-    found = weeks.recalled("How long is the API timeout?", as_of=weeks.middle)
-    assert WAIT_LONGEST not in found
-    assert {WAIT, WAIT_LONGER} <= found.keys()
-    found = weeks.recalled("Who owns the billing service?", as_of=weeks.middle)
-    assert (next(iter(found)), found[OWNER]) == (OWNER, ())
+    results = weeks.recalled("How long is the API timeout?", as_of=weeks.middle)
+    assert WAIT_LONGEST not in results
+    assert {WAIT, WAIT_LONGER} <= results.keys()
+    results = weeks.recalled("Who owns the billing service?", as_of=weeks.middle)
+    assert (next(iter(results)), results[OWNER]) == (OWNER, ())
 
 
 @pytest.mark.parametrize(("holds", "held"), [*CHANGES.values()])
@@ -216,15 +216,15 @@ def test_the_command_shows_the_same(weeks: Weeks) -> None:
     assert "(earlier: " in shown("recall", "Who owns the billing service?")
 
 
-def test_keep_both_takes_a_change_back_for_good(
+def test_declaring_both_true_takes_a_change_back_permanently(
     tmp_path: Path, clock: FakeClock, embedder: Embedder
 ) -> None:
     lived = Weeks(tmp_path / "brain.db", clock, embedder)
     brain, old, new = lived.brain, lived.id(PLAN), lived.id(CANCELLED)
     brain.revise.keep_both(new, other=old, reason="the second is about another cluster")
     for hour in (8, 9):
-        found = lived.recalled("Do we move the sessions to Redis?")
-        assert not any(note.startswith("earlier") for note in found[PLAN])
+        results = lived.recalled("Do we move the sessions to Redis?")
+        assert not any(note.startswith("earlier") for note in results[PLAN])
         assert brain.get(old).banner is None
         assert brain.get(new).earlier is None
         assert new not in {one.id for one in brain.boot(project=PROJECT).changes}

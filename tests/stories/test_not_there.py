@@ -27,13 +27,13 @@ def team(brain: Brain) -> Brain:
     return brain
 
 
-def test_before_anything_was_told_the_store_says_so(brain: Brain) -> None:
+def test_empty_store_says_that_it_is_empty(brain: Brain) -> None:
     for question in ("", *UNKNOWN):
         answer = brain.recall(question)
         assert (answer.items, answer.verdict) == ((), ResultStatus.NOTHING_STORED)
 
 
-def test_what_nobody_told_is_not_answered(team: Brain, subtests: pytest.Subtests) -> None:
+def test_unknown_answer_is_not_invented(team: Brain, subtests: pytest.Subtests) -> None:
     for question in UNKNOWN:
         with subtests.test(question=question):
             answer = team.recall(question)
@@ -41,7 +41,7 @@ def test_what_nobody_told_is_not_answered(team: Brain, subtests: pytest.Subtests
             assert (answer.evidence, answer.conflicts, answer.confidence) == ("", (), None)
 
 
-def test_a_filter_that_allows_nothing_is_told_apart(team: Brain) -> None:
+def test_filter_without_matches_has_a_status_of_its_own(team: Brain) -> None:
     assert team.recall("staging", labels=["runbook"]).verdict is ResultStatus.NOTHING_STORED
     assert team.recall("staging", since="2030-01-01").verdict is ResultStatus.NOTHING_STORED
 
@@ -53,6 +53,6 @@ def test_the_words_of_a_question_find_the_same_in_any_order(team: Brain) -> None
         assert bodies(team, " ".join(words))[0] == KNOWN[0]
 
 
-def test_every_word_of_an_answer_was_told_by_somebody(team: Brain) -> None:
+def test_every_word_of_an_answer_was_remembered(team: Brain) -> None:
     for question in (*KNOWN, "database invoices gateway"):
         assert set(bodies(team, question)) <= set(KNOWN)

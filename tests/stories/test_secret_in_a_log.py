@@ -1,4 +1,4 @@
-"""A secret pasted in a log: it is told of, never kept, and the log without it is welcome."""
+"""A secret pasted in a log is reported and not stored; the log without it is stored."""
 
 from pathlib import Path
 

@@ -30,7 +30,7 @@ def test_a_conflict_is_listed_with_both_sides_what_it_shows_by_and_the_calls(
 
 
 @pytest.mark.parametrize("projects", [(), ("api", "web")])
-def test_what_is_kept_or_placed_is_listed_no_more(
+def test_settled_conflict_is_no_longer_listed(
     brain: Brain, clock: FakeClock, projects: tuple[str, ...]
 ) -> None:
     old, new = a_conflict(brain, clock)
@@ -38,7 +38,7 @@ def test_what_is_kept_or_placed_is_listed_no_more(
     assert brain.review() == ReviewQueue()
 
 
-def test_what_has_replaced_another_cannot_replace_the_other_side_too(
+def test_memory_that_superseded_one_cannot_supersede_the_other_side(
     brain: Brain, clock: FakeClock
 ) -> None:
     old, new = a_conflict(brain, clock)
@@ -47,7 +47,7 @@ def test_what_has_replaced_another_cannot_replace_the_other_side_too(
     assert (one.preferred.id, one.settle[0]) == (head, f"forget {old} --reason WHY")
 
 
-def test_what_is_private_is_not_offered_in_the_place_of_what_others_see(
+def test_private_memory_is_not_offered_as_successor_of_a_shared_one(
     brain: Brain, clock: FakeClock
 ) -> None:
     old = stored(brain, OLD, kind="fact")
@@ -70,7 +70,7 @@ def test_projects_are_offered_only_for_what_may_be_moved(brain: Brain) -> None:
     assert not any("PROJECT" in call for call in one.settle)
 
 
-def test_who_sees_one_side_only_is_told_of_no_conflict(brain: Brain, clock: FakeClock) -> None:
+def test_caller_who_sees_one_side_sees_no_conflict(brain: Brain, clock: FakeClock) -> None:
     one = stored(brain, OLD, kind="fact")
     clock.move(timedelta(days=1))
     stored(brain, NEW, kind="fact", scope="private")
@@ -80,32 +80,30 @@ def test_who_sees_one_side_only_is_told_of_no_conflict(brain: Brain, clock: Fake
     assert bob.get(one).conflicts is None
 
 
-def test_what_needs_review_is_listed_with_what_holds_now(brain: Brain) -> None:
+def test_memory_in_need_of_review_is_listed_with_its_current_successor(brain: Brain) -> None:
     source = stored(brain, "The API listens on port 8080", kind="fact")
     derived = stored(
         brain, "Point the proxy at port 8080 of the API", kind="episode", derived_from=[source]
     )
     head = brain.revise.supersede(source, "The API listens on port 9090", reason="moved").id
     agenda = brain.review()
-    [doubt] = agenda.needs_review
-    assert (doubt.memory.id, doubt.repeats_old_of) == (derived, head)
-    assert source in doubt.because
+    [uncertainty] = agenda.needs_review
+    assert (uncertainty.memory.id, uncertainty.repeats_old_of) == (derived, head)
+    assert source in uncertainty.because
     brain.revise.review(derived, reason="it holds")
     assert brain.review() == ReviewQueue()
 
 
-def test_what_is_proposed_is_listed_with_what_it_would_change(
-    brain: Brain, clock: FakeClock
-) -> None:
+def test_proposal_is_listed_with_the_change_it_would_make(brain: Brain, clock: FakeClock) -> None:
     old, new = a_conflict(brain, clock)
     web = brain.acting_as(agent="web", trust_ceiling=Trust.UNTRUSTED_WEB)
     held = web.revise.resolve(old, other=new, reason="I say so").id
     stored_rule = web.remember("Always deploy on Fridays", kind="rule", severity="BLOCKER")
     both = brain.review("proposals").proposals
     assert {one.memory.id for one in both} == {held, stored_rule.items[0].id}
-    told = {one.memory.id: one for one in both}[held]
-    assert (told.change, told.target) == (Action.RESOLVE, old)
-    assert told.settle[0] == f"revise approve {held} --reason WHY"
+    reply = {one.memory.id: one for one in both}[held]
+    assert (reply.change, reply.target) == (Action.RESOLVE, old)
+    assert reply.settle[0] == f"revise approve {held} --reason WHY"
 
 
 def test_a_pair_that_is_linked_in_both_directions_is_one_conflict_on_one_page(
@@ -118,8 +116,10 @@ def test_a_pair_that_is_linked_in_both_directions_is_one_conflict_on_one_page(
             brain.revise.link(*ends, type="conflicts_with", reason="so")
     first = brain.review("conflicts", limit=1)
     pages = [first, brain.review("conflicts", limit=1, cursor=first.next)]
-    told = [frozenset({one.preferred.id, one.other.id}) for page in pages for one in page.conflicts]
-    assert (len(told), len(set(told))) == (2, 2)
+    reply = [
+        frozenset({one.preferred.id, one.other.id}) for page in pages for one in page.conflicts
+    ]
+    assert (len(reply), len(set(reply))) == (2, 2)
     assert [(page.more, page.next is None) for page in pages] == [(1, False), (0, True)]
 
 

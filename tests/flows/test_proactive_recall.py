@@ -15,16 +15,16 @@ FOUND = {"lexical": {1: 3.0, 2: 9.0}, "vector": {1: 0.5, 3: 0.3}, "skill": {4: 1
 
 
 def test_a_shared_word_is_not_enough_once_meaning_is_known() -> None:
-    asked = apply_relevance_threshold(FOUND, Threshold(cosine=SPACE.relevance_threshold))
+    query = apply_relevance_threshold(FOUND, Threshold(cosine=SPACE.relevance_threshold))
     proactive = apply_relevance_threshold(
         FOUND, Threshold(cosine=SPACE.relevance_threshold, is_proactive=True)
     )
 
-    assert set(asked["lexical"]) == {1, 2}
+    assert set(query["lexical"]) == {1, 2}
     assert {id_ for scores in proactive.values() for id_ in scores} == {1, 3, 4}
 
 
-def test_a_memory_that_only_shares_a_word_is_not_told_unasked(brain: Brain) -> None:
+def test_proactive_recall_omits_a_memory_that_only_shares_a_word(brain: Brain) -> None:
     stored(brain, "The ferry leaves from pier 4 at dawn", kind="fact")
     question = "rename the ferry module and move its helpers to another folder of the tree"
 
@@ -33,7 +33,7 @@ def test_a_memory_that_only_shares_a_word_is_not_told_unasked(brain: Brain) -> N
     assert brain.recall("the ferry leaves from which pier at dawn", proactive=True).items
 
 
-def test_words_stand_in_for_meaning_that_does_not_come(path: Path) -> None:
+def test_proactive_recall_uses_words_while_the_embedder_is_down(path: Path) -> None:
     embedder = FailingEmbedder()
     with a_brain(path, embedder=embedder) as brain:
         stored(brain, "The ferry leaves from pier 4 at dawn", kind="fact")
@@ -43,22 +43,22 @@ def test_words_stand_in_for_meaning_that_does_not_come(path: Path) -> None:
         assert not brain.recall("rename the ferry module, move its tests", proactive=True).items
 
 
-def test_a_memory_linked_to_a_match_by_words_is_not_shown_unasked(path: Path) -> None:
+def test_proactive_recall_omits_a_memory_linked_to_a_match_by_words(path: Path) -> None:
     embedder = StuckEmbedder()
     with a_brain(path, embedder=embedder) as brain:
         ferry = stored(brain, "The ferry leaves from pier 4 at dawn", kind="fact")
         stored(brain, "Lunch is at noon", kind="fact", derived_from=[ferry])
         question = "from which pier does the ferry leave"
 
-        asked = brain.recall(question, deadline_ms=50).items
+        query = brain.recall(question, deadline_ms=50).items
         [shown] = brain.recall(question, deadline_ms=50, proactive=True).items
         embedder.may_go.set()
 
-    assert "Lunch is at noon" in [one.headline for one in asked]
+    assert "Lunch is at noon" in [one.headline for one in query]
     assert shown.id == ferry
 
 
-def test_what_is_being_written_counts_as_shown(path: Path) -> None:
+def test_recall_that_is_being_written_counts_as_shown(path: Path) -> None:
     question = "the ferry leaves from which pier at dawn"
     with a_brain(path) as ann:
         stored(ann, "The ferry leaves from pier 4 at dawn", kind="fact")

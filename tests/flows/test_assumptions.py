@@ -12,7 +12,7 @@ POSTGRES = "The shop runs on one Postgres server"
 
 
 @pytest.fixture
-def premise(brain: Brain) -> str:
+def assumption(brain: Brain) -> str:
     return stored(brain, POSTGRES, kind="fact")
 
 
@@ -22,7 +22,7 @@ def supports(brain: Brain, id_: str) -> list[str]:
 
 
 def test_a_reason_that_is_stored_is_suggested_and_not_linked(
-    brain: Brain, premise: str, subtests: pytest.Subtests
+    brain: Brain, assumption: str, subtests: pytest.Subtests
 ) -> None:
     for text in (
         "We lock stock rows because the shop runs on one Postgres server.",
@@ -34,15 +34,16 @@ def test_a_reason_that_is_stored_is_suggested_and_not_linked(
         with subtests.test(text=text):
             outcome = told(brain, text, kind="task", distinct_because="another case")
             [one] = outcome.suggestions
-            assert (one.id, one.how) == (premise, SuggestionBasis.REASON)
+            assert (one.id, one.how) == (assumption, SuggestionBasis.REASON)
             assert (
-                one.accept == f"brain revise link {outcome.id} --other {premise} --value depends_on"
+                one.accept
+                == f"brain revise link {outcome.id} --other {assumption} --value depends_on"
             )
             assert supports(brain, outcome.id or "") == []
 
 
 def test_a_reason_that_says_something_else_suggests_nothing(
-    brain: Brain, premise: str, subtests: pytest.Subtests
+    brain: Brain, assumption: str, subtests: pytest.Subtests
 ) -> None:
     for text in (
         "We lock stock rows because the shop does not run on one Postgres server.",
@@ -53,24 +54,28 @@ def test_a_reason_that_says_something_else_suggests_nothing(
         with subtests.test(text=text):
             outcome = told(brain, text, kind="task", distinct_because="another case")
             assert outcome.status is ItemStatus.STORED
-            assert all(one.id != premise for one in outcome.suggestions)
+            assert all(one.id != assumption for one in outcome.suggestions)
 
 
-def test_a_premise_named_as_such_is_linked_and_falls_with_it(brain: Brain, premise: str) -> None:
-    outcome = told(brain, f"We lock stock rows because of {premise}.", kind="task")
+def test_memory_depends_on_a_named_assumption_and_needs_review_without_it(
+    brain: Brain, assumption: str
+) -> None:
+    outcome = told(brain, f"We lock stock rows because of {assumption}.", kind="task")
     assert outcome.suggestions == ()
-    assert supports(brain, outcome.id or "") == [premise]
-    brain.forget(premise, reason="it was never so")
+    assert supports(brain, outcome.id or "") == [assumption]
+    brain.forget(assumption, reason="it was never so")
     assert "Needs review" in (brain.get(outcome.id or "").banner or "")
 
 
-def test_a_memory_merely_named_is_suggested(brain: Brain, premise: str) -> None:
-    outcome = told(brain, f"Compare the row locks with {premise} before the sale", kind="task")
-    assert [(one.id, one.how) for one in outcome.suggestions] == [(premise, SuggestionBasis.NAMED)]
+def test_a_memory_merely_named_is_suggested(brain: Brain, assumption: str) -> None:
+    outcome = told(brain, f"Compare the row locks with {assumption} before the sale", kind="task")
+    assert [(one.id, one.how) for one in outcome.suggestions] == [
+        (assumption, SuggestionBasis.NAMED)
+    ]
     assert supports(brain, outcome.id or "") == []
 
 
-def test_what_the_caller_may_not_see_is_neither_linked_nor_suggested(brain: Brain) -> None:
+def test_hidden_memory_is_neither_linked_nor_suggested(brain: Brain) -> None:
     hers = stored(brain.acting_as(agent="ann"), POSTGRES, kind="fact", scope="private")
     bob = brain.acting_as(agent="bob")
     for text in (
@@ -82,9 +87,9 @@ def test_what_the_caller_may_not_see_is_neither_linked_nor_suggested(brain: Brai
         assert supports(bob, outcome.id or "") == []
 
 
-def test_who_said_on_what_it_rests_is_not_asked(brain: Brain, premise: str) -> None:
+def test_text_with_given_sources_has_no_suggestions(brain: Brain, assumption: str) -> None:
     text = "We lock stock rows because the shop runs on one Postgres server."
-    assert told(brain, text, kind="task", depends_on=[premise]).suggestions == ()
+    assert told(brain, text, kind="task", depends_on=[assumption]).suggestions == ()
 
 
 def test_an_id_that_is_none_is_no_obstacle(brain: Brain) -> None:
@@ -93,7 +98,7 @@ def test_an_id_that_is_none_is_no_obstacle(brain: Brain) -> None:
     assert outcome.suggestions == ()
 
 
-@pytest.mark.usefixtures("premise")
+@pytest.mark.usefixtures("assumption")
 def test_a_repeated_call_gives_the_same_suggestions(brain: Brain) -> None:
     text = "We lock stock rows because the shop runs on one Postgres server."
     one, other = (brain.remember(text, kind="task", idempotency_key="k").items for _ in "ab")
@@ -101,6 +106,6 @@ def test_a_repeated_call_gives_the_same_suggestions(brain: Brain) -> None:
     assert one == other
 
 
-def test_what_is_quarantined_suggests_nothing(brain: Brain, premise: str) -> None:
+def test_quarantined_memory_has_no_suggestions(brain: Brain, assumption: str) -> None:
     web = brain.acting_as(agent="web", trust_ceiling=Trust.UNTRUSTED_WEB)
-    assert told(web, f"Never skip row locks because of {premise}", kind="rule").suggestions == ()
+    assert told(web, f"Never skip row locks because of {assumption}", kind="rule").suggestions == ()
