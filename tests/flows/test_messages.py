@@ -76,10 +76,10 @@ def test_message_without_a_recipient_is_refused(brain: Brain, subtests: pytest.S
             brain.message.send(to, "Hello?")
 
 
-@pytest.mark.parametrize("name", ["all", "*"])
-def test_agent_cannot_have_a_name_that_means_everybody(name: str) -> None:
-    with pytest.raises(InvalidInputError):
-        Caller(agent=name)
+def test_agent_cannot_have_a_name_that_means_everybody(subtests: pytest.Subtests) -> None:
+    for name in ("all", "*"):
+        with subtests.test(name=name), pytest.raises(InvalidInputError):
+            Caller(agent=name)
 
 
 @pytest.mark.requirement("MS-05")

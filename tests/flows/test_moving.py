@@ -51,7 +51,7 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("archive")
     path = folder / "archive.jsonl"
     with a_brain(folder / "there.db", random_source=SeededRandom(7)) as there:
-        there.remember([Draft(body=f"Pot number {n} is red.", kind="event") for n in range(90)])
+        there.remember([Draft(body=f"Pot number {n} is red.", kind="event") for n in range(60)])
         full_of_everything(there)
         there.export(path)
     return path

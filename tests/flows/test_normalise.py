@@ -30,9 +30,8 @@ def test_normalised_text_is_composed_trimmed_and_encodable(text: str) -> None:
     assert normal.encode().decode() == normal
 
 
-@pytest.mark.parametrize(
-    ("text", "normal"),
-    [
+def test_texts_of_equal_appearance_are_normalised_to_the_same(subtests: pytest.Subtests) -> None:
+    for text, normal in (
         ("cafe\u0301", "caf\u00e9"),
         ("a\r\nb\rc", "a\nb\nc"),
         ("a  \nb\t\n", "a\nb"),
@@ -41,10 +40,9 @@ def test_normalised_text_is_composed_trimmed_and_encodable(text: str) -> None:
         ("half \ud83d pair", "half ? pair"),
         ("👩‍🔬 works", "👩‍🔬 works"),
         ("\tdef f():\n\t\treturn 1", "def f():\n\t\treturn 1"),
-    ],
-)
-def test_texts_of_equal_appearance_are_normalised_to_the_same(text: str, normal: str) -> None:
-    assert normalise(text) == normal
+    ):
+        with subtests.test(text=text, normal=normal):
+            assert normalise(text) == normal
 
 
 def test_a_headline_is_one_line_and_none_when_empty() -> None:

@@ -1,6 +1,5 @@
 """Parameters of recall, decay and writing, as settings and a tenant's policy set them."""
 
-from collections.abc import Mapping
 from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
@@ -43,18 +42,15 @@ def test_every_parameter_has_a_setting_with_its_default_and_bounds() -> None:
 
 
 @pytest.mark.requirement("DO-21")
-@pytest.mark.parametrize(
-    "given_",
-    [
+def test_parameters_out_of_range_are_refused(subtests: pytest.Subtests) -> None:
+    for given_ in (
         {"half_life_days": {Kind.RULE: 7}},
         {"half_life_days": {Kind.FACT: 0}},
         {"archive_days": {Kind.INCIDENT: -1}},
         {"recall_items": 0},
-    ],
-)
-def test_parameters_out_of_range_are_refused(given_: Mapping[str, object]) -> None:
-    with pytest.raises(InvalidInputError):
-        Parameters(**given_)  # pyright: ignore[reportArgumentType]
+    ):
+        with subtests.test(given_=given_), pytest.raises(InvalidInputError):
+            Parameters(**given_)  # pyright: ignore[reportArgumentType]
 
 
 @given(days=st.floats(0.5, 1000), factor=st.floats(0.1, 10))

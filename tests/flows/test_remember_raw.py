@@ -63,13 +63,14 @@ def test_a_text_too_long_for_its_kind_is_split_into_memories_of_that_kind(brain:
     }
 
 
-@pytest.mark.parametrize("known", [{"headline": "Services"}, {"chunks": False}])
 def test_a_text_too_long_for_its_kind_is_refused_if_it_must_stay_whole(
-    brain: Brain, known: dict[str, str | bool]
+    brain: Brain, subtests: pytest.Subtests
 ) -> None:
     text = "\n\n".join(f"Service {n} listens on port {8000 + n} of the host" for n in range(60))
-    done = brain.remember(text, kind="fact", **known)  # type: ignore[arg-type]
-    assert [one.code for one in done.items] == ["gate_atomicity"]
+    for known in ({"headline": "Services"}, {"chunks": False}):
+        with subtests.test(known=known):
+            done = brain.remember(text, kind="fact", **known)  # type: ignore[arg-type]
+            assert [one.code for one in done.items] == ["gate_atomicity"]
 
 
 def test_a_heading_over_one_statement_stays_with_it(brain: Brain) -> None:

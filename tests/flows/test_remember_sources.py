@@ -45,13 +45,14 @@ def test_a_message_it_came_from_is_named_and_must_be_one(brain: Brain) -> None:
         told(brain, "It is Redis", kind="fact", source_message=ids.show(ids.MEMORY, id_))
 
 
-@pytest.mark.parametrize("detail", [MessageDetail(thread_id=7), MessageDetail(parent_id=7)])
 def test_a_thread_or_parent_that_is_none_is_invalid_and_nothing_is_stored(
-    brain: Brain, detail: MessageDetail
+    brain: Brain, subtests: pytest.Subtests
 ) -> None:
-    with pytest.raises(InvalidInputError):
-        told(brain, "Good day", kind="message", detail=detail)
-    assert brain.status().memories == 0
+    for detail in (MessageDetail(thread_id=7), MessageDetail(parent_id=7)):
+        with subtests.test(detail=detail):
+            with pytest.raises(InvalidInputError):
+                told(brain, "Good day", kind="message", detail=detail)
+            assert brain.status().memories == 0
 
 
 def test_text_of_a_wrong_type_is_invalid(brain: Brain, subtests: pytest.Subtests) -> None:

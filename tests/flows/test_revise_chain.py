@@ -42,14 +42,17 @@ def test_restoring_undoes_a_supersede_and_retires_the_corrector(
 
 
 @pytest.mark.requirement("LC-19")
-@pytest.mark.parametrize("how", ["restore", "keep_both"])
-def test_the_middle_of_a_chain_is_refused_and_the_head_named(brain: Brain, how: str) -> None:
+def test_the_middle_of_a_chain_is_refused_and_the_head_named(
+    brain: Brain, subtests: pytest.Subtests
+) -> None:
     first = stored(brain, TWO, kind="fact")
     head = corrected(brain, corrected(brain, first), EIGHT)
-    with pytest.raises(RejectedError, match=head) as refusal:
-        getattr(brain.revise, how)(first, reason="back")
-    assert refusal.value.code == "mid_chain"
-    assert bodies(brain, "build") == [EIGHT]
+    for how in ("restore", "keep_both"):
+        with subtests.test(how=how):
+            with pytest.raises(RejectedError, match=head) as refusal:
+                getattr(brain.revise, how)(first, reason="back")
+            assert refusal.value.code == "mid_chain"
+            assert bodies(brain, "build") == [EIGHT]
 
 
 def test_a_restored_middle_is_the_head_and_can_be_superseded_again(brain: Brain) -> None:

@@ -99,17 +99,17 @@ def test_second_search_respects_filter_and_visibility(brain: Brain) -> None:
     assert searched(brain, people=("bo",)) == set()
 
 
-@pytest.mark.parametrize(
-    "query",
-    [
+def test_a_question_for_several_memories_takes_the_second_step(
+    brain: Brain, subtests: pytest.Subtests
+) -> None:
+    for query in (
         "What books has Ana read?",
         "Where has Ana camped?",
         "How many times did Ana move?",
         "Which of the outdoor activities does Ana enjoy?",
-    ],
-)
-def test_a_question_for_several_memories_takes_the_second_step(brain: Brain, query: str) -> None:
-    assert asks_for_several(planned(brain, query))
+    ):
+        with subtests.test(query=query):
+            assert asks_for_several(planned(brain, query))
 
 
 def test_any_other_question_takes_one_step(brain: Brain, subtests: pytest.Subtests) -> None:

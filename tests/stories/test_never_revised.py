@@ -116,16 +116,18 @@ def weeks(tmp_path_factory: pytest.TempPathFactory, embedder: Embedder) -> Itera
 
 
 @pytest.mark.requirement("PV-09")
-@pytest.mark.parametrize(("question", "texts"), CHANGES.items())
 def test_current_memory_comes_first_and_earlier_ones_are_marked(
-    weeks: Weeks, question: str, texts: tuple[str, set[str]]
+    weeks: Weeks, subtests: pytest.Subtests
 ) -> None:
-    holds, held = texts
-    results = weeks.recalled(question)
-    assert next(iter(results)) == holds
-    assert not any(note.startswith("earlier") for note in results[holds])
-    marked = {text for text in held if any(n.startswith("earlier") for n in results.get(text, ()))}
-    assert marked == held & results.keys()
+    for question, (holds, held) in CHANGES.items():
+        with subtests.test(question=question):
+            results = weeks.recalled(question)
+            assert next(iter(results)) == holds
+            assert not any(note.startswith("earlier") for note in results[holds])
+            marked = {
+                text for text in held if any(n.startswith("earlier") for n in results.get(text, ()))
+            }
+            assert marked == held & results.keys()
 
 
 @pytest.mark.requirement("PV-09")
@@ -162,13 +164,14 @@ def test_the_decision_that_rests_on_the_old_figure_needs_review(weeks: Weeks) ->
     assert "Needs review" in (weeks.brain.get(weeks.id(DECISION)).banner or "")
 
 
-@pytest.mark.parametrize("text", [MARTA, SVEN])
-def test_similar_facts_both_hold(weeks: Weeks, text: str) -> None:
-    question = f"Who leads {text.partition('leads ')[2].rstrip('.')}?"
-    results = weeks.recalled(question)
-    assert next(iter(results)) == text
-    assert results[MARTA] == results[SVEN] == ()
-    assert weeks.brain.get(weeks.id(text)).banner is None
+def test_similar_facts_both_hold(weeks: Weeks, subtests: pytest.Subtests) -> None:
+    for text in (MARTA, SVEN):
+        with subtests.test(text=text):
+            question = f"Who leads {text.partition('leads ')[2].rstrip('.')}?"
+            results = weeks.recalled(question)
+            assert next(iter(results)) == text
+            assert results[MARTA] == results[SVEN] == ()
+            assert weeks.brain.get(weeks.id(text)).banner is None
 
 
 def test_the_past_is_answered_as_before(weeks: Weeks) -> None:
@@ -179,18 +182,17 @@ def test_the_past_is_answered_as_before(weeks: Weeks) -> None:
     assert (next(iter(results)), results[OWNER]) == (OWNER, ())
 
 
-@pytest.mark.parametrize(("holds", "held"), [*CHANGES.values()])
-def test_nothing_is_lost_and_the_old_names_the_new(
-    weeks: Weeks, holds: str, held: set[str]
-) -> None:
-    for text in held:
-        view = weeks.brain.get(weeks.id(text))
-        assert (view.body, view.state) == (text, "active")
-        banner = view.banner or ""
-        assert banner.startswith("Earlier: since ")
-        assert weeks.id(holds) in banner
-        assert "revise resolve" in banner
-        assert "revise keep_both" in banner
+def test_nothing_is_lost_and_the_old_names_the_new(weeks: Weeks, subtests: pytest.Subtests) -> None:
+    for holds, held in CHANGES.values():
+        with subtests.test(holds=holds):
+            for text in held:
+                view = weeks.brain.get(weeks.id(text))
+                assert (view.body, view.state) == (text, "active")
+                banner = view.banner or ""
+                assert banner.startswith("Earlier: since ")
+                assert weeks.id(holds) in banner
+                assert "revise resolve" in banner
+                assert "revise keep_both" in banner
 
 
 def test_trace_and_review_show_changes_with_the_calls_that_decide(weeks: Weeks) -> None:
