@@ -71,7 +71,8 @@ def test_message_to_several_agents_reaches_only_them(brain: Brain) -> None:
 
 
 def test_message_without_a_recipient_is_refused(brain: Brain, subtests: pytest.Subtests) -> None:
-    for to in ([], "", "ann", "x" * 129):
+    recipients: tuple[str | list[str], ...] = ([], "", "ann", "x" * 129)
+    for to in recipients:
         with subtests.test(to=to), pytest.raises(InvalidInputError):
             brain.message.send(to, "Hello?")
 

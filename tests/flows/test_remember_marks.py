@@ -109,7 +109,7 @@ def test_a_rule_may_carry_the_trigger_of_a_skill(brain: Brain) -> None:
 
 
 def test_a_malformed_trigger_is_refused(brain: Brain, subtests: pytest.Subtests) -> None:
-    for skill in (
+    triggers: tuple[dict[str, object], ...] = (
         {"keywords": ["push"]},
         {"name": "Push Rules", "keywords": ["push"]},
         {"name": "push", "keywords": ["up"]},
@@ -117,7 +117,8 @@ def test_a_malformed_trigger_is_refused(brain: Brain, subtests: pytest.Subtests)
         {"name": "push", "keywords": ["push"], "colour": "red"},
         {"name": "push", "keywords": [object()]},
         {"name": "push", "keywords": ["push"], "always_on": "yes"},
-    ):
+    )
+    for skill in triggers:
         with subtests.test(skill=skill):
             outcome = told(brain, "Never push on a Friday", kind="rule", skill=skill)
             assert (outcome.status, outcome.code) == (ItemStatus.REJECTED, "gate_skill")
