@@ -43,7 +43,6 @@ EXPECTED: Final[Mapping[str, Mapping[str, str]]] = {
         " resources-unsubscribe",
         "tools that ask the client": "tools-call-sampling tools-call-elicitation"
         " elicitation-sep1034-defaults elicitation-sep1330-enums",
-        "there is no session, and a warning that there is none": "server-sse-multiple-streams",
     },
     "2026-07-28": {
         "names": f"{NAMES} input-required-result-ignore-extra-params",

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.clients
 PLUGIN = Path(__file__).parents[2] / "plugins" / "claude-code"
 # How the client names the tools of a plugin's server.
 PREFIX = "mcp__plugin_commonbrain_commonbrain__"
-RULE = "Never push to the branch release without a green build."
+RULE = "Never commit to the branch release without a green build."
 FACT = "We chose Postgres over MySQL for its row-level security."
 LEARNT = "The nightly job reads its slots from helios.toml."
 LAST_WORDS = "Done.\n\nThe root cause was a pool closed twice; we decided to close it in wiring."
