@@ -22,45 +22,39 @@ KEY = re.compile(r"cb_default_[0-9a-f]{8}_[0-9a-f]{48}")
 HOSTILE = "<script>alert(1)</script>"
 
 
-@pytest.mark.parametrize("address", ADMIN_PATHS)
 @pytest.mark.parametrize("role", [Role.READER, Role.WRITER])
-def test_others_than_admins_are_refused_and_see_no_way_there(
-    brain: Brain, address: str, role: Role
+def test_others_than_admins_are_refused_and_see_no_link_to_admin_screens(
+    brain: Brain, role: Role, subtests: pytest.Subtests
 ) -> None:
     with visiting(brain, role) as rea:
-        refused = rea.read(address, status=403)
-        page = rea.see(address, status=403)
-        home = rea.see("/")
-
-    assert refused["code"] == "insufficient_role"
-    assert "Ask an admin." in page
-    assert 'href="/admin' not in home
+        for address in ADMIN_PATHS:
+            with subtests.test(address=address):
+                assert rea.read(address, status=403)["code"] == "insufficient_role"
+                assert "Ask an admin." in rea.see(address, status=403)
+        assert 'href="/admin' not in rea.see("/")
 
 
-@pytest.mark.parametrize(
-    ("operation", "fields"),
-    [
-        ("admin", {"op": "key_create", "agent": "bo", "role": "admin"}),
-        ("admin", {"op": "agent_set", "agent": "ann", "disabled": "true"}),
-        ("tenant", {"op": "create", "name": "acme"}),
-        ("model", {"op": "train"}),
-    ],
-)
 def test_forms_of_the_administration_are_refused_to_others(
-    brain: Brain, operation: str, fields: dict[str, str]
+    brain: Brain, subtests: pytest.Subtests
 ) -> None:
     with visiting(brain, Role.WRITER) as rea:
-        page = rea.send(operation, status=403, **fields)
+        for operation, fields in (
+            ("admin", {"op": "key_create", "agent": "bo", "role": "admin"}),
+            ("admin", {"op": "agent_set", "agent": "ann", "disabled": "true"}),
+            ("tenant", {"op": "create", "name": "acme"}),
+            ("model", {"op": "train"}),
+        ):
+            with subtests.test(operation=operation, fields=fields):
+                assert "insufficient_role" in rea.send(operation, status=403, **fields)
+                assert brain.govern.agents() == []
 
-    assert "insufficient_role" in page
-    assert brain.govern.agents() == []
 
-
-@pytest.mark.parametrize("address", ADMIN_PATHS)
-def test_each_screen_has_its_json(brain: Brain, address: str) -> None:
+def test_each_screen_has_its_json(brain: Brain, subtests: pytest.Subtests) -> None:
     with visiting(brain) as ann:
-        assert ann.read(f"{address}?format=json")
-        assert "This view as JSON" in ann.see(address)
+        for address in ADMIN_PATHS:
+            with subtests.test(address=address):
+                assert ann.read(f"{address}?format=json")
+                assert "This view as JSON" in ann.see(address)
 
 
 @pytest.mark.of_a_file
@@ -96,12 +90,12 @@ def test_a_key_is_rotated_and_revoked_after_a_question(brain: Brain) -> None:
     with visiting(brain) as ann:
         rotated = ann.send("admin", op="key_rotate", key=old.prefix, minutes="0")
         new = KEY.findall(rotated)[0].split("_")[2]
-        asked = ann.send("admin", op="key_revoke", key=new)
+        question = ann.send("admin", op="key_revoke", key=new)
         before = brain.govern.keys()
-        done = ann.confirm(asked)
+        done = ann.confirm(question)
     after = brain.govern.keys()
 
-    assert "Revoke a key immediately." in asked
+    assert "Revoke a key immediately." in question
     assert [one.revoked_at for one in before] == [None, None]
     assert [one.prefix for one in after if one.revoked_at] == [new]
     assert "Undo" not in done
@@ -110,14 +104,14 @@ def test_a_key_is_rotated_and_revoked_after_a_question(brain: Brain) -> None:
 def test_an_agent_is_disabled_after_a_question_and_enabled_by_undo(brain: Brain) -> None:
     brain.govern.set_agent("bo", AgentRequest(role=Role.READER, trust_ceiling=Trust.TRUSTED_TOOL))
     with visiting(brain) as ann:
-        asked = ann.send("admin", op="agent_set", agent="bo", disabled="true")
+        question = ann.send("admin", op="agent_set", agent="bo", disabled="true")
         [still] = brain.govern.agents()
-        done = ann.confirm(asked)
+        done = ann.confirm(question)
         [disabled] = brain.govern.agents()
         ann.confirm(done)
         [enabled] = brain.govern.agents()
 
-    assert "Disable an agent; its keys and memories stay." in asked
+    assert "Disable an agent; its keys and memories stay." in question
     assert still.disabled_at is None
     assert disabled.disabled_at is not None
     assert enabled == still
@@ -181,9 +175,9 @@ def test_the_owner_sets_quotas_and_undoes_it(brain: Brain) -> None:
 def test_tenants_are_created_suspended_after_a_question_and_resumed(brain: Brain) -> None:
     with visiting(brain) as ann:
         ann.send("tenant", op="create", name="acme")
-        asked = ann.send("tenant", op="suspend", name="acme")
+        question = ann.send("tenant", op="suspend", name="acme")
         assert brain.tenants.get("acme").suspended_at is None
-        done = ann.confirm(asked)
+        done = ann.confirm(question)
         assert brain.tenants.get("acme").suspended_at is not None
         ann.confirm(done)
         shown = ann.read("/admin/tenants?name=acme")
@@ -277,9 +271,9 @@ def test_a_model_serves_some_sessions_then_all_and_is_rolled_back(brain: Brain) 
         ann.send("model", op="canary", id=model, percent="20", reason="try it")
         [canary] = ann.read("/admin/models")["page"]["models"]
         health = ann.read("/health")
-        asked = ann.send("model", op="promote", id=model, force="true", reason="it is good")
+        question = ann.send("model", op="promote", id=model, force="true", reason="it is good")
         assert brain.models.show(model).models[0].state is ModelState.CANARY
-        ann.confirm(asked)
+        ann.confirm(question)
         assert brain.models.show(model).models[0].state is ModelState.ACTIVE
         ann.confirm(ann.send("model", op="rollback", id=model, reason="it is not"))
 
@@ -288,7 +282,7 @@ def test_a_model_serves_some_sessions_then_all_and_is_rolled_back(brain: Brain) 
     assert (canary["state"], canary["percent"]) == ("canary", 20)
     assert [one["id"] for one in health["models"]] == [model]
     assert [one["verdict"] for one in health["guards"]] == ["too_early"]
-    assert "Serve every session with a model proven as a canary." in asked
+    assert "Serve every session with a model proven as a canary." in question
     assert brain.models.show(model).models[0].state is ModelState.ROLLED_BACK
 
 

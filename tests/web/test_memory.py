@@ -1,29 +1,23 @@
 """What Search and the screen of a memory say of conflicts and reviews."""
 
-from pathlib import Path
-
 from commonbrain.client import Brain
 from commonbrain.model.scope import Role
-from commonbrain.testing.builders import FakeClock, a_brain
-from tests.web.demo import fill
-from tests.web.visitors import as_role, visitor
+from tests.web.demo import Demo
+from tests.web.visitors import Visitor, as_role, visitor
 
 FRIDAYS = "The shop deploys on Fridays"
 TUESDAYS = "The shop deploys on Tuesdays now, not on Fridays"
 
 
 def test_conflict_names_both_memories_and_leads_to_the_decision(
-    path: Path, clock: FakeClock
+    brain: Brain, ann: Visitor, demo: Demo
 ) -> None:
-    with a_brain(path, clock=clock) as brain:
-        demo = fill(brain)
-        ann = visitor(brain)
-        pages = [
-            ann.get("/search?query=when+does+the+shop+deploy").text,
-            ann.get(f"/memory/{demo.fridays}").text,
-        ]
-        reader = visitor(brain, as_role(brain, agent="rea", role=Role.READER))
-        read = reader.get(f"/memory/{demo.fridays}").text
+    pages = [
+        ann.get("/search?query=when+does+the+shop+deploy").text,
+        ann.get(f"/memory/{demo.fridays}").text,
+    ]
+    reader = visitor(brain, as_role(brain, agent="rea", role=Role.READER))
+    read = reader.get(f"/memory/{demo.fridays}").text
     for page in pages:
         [warning] = [one for one in page.split("</p>") if "disagrees with" in one]
         assert f'<a href="/memory/{demo.fridays}" dir="auto">{FRIDAYS}</a>' in warning
@@ -33,12 +27,13 @@ def test_conflict_names_both_memories_and_leads_to_the_decision(
     assert ">Decide<" not in read
 
 
-def test_memory_that_needs_review_leads_to_the_queue_without_calls_of_agents(brain: Brain) -> None:
-    demo = fill(brain)
-    page = visitor(brain).get(f"/memory/{demo.redis}").text
+def test_memory_that_needs_review_leads_to_the_queue_without_calls_of_agents(
+    ann: Visitor, demo: Demo
+) -> None:
+    page = ann.get(f"/memory/{demo.redis}").text
     assert f'href="/review?category=needs_review&amp;at={demo.redis}"' in page
     assert "revise review" not in page
-    assert "--reason" not in visitor(brain).get(f"/memory/{demo.fridays}").text
+    assert "--reason" not in ann.get(f"/memory/{demo.fridays}").text
 
 
 def test_search_that_disagrees_with_nothing_reads_no_headlines(brain: Brain) -> None:

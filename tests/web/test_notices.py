@@ -2,6 +2,7 @@
 
 import re
 from html import unescape
+from itertools import product
 
 import pytest
 
@@ -45,39 +46,35 @@ def offers_undo(html: str) -> bool:
     return "Undo" in html
 
 
-@pytest.mark.parametrize(
-    ("fields", "said"),
-    [
+def test_mark_of_a_memory_is_a_sentence_with_its_headline_and_link(
+    ann: Visitor, demo: Demo, subtests: pytest.Subtests
+) -> None:
+    for fields, text in (
         ({"op": "pin"}, "Pinned {}."),
         ({"op": "rate", "value": "up"}, "Rated {} as useful."),
         ({"op": "rate", "value": "down"}, "Rated {} as not useful."),
         ({"op": "annotate", "text": "Checked"}, "Added a note to {}."),
         ({"op": "retag", "tags": "queue"}, "Changed the tags of {}."),
         ({"op": "review", "reason": "x"}, "{} still holds."),
-    ],
-)
-def test_mark_of_a_memory_is_a_sentence_with_its_headline_and_link(
-    ann: Visitor, demo: Demo, *, fields: dict[str, str], said: str
+    ):
+        with subtests.test(case=fields):
+            done = notice(ann, "revise", id=demo.redis, **fields)
+            assert sentence(done) == text.format(REDIS)
+            assert f'<a href="/memory/{demo.redis}"><bdi>{REDIS}</bdi></a>' in done
+            assert offers_undo(done)
+
+
+def test_mark_that_changes_nothing_says_so_and_offers_no_undo(
+    ann: Visitor, demo: Demo, subtests: pytest.Subtests
 ) -> None:
-    done = notice(ann, "revise", id=demo.redis, **fields)
-    assert sentence(done) == said.format(REDIS)
-    assert f'<a href="/memory/{demo.redis}"><bdi>{REDIS}</bdi></a>' in done
-    assert offers_undo(done)
-
-
-@pytest.mark.parametrize(
-    ("fields", "said"),
-    [
+    for fields, text in (
         ({"op": "unpin"}, "{} was not pinned."),
         ({"op": "retag", "tags": "infrastructure"}, "{} had these tags already."),
-    ],
-)
-def test_mark_that_changes_nothing_says_so_and_offers_no_undo(
-    ann: Visitor, demo: Demo, *, fields: dict[str, str], said: str
-) -> None:
-    done = notice(ann, "revise", id=demo.redis, **fields)
-    assert sentence(done) == said.format(REDIS)
-    assert not offers_undo(done)
+    ):
+        with subtests.test(case=fields):
+            done = notice(ann, "revise", id=demo.redis, **fields)
+            assert sentence(done) == text.format(REDIS)
+            assert not offers_undo(done)
 
 
 def test_task_is_named_in_what_is_done_with_it(ann: Visitor, demo: Demo) -> None:
@@ -117,9 +114,9 @@ def test_many_memories_are_counted_and_those_left_out_explained(
 ) -> None:
     brain.forget(demo.hostile, reason="hostile")
     given: dict[str, str | list[str]] = {"op": "archive", "confirmed": "yes", "confirm": "2"}
-    said = sentence(notice(ann, "bulk", ids=[demo.redis, demo.incident, demo.hostile], **given))
-    assert said.startswith("Archived 2 memories.")
-    assert said.endswith("stays as it is. It is forgotten.")
+    text = sentence(notice(ann, "bulk", ids=[demo.redis, demo.incident, demo.hostile], **given))
+    assert text.startswith("Archived 2 memories.")
+    assert text.endswith("stays as it is. It is forgotten.")
 
 
 def test_confirmation_asks_a_question_and_lists_the_memories(ann: Visitor, demo: Demo) -> None:
@@ -132,9 +129,9 @@ def test_confirmation_asks_a_question_and_lists_the_memories(ann: Visitor, demo:
 
 def test_change_of_nothing_is_not_asked_for(ann: Visitor, demo: Demo, brain: Brain) -> None:
     brain.forget(demo.hostile, reason="hostile")
-    said = sentence(notice(ann, "bulk", op="archive", ids=demo.hostile))
-    assert said.startswith("There is nothing to change.")
-    assert said.endswith("It is forgotten.")
+    text = sentence(notice(ann, "bulk", op="archive", ids=demo.hostile))
+    assert text.startswith("There is nothing to change.")
+    assert text.endswith("It is forgotten.")
 
 
 def test_undo_of_a_role_says_the_role(ann: Visitor, brain: Brain) -> None:
@@ -210,58 +207,55 @@ def test_refusal_says_the_next_step_on_the_page(ann: Visitor, brain: Brain, demo
     assert "Get it to see" not in response.text
 
 
-@pytest.mark.parametrize(
-    ("operation", "fields"),
-    [
+def test_form_that_changes_nothing_is_not_found(ann: Visitor, subtests: pytest.Subtests) -> None:
+    for operation, fields in (
         ("revise", {"op": "preview", "id": "mem_0000000000000"}),
         ("admin", {"op": "keys"}),
         ("message", {"op": "inbox"}),
         ("tenant", {"op": "list"}),
-    ],
-)
-def test_form_that_changes_nothing_is_not_found(
-    ann: Visitor, *, operation: str, fields: dict[str, str]
-) -> None:
-    assert ann.post(f"/do/{operation}", fields).status_code == 404
+    ):
+        with subtests.test(operation=operation):
+            assert ann.post(f"/do/{operation}", fields).status_code == 404
 
 
 def _verbs(request: type[VerbRequest]) -> list[str]:
     return [op for op, verb in request.VERBS.items() if not verb.is_read_only]
 
 
-@pytest.mark.parametrize("status", list(ChangeStatus))
-@pytest.mark.parametrize("op", _verbs(ReviseRequest))
-def test_each_verb_of_revise_has_its_sentences(
-    clock: FakeClock, op: str, status: ChangeStatus
-) -> None:
-    request = ReviseRequest.model_construct(op=op, id="mem_1", value="supports", other="mem_2")
-    reply = ReviseResult(id="mem_1", action=Action.PIN, status=status, headline="Tea is green")
-    done = Done(request=request, reply=reply, is_changed=True, now=clock.now())
-    text = describe_outcome("revise", done).text
-    assert text.endswith(".")
-    assert "{" not in text
+def test_each_verb_of_revise_has_its_sentences(clock: FakeClock, subtests: pytest.Subtests) -> None:
+    for op, status in product(_verbs(ReviseRequest), ChangeStatus):
+        with subtests.test(op=op, status=status):
+            request = ReviseRequest.model_construct(
+                op=op, id="mem_1", value="supports", other="mem_2"
+            )
+            reply = ReviseResult(
+                id="mem_1", action=Action.PIN, status=status, headline="Tea is green"
+            )
+            done = Done(request=request, reply=reply, is_changed=True, now=clock.now())
+            text = describe_outcome("revise", done).text
+            assert text.endswith(".")
+            assert "{" not in text
 
 
-@pytest.mark.parametrize("count", [0, 1, 3])
-@pytest.mark.parametrize(
-    ("name", "op"),
-    [
-        *(("forget", op) for op in _verbs(ForgetRequest)),
-        *(("bulk", op) for op in BulkAction),
-    ],
-)
 def test_each_verb_on_many_memories_has_its_sentences(
-    clock: FakeClock, *, name: str, op: str, count: int
+    clock: FakeClock, subtests: pytest.Subtests
 ) -> None:
-    request_type = ForgetRequest if name == "forget" else BulkRequest
-    request = request_type.model_construct(op=op)
-    items = tuple(MemoryRef(id=f"mem_{at}", headline=f"Tea {at}") for at in range(count))
-    reply = BulkChangeResult(action=Action.FORGET, status=Phase.DONE, count=count, items=items)
-    done = Done(request=request, reply=reply, is_changed=True, now=clock.now())
-    assert describe_outcome(name, done).text.endswith(".")
-    preview = describe_preview(request, reply)
-    assert preview is not None
-    assert preview.question.endswith("?")
+    verbs = [
+        *(("forget", ForgetRequest, op) for op in _verbs(ForgetRequest)),
+        *(("bulk", BulkRequest, op) for op in BulkAction),
+    ]
+    for (name, request_type, op), count in product(verbs, (0, 1, 3)):
+        with subtests.test(op=op, count=count):
+            request = request_type.model_construct(op=op)
+            items = tuple(MemoryRef(id=f"mem_{at}", headline=f"Tea {at}") for at in range(count))
+            reply = BulkChangeResult(
+                action=Action.FORGET, status=Phase.DONE, count=count, items=items
+            )
+            done = Done(request=request, reply=reply, is_changed=True, now=clock.now())
+            assert describe_outcome(name, done).text.endswith(".")
+            preview = describe_preview(request, reply)
+            assert preview is not None
+            assert preview.question.endswith("?")
 
 
 def test_hostile_headline_is_inert_in_a_notice(ann: Visitor, demo: Demo) -> None:

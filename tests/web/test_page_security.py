@@ -1,10 +1,13 @@
 """Attacks on the page: each line of its security is tried."""
 
 import logging
+import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
 
+import httpx2
 import pytest
 from starlette.routing import Route
 from starlette.testclient import TestClient
@@ -12,12 +15,14 @@ from starlette.testclient import TestClient
 from commonbrain.api.thread_limiter import ThreadLimiter
 from commonbrain.client import Brain
 from commonbrain.model.scope import NO_POLICY, Admission, Role
-from commonbrain.testing.builders import FakeClock
+from commonbrain.testing.builders import FakeClock, a_brain
 from commonbrain.web.app import BODY_BYTES_MAX, make_page
 from commonbrain.web.local_sessions import LocalSessions
 from commonbrain.web.screens import SCREENS
 from tests.web.demo import Demo
 from tests.web.visitors import Markup, Visitor, as_role, visitor
+
+OTHER_PATHS = ("/nothing", "/login")
 
 
 def paths(demo: Demo) -> list[str]:
@@ -39,9 +44,23 @@ def is_pinned(brain: Brain, id_: str) -> bool:
     return policy is not None and policy.pinned
 
 
-def test_no_page_contains_code_or_style_of_its_own(ann: Visitor, demo: Demo) -> None:
-    for path in paths(demo):
-        response = ann.get(path)
+@pytest.fixture(scope="module")
+def responses(
+    filled_shop: tuple[Path, Demo], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[dict[str, httpx2.Response]]:
+    """What an admin gets of each screen, and of a page that is missing and the login."""
+    file, demo = filled_shop
+    path = tmp_path_factory.mktemp("screens") / "brain.db"
+    shutil.copy(file, path)
+    with a_brain(path) as brain:
+        ann = visitor(brain)
+        yield {one: ann.get(one) for one in [*paths(demo), *OTHER_PATHS]}
+
+
+def test_no_page_contains_code_or_style_of_its_own(responses: dict[str, httpx2.Response]) -> None:
+    for path, response in responses.items():
+        if path in OTHER_PATHS:
+            continue
         assert response.status_code == 200, path
         page = Markup(response.text)
         assert all(source and source.startswith("/static/") for source in page.scripts), path
@@ -50,16 +69,16 @@ def test_no_page_contains_code_or_style_of_its_own(ann: Visitor, demo: Demo) -> 
 
 
 def test_policy_of_a_page_forbids_foreign_and_inline_code_and_frames(
-    ann: Visitor, demo: Demo
+    responses: dict[str, httpx2.Response],
 ) -> None:
-    for path in [*paths(demo), "/nothing", "/login"]:
-        headers = ann.get(path).headers
+    for path, response in responses.items():
+        headers = response.headers
         policy = headers["content-security-policy"]
-        assert "default-src 'none'" in policy
-        assert "frame-ancestors 'none'" in policy
-        assert "unsafe" not in policy
-        assert headers["cache-control"] == "no-store"
-        assert headers["x-content-type-options"] == "nosniff"
+        assert "default-src 'none'" in policy, path
+        assert "frame-ancestors 'none'" in policy, path
+        assert "unsafe" not in policy, path
+        assert headers["cache-control"] == "no-store", path
+        assert headers["x-content-type-options"] == "nosniff", path
 
 
 def test_hostile_text_is_shown_as_text(ann: Visitor, demo: Demo) -> None:
@@ -95,23 +114,21 @@ def test_form_without_the_sessions_token_is_refused(brain: Brain, ann: Visitor, 
     assert is_pinned(brain, demo.redis)
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "status"),
-    [
+def test_form_of_another_site_is_refused(
+    brain: Brain, ann: Visitor, demo: Demo, *, subtests: pytest.Subtests
+) -> None:
+    for name, value, status in (
         ("origin", "http://evil.example", 403),
         ("origin", "http://127.0.0.1:9999", 403),
         ("origin", "null", 403),
         ("sec-fetch-site", "same-site", 403),
         ("sec-fetch-site", "cross-site", 403),
         ("host", "evil.example", 421),
-    ],
-)
-def test_form_of_another_site_is_refused(
-    brain: Brain, ann: Visitor, demo: Demo, *, name: str, value: str, status: int
-) -> None:
-    response = ann.post("/do/revise", pin(demo), headers={name: value})
-    assert response.status_code == status
-    assert not is_pinned(brain, demo.redis)
+    ):
+        with subtests.test(header=name, value=value):
+            response = ann.post("/do/revise", pin(demo), headers={name: value})
+            assert response.status_code == status
+            assert not is_pinned(brain, demo.redis)
 
 
 def test_page_is_served_to_no_other_host_name(ann: Visitor) -> None:
@@ -325,7 +342,9 @@ def test_internal_error_has_the_headers_of_every_page(brain: Brain, ann: Visitor
     assert response.headers["cache-control"] == "no-store"
 
 
-def test_correction_keeps_the_marks_of_right_to_left_text(brain: Brain, ann: Visitor) -> None:
+def test_correction_form_contains_the_marks_of_right_to_left_text(
+    brain: Brain, ann: Visitor
+) -> None:
     text = "\u05d4\u05d7\u05e0\u05d5\u05ea \u200f(shop) \u05e4\u05ea\u05d5\u05d7\u05d4"
     [stored] = brain.remember(text, kind="fact").items
     page = ann.get(f"/memory/{stored.id}").text
@@ -334,10 +353,10 @@ def test_correction_keeps_the_marks_of_right_to_left_text(brain: Brain, ann: Vis
     assert "\u200f" not in page.replace(form, "")
 
 
-@pytest.mark.parametrize(
-    ("cookie", "shown"), [("dark", True), ("light", True), ("x", False), ('"><script>', False)]
-)
-def test_only_known_themes_get_into_a_page(ann: Visitor, *, cookie: str, shown: bool) -> None:
-    page = ann.get("/", cookie=f"commonbrain={ann.client.cookies['commonbrain']}; "
-                   f"commonbrain-theme={cookie}").text  # fmt: skip
-    assert ("data-theme=" in page.split(">", 2)[1]) is shown
+def test_only_known_themes_get_into_a_page(ann: Visitor, subtests: pytest.Subtests) -> None:
+    session = ann.client.cookies["commonbrain"]
+    for theme, is_shown in (("dark", True), ("light", True), ("x", False), ('"><script>', False)):
+        with subtests.test(theme=theme):
+            cookies = f"commonbrain={session}; commonbrain-theme={theme}"
+            page = ann.get("/", cookie=cookies).text
+            assert ("data-theme=" in page.split(">", 2)[1]) is is_shown

@@ -1,31 +1,18 @@
 """The review queue on the page, without a browser: its JSON, its roles, its attacks."""
 
-from collections.abc import Iterator
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
 
 from commonbrain.client import Brain
 from commonbrain.model.memory import State
 from commonbrain.model.scope import Role, Trust
-from commonbrain.testing.builders import FakeClock, a_brain
+from commonbrain.testing.builders import FakeClock
 from tests.web.demo import HOSTILE
-from tests.web.review_items import Queue, fill_queue
+from tests.web.review_items import Queue
 from tests.web.visitors import Markup, Visitor, as_role, visitor
 
 PAGE_BYTES_MAX = 150_000
-
-
-@pytest.fixture
-def brain(path: Path, clock: FakeClock) -> Iterator[Brain]:
-    with a_brain(path, clock=clock) as brain:
-        yield brain
-
-
-@pytest.fixture
-def queue(brain: Brain) -> Queue:
-    return fill_queue(brain)
 
 
 @pytest.fixture
@@ -132,7 +119,7 @@ def test_decisions_on_a_conflict(brain: Brain, ann: Visitor, queue: Queue) -> No
     assert len(brain.review("conflicts").conflicts) == 1
 
 
-def test_memory_that_cannot_replace_the_other_of_a_conflict_is_kept_and_the_other_forgotten(
+def test_decision_forgets_the_older_memory_where_the_newer_cannot_supersede_it(
     brain: Brain, ann: Visitor, queue: Queue
 ) -> None:
     old, new = queue.conflicts[0]
@@ -153,30 +140,28 @@ def test_refused_decision_says_why_and_shows_the_item_again(
     brain: Brain, ann: Visitor, queue: Queue
 ) -> None:
     item, before = queue.needs_review[0], brain.get(queue.needs_review[0], bump=False)
-    said = settle(ann, "needs_review", item, "correct", text="Other words", version="99")
-    assert "version" in said
+    text = settle(ann, "needs_review", item, "correct", text="Other words", version="99")
+    assert "version" in text
     assert brain.get(item, bump=False) == before
     assert len(brain.review("needs_review").needs_review) == 5
 
 
-@pytest.mark.parametrize(
-    "fields",
-    [
+def test_malformed_decision_changes_nothing(
+    brain: Brain, ann: Visitor, queue: Queue, subtests: pytest.Subtests
+) -> None:
+    item = queue.needs_review[0]
+    given = {"category": "needs_review", "item": item, "decision": "holds", "reason": "x"}
+    for fields in (
         {"category": "gossip"},
         {"item": ""},
         {"item": "mem_0000000000000,mem_0000000000001"},
         {"decision": "approve"},
         {"decision": "<script>"},
-    ],
-)
-def test_malformed_decision_changes_nothing(
-    brain: Brain, ann: Visitor, queue: Queue, fields: dict[str, str]
-) -> None:
-    item = queue.needs_review[0]
-    given = {"category": "needs_review", "item": item, "decision": "holds", "reason": "x"}
-    response = ann.post("/do/settle", given | fields)
-    assert response.status_code == 422
-    assert len(brain.review("needs_review").needs_review) == 5
+    ):
+        with subtests.test(case=fields):
+            response = ann.post("/do/settle", given | fields)
+            assert response.status_code == 422
+            assert len(brain.review("needs_review").needs_review) == 5
 
 
 def test_item_that_the_person_may_not_see_is_not_found(brain: Brain, ann: Visitor) -> None:

@@ -52,9 +52,9 @@ class Visitor:
 
 def csrf_in(html: str) -> str:
     """Return the token that the forms of a page contain."""
-    found = _CSRF.search(html)
-    assert found is not None
-    return found[1]
+    match = _CSRF.search(html)
+    assert match is not None
+    return match[1]
 
 
 def visitor(brain: Brain, caller: Caller | None = None) -> Visitor:
