@@ -6,7 +6,7 @@ import socket
 import subprocess
 from collections.abc import AsyncGenerator, Generator, Mapping
 from contextlib import asynccontextmanager, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Thread
 from typing import Literal
@@ -58,9 +58,38 @@ class KeyRing:
         return self.callers.get(credential or "") if address is not None else None
 
 
-def an_app(brain: Brain, *, issuer: str | None = None, limits: BodyLimits | None = None) -> FastAPI:
+@dataclass(slots=True)
+class MovingKeyRing(KeyRing):
+    """Tells the same callers, in the tenants of the test that runs."""
+
+    tenants: dict[str, str] = field(default_factory=dict[str, str])
+    """The tenant of this test for each tenant that `CALLERS` names."""
+
+    def move(self, brain: Brain, number: int) -> str:
+        """Let the callers be of new tenants, and return the one of most of them."""
+        for tenant in {caller.tenant for caller in self.callers.values()}:
+            self.tenants[tenant] = f"{tenant}-{number}"
+            brain.tenants.make(self.tenants[tenant])
+        return self.tenants[LOCAL_TENANT]
+
+    def admit(self, credential: str | None, *, address: str | None) -> Caller:
+        caller = KeyRing.admit(self, credential, address=address)
+        return replace(caller, tenant=self.tenants[caller.tenant])
+
+    def known(self, credential: str | None, *, address: str | None) -> Caller | None:
+        caller = KeyRing.known(self, credential, address=address)
+        return caller and replace(caller, tenant=self.tenants[caller.tenant])
+
+
+def an_app(
+    brain: Brain,
+    *,
+    issuer: str | None = None,
+    limits: BodyLimits | None = None,
+    keys: KeyRing | None = None,
+) -> FastAPI:
     resource = ProtectedResource(url="http://127.0.0.1:8377", issuer=issuer)
-    return make_app(brain, KeyRing(), resource=resource, limits=limits)
+    return make_app(brain, keys or KeyRing(), resource=resource, limits=limits)
 
 
 @contextmanager

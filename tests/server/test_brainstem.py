@@ -6,7 +6,6 @@ import pytest
 from starlette.testclient import TestClient
 
 REMEMBER: dict[str, Any] = {
-    "tenant_id": "default",
     "agent_id": "ann",
     "scope": "team",
     "items": [
@@ -20,7 +19,6 @@ REMEMBER: dict[str, Any] = {
     "idempotency_key": "6f2c1f7e-1d1b-4c4a-9b0e-3f0f6a1c2d11",
 }
 RECALL: dict[str, Any] = {
-    "tenant_id": "default",
     "agent_id": "ann",
     "query": "When must the bakery open?",
     "scope": "team",
@@ -36,24 +34,25 @@ def written(client: TestClient, *items: dict[str, Any], **more: object) -> dict[
 
 
 @pytest.mark.requirement("DO-10")
-def test_what_a_client_of_brainstem_stores_it_recalls(ann: TestClient) -> None:
-    stored = ann.post("/v0/memory/remember", json=REMEMBER).json()
-    again = ann.post("/v0/memory/remember", json=REMEMBER).json()
-    found = ann.post("/v0/memory/recall", json=RECALL).json()
+def test_client_of_brainstem_recalls_what_it_stores(ann: TestClient, tenant: str) -> None:
+    named = {"tenant_id": tenant}
+    stored = ann.post("/v0/memory/remember", json=REMEMBER | named).json()
+    again = ann.post("/v0/memory/remember", json=REMEMBER | named).json()
+    recalled = ann.post("/v0/memory/recall", json=RECALL | named).json()
 
     assert (stored["accepted"], stored["rejected"], stored["warnings"]) == (1, 0, [])
     assert again == stored
-    [item] = found["items"]
+    [item] = recalled["items"]
     [id_] = stored["memory_ids"]
     assert (item["memory_id"], item["type"]) == (id_, "fact")
     assert item["text"] == REMEMBER["items"][0]["text"]
     assert item["source_ref"] == "trace_17"
     assert 0 < item["confidence"] <= 1
     assert 0 < item["salience"] <= 1
-    assert 0 < found["composed_tokens_estimate"] <= 1400
-    assert found["conflicts"] == []
-    assert found["confidence"]["lowest"] == item["confidence"]
-    assert found["trace_id"].startswith("trc_")
+    assert 0 < recalled["composed_tokens_estimate"] <= 1400
+    assert recalled["conflicts"] == []
+    assert recalled["confidence"]["lowest"] == item["confidence"]
+    assert recalled["trace_id"].startswith("trc_")
 
 
 @pytest.mark.requirement("DO-10")
@@ -66,8 +65,8 @@ def test_types_filter_as_kinds_do_and_a_rule_is_a_policy(ann: TestClient) -> Non
     )
     assert reply["accepted"] == 3
 
-    found = ann.post("/v0/memory/recall", json={**RECALL, "query": "bread"}).json()
-    assert {one["type"] for one in found["items"]} == {"policy", "fact"}
+    recalled = ann.post("/v0/memory/recall", json={**RECALL, "query": "bread"}).json()
+    assert {one["type"] for one in recalled["items"]} == {"policy", "fact"}
     only = {**RECALL, "query": "bread", "filters": {"types": ["event"]}}
     [event] = ann.post("/v0/memory/recall", json=only).json()["items"]
     assert event["memory_id"] == reply["memory_ids"][1]
@@ -118,12 +117,14 @@ def test_a_tenant_or_agent_that_the_key_does_not_own_is_refused(
 
 
 @pytest.mark.requirement("DO-10")
-def test_one_memory_comes_with_provenance_revisions_and_policy(ann: TestClient) -> None:
+def test_one_memory_comes_with_provenance_revisions_and_policy(
+    ann: TestClient, tenant: str
+) -> None:
     [id_] = ann.post("/v0/memory/remember", json=REMEMBER).json()["memory_ids"]
-    shown = ann.get(f"/v0/memory/{id_}", params={"tenant_id": "default", "agent_id": "ann"})
+    shown = ann.get(f"/v0/memory/{id_}", params={"tenant_id": tenant, "agent_id": "ann"})
     one = shown.json()
 
-    assert (one["memory_id"], one["tenant_id"], one["agent_id"]) == (id_, "default", "ann")
+    assert (one["memory_id"], one["tenant_id"], one["agent_id"]) == (id_, tenant, "ann")
     assert (one["type"], one["scope"], one["trust_level"]) == ("fact", "team", "trusted_tool")
     assert [change["action"] for change in one["revisions"]] == ["create"]
     assert one["policy"]["seen_by"]
@@ -135,22 +136,21 @@ def test_one_memory_comes_with_provenance_revisions_and_policy(ann: TestClient) 
 
 @pytest.mark.requirement("DO-10", "JB-02")
 @pytest.mark.parametrize("model_kind", ["reranker", "salience"])
-def test_either_model_can_be_trained(ann: TestClient, model_kind: str) -> None:
-    asked = {"tenant_id": "default", "agent_id": "ada", "model_kind": model_kind}
+def test_either_model_can_be_trained(ann: TestClient, tenant: str, model_kind: str) -> None:
+    body = {"tenant_id": tenant, "agent_id": "ada", "model_kind": model_kind}
     ada = {"Authorization": "Bearer key-of-ada"}
-    job = ann.post("/v0/memory/train", json=asked, headers=ada).json()
+    job = ann.post("/v0/memory/train", json=body, headers=ada).json()
 
     assert (job["kind"], job["state"]) == (f"train_{model_kind}", "queued")
 
 
-@pytest.mark.parametrize(
-    ("route", "body"),
-    [
+def test_another_body_is_refused(ann: TestClient, subtests: pytest.Subtests) -> None:
+    bodies: list[tuple[str, dict[str, Any]]] = [
         ("remember", {"text": "The mill is by the river."}),
         ("remember", {"items": []}),
         ("recall", {"query": "mill", "max_items": 3}),
         ("recall", {"query": "mill", "filters": {"kinds": ["fact"]}}),
-    ],
-)
-def test_another_body_is_refused(ann: TestClient, route: str, body: dict[str, Any]) -> None:
-    assert ann.post(f"/v0/memory/{route}", json=body).status_code == 422
+    ]
+    for route, body in bodies:
+        with subtests.test(route=route, body=body):
+            assert ann.post(f"/v0/memory/{route}", json=body).status_code == 422

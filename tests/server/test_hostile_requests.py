@@ -3,18 +3,16 @@
 import json
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
+from secrets import token_hex
 from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
 
-from commonbrain.http.app import make_app
-from commonbrain.http.authentication import ProtectedResource
 from commonbrain.model.limits import ARGUMENT_DEPTH_MAX, LIST_VALUES_MAX
 from commonbrain.model.scope import Admission, Policy, Role
 from commonbrain.testing.builders import a_brain
-from tests.server.serving import CALLERS, KeyRing, calling
+from tests.server.serving import CALLERS, KeyRing, an_app, calling
 
 CALLS = 5
 LIMITED = Admission(
@@ -22,13 +20,21 @@ LIMITED = Admission(
 )
 
 
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[TestClient, KeyRing]]:
+    path = tmp_path_factory.mktemp("limited") / "brain.db"
+    keys = KeyRing()
+    with calling(an_app(a_brain(path), keys=keys)) as client:
+        yield client, keys
+
+
 @pytest.fixture
-def limited(path: Path) -> Iterator[TestClient]:
-    """A client that may call five times a minute."""
-    ring = KeyRing({"key-of-ann": replace(CALLERS["key-of-ann"], admission=LIMITED)})
-    resource = ProtectedResource(url="http://127.0.0.1:8377", issuer=None)
-    with calling(make_app(a_brain(path), ring, resource=resource)) as client:
-        yield client
+def limited(server: tuple[TestClient, KeyRing]) -> TestClient:
+    """A client that may call five times a minute, by a credential that was not used before."""
+    client, keys = server
+    admission = replace(LIMITED, credential=token_hex(4))
+    keys.callers = {"key-of-ann": replace(CALLERS["key-of-ann"], admission=admission)}
+    return client
 
 
 def nested(depth: int) -> Any:  # noqa: ANN401 lists of lists

@@ -36,19 +36,11 @@ from tests.server.serving import (
 KEY = "key-of-ann"
 
 
-@pytest.fixture
-def shared(path: Path) -> Iterator[tuple[Brain, str]]:
-    """A brain and the URL of a server of it."""
-    brain = a_brain(path)
-    with listening(an_app(brain)) as url:
-        yield brain, url
-
-
-@pytest.fixture
-def running(path: Path) -> Iterator[str]:
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The URL of `brain serve` in a process of its own."""
     port = free_port()
-    with started(path, port=port):
+    with started(tmp_path_factory.mktemp("running") / "brain.db", port=port):
         yield f"http://127.0.0.1:{port}"
 
 
@@ -114,10 +106,11 @@ async def test_two_clients_of_a_running_server_see_each_other(running: str, era:
         client_at(running, key="none", era=era) as one,
         client_at(running, key="none", era=era) as two,
     ):
-        await boots(one, "Mend the parser")
-        seen = await boots(two, "Paint the page")
+        project = f"api-{era}"
+        await boots(one, "Mend the parser", project=project)
+        seen = await boots(two, "Paint the page", project=project)
         assert [peer["task"] for peer in seen["siblings"]] == ["Mend the parser"]
-        assert list((await others(one)).values()) == ["Paint the page"]
+        assert list((await others(one, project=project)).values()) == ["Paint the page"]
 
 
 @pytest.mark.requirement("SE-34")
@@ -126,7 +119,7 @@ async def test_a_connection_that_closes_ends_its_session(shared: tuple[Brain, st
     async with client_at(url, key=KEY, era="legacy") as one:
         key = (await boots(one, "Mend the parser"))["session"]
     brain.services.journal.flush()
-    with brain.services.store.snapshot("default") as tx:
+    with brain.services.store.snapshot(brain.caller.tenant) as tx:
         session = tx.sessions.get("ann", key)
     assert session is not None
     assert (session.ending, session.client) == (Ending.CLOSED, "codex")
@@ -160,9 +153,9 @@ async def test_a_client_without_cookies_names_its_session_in_each_call(url: str)
         async with Client(transport, client_info=named) as client:
             for tool in (await client.list_tools()).tools:
                 assert "as_session" in tool.input_schema["properties"]
-            told = await client.call_tool("boot", {"project": "api", "task": "One"})
-            one = structured(told)["session"]
-            assert f"as_session {one}" in str(told.content)
+            booted = await client.call_tool("boot", {"project": "api", "task": "One"})
+            one = structured(booted)["session"]
+            assert f"as_session {one}" in str(booted.content)
             two = (await boots(client, "Two"))["session"]
             assert await others(client, as_session=one) == {two: "Two"}
             own = {"op": "task", "text": "Still one", "as_session": one}

@@ -51,27 +51,26 @@ def notes(count: int, *, topic: str = "Kettle") -> bytes:
     return "\n".join(sections).encode()
 
 
-@pytest.mark.parametrize(
-    ("files", "reason"),
-    [
+def test_a_zip_of_too_much_is_refused_on_arrival_by_its_list_of_files(
+    brain: Brain, client: TestClient, subtests: pytest.Subtests
+) -> None:
+    archives: list[tuple[dict[str, bytes], str]] = [
         ({f"{n}.md": b"- x\n" * 3_000_000 for n in range(4)}, "48,000,000 bytes unpacked; 40,0"),
         ({"a.md": b"- x\n" * 5_000_000}, "times its size unpacked; 100 times"),
         ({f"{n}.md": b"- x" for n in range(21)}, "21 files and folders; 20"),
         ({f"{n}/{n}/{n}.md": b"- x" for n in range(7)}, "21 files and folders; 20"),
         ({"a/" * 65 + "a.md": b"- x"}, "a file below 65 folders; 64"),
         ({f"{n}{'a' * 60_000}.md": b"" for n in range(20)}, "its list of files"),
-    ],
-)
-def test_a_zip_of_too_much_is_refused_on_arrival_by_its_list_of_files(
-    brain: Brain, client: TestClient, files: dict[str, bytes], reason: str
-) -> None:
+    ]
     query = {"format": "markdown", "name": "notes.zip"}
-    reply = client.post("/v1/import", params=query, content=a_zip(files))
+    for files, reason in archives:
+        with subtests.test(reason=reason):
+            reply = client.post("/v1/import", params=query, content=a_zip(files))
 
-    is_problem(reply, 422, "limit_exceeded")
-    assert reason in reply.json()["detail"]
-    assert "in parts, or run brain import on the machine" in reply.json()["detail"]
-    assert brain.jobs().jobs == ()
+            is_problem(reply, 422, "limit_exceeded")
+            assert reason in reply.json()["detail"]
+            assert "in parts, or run brain import on the machine" in reply.json()["detail"]
+            assert brain.jobs().jobs == ()
 
 
 def test_a_zip_by_another_name_has_the_same_limits(client: TestClient) -> None:

@@ -1,7 +1,5 @@
 """MCP over HTTP in both eras: who acts, what is shown to whom, and which session a call is of."""
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -13,20 +11,11 @@ from mcp.types import CallToolResult
 from commonbrain.api.operations import Profile
 from commonbrain.client import Brain
 from commonbrain.mcp.server import tools_of
-from commonbrain.testing.builders import a_brain
-from tests.server.serving import Era, an_app, client_at, listening
+from tests.server.serving import Era, client_at
 
 TOOLS = tools_of(Profile.CORE)
 
 KETTLE = "The kettle is in the blue cupboard."
-
-
-@pytest.fixture
-def shared(path: Path) -> Iterator[tuple[Brain, str]]:
-    """A brain, and where a server of it listens."""
-    brain = a_brain(path)
-    with listening(an_app(brain)) as url:
-        yield brain, url
 
 
 def structured(result: CallToolResult) -> dict[str, Any]:
@@ -104,7 +93,7 @@ async def test_a_connection_has_one_session_however_often_it_calls(
         for _ in range(3):
             structured(await client.call_tool("session", {"op": "list"}))
         brain.services.journal.flush()
-        with brain.services.store.snapshot("default") as tx:
+        with brain.services.store.snapshot(brain.caller.tenant) as tx:
             [live] = tx.sessions.live(project=None, agent="ann", limit=10)
     assert live.key.startswith("http_codex_")
     assert live.process is None

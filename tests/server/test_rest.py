@@ -25,19 +25,20 @@ def remembered(client: TestClient, text: str = KETTLE) -> str:
     return reply.json()["items"][0]["id"]
 
 
-def test_an_attachment_comes_back_exactly(path: Path) -> None:
+def test_an_attachment_comes_back_exactly(ann: TestClient) -> None:
     exact: dict[str, Any] = {" a ": [1.5, 10**30, None, True, "", " x é \r\n", {}, []]}
-    with calling(an_app(a_brain(path))) as client:
-        item: dict[str, Any] = {"text": KETTLE, "kind": "fact", "attachment": exact}
-        for given in (item, {"items": [{**item, "text": "Tea is green"}]}):
-            [stored] = client.post("/v1/remember", json=given).json()["items"]
-            assert client.get(f"/v1/memories/{stored['id']}").json()["attachment"] == exact
-        change = {"op": "supersede", "id": stored["id"], "reason": "new", "text": "Tea is black"}
-        kept = client.post("/v1/revise", json=change).json()["id"]
-        assert client.get(f"/v1/memories/{kept}").json()["attachment"] == exact
-        change |= {"id": kept, "text": "Tea is red", "attachment": {"n": 3}}
-        changed = client.post("/v1/revise", json=change).json()["id"]
-        assert client.get(f"/v1/memories/{changed}").json()["attachment"] == {"n": 3}
+    item: dict[str, Any] = {"text": KETTLE, "kind": "fact", "attachment": exact}
+    id_ = ""
+    for given in (item, {"items": [{**item, "text": "Tea is green"}]}):
+        [stored] = ann.post("/v1/remember", json=given).json()["items"]
+        id_ = stored["id"]
+        assert ann.get(f"/v1/memories/{id_}").json()["attachment"] == exact
+    change = {"op": "supersede", "id": id_, "reason": "new", "text": "Tea is black"}
+    successor = ann.post("/v1/revise", json=change).json()["id"]
+    assert ann.get(f"/v1/memories/{successor}").json()["attachment"] == exact
+    change |= {"id": successor, "text": "Tea is red", "attachment": {"n": 3}}
+    changed = ann.post("/v1/revise", json=change).json()["id"]
+    assert ann.get(f"/v1/memories/{changed}").json()["attachment"] == {"n": 3}
 
 
 def is_problem(reply: httpx2.Response, status: int, code: str) -> dict[str, Any]:
@@ -52,38 +53,37 @@ def is_problem(reply: httpx2.Response, status: int, code: str) -> dict[str, Any]
 
 
 @pytest.mark.requirement("DO-09")
-def test_every_operation_answers_by_its_own_path_with_its_own_reply(path: Path) -> None:
-    brain = a_brain(path)
-    with calling(an_app(brain), "key-of-ada") as client:
-        id_ = remembered(client)
-        calls: dict[str, dict[str, Any]] = {
-            "boot": {"project": "api"},
-            "remember": {"text": "Ann is off on Fridays."},
-            "recall": {"query": "where is the kettle?"},
-            "list": {"facets": True},
-            "get": {"id": [id_], "views": ["history"]},
-            "revise": {"op": "rate", "id": id_, "value": "up"},
-            "trace": {"op": "provenance", "id": id_},
-            "session": {"op": "list"},
-            "message": {"op": "inbox"},
-            "skill": {},
-            "status": {"review": True},
-            "review": {},
-            "job": {"op": "list"},
-            "admin": {"op": "usage"},
-            "bulk": {"op": "pin", "ids": [id_]},
-            "model": {"op": "list"},
-            "recalls": {},
-            "audit": {"limit": 5},
-            "reflect": {"dry_run": True},
-            "forget": {"ids": [id_], "reason": "Nobody asks."},
-        }
-        assert set(calls) == {operation.name for operation in SERVED}
-        for operation in SERVED:
-            reply = client.post(f"/v1/{operation.name}", json=calls[operation.name])
-            assert reply.status_code == 200, (operation.name, reply.text)
-            read = operation.reply_adapter.validate_python(reply.json())
-            assert operation.to_json(read).keys() == reply.json().keys()
+def test_every_operation_answers_by_its_own_path_with_its_own_reply(ann: TestClient) -> None:
+    ann.headers.update(as_key("key-of-ada"))
+    id_ = remembered(ann)
+    calls: dict[str, dict[str, Any]] = {
+        "boot": {"project": "api"},
+        "remember": {"text": "Ann is off on Fridays."},
+        "recall": {"query": "where is the kettle?"},
+        "list": {"facets": True},
+        "get": {"id": [id_], "views": ["history"]},
+        "revise": {"op": "rate", "id": id_, "value": "up"},
+        "trace": {"op": "provenance", "id": id_},
+        "session": {"op": "list"},
+        "message": {"op": "inbox"},
+        "skill": {},
+        "status": {"review": True},
+        "review": {},
+        "job": {"op": "list"},
+        "admin": {"op": "usage"},
+        "bulk": {"op": "pin", "ids": [id_]},
+        "model": {"op": "list"},
+        "recalls": {},
+        "audit": {"limit": 5},
+        "reflect": {"dry_run": True},
+        "forget": {"ids": [id_], "reason": "Nobody asks."},
+    }
+    assert set(calls) == {operation.name for operation in SERVED}
+    for operation in SERVED:
+        reply = ann.post(f"/v1/{operation.name}", json=calls[operation.name])
+        assert reply.status_code == 200, (operation.name, reply.text)
+        read = operation.reply_adapter.validate_python(reply.json())
+        assert operation.to_json(read).keys() == reply.json().keys()
 
 
 def test_the_description_tells_of_every_operation_and_of_every_error(ann: TestClient) -> None:
@@ -97,25 +97,23 @@ def test_the_description_tells_of_every_operation_and_of_every_error(ann: TestCl
     assert described["components"]["schemas"]["Problem"]["properties"]["hint"]
 
 
-@pytest.mark.parametrize(
-    ("asked", "status", "code"),
-    [
-        (("POST", "/v1/recall", {"qery": "kettle"}), 422, "invalid"),
-        (("POST", "/v1/recall", {"query": "kettle", "max_items": 0}), 403, "limit_exceeded"),
-        (("POST", "/v1/get", {"id": ["mem_0000000000000"]}), 404, "not_found"),
-        (("POST", "/v1/get", {"id": ""}), 422, "invalid"),
-        (("GET", "/v1/memories/mem_0000000000000", None), 404, "not_found"),
-        (("GET", "/v1/dream", None), 404, "no_such_path"),
-        (("GET", "/v1/recall", None), 405, "method_not_allowed"),
-        (("GET", "/mcp", None), 405, "method_not_allowed"),
-    ],
-)
-def test_what_is_wrong_is_a_problem_with_a_code(
-    ann: TestClient, asked: tuple[str, str, Any], status: int, code: str
+def test_an_invalid_request_is_answered_with_a_problem_and_its_code(
+    ann: TestClient, subtests: pytest.Subtests
 ) -> None:
-    method, where, body = asked
-    told = is_problem(ann.request(method, where, json=body), status, code)
-    assert told["hint"]
+    requests: list[tuple[str, str, Any, int, str]] = [
+        ("POST", "/v1/recall", {"qery": "kettle"}, 422, "invalid"),
+        ("POST", "/v1/recall", {"query": "kettle", "max_items": 0}, 403, "limit_exceeded"),
+        ("POST", "/v1/get", {"id": ["mem_0000000000000"]}, 404, "not_found"),
+        ("POST", "/v1/get", {"id": ""}, 422, "invalid"),
+        ("GET", "/v1/memories/mem_0000000000000", None, 404, "not_found"),
+        ("GET", "/v1/dream", None, 404, "no_such_path"),
+        ("GET", "/v1/recall", None, 405, "method_not_allowed"),
+        ("GET", "/mcp", None, 405, "method_not_allowed"),
+    ]
+    for method, where, body, status, code in requests:
+        with subtests.test(method=method, where=where, body=body):
+            problem = is_problem(ann.request(method, where, json=body), status, code)
+            assert problem["hint"]
 
 
 def test_what_is_wrong_in_a_body_is_told_by_field_and_not_repeated(ann: TestClient) -> None:
@@ -153,9 +151,9 @@ def test_nothing_is_answered_without_a_credential(path: Path) -> None:
         }
 
 
-def test_a_key_may_stand_in_a_header_of_its_own(path: Path) -> None:
-    with calling(an_app(a_brain(path)), None) as client:
-        assert client.post("/v1/status", headers={"X-API-Key": "key-of-rea"}).status_code == 200
+def test_a_key_may_be_in_a_header_of_its_own(ann: TestClient) -> None:
+    del ann.headers["Authorization"]
+    assert ann.post("/v1/status", headers={"X-API-Key": "key-of-rea"}).status_code == 200
 
 
 def test_who_acts_is_told_by_the_credential_alone(ann: TestClient) -> None:
@@ -286,29 +284,29 @@ def test_a_body_that_is_too_large_is_refused_whether_it_says_so_or_not(path: Pat
         is_problem(client.post("/mcp", content=large), 413, "limit_exceeded")
 
 
-def test_the_server_says_that_it_lives_and_when_it_is_ready(path: Path) -> None:
-    with calling(an_app(a_brain(path)), None) as client:
-        assert client.get("/healthz").json() == {"status": "live"}
-        assert client.get("/readyz").json() == {"status": "ready"}
+def test_a_server_reports_that_it_is_live_and_ready_without_a_key(ann: TestClient) -> None:
+    del ann.headers["Authorization"]
+    assert ann.get("/healthz").json() == {"status": "live"}
+    assert ann.get("/readyz").json() == {"status": "ready"}
 
 
 @pytest.mark.requirement("OB-15", "DM-52", "OB-14")
-def test_an_admin_reads_the_audit_of_one_request_page_by_page(path: Path) -> None:
-    with calling(an_app(a_brain(path)), "key-of-ada") as client:
-        for number in range(3):
-            text = {"text": f"Shelf {number} is for crate {number}.", "kind": "fact"}
-            named = {"X-Request-Id": f"req-{number}"}
-            assert client.post("/v1/remember", json=text, headers=named).status_code == 200
-        first = client.post("/v1/audit", json={"action": "create", "limit": 2}).json()
-        rest = client.post(
-            "/v1/audit", json={"action": "create", "limit": 2, "cursor": first["next"]}
-        ).json()
-        shown = [one["request_id"] for one in (*first["lines"], *rest["lines"])]
-        assert sorted(shown) == ["req-0", "req-1", "req-2"]
-        assert (first["more"], rest["next"]) == (1, None)
-        [line] = client.post("/v1/audit", json={"request_id": "req-1"}).json()["lines"]
-        assert (line["agent"], line["action"]) == ("ada", "create")
-        wrong = client.post("/v1/audit", json={"cursor": first["next"]})
-        is_problem(wrong, 422, "invalid")
-    with calling(an_app(a_brain(path)), "key-of-rea") as client:
-        is_problem(client.post("/v1/audit", json={}), 403, "insufficient_role")
+def test_an_admin_reads_the_audit_of_one_request_page_by_page(ann: TestClient) -> None:
+    ann.headers.update(as_key("key-of-ada"))
+    for number in range(3):
+        text = {"text": f"Shelf {number} is for crate {number}.", "kind": "fact"}
+        named = {"X-Request-Id": f"req-{number}"}
+        assert ann.post("/v1/remember", json=text, headers=named).status_code == 200
+    first = ann.post("/v1/audit", json={"action": "create", "limit": 2}).json()
+    rest = ann.post(
+        "/v1/audit", json={"action": "create", "limit": 2, "cursor": first["next"]}
+    ).json()
+    shown = [one["request_id"] for one in (*first["lines"], *rest["lines"])]
+    assert sorted(shown) == ["req-0", "req-1", "req-2"]
+    assert (first["more"], rest["next"]) == (1, None)
+    [line] = ann.post("/v1/audit", json={"request_id": "req-1"}).json()["lines"]
+    assert (line["agent"], line["action"]) == ("ada", "create")
+    wrong = ann.post("/v1/audit", json={"cursor": first["next"]})
+    is_problem(wrong, 422, "invalid")
+    reader = as_key("key-of-rea")
+    is_problem(ann.post("/v1/audit", json={}, headers=reader), 403, "insufficient_role")

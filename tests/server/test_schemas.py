@@ -9,21 +9,18 @@ import typer
 from starlette.testclient import TestClient
 
 from commonbrain.api.operation import arguments_for_agents
-from commonbrain.api.operations import OPERATIONS, Operation, OperationRow, Profile
+from commonbrain.api.operations import OPERATIONS, Profile
 from commonbrain.api.operations.job import JOB
 from commonbrain.api.schemas import compact_schema
 from commonbrain.cli.main import app
 from commonbrain.http.rest import SERVED
 from commonbrain.jobs.registry import JOBS, check_arguments
 from commonbrain.mcp.server import tools_of
-from commonbrain.testing.builders import a_brain
-from tests.server.serving import an_app, calling, client_at
+from tests.server.serving import client_at
 
-AnyOperation = Operation[Any, Any]
 ON_COMMAND_LINE = [one for one in OPERATIONS if one.commands]
 POLICY = {"admin": ("tenant policy",)}
 """The command of another operation that sets the same policy."""
-served = pytest.mark.parametrize("operation", SERVED, ids=lambda one: one.name)
 
 
 def alternatives(schemas: dict[str, Any], name: str) -> Iterator[dict[str, Any]]:
@@ -32,27 +29,21 @@ def alternatives(schemas: dict[str, Any], name: str) -> Iterator[dict[str, Any]]
     yield from (schemas[verb["$ref"].rpartition("/")[2]] for verb in verbs)
 
 
-@pytest.fixture(scope="module")
-def schemas(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """The schemas of REST, which take longer to generate than all else here."""
-    path = tmp_path_factory.mktemp("schemas") / "brain.db"
-    with calling(an_app(a_brain(path))) as client:
-        return client.get("/openapi.json").json()["components"]["schemas"]
-
-
-@served
 def test_rest_describes_the_arguments_that_an_operation_takes(
-    ann: TestClient, schemas: dict[str, Any], operation: AnyOperation
+    ann: TestClient, subtests: pytest.Subtests
 ) -> None:
-    described = list(alternatives(schemas, operation.request.__name__))
+    schemas: dict[str, Any] = ann.get("/openapi.json").json()["components"]["schemas"]
+    for operation in SERVED:
+        with subtests.test(operation=operation.name):
+            described = list(alternatives(schemas, operation.request.__name__))
 
-    assert {name for one in described for name in one["properties"]} == set(
-        operation.request.model_fields
-    )
-    assert all(one["additionalProperties"] is False for one in described)
-    refused = ann.post(f"/v1/{operation.name}", json={"colour": "red"})
-    assert refused.status_code == 422
-    assert "There is no argument 'colour'" in refused.json()["detail"]
+            assert {name for one in described for name in one["properties"]} == set(
+                operation.request.model_fields
+            )
+            assert all(one["additionalProperties"] is False for one in described)
+            refused = ann.post(f"/v1/{operation.name}", json={"colour": "red"})
+            assert refused.status_code == 422
+            assert "There is no argument 'colour'" in refused.json()["detail"]
 
 
 @pytest.mark.requirement("CL-10")
@@ -94,36 +85,35 @@ async def test_an_item_of_a_tool_with_what_programs_alone_may_give_is_refused(ur
     assert second["status"] == "stored"
 
 
-@pytest.mark.parametrize("row", ON_COMMAND_LINE, ids=lambda one: one.name)
-def test_the_commands_take_every_argument_of_their_operation(row: OperationRow) -> None:
-    operation = row.load()
+def test_the_commands_take_every_argument_of_their_operation(subtests: pytest.Subtests) -> None:
     group: Any = typer.main.get_command(app)
-    taken = {name for one in operation.commands for name in one.preset}
-    for name in (*row.commands, *POLICY.get(row.name, ())):
-        command = group
-        for word in name.split():
-            command = command.get_command(click.Context(command), word)
-        taken |= {parameter.name for parameter in command.params}
+    for row in ON_COMMAND_LINE:
+        operation = row.load()
+        taken = {name for one in operation.commands for name in one.preset}
+        for name in (*row.commands, *POLICY.get(row.name, ())):
+            command = group
+            for word in name.split():
+                command = command.get_command(click.Context(command), word)
+            taken |= {parameter.name for parameter in command.params}
 
-    assert set(operation.request.model_fields) - {operation.batch_field} <= taken
-    assert ("file" in taken) == (operation.batch_field is not None)
+        with subtests.test(operation=row.name):
+            assert set(operation.request.model_fields) - {operation.batch_field} <= taken
+            assert ("file" in taken) == (operation.batch_field is not None)
 
 
-@pytest.mark.parametrize(
-    ("operation", "given", "nearest"),
-    [
+def test_an_unknown_argument_is_refused_with_the_nearest_known_one(
+    ann: TestClient, subtests: pytest.Subtests
+) -> None:
+    calls: list[tuple[str, dict[str, Any], str]] = [
         ("recall", {"kind": ["fact"]}, "kinds"),
         ("recall", {"max_item": 3}, "max_items"),
         ("status", {"error": 3}, "errors"),
         ("revise", {"op": "pin", "id": "mem_1", "texts": "x"}, "text"),
-    ],
-)
-def test_an_unknown_argument_is_refused_with_the_nearest_known_one(
-    ann: TestClient, operation: str, given: dict[str, Any], nearest: str
-) -> None:
-    refused = ann.post(f"/v1/{operation}", json=given)
-
-    assert f"did you mean {nearest!r}?" in refused.json()["detail"]
+    ]
+    for operation, given, nearest in calls:
+        with subtests.test(operation=operation, given=given):
+            refused = ann.post(f"/v1/{operation}", json=given)
+            assert f"did you mean {nearest!r}?" in refused.json()["detail"]
 
 
 def test_job_lists_its_kinds_and_their_arguments() -> None:

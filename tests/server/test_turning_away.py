@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 import httpx2
 import pytest
 from starlette.testclient import TestClient
+from starlette.types import ASGIApp
 
 from commonbrain.client import Brain
 from commonbrain.http.app import make_app
@@ -82,41 +83,44 @@ class Listened(Exception):
 
 
 @pytest.mark.requirement("ST-02")
-@pytest.mark.parametrize("path_of", ["/v1/remember", "/v0/memory/retain", "/mcp", "/v1/nothing"])
-@pytest.mark.parametrize("headers", [[], [(b"authorization", b"Bearer wrong")]])
-async def test_the_body_of_who_is_not_let_in_is_never_read(
-    brain: Brain, path_of: str, headers: list[tuple[bytes, bytes]]
+async def test_the_body_of_a_request_without_a_valid_credential_is_never_read(
+    brain: Brain, subtests: pytest.Subtests
 ) -> None:
-    told = await answered(brain, path_of, headers=headers)
+    app = make_app(brain, KeyRing())
+    wrong = [(b"authorization", b"Bearer wrong")]
+    for path in ("/v1/remember", "/v0/memory/retain", "/mcp", "/v1/nothing"):
+        for headers in ([], wrong):
+            with subtests.test(path=path, headers=headers):
+                start = await answered(app, path, headers=headers)
 
-    assert told["status"] == 401
-    assert (b"www-authenticate", b"Bearer") in [
-        (name, value.split()[0]) for name, value in told["headers"]
-    ]
+                assert start["status"] == 401
+                assert (b"www-authenticate", b"Bearer") in [
+                    (name, value.split()[0]) for name, value in start["headers"]
+                ]
 
 
 async def test_no_body_is_read_where_none_is_taken(brain: Brain) -> None:
-    assert (await answered(brain, "/healthz"))["status"] == 405
-    assert (await answered(brain, "/nowhere"))["status"] == 404
-    assert (await answered(brain, "/v1/recall", method="PUT"))["status"] == 405
+    app = make_app(brain, KeyRing())
+    assert (await answered(app, "/healthz"))["status"] == 405
+    assert (await answered(app, "/nowhere"))["status"] == 404
+    assert (await answered(app, "/v1/recall", method="PUT"))["status"] == 405
 
 
 async def answered(
-    brain: Brain,
+    app: ASGIApp,
     path: str,
     *,
     method: str = "POST",
     headers: Sequence[tuple[bytes, bytes]] = (),
 ) -> dict[str, Any]:
     """Ask the application, and fail when it listens to the body; give how the answer starts."""
-    app = make_app(brain, KeyRing())
-    said: list[dict[str, Any]] = []
+    messages: list[dict[str, Any]] = []
 
     async def receive() -> NoReturn:
         raise Listened
 
     async def send(message: Any) -> None:  # noqa: ANN401 whatever the protocol has
-        said.append(message)
+        messages.append(message)
 
     scope = {
         "type": "http",
@@ -133,4 +137,4 @@ async def answered(
         "server": ("127.0.0.1", 8377),
     }
     await app(scope, receive, send)
-    return said[0]
+    return messages[0]
