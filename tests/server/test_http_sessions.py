@@ -22,6 +22,7 @@ from commonbrain.model.sessions import Ending
 from commonbrain.storage.store import Store as SqlStore
 from commonbrain.testing.builders import FakeClock, a_brain
 from tests.processes import PATIENCE_S
+from tests.server.conftest import Hosted
 from tests.server.serving import (
     Era,
     KeyRing,
@@ -48,6 +49,12 @@ def structured(result: CallToolResult) -> dict[str, Any]:
     assert not result.is_error, result.content
     assert result.structured_content is not None
     return result.structured_content
+
+
+def pass_a_second(brain: Brain) -> None:
+    """Let the server's clock go on, so that one of two sessions booted last."""
+    assert isinstance(brain.services.clock, FakeClock)
+    brain.services.clock.move(timedelta(seconds=1))
 
 
 async def boots(client: Client, task: str, **more: str) -> dict[str, Any]:
@@ -145,7 +152,10 @@ class _NoCookies(httpx2.AsyncClient):
 
 
 @pytest.mark.requirement("SE-34")
-async def test_a_client_without_cookies_names_its_session_in_each_call(url: str) -> None:
+async def test_a_client_without_cookies_names_its_session_in_each_call(
+    shared: tuple[Brain, str],
+) -> None:
+    brain, url = shared
     headers = {"Authorization": f"Bearer {KEY}"}
     named = Implementation(name="node", version="1")
     async with _NoCookies(headers=headers, timeout=PATIENCE_S) as http:
@@ -156,6 +166,7 @@ async def test_a_client_without_cookies_names_its_session_in_each_call(url: str)
             booted = await client.call_tool("boot", {"project": "api", "task": "One"})
             one = structured(booted)["session"]
             assert f"as_session {one}" in str(booted.content)
+            pass_a_second(brain)
             two = (await boots(client, "Two"))["session"]
             assert await others(client, as_session=one) == {two: "Two"}
             own = {"op": "task", "text": "Still one", "as_session": one}
@@ -176,7 +187,9 @@ async def test_clients_with_a_connection_of_their_own_are_offered_no_session_arg
 
 
 @pytest.mark.requirement("SE-34")
-def test_a_rest_client_has_the_session_that_its_header_names(ann: TestClient) -> None:
+def test_a_rest_client_has_the_session_that_its_header_names(
+    ann: TestClient, hosted: Hosted
+) -> None:
     def call(operation: str, session: str | None = None, **body: object) -> httpx2.Response:
         headers = {"Commonbrain-Session": session} if session else {}
         reply = ann.post(f"/v1/{operation}", json=body, headers=headers)
@@ -186,6 +199,7 @@ def test_a_rest_client_has_the_session_that_its_header_names(ann: TestClient) ->
     first = call("boot", project="api", task="One")
     one = first.headers["Commonbrain-Session"]
     assert first.json()["session"] == one
+    pass_a_second(hosted.brain)
     second = call("boot", project="api", task="Two").json()
     assert [peer["session"] for peer in second["siblings"]] == [one]
     call("session", one, op="task", text="Still one")
