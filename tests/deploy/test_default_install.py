@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 OF_EXTRAS = (
     *("argon2", "fastapi", "huey", "lightgbm", "limits", "obstore", "opentelemetry", "pgvector"),
     *("prometheus_client", "psycopg", "jwt", "redis", "scipy", "uvicorn"),
@@ -31,14 +33,20 @@ def brain(home: Path, *arguments: str) -> str:
     return ended.stdout
 
 
-def test_remember_and_recall_need_no_extra(tmp_path: Path) -> None:
-    brain(tmp_path, "remember", "The staging database is rebuilt every night")
-    assert "rebuilt every night" in brain(tmp_path, "recall", "when is staging reset?")
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The home of a user who has remembered something."""
+    home = tmp_path_factory.mktemp("home")
+    brain(home, "remember", "The staging database is rebuilt every night")
+    return home
 
 
-def test_no_library_writes_into_the_home(tmp_path: Path) -> None:
-    brain(tmp_path, "remember", "The staging database is rebuilt every night")
-    written = {path.parent.name for path in tmp_path.rglob("*") if path.is_file()}
+def test_remember_and_recall_need_no_extra(home: Path) -> None:
+    assert "rebuilt every night" in brain(home, "recall", "when is staging reset?")
+
+
+def test_no_library_writes_into_the_home(home: Path) -> None:
+    written = {path.parent.name for path in home.rglob("*") if path.is_file()}
     assert written == {"commonbrain"}
 
 

@@ -63,7 +63,7 @@ def is_listening(port: int) -> bool:
 
 
 @pytest.mark.requirement("CL-09")
-def test_a_server_told_to_stop_takes_no_more_and_finishes_what_is_under_way(path: Path) -> None:
+def test_a_stopped_server_takes_no_more_calls_and_finishes_those_under_way(path: Path) -> None:
     port = free_port()
     with started(path, port=port) as server:
         url = f"http://127.0.0.1:{port}"
@@ -100,7 +100,7 @@ def test_two_workers_answer_as_one(path: Path) -> None:
         assert server.wait(PATIENCE_S) == 0
 
 
-def test_where_a_call_comes_from_is_told_by_proxies_that_were_named_alone() -> None:
+def test_only_named_proxies_tell_the_address_of_a_caller() -> None:
     behind = load_server_settings(proxies=["10.0.0.7", "fd00::/8"])
 
     assert proxies_of(load_server_settings()) == []
@@ -109,7 +109,7 @@ def test_where_a_call_comes_from_is_told_by_proxies_that_were_named_alone() -> N
         load_server_settings(proxies=["*"])
 
 
-def test_without_keys_a_proxy_lets_nobody_in_from_elsewhere(path: Path) -> None:
+def test_server_without_keys_refuses_calls_that_a_proxy_relays(path: Path) -> None:
     port = free_port()
     with started(path, port=port):
         url = f"http://127.0.0.1:{port}/v1/recall"
@@ -128,7 +128,7 @@ def test_without_keys_a_proxy_lets_nobody_in_from_elsewhere(path: Path) -> None:
         (("--open", "--url", "memory"), "COMMONBRAIN_SERVE_URL"),
     ],
 )
-def test_a_server_that_would_let_strangers_in_does_not_begin(
+def test_server_without_access_control_does_not_start_for_other_machines(
     path: Path, options: tuple[str, ...], says: str
 ) -> None:
     line = command(path, "serve", *options)
@@ -140,7 +140,7 @@ def test_a_server_that_would_let_strangers_in_does_not_begin(
     assert b"Serving" not in done.stderr
 
 
-def test_a_store_that_cannot_be_opened_is_told_before_anything_listens(path: Path) -> None:
+def test_store_that_cannot_be_opened_ends_a_server_before_it_listens(path: Path) -> None:
     path.write_bytes(b"This is no store." * 100)
     line = command(path, "serve", "--open", "--workers", "2")
     done = subprocess.run(

@@ -26,7 +26,7 @@ from tests.server.serving import an_app, listening
 from tests.telemetry.reading import events
 
 
-async def test_a_call_that_takes_too_long_is_left_behind_and_its_thread_stays_taken() -> None:
+async def test_a_late_call_is_answered_and_its_thread_stays_taken() -> None:
     threads, go_on = ThreadLimiter(1, seconds_max=0.05), Event()
     done: list[str] = []
     try:
@@ -43,7 +43,7 @@ async def test_a_call_that_takes_too_long_is_left_behind_and_its_thread_stays_ta
     assert done == ["third"]
 
 
-async def test_what_a_call_raises_is_raised_even_where_it_looks_like_a_deadline() -> None:
+async def test_an_error_of_a_call_is_raised_even_if_it_resembles_a_deadline() -> None:
     def fail() -> None:
         raise TimeoutError("its own")
 
@@ -51,7 +51,7 @@ async def test_what_a_call_raises_is_raised_even_where_it_looks_like_a_deadline(
         await ThreadLimiter(1, seconds_max=PATIENCE_S).run(fail)
 
 
-async def test_without_a_limit_a_call_that_is_called_off_is_waited_for() -> None:
+async def test_a_cancelled_call_without_a_limit_is_awaited() -> None:
     begun, go_on = Event(), Event()
 
     def work() -> str:
@@ -89,7 +89,7 @@ async def test_callers_take_turns_and_none_takes_all_threads() -> None:
     assert order[1:] == ["greedy"] * 20
 
 
-async def test_a_caller_whose_own_calls_are_too_many_is_told_so() -> None:
+async def test_a_caller_with_too_many_calls_is_rate_limited() -> None:
     threads, go_on, refused = ThreadLimiter(4, seconds_max=0.3), Event(), list[str]()
     enter_lane(Caller(agent="greedy"))
     try:
@@ -109,7 +109,7 @@ async def test_a_caller_whose_own_calls_are_too_many_is_told_so() -> None:
     assert refused == ["rate_limited"]
 
 
-async def test_calls_of_clients_that_are_gone_are_forgotten() -> None:
+async def test_waiting_calls_of_disconnected_clients_are_freed() -> None:
     threads, go_on = ThreadLimiter(1, seconds_max=PATIENCE_S), Event()
     begun = Event()
     held: list[ref[Event]] = []
