@@ -1,1 +1,1 @@
-"""Drives clients that nobody here wrote; `just clients` installs them and runs these tests."""
+"""Drives foreign clients; `just clients` installs them and runs these tests."""

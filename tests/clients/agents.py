@@ -24,7 +24,7 @@ class Agent:
     prefix: str
     """What it puts before the names that the server gives its tools."""
     prepare: Callable[[Path], None] = lambda _: None
-    """Sets in its home what it wants beside a server."""
+    """Sets in its home what it needs besides a server."""
 
 
 def run(agent: Agent, place: Place, *, modules: Path, node: Path, calls: str) -> str:
@@ -38,7 +38,7 @@ def run(agent: Agent, place: Place, *, modules: Path, node: Path, calls: str) ->
 
 
 def _merge(file: Path, more: Mapping[str, Any]) -> None:
-    """Put settings of its own beside what is in a file."""
+    """Put settings of its own into a file."""
     known: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {}
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(json.dumps({**known, **more}))
@@ -61,7 +61,7 @@ def _opencode(package: Path, _node: Path, _url: str) -> tuple[str | Path, ...]:
     return (package / "bin" / "opencode", "run", "-m", "anthropic/scripted", ASKED)
 
 
-def _opencode_told(url: str) -> Mapping[str, str]:
+def _opencode_environment(url: str) -> Mapping[str, str]:
     model = {"name": "scripted", "tool_call": True, "limit": {"context": 100_000, "output": 8_000}}
     options = {"baseURL": f"{url}/v1", "apiKey": "scripted"}
     provider = {"anthropic": {"options": options, "models": {"scripted": model}}}
@@ -104,7 +104,7 @@ AGENTS: Final[Mapping[str, Agent]] = {
     "opencode": Agent(
         package="opencode-linux-x64",
         command=_opencode,
-        environment=_opencode_told,
+        environment=_opencode_environment,
         prefix="commonbrain_",
     ),
 }

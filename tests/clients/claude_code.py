@@ -19,7 +19,7 @@ QUIET: Final = {"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "DISABLE_AUTOUP
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClaudeCode:
-    """Claude Code in a home that was told of the server."""
+    """Claude Code in a home that is connected to the server."""
 
     place: Place
     program: Path

@@ -38,7 +38,7 @@ def modules() -> Path:
 
 @pytest.fixture(scope="session")
 def server_command() -> Path:
-    """The server's command: the one installed beside this Python, unless another is named."""
+    """The server's command: the one installed with this Python, unless another is named."""
     return Path(os.environ.get(BRAIN_VARIABLE) or Path(sys.executable).with_name("brain"))
 
 

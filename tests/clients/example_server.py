@@ -1,4 +1,4 @@
-"""What the conformance suite calls by its own names, carried by the shared server's door."""
+"""What the conformance suite calls by its own names, carried by the shared server."""
 
 from base64 import b64encode
 from typing import Final

@@ -1,4 +1,4 @@
-"""Installs the clients that are named beside these tests, once for each list of them."""
+"""Installs the clients that are named here, once for each list of them."""
 
 import hashlib
 import shutil

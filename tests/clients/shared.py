@@ -19,13 +19,13 @@ _TOKEN_S = 3600
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Credential:
-    """What a client bears, and whom the server must take it for."""
+    """A credential of a client, and the identity that the server must give it."""
 
     secret: str
     tenant: str
     agent: str
 
-    def is_told_by(self, answer: str) -> bool:
+    def is_named_in(self, answer: str) -> bool:
         """Say whether status told its caller to be this one, in its sentence or as JSON."""
         plain = answer.replace("\\", "").replace(" ", "")
         members = (f'"{name}":"{value}"' for name, value in self._who.items())

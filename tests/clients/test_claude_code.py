@@ -27,14 +27,14 @@ def test_the_server_is_listed_as_connected(claude_code: ClaudeCode) -> None:
 
 
 def test_what_one_run_remembers_the_next_recalls(claude_code: ClaudeCode) -> None:
-    told = claude_code.converse(call("remember", text=MEMORY, kind="fact"))
-    asked = claude_code.converse(call("recall", query=QUESTION))
+    first = claude_code.converse(call("remember", text=MEMORY, kind="fact"))
+    second = claude_code.converse(call("recall", query=QUESTION))
 
-    assert not told.result(0).get("is_error")
-    assert MEMORY in shown(asked)
+    assert not first.result(0).get("is_error")
+    assert MEMORY in shown(second)
 
 
-def test_the_model_is_told_that_what_it_recalls_is_evidence(claude_code: ClaudeCode) -> None:
+def test_recalled_memories_are_marked_as_evidence(claude_code: ClaudeCode) -> None:
     model = claude_code.converse(
         call("remember", text=MEMORY, kind="fact"), call("recall", query=QUESTION)
     )
@@ -49,7 +49,7 @@ def test_an_error_reaches_the_model_in_words(claude_code: ClaudeCode) -> None:
     assert ABSENT_ID in shown(model)
 
 
-def test_the_model_is_shown_the_tools_and_instructions_unasked(claude_code: ClaudeCode) -> None:
+def test_the_model_is_shown_the_tools_and_instructions(claude_code: ClaudeCode) -> None:
     # A server that is slow to start misses the first request, so the last one is read.
     last = claude_code.converse(call("recall", query=QUESTION)).requests[-1]
 

@@ -2,7 +2,7 @@
 
 The suite calls tools, resources and prompts by names of its own (`test_simple_text`,
 `test://static-text`), and asks for capabilities that this server does not offer. Those scenarios
-are expected to fail, by name and with the reason; a scenario that fails beside them, and one that
+are expected to fail, by name and with the reason; another scenario that fails, and one that
 does not fail though it is listed, fails the test.
 """
 
@@ -34,7 +34,7 @@ NAMES: Final = """
 CAPABILITIES: Final = "completion-complete"
 """Arguments are not completed."""
 TEXT_PRESERVING_ACTIONS: Final = "tools-call-with-progress"
-"""Nothing is sent beside the answer, which is plain JSON."""
+"""Nothing is sent besides the answer, which is plain JSON."""
 EXPECTED: Final[Mapping[str, Mapping[str, str]]] = {
     "2025-11-25": {
         "names": NAMES,
@@ -85,8 +85,8 @@ def conforms(modules: Path, node: Path, place: Place) -> Callable[[str, str, lis
         baseline = place.home / "expected.yml"
         # JSON is YAML.
         baseline.write_text(json.dumps({"server": failing}))
-        asked = ("server", "--url", url, "--requirements", revision)
-        command = (node, modules / SUITE, *asked, "--expected-failures", baseline)
+        options = ("server", "--url", url, "--requirements", revision)
+        command = (node, modules / SUITE, *options, "--expected-failures", baseline)
         ended = place.run(command, timeout_s=SUITE_S_MAX)
         assert ended.status == 0, ended.out[-2000:]
         assert "Baseline check passed" in ended.out
@@ -101,7 +101,7 @@ def expected(revision: str, *, but: str) -> list[str]:
 
 @pytest.mark.requirement("EV-12")
 @pytest.mark.parametrize("revision", EXPECTED)
-def test_what_is_served_conforms_to_the_protocol(
+def test_the_server_conforms_to_the_protocol(
     revision: str, url: str, conforms: Callable[[str, str, list[str]], None]
 ) -> None:
     conforms(url, revision, expected(revision, but="the example asks for nothing"))
@@ -109,7 +109,7 @@ def test_what_is_served_conforms_to_the_protocol(
 
 @pytest.mark.requirement("EV-12")
 @pytest.mark.parametrize("revision", EXPECTED)
-def test_the_door_carries_whatever_content_the_protocol_knows(
+def test_the_endpoint_carries_every_content_of_the_protocol(
     revision: str, example_url: str, conforms: Callable[[str, str, list[str]], None]
 ) -> None:
     conforms(example_url, revision, expected(revision, but="names"))

@@ -68,11 +68,11 @@ def client(request: pytest.FixtureRequest, inspector: Inspector) -> Inspector:
 
 
 def test_the_server_speaks_the_protocol_of_the_era(client: Inspector) -> None:
-    said = client.initialize()
+    reply = client.initialize()
 
-    assert said["protocolVersion"] == ERAS[client.era]
-    assert said["serverInfo"]["name"] == "commonbrain"
-    assert said["instructions"]
+    assert reply["protocolVersion"] == ERAS[client.era]
+    assert reply["serverInfo"]["name"] == "commonbrain"
+    assert reply["instructions"]
 
 
 def test_every_tool_is_in_the_story(client: Inspector) -> None:

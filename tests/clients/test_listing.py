@@ -56,6 +56,6 @@ def test_opencode_lists_it_as_connected(
     ended = connected("opencode").run((program, "mcp", "list"), timeout_s=COMMAND_S_MAX)
 
     assert ended.status == 0, ended
-    told = COLOURS.sub("", ended.out + ended.err)
-    assert re.search(r"commonbrain\s+connected", told), told
-    assert ("old" in told) == (known is not None)
+    output = COLOURS.sub("", ended.out + ended.err)
+    assert re.search(r"commonbrain\s+connected", output), output
+    assert ("old" in output) == (known is not None)

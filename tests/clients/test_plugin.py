@@ -64,12 +64,12 @@ def claude(modules: Path, place: Place, *, server_command: Path, store: Path) ->
 
 def wait_for_hooks(store: Path) -> None:
     """Wait for what goes on after the client is gone, known by its command line and folder."""
-    behind = [
+    running = [
         one
         for one in psutil.process_iter(["cmdline"])
         if "--detached" in (one.info["cmdline"] or ()) and uses(one, store)
     ]
-    _, alive = psutil.wait_procs(behind, timeout=PATIENCE_S)
+    _, alive = psutil.wait_procs(running, timeout=PATIENCE_S)
     assert not alive
 
 
@@ -93,7 +93,7 @@ def test_the_client_itself_finds_the_plugin_valid(claude: ClaudeCode) -> None:
     assert ended.status == 0, ended
 
 
-def test_a_whole_loop_shows_what_is_known_and_keeps_what_is_told(
+def test_a_conversation_is_shown_memories_and_stores_new_ones(
     claude: ClaudeCode, brain: Brain, store: Path
 ) -> None:
     call = ToolCall(PREFIX + "remember", {"text": LEARNT, "kind": "fact"})
@@ -112,9 +112,9 @@ def test_a_whole_loop_shows_what_is_known_and_keeps_what_is_told(
     [handoff] = bodies(brain, ["episode"])
     assert "pool closed twice" in handoff
     # Nothing that was put before the model came back.
-    kept = "\n".join(bodies(brain, ["event", "episode"]))
-    assert RULE not in kept
-    assert FACT not in kept
+    stored = "\n".join(bodies(brain, ["event", "episode"]))
+    assert RULE not in stored
+    assert FACT not in stored
 
 
 def test_the_hooks_and_the_server_of_one_client_are_one_session(
@@ -127,14 +127,14 @@ def test_the_hooks_and_the_server_of_one_client_are_one_session(
 
     # Who wrote by the tool and who wrote by a hook went by the same name and session.
     rows = brain.recall("", kinds=["fact", "event", "episode"], agent="claude-code").items
-    told = [brain.get(item.id, views=["provenance"]).provenance for item in rows]
+    sources = [brain.get(item.id, views=["provenance"]).provenance for item in rows]
     assert len(rows) == 3
-    assert len({one.session for one in told if one}) == 1
+    assert len({one.session for one in sources if one}) == 1
     # It ended as its client said, and nobody is left.
     assert brain.session.list().sessions == ()
 
 
-def test_an_edit_and_a_commit_are_shown_what_names_and_binds_them(
+def test_an_edit_is_shown_its_memories_and_a_commit_its_rules(
     claude: ClaudeCode, brain: Brain, place: Place
 ) -> None:
     file = place.home / "src" / "payments" / "refunds.py"

@@ -1,4 +1,4 @@
-"""Clients that nobody here wrote are let into the shared server, each as whom its credential is of.
+"""Foreign clients are let into the shared server, each with the identity of its credential.
 
 They come over HTTP with a header, or over the bridge, with a key or with a token; what the tool
 `status` tells them of themselves is what these tests read.
@@ -39,7 +39,7 @@ def credential(request: pytest.FixtureRequest, shared: SharedServer) -> Credenti
 
 
 @pytest.fixture
-def asked(place: Place, shared: SharedServer, credential: Credential) -> Callable[..., Ended]:
+def run_client(place: Place, shared: SharedServer, credential: Credential) -> Callable[..., Ended]:
     """Runs a program that finds the server and the credential in its environment."""
 
     def run(*command: str | Path) -> Ended:
@@ -53,28 +53,38 @@ def asked(place: Place, shared: SharedServer, credential: Credential) -> Callabl
 
 @pytest.mark.requirement("CL-05")
 @pytest.mark.parametrize("client", WITHIN_PYTHON)
-def test_libraries_of_python_are_told_who_they_are(
-    client: str, credential: Credential, asked: Callable[..., Ended]
+def test_libraries_of_python_learn_their_identity(
+    client: str, credential: Credential, run_client: Callable[..., Ended]
 ) -> None:
     python = python_of(client)
     if python is None:
         pytest.skip(f"{client} is not installed: run `just clients`")
 
-    assert credential.is_told_by(asked(python, PROGRAMS / WITHIN_PYTHON[client]).out)
+    assert credential.is_named_in(run_client(python, PROGRAMS / WITHIN_PYTHON[client]).out)
 
 
 @pytest.mark.requirement("CL-01")
 @pytest.mark.parametrize("version", ["sdk_v1", "sdk_v2"])
-def test_both_libraries_of_typescript_are_told_who_they_are(
-    version: str, modules: Path, node: Path, *, credential: Credential, asked: Callable[..., Ended]
+def test_both_libraries_of_typescript_learn_their_identity(
+    version: str,
+    modules: Path,
+    node: Path,
+    *,
+    credential: Credential,
+    run_client: Callable[..., Ended],
 ) -> None:
     assert modules.is_dir()
 
-    assert credential.is_told_by(asked(node, PROGRAMS / f"{version}.mjs").out)
+    assert credential.is_named_in(run_client(node, PROGRAMS / f"{version}.mjs").out)
 
 
-def test_mcporter_is_told_who_it_is(
-    modules: Path, node: Path, *, place: Place, credential: Credential, asked: Callable[..., Ended]
+def test_mcporter_learns_its_identity(
+    modules: Path,
+    node: Path,
+    *,
+    place: Place,
+    credential: Credential,
+    run_client: Callable[..., Ended],
 ) -> None:
     (place.home / "mcporter.json").write_text(
         '{"mcpServers": {"commonbrain": {"baseUrl": "${SHARED_URL}", "headers": '
@@ -82,11 +92,11 @@ def test_mcporter_is_told_who_it_is(
     )
     words = ("--config", place.home / "mcporter.json", "call", "commonbrain.status")
 
-    assert credential.is_told_by(asked(node, modules / MCPORTER, *words).out)
+    assert credential.is_named_in(run_client(node, modules / MCPORTER, *words).out)
 
 
 @pytest.mark.parametrize("era", ERAS)
-def test_the_inspector_is_told_who_it_is_in_both_eras(
+def test_the_inspector_learns_its_identity_in_both_eras(
     era: str, modules: Path, inspector: Inspector, *, shared: SharedServer, credential: Credential
 ) -> None:
     bearer = f"Authorization: Bearer {credential.secret}"
@@ -94,11 +104,11 @@ def test_the_inspector_is_told_who_it_is_in_both_eras(
     direct = Inspector(place=inspector.place, program=inspector.program, reach=reach, era=era)
 
     assert modules.is_dir()
-    assert credential.is_told_by(direct.call("status", {}))
+    assert credential.is_named_in(direct.call("status", {}))
 
 
 @pytest.mark.parametrize("era", ERAS)
-def test_the_inspector_is_told_who_it_is_over_the_bridge(
+def test_the_inspector_learns_its_identity_over_the_bridge(
     era: str,
     inspector: Inspector,
     server_command: Path,
@@ -112,4 +122,4 @@ def test_the_inspector_is_told_who_it_is_over_the_bridge(
     bridge = (server_command, "mcp", "--url", shared.url, "--key-file", key)
     bridged = Inspector(place=inspector.place, program=inspector.program, server=bridge, era=era)
 
-    assert credential.is_told_by(bridged.call("status", {}))
+    assert credential.is_named_in(bridged.call("status", {}))

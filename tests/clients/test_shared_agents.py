@@ -1,6 +1,6 @@
-"""Agents of others, told of the shared server by `brain connect --url`, call it for their models.
+"""Foreign agents that `brain connect --url` connects to the shared server call it.
 
-Whom the server takes them for is read off what their models are shown of its answer; the key is in
+Their identity is read from the answer that their models are shown; the key is in
 their environment, or in a file that a bridge reads.
 """
 
@@ -33,7 +33,7 @@ def credential(request: pytest.FixtureRequest, shared: SharedServer) -> Credenti
 
 
 @pytest.fixture(params=["http", "bridge"])
-def told(
+def connected_to(
     request: pytest.FixtureRequest,
     place: Place,
     *,
@@ -47,23 +47,23 @@ def told(
     keyed = ("--key-file", key) if request.param == "bridge" else ()
     known = {} if keyed else {"COMMONBRAIN_KEY": credential.secret}
 
-    def tell(client: str) -> Place:
+    def connect(client: str) -> Place:
         command = (server_command, "connect", client, "--url", shared.url, *keyed)
         ended = place.run(command, timeout_s=CONNECT_S_MAX, **known)
         assert ended.status == 0, ended
         assert credential.secret not in ended.out + ended.err
         return replace(place, environment={**place.environment, **known})
 
-    return tell
+    return connect
 
 
 def test_claude_code_shows_its_model_who_it_is(
-    modules: Path, told: Callable[[str], Place], *, credential: Credential
+    modules: Path, connected_to: Callable[[str], Place], *, credential: Credential
 ) -> None:
     program = modules / CLAUDE_CODE / "claude"
-    claude_code = ClaudeCode(place=told("claude-code"), program=program)
+    claude_code = ClaudeCode(place=connected_to("claude-code"), program=program)
 
-    assert credential.is_told_by(shown(claude_code.converse(call("status"))))
+    assert credential.is_named_in(shown(claude_code.converse(call("status"))))
 
 
 @pytest.mark.requirement("CL-01", "DO-20")
@@ -73,12 +73,12 @@ def test_an_agent_shows_its_model_who_it_is(
     modules: Path,
     node: Path,
     *,
-    told: Callable[[str], Place],
+    connected_to: Callable[[str], Place],
     credential: Credential,
 ) -> None:
     if not (modules / AGENTS[client].package).exists():
         pytest.skip(f"{client} is fetched for Linux on x86-64 only")
 
-    answer = run(AGENTS[client], told(client), modules=modules, node=node, calls="status")
+    answer = run(AGENTS[client], connected_to(client), modules=modules, node=node, calls="status")
 
-    assert credential.is_told_by(answer), answer
+    assert credential.is_named_in(answer), answer
