@@ -29,38 +29,38 @@ PARTS: Final[Mapping[str, str]] = {
 """The parts, with what each is about."""
 TOPICS: Final[Mapping[str, str]] = {
     "text": "domain",
-    "storage": "contracts adapters",
+    "storage": "contracts adapters models",
     "ingestion": """
         flows/attachments flows/background_embedding flows/bounds flows/duplicate_rules
-        flows/embedding* flows/long_texts flows/normalise flows/premises flows/remember*
+        flows/embedding* flows/long_texts flows/normalise flows/assumptions flows/remember*
         flows/wrong_calls
     """,
     "retrieval": """
-        flows/answered flows/arms flows/changes flows/episodes_in_recall flows/fading flows/get
+        flows/answered flows/retrievers flows/changes flows/episodes_in_recall flows/fading flows/get
         flows/guidance flows/journal flows/kind_filters flows/ledger flows/links flows/listing
         flows/marks flows/pages_of_memories flows/parameters flows/passages flows/people
         flows/questions_of_time flows/recall flows/second_step flows/skills flows/source_turns
-        flows/timeline flows/tuning flows/unasked flows/views doors/asking_about_time doors/nearest
+        flows/timeline flows/tuning flows/proactive_recall flows/views doors/asking_about_time doors/nearest
     """,
     "history": """
         flows/audit flows/audit_of_reads flows/authority flows/bulk_edit flows/forget*
-        flows/heritage flows/never_again flows/origins flows/provenance flows/reading_the_audit
+        flows/inherited_links flows/never_again flows/origins flows/provenance flows/reading_the_audit
         flows/retention flows/revise* flows/undo* doors/correcting
     """,
-    "invalidation": "flows/cascade* flows/placing flows/settling flows/unsettled",
+    "invalidation": "flows/cascade* flows/placing flows/settling flows/open_conflicts",
     "causality": "flows/atomizing* flows/atoms* flows/chains_by_name flows/fields flows/trace",
     "coordination": """
-        flows/boot flows/duties flows/duty_laws flows/handoffs flows/leases flows/messages*
+        flows/boot flows/action_items flows/action_item_laws flows/handoffs flows/leases flows/messages*
         flows/session*
     """,
     "consolidation": "flows/consolidating flows/maintaining flows/reflect* flows/status",
-    "jobs": "flows/aside flows/job* flows/moving flows/own_worker doors/job_lines doors/working",
+    "jobs": "flows/detached_executor flows/job* flows/moving flows/own_worker doors/job_lines doors/working",
     "transfer": "flows/exporting",
     "security": "security flows/*secret*",
     "faults": "faults",
     "observability": "telemetry",
     "cli": "doors",
-    "mcp": "doors/connections doors/early_calls doors/mcp doors/sessions doors/sharing doors/stdio",
+    "mcp": "doors/connections doors/early_calls doors/mcp doors/sessions doors/sharing",
     "hooks": "doors/hook*",
     "connect": "doors/connect* doors/brain_command",
     "page": "web",

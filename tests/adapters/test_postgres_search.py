@@ -17,6 +17,8 @@ from commonbrain.testing.builders import a_memory
 from tests.contracts.store_steps import look, put
 from tests.postgres import Database
 
+pytestmark = pytest.mark.part("server")
+
 MANY = 30_000
 SMALL = 100
 # What is searched without being anybody's memory: another process's import in a moment.

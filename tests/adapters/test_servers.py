@@ -14,6 +14,8 @@ import redis
 
 from commonbrain.runtime.dev_servers import ServerFolder, postgres_server, redis_server
 
+pytestmark = pytest.mark.part("server")
+
 STARTER = """
 import sys
 from commonbrain.runtime.dev_servers import redis_server

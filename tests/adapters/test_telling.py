@@ -12,6 +12,8 @@ from commonbrain.storage.postgres.statistics import (
 )
 from commonbrain.storage.postgres.vectors import ef_search, wider
 
+pytestmark = pytest.mark.part("server")
+
 SHARES = st.dictionaries(st.text(min_size=1), st.floats(min_value=1e-6, max_value=1.0), max_size=8)
 
 

@@ -34,6 +34,8 @@ from commonbrain.testing.builders import NOON, FakeClock, a_memory
 from tests.contracts.store_steps import EMBEDDER, SPACE, lexical, look, put, stored
 from tests.postgres import Database
 
+pytestmark = pytest.mark.part("server")
+
 PARTED = {"vectors", "field_vectors", "memory_text", "atom_text"}
 FOREIGN = (
     "SELECT conrelid::regclass::text, pg_get_constraintdef(oid) FROM pg_constraint "

@@ -28,6 +28,8 @@ from tests.contracts.trends_contract import TrendsContract
 from tests.contracts.upkeep_contract import UpkeepContract
 from tests.postgres import Server, databases
 
+pytestmark = pytest.mark.part("server")
+
 
 @pytest.fixture
 def open_store(postgres: Server) -> Iterator[OpenStore]:

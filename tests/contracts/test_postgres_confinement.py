@@ -25,6 +25,8 @@ from commonbrain.testing.builders import a_memory
 from tests.contracts.store_steps import look, put, stored
 from tests.postgres import Database, Server
 
+pytestmark = pytest.mark.part("server")
+
 REFERENCE = {"alembic_version", "spaces"}
 
 

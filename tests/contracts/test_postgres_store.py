@@ -36,6 +36,8 @@ from tests.contracts.store_steps import SPACE, look, put, random_vectors, stored
 from tests.postgres import END_ALL, Database, Server
 from tests.processes import until
 
+pytestmark = pytest.mark.part("server")
+
 LARGE = Size(memories=100_000, average_words=40)
 SMALL = Size(memories=600, average_words=40)
 OLDER = "WITH (m = 16, ef_construction = 64)"

@@ -21,6 +21,8 @@ from tests.contracts.cascade_contract import a_review
 from tests.contracts.store_steps import SPACE, a_link, put
 from tests.postgres import Database, Server, databases
 
+pytestmark = pytest.mark.part("server")
+
 SKILL = RuleDetail(skill={"name": "safe", "keywords": ["vault"]})
 NOTE = Annotation(memory_id=1, text="too hot", agent="bo", trust=Trust.USER_CLAIM, at=NOON)
 MESSAGE = a_memory(3, "Tea?", kind=Kind.MESSAGE, detail=MessageDetail(sender="Bo"))

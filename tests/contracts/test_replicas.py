@@ -16,6 +16,8 @@ from commonbrain.testing.builders import NOON, a_memory
 from tests.contracts.store_steps import put
 from tests.replicas import Pair, port_of, run_replica, wait_until
 
+pytestmark = pytest.mark.part("distributed")
+
 
 def reads(store: Store) -> ReplicaReads:
     [one] = store.replicas()

@@ -23,6 +23,8 @@ from tests.faults.proxies import Proxy
 from tests.processes import PATIENCE_S
 from tests.replicas import Pair, port_of, run_replica, wait_until
 
+pytestmark = pytest.mark.part("distributed")
+
 EARLY = Position(lsn="0/1", timeline=1)
 """What every replica has."""
 

@@ -21,6 +21,8 @@ from commonbrain.learning.rollout import (
 )
 from commonbrain.model.query import Entry, FeedbackMark, RankedCandidate
 
+pytestmark = pytest.mark.part("learn")
+
 NOON = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
 STATISTICS = make_statistics()
 

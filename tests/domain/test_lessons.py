@@ -13,6 +13,8 @@ from commonbrain.model.model_card import BY_WEIGHTS
 from commonbrain.model.query import Entry, FeedbackMark, RankedCandidate, ShownExtent
 from commonbrain.testing.builders import NOON
 
+pytestmark = pytest.mark.part("learn")
+
 ANY: Final = ShownExtent.HEADLINE
 
 

@@ -16,6 +16,8 @@ from commonbrain.administration.embedding_spaces import (
     reciprocal_rank,
 )
 
+pytestmark = pytest.mark.part("models")
+
 IDS = st.lists(st.integers(1, 30), max_size=15, unique=True)
 
 

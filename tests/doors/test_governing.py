@@ -19,6 +19,8 @@ from commonbrain.model.scope import LOCAL_TENANT, Caller, Policy, Role
 from commonbrain.testing.builders import an_access
 from tests.doors.conftest import Command
 
+pytestmark = pytest.mark.part("server")
+
 ADMIN = next(one for one in load_operations() if one.name == "admin")
 TENANT = next(one for one in load_operations() if one.name == "tenant")
 

@@ -7,6 +7,8 @@ import pytest
 
 from tests.doors.conftest import Command
 
+pytestmark = pytest.mark.part("import")
+
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:

@@ -8,6 +8,8 @@ import pytest
 from tests.doors.conftest import Command
 from tests.models.server import MODEL, ModelServer
 
+pytestmark = pytest.mark.part("models")
+
 NEXT = f"ollama/{MODEL}/384"
 MINILM = "minilm"
 

@@ -14,6 +14,8 @@ from tests.contracts.store_steps import lexical, put
 from tests.doors.test_store_upgrade import output_of
 from tests.postgres import Database
 
+pytestmark = pytest.mark.part("distributed")
+
 
 def test_preview_is_a_script_whose_plain_part_runs_unchanged(database: Database) -> None:
     with closing(database.opened()) as store:

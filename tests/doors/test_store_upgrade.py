@@ -9,6 +9,8 @@ from commonbrain.cli.main import app
 from commonbrain.model.errors import InvalidInputError
 from tests.postgres import Server
 
+pytestmark = pytest.mark.part("server")
+
 
 def output_of(*words: str) -> str:
     """Give what a command says."""

@@ -24,6 +24,8 @@ from tests.faults.proxies import Proxy
 from tests.postgres import Database
 from tests.processes import PATIENCE_S
 
+pytestmark = pytest.mark.part("server")
+
 AT_ONCE = 2
 DEADLINE_S = 0.5
 

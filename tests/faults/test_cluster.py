@@ -11,6 +11,8 @@ import pytest
 
 from tests.faults.cluster import WRITERS, Cluster, running_cluster, until
 
+pytestmark = pytest.mark.part("server")
+
 EVENTS = 12
 MESSAGES = 4
 IMPORTED = 130

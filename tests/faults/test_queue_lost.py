@@ -21,6 +21,8 @@ from commonbrain.storage.job_queue import QueueMessage
 from commonbrain.testing.builders import FakeClock, a_brain
 from tests.processes import PATIENCE_S
 
+pytestmark = pytest.mark.part("server")
+
 JOBS_EACH = 10
 
 

@@ -5,12 +5,16 @@ import sys
 from pathlib import Path
 from threading import Event
 
+import pytest
+
 from commonbrain.learning.serving import ModelLimits, ModelPool, ScoringFailure
 from commonbrain.model.limits import EMBEDDINGS_AT_ONCE_MAX, MODELS_LOADED_MAX
 from commonbrain.model.model_card import ModelCard
 from commonbrain.testing.builders import FakeClock
 from tests.contracts.learning_contract import a_card
 from tests.laid_out_stores import lay_out_store
+
+pytestmark = pytest.mark.part("models")
 
 TERMS = ModelLimits(limit_ms=50, failures=3, cooldown_ms=2000)
 

@@ -30,6 +30,8 @@ from tests.flows.ranking import (
     with_models,
 )
 
+pytestmark = pytest.mark.part("learn")
+
 ASKED = "Where does the kettle stand?"
 
 

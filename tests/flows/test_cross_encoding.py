@@ -19,6 +19,8 @@ from commonbrain.testing.builders import FakeClock, a_brain
 from tests.flows.asking import stored
 from tests.models.onnx_models import save_cross_encoder
 
+pytestmark = pytest.mark.part("models")
+
 ASKED = "Where does the kettle stand?"
 FACTS = {
     "shelf": "The kettle stands on the upper shelf.",

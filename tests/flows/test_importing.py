@@ -14,6 +14,8 @@ from commonbrain.transfer.importer import Found, Importer, Piece, Unreadable, fi
 from commonbrain.transfer.imports import ImportReport
 from tests.flows.asking import bodies, stored
 
+pytestmark = pytest.mark.part("import")
+
 
 @dataclass(frozen=True, slots=True)
 class Lines:

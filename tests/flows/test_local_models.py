@@ -10,6 +10,8 @@ from commonbrain.embeddings.local import SPACE
 from commonbrain.model.errors import InvalidInputError, StoreCorruptError
 from tests.models.onnx_models import WIDTH, save_encoder
 
+pytestmark = pytest.mark.part("models")
+
 FACT = "Ann lives in Lisbon."
 
 

@@ -31,6 +31,8 @@ from tests.flows.ranking import (
     with_models,
 )
 
+pytestmark = pytest.mark.part("learn")
+
 ASKED = "Where does the kettle stand?"
 FORCED = TransitionOptions(reason="It was proved elsewhere.", is_forced=True)
 

@@ -28,6 +28,8 @@ from commonbrain.testing.builders import FakeClock, a_brain, use_store_opener
 from tests.replicas import Pair, wait_until
 from tests.telemetry.reading import call, figure, heard
 
+pytestmark = pytest.mark.part("distributed")
+
 LOST = timedelta(seconds=2)
 """What a replica takes before it fails."""
 

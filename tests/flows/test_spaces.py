@@ -23,6 +23,8 @@ from tests.flows.asking import bodies
 from tests.flows.moving import NEXT, OLD, Smaller, movable, moved, moving
 from tests.flows.working import a_worker
 
+pytestmark = pytest.mark.part("models")
+
 FACTS = [
     f"The {what} stands in the {where} room."
     for what, where in (("kettle", "blue"), ("ladder", "red"), ("harp", "green"))

@@ -24,6 +24,8 @@ from commonbrain.testing.builders import NOON, FakeClock, a_memory
 from tests.flows.test_jobs_again import Killed
 from tests.flows.working import a_worker
 
+pytestmark = pytest.mark.part("learn")
+
 RECALLS = 66
 ENOUGH = {"min_marked": 60}
 KIND = "train_reranker"

@@ -28,6 +28,8 @@ from tests.contracts.learning_contract import a_card, a_trace
 from tests.flows.asking import stored
 from tests.flows.working import a_worker
 
+pytestmark = pytest.mark.part("learn")
+
 DAYS = 60
 HOUR = timedelta(hours=1)
 NOW = timedelta(days=DAYS + 31)

@@ -19,6 +19,8 @@ from commonbrain.model.errors import StoreCorruptError
 from commonbrain.model.limits import MODEL_BYTES_MAX
 from commonbrain.testing.builders import NOON
 
+pytestmark = pytest.mark.part("learn")
+
 BASE: Final = {"fused": 1.0, "trust": 0.05}
 UNIT: Final = st.floats(0, 1, width=32)
 

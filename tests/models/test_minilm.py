@@ -13,6 +13,8 @@ from commonbrain.embeddings.local import MiniLmEmbedder, usable_cores
 from commonbrain.model.limits import TEXT_BYTES_MAX
 from tests.processes import PATIENCE_S
 
+pytestmark = pytest.mark.part("core")
+
 FILLER = "The meeting went over the agenda of the week and nobody raised an objection. "
 FACT = "Our physician advised against eating peanuts."
 QUESTION = "Which food should be avoided on doctor's orders?"

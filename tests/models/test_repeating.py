@@ -6,6 +6,8 @@ from commonbrain.embeddings.interface import CACHED_QUERIES_MAX, CachingEmbedder
 from commonbrain.model.errors import UnavailableError
 from tests.models.server import ModelServer
 
+pytestmark = pytest.mark.part("core")
+
 QUESTION = "Where does Ann live?"
 
 

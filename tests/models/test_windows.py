@@ -14,6 +14,8 @@ from commonbrain.text.tokens import estimate
 from tests.models.onnx_models import save_encoder
 from tests.models.server import ModelServer
 
+pytestmark = pytest.mark.part("core")
+
 TEXTS = st.text(st.sampled_from("ab é漢🧠\n\t9_-"), max_size=3000)
 
 

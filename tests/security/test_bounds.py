@@ -16,6 +16,8 @@ from commonbrain.security.rate_limits import MovingWindowLimiter, shared_rate_li
 from commonbrain.testing.builders import FakeClock
 from tests.security.calling import KETTLE, audited, call, refusal
 
+pytestmark = pytest.mark.part("server")
+
 
 def test_credential_calls_as_often_as_its_policy_allows(networked: Callable[..., Brain]) -> None:
     policy = Policy(key_calls_per_minute=3)

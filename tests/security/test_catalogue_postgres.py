@@ -3,6 +3,7 @@
 from contextlib import closing
 
 import psycopg
+import pytest
 import sqlalchemy as sa
 from sqlalchemy import make_url
 
@@ -13,6 +14,8 @@ from commonbrain.storage.sql.schema_version import upgrade
 from commonbrain.testing.builders import FakeClock
 from tests.contracts.store_steps import SPACE
 from tests.postgres import Database, Server
+
+pytestmark = pytest.mark.part("server")
 
 APPENDED, LASTING = {"INSERT", "SELECT"}, {"INSERT", "SELECT", "UPDATE"}
 RIGHTS = {

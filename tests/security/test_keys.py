@@ -22,6 +22,8 @@ from commonbrain.security.authentication import Authenticator
 from commonbrain.testing.builders import FakeClock
 from tests.security.keys import CACHED_QUERIES_MAX, HERE, CountingPasswordHasher, altered, refusal
 
+pytestmark = pytest.mark.part("server")
+
 
 @pytest.mark.requirement("ST-03")
 def test_caller_with_a_key_claims_no_scope_or_trust_beyond_its_own(

@@ -21,6 +21,8 @@ from commonbrain.storage.store import Store
 from commonbrain.testing.builders import FakeClock
 from tests.security.keys import CACHED_QUERIES_MAX, HERE, CountingPasswordHasher, altered, refusal
 
+pytestmark = pytest.mark.part("server")
+
 
 def test_secret_is_hashed_once_and_the_key_is_read_again_later(
     new: Callable[..., NewKey],

@@ -21,6 +21,8 @@ from tests.security.attempts import INJECTIONS, drawn
 from tests.security.transports import serving
 from tests.security.world import ID, OURS, THEIRS, UNASSIGNED, World, neighbours, rows_of
 
+pytestmark = pytest.mark.part("server")
+
 _EACH = 8
 """Requests of each path by those who are refused before a store is asked."""
 _TRICKS = (*INJECTIONS, f"..%2f..%2f{THEIRS}", "%00", "a" * 5000)

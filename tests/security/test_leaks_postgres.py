@@ -21,6 +21,8 @@ from tests.security.test_leaks import with_hole
 from tests.security.transports import Tried, asking, tried
 from tests.security.world import OURS, World, mark
 
+pytestmark = pytest.mark.part("server")
+
 _TABLES = (
     "SELECT c.relname, a.attname FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid "
     "WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p') "

@@ -22,6 +22,8 @@ from tests.security.browsers import Browser, browser
 from tests.security.engines import both_engines
 from tests.web.visitors import Markup
 
+pytestmark = pytest.mark.part("server")
+
 
 def app_of(brain: Brain) -> FastAPI:
     access = an_access(brain)

@@ -38,6 +38,8 @@ from tests.security.keys import HERE
 from tests.security.logins import audited, opened, resumed, role_of, stored
 from tests.security.watching import statements
 
+pytestmark = pytest.mark.part("server")
+
 IDLE, LIFETIME = timedelta(minutes=30), timedelta(hours=12)
 CACHED = timedelta(seconds=ACCESS_CACHE_S)
 ELSEWHERE = "198.51.100.9"

@@ -21,6 +21,8 @@ from tests.security.issuing import AUDIENCE, NAME, Issuing, an_issuer
 from tests.security.keys import HERE
 from tests.security.logins import audited, resumed, role_of
 
+pytestmark = pytest.mark.part("server")
+
 LIFETIME = timedelta(hours=12)
 CACHED = timedelta(seconds=ACCESS_CACHE_S)
 ELSEWHERE = "198.51.100.9"

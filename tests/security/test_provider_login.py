@@ -37,6 +37,8 @@ from tests.security.provider_logins import (
 )
 from tests.security.providing import CLIENT, OTHER, SECRET, TOKEN_ENDS_AT, Provider, a_provider
 
+pytestmark = pytest.mark.part("server")
+
 ADDRESSES = (f"198.51.100.{number}" for number in count(1))
 """Each person has an address of its own, since the logins of one are limited."""
 

