@@ -36,25 +36,29 @@ TOPICS: Final[Mapping[str, str]] = {
         flows/wrong_calls
     """,
     "retrieval": """
-        flows/answered flows/retrievers flows/changes flows/episodes_in_recall flows/fading flows/get
-        flows/guidance flows/journal flows/kind_filters flows/ledger flows/links flows/listing
-        flows/marks flows/pages_of_memories flows/parameters flows/passages flows/people
-        flows/questions_of_time flows/recall flows/second_step flows/skills flows/source_turns
-        flows/timeline flows/tuning flows/proactive_recall flows/views doors/asking_about_time doors/nearest
+        flows/answered flows/retrievers flows/changes flows/episodes_in_recall flows/fading
+        flows/get flows/guidance flows/journal flows/kind_filters flows/ledger flows/links
+        flows/listing flows/marks flows/pages_of_memories flows/parameters flows/passages
+        flows/people flows/questions_of_time flows/recall flows/second_step flows/skills
+        flows/source_turns flows/timeline flows/tuning flows/proactive_recall flows/views
+        doors/asking_about_time doors/nearest
     """,
     "history": """
         flows/audit flows/audit_of_reads flows/authority flows/bulk_edit flows/forget*
-        flows/inherited_links flows/never_again flows/origins flows/provenance flows/reading_the_audit
-        flows/retention flows/revise* flows/undo* doors/correcting
+        flows/inherited_links flows/never_again flows/origins flows/provenance
+        flows/reading_the_audit flows/retention flows/revise* flows/undo* doors/correcting
     """,
     "invalidation": "flows/cascade* flows/placing flows/settling flows/open_conflicts",
     "causality": "flows/atomizing* flows/atoms* flows/chains_by_name flows/fields flows/trace",
     "coordination": """
-        flows/boot flows/action_items flows/action_item_laws flows/handoffs flows/leases flows/messages*
-        flows/session*
+        flows/boot flows/action_items flows/action_item_laws flows/handoffs flows/leases
+        flows/messages* flows/session*
     """,
     "consolidation": "flows/consolidating flows/maintaining flows/reflect* flows/status",
-    "jobs": "flows/detached_executor flows/job* flows/moving flows/own_worker doors/job_lines doors/working",
+    "jobs": """
+        flows/detached_executor flows/job* flows/moving flows/own_worker doors/job_lines
+        doors/working
+    """,
     "transfer": "flows/exporting",
     "security": "security flows/*secret*",
     "faults": "faults",

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.distributed.cluster import PROGRAMS, CitusServer, cluster
-from tests.doors.test_store_upgrade import told
+from tests.doors.test_store_upgrade import output_of
 from tests.postgres import Database
 
 
@@ -22,7 +22,7 @@ def citus() -> Iterator[CitusServer]:
 def distributed_store(citus: CitusServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[Database]:
     """A store distributed by `brain store distribute`, which commands and servers then open."""
     with citus.database(is_empty=True) as database:
-        told("--store", database.owner, "store", "upgrade", "--grant", citus.program)
-        told("--store", database.owner, "store", "distribute")
+        output_of("--store", database.owner, "store", "upgrade", "--grant", citus.program)
+        output_of("--store", database.owner, "store", "distribute")
         monkeypatch.setenv("COMMONBRAIN_STORE", database.program)
         yield database

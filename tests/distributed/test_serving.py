@@ -9,7 +9,7 @@ import pytest
 
 from tests.distributed.cluster import CitusServer
 from tests.distributed.tenants import names_on_each_worker
-from tests.doors.test_store_upgrade import told
+from tests.doors.test_store_upgrade import output_of
 from tests.postgres import Database
 from tests.processes import PATIENCE_S, until
 from tests.server.serving import client_at, free_port, started
@@ -21,8 +21,8 @@ QUESTION = {"query": "Where is the store?"}
 
 def key_of(tenant: str) -> str:
     """Create a tenant; return the key of an agent of it."""
-    told("tenant", "create", tenant)
-    made = told("--tenant", tenant, "key", "create", "ann", "--role", "writer", "--json")
+    output_of("tenant", "create", tenant)
+    made = output_of("--tenant", tenant, "key", "create", "ann", "--role", "writer", "--json")
     return json.loads(made)["secret"]
 
 

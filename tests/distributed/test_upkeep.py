@@ -16,7 +16,7 @@ from commonbrain.testing.builders import NOON, FakeClock, a_memory
 from tests.contracts.store_steps import SPACE, lexical, nearest, put, stored
 from tests.deploy.test_backup import run
 from tests.distributed.cluster import CitusServer
-from tests.doors.test_store_upgrade import told
+from tests.doors.test_store_upgrade import output_of
 from tests.postgres import Database
 
 pytestmark = pytest.mark.citus
@@ -92,14 +92,14 @@ def test_an_upgrade_of_a_distributed_store_distributes_the_tables_that_it_create
 
 @pytest.mark.usefixtures("distributed_store")
 def test_commands_work_on_a_distributed_store(citus: CitusServer) -> None:
-    told("tenant", "create", "acme")
+    output_of("tenant", "create", "acme")
     with citus.spread_statements() as spread:
         for tenant in (LOCAL_TENANT, "acme"):
             own = ("--tenant", tenant)
-            said = told(*own, "remember", f"The store of {tenant} is on db1", "--json")
+            said = output_of(*own, "remember", f"The store of {tenant} is on db1", "--json")
             [id_] = [one["id"] for one in json.loads(said)["items"]]
-            told(*own, "message", "send", f"Hello from {tenant}", "--to", "bo")
-            told(
+            output_of(*own, "message", "send", f"Hello from {tenant}", "--to", "bo")
+            output_of(
                 *own,
                 "revise",
                 "supersede",
@@ -108,14 +108,14 @@ def test_commands_work_on_a_distributed_store(citus: CitusServer) -> None:
                 "--reason",
                 "It moved.",
             )
-            found = json.loads(told(*own, "recall", "Where is the store?", "--json"))
+            found = json.loads(output_of(*own, "recall", "Where is the store?", "--json"))
             assert f"The store of {tenant} is on db2" in [one["headline"] for one in found["items"]]
-            assert "1 unread" in told(*own, "--agent", "bo", "boot")
-            assert f"Hello from {tenant}" in told(*own, "--agent", "bo", "message", "inbox")
-            told(*own, "forget", id_, "--reason", "It moved.")
+            assert "1 unread" in output_of(*own, "--agent", "bo", "boot")
+            assert f"Hello from {tenant}" in output_of(*own, "--agent", "bo", "message", "inbox")
+            output_of(*own, "forget", id_, "--reason", "It moved.")
 
     assert not spread, "each statement of a tenant runs on one server"
-    assert json.loads(told("doctor", "--json"))["is_sound"]
+    assert json.loads(output_of("doctor", "--json"))["is_sound"]
 
 
 def test_a_backup_of_the_coordinator_is_restored_on_one_server(
