@@ -8,14 +8,14 @@ are data. The paths that can be given are files and folders; without any, all of
 import ast
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, cast
 
 ROOT: Final = Path(__file__).parents[1]
 
-REMAINING = 2073
+REMAINING = 336
 """The hits that are left. It only falls: set it to the number that the failing test names."""
 
 RETIRED: Final = frozenset(
@@ -81,6 +81,13 @@ class, a module or a variable has no reason to bear them.
 """
 
 WORDS: Final = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
+ANY_RETIRED: Final = (
+    RETIRED
+    | RETIRED_ALONE
+    | {*re.findall(r"[a-z]+", RETIRED_IN_PROSE)}
+    - {*"i am are be been being is was were apart in of what".split()}
+)
+"""The words of which a file with a hit has at least one; the phrases also have common words."""
 PROSE: Final = re.compile(rf"(?<![\w-])(?:{RETIRED_IN_PROSE})(?![\w-])", re.IGNORECASE)
 # A pattern or a statement is no text of ours: what it looks for comes from users or the database.
 NO_TEXT: Final = re.compile(
@@ -94,6 +101,12 @@ LIST_MIN: Final = 4
 """From so many single words on, a collection of strings is a word list and not a text."""
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+NAMING: Final = (
+    *(ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef),
+    *(ast.arg, ast.Name, ast.Attribute, ast.alias, ast.ExceptHandler),
+)
+"""The nodes that give names."""
+READ: Final = (*NAMING, ast.Expr, ast.Constant, ast.Call, ast.Set, ast.Tuple, ast.List)
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -141,18 +154,42 @@ def _hits(path: Path) -> Iterator[Hit]:
     if path.suffix == ".md":
         yield from _hits_of_page(path, text)
         return
-    tree = ast.parse(text)
-    module = path.parent.name if path.stem == "__init__" else path.stem
-    yield from _hits_of_name(path, 1, module)
-    for line, name, may_be_allowed in _names(tree):
+    is_data = any(path.is_relative_to(ROOT / folder) for folder in WITHOUT_TEXTS)
+    if path.stem != "__init__":
+        yield from _hits_of_name(path, 1, path.stem)
+    elif not is_data:
+        # Folders of tests are named in other files, and move later.
+        yield from _hits_of_name(path, 1, path.parent.name)
+    # Most files have no such word and need not be parsed. A `\n` is no letter of the next word.
+    words = {word.lower() for word in {*WORDS.findall(text.replace("\\n", " "))}}
+    if not words & ANY_RETIRED:
+        return
+    nodes = _nodes(ast.parse(text))
+    for line, name, may_be_allowed in _names(nodes):
         # A table of the schema has a variable of its name.
         is_table = "schema" in path.parts
         if not ((may_be_allowed or is_table) and name.lower() in ALLOWED):
             yield from _hits_of_name(path, line, name)
     lines = text.splitlines()
-    is_data = any(path.is_relative_to(ROOT / folder) for folder in WITHOUT_TEXTS)
-    for node, value in _docstrings(tree) if is_data else _texts(tree):
+    for node, value in _docstrings(nodes) if is_data else _texts(nodes):
         yield from _hits_of_text(path, node, value, lines)
+
+
+def _nodes(tree: ast.Module) -> list[ast.AST]:
+    """List the nodes that the searches read, in less than half the time of `ast.walk`."""
+    walked: list[ast.AST] = [tree]
+    read: list[ast.AST] = []
+    for node in walked:
+        if isinstance(node, READ):
+            read.append(node)
+        for value in vars(node).values():
+            if isinstance(value, list):
+                walked += [
+                    item for item in cast("list[object]", value) if isinstance(item, ast.AST)
+                ]
+            elif isinstance(value, ast.AST) and not isinstance(value, ast.expr_context):
+                walked.append(value)
+    return read
 
 
 def _hits_of_name(path: Path, line: int, name: str) -> Iterator[Hit]:
@@ -165,17 +202,19 @@ def _hits_of_name(path: Path, line: int, name: str) -> Iterator[Hit]:
         yield Hit(path, line, name.strip("_"), name)
 
 
-def _names(tree: ast.Module) -> Iterator[tuple[int, str, bool]]:
+def _names(nodes: Sequence[ast.AST]) -> Iterator[tuple[int, str, bool]]:
     """Give the line and name of what is defined, and whether it may be in ALLOWED."""
     fields = {
         id(target)
-        for node in ast.walk(tree)
+        for node in nodes
         if isinstance(node, ast.ClassDef)
         for item in node.body
         if isinstance(item, ast.Assign | ast.AnnAssign)
         for target in (item.targets if isinstance(item, ast.Assign) else [item.target])
     }
-    for node in ast.walk(tree):
+    for node in nodes:
+        if not isinstance(node, NAMING):
+            continue
         match node:
             case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
                 # `Brain.revise.keep_both` is called as its action is.
@@ -194,10 +233,10 @@ def _names(tree: ast.Module) -> Iterator[tuple[int, str, bool]]:
                 pass
 
 
-def _texts(tree: ast.Module) -> Iterator[tuple[ast.Constant, str]]:
+def _texts(nodes: Sequence[ast.AST]) -> Iterator[tuple[ast.Constant, str]]:
     """Give the strings that users can see: docstrings of public names, and all but data."""
-    hidden = _hidden(tree)
-    for node in ast.walk(tree):
+    hidden = _hidden(nodes)
+    for node in nodes:
         match node:
             case ast.Constant(value=str() as value) if id(node) not in hidden:
                 if value not in ALLOWED and not NO_TEXT.search(value):
@@ -206,8 +245,8 @@ def _texts(tree: ast.Module) -> Iterator[tuple[ast.Constant, str]]:
                 pass
 
 
-def _docstrings(tree: ast.Module) -> Iterator[tuple[ast.Constant, str]]:
-    for node in ast.walk(tree):
+def _docstrings(nodes: Sequence[ast.AST]) -> Iterator[tuple[ast.Constant, str]]:
+    for node in nodes:
         match node:
             case ast.Expr(value=ast.Constant(value=str(text)) as value):
                 yield value, text
@@ -215,17 +254,17 @@ def _docstrings(tree: ast.Module) -> Iterator[tuple[ast.Constant, str]]:
                 pass
 
 
-def _hidden(tree: ast.Module) -> set[int]:
+def _hidden(nodes: Sequence[ast.AST]) -> set[int]:
     """Identify the strings that no user sees: docstrings of private names, and word lists."""
     shown = {
         id(node.body[0].value)
-        for node in ast.walk(tree)
+        for node in nodes
         if isinstance(node, Definition)
         and not node.name.startswith("_")
         and isinstance(node.body[0], ast.Expr)
     }
     hidden: set[int] = set()
-    for node in ast.walk(tree):
+    for node in nodes:
         match node:
             case ast.Expr(value=ast.Constant() as value) if id(value) not in shown:
                 hidden.add(id(value))
