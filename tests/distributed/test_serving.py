@@ -11,7 +11,7 @@ from tests.distributed.cluster import CitusServer
 from tests.distributed.tenants import names_on_each_worker
 from tests.doors.test_store_upgrade import output_of
 from tests.postgres import Database
-from tests.processes import PATIENCE_S, until
+from tests.processes import TIMEOUT_S, until
 from tests.server.serving import client_at, free_port, started
 
 pytestmark = pytest.mark.citus
@@ -29,7 +29,7 @@ def key_of(tenant: str) -> str:
 def an_agent(url: str, *, key: str) -> httpx2.Client:
     """Return a client of the REST API."""
     headers = {"Authorization": f"Bearer {key}"}
-    return httpx2.Client(base_url=f"{url}/v1/", headers=headers, timeout=PATIENCE_S)
+    return httpx2.Client(base_url=f"{url}/v1/", headers=headers, timeout=TIMEOUT_S)
 
 
 def remember(http: httpx2.Client, text: str, *, key: str) -> httpx2.Response:
