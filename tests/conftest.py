@@ -177,9 +177,9 @@ def engine(request: pytest.FixtureRequest, *, lays_out_stores: bool) -> Iterator
             yield
         return
     from commonbrain.testing.builders import use_store_opener
-    from tests.postgres import databases
+    from tests.postgres import tenants_by_path
 
-    with databases(request.getfixturevalue("postgres")) as opener, use_store_opener(opener):
+    with tenants_by_path(request.getfixturevalue("postgres")) as opener, use_store_opener(opener):
         yield
 
 

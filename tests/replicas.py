@@ -18,7 +18,7 @@ from commonbrain.testing.builders import FakeClock
 from tests.contracts.store_steps import SPACE
 from tests.postgres import Database, Server, folders_in_memory, throwaway_server
 
-BEHIND = "SELECT pg_wal_lsn_diff(%s::pg_lsn, pg_last_wal_replay_lsn()) > 0"
+LAGS = "SELECT pg_wal_lsn_diff(%s::pg_lsn, pg_last_wal_replay_lsn()) > 0"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,9 +62,9 @@ class Pair:
     def catch_up(self) -> None:
         """Wait until the replica has all that the primary has."""
         with closing(psycopg.connect(self.server.url, autocommit=True)) as connection:
-            asked = connection.execute("SELECT pg_current_wal_flush_lsn()::text")
-            [held] = asked.fetchone() or [None]
-        wait_until(lambda: not self.ask(BEHIND, held))
+            cursor = connection.execute("SELECT pg_current_wal_flush_lsn()::text")
+            [held] = cursor.fetchone() or [None]
+        wait_until(lambda: not self.ask(LAGS, held))
 
     def serves(self, store: Store) -> None:
         """Wait until a store is answered by the replica: the server writes by itself at times."""
@@ -73,7 +73,7 @@ class Pair:
         wait_until(lambda: store.read(LOCAL_TENANT, port_of) == here)
 
     @contextmanager
-    def standing_still(self) -> Generator[None]:
+    def paused(self) -> Generator[None]:
         """Let the replica receive what the primary writes, and replay nothing of it."""
         self.ask("SELECT pg_wal_replay_pause()")
         wait_until(lambda: self.ask("SELECT pg_get_wal_replay_pause_state()") == "paused")

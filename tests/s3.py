@@ -48,15 +48,15 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         """Delete what a list names."""
-        wanted = self.rfile.read(int(self.headers["Content-Length"])).decode()
+        body = self.rfile.read(int(self.headers["Content-Length"])).decode()
         bucket = self.path.split("/")[1].partition("?")[0]
         if bucket not in self.server.buckets:
             return self._answer(404, b"<Error><Code>NoSuchBucket</Code></Error>")
-        keys = re.findall("<Key>(.*?)</Key>", wanted)
+        keys = re.findall("<Key>(.*?)</Key>", body)
         for key in keys:
             self.server.objects.pop(f"/{bucket}/{key}", None)
-        told = "".join(f"<Deleted><Key>{key}</Key></Deleted>" for key in keys)
-        return self._answer(200, f"<DeleteResult>{told}</DeleteResult>".encode())
+        deleted = "".join(f"<Deleted><Key>{key}</Key></Deleted>" for key in keys)
+        return self._answer(200, f"<DeleteResult>{deleted}</DeleteResult>".encode())
 
     def _answer(self, status: int, body: bytes = b"") -> None:
         self.send_response(status)

@@ -39,7 +39,7 @@ from commonbrain.embeddings.interface import Embedder, LocalModel
 from commonbrain.runtime.bootstrap import make_embedder
 from tests.laid_out_stores import lay_out_store
 from tests.pages import VARIABLE, run_page
-from tests.processes import PATIENCE_S
+from tests.processes import TIMEOUT_S
 
 ROOT = Path(__file__).parents[1]
 GENERATED = ROOT / "docs" / "reference" / "generated"
@@ -156,7 +156,7 @@ def test_every_picture_is_made_by_one_command() -> None:
 def test_picture_of_the_readme_shows_the_output_of_its_commands(tmp_path: Path) -> None:
     name = "first-light.svg"
     maker = ROOT / "docs" / "images" / "make.py"
-    subprocess.run([sys.executable, maker, tmp_path / name], check=True, timeout=PATIENCE_S)
+    subprocess.run([sys.executable, maker, tmp_path / name], check=True, timeout=TIMEOUT_S)
     drawn, stored = (
         # Lengths of lines depend on counts of tokens.
         re.sub(VARIABLE, "?", re.sub(r"<[^>]+>", "\n", html.unescape(text)).replace("\xa0", " "))

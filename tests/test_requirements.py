@@ -91,9 +91,9 @@ def test_a_mark_without_adoption_and_an_adoption_without_mark_are_named() -> Non
 
 
 def test_marks_are_read_from_tests_and_their_classes_and_misplaced_ones_are_seen() -> None:
-    found = marks_in(EXAMPLE, "x.py")
-    assert [mark.id for mark in found if mark.is_on_a_test] == ["XX-02", "XX-03", "XX-04", "XX-05"]
-    assert [(mark.place, mark.id) for mark in found if not mark.is_on_a_test] == [
+    marks = marks_in(EXAMPLE, "x.py")
+    assert [mark.id for mark in marks if mark.is_on_a_test] == ["XX-02", "XX-03", "XX-04", "XX-05"]
+    assert [(mark.place, mark.id) for mark in marks if not mark.is_on_a_test] == [
         ("x.py:14", "XX-06"),
         ("x.py:17", "XX-07"),
         ("x.py:19", "*IDS"),
@@ -108,10 +108,10 @@ def ids_of(rows: Iterable[Requirement]) -> list[str]:
 def misnumbered(rows: Iterable[Requirement], groups: Mapping[str, int]) -> list[str]:
     """What keeps the rows from having each numbered line of each group exactly once."""
     rows_of = Counter(ids_of(rows))
-    wanted = [f"{group}-{n:02}" for group, count in groups.items() for n in range(1, count + 1)]
-    lost = [f"{line} has no row" for line in wanted if line not in rows_of]
+    expected = [f"{group}-{n:02}" for group, count in groups.items() for n in range(1, count + 1)]
+    lost = [f"{line} has no row" for line in expected if line not in rows_of]
     repeated = [f"{line} has {times} rows" for line, times in rows_of.items() if times > 1]
-    unknown = [f"{line} is not in any group" for line in rows_of if line not in wanted]
+    unknown = [f"{line} is not in any group" for line in rows_of if line not in expected]
     return [*lost, *repeated, *unknown]
 
 
@@ -123,8 +123,8 @@ def disagreements(rows: Iterable[Requirement], marks: Iterable[Mark]) -> list[st
     unfounded = [f"{mark.place}: {fault}" for mark in claims if (fault := fault_of(mark, verdicts))]
     unproved = [
         f"{line} is Adopted, and no test is marked with it"
-        for line, verdict in verdicts.items()
-        if verdict is Adopted and line not in proved
+        for line, decision in verdicts.items()
+        if decision is Adopted and line not in proved
     ]
     return unfounded + unproved
 

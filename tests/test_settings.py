@@ -38,7 +38,7 @@ def test_settings_choose_an_endpoint(path: Path, monkeypatch: pytest.MonkeyPatch
             assert brain.recall("Where did Ann move?").items
             assert brain.status().space == "openai/word-hash/384"
 
-    assert {request.headers["Authorization"] for request in server.asked} == {f"Bearer {KEY}"}
+    assert {request.headers["Authorization"] for request in server.requests} == {f"Bearer {KEY}"}
 
 
 @pytest.mark.requirement("DM-45")

@@ -39,7 +39,7 @@ class Write:
 
     id: str
     agent: int
-    said: int
+    note_number: int
     """The how manieth of its agent."""
 
 
@@ -96,7 +96,8 @@ def _count_unreadable(http: httpx2.Client, key: str, writes: Sequence[Write], *,
         reply = http.post("/v1/get", json=body, headers=headers)
         shown = dict(_bodies(reply.json())) if reply.is_success else {}
         unreadable += sum(
-            not shown.get(write.id, "").endswith(f" as {mark} {write.said}.") for write in some
+            not shown.get(write.id, "").endswith(f" as {mark} {write.note_number}.")
+            for write in some
         )
     return unreadable
 

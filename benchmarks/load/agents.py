@@ -46,7 +46,7 @@ class Agent(FastHttpUser):
             "Commonbrain-Session": f"load-{self.number}",
         }
         self.due = time.time() + self._gap()
-        self.said = 0
+        self.note_number = 0
 
     def wait_time(self) -> float:
         """Give how long it is until this agent's next request; a late one is sent at once."""
@@ -68,9 +68,9 @@ class Agent(FastHttpUser):
         return self.random_source.expovariate(PLAN.rate / PLAN.agents)
 
     def _memory(self) -> dict[str, Any]:
-        self.said += 1
+        self.note_number += 1
         words = self.random_source.sample(PLAN.words, 20)
-        text = f"Agent {self.number} noted {' '.join(words)} as {PLAN.mark} {self.said}."
+        text = f"Agent {self.number} noted {' '.join(words)} as {PLAN.mark} {self.note_number}."
         return {"text": text, "kind": "fact", "project": f"project-{self.number % 20}"}
 
     def _post(self, what: str, body: dict[str, Any], *, due: float) -> None:
@@ -93,7 +93,7 @@ class Agent(FastHttpUser):
             "at": time.time(),
             "call": what,
             "agent": self.number,
-            "said": self.said if what == "remember" else None,
+            "said": self.note_number if what == "remember" else None,
             "status": answer.status_code,
             "code": reply.get("code", ""),
             "is_retryable": "Retry-After" in (answer.headers or {}),

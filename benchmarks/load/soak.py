@@ -121,7 +121,7 @@ class Answers:
         else:
             self.failures[f"{line['call']} {line['status']} {line['code']}"] += 1
         self.writes += [
-            Write(id=one, agent=line["agent"], said=line["said"]) for one in line["ids"]
+            Write(id=one, agent=line["agent"], note_number=line["said"]) for one in line["ids"]
         ]
 
 

@@ -29,7 +29,7 @@ from commonbrain.runtime.local_socket import (
     open_stream,
     socket_path,
 )
-from tests.processes import PATIENCE_S
+from tests.processes import TIMEOUT_S
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there is no socket in a file")
 
@@ -62,57 +62,57 @@ def path_in(folder: Path) -> Path:
 
 def test_a_request_is_answered(tmp_path: Path, start: Start) -> None:
     path = path_in(tmp_path)
-    assert ask(path, {"n": 1}, timeout_s=PATIENCE_S) is None
-    assert start(path, "first").is_ready.wait(PATIENCE_S)
-    assert ask(path, {"n": 1}, timeout_s=PATIENCE_S) == {"by": "first", "n": 1}
+    assert ask(path, {"n": 1}, timeout_s=TIMEOUT_S) is None
+    assert start(path, "first").is_ready.wait(TIMEOUT_S)
+    assert ask(path, {"n": 1}, timeout_s=TIMEOUT_S) == {"by": "first", "n": 1}
     long = {"text": "ä" * 500_000}
-    assert ask(path, long, timeout_s=PATIENCE_S) == {"by": "first", **long}
+    assert ask(path, long, timeout_s=TIMEOUT_S) == {"by": "first", **long}
 
 
 def test_one_of_several_servers_answers_and_the_next_follows(tmp_path: Path, start: Start) -> None:
     path = path_in(tmp_path)
     first = start(path, "first")
-    assert first.is_ready.wait(PATIENCE_S)
+    assert first.is_ready.wait(TIMEOUT_S)
     second = start(path, "second")
-    assert ask(path, {}, timeout_s=PATIENCE_S) == {"by": "first"}
+    assert ask(path, {}, timeout_s=TIMEOUT_S) == {"by": "first"}
     assert not second.is_ready.is_set()
     first.close()
-    assert second.is_ready.wait(PATIENCE_S)
-    assert ask(path, {}, timeout_s=PATIENCE_S) == {"by": "second"}
+    assert second.is_ready.wait(TIMEOUT_S)
+    assert ask(path, {}, timeout_s=TIMEOUT_S) == {"by": "second"}
 
 
 def test_one_that_closes_before_its_turn_never_answers(tmp_path: Path, start: Start) -> None:
     path = path_in(tmp_path)
     first = start(path, "1")
-    assert first.is_ready.wait(PATIENCE_S)
+    assert first.is_ready.wait(TIMEOUT_S)
     second, third = start(path, "2"), start(path, "3")
     second.close()
     first.close()
-    assert third.is_ready.wait(PATIENCE_S)
+    assert third.is_ready.wait(TIMEOUT_S)
     assert not second.is_ready.is_set()
 
 
 @pytest.mark.parametrize("raw", [b"", b"{", b"[1]", b"\xff", b"null"])
 def test_a_malformed_request_gets_no_answer(raw: bytes, tmp_path: Path, start: Start) -> None:
     path = path_in(tmp_path)
-    assert start(path, "first").is_ready.wait(PATIENCE_S)
+    assert start(path, "first").is_ready.wait(TIMEOUT_S)
     with socket.socket(socket.AF_UNIX) as connection:
-        connection.settimeout(PATIENCE_S)
+        connection.settimeout(TIMEOUT_S)
         connection.connect(str(path))
         assert connection.recv(1) == b"\x06"
         connection.sendall(raw)
         connection.shutdown(socket.SHUT_WR)
         assert connection.recv(1) == b""
-    assert ask(path, {}, timeout_s=PATIENCE_S) == {"by": "first"}
+    assert ask(path, {}, timeout_s=TIMEOUT_S) == {"by": "first"}
 
 
 def test_a_store_with_a_long_path_has_a_socket_of_its_own(tmp_path: Path, start: Start) -> None:
     one, other = (path_in(tmp_path / ("long" * 40) / name) for name in "ab")
     assert one != other
-    assert start(one, "one").is_ready.wait(PATIENCE_S)
-    assert start(other, "other").is_ready.wait(PATIENCE_S)
-    assert ask(one, {}, timeout_s=PATIENCE_S) == {"by": "one"}
-    assert ask(other, {}, timeout_s=PATIENCE_S) == {"by": "other"}
+    assert start(one, "one").is_ready.wait(TIMEOUT_S)
+    assert start(other, "other").is_ready.wait(TIMEOUT_S)
+    assert ask(one, {}, timeout_s=TIMEOUT_S) == {"by": "one"}
+    assert ask(other, {}, timeout_s=TIMEOUT_S) == {"by": "other"}
 
 
 def test_a_lock_that_is_a_link_leaves_its_target_alone(tmp_path: Path, start: Start) -> None:
@@ -123,7 +123,7 @@ def test_a_lock_that_is_a_link_leaves_its_target_alone(tmp_path: Path, start: St
         Path(f"{path}.lock").symlink_to(target)
         server = start(path, "first")
         assert server.thread is not None
-        server.thread.join(PATIENCE_S)
+        server.thread.join(TIMEOUT_S)
         assert not server.is_ready.is_set()
     assert target.read_text() == "dear"
 
@@ -133,11 +133,11 @@ def test_a_server_that_closes_leaves_the_socket_of_the_next_alone(
 ) -> None:
     path = path_in(tmp_path)
     first = start(path, "first")
-    assert first.is_ready.wait(PATIENCE_S)
+    assert first.is_ready.wait(TIMEOUT_S)
     first.close()
-    assert start(path, "second").is_ready.wait(PATIENCE_S)
+    assert start(path, "second").is_ready.wait(TIMEOUT_S)
     first.close()
-    assert ask(path, {}, timeout_s=PATIENCE_S) == {"by": "second"}
+    assert ask(path, {}, timeout_s=TIMEOUT_S) == {"by": "second"}
 
 
 def test_a_request_that_never_ends_keeps_no_process_alive() -> None:
@@ -166,18 +166,18 @@ def test_more_requests_than_a_server_answers_at_once_are_refused(tmp_path: Path)
     path, may_answer = path_in(tmp_path), Event()
 
     def answer(_: JsonObject) -> JsonObject:
-        may_answer.wait(PATIENCE_S)
+        may_answer.wait(TIMEOUT_S)
         return {}
 
     server = LocalServer(path, answer)
     server.start()
-    assert server.is_ready.wait(PATIENCE_S)
+    assert server.is_ready.wait(TIMEOUT_S)
     with ThreadPoolExecutor(12) as threads:
-        asked = [threads.submit(ask, path, {}, timeout_s=PATIENCE_S) for _ in range(12)]
-        first = islice(as_completed(asked, timeout=PATIENCE_S), 8)
+        requests = [threads.submit(ask, path, {}, timeout_s=TIMEOUT_S) for _ in range(12)]
+        first = islice(as_completed(requests, timeout=TIMEOUT_S), 8)
         assert [one.result() for one in first] == [None] * 8
         may_answer.set()
-        assert [one.result() for one in asked].count({}) == 4
+        assert [one.result() for one in requests].count({}) == 4
     server.close()
 
 
@@ -188,7 +188,7 @@ def test_a_folder_that_others_can_write_to_has_no_server(start: Start) -> None:
         path.parent.chmod(0o777)
         server = start(path, "first")
         assert server.thread is not None
-        server.thread.join(PATIENCE_S)
+        server.thread.join(TIMEOUT_S)
         assert not server.is_ready.is_set()
         assert not path.exists()
 
@@ -249,16 +249,16 @@ def echoing(tmp_path: Path) -> Generator[LocalServer]:
 
 
 def opened(path: Path, name: str) -> socket.socket:
-    stream = open_stream(path, {"stream": "echo", "name": name}, timeout_s=PATIENCE_S)
+    stream = open_stream(path, {"stream": "echo", "name": name}, timeout_s=TIMEOUT_S)
     assert stream is not None
-    stream.settimeout(PATIENCE_S)
+    stream.settimeout(TIMEOUT_S)
     return stream
 
 
 def test_a_stream_stays_open_while_others_come_and_go(echoing: LocalServer) -> None:
     with opened(echoing.path, "a") as one, opened(echoing.path, "b") as other:
         assert (one.recv(1), other.recv(1)) == (b"a", b"b")
-        assert ask(echoing.path, {"n": 1}, timeout_s=PATIENCE_S) == {}
+        assert ask(echoing.path, {"n": 1}, timeout_s=TIMEOUT_S) == {}
         for stream in (one, other, one):
             stream.sendall(b"x")
             assert stream.recv(1) == b"X"
@@ -281,7 +281,7 @@ def test_a_server_that_closes_lets_streams_finish(echoing: LocalServer) -> None:
         echoing.close()
         rest = b"".join(iter(partial(stream.recv, 100), b""))
         assert rest.endswith(b"bye")
-    assert open_stream(echoing.path, {"stream": "echo"}, timeout_s=PATIENCE_S) is None
+    assert open_stream(echoing.path, {"stream": "echo"}, timeout_s=TIMEOUT_S) is None
 
 
 def test_too_many_streams_are_refused_and_freed_again(echoing: LocalServer) -> None:
@@ -289,7 +289,7 @@ def test_too_many_streams_are_refused_and_freed_again(echoing: LocalServer) -> N
     with pytest.raises(StreamRefusedError):
         opened(echoing.path, "b")
     streams[0].close()
-    until = monotonic() + PATIENCE_S
+    until = monotonic() + TIMEOUT_S
     while True:
         assert monotonic() < until
         try:
@@ -302,15 +302,15 @@ def test_too_many_streams_are_refused_and_freed_again(echoing: LocalServer) -> N
 
 
 def test_a_server_without_such_streams_refuses_them(tmp_path: Path, start: Start) -> None:
-    assert start(path_in(tmp_path), "first").is_ready.wait(PATIENCE_S)
+    assert start(path_in(tmp_path), "first").is_ready.wait(TIMEOUT_S)
     with pytest.raises(StreamRefusedError):
         opened(path_in(tmp_path), "a")
 
 
 def test_a_server_is_responsive_until_it_ends(echoing: LocalServer) -> None:
-    assert is_responsive(echoing.path, timeout_s=PATIENCE_S)
+    assert is_responsive(echoing.path, timeout_s=TIMEOUT_S)
     echoing.close()
-    assert not is_responsive(echoing.path, timeout_s=PATIENCE_S)
+    assert not is_responsive(echoing.path, timeout_s=TIMEOUT_S)
 
 
 def test_a_folder_that_others_can_write_to_is_an_error_at_once() -> None:

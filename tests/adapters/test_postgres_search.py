@@ -14,7 +14,7 @@ from commonbrain.storage.postgres.index import PostgresIndex
 from commonbrain.storage.postgres.statistics import SCORED_MAX, Size
 from commonbrain.storage.store import Store
 from commonbrain.testing.builders import a_memory
-from tests.contracts.store_steps import look, put
+from tests.contracts.store_steps import put, query_scope
 from tests.postgres import Database
 
 pytestmark = pytest.mark.part("server")
@@ -35,14 +35,14 @@ def store(database: Database) -> Iterator[Store]:
         yield opened
 
 
-def fill(database: Database, said: str, many: int = MANY) -> None:
+def fill(database: Database, text: str, many: int = MANY) -> None:
     with closing(psycopg.connect(database.owner, autocommit=True)) as owner:
-        owner.execute(FILL, (LOCAL_TENANT, said, many))
+        owner.execute(FILL, (LOCAL_TENANT, text, many))
 
 
-def found(store: Store, *terms: str) -> list[int]:
+def search(store: Store, *terms: str) -> list[int]:
     with store.snapshot(LOCAL_TENANT) as tx:
-        return [hit.id for hit in tx.index.lexical(list(terms), look(), limit=5)]
+        return [hit.id for hit in tx.index.lexical(list(terms), query_scope(), limit=5)]
 
 
 def counted(store: Store) -> Size:
@@ -54,7 +54,7 @@ def test_a_narrow_look_is_held_against_every_match(database: Database, store: St
     fill(database, "said")
     put(store, a_memory(999_999, "said"))
 
-    assert found(store, "said") == [999_999]
+    assert search(store, "said") == [999_999]
 
 
 @pytest.mark.parametrize("many", [MANY, 15_000])
@@ -66,7 +66,7 @@ def test_words_that_an_import_made_common_do_not_hide_the_memory_that_has_all(
     fill(database, "said", many + SMALL)
     put(store, a_memory(999_998, "said"), a_memory(999_999, "a quagga said"))
 
-    assert found(store, "quagga", "said")[0] == 999_999
+    assert search(store, "quagga", "said")[0] == 999_999
     assert counted(store).memories == many + SMALL + 2
 
 
@@ -75,7 +75,7 @@ def test_a_word_that_nobody_said_hides_no_other(database: Database, store: Store
     fill(database, "zebra", 9000)
     put(store, a_memory(999_999, "harbour grass"))
 
-    assert found(store, "xyzzy", "harbour", "grass") == [999_999]
+    assert search(store, "xyzzy", "harbour", "grass") == [999_999]
 
 
 def test_one_thread_counts_anew_and_the_others_do_not_wait(
@@ -115,9 +115,9 @@ def test_a_large_tenant_tells_by_a_sample_which_words_are_common(
         size = cast("PostgresIndex", tx.index).sizes.of(tx.work)  # type: ignore[attr-defined]
         assert size.common["usual"] == pytest.approx(1.0, abs=0.01)
         assert "zebra" not in size.common
-        found = tx.index.lexical(["zebra", "said", "herd"], look(), limit=5)
-        common = tx.index.lexical(["said"], look(), limit=5)
+        hits = tx.index.lexical(["zebra", "said", "herd"], query_scope(), limit=5)
+        common = tx.index.lexical(["said"], query_scope(), limit=5)
 
-    assert [hit.id for hit in found] == [2, 1]
+    assert [hit.id for hit in hits] == [2, 1]
     # The newest are others' here, and then every match is looked at.
     assert [hit.id for hit in common] == [1]

@@ -9,7 +9,7 @@ import pytest
 
 from commonbrain.coordination.processes import LocalProcesses, client_among, terminal_among
 from commonbrain.model.limits import PATH_CHARS_MAX
-from tests.processes import PATIENCE_S
+from tests.processes import TIMEOUT_S
 
 HOLD = (
     "import sys; from commonbrain.coordination.processes import LocalProcesses as P; "
@@ -35,9 +35,9 @@ def test_a_killed_process_is_dead_though_nobody_has_collected_it() -> None:
         [sys.executable, "-c", HOLD], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as child:
         assert child.stdout is not None
-        told = child.stdout.readline()
+        line = child.stdout.readline()
         process = replace(
-            here.own(), pid=child.pid, created_at=datetime.fromisoformat(told.strip())
+            here.own(), pid=child.pid, created_at=datetime.fromisoformat(line.strip())
         )
         assert here.is_alive(process)
         child.kill()
@@ -45,7 +45,7 @@ def test_a_killed_process_is_dead_though_nobody_has_collected_it() -> None:
             # It is dead when this returns, and its exit code is still to be asked for.
             os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
             assert not here.is_alive(process)
-        child.wait(PATIENCE_S)
+        child.wait(TIMEOUT_S)
         assert not here.is_alive(process)
     assert not here.is_alive(process)
 

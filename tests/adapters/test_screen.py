@@ -36,9 +36,9 @@ def test_secret_is_found_and_redacted_completely(subtests: pytest.Subtests) -> N
     for name in SECRETS:
         with subtests.test(name=name):
             text, secret = SECRETS[name]
-            found = certain(text)
-            assert len(found) == 1, found
-            clean = redacted(text, found)
+            matches = certain(text)
+            assert len(matches) == 1, matches
+            clean = redacted(text, matches)
             assert secret not in clean
             # Of a block of many lines none is left either.
             assert not any(line in clean for line in secret.split("\n") if len(line) > 20)
@@ -67,8 +67,8 @@ def test_a_commit_hash_and_an_id_are_not_even_warned_of() -> None:
 
 
 def test_random_text_under_no_name_is_warned_of_and_no_more() -> None:
-    [found] = SCREEN.find(f"The value {made_up(60)} came up.")
-    assert not found.is_certain
+    [match] = SCREEN.find(f"The value {made_up(60)} came up.")
+    assert not match.is_certain
 
 
 @given(st.text(), st.sampled_from(sorted(SECRETS)), st.text())
@@ -76,10 +76,10 @@ def test_what_is_found_lies_apart_and_inside_whatever_stands_around(
     before: str, name: str, after: str
 ) -> None:
     text = f"{before} {SECRETS[name][0]} {after}"
-    found = SCREEN.find(text)
-    ends = [0, *(one.end for one in found)]
+    matches = SCREEN.find(text)
+    ends = [0, *(one.end for one in matches)]
     assert all(
-        end <= one.start < one.end <= len(text) for end, one in zip(ends, found, strict=False)
+        end <= one.start < one.end <= len(text) for end, one in zip(ends, matches, strict=False)
     )
 
 

@@ -94,10 +94,10 @@ def _missed(disguise: Callable[[str], str]) -> list[str]:
         clean = text
         for _ in range(3):
             clean = redacted(clean, SCREEN.find(clean))
-        is_kept = clean.startswith("We call it with ") and clean.endswith(" since May.")
+        is_rest_unchanged = clean.startswith("We call it with ") and clean.endswith(" since May.")
         secret = _plain(key)
         parts = {secret[at : at + 12] for at in range(len(secret) - 11)}
-        if clean == text or not is_kept or any(part in _plain(clean) for part in parts):
+        if clean == text or not is_rest_unchanged or any(part in _plain(clean) for part in parts):
             missed.append(name)
     return missed
 

@@ -55,16 +55,16 @@ def test_a_killed_starter_leaves_neither_server_nor_folder() -> None:
     )
     assert starter.stdout is not None
     assert starter.stdout.readline().startswith("redis://")
-    [keeper] = psutil.Process(starter.pid).children()
-    [server] = keeper.children()
+    [guardian] = psutil.Process(starter.pid).children()
+    [server] = guardian.children()
     folder = Path(server.cwd())
     assert folder.is_dir()
 
     starter.send_signal(signal.SIGKILL)
     starter.communicate()
-    gone, left = psutil.wait_procs([keeper, server], timeout=30)
+    ended, left = psutil.wait_procs([guardian, server], timeout=30)
 
-    assert (len(gone), left) == (2, [])
+    assert (len(ended), left) == (2, [])
     assert not folder.exists()
 
 

@@ -53,7 +53,9 @@ def test_only_replies_that_do_not_ask_for_a_retry_are_failures(tmp_path: Path) -
     assert answers.total == len(lines)
     assert answers.retryable == 2
     assert answers.failures == {"remember 503 ": 1, "remember 500 ": 1, "remember 0 ": 1}
-    assert [(write.id, write.agent, write.said) for write in answers.writes] == [("mem_1", 3, 7)]
+    assert [(write.id, write.agent, write.note_number) for write in answers.writes] == [
+        ("mem_1", 3, 7)
+    ]
 
 
 def _line(status: int, *, is_retryable: bool = False, ids: list[str] | None = None) -> str:

@@ -10,9 +10,9 @@ _SERIOUS: Final = {"serious", "critical"}
 
 def serious_faults(page: Page) -> list[str]:
     """Return what serious faults of accessibility the page has, each with its first place."""
-    found: dict[str, Any] = Axe().run(page).response  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+    report: dict[str, Any] = Axe().run(page).response  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
     return [
         f"{one['help']}: {one['nodes'][0]['html']}"
-        for one in found["violations"]
+        for one in report["violations"]
         if one["impact"] in _SERIOUS
     ]

@@ -17,7 +17,7 @@ from tests.web.demo import Demo, fill
 
 WIDE, NARROW = 1440, 390
 HEIGHT = 900
-PATIENCE_MS = 15_000
+TIMEOUT_MS = 15_000
 """How long an element may take to appear on a busy machine."""
 
 
@@ -89,7 +89,7 @@ def page(chromium: Browser, site: Site) -> Iterator[Page]:
     """A browser that is logged in; at its end, its console must hold no complaint."""
     context = chromium.new_context(viewport={"width": WIDE, "height": HEIGHT})
     page = context.new_page()
-    page.set_default_timeout(PATIENCE_MS)
+    page.set_default_timeout(TIMEOUT_MS)
     site.faults.clear()
     page.on("console", lambda message: _note(site, message.type, message.text))
     page.on("pageerror", lambda error: site.faults.append(str(error)))

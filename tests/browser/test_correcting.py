@@ -67,8 +67,8 @@ def test_agent_recalls_the_correction(page: Page, site: Site) -> None:
     page.get_by_role("button", name="Save").click()
     expect(page.get_by_role("status")).to_be_visible()
     agent = site.brain.acting_as(agent="codex", project="shop")
-    found = agent.recall("how long did the checkout fail?")
-    assert "55 minutes" in (found.items[0].body or "")
+    results = agent.recall("how long did the checkout fail?")
+    assert "55 minutes" in (results.items[0].body or "")
 
 
 def test_forgetting_shows_what_depends_on_it_first(page: Page, site: Site) -> None:

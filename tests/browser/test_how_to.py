@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from tests.doors.test_ui import LINK
-from tests.processes import PATIENCE_S, clean_environment, command
+from tests.processes import TIMEOUT_S, clean_environment, command
 
 HOW_TO: Final = Path(__file__).parents[2] / "docs" / "how-to" / "use-the-web-page.md"
 
@@ -36,7 +36,7 @@ def link(path: Path) -> Iterator[str]:
     assert process.stdout is not None
     yield next(match[0] for line in process.stdout if (match := LINK.search(line)))
     process.terminate()
-    process.communicate(timeout=PATIENCE_S)
+    process.communicate(timeout=TIMEOUT_S)
 
 
 def brain(path: Path, line: str) -> str:
@@ -46,7 +46,7 @@ def brain(path: Path, line: str) -> str:
         env=clean_environment(),
         capture_output=True,
         text=True,
-        timeout=PATIENCE_S,
+        timeout=TIMEOUT_S,
         check=True,
     )
     return done.stdout
@@ -74,7 +74,7 @@ def test_newcomer_corrects_a_memory_that_the_agent_then_recalls(
         if name == "Save":
             page.get_by_role("button", name=name).click()
         expect(page.get_by_role("button", name="Undo")).to_be_visible()
-    asked, *_ = re.findall(r"^\$ brain (.* recall .*)$", steps, flags=re.MULTILINE)
-    answer = brain(path, asked)
+    recall, *_ = re.findall(r"^\$ brain (.* recall .*)$", steps, flags=re.MULTILINE)
+    answer = brain(path, recall)
     assert correction[1] in answer
     page.close()

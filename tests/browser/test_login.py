@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Browser, ViewportSize, expect
 
 from tests.browser.axe import serious_faults
-from tests.browser.conftest import HEIGHT, NARROW, PATIENCE_MS, WIDE
+from tests.browser.conftest import HEIGHT, NARROW, TIMEOUT_MS, WIDE
 from tests.security.providing import CLIENT, SECRET, Provider, a_provider
 from tests.server.serving import free_port, started
 
@@ -53,7 +53,7 @@ def test_person_logs_in_at_a_provider_and_returns_to_the_page(
 ) -> None:
     context = chromium.new_context(java_script_enabled=has_scripts)
     page = context.new_page()
-    page.set_default_timeout(PATIENCE_MS)
+    page.set_default_timeout(TIMEOUT_MS)
     faults: list[str] = []
     page.on("console", lambda message: note(faults, message.type, message.text))
     page.goto(f"{server}/browse?kind=fact")

@@ -3,7 +3,7 @@
 from playwright.sync_api import Browser, expect
 
 from commonbrain.cli.ui import redirect_page
-from tests.browser.conftest import PATIENCE_MS, Site
+from tests.browser.conftest import TIMEOUT_MS, Site
 
 
 def test_redirect_page_opens_the_session(chromium: Browser, site: Site) -> None:
@@ -11,6 +11,6 @@ def test_redirect_page_opens_the_session(chromium: Browser, site: Site) -> None:
     with redirect_page(site.link()) as address:
         page.goto(address)
         # A browser sends a strict cookie only when the page itself asks again.
-        expect(page.get_by_role("heading", name="Learnt today")).to_be_visible(timeout=PATIENCE_MS)
+        expect(page.get_by_role("heading", name="Learnt today")).to_be_visible(timeout=TIMEOUT_MS)
     assert page.url == f"{site.url}/"
     page.context.close()

@@ -154,11 +154,11 @@ def test_second_of_two_people_sees_what_the_first_decided(
     decide(page, first_key)
     states = [state_of(site, id_) for id_ in item]
     histories = [site.brain.get(id_, views=["history"], bump=False).history for id_ in item]
-    said = decide(second_page, second_key)
-    assert said.startswith("ann ")
-    assert "just now" in said
-    assert "settled on the page" in said
-    assert said.endswith("Nothing was changed.")
+    notice = decide(second_page, second_key)
+    assert notice.startswith("ann ")
+    assert "just now" in notice
+    assert "settled on the page" in notice
+    assert notice.endswith("Nothing was changed.")
     assert [state_of(site, id_) for id_ in item] == states
     assert [site.brain.get(id_, views=["history"], bump=False).history for id_ in item] == histories
 

@@ -15,7 +15,7 @@ from commonbrain.web.app import make_page
 from commonbrain.web.backups import Backups
 from commonbrain.web.local_sessions import LocalSessions
 from tests.browser.axe import serious_faults
-from tests.browser.conftest import NARROW, PATIENCE_MS, Site
+from tests.browser.conftest import NARROW, TIMEOUT_MS, Site
 from tests.server.serving import listening
 from tests.web.demo import fill
 
@@ -68,11 +68,11 @@ def test_folder_is_previewed_then_imported_with_a_report(
     preview = page.locator(".transfer", has_text="Preview of team-notes.zip")
     confirm = preview.get_by_role("button", name="Import it")
     # The screen fetches itself again until the job is done.
-    expect(confirm).to_be_visible(timeout=PATIENCE_MS)
+    expect(confirm).to_be_visible(timeout=TIMEOUT_MS)
     expect(page.locator("#work")).not_to_have_attribute("hx-trigger", "every 1s")
     confirm.click()
     done = page.locator(".transfer", has_text="Import of team-notes.zip")
-    expect(done.locator(".outcome-stored dd")).to_have_text("1", timeout=PATIENCE_MS)
+    expect(done.locator(".outcome-stored dd")).to_have_text("1", timeout=TIMEOUT_MS)
     expect(done.locator(".outcome-rejected dd")).to_have_text("1")
     expect(done.locator(".outcome-unreadable dd")).to_have_text("1")
     expect(done).to_contain_text("This holds a secret")
@@ -89,14 +89,14 @@ def test_export_is_downloaded_and_read_back(page: Page, site: Site, tmp_path: Pa
     page.goto(f"{site.url}/transfer")
     page.get_by_role("button", name="Export everything").click()
     link = page.get_by_role("link", name="Download the export").first
-    expect(link).to_be_visible(timeout=PATIENCE_MS)
+    expect(link).to_be_visible(timeout=TIMEOUT_MS)
     with page.expect_download() as started:
         link.click()
     file = tmp_path / started.value.suggested_filename
     started.value.save_as(file)
     send(page, file, button="Import at once", format_="commonbrain")
     done = page.locator(".transfer", has_text=f"Import of {file.name}")
-    expect(done.locator(".outcome-stored dd")).to_have_text("0", timeout=PATIENCE_MS)
+    expect(done.locator(".outcome-stored dd")).to_have_text("0", timeout=TIMEOUT_MS)
     expect(done.locator(".outcome-exists dd")).not_to_have_text("0")
 
 
@@ -104,7 +104,7 @@ def test_backup_is_downloaded_with_its_digest(page: Page, site: Site, tmp_path: 
     page.goto(f"{site.url}/transfer")
     page.get_by_role("button", name="Back up for download").click()
     button = page.get_by_role("button", name="Download the backup")
-    expect(button).to_be_visible(timeout=PATIENCE_MS)
+    expect(button).to_be_visible(timeout=TIMEOUT_MS)
     expect(page.get_by_text("brain restore commonbrain-")).to_be_visible()
     with page.expect_download() as started:
         button.click()
@@ -122,7 +122,7 @@ def test_backup_goes_into_a_folder_of_this_machine(page: Page, site: Site, tmp_p
     page.get_by_role("textbox", name="Folder").fill(str(tmp_path))
     page.get_by_role("button", name="Back up into it").click()
     expect(page.get_by_role("heading", name="The backup is written")).to_be_visible(
-        timeout=PATIENCE_MS
+        timeout=TIMEOUT_MS
     )
     [file] = tmp_path.glob("*.db")
     expect(page.get_by_text(str(file), exact=True)).to_be_visible()
@@ -148,7 +148,7 @@ def test_import_without_scripts(chromium: Browser, site: Site, tmp_path: Path) -
     send(plain, note, button="Import at once")
     done = plain.locator(".transfer", has_text="Import of plain.md")
     # The page loads itself again.
-    expect(done.locator(".outcome-stored dd")).to_have_text("1", timeout=PATIENCE_MS)
+    expect(done.locator(".outcome-stored dd")).to_have_text("1", timeout=TIMEOUT_MS)
 
 
 def test_list_of_refusals_stays_as_the_person_left_it_while_the_screen_fetches_itself(
@@ -172,7 +172,7 @@ def test_list_of_refusals_stays_as_the_person_left_it_while_the_screen_fetches_i
             for is_open in (True, False):
                 refusals.evaluate("(one, isOpen) => { one.open = isOpen; }", is_open)
                 page.locator("#work").evaluate("(one) => { one.dataset.old = 'yes'; }")
-                page.locator("#work:not([data-old])").wait_for(timeout=PATIENCE_MS)
+                page.locator("#work:not([data-old])").wait_for(timeout=TIMEOUT_MS)
                 assert refusals.evaluate("(one) => one.open") is is_open
             page.context.close()
         threads.close()
@@ -195,9 +195,9 @@ def test_button_keeps_the_focus_while_the_screen_fetches_itself(
             cancel = page.get_by_role("button", name="Cancel")
             cancel.focus()
             page.locator("#work").evaluate("(one) => { one.dataset.old = 'yes'; }")
-            page.locator("#work:not([data-old])").wait_for(timeout=PATIENCE_MS)
+            page.locator("#work:not([data-old])").wait_for(timeout=TIMEOUT_MS)
             expect(cancel).to_be_focused()
             page.keyboard.press("Enter")
-            expect(page.locator(".transfer.is-cancelled")).to_be_visible(timeout=PATIENCE_MS)
+            expect(page.locator(".transfer.is-cancelled")).to_be_visible(timeout=TIMEOUT_MS)
             page.context.close()
         threads.close()

@@ -24,7 +24,7 @@ class Agent:
     prefix: str
     """What it puts before the names that the server gives its tools."""
     prepare: Callable[[Path], None] = lambda _: None
-    """Sets in its home what it needs besides a server."""
+    """Sets in its home what else it needs than a server."""
 
 
 def run(agent: Agent, place: Place, *, modules: Path, node: Path, calls: str) -> str:

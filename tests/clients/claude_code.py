@@ -48,10 +48,10 @@ class ClaudeCode:
         return model
 
     def _ask(self, model: ScriptedModel) -> Ended:
-        asked = ("-p", self.prompt, "--max-turns", str(TURNS_MAX), *self.options)
+        arguments = ("-p", self.prompt, "--max-turns", str(TURNS_MAX), *self.options)
         allowed = ("--allowedTools", self.prefix.removesuffix("__"), "--output-format", "json")
         access = {"ANTHROPIC_BASE_URL": model.url, "ANTHROPIC_API_KEY": "scripted"}
-        command = (self.program, *asked, *allowed)
+        command = (self.program, *arguments, *allowed)
         return self.place.run(command, timeout_s=COMMAND_S_MAX, **QUIET, **access)
 
 

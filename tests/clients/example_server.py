@@ -99,8 +99,8 @@ def test_prompt_with_arguments(arg1: str, arg2: str) -> str:
 @server.prompt(name="test_prompt_with_embedded_resource")
 def prompt_with_resource(resourceUri: str) -> list[UserMessage]:  # noqa: N803 the suite's name
     """Give a prompt with a resource."""
-    asked = UserMessage("Please process the embedded resource above.")
-    return [UserMessage(_resource(resourceUri)), asked]
+    request = UserMessage("Please process the embedded resource above.")
+    return [UserMessage(_resource(resourceUri)), request]
 
 
 @server.prompt(name="test_prompt_with_image")

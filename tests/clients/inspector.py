@@ -26,9 +26,9 @@ class Inspector:
 
     def run(self, method: str, *options: str) -> Ended:
         """Run one of its methods."""
-        asked = ("--cli", "--method", method, "--protocol-era", self.era, *self.reach, *options)
+        arguments = ("--cli", "--method", method, "--protocol-era", self.era, *self.reach, *options)
         started = ("--", *self.server) if self.server else ()
-        command = (*self.program, *asked, "--format", "json", "-q", *started)
+        command = (*self.program, *arguments, "--format", "json", "-q", *started)
         return self.place.run(command, timeout_s=COMMAND_S_MAX)
 
     def run_call(self, tool: str, arguments: dict[str, Any]) -> Ended:

@@ -39,14 +39,14 @@ def _responses_results(body: Json) -> list[Json]:
     return [{"content": _as_text(item["output"])} for item in items]
 
 
-def _responses_say(said: ToolCall | str, id_: str) -> Iterator[str]:
-    if isinstance(said, str):
-        content = [{"type": "output_text", "text": said}]
+def _responses_say(message: ToolCall | str, id_: str) -> Iterator[str]:
+    if isinstance(message, str):
+        content = [{"type": "output_text", "text": message}]
         item: Json = {"type": "message", "role": "assistant", "id": id_, "content": content}
     else:
         # The tools of each server have a namespace.
-        namespace, _, name = said.name.rpartition("__")
-        arguments = json.dumps(said.arguments)
+        namespace, _, name = message.name.rpartition("__")
+        arguments = json.dumps(message.arguments)
         item = {"type": "function_call", "id": id_, "call_id": id_, "arguments": arguments}
         item |= {"name": name, "namespace": namespace}
     spent = {"input_tokens": 10, "output_tokens": 5, "total_tokens": 15}
@@ -66,11 +66,11 @@ def _gemini_results(body: Json) -> list[Json]:
     ]
 
 
-def _gemini_say(said: ToolCall | str, id_: str) -> Iterator[str]:
-    if isinstance(said, str):
-        part: Json = {"text": said}
+def _gemini_say(message: ToolCall | str, id_: str) -> Iterator[str]:
+    if isinstance(message, str):
+        part: Json = {"text": message}
     else:
-        part = {"functionCall": {"id": id_, "name": said.name, "args": said.arguments}}
+        part = {"functionCall": {"id": id_, "name": message.name, "args": message.arguments}}
     content = {"role": "model", "parts": [part]}
     spent = {"promptTokenCount": 10, "candidatesTokenCount": 5, "totalTokenCount": 15}
     candidate = {"content": content, "finishReason": "STOP", "index": 0}

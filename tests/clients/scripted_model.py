@@ -1,8 +1,8 @@
-"""A language model on loopback that calls the tools it is told to and records what it is shown.
+"""A language model on loopback that calls the tools of its script and records what it is shown.
 
-It speaks as much of Anthropic's Messages API, and of the dialects beside it, as a foreign agent
+It speaks as much of Anthropic's Messages API, and of the other dialects, as a foreign agent
 needs to run for real. Where it stands in its script it reads off the conversation, so requests sent
-twice or beside the conversation (titles, counts of tokens) disturb nothing.
+twice or outside the conversation (titles, counts of tokens) disturb nothing.
 """
 
 import json
@@ -92,8 +92,10 @@ class ScriptedModel:
             return _ENOUGH
         done = len(dialect.results(body))
         is_over = done >= len(self.script)
-        said = self.last_words if is_over else self.script[done]
-        return StreamingResponse(dialect.say(said, _call_id(done)), media_type="text/event-stream")
+        message = self.last_words if is_over else self.script[done]
+        return StreamingResponse(
+            dialect.say(message, _call_id(done)), media_type="text/event-stream"
+        )
 
     async def _answer(self, request: Request) -> Response:
         body: Json = await request.json()

@@ -74,8 +74,8 @@ def _install_python(client: str) -> None:
 def _run(program: str, *words: str) -> None:
     done = subprocess.run([program, *words], cwd=FOLDER, timeout=INSTALL_S_MAX, check=False)
     if done.returncode != 0:
-        said = f"{program} {words[0]} failed with exit status {done.returncode} in {FOLDER}"
-        raise SystemExit(said)
+        reason = f"{program} {words[0]} failed with exit status {done.returncode} in {FOLDER}"
+        raise SystemExit(reason)
 
 
 def _digest() -> str:

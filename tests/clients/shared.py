@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.processes import PATIENCE_S, clean_environment, command
+from tests.processes import TIMEOUT_S, clean_environment, command
 from tests.security.issuing import AUDIENCE, NAME, an_issuer
 from tests.server.serving import free_port, started
 
@@ -79,6 +79,6 @@ def _brain(store: Path, *words: str) -> str:
         check=True,
         encoding="utf-8",
         env=clean_environment(),
-        timeout=PATIENCE_S,
+        timeout=TIMEOUT_S,
     )
     return done.stdout

@@ -34,7 +34,7 @@ NAMES: Final = """
 CAPABILITIES: Final = "completion-complete"
 """Arguments are not completed."""
 TEXT_PRESERVING_ACTIONS: Final = "tools-call-with-progress"
-"""Nothing is sent besides the answer, which is plain JSON."""
+"""Nothing is sent but the answer, which is plain JSON."""
 EXPECTED: Final[Mapping[str, Mapping[str, str]]] = {
     "2025-11-25": {
         "names": NAMES,

@@ -18,7 +18,7 @@ from tests.clients.claude_code import ClaudeCode, ToolCall
 from tests.clients.conftest import CLAUDE_CODE
 from tests.clients.processes import Place
 from tests.clients.scripted_model import ScriptedModel
-from tests.processes import PATIENCE_S
+from tests.processes import TIMEOUT_S
 
 pytestmark = pytest.mark.clients
 
@@ -69,7 +69,7 @@ def wait_for_hooks(store: Path) -> None:
         for one in psutil.process_iter(["cmdline"])
         if "--detached" in (one.info["cmdline"] or ()) and uses(one, store)
     ]
-    _, alive = psutil.wait_procs(running, timeout=PATIENCE_S)
+    _, alive = psutil.wait_procs(running, timeout=TIMEOUT_S)
     assert not alive
 
 

@@ -1,4 +1,4 @@
-"""What every store promises of the board: what binds and what is owed, in its order."""
+"""What every store promises of the board: rules and open action items, in order."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -10,7 +10,7 @@ from commonbrain.model.query import Filter
 from commonbrain.model.scope import LOCAL_TENANT, Caller, Scope, Trust
 from commonbrain.storage.interface import QueryScope
 from commonbrain.testing.builders import NOON, a_memory
-from tests.contracts.store_steps import OpenStore, look, put
+from tests.contracts.store_steps import OpenStore, put, query_scope
 
 BLOCKER = RuleDetail(severity=Severity.BLOCKER)
 KEYED = RuleDetail(severity=Severity.BLOCKER, skill={"name": "safe", "keywords": ["vault"]})
@@ -28,7 +28,7 @@ def a_task(id_: int, **detail: Any) -> Memory:  # noqa: ANN401
 
 def awake(kind: Kind, **more: Any) -> QueryScope:  # noqa: ANN401
     """Look at what is awake of a kind."""
-    return look(kinds=(kind,), states=(State.ACTIVE,), **more)
+    return query_scope(kinds=(kind,), states=(State.ACTIVE,), **more)
 
 
 class BoardContract:
@@ -48,10 +48,10 @@ class BoardContract:
             a_rule(6),
         )
         with store.snapshot(LOCAL_TENANT) as tx:
-            found = tx.briefing.blockers(awake(Kind.RULE, project="shop"), limit=2)
+            blockers = tx.briefing.blockers(awake(Kind.RULE, project="shop"), limit=2)
             anywhere = tx.briefing.blockers(awake(Kind.RULE), limit=10)
 
-        assert (found.ids, found.total) == ((1, 2), 3)
+        assert (blockers.ids, blockers.total) == ((1, 2), 3)
         assert (anywhere.ids, anywhere.total) == ((1, 4, 2, 3), 4)
 
     def test_patterns_are_the_rules_without_a_trigger_that_the_look_allows(
@@ -118,6 +118,6 @@ class BoardContract:
         )
         few = Filter(kinds=(Kind.RULE,), labels=("kept",), project="api")
         with store.snapshot(LOCAL_TENANT) as tx:
-            look = replace(awake(Kind.RULE), filter=few)
-            assert tx.briefing.latest(look, limit=10) == [2, 3, 1]
-            assert tx.briefing.latest(look, limit=1) == [2]
+            scope = replace(awake(Kind.RULE), filter=few)
+            assert tx.briefing.latest(scope, limit=10) == [2, 3, 1]
+            assert tx.briefing.latest(scope, limit=1) == [2]

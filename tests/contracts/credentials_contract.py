@@ -27,7 +27,7 @@ def a_key(prefix: str = "00000001", **more: Any) -> ApiKey:  # noqa: ANN401
     return replace(ApiKey(prefix=prefix, agent="ann", seal="sealed", created_at=NOON), **more)
 
 
-def told(store: Store, name: str) -> Tenant:
+def noted_tenant(store: Store, name: str) -> Tenant:
     """Give a tenant as it is stored."""
     with store.snapshot(name) as tx:
         tenant = tx.credentials.tenant()
@@ -36,7 +36,7 @@ def told(store: Store, name: str) -> Tenant:
 
 
 class CredentialsContract:
-    """The promises of the shelf of access; each test opens its own store."""
+    """The promises of `tx.credentials`; each test opens its own store."""
 
     @pytest.fixture
     def store(self, open_store: OpenStore) -> Store:
@@ -58,7 +58,7 @@ class CredentialsContract:
             tx.credentials.set_policy(policy)
             tx.credentials.suspend(SOON)
 
-        acme, default = (told(store, name) for name in store.tenants())
+        acme, default = (noted_tenant(store, name) for name in store.tenants())
         assert (acme.policy, acme.suspended_at) == (policy, SOON)
         assert (default.policy, default.suspended_at) == (Policy(), None)
         with store.begin("acme") as tx:
@@ -101,54 +101,57 @@ class CredentialsContract:
 
     def test_a_key_ends_once_and_is_never_prolonged(self, store: Store) -> None:
         with store.begin("acme") as tx:
-            shelf = tx.credentials
-            shelf.save_agent(an_agent())
-            shelf.add_key(a_key())
-            shelf.end_key("00000001", revoked_at=None, expires_at=SOON)
-            shelf.end_key("00000001", revoked_at=NOON, expires_at=LATER)
-            shelf.end_key("00000001", revoked_at=LATER, expires_at=LATER)
+            credentials = tx.credentials
+            credentials.save_agent(an_agent())
+            credentials.add_key(a_key())
+            credentials.end_key("00000001", revoked_at=None, expires_at=SOON)
+            credentials.end_key("00000001", revoked_at=NOON, expires_at=LATER)
+            credentials.end_key("00000001", revoked_at=LATER, expires_at=LATER)
 
-            assert shelf.key("00000001") == a_key(expires_at=SOON, revoked_at=NOON)
+            assert credentials.key("00000001") == a_key(expires_at=SOON, revoked_at=NOON)
 
     def test_good_keys_come_first_and_are_counted_however_many_are_not(self, store: Store) -> None:
         with store.begin("acme") as tx:
-            shelf = tx.credentials
-            shelf.save_agent(an_agent())
-            shelf.add_key(a_key("0000000a"))
-            shelf.add_key(a_key("0000000b", created_at=SOON, expires_at=LATER))
+            credentials = tx.credentials
+            credentials.save_agent(an_agent())
+            credentials.add_key(a_key("0000000a"))
+            credentials.add_key(a_key("0000000b", created_at=SOON, expires_at=LATER))
             for number in range(3):
                 over = {"revoked_at": SOON} if number else {"expires_at": SOON}
-                shelf.add_key(a_key(f"0000000{number}", created_at=LATER, **over))
+                credentials.add_key(a_key(f"0000000{number}", created_at=LATER, **over))
 
-            assert [one.prefix for one in shelf.keys(limit=2, now=SOON)] == ["0000000b", "0000000a"]
-            assert [shelf.good_keys(now) for now in (NOON, SOON, LATER)] == [3, 2, 1]
+            assert [one.prefix for one in credentials.keys(limit=2, now=SOON)] == [
+                "0000000b",
+                "0000000a",
+            ]
+            assert [credentials.good_keys(now) for now in (NOON, SOON, LATER)] == [3, 2, 1]
 
     def test_keys_are_held_by_their_agents(self, store: Store) -> None:
         with store.begin("acme") as tx:
-            shelf = tx.credentials
-            shelf.save_agent(an_agent())
-            shelf.add_key(a_key("0000000a"))
-            shelf.add_key(a_key("0000000b", revoked_at=SOON))
+            credentials = tx.credentials
+            credentials.save_agent(an_agent())
+            credentials.add_key(a_key("0000000a"))
+            credentials.add_key(a_key("0000000b", revoked_at=SOON))
 
-            held = shelf.keys_with_agents(["0000000a", "0000000b", "ffffffff"])
+            held = credentials.keys_with_agents(["0000000a", "0000000b", "ffffffff"])
 
             assert held == {
                 "0000000a": (a_key("0000000a"), an_agent()),
                 "0000000b": (a_key("0000000b", revoked_at=SOON), an_agent()),
             }
-            assert shelf.keys_with_agents([]) == {}
+            assert credentials.keys_with_agents([]) == {}
         with store.begin(LOCAL_TENANT) as tx:
             assert tx.credentials.keys_with_agents(["0000000a"]) == {}
 
     def test_the_last_use_never_moves_back(self, store: Store) -> None:
         with store.begin("acme") as tx:
-            shelf = tx.credentials
-            shelf.save_agent(an_agent())
-            shelf.add_key(a_key())
-            shelf.used(["00000001", "ffffffff"], at=SOON)
-            shelf.used(["00000001"], at=NOON)
+            credentials = tx.credentials
+            credentials.save_agent(an_agent())
+            credentials.add_key(a_key())
+            credentials.used(["00000001", "ffffffff"], at=SOON)
+            credentials.used(["00000001"], at=NOON)
 
-            assert shelf.key("00000001") == a_key(last_used_at=SOON)
+            assert credentials.key("00000001") == a_key(last_used_at=SOON)
 
     def test_no_tenant_sees_anothers_agents_keys_or_refusals(self, store: Store) -> None:
         with store.begin("acme") as tx:
@@ -157,14 +160,14 @@ class CredentialsContract:
             tx.credentials.note(AccessEntry(at=NOON, action="recall", code="rate_limited"))
 
         with store.begin(LOCAL_TENANT) as tx:
-            shelf = tx.credentials
-            shelf.used(["00000001"], at=SOON)
-            shelf.end_key("00000001", revoked_at=SOON, expires_at=SOON)
-            assert shelf.agent("ann") is None
-            assert shelf.key("00000001") is None
-            assert not shelf.agents(limit=MANY)
-            assert not shelf.keys(limit=MANY, now=NOON)
-            assert not shelf.audit_entries(limit=MANY)
+            credentials = tx.credentials
+            credentials.used(["00000001"], at=SOON)
+            credentials.end_key("00000001", revoked_at=SOON, expires_at=SOON)
+            assert credentials.agent("ann") is None
+            assert credentials.key("00000001") is None
+            assert not credentials.agents(limit=MANY)
+            assert not credentials.keys(limit=MANY, now=NOON)
+            assert not credentials.audit_entries(limit=MANY)
         with store.snapshot("acme") as tx:
             assert tx.credentials.key("00000001") == a_key()
 

@@ -21,21 +21,21 @@ from tests.contracts.store_steps import OpenStore, a_link
 _AGAINST = LinkType.CONFLICTS_WITH
 
 
-def _look(*, agent: str = "ann", **more: object) -> QueryScope:
-    wanted = Filter(trust_min=0.0, **more)  # type: ignore[arg-type]
-    return QueryScope(caller=Caller(agent=agent), filter=wanted, now=NOON)
+def query_scope(*, agent: str = "ann", **more: object) -> QueryScope:
+    criteria = Filter(trust_min=0.0, **more)  # type: ignore[arg-type]
+    return QueryScope(caller=Caller(agent=agent), filter=criteria, now=NOON)
 
 
 def _pairs(
     store: Store,
-    look: QueryScope,
+    scope: QueryScope,
     *,
     limit: int = 9,
     after: tuple[datetime, int, int] | None = None,
 ) -> list[tuple[int, int]]:
     with store.snapshot(LOCAL_TENANT) as tx:
-        found = tx.conflicts.open(look, limit=limit, after=after)
-    return [(link.from_id, link.to_id) for link in found]
+        links = tx.conflicts.open(scope, limit=limit, after=after)
+    return [(link.from_id, link.to_id) for link in links]
 
 
 class DisputesContract:
@@ -65,37 +65,37 @@ class DisputesContract:
     def test_open_conflicts_are_listed_the_latest_first_where_both_sides_are_seen(
         self, store: Store
     ) -> None:
-        assert _pairs(store, _look()) == [(3, 1), (2, 1)]
-        assert _pairs(store, _look(agent="bob")) == [(4, 1), (3, 1), (2, 1)]
+        assert _pairs(store, query_scope()) == [(3, 1), (2, 1)]
+        assert _pairs(store, query_scope(agent="bob")) == [(4, 1), (3, 1), (2, 1)]
 
     def test_a_project_lists_what_it_and_every_one_holds(self, store: Store) -> None:
-        assert _pairs(store, _look(project="api")) == [(3, 1), (2, 1)]
-        assert _pairs(store, _look(project="web")) == []
+        assert _pairs(store, query_scope(project="api")) == [(3, 1), (2, 1)]
+        assert _pairs(store, query_scope(project="web")) == []
 
     def test_the_list_comes_in_pages(self, store: Store) -> None:
-        assert _pairs(store, _look(), limit=1) == [(3, 1)]
+        assert _pairs(store, query_scope(), limit=1) == [(3, 1)]
         first, second = NOON + timedelta(days=3), NOON + timedelta(days=2)
-        assert _pairs(store, _look(), limit=1, after=(first, 3, 1)) == [(2, 1)]
-        assert _pairs(store, _look(), limit=1, after=(second, 2, 1)) == []
+        assert _pairs(store, query_scope(), limit=1, after=(first, 3, 1)) == [(2, 1)]
+        assert _pairs(store, query_scope(), limit=1, after=(second, 2, 1)) == []
         # Of one time, the ends decide.
-        assert _pairs(store, _look(), after=(first, 3, 2)) == [(3, 1), (2, 1)]
-        assert _pairs(store, _look(), after=(first, 4, 0)) == [(3, 1), (2, 1)]
+        assert _pairs(store, query_scope(), after=(first, 3, 2)) == [(3, 1), (2, 1)]
+        assert _pairs(store, query_scope(), after=(first, 4, 0)) == [(3, 1), (2, 1)]
 
     def test_the_recent_ones_are_from_memories_recorded_since_a_time(self, store: Store) -> None:
         recent = ids.make_id(NOON, 7)
         with store.begin(LOCAL_TENANT) as tx:
             tx.memories.add(a_memory(recent, "It runs on 64 cores"))
             tx.links.replace(a_link(recent, 1, type=LinkType.CHANGES))
-            assert len(tx.conflicts.open(_look(), limit=9)) == 3
+            assert len(tx.conflicts.open(query_scope(), limit=9)) == 3
             for since, count in ((NOON, 1), (NOON + timedelta(days=1), 0)):
-                assert len(tx.conflicts.open(_look(), limit=9, since=since)) == count
+                assert len(tx.conflicts.open(query_scope(), limit=9, since=since)) == count
 
     def test_another_tenant_sees_none(self, store: Store) -> None:
         with store.begin("other") as tx:
-            assert tx.conflicts.open(_look(), limit=9) == []
+            assert tx.conflicts.open(query_scope(), limit=9) == []
 
     def test_a_pair_that_is_linked_in_both_directions_is_listed_once(self, store: Store) -> None:
         with store.begin(LOCAL_TENANT) as tx:
             tx.links.replace(a_link(1, 3, type=_AGAINST))
-        assert set(_pairs(store, _look())) == {(1, 3), (2, 1)}
-        assert len(_pairs(store, _look(), limit=2)) == 2
+        assert set(_pairs(store, query_scope())) == {(1, 3), (2, 1)}
+        assert len(_pairs(store, query_scope(), limit=2)) == 2

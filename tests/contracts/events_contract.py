@@ -40,7 +40,7 @@ def an_event(number: int = 1, **more: Any) -> ToolEvent:  # noqa: ANN401
     return replace(plain, **more)
 
 
-def keep(store: Store, *events: ToolEvent, days: int = 30, tenant: str = LOCAL_TENANT) -> None:
+def record(store: Store, *events: ToolEvent, days: int = 30, tenant: str = LOCAL_TENANT) -> None:
     """Keep events, and drop those from so many days before noon."""
     before = NOON - timedelta(days=days)
     happened = EventBatch(events=events, retained_since=before)
@@ -63,7 +63,7 @@ def renamed(
 
 
 class EventsContract:
-    """The promises of the shelf of calls; each test opens its own store."""
+    """The promises of the tool events; each test opens its own store."""
 
     @pytest.fixture
     def store(self, open_store: OpenStore) -> Store:
@@ -78,8 +78,8 @@ class EventsContract:
             an_event(2, transport=HOOK_TRANSPORT, session="s2"),
             an_event(3),
         ]
-        keep(store, *events)
-        keep(store, an_event(4, transport=HOOK_TRANSPORT, tenant=OTHER), tenant=OTHER)
+        record(store, *events)
+        record(store, an_event(4, transport=HOOK_TRANSPORT, tenant=OTHER), tenant=OTHER)
         since = NOON - timedelta(days=1)
 
         with store.snapshot(LOCAL_TENANT) as tx:
@@ -98,23 +98,23 @@ class EventsContract:
 
     def test_events_come_back_as_they_went_in_the_newest_first(self, store: Store) -> None:
         events = [an_event(1), an_event(2, session="", args="", outcome="not_found")]
-        keep(store, *events)
+        record(store, *events)
 
         assert latest(store) == events[::-1]
         assert latest(store, limit=1) == events[1:]
         assert latest(store, since=events[1].at) == events[1:]
 
     def test_an_event_that_is_told_twice_is_kept_once(self, store: Store) -> None:
-        keep(store, an_event(1), an_event(1))
-        keep(store, an_event(1), an_event(2))
+        record(store, an_event(1), an_event(1))
+        record(store, an_event(1), an_event(2))
 
         assert latest(store) == [an_event(2), an_event(1)]
 
     def test_what_failed_is_neither_what_was_done_nor_what_was_refused(self, store: Store) -> None:
         failed = an_event(3, outcome="not_found")
         of_bo = an_event(4, outcome="not_found", agent="bo")
-        keep(store, an_event(1), an_event(2, outcome=REFUSED), failed, of_bo)
-        keep(store, an_event(5, outcome="not_found", tenant=OTHER), tenant=OTHER)
+        record(store, an_event(1), an_event(2, outcome=REFUSED), failed, of_bo)
+        record(store, an_event(5, outcome="not_found", tenant=OTHER), tenant=OTHER)
 
         since = NOON - timedelta(days=400)
         with store.snapshot(LOCAL_TENANT) as tx:
@@ -125,18 +125,18 @@ class EventsContract:
     def test_old_events_are_dropped_when_others_come_and_when_none_does(self, store: Store) -> None:
         long_ago = NOON - timedelta(days=20)
         old = an_event(1, id=ids.make_id(long_ago, 1), at=long_ago)
-        keep(store, old)
-        keep(store, an_event(2), days=10)
+        record(store, old)
+        record(store, an_event(2), days=10)
         assert latest(store) == [an_event(2)]
 
-        keep(store, days=-1)
+        record(store, days=-1)
         assert latest(store) == []
 
     def test_events_are_of_one_tenant_whose_ids_are_its_own(self, store: Store) -> None:
         theirs = an_event(1, tenant=OTHER, agent="zoe")
-        keep(store, an_event(1))
-        keep(store, theirs, tenant=OTHER)
-        keep(store, days=-1)
+        record(store, an_event(1))
+        record(store, theirs, tenant=OTHER)
+        record(store, days=-1)
 
         assert latest(store) == []
         assert latest(store, tenant=OTHER) == [theirs]

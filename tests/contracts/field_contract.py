@@ -22,10 +22,10 @@ from tests.contracts.store_steps import (
     OpenStore,
     a_change,
     lexical,
-    look,
     move,
     nearest,
     put,
+    query_scope,
     vectors_for,
 )
 
@@ -61,7 +61,7 @@ class FieldContract:
 
     @pytest.mark.requirement("DM-43", "DM-58")
     @pytest.mark.parametrize(
-        ("field", "said"),
+        ("field", "text"),
         [
             (SUBJECT, "the broker"),
             (ACTION, "ran full"),
@@ -70,26 +70,26 @@ class FieldContract:
         ],
     )
     def test_an_atom_is_found_by_each_field_and_by_no_other(
-        self, store: Store, field: CausalField, said: str
+        self, store: Store, field: CausalField, text: str
     ) -> None:
         put(store, BROKER)
 
         for name in CausalField:
-            wanted = look(field=name)
-            found = [1] if name is field else []
-            assert lexical(store, *said.split(), wanted=wanted) == found
-            assert nearest(store, said, wanted=wanted) == found
+            scope = query_scope(field=name)
+            ids = [1] if name is field else []
+            assert lexical(store, *text.split(), scope=scope) == ids
+            assert nearest(store, text, scope=scope) == ids
 
     def test_only_atoms_that_say_something_there_are_looked_at(self, store: Store) -> None:
         plain = a_memory(3, "an atom of no fields: customers left", kind=Kind.ATOM)
         put(store, BROKER, LEDGER, plain, a_memory(4, "customers left"))
 
-        wanted = look(field=CONSEQUENCES)
-        assert lexical(store, "customers", wanted=wanted) == [1]
+        scope = query_scope(field=CONSEQUENCES)
+        assert lexical(store, "customers", scope=scope) == [1]
         with store.snapshot(LOCAL_TENANT) as tx:
-            hits = tx.index.nearest(EMBEDDER.query("customers left"), wanted, limit=9)
+            hits = tx.index.nearest(EMBEDDER.query("customers left"), scope, limit=9)
             assert [hit.id for hit in hits] == [1]
-            assert [hit.id for hit in tx.memories.newest(wanted, limit=9)] == [1]
+            assert [hit.id for hit in tx.memories.newest(scope, limit=9)] == [1]
             assert tx.index.similarities(
                 EMBEDDER.query("customers left"), [1, 2, 3, 4], field=CONSEQUENCES
             ) == {1: pytest.approx(1, abs=1e-2)}
@@ -104,34 +104,34 @@ class FieldContract:
         assert own == {1: pytest.approx(float(EMBEDDER.query("customers left") @ whole), abs=1e-2)}
 
     @pytest.mark.parametrize(
-        ("memory", "wanted"),
+        ("memory", "scope"),
         [
-            (replace(BROKER, scope=Scope.PRIVATE, agent="bo"), look(field=OUTCOME)),
-            (replace(BROKER, state=State.FORGOTTEN), look(field=OUTCOME)),
-            (replace(BROKER, expires_at=NOON), look(field=OUTCOME)),
-            (replace(BROKER, trust=Trust.UNTRUSTED_WEB), look(field=OUTCOME)),
-            (replace(BROKER, project="api"), look(field=OUTCOME, project="web")),
-            (BROKER, look(field=OUTCOME, agent="bo")),
-            (BROKER, look(field=OUTCOME, since=NOON + timedelta(seconds=1))),
-            (BROKER, look(field=OUTCOME, as_of=NOON - timedelta(seconds=1))),
+            (replace(BROKER, scope=Scope.PRIVATE, agent="bo"), query_scope(field=OUTCOME)),
+            (replace(BROKER, state=State.FORGOTTEN), query_scope(field=OUTCOME)),
+            (replace(BROKER, expires_at=NOON), query_scope(field=OUTCOME)),
+            (replace(BROKER, trust=Trust.UNTRUSTED_WEB), query_scope(field=OUTCOME)),
+            (replace(BROKER, project="api"), query_scope(field=OUTCOME, project="web")),
+            (BROKER, query_scope(field=OUTCOME, agent="bo")),
+            (BROKER, query_scope(field=OUTCOME, since=NOON + timedelta(seconds=1))),
+            (BROKER, query_scope(field=OUTCOME, as_of=NOON - timedelta(seconds=1))),
         ],
     )
     def test_no_field_brings_what_the_look_forbids(
-        self, store: Store, memory: Memory, wanted: QueryScope
+        self, store: Store, memory: Memory, scope: QueryScope
     ) -> None:
         put(store, memory)
 
-        assert lexical(store, "orders", wanted=wanted) == []
-        assert nearest(store, "orders were lost", wanted=wanted) == []
+        assert lexical(store, "orders", scope=scope) == []
+        assert nearest(store, "orders were lost", scope=scope) == []
 
     def test_no_tenant_finds_anothers_fields(self, store: Store) -> None:
         put(store, BROKER)
 
         with store.snapshot("other") as tx:
-            asked = EMBEDDER.query("orders were lost")
-            assert tx.index.lexical(["orders"], look(field=OUTCOME), limit=9) == []
-            assert tx.index.nearest(asked, look(field=OUTCOME), limit=9) == []
-            assert tx.index.similarities(asked, [1], field=OUTCOME) == {}
+            query = EMBEDDER.query("orders were lost")
+            assert tx.index.lexical(["orders"], query_scope(field=OUTCOME), limit=9) == []
+            assert tx.index.nearest(query, query_scope(field=OUTCOME), limit=9) == []
+            assert tx.index.similarities(query, [1], field=OUTCOME) == {}
 
     def test_a_superseded_atom_is_found_by_a_field_as_of_before(self, store: Store) -> None:
         newer = an_atom(3, subject="the broker", action="ran full", outcome="nothing fell")
@@ -141,43 +141,43 @@ class FieldContract:
             believed = BeliefPeriod(since=NOON, until=LATER)
             tx.changes.add(a_change(1, action=Action.SUPERSEDE, at=LATER, believed=believed))
 
-        now = look(now=timedelta(days=3), field=OUTCOME)
-        then = look(now=timedelta(days=3), field=OUTCOME, as_of=NOON)
-        assert lexical(store, "orders", wanted=now) == []
-        assert lexical(store, "orders", wanted=then) == [1]
-        assert nearest(store, "orders were lost", wanted=then) == [1]
+        now = query_scope(now=timedelta(days=3), field=OUTCOME)
+        then = query_scope(now=timedelta(days=3), field=OUTCOME, as_of=NOON)
+        assert lexical(store, "orders", scope=now) == []
+        assert lexical(store, "orders", scope=then) == [1]
+        assert nearest(store, "orders were lost", scope=then) == [1]
 
     def test_what_is_dropped_and_put_again_follows_in_every_process(
         self, open_store: OpenStore
     ) -> None:
         one, other = open_store(), open_store()
         put(one, BROKER, LEDGER)
-        wanted = look(field=OUTCOME)
-        assert nearest(other, "orders were lost", wanted=wanted) == [1]
+        scope = query_scope(field=OUTCOME)
+        assert nearest(other, "orders were lost", scope=scope) == [1]
 
         with one.begin(LOCAL_TENANT) as tx:
             tx.index.drop(1)
-        assert nearest(other, "orders were lost", wanted=wanted) == []
-        assert lexical(other, "orders", wanted=wanted) == []
+        assert nearest(other, "orders were lost", scope=scope) == []
+        assert lexical(other, "orders", scope=scope) == []
         with one.begin(LOCAL_TENANT) as tx:
             tx.index.put(BROKER, vectors_for(BROKER))
 
-        assert nearest(other, "orders were lost", wanted=wanted) == [1]
-        assert lexical(other, "orders", wanted=wanted) == [1]
+        assert nearest(other, "orders were lost", scope=scope) == [1]
+        assert lexical(other, "orders", scope=scope) == [1]
 
     def test_a_transaction_finds_what_it_wrote_and_its_rollback_leaves_nothing(
         self, store: Store
     ) -> None:
-        asked, wanted = EMBEDDER.query("orders were lost"), look(field=OUTCOME)
+        query, scope = EMBEDDER.query("orders were lost"), query_scope(field=OUTCOME)
         with pytest.raises(ZeroDivisionError), store.begin(LOCAL_TENANT) as tx:
             tx.memories.add(BROKER)
             tx.index.put(BROKER, vectors_for(BROKER))
-            assert [hit.id for hit in tx.index.nearest(asked, wanted, limit=5)] == [1]
+            assert [hit.id for hit in tx.index.nearest(query, scope, limit=5)] == [1]
             raise ZeroDivisionError
 
-        assert nearest(store, "orders were lost", wanted=wanted) == []
+        assert nearest(store, "orders were lost", scope=scope) == []
         put(store, LEDGER)
-        assert nearest(store, "the broker stopped", wanted=wanted) == [2]
+        assert nearest(store, "the broker stopped", scope=scope) == [2]
 
     def test_an_atom_whose_fields_have_no_vectors_waits_for_them(self, store: Store) -> None:
         made = vectors_for(BROKER)
@@ -190,7 +190,7 @@ class FieldContract:
             assert tx.index.embed(1, made)
             assert not tx.index.embed(1, made)
             assert (tx.index.pending(), tx.index.unembedded(limit=5)) == (0, [])
-        assert nearest(store, "orders were lost", wanted=look(field=OUTCOME)) == [1]
+        assert nearest(store, "orders were lost", scope=query_scope(field=OUTCOME)) == [1]
         assert nearest(store, BROKER.text) == [1]
 
     def test_an_atom_without_fields_waits_for_none(self, store: Store) -> None:
@@ -208,8 +208,8 @@ class FieldContract:
             assert tx.index.drop_unsound_vectors() == 0
 
         with store.snapshot(LOCAL_TENANT) as tx:
-            asked = EMBEDDER.query("orders were lost")
-            assert tx.index.similarities(asked, [1, 2], field=OUTCOME).keys() == {2}
+            query = EMBEDDER.query("orders were lost")
+            assert tx.index.similarities(query, [1, 2], field=OUTCOME).keys() == {2}
 
     def test_an_erased_atom_leaves_no_vector_of_a_field(self, store: Store) -> None:
         put(store, BROKER)
@@ -217,18 +217,18 @@ class FieldContract:
             looked_at = tx.scrub(1)
 
         assert looked_at["field_vectors"] == len(CausalField)
-        assert lexical(store, "orders", wanted=look(field=OUTCOME)) == []
+        assert lexical(store, "orders", scope=query_scope(field=OUTCOME)) == []
 
     def test_words_of_fields_are_written_anew_with_the_rest(self, store: Store) -> None:
         put(store, BROKER)
         with store.begin(LOCAL_TENANT) as tx:
             tx.index.reword(an_atom(1, subject="cake", action="cake", outcome="cake"))
-        assert lexical(store, "orders", wanted=look(field=OUTCOME)) == []
+        assert lexical(store, "orders", scope=query_scope(field=OUTCOME)) == []
 
         # The rows are the truth: they still say orders.
         assert store.rebuild_text() == 1
-        assert lexical(store, "orders", wanted=look(field=OUTCOME)) == [1]
-        assert lexical(store, "cake", wanted=look(field=OUTCOME)) == []
+        assert lexical(store, "orders", scope=query_scope(field=OUTCOME)) == [1]
+        assert lexical(store, "cake", scope=query_scope(field=OUTCOME)) == []
 
     @pytest.mark.parametrize("term", ['"', "NEAR(", "a*", "-x", "outcome:", "{subject}", "\0", ""])
     def test_no_term_is_read_as_an_operator_or_as_another_field(
@@ -236,6 +236,6 @@ class FieldContract:
     ) -> None:
         put(store, BROKER)
 
-        wanted = look(field=OUTCOME)
-        assert lexical(store, term, "orders", wanted=wanted) == [1]
-        assert lexical(store, term, "broker", wanted=wanted) == []
+        scope = query_scope(field=OUTCOME)
+        assert lexical(store, term, "orders", scope=scope) == [1]
+        assert lexical(store, term, "broker", scope=scope) == []

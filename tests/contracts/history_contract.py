@@ -23,10 +23,10 @@ from tests.contracts.store_steps import (
     a_change,
     a_link,
     lexical,
-    look,
     move,
     nearest,
     put,
+    query_scope,
     stored,
 )
 
@@ -34,7 +34,7 @@ LAP = timedelta(minutes=1)
 
 
 class HistoryContract:
-    """The promises of what changes beside the text; each test opens its own store."""
+    """The promises of links, changes and annotations; each test opens its own store."""
 
     @pytest.fixture
     def store(self, open_store: OpenStore) -> Store:
@@ -139,16 +139,16 @@ class HistoryContract:
             tx.changes.add(change)
 
         with store.snapshot(LOCAL_TENANT) as tx:
-            [kept] = tx.changes.of([1])
-            assert replace(kept, id=0) == change
+            [read] = tx.changes.of([1])
+            assert replace(read, id=0) == change
             assert tx.changes.believed([1, 2]) == {1: [BeliefPeriod(since=NOON, until=LATER)]}
 
     def test_changes_keep_their_order_within_a_moment_and_when_the_clock_goes_back(
         self, store: Store
     ) -> None:
-        moments = (NOON, NOON, NOON, LATER, NOON)
+        times = (NOON, NOON, NOON, LATER, NOON)
         with store.begin(LOCAL_TENANT) as tx:
-            for number, at in enumerate(moments):
+            for number, at in enumerate(times):
                 tx.changes.add(a_change(1, at=at, reason=str(number)))
 
         with store.snapshot(LOCAL_TENANT) as tx:
@@ -160,8 +160,10 @@ class HistoryContract:
             tx.changes.add(a_change(2, agent="bo", session="s"))
             tx.changes.add(a_change(3, at=LATER))
 
-        def by(**wanted: object) -> list[int]:
-            known = dict.fromkeys(("agent", "session", "since", "until")) | {"limit": 9} | wanted
+        def by(**conditions: object) -> list[int]:
+            known = (
+                dict.fromkeys(("agent", "session", "since", "until")) | {"limit": 9} | conditions
+            )
             with store.snapshot(LOCAL_TENANT) as tx:
                 return [change.memory_id for change in tx.changes.by(**known)]  # type: ignore[arg-type]
 
@@ -176,13 +178,13 @@ class HistoryContract:
             for text, at in (("too hot", NOON), ("cooled", LATER))
         )
         with store.begin(LOCAL_TENANT) as tx:
-            gone = tx.annotations.add(first)
-            kept = tx.annotations.add(second)
+            dropped = tx.annotations.add(first)
+            remaining = tx.annotations.add(second)
             assert [note.text for note in tx.annotations.of([1, 2])[1]] == ["too hot", "cooled"]
-            tx.annotations.drop(gone)
+            tx.annotations.drop(dropped)
 
         with store.snapshot(LOCAL_TENANT) as tx:
-            assert tx.annotations.of([1, 2]) == {1: [replace(second, id=kept)]}
+            assert tx.annotations.of([1, 2]) == {1: [replace(second, id=remaining)]}
 
     def test_a_reply_is_kept_under_agent_and_key(self, store: Store) -> None:
         reply = Reply(agent="ann", key="k", digest="d", body={"a": [1]}, memory_ids=(1,), at=NOON)
@@ -263,10 +265,10 @@ class HistoryContract:
         with store.begin(LOCAL_TENANT) as tx:
             move(tx, 3, pinned=True)
 
-        assert lexical(store, "tea", wanted=look(people=("sam", "bo"))) == [2, 1]
-        assert lexical(store, "tea", wanted=look(session="s1")) == [1]
-        assert lexical(store, "tea", wanted=look(states=(State.ARCHIVED,))) == [3]
-        assert lexical(store, "tea", wanted=look(thread=5)) == []
+        assert lexical(store, "tea", scope=query_scope(people=("sam", "bo"))) == [2, 1]
+        assert lexical(store, "tea", scope=query_scope(session="s1")) == [1]
+        assert lexical(store, "tea", scope=query_scope(states=(State.ARCHIVED,))) == [3]
+        assert lexical(store, "tea", scope=query_scope(thread=5)) == []
 
     def test_replies_kept_before_a_moment_are_dropped(self, store: Store) -> None:
         old, new = (
@@ -302,10 +304,10 @@ class HistoryContract:
         put(store, replace(skill, id=3, semantic_hash="b", state=State.FORGOTTEN))
 
         with store.begin(LOCAL_TENANT) as tx:
-            assert tx.memories.skills(look()) == {1: trigger}
-            assert tx.memories.skills(look(kinds=(Kind.FACT,))) == {}
+            assert tx.memories.skills(query_scope()) == {1: trigger}
+            assert tx.memories.skills(query_scope(kinds=(Kind.FACT,))) == {}
             move(tx, 1, state=State.ARCHIVED)
-            assert tx.memories.skills(look(states=(State.ACTIVE,))) == {}
+            assert tx.memories.skills(query_scope(states=(State.ACTIVE,))) == {}
 
     def test_a_chain_is_followed_back(self, store: Store) -> None:
         with store.begin(LOCAL_TENANT) as tx:
@@ -321,8 +323,11 @@ class HistoryContract:
     def test_the_same_words_score_the_same_whatever_the_look(self, store: Store) -> None:
         put(store, *(a_memory(n, f"tea {n}", occurred_at=NOON + n * LAP) for n in range(10, 20)))
         with store.snapshot(LOCAL_TENANT) as tx:
-            wide = {hit.id: hit.score for hit in tx.index.lexical(["tea", "15"], look(), limit=20)}
-            narrow = tx.index.lexical(["tea", "15"], look(since=NOON + 14 * LAP), limit=20)
+            wide = {
+                hit.id: hit.score
+                for hit in tx.index.lexical(["tea", "15"], query_scope(), limit=20)
+            }
+            narrow = tx.index.lexical(["tea", "15"], query_scope(since=NOON + 14 * LAP), limit=20)
         assert len(narrow) == 6
         assert {hit.id: hit.score for hit in narrow}.items() <= wide.items()
 

@@ -1,4 +1,4 @@
-"""What every store promises of finding: by words, by vectors, and never what a look forbids.
+"""What every store promises of finding: by words, by vectors, and never what a scope forbids.
 
 A subclass gives `open_store`, as for `StoreContract`.
 """
@@ -22,10 +22,10 @@ from tests.contracts.store_steps import (
     OpenStore,
     a_change,
     lexical,
-    look,
     move,
     nearest,
     put,
+    query_scope,
     random_vectors,
     vectors_for,
 )
@@ -44,57 +44,57 @@ class IndexContract:
 
     @pytest.mark.requirement("DM-25", "EV-12")
     @pytest.mark.parametrize(
-        ("memory", "wanted"),
+        ("memory", "scope"),
         [
-            (a_memory(1, "tea", scope=Scope.PRIVATE, agent="bo"), look()),
-            (a_memory(1, "tea", state=State.QUARANTINED), look()),
-            (a_memory(1, "tea", expires_at=NOON), look()),
-            (a_memory(1, "tea", trust=Trust.UNTRUSTED_WEB), look()),
-            (a_memory(1, "tea", project="api"), look(project="web")),
-            (a_memory(1, "tea"), look(kinds=(Kind.RULE,))),
-            (a_memory(1, "tea"), look(labels=("decision",))),
-            (a_memory(1, "tea", tags=("hot",)), look(tags=("hot", "sweet"))),
-            (a_memory(1, "tea"), look(agent="bo")),
-            (a_memory(1, "tea"), look(since=NOON + timedelta(seconds=1))),
-            (a_memory(1, "tea"), look(until=NOON - timedelta(seconds=1))),
-            (a_memory(1, "tea"), look(min_confidence=0.9)),
-            (a_memory(1, "tea"), look(as_of=NOON - timedelta(seconds=1))),
+            (a_memory(1, "tea", scope=Scope.PRIVATE, agent="bo"), query_scope()),
+            (a_memory(1, "tea", state=State.QUARANTINED), query_scope()),
+            (a_memory(1, "tea", expires_at=NOON), query_scope()),
+            (a_memory(1, "tea", trust=Trust.UNTRUSTED_WEB), query_scope()),
+            (a_memory(1, "tea", project="api"), query_scope(project="web")),
+            (a_memory(1, "tea"), query_scope(kinds=(Kind.RULE,))),
+            (a_memory(1, "tea"), query_scope(labels=("decision",))),
+            (a_memory(1, "tea", tags=("hot",)), query_scope(tags=("hot", "sweet"))),
+            (a_memory(1, "tea"), query_scope(agent="bo")),
+            (a_memory(1, "tea"), query_scope(since=NOON + timedelta(seconds=1))),
+            (a_memory(1, "tea"), query_scope(until=NOON - timedelta(seconds=1))),
+            (a_memory(1, "tea"), query_scope(min_confidence=0.9)),
+            (a_memory(1, "tea"), query_scope(as_of=NOON - timedelta(seconds=1))),
         ],
     )
     def test_no_arm_brings_what_the_look_forbids(
-        self, store: Store, memory: Memory, wanted: QueryScope
+        self, store: Store, memory: Memory, scope: QueryScope
     ) -> None:
         put(store, memory)
 
-        assert lexical(store, "tea", wanted=wanted) == []
-        assert nearest(store, "tea", wanted=wanted) == []
+        assert lexical(store, "tea", scope=scope) == []
+        assert nearest(store, "tea", scope=scope) == []
         with store.snapshot(LOCAL_TENANT) as tx:
-            assert tx.memories.newest(wanted, limit=5) == []
-            assert not tx.memories.any(wanted)
+            assert tx.memories.newest(scope, limit=5) == []
+            assert not tx.memories.any(scope)
 
     @pytest.mark.parametrize(
-        ("memory", "wanted"),
+        ("memory", "scope"),
         [
-            (a_memory(1, "tea", scope=Scope.PRIVATE), look()),
-            (a_memory(1, "tea"), look(project="web")),
-            (a_memory(1, "tea", project="web"), look(project="web")),
-            (a_memory(1, "tea", tags=("hot", "sweet")), look(tags=("sweet", "hot"))),
-            (a_memory(1, "tea", trust=Trust.UNTRUSTED_WEB), look(trust_min=0.3)),
-            (a_memory(1, "tea"), look(since=NOON, until=NOON)),
-            (a_memory(1, "tea", state=State.ARCHIVED), look()),
-            (a_memory(1, "tea"), look(as_of=NOON)),
+            (a_memory(1, "tea", scope=Scope.PRIVATE), query_scope()),
+            (a_memory(1, "tea"), query_scope(project="web")),
+            (a_memory(1, "tea", project="web"), query_scope(project="web")),
+            (a_memory(1, "tea", tags=("hot", "sweet")), query_scope(tags=("sweet", "hot"))),
+            (a_memory(1, "tea", trust=Trust.UNTRUSTED_WEB), query_scope(trust_min=0.3)),
+            (a_memory(1, "tea"), query_scope(since=NOON, until=NOON)),
+            (a_memory(1, "tea", state=State.ARCHIVED), query_scope()),
+            (a_memory(1, "tea"), query_scope(as_of=NOON)),
         ],
     )
     def test_every_arm_brings_what_the_look_allows(
-        self, store: Store, memory: Memory, wanted: QueryScope
+        self, store: Store, memory: Memory, scope: QueryScope
     ) -> None:
         put(store, memory)
 
-        assert lexical(store, "tea", wanted=wanted) == [1]
-        assert nearest(store, "tea", wanted=wanted) == [1]
+        assert lexical(store, "tea", scope=scope) == [1]
+        assert nearest(store, "tea", scope=scope) == [1]
         with store.snapshot(LOCAL_TENANT) as tx:
-            assert [hit.id for hit in tx.memories.newest(wanted, limit=5)] == [1]
-            assert tx.memories.any(wanted)
+            assert [hit.id for hit in tx.memories.newest(scope, limit=5)] == [1]
+            assert tx.memories.any(scope)
 
     def test_what_was_dropped_can_be_put_again_under_other_words(self, store: Store) -> None:
         memory = a_memory(1, "tea is ready")
@@ -120,11 +120,11 @@ class IndexContract:
             believed = BeliefPeriod(since=NOON, until=over)
             tx.changes.add(a_change(1, action=Action.SUPERSEDE, at=over, believed=believed))
 
-        now = look(now=timedelta(days=3))
-        then = look(now=timedelta(days=3), as_of=NOON + timedelta(hours=1))
-        assert lexical(store, "port", wanted=now) == [2]
-        assert 1 in lexical(store, "port", wanted=then)
-        assert 1 in nearest(store, "the port is 80", wanted=then)
+        now = query_scope(now=timedelta(days=3))
+        then = query_scope(now=timedelta(days=3), as_of=NOON + timedelta(hours=1))
+        assert lexical(store, "port", scope=now) == [2]
+        assert 1 in lexical(store, "port", scope=then)
+        assert 1 in nearest(store, "the port is 80", scope=then)
 
     @pytest.mark.parametrize(
         "term", ['"', "NEAR(", "a*", "-x", "^tea", "AND", "tea OR", "{}", ":", "(", "'", "\x00", ""]
@@ -138,7 +138,7 @@ class IndexContract:
     def test_of_no_terms_nothing_is_found(self, store: Store) -> None:
         put(store, a_memory(1, "The kettle is in the blue cupboard."))
         assert lexical(store) == []
-        assert lexical(store, wanted=look(field=CausalField.OUTCOME)) == []
+        assert lexical(store, scope=query_scope(field=CausalField.OUTCOME)) == []
 
     def test_words_are_stemmed_and_accents_forgiven(self, store: Store) -> None:
         put(store, a_memory(1, "We are migrating the café's database"))
@@ -159,11 +159,11 @@ class IndexContract:
         query /= np.linalg.norm(query)
 
         with store.snapshot(LOCAL_TENANT) as tx:
-            found = [hit.id for hit in tx.index.nearest(query, look(), limit=10)]
+            ids = [hit.id for hit in tx.index.nearest(query, query_scope(), limit=10)]
 
         exact = (np.argsort(-(vectors @ query))[:10] + 1).tolist()
-        assert found[:2] == exact[:2] == [201, 4]
-        assert len(set(found) & set(exact)) >= 8
+        assert ids[:2] == exact[:2] == [201, 4]
+        assert len(set(ids) & set(exact)) >= 8
 
     @pytest.mark.requirement("DM-25")
     def test_a_narrow_look_still_brings_as_many_as_it_may(self, store: Store) -> None:
@@ -172,11 +172,11 @@ class IndexContract:
         _put_vectors(store, vectors, rare=range(0, self.many, every))
 
         with store.snapshot(LOCAL_TENANT) as tx:
-            wanted = look(labels=("rare",))
-            found = [hit.id for hit in tx.index.nearest(vectors[1], wanted, limit=10)]
+            scope = query_scope(labels=("rare",))
+            ids = [hit.id for hit in tx.index.nearest(vectors[1], scope, limit=10)]
 
-        assert len(found) == 10
-        assert all(id_ % every == 1 for id_ in found)
+        assert len(ids) == 10
+        assert all(id_ % every == 1 for id_ in ids)
 
     def test_the_best_window_of_a_memory_counts(self, store: Store) -> None:
         memory = a_memory(1, "long")
@@ -186,7 +186,7 @@ class IndexContract:
             tx.index.put(memory, Vectors(windows=np.stack([far, near])))
 
         with store.snapshot(LOCAL_TENANT) as tx:
-            [hit] = tx.index.nearest(near, look(), limit=5)
+            [hit] = tx.index.nearest(near, query_scope(), limit=5)
             similar = tx.index.similarities(near, [1, 99])
 
         assert hit.score == pytest.approx(1, abs=1e-2)
@@ -227,11 +227,14 @@ class IndexContract:
         assert own[1] == pytest.approx(first, abs=1e-3)
 
         with store.snapshot(LOCAL_TENANT) as tx:
-            kept = tx.index.first_windows([2, 4, 1, 3, 99])
+            first_windows = tx.index.first_windows([2, 4, 1, 3, 99])
             assert tx.index.first_windows([]) == {}
-        assert {id_: one.dtype for id_, one in kept.items()} == {1: np.float32, 2: np.float32}
-        assert kept[1] == pytest.approx(first, abs=1e-3)
-        assert kept[2] == pytest.approx(second, abs=1e-3)
+        assert {id_: one.dtype for id_, one in first_windows.items()} == {
+            1: np.float32,
+            2: np.float32,
+        }
+        assert first_windows[1] == pytest.approx(first, abs=1e-3)
+        assert first_windows[2] == pytest.approx(second, abs=1e-3)
         with store.snapshot("other") as tx:
             assert tx.index.first_windows([1, 2]) == {}
 
@@ -272,8 +275,8 @@ class IndexContract:
 
         assert _embed(store, 1, text="the port is 80")
 
-        then = look(now=timedelta(days=3), as_of=NOON + timedelta(hours=1))
-        assert nearest(store, "the port is 80", wanted=then) == [1]
+        then = query_scope(now=timedelta(days=3), as_of=NOON + timedelta(hours=1))
+        assert nearest(store, "the port is 80", scope=then) == [1]
 
     def test_only_a_findable_memory_without_vectors_gets_some(self, store: Store) -> None:
         put(store, a_memory(1, "tea is ready"))
@@ -322,16 +325,16 @@ class IndexContract:
         vectors = random_vectors(400)
         _put_vectors(store, vectors, rare=range(0, 400, 80))
         with store.snapshot(LOCAL_TENANT) as tx:
-            rare = tx.index.nearest(vectors[1], look(labels=("rare",)), limit=10)
+            rare = tx.index.nearest(vectors[1], query_scope(labels=("rare",)), limit=10)
         assert sorted(hit.id for hit in rare) == [1, 81, 161, 241, 321]
 
     def test_what_is_farther_than_asked_for_is_left_out(self, store: Store) -> None:
         vectors = random_vectors(min(700, self.many))
         _put_vectors(store, vectors, rare=[3])
         with store.snapshot(LOCAL_TENANT) as tx:
-            wanted = look(labels=("rare",))
-            near = tx.index.nearest(vectors[3], wanted, limit=5, at_least=0.9)
-            far = tx.index.nearest(vectors[4], wanted, limit=5, at_least=0.9)
+            scope = query_scope(labels=("rare",))
+            near = tx.index.nearest(vectors[3], scope, limit=5, at_least=0.9)
+            far = tx.index.nearest(vectors[4], scope, limit=5, at_least=0.9)
         assert ([hit.id for hit in near], far) == ([4], [])
 
     def test_words_written_anew_stand_once_and_alone(self, store: Store) -> None:

@@ -72,8 +72,8 @@ def renamed(tx: Transaction, job: Job | None) -> Job | None:
 def due(store: Store, *kinds: str, after: timedelta = timedelta()) -> list[int]:
     """List whose turn it is a while after noon."""
     with store.snapshot(LOCAL_TENANT) as tx:
-        found = tx.jobs.due(kinds or ("embed",), now=NOON + after, limit=10)
-    return [one.id for one in found]
+        jobs = tx.jobs.due(kinds or ("embed",), now=NOON + after, limit=10)
+    return [one.id for one in jobs]
 
 
 class JobsContract:
@@ -87,14 +87,14 @@ class JobsContract:
     def test_a_job_is_read_as_it_was_written(self, store: Store) -> None:
         queued = a_job(1, key="embed")
         running = queued.claimed("w1", until=LATER, now=NOON)
-        told = running.moved(0.5, {"after": 7})
+        progressed = running.moved(0.5, {"after": 7})
         given(store, queued)
 
         assert read(store, 1) == queued
         for before, after in (
             (queued, running),
-            (running, told),
-            (told, told.failed(FAULT, again_at=LATER)),
+            (running, progressed),
+            (progressed, progressed.failed(FAULT, again_at=LATER)),
         ):
             assert moved(store, before, after)
             assert read(store, 1) == after
@@ -190,9 +190,9 @@ class JobsContract:
 
         with store.snapshot(LOCAL_TENANT) as tx:
 
-            def listed(before: int | None = None, **wanted: Any) -> list[int]:  # noqa: ANN401
-                found = tx.jobs.listed(JobFilter(**wanted), before=before, limit=3)
-                return [one.id for one in found]
+            def listed(before: int | None = None, **conditions: Any) -> list[int]:  # noqa: ANN401
+                jobs = tx.jobs.listed(JobFilter(**conditions), before=before, limit=3)
+                return [one.id for one in jobs]
 
             assert listed() == [4, 3, 2]
             assert listed(2) == [1]

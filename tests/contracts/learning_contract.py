@@ -67,11 +67,11 @@ def marked(
     store: Store, trace: Trace, *, memory: int = 5, mark: FeedbackMark = FeedbackMark.USED
 ) -> int:
     """Put one mark on a trace; count what is new."""
-    told = Feedback(
+    feedback = Feedback(
         trace_id=trace.id, memory_id=memory, mark=mark, agent="bo", session="s1", at=NOON
     )
     with store.begin(LOCAL_TENANT) as tx:
-        return tx.recall_log.mark([told])
+        return tx.recall_log.mark([feedback])
 
 
 def a_use(*ids_: int, minute: int) -> FeedbackEvent:
@@ -157,9 +157,9 @@ class LearningContract:
             assert set(tx.recall_log.showing(replace(used, session=None))) == {5}
 
     def test_who_fetches_what_it_was_shown_in_full_tells_nothing(self, store: Store) -> None:
-        told = {5: ShownExtent.WHOLE, 6: ShownExtent.HEADLINE, 7: ShownExtent.BARE}
+        extents = {5: ShownExtent.WHOLE, 6: ShownExtent.HEADLINE, 7: ShownExtent.BARE}
         first, second = (
-            a_trace(1, 5, 6, 7, extents=told),
+            a_trace(1, 5, 6, 7, extents=extents),
             a_trace(2, 6, extents={6: ShownExtent.WHOLE}),
         )
         noted(store, first, second)
@@ -167,7 +167,7 @@ class LearningContract:
         with store.snapshot(LOCAL_TENANT) as tx:
             assert tx.recall_log.showing(fetched) == {7: first.id}
             (entry, _) = tx.recall_log.entries(EntryFilter(), limit=5)
-        assert [one.shown for one in entry.considered] == [*told.values(), None]
+        assert [one.shown for one in entry.considered] == [*extents.values(), None]
 
     def test_a_use_is_marked_where_it_was_shown_and_the_rest_given_back(self, store: Store) -> None:
         noted(store, a_trace(1, 5))
@@ -194,27 +194,27 @@ class LearningContract:
         marked(store, traces[2])
         with store.snapshot(LOCAL_TENANT) as tx:
 
-            def found(wanted: EntryFilter, *, after: int = 0, limit: int = 10) -> list[int]:
-                entries = tx.recall_log.entries(wanted, after=after, limit=limit)
+            def entry_ids(criteria: EntryFilter, *, after: int = 0, limit: int = 10) -> list[int]:
+                entries = tx.recall_log.entries(criteria, after=after, limit=limit)
                 return [traces.index(one) + 1 for e in entries for one in traces if one.id == e.id]
 
-            assert found(EntryFilter()) == [1, 2, 3]
-            assert found(EntryFilter(), after=traces[0].id, limit=1) == [2]
-            assert found(EntryFilter(since=NOON + 2 * MINUTE)) == [2, 3]
-            assert found(EntryFilter(until=NOON + 3 * MINUTE)) == [1, 2]
-            assert found(EntryFilter(ranker=77)) == [2]
-            assert found(EntryFilter(is_marked=True)) == [3]
-            assert found(EntryFilter(agent="al")) == found(EntryFilter(session="s2")) == []
-            assert found(EntryFilter(agent="bo", session="s1")) == [1, 2, 3]
+            assert entry_ids(EntryFilter()) == [1, 2, 3]
+            assert entry_ids(EntryFilter(), after=traces[0].id, limit=1) == [2]
+            assert entry_ids(EntryFilter(since=NOON + 2 * MINUTE)) == [2, 3]
+            assert entry_ids(EntryFilter(until=NOON + 3 * MINUTE)) == [1, 2]
+            assert entry_ids(EntryFilter(ranker=77)) == [2]
+            assert entry_ids(EntryFilter(is_marked=True)) == [3]
+            assert entry_ids(EntryFilter(agent="al")) == entry_ids(EntryFilter(session="s2")) == []
+            assert entry_ids(EntryFilter(agent="bo", session="s1")) == [1, 2, 3]
             latest = tx.recall_log.latest(EntryFilter(), before=traces[2].id, limit=1)
             assert [one.id for one in latest] == [traces[1].id]
             brief = tx.recall_log.latest(EntryFilter(), limit=1, is_brief=True)
             assert [(one.id, one.considered, one.packed) for one in brief] == [
                 (traces[2].id, (), (5,))
             ]
-            assert found(EntryFilter(is_by_weights=True)) == [1, 3]
+            assert entry_ids(EntryFilter(is_by_weights=True)) == [1, 3]
             # The random bits of an id draw it: of 2 in 2 million, only the first is below.
-            assert found(EntryFilter(share=2 / 2**ids.RANDOM_BITS)) == [1]
+            assert entry_ids(EntryFilter(share=2 / 2**ids.RANDOM_BITS)) == [1]
 
     def test_a_card_is_read_as_it_was_put_there(self, store: Store) -> None:
         card = a_card(1, parent=7, percent=5.0, allow=("bo",), reason="tried")
@@ -294,8 +294,8 @@ class LearningContract:
             took_ms={"p50": 1.5},
         )
         with store.begin(LOCAL_TENANT) as tx:
-            kept = [tx.evaluations.add(one) for one in (first, first, replace(first, id=2))]
-            assert kept == [True, False, True]
+            is_new = [tx.evaluations.add(one) for one in (first, first, replace(first, id=2))]
+            assert is_new == [True, False, True]
             tx.evaluations.add(replace(first, id=3, name="other"))
         store.make_tenant("other", at=NOON)
         with store.snapshot(LOCAL_TENANT) as tx:

@@ -55,27 +55,27 @@ REVIEWED: Final = range(3, 60, 7)
 COUNT: Final = 90
 
 
-def varied(id_: int, chance: random.Random) -> Memory:
+def varied(id_: int, random_source: random.Random) -> Memory:
     """Make a memory that differs from others in all that lists are filtered by."""
-    agent = chance.choice(AGENTS)
-    scope = chance.choice((Scope.TEAM, Scope.TEAM, Scope.PRIVATE, Scope.GLOBAL))
-    is_shared = scope is Scope.PRIVATE and chance.random() < 0.3
+    agent = random_source.choice(AGENTS)
+    scope = random_source.choice((Scope.TEAM, Scope.TEAM, Scope.PRIVATE, Scope.GLOBAL))
+    is_shared = scope is Scope.PRIVATE and random_source.random() < 0.3
     return a_memory(
         id_,
         f"memory {id_}",
-        kind=chance.choice(KINDS),
-        project=chance.choice(PROJECTS),
-        label=chance.choice(LABELS),
+        kind=random_source.choice(KINDS),
+        project=random_source.choice(PROJECTS),
+        label=random_source.choice(LABELS),
         agent=agent,
         scope=scope,
-        session=chance.choice((None, "s1")),
-        trust=chance.choice(list(Trust)),
-        pinned=chance.random() < 0.2,
-        state=chance.choice((*State, *[State.ACTIVE] * 6)),
-        tags=tuple(tag for tag in TAGS if chance.random() < 0.4),
-        occurred_at=chance.choice(TIMES),
+        session=random_source.choice((None, "s1")),
+        trust=random_source.choice(list(Trust)),
+        pinned=random_source.random() < 0.2,
+        state=random_source.choice((*State, *[State.ACTIVE] * 6)),
+        tags=tuple(tag for tag in TAGS if random_source.random() < 0.4),
+        occurred_at=random_source.choice(TIMES),
         recorded_at=NOON + timedelta(seconds=id_),
-        expires_at=chance.choice((None, None, NOW, NOW + timedelta(days=1))),
+        expires_at=random_source.choice((None, None, NOW, NOW + timedelta(days=1))),
         payload={AUDIENCE: [AGENTS[0]]} if is_shared else {},
     )
 
@@ -138,12 +138,12 @@ def expected(caller: Caller, criteria: ListFilter) -> list[Memory]:
     return [one for one in MEMORIES if is_visible(caller, one) and matches(one, criteria)]
 
 
-def in_order(found: Sequence[Memory], order: ListOrder) -> list[int]:
+def in_order(memories: Sequence[Memory], order: ListOrder) -> list[int]:
     def place(memory: Memory) -> tuple[int, int]:
         at = to_millis(memory.occurred_at) if order.is_by_occurrence else 0
         return at, memory.id
 
-    return [one.id for one in sorted(found, key=place, reverse=order.is_descending)]
+    return [one.id for one in sorted(memories, key=place, reverse=order.is_descending)]
 
 
 def counted(
@@ -152,8 +152,8 @@ def counted(
     facet: Facet,
     values: Callable[[Memory], Sequence[str | None]],
 ) -> dict[str | None, int]:
-    found = expected(caller, criteria.without(facet))
-    return dict(Counter(value for one in found for value in values(one)))
+    memories = expected(caller, criteria.without(facet))
+    return dict(Counter(value for one in memories for value in values(one)))
 
 
 READ_ONLY: Final = settings(
@@ -199,15 +199,15 @@ class ListingContract:
     ) -> None:
         caller = Caller(agent=agent)
         scope = ListScope(caller=caller, filter=criteria, now=NOW)
-        found: list[ListKey] = []
+        keys: list[ListKey] = []
         with lists.snapshot(LOCAL_TENANT) as tx:
             listing = ListingRepository(tx.work, walked_max=walked_max)
             while page := listing.keys(
-                scope, order=order, after=found[-1] if found else None, limit=size
+                scope, order=order, after=keys[-1] if keys else None, limit=size
             ):
-                found += page
+                keys += page
 
-        assert [key.id for key in found] == in_order(expected(caller, criteria), order)
+        assert [key.id for key in keys] == in_order(expected(caller, criteria), order)
 
     @READ_ONLY
     @given(criteria=filters, agent=st.sampled_from(AGENTS))

@@ -25,8 +25,8 @@ def a_message(number: int, *to: str, **more: object) -> Memory:
     """Make a message of ann's, private to its recipients, a broadcast without any."""
     scope = Scope.PRIVATE if to else Scope.TEAM
     detail = MessageDetail(sender="ann", recipients=to)
-    told: dict[str, object] = {"scope": scope, "detail": detail, **more}
-    return a_memory(BASE + number, f"Note {number}", kind=Kind.MESSAGE, **told)
+    fields: dict[str, object] = {"scope": scope, "detail": detail, **more}
+    return a_memory(BASE + number, f"Note {number}", kind=Kind.MESSAGE, **fields)
 
 
 def post(tx: Transaction, message: Memory) -> None:
@@ -37,8 +37,8 @@ def post(tx: Transaction, message: Memory) -> None:
 
 def unread(tx: Transaction, reader: Reader = BO) -> list[int]:
     """Give the numbers of what waits."""
-    found = tx.messages.unread(reader, below=TOP, limit=100)
-    return [place.message_id - BASE for place in found]
+    places = tx.messages.unread(reader, below=TOP, limit=100)
+    return [place.message_id - BASE for place in places]
 
 
 class MailContract:
@@ -85,8 +85,8 @@ class MailContract:
             for number in range(6):
                 post(tx, a_message(number, *(["bo"] if number % 2 else [])))
             below = Mailbox(is_urgent=False, message_id=BASE + 4)
-            found = tx.messages.unread(BO, below=below, limit=2)
-            assert [one.message_id - BASE for one in found] == [3, 2]
+            places = tx.messages.unread(BO, below=below, limit=2)
+            assert [one.message_id - BASE for one in places] == [3, 2]
 
     def test_what_is_not_current_does_not_wait(self, store: Store) -> None:
         with store.begin(LOCAL_TENANT) as tx:
@@ -126,9 +126,9 @@ class MailContract:
             assert tx.threads.last() == BASE + 1
             for agent, seen in (("ann", 1), ("bo", 1), ("cy", 0)):
                 caller = Caller(agent=agent)
-                said = tx.threads.messages(thread, caller, now=NOON, below=ids.LAST, limit=9)
+                messages = tx.threads.messages(thread, caller, now=NOON, below=ids.LAST, limit=9)
                 recent = tx.threads.recent(caller, now=NOON, below=ids.LAST, limit=9)
-                assert (len(said), len(recent)) == (seen, seen)
+                assert (len(messages), len(recent)) == (seen, seen)
             assert tx.threads.participants([BASE + 1]) == {"ann", "bo"}
 
     @pytest.mark.requirement("DM-74")
@@ -212,12 +212,14 @@ class MailContract:
 
     def test_a_passage_is_what_was_said_around_a_message(self, store: Store) -> None:
         with store.begin(LOCAL_TENANT) as tx:
-            threads = [self._thread(tx, key, said=said) for key, said in _SAID.items()]
+            threads = [
+                self._thread(tx, key, recipients=recipients) for key, recipients in _SAID.items()
+            ]
             first, second = threads
             tx.memories.add(a_memory(BASE + 30, "No message"))
-            look = QueryScope(caller=Caller(agent="cy"), filter=Filter(), now=NOON)
+            scope = QueryScope(caller=Caller(agent="cy"), filter=Filter(), now=NOON)
             given = [BASE + number for number in (1, 3, 6, 11, 30, 99)]
-            around = tx.threads.around(given, look, before=2, after=1)
+            around = tx.threads.around(given, scope, before=2, after=1)
             assert {id_ - BASE: [i - BASE for i in one.ids] for id_, one in around.items()} == {
                 1: [1, 2],
                 3: [1, 2, 3, 5],  # What is private to others is passed over.
@@ -225,16 +227,16 @@ class MailContract:
                 11: [11, 12],
             }
             assert {one.source for one in around.values()} == {first, second}
-            assert tx.threads.around([], look, before=2, after=1) == {}
-            bo = replace(look, caller=Caller(agent="bo"))
+            assert tx.threads.around([], scope, before=2, after=1) == {}
+            bo = replace(scope, caller=Caller(agent="bo"))
             [seen] = tx.threads.around([BASE + 3], bo, before=1, after=2).values()
             assert seen.ids == (BASE + 2, BASE + 3, BASE + 4, BASE + 5)
         with store.snapshot("other") as tx:
-            assert tx.threads.around(given, look, before=2, after=1) == {}
+            assert tx.threads.around(given, scope, before=2, after=1) == {}
 
-    def _thread(self, tx: Transaction, key: str, *, said: dict[int, tuple[str, ...]]) -> int:
+    def _thread(self, tx: Transaction, key: str, *, recipients: dict[int, tuple[str, ...]]) -> int:
         thread = tx.threads.open(ThreadRef(key=key, subject=key), None, new_id=len(key), now=NOON)
-        for number, to in said.items():
+        for number, to in recipients.items():
             detail = MessageDetail(thread_id=thread, sender="ann", recipients=to)
             post(tx, a_message(number, *to, detail=detail))
         return thread

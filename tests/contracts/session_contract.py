@@ -30,7 +30,7 @@ def a_session(id_: int, **more: Any) -> Session:  # noqa: ANN401
 
 
 class SessionContract:
-    """The promises of the shelf of sessions; each test opens its own store."""
+    """The promises of `tx.sessions`; each test opens its own store."""
 
     @pytest.fixture
     def store(self, open_store: OpenStore) -> Store:
@@ -271,21 +271,21 @@ class SessionContract:
         over = a_session(1, process=CLIENT, server=SERVER, ended_at=SOON, ending=ending)
         save(store, over)
         beat(store, a_session(1, heartbeat_at=SOON))
-        assert known() == (over if ending in TOLD else replace(over, heartbeat_at=SOON))
+        assert known() == (over if ending in EXPLICIT_ENDINGS else replace(over, heartbeat_at=SOON))
 
         beat(store, a_session(1, heartbeat_at=LATER))
 
         revived = a_session(1, process=CLIENT, heartbeat_at=LATER)
-        assert known() == (over if ending in TOLD else revived)
+        assert known() == (over if ending in EXPLICIT_ENDINGS else revived)
 
     def test_a_beat_that_tells_of_an_end_ends_a_live_session(
         self, store: Store, known: Callable[..., Session | None]
     ) -> None:
         save(store, a_session(1, task="Mend it"))
-        gone = {"ended_at": SOON, "ending": Ending.CLOSED}
-        beat(store, a_session(1), a_session(1, heartbeat_at=SOON, **gone))
+        closed = {"ended_at": SOON, "ending": Ending.CLOSED}
+        beat(store, a_session(1), a_session(1, heartbeat_at=SOON, **closed))
 
-        assert known() == a_session(1, task="Mend it", heartbeat_at=SOON, **gone)
+        assert known() == a_session(1, task="Mend it", heartbeat_at=SOON, **closed)
 
     def test_a_beat_under_an_id_that_is_taken_spoils_no_other(
         self, store: Store, known: Callable[..., Session | None]
@@ -296,7 +296,7 @@ class SessionContract:
         assert known("k2") is not None
 
 
-TOLD = (Ending.ENDED, Ending.REBOOTED)
+EXPLICIT_ENDINGS = (Ending.ENDED, Ending.REBOOTED)
 
 
 def save(store: Store, *sessions: Session) -> None:

@@ -26,17 +26,17 @@ from tests.contracts.store_steps import (
     EMBEDDER,
     OpenStore,
     lexical,
-    look,
     move,
     nearest,
     put,
+    query_scope,
     stored,
     vectors_for,
 )
 
 
 class Stopped(Exception):
-    """Somebody gave up in the middle of a transaction."""
+    """A caller gave up in the middle of a transaction."""
 
 
 class StoreContract:
@@ -137,7 +137,7 @@ class StoreContract:
         with pytest.raises(Stopped), store.begin(LOCAL_TENANT) as tx:
             tx.memories.add(ghost)
             tx.index.put(ghost, vectors_for(ghost))
-            tx.index.nearest(EMBEDDER.query("ghost"), look(), limit=5)
+            tx.index.nearest(EMBEDDER.query("ghost"), query_scope(), limit=5)
             raise Stopped
         put(store, real)
 
@@ -150,10 +150,10 @@ class StoreContract:
         with store.begin(LOCAL_TENANT) as tx:
             tx.memories.add(a_memory(2, "green apples"))
             tx.index.put(a_memory(2, "green apples"), vectors_for(a_memory(2, "green apples")))
-            found = tx.index.nearest(EMBEDDER.query("green apples"), look(), limit=5)
+            hits = tx.index.nearest(EMBEDDER.query("green apples"), query_scope(), limit=5)
 
-            assert [hit.id for hit in found] == [2, 1]
-            assert [hit.id for hit in tx.index.lexical(["green"], look(), limit=5)] == [2]
+            assert [hit.id for hit in hits] == [2, 1]
+            assert [hit.id for hit in tx.index.lexical(["green"], query_scope(), limit=5)] == [2]
 
     def test_a_commit_is_in_the_next_snapshot_of_every_other_process(
         self, open_store: OpenStore
@@ -218,15 +218,15 @@ class StoreContract:
     @pytest.mark.requirement("DM-16", "DM-25")
     def test_no_tenant_sees_anothers_rows(self, store: Store) -> None:
         put(store, a_memory(1, "tea is ready"))
-        asked = look(Caller(agent="ann", tenant="other"))
+        scope = query_scope(Caller(agent="ann", tenant="other"))
 
         with store.snapshot("other") as tx:
             assert tx.memories.get([1]) == {}
             assert tx.memories.by_hash(Kind.FACT, a_memory(1, "tea is ready").semantic_hash) == []
-            assert not tx.memories.any(asked)
-            assert tx.memories.newest(asked, limit=5) == []
-            assert tx.index.lexical(["tea"], asked, limit=5) == []
-            assert tx.index.nearest(EMBEDDER.query("tea is ready"), asked, limit=5) == []
+            assert not tx.memories.any(scope)
+            assert tx.memories.newest(scope, limit=5) == []
+            assert tx.index.lexical(["tea"], scope, limit=5) == []
+            assert tx.index.nearest(EMBEDDER.query("tea is ready"), scope, limit=5) == []
             assert tx.index.similarities(EMBEDDER.query("tea is ready"), [1]) == {}
             assert tx.memories.counts() == {}
 
@@ -234,18 +234,18 @@ class StoreContract:
         put(store, a_memory(1, "tea is ready"), a_memory(2, "Tea  is READY"))
         with store.begin(LOCAL_TENANT) as tx:
             move(tx, 1, state=State.FORGOTTEN)
-            found = tx.memories.by_hash(Kind.FACT, a_memory(1, "tea is ready").semantic_hash)
+            memories = tx.memories.by_hash(Kind.FACT, a_memory(1, "tea is ready").semantic_hash)
 
-        assert [memory.id for memory in found] == [2]
+        assert [memory.id for memory in memories] == [2]
 
     def test_equal_texts_of_one_source_are_found_without_the_others(self, store: Store) -> None:
         own = a_memory(2, "tea is ready", source_ref="chat#2")
         put(store, a_memory(1, "tea is ready", source_ref="chat#1"), own)
         with store.snapshot(LOCAL_TENANT) as tx:
-            found = tx.memories.by_hash(Kind.FACT, own.semantic_hash, source_ref="chat#2")
+            memories = tx.memories.by_hash(Kind.FACT, own.semantic_hash, source_ref="chat#2")
             none = tx.memories.by_hash(Kind.FACT, own.semantic_hash, source_ref="chat#3")
 
-        assert ([memory.id for memory in found], none) == ([2], [])
+        assert ([memory.id for memory in memories], none) == ([2], [])
 
     def test_a_thread_is_opened_once(self, store: Store) -> None:
         thread = ThreadRef(key="chat#1", subject="Monday")

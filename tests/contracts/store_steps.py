@@ -26,9 +26,11 @@ ANN: Final = Caller(agent="ann")
 LATER: Final = NOON + timedelta(hours=1)
 
 
-def look(caller: Caller = ANN, *, now: timedelta = timedelta(), **wanted: object) -> QueryScope:
-    """Look as somebody with a filter, a while after noon."""
-    return QueryScope(caller=caller, filter=Filter(**wanted), now=NOON + now)  # type: ignore[arg-type]
+def query_scope(
+    caller: Caller = ANN, *, now: timedelta = timedelta(), **conditions: object
+) -> QueryScope:
+    """Give what a caller with a filter sees, a while after noon."""
+    return QueryScope(caller=caller, filter=Filter(**conditions), now=NOON + now)  # type: ignore[arg-type]
 
 
 def put(store: Store, *memories: Memory) -> None:
@@ -44,7 +46,7 @@ def vectors_for(memory: Memory) -> Vectors:
     fields = fields_of(memory.detail).items()
     return Vectors(
         windows=EMBEDDER.passages([memory.text])[0],
-        fields={name: EMBEDDER.passages([said])[0][0] for name, said in fields},
+        fields={name: EMBEDDER.passages([text])[0][0] for name, text in fields},
     )
 
 
@@ -74,16 +76,16 @@ def a_link(from_id: int, to_id: int, **more: Any) -> Link:  # noqa: ANN401
     return replace(plain, **more)
 
 
-def lexical(store: Store, *terms: str, wanted: QueryScope | None = None) -> list[int]:
+def lexical(store: Store, *terms: str, scope: QueryScope | None = None) -> list[int]:
     """Find by words."""
     with store.snapshot(LOCAL_TENANT) as tx:
-        return [hit.id for hit in tx.index.lexical(terms, wanted or look(), limit=10)]
+        return [hit.id for hit in tx.index.lexical(terms, scope or query_scope(), limit=10)]
 
 
-def nearest(store: Store, query: str, *, wanted: QueryScope | None = None) -> list[int]:
+def nearest(store: Store, query: str, *, scope: QueryScope | None = None) -> list[int]:
     """Find by vector, the nearest first."""
     with store.snapshot(LOCAL_TENANT) as tx:
-        hits = tx.index.nearest(EMBEDDER.query(query), wanted or look(), limit=10)
+        hits = tx.index.nearest(EMBEDDER.query(query), scope or query_scope(), limit=10)
     return [hit.id for hit in hits if hit.score > SPACE.relevance_threshold]
 
 

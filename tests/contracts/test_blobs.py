@@ -34,14 +34,14 @@ class TestFolder(BlobsContract):
 class TestMemory(BlobsContract):
     @pytest.fixture
     def open_blobs(self) -> OpenBlobs:
-        kept = in_memory()
-        return lambda: kept
+        opened = in_memory()
+        return lambda: opened
 
     @pytest.fixture
     def spoil(self, open_blobs: OpenBlobs) -> Spoil:
-        kept = open_blobs()
-        assert isinstance(kept, ObjectBlobs)
-        return lambda digest, content: void(kept.store.put(digest, content))
+        opened = open_blobs()
+        assert isinstance(opened, ObjectBlobs)
+        return lambda digest, content: void(opened.store.put(digest, content))
 
 
 class TestBucket(BlobsContract):

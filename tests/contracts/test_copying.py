@@ -71,8 +71,8 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
         old = stored(brain, "The nightly build runs on two cores", kind="fact")
         new = brain.revise.supersede(old, "The nightly build runs on four cores", reason="more").id
         stored(brain, "The build is fast enough", kind="fact", depends_on=[str(new)])
-        gone = stored(brain, "The build was red on Monday", kind="event")
-        brain.erase(gone, reason="not ours", confirm=brain.erase(gone, reason="no").count)
+        erased = stored(brain, "The build was red on Monday", kind="event")
+        brain.erase(erased, reason="not ours", confirm=brain.erase(erased, reason="no").count)
         atom = stored(brain, DISK)
         brain.revise.link(atom, str(new), type="relates_to")
         brain.forget(stored(brain, "Nobody needs this fact", kind="fact"), reason="nobody")
@@ -108,19 +108,19 @@ def opened(path: Path) -> Store:
 
 def held(store: Store) -> dict[tuple[str, str], list[str]]:
     """Every row of every tenant, to be compared."""
-    found: dict[tuple[str, str], list[str]] = {}
+    rows_by_table: dict[tuple[str, str], list[str]] = {}
     for tenant in store.tenants():
         with store.snapshot(tenant) as tx:
             own = select(tenants.c.created_at, tenants.c.audit_key, tenants.c.policy)
             sealed = tx.work.connection.execute(own.where(tenants.c.id == tenant)).one()
-            found[tenant, "tenants"] = [repr((sealed[0], bytes(sealed[1]), sealed[2]))]
+            rows_by_table[tenant, "tenants"] = [repr((sealed[0], bytes(sealed[1]), sealed[2]))]
             for table in TABLES:
                 pages = Rows.of(tx, table).pages()
                 rows = sorted(
                     repr(sorted(comparable(row).items())) for page in pages for row in page
                 )
-                found[tenant, table.name] = rows
-    return found
+                rows_by_table[tenant, table.name] = rows
+    return rows_by_table
 
 
 def recalled(store: Store, query: str) -> list[str]:
@@ -149,12 +149,12 @@ def test_store_copied_to_postgres_and_back_stays_the_same(
         assert held(back) == rows_of_filled
         assert all(finding.is_sound for one in (server, back) for finding in one.examine())
         queries = ["How many cores has the build?", "orders", "", "the kettle"]
-        asked = [[recalled(one, query) for query in queries] for one in (source, server, back)]
+        replies = [[recalled(one, query) for query in queries] for one in (source, server, back)]
     assert {(one.tenant, one.table, one.digest) for one in there.tables} == {
         (one.tenant, one.table, one.digest) for one in again.tables
     }
-    assert asked[0] == asked[1] == asked[2]
-    assert all(asked[0][:2])
+    assert replies[0] == replies[1] == replies[2]
+    assert all(replies[0][:2])
     assert fractions == sorted(fractions)
     assert fractions[-1] == 1.0
 

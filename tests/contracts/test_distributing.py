@@ -31,7 +31,7 @@ from commonbrain.storage.postgres.vectors import EF_SEARCH, vector_index_name
 from commonbrain.storage.schema.types import METADATA
 from commonbrain.storage.store import Store
 from commonbrain.testing.builders import NOON, FakeClock, a_memory
-from tests.contracts.store_steps import EMBEDDER, SPACE, lexical, look, put, stored
+from tests.contracts.store_steps import EMBEDDER, SPACE, lexical, put, query_scope, stored
 from tests.postgres import Database
 
 pytestmark = pytest.mark.part("server")
@@ -74,7 +74,7 @@ def preview(database: Database) -> tuple[list[str], list[str]]:
     return list(plan.flat), list(plan.spread)
 
 
-def asked(database: Database, statement: str, *given: object) -> list[tuple[object, ...]]:
+def fetch(database: Database, statement: str, *given: object) -> list[tuple[object, ...]]:
     with closing(psycopg.connect(database.owner)) as owner:
         return owner.execute(statement.encode(), given).fetchall()
 
@@ -83,8 +83,8 @@ def answers(store: Store) -> object:
     """What full text, vectors and rows answer, in a store that has something in it."""
     [query] = EMBEDDER.passages(["tea in the shed"])
     with store.snapshot(LOCAL_TENANT) as tx:
-        near = tx.index.nearest(query[0], look(), limit=10)
-        words = tx.index.lexical(["tea", "shed"], look(), limit=10)
+        near = tx.index.nearest(query[0], query_scope(), limit=10)
+        words = tx.index.lexical(["tea", "shed"], query_scope(), limit=10)
     return stored(store, 1, 2, 3), lexical(store, "tea"), words, near
 
 
@@ -94,28 +94,28 @@ def test_tables_in_partitions_become_plain_with_every_row_and_answer_the_same(
     put(store, *(a_memory(at, f"the tea number {at} is in the shed") for at in (1, 2)))
     put(store, a_memory(3, "shed roof", kind=Kind.ATOM))
     store.make_tenant("other", at=NOON)
-    before, keys = answers(store), asked(database, KEYS, [*PARTED])
+    before, keys = answers(store), fetch(database, KEYS, [*PARTED])
 
     assert flattened(database)
 
-    assert {(name, kind) for name, kind, _ in asked(database, TABLES)} >= {
+    assert {(name, kind) for name, kind, _ in fetch(database, TABLES)} >= {
         (name, "r") for name in PARTED
     }
-    assert not [name for name, kind, _ in asked(database, TABLES) if kind == "p"]
-    assert asked(database, KEYS, [*PARTED]) == keys
+    assert not [name for name, kind, _ in fetch(database, TABLES) if kind == "p"]
+    assert fetch(database, KEYS, [*PARTED]) == keys
     with closing(database.opened()) as again:
         assert answers(again) == before
         assert all(finding.is_sound for finding in again.examine())
         put(again, a_memory(4, "tea for everybody"))
         with again.snapshot("other") as tx:
-            assert tx.index.lexical(["tea"], look(), limit=10) == []
+            assert tx.index.lexical(["tea"], query_scope(), limit=10) == []
 
 
 def test_what_is_plain_is_confined_as_it_was(database: Database, store: Store) -> None:
     put(store, a_memory(1, "tea is ready"))
     flattened(database)
 
-    every = {name: is_confined for name, _, is_confined in asked(database, TABLES)}
+    every = {name: is_confined for name, _, is_confined in fetch(database, TABLES)}
     assert {name for name, is_confined in every.items() if not is_confined} == {*REFERENCE}
     with closing(psycopg.connect(database.program)) as program:
         program.execute("SELECT set_config('commonbrain.tenant', 'other', false)")
@@ -130,7 +130,7 @@ def test_an_upgrade_afterwards_indexes_the_plain_tables(database: Database) -> N
             database.owner, space=SPACE, clock=FakeClock(), lock_timeout_s=LOCK_TIMEOUT_S
         )
 
-    names = {name for (name,) in asked(database, INDEXES, [*PARTED])}
+    names = {name for (name,) in fetch(database, INDEXES, [*PARTED])}
     assert names >= {
         vector_index_name("vectors", 1),
         vector_index_name("field_vectors", 1),
@@ -147,10 +147,10 @@ def test_what_was_made_plain_is_not_done_again(database: Database) -> None:
 
 
 def test_the_preview_names_every_table_once_and_changes_nothing(database: Database) -> None:
-    before = asked(database, TABLES)
+    before = fetch(database, TABLES)
     flat, spread = preview(database)
 
-    assert asked(database, TABLES) == before
+    assert fetch(database, TABLES) == before
     placed = [one for one in spread if "create_distributed_table" in one]
     every = {table.name for table in METADATA.sorted_tables} | PARTED
     for table in every - {*REFERENCE}:
@@ -170,16 +170,16 @@ def test_references_go_before_tables_are_placed_and_all_come_back(database: Data
         for kind in kinds[:3]
     ]
     assert max(at[0]) < min(at[1]) < max(at[1]) < min(at[2])
-    assert set(references()) == {*asked(database, FOREIGN)}
+    assert set(references()) == {*fetch(database, FOREIGN)}
     assert len(at[0]) == len(at[2]) == len(references())
 
 
 def test_without_citus_nothing_is_changed(database: Database) -> None:
-    before = asked(database, TABLES)
+    before = fetch(database, TABLES)
     with pytest.raises(RejectedError) as refused:
         distribute_postgres(database.owner, lock_timeout_s=LOCK_TIMEOUT_S)
     assert refused.value.code == "citus_missing"
-    assert asked(database, TABLES) == before
+    assert fetch(database, TABLES) == before
 
 
 def test_the_beginning_that_citus_needs_confines_on_one_machine_as_well(store: Store) -> None:
@@ -203,7 +203,7 @@ def test_the_beginning_that_citus_needs_confines_on_one_machine_as_well(store: S
 
 def test_what_was_interrupted_at_any_place_is_gone_on_with_there() -> None:
     every = {table.name for table in METADATA.sorted_tables} | {"memory_text", "atom_text"}
-    known = [(table, name, told) for (table, told), name in references().items()]
+    known = [(table, name, target) for (table, target), name in references().items()]
     done = Found(placed=every | {*REFERENCE}, references=known, filled={*REFERENCE})
     functions = [one for one in planned(done).spread if "create_distributed_function" in one]
 
@@ -241,12 +241,12 @@ def test_the_catalogue_tells_which_tables_have_rows_here(database: Database, sto
     flattened(database)
     engine = create_engine(make_url(database.owner).set(drivername="postgresql+psycopg"))
     with engine.connect() as connection:
-        found = read_progress(connection)
+        progress = read_progress(connection)
     engine.dispose()
-    assert found.filled >= {"tenants", "memories", "vectors", "memory_text"}
-    assert "disputes" not in found.filled
-    assert not found.placed
-    assert {(table, told) for table, _, told in found.references} == {*references()}
+    assert progress.filled >= {"tenants", "memories", "vectors", "memory_text"}
+    assert "disputes" not in progress.filled
+    assert not progress.placed
+    assert {(table, target) for table, _, target in progress.references} == {*references()}
 
 
 def test_vectors_are_searched_as_widely_on_many_machines_as_on_one(store: Store) -> None:

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from commonbrain.testing.builders import FakeClock
+from tests.contracts.action_items_contract import ActionItemsContract
 from tests.contracts.board_contract import BoardContract
 from tests.contracts.cascade_contract import CascadeContract
 from tests.contracts.credentials_contract import CredentialsContract
 from tests.contracts.disputes_contract import DisputesContract
-from tests.contracts.duties_contract import DutiesContract
 from tests.contracts.events_contract import EventsContract
 from tests.contracts.field_contract import FieldContract
 from tests.contracts.history_contract import HistoryContract
@@ -26,14 +26,14 @@ from tests.contracts.store_contract import StoreContract
 from tests.contracts.store_steps import SPACE, OpenStore
 from tests.contracts.trends_contract import TrendsContract
 from tests.contracts.upkeep_contract import UpkeepContract
-from tests.postgres import Server, databases
+from tests.postgres import Server, tenants_by_path
 
 pytestmark = pytest.mark.part("server")
 
 
 @pytest.fixture
 def open_store(postgres: Server) -> Iterator[OpenStore]:
-    with databases(postgres) as opened:
+    with tenants_by_path(postgres) as opened:
         yield partial(opened, Path("store"), space=SPACE, clock=FakeClock())
 
 
@@ -62,7 +62,7 @@ class TestPostgresDisputes(DisputesContract):
     pass
 
 
-class TestPostgresDuties(DutiesContract):
+class TestPostgresActionItems(ActionItemsContract):
     pass
 
 

@@ -22,7 +22,7 @@ from commonbrain.storage.postgres.schema import INDEX
 from commonbrain.storage.schema.types import METADATA
 from commonbrain.storage.store import Store
 from commonbrain.testing.builders import a_memory
-from tests.contracts.store_steps import look, put, stored
+from tests.contracts.store_steps import put, query_scope, stored
 from tests.postgres import Database, Server
 
 pytestmark = pytest.mark.part("server")
@@ -58,7 +58,7 @@ def store(database: Database) -> Iterator[Store]:
 
 
 def owned() -> list[str]:
-    """Every table with rows of tenants, which alone hold what somebody said."""
+    """Every table with rows of tenants, which alone hold texts of agents."""
     names = {table.name for table in (*METADATA.sorted_tables, *INDEX.sorted_tables)}
     return sorted({*names, "memory_text", "atom_text"} - REFERENCE)
 
@@ -273,10 +273,10 @@ def test_tenants_with_the_same_ids_and_words_do_not_meet(database: Database) -> 
             tx.memories.add(a_memory(1, "tea is cold"))
             tx.index.put(a_memory(1, "tea is cold"), None)
 
-        for tenant, said in ((LOCAL_TENANT, "tea is ready"), ("other", "tea is cold")):
+        for tenant, body in ((LOCAL_TENANT, "tea is ready"), ("other", "tea is cold")):
             with store.snapshot(tenant) as tx:
-                assert tx.memories.get([1])[1].body == said
-                assert [hit.id for hit in tx.index.lexical(["tea"], look(), limit=5)] == [1]
+                assert tx.memories.get([1])[1].body == body
+                assert [hit.id for hit in tx.index.lexical(["tea"], query_scope(), limit=5)] == [1]
 
 
 def _whole(error: CommonbrainError) -> str:

@@ -32,7 +32,7 @@ from commonbrain.storage.sql.driver_errors import map_driver_errors
 from commonbrain.storage.sql.schema_version import SCHEMA_VERSION
 from commonbrain.storage.store import Store
 from commonbrain.testing.builders import NOON, FakeClock, a_memory
-from tests.contracts.store_steps import SPACE, look, put, random_vectors, stored
+from tests.contracts.store_steps import SPACE, put, query_scope, random_vectors, stored
 from tests.postgres import END_ALL, Database, Server
 from tests.processes import until
 
@@ -94,16 +94,16 @@ def test_writer_sees_rows_written_while_it_waited(database: Database, store: Sto
     with store.begin(LOCAL_TENANT) as tx:
         tx.memories.add(a_memory(1, "tea is ready"))
         waiting.start()
-        _wait_until_somebody_waits(database)
+        _await_blocked_session(database)
     waiting.join()
 
     assert seen == [1]
 
 
-def _wait_until_somebody_waits(database: Database) -> None:
-    asked = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+def _await_blocked_session(database: Database) -> None:
+    statement = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
     with closing(psycopg.connect(database.owner, autocommit=True)) as owner:
-        while owner.execute(asked).fetchone() == (0,):
+        while owner.execute(statement).fetchone() == (0,):
             pass
 
 
@@ -191,12 +191,12 @@ def test_a_large_tenant_is_searched_by_the_index_of_its_space(store: Store) -> N
             tx.index.put(memory, Vectors(windows=np.stack([vector, -vector])))
 
     with store.snapshot(LOCAL_TENANT) as tx:
-        shelf = PostgresVectors(work=tx.work, which=tx.index.which)  # type: ignore[attr-defined]
+        index = PostgresVectors(work=tx.work, which=tx.index.which)  # type: ignore[attr-defined]
         by_index, exact = (
-            shelf.nearest(vectors[7], look(), limit=10, at_least=-1.0, size=size)
+            index.nearest(vectors[7], query_scope(), limit=10, at_least=-1.0, size=size)
             for size in (LARGE, SMALL)
         )
-        plan = _planned(tx.work, replace(shelf.which, is_indexed=True), vectors[7])
+        plan = _planned(tx.work, replace(index.which, is_indexed=True), vectors[7])
 
     assert by_index[0].id == exact[0].id == 8
     assert len({hit.id for hit in by_index} & {hit.id for hit in exact}) >= 9
@@ -396,11 +396,11 @@ def oid_of(owner: psycopg.Connection, name: str) -> object:
 
 def is_waiting(owner: psycopg.Connection, statement: str) -> bool:
     """Say whether a statement that begins so waits for a lock."""
-    asked = (
+    query = (
         "SELECT count(*) > 0 FROM pg_stat_activity WHERE datname = current_database() "
         "AND wait_event_type = 'Lock' AND starts_with(query, %s)"
     )
-    return owner.execute(asked, [statement]).fetchone() == (True,)
+    return owner.execute(query, [statement]).fetchone() == (True,)
 
 
 def made(owner: psycopg.Connection, name: str) -> str:
@@ -534,7 +534,7 @@ def test_store_without_a_needed_function_is_refused_until_upgraded(
     with closing(database.opened()) as store:
         put(store, a_memory(1, "tea is ready"))
         with store.snapshot(LOCAL_TENANT) as tx:
-            assert tx.index.lexical(["tea"], look(), limit=5)
+            assert tx.index.lexical(["tea"], query_scope(), limit=5)
 
 
 @pytest.mark.parametrize("is_open", [True, False])

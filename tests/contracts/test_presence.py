@@ -19,7 +19,7 @@ from commonbrain.storage.store import Store, Transaction
 from commonbrain.testing.builders import NOON, FakeClock, a_memory
 from tests.contracts.cascade_contract import a_review
 from tests.contracts.store_steps import SPACE, a_link, put
-from tests.postgres import Database, Server, databases
+from tests.postgres import Database, Server, tenants_by_path
 
 pytestmark = pytest.mark.part("server")
 
@@ -68,7 +68,7 @@ BY_ACTION: dict[OptionalRows, Callable[[Transaction], object]] = {
 @pytest.fixture
 def a_store(postgres: Server) -> Iterator[Callable[[], Store]]:
     """Give what makes a new tenant with two memories."""
-    with databases(postgres) as opened:
+    with tenants_by_path(postgres) as opened:
 
         def filled() -> Store:
             store = opened(Path(f"store {next(numbers)}"), space=SPACE, clock=FakeClock())

@@ -55,13 +55,15 @@ def test_json_that_is_empty_or_not_comes_back_as_it_was_put(store: Store) -> Non
     fired = a_memory(
         2, "never push", kind=Kind.RULE, detail=RuleDetail(skill={"name": "push", "keywords": []})
     )
-    said = a_memory(3, "hello", kind=Kind.MESSAGE, detail=MessageDetail(recipients=("bob", "eve")))
+    message = a_memory(
+        3, "hello", kind=Kind.MESSAGE, detail=MessageDetail(recipients=("bob", "eve"))
+    )
     heard = a_memory(4, "hello all", kind=Kind.MESSAGE, payload={"audience": ["bob"]})
     with store.begin(LOCAL_TENANT) as tx:
-        for memory in (plain, fired, said, heard):
+        for memory in (plain, fired, message, heard):
             tx.memories.add(memory)
-        found = tx.memories.get([1, 2, 3, 4])
-    assert found == {one.id: one for one in (plain, fired, said, heard)}
+        read = tx.memories.get([1, 2, 3, 4])
+    assert read == {one.id: one for one in (plain, fired, message, heard)}
 
 
 def test_memory_that_changed_after_it_was_read_is_read_as_it_is_now(store: Store) -> None:
@@ -95,8 +97,8 @@ def test_an_erased_memory_leaves_no_decoded_text(store: Store) -> None:
     with store.begin(LOCAL_TENANT) as tx:
         tx.scrub(1)
     gc.collect()
-    kept = [one for one in gc.get_objects() if isinstance(one, Memory) and one.body == text]
-    assert kept == []
+    alive = [one for one in gc.get_objects() if isinstance(one, Memory) and one.body == text]
+    assert alive == []
 
 
 def test_what_the_driver_cannot_do_is_told_as_by_sqlalchemy(store: Store) -> None:

@@ -1,4 +1,4 @@
-"""A real streaming replica: it answers what it has, and nobody is told less than was kept."""
+"""A real streaming replica: it answers what it has, and no answer lacks what was stored."""
 
 from contextlib import ExitStack
 from dataclasses import replace
@@ -41,7 +41,7 @@ def test_lagging_replica_hides_no_acknowledged_write(
     pair: Pair,
 ) -> None:
     with pair.opened() as store, pair.opened() as other:
-        with pair.standing_still():
+        with pair.paused():
             put(store, a_memory(1, "tea is ready"))
 
             assert other.read(LOCAL_TENANT, ids) == [1]
@@ -61,11 +61,11 @@ def test_replica_that_fails_during_a_read_rests(pair: Pair) -> None:
         [replica] = replicas(store)
         now = 100.0
         replica.elapsed_s = lambda: now
-        asked: list[int] = []
+        ports: list[int] = []
 
         def interrupted(tx: Transaction) -> list[int]:
-            asked.append(port_of(tx))
-            if asked == [make_url(pair.standby).port]:
+            ports.append(port_of(tx))
+            if ports == [make_url(pair.standby).port]:
                 pair.ask(
                     "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity "
                     "WHERE application_name = 'commonbrain'"
@@ -73,12 +73,12 @@ def test_replica_that_fails_during_a_read_rests(pair: Pair) -> None:
             return ids(tx)
 
         def is_interrupted() -> bool:
-            asked.clear()
+            ports.clear()
             assert store.read(LOCAL_TENANT, interrupted) == [1]
-            return len(asked) > 1
+            return len(ports) > 1
 
         wait_until(is_interrupted)
-        assert asked == [make_url(one).port for one in (pair.standby, pair.server.url)]
+        assert ports == [make_url(one).port for one in (pair.standby, pair.server.url)]
         assert "terminat" in (reads(store).trouble or "")
         assert store.read(LOCAL_TENANT, port_of) == make_url(pair.server.url).port
         assert reads(store).failed == 1

@@ -1,4 +1,4 @@
-"""What goes wrong with a primary or its replicas is told as of every store, or not noticed."""
+"""Faults of a primary are reported as those of any store; faults of a replica go unnoticed."""
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -20,7 +20,7 @@ from commonbrain.testing.builders import a_memory
 from tests.contracts.store_steps import put
 from tests.contracts.test_replicas import ids, reads, replicas
 from tests.faults.proxies import Proxy
-from tests.processes import PATIENCE_S
+from tests.processes import TIMEOUT_S
 from tests.replicas import Pair, port_of, run_replica, wait_until
 
 pytestmark = pytest.mark.part("distributed")
@@ -93,7 +93,7 @@ def test_hanging_replica_costs_a_moment_and_its_connections(pair: Pair, proxy: P
         since = monotonic()
 
         assert store.read(LOCAL_TENANT, ids) == [1]
-        assert monotonic() - since < PATIENCE_S
+        assert monotonic() - since < TIMEOUT_S
         assert (reads(store).failed, reads(store).sort) == (1, ReplicaTrouble.FAILED)
         # While it rests nobody waits for it.
         assert store.read(LOCAL_TENANT, port_of) == make_url(pair.server.url).port
@@ -120,7 +120,7 @@ def test_one_reader_alone_tries_a_rested_replica(pair: Pair, proxy: Proxy) -> No
 
         def trying(_: object) -> bool:
             is_trying.set()
-            return may_end.wait(PATIENCE_S)
+            return may_end.wait(TIMEOUT_S)
 
         def ask(what: Callable[[object], bool]) -> tuple[bool] | None:
             return replica.ask(LOCAL_TENANT, what, since=EARLY)
@@ -128,12 +128,12 @@ def test_one_reader_alone_tries_a_rested_replica(pair: Pair, proxy: Proxy) -> No
         with ThreadPoolExecutor(1) as threads:
             trial = threads.submit(ask, trying)
             try:
-                assert is_trying.wait(PATIENCE_S)
+                assert is_trying.wait(TIMEOUT_S)
                 assert replica.is_resting
                 assert ask(lambda _: True) is None
             finally:
                 may_end.set()
-            assert trial.result(PATIENCE_S) == (True,)
+            assert trial.result(TIMEOUT_S) == (True,)
         assert not replica.is_resting
         assert ask(lambda _: True) == (True,)
 
@@ -155,9 +155,9 @@ def test_replica_on_an_old_timeline_answers_nothing(pair: Pair) -> None:
 
         with moved.opened(pair.copy) as store:
             assert store.read(LOCAL_TENANT, port_of) == port
-            told = reads(store)
-            assert (told.answered, told.lagged, told.sort) == (0, 1, ReplicaTrouble.TIMELINE)
-            assert told.behind_bytes is None
+            counts = reads(store)
+            assert (counts.answered, counts.lagged, counts.sort) == (0, 1, ReplicaTrouble.TIMELINE)
+            assert counts.behind_bytes is None
 
         with run_replica(promoted) as following:
             pair_of_now = replace(moved, standby=following)

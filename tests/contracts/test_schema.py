@@ -83,8 +83,8 @@ def described(connection: sa.Connection) -> Mapping[str, object]:
             ),
             seen.get_pk_constraint(name),
             *(
-                sorted(found, key=str)
-                for found in (
+                sorted(reflected, key=str)
+                for reflected in (
                     seen.get_foreign_keys(name),
                     seen.get_unique_constraints(name),
                     seen.get_check_constraints(name),
@@ -97,10 +97,10 @@ def described(connection: sa.Connection) -> Mapping[str, object]:
     }
 
 
-def index(found: ReflectedIndex) -> Mapping[str, object]:
+def index(reflected: ReflectedIndex) -> Mapping[str, object]:
     """Replace conditions, which compare by identity, with their text."""
-    options = {name: str(one) for name, one in found.get("dialect_options", {}).items()}
-    return {**found, "dialect_options": options}
+    options = {name: str(one) for name, one in reflected.get("dialect_options", {}).items()}
+    return {**reflected, "dialect_options": options}
 
 
 OF_SQLITE = "ix_memories_id"

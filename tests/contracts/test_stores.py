@@ -25,11 +25,11 @@ from commonbrain.storage.sqlite.driver import driver
 from commonbrain.storage.sqlite.engine import open_sqlite
 from commonbrain.storage.store import Store, Transaction
 from commonbrain.testing.builders import NOON, FakeClock, a_memory
+from tests.contracts.action_items_contract import ActionItemsContract
 from tests.contracts.board_contract import BoardContract
 from tests.contracts.cascade_contract import CascadeContract
 from tests.contracts.credentials_contract import CredentialsContract
 from tests.contracts.disputes_contract import DisputesContract
-from tests.contracts.duties_contract import DutiesContract
 from tests.contracts.events_contract import EventsContract
 from tests.contracts.field_contract import FieldContract
 from tests.contracts.history_contract import HistoryContract
@@ -41,7 +41,7 @@ from tests.contracts.mail_contract import MailContract
 from tests.contracts.page_sessions_contract import PageSessionsContract
 from tests.contracts.session_contract import SessionContract
 from tests.contracts.store_contract import StoreContract
-from tests.contracts.store_steps import SPACE, OpenStore, lexical, look, nearest, put, stored
+from tests.contracts.store_steps import SPACE, OpenStore, lexical, nearest, put, query_scope, stored
 from tests.contracts.trends_contract import TrendsContract
 from tests.laid_out_stores import lay_out_store
 
@@ -85,7 +85,7 @@ class TestSqliteDisputes(DisputesContract):
     pass
 
 
-class TestSqliteDuties(DutiesContract):
+class TestSqliteActionItems(ActionItemsContract):
     pass
 
 
@@ -255,7 +255,7 @@ def test_every_arm_finds_a_memory_without_its_body(open_store: OpenStore, path: 
     assert "body" not in memories.memories.c
     assert lexical(store, "tea") == nearest(store, "tea is ready") == [1]
     with store.snapshot(LOCAL_TENANT) as tx:
-        assert [hit.id for hit in tx.memories.newest(look(), limit=5)] == [1]
+        assert [hit.id for hit in tx.memories.newest(query_scope(), limit=5)] == [1]
 
 
 @pytest.mark.requirement("DM-50")
@@ -290,21 +290,21 @@ def test_a_writing_transaction_has_the_lock_before_it_writes_anything(
         other.execute("BEGIN IMMEDIATE")
 
 
-def planned(path: Path, about: str, deed: Callable[[Transaction], object]) -> list[str]:
+def planned(path: Path, about: str, action: Callable[[Transaction], object]) -> list[str]:
     """Give how SQLite means to find what the statements about something ask for."""
-    said: list[str] = []
+    statements: list[str] = []
     with closing(opened(path)) as store, store.snapshot(LOCAL_TENANT) as tx:
         own = tx.work.connection.connection.dbapi_connection
         assert own is not None
-        own.set_trace_callback(said.append)
-        deed(tx)
+        own.set_trace_callback(statements.append)
+        action(tx)
         own.set_trace_callback(None)
-        asked = own.cursor()
+        cursor = own.cursor()
         return [
             row[-1]
-            for statement in said
+            for statement in statements
             if about in statement
-            for row in asked.execute(f"EXPLAIN QUERY PLAN {statement}").fetchall()
+            for row in cursor.execute(f"EXPLAIN QUERY PLAN {statement}").fetchall()
         ]
 
 
@@ -351,22 +351,22 @@ def test_events_of_hooks_are_looked_up_without_reading_those_of_others(
 
 def test_links_are_looked_up_by_their_ends_and_not_by_walking_the_tenant(path: Path) -> None:
     plans = planned(path, "FROM links", lambda tx: tx.links.touching([1, 2], limit=5))
-    found = [plan for plan in plans if "links" in plan]
-    assert len(found) == 2
-    assert any("from_id=?" in plan for plan in found)
-    assert any("to_id=?" in plan for plan in found)
+    matching = [plan for plan in plans if "links" in plan]
+    assert len(matching) == 2
+    assert any("from_id=?" in plan for plan in matching)
+    assert any("to_id=?" in plan for plan in matching)
 
 
 def test_neighbours_are_found_by_steps_in_an_index_and_not_by_walking_the_messages(
     path: Path,
 ) -> None:
-    look = QueryScope(caller=Caller(agent="ann"), filter=Filter(), now=NOON)
+    scope = QueryScope(caller=Caller(agent="ann"), filter=Filter(), now=NOON)
     plans = planned(
-        path, "FROM messages", lambda tx: tx.threads.around([1, 2], look, before=2, after=1)
+        path, "FROM messages", lambda tx: tx.threads.around([1, 2], scope, before=2, after=1)
     )
-    found = [plan for plan in plans if "messages" in plan]
-    assert len(found) == 4
-    assert all("memory_id" in plan.partition("tenant_id=?")[2] for plan in found)
+    matching = [plan for plan in plans if "messages" in plan]
+    assert len(matching) == 4
+    assert all("memory_id" in plan.partition("tenant_id=?")[2] for plan in matching)
 
 
 @pytest.mark.parametrize(

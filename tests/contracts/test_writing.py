@@ -90,9 +90,9 @@ def test_changes_stand_in_the_order_they_were_made_whatever_came_between(store: 
         tx.changes.add(replace(made, action=Action.FORGET))
         tx.changes.add_alike(replace(made, action=Action.CASCADE), [1, 1])
         tx.changes.add(replace(made, action=Action.RESTORE))
-        told = [one.action for one in tx.changes.of([1])]
+        actions = [one.action for one in tx.changes.of([1])]
     order = [Action.CREATE, Action.PIN, Action.FORGET, Action.CASCADE, Action.CASCADE]
-    assert told == [*order, Action.RESTORE]
+    assert actions == [*order, Action.RESTORE]
 
 
 def _put_and_fail(store: Store, memory: Memory, *, rows: Sequence[Mapping[str, object]]) -> None:

@@ -17,7 +17,7 @@ from commonbrain.observability.tool_events import REFUSED, WEB_TRANSPORT
 from commonbrain.storage.repositories.trends import CallRow, RecallRow, StoredRow
 from commonbrain.storage.store import Store
 from commonbrain.testing.builders import NOON, a_memory
-from tests.contracts.events_contract import OTHER, an_event, keep
+from tests.contracts.events_contract import OTHER, an_event, record
 from tests.contracts.learning_contract import a_trace
 from tests.contracts.store_steps import OpenStore, put
 
@@ -110,14 +110,14 @@ class TrendsContract:
 
     def test_calls_of_agents_have_percentiles_by_hour(self, store: Store) -> None:
         later = NOON + HOUR
-        keep(
+        record(
             store,
             *(an_event(minute, duration_ms=float(minute)) for minute in range(1, 21)),
             an_event(60, duration_ms=7.0, outcome="not_found"),
             an_event(61, duration_ms=9.0, outcome=REFUSED),
             an_event(62, duration_ms=900.0, transport=WEB_TRANSPORT),
         )
-        keep(store, an_event(1, tenant=OTHER), tenant=OTHER)
+        record(store, an_event(1, tenant=OTHER), tenant=OTHER)
 
         with store.snapshot(LOCAL_TENANT) as tx:
             calls = tx.trends.calls(since=LONG_AGO, limit=100)
@@ -129,7 +129,7 @@ class TrendsContract:
         assert since == calls[1:]
 
     def test_timings_of_agents_calls_are_listed_the_newest_first(self, store: Store) -> None:
-        keep(
+        record(
             store,
             *(an_event(1), an_event(2), an_event(3, outcome="not_found")),
             an_event(4, transport=WEB_TRANSPORT),

@@ -50,13 +50,13 @@ class UpkeepContract:
         ):
             put(store, one)
         rule = Retention(kind=Kind.EVENT, label="log", scope=Scope.TEAM, days=30)
-        wanted = DueBy(now=_NOW, tasks_before=NOON + 20 * _DAY, rules=(rule,))
+        criteria = DueBy(now=_NOW, tasks_before=NOON + 20 * _DAY, rules=(rule,))
         with store.snapshot(LOCAL_TENANT) as tx:
-            assert tx.memories.due(wanted, after=0, limit=9) == [1, 4, 5, 8]
-            assert tx.memories.due(wanted, after=1, limit=2) == [4, 5]
-            assert tx.memories.due(replace(wanted, rules=()), after=4, limit=9) == [5]
+            assert tx.memories.due(criteria, after=0, limit=9) == [1, 4, 5, 8]
+            assert tx.memories.due(criteria, after=1, limit=2) == [4, 5]
+            assert tx.memories.due(replace(criteria, rules=()), after=4, limit=9) == [5]
         with store.snapshot("another") as tx:
-            assert tx.memories.due(wanted, after=0, limit=9) == []
+            assert tx.memories.due(criteria, after=0, limit=9) == []
 
     def test_what_is_stored_has_its_body(self, store: Store) -> None:
         for number, kind in enumerate(Kind, 1):

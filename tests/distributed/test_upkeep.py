@@ -96,8 +96,8 @@ def test_commands_work_on_a_distributed_store(citus: CitusServer) -> None:
     with citus.spread_statements() as spread:
         for tenant in (LOCAL_TENANT, "acme"):
             own = ("--tenant", tenant)
-            said = output_of(*own, "remember", f"The store of {tenant} is on db1", "--json")
-            [id_] = [one["id"] for one in json.loads(said)["items"]]
+            output = output_of(*own, "remember", f"The store of {tenant} is on db1", "--json")
+            [id_] = [one["id"] for one in json.loads(output)["items"]]
             output_of(*own, "message", "send", f"Hello from {tenant}", "--to", "bo")
             output_of(
                 *own,
@@ -108,8 +108,8 @@ def test_commands_work_on_a_distributed_store(citus: CitusServer) -> None:
                 "--reason",
                 "It moved.",
             )
-            found = json.loads(output_of(*own, "recall", "Where is the store?", "--json"))
-            assert f"The store of {tenant} is on db2" in [one["headline"] for one in found["items"]]
+            reply = json.loads(output_of(*own, "recall", "Where is the store?", "--json"))
+            assert f"The store of {tenant} is on db2" in [one["headline"] for one in reply["items"]]
             assert "1 unread" in output_of(*own, "--agent", "bo", "boot")
             assert f"Hello from {tenant}" in output_of(*own, "--agent", "bo", "message", "inbox")
             output_of(*own, "forget", id_, "--reason", "It moved.")

@@ -11,7 +11,7 @@ from commonbrain.storage.store import Store
 from commonbrain.testing.builders import a_memory
 from tests.contracts.store_steps import vectors_for
 
-_PATIENCE_S = 120
+_TIMEOUT_S = 120
 
 
 @dataclass(slots=True, kw_only=True)
@@ -68,7 +68,7 @@ class Writer:
     def _wait(self, noted: Sequence[object], count: int) -> None:
         with self.changed:
             until = len(noted) + count
-            self.changed.wait_for(lambda: len(noted) >= until or self.failed, _PATIENCE_S)
+            self.changed.wait_for(lambda: len(noted) >= until or self.failed, _TIMEOUT_S)
             assert not self.failed, self.failed
             assert len(noted) >= until
 
@@ -86,6 +86,6 @@ def writing(store: Store, *tenants: str) -> Generator[list[Writer]]:
         for writer in writers:
             thread = Thread(target=writer.run, daemon=True)
             thread.start()
-            stack.callback(thread.join, _PATIENCE_S)
+            stack.callback(thread.join, _TIMEOUT_S)
             stack.callback(writer.stop)
         yield writers

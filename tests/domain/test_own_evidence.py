@@ -8,7 +8,7 @@ from commonbrain.client import Brain
 from commonbrain.ingestion.result import ItemStatus
 from commonbrain.model.recall_result import HEADING
 from commonbrain.text.normalisation import without_injected_context
-from tests.flows.asking import stored, told
+from tests.flows.asking import remember_one, stored
 
 
 def test_pasted_evidence_is_removed_and_the_conclusion_stored(brain: Brain) -> None:
@@ -16,7 +16,7 @@ def test_pasted_evidence_is_removed_and_the_conclusion_stored(brain: Brain) -> N
     evidence = brain.recall("ferry").evidence
     id_ = stored(brain, f"I asked the memory.\n{evidence}\nSo we meet at pier 4.", kind="event")
     assert brain.get(id_).body == "I asked the memory.\nSo we meet at pier 4."
-    alone = told(brain, evidence)
+    alone = remember_one(brain, evidence)
     assert (alone.status, alone.code) == (ItemStatus.REJECTED, "own_evidence")
     assert alone.hint
 

@@ -21,7 +21,7 @@ from commonbrain.runtime.local_socket import LocalServer, socket_path
 from tests.doors.stdio_servers import Server, served
 from tests.in_process import run_brain, unchanged_collector
 from tests.laid_out_stores import lay_out_store
-from tests.processes import PATIENCE_S
+from tests.processes import TIMEOUT_S
 
 Command = Callable[..., tuple[int, str]]
 
@@ -114,7 +114,7 @@ def stdio_server(filled_store: Path) -> Iterator[Server]:
         with served(store, COMMONBRAIN_AGENT="codex") as server:
             server.shake_hands()
             server.call("recall", query="postgres")
-            until = monotonic() + PATIENCE_S
+            until = monotonic() + TIMEOUT_S
             while run_brain("--store", str(store), "review", **NOT_COLD).status:
                 assert monotonic() < until
             yield server

@@ -12,7 +12,7 @@ from time import monotonic
 from typing import Any
 
 from commonbrain.storage.sqlite.driver import driver
-from tests.processes import PATIENCE_S, clean_environment, command
+from tests.processes import TIMEOUT_S, clean_environment, command
 
 
 @dataclass(slots=True)
@@ -50,7 +50,7 @@ class Server:
             for message in self.received:
                 if message.get("id") == number:
                     return message["result"]
-            readable, _, _ = select.select([self.process.stdout], [], [], PATIENCE_S)
+            readable, _, _ = select.select([self.process.stdout], [], [], TIMEOUT_S)
             assert readable, "The server sends nothing."
             line = self.process.stdout.readline()
             assert line, "The server has closed the connection."
@@ -70,7 +70,7 @@ class Server:
 
     def leave(self) -> tuple[int, bytes, bytes]:
         """Close the connection; give the exit code, the rest of stdout, and stderr."""
-        rest, complaints = self.process.communicate(timeout=PATIENCE_S)
+        rest, complaints = self.process.communicate(timeout=TIMEOUT_S)
         return self.process.returncode, rest, complaints
 
     def end_by(self, *signals: signal.Signals) -> tuple[int, bytes, bytes]:
@@ -81,12 +81,12 @@ class Server:
         for one in signals:
             self.process.send_signal(one)
         if signals:
-            self.process.wait(PATIENCE_S)
+            self.process.wait(TIMEOUT_S)
         return self.leave()
 
     def stop_between_writes(self) -> None:
         """Stop the process while it does not hold the lock of writers, which it would keep."""
-        until = monotonic() + PATIENCE_S
+        until = monotonic() + TIMEOUT_S
         self.process.send_signal(signal.SIGSTOP)
         while _is_locked(self.store):
             assert monotonic() < until

@@ -21,7 +21,7 @@ from commonbrain.storage.sqlite.driver import driver
 from commonbrain.testing.builders import a_brain
 from tests.in_process import run_brain
 from tests.laid_out_stores import lay_out_store
-from tests.processes import PATIENCE_S, clean_environment
+from tests.processes import TIMEOUT_S, clean_environment
 
 FACT = "We chose Postgres over MySQL for row-level security."
 MISSING = "mem_0000000000000"
@@ -307,7 +307,7 @@ def test_script_ends_with_the_exit_code_of_its_command(laid_out: Brain, path: Pa
             env=clean_environment(),
             capture_output=True,
             text=True,
-            timeout=PATIENCE_S,
+            timeout=TIMEOUT_S,
             check=False,
         )
         for one in (id_, MISSING)

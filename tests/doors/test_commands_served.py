@@ -16,7 +16,7 @@ from commonbrain.runtime.settings_loading import login_name
 from tests.doors.conftest import NOT_COLD
 from tests.doors.stdio_servers import Server
 from tests.in_process import Finished, run_brain
-from tests.processes import PATIENCE_S
+from tests.processes import TIMEOUT_S
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there is no socket in a file")
 
@@ -110,7 +110,7 @@ def test_command_that_writes_is_not_repeated_after_its_server_ended(
     assert path is not None
     server = LocalServer(path, end)
     server.start()
-    assert server.is_ready.wait(PATIENCE_S)
+    assert server.is_ready.wait(TIMEOUT_S)
 
     assert forward_command(["--store", str(store), "recall", "postgres"]) is None
     assert capsys.readouterr() == ("", "")

@@ -14,7 +14,7 @@ from commonbrain.model.kinds import Kind
 from commonbrain.transfer.importers import IMPORTERS
 from commonbrain.transfer.merge import OWN_FORMAT
 from tests.in_process import run_brain
-from tests.processes import PATIENCE_S, clean_environment
+from tests.processes import TIMEOUT_S, clean_environment
 
 BASH = shutil.which("bash")
 OWN = {"mcp", "import", "export", "backup", "restore", "connect"}
@@ -89,7 +89,7 @@ def test_script_for_bash_completes_in_bash(path: Path) -> None:
         env=clean_environment(COMMONBRAIN_STORE=str(path)),
         capture_output=True,
         text=True,
-        timeout=PATIENCE_S,
+        timeout=TIMEOUT_S,
         check=True,
     )
 

@@ -16,7 +16,7 @@ import tomlkit
 from commonbrain.integrations import CLIENTS, Entry, Remote, apply, connect, disconnect
 from commonbrain.model.errors import RejectedError
 from tests.in_process import run_brain
-from tests.processes import PATIENCE_S, clean_environment
+from tests.processes import TIMEOUT_S, clean_environment
 
 pytestmark = pytest.mark.usefixtures("home")
 
@@ -76,7 +76,7 @@ def brain_at_terminal(answer: str, *words: str, **environment: str) -> str:
         while not question.endswith("hold it): "):
             question += process.stdout.read(1) or pytest.fail(question)
         os.write(mine, f"{answer}\n".encode())
-        return question + process.communicate(timeout=PATIENCE_S)[0]
+        return question + process.communicate(timeout=TIMEOUT_S)[0]
 
 
 def every_text(folder: Path) -> str:

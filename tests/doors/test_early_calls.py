@@ -21,7 +21,7 @@ from commonbrain.mcp.shared_server import SharedServer
 from commonbrain.mcp.tool_calls import load_and_run_tool
 from commonbrain.runtime.local_socket import LocalServer
 from commonbrain.storage.sqlite.driver import driver
-from tests.processes import PATIENCE_S
+from tests.processes import TIMEOUT_S
 
 KETTLE = "The kettle is in the blue cupboard."
 CLIENT = {"name": "raw", "version": "1"}
@@ -73,7 +73,7 @@ class Client:
 def server(path: Path) -> Generator[SharedServer]:
     """A server of a store, which waits for its clients rather than for a deadline."""
     local = LocalServer(path.with_name("socket"))
-    server = SharedServer(store=str(path), local=local, first_calls_s=2 * PATIENCE_S)
+    server = SharedServer(store=str(path), local=local, first_calls_s=2 * TIMEOUT_S)
     yield server
     server.close()
 
@@ -89,7 +89,7 @@ def client(server: SharedServer) -> Generator[Client]:
 @contextmanager
 def connected(server: SharedServer) -> Generator[Client]:
     ours, theirs = socket.socketpair()
-    ours.settimeout(PATIENCE_S)
+    ours.settimeout(TIMEOUT_S)
     request: dict[str, object] = {
         "id": "a1",
         "agent": "ann",
@@ -108,7 +108,7 @@ def connected(server: SharedServer) -> Generator[Client]:
         yield client
         if ours.fileno() != -1:
             client.leave()
-    serving.join(PATIENCE_S)
+    serving.join(TIMEOUT_S)
     assert not serving.is_alive()
 
 
@@ -245,7 +245,7 @@ def test_broken_connection_ends_without_an_error(
         for id_ in range(20, 30):
             client.send(REMEMBER.replace(b'"id": 7', b'"id": %d' % id_))
         # What is not read breaks the connection.
-        select.select([client.connection], [], [], PATIENCE_S)
+        select.select([client.connection], [], [], TIMEOUT_S)
         client.answers.close()
         client.connection.close()
     server.start(takes_over=True)

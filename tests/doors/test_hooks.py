@@ -19,7 +19,7 @@ from tests.doors.conftest import FACT, RULE
 from tests.doors.hooking import SESSION, call_hook
 from tests.doors.stdio_servers import locked
 from tests.in_process import run_brain
-from tests.processes import PATIENCE_S, clean_environment
+from tests.processes import TIMEOUT_S, clean_environment
 
 QUESTION = "why did we choose postgres over mysql?"
 HEAVY = ("typer", "pydantic", "sqlalchemy", "numpy", "mcp", "onnxruntime", "commonbrain.client")
@@ -142,7 +142,7 @@ def test_hook_does_not_wait_for_a_client_that_never_closes_its_input(store: Path
             COMMONBRAIN_HOOK_PROMPT_TIMEOUT_S="0.3", COMMONBRAIN_STATE=str(store.parent)
         ),
     ) as process:
-        assert process.wait(PATIENCE_S) == 0
+        assert process.wait(TIMEOUT_S) == 0
         assert process.stdout is not None
         assert process.stderr is not None
         assert process.stdout.read() == b""
@@ -203,7 +203,7 @@ def test_hook_with_nothing_to_do_imports_nothing_heavy(store: Path) -> None:
         capture_output=True,
         check=True,
         text=True,
-        timeout=PATIENCE_S,
+        timeout=TIMEOUT_S,
         env=clean_environment(COMMONBRAIN_STORE=str(store), COMMONBRAIN_STATE=str(store.parent)),
     )
 

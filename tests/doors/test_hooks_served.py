@@ -23,7 +23,7 @@ from commonbrain.runtime.local_socket import JsonObject, LocalServer, socket_pat
 from tests.doors.conftest import FACT, NOT_COLD
 from tests.doors.hooking import Answered, call_hook
 from tests.doors.stdio_servers import Server, locked, served, socket_folder
-from tests.processes import PATIENCE_S, clean_environment
+from tests.processes import TIMEOUT_S, clean_environment
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there is no socket in a file")
 
@@ -131,7 +131,7 @@ def test_server_stopped_under_a_lock_ends_at_once_and_the_hook_finishes_later(st
         server.call("remember", text="The kettle is in the blue cupboard.")
         own = server.call("session", op="list")["session"]
         settings = {"COMMONBRAIN_LOCK_TIMEOUT_S": "600", "COMMONBRAIN_STATE": state}
-        until = monotonic() + PATIENCE_S
+        until = monotonic() + TIMEOUT_S
         while not is_served(prompt(store, "session-start", session=session, **settings)):
             assert monotonic() < until
         with locked(store):
@@ -141,7 +141,7 @@ def test_server_stopped_under_a_lock_ends_at_once_and_the_hook_finishes_later(st
                 input=json.dumps({"session_id": session, "cwd": str(store.parent)}).encode(),
                 capture_output=True,
                 check=True,
-                timeout=PATIENCE_S,
+                timeout=TIMEOUT_S,
                 env=clean_environment(**settings),
             )
             assert (ended.stdout, ended.stderr) == (b"", b"")
@@ -151,7 +151,7 @@ def test_server_stopped_under_a_lock_ends_at_once_and_the_hook_finishes_later(st
             assert (code, rest) == (0, b"")
     with commonbrain.open(store, agent="ann") as brain:
         bodies = [item.body for item in brain.recall("kettle Ann Fridays", kinds=["fact"]).items]
-        until = monotonic() + PATIENCE_S
+        until = monotonic() + TIMEOUT_S
         while {session, own} & {one.session for one in brain.session.list().sessions or ()}:
             assert monotonic() < until
     assert "The kettle is in the blue cupboard." in bodies

@@ -11,7 +11,7 @@ import pytest
 
 import commonbrain
 from commonbrain.embeddings.local import MiniLmEmbedder
-from tests.processes import PATIENCE_S, clean_environment
+from tests.processes import TIMEOUT_S, clean_environment
 
 HEAVY = ("onnxruntime", "tokenizers", "mcp", "alembic", "typer", "rich", "sqlalchemy")
 
@@ -91,7 +91,7 @@ def test_import_of_the_library_loads_nothing_heavy() -> None:
         env=clean_environment(),
         capture_output=True,
         text=True,
-        timeout=PATIENCE_S,
+        timeout=TIMEOUT_S,
         check=True,
     )
 

@@ -11,7 +11,7 @@ import pytest
 
 from tests.in_process import run_brain
 from tests.laid_out_stores import lay_out_store
-from tests.processes import PATIENCE_S, clean_environment, command
+from tests.processes import TIMEOUT_S, clean_environment, command
 
 posix_only = pytest.mark.skipif(sys.platform == "win32", reason="sessions of terminals")
 
@@ -84,7 +84,7 @@ def in_one_terminal(path: Path, *commands: tuple[str, ...]) -> list[Any]:
     done = subprocess.run(
         ["/bin/sh", "-c", '"$@"; exit $?', "sh", sys.executable, "-c", SHELL, json.dumps(lines)],
         capture_output=True,
-        timeout=PATIENCE_S,
+        timeout=TIMEOUT_S,
         check=False,
         text=True,
         env=clean_environment(),
@@ -136,5 +136,5 @@ def test_session_of_a_shell_ends_with_it_and_two_shells_have_two(path: Path) -> 
         assert there.get("siblings", []) == []
         # The shell of this process is a third one.
         assert listed(path) == [there["session"]]
-        other.communicate(b"\n", timeout=PATIENCE_S)
+        other.communicate(b"\n", timeout=TIMEOUT_S)
     assert listed(path) == []

@@ -17,7 +17,7 @@ from commonbrain.storage.sqlite.driver import driver
 from tests.doors.stdio_servers import Server, locked, served, socket_folder
 from tests.doors.test_hooks_served import is_served, prompt
 from tests.in_process import run_brain
-from tests.processes import PATIENCE_S, clean_environment, command, until
+from tests.processes import TIMEOUT_S, clean_environment, command, until
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux", reason="/proc shows what a process has loaded"
@@ -52,7 +52,7 @@ def megabytes(server: Server) -> float:
 
 def kill(server: Server) -> None:
     server.process.kill()
-    server.process.wait(PATIENCE_S)
+    server.process.wait(TIMEOUT_S)
 
 
 def stored_texts(store: Path) -> list[str]:
@@ -104,7 +104,7 @@ def test_further_agent_takes_little_memory_and_has_its_own_session_until_it_ends
 def client_of(store: Path, tenant: str, mode: Literal["auto", "legacy"]) -> Client:
     program, *arguments = command(store, "--tenant", tenant, "mcp")
     parameters = StdioServerParameters(command=program, args=arguments, env=clean_environment())
-    return Client(parameters, mode=mode, read_timeout_seconds=PATIENCE_S)
+    return Client(parameters, mode=mode, read_timeout_seconds=TIMEOUT_S)
 
 
 def ids_in(result: CallToolResult) -> list[str]:

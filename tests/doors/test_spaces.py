@@ -32,7 +32,7 @@ def test_command_moves_a_store_to_another_embedder(
     code, output = command("embeddings", "build")
     assert code == 0, output
     assert f"{NEXT}: embedded 2 memories, 0 lack vectors." in output
-    assert server.asked
+    assert server.requests
 
     code, output = command("embeddings", "compare")
     assert code == 0, output

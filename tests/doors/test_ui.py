@@ -21,7 +21,7 @@ from commonbrain.model.limits import JOB_LEASE_S
 from commonbrain.testing.builders import FakeClock
 from tests.in_process import run_brain
 from tests.laid_out_stores import lay_out_store
-from tests.processes import PATIENCE_S, clean_environment, command, until
+from tests.processes import TIMEOUT_S, clean_environment, command, until
 
 POTS = 640
 """Memories whose import takes longer than the command takes to end."""
@@ -51,7 +51,7 @@ class Page:
     def end_by(self, end: signal.Signals) -> str:
         """Send a signal; give the rest of stderr."""
         self.process.send_signal(end)
-        return self.process.communicate(timeout=PATIENCE_S)[1]
+        return self.process.communicate(timeout=TIMEOUT_S)[1]
 
 
 @pytest.fixture
@@ -108,10 +108,10 @@ def test_page_opens_by_its_link_alone_and_leaves_an_interrupted_import_for_later
     page: Page, path: Path
 ) -> None:
     address, file = page.address, page.redirect()
-    assert httpx2.get(address, timeout=PATIENCE_S).status_code == 401
-    assert httpx2.get(f"{address}/?format=json", timeout=PATIENCE_S).status_code == 401
+    assert httpx2.get(address, timeout=TIMEOUT_S).status_code == 401
+    assert httpx2.get(f"{address}/?format=json", timeout=TIMEOUT_S).status_code == 401
     many = "".join(f"## Pot {n}\n\nThe pot number {n} of the shop is red.\n\n" for n in range(POTS))
-    with httpx2.Client(follow_redirects=True, timeout=PATIENCE_S) as browser:
+    with httpx2.Client(follow_redirects=True, timeout=TIMEOUT_S) as browser:
         assert "Learnt today" in browser.get(page.link).text
         shown = browser.get(f"{address}/?format=json").json()
         assert shown["status"]["memories"] == 0

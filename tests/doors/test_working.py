@@ -17,7 +17,7 @@ from commonbrain.jobs.registry import JOBS
 from commonbrain.runtime.bootstrap import open_brain
 from tests.in_process import Finished, run_brain
 from tests.laid_out_stores import lay_out_store
-from tests.processes import PATIENCE_S, clean_environment, command
+from tests.processes import TIMEOUT_S, clean_environment, command
 
 Run = Callable[..., Finished]
 
@@ -93,11 +93,11 @@ def test_worker_ends_cleanly_by_a_signal(path: Path) -> None:
     line = command(path, "worker", "--kinds", "maintain", "--json")
     with subprocess.Popen(line, stdout=subprocess.PIPE, env=clean_environment()) as process:
         assert process.stdout is not None
-        readable, _, _ = select.select([process.stdout], [], [], PATIENCE_S)
+        readable, _, _ = select.select([process.stdout], [], [], TIMEOUT_S)
         assert readable, "It says nothing."
         assert json.loads(process.stdout.readline())["event"] == "taken"
         process.send_signal(signal.SIGTERM)
-        rest, _ = process.communicate(timeout=PATIENCE_S)
+        rest, _ = process.communicate(timeout=TIMEOUT_S)
 
     assert process.returncode == 0
     assert json.loads(rest.splitlines()[-1])["event"] in {"done", "given_back"}

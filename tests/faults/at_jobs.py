@@ -24,7 +24,7 @@ def work(path: Path, number: int, _times: int, line: Line) -> None:
     with a_brain(path, agent=f"worker-{number}", random_source=SeededRandom(number)) as brain:
         line.send(READY)
         line.recv()
-        a_worker(brain, tell=report, name=f"w{number}").sweep()
+        a_worker(brain, on_event=report, name=f"w{number}").sweep()
     line.send(DONE)
 
 
@@ -44,5 +44,5 @@ def work_until_late(path: Path, days: int, times: int, line: Line) -> None:
     with moving(a_brain(path, clock=clock, random_source=SeededRandom(times))) as brain:
         line.send(READY)
         line.recv()
-        a_worker(brain, tell=report, name="victim").sweep()
+        a_worker(brain, on_event=report, name="victim").sweep()
     line.send(DONE)

@@ -32,7 +32,7 @@ from commonbrain.runtime.dev_servers import (
     postgres_server,
     redis_server,
 )
-from tests.processes import PATIENCE_S, clean_environment
+from tests.processes import TIMEOUT_S, clean_environment
 from tests.server.serving import until_ready
 
 ADMIN = "ada"
@@ -79,7 +79,7 @@ class Program:
     def kill(self) -> None:
         """End it as a power failure would."""
         self.process.kill()
-        self.process.wait(PATIENCE_S)
+        self.process.wait(TIMEOUT_S)
 
     def _listen(self, process: subprocess.Popen[bytes]) -> None:
         assert process.stdout is not None
@@ -109,7 +109,7 @@ class Cluster:
         headers = {"Authorization": f"Bearer {self.keys[agent]}"}
         headers |= {"Idempotency-Key": key} if key else {}
         url = f"{self.urls[server]}/v1/{path}"
-        return httpx2.post(url, json=body, headers=headers, timeout=PATIENCE_S)
+        return httpx2.post(url, json=body, headers=headers, timeout=TIMEOUT_S)
 
     def ask(
         self, path: str, body: object, *, agent: str = ADMIN, server: int = 0
@@ -148,7 +148,7 @@ class Cluster:
     def wait_for(self, event: str, job: str, *, times: int = 1) -> Program:
         """Wait until workers have reported an event of a job so often; return the last of them."""
         while True:
-            heard = self.events.get(timeout=PATIENCE_S)
+            heard = self.events.get(timeout=TIMEOUT_S)
             times -= (heard.name, heard.job) == (event, job)
             if not times:
                 return heard.worker
@@ -193,7 +193,7 @@ def until(check: Callable[[], Any], is_right: Callable[[Any], bool]) -> Any:  # 
     checking = Retrying(
         retry=retry_if_result(lambda seen: not is_right(seen)),
         wait=wait_fixed(0.05),
-        stop=stop_after_delay(PATIENCE_S),
+        stop=stop_after_delay(TIMEOUT_S),
         retry_error_callback=lambda state: state.outcome and state.outcome.result(),
     )
     seen = checking(check)

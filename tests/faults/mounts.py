@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.processes import PATIENCE_S
+from tests.processes import TIMEOUT_S
 
 
 @contextmanager
@@ -42,4 +42,4 @@ def _mount(*arguments: str) -> None:
 
 
 def _run(*command: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    return subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)

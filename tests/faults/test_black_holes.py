@@ -22,7 +22,7 @@ from tests.contracts.store_steps import SPACE
 from tests.faults.cluster import until
 from tests.faults.proxies import Proxy
 from tests.postgres import Database
-from tests.processes import PATIENCE_S
+from tests.processes import TIMEOUT_S
 
 pytestmark = pytest.mark.part("server")
 
@@ -73,7 +73,7 @@ async def test_calls_over_a_silent_network_fail_in_time_and_free_their_threads(
     replies = await asyncio.gather(*calls, return_exceptions=True)
     assert [type(one) for one in replies] == [UnavailableError] * AT_ONCE
     proxy.go_on()
-    async with asyncio.timeout(PATIENCE_S):
+    async with asyncio.timeout(TIMEOUT_S):
         while True:
             try:
                 again = [threads.run(lambda: read_one(store)) for _ in range(AT_ONCE)]
@@ -106,7 +106,7 @@ def test_statement_without_a_deadline_does_not_wait_for_ever(
         since = monotonic()
         with pytest.raises(exc.OperationalError, match="no word came") as late:
             connection.execute(text("SELECT 1"))
-        assert monotonic() - since < PATIENCE_S
+        assert monotonic() - since < TIMEOUT_S
         assert late.value.connection_invalidated
     engine.dispose()
 
@@ -123,7 +123,7 @@ async def test_slow_statement_ends_with_its_call_and_other_connections_stay(
 
     with pytest.raises(UnavailableError):
         await threads.run(sleep)
-    assert await asyncio.wait_for(threads.run(lambda: read_one(store)), PATIENCE_S) == []
+    assert await asyncio.wait_for(threads.run(lambda: read_one(store)), TIMEOUT_S) == []
     raw = connection.connection.dbapi_connection
     assert isinstance(raw, psycopg.Connection)
     assert raw.execute("SELECT 1").fetchone() == (1,)
@@ -144,7 +144,7 @@ async def test_call_after_its_deadline_starts_no_statement(store: Store) -> None
 
     with pytest.raises(UnavailableError):
         await threads.run(work)
-    await asyncio.wait_for(threads.run(lambda: None), PATIENCE_S)
+    await asyncio.wait_for(threads.run(lambda: None), TIMEOUT_S)
     assert begun == ["deadline"]
     threads.close()
 
@@ -158,7 +158,7 @@ def test_connection_that_ends_at_begin_is_dropped_without_a_traceback(
         # It waits for the turn that the other one has.
         until(partial(_end_waiting, tx.work.connection), bool)
         with pytest.raises(UnavailableError) as ended:
-            waiting.result(PATIENCE_S)
+            waiting.result(TIMEOUT_S)
     write_nothing(store)
     other.close()
 

@@ -13,7 +13,7 @@ import pytest
 from commonbrain import CommonbrainError
 from commonbrain.client import Brain
 from commonbrain.testing.builders import a_brain
-from tests.processes import PATIENCE_S
+from tests.processes import TIMEOUT_S
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
 
@@ -24,7 +24,7 @@ def exit_code_of(work: Callable[..., None], *arguments: object) -> int | None:
     """Run a function in a forked child; None if it does not end."""
     child = get_context("fork").Process(target=work, args=arguments)
     child.start()
-    child.join(PATIENCE_S)
+    child.join(TIMEOUT_S)
     if child.is_alive():
         child.kill()
         return None

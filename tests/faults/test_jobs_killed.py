@@ -19,23 +19,23 @@ from tests.faults.at_jobs import DAYS, work_until_late
 from tests.faults.test_processes import start_together
 from tests.faults.workers import worker
 from tests.flows.moving import moving
-from tests.flows.reflecting import CHECKOUT, GARDEN, tell
+from tests.flows.reflecting import CHECKOUT, GARDEN, store_events
 from tests.flows.test_jobs_again import asked_for
 from tests.flows.test_training import ENOUGH, cards, use
 from tests.flows.test_training_salience import write
-from tests.flows.working import a_worker, fall_behind
+from tests.flows.working import a_worker, store_unembedded
 
 UNEMBEDDED = 130
 """Memories without vectors: more than one step of any kind."""
 
 
 def _without_vectors(path: Path) -> None:
-    fall_behind(path, count=UNEMBEDDED)
+    store_unembedded(path, count=UNEMBEDDED)
 
 
 def _with_marks(path: Path) -> None:
     with a_brain(path) as brain:
-        use(brain, told_by="replies")
+        use(brain, feature="replies")
 
 
 def _with_outcomes(path: Path) -> None:
@@ -47,8 +47,8 @@ def _with_events(path: Path) -> None:
     clock = FakeClock()
     clock.move(timedelta(days=DAYS) - timedelta(hours=1))
     with a_brain(path, clock=clock) as brain:
-        tell(brain, CHECKOUT)
-        tell(brain, GARDEN)
+        store_events(brain, CHECKOUT)
+        store_events(brain, GARDEN)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,7 +114,7 @@ def test_job_of_a_killed_worker_ends_once_with_the_result_of_its_twin(
     calm = a_twin(requested, tmp_path / "calm")
     steps = list[str]()
     with opened(calm, days=late) as brain:
-        a_worker(brain, tell=lambda what, _: steps.append(what), kinds=[kind]).sweep()
+        a_worker(brain, on_event=lambda what, _: steps.append(what), kinds=[kind]).sweep()
         result, is_sound = result_of(brain, job), brain.doctor().is_sound
     rows = counted(calm)
     assert case.is_heavy == ("model" in result), "only who learns makes a model"

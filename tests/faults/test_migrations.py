@@ -21,7 +21,7 @@ from commonbrain.storage.sqlite.driver import driver
 from commonbrain.testing.builders import a_brain
 from tests.faults.mounts import small_disk
 from tests.faults.workers import PROCESSES
-from tests.processes import PATIENCE_S, clean_environment, command
+from tests.processes import TIMEOUT_S, clean_environment, command
 
 STATEMENTS = (
     ("CREATE TABLE", "ALTER TABLE"),
@@ -138,7 +138,7 @@ def test_interrupted_migration_is_rolled_back_whole(
             if kills:
                 process = PROCESSES.Process(target=open_and_die, args=(path, words))
                 process.start()
-                process.join(PATIENCE_S)
+                process.join(TIMEOUT_S)
                 assert process.exitcode == -signal.SIGKILL
             else:
                 with interrupted_at(words, kills=False), pytest.raises(Interrupted):
@@ -223,7 +223,7 @@ def test_command_prints_on_stderr_where_the_backup_of_a_migration_is(
         capture_output=True,
         text=True,
         check=True,
-        timeout=PATIENCE_S,
+        timeout=TIMEOUT_S,
         env=clean_environment(),
     )
 

@@ -19,7 +19,7 @@ from commonbrain.model.errors import InvalidInputError, UnavailableError
 from commonbrain.model.jobs import Job
 from commonbrain.storage.job_queue import QueueMessage
 from commonbrain.testing.builders import FakeClock, a_brain
-from tests.processes import PATIENCE_S
+from tests.processes import TIMEOUT_S
 
 pytestmark = pytest.mark.part("server")
 
@@ -150,7 +150,7 @@ def at_work(brain: Brain, log: "_Log", *, count: int) -> Generator[None]:
     finally:
         stop.set()
         for one in threads:
-            one.join(PATIENCE_S)
+            one.join(TIMEOUT_S)
 
 
 @contextmanager
@@ -179,7 +179,7 @@ class _Log:
 
     def wait_for(self, jobs: list[str]) -> None:
         with self._news:
-            assert self._news.wait_for(lambda: self._done.issuperset(jobs), PATIENCE_S), jobs
+            assert self._news.wait_for(lambda: self._done.issuperset(jobs), TIMEOUT_S), jobs
 
     @property
     def taken_twice(self) -> list[str]:

@@ -12,7 +12,7 @@ from typing import TypeAlias
 from commonbrain import CommonbrainError
 from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.testing.builders import SeededRandom, a_brain
-from tests.processes import PATIENCE_S
+from tests.processes import TIMEOUT_S
 
 # Children of a clean process that has loaded everything once: a hundred times faster to start than
 # a new Python, and as separate.
@@ -40,7 +40,7 @@ class Worker:
             TimeoutError: it sends nothing.
 
         """
-        if not self.line.poll(PATIENCE_S):
+        if not self.line.poll(TIMEOUT_S):
             raise TimeoutError(f"{self.process.name} sends nothing.")
         try:
             return self.line.recv()
@@ -63,7 +63,7 @@ def worker(work: Work, path: Path, *, number: int, times: int) -> Generator[Work
         yield Worker(process, ours)
     finally:
         process.kill()
-        process.join(PATIENCE_S)
+        process.join(TIMEOUT_S)
         process.close()
         ours.close()
 

@@ -45,7 +45,7 @@ class StuckEmbedder(WordHashEmbedder):
         return super().query(text)
 
 
-def told(brain: Brain, text: str, **known: Unpack[DraftFields]) -> ItemResult:
+def remember_one(brain: Brain, text: str, **known: Unpack[DraftFields]) -> ItemResult:
     """Remember one text and give what became of it."""
     [outcome] = brain.remember(text, **known).items
     return outcome
@@ -53,7 +53,7 @@ def told(brain: Brain, text: str, **known: Unpack[DraftFields]) -> ItemResult:
 
 def stored(brain: Brain, text: str, **known: Unpack[DraftFields]) -> str:
     """Remember one text that must get in, and give its id."""
-    outcome = told(brain, text, **known)
+    outcome = remember_one(brain, text, **known)
     assert outcome.status is ItemStatus.STORED, outcome
     assert outcome.id is not None
     return outcome.id

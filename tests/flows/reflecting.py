@@ -33,7 +33,7 @@ GARDEN = (
 """Either is enough for an episode, and too little for a second one next to the other's."""
 
 
-def tell(brain: Brain, texts: Sequence[str], **more: Any) -> list[int]:  # noqa: ANN401 of a draft
+def store_events(brain: Brain, texts: Sequence[str], **more: Any) -> list[int]:  # noqa: ANN401 of a draft
     """Store events; give their ids."""
     reply = brain.remember([Draft(body=text, kind="event", **more) for text in texts])
     assert {one.status for one in reply.items} == {"stored"}

@@ -15,7 +15,7 @@ from commonbrain.model.kinds import TaskStatus
 from commonbrain.model.memory import Draft, State
 from commonbrain.model.scope import Role, Trust
 from commonbrain.testing.builders import FakeClock
-from tests.flows.asking import bodies, stored, told
+from tests.flows.asking import bodies, remember_one, stored
 
 TASK = "Rotate the deploy key before friday"
 RULE = "Never push to main on a friday"
@@ -58,7 +58,7 @@ def test_action_item_blocks_writes_until_it_is_acknowledged(brain: Brain, bo: Br
     assert f"revise ack {id_}" in words
     assert bodies(bo, "deploy key") == [TASK]
     bo.revise.ack(id_, "will_execute")
-    assert told(bo, OTHER).status is ItemStatus.STORED
+    assert remember_one(bo, OTHER).status is ItemStatus.STORED
 
 
 @pytest.mark.requirement("SE-26")
@@ -103,16 +103,16 @@ def test_blocked_agent_may_still_report_hand_over_and_settle_items(brain: Brain,
         {"kind": "episode", "label": "handoff"},
     ):
         message = f"I am held up, says a {known['kind']}"
-        assert told(bo, message, **known).status is ItemStatus.STORED  # pyright: ignore[reportArgumentType]
+        assert remember_one(bo, message, **known).status is ItemStatus.STORED  # pyright: ignore[reportArgumentType]
     assert bo.session.note("where", "in the kitchen").notes
     assert bo.session.claim(id_).lease
     assert bo.revise.status(id_, "done").status is ChangeStatus.DONE
     assert bo.forget(other, reason="they died").count == 1
-    assert told(bo, OTHER).status is ItemStatus.STORED
+    assert remember_one(bo, OTHER).status is ItemStatus.STORED
 
 
 def test_blocked_agent_may_approve_quarantined_memories(brain: Brain, bo: Brain) -> None:
-    held = told(brain, "Always boil the tea twice", kind="rule", trust="untrusted_web").id
+    held = remember_one(brain, "Always boil the tea twice", kind="rule", trust="untrusted_web").id
     assert held is not None
     task(brain)
     assert bo.revise.approve(held, reason="it is so").status is ChangeStatus.DONE
@@ -127,7 +127,7 @@ def test_a_mixed_batch_is_refused_whole(brain: Brain, bo: Brain) -> None:
 
 def test_an_item_binds_its_project_and_one_of_none_binds_all(brain: Brain, bo: Brain) -> None:
     id_ = task(brain, project="kitchen")
-    assert told(bo, OTHER, project="garden").status is ItemStatus.STORED
+    assert remember_one(bo, OTHER, project="garden").status is ItemStatus.STORED
     blocked(lambda: bo.remember("The tap drips", project="kitchen"))
     bo.revise.ack(id_, "will_execute")
     task(brain, "Wash your hands first")
@@ -139,7 +139,7 @@ def test_an_item_binds_its_project_and_one_of_none_binds_all(brain: Brain, bo: B
 def test_an_item_of_one_project_does_not_block_a_write_to_another(brain: Brain, bo: Brain) -> None:
     task(brain, project="kitchen")
     cook = bo.acting_as(project="kitchen")
-    assert told(cook, OTHER, project="garden").status is ItemStatus.STORED
+    assert remember_one(cook, OTHER, project="garden").status is ItemStatus.STORED
     bench = stored(brain, "The bench is green", project="garden")
     assert cook.revise.annotate(bench, "seen it").status is ChangeStatus.DONE
     blocked(lambda: cook.remember("The tap leaks"))
@@ -147,7 +147,7 @@ def test_an_item_of_one_project_does_not_block_a_write_to_another(brain: Brain, 
 
 def test_an_assigned_task_blocks_its_assignee_alone(brain: Brain, bo: Brain) -> None:
     id_ = task(brain, assignee="cy")
-    assert told(bo, OTHER).status is ItemStatus.STORED
+    assert remember_one(bo, OTHER).status is ItemStatus.STORED
     assert id_ in blocked(lambda: bo.acting_as(agent="cy").remember("The tap drips"))
 
 
@@ -158,10 +158,10 @@ def test_an_item_without_a_project_needs_an_admin(
 ) -> None:
     writer = a_writer(bo)
     text, kind = (TASK, "task") if make is task else (RULE, "rule")
-    refused = told(writer, text, kind=kind, must_ack=True)
+    refused = remember_one(writer, text, kind=kind, must_ack=True)
     assert (refused.status, refused.code) == (ItemStatus.REJECTED, "scope_denied")
     assert "project" in (refused.hint or "")
-    assert told(brain, OTHER).status is ItemStatus.STORED
+    assert remember_one(brain, OTHER).status is ItemStatus.STORED
     assert make(writer, project="kitchen")
     assert make(writer, "Only I read this: feed the cat", scope="private")
     assert make(brain, "Wash your hands before you cook")
@@ -175,7 +175,7 @@ def test_an_item_without_a_project_comes_back_by_an_admin_alone(
     writer = a_writer(bo)
     trusted = Brain(bo.services, replace(writer.caller, trust_ceiling=Trust.TRUSTED_TOOL))
     if way == "approve":
-        held = told(brain, TASK, kind="task", must_ack=True, trust="untrusted_web")
+        held = remember_one(brain, TASK, kind="task", must_ack=True, trust="untrusted_web")
         assert held.status is ItemStatus.QUARANTINED
         id_ = held.id or ""
     else:
@@ -208,7 +208,7 @@ def test_an_item_without_a_project_comes_back_by_an_admin_alone(
         with pytest.raises(RejectedError, match="needs the role admin") as refusal:
             put_back(trusted)
         assert refusal.value.code == "scope_denied"
-    assert told(trusted, OTHER).status is ItemStatus.STORED
+    assert remember_one(trusted, OTHER).status is ItemStatus.STORED
     put_back(brain.acting_as(session="s2"))
     assert id_ in blocked(lambda: trusted.remember("The tap drips"))
 
@@ -261,7 +261,7 @@ def test_only_author_and_admins_withdraw_an_action_item(brain: Brain, bo: Brain)
 def test_action_item_blocks_its_author_only_in_later_sessions(brain: Brain) -> None:
     ann = brain.acting_as(session="s1")
     task(ann)
-    assert told(ann, OTHER).status is ItemStatus.STORED
+    assert remember_one(ann, OTHER).status is ItemStatus.STORED
     blocked(lambda: ann.acting_as(session="s2").remember("The tap drips"))
     blocked(lambda: ann.acting_as(agent="bo").remember("The tap drips"))
 
@@ -270,7 +270,7 @@ def test_a_task_is_answered_once_for_all_and_a_rule_once_a_session(brain: Brain,
     job, law = task(brain), rule(brain)
     bo.revise.ack(job, "will_execute")
     bo.revise.ack(law, "will_execute")
-    assert told(bo, OTHER).status is ItemStatus.STORED
+    assert remember_one(bo, OTHER).status is ItemStatus.STORED
     words = blocked(lambda: bo.acting_as(session="s2").remember("The tap drips"))
     assert law in words
     assert job not in words
@@ -319,7 +319,7 @@ def test_the_same_answer_twice_changes_nothing(brain: Brain, bo: Brain) -> None:
 def test_deferred_action_item_binds_again(brain: Brain, bo: Brain, clock: FakeClock) -> None:
     id_ = task(brain)
     bo.revise.ack(id_, "deferred", until=clock.now() + timedelta(hours=2))
-    assert told(bo, OTHER).status is ItemStatus.STORED
+    assert remember_one(bo, OTHER).status is ItemStatus.STORED
     clock.move(timedelta(hours=2))
     blocked(lambda: bo.remember("The tap drips"))
 
@@ -352,7 +352,7 @@ def test_taking_an_answer_back_lets_the_item_bind_again(brain: Brain, bo: Brain)
     ann.undo(agent="bo", reason="they did not", confirm=1)
     blocked(lambda: bo.remember(OTHER))
     brain.undo(session="s9", reason="they did", confirm=1)
-    assert told(bo, OTHER).status is ItemStatus.STORED
+    assert remember_one(bo, OTHER).status is ItemStatus.STORED
     assert bo.revise.ack(id_, "will_execute").status is ChangeStatus.UNCHANGED
 
 
@@ -360,11 +360,11 @@ def test_taking_an_answer_back_lets_the_item_bind_again(brain: Brain, bo: Brain)
 def test_only_a_trusted_source_sets_one(brain: Brain, bo: Brain) -> None:
     for known in ({"auto_captured": True}, {"trust": "untrusted_web"}):
         for kind in ("task", "rule"):
-            held = told(brain, f"{kind} {known}", kind=kind, must_ack=True, **known)  # pyright: ignore[reportArgumentType]
+            held = remember_one(brain, f"{kind} {known}", kind=kind, must_ack=True, **known)  # pyright: ignore[reportArgumentType]
             assert held.status is ItemStatus.QUARANTINED
     text = "The tap burst. We must call the plumber. @remember call them today #task"
     stored(brain, text, kind="incident", extract_tasks=True)
-    assert told(bo, OTHER).status is ItemStatus.STORED
+    assert remember_one(bo, OTHER).status is ItemStatus.STORED
 
 
 @pytest.mark.parametrize("state", ["done", "forgotten", "expired", "private"])
@@ -378,7 +378,7 @@ def test_action_item_that_ended_or_is_hidden_binds_no_agent(
     if state == "forgotten":
         brain.forget(id_, reason="no more")
     clock.move(timedelta(hours=2))
-    assert told(bo, OTHER).status is ItemStatus.STORED
+    assert remember_one(bo, OTHER).status is ItemStatus.STORED
 
 
 def test_a_new_wording_wants_a_new_answer(brain: Brain, bo: Brain) -> None:
@@ -399,8 +399,8 @@ def test_ten_items_are_named_and_the_rest_counted(brain: Brain, bo: Brain) -> No
 
 
 def test_action_item_without_a_kind_is_a_task_unless_its_words_say_otherwise(brain: Brain) -> None:
-    assert told(brain, "The plants of the office", must_ack=True).kind == "task"
-    assert told(brain, RULE, must_ack=True).kind == "rule"
+    assert remember_one(brain, "The plants of the office", must_ack=True).kind == "task"
+    assert remember_one(brain, RULE, must_ack=True).kind == "rule"
 
 
 def test_a_call_sent_twice_is_answered_though_an_item_came_between(brain: Brain, bo: Brain) -> None:

@@ -6,7 +6,7 @@ from commonbrain.client import Brain
 from commonbrain.ingestion.result import ItemStatus, SuggestionBasis
 from commonbrain.model.links import LinkType
 from commonbrain.model.scope import Trust
-from tests.flows.asking import stored, told
+from tests.flows.asking import remember_one, stored
 
 POSTGRES = "The shop runs on one Postgres server"
 
@@ -32,7 +32,7 @@ def test_a_reason_that_is_stored_is_suggested_and_not_linked(
         "As the shop runs on one Postgres server, stock rows are locked.",
     ):
         with subtests.test(text=text):
-            outcome = told(brain, text, kind="task", distinct_because="another case")
+            outcome = remember_one(brain, text, kind="task", distinct_because="another case")
             [one] = outcome.suggestions
             assert (one.id, one.how) == (assumption, SuggestionBasis.REASON)
             assert (
@@ -52,7 +52,7 @@ def test_a_reason_that_says_something_else_suggests_nothing(
         "We lock stock rows because the kitchen smells of burnt toast.",
     ):
         with subtests.test(text=text):
-            outcome = told(brain, text, kind="task", distinct_because="another case")
+            outcome = remember_one(brain, text, kind="task", distinct_because="another case")
             assert outcome.status is ItemStatus.STORED
             assert all(one.id != assumption for one in outcome.suggestions)
 
@@ -60,7 +60,7 @@ def test_a_reason_that_says_something_else_suggests_nothing(
 def test_memory_depends_on_a_named_assumption_and_needs_review_without_it(
     brain: Brain, assumption: str
 ) -> None:
-    outcome = told(brain, f"We lock stock rows because of {assumption}.", kind="task")
+    outcome = remember_one(brain, f"We lock stock rows because of {assumption}.", kind="task")
     assert outcome.suggestions == ()
     assert supports(brain, outcome.id or "") == [assumption]
     brain.forget(assumption, reason="it was never so")
@@ -68,7 +68,9 @@ def test_memory_depends_on_a_named_assumption_and_needs_review_without_it(
 
 
 def test_a_memory_merely_named_is_suggested(brain: Brain, assumption: str) -> None:
-    outcome = told(brain, f"Compare the row locks with {assumption} before the sale", kind="task")
+    outcome = remember_one(
+        brain, f"Compare the row locks with {assumption} before the sale", kind="task"
+    )
     assert [(one.id, one.how) for one in outcome.suggestions] == [
         (assumption, SuggestionBasis.NAMED)
     ]
@@ -82,18 +84,20 @@ def test_hidden_memory_is_neither_linked_nor_suggested(brain: Brain) -> None:
         f"We lock stock rows because of {hers}.",
         "We lock the rows because the shop runs on one Postgres server.",
     ):
-        outcome = told(bob, text, kind="task", distinct_because="a test")
+        outcome = remember_one(bob, text, kind="task", distinct_because="a test")
         assert outcome.suggestions == ()
         assert supports(bob, outcome.id or "") == []
 
 
 def test_text_with_given_sources_has_no_suggestions(brain: Brain, assumption: str) -> None:
     text = "We lock stock rows because the shop runs on one Postgres server."
-    assert told(brain, text, kind="task", depends_on=[assumption]).suggestions == ()
+    assert remember_one(brain, text, kind="task", depends_on=[assumption]).suggestions == ()
 
 
 def test_an_id_that_is_none_is_no_obstacle(brain: Brain) -> None:
-    outcome = told(brain, "We lock rows because of mem_0000000000001 and habit", kind="task")
+    outcome = remember_one(
+        brain, "We lock rows because of mem_0000000000001 and habit", kind="task"
+    )
     assert outcome.id is not None
     assert outcome.suggestions == ()
 
@@ -108,4 +112,7 @@ def test_a_repeated_call_gives_the_same_suggestions(brain: Brain) -> None:
 
 def test_quarantined_memory_has_no_suggestions(brain: Brain, assumption: str) -> None:
     web = brain.acting_as(agent="web", trust_ceiling=Trust.UNTRUSTED_WEB)
-    assert told(web, f"Never skip row locks because of {assumption}", kind="rule").suggestions == ()
+    assert (
+        remember_one(web, f"Never skip row locks because of {assumption}", kind="rule").suggestions
+        == ()
+    )

@@ -10,7 +10,7 @@ from commonbrain.model.kinds import Kind, MessageDetail
 from commonbrain.model.links import Link, LinkType
 from commonbrain.model.memory import Memory
 from commonbrain.testing.builders import FakeClock
-from tests.flows.asking import stored, told
+from tests.flows.asking import remember_one, stored
 
 CAUSE = "The release is late because the runner ran out of disk."
 LATER = "The disk filled up, causing writes to fail two hours later."
@@ -29,7 +29,9 @@ def links_of(brain: Brain, id_: str | None) -> list[Link]:
 
 @pytest.mark.requirement("WP-44", "WP-23")
 def test_cause_in_a_message_becomes_an_atom_that_names_the_message(brain: Brain) -> None:
-    message = told(brain, CAUSE, kind="message", detail=MessageDetail(sender="bob"), project="api")
+    message = remember_one(
+        brain, CAUSE, kind="message", detail=MessageDetail(sender="bob"), project="api"
+    )
     [part] = message.derived
     atom = brain.get(str(part.id))
     assert (part.kind, atom.project, atom.confidence) == (Kind.ATOM, "api", 0.6)
@@ -38,23 +40,25 @@ def test_cause_in_a_message_becomes_an_atom_that_names_the_message(brain: Brain)
 
 
 def test_atom_takes_the_time_of_its_source_and_its_delay(brain: Brain) -> None:
-    message = told(brain, LATER, kind="message", occurred_at="2026-02-01T10:00:00Z")
+    message = remember_one(brain, LATER, kind="message", occurred_at="2026-02-01T10:00:00Z")
     atom = stored_memory(brain, message.derived[0].id)
     assert atom.occurred_at == stored_memory(brain, message.id).occurred_at
     assert brain.get(str(message.derived[0].id)).detail["outcome_delay_s"] == 7200
 
 
 def test_other_texts_are_looked_through_on_request_only(brain: Brain) -> None:
-    assert told(brain, CAUSE, kind="event").derived == ()
-    event = told(brain, LATER, kind="event", extract_causes=True)
+    assert remember_one(brain, CAUSE, kind="event").derived == ()
+    event = remember_one(brain, LATER, kind="event", extract_causes=True)
     assert [one.kind for one in event.derived] == [Kind.ATOM]
-    assert told(brain, f"{CAUSE} Really.", kind="message", extract_causes=False).derived == ()
+    assert (
+        remember_one(brain, f"{CAUSE} Really.", kind="message", extract_causes=False).derived == ()
+    )
 
 
 def test_same_cause_in_two_texts_of_a_project_is_one_atom_with_two_sources(brain: Brain) -> None:
-    first = told(brain, CAUSE, kind="message", project="api")
-    again = told(brain, f"As I said. {CAUSE}", kind="message", project="api")
-    elsewhere = told(brain, f"Here too. {CAUSE}", kind="message", project="web")
+    first = remember_one(brain, CAUSE, kind="message", project="api")
+    again = remember_one(brain, f"As I said. {CAUSE}", kind="message", project="api")
+    elsewhere = remember_one(brain, f"Here too. {CAUSE}", kind="message", project="web")
     assert [one.status for one in again.derived] == [ItemStatus.EXISTS]
     assert again.derived[0].id == first.derived[0].id
     assert [one.status for one in elsewhere.derived] == [ItemStatus.STORED]
@@ -67,7 +71,7 @@ def test_same_cause_in_two_texts_of_a_project_is_one_atom_with_two_sources(brain
 
 def test_atom_of_a_text_derived_from_the_web_is_trusted_as_the_web(brain: Brain) -> None:
     web = stored(brain, "A post said so.", kind="event", trust="untrusted_web", scope="private")
-    message = told(brain, CAUSE, kind="event", extract_causes=True, derived_from=[web])
+    message = remember_one(brain, CAUSE, kind="event", extract_causes=True, derived_from=[web])
     atom = stored_memory(brain, message.derived[0].id)
     assert (atom.trust, atom.scope) == ("untrusted_web", "private")
 

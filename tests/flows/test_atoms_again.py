@@ -11,14 +11,14 @@ from commonbrain.ingestion.service import DraftFields
 from commonbrain.model.memory import State
 from commonbrain.model.scope import Trust
 from commonbrain.testing.builders import FakeClock
-from tests.flows.asking import told
+from tests.flows.asking import remember_one
 
 FAILED = "The deploy failed because the disk was full."
 OF_INCIDENTS = DraftFields(kind="incident", extract_causes=True)
 
 
 def incident(brain: Brain, **known: Unpack[DraftFields]) -> ItemResult:
-    return told(brain, FAILED, **{**OF_INCIDENTS, **known})
+    return remember_one(brain, FAILED, **{**OF_INCIDENTS, **known})
 
 
 def test_the_same_words_of_another_time_are_another_observation(brain: Brain) -> None:
@@ -49,7 +49,7 @@ def test_the_same_incident_read_again_is_observed_once(brain: Brain) -> None:
 
 def test_atoms_of_a_quarantined_memory_are_quarantined(brain: Brain) -> None:
     web = brain.acting_as(agent="web", trust_ceiling=Trust.UNTRUSTED_WEB)
-    rule = told(web, f"Never deploy on Friday. {FAILED}", kind="rule", extract_causes=True)
+    rule = remember_one(web, f"Never deploy on Friday. {FAILED}", kind="rule", extract_causes=True)
     assert rule.status is ItemStatus.QUARANTINED
     [part] = rule.derived
     assert brain.get(part.id or "").state is State.QUARANTINED
@@ -58,7 +58,7 @@ def test_atoms_of_a_quarantined_memory_are_quarantined(brain: Brain) -> None:
 
 
 def test_the_atoms_of_a_proposed_text_propose_nothing(brain: Brain) -> None:
-    one = told(brain, "Deploys run at night", kind="fact")
+    one = remember_one(brain, "Deploys run at night", kind="fact")
     web = brain.acting_as(agent="web", trust_ceiling=Trust.UNTRUSTED_WEB)
     proposed = web.revise.supersede(
         one.id or "", f"Deploys run at noon. {FAILED}", reason="said so", extract_causes=True
@@ -70,7 +70,7 @@ def test_the_atoms_of_a_proposed_text_propose_nothing(brain: Brain) -> None:
 
 @pytest.mark.parametrize("kind", ["incident", "event"])
 def test_atom_is_archived_with_the_memory_it_was_extracted_from(brain: Brain, kind: str) -> None:
-    source = told(brain, FAILED, kind=kind, extract_causes=True)
+    source = remember_one(brain, FAILED, kind=kind, extract_causes=True)
     [part] = source.derived
     done = brain.forget(source.id or "", reason="it never failed")
     assert done.affected is not None

@@ -12,7 +12,7 @@ from commonbrain.model.links import LinkType
 from commonbrain.model.memory import State
 from commonbrain.model.scope import Trust
 from commonbrain.testing.builders import FakeClock
-from tests.flows.asking import bodies, stored, told
+from tests.flows.asking import bodies, remember_one, stored
 
 WORD = "Zanzibar"
 CAUSE = f"The {WORD} disk filled up, causing the database to stop for an hour."
@@ -40,7 +40,7 @@ def erase(brain: Brain, id_: str | None) -> int:
 def test_erasing_a_message_erases_the_memories_extracted_from_it(
     brain: Brain, path: Path, text: str
 ) -> None:
-    message = told(brain, text, kind="message")
+    message = remember_one(brain, text, kind="message")
     assert len(message.derived) == 1
     assert erase(brain, message.id) == 2
     assert brain.get(str(message.derived[0].id)).body is None
@@ -50,7 +50,7 @@ def test_erasing_a_message_erases_the_memories_extracted_from_it(
 
 @pytest.mark.requirement("LC-14")
 def test_atom_without_a_link_to_its_message_is_erased_with_the_message(brain: Brain) -> None:
-    message = told(brain, CAUSE, kind="message")
+    message = remember_one(brain, CAUSE, kind="message")
     without_link(brain, str(message.derived[0].id))
     assert sources(brain, message.derived[0].id) == set()
     assert erase(brain, message.id) == 2
@@ -58,14 +58,16 @@ def test_atom_without_a_link_to_its_message_is_erased_with_the_message(brain: Br
 
 
 def test_forgetting_a_message_archives_the_atoms_extracted_from_it(brain: Brain) -> None:
-    message = told(brain, CAUSE, kind="message")
+    message = remember_one(brain, CAUSE, kind="message")
     assert brain.revise.preview(str(message.id)).count == 1
     assert brain.forget(str(message.id), reason=WHY).affected is not None
     assert brain.get(str(message.derived[0].id)).state is State.ARCHIVED
 
 
 def test_expired_message_leaves_its_atoms_active(brain: Brain, clock: FakeClock) -> None:
-    message = told(brain, CAUSE, kind="message", expires_at=clock.now() + timedelta(hours=1))
+    message = remember_one(
+        brain, CAUSE, kind="message", expires_at=clock.now() + timedelta(hours=1)
+    )
     clock.move(timedelta(hours=2))
     stored(brain, "Lunch is at noon", kind="fact")
     shown = brain.get(str(message.derived[0].id))
@@ -75,7 +77,9 @@ def test_expired_message_leaves_its_atoms_active(brain: Brain, clock: FakeClock)
 @pytest.mark.parametrize("kind", ["incident", "message"])
 def test_cause_stated_in_two_texts_outlives_either(brain: Brain, kind: str) -> None:
     first, second = (
-        told(brain, f"{when}\n{CAUSE}", kind=kind, extract_causes=True, distinct_because="again")
+        remember_one(
+            brain, f"{when}\n{CAUSE}", kind=kind, extract_causes=True, distinct_because="again"
+        )
         for when in ("Monday again, an alarm.", "On Friday the pager rang twice.")
     )
     assert [one.status for one in second.derived] == [ItemStatus.EXISTS]
@@ -100,17 +104,17 @@ def test_cause_extracted_from_two_texts_is_derived_from_both_and_counted_once(br
 
 
 def test_missing_source_link_of_an_earlier_version_is_added(brain: Brain) -> None:
-    first = told(brain, CAUSE, kind="message")
+    first = remember_one(brain, CAUSE, kind="message")
     atom = str(first.derived[0].id)
     without_link(brain, atom)
-    second = told(brain, f"As I said. {CAUSE}", kind="message")
+    second = remember_one(brain, f"As I said. {CAUSE}", kind="message")
     assert sources(brain, atom) == {key(first.id), key(second.id)}
 
 
 def test_less_trusted_text_is_no_source_of_a_more_trusted_atom(brain: Brain) -> None:
-    first = told(brain, CAUSE, kind="incident", extract_causes=True, trust="trusted_tool")
+    first = remember_one(brain, CAUSE, kind="incident", extract_causes=True, trust="trusted_tool")
     web = brain.acting_as(agent="web", trust_ceiling=Trust.UNTRUSTED_WEB)
-    again = told(web, f"I read so. {CAUSE}", kind="message")
+    again = remember_one(web, f"I read so. {CAUSE}", kind="message")
     [atom] = [one.id for one in first.derived]
     assert again.derived[0].id == atom
     assert sources(brain, atom) == {key(first.id)}
@@ -119,9 +123,9 @@ def test_less_trusted_text_is_no_source_of_a_more_trusted_atom(brain: Brain) -> 
 
 
 def test_atom_written_by_hand_outlives_texts_that_state_the_same(brain: Brain) -> None:
-    atom = told(brain, "@atom The disk | filled up | the database to stop for an hour").id
+    atom = remember_one(brain, "@atom The disk | filled up | the database to stop for an hour").id
     text = "The disk filled up, causing the database to stop for an hour."
-    message = told(brain, text, kind="message")
+    message = remember_one(brain, text, kind="message")
     assert [one.id for one in message.derived] == [atom]
     assert sources(brain, atom) == set()
     brain.forget(str(message.id), reason=WHY)

@@ -9,7 +9,7 @@ from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.storage.schema.memories import audit
 from commonbrain.storage.store import Store
 from commonbrain.testing.builders import FakeClock
-from tests.flows.asking import stored, told
+from tests.flows.asking import remember_one, stored
 
 FACT = "The nightly build runs on two cores"
 
@@ -51,9 +51,9 @@ def test_the_audit_holds_no_content(brain: Brain) -> None:
 
 @pytest.mark.requirement("WP-07")
 def test_refused_write_leaves_no_audit_line_and_accepted_write_one(brain: Brain) -> None:
-    assert told(brain, "42", kind="fact").code == "gate_headline"
+    assert remember_one(brain, "42", kind="fact").code == "gate_headline"
     assert len(audited(brain)) == 0
     stored(brain, FACT, kind="fact")
-    told(brain, FACT, kind="fact")
-    told(brain, "The nightly build always runs on two cores", kind="fact")
+    remember_one(brain, FACT, kind="fact")
+    remember_one(brain, "The nightly build always runs on two cores", kind="fact")
     assert [line["action"] for line in audited(brain)] == ["create"]

@@ -22,7 +22,7 @@ from commonbrain.model.errors import CommonbrainError, RejectedError
 from commonbrain.model.revision import Action
 from commonbrain.model.scope import Trust
 from commonbrain.testing.builders import FakeClock
-from tests.flows.asking import stored, told
+from tests.flows.asking import remember_one, stored
 from tests.flows.reflecting import CHECKOUT
 
 PROJECT = "shop"
@@ -115,7 +115,7 @@ def library(brain: Brain, clock: FakeClock) -> SimpleNamespace:
     web = ann.acting_as(trust_ceiling=Trust.UNTRUSTED_WEB)
     for name in ("approved", "rejected"):
         text = books.with_word(f"Never leave @ {name} gates open")
-        setattr(known, name, told(web, text, kind="rule", trust="untrusted_web").id)
+        setattr(known, name, remember_one(web, text, kind="rule", trust="untrusted_web").id)
     brain.govern.policy(are_reads_audited=True)
     known.action_item = books.store("Read the @ handbook", kind="task", must_ack=True)
     return known

@@ -20,7 +20,7 @@ from commonbrain.model.memory import Draft
 from commonbrain.model.scope import Caller
 from commonbrain.storage.job_queue import LocalQueue
 from commonbrain.testing.builders import FakeClock, WordHashEmbedder, a_brain
-from tests.processes import PATIENCE_S, until
+from tests.processes import TIMEOUT_S, until
 
 
 def _set() -> Event:
@@ -48,12 +48,12 @@ class SlowEmbedder(WordHashEmbedder):
         if self.is_down:
             raise UnavailableError("It is down.", code="embedder_down")
         self.has_begun.set()
-        self.may_go.wait(PATIENCE_S)
+        self.may_go.wait(TIMEOUT_S)
         if any("cheese" in text for text in texts):
             raise UnavailableError("No cheese.", code="embedder_down")
         if any("ship" in text for text in texts):
             self.ship_has_begun.set()
-            self.ship_may_go.wait(PATIENCE_S)
+            self.ship_may_go.wait(TIMEOUT_S)
         self.texts += texts
         self.clock.move(timedelta(seconds=JOB_SLICE_S * 0.75 * len(texts) / EMBED_BATCH))
         return super().passages(texts)
@@ -116,7 +116,7 @@ def test_texts_of_a_tenant_wait_one_time_slice_of_another_tenant(
     recover(embedder, clock)
 
     background.start(brain.caller)
-    embedder.has_begun.wait(PATIENCE_S)
+    embedder.has_begun.wait(TIMEOUT_S)
     background.start(other.caller)
     embedder.may_go.set()
     until(lambda: not embedding_threads())
@@ -135,12 +135,12 @@ def test_a_text_that_is_stored_while_the_next_run_waits_is_not_forgotten(
     store_without_vectors(other, "The ship lies at the quay.")
     recover(embedder, clock)
     background.start(brain.caller)
-    embedder.has_begun.wait(PATIENCE_S)
+    embedder.has_begun.wait(TIMEOUT_S)
     background.start(other.caller)
     embedder.ship_may_go.clear()
     embedder.may_go.set()
     # The tenant's next run waits behind that of the other tenant.
-    assert embedder.ship_has_begun.wait(PATIENCE_S)
+    assert embedder.ship_has_begun.wait(TIMEOUT_S)
     embedder.is_down = True
     store_without_vectors(brain, "Kettle one is hot.")
     embedder.is_down = False
@@ -161,7 +161,7 @@ def test_a_text_that_is_stored_amid_a_run_that_fails_is_not_forgotten(
     store_without_vectors(brain, "Ann likes cheese.")
     recover(embedder, clock)
     background.start(brain.caller)
-    assert embedder.has_begun.wait(PATIENCE_S)
+    assert embedder.has_begun.wait(TIMEOUT_S)
     embedder.is_down = True
     store_without_vectors(brain, "Kettle one is hot.")
     embedder.is_down = False
@@ -188,7 +188,7 @@ def test_a_job_that_runs_when_the_server_closes_uses_the_store_no_more(
     store_without_vectors(other, "The ship lies at the quay.")
     recover(embedder, clock)
     background.start(brain.caller)
-    embedder.has_begun.wait(PATIENCE_S)
+    embedder.has_begun.wait(TIMEOUT_S)
     background.start(other.caller)
 
     def close() -> None:
@@ -243,4 +243,4 @@ def at_once(*calls: Callable[[], None]) -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(PATIENCE_S)
+        thread.join(TIMEOUT_S)

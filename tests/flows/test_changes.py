@@ -12,7 +12,7 @@ from commonbrain.model.links import LinkType
 from commonbrain.runtime.bootstrap import make_embedder
 from commonbrain.runtime.settings_loading import load_settings
 from commonbrain.testing.builders import FakeClock, a_brain
-from tests.flows.asking import stored, told
+from tests.flows.asking import remember_one, stored
 
 MONTH = timedelta(days=30)
 OLD = "The limit for uploads is 10 MB."
@@ -37,7 +37,7 @@ def shown(brain: Brain, query: str = ASKED) -> list[str]:
 def test_a_new_value_is_reported_linked_and_recalled_first(brain: Brain, clock: FakeClock) -> None:
     old = stored(brain, OLD)
     clock.move(MONTH)
-    outcome = told(brain, NEW)
+    outcome = remember_one(brain, NEW)
     [change] = outcome.changes
     assert (change.id, change.headline) == (old, OLD)
     assert change.deny == f"revise keep_both {outcome.id} --other {old} --reason WHY"
@@ -59,7 +59,7 @@ def test_memory_derived_from_the_old_value_needs_review(brain: Brain, clock: Fak
     old = stored(brain, OLD)
     plan = stored(brain, "Videos are split into parts before they are sent.", derived_from=[old])
     clock.move(MONTH)
-    [change] = told(brain, NEW).changes
+    [change] = remember_one(brain, NEW).changes
     assert change.confidence >= 0.85
     [waiting] = brain.review(ReviewCategory.NEEDS_REVIEW).needs_review
     assert waiting.memory.id == plan
@@ -72,7 +72,7 @@ def test_a_text_that_its_author_calls_distinct_changes_nothing(
 ) -> None:
     stored(brain, OLD)
     clock.move(MONTH)
-    assert told(brain, NEW, distinct_because="that limit is for guests").changes == ()
+    assert remember_one(brain, NEW, distinct_because="that limit is for guests").changes == ()
 
 
 def test_accepting_both_values_withdraws_a_change_for_good(brain: Brain, clock: FakeClock) -> None:
@@ -97,7 +97,7 @@ def test_a_less_trusted_text_changes_nothing(brain: Brain, clock: FakeClock, tru
     old = stored(brain, OLD, trust="trusted_tool")
     for value in range(20, 30):
         clock.move(MONTH)
-        outcome = told(brain, f"The limit for uploads is now {value} MB.", trust=trust)
+        outcome = remember_one(brain, f"The limit for uploads is now {value} MB.", trust=trust)
         assert outcome.changes == ()
     first = brain.recall(ASKED, trust_min=0.0, bump=False).items
     assert [item.notes for item in first if item.id == old] == [()]
@@ -106,7 +106,7 @@ def test_a_less_trusted_text_changes_nothing(brain: Brain, clock: FakeClock, tru
 def test_a_private_note_changes_nothing_that_others_see(brain: Brain, clock: FakeClock) -> None:
     old = stored(brain, OLD)
     clock.move(MONTH)
-    assert told(brain, NEW, scope="private").changes == ()
+    assert remember_one(brain, NEW, scope="private").changes == ()
     bo = brain.acting_as(agent="bo")
     assert [(item.id, item.notes) for item in bo.recall(ASKED).items] == [(old, ())]
 
@@ -116,7 +116,7 @@ def test_event_is_never_outdated_by_a_new_value(brain: Brain, clock: FakeClock, 
     source = stored(brain, "Ann looked at the settings of the gateway.", kind="event")
     stored(brain, OLD, kind=kind, derived_from=[source] if kind == "episode" else [])
     clock.move(MONTH)
-    assert told(brain, NEW).changes == ()
+    assert remember_one(brain, NEW).changes == ()
 
 
 def test_elliptic_text_changes_the_last_statement_of_its_session(
@@ -126,7 +126,7 @@ def test_elliptic_text_changes_the_last_statement_of_its_session(
     booking = stored(here, "Let's book the venue for 80 people.")
     stored(elsewhere, "The caterer needs 80 plates.")
     clock.move(timedelta(minutes=2))
-    outcome = told(here, "Make it 120.")
+    outcome = remember_one(here, "Make it 120.")
     assert [change.id for change in outcome.changes] == [booking]
     matches = shown(brain, "For how many guests is the venue?")
     assert matches.index(str(outcome.id)) < matches.index(booking)
@@ -138,7 +138,9 @@ def test_echo_of_a_changed_statement_is_outdated_as_well(brain: Brain, clock: Fa
     clock.move(timedelta(minutes=2))
     echo = stored(helper, "Confirmed: ship the 40 roof tiles to the annexe in Porto.")
     clock.move(timedelta(minutes=2))
-    outcome = told(here, "Correction: ship the 40 roof tiles to the annexe in Lisbon, not Porto.")
+    outcome = remember_one(
+        here, "Correction: ship the 40 roof tiles to the annexe in Lisbon, not Porto."
+    )
     assert {change.id for change in outcome.changes} == {order, echo}
     question = "Where do the roof tiles for the annexe go?"
     assert shown(brain, question)[0] == outcome.id
@@ -159,7 +161,7 @@ def test_a_chain_of_values_reads_as_one_history(brain: Brain, clock: FakeClock) 
 def test_two_things_that_both_hold_are_not_marked(brain: Brain, clock: FakeClock) -> None:
     one = stored(brain, "Marta leads the data team.")
     clock.move(MONTH)
-    other = told(brain, "Sven leads the platform team.")
+    other = remember_one(brain, "Sven leads the platform team.")
     assert other.changes == ()
     answer = brain.recall("Who leads the data team?")
     assert (answer.items[0].id, answer.items[0].notes) == (one, ())
@@ -180,7 +182,7 @@ def test_a_link_of_this_type_goes_from_the_newer_to_the_older(
 ) -> None:
     stored(brain, OLD)
     clock.move(MONTH)
-    new = told(brain, NEW)
+    new = remember_one(brain, NEW)
     links = brain.get(str(new.id), views=["links"]).links or ()
     assert [link.type for link in links] == [LinkType.CHANGES]
 

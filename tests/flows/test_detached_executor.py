@@ -3,7 +3,7 @@
 import pytest
 
 from commonbrain.executors import DetachedExecutor
-from tests.processes import PATIENCE_S
+from tests.processes import TIMEOUT_S
 
 
 class Panic(BaseException):
@@ -18,5 +18,5 @@ def test_detached_executor_reports_a_panic_and_retains_its_thread() -> None:
     other = DetachedExecutor(1, name="panicking")
     for _ in range(3):
         with pytest.raises(Panic):
-            other.submit(panic).result(PATIENCE_S)
-    assert other.submit(lambda: "tea").result(PATIENCE_S) == "tea"
+            other.submit(panic).result(TIMEOUT_S)
+    assert other.submit(lambda: "tea").result(TIMEOUT_S) == "tea"

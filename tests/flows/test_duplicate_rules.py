@@ -11,7 +11,7 @@ from commonbrain.history.review_queue import DuplicateItem
 from commonbrain.ingestion.result import ItemStatus
 from commonbrain.model.errors import RejectedError
 from commonbrain.testing.builders import a_brain
-from tests.flows.asking import FailingEmbedder, stored, told
+from tests.flows.asking import FailingEmbedder, remember_one, stored
 
 PARAPHRASES = [
     ("Prefer composition over inheritance", "Favor composition rather than inheritance"),
@@ -60,7 +60,7 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Brain]:
 
 def both(brain: Brain, texts: tuple[str, str], project: str) -> tuple[str, str]:
     """Store two rules in a project of their own; return the ids, lower first."""
-    done = [told(brain, text, kind="rule", project=project) for text in texts]
+    done = [remember_one(brain, text, kind="rule", project=project) for text in texts]
     assert [one.status for one in done] == [ItemStatus.STORED] * 2, texts
     one, other = sorted(str(item.id) for item in done)
     return one, other
@@ -77,7 +77,7 @@ def test_six_of_eight_paraphrases_are_reported_and_listed(real: Brain) -> None:
     for number, texts in enumerate(PARAPHRASES):
         project = f"same-{number}"
         one = stored(real, texts[0], kind="rule", project=project)
-        done = told(real, texts[1], kind="rule", project=project)
+        done = remember_one(real, texts[1], kind="rule", project=project)
         assert done.status is ItemStatus.STORED
         reported += one in {near.id for near in done.similar}
         pairs = [{item.newer.id, item.older.id} for item in suspects(real, project)]
@@ -100,7 +100,7 @@ def test_rule_that_adds_nothing_is_refused(brain: Brain, subtests: pytest.Subtes
     stored(brain, "Run the tests before every push", kind="rule")
     for text in ["Tests are run before every push", "Before every push, run the tests, please"]:
         with subtests.test(text=text):
-            assert told(brain, text, kind="rule").status is ItemStatus.DUPLICATE
+            assert remember_one(brain, text, kind="rule").status is ItemStatus.DUPLICATE
 
 
 SAME = (
@@ -182,7 +182,7 @@ def test_a_rule_stored_without_vectors_is_warned_of_and_suspected_later(tmp_path
     with a_brain(tmp_path / "brain.db", embedder=embedder) as brain:
         stored(brain, SAME[0], kind="rule")
         embedder.is_down = True
-        done = told(brain, SAME[1], kind="rule")
+        done = remember_one(brain, SAME[1], kind="rule")
         assert (done.status, done.embedding_pending) == (ItemStatus.STORED, True)
         assert done.warnings == (
             "It was compared with no similar rule: the embedder is unavailable. "

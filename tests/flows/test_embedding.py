@@ -11,7 +11,7 @@ from commonbrain.ingestion.result import ItemStatus
 from commonbrain.model.errors import InvalidInputError, UnavailableError
 from commonbrain.model.scope import Caller
 from commonbrain.testing.builders import WordHashEmbedder, a_brain
-from tests.flows.asking import FailingEmbedder, bodies, stored, told
+from tests.flows.asking import FailingEmbedder, bodies, remember_one, stored
 from tests.models.server import FAMILIES, Answer, ModelServer
 
 FACT = "The nightly build runs at three."
@@ -30,7 +30,7 @@ def test_a_memory_outlives_an_endpoint_that_is_down(
 ) -> None:
     with a_brain(path, embedder=server.embedder(family, retries=0)) as brain:
         server.is_down = True
-        outcome = told(brain, FACT, kind="fact")
+        outcome = remember_one(brain, FACT, kind="fact")
         answer = brain.recall("nightly build")
         [finding] = [one for one in brain.doctor().findings if one.check == "embedder"]
 
@@ -58,7 +58,7 @@ def test_whatever_an_endpoint_does_a_memory_is_stored(
 ) -> None:
     server.script.append(answer)
     with a_brain(path, embedder=server.embedder("ollama", retries=0, timeout_s=0.2)) as brain:
-        outcome = told(brain, FACT, kind="fact")
+        outcome = remember_one(brain, FACT, kind="fact")
 
         assert (outcome.status, outcome.embedding_pending) == (ItemStatus.STORED, True)
         assert brain.embed_pending().count == 1
@@ -153,10 +153,10 @@ def test_a_process_that_missed_nothing_embeds_nothing_for_others(path: Path) -> 
 
 def test_text_that_cannot_be_embedded_is_not_tried_at_every_write(path: Path) -> None:
     with a_brain(path, embedder=FussyEmbedder()) as brain:
-        assert told(brain, "Ann likes cheese.").embedding_pending
+        assert remember_one(brain, "Ann likes cheese.").embedding_pending
         assert brain.caller.tenant in brain.services.unembedded
 
-        assert not told(brain, "Bo likes tea.").embedding_pending
+        assert not remember_one(brain, "Bo likes tea.").embedding_pending
 
         assert brain.caller.tenant not in brain.services.unembedded
         assert brain.status().embedding_pending == 1

@@ -12,7 +12,7 @@ from commonbrain.model.errors import UnavailableError
 from commonbrain.model.scope import Caller
 from commonbrain.storage.job_queue import EMBED, LocalQueue, QueueMessage
 from commonbrain.testing.builders import FakeClock, a_brain
-from tests.flows.asking import FailingEmbedder, stored, told
+from tests.flows.asking import FailingEmbedder, remember_one, stored
 from tests.flows.working import a_worker
 
 LONG = "a " * 999
@@ -62,7 +62,7 @@ def jobs(brain: Brain) -> list[str]:
 
 
 def remember(brain: Brain) -> None:
-    assert told(brain, LONG, kind="event").embedding_pending
+    assert remember_one(brain, LONG, kind="event").embedding_pending
 
 
 def supersede(brain: Brain) -> None:
@@ -109,13 +109,13 @@ def test_the_job_of_a_part_of_a_stored_text_is_stored_with_the_part(
     server: Brain, embedder: FailingEmbedder
 ) -> None:
     text = "The team met at noon.\n@decision: The nightly build runs at three."
-    first = told(server, text, kind="event")
+    first = remember_one(server, text, kind="event")
     [part] = first.derived
     assert part.id is not None
     server.forget(part.id, reason="an error")
     embedder.is_down = True
 
-    again = told(server, text, kind="event")
+    again = remember_one(server, text, kind="event")
 
     assert (again.status, [one.status for one in again.derived]) == ("exists", ["stored"])
     assert (jobs(server), server.status().embedding_pending) == ([EMBED], 1)

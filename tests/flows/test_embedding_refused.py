@@ -12,7 +12,7 @@ from commonbrain.ingestion.embedding import embed_if_free
 from commonbrain.model.errors import BusyError, DeadlineError, UnavailableError
 from commonbrain.model.memory import Draft
 from commonbrain.testing.builders import WordHashEmbedder, a_brain, a_memory
-from tests.flows.asking import stored, told
+from tests.flows.asking import remember_one, stored
 
 ERRORS = [BusyError("Too many texts wait."), DeadlineError("The caller no longer waits.")]
 FACT = "The nightly build runs at three."
@@ -33,7 +33,7 @@ class RefusingEmbedder(WordHashEmbedder):
 
 
 def remember(brain: Brain, _: str) -> None:
-    told(brain, "The weekly build runs at five.", kind="fact")
+    remember_one(brain, "The weekly build runs at five.", kind="fact")
 
 
 def remember_several(brain: Brain, _: str) -> None:

@@ -10,7 +10,7 @@ from commonbrain.model.kinds import Kind
 from commonbrain.retrieval.query_plan import RetrievalOverrides
 from commonbrain.retrieval.service import Recall
 from commonbrain.testing.builders import FakeClock, a_brain
-from tests.flows.reflecting import CHECKOUT, reflect, tell
+from tests.flows.reflecting import CHECKOUT, reflect, store_events
 
 
 def kinds_of(brain: Brain, query: str, **options: object) -> list[Kind]:
@@ -20,7 +20,7 @@ def kinds_of(brain: Brain, query: str, **options: object) -> list[Kind]:
 @pytest.mark.requirement("JB-01")
 def test_an_episode_is_left_out_where_its_sources_answer(path: Path) -> None:
     with a_brain(path) as brain:
-        tell(brain, CHECKOUT)
+        store_events(brain, CHECKOUT)
         reflect(brain)
 
         assert set(kinds_of(brain, "errors of the checkout service")) == {Kind.EVENT}
@@ -43,7 +43,7 @@ def test_an_episode_is_shown_for_a_time_and_for_a_query_for_episodes(
     path: Path, query: str, kinds: tuple[str, ...]
 ) -> None:
     with a_brain(path) as brain:
-        tell(brain, CHECKOUT)
+        store_events(brain, CHECKOUT)
         reflect(brain)
 
         assert Kind.EPISODE in kinds_of(brain, query, kinds=kinds)
@@ -52,7 +52,7 @@ def test_an_episode_is_shown_for_a_time_and_for_a_query_for_episodes(
 @pytest.mark.requirement("JB-01")
 def test_episode_is_shown_once_its_sources_are_forgotten(path: Path, clock: FakeClock) -> None:
     with a_brain(path, clock=clock) as brain:
-        tell(brain, CHECKOUT, expires_at=clock.now() + timedelta(days=2))
+        store_events(brain, CHECKOUT, expires_at=clock.now() + timedelta(days=2))
         reflect(brain)
         clock.move(timedelta(days=3))
         brain.jobs.run("maintain")

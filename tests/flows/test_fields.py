@@ -18,7 +18,7 @@ from commonbrain.model.scope import LOCAL_TENANT, Caller
 from commonbrain.storage.interface import QueryScope
 from commonbrain.testing.builders import FakeClock, WordHashEmbedder, a_brain
 from tests.faults.test_repair import damage, unsound
-from tests.flows.asking import FailingEmbedder, stored, told
+from tests.flows.asking import FailingEmbedder, remember_one, stored
 
 DISK = "@atom the disk of the broker | ran full overnight | orders were lost | customers left us"
 ORDERS = "@atom the lost orders | were billed twice | support drowned in calls | refunds went out"
@@ -82,7 +82,7 @@ def test_recall_by_field_hides_private_atoms_of_others(brain: Brain) -> None:
 def test_every_way_of_writing_makes_the_vectors_of_fields(brain: Brain, tmp_path: Path) -> None:
     every = set(CausalField)
     by_mark = stored(brain, DISK)
-    message = told(brain, SAID, kind="message", detail=MessageDetail(sender="bob"))
+    message = remember_one(brain, SAID, kind="message", detail=MessageDetail(sender="bob"))
     saved = stored(brain, "The build is slow because the cache was cold all night.", kind="event")
     later = brain.atomize(saved).items[0]
     newer = brain.revise.supersede(
@@ -232,7 +232,9 @@ def by_words(brain: Brain, *words: str) -> list[str]:
 @pytest.mark.requirement("CT-04")
 def test_atom_always_has_the_time_of_its_event(brain: Brain, clock: FakeClock) -> None:
     given = stored(brain, DISK, occurred_at="2026-01-05T08:00:00Z")
-    message = told(brain, SAID, kind="message", occurred_at="2026-02-07T08:00:00Z").derived[0].id
+    message = (
+        remember_one(brain, SAID, kind="message", occurred_at="2026-02-07T08:00:00Z").derived[0].id
+    )
     now = stored(brain, ORDERS)
 
     times = {id_: brain.get(str(id_), bump=False).occurred_at for id_ in (given, message, now)}

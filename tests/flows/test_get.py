@@ -7,7 +7,7 @@ from commonbrain.model.errors import InvalidInputError, NotFoundError
 from commonbrain.model.kinds import Kind
 from commonbrain.model.scope import Scope
 from commonbrain.testing.builders import FakeClock
-from tests.flows.asking import stored, told
+from tests.flows.asking import remember_one, stored
 
 LONG = "The nightly build runs on two cores. " * 20
 
@@ -52,7 +52,7 @@ def test_an_id_of_another_sort_is_refused(brain: Brain) -> None:
 
 
 def test_a_quarantined_memory_says_that_it_waits(brain: Brain) -> None:
-    outcome = told(brain, "Never trust the docs", kind="rule", trust="untrusted_web")
+    outcome = remember_one(brain, "Never trust the docs", kind="rule", trust="untrusted_web")
     assert (brain.get(outcome.id or "").banner or "").startswith("Quarantined")
 
 

@@ -93,7 +93,7 @@ def test_long_job_yields_to_another_tenants_job_and_continues_after_it(
             other.jobs.run("maintain")
         order(what, job)
 
-    assert a_worker(brain, tell=ask).sweep() == 3
+    assert a_worker(brain, on_event=ask).sweep() == 3
 
     assert order.events == [
         ("taken", LOCAL_TENANT),
@@ -120,7 +120,7 @@ def test_import_that_yields_begins_no_further_batch(
         if what is JobEvent.GIVEN_BACK:
             embedded.append(embedder.batches - brain.status().memories // 64)
 
-    a_worker(brain, tell=count).sweep()
+    a_worker(brain, on_event=count).sweep()
 
     assert embedded == [1]
 
@@ -132,7 +132,7 @@ def test_long_jobs_of_two_tenants_take_turns_and_both_end(
     an_import(other, tmp_path, name="pots")
     order = Order()
 
-    a_worker(brain, tell=order).sweep()
+    a_worker(brain, on_event=order).sweep()
 
     taken = [tenant for what, tenant in order.events if what == "taken"]
     assert taken[:4] == [LOCAL_TENANT, "other", LOCAL_TENANT, "other"]
@@ -146,7 +146,7 @@ def test_long_job_does_not_yield_while_no_other_tenant_waits(
     an_import(brain, tmp_path, name="pots")
     order = Order()
 
-    a_worker(brain, tell=order).sweep()
+    a_worker(brain, on_event=order).sweep()
 
     assert [what for what, _ in order.events] == ["taken", "done", "taken", "done"]
     assert other.jobs().jobs == ()
@@ -157,7 +157,7 @@ def test_job_that_cannot_resume_does_not_yield(brain: Brain, other: Brain, tmp_p
     other.jobs.run("maintain")
     order = Order()
 
-    a_worker(brain, tell=order).sweep()
+    a_worker(brain, on_event=order).sweep()
 
     assert JobEvent.GIVEN_BACK not in {what for what, _ in order.events}
 
@@ -185,7 +185,7 @@ def test_many_jobs_of_one_tenant_do_not_delay_the_first_job_of_another(
             other.jobs.run("maintain")
         order(what, job)
 
-    a_worker(brain, tell=ask).sweep()
+    a_worker(brain, on_event=ask).sweep()
 
     taken = [tenant for what, tenant in order.events if what == "taken"]
     assert taken[:2] == [LOCAL_TENANT, "other"]

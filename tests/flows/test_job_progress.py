@@ -48,7 +48,7 @@ def seen_at_work(brain: Brain) -> list[JobView]:
         if what is JobEvent.MOVED:
             shown.append(brain.jobs.show(ids.show(ids.JOB, job.id)))
 
-    a_worker(brain, tell=record).sweep()
+    a_worker(brain, on_event=record).sweep()
     return shown
 
 

@@ -71,7 +71,7 @@ def test_failing_job_is_tried_three_times_then_is_a_dead_letter(
     embedder.is_down = True
     brain.remember("The kettle is red.", kind="fact")
     heard: list[JobEvent] = []
-    worker = a_worker(brain, tell=lambda what, _job: heard.append(what))
+    worker = a_worker(brain, on_event=lambda what, _job: heard.append(what))
 
     for wait in (timedelta(seconds=30), timedelta(seconds=30), timedelta(minutes=2)):
         assert worker.sweep() == 0
@@ -150,7 +150,7 @@ def test_stopping_worker_returns_its_job_which_continues_later(
         if what is JobEvent.MOVED:
             worker.stop.set()
 
-    worker = a_worker(brain, tell=hear)
+    worker = a_worker(brain, on_event=hear)
     worker.sweep()
 
     assert heard == [JobEvent.TAKEN, JobEvent.MOVED, JobEvent.GIVEN_BACK]
@@ -172,7 +172,7 @@ def test_cancelled_job_writes_nothing_more(
         if what is JobEvent.MOVED:
             brain.jobs.cancel(brain.jobs().jobs[0].id)
 
-    a_worker(brain, tell=hear).sweep()
+    a_worker(brain, on_event=hear).sweep()
 
     assert heard == [JobEvent.TAKEN, JobEvent.MOVED, JobEvent.LOST]
     assert states(brain) == ["cancelled"]
@@ -359,7 +359,7 @@ def test_job_that_takes_too_long_is_stopped_at_its_next_step(
         if what is JobEvent.MOVED:
             clock.move(timedelta(hours=2))
 
-    a_worker(brain, tell=hear).sweep()
+    a_worker(brain, on_event=hear).sweep()
 
     (job,) = brain.jobs().jobs
     assert (job.state, job.error) == ("queued", "took_too_long")

@@ -27,7 +27,7 @@ from commonbrain.model.limits import (
 from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.testing.builders import FakeClock, a_brain
 from tests.flows.moving import moving
-from tests.flows.working import a_worker, fall_behind
+from tests.flows.working import a_worker, store_unembedded
 
 STORE = "brain.db"
 STORED = 130
@@ -44,7 +44,7 @@ class Killed(BaseException):
 def full(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a store with something to do for every kind, whose clock stands a week back."""
     folder = tmp_path_factory.mktemp("full")
-    fall_behind(folder / STORE, count=STORED)
+    store_unembedded(folder / STORE, count=STORED)
     with a_brain(folder / STORE) as brain:
         for job in brain.jobs().jobs:
             brain.jobs.cancel(job.id)
@@ -198,7 +198,7 @@ def undisturbed(full: Path, folder: Path, kind: str) -> Run:
             shutil.copytree(calm, copy, ignore=shutil.ignore_patterns("*-shm"))
             steps.append(Step(event, brain.services.clock.now(), copy))
 
-        a_worker(brain, tell=record).sweep()
+        a_worker(brain, on_event=record).sweep()
         result = brain.jobs.show(job.id).result
         return Run(job=job.id, result=result, after=held(brain), steps=steps)
 
@@ -213,7 +213,7 @@ def killed_at(brain: Brain, place: int) -> list[JobEvent]:
             raise Killed
 
     with pytest.raises(Killed):
-        a_worker(brain, tell=die).sweep()
+        a_worker(brain, on_event=die).sweep()
     return happened
 
 

@@ -12,7 +12,7 @@ from commonbrain.model.kinds import Kind
 from commonbrain.model.memory import State
 from commonbrain.testing.builders import FakeClock
 from commonbrain.text.summaries import Reflection, SourceText
-from tests.flows.reflecting import CHECKOUT, every, reflect, sources, tell
+from tests.flows.reflecting import CHECKOUT, every, reflect, sources, store_events
 
 
 class Wording(ExtractiveReflector):
@@ -33,7 +33,7 @@ class Wording(ExtractiveReflector):
 
 @pytest.mark.requirement("JB-01")
 def test_two_reflections_at_once_make_one_episode_of_the_same(brain: Brain) -> None:
-    tell(brain, CHECKOUT)
+    store_events(brain, CHECKOUT)
     wording = Wording(lambda: reflect(other, window_hours=48))
     both = replace(brain.services, reflector=wording)
     other = Brain(both, brain.caller)
@@ -52,9 +52,9 @@ def test_reflection_covers_the_rest_of_a_partly_reflected_episode(
     brain: Brain, clock: FakeClock
 ) -> None:
     before = [f"At noon again: {text}" for text in CHECKOUT[:3]]
-    early = tell(brain, before)
+    early = store_events(brain, before)
     clock.move(timedelta(hours=2))
-    late = tell(brain, CHECKOUT)
+    late = store_events(brain, CHECKOUT)
     wording = Wording(lambda: reflect(other, window_hours=1))
     both = replace(brain.services, reflector=wording)
     other = Brain(both, brain.caller)

@@ -14,7 +14,7 @@ from commonbrain.model.errors import UnavailableError
 from commonbrain.model.limits import EMBED_BATCH_BYTES, EMBEDDED_WINDOWS_MAX, TEXT_BYTES_MAX
 from commonbrain.model.memory import Draft
 from commonbrain.testing.builders import OVERLAP_WORDS, WINDOW_WORDS, WordHashEmbedder, a_brain
-from tests.flows.asking import FailingEmbedder, stored, told
+from tests.flows.asking import FailingEmbedder, remember_one, stored
 
 WORDS_A_WINDOW = WINDOW_WORDS - OVERLAP_WORDS
 FACT = "The nightly build runs at three."
@@ -46,7 +46,7 @@ def a_text(windows: int) -> str:
 def test_the_reply_says_how_much_of_a_very_long_text_is_found_by_meaning(path: Path) -> None:
     text = a_text(EMBEDDED_WINDOWS_MAX + 6)
     with a_brain(path) as brain:
-        outcome = told(brain, text, kind="event")
+        outcome = remember_one(brain, text, kind="event")
 
         assert outcome.status is ItemStatus.STORED
         assert not outcome.embedding_pending
@@ -58,7 +58,7 @@ def test_the_reply_says_how_much_of_a_very_long_text_is_found_by_meaning(path: P
 @pytest.mark.requirement("WP-51")
 def test_a_text_within_the_bound_has_no_warning(path: Path) -> None:
     with a_brain(path) as brain:
-        assert told(brain, a_text(EMBEDDED_WINDOWS_MAX), kind="event").warnings == ()
+        assert remember_one(brain, a_text(EMBEDDED_WINDOWS_MAX), kind="event").warnings == ()
 
 
 def test_longest_prose_and_logs_are_embedded_whole(subtests: pytest.Subtests) -> None:
@@ -157,4 +157,4 @@ class FussyEmbedder(WordHashEmbedder):
 
 def leave(brain: Brain, *texts: str) -> None:
     for text in texts:
-        assert told(brain, text, kind="event").embedding_pending
+        assert remember_one(brain, text, kind="event").embedding_pending

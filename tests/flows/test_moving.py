@@ -70,7 +70,7 @@ def taken_in(tmp_path: Path, archive: Path, *, dies_at: int | None) -> tuple[int
     with a_brain(tmp_path / f"here{dies_at}.db", clock=clock) as here:
         job = here.jobs.import_("commonbrain", archive)
         with suppress(Killed):
-            a_worker(here, tell=listen).sweep()
+            a_worker(here, on_event=listen).sweep()
         clock.move(timedelta(seconds=JOB_LEASE_S))
         a_worker(here).sweep()
         done = here.jobs.show(job.id)

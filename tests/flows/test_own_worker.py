@@ -10,7 +10,7 @@ from commonbrain.client import Brain
 from commonbrain.jobs.worker import EmbeddedWorker, run_maintenance_slice
 from commonbrain.storage.job_queue import LocalQueue, QueueMessage
 from commonbrain.testing.builders import a_brain
-from tests.processes import PATIENCE_S
+from tests.processes import TIMEOUT_S
 
 
 class Watched(LocalQueue):
@@ -38,7 +38,7 @@ def test_server_runs_jobs_where_no_worker_runs(path: Path, *, works: bool) -> No
         worker.start()
         job = brain.jobs.run("reword")
         if works:
-            assert queue.is_worked_off.wait(PATIENCE_S)
+            assert queue.is_worked_off.wait(TIMEOUT_S)
         worker.close()
 
         assert brain.jobs.show(job.id).state == ("done" if works else "queued")
@@ -63,7 +63,7 @@ def test_due_maintenance_runs_after_a_session_where_no_worker_runs(
     with a_brain(path) as opened:
         services = replace(opened.services, has_embedded_worker=works)
         for _ in range(2):
-            run_maintenance_slice(services, seconds=PATIENCE_S)
+            run_maintenance_slice(services, seconds=TIMEOUT_S)
         jobs = opened.jobs(kind="maintain").jobs
         assert [str(one.state) for one in jobs] == (["done"] if works else [])
         # What was not done stays due: a slice of no time does nothing.

@@ -24,7 +24,7 @@ from commonbrain.model.parameters import (
 )
 from commonbrain.model.scope import OnSecret, Trust
 from commonbrain.testing.builders import NOON, WordHashEmbedder, a_brain, a_memory
-from tests.flows.asking import stored, told
+from tests.flows.asking import remember_one, stored
 from tests.flows.working import a_worker
 
 SECRET = "The key is ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
@@ -181,10 +181,10 @@ def test_a_wrong_parameter_leaves_the_policy_as_it_is(
 def test_thresholds_of_a_tenant_decide_what_is_reported_as_similar(brain: Brain) -> None:
     stored(brain, "The nightly build runs on two cores", kind="fact")
     brain.govern.policy(parameters=("similar_threshold=0.99", "duplicate_threshold=0.995"))
-    other = told(brain, "The nightly build runs on two fast cores", kind="fact")
+    other = remember_one(brain, "The nightly build runs on two fast cores", kind="fact")
     assert other.similar == ()
     brain.govern.policy(parameters=("similar_threshold=0.2", "duplicate_threshold=0.995"))
-    third = told(brain, "The nightly build runs on two slow cores", kind="fact")
+    third = remember_one(brain, "The nightly build runs on two slow cores", kind="fact")
     assert third.similar
 
 
@@ -215,9 +215,9 @@ def test_thresholds_of_a_tenant_reach_suspects_and_consolidation(brain: Brain) -
 def test_thresholds_of_a_tenant_reach_the_reasons_that_are_suggested(brain: Brain) -> None:
     stored(brain, "The shop runs on one Postgres server of the old kind", kind="fact")
     text = "We lock {} rows because the shop runs on one Postgres server."
-    assert told(brain, text.format("stock"), kind="task").suggestions
+    assert remember_one(brain, text.format("stock"), kind="task").suggestions
     brain.govern.policy(parameters=("similar_threshold=0.97", "duplicate_threshold=0.98"))
-    assert not told(brain, text.format("order"), kind="task").suggestions
+    assert not remember_one(brain, text.format("order"), kind="task").suggestions
 
 
 def test_a_threshold_of_zero_is_a_threshold() -> None:

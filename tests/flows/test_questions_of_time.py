@@ -8,7 +8,7 @@ from commonbrain.client import Brain
 from commonbrain.ingestion.result import ItemStatus
 from commonbrain.model.recall_result import RecallResult, ResultStatus
 from commonbrain.testing.builders import FakeClock
-from tests.flows.asking import bodies, stored, told
+from tests.flows.asking import bodies, remember_one, stored
 
 DAY = timedelta(days=1)
 NOW = datetime(2026, 3, 18, 15, 30, tzinfo=UTC)
@@ -154,7 +154,7 @@ def test_an_event_that_recurred_is_found_by_each_of_its_times(
     id_ = stored(brain, "The export failed", kind="event")
     for _ in range(2):
         clock.move(7 * DAY)
-        assert told(brain, "The export failed", kind="event").status is ItemStatus.EXISTS
+        assert remember_one(brain, "The export failed", kind="event").status is ItemStatus.EXISTS
     clock.move(DAY)
     assert dates(brain.recall("What happened yesterday?")) == ["03-16"]
     assert dates(brain.recall("What happened on 9 March?")) == ["03-09"]
@@ -186,7 +186,7 @@ def test_a_recurrence_counts_once_and_not_after_an_undo(brain: Brain, clock: Fak
     clock.move(DAY)
     stored(brain, "The export took 11 minutes", kind="event")
     clock.move(DAY)
-    told(brain, "The export took 10 minutes", kind="event")
+    remember_one(brain, "The export took 10 minutes", kind="event")
     assert dates(brain.recall("export", order="timeline")) == ["03-02", "03-03", "03-04"]
     brain.undo(since="an hour ago", reason="a slip", confirm=1)
     assert dates(brain.recall("export", order="timeline")) == ["03-02", "03-03"]
@@ -196,6 +196,6 @@ def test_a_recurrence_counts_once_and_not_after_an_undo(brain: Brain, clock: Fak
 def test_event_remembered_again_with_its_time_did_not_recur(brain: Brain) -> None:
     at = "2026-03-01T10:00"
     id_ = stored(brain, "The export failed", kind="event", occurred_at=at)
-    again = told(brain, "The export failed", kind="event", occurred_at=at)
+    again = remember_one(brain, "The export failed", kind="event", occurred_at=at)
     assert (again.status, brain.get(id_).detail["recurrences"]) == (ItemStatus.EXISTS, 0)
     assert dates(brain.recall("export", order="timeline")) == ["03-01"]

@@ -16,7 +16,7 @@ from commonbrain.model.memory import Draft, State
 from commonbrain.model.recall_result import ResultStatus
 from commonbrain.model.scope import Role, Scope, Trust
 from commonbrain.testing.builders import FakeClock, a_brain
-from tests.flows.asking import FailingEmbedder, bodies, stored, told
+from tests.flows.asking import FailingEmbedder, bodies, remember_one, stored
 
 FACT = "The nightly build runs on two cores"
 RESTATED = "The nightly build always runs on two cores"
@@ -51,15 +51,15 @@ def test_memory_stores_all_that_its_author_gives(brain: Brain, clock: FakeClock)
 
 @pytest.mark.requirement("WP-01")
 def test_a_text_of_no_declared_kind_is_classified_by_its_words(brain: Brain) -> None:
-    assert told(brain, "Never push to main").kind is Kind.RULE
-    assert told(brain, "The disk crashed at noon").kind is Kind.INCIDENT
-    assert told(brain, "We need to rotate the keys").kind is Kind.TASK
-    assert told(brain, "Postgres listens on 5432").kind is Kind.FACT
+    assert remember_one(brain, "Never push to main").kind is Kind.RULE
+    assert remember_one(brain, "The disk crashed at noon").kind is Kind.INCIDENT
+    assert remember_one(brain, "We need to rotate the keys").kind is Kind.TASK
+    assert remember_one(brain, "Postgres listens on 5432").kind is Kind.FACT
 
 
 @pytest.mark.requirement("WP-01")
 def test_a_refused_text_is_an_answer_that_names_its_step_and_leaves_nothing(brain: Brain) -> None:
-    outcome = told(brain, "🎉🎉", kind="fact")
+    outcome = remember_one(brain, "🎉🎉", kind="fact")
     assert (outcome.status, outcome.id, outcome.code) == (
         ItemStatus.REJECTED,
         None,
@@ -91,7 +91,7 @@ def test_a_text_said_to_the_letter_exists_whatever_its_case_and_spacing(
     id_ = stored(brain, FACT, kind="fact")
     for again in (FACT, FACT.upper(), FACT.replace(" ", "  \n")):
         with subtests.test(again=again):
-            outcome = told(brain, again, kind="fact")
+            outcome = remember_one(brain, again, kind="fact")
             assert (outcome.status, outcome.id) == (ItemStatus.EXISTS, id_)
             assert brain.status().memories == 1
 
@@ -103,7 +103,7 @@ def test_a_restated_fact_is_refused_with_the_call_that_would_supersede_it(
     brain: Brain, kind: str
 ) -> None:
     id_ = stored(brain, FACT, kind=kind)
-    outcome = told(brain, RESTATED, kind=kind)
+    outcome = remember_one(brain, RESTATED, kind=kind)
     assert (outcome.status, outcome.id, outcome.code) == (ItemStatus.DUPLICATE, id_, "duplicate")
     assert f"supersede {id_}" in (outcome.hint or "")
     assert brain.revise.supersede(id_, RESTATED, reason="clearer").status is ItemStatus.STORED
@@ -111,7 +111,7 @@ def test_a_restated_fact_is_refused_with_the_call_that_would_supersede_it(
 
 def test_a_duplicate_that_its_author_insists_on_is_stored_with_a_warning(brain: Brain) -> None:
     id_ = stored(brain, FACT, kind="fact")
-    outcome = told(brain, RESTATED, kind="fact", distinct_because="another build")
+    outcome = remember_one(brain, RESTATED, kind="fact", distinct_because="another build")
     assert outcome.status is ItemStatus.STORED
     assert [similar.id for similar in outcome.similar] == [id_]
     assert outcome.warnings
@@ -119,13 +119,13 @@ def test_a_duplicate_that_its_author_insists_on_is_stored_with_a_warning(brain: 
 
 def test_a_restated_task_is_stored_with_a_warning(brain: Brain) -> None:
     stored(brain, FACT, kind="task")
-    outcome = told(brain, RESTATED, kind="task")
+    outcome = remember_one(brain, RESTATED, kind="task")
     assert (outcome.status, len(outcome.warnings)) == (ItemStatus.STORED, 1)
 
 
 def test_two_facts_that_differ_in_a_number_are_both_stored(brain: Brain) -> None:
     first = stored(brain, "The upload limit of the api is 10 MB", kind="fact")
-    second = told(brain, "The upload limit of the api is 20 MB", kind="fact")
+    second = remember_one(brain, "The upload limit of the api is 20 MB", kind="fact")
     assert second.status is ItemStatus.STORED
     assert [similar.id for similar in second.similar] == [first]
 
@@ -139,7 +139,7 @@ def test_fact_and_its_negation_are_both_stored(brain: Brain) -> None:
 def test_an_incident_may_recur_and_is_stored_with_up_to_five_hints(brain: Brain) -> None:
     for host in "abcdef":
         stored(brain, f"The disk of the build host ran full {host}", kind="incident")
-    again = told(brain, "The disk of the build host ran full", kind="incident")
+    again = remember_one(brain, "The disk of the build host ran full", kind="incident")
     assert (again.status, len(again.similar)) == (ItemStatus.STORED, 5)
 
 
@@ -149,7 +149,7 @@ def test_an_utterance_may_repeat_but_not_from_the_same_source(brain: Brain, kind
     stored(brain, "Good morning", kind=kind)
     first = stored(brain, "Good morning", kind=kind, source_ref="chat#1")
     stored(brain, "Good morning", kind=kind, source_ref="chat#2")
-    outcome = told(brain, "Good morning", kind=kind, source_ref="chat#1")
+    outcome = remember_one(brain, "Good morning", kind=kind, source_ref="chat#1")
     assert (outcome.status, outcome.id) == (ItemStatus.EXISTS, first)
 
 
@@ -165,15 +165,15 @@ def test_what_was_forgotten_may_be_learnt_again(brain: Brain) -> None:
 
 def test_another_project_may_say_the_same_and_is_not_hinted_at(brain: Brain) -> None:
     stored(brain, FACT, kind="fact", project="api")
-    elsewhere = told(brain, RESTATED, kind="fact", project="web")
+    elsewhere = remember_one(brain, RESTATED, kind="fact", project="web")
     assert (elsewhere.status, elsewhere.similar) == (ItemStatus.STORED, ())
-    assert told(brain, FACT, kind="fact", project="docs").status is ItemStatus.STORED
+    assert remember_one(brain, FACT, kind="fact", project="docs").status is ItemStatus.STORED
 
 
 def test_what_holds_for_every_project_needs_not_be_said_in_one(brain: Brain) -> None:
     id_ = stored(brain, FACT, kind="fact")
-    assert told(brain, FACT, kind="fact", project="api").id == id_
-    assert told(brain, RESTATED, kind="fact", project="api").status is ItemStatus.DUPLICATE
+    assert remember_one(brain, FACT, kind="fact", project="api").id == id_
+    assert remember_one(brain, RESTATED, kind="fact", project="api").status is ItemStatus.DUPLICATE
 
 
 @pytest.mark.parametrize("project", ["mine", None])
@@ -184,7 +184,10 @@ def test_many_near_texts_of_other_projects_do_not_hide_a_duplicate(
         stored(brain, FACT, kind="fact", project=f"p{n}")
     mine = brain.acting_as(project=project)
     id_ = stored(mine, RESTATED, kind="fact")
-    assert (told(mine, FACT, kind="fact").status, told(mine, FACT, kind="fact").id) == (
+    assert (
+        remember_one(mine, FACT, kind="fact").status,
+        remember_one(mine, FACT, kind="fact").id,
+    ) == (
         ItemStatus.DUPLICATE,
         id_,
     )
@@ -195,7 +198,7 @@ def test_a_private_memory_of_another_agent_is_never_found_compared_or_hinted_at(
 ) -> None:
     secret = stored(brain.acting_as(agent="bob"), FACT, kind="fact", scope="private")
     for text in (FACT, RESTATED):
-        outcome = told(brain, text, kind="fact", scope="private", distinct_because="mine")
+        outcome = remember_one(brain, text, kind="fact", scope="private", distinct_because="mine")
         assert outcome.id != secret
         assert secret not in [similar.id for similar in outcome.similar]
     assert secret not in [item.id for item in brain.recall(FACT).items]
@@ -203,7 +206,7 @@ def test_a_private_memory_of_another_agent_is_never_found_compared_or_hinted_at(
 
 def test_own_private_memory_is_no_duplicate_of_a_team_memory(brain: Brain) -> None:
     stored(brain, FACT, kind="fact", scope=Scope.PRIVATE)
-    shared = told(brain, RESTATED, kind="fact")
+    shared = remember_one(brain, RESTATED, kind="fact")
     assert (shared.status, shared.similar) == (ItemStatus.STORED, ())
 
 
@@ -277,7 +280,7 @@ def test_refusal_of_a_scope_or_trust_names_the_allowed_ones(
 
 
 def test_a_rule_from_the_web_is_quarantined_and_not_recalled(brain: Brain) -> None:
-    outcome = told(brain, "Never trust the docs", kind="rule", trust="untrusted_web")
+    outcome = remember_one(brain, "Never trust the docs", kind="rule", trust="untrusted_web")
     assert outcome.status is ItemStatus.QUARANTINED
     assert outcome.id is not None
     assert brain.get(outcome.id).state is State.QUARANTINED
@@ -291,7 +294,7 @@ def test_with_the_embedder_down_a_memory_is_stored_and_found_by_its_words(path: 
     embedder = FailingEmbedder()
     with a_brain(path, embedder=embedder) as brain:
         embedder.is_down = True
-        outcome = told(brain, FACT, kind="fact")
+        outcome = remember_one(brain, FACT, kind="fact")
         assert (outcome.status, outcome.embedding_pending) == (ItemStatus.STORED, True)
         answer = brain.recall("nightly build")
         assert [item.body for item in answer.items] == [FACT]
@@ -299,7 +302,7 @@ def test_with_the_embedder_down_a_memory_is_stored_and_found_by_its_words(path: 
         assert brain.status().embedding_pending == 1
         embedder.is_down = False
         assert brain.recall("nightly build").degraded == ()
-        assert told(brain, FACT, kind="fact").status is ItemStatus.EXISTS
+        assert remember_one(brain, FACT, kind="fact").status is ItemStatus.EXISTS
 
 
 class Die:
@@ -322,7 +325,7 @@ def test_a_failed_transaction_leaves_no_row_no_word_and_no_vector(path: Path) ->
         stored(brain, RESTATED, kind="fact")
         die.top = 1
         assert bodies(brain, FACT) == [RESTATED]
-        assert told(brain, FACT, kind="fact").status is ItemStatus.DUPLICATE
+        assert remember_one(brain, FACT, kind="fact").status is ItemStatus.DUPLICATE
         assert brain.doctor().is_sound
 
 
@@ -331,7 +334,7 @@ def test_a_memory_outlives_the_brain_that_stored_it(path: Path) -> None:
         id_ = stored(brain, FACT, kind="fact")
     with a_brain(path) as reopened:
         assert reopened.get(id_).body == FACT
-        assert told(reopened, RESTATED, kind="fact").status is ItemStatus.DUPLICATE
+        assert remember_one(reopened, RESTATED, kind="fact").status is ItemStatus.DUPLICATE
 
 
 def test_many_agents_remember_and_recall_at_once(brain: Brain) -> None:
@@ -351,7 +354,7 @@ def test_many_agents_remember_and_recall_at_once(brain: Brain) -> None:
 def test_one_of_many_equal_texts_remembered_at_once_is_stored(brain: Brain) -> None:
     agents = [brain.acting_as(agent=f"agent {n}") for n in range(16)]
     with ThreadPoolExecutor(8) as pool:
-        outcomes = list(pool.map(partial(told, text=FACT, kind="fact"), agents))
+        outcomes = list(pool.map(partial(remember_one, text=FACT, kind="fact"), agents))
     assert len({outcome.id for outcome in outcomes}) == 1
     assert sorted(outcome.status for outcome in outcomes) == ["exists"] * 15 + ["stored"]
 
@@ -399,7 +402,7 @@ def test_a_repeated_call_returns_its_reply_after_its_memory_expired(
 @pytest.mark.requirement("DM-71")
 def test_names_out_of_bounds_are_refused_by_name(brain: Brain) -> None:
     for known in ({"label": "x" * 129}, {"source_ref": "x" * 513}, {"tags": ["x"] * 51}):
-        outcome = told(brain, FACT, **known)  # pyright: ignore[reportArgumentType]
+        outcome = remember_one(brain, FACT, **known)  # pyright: ignore[reportArgumentType]
         assert (outcome.status, outcome.code) == (ItemStatus.REJECTED, "limit_exceeded")
 
 
@@ -425,4 +428,4 @@ def test_less_trusted_memory_is_no_duplicate_of_a_more_trusted_one(brain: Brain)
     stored(brain, FACT, kind="fact", trust="untrusted_web")
     stored(brain, FACT, kind="fact")
     assert bodies(brain, FACT) == [FACT]
-    assert told(brain, FACT, kind="fact", trust="untrusted_web").status is ItemStatus.EXISTS
+    assert remember_one(brain, FACT, kind="fact", trust="untrusted_web").status is ItemStatus.EXISTS

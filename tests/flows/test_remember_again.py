@@ -9,7 +9,7 @@ from commonbrain.model.errors import InvalidInputError, RejectedError
 from commonbrain.model.links import Link, LinkType
 from commonbrain.model.memory import Draft
 from commonbrain.testing.builders import FakeClock
-from tests.flows.asking import stored, told
+from tests.flows.asking import remember_one, stored
 
 FACT = "The nightly build runs on two cores"
 
@@ -66,7 +66,7 @@ def test_a_key_that_is_none_is_invalid(brain: Brain, subtests: pytest.Subtests) 
 @pytest.mark.requirement("WP-27", "WP-33")
 def test_contradicting_facts_are_both_stored_and_linked(brain: Brain) -> None:
     old = stored(brain, "The upload limit of the api is 10 MB", kind="fact")
-    new = told(brain, "The upload limit of the api is 20 MB", kind="fact")
+    new = remember_one(brain, "The upload limit of the api is 20 MB", kind="fact")
     assert (new.status, [one.id for one in new.conflicts]) == (ItemStatus.STORED, [old])
     [link] = conflicts(brain, old)
     assert ids.show(ids.MEMORY, link.from_id) == new.id
@@ -76,14 +76,16 @@ def test_contradicting_facts_are_both_stored_and_linked(brain: Brain) -> None:
 
 def test_less_trusted_fact_contests_nothing(brain: Brain) -> None:
     old = stored(brain, "The upload limit of the api is 10 MB", kind="fact")
-    web = told(brain, "The upload limit of the api is 9 MB", kind="fact", trust="untrusted_web")
+    web = remember_one(
+        brain, "The upload limit of the api is 9 MB", kind="fact", trust="untrusted_web"
+    )
     assert [one.id for one in web.conflicts] == [old]
     assert conflicts(brain, old) == []
 
 
 def test_more_trusted_fact_contests_a_less_trusted_one(brain: Brain) -> None:
     web = stored(brain, "The upload limit is 9 MB", kind="fact", trust="untrusted_web")
-    new = told(brain, "The upload limit is 10 MB", kind="fact")
+    new = remember_one(brain, "The upload limit is 10 MB", kind="fact")
     assert new.similar == ()
     assert [one.id for one in new.conflicts] == [web]
     assert len(conflicts(brain, web)) == 1
@@ -92,7 +94,7 @@ def test_more_trusted_fact_contests_a_less_trusted_one(brain: Brain) -> None:
 @pytest.mark.requirement("DM-42")
 def test_event_remembered_again_word_for_word_is_counted_and_not_stored(brain: Brain) -> None:
     id_ = stored(brain, "The backup finished", kind="event")
-    again = told(brain, "The backup finished", kind="event")
+    again = remember_one(brain, "The backup finished", kind="event")
     assert (again.status, again.id) == (ItemStatus.EXISTS, id_)
     assert recurrences(brain, id_) == 1
 
@@ -103,8 +105,8 @@ def test_an_event_matters_more_each_time_it_comes_again_but_not_without_end(brai
     text = stored(brain, "The kettle boiled", kind="event", importance=0.3)
     seen = [brain.get(id_).salience]
     for _ in range(11):
-        told(brain, "The backup finished", kind="event")
-        told(brain, "The kettle boiled", kind="event")
+        remember_one(brain, "The backup finished", kind="event")
+        remember_one(brain, "The kettle boiled", kind="event")
         seen.append(brain.get(id_).salience)
 
     assert seen[:3] == pytest.approx([0.45, 0.47, 0.49])
@@ -116,7 +118,7 @@ def test_an_event_of_another_time_is_another_event(brain: Brain) -> None:
     first = stored(brain, "The backup finished", kind="event", occurred_at="2026-03-01")
     stored(brain, "The backup finished", kind="event", occurred_at="2026-03-02")
     assert recurrences(brain, first) == 1
-    known = told(brain, "The backup finished", kind="event", occurred_at="2026-03-01")
+    known = remember_one(brain, "The backup finished", kind="event", occurred_at="2026-03-01")
     assert known.status is ItemStatus.EXISTS
 
 
@@ -146,5 +148,5 @@ def test_a_long_text_is_compared_by_the_part_that_is_nearest(brain: Brain) -> No
     part = " ".join(f"ferry{n}" for n in range(150))
     id_ = stored(brain, part, kind="incident", headline="Ferry")
     before = " ".join(f"train{n}" for n in range(113))
-    outcome = told(brain, f"{before} {part}", kind="incident", headline="Train")
+    outcome = remember_one(brain, f"{before} {part}", kind="incident", headline="Train")
     assert [one.id for one in outcome.similar] == [id_]

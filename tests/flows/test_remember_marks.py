@@ -6,7 +6,7 @@ from commonbrain.model import ids
 from commonbrain.model.kinds import Kind, MessageDetail
 from commonbrain.model.links import LinkType
 from commonbrain.model.memory import State
-from tests.flows.asking import bodies, stored, told
+from tests.flows.asking import bodies, remember_one, stored
 
 TALK = """We looked at the queue all morning.
 @decision Use Postgres for the queue
@@ -17,7 +17,9 @@ mail ann@decision.org for more
 
 @pytest.mark.requirement("WP-24")
 def test_marks_in_a_message_become_memories_that_name_it(brain: Brain) -> None:
-    text = told(brain, TALK, kind="message", detail=MessageDetail(sender="bob"), project="api")
+    text = remember_one(
+        brain, TALK, kind="message", detail=MessageDetail(sender="bob"), project="api"
+    )
     assert text.status is ItemStatus.STORED
     kinds = [(part.kind, part.headline) for part in text.derived]
     assert kinds == [
@@ -36,7 +38,7 @@ def test_marks_in_a_message_become_memories_that_name_it(brain: Brain) -> None:
 
 
 def test_marks_in_another_text_are_linked_to_it_and_no_more_trusted(brain: Brain) -> None:
-    offered = told(brain, TALK, kind="event", trust="untrusted_web", scope="private")
+    offered = remember_one(brain, TALK, kind="event", trust="untrusted_web", scope="private")
     decision = ids.parse(ids.MEMORY, str(offered.derived[0].id))
     with brain.services.store.snapshot("default") as tx:
         [link] = tx.links.touching([decision])
@@ -57,20 +59,20 @@ def test_a_text_that_is_one_mark_is_what_it_marks(brain: Brain) -> None:
 
 def test_marks_said_again_make_nothing_twice(brain: Brain) -> None:
     stored(brain, TALK, kind="message")
-    again = told(brain, TALK, kind="message")
+    again = remember_one(brain, TALK, kind="message")
     assert {part.status for part in again.derived} <= {ItemStatus.EXISTS, ItemStatus.DUPLICATE}
 
 
 def test_text_of_a_mark_passes_the_gate_like_any_other(brain: Brain) -> None:
-    text = told(brain, "So be it.\n@remember 🎉🎉", kind="message")
+    text = remember_one(brain, "So be it.\n@remember 🎉🎉", kind="message")
     assert [part.code for part in text.derived] == ["gate_headline"]
 
 
 @pytest.mark.requirement("DM-31", "WP-20")
 def test_obligations_become_tasks_on_request_and_need_no_confirmation(brain: Brain) -> None:
     talk = "Tea was good. We need to rotate the keys. Bob must follow up with Ann! It rained."
-    assert told(brain, talk, kind="event").derived == ()
-    offered = told(brain, f"{talk} Really.", kind="event", extract_tasks=True)
+    assert remember_one(brain, talk, kind="event").derived == ()
+    offered = remember_one(brain, f"{talk} Really.", kind="event", extract_tasks=True)
     tasks = [brain.get(str(part.id)) for part in offered.derived]
     assert [task.body for task in tasks] == [
         "We need to rotate the keys.",
@@ -102,10 +104,13 @@ def test_a_rule_may_carry_the_trigger_of_a_skill(brain: Brain) -> None:
         "projects": [],
         "always_on": False,
     }
-    taken = told(brain, "Always rebase first", kind="rule", skill=skill)
+    taken = remember_one(brain, "Always rebase first", kind="rule", skill=skill)
     assert (taken.status, taken.code) == (ItemStatus.REJECTED, "gate_skill")
     brain.forget(id_, reason="wrong")
-    assert told(brain, "Always rebase first", kind="rule", skill=skill).status is ItemStatus.STORED
+    assert (
+        remember_one(brain, "Always rebase first", kind="rule", skill=skill).status
+        is ItemStatus.STORED
+    )
 
 
 def test_a_malformed_trigger_is_refused(brain: Brain, subtests: pytest.Subtests) -> None:
@@ -120,13 +125,13 @@ def test_a_malformed_trigger_is_refused(brain: Brain, subtests: pytest.Subtests)
     )
     for skill in triggers:
         with subtests.test(skill=skill):
-            outcome = told(brain, "Never push on a Friday", kind="rule", skill=skill)
+            outcome = remember_one(brain, "Never push on a Friday", kind="rule", skill=skill)
             assert (outcome.status, outcome.code) == (ItemStatus.REJECTED, "gate_skill")
 
 
 def test_the_trigger_of_an_untrusted_source_waits_for_approval(brain: Brain) -> None:
     skill = {"name": "push", "keywords": ["push"]}
-    outcome = told(brain, "Always push", kind="rule", skill=skill, trust="untrusted_web")
+    outcome = remember_one(brain, "Always push", kind="rule", skill=skill, trust="untrusted_web")
     assert outcome.status is ItemStatus.QUARANTINED
 
 

@@ -6,7 +6,7 @@ from commonbrain.model.errors import RejectedError
 from commonbrain.model.kinds import Kind
 from commonbrain.model.limits import RAW_TEXT_BYTES_MAX
 from commonbrain.model.memory import Draft
-from tests.flows.asking import bodies, told
+from tests.flows.asking import bodies, remember_one
 from tests.secrets import SECRETS
 
 MINUTES = """# Minutes
@@ -32,7 +32,9 @@ def test_a_raw_text_is_cut_classified_and_gated_passage_by_passage(brain: Brain)
 
 @pytest.mark.requirement("WP-42", "WP-15")
 def test_every_passage_has_an_outcome_of_its_own(brain: Brain) -> None:
-    known = told(brain, "The staging database listens on port 5433 these days.", kind="fact")
+    known = remember_one(
+        brain, "The staging database listens on port 5433 these days.", kind="fact"
+    )
     leak = f"This is what leaked: {SECRETS['npm'][0]}"
     done = brain.remember(f"{MINUTES}\n\n{leak}").items
     assert [one.status for one in done] == [ItemStatus.STORED] * 3 + [
@@ -107,7 +109,7 @@ def test_odd_texts_are_data(brain: Brain, subtests: pytest.Subtests) -> None:
         *("%s %d {} {0} ${x}", "NULL", "\u202eevil right to left override", "ﬀ ligature ½"),
     ):
         with subtests.test(text=text):
-            outcome = told(brain, text, kind="event")
+            outcome = remember_one(brain, text, kind="event")
             assert outcome.status is ItemStatus.STORED
             assert not {"\x00", "\x07", "\x1b"} & set(brain.get(str(outcome.id)).body or "")
             assert brain.recall(text.encode("utf-8", "replace").decode()).items
@@ -117,6 +119,6 @@ def test_odd_texts_are_data(brain: Brain, subtests: pytest.Subtests) -> None:
 def test_nothing_is_no_memory(brain: Brain, subtests: pytest.Subtests) -> None:
     for text in ("", "   ", "\n\n\n", "\x00\x07"):
         with subtests.test(text=text):
-            outcome = told(brain, text)
+            outcome = remember_one(brain, text)
             assert (outcome.status, outcome.id) == (ItemStatus.REJECTED, None)
             assert brain.status().memories == 0

@@ -11,7 +11,7 @@ from commonbrain.model.memory import Draft, ThreadRef
 from commonbrain.model.parameters import Parameters
 from commonbrain.model.scope import OnSecret
 from commonbrain.testing.builders import a_brain
-from tests.flows.asking import stored, told
+from tests.flows.asking import remember_one, stored
 from tests.secrets import SECRETS
 
 TEXT, SECRET = SECRETS["github classic"]
@@ -90,12 +90,12 @@ def test_secret_is_redacted_where_the_setting_says_so(
 
 
 def test_refusal_of_a_secret_names_its_line_and_column(brain: Brain) -> None:
-    outcome = told(brain, f"one\ntwo {SECRET}", kind="event")
+    outcome = remember_one(brain, f"one\ntwo {SECRET}", kind="event")
     assert "body, line 2, column 5" in (outcome.reason or "")
 
 
 def test_a_commit_hash_is_remembered_without_a_word(brain: Brain) -> None:
-    outcome = told(brain, "Commit 2fc01319f7b1c0a84ddc2b1d6a5c3f1e7a9b8c7d broke the build")
+    outcome = remember_one(brain, "Commit 2fc01319f7b1c0a84ddc2b1d6a5c3f1e7a9b8c7d broke the build")
     assert (outcome.status, outcome.warnings) == (ItemStatus.STORED, ())
 
 

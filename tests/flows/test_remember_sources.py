@@ -7,7 +7,7 @@ from commonbrain.model.errors import InvalidInputError, NotFoundError
 from commonbrain.model.kinds import MessageDetail, TaskPriority
 from commonbrain.model.links import LinkType
 from commonbrain.model.memory import Draft, ThreadRef
-from tests.flows.asking import stored, told
+from tests.flows.asking import remember_one, stored
 
 
 @pytest.mark.requirement("DM-55")
@@ -16,7 +16,7 @@ def test_derived_memory_is_linked_and_no_more_trusted_than_its_sources(
 ) -> None:
     web = stored(brain, "The vendor promises 99% uptime", kind="fact", trust="untrusted_web")
     own = stored(brain, "We saw two outages in May", kind="event", scope="private")
-    outcome = told(brain, "The promise does not hold", kind="fact", derived_from=[web, own])
+    outcome = remember_one(brain, "The promise does not hold", kind="fact", derived_from=[web, own])
     shown = brain.get(str(outcome.id))
     assert (shown.trust, shown.scope) == ("untrusted_web", "private")
     assert any("scope is private" in warning for warning in outcome.warnings)
@@ -29,9 +29,9 @@ def test_derived_memory_is_linked_and_no_more_trusted_than_its_sources(
 def test_a_private_memory_of_another_is_no_source(brain: Brain) -> None:
     secret = stored(brain.acting_as(agent="bob"), "Bob is tired", kind="fact", scope="private")
     with pytest.raises(NotFoundError) as unseen:
-        told(brain, "Somebody is tired", kind="fact", derived_from=[secret])
+        remember_one(brain, "Somebody is tired", kind="fact", derived_from=[secret])
     with pytest.raises(NotFoundError) as missing:
-        told(brain, "Somebody is tired", kind="fact", derived_from=["mem_38G14A31WKSQK"])
+        remember_one(brain, "Somebody is tired", kind="fact", derived_from=["mem_38G14A31WKSQK"])
     assert unseen.value.code == missing.value.code == "not_found"
     assert brain.status().memories == 1
 
@@ -42,7 +42,7 @@ def test_a_message_it_came_from_is_named_and_must_be_one(brain: Brain) -> None:
     with brain.services.store.snapshot("default") as tx:
         assert tx.memories.get([id_])[id_].source_message_id == ids.parse(ids.MEMORY, text)
     with pytest.raises(InvalidInputError):
-        told(brain, "It is Redis", kind="fact", source_message=ids.show(ids.MEMORY, id_))
+        remember_one(brain, "It is Redis", kind="fact", source_message=ids.show(ids.MEMORY, id_))
 
 
 def test_a_thread_or_parent_that_is_none_is_invalid_and_nothing_is_stored(
@@ -51,7 +51,7 @@ def test_a_thread_or_parent_that_is_none_is_invalid_and_nothing_is_stored(
     for detail in (MessageDetail(thread_id=7), MessageDetail(parent_id=7)):
         with subtests.test(detail=detail):
             with pytest.raises(InvalidInputError):
-                told(brain, "Good day", kind="message", detail=detail)
+                remember_one(brain, "Good day", kind="message", detail=detail)
             assert brain.status().memories == 0
 
 
@@ -89,21 +89,23 @@ def test_a_column_of_another_kind_or_a_wrong_value_is_refused_alone(
         {"kind": "rule", "must_ack": "yes"},
     ):
         with subtests.test(known=known):
-            outcome = told(brain, "Rotate the keys", **known)  # type: ignore[arg-type]
+            outcome = remember_one(brain, "Rotate the keys", **known)  # type: ignore[arg-type]
             assert (outcome.status, outcome.code) == (ItemStatus.REJECTED, "gate_kind")
 
 
 @pytest.mark.requirement("WP-10")
 def test_columns_of_a_kind_are_given_by_name_and_imply_the_kind(brain: Brain) -> None:
-    task = told(brain, "Rotate the keys", due_at="2027-01-01", priority="high", assignee="bob")
+    task = remember_one(
+        brain, "Rotate the keys", due_at="2027-01-01", priority="high", assignee="bob"
+    )
     assert task.kind == "task"
     assert brain.get(str(task.id)).detail["priority"] == TaskPriority.HIGH
-    assert told(brain, "The port is 5432", subject="port").kind == "fact"
+    assert remember_one(brain, "The port is 5432", subject="port").kind == "fact"
 
 
 def test_names_of_a_thread_that_are_too_long_are_refused(brain: Brain) -> None:
     thread = ThreadRef(key="k" * 600, subject="Hello")
-    outcome = told(brain, "Good day", kind="message", thread=thread)
+    outcome = remember_one(brain, "Good day", kind="message", thread=thread)
     assert (outcome.status, outcome.code) == (ItemStatus.REJECTED, "limit_exceeded")
 
 

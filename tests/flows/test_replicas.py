@@ -61,7 +61,7 @@ def test_agent_recalls_its_newest_memory_whatever_the_replica_has(
         saved = replicated.remember(f"The kettle number {number} is in the shed.")
         results = replicated.recall(f"kettle number {number}")
         assert saved.items[0].id in [item.id for item in results.items]
-    with pair.standing_still():
+    with pair.paused():
         saved = replicated.remember("The teapot is on the shelf.")
         assert saved.items[0].id in [item.id for item in replicated.recall("teapot shelf").items]
         assert replicated.get(saved.items[0].id).body == "The teapot is on the shelf."
@@ -103,7 +103,7 @@ def test_status_shows_the_health_of_replicas(replicated: Brain, pair: Pair) -> N
     pair.catch_up()
     [reply] = call(replicated, "status", health=True).health.replicas
     assert (reply.answered + reply.lagged, reply.failed, reply.trouble) == (2, 0, None)
-    with pair.standing_still():
+    with pair.paused():
         replicated.remember("The teapot is on the shelf.")
         [reply] = call(replicated, "status", health=True).health.replicas
         assert reply.lagged >= 1

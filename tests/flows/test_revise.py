@@ -13,7 +13,7 @@ from commonbrain.model.errors import (
 from commonbrain.model.kinds import Kind, RuleDetail, Severity
 from commonbrain.model.memory import State
 from commonbrain.testing.builders import FakeClock
-from tests.flows.asking import bodies, stored, told
+from tests.flows.asking import bodies, remember_one, stored
 
 TWO = "The nightly build runs on two cores"
 FOUR = "The nightly build runs on four cores"
@@ -112,7 +112,7 @@ def test_the_memory_being_superseded_is_no_duplicate_of_its_successor(brain: Bra
 
 def test_a_successor_is_held_against_others_as_any_text_is(brain: Brain) -> None:
     superseded(brain, stored(brain, TWO, kind="fact"))
-    assert told(brain, FOUR, kind="fact").status is ItemStatus.EXISTS
+    assert remember_one(brain, FOUR, kind="fact").status is ItemStatus.EXISTS
     stored(brain, TWO, kind="fact", distinct_because="believed again")
 
 

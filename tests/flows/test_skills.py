@@ -15,7 +15,7 @@ from commonbrain.model.limits import SKILLS_MAX
 from commonbrain.model.memory import Draft, State
 from commonbrain.model.scope import Scope
 from commonbrain.testing.builders import a_brain
-from tests.flows.asking import stored, told
+from tests.flows.asking import remember_one, stored
 
 RULE = "Announce it in the channel and wait for a second pair of eyes"
 QUERY = "how do we deploy the shop?"
@@ -69,7 +69,7 @@ def test_named_skill_is_in_the_answer_whatever_is_stored(
             or [Draft(body="Nothing")]
         )
         made = [
-            told(
+            remember_one(
                 brain, f"{RULE} as skill {n} " * times, kind="rule", distinct_because="it differs",
                 skill={"name": f"s{n}", "keywords": ["deploy"]},
             ).id
@@ -101,7 +101,7 @@ def forgotten(brain: Brain, id_: str) -> None:
 
 def private(brain: Brain, id_: str) -> None:
     brain.forget(id_, reason="bob has one of his own")
-    told(
+    remember_one(
         brain.acting_as(agent="bob"), RULE, kind="rule", scope=Scope.PRIVATE,
         skill={"name": "release", "keywords": ["deploy"]},
     )  # fmt: skip
@@ -109,7 +109,7 @@ def private(brain: Brain, id_: str) -> None:
 
 def quarantined(brain: Brain, id_: str) -> None:
     brain.forget(id_, reason="the web has another")
-    outcome = told(
+    outcome = remember_one(
         brain, RULE, kind="rule", trust="untrusted_web",
         skill={"name": "release", "keywords": ["deploy"]},
     )  # fmt: skip
@@ -165,7 +165,7 @@ def test_name_of_a_skill_means_the_one_of_the_project_first(
     # What another may not see takes no name from him, nor does it tell him that it is there.
     bobs = a_skill(brain.acting_as(agent="bob"), "Bob deploys alone", projects=["api"])
     brain.forget(bobs, reason="it is to be his own")
-    outcome = told(
+    outcome = remember_one(
         brain.acting_as(agent="bob"), "Bob deploys by himself", kind="rule", scope="private",
         skill={"name": "release", "keywords": ["deploy"], "projects": ["api"]},
     )  # fmt: skip
@@ -181,7 +181,7 @@ def test_name_of_a_skill_means_the_one_of_the_project_first(
 @pytest.mark.requirement("DM-34")
 def test_a_name_that_can_be_seen_is_taken(brain: Brain) -> None:
     id_ = a_skill(brain)
-    again = told(
+    again = remember_one(
         brain, "Another text", kind="rule", skill={"name": "release", "keywords": ["ship"]}
     )
     assert (again.status, again.code) == (ItemStatus.REJECTED, "gate_skill")
@@ -239,6 +239,6 @@ def test_the_same_text_in_another_scope_or_project_does_not_take_the_name_again(
     trigger = {"name": "release", "keywords": ["deploy"]}
     id_ = stored(brain, RULE, kind="rule", skill=trigger, scope="private", project="api")
     for scope, project in (("team", "api"), ("private", "shop")):
-        again = told(brain, RULE, kind="rule", skill=trigger, scope=scope, project=project)
+        again = remember_one(brain, RULE, kind="rule", skill=trigger, scope=scope, project=project)
         assert (again.status, again.code) == (ItemStatus.REJECTED, "gate_skill")
     assert [one.id for one in brain.skills().skills] == [id_]

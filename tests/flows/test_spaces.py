@@ -18,7 +18,7 @@ from commonbrain.model.query import Feedback, FeedbackMark
 from commonbrain.model.scope import LOCAL_TENANT, Role
 from commonbrain.storage.interface import EntryFilter
 from commonbrain.testing.builders import FakeClock, a_brain
-from tests.contracts.store_steps import look
+from tests.contracts.store_steps import query_scope
 from tests.flows.asking import bodies
 from tests.flows.moving import NEXT, OLD, Smaller, movable, moved, moving
 from tests.flows.working import a_worker
@@ -105,7 +105,9 @@ def test_memory_written_while_a_space_is_built_is_in_it_after_the_switch(
 
     with moved(path) as brain:
         with brain.services.store.snapshot(LOCAL_TENANT) as tx:
-            near = tx.index.nearest(Smaller().query("sundial slow lantern north"), look(), limit=9)
+            near = tx.index.nearest(
+                Smaller().query("sundial slow lantern north"), query_scope(), limit=9
+            )
             known = tx.memories.get([hit.id for hit in near])
         text = {memory.body for memory in known.values()}
         assert {"The lantern hangs by the north door.", "The sundial is slow."} <= text

@@ -5,7 +5,7 @@ import pytest
 from commonbrain.client import Brain
 from commonbrain.model.kinds import Kind
 from commonbrain.testing.builders import a_brain
-from tests.flows.asking import FailingEmbedder, stored, told
+from tests.flows.asking import FailingEmbedder, remember_one, stored
 
 
 def test_a_new_store_is_empty_and_sound(brain: Brain) -> None:
@@ -22,7 +22,7 @@ def test_current_memories_are_counted_by_kind_and_all_by_state(brain: Brain) -> 
     old = stored(brain, "The build runs on two cores", kind="fact")
     brain.revise.supersede(old, "The build runs on four cores", reason="upgrade")
     brain.forget(stored(brain, "Zebras live here", kind="fact"), reason="wrong")
-    told(brain, "Never trust the docs", kind="rule", trust="untrusted_web")
+    remember_one(brain, "Never trust the docs", kind="rule", trust="untrusted_web")
     status = brain.status()
     assert status.memories == 2
     assert status.by_kind == {Kind.INCIDENT: 1, Kind.FACT: 1}

@@ -31,7 +31,7 @@ ENOUGH = {"min_marked": 60}
 KIND = "train_reranker"
 
 
-def use(brain: Brain, *, told_by: str | None, count: int = RECALLS) -> None:
+def use(brain: Brain, *, feature: str | None, count: int = RECALLS) -> None:
     """Let agents recall in sessions of three, and use the one of six that has a feature."""
     random_source = Random(7)  # noqa: S311 it is meant to be foreseen
     traces, marks = list[Trace](), list[Feedback]()
@@ -44,13 +44,13 @@ def use(brain: Brain, *, told_by: str | None, count: int = RECALLS) -> None:
                 memory=a_memory(place + 1, f"Kettle {place}."),
                 features={
                     "fused": random_source.random(),
-                    told_by or "chance": float(place == good),
+                    feature or "chance": float(place == good),
                 },
                 score=0.5,
             )
             for place in range(6)
         ]
-        used = good if told_by else random_source.randrange(6)
+        used = good if feature else random_source.randrange(6)
         trace = Trace(
             id=ids.make_id(at, number),
             caller=caller,
@@ -112,7 +112,7 @@ class Dying:
 def test_training_offers_one_model_after_a_kill_and_makes_the_same_bytes_again(
     brain: Brain, clock: FakeClock
 ) -> None:
-    use(brain, told_by="replies")
+    use(brain, feature="replies")
     job = brain.jobs.run(KIND, ENOUGH)
     # The first worker is killed when the artifact is stored and the card is not.
     blobs: Callable[[], Blobs] = partial(Dying, brain.services.blobs())
@@ -152,7 +152,7 @@ def test_training_offers_one_model_after_a_kill_and_makes_the_same_bytes_again(
 
 @pytest.mark.requirement("JB-02")
 def test_model_trained_on_random_marks_is_retired(brain: Brain) -> None:
-    use(brain, told_by=None)
+    use(brain, feature=None)
     done = trained(brain)
     (card,) = cards(brain)
     assert done.result is not None
@@ -161,7 +161,7 @@ def test_model_trained_on_random_marks_is_retired(brain: Brain) -> None:
 
 
 def test_training_on_too_little_data_says_what_is_needed(brain: Brain) -> None:
-    use(brain, told_by="replies", count=30)
+    use(brain, feature="replies", count=30)
     done = trained(brain, min_marked=100)
     assert done.state == "done"
     assert done.result == {
@@ -176,7 +176,7 @@ def test_training_on_too_little_data_says_what_is_needed(brain: Brain) -> None:
 
 
 def test_training_reads_the_recalls_of_its_own_tenant_only(brain: Brain) -> None:
-    use(brain, told_by="replies")
+    use(brain, feature="replies")
     brain.tenants.make("other")
     other = Brain(brain.services, Caller(tenant="other", agent="bo", role=Role.ADMIN))
     result = trained(other).result

@@ -42,13 +42,13 @@ def a_worker(
     brain: Brain,
     *,
     name: str = "w",
-    tell: Listener = lambda _what, _job: None,
+    on_event: Listener = lambda _what, _job: None,
     kinds: Collection[str] = tuple(JOBS),
 ) -> Worker:
-    return Worker(services=brain.services, name=name, on_event=tell, kinds=kinds)
+    return Worker(services=brain.services, name=name, on_event=on_event, kinds=kinds)
 
 
-def fall_behind(path: Path, *, count: int) -> None:
+def store_unembedded(path: Path, *, count: int) -> None:
     """Store events while the embedder is down, which leaves a job to embed them."""
     embedder = Fragile()
     embedder.is_down = True

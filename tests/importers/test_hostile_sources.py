@@ -238,8 +238,8 @@ def test_deep_json_in_a_column_is_left_out(tmp_path: Path) -> None:
 
 
 def test_deep_json_in_a_message_of_letta_is_its_text(tmp_path: Path) -> None:
-    said = {"role": "user", "content": '{"a":' + DEEP + "}"}
-    agent = {"agents": [{"name": "Ada", "messages": [said]}]}
+    message = {"role": "user", "content": '{"a":' + DEEP + "}"}
+    agent = {"agents": [{"name": "Ada", "messages": [message]}]}
     contents = read("letta", written(tmp_path, "agent.af", agent))
     assert "".join(bodies(contents)).startswith('{"a":[[')
 
@@ -258,10 +258,10 @@ def test_deep_sql_is_reported_and_the_rest_read(tmp_path: Path) -> None:
 
 
 def test_values_of_wrong_types_in_a_chat_are_passed_over(tmp_path: Path) -> None:
-    said = {"author": {"role": "user"}, "content": {"content_type": "text", "parts": ["Hi."]}}
-    said = {**said, "create_time": 1_700_000_000}
+    message = {"author": {"role": "user"}, "content": {"content_type": "text", "parts": ["Hi."]}}
+    message = {**message, "create_time": 1_700_000_000}
     odd = {"author": {"role": ["user"]}, "content": {"content_type": {"a": 1}, "parts": ["x"]}}
-    mapping = {"a": {"message": said, "children": [["b"]]}, "b": {"message": odd}}
+    mapping = {"a": {"message": message, "children": [["b"]]}, "b": {"message": odd}}
     chat = {"conversation_id": "c", "title": "T", "mapping": mapping, "current_node": ["a"]}
     assert bodies(read("chatgpt", written(tmp_path, "conversations.json", [chat]))) == ["Hi."]
     source = claude_session(tmp_path, "Hello there.")

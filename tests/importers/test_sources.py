@@ -96,8 +96,8 @@ def packed(folder: Path, files: dict[str, str]) -> Path:
 
 
 def session(folder: Path | None) -> str:
-    said = {"role": "user", "content": NOTES}
-    one = {"type": "user", "uuid": "a-1", "sessionId": "s", "message": said}
+    message = {"role": "user", "content": NOTES}
+    one = {"type": "user", "uuid": "a-1", "sessionId": "s", "message": message}
     return json.dumps(one if folder is None else {**one, "cwd": str(folder)}) + "\n"
 
 
@@ -127,10 +127,14 @@ def test_a_rollout_that_was_sent_takes_no_title_from_a_file_near_its_copy(
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     (tmp_path / "session_index.jsonl").write_text('{"id": "r1", "thread_name": "Their secret"}')
-    said = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": NOTES}]}
+    message = {
+        "type": "message",
+        "role": "user",
+        "content": [{"type": "input_text", "text": NOTES}],
+    }
     lines = [
         {"type": "session_meta", "payload": {"id": "r1", "cwd": "/srv/shop"}},
-        {"type": "response_item", "payload": said},
+        {"type": "response_item", "payload": message},
     ]
     sent = tmp_path / "sent"
     sent.write_text("".join(json.dumps(one) + "\n" for one in lines))

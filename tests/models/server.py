@@ -70,7 +70,7 @@ class ModelServer(ThreadingHTTPServer):
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self.script: deque[Answer] = deque()
-        self.asked: list[Asked] = []
+        self.requests: list[Asked] = []
         self.closing = Event()
         self.is_down = False
         self._thread = Thread(target=self.serve_forever, kwargs={"poll_interval": 0.01})
@@ -121,7 +121,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        self.models.asked.append(Asked(path=self.path, headers=dict(self.headers), body=body))
+        self.models.requests.append(Asked(path=self.path, headers=dict(self.headers), body=body))
         if self.models.is_down:
             self._send(Answer(status=503))
         elif self.models.script and not self._is_late():

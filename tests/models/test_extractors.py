@@ -52,7 +52,7 @@ def test_a_model_is_asked_for_json_within_a_bound_of_tokens(
     [atom] = extractor(server, family).atoms(TEXT)
 
     assert (atom.subject, atom.outcome) == ("The proxy", "signed request refused")
-    [request] = server.asked
+    [request] = server.requests
     assert request.body["messages"][-1] == {"role": "user", "content": TEXT}
     assert request.headers["Authorization"] == f"Bearer {KEY}"
     bound = (
@@ -110,7 +110,7 @@ def test_a_failing_endpoint_is_tried_again_and_then_named_by_its_own_settings(
     with pytest.raises(UnavailableError) as caught:
         extractor(server, retries=1).atoms(TEXT)
 
-    assert len(server.asked) == 2
+    assert len(server.requests) == 2
     assert caught.value.code == "extractor_down"
     assert "COMMONBRAIN_EXTRACTOR_API_KEY" in caught.value.hint
     assert KEY not in str(caught.value)

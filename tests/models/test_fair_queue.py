@@ -15,7 +15,7 @@ from commonbrain.embeddings.fair_queue import FairQueue, Lane, QueuedEmbedder
 from commonbrain.model.errors import BusyError, UnavailableError
 from commonbrain.model.limits import CALL_WINDOWS_MAX
 from commonbrain.testing.builders import WordHashEmbedder
-from tests.processes import PATIENCE_S, until
+from tests.processes import TIMEOUT_S, until
 
 ACME, BETA, CORP = (Lane(tenant=name) for name in ("acme", "beta", "corp"))
 TURN = 4
@@ -30,11 +30,11 @@ def occupied(queue: FairQueue, done: list[str]) -> Generator[Submit]:
 
     def occupy(_: Sequence[int]) -> None:
         begun.set()
-        may_end.wait(PATIENCE_S)
+        may_end.wait(TIMEOUT_S)
 
     with ThreadPoolExecutor(16) as pool:
         first = pool.submit(queue.run, Lane(tenant="first"), [0], work=occupy)
-        begun.wait(PATIENCE_S)
+        begun.wait(TIMEOUT_S)
         submitted: list[Future[None]] = []
 
         def submit(lane: Lane, name: str, size: int) -> Future[None]:
@@ -49,7 +49,7 @@ def occupied(queue: FairQueue, done: list[str]) -> Generator[Submit]:
             yield submit
         finally:
             may_end.set()
-        first.result(PATIENCE_S)
+        first.result(TIMEOUT_S)
 
 
 @pytest.mark.requirement("PF-15")
@@ -88,10 +88,10 @@ def test_a_full_queue_refuses_at_once_and_says_when_to_retry() -> None:
         submit(ACME, "a", CALL_WINDOWS_MAX - 1)
         refused = submit(ACME, "too much", 2)
         others = submit(BETA, "b", 2)
-        error = refused.exception(PATIENCE_S)
+        error = refused.exception(TIMEOUT_S)
     assert isinstance(error, BusyError)
     assert (error.code, error.retry_after_s) == ("busy", 5)
-    assert others.exception(PATIENCE_S) is None
+    assert others.exception(TIMEOUT_S) is None
     assert done.count("b") == 1
     # Room comes back.
     assert queue.run(ACME, range(2), work=len) == [2]
@@ -126,7 +126,7 @@ def test_a_call_that_waits_too_long_leaves_the_queue_to_the_others() -> None:
         with ThreadPoolExecutor(1) as pool:
             late = pool.submit(wait_briefly)
             with pytest.raises(BusyError):
-                late.result(PATIENCE_S)
+                late.result(TIMEOUT_S)
         assert queue.waiting == 1
     assert done == ["b"]
 

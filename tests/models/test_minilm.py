@@ -11,7 +11,7 @@ import pytest
 import commonbrain
 from commonbrain.embeddings.local import MiniLmEmbedder, usable_cores
 from commonbrain.model.limits import TEXT_BYTES_MAX
-from tests.processes import PATIENCE_S
+from tests.processes import TIMEOUT_S
 
 pytestmark = pytest.mark.part("core")
 
@@ -49,7 +49,7 @@ def test_a_forked_process_embeds_batches() -> None:
     embedder.passages(texts)
     child = multiprocessing.get_context("fork").Process(target=embedder.passages, args=(texts,))
     child.start()
-    child.join(PATIENCE_S)
+    child.join(TIMEOUT_S)
     child.kill()
     assert child.exitcode == 0
 
@@ -73,7 +73,7 @@ def test_a_program_that_ends_while_a_thread_loads_the_model_ends_well(tmp_path: 
         check=False,
         capture_output=True,
         text=True,
-        timeout=PATIENCE_S,
+        timeout=TIMEOUT_S,
     )
 
     assert "vector: deadline" in ended.stdout

@@ -19,7 +19,7 @@ from commonbrain.model.memory import State
 from commonbrain.runtime.models import REFLECTORS, Options
 from commonbrain.testing.builders import NOON, a_brain
 from commonbrain.text.summaries import SourceText
-from tests.flows.reflecting import CHECKOUT, GARDEN, every, reflect, tell
+from tests.flows.reflecting import CHECKOUT, GARDEN, every, reflect, store_events
 from tests.models.server import NO_PAUSE, Answer, ModelServer
 
 FAMILIES = {"ollama": OLLAMA_CHAT, "openai": OPENAI_CHAT}
@@ -53,7 +53,7 @@ def reply_with(
 def store_in_order(brain: Brain) -> None:
     """Store the notes in the order in which a model is given them."""
     for minute, text in enumerate(CHECKOUT):
-        tell(brain, [text], occurred_at=NOON + timedelta(minutes=minute))
+        store_events(brain, [text], occurred_at=NOON + timedelta(minutes=minute))
 
 
 def with_model(opened: Brain, server: ModelServer, *, tokens: int = 10_000) -> Brain:
@@ -76,7 +76,7 @@ def test_a_model_is_given_notes_as_data_and_its_cost_is_counted(
         200,
         30,
     )
-    [request] = server.asked
+    [request] = server.requests
     notes = request.body["messages"][-1]["content"].split("\n")
     assert [json.loads(line)["n"] for line in notes] == [1, 2, 3, 4]
     bound = (
@@ -152,7 +152,7 @@ def test_unusable_answer_falls_back_to_rules_and_is_reported(
     server.script.append(answer)
     with a_brain(path) as opened:
         brain = with_model(opened, server)
-        tell(brain, CHECKOUT)
+        store_events(brain, CHECKOUT)
 
         result = reflect(brain)
 
@@ -168,9 +168,9 @@ def test_a_run_that_has_spent_its_tokens_asks_no_more(server: ModelServer, path:
     with a_brain(path) as opened:
         brain = with_model(opened, server, tokens=100)
         store_in_order(brain)
-        tell(brain, GARDEN, project="garden", occurred_at=NOON + timedelta(hours=1))
+        store_events(brain, GARDEN, project="garden", occurred_at=NOON + timedelta(hours=1))
 
         result = reflect(brain)
 
         assert (result["episodes"], result["calls"], result["fallbacks"]) == (2, 1, 1)
-        assert len(server.asked) == 1
+        assert len(server.requests) == 1

@@ -40,21 +40,21 @@ def test_transient_status_is_retried(
 ) -> None:
     for status in [408, 429, 500, 502, 503, 504]:
         with subtests.test(status=status):
-            server.asked.clear()
+            server.requests.clear()
             server.script.extend([Answer(status=status), Answer(status=status)])
 
             assert server.embedder(family, retries=2).query(TEXT).shape == (384,)
-            assert len(server.asked) == 3
+            assert len(server.requests) == 3
 
 
 def test_permanent_status_is_not_retried(server: ModelServer, subtests: pytest.Subtests) -> None:
     for status in [301, 400, 401, 403, 404, 413, 422]:
         with subtests.test(status=status):
-            server.asked.clear()
+            server.requests.clear()
             server.script.append(Answer(status=status, headers={"Location": "/elsewhere"}))
 
             assert str(status) in failure(server).message
-            assert len(server.asked) == 1
+            assert len(server.requests) == 1
 
 
 def test_a_wrong_key_and_an_unknown_model_name_the_next_step(server: ModelServer) -> None:
@@ -69,7 +69,7 @@ def test_number_of_retries_is_bounded(server: ModelServer) -> None:
     server.is_down = True
 
     assert "503" in failure(server, retries=2).message
-    assert len(server.asked) == 3
+    assert len(server.requests) == 3
 
 
 @pytest.mark.requirement("WP-48")
@@ -84,17 +84,17 @@ def test_short_retry_after_is_obeyed(server: ModelServer) -> None:
 def test_long_retry_after_is_not_waited_for(server: ModelServer, subtests: pytest.Subtests) -> None:
     for request in ["3600", format_datetime(NOON.replace(year=2126), usegmt=True), "9" * 400]:
         with subtests.test(request=request):
-            server.asked.clear()
+            server.requests.clear()
             server.script.append(Answer(status=429, headers={"Retry-After": request}))
 
             assert "429" in failure(server).message
-            assert len(server.asked) == 1
+            assert len(server.requests) == 1
 
 
 def test_invalid_retry_after_is_ignored(server: ModelServer, subtests: pytest.Subtests) -> None:
     for request in ["soon", "-1", "1.5", "\u00b2", "Mon, 99 Foo 2026 99:99:99 GMT"]:
         with subtests.test(request=request):
-            server.asked.clear()
+            server.requests.clear()
             server.script.append(Answer(status=503, headers={"Retry-After": request}))
 
             assert server.embedder("ollama").query(TEXT).shape == (384,)
@@ -108,14 +108,14 @@ def test_endpoint_without_end_of_reply_times_out(
     server.script.append(answer)
 
     assert "within 0.1 s" in failure(server, family, timeout_s=0.1).message
-    assert len(server.asked) == 1
+    assert len(server.requests) == 1
 
 
 def test_truncated_reply_is_retried(server: ModelServer) -> None:
     server.script.append(Answer(is_cut=True))
 
     assert server.embedder("ollama").query(TEXT).shape == (384,)
-    assert len(server.asked) == 2
+    assert len(server.requests) == 2
 
 
 def test_local_endpoint_is_called_without_the_proxy(
@@ -208,7 +208,7 @@ def test_repeatedly_failing_endpoint_is_left_alone(server: ModelServer) -> None:
     ) as caught:
         embedder.query(TEXT)
 
-    assert (caught.value.code, len(server.asked)) == ("embedder_down", 2)
+    assert (caught.value.code, len(server.requests)) == ("embedder_down", 2)
 
 
 @pytest.mark.requirement("WP-48")
@@ -238,7 +238,7 @@ def test_many_texts_go_in_several_requests(server: ModelServer) -> None:
 
     matrices = server.embedder("openai").passages(texts)
 
-    sizes = [len(request.body["input"]) for request in server.asked]
+    sizes = [len(request.body["input"]) for request in server.requests]
     assert (len(matrices), sizes) == (BATCH_TEXTS_MAX + 1, [BATCH_TEXTS_MAX, 1])
 
 
@@ -246,7 +246,7 @@ def test_request_follows_the_documented_api(server: ModelServer) -> None:
     server.embedder("ollama").query(TEXT)
     server.embedder("openai", key=SecretStr(KEY)).query(TEXT)
 
-    ollama, openai = server.asked
+    ollama, openai = server.requests
     assert (ollama.path, ollama.body) == ("/api/embed", {"model": "word-hash", "input": [TEXT]})
     assert "Authorization" not in ollama.headers
     assert (openai.path, openai.headers["Authorization"]) == ("/v1/embeddings", f"Bearer {KEY}")
@@ -256,7 +256,7 @@ def test_request_follows_the_documented_api(server: ModelServer) -> None:
 def test_a_query_string_stays_in_the_url(server: ModelServer) -> None:
     server.embedder("openai", url=f"{server.base('openai')}/?api-version=3").query(TEXT)
 
-    assert server.asked[0].path == "/v1/embeddings?api-version=3"
+    assert server.requests[0].path == "/v1/embeddings?api-version=3"
 
 
 def test_known_models_get_their_prefixes_and_are_asked_for_fewer_dimensions(
@@ -270,7 +270,7 @@ def test_known_models_get_their_prefixes_and_are_asked_for_fewer_dimensions(
     nomic.passages([TEXT])
     short.query(TEXT)
 
-    queried, stored, shortened = (request.body for request in server.asked)
+    queried, stored, shortened = (request.body for request in server.requests)
     assert queried["input"] == [f"search_query: {TEXT}"]
     assert stored["input"] == [f"search_document: {TEXT}"]
     assert shortened["dimensions"] == 384
@@ -282,7 +282,7 @@ def test_the_space_is_known_without_a_request(server: ModelServer, family: str) 
     space = server.embedder(family, key=SecretStr(KEY)).space
 
     assert (space.name, space.dimensions) == (f"{family}/word-hash/384", 384)
-    assert server.asked == []
+    assert server.requests == []
 
 
 def test_unknown_model_needs_its_dimensions(server: ModelServer) -> None:

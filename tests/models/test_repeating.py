@@ -22,7 +22,7 @@ def test_the_same_question_is_embedded_once(server: ModelServer) -> None:
 
     assert (embedder.query(QUESTION) == first).all()
     assert (server.embedder("ollama").query(QUESTION) == first).all()
-    assert len(server.asked) == 2
+    assert len(server.requests) == 2
 
 
 def test_returned_vector_does_not_expose_the_cache(server: ModelServer) -> None:
@@ -47,9 +47,9 @@ def test_least_recently_used_vector_is_evicted(server: ModelServer) -> None:
     embedder.query(QUESTION)
     for number in range(CACHED_QUERIES_MAX):
         embedder.query(str(number))
-    before = len(server.asked)
+    before = len(server.requests)
 
     embedder.query(str(CACHED_QUERIES_MAX - 1))
-    assert len(server.asked) == before
+    assert len(server.requests) == before
     embedder.query(QUESTION)
-    assert len(server.asked) == before + 1
+    assert len(server.requests) == before + 1

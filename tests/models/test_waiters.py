@@ -8,11 +8,11 @@ from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 from commonbrain.embeddings.endpoint import RetryPolicy, WaiterGroup
 from commonbrain.model.errors import UnavailableError
 from tests.models.server import Answer, ModelServer
-from tests.processes import PATIENCE_S
+from tests.processes import TIMEOUT_S
 
 
 def test_caller_does_not_join_waiters_without_a_reply() -> None:
-    waiters = WaiterGroup(2, silence_s=0, longest_s=PATIENCE_S)
+    waiters = WaiterGroup(2, silence_s=0, longest_s=TIMEOUT_S)
     with waiters.joined(is_trial=False) as first, waiters.joined(is_trial=False) as second:
         assert first
         assert second
@@ -23,7 +23,7 @@ def test_caller_does_not_join_waiters_without_a_reply() -> None:
 
 
 def test_many_callers_may_wait_for_a_responding_endpoint() -> None:
-    waiters = WaiterGroup(1, silence_s=PATIENCE_S, longest_s=PATIENCE_S)
+    waiters = WaiterGroup(1, silence_s=TIMEOUT_S, longest_s=TIMEOUT_S)
     with waiters.joined(is_trial=False):
         waiters.heard(after_s=0)
         with waiters.joined(is_trial=False) as second:
@@ -31,15 +31,15 @@ def test_many_callers_may_wait_for_a_responding_endpoint() -> None:
 
 
 def test_rested_endpoint_is_tried_by_one_caller() -> None:
-    waiters = WaiterGroup(2, silence_s=PATIENCE_S, longest_s=PATIENCE_S)
+    waiters = WaiterGroup(2, silence_s=TIMEOUT_S, longest_s=TIMEOUT_S)
     with waiters.joined(is_trial=True) as first, waiters.joined(is_trial=True) as second:
         assert first
         assert not second
 
 
 def test_slow_endpoint_is_waited_for_as_long_by_more_callers() -> None:
-    waiters = WaiterGroup(1, silence_s=0, longest_s=PATIENCE_S)
-    waiters.heard(after_s=PATIENCE_S)
+    waiters = WaiterGroup(1, silence_s=0, longest_s=TIMEOUT_S)
+    waiters.heard(after_s=TIMEOUT_S)
     waiters.heard(after_s=0)
     with waiters.joined(is_trial=False), waiters.joined(is_trial=False) as second:
         assert second
@@ -47,14 +47,14 @@ def test_slow_endpoint_is_waited_for_as_long_by_more_callers() -> None:
 
 def test_wait_never_exceeds_the_timeout_of_a_request() -> None:
     waiters = WaiterGroup(1, silence_s=0, longest_s=0)
-    waiters.heard(after_s=PATIENCE_S)
+    waiters.heard(after_s=TIMEOUT_S)
     with waiters.joined(is_trial=False), waiters.joined(is_trial=False) as second:
         assert not second
 
 
 def test_slow_answers_of_long_ago_are_forgotten() -> None:
-    waiters = WaiterGroup(1, silence_s=0, longest_s=PATIENCE_S)
-    waiters.heard(after_s=PATIENCE_S)
+    waiters = WaiterGroup(1, silence_s=0, longest_s=TIMEOUT_S)
+    waiters.heard(after_s=TIMEOUT_S)
     for _ in range(16):
         waiters.heard(after_s=0)
     with waiters.joined(is_trial=False), waiters.joined(is_trial=False) as second:
@@ -65,7 +65,7 @@ def test_slow_answers_of_long_ago_are_forgotten() -> None:
 def test_slow_responding_endpoint_does_not_count_as_hanging(server: ModelServer) -> None:
     server.script += [Answer(is_late=True), Answer(hangs=True)]
     retry_policy = RetryPolicy(pause_s=0, failures_max=1, silence_s=0)
-    embedder = server.embedder("openai", retry_policy=retry_policy, timeout_s=PATIENCE_S, retries=0)
+    embedder = server.embedder("openai", retry_policy=retry_policy, timeout_s=TIMEOUT_S, retries=0)
     embedder.query("first")
     with ThreadPoolExecutor(1) as pool:
         hanging = pool.submit(embedder.query, "second")
@@ -73,16 +73,16 @@ def test_slow_responding_endpoint_does_not_count_as_hanging(server: ModelServer)
         assert embedder.query("third").any()
         server.closing.set()
         with pytest.raises(UnavailableError):
-            hanging.result(PATIENCE_S)
+            hanging.result(TIMEOUT_S)
 
 
 def until_asked(server: ModelServer, times: int) -> None:
     retrying = Retrying(
         retry=retry_if_result(lambda seen: not seen),
         wait=wait_fixed(0.005),
-        stop=stop_after_delay(PATIENCE_S),
+        stop=stop_after_delay(TIMEOUT_S),
     )
-    retrying(lambda: len(server.asked) >= times)
+    retrying(lambda: len(server.requests) >= times)
 
 
 @pytest.mark.requirement("WP-48")
@@ -91,7 +91,7 @@ def test_hanging_endpoint_occupies_one_caller_and_refuses_the_next(
 ) -> None:
     server.script.append(Answer(hangs=True))
     retry_policy = RetryPolicy(pause_s=0, failures_max=1, silence_s=0)
-    embedder = server.embedder("openai", retry_policy=retry_policy, timeout_s=PATIENCE_S, retries=0)
+    embedder = server.embedder("openai", retry_policy=retry_policy, timeout_s=TIMEOUT_S, retries=0)
     with ThreadPoolExecutor(1) as pool:
         hanging = pool.submit(embedder.query, "first")
         until_asked(server, 1)
@@ -99,5 +99,5 @@ def test_hanging_endpoint_occupies_one_caller_and_refuses_the_next(
             embedder.query("second")
         server.closing.set()
         with pytest.raises(UnavailableError):
-            hanging.result(PATIENCE_S)
-    assert (refused.value.code, len(server.asked)) == ("embedder_down", 1)
+            hanging.result(TIMEOUT_S)
+    assert (refused.value.code, len(server.requests)) == ("embedder_down", 1)

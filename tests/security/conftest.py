@@ -26,7 +26,7 @@ from commonbrain.testing.builders import (
     an_access,
     use_store_opener,
 )
-from tests.postgres import Database, Server, databases
+from tests.postgres import Database, Server, tenants_by_path
 from tests.security.engines import ENGINES
 from tests.security.keys import CountingPasswordHasher
 from tests.security.world import Contents, World, fill
@@ -68,7 +68,7 @@ def owner(request: pytest.FixtureRequest, path: Path) -> Generator[Brain]:
     engine = getattr(request, "param", None)
     with ExitStack() as stack:
         if engine == "postgres":
-            opener = stack.enter_context(databases(request.getfixturevalue("postgres")))
+            opener = stack.enter_context(tenants_by_path(request.getfixturevalue("postgres")))
             stack.enter_context(use_store_opener(opener))
         elif engine and request.config.getoption("--engine") != engine:
             pytest.skip("the engine is another one")

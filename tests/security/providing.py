@@ -14,7 +14,7 @@ from typing import Any, Final
 from urllib.parse import parse_qsl, unquote_plus, urlencode, urlsplit
 
 from commonbrain.model.scope import LOCAL_TENANT
-from tests.processes import PATIENCE_S
+from tests.processes import TIMEOUT_S
 from tests.security.issuing import Issuing
 
 CLIENT: Final = "page of the brain"
@@ -205,4 +205,4 @@ def a_provider() -> Generator[Provider]:
         provider.ended.set()
         server.shutdown()
         server.server_close()
-        thread.join(PATIENCE_S)
+        thread.join(TIMEOUT_S)

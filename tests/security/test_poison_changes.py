@@ -11,7 +11,7 @@ from commonbrain.ingestion.result import ItemResult
 from commonbrain.model.memory import Draft
 from commonbrain.model.scope import Caller, Role, Trust
 from commonbrain.testing.builders import FakeClock
-from tests.flows.asking import stored, told
+from tests.flows.asking import remember_one, stored
 
 HOLDS = "The limit for uploads is 10 MB."
 LIE = "The limit for uploads is now 6 MB."
@@ -88,7 +88,7 @@ def test_less_trusted_text_outdates_no_trusted_memory(
     ids = believed(owner)
     clock.move(timedelta(days=3))
     for text in (lie, RULE_LIE):
-        assert told(mallory, text, project=PROJECT).changes == ()
+        assert remember_one(mallory, text, project=PROJECT).changes == ()
     assert_untouched(owner, *ids)
 
 
@@ -151,7 +151,7 @@ def test_private_text_outdates_no_shared_memory_and_is_shown_nowhere(
     clock.move(timedelta(days=3))
     bo = peer_of(owner, "bo")
     for text in (LIE, ANNOUNCED):
-        assert told(bo, text, scope="private", project=PROJECT).changes == ()
+        assert remember_one(bo, text, scope="private", project=PROJECT).changes == ()
     assert_untouched(owner, *ids)
     assert bo.boot().changes == ()
     assert owner.review().conflicts == ()
@@ -177,7 +177,7 @@ def test_text_of_another_tenant_changes_no_memory(owner: Brain, clock: FakeClock
     clock.move(timedelta(days=3))
     owner.tenants.make("rival")
     rival = Brain(owner.services, replace(owner.caller, tenant="rival"))
-    assert told(rival, ANNOUNCED, project=PROJECT).changes == ()
+    assert remember_one(rival, ANNOUNCED, project=PROJECT).changes == ()
     assert_untouched(owner, *ids)
     assert rival.boot().changes == ()
     assert rival.review().conflicts == ()

@@ -25,7 +25,7 @@ from commonbrain.http.app import BodyLimits, make_app
 from commonbrain.http.authentication import ProtectedResource
 from commonbrain.model.errors import AuthenticationError
 from commonbrain.model.scope import LOCAL_TENANT, Caller, Role, Trust
-from tests.processes import PATIENCE_S, clean_environment, command
+from tests.processes import TIMEOUT_S, clean_environment, command
 
 Era = Literal["auto", "legacy"]
 ISSUER = "https://login.example.org"
@@ -113,7 +113,7 @@ def listening(app: ASGIApp) -> Generator[str]:
             yield f"http://127.0.0.1:{listener.getsockname()[1]}"
         finally:
             server.should_exit = True
-            thread.join(PATIENCE_S)
+            thread.join(TIMEOUT_S)
 
 
 @asynccontextmanager
@@ -123,7 +123,7 @@ async def client_at(
     """An MCP client that bears a key, and may name its session."""
     headers = {"Authorization": f"Bearer {key}"}
     headers |= {"Commonbrain-Session": session} if session else {}
-    async with httpx2.AsyncClient(headers=headers, timeout=PATIENCE_S) as http:
+    async with httpx2.AsyncClient(headers=headers, timeout=TIMEOUT_S) as http:
         transport = streamable_http_client(f"{url}/mcp", http_client=http)
         named = Implementation(name=name, version="1")
         async with Client(transport, mode=era, client_info=named) as client:
@@ -156,7 +156,7 @@ def started(
             yield process
         finally:
             process.terminate()
-            process.wait(PATIENCE_S)
+            process.wait(TIMEOUT_S)
 
 
 def until_ready(url: str, process: subprocess.Popen[bytes]) -> None:
@@ -166,10 +166,10 @@ def until_ready(url: str, process: subprocess.Popen[bytes]) -> None:
 
 async def _ready(url: str, process: subprocess.Popen[bytes]) -> None:
     transport = httpx2.AsyncHTTPTransport(retries=0)
-    async with asyncio.timeout(PATIENCE_S), httpx2.AsyncClient(transport=transport) as http:
+    async with asyncio.timeout(TIMEOUT_S), httpx2.AsyncClient(transport=transport) as http:
         while process.poll() is None:
             try:
-                if (await http.get(f"{url}/readyz", timeout=PATIENCE_S)).is_success:
+                if (await http.get(f"{url}/readyz", timeout=TIMEOUT_S)).is_success:
                     return
             except httpx2.TransportError:
                 # It does not listen yet; nothing tells when it does.
@@ -179,9 +179,9 @@ async def _ready(url: str, process: subprocess.Popen[bytes]) -> None:
 
 def _pause() -> None:
     """Wait a moment for something that cannot be waited for."""
-    with socket.create_server(("127.0.0.1", 0)) as nobody:
-        nobody.settimeout(0.05)
+    with socket.create_server(("127.0.0.1", 0)) as idle:
+        idle.settimeout(0.05)
         try:
-            nobody.accept()
+            idle.accept()
         except TimeoutError:
             return

@@ -16,7 +16,7 @@ from mcp_types.version import LATEST_MODERN_VERSION
 
 from commonbrain.mcp.proxy import StdioProxy, run_proxy
 from commonbrain.model.errors import InvalidInputError
-from tests.processes import PATIENCE_S, clean_environment
+from tests.processes import TIMEOUT_S, clean_environment
 from tests.server.serving import Era, free_port
 
 KETTLE = "The kettle is in the blue cupboard."
@@ -27,7 +27,7 @@ def bridged(url: str, era: Era, **environment: str) -> Client:
     words = ["-m", "commonbrain", "mcp", "--url", url]
     env = clean_environment(**environment)
     parameters = StdioServerParameters(command=sys.executable, args=words, env=env)
-    return Client(parameters, mode=era, read_timeout_seconds=PATIENCE_S)
+    return Client(parameters, mode=era, read_timeout_seconds=TIMEOUT_S)
 
 
 def carried(bridge: StdioProxy, *lines: str) -> list[dict[str, Any]]:
@@ -70,7 +70,7 @@ def test_a_bridge_loads_nothing_heavy(url: str, tmp_path: Path) -> None:
         capture_output=True,
         check=True,
         env=clean_environment(),
-        timeout=PATIENCE_S,
+        timeout=TIMEOUT_S,
     )
     answer, modules = done.stdout.decode().splitlines()
     assert json.loads(answer)["result"]["tools"]

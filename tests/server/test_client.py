@@ -33,8 +33,8 @@ KETTLE = "The kettle is in the blue cupboard."
 async def test_a_memory_is_stored_recalled_and_changed(url: str) -> None:
     async with CommonbrainClient(url, key="key-of-ann") as brain:
         stored = await brain.remember(models.RememberRequest(text=KETTLE, kind="fact"))
-        found = await brain.recall(models.RecallRequest(query="Where is the kettle?"))
-        id_ = found.items[0].id
+        results = await brain.recall(models.RecallRequest(query="Where is the kettle?"))
+        id_ = results.items[0].id
         text = "The kettle is in the red cupboard."
         changed = await brain.revise(
             models.ReviseSupersedeRequest(id=id_, text=text, reason="It was moved.")

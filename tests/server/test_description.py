@@ -43,10 +43,10 @@ def routes(described: Node) -> Iterator[Node]:
 
 
 def resolved(described: Node, reference: str) -> Node:
-    found = described
+    node = described
     for part in reference.removeprefix("#/").split("/"):
-        found = found[part]
-    return found
+        node = node[part]
+    return node
 
 
 def test_the_file_for_the_generators_is_the_description_of_the_server(path: Path) -> None:

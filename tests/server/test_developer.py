@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.processes import PATIENCE_S, clean_environment
+from tests.processes import TIMEOUT_S, clean_environment
 from tests.server.serving import free_port, until_ready
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals")
@@ -41,16 +41,16 @@ def developing(folder: Path, *options: str) -> Generator[subprocess.Popen[bytes]
             yield process
         finally:
             process.terminate()
-            process.wait(PATIENCE_S)
+            process.wait(TIMEOUT_S)
 
 
 def assert_stops_cleanly(process: subprocess.Popen[bytes]) -> None:
     children = psutil.Process(process.pid).children(recursive=True)
     assert any("worker" in one.cmdline() for one in children)
     process.send_signal(signal.SIGTERM)
-    _gone, left = psutil.wait_procs(children, timeout=PATIENCE_S)
+    _ended, left = psutil.wait_procs(children, timeout=TIMEOUT_S)
     assert left == []
-    assert process.wait(PATIENCE_S) == 0
+    assert process.wait(TIMEOUT_S) == 0
 
 
 def test_a_stopped_server_leaves_no_process_and_the_next_start_names_a_command_for_a_key(
@@ -63,24 +63,24 @@ def test_a_stopped_server_leaves_no_process_and_the_next_start_names_a_command_f
         file = folder / "env"
         assert stat.S_IMODE(file.stat().st_mode) == 0o600
         assert file.read_text() != first
-        told = told_by(process)
+        output = read_output(process)
         made = subprocess.run(
-            ["/bin/sh", "-c", told["First key"].partition("another: ")[2]],
+            ["/bin/sh", "-c", output["First key"].partition("another: ")[2]],
             env=clean_environment(PATH=f"{Path(sys.executable).parent}:/usr/bin:/bin"),
             capture_output=True,
             check=True,
-            timeout=PATIENCE_S,
+            timeout=TIMEOUT_S,
         )
-        assert told["Environment"] == f". {file}"
+        assert output["Environment"] == f". {file}"
         assert b"cb_default_" in made.stdout
         assert_stops_cleanly(process)
 
 
-def told_by(process: subprocess.Popen[bytes]) -> dict[str, str]:
-    """Read what it told of itself, whose last line is the key."""
+def read_output(process: subprocess.Popen[bytes]) -> dict[str, str]:
+    """Read its output, whose last line is the key."""
     assert process.stdout
-    told: dict[str, str] = {}
-    while "First key" not in told:
+    output: dict[str, str] = {}
+    while "First key" not in output:
         line = process.stdout.readline().decode().rstrip("\n")
-        told[line[:11].rstrip()] = line[12:]
-    return told
+        output[line[:11].rstrip()] = line[12:]
+    return output

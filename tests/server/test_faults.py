@@ -1,4 +1,4 @@
-"""What breaks inside a server: logged without a caller's words, told to nobody, and outlived."""
+"""Faults inside a server are logged without a caller's words, hidden from callers, and outlived."""
 
 import logging
 from collections.abc import Sequence
@@ -43,14 +43,14 @@ def test_a_fault_of_ours_is_in_our_log_without_the_caller_s_words(
     path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     with listening(an_app(a_brain(path, embedder=Broken()))) as url:
-        told = httpx2.post(
+        reply = httpx2.post(
             f"{url}/v1/remember",
             json={"text": WORDS, "kind": "fact"},
             headers={"Authorization": "Bearer key-of-ann"},
         )
-        assert told.status_code == 500
-        assert told.json()["code"] == "internal"
-    assert WORDS not in told.text
+        assert reply.status_code == 500
+        assert reply.json()["code"] == "internal"
+    assert WORDS not in reply.text
     failed = [one for one in caplog.records if one.getMessage() == "a request failed"]
     assert '"error": "ValueError"' in JsonLinesFormatter().format(failed[0])
     assert WORDS not in JsonLinesFormatter().format(failed[0])
@@ -62,9 +62,9 @@ def test_who_asks_whether_a_server_is_ready_learns_no_address(
 ) -> None:
     caplog.set_level(logging.WARNING)
     with calling(an_app(a_brain(path, embedder=Down())), None) as client:
-        told = client.get("/readyz")
-    assert (told.status_code, told.json()["code"]) == (503, "embedder_down")
-    assert "10.1.2.3" not in told.text
+        reply = client.get("/readyz")
+    assert (reply.status_code, reply.json()["code"]) == (503, "embedder_down")
+    assert "10.1.2.3" not in reply.text
     assert "10.1.2.3" in caplog.text
 
 
@@ -74,12 +74,12 @@ def test_the_log_tells_once_that_a_server_is_not_ready_and_once_that_it_is(
     embedder = Down()
     caplog.set_level(logging.WARNING)
     with calling(an_app(a_brain(path, embedder=embedder)), None) as client:
-        asked = [client.get("/readyz").status_code for _ in range(5)]
+        statuses = [client.get("/readyz").status_code for _ in range(5)]
         embedder.is_back = True
-        asked += [client.get("/readyz").status_code for _ in range(3)]
-    assert asked == [503] * 5 + [200] * 3
-    told = [one.getMessage() for one in caplog.records]
-    assert [one.partition(":")[0] for one in told] == ["not ready", "ready again"]
+        statuses += [client.get("/readyz").status_code for _ in range(3)]
+    assert statuses == [503] * 5 + [200] * 3
+    messages = [one.getMessage() for one in caplog.records]
+    assert [one.partition(":")[0] for one in messages] == ["not ready", "ready again"]
 
 
 @pytest.mark.requirement("OB-01")
@@ -94,9 +94,9 @@ def test_no_caller_is_told_where_a_store_lies_that_does_not_answer(
         client.headers["Accept"] = "application/json, text/event-stream"
         assert client.get("/readyz").is_success
         brain.services.store.close()
-        told = [client.post("/v1/status"), client.post("/mcp", json=message)]
-    assert told[0].status_code == 503
-    assert all("store_down" in one.text for one in told)
-    assert not [one for one in told if str(path) in one.text]
+        replies = [client.post("/v1/status"), client.post("/mcp", json=message)]
+    assert replies[0].status_code == 503
+    assert all("store_down" in one.text for one in replies)
+    assert not [one for one in replies if str(path) in one.text]
     # Who runs the server is told, once.
     assert caplog.text.count(f"not ready: store_down: The store {path}") == 1

@@ -55,8 +55,8 @@ def test_a_file_that_is_sent_is_imported_by_a_job_whose_result_is_the_report(
     done = shown(client, job["id"])
     assert done["given"]["parcel"] == {"name": "notes.md", "size": len(NOTES)}
     assert (done["state"], done["result"]["stored"], done["result"]["refusals"]) == ("done", 1, [])
-    found = client.post("/v1/recall", json={"query": "kettle in the cupboard"}).json()["items"]
-    assert [one["project"] for one in found] == ["tea"]
+    items = client.post("/v1/recall", json={"query": "kettle in the cupboard"}).json()["items"]
+    assert [one["project"] for one in items] == ["tea"]
     again = sent(client, NOTES.encode(), format="markdown", name="notes.md", project="tea")
     a_worker(brain).sweep()
     assert shown(client, again["id"])["result"]["exists"] == 1
@@ -84,8 +84,8 @@ def test_nobody_names_a_servers_file_or_anothers_and_limits_hold(
 ) -> None:
     for kind in ("import", "discard"):
         given = {"format": "markdown", "path": "/etc/passwd", "parcel": {"parts": ["0" * 64]}}
-        asked = {"op": "run", "kind": kind, "given": given}
-        is_problem(client.post("/v1/job", json=asked), 422, "invalid")
+        request = {"op": "run", "kind": kind, "given": given}
+        is_problem(client.post("/v1/job", json=request), 422, "invalid")
     large = client.post("/v1/import", params={"format": "markdown"}, content=b"x" * 100_001)
     is_problem(large, 413, "limit_exceeded")
     unknown = client.post("/v1/import", params={"format": "odd"}, content=b"x")
@@ -104,8 +104,8 @@ def test_an_export_is_fetched_by_an_admin_of_its_tenant_for_a_day(
 ) -> None:
     brain.remember("The kettle is in the blue cupboard.", kind="fact")
     ada = as_key("key-of-ada")
-    asked = client.post("/v1/job", json={"op": "run", "kind": "export"}, headers=ada).json()
-    url = f"/v1/exports/{asked['jobs'][0]['id']}"
+    reply = client.post("/v1/job", json={"op": "run", "kind": "export"}, headers=ada).json()
+    url = f"/v1/exports/{reply['jobs'][0]['id']}"
     is_problem(client.get(url, headers=ada), 404, "not_found")
     a_worker(brain).sweep()
 
@@ -115,11 +115,11 @@ def test_an_export_is_fetched_by_an_admin_of_its_tenant_for_a_day(
     assert json.loads(archive.text.splitlines()[0])
     is_problem(client.get(url), 403, "insufficient_role")
     is_problem(client.get(url, headers=as_key("key-of-zoe")), 404, "not_found")
-    kept = list(Path(brain.services.blobs().location).iterdir())
+    files = list(Path(brain.services.blobs().location).iterdir())
     clock.move(timedelta(hours=ARCHIVE_RETENTION_H))
     is_problem(client.get(url, headers=ada), 404, "not_found")
     # It is dropped a day after the latest moment at which the export could have ended.
     clock.move(JOBS["export"].limit)
     a_worker(brain, kinds=("discard",)).sweep()
-    assert kept
+    assert files
     assert not list(Path(brain.services.blobs().location).iterdir())

@@ -21,7 +21,7 @@ from commonbrain.model.scope import Admission, Caller, Role
 from commonbrain.model.sessions import Ending
 from commonbrain.storage.store import Store as SqlStore
 from commonbrain.testing.builders import FakeClock, a_brain
-from tests.processes import PATIENCE_S
+from tests.processes import TIMEOUT_S
 from tests.server.conftest import Hosted
 from tests.server.serving import (
     Era,
@@ -158,7 +158,7 @@ async def test_a_client_without_cookies_names_its_session_in_each_call(
     brain, url = shared
     headers = {"Authorization": f"Bearer {KEY}"}
     named = Implementation(name="node", version="1")
-    async with _NoCookies(headers=headers, timeout=PATIENCE_S) as http:
+    async with _NoCookies(headers=headers, timeout=TIMEOUT_S) as http:
         transport = streamable_http_client(f"{url}/mcp", http_client=http)
         async with Client(transport, client_info=named) as client:
             for tool in (await client.list_tools()).tools:

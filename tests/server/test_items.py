@@ -45,8 +45,8 @@ def test_rest_gives_every_item_a_result_of_its_own(ann: TestClient) -> None:
     assert reply.status_code == 200, reply.text
     assert results(reply.json()) == CODES
     assert all(one["hint"] for one in reply.json()["items"] if one["status"] == "rejected")
-    found = ann.post("/v1/recall", json={"project": "kitchen"}).json()["items"]
-    assert {one["body"] for one in found} == {"Tea is at noon", "Never boil it twice"}
+    items = ann.post("/v1/recall", json={"project": "kitchen"}).json()["items"]
+    assert {one["body"] for one in items} == {"Tea is at noon", "Never boil it twice"}
 
 
 @pytest.mark.requirement("WP-28")
@@ -64,8 +64,8 @@ def test_arguments_of_the_call_are_the_defaults_of_its_items(ann: TestClient) ->
     items = [{"text": "Tea is at noon"}, {"text": "Coffee is at two", "project": "office"}]
     ann.post("/v1/remember", json={"items": items, "kind": "event", "project": "kitchen"})
 
-    found = ann.post("/v1/recall", json={}).json()["items"]
-    assert {(one["body"], one["kind"], one["project"]) for one in found} == {
+    recalled = ann.post("/v1/recall", json={}).json()["items"]
+    assert {(one["body"], one["kind"], one["project"]) for one in recalled} == {
         ("Tea is at noon", "event", "kitchen"),
         ("Coffee is at two", "event", "office"),
     }

@@ -24,7 +24,7 @@ from commonbrain.testing.builders import (
     a_brain,
 )
 from tests.flows.working import a_worker
-from tests.processes import PATIENCE_S, until
+from tests.processes import TIMEOUT_S, until
 from tests.server.serving import an_app, calling, listening
 
 WORDS_A_WINDOW = WINDOW_WORDS - OVERLAP_WORDS
@@ -40,7 +40,7 @@ class SlowEmbedder(WordHashEmbedder):
     def vectors(self, windows: Sequence[list[str]]) -> Matrix:
         if any("ship" in words for words in windows):
             self.has_begun.set()
-            self.may_go.wait(PATIENCE_S)
+            self.may_go.wait(TIMEOUT_S)
         return super().vectors(windows)
 
 
@@ -65,11 +65,11 @@ def test_a_long_text_is_stored_at_once_and_embedded_after_the_reply(path: Path) 
     text = a_text("ship", windows=AWAITED_WINDOWS_MAX + 1)
     with calling(an_app(a_brain(path, embedder=embedder))) as client:
         stored = remember(client, text)
-        embedder.has_begun.wait(PATIENCE_S)
-        found = client.post("/v1/recall", json={"query": "ship"}).json()["items"]
+        embedder.has_begun.wait(TIMEOUT_S)
+        items = client.post("/v1/recall", json={"query": "ship"}).json()["items"]
 
         assert (stored["status"], stored["embedding_pending"]) == ("stored", True)
-        assert [item["id"] for item in found] == [stored["id"]]
+        assert [item["id"] for item in items] == [stored["id"]]
         assert pending(client) == 1
         embedder.may_go.set()
         until(lambda: pending(client) == 0)
@@ -103,7 +103,7 @@ def test_a_worker_embeds_what_a_server_left_when_it_stopped(path: Path) -> None:
     text = a_text("ship", windows=AWAITED_WINDOWS_MAX + 1)
     with calling(an_app(a_brain(path, embedder=stopped, clock=clock))) as client:
         assert remember(client, text)["embedding_pending"]
-        stopped.has_begun.wait(PATIENCE_S)
+        stopped.has_begun.wait(TIMEOUT_S)
     # Its thread writes nothing to a closed store.
     stopped.may_go.set()
 
@@ -148,10 +148,10 @@ def test_a_tenant_with_too_much_waiting_is_refused_while_it_recalls_as_before(pa
     text = a_text("ship", windows=AWAITED_WINDOWS_MAX)
     batch = {"items": [{"text": f"{n} {text}", "kind": "event"} for n in range(31)]}
     headers = {"Authorization": "Bearer key-of-ann"}
-    post = partial(httpx2.post, headers=headers, timeout=PATIENCE_S)
+    post = partial(httpx2.post, headers=headers, timeout=TIMEOUT_S)
     with listening(an_app(a_brain(path, embedder=embedder))) as url, ThreadPoolExecutor(1) as pool:
         first = pool.submit(post, f"{url}/v1/remember", json=batch)
-        embedder.has_begun.wait(PATIENCE_S)
+        embedder.has_begun.wait(TIMEOUT_S)
         refused = post(f"{url}/v1/remember", json=batch)
         recalled = post(f"{url}/v1/recall", json={"query": "crane"})
         embedder.may_go.set()
@@ -159,7 +159,7 @@ def test_a_tenant_with_too_much_waiting_is_refused_while_it_recalls_as_before(pa
         assert (refused.status_code, refused.json()["code"]) == (503, "busy")
         assert refused.headers["Retry-After"] == "5"
         assert recalled.status_code == 200
-        assert first.result(PATIENCE_S).status_code == 200
+        assert first.result(TIMEOUT_S).status_code == 200
         again = post(f"{url}/v1/remember", json=batch)
         assert {item["status"] for item in again.json()["items"]} == {"exists"}
 

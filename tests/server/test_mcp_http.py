@@ -1,4 +1,4 @@
-"""MCP over HTTP in both eras: who acts, what is shown to whom, and which session a call is of."""
+"""MCP over HTTP in both eras: who acts, what a caller is shown, and which session a call is of."""
 
 from typing import Any
 
@@ -40,8 +40,8 @@ async def test_who_acts_is_the_credential_s_agent_and_never_the_client_s_name(
         shown = structured(await ben.call_tool("recall", {"query": "kettle"}))["items"]
         assert [one["id"] for one in shown] == [hers]
         for id_, agent in ((hers, "ann"), (his, "ben")):
-            told = structured(await ann.call_tool("get", {"id": id_, "views": ["provenance"]}))
-            assert told["agent"] == agent
+            memory = structured(await ann.call_tool("get", {"id": id_, "views": ["provenance"]}))
+            assert memory["agent"] == agent
 
 
 async def test_readers_are_shown_no_writing_tool_and_may_call_none(url: str, era: Era) -> None:
@@ -64,8 +64,8 @@ async def test_a_tenant_s_memory_is_not_found_under_another(url: str, era: Era) 
         client_at(url, key="key-of-zoe", era=era) as zoe,
     ):
         id_ = await remembered(ann)
-        found = structured(await zoe.call_tool("recall", {"query": KETTLE}))
-        assert (found["items"], found["verdict"]) == ([], "nothing_stored")
+        results = structured(await zoe.call_tool("recall", {"query": KETTLE}))
+        assert (results["items"], results["verdict"]) == ([], "nothing_stored")
         missed = await zoe.call_tool("get", {"id": id_})
         assert "not_found" in str(missed.content)
         with pytest.raises(MCPError, match="not_found"):
@@ -77,8 +77,8 @@ async def test_a_tenant_s_memory_is_not_found_under_another(url: str, era: Era) 
 async def test_a_client_may_claim_no_more_trust_than_its_credential_has(url: str) -> None:
     async with client_at(url, key="key-of-web") as web, client_at(url, key="key-of-ann") as ann:
         id_ = await remembered(web)
-        told = structured(await ann.call_tool("get", {"id": id_}))
-        assert told["trust"] == "untrusted_web"
+        memory = structured(await ann.call_tool("get", {"id": id_}))
+        assert memory["trust"] == "untrusted_web"
         for client, trust in ((web, "user_claim"), (ann, "trusted_tool")):
             claimed = await client.call_tool("remember", {"text": "It is so.", "trust": trust})
             assert "trust_override_denied" in str(claimed.content)
@@ -115,14 +115,14 @@ async def test_clients_that_name_their_sessions_are_told_of_each_other(
         assert [peer["session"] for peer in seen["sessions"]] == ["one"]
         # What the session was booted in is where its memories belong.
         id_ = await remembered(one)
-        told = structured(await two.call_tool("get", {"id": id_}))
-        assert (told["project"], told["session"]) == ("api", "one")
+        memory = structured(await two.call_tool("get", {"id": id_}))
+        assert (memory["project"], memory["session"]) == ("api", "one")
 
 
 async def test_a_client_without_a_credential_is_told_so(url: str) -> None:
     async with httpx2.AsyncClient() as http:
-        asked = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
-        reply = await http.post(f"{url}/mcp", json=asked)
+        request = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+        reply = await http.post(f"{url}/mcp", json=request)
         assert (reply.status_code, reply.json()["code"]) == (401, "missing_credential")
         assert reply.headers["WWW-Authenticate"] == "Bearer"
         for method in ("GET", "DELETE"):
@@ -135,5 +135,5 @@ async def test_what_is_said_over_rest_is_heard_over_mcp(url: str) -> None:
         sent = {"text": KETTLE, "kind": "fact"}
         key = {"X-API-Key": "key-of-ann"}
         stored = (await http.post(f"{url}/v1/remember", json=sent, headers=key)).json()
-        found = structured(await ben.call_tool("recall", {"query": "kettle"}))["items"]
-        assert [one["id"] for one in found] == [stored["items"][0]["id"]]
+        items = structured(await ben.call_tool("recall", {"query": "kettle"}))["items"]
+        assert [one["id"] for one in items] == [stored["items"][0]["id"]]

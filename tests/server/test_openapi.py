@@ -40,8 +40,8 @@ def test_no_call_breaks_the_server_or_its_description(
     with listening(an_app(a_brain(path))) as url:
         described: Any = schemathesis.openapi.from_url(f"{url}/openapi.json")
         # Nothing can be wrong with a call that takes nothing.
-        for found in described.exclude(path_regex="^/(healthz|readyz)$").get_all_operations():
-            route = found.ok()
+        for operation in described.exclude(path_regex="^/(healthz|readyz)$").get_all_operations():
+            route = operation.ok()
             for mode in MODES:
 
                 @few

@@ -44,12 +44,12 @@ def test_an_attachment_comes_back_exactly(ann: TestClient) -> None:
 def is_problem(reply: httpx2.Response, status: int, code: str) -> dict[str, Any]:
     assert reply.status_code == status, reply.text
     assert reply.headers["content-type"] == "application/problem+json"
-    told = reply.json()
-    assert {"status": told["status"], "code": told["code"]} == {"status": status, "code": code}
-    assert told["type"] == f"urn:commonbrain:{code}"
-    assert told["title"]
-    assert told["detail"]
-    return told
+    body = reply.json()
+    assert {"status": body["status"], "code": body["code"]} == {"status": status, "code": code}
+    assert body["type"] == f"urn:commonbrain:{code}"
+    assert body["title"]
+    assert body["detail"]
+    return body
 
 
 @pytest.mark.requirement("DO-09")
@@ -89,11 +89,11 @@ def test_every_operation_answers_by_its_own_path_with_its_own_reply(ann: TestCli
 def test_the_description_tells_of_every_operation_and_of_every_error(ann: TestClient) -> None:
     described = ann.get("/openapi.json").json()
     for operation in SERVED:
-        told = described["paths"][f"/v1/{operation.name}"]["post"]
-        assert told["summary"] == operation.title
-        assert operation.purpose in told["description"]
-        assert told["security"]
-        assert {"200", "401", "403", "404", "422", "503"} <= set(told["responses"])
+        entry = described["paths"][f"/v1/{operation.name}"]["post"]
+        assert entry["summary"] == operation.title
+        assert operation.purpose in entry["description"]
+        assert entry["security"]
+        assert {"200", "401", "403", "404", "422", "503"} <= set(entry["responses"])
     assert described["components"]["schemas"]["Problem"]["properties"]["hint"]
 
 
@@ -118,9 +118,9 @@ def test_an_invalid_request_is_answered_with_a_problem_and_its_code(
 
 def test_what_is_wrong_in_a_body_is_told_by_field_and_not_repeated(ann: TestClient) -> None:
     given = {"text": KETTLE, "confidence": "password-123"}
-    told = is_problem(ann.post("/v1/remember", json=given), 422, "invalid")
-    assert [one["field"] for one in told["errors"]] == ["body.confidence"]
-    assert "password-123" not in str(told)
+    problem = is_problem(ann.post("/v1/remember", json=given), 422, "invalid")
+    assert [one["field"] for one in problem["errors"]] == ["body.confidence"]
+    assert "password-123" not in str(problem)
 
 
 def test_a_body_that_is_no_json_is_a_bad_request(ann: TestClient) -> None:
@@ -138,9 +138,9 @@ def test_nothing_is_answered_without_a_credential(path: Path) -> None:
                 reply = client.request(method, where.replace("{id}", "x"), json={"no": "field"})
                 is_problem(reply, 401, "missing_credential")
                 assert reply.headers["WWW-Authenticate"].startswith("Bearer resource_metadata=")
-        told = client.post("/mcp", json={}, headers=as_key("key-of-nobody"))
-        is_problem(told, 401, "invalid_credential")
-        challenge = told.headers["WWW-Authenticate"]
+        refusal = client.post("/mcp", json={}, headers=as_key("key-of-nobody"))
+        is_problem(refusal, 401, "invalid_credential")
+        challenge = refusal.headers["WWW-Authenticate"]
         assert challenge.startswith('Bearer error="invalid_token", resource_metadata="http')
         where = challenge.rpartition('resource_metadata="')[2].rstrip('"')
         assert client.get(where).json() == {
@@ -158,8 +158,8 @@ def test_a_key_may_be_in_a_header_of_its_own(ann: TestClient) -> None:
 
 def test_who_acts_is_told_by_the_credential_alone(ann: TestClient) -> None:
     id_ = remembered(ann)
-    told = ann.get(f"/v1/memories/{id_}", headers={"User-Agent": "ben/1"}).json()
-    assert (told["agent"], told["session"]) == ("ann", "http_testclient")
+    memory = ann.get(f"/v1/memories/{id_}", headers={"User-Agent": "ben/1"}).json()
+    assert (memory["agent"], memory["session"]) == ("ann", "http_testclient")
     mine = {"text": "Ben claims this.", "agent": "ben"}
     is_problem(ann.post("/v1/remember", json=mine), 422, "invalid")
 
@@ -186,8 +186,8 @@ def test_a_tenant_s_memory_is_not_found_under_another(ann: TestClient) -> None:
     other = as_key("key-of-zoe")
     is_problem(ann.get(f"/v1/memories/{id_}", headers=other), 404, "not_found")
     is_problem(ann.delete(f"/v0/memory/{id_}", headers=other), 404, "not_found")
-    found = ann.post("/v1/recall", json={"query": KETTLE}, headers=other).json()
-    assert (found["items"], found["verdict"]) == ([], "nothing_stored")
+    results = ann.post("/v1/recall", json={"query": KETTLE}, headers=other).json()
+    assert (results["items"], results["verdict"]) == ([], "nothing_stored")
     assert ann.post("/v1/status", headers=other).json()["memories"] == 0
 
 
@@ -221,19 +221,19 @@ def test_a_call_is_of_the_session_that_its_header_names(ann: TestClient) -> None
     for _ in range(2):
         listed = ann.post("/v1/session", json={"op": "list"}, headers={"User-Agent": "tool/1.2 x"})
         assert listed.json()["session"] == "http_tool"
-    told = ann.post("/v1/status", headers={"Commonbrain-Session": "s" * 200})
-    is_problem(told, 422, "invalid")
+    reply = ann.post("/v1/status", headers={"Commonbrain-Session": "s" * 200})
+    is_problem(reply, 422, "invalid")
 
 
 @pytest.mark.requirement("DO-10")
 def test_the_mirror_remembers_recalls_shows_and_forgets(ann: TestClient) -> None:
     stored = ann.post("/v0/memory/remember", json={"items": [{"text": KETTLE, "type": "fact"}]})
     [id_] = stored.json()["memory_ids"]
-    found = ann.post("/v0/memory/recall", json={"query": "where is the kettle?"}).json()
-    assert [one["memory_id"] for one in found["items"]] == [id_]
+    results = ann.post("/v0/memory/recall", json={"query": "where is the kettle?"}).json()
+    assert [one["memory_id"] for one in results["items"]] == [id_]
     assert ann.get(f"/v0/memory/{id_}").json()["text"] == KETTLE
-    gone = ann.delete(f"/v0/memory/{id_}", params={"reason": "Nobody asks."})
-    assert gone.json() == {"memory_id": id_, "is_tombstoned": True}
+    reply = ann.delete(f"/v0/memory/{id_}", params={"reason": "Nobody asks."})
+    assert reply.json() == {"memory_id": id_, "is_tombstoned": True}
     assert ann.get(f"/v0/memory/{id_}").json()["is_tombstoned"]
     seen = ann.post("/v0/memory/reflect", json={"dry_run": True}).json()
     assert seen["preview"] == {"read": 0, "episodes": [], "candidates": [], "is_more": False}
@@ -246,8 +246,8 @@ def test_the_mirror_asks_for_training_for_admins_and_within_bounds(ann: TestClie
     job = ann.post("/v0/memory/train", json={"lookback_days": 14}, headers=ada).json()
     assert (job["kind"], job["state"]) == ("train_reranker", "queued")
     assert job["given"] == {"lookback_days": 14}
-    asked = {"op": "run", "kind": "train_reranker", "given": {"lookback_days": 14}}
-    [same] = ann.post("/v1/job", json=asked, headers=ada).json()["jobs"]
+    request = {"op": "run", "kind": "train_reranker", "given": {"lookback_days": 14}}
+    [same] = ann.post("/v1/job", json=request, headers=ada).json()["jobs"]
     assert same == job
     usual = ann.post("/v0/memory/train", json={}, headers=ada).json()
     assert ann.post("/v1/model", json={"op": "train"}, headers=ada).json()["job"] == usual["id"]
@@ -271,8 +271,8 @@ def test_foreign_pages_and_hosts_are_refused_and_browsers_are_told_nothing(ann: 
     assert fine.status_code == 200
     assert fine.headers["X-Content-Type-Options"] == "nosniff"
     assert fine.headers["Cache-Control"] == "no-store"
-    asked = {"Origin": "http://localhost:9999", "Access-Control-Request-Method": "POST"}
-    assert "Access-Control-Allow-Origin" not in ann.options("/v1/status", headers=asked).headers
+    preflight = {"Origin": "http://localhost:9999", "Access-Control-Request-Method": "POST"}
+    assert "Access-Control-Allow-Origin" not in ann.options("/v1/status", headers=preflight).headers
 
 
 def test_a_body_that_is_too_large_is_refused_whether_it_says_so_or_not(path: Path) -> None:

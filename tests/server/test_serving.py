@@ -18,7 +18,7 @@ from commonbrain.model.errors import InvalidInputError
 from commonbrain.runtime.settings_loading import load_server_settings
 from commonbrain.storage.sqlite.driver import driver
 from tests.doors.hooking import call_hook
-from tests.processes import PATIENCE_S, clean_environment, command
+from tests.processes import TIMEOUT_S, clean_environment, command
 from tests.server.serving import free_port, started
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals")
@@ -44,7 +44,7 @@ def send(port: int, body: dict[str, Any]) -> socket.socket:
         "POST /v1/remember HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
         f"Content-Length: {len(content)}\r\nConnection: close\r\n\r\n"
     )
-    connection = socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S)
+    connection = socket.create_connection(("127.0.0.1", port), timeout=TIMEOUT_S)
     connection.sendall(head.encode() + content)
     return connection
 
@@ -56,7 +56,7 @@ def read_all(connection: socket.socket) -> bytes:
 
 def is_listening(port: int) -> bool:
     try:
-        socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S).close()
+        socket.create_connection(("127.0.0.1", port), timeout=TIMEOUT_S).close()
     except OSError:
         return False
     return True
@@ -76,7 +76,7 @@ def test_a_stopped_server_takes_no_more_calls_and_finishes_those_under_way(path:
             while is_listening(port):
                 continue
         answer = read_all(waiting)
-        server.wait(PATIENCE_S)
+        server.wait(TIMEOUT_S)
         complaints = server.stderr.read() if server.stderr else b""
 
     assert answer.startswith(b"HTTP/1.1 200")
@@ -92,19 +92,19 @@ def test_two_workers_answer_as_one(path: Path) -> None:
         for _ in range(20):
             # Each of these dials anew, so that either worker may take it.
             assert httpx2.get(f"{url}/v1/memories/{stored}").status_code == 200
-            asked = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+            request = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
             accepted = {"Accept": "application/json, text/event-stream"}
-            told = httpx2.post(f"{url}/mcp", json=asked, headers=accepted)
-            assert told.json()["result"]["tools"]
+            reply = httpx2.post(f"{url}/mcp", json=request, headers=accepted)
+            assert reply.json()["result"]["tools"]
         server.send_signal(signal.SIGTERM)
-        assert server.wait(PATIENCE_S) == 0
+        assert server.wait(TIMEOUT_S) == 0
 
 
 def test_only_named_proxies_tell_the_address_of_a_caller() -> None:
-    behind = load_server_settings(proxies=["10.0.0.7", "fd00::/8"])
+    settings = load_server_settings(proxies=["10.0.0.7", "fd00::/8"])
 
     assert proxies_of(load_server_settings()) == []
-    assert proxies_of(behind) == ["10.0.0.7/32", "fd00::/8"]
+    assert proxies_of(settings) == ["10.0.0.7/32", "fd00::/8"]
     with pytest.raises(InvalidInputError):
         load_server_settings(proxies=["*"])
 
@@ -133,7 +133,7 @@ def test_server_without_access_control_does_not_start_for_other_machines(
 ) -> None:
     line = command(path, "serve", *options)
     done = subprocess.run(
-        line, capture_output=True, check=False, env=clean_environment(), timeout=PATIENCE_S
+        line, capture_output=True, check=False, env=clean_environment(), timeout=TIMEOUT_S
     )
     assert done.returncode == 2
     assert says in done.stderr.decode()
@@ -144,7 +144,7 @@ def test_store_that_cannot_be_opened_ends_a_server_before_it_listens(path: Path)
     path.write_bytes(b"This is no store." * 100)
     line = command(path, "serve", "--open", "--workers", "2")
     done = subprocess.run(
-        line, capture_output=True, check=False, env=clean_environment(), timeout=PATIENCE_S
+        line, capture_output=True, check=False, env=clean_environment(), timeout=TIMEOUT_S
     )
     assert done.returncode == 6
     assert b"Traceback" not in done.stderr

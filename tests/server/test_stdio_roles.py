@@ -38,8 +38,8 @@ async def test_each_role_is_shown_what_it_may_use_and_refused_the_rest(url: str)
         tools = (await writer.list_tools()).tools
         assert {tool.name for tool in tools} == TOOLS.keys()
         assert sum(estimate(as_read(tool)) for tool in tools) <= TOOL_TOKENS_MAX
-        told = await writer.call_tool("remember", {"text": RULE, "kind": "rule"})
-        [rule] = structured(told)["items"]
+        reply = await writer.call_tool("remember", {"text": RULE, "kind": "rule"})
+        [rule] = structured(reply)["items"]
         hidden = {"text": KETTLE, "kind": "fact", "scope": "private"}
         [secret] = structured(await writer.call_tool("remember", hidden))["items"]
         denied = await writer.call_tool("remember", {"text": "Use tabs.", "scope": "global"})
@@ -57,11 +57,11 @@ async def test_each_role_is_shown_what_it_may_use_and_refused_the_rest(url: str)
             refused = await reader.call_tool(name, GIVEN[name])
             assert refused.is_error, name
             assert "insufficient_role" in text_of(refused), name
-        found = await reader.call_tool("recall", {"query": "zebra", "max_tokens": BUDGET})
-        assert [item["id"] for item in structured(found)["items"]] == [rule["id"]]
-        assert estimate(text_of(found)) <= BUDGET
+        results = await reader.call_tool("recall", {"query": "zebra", "max_tokens": BUDGET})
+        assert [item["id"] for item in structured(results)["items"]] == [rule["id"]]
+        assert estimate(text_of(results)) <= BUDGET
         booted = await reader.call_tool("boot", {"task": "push the zebra service"})
         assert estimate(json.dumps(structured(booted))) <= 2000
-        gone = await reader.call_tool("get", {"id": secret["id"]})
-        assert gone.is_error
-        assert "not_found" in text_of(gone)
+        missing = await reader.call_tool("get", {"id": secret["id"]})
+        assert missing.is_error
+        assert "not_found" in text_of(missing)

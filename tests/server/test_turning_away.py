@@ -1,4 +1,4 @@
-"""Who is turned away at the door: the audit tells of it, and nothing else is left."""
+"""A refused request leaves a line in the audit, and nothing else."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -69,9 +69,9 @@ def test_a_flood_of_calls_leaves_no_session_and_no_event(brain: Brain, hasty: Te
     assert all(int(one.headers["Retry-After"]) > 0 for one in refused)
     brain.services.journal.flush()
     with brain.services.store.snapshot("default") as tx:
-        kept = [one for one in range(30) if tx.sessions.get("ann", f"flood {one}")]
+        stored = [one for one in range(30) if tx.sessions.get("ann", f"flood {one}")]
         events = tx.events.latest(limit=100, since=NOON - timedelta(days=1))
-    assert kept == [0, 1]
+    assert stored == [0, 1]
     assert len(events) == 2
     turned_away = ("admit", "rate_limited", "ann")
     # Both lines are of one moment of this clock.
@@ -79,7 +79,7 @@ def test_a_flood_of_calls_leaves_no_session_and_no_event(brain: Brain, hasty: Te
 
 
 class Listened(Exception):
-    """Somebody read a body that nobody was to read."""
+    """A body was read that is not to be read."""
 
 
 @pytest.mark.requirement("ST-02")

@@ -13,7 +13,7 @@ import uvicorn
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from commonbrain.http.server import UnreadReplyProtocol
-from tests.processes import PATIENCE_S, until
+from tests.processes import TIMEOUT_S, until
 
 
 class Impatient(UnreadReplyProtocol):
@@ -38,7 +38,7 @@ def test_a_client_that_does_not_read_its_reply_is_dropped() -> None:
 
     with serving(app) as (client, _):
         client.sendall(REQUEST)
-        assert dropped.wait(PATIENCE_S)
+        assert dropped.wait(TIMEOUT_S)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux notices")
@@ -59,9 +59,9 @@ def test_the_call_of_a_client_that_is_gone_ends_and_its_further_requests_with_it
 
     with serving(app) as (client, _):
         client.sendall(REQUEST * requests)
-        assert begun.wait(PATIENCE_S)
+        assert begun.wait(TIMEOUT_S)
         client.close()
-        assert ended.wait(PATIENCE_S)
+        assert ended.wait(TIMEOUT_S)
     assert calls == ["/"]
     assert caplog.records == []
 
@@ -72,7 +72,7 @@ def test_what_follows_a_whole_reply_goes_on_without_the_client() -> None:
     async def app(scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG001
         await send({"type": "http.response.start", "status": 204})
         await send({"type": "http.response.body"})
-        await asyncio.to_thread(goes_on.wait, PATIENCE_S)
+        await asyncio.to_thread(goes_on.wait, TIMEOUT_S)
         ended.set()
 
     with serving(app) as (client, server):
@@ -81,7 +81,7 @@ def test_what_follows_a_whole_reply_goes_on_without_the_client() -> None:
         client.close()
         until(lambda: not server.server_state.connections)
         goes_on.set()
-        assert ended.wait(PATIENCE_S)
+        assert ended.wait(TIMEOUT_S)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux checks")
@@ -92,7 +92,7 @@ def test_a_request_that_arrived_before_an_idle_connection_is_closed_is_answered(
         def data_received(self, data: bytes) -> None:
             if data == BLOCKING:
                 blocks.set()
-                goes_on.wait(PATIENCE_S)
+                goes_on.wait(TIMEOUT_S)
             super().data_received(data)
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG001
@@ -105,13 +105,13 @@ def test_a_request_that_arrived_before_an_idle_connection_is_closed_is_answered(
         serving(app, http=Blocking, loop="uvloop", idle_s=2) as (client, _),
         socket.socket() as other,
     ):
-        client.settimeout(PATIENCE_S)
+        client.settimeout(TIMEOUT_S)
         other.connect(client.getpeername())
         client.sendall(REQUEST)
         assert client.recv(4096).startswith(b"HTTP/1.1 204")
         replied_at = monotonic()
         other.sendall(BLOCKING)
-        assert blocks.wait(PATIENCE_S)
+        assert blocks.wait(TIMEOUT_S)
         client.sendall(REQUEST)
         until(lambda: monotonic() > replied_at + 2)
         goes_on.set()
@@ -152,4 +152,4 @@ def serving(
         finally:
             server.should_exit = True
             server.force_exit = True
-            thread.join(PATIENCE_S)
+            thread.join(TIMEOUT_S)

@@ -21,7 +21,7 @@ from commonbrain.http.app import BodyLimits
 from commonbrain.model.errors import BusyError, LimitExceededError, UnavailableError
 from commonbrain.model.scope import Caller
 from commonbrain.testing.builders import WordHashEmbedder, a_brain
-from tests.processes import PATIENCE_S
+from tests.processes import TIMEOUT_S
 from tests.server.serving import an_app, listening
 from tests.telemetry.reading import events
 
@@ -31,7 +31,7 @@ async def test_a_late_call_is_answered_and_its_thread_stays_taken() -> None:
     done: list[str] = []
     try:
         with pytest.raises(UnavailableError, match="may still be done") as late:
-            await threads.run(lambda: go_on.wait(PATIENCE_S))
+            await threads.run(lambda: go_on.wait(TIMEOUT_S))
         assert late.value.code == "deadline"
         with pytest.raises(BusyError, match="not started") as early:
             await threads.run(lambda: done.append("second"))
@@ -48,7 +48,7 @@ async def test_an_error_of_a_call_is_raised_even_if_it_resembles_a_deadline() ->
         raise TimeoutError("its own")
 
     with pytest.raises(TimeoutError, match="its own"):
-        await ThreadLimiter(1, seconds_max=PATIENCE_S).run(fail)
+        await ThreadLimiter(1, seconds_max=TIMEOUT_S).run(fail)
 
 
 async def test_a_cancelled_call_without_a_limit_is_awaited() -> None:
@@ -56,7 +56,7 @@ async def test_a_cancelled_call_without_a_limit_is_awaited() -> None:
 
     def work() -> str:
         begun.set()
-        go_on.wait(PATIENCE_S)
+        go_on.wait(TIMEOUT_S)
         return "done"
 
     seen: list[str] = []
@@ -66,18 +66,18 @@ async def test_a_cancelled_call_without_a_limit_is_awaited() -> None:
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(ask)
-        await asyncio.to_thread(begun.wait, PATIENCE_S)
+        await asyncio.to_thread(begun.wait, TIMEOUT_S)
         tasks.cancel_scope.cancel()
         go_on.set()
     assert seen == ["done"]
 
 
 async def test_callers_take_turns_and_none_takes_all_threads() -> None:
-    threads, go_on, order = ThreadLimiter(4, seconds_max=PATIENCE_S), Event(), list[str]()
+    threads, go_on, order = ThreadLimiter(4, seconds_max=TIMEOUT_S), Event(), list[str]()
 
     async def call(lane: str, *, waits: bool) -> None:
         enter_lane(Caller(agent=lane))
-        await threads.run(lambda: (go_on.wait(PATIENCE_S) if waits else None, order.append(lane)))
+        await threads.run(lambda: (go_on.wait(TIMEOUT_S) if waits else None, order.append(lane)))
 
     async with anyio.create_task_group() as tasks:
         for _ in range(20):
@@ -98,7 +98,7 @@ async def test_a_caller_with_too_many_calls_is_rate_limited() -> None:
             async def call() -> None:
                 with suppress(UnavailableError, LimitExceededError):
                     await threads.run(
-                        lambda: go_on.wait(PATIENCE_S),
+                        lambda: go_on.wait(TIMEOUT_S),
                         on_refusal=lambda error, _waited_s: refused.append(error.code),
                     )
 
@@ -110,13 +110,13 @@ async def test_a_caller_with_too_many_calls_is_rate_limited() -> None:
 
 
 async def test_waiting_calls_of_disconnected_clients_are_freed() -> None:
-    threads, go_on = ThreadLimiter(1, seconds_max=PATIENCE_S), Event()
+    threads, go_on = ThreadLimiter(1, seconds_max=TIMEOUT_S), Event()
     begun = Event()
     held: list[ref[Event]] = []
 
     def work() -> None:
         begun.set()
-        go_on.wait(PATIENCE_S)
+        go_on.wait(TIMEOUT_S)
 
     def begin(tasks: TaskGroup) -> None:
         request = Event()
@@ -125,24 +125,24 @@ async def test_waiting_calls_of_disconnected_clients_are_freed() -> None:
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(threads.run, work)
-        await asyncio.to_thread(begun.wait, PATIENCE_S)
-        async with anyio.create_task_group() as gone:
+        await asyncio.to_thread(begun.wait, TIMEOUT_S)
+        async with anyio.create_task_group() as group:
             for _ in range(3):
-                begin(gone)
+                begin(group)
             await anyio.wait_all_tasks_blocked()
-            gone.cancel_scope.cancel()
+            group.cancel_scope.cancel()
         gc.collect()
         assert [one() for one in held] == [None] * 3
         go_on.set()
 
 
 async def test_waiting_callers_take_turns() -> None:
-    threads, begun, go_on = ThreadLimiter(1, seconds_max=PATIENCE_S), Event(), Event()
+    threads, begun, go_on = ThreadLimiter(1, seconds_max=TIMEOUT_S), Event(), Event()
     order: list[str] = []
 
     def work(lane: str) -> None:
         begun.set()
-        go_on.wait(PATIENCE_S)
+        go_on.wait(TIMEOUT_S)
         order.append(lane)
 
     async def call(lane: str) -> None:
@@ -151,7 +151,7 @@ async def test_waiting_callers_take_turns() -> None:
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(call, "first")
-        await asyncio.to_thread(begun.wait, PATIENCE_S)
+        await asyncio.to_thread(begun.wait, TIMEOUT_S)
         for lane in ("a", "a", "a", "b", "c"):
             tasks.start_soon(call, lane)
         await anyio.wait_all_tasks_blocked()
@@ -169,7 +169,7 @@ class SlowQueries(WordHashEmbedder):
     def query(self, text: str) -> Matrix:
         if "ship" in text:
             self.waiting.release()
-            self.may_go.wait(PATIENCE_S)
+            self.may_go.wait(TIMEOUT_S)
         return super().query(text)
 
 
@@ -186,7 +186,7 @@ def test_slow_calls_of_one_agent_leave_threads_to_others(path: Path) -> None:
     with listening(app) as url, ThreadPoolExecutor(6) as pool:
         slow = [pool.submit(recall, "key-of-ann", "ship") for _ in range(6)]
         try:
-            assert all(embedder.waiting.acquire(timeout=PATIENCE_S) for _ in range(2))
+            assert all(embedder.waiting.acquire(timeout=TIMEOUT_S) for _ in range(2))
             assert recall("key-of-ben", "kettle") == 200
             assert httpx2.get(f"{url}/readyz", timeout=60).status_code == 200
             assert not embedder.waiting.acquire(blocking=False)
@@ -207,7 +207,7 @@ def test_a_call_that_gets_no_thread_is_told_when_to_retry(path: Path) -> None:
     with listening(app) as url, ThreadPoolExecutor(1) as pool:
         slow = pool.submit(recall, "key-of-ann", "ship")
         try:
-            assert embedder.waiting.acquire(timeout=PATIENCE_S)
+            assert embedder.waiting.acquire(timeout=TIMEOUT_S)
             refused = recall("key-of-ben", "kettle")
         finally:
             embedder.may_go.set()

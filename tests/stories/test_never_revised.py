@@ -14,7 +14,7 @@ from commonbrain.ingestion.result import ItemResult
 from commonbrain.runtime.bootstrap import make_embedder
 from commonbrain.runtime.settings_loading import load_settings
 from commonbrain.testing.builders import FakeClock, a_brain
-from tests.flows.asking import stored, told
+from tests.flows.asking import remember_one, stored
 
 PROJECT = "shop"
 NOTES = """\
@@ -74,7 +74,7 @@ class Weeks:
         self.day(1, next(notes), OWNER, next(notes))
         self.day(2, next(notes), next(notes), next(notes), FIGURE)
         self.day(3, next(notes), next(notes))
-        self.outcomes[DECISION] = told(
+        self.outcomes[DECISION] = remember_one(
             self.brain, DECISION, derived_from=[self.id(FIGURE)], project=PROJECT
         )
         self.day(5, PLAN, next(notes), next(notes))
@@ -90,7 +90,7 @@ class Weeks:
         self.clock.move(self.began + timedelta(days=number) - self.clock.now())
         for text in texts:
             self.clock.move(timedelta(minutes=20))
-            self.outcomes[text] = told(self.brain, text, project=PROJECT)
+            self.outcomes[text] = remember_one(self.brain, text, project=PROJECT)
             assert self.outcomes[text].id, text
 
     def id(self, text: str) -> str:

@@ -5,7 +5,7 @@ import pytest
 from commonbrain.client import Brain
 from commonbrain.ingestion.result import ItemStatus
 from commonbrain.model.memory import State
-from tests.flows.asking import bodies, stored, told
+from tests.flows.asking import bodies, remember_one, stored
 
 RULE = "Never push to the main branch without a review"
 RESTATED = "Never push to the main branch without any review"
@@ -17,7 +17,7 @@ def test_a_rule_restated_in_other_words(brain: Brain) -> None:
     # Ann settles a rule. Bob, who did not ask first, says the same in other words.
     rule = stored(brain, RULE, kind="rule", severity="BLOCKER")
     bob = brain.acting_as(agent="bob")
-    refused = told(bob, RESTATED, kind="rule")
+    refused = remember_one(bob, RESTATED, kind="rule")
     assert (refused.status, refused.id) == (ItemStatus.DUPLICATE, rule)
     assert f"revise supersede {rule}" in (refused.hint or "")
 
@@ -31,6 +31,6 @@ def test_a_rule_restated_in_other_words(brain: Brain) -> None:
     assert brain.get(rule).state is State.SUPERSEDED
 
     # What differs in a number is never taken for a repetition; who insists is heard, too.
-    assert told(bob, NEWER.replace("two", "three"), kind="rule").status is ItemStatus.STORED
-    insists = told(bob, RESTATED, kind="rule", distinct_because="the docs repository")
+    assert remember_one(bob, NEWER.replace("two", "three"), kind="rule").status is ItemStatus.STORED
+    insists = remember_one(bob, RESTATED, kind="rule", distinct_because="the docs repository")
     assert insists.status is ItemStatus.STORED

@@ -7,7 +7,7 @@ from commonbrain.ingestion.result import ItemStatus
 from commonbrain.model import ids
 from commonbrain.model.revision import Action
 from commonbrain.testing.builders import FakeClock
-from tests.flows.asking import bodies, stored, told
+from tests.flows.asking import bodies, remember_one, stored
 
 
 def test_the_same_event_a_hundred_times(brain: Brain, clock: FakeClock) -> None:
@@ -15,7 +15,7 @@ def test_the_same_event_a_hundred_times(brain: Brain, clock: FakeClock) -> None:
     first = stored(brain, "The nightly backup finished without errors", kind="event")
     for _ in range(99):
         clock.move(timedelta(days=1))
-        again = told(brain, "The nightly backup finished without errors", kind="event")
+        again = remember_one(brain, "The nightly backup finished without errors", kind="event")
         assert (again.status, again.id) == (ItemStatus.EXISTS, first)
 
     # There is one memory of it, which knows how often it came and when it came last.

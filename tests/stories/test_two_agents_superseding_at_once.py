@@ -1,4 +1,4 @@
-"""Two agents in two processes correct the same fact at the same moment; one of them is told."""
+"""Two agents in two processes correct the same fact at the same moment; one of them is refused."""
 
 from contextlib import ExitStack
 from pathlib import Path
@@ -24,11 +24,11 @@ def test_two_agents_superseding_at_once(path: Path) -> None:
             for number in range(2)
         ]
         start_together(agents)
-        told = [agent.hear_out() for agent in agents]
+        outputs = [agent.hear_out() for agent in agents]
 
     with a_brain(path) as brain:
         for number, old in enumerate(facts):
-            answers = [said[number].split(maxsplit=2) for said in told]
+            answers = [output[number].split(maxsplit=2) for output in outputs]
             [won] = [answer for answer in answers if answer[0] == "stored"]
             [lost] = [answer for answer in answers if answer[0] != "stored"]
             # The loser is refused, and the refusal names the head that the winner made.
@@ -38,4 +38,4 @@ def test_two_agents_superseding_at_once(path: Path) -> None:
             assert brain.get(won[1]).superseded_count == 1
         assert brain.status().by_state == {"active": ROUNDS, "superseded": ROUNDS}
         assert brain.doctor().is_sound
-    assert [said[-1] for said in told] == [DONE] * 2
+    assert [output[-1] for output in outputs] == [DONE] * 2

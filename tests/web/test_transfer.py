@@ -32,7 +32,7 @@ from commonbrain.web.local_sessions import LocalSessions
 from commonbrain.web.transfers import Uploads
 from tests.faults.mounts import small_disk
 from tests.flows.working import a_worker
-from tests.processes import PATIENCE_S
+from tests.processes import TIMEOUT_S
 from tests.web.visitors import HOST, Markup, Visitor, as_role, visitor
 
 NOTES = b"""# Shop
@@ -360,7 +360,7 @@ def test_screen_loads_itself_again_only_while_something_is_in_progress(
 
 
 def wait_while(backups: Backups, state: BackupState) -> None:
-    until = monotonic() + PATIENCE_S
+    until = monotonic() + TIMEOUT_S
     while backups.last is not None and backups.last.state is state:
         assert monotonic() < until
 

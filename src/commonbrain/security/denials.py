@@ -78,7 +78,7 @@ class AccessDenials:
         Args:
             tenant: the tenant of the credential.
             entry: what was denied.
-            wait_s: how long to wait at most until the entry is written, so that who is told of the
+            wait_s: how long to wait at most until the entry is written, so that who reads of the
                 denial finds it in the audit; only for callers of a tenant that is known to exist.
 
         """

@@ -9,8 +9,8 @@ from agents.mcp import MCPServerStreamableHttp
 async def main() -> None:
     """Print what status tells."""
     headers = {"Authorization": f"Bearer {os.environ['COMMONBRAIN_KEY']}"}
-    told = {"url": os.environ["SHARED_URL"], "headers": headers}
-    async with MCPServerStreamableHttp(params=told) as server:
+    parameters = {"url": os.environ["SHARED_URL"], "headers": headers}
+    async with MCPServerStreamableHttp(params=parameters) as server:
         print((await server.call_tool("status", {})).content[0].text)
 
 

@@ -73,7 +73,7 @@ def _prediction(
         file=sentence.file,
         predicted=predicted,
         expected=expected,
-        found=results,
+        result=results,
     )
 
 

@@ -84,5 +84,5 @@ def _prediction(pair: StatementPair) -> Prediction:
         text=f"{pair.one} / {pair.other}",
         predicted=results is not None,
         expected=pair.relation in _CONFLICTS,
-        found=results.basis if results else "",
+        result=results.basis if results else "",
     )

@@ -21,7 +21,7 @@ class Prediction:
     text: str
     predicted: bool
     expected: bool
-    found: str = ""
+    result: str = ""
     """What was said, where it was."""
     file: str = ""
     """The file of the row, if the data has several."""
@@ -80,7 +80,7 @@ def show_labelled(report: LabelledReport) -> None:
         console.print(table)
     console.print("Without an error the interval says nothing; 3 in n may still be wrong (95%).")
     for one in report.failures:
-        wrong = f"wrong: {one.found}" if one.predicted else "missed"
+        wrong = f"wrong: {one.result}" if one.predicted else "missed"
         console.print(f"{one.half} {one.sort}: {one.text} [{wrong}]", markup=False)
 
 

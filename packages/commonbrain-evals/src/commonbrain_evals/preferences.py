@@ -50,5 +50,5 @@ def _prediction(sentence: LabelledSentence) -> Prediction:
         text=sentence.text,
         predicted=Guidance(sentence.label) in results if is_positive else bool(results),
         expected=is_positive,
-        found=", ".join(sorted(results)),
+        result=", ".join(sorted(results)),
     )

@@ -84,7 +84,7 @@ def _prediction(
         text=question.text,
         predicted=predicted,
         expected=expected,
-        found=results,
+        result=results,
     )
 
 

@@ -113,7 +113,7 @@ def run(
         ablation=run_record.ablation,
         categories=run_record.categories,
         values=run_record.values,
-        found=run_record.found,
+        found=run_record.results,
     )
 
 

@@ -50,7 +50,7 @@ class RunSummary:
     ablation: Mapping[str, ByMetric]
     categories: Mapping[str, str]
     values: Mapping[str, Mapping[str, tuple[float, ...]]]
-    found: Mapping[str, tuple[str, ...]]
+    results: Mapping[str, tuple[str, ...]]
 
 
 def summarize(harvest: Harvest, *, seed: int, parts: Sequence[str]) -> RunSummary:
@@ -77,7 +77,7 @@ def summarize(harvest: Harvest, *, seed: int, parts: Sequence[str]) -> RunSummar
         },
         categories=categories,
         values={name: _listed(values[name]) for name in systems if name in values},
-        found={one.question.id: tuple(one.rankings[RECALL][:_RECORDED_RANKS]) for one in ranked},
+        results={one.question.id: tuple(one.rankings[RECALL][:_RECORDED_RANKS]) for one in ranked},
     )
 
 

@@ -51,7 +51,7 @@ def pending(store: Store, caller: Caller = BO, *projects: str, now: Any = NOON) 
         return tx.acks.pending(caller, projects=projects, now=now)
 
 
-class DutiesContract:
+class ActionItemsContract:
     """The promises of acknowledgements and notes; each test opens its own store."""
 
     @pytest.fixture

@@ -15,7 +15,7 @@ from commonbrain.storage.sqlite.index import SqliteIndex
 from commonbrain.storage.sqlite.vectors import BinaryVectorIndex
 from commonbrain.storage.store import Store
 from commonbrain.testing.builders import FakeClock, a_memory
-from tests.contracts.store_steps import SPACE, lexical, look, put, random_vectors
+from tests.contracts.store_steps import SPACE, lexical, put, query_scope, random_vectors
 from tests.laid_out_stores import open_laid_out
 
 
@@ -41,11 +41,11 @@ def test_vectors_beyond_what_is_kept_are_read_from_the_rows(store: Store) -> Non
 
     with store.snapshot(LOCAL_TENANT) as tx:
         assert isinstance(tx.index, SqliteIndex)
-        whole = tx.index.nearest(query, look(), limit=300)
+        whole = tx.index.nearest(query, query_scope(), limit=300)
         few = BinaryVectorIndex(dimensions=len(query), memory_bytes_max=199 * 2 * len(query))
         afresh = replace(tx.index.work, followed=set())
-        shelf = replace(tx.index.whole, codes=few, work=afresh)
-        partly = shelf.nearest(query, look(), limit=300, at_least=-1.0)
+        vectors = replace(tx.index.whole, codes=few, work=afresh)
+        partly = vectors.nearest(query, query_scope(), limit=300, at_least=-1.0)
 
     assert [hit.id for hit in partly] == [hit.id for hit in whole]
     assert [hit.score for hit in partly] == pytest.approx([hit.score for hit in whole])
@@ -76,10 +76,10 @@ def test_codes_give_the_nearest_among_those_asked_for(store: Store) -> None:
     with store.snapshot(LOCAL_TENANT) as tx:
         assert isinstance(tx.index, SqliteIndex)
         tx.index.follow()
-        found = tx.index.whole.codes.nearest(query, limit=5, among=np.array([3, 7, 99]))
+        nearest = tx.index.whole.codes.nearest(query, limit=5, among=np.array([3, 7, 99]))
 
-    assert set(found.tolist()) == {3, 7}
-    assert len(found) == 4
+    assert set(nearest.tolist()) == {3, 7}
+    assert len(nearest) == 4
 
 
 def test_a_word_that_very_many_have_finds_new_and_old(store: Store) -> None:
