@@ -15,7 +15,7 @@ from typing import Final, cast
 
 ROOT: Final = Path(__file__).parents[1]
 
-REMAINING = 336
+REMAINING = 1
 """The hits that are left. It only falls: set it to the number that the failing test names."""
 
 RETIRED: Final = frozenset(
@@ -66,6 +66,7 @@ ALLOWED: Final = {
     "door": "column of the table of tool events",
     "fall": "column of the table of invalidations",
     "falls": "table of invalidations",
+    "found": "field of the stored record of an evaluation",
     "keep_both": "action on the wire",
     "kept": "field of a restore's result",
     "nobody": "system account, and a word that recall understands in texts",

@@ -81,7 +81,7 @@ def test_one_of_several_servers_answers_and_the_next_follows(tmp_path: Path, sta
     assert ask(path, {}, timeout_s=TIMEOUT_S) == {"by": "second"}
 
 
-def test_one_that_closes_before_its_turn_never_answers(tmp_path: Path, start: Start) -> None:
+def test_server_that_closes_before_its_turn_never_answers(tmp_path: Path, start: Start) -> None:
     path = path_in(tmp_path)
     first = start(path, "1")
     assert first.is_ready.wait(TIMEOUT_S)
@@ -140,7 +140,7 @@ def test_a_server_that_closes_leaves_the_socket_of_the_next_alone(
     assert ask(path, {}, timeout_s=TIMEOUT_S) == {"by": "second"}
 
 
-def test_a_request_that_never_ends_keeps_no_process_alive() -> None:
+def test_process_ends_despite_a_request_that_never_ends() -> None:
     hang = (
         "import sys; from pathlib import Path; from threading import Event;"
         "from commonbrain.runtime.local_socket import LocalServer, ask;"

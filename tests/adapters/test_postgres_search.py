@@ -50,7 +50,7 @@ def counted(store: Store) -> Size:
         return cast("PostgresIndex", tx.index).size.now()
 
 
-def test_a_narrow_look_is_held_against_every_match(database: Database, store: Store) -> None:
+def test_narrow_scope_is_applied_to_every_match(database: Database, store: Store) -> None:
     fill(database, "said")
     put(store, a_memory(999_999, "said"))
 
@@ -70,7 +70,9 @@ def test_words_that_an_import_made_common_do_not_hide_the_memory_that_has_all(
     assert counted(store).memories == many + SMALL + 2
 
 
-def test_a_word_that_nobody_said_hides_no_other(database: Database, store: Store) -> None:
+def test_unknown_word_in_a_query_does_not_hide_the_other_words(
+    database: Database, store: Store
+) -> None:
     fill(database, "harbour grass", 3000)
     fill(database, "zebra", 9000)
     put(store, a_memory(999_999, "harbour grass"))
@@ -78,7 +80,7 @@ def test_a_word_that_nobody_said_hides_no_other(database: Database, store: Store
     assert search(store, "xyzzy", "harbour", "grass") == [999_999]
 
 
-def test_one_thread_counts_anew_and_the_others_do_not_wait(
+def test_single_thread_recounts_words_and_others_do_not_wait(
     database: Database, store: Store
 ) -> None:
     fill(database, "zebra", SMALL)
@@ -95,7 +97,7 @@ def test_one_thread_counts_anew_and_the_others_do_not_wait(
     assert sum(one is not known for one in again) == 1
 
 
-def test_what_others_put_in_is_noticed_soon_without_a_search_for_words(
+def test_writes_of_others_are_noticed_soon_without_a_word_search(
     database: Database, store: Store
 ) -> None:
     fill(database, "zebra", 1000)
@@ -105,7 +107,7 @@ def test_what_others_put_in_is_noticed_soon_without_a_search_for_words(
     assert [counted(store).is_large for _ in range(20)][-1]
 
 
-def test_a_large_tenant_tells_by_a_sample_which_words_are_common(
+def test_common_words_of_a_large_tenant_are_estimated_from_a_sample(
     database: Database, store: Store
 ) -> None:
     put(store, a_memory(1, "a zebra said so"), a_memory(2, "a zebra and a herd"))

@@ -29,7 +29,7 @@ def test_a_process_is_itself_by_number_and_birth() -> None:
 
 
 @pytest.mark.requirement("SE-08")
-def test_a_killed_process_is_dead_though_nobody_has_collected_it() -> None:
+def test_killed_process_counts_as_dead_before_its_parent_waits_for_it() -> None:
     here = LocalProcesses()
     with subprocess.Popen(
         [sys.executable, "-c", HOLD], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True

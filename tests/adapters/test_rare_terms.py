@@ -30,7 +30,7 @@ def test_some_words_rank_and_none_counts_against_a_memory(
 
 
 @given(shares=SHARES, memories=st.integers(min_value=SCORED_MAX + 1, max_value=10**7))
-def test_what_is_known_and_searched_for_matches_no_more_than_is_scored(
+def test_searched_known_words_match_no_more_memories_than_are_scored(
     shares: dict[str, float], memories: int
 ) -> None:
     chosen = select_rare_terms(shares, memories=memories)

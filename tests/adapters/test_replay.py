@@ -51,7 +51,7 @@ def test_a_new_server_gets_the_handshake_and_the_client_no_second_answer() -> No
     assert replay.deliver(answer(1)) == answer(1) + b"\n"
 
 
-def test_a_new_server_gets_marked_what_the_last_one_did_not_answer() -> None:
+def test_new_server_gets_unanswered_requests_of_the_last_server_marked() -> None:
     replay = ReplayBuffer()
     for id_ in (1, "1", 2, 3):
         replay.take(call(id_))

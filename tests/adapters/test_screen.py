@@ -72,9 +72,7 @@ def test_random_text_under_no_name_is_warned_of_and_no_more() -> None:
 
 
 @given(st.text(), st.sampled_from(sorted(SECRETS)), st.text())
-def test_what_is_found_lies_apart_and_inside_whatever_stands_around(
-    before: str, name: str, after: str
-) -> None:
+def test_matches_do_not_overlap_and_lie_within_the_text(before: str, name: str, after: str) -> None:
     text = f"{before} {SECRETS[name][0]} {after}"
     matches = SCREEN.find(text)
     ends = [0, *(one.end for one in matches)]
@@ -84,7 +82,7 @@ def test_what_is_found_lies_apart_and_inside_whatever_stands_around(
 
 
 @given(st.text(), st.sampled_from(sorted(SECRETS)))
-def test_a_sort_never_repeats_what_was_found(before: str, name: str) -> None:
+def test_kind_of_a_secret_never_contains_the_secret(before: str, name: str) -> None:
     text, secret = SECRETS[name]
     assert all(secret not in one.sort for one in SCREEN.find(before + "\n" + text))
 
@@ -98,13 +96,13 @@ def test_scan_time_grows_linearly_with_hostile_text(subtests: pytest.Subtests) -
             assert grows_linearly(piece)
 
 
-def test_a_place_is_told_as_editors_count() -> None:
+def test_place_of_a_match_is_counted_as_editors_do() -> None:
     assert describe_place("one\ntwo three", 8) == "line 2, column 5"
     assert describe_place("one", 0) == "line 1, column 1"
 
 
 @pytest.mark.parametrize("sort", SUBSTRINGS)
 @given(data=st.data())
-def test_whatever_a_format_matches_holds_one_of_its_signs(sort: str, data: st.DataObject) -> None:
+def test_every_match_of_a_format_contains_a_sign_of_it(sort: str, data: st.DataObject) -> None:
     text = data.draw(st.from_regex(FORMATS[sort]))
     assert any(one in text for one in SUBSTRINGS[sort])

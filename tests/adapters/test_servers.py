@@ -38,7 +38,7 @@ def test_postgres_has_pgvector_and_finds_its_folder_again() -> None:
             assert "@127.0.0.1:" in url
 
 
-def test_redis_answers_nobody_without_the_password() -> None:
+def test_redis_refuses_clients_without_the_password() -> None:
     with redis_server(is_durable=False) as url:
         port = int(url.rpartition(":")[2].partition("/")[0])
         stranger: Any = redis.Redis(port=port)

@@ -26,7 +26,7 @@ def health(page: Page, site: Site) -> Page:
 
 
 @pytest.mark.requirement("OB-08")
-def test_plots_have_a_text_alternative_and_their_numbers_behind_a_click(health: Page) -> None:
+def test_plots_have_a_text_alternative_and_show_their_numbers_on_a_click(health: Page) -> None:
     plot = health.get_by_role("img", name="Hit quality and abstention by day")
     numbers = health.get_by_role("region", name="Hit quality and abstention by day, numbers")
 

@@ -178,9 +178,7 @@ def test_list_of_refusals_stays_as_the_person_left_it_while_the_screen_fetches_i
         threads.close()
 
 
-def test_button_keeps_the_focus_while_the_screen_fetches_itself(
-    chromium: Browser, tmp_path: Path
-) -> None:
+def test_button_stays_focused_while_the_screen_refreshes(chromium: Browser, tmp_path: Path) -> None:
     note = tmp_path / "tea.md"
     note.write_text("## Tea\n\nThe tea of the office is in the left drawer.\n", "utf-8")
     with commonbrain.open(tmp_path / "brain.db", agent="ann") as brain:

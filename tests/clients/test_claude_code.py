@@ -26,7 +26,7 @@ def test_the_server_is_listed_as_connected(claude_code: ClaudeCode) -> None:
     assert line.endswith("Connected")
 
 
-def test_what_one_run_remembers_the_next_recalls(claude_code: ClaudeCode) -> None:
+def test_memory_of_a_run_is_recalled_by_the_next_run(claude_code: ClaudeCode) -> None:
     first = claude_code.converse(call("remember", text=MEMORY, kind="fact"))
     second = claude_code.converse(call("recall", query=QUESTION))
 
@@ -61,7 +61,7 @@ def test_the_model_is_shown_the_tools_and_instructions(claude_code: ClaudeCode) 
     assert "## commonbrain" in messages
 
 
-def test_another_client_reads_what_claude_code_stored_and_sees_who_did(
+def test_another_client_reads_memories_of_claude_code_with_their_author(
     claude_code: ClaudeCode, inspector: Inspector
 ) -> None:
     claude_code.converse(call("remember", text=MEMORY, kind="fact"))

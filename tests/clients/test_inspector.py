@@ -79,7 +79,7 @@ def test_every_tool_is_in_the_story(client: Inspector) -> None:
     assert client.tools() == {step.tool for step in STORY}
 
 
-def test_every_tool_works_on_what_earlier_clients_stored(client: Inspector) -> None:
+def test_every_tool_works_on_memories_of_earlier_clients(client: Inspector) -> None:
     remembered: list[str] = []
     for step in STORY:
         given = {name: value.format(*remembered) for name, value in step.arguments.items()}

@@ -22,7 +22,7 @@ REMARKED = f'{{\n  // mine\n  "mcp": {{"old": {OLD},}},\n}}\n'
 
 
 @pytest.mark.requirement("CL-01")
-def test_gemini_lists_it_as_connected(
+def test_gemini_lists_the_server_as_connected(
     modules: Path, node: Path, connected: Callable[[str], Place]
 ) -> None:
     program = modules / "@google" / "gemini-cli" / "bundle" / "gemini.js"
@@ -42,7 +42,7 @@ def test_gemini_lists_it_as_connected(
 
 @pytest.mark.requirement("CL-01")
 @pytest.mark.parametrize("known", [None, REMARKED])
-def test_opencode_lists_it_as_connected(
+def test_opencode_lists_the_server_as_connected(
     modules: Path, place: Place, *, connected: Callable[[str], Place], known: str | None
 ) -> None:
     if known is not None:

@@ -59,7 +59,7 @@ class ActionItemsContract:
         """Give the store as one process sees it."""
         return open_store()
 
-    def test_only_what_holds_and_must_be_acknowledged_is_pending(self, store: Store) -> None:
+    def test_only_current_items_to_acknowledge_are_pending(self, store: Store) -> None:
         done = TaskDetail(must_ack=True, status=TaskStatus.DONE)
         blocked = TaskDetail(must_ack=True, status=TaskStatus.BLOCKED)
         put(
@@ -74,7 +74,7 @@ class ActionItemsContract:
         with store.snapshot(LOCAL_TENANT) as tx:
             assert tx.acks.open_tasks([1, 2, 3, 4, 5, 13]) == {1, 5}
 
-    def test_an_item_is_pending_in_its_project_and_one_of_none_everywhere(
+    def test_item_is_pending_in_its_project_and_item_without_a_project_everywhere(
         self, store: Store
     ) -> None:
         put(store, a_task(1, project="tea"), a_rule(2, project="bread"), a_task(3))
@@ -99,9 +99,7 @@ class ActionItemsContract:
         assert pending(store, Caller(agent="bo", session="s2")) == [1, 2]
         assert pending(store, Caller(agent="ann", session="s1")) == [1, 2]
 
-    def test_one_answer_settles_a_task_for_all_and_a_rule_for_one_session(
-        self, store: Store
-    ) -> None:
+    def test_answer_settles_a_task_for_all_and_a_rule_for_its_session(self, store: Store) -> None:
         put(store, a_task(1), a_rule(2))
         with store.begin(LOCAL_TENANT) as tx:
             tx.acks.put(an_ack(1))
@@ -112,7 +110,7 @@ class ActionItemsContract:
         assert pending(store, Caller(agent="cy", session="s1")) == [2]
         assert pending(store, Caller(agent="bo")) == [2]
 
-    def test_what_is_deferred_is_pending_again_from_that_moment(self, store: Store) -> None:
+    def test_deferred_item_is_pending_again_from_its_date(self, store: Store) -> None:
         put(store, a_task(1), a_rule(2))
         with store.begin(LOCAL_TENANT) as tx:
             for id_ in (1, 2):
@@ -159,7 +157,7 @@ class ActionItemsContract:
             assert not tx.acks.has_ended("k")
 
     @pytest.mark.requirement("DM-47")
-    def test_notes_are_of_a_session_and_one_key_has_one(self, store: Store) -> None:
+    def test_note_is_of_a_session_and_unique_per_key(self, store: Store) -> None:
         with store.begin(LOCAL_TENANT) as tx:
             for note in (a_note("b"), a_note("a"), a_note("b", value="y"), a_note("c", agent="cy")):
                 tx.scratchpad.put(note)
@@ -196,9 +194,7 @@ class ActionItemsContract:
             assert [one.key for one in tx.scratchpad.of(BO, now=later)] == ["c"]
             assert tx.scratchpad.of(Caller(agent="cy", session="s1"), now=LATER) == []
 
-    def test_a_version_counts_what_changed_a_memory_and_not_what_stands_beside(
-        self, store: Store
-    ) -> None:
+    def test_version_of_a_memory_ignores_annotations_and_ratings(self, store: Store) -> None:
         put(store, a_task(1), a_task(2))
         with store.begin(LOCAL_TENANT) as tx:
             for action in ("create", "ack", "claim", "release", "rate", "annotate", "status"):

@@ -25,24 +25,24 @@ class BlobsContract:
         assert digest == hashlib.sha256(TREE).hexdigest()
         assert open_blobs().get(digest) == TREE
 
-    def test_what_is_put_twice_is_kept_once(self, open_blobs: OpenBlobs) -> None:
+    def test_content_that_is_put_twice_is_stored_once(self, open_blobs: OpenBlobs) -> None:
         blobs = open_blobs()
         assert blobs.put(TREE) == blobs.put(TREE)
         blobs.drop(blobs.put(TREE))
         with pytest.raises(NotFoundError):
             blobs.get(hashlib.sha256(TREE).hexdigest())
 
-    def test_dropping_what_is_not_there_is_harmless(self, open_blobs: OpenBlobs) -> None:
+    def test_dropping_an_absent_artifact_is_harmless(self, open_blobs: OpenBlobs) -> None:
         open_blobs().drop("0" * 64)
 
     @pytest.mark.parametrize("digest", ["0" * 64, "../brain.db", "", "a/b", "A" * 64])
-    def test_there_is_nothing_under_what_is_no_digest(
+    def test_name_that_is_no_digest_has_no_artifact(
         self, open_blobs: OpenBlobs, digest: str
     ) -> None:
         with pytest.raises(NotFoundError):
             open_blobs().get(digest)
 
-    def test_what_was_changed_is_never_given(self, open_blobs: OpenBlobs, spoil: Spoil) -> None:
+    def test_changed_artifact_is_never_returned(self, open_blobs: OpenBlobs, spoil: Spoil) -> None:
         digest = open_blobs().put(b"as it was")
         spoil(digest, b"otherwise")
         with pytest.raises(StoreCorruptError, match="another digest"):
@@ -50,8 +50,8 @@ class BlobsContract:
         assert open_blobs().put(b"as it was") == digest
         assert open_blobs().get(digest) == b"as it was"
 
-    def test_an_empty_artifact_is_one(self, open_blobs: OpenBlobs) -> None:
+    def test_empty_artifact_is_stored(self, open_blobs: OpenBlobs) -> None:
         assert open_blobs().get(open_blobs().put(b"")) == b""
 
-    def test_it_says_where_it_is(self, open_blobs: OpenBlobs) -> None:
+    def test_artifact_store_reports_its_location(self, open_blobs: OpenBlobs) -> None:
         assert open_blobs().location

@@ -54,9 +54,7 @@ class BoardContract:
         assert (blockers.ids, blockers.total) == ((1, 2), 3)
         assert (anywhere.ids, anywhere.total) == ((1, 4, 2, 3), 4)
 
-    def test_patterns_are_the_rules_without_a_trigger_that_the_look_allows(
-        self, open_store: OpenStore
-    ) -> None:
+    def test_patterns_are_visible_rules_without_a_trigger(self, open_store: OpenStore) -> None:
         store = open_store()
         put(
             store,
@@ -76,7 +74,7 @@ class BoardContract:
             assert tx.briefing.has_patterns(awake(Kind.RULE))
             assert not tx.briefing.has_patterns(awake(Kind.RULE, labels=("none",)))
 
-    def test_what_is_owed_goes_by_priority_then_the_earliest_due_then_the_oldest(
+    def test_action_items_are_ordered_by_priority_then_due_date_then_age(
         self, open_store: OpenStore
     ) -> None:
         soon, late = NOON + timedelta(days=1), NOON + timedelta(days=9)

@@ -70,7 +70,7 @@ class CascadeContract:
             walk = tx.graph.walk([4], Direction.ALONG, types=SUPPORTS, limit=9)
         assert [(one.id, one.depth) for one in walk.reached] == [(2, 1), (3, 1), (1, 2)]
 
-    def test_links_among_memories_and_where_a_walk_goes_on_are_told(self, store: Store) -> None:
+    def test_links_among_memories_and_next_nodes_of_a_walk_are_listed(self, store: Store) -> None:
         with store.begin(LOCAL_TENANT) as tx:
             tx.links.replace(a_link(4, 2, type=_DEPENDS, strength=0.9))
         with store.snapshot(LOCAL_TENANT) as tx:
@@ -105,7 +105,7 @@ class CascadeContract:
         assert walk.reached == ()
         assert [one.id for one in every.reached] == [6, 2, 4, 1, 3]
 
-    def test_a_walk_keeps_to_its_types_depth_limit_and_stops(self, store: Store) -> None:
+    def test_walk_respects_its_types_depth_limit_and_stops(self, store: Store) -> None:
         def walked(**bounds: object) -> tuple[list[int], bool]:
             given = {"types": SUPPORTS, "limit": 9, **bounds}
             with store.snapshot(LOCAL_TENANT) as tx:
@@ -140,12 +140,12 @@ class CascadeContract:
         with store.snapshot(LOCAL_TENANT) as tx:
             assert tx.reviews.by(1) == [settled]
 
-    def test_what_nothing_rests_on_is_not_listed(self, store: Store) -> None:
+    def test_memories_without_dependents_are_not_listed(self, store: Store) -> None:
         with store.begin(LOCAL_TENANT) as tx:
             tx.reviews.touch([5], at=NOON)
             assert tx.reviews.due(LATER, limit=9) == []
 
-    def test_what_a_change_concerns_is_listed_until_it_is_done(self, store: Store) -> None:
+    def test_memories_affected_by_a_change_are_listed_until_done(self, store: Store) -> None:
         with store.begin(LOCAL_TENANT) as tx:
             tx.links.replace(a_link(5, 3, type=LinkType.CONFLICTS_WITH))
             assert (tx.reviews.disputed([3, 4]), tx.reviews.disputed([5])) == ([5], [3])
@@ -163,14 +163,16 @@ class CascadeContract:
             assert tx.reviews.due(NOON, limit=9) == [5]
             assert tx.reviews.due(LATER, limit=9) == [5, 3]
 
-    def test_what_is_shaken_is_reached_over_open_reviews(self, store: Store) -> None:
+    def test_affected_memories_are_reached_over_open_reviews(self, store: Store) -> None:
         with store.begin(LOCAL_TENANT) as tx:
             tx.reviews.add([a_review(2, 1), a_review(3, 1, settled_at=LATER)])
             assert tx.reviews.affected([1]) == [1, 2]
             tx.reviews.add([a_review(4, 1)])
             assert tx.reviews.affected([1]) == [1, 2, 4]
 
-    def test_the_doubtful_have_open_reviews_and_nobody_who_vouched(self, store: Store) -> None:
+    def test_unconfirmed_memories_have_an_open_review_and_are_not_confirmed(
+        self, store: Store
+    ) -> None:
         lost = a_review(3, 3, fall=InvalidationReason.UNSUPPORTED, depth=0, earlier=State.ACTIVE)
         with store.begin(LOCAL_TENANT) as tx:
             tx.reviews.add([a_review(2, 1), a_review(4, 1), lost])
@@ -178,7 +180,7 @@ class CascadeContract:
             assert tx.reviews.unconfirmed([2, 3, 4, 5]) == [2]
             assert tx.reviews.unsupported([2, 3, 4]) == {3: lost}
 
-    def test_scrubbing_takes_a_memorys_own_reviews_and_leaves_what_it_unseated(
+    def test_scrubbing_deletes_the_reviews_of_a_memory_and_not_those_that_it_caused(
         self, store: Store
     ) -> None:
         with store.begin(LOCAL_TENANT) as tx:

@@ -65,7 +65,7 @@ class CredentialsContract:
             tx.credentials.suspend(None)
             assert tx.credentials.tenant() == replace(acme, suspended_at=None)
 
-    def test_an_agent_comes_back_as_it_went_in_and_keeps_its_birth(self, store: Store) -> None:
+    def test_stored_agent_is_read_unchanged_with_its_creation_time(self, store: Store) -> None:
         low = an_agent(
             trust_default=Trust.UNTRUSTED_WEB, trust_ceiling=Trust.USER_CLAIM, disabled_at=SOON
         )
@@ -78,7 +78,7 @@ class CredentialsContract:
             assert tx.credentials.agents(limit=MANY) == [low, an_agent("bob")]
             assert tx.credentials.agents(limit=1) == [low]
 
-    def test_a_key_comes_back_as_it_went_in_and_its_prefix_is_its_own(self, store: Store) -> None:
+    def test_key_is_read_as_stored_and_its_prefix_is_unique(self, store: Store) -> None:
         whole = a_key(
             label="laptop",
             scopes=(KeyScope.READ, KeyScope.WRITE),
@@ -171,7 +171,7 @@ class CredentialsContract:
         with store.snapshot("acme") as tx:
             assert tx.credentials.key("00000001") == a_key()
 
-    def test_what_was_noted_is_listed_the_newest_first(self, store: Store) -> None:
+    def test_noted_denials_are_listed_newest_first(self, store: Store) -> None:
         entries = [
             AccessEntry(
                 at=NOON + timedelta(seconds=number),

@@ -68,7 +68,7 @@ class DisputesContract:
         assert _pairs(store, query_scope()) == [(3, 1), (2, 1)]
         assert _pairs(store, query_scope(agent="bob")) == [(4, 1), (3, 1), (2, 1)]
 
-    def test_a_project_lists_what_it_and_every_one_holds(self, store: Store) -> None:
+    def test_project_lists_its_own_conflicts_and_those_of_every_project(self, store: Store) -> None:
         assert _pairs(store, query_scope(project="api")) == [(3, 1), (2, 1)]
         assert _pairs(store, query_scope(project="web")) == []
 

@@ -104,13 +104,13 @@ class EventsContract:
         assert latest(store, limit=1) == events[1:]
         assert latest(store, since=events[1].at) == events[1:]
 
-    def test_an_event_that_is_told_twice_is_kept_once(self, store: Store) -> None:
+    def test_event_that_is_reported_twice_is_stored_once(self, store: Store) -> None:
         record(store, an_event(1), an_event(1))
         record(store, an_event(1), an_event(2))
 
         assert latest(store) == [an_event(2), an_event(1)]
 
-    def test_what_failed_is_neither_what_was_done_nor_what_was_refused(self, store: Store) -> None:
+    def test_failed_calls_are_listed_apart_from_done_and_refused_calls(self, store: Store) -> None:
         failed = an_event(3, outcome="not_found")
         of_bo = an_event(4, outcome="not_found", agent="bo")
         record(store, an_event(1), an_event(2, outcome=REFUSED), failed, of_bo)

@@ -116,7 +116,7 @@ class FieldContract:
             (BROKER, query_scope(field=OUTCOME, as_of=NOON - timedelta(seconds=1))),
         ],
     )
-    def test_no_field_brings_what_the_look_forbids(
+    def test_field_search_returns_no_memory_outside_the_scope(
         self, store: Store, memory: Memory, scope: QueryScope
     ) -> None:
         put(store, memory)
@@ -147,7 +147,7 @@ class FieldContract:
         assert lexical(store, "orders", scope=then) == [1]
         assert nearest(store, "orders were lost", scope=then) == [1]
 
-    def test_what_is_dropped_and_put_again_follows_in_every_process(
+    def test_dropped_and_rewritten_vectors_are_seen_by_every_process(
         self, open_store: OpenStore
     ) -> None:
         one, other = open_store(), open_store()
@@ -165,7 +165,7 @@ class FieldContract:
         assert nearest(other, "orders were lost", scope=scope) == [1]
         assert lexical(other, "orders", scope=scope) == [1]
 
-    def test_a_transaction_finds_what_it_wrote_and_its_rollback_leaves_nothing(
+    def test_transaction_finds_its_own_writes_and_rollback_leaves_nothing(
         self, store: Store
     ) -> None:
         query, scope = EMBEDDER.query("orders were lost"), query_scope(field=OUTCOME)

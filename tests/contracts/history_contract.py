@@ -81,7 +81,7 @@ class HistoryContract:
         with store.snapshot(LOCAL_TENANT) as tx:
             assert tx.links.touching([2]) == [again]
 
-    def test_links_of_other_types_stand_beside_it(self, store: Store) -> None:
+    def test_links_of_several_types_can_join_the_same_memories(self, store: Store) -> None:
         with store.begin(LOCAL_TENANT) as tx:
             tx.links.put(a_link(1, 2, strength=0.9))
             tx.links.put(a_link(1, 2, type=LinkType.CAUSES, strength=0.4))
@@ -93,7 +93,7 @@ class HistoryContract:
 
     @pytest.mark.requirement("DM-44")
     @pytest.mark.parametrize("second", sorted(set(LinkType) - {LinkType.CAUSES}))
-    def test_a_second_link_type_leaves_the_first_with_what_was_seen(
+    def test_second_link_type_leaves_the_first_link_unchanged(
         self, store: Store, second: LinkType
     ) -> None:
         first = a_link(1, 2, type=LinkType.CAUSES, strength=0.9, observations=4, basis="logs")
@@ -143,7 +143,7 @@ class HistoryContract:
             assert replace(read, id=0) == change
             assert tx.changes.believed([1, 2]) == {1: [BeliefPeriod(since=NOON, until=LATER)]}
 
-    def test_changes_keep_their_order_within_a_moment_and_when_the_clock_goes_back(
+    def test_changes_stay_in_order_at_equal_times_and_when_the_clock_goes_back(
         self, store: Store
     ) -> None:
         times = (NOON, NOON, NOON, LATER, NOON)
@@ -154,7 +154,7 @@ class HistoryContract:
         with store.snapshot(LOCAL_TENANT) as tx:
             assert [change.reason for change in tx.changes.of([1])] == list("01234")
 
-    def test_changes_are_listed_by_who_made_them_and_when(self, store: Store) -> None:
+    def test_changes_are_listed_by_agent_and_time(self, store: Store) -> None:
         with store.begin(LOCAL_TENANT) as tx:
             tx.changes.add(a_change(1))
             tx.changes.add(a_change(2, agent="bo", session="s"))
@@ -172,7 +172,7 @@ class HistoryContract:
         assert by(since=LATER) == [3]
         assert by(until=NOON, limit=1) == [2]
 
-    def test_annotations_stand_beside_a_memory_in_order(self, store: Store) -> None:
+    def test_annotations_of_a_memory_are_listed_in_order(self, store: Store) -> None:
         first, second = (
             Annotation(memory_id=1, text=text, agent="bo", trust=Trust.USER_CLAIM, at=at)
             for text, at in (("too hot", NOON), ("cooled", LATER))
@@ -186,7 +186,7 @@ class HistoryContract:
         with store.snapshot(LOCAL_TENANT) as tx:
             assert tx.annotations.of([1, 2]) == {1: [replace(second, id=remaining)]}
 
-    def test_a_reply_is_kept_under_agent_and_key(self, store: Store) -> None:
+    def test_reply_is_stored_under_agent_and_key(self, store: Store) -> None:
         reply = Reply(agent="ann", key="k", digest="d", body={"a": [1]}, memory_ids=(1,), at=NOON)
         with store.begin(LOCAL_TENANT) as tx:
             tx.records.save_reply(reply)
@@ -225,7 +225,7 @@ class HistoryContract:
             assert tx.records.reply("ann", "k") is None
             assert tx.links.touching([2]) == []
 
-    def test_what_was_scrubbed_leaves_no_byte_once_compacted(self, open_store: OpenStore) -> None:
+    def test_scrubbed_memory_leaves_no_byte_after_compaction(self, open_store: OpenStore) -> None:
         store = open_store()
         hushed = a_memory(1, "xylographer whispers", tags=("xylographer",))
         put(store, hushed, a_memory(2, "bread"))
@@ -252,7 +252,7 @@ class HistoryContract:
 
         assert b"xylograph" not in store_bytes(store)
 
-    def test_a_look_confines_by_person_scope_session_thread_and_state(
+    def test_scope_of_a_query_limits_by_person_scope_session_thread_and_state(
         self, open_store: OpenStore
     ) -> None:
         store = open_store()
@@ -270,7 +270,7 @@ class HistoryContract:
         assert lexical(store, "tea", scope=query_scope(states=(State.ARCHIVED,))) == [3]
         assert lexical(store, "tea", scope=query_scope(thread=5)) == []
 
-    def test_replies_kept_before_a_moment_are_dropped(self, store: Store) -> None:
+    def test_replies_stored_before_a_given_time_are_dropped(self, store: Store) -> None:
         old, new = (
             Reply(agent="ann", key=key, digest="d", body={"n": 1}, memory_ids=(1,), at=at)
             for key, at in (("old", NOON), ("new", LATER))
@@ -320,7 +320,7 @@ class HistoryContract:
             tx.links.put(a_link(3, 1, strength=0.9))
             assert [link.from_id for link in tx.links.touching([1], limit=1)] == [3]
 
-    def test_the_same_words_score_the_same_whatever_the_look(self, store: Store) -> None:
+    def test_score_of_the_same_words_does_not_depend_on_the_scope(self, store: Store) -> None:
         put(store, *(a_memory(n, f"tea {n}", occurred_at=NOON + n * LAP) for n in range(10, 20)))
         with store.snapshot(LOCAL_TENANT) as tx:
             wide = {

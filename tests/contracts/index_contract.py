@@ -61,7 +61,7 @@ class IndexContract:
             (a_memory(1, "tea"), query_scope(as_of=NOON - timedelta(seconds=1))),
         ],
     )
-    def test_no_arm_brings_what_the_look_forbids(
+    def test_no_retriever_returns_a_memory_outside_the_scope(
         self, store: Store, memory: Memory, scope: QueryScope
     ) -> None:
         put(store, memory)
@@ -85,7 +85,7 @@ class IndexContract:
             (a_memory(1, "tea"), query_scope(as_of=NOON)),
         ],
     )
-    def test_every_arm_brings_what_the_look_allows(
+    def test_every_retriever_returns_a_memory_within_the_scope(
         self, store: Store, memory: Memory, scope: QueryScope
     ) -> None:
         put(store, memory)
@@ -96,7 +96,7 @@ class IndexContract:
             assert [hit.id for hit in tx.memories.newest(scope, limit=5)] == [1]
             assert tx.memories.any(scope)
 
-    def test_what_was_dropped_can_be_put_again_under_other_words(self, store: Store) -> None:
+    def test_dropped_memory_can_be_indexed_again_with_other_words(self, store: Store) -> None:
         memory = a_memory(1, "tea is ready")
         put(store, memory)
         with store.begin(LOCAL_TENANT) as tx:
@@ -166,7 +166,7 @@ class IndexContract:
         assert len(set(ids) & set(exact)) >= 8
 
     @pytest.mark.requirement("DM-25")
-    def test_a_narrow_look_still_brings_as_many_as_it_may(self, store: Store) -> None:
+    def test_narrow_scope_still_returns_as_many_as_the_limit(self, store: Store) -> None:
         every = self.many // 15
         vectors = random_vectors(self.many)
         _put_vectors(store, vectors, rare=range(0, self.many, every))
@@ -193,9 +193,7 @@ class IndexContract:
         assert similar == {1: hit.score}
 
     @pytest.mark.requirement("JB-01")
-    def test_memories_are_compared_with_each_other_and_what_has_no_vector_is_like_none(
-        self, store: Store
-    ) -> None:
+    def test_memory_without_a_vector_is_similar_to_none(self, store: Store) -> None:
         put(store, a_memory(1, "tea cup"))
         put(store, a_memory(2, "tea cup"))
         put(store, a_memory(3, "garden gate"))
@@ -212,7 +210,7 @@ class IndexContract:
         assert (second[0] < 1, fourth) == (True, [0, 0, 0, 0])
 
     @pytest.mark.requirement("LC-20")
-    def test_how_a_memory_begins_is_read_as_it_was_kept_by_its_own_tenant_alone(
+    def test_first_window_of_a_memory_is_read_as_stored_by_its_own_tenant_alone(
         self, store: Store
     ) -> None:
         first, second = random_vectors(2)
@@ -265,7 +263,7 @@ class IndexContract:
         with store.snapshot(LOCAL_TENANT) as tx:
             assert tx.index.unembedded(limit=2) == [1, 2]
 
-    def test_what_was_superseded_meanwhile_still_gets_its_vectors(self, store: Store) -> None:
+    def test_memory_superseded_before_embedding_still_gets_its_vectors(self, store: Store) -> None:
         _put_pending(store, a_memory(1, "the port is 80"), a_memory(2, "the port is 81"))
         with store.begin(LOCAL_TENANT) as tx:
             over = NOON + timedelta(days=1)
@@ -309,7 +307,7 @@ class IndexContract:
             assert tx.index.unembedded(limit=5) == []
             assert not tx.index.embed(1, vectors_for(a_memory(1, "tea is ready")))
 
-    def test_vectors_of_what_cannot_be_found_are_dropped(self, store: Store) -> None:
+    def test_vectors_of_unsearchable_memories_are_dropped(self, store: Store) -> None:
         put(store, a_memory(1, "tea is ready"), a_memory(2, "so is cake"))
         with store.begin(LOCAL_TENANT) as tx:
             move(tx, 2, state=State.FORGOTTEN)
@@ -321,14 +319,14 @@ class IndexContract:
             assert tx.index.unembedded(limit=5) == []
             assert tx.index.similarities(random_vectors(1)[0], [2]) == {}
 
-    def test_a_narrow_look_finds_its_own_among_a_few_hundred(self, store: Store) -> None:
+    def test_narrow_scope_finds_its_own_memories_among_a_few_hundred(self, store: Store) -> None:
         vectors = random_vectors(400)
         _put_vectors(store, vectors, rare=range(0, 400, 80))
         with store.snapshot(LOCAL_TENANT) as tx:
             rare = tx.index.nearest(vectors[1], query_scope(labels=("rare",)), limit=10)
         assert sorted(hit.id for hit in rare) == [1, 81, 161, 241, 321]
 
-    def test_what_is_farther_than_asked_for_is_left_out(self, store: Store) -> None:
+    def test_memories_below_the_similarity_limit_are_left_out(self, store: Store) -> None:
         vectors = random_vectors(min(700, self.many))
         _put_vectors(store, vectors, rare=[3])
         with store.snapshot(LOCAL_TENANT) as tx:
@@ -337,7 +335,7 @@ class IndexContract:
             far = tx.index.nearest(vectors[4], scope, limit=5, at_least=0.9)
         assert ([hit.id for hit in near], far) == ([4], [])
 
-    def test_words_written_anew_stand_once_and_alone(self, store: Store) -> None:
+    def test_rewritten_words_replace_the_old_ones_in_full_text(self, store: Store) -> None:
         memory = a_memory(1, "tea is ready")
         put(store, a_memory(1, "cake is ready"))
         fractions: list[float] = []

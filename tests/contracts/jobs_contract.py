@@ -122,7 +122,7 @@ class JobsContract:
         with store.snapshot(LOCAL_TENANT) as tx:
             assert renamed(tx, tx.jobs.keyed("embed")) == a_job(4, key="embed")
 
-    def test_what_is_due_is_listed_by_when_it_became_so(self, store: Store) -> None:
+    def test_due_jobs_are_listed_by_their_due_time(self, store: Store) -> None:
         given(
             store, a_job(1, due_at=LATER), a_job(2), a_job(3, due_at=NOON - timedelta(hours=1)),
             a_job(4, kind="atomize"), a_job(5, state=JobState.DEAD), a_job(6, kind="unknown"),
@@ -144,7 +144,7 @@ class JobsContract:
         assert due(store) == []
         assert due(store, after=timedelta(hours=1)) == [1]
 
-    def test_who_has_lost_a_job_writes_nothing_more(self, store: Store) -> None:
+    def test_worker_that_lost_a_job_writes_nothing_more(self, store: Store) -> None:
         queued = a_job(1)
         given(store, queued)
         lost = queued.claimed("w1", until=LATER, now=NOON)
@@ -162,9 +162,7 @@ class JobsContract:
             assert not moved(store, lost, after)
         assert read(store, 1) == taken
 
-    def test_a_renewed_lease_is_not_taken_over_and_does_not_keep_its_holder_from_ending(
-        self, store: Store
-    ) -> None:
+    def test_renewed_lease_is_not_taken_over_and_lets_its_holder_end(self, store: Store) -> None:
         queued = a_job(1)
         given(store, queued)
         held = queued.claimed("w1", until=LATER, now=NOON)
@@ -217,7 +215,7 @@ class JobsContract:
             late = JobFilter(session="s1", since=NOON + timedelta(days=1))
             assert tx.jobs.progress(late, limit=9) == [{"at": 3}]
 
-    def test_it_is_known_when_a_job_of_a_kind_was_last_made_or_ended(self, store: Store) -> None:
+    def test_last_start_and_end_of_a_kind_of_job_are_known(self, store: Store) -> None:
         over = {"state": JobState.DONE, "finished_at": LATER}
         given(store, a_job(1, **over), a_job(2, key="embed:all"), a_job(3, kind="atomize"))
 
@@ -227,7 +225,7 @@ class JobsContract:
             assert tx.jobs.newest("atomize") == NOON
             assert tx.jobs.newest("reword") is None
 
-    def test_what_ended_long_ago_is_dropped_and_dead_letters_later(self, store: Store) -> None:
+    def test_old_jobs_are_dropped_and_dead_letters_later(self, store: Store) -> None:
         def ended(id_: int, state: JobState) -> Job:
             return a_job(id_, state=state, finished_at=NOON)
 
@@ -255,5 +253,5 @@ class JobsContract:
             assert not tx.jobs.move(a_job(1), a_job(1).cancelled(NOON))
             assert tx.jobs.counts() == {}
 
-    def test_a_worker_is_told_which_tenants_there_are(self, store: Store) -> None:
+    def test_tenants_are_listed_for_a_worker(self, store: Store) -> None:
         assert store.tenants() == [LOCAL_TENANT]

@@ -125,7 +125,7 @@ class LearningContract:
         assert entry.considered[0].features == {"fused": 0.5}
         assert entry.marks == {5: {FeedbackMark.USED, FeedbackMark.USEFUL}}
 
-    def test_a_mark_is_kept_once_and_none_on_a_trace_that_is_not_there(self, store: Store) -> None:
+    def test_mark_is_stored_once_and_never_on_an_absent_trace(self, store: Store) -> None:
         trace, lost = a_trace(1, 5), a_trace(2, 5)
         noted(store, trace)
         assert [marked(store, trace), marked(store, trace)] == [1, 0]
@@ -156,7 +156,7 @@ class LearningContract:
             assert tx.recall_log.showing(replace(used, agent="al")) == {}
             assert set(tx.recall_log.showing(replace(used, session=None))) == {5}
 
-    def test_who_fetches_what_it_was_shown_in_full_tells_nothing(self, store: Store) -> None:
+    def test_fetching_a_memory_that_was_shown_in_full_is_no_feedback(self, store: Store) -> None:
         extents = {5: ShownExtent.WHOLE, 6: ShownExtent.HEADLINE, 7: ShownExtent.BARE}
         first, second = (
             a_trace(1, 5, 6, 7, extents=extents),
@@ -227,7 +227,7 @@ class LearningContract:
             assert tx.models.listed(ModelRole.SALIENCE, limit=5) == []
             assert tx.models.serving(ModelRole.RERANKER) == []
 
-    def test_one_is_active_and_one_a_canary(self, store: Store) -> None:
+    def test_one_model_is_active_and_another_is_canary(self, store: Store) -> None:
         one, two = a_card(1), a_card(2)
         with store.begin(LOCAL_TENANT) as tx:
             tx.models.add(one)
@@ -243,14 +243,14 @@ class LearningContract:
             assert tx.models.get(1) == active
         assert states == {1: ModelState.ACTIVE, 2: ModelState.CANARY}
 
-    def test_who_moves_a_card_that_another_moved_first_writes_nothing(self, store: Store) -> None:
+    def test_concurrent_second_move_of_a_model_card_writes_nothing(self, store: Store) -> None:
         card = a_card(1)
         with store.begin(LOCAL_TENANT) as tx:
             tx.models.add(card)
         assert moved(store, card, to=ModelState.CANARY) is not None
         assert moved(store, card, to=ModelState.RETIRED) is None
 
-    def test_cards_come_page_by_page_and_a_digest_goes_unless_somebody_was_faster(
+    def test_model_cards_are_paged_and_a_digest_is_dropped_unless_the_card_changed(
         self, store: Store
     ) -> None:
         cards = [a_card(id_, digest=f"{id_:064x}") for id_ in (1, 2, 3)]
@@ -280,7 +280,7 @@ class LearningContract:
         with pytest.raises(RejectedError, match="rolled_back and cannot become canary"):
             a_card(1, state=ModelState.ROLLED_BACK).moved(ModelState.CANARY, at=NOON)
 
-    def test_evaluations_are_kept_once_and_listed_by_name_the_newest_first(
+    def test_evaluations_are_stored_once_and_listed_by_name_newest_first(
         self, store: Store
     ) -> None:
         known = figure([1.0, 0.0, 1.0])

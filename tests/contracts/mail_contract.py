@@ -49,7 +49,7 @@ class MailContract:
         """Give the store as one process sees it."""
         return open_store()
 
-    def test_what_is_posted_waits_until_it_is_marked(self, store: Store) -> None:
+    def test_sent_message_is_unread_until_it_is_marked(self, store: Store) -> None:
         with store.begin(LOCAL_TENANT) as tx:
             for number in (1, 2, 3):
                 post(tx, a_message(number, *(["bo"] if number < 3 else [])))
@@ -60,14 +60,14 @@ class MailContract:
             assert tx.messages.count_unread(BO, limit=9) == 1
             assert tx.messages.unread_among(BO, [BASE + 1, BASE + 2]) == {BASE + 2}
 
-    def test_marking_what_went_to_others_does_nothing(self, store: Store) -> None:
+    def test_marking_messages_to_others_does_nothing(self, store: Store) -> None:
         with store.begin(LOCAL_TENANT) as tx:
             post(tx, a_message(1, "cy"))
             tx.messages.mark(BO, [BASE + 1])
             assert [one.agent for one in tx.messages.of([BASE + 1])[BASE + 1]] == ["cy"]
             assert not tx.messages.acknowledge(BO, BASE + 1, answer="?")
 
-    def test_taking_broadcasts_over_changes_nothing_of_what_waits(self, store: Store) -> None:
+    def test_taking_over_broadcasts_does_not_change_unread_messages(self, store: Store) -> None:
         with store.begin(LOCAL_TENANT) as tx:
             for number in range(5):
                 post(tx, a_message(number))
@@ -80,7 +80,7 @@ class MailContract:
             assert unread(tx) == [9, 4, 2, 1, 0]
             assert unread(tx, Reader(agent="ann", project=None, now=NOON)) == []
 
-    def test_a_page_begins_below_the_place_where_the_last_one_ended(self, store: Store) -> None:
+    def test_page_begins_below_the_end_of_the_previous_page(self, store: Store) -> None:
         with store.begin(LOCAL_TENANT) as tx:
             for number in range(6):
                 post(tx, a_message(number, *(["bo"] if number % 2 else [])))
@@ -88,14 +88,14 @@ class MailContract:
             places = tx.messages.unread(BO, below=below, limit=2)
             assert [one.message_id - BASE for one in places] == [3, 2]
 
-    def test_what_is_not_current_does_not_wait(self, store: Store) -> None:
+    def test_outdated_messages_are_not_unread(self, store: Store) -> None:
         with store.begin(LOCAL_TENANT) as tx:
             post(tx, a_message(1, "bo", state=State.FORGOTTEN))
             post(tx, a_message(2, "bo", expires_at=NOON - timedelta(seconds=1)))
             assert unread(tx) == []
             assert tx.messages.count_unread(BO, limit=9) == 0
 
-    def test_what_comes_from_a_message_is_found_by_it_in_whatever_state(self, store: Store) -> None:
+    def test_memories_of_a_message_are_found_by_it_in_any_state(self, store: Store) -> None:
         with store.begin(LOCAL_TENANT) as tx:
             for number in (1, 2):
                 post(tx, a_message(number))
@@ -114,7 +114,7 @@ class MailContract:
             assert not tx.messages.merge(given)
             assert tx.messages.of([BASE + 1])[BASE + 1] == (given,)
 
-    def test_a_thread_is_there_for_who_sees_a_message_of_it(self, store: Store) -> None:
+    def test_thread_is_visible_to_readers_of_any_of_its_messages(self, store: Store) -> None:
         with store.begin(LOCAL_TENANT) as tx:
             ref = ThreadRef(key="k", subject="Between us")
             thread = tx.threads.open(ref, None, new_id=7, now=NOON)
@@ -132,7 +132,9 @@ class MailContract:
             assert tx.threads.participants([BASE + 1]) == {"ann", "bo"}
 
     @pytest.mark.requirement("DM-74")
-    def test_a_thread_has_a_subject_for_those_who_see_its_first_message(self, store: Store) -> None:
+    def test_subject_of_a_thread_is_visible_to_readers_of_its_first_message(
+        self, store: Store
+    ) -> None:
         agents = ("ann", "bo", "cy", "dan")
         of_thread = MessageDetail(thread_id=7, sender="ann")
 
@@ -193,7 +195,7 @@ class MailContract:
         ]  # fmt: skip
         assert begun == Beginning(message_id=BASE + 3, is_first=False, was_addressed=False)
 
-    def test_a_thread_keeps_its_author_and_takes_a_status_and_tags(self, store: Store) -> None:
+    def test_status_and_tags_of_a_thread_change_and_its_author_stays(self, store: Store) -> None:
         ref = ThreadRef(key="k", subject="Between us")
         with store.begin(LOCAL_TENANT) as tx:
             tx.threads.open(ref, None, new_id=7, now=NOON, agent="ann")
@@ -210,7 +212,7 @@ class MailContract:
         known = (thread.agent, thread.status, thread.tags)
         assert known == ("ann", ThreadStatus.CLOSED, ("tea", "milk"))
 
-    def test_a_passage_is_what_was_said_around_a_message(self, store: Store) -> None:
+    def test_passage_contains_the_messages_around_a_message(self, store: Store) -> None:
         with store.begin(LOCAL_TENANT) as tx:
             threads = [
                 self._thread(tx, key, recipients=recipients) for key, recipients in _SAID.items()

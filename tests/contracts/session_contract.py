@@ -48,7 +48,7 @@ class SessionContract:
         return find
 
     @pytest.mark.parametrize("is_known", [True, False])
-    def test_what_a_session_was_shown_stays_until_it_ends(
+    def test_ids_shown_to_a_session_stay_until_its_end(
         self, store: Store, known: Callable[..., Session | None], *, is_known: bool
     ) -> None:
         save(store, *([a_session(1)] if is_known else []))
@@ -64,7 +64,7 @@ class SessionContract:
             tx.sessions.end([one.id], ending=Ending.ENDED, at=SOON)
         assert shown(store) == {}
 
-    def test_what_a_session_was_shown_is_bounded_and_may_be_lost(self, store: Store) -> None:
+    def test_ids_shown_to_a_session_are_bounded_and_may_be_lost(self, store: Store) -> None:
         show(store, dict.fromkeys(range(SHOWN_MAX + 5), False))
         assert list(shown(store)) == list(range(5, SHOWN_MAX + 5))
 
@@ -100,7 +100,7 @@ class SessionContract:
             live = tx.sessions.of_process("ann", CLIENT, cwd=folder)
         assert [one.cwd for one in live] == [folder] * 2
 
-    def test_saving_again_changes_the_session_and_keeps_its_id(
+    def test_saving_again_changes_the_session_under_the_same_id(
         self, store: Store, known: Callable[..., Session | None]
     ) -> None:
         save(store, a_session(1))
@@ -108,7 +108,7 @@ class SessionContract:
 
         assert known() == a_session(1, task="Mend it")
 
-    def test_two_sessions_never_lose_one_another_to_a_drawn_id(
+    def test_sessions_with_colliding_random_ids_are_both_stored(
         self, store: Store, known: Callable[..., Session | None]
     ) -> None:
         save(store, a_session(1), a_session(1, key="other"))
@@ -116,9 +116,7 @@ class SessionContract:
         assert known() is not None
         assert known("other") is not None
 
-    def test_who_is_live_is_listed_by_agent_and_project_latest_heard_first(
-        self, store: Store
-    ) -> None:
+    def test_live_sessions_are_listed_by_agent_and_project_latest_first(self, store: Store) -> None:
         save(
             store,
             a_session(1, project="api"),
@@ -172,7 +170,7 @@ class SessionContract:
         with store.snapshot(LOCAL_TENANT) as tx:
             assert [one.id for one in tx.sessions.of_terminal("ann", CLIENT)] == [2, 1]
 
-    def test_the_last_booted_session_is_one_that_lives_under_the_prefix(self, store: Store) -> None:
+    def test_last_booted_session_is_a_live_session_under_the_prefix(self, store: Store) -> None:
         save(
             store,
             a_session(1, key="http_codex_1", booted_at=LATER),
@@ -252,7 +250,7 @@ class SessionContract:
 
         assert known() == replace(first, heartbeat_at=LATER)
 
-    def test_a_beat_adds_what_was_not_known_and_takes_nothing_away(
+    def test_heartbeat_adds_unknown_fields_and_removes_none(
         self, store: Store, known: Callable[..., Session | None]
     ) -> None:
         save(store, a_session(1, project="api", task="Mend it", cwd="/api", booted_at=SOON))
@@ -265,7 +263,7 @@ class SessionContract:
         )  # fmt: skip
 
     @pytest.mark.parametrize("ending", Ending)
-    def test_a_beat_revives_what_was_taken_for_over_and_not_what_was_ended(
+    def test_heartbeat_revives_a_timed_out_session_and_not_an_ended_session(
         self, store: Store, known: Callable[..., Session | None], ending: Ending
     ) -> None:
         over = a_session(1, process=CLIENT, server=SERVER, ended_at=SOON, ending=ending)
@@ -278,7 +276,7 @@ class SessionContract:
         revived = a_session(1, process=CLIENT, heartbeat_at=LATER)
         assert known() == (over if ending in EXPLICIT_ENDINGS else revived)
 
-    def test_a_beat_that_tells_of_an_end_ends_a_live_session(
+    def test_heartbeat_with_an_end_ends_a_live_session(
         self, store: Store, known: Callable[..., Session | None]
     ) -> None:
         save(store, a_session(1, task="Mend it"))

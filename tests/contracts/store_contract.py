@@ -93,7 +93,7 @@ class StoreContract:
         with store.snapshot(LOCAL_TENANT) as tx:
             assert tx.links.touching([1]) == []
 
-    def test_what_only_a_kind_has_comes_back_too(self, store: Store) -> None:
+    def test_fields_of_a_single_kind_are_read_as_stored(self, store: Store) -> None:
         skill = {"name": "deploy", "keywords": ["ship"]}
         rule = RuleDetail(severity=Severity.BLOCKER, skill=skill, must_ack=True)
         memories = (
@@ -145,7 +145,7 @@ class StoreContract:
         assert nearest(store, "a ghost walks") == []
 
     @pytest.mark.requirement("WP-22")
-    def test_a_transaction_finds_what_it_wrote_itself(self, store: Store) -> None:
+    def test_transaction_finds_its_own_writes(self, store: Store) -> None:
         put(store, a_memory(1, "red apples"))
         with store.begin(LOCAL_TENANT) as tx:
             tx.memories.add(a_memory(2, "green apples"))
@@ -166,7 +166,9 @@ class StoreContract:
         assert lexical(other, "tea") == nearest(other, "tea is ready") == [1]
 
     @pytest.mark.requirement("LC-13")
-    def test_what_one_process_drops_no_other_finds(self, open_store: OpenStore) -> None:
+    def test_memory_dropped_by_a_process_is_not_found_by_others(
+        self, open_store: OpenStore
+    ) -> None:
         one, other = open_store(), open_store()
         put(one, a_memory(1, "tea is ready"), a_memory(2, "tea is gone"))
         assert nearest(other, "tea is ready")[0] == 1
@@ -188,9 +190,7 @@ class StoreContract:
 
         assert list(seen) == [1]
 
-    def test_what_a_call_reads_is_of_one_moment_until_it_writes(
-        self, open_store: OpenStore
-    ) -> None:
+    def test_reads_of_a_call_are_consistent_until_it_writes(self, open_store: OpenStore) -> None:
         one, other = open_store(), open_store()
         with one.consistent_reads():
             assert stored(one, 1) == {}
@@ -201,7 +201,7 @@ class StoreContract:
             assert list(stored(one, 1, 2)) == [1, 2]
         assert list(stored(one, 1, 2)) == [1, 2]
 
-    def test_a_moment_is_of_one_tenant_and_ends_with_what_fails_in_it(
+    def test_consistent_reads_are_of_one_tenant_and_end_at_a_failure(
         self, open_store: OpenStore
     ) -> None:
         one, other = open_store(), open_store()
@@ -267,7 +267,7 @@ class StoreContract:
                 (Kind.TASK, State.ACTIVE): 1,
             }
 
-    def test_many_records_of_one_moment_are_all_kept(self, store: Store) -> None:
+    def test_many_records_of_the_same_time_are_all_stored(self, store: Store) -> None:
         with store.begin(LOCAL_TENANT) as tx:
             for number in range(3000):
                 _audit(tx, number)
@@ -275,7 +275,7 @@ class StoreContract:
 
         assert all(finding.is_sound for finding in store.examine())
 
-    def test_a_trace_is_kept(self, store: Store) -> None:
+    def test_trace_is_stored(self, store: Store) -> None:
         candidate = Candidate(memory=a_memory(1, "tea"), features={"lexical": 1.0}, score=0.9)
         trace = Trace(
             id=make_id(NOON, 5),

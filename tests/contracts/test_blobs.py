@@ -82,7 +82,7 @@ def test_a_bucket_that_is_not_there_takes_nothing(
     assert caught.value.code == "blobs_down"
 
 
-def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
+def test_folder_that_cannot_be_made_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(UnavailableError, match="cannot be created") as caught:
         make_blobs(tmp_path / "file" / "models")

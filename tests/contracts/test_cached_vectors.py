@@ -35,7 +35,7 @@ def put_windows(store: Store, count: int) -> None:
             tx.index.put(memory, Vectors(windows=windows))
 
 
-def test_vectors_beyond_what_is_kept_are_read_from_the_rows(store: Store) -> None:
+def test_vectors_beyond_the_cache_are_read_from_the_rows(store: Store) -> None:
     put_windows(store, 300)
     [query] = random_vectors(1)
 
@@ -51,7 +51,7 @@ def test_vectors_beyond_what_is_kept_are_read_from_the_rows(store: Store) -> Non
     assert [hit.score for hit in partly] == pytest.approx([hit.score for hit in whole])
 
 
-def test_what_a_transaction_changed_itself_is_scored_by_its_rows(store: Store) -> None:
+def test_changes_of_a_transaction_are_scored_by_its_rows(store: Store) -> None:
     put_windows(store, 3)
     [vector] = random_vectors(1)
 
@@ -94,7 +94,7 @@ def test_a_word_that_very_many_have_finds_new_and_old(store: Store) -> None:
     assert set(lexical(store, "tea")) == {1, 9000}
 
 
-def test_later_vector_is_found_whatever_its_id(subtests: pytest.Subtests) -> None:
+def test_later_vector_with_any_id_is_found(subtests: pytest.Subtests) -> None:
     for second in [(4, 5), (5, 4), (2, 6), (3, 4)]:
         with subtests.test(second=second):
             vectors = random_vectors(5)

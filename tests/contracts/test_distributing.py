@@ -111,7 +111,7 @@ def test_tables_in_partitions_become_plain_with_every_row_and_answer_the_same(
             assert tx.index.lexical(["tea"], query_scope(), limit=10) == []
 
 
-def test_what_is_plain_is_confined_as_it_was(database: Database, store: Store) -> None:
+def test_plain_tables_stay_confined(database: Database, store: Store) -> None:
     put(store, a_memory(1, "tea is ready"))
     flattened(database)
 
@@ -139,7 +139,7 @@ def test_an_upgrade_afterwards_indexes_the_plain_tables(database: Database) -> N
     }
 
 
-def test_what_was_made_plain_is_not_done_again(database: Database) -> None:
+def test_plain_tables_are_not_converted_again(database: Database) -> None:
     flattened(database)
     flat, spread = preview(database)
     assert flat == []
@@ -201,7 +201,7 @@ def test_the_beginning_that_citus_needs_confines_on_one_machine_as_well(store: S
     assert store.tenants() == [LOCAL_TENANT, "it's other"]
 
 
-def test_what_was_interrupted_at_any_place_is_gone_on_with_there() -> None:
+def test_interrupted_distribution_resumes_at_any_step() -> None:
     every = {table.name for table in METADATA.sorted_tables} | {"memory_text", "atom_text"}
     known = [(table, name, target) for (table, target), name in references().items()]
     done = Found(placed=every | {*REFERENCE}, references=known, filled={*REFERENCE})
@@ -236,7 +236,7 @@ def test_only_the_first_distribution_replaces_the_configuration_of_text_search()
     assert not replaced(some)
 
 
-def test_the_catalogue_tells_which_tables_have_rows_here(database: Database, store: Store) -> None:
+def test_catalogue_says_which_tables_have_local_rows(database: Database, store: Store) -> None:
     put(store, a_memory(1, "tea is ready"))
     flattened(database)
     engine = create_engine(make_url(database.owner).set(drivername="postgresql+psycopg"))
@@ -249,7 +249,7 @@ def test_the_catalogue_tells_which_tables_have_rows_here(database: Database, sto
     assert {(table, target) for table, _, target in progress.references} == {*references()}
 
 
-def test_vectors_are_searched_as_widely_on_many_machines_as_on_one(store: Store) -> None:
+def test_vector_search_is_as_wide_on_many_machines_as_on_one(store: Store) -> None:
     dialect = store.dialect
     assert isinstance(dialect, Postgres)
 

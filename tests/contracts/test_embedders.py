@@ -95,7 +95,7 @@ class TestRemoteEmbedders(EmbedderContract):
         return server.embedder(family)
 
 
-def test_every_embedder_that_can_be_chosen_keeps_the_contract() -> None:
+def test_every_embedder_that_can_be_chosen_fulfils_the_contract() -> None:
     assert set(EMBEDDERS) == {"minilm", "onnx", *FAMILIES}
 
 

@@ -51,7 +51,7 @@ def test_laid_out_stores_share_no_audit_key(tmp_path: Path) -> None:
     assert first != second
 
 
-def test_laying_out_leaves_what_is_there_alone(path: Path) -> None:
+def test_laying_out_does_not_change_an_existing_store(path: Path) -> None:
     path.write_bytes(b"something else")
 
     lay_out_store(path)

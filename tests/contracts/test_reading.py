@@ -101,7 +101,7 @@ def test_an_erased_memory_leaves_no_decoded_text(store: Store) -> None:
     assert alive == []
 
 
-def test_what_the_driver_cannot_do_is_told_as_by_sqlalchemy(store: Store) -> None:
+def test_errors_of_the_driver_are_raised_as_by_sqlalchemy(store: Store) -> None:
     missing = sa.select(sa.column("nowhere", sa.String)).select_from(DETAILS[Kind.FACT])
     with pytest.raises(StoreCorruptError, match="nowhere"), store.snapshot(LOCAL_TENANT) as tx:
         tx.work.rows(missing, {})

@@ -82,7 +82,7 @@ def test_primary_in_recovery_is_read_as_a_plain_store(pair: Pair) -> None:
         assert reads(store).attempts == 0
 
 
-def test_hanging_replica_costs_a_moment_and_its_connections(pair: Pair, proxy: Proxy) -> None:
+def test_hanging_replica_costs_a_short_wait_and_its_connections(pair: Pair, proxy: Proxy) -> None:
     with pair.opened(through(proxy, pair.copy)) as store:
         put(store, a_memory(1, "tea is ready"))
         pair.serves(store)

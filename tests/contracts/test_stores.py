@@ -245,7 +245,9 @@ def _is_ours(name: str | None, _type: str, _parents: object) -> bool:
 
 
 @pytest.mark.requirement("DM-08")
-def test_every_arm_finds_a_memory_without_its_body(open_store: OpenStore, path: Path) -> None:
+def test_every_retriever_finds_a_memory_without_reading_its_body(
+    open_store: OpenStore, path: Path
+) -> None:
     store = open_store()
     put(store, a_memory(1, "tea is ready"))
     with opened(path).dialect.engine.begin() as connection:
@@ -259,7 +261,7 @@ def test_every_arm_finds_a_memory_without_its_body(open_store: OpenStore, path: 
 
 
 @pytest.mark.requirement("DM-50")
-def test_what_is_known_of_a_memory_lies_in_columns_that_keep_their_bounds(
+def test_fields_of_a_memory_are_columns_with_checked_bounds(
     open_store: OpenStore, path: Path
 ) -> None:
     put(open_store(), a_memory(1, "tea", source_ref="a.md:1", trust=Trust.UNTRUSTED_WEB))
@@ -320,7 +322,7 @@ def test_a_text_is_looked_up_by_its_hash_and_not_by_walking_the_store(
     assert "semantic_hash=?" in plan
 
 
-def test_sessions_of_a_process_are_looked_up_by_it_and_not_by_walking_those_of_the_agent(
+def test_sessions_of_a_process_are_read_through_an_index(
     path: Path,
 ) -> None:
     process = Process(host="here", pid=7, created_at=NOON)

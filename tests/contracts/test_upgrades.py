@@ -39,7 +39,7 @@ def opened(path: Path) -> Store:
     return open_laid_out(path, space=SPACE, clock=FakeClock())
 
 
-def test_an_upgrade_runs_the_missing_migrations_and_keeps_the_rows(
+def test_upgrade_runs_the_missing_migrations_and_preserves_the_rows(
     path: Path, tmp_path: Path
 ) -> None:
     later = tmp_path / "migrations"

@@ -54,7 +54,7 @@ def test_stores_of_one_process_share_compiled_statements(store: Store, tmp_path:
     assert first is second
 
 
-def test_a_write_that_fails_is_told_as_by_sqlalchemy_and_leaves_nothing(store: Store) -> None:
+def test_failed_write_raises_as_sqlalchemy_does_and_leaves_nothing(store: Store) -> None:
     twice = {"tenant_id": LOCAL_TENANT, "memory_id": 1, "type": "tag", "name": "a", "position": 1}
     memory = a_memory(1, "one")
     with pytest.raises(IntegrityError, match="UNIQUE"):
@@ -64,7 +64,7 @@ def test_a_write_that_fails_is_told_as_by_sqlalchemy_and_leaves_nothing(store: S
         assert tx.work.rows(TEXTS, {}) == []
 
 
-def test_vectors_are_numbered_on_whatever_a_transaction_does_between(store: Store) -> None:
+def test_numbering_of_vectors_continues_despite_other_writes(store: Store) -> None:
     numbered = sa.select(vectors.c.memory_id, vectors.c.seq).order_by(vectors.c.seq)
     with store.begin(LOCAL_TENANT) as tx:
         _put(tx, a_memory(1, "one"))
@@ -77,7 +77,7 @@ def test_vectors_are_numbered_on_whatever_a_transaction_does_between(store: Stor
     assert [tuple(row) for row in seqs] == [(2, 2), (1, 3), (3, 4), (4, 5)]
 
 
-def test_changes_stand_in_the_order_they_were_made_whatever_came_between(store: Store) -> None:
+def test_changes_are_in_the_order_of_their_making_despite_merged_ones(store: Store) -> None:
     made = Change(
         memory_id=1, action=Action.CREATE, agent="bob", session=None, reason=None, at=NOON
     )

@@ -59,7 +59,7 @@ class TrendsContract:
         ]
         assert theirs == []
 
-    def test_recalls_are_counted_by_verdict_with_those_that_helped(self, store: Store) -> None:
+    def test_recalls_and_helpful_ones_are_counted_by_result(self, store: Store) -> None:
         missed = a_trace(3, verdict=ResultStatus.BELOW_THRESHOLD)
         mine = a_trace(4, 1, caller=Caller(agent="ann"))
         used, misled = a_trace(1, 1, 2), a_trace(2, 1)

@@ -32,7 +32,7 @@ class UpkeepContract:
         """Give the store as one process sees it."""
         return open_store()
 
-    def test_what_is_due_is_listed_by_id_page_by_page(self, store: Store) -> None:
+    def test_due_memories_are_listed_by_id_in_pages(self, store: Store) -> None:
         log: Any = {"kind": Kind.EVENT, "label": "log"}
         for one in (
             a_memory(1, "over", expires_at=_NOW),
@@ -58,13 +58,13 @@ class UpkeepContract:
         with store.snapshot("another") as tx:
             assert tx.memories.due(criteria, after=0, limit=9) == []
 
-    def test_what_is_stored_has_its_body(self, store: Store) -> None:
+    def test_stored_memories_have_their_body(self, store: Store) -> None:
         for number, kind in enumerate(Kind, 1):
             put(store, a_memory(number, f"Number {number}", kind=kind))
         with store.snapshot(LOCAL_TENANT) as tx:
             assert tx.memories.bodiless(after=0, limit=9) == []
 
-    def test_what_the_full_text_lacks_is_listed_until_it_is_worded_anew(self, store: Store) -> None:
+    def test_memories_missing_in_full_text_are_listed_until_indexed(self, store: Store) -> None:
         port = a_memory(2, "The port is 80")
         cause = a_memory(3, "A full disk stopped the build", kind=Kind.ATOM)
         put(store, a_memory(1, "The kettle is blue"), port, cause)

@@ -132,7 +132,7 @@ def test_a_database_that_holds_something_is_left_alone(server: str, tmp_path: Pa
     assert "make an empty one" in refused.stderr
 
 
-def test_a_database_that_is_away_leaves_no_backup_behind(tmp_path: Path) -> None:
+def test_unreachable_database_leaves_no_backup_file(tmp_path: Path) -> None:
     failed = run("backup.sh", str(tmp_path), owner="postgresql://nobody@127.0.0.1:1/none")
     assert failed.returncode != 0
     assert list(tmp_path.iterdir()) == []

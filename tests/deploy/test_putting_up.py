@@ -40,7 +40,7 @@ def test_nothing_listens_beyond_this_machine() -> None:
     assert COMPOSE["networks"]["inside"]["internal"]
 
 
-def test_no_password_stands_in_a_file_that_is_shared() -> None:
+def test_shared_files_contain_no_password() -> None:
     given = {
         f"{name}: {variable}": value
         for name, service in SERVICES.items()
@@ -88,7 +88,7 @@ def _drawn(script: Path) -> dict[str, str]:
 
 
 @pytest.mark.parametrize(("name", "pod"), PODS, ids=[name for name, _ in PODS])
-def test_pods_run_as_nobody_in_particular_and_write_nowhere_else(
+def test_pods_run_without_root_and_write_to_their_volumes_only(
     name: str, pod: dict[str, Any]
 ) -> None:
     assert name

@@ -116,12 +116,14 @@ def test_no_page_loads_anything_from_elsewhere(pages: dict[Path, PageParser]) ->
     assert not any("source" in page.components for page in pages.values())
 
 
-def test_steps_keep_their_numbers(pages: dict[Path, PageParser], site: Path) -> None:
+def test_steps_around_code_blocks_are_a_single_numbered_list(
+    pages: dict[Path, PageParser], site: Path
+) -> None:
     # One list with code blocks between its steps, not one list for each step.
     assert pages[site / "0.1" / "how-to" / "run-a-server.html"].numbered == 1
 
 
-def test_it_can_be_searched_and_has_a_dark_mode(site: Path) -> None:
+def test_site_has_a_search_and_a_dark_mode(site: Path) -> None:
     index = json.loads((site / "0.1" / "search.json").read_text("utf-8"))
     home = (site / "0.1" / "index.html").read_text("utf-8")
 
@@ -129,7 +131,7 @@ def test_it_can_be_searched_and_has_a_dark_mode(site: Path) -> None:
     assert 'data-md-color-scheme="slate"' in home
 
 
-def test_it_shows_the_pictures_that_the_browser_tests_made(site: Path) -> None:
+def test_site_shows_the_pictures_of_the_browser_tests(site: Path) -> None:
     gallery = (site / "0.1" / "pictures" / "index.html").read_text("utf-8")
 
     assert "search-1280-light.png" in gallery

@@ -42,7 +42,7 @@ def promtool(*arguments: str) -> str:
     return done.stdout.decode()
 
 
-def test_every_figure_that_is_drawn_or_watched_is_one_that_servers_show() -> None:
+def test_dashboards_and_alerts_use_only_metrics_of_servers() -> None:
     named = {name for one in expressions() for name in re.findall(r"commonbrain_\w+", one)}
     assert named
     assert named - set(exported()) == set()
@@ -87,7 +87,7 @@ def test_alerts_watch_p95_faults_of_the_server_and_authorisation() -> None:
     } <= names
 
 
-def test_every_alert_says_where_the_guide_tells_what_to_do() -> None:
+def test_every_alert_links_to_its_section_of_the_guide() -> None:
     headings = {
         line.lstrip("# ").strip().lower().replace(" ", "-")
         for line in GUIDE.read_text("utf-8").splitlines()

@@ -43,7 +43,7 @@ def test_a_prohibition_blocks_and_advice_is_a_pattern(subtests: pytest.Subtests)
 
 
 @given(st.text())
-def test_any_text_has_a_kind_whatever_its_case(text: str) -> None:
+def test_kind_of_a_text_does_not_depend_on_its_case(text: str) -> None:
     assert classify(text) in {Kind.RULE, Kind.INCIDENT, Kind.TASK, Kind.FACT}
 
 

@@ -130,7 +130,7 @@ def test_only_the_same_and_the_null_project_are_compared(subtests: pytest.Subtes
             assert is_comparable(memory, Scope.TEAM, project=offered) is comparable
 
 
-def test_a_fact_that_contradicts_is_novel_and_names_what_it_contests() -> None:
+def test_contradicting_fact_is_new_and_names_the_contested_memory() -> None:
     stored = near(0.99, text="The API listens on port 8080")
     judged = classify_duplicate(Kind.FACT, "The API listens on port 9090", near=stored, space=SPACE)
     assert isinstance(judged, Unique)

@@ -123,7 +123,7 @@ def test_headline_of_a_long_sentence_has_subject_predicate_and_value(
 
 
 @given(st.lists(LINES, max_size=12).map("\n".join).filter(str.strip))
-def test_a_headline_fits_and_says_only_what_the_text_says(body: str) -> None:
+def test_headline_fits_and_contains_only_words_of_the_text(body: str) -> None:
     headline = derive_headline(body)
     assert headline
     assert len(headline) <= HEADLINE_CHARS_MAX

@@ -64,7 +64,7 @@ def test_only_rules_and_facts_are_refused_as_near_duplicates() -> None:
     assert refusing == {Kind.RULE, Kind.FACT}
 
 
-def test_a_kind_is_read_whatever_its_case_and_leaves_no_label(subtests: pytest.Subtests) -> None:
+def test_kind_is_read_in_any_case_and_leaves_no_label(subtests: pytest.Subtests) -> None:
     for kind in Kind:
         with subtests.test(kind=kind):
             assert kind_and_label(f" {kind.upper()} ") == (kind, None)

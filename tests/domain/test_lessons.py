@@ -73,7 +73,7 @@ def test_features_given_by_a_model_are_left_out_of_training() -> None:
     assert [one.features for one in lesson.shown] == [{"fused": 0.1}, {"fused": 0.2}]
 
 
-def test_a_recall_whose_memories_are_all_alike_teaches_nothing() -> None:
+def test_recall_with_equally_graded_memories_is_no_training_data() -> None:
     assert training_example_of(an_entry({1: ANY, 2: ANY}, {})) is None
     assert training_example_of(an_entry({1: ANY}, {1: {FeedbackMark.USED}})) is None
     assert training_example_of(an_entry({1: ANY, 2: ANY}, {9: {FeedbackMark.USED}})) is None

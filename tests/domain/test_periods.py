@@ -152,7 +152,7 @@ def test_weekdays_move_with_the_weeks(phrase: str, now: datetime, weeks: int) ->
 
 
 @given(st.sampled_from(["early", "mid", "late", "the end of", "the first half of"]), UNITS, NOWS)
-def test_a_part_lies_within_what_it_is_a_part_of(part: str, whole: str, now: datetime) -> None:
+def test_part_of_a_period_lies_within_the_period(part: str, whole: str, now: datetime) -> None:
     inner, outer = span_of(f"in {part} {whole}", now), span_of(whole, now)
     assert outer.since <= inner.since < inner.until <= outer.until
 

@@ -56,7 +56,7 @@ def test_code_that_resembles_a_client_text_stays(subtests: pytest.Subtests) -> N
             assert typed_text(prompt) == prompt
 
 
-def test_a_prompt_says_what_it_asks_for(subtests: pytest.Subtests) -> None:
+def test_prompt_states_its_request(subtests: pytest.Subtests) -> None:
     for text, feature in [
         ("why did we drop kafka", "asks_ours"),
         ("explain how kafka rebalances", "is_general"),

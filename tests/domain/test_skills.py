@@ -6,7 +6,7 @@ from commonbrain.testing.builders import a_memory
 
 
 @pytest.mark.requirement("RT-11")
-def test_any_keyword_fires_whatever_its_case_and_as_part_of_a_word() -> None:
+def test_keyword_fires_in_any_case_and_as_part_of_a_word() -> None:
     skill = Skill(name="release", keywords=("deploy", "rollback"))
     assert skill.fires("How do we REDEPLOY it?", None)
     assert skill.fires("a rollback", "api")

@@ -54,7 +54,7 @@ def test_likeness_is_mutual_and_a_share(one: frozenset[str], other: frozenset[st
         assert are_alike(one, other) == are_alike(other, one)
 
 
-def test_one_word_in_common_is_no_likeness_and_longer_forms_are_the_same_word() -> None:
+def test_single_shared_word_is_no_likeness_and_longer_forms_are_equal() -> None:
     assert are_alike({"disk", "full"}, {"disk", "empty", "again"}) == 0
     assert are_alike({"disk", "fail"}, {"disks", "failed", "again"}) == 1
     assert covers_words({"deadlock"}, {"deadlocks", "seen"}) == 1

@@ -39,7 +39,7 @@ def test_turns_of_beam_share_the_session_of_their_batch(tmp_path: Path) -> None:
     assert turns[0].note == "user: My port is 8080"
 
 
-def test_refused_turns_are_listed_with_what_they_repeat(tmp_path: Path) -> None:
+def test_refused_turns_are_listed_with_the_turns_they_repeat(tmp_path: Path) -> None:
     report = refusals.evaluate(repeating(tmp_path / "l.json"), settings=Settings())
 
     assert [(row.source, row.known_source, row.wording) for row in report.rows] == [
@@ -71,7 +71,7 @@ def test_a_folder_of_chats_is_read_as_beam(tmp_path: Path) -> None:
     assert (report.conversations, report.rows) == (1, ())
 
 
-def test_a_refused_turn_is_missing_unless_what_it_repeats_is_gold(tmp_path: Path) -> None:
+def test_refused_turn_is_missing_unless_the_repeated_turn_is_gold(tmp_path: Path) -> None:
     corpus = next(iter(LOCOMO.read(LOCOMO.files(repeating(tmp_path / "l.json")))))
     with open_eval_store(corpus, settings=Settings(), seed=0, form=Form.NOTES) as store:
         assert Kind.MESSAGE not in {one.kind for one in store.memories.values()}

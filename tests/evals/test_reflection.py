@@ -54,7 +54,7 @@ def test_episodes_take_at_most_a_third_of_the_tokens(report: ReflectionReport) -
 
 
 @pytest.mark.requirement("JB-01")
-def test_with_episodes_recall_answers_more_on_a_day_and_no_less_on_one_thing(
+def test_episodes_improve_recall_of_a_day_and_do_not_lower_recall_of_a_fact(
     report: ReflectionReport,
 ) -> None:
     for tokens in (*BUDGETS[1:], 1400):

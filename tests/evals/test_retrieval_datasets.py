@@ -38,7 +38,7 @@ def test_locomo_gives_a_corpus_a_conversation_with_turns_as_the_importer_reads_t
     assert first.thread != last.thread
 
 
-def test_locomo_reads_evidence_however_it_is_written_and_knows_what_has_no_answer(
+def test_locomo_reads_every_form_of_evidence_and_unanswerable_questions(
     tmp_path: Path,
 ) -> None:
     single, several, adversarial, bare = read("locomo", samples.locomo(tmp_path / "l.json"))[

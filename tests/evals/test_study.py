@@ -56,7 +56,7 @@ def test_only_text_of_a_session_is_embedded_without_context(made: Shapes) -> Non
     assert np.allclose(alone.vectors[alone.starts[3]], around.vectors[around.starts[3]])
 
 
-def test_names_of_speakers_are_left_out_of_what_is_embedded(made: Shapes) -> None:
+def test_names_of_speakers_are_not_embedded(made: Shapes) -> None:
     assert made.names == {"Ann", "Bob"}
     assert np.allclose(made.vector("Is Ann's dog well?"), made.vector("Is  dog well?"))
     assert np.allclose(made.vector("Ann"), made.embedder.query("Ann"))

@@ -125,7 +125,9 @@ def test_a_mixed_batch_is_refused_whole(brain: Brain, bo: Brain) -> None:
     assert bodies(bo, "tap burst kettle") == []
 
 
-def test_an_item_binds_its_project_and_one_of_none_binds_all(brain: Brain, bo: Brain) -> None:
+def test_item_binds_its_project_and_item_without_a_project_binds_all(
+    brain: Brain, bo: Brain
+) -> None:
     id_ = task(brain, project="kitchen")
     assert remember_one(bo, OTHER, project="garden").status is ItemStatus.STORED
     blocked(lambda: bo.remember("The tap drips", project="kitchen"))
@@ -357,7 +359,7 @@ def test_taking_an_answer_back_lets_the_item_bind_again(brain: Brain, bo: Brain)
 
 
 @pytest.mark.requirement("SE-26")
-def test_only_a_trusted_source_sets_one(brain: Brain, bo: Brain) -> None:
+def test_only_a_trusted_source_sets_an_action_item(brain: Brain, bo: Brain) -> None:
     for known in ({"auto_captured": True}, {"trust": "untrusted_web"}):
         for kind in ("task", "rule"):
             held = remember_one(brain, f"{kind} {known}", kind=kind, must_ack=True, **known)  # pyright: ignore[reportArgumentType]
@@ -419,7 +421,7 @@ def test_erasing_an_action_item_erases_its_acknowledgements(brain: Brain, bo: Br
     assert all("a word" not in (one.reason or "") for one in history)
 
 
-def test_what_a_report_marks_waits_as_any_other_writing(brain: Brain, bo: Brain) -> None:
+def test_pending_action_items_block_memories_marked_in_a_report(brain: Brain, bo: Brain) -> None:
     task(brain)
     words = "The build is red.\n@decision Zebras ship the build from now on."
     left = bo.session.handoff(words).outcome

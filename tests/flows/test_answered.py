@@ -142,7 +142,7 @@ def test_a_threshold_of_nothing_takes_all_for_answers(path: Path) -> None:
         assert brain.recall(FAR).verdict is ResultStatus.FOUND
 
 
-def test_browsing_and_asking_for_a_time_are_answered_by_whatever_there_is(measured: Brain) -> None:
+def test_browsing_and_queries_of_time_are_answered_by_any_memory(measured: Brain) -> None:
     stored(measured, FERRY, kind="event", occurred_at=MAY)
 
     assert measured.recall().verdict is ResultStatus.FOUND

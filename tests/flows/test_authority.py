@@ -85,7 +85,7 @@ def test_less_trusted_text_replaces_a_more_trusted_one_by_approval_only(
     assert brain.get(held.id or "").trust is Trust.USER_CLAIM
 
 
-def test_a_proposal_whose_target_moved_on_names_the_head_and_stays(brain: Brain) -> None:
+def test_proposal_with_a_superseded_target_names_the_head_and_stays(brain: Brain) -> None:
     old = stored(brain, TWO, kind="fact", trust="trusted_tool")
     held = limited(brain).revise.supersede(old, FOUR, reason="upgrade").id or ""
     new = brain.revise.supersede(old, "The build is gone", reason="x", trust="trusted_tool").id

@@ -250,7 +250,7 @@ def test_briefing_shows_handoff_mail_action_items_notes_and_other_sessions(
 
 
 @pytest.mark.requirement("SE-01")
-def test_a_second_boot_begins_with_the_same_bytes_whatever_its_task_and_session(
+def test_second_boot_begins_with_the_same_bytes_for_any_task_and_session(
     shop: Brain, clock: FakeClock
 ) -> None:
     save(shop, "Never push to main without a review.", "rule", severity="BLOCKER")

@@ -107,7 +107,7 @@ def test_reviews_are_settled(brain: Brain, three: list[str]) -> None:
     assert brain.review("needs_review").needs_review == ()
 
 
-def test_what_cannot_be_done_is_said(brain: Brain, three: list[str]) -> None:
+def test_impossible_bulk_edit_is_refused_with_the_reason(brain: Brain, three: list[str]) -> None:
     with pytest.raises(InvalidInputError, match="tags"):
         brain.bulk_edit(three, "retag", confirm=3)
     with pytest.raises(InvalidInputError, match="paint"):

@@ -187,7 +187,7 @@ def test_a_link_of_this_type_goes_from_the_newer_to_the_older(
     assert [link.type for link in links] == [LinkType.CHANGES]
 
 
-def test_a_forgotten_value_does_not_hide_the_one_before_it(brain: Brain, clock: FakeClock) -> None:
+def test_forgotten_value_does_not_hide_the_previous_value(brain: Brain, clock: FakeClock) -> None:
     here = brain.acting_as(session="s1")
     booked = stored(here, "Let's book the venue for 80 people.")
     clock.move(timedelta(minutes=2))

@@ -53,7 +53,7 @@ def test_a_memory_outlives_an_endpoint_that_is_down(
         Answer(hangs=True),
     ],
 )
-def test_whatever_an_endpoint_does_a_memory_is_stored(
+def test_memory_is_stored_despite_any_fault_of_the_embedder(
     path: Path, server: ModelServer, answer: Answer
 ) -> None:
     server.script.append(answer)
@@ -126,7 +126,7 @@ def test_text_that_cannot_be_embedded_does_not_delay_the_others(path: Path) -> N
 
 
 @pytest.mark.requirement("WP-34")
-def test_a_process_whose_embedder_came_back_catches_up_by_itself(path: Path) -> None:
+def test_process_embeds_pending_texts_when_its_embedder_recovers(path: Path) -> None:
     embedder = FailingEmbedder()
     with a_brain(path, embedder=embedder) as brain:
         store_without_vectors(

@@ -89,7 +89,7 @@ def test_a_reader_forgets_nothing(brain: Brain) -> None:
     assert bodies(reader) == [FACT]
 
 
-def test_a_chain_whose_head_was_forgotten_holds_nothing_now(brain: Brain) -> None:
+def test_chain_with_a_forgotten_head_has_no_current_memory(brain: Brain) -> None:
     old = stored(brain, FACT, kind="fact")
     new = brain.revise.supersede(old, "It runs on four cores", reason="upgrade").id or ""
     brain.forget(new, reason="wrong")

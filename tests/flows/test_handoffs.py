@@ -96,7 +96,7 @@ def test_refused_handoff_leaves_the_session_open(brain: Brain) -> None:
     assert last(brain) is None
 
 
-def test_it_belongs_to_a_session_and_to_who_may_write(brain: Brain) -> None:
+def test_handoff_belongs_to_a_session_and_needs_the_right_to_write(brain: Brain) -> None:
     with pytest.raises(InvalidInputError, match="needs a session"):
         brain.session.handoff(SUMMARY)
     reader = Brain(
@@ -115,7 +115,7 @@ def test_handoff_does_not_repeat_recalled_memories(brain: Brain) -> None:
     assert brain.get(id_).body == SUMMARY
 
 
-def test_the_last_one_is_the_newest_of_the_project_whoever_left_it(
+def test_latest_handoff_is_the_newest_of_the_project_by_any_agent(
     brain: Brain, clock: FakeClock
 ) -> None:
     def at(session: str, project: str | None = None, agent: str = "ann") -> Brain:
@@ -136,7 +136,7 @@ def test_the_last_one_is_the_newest_of_the_project_whoever_left_it(
     assert last_id(at("s6"), "cli") is None
 
 
-def test_another_agents_private_one_is_not_shown(brain: Brain) -> None:
+def test_private_handoff_of_another_agent_is_not_shown(brain: Brain) -> None:
     bob = brain.acting_as(agent="bob", session="s1")
     stored(bob, SUMMARY, kind="episode", label="handoff", scope="private")
     assert last(brain) is None
@@ -144,7 +144,7 @@ def test_another_agents_private_one_is_not_shown(brain: Brain) -> None:
 
 
 @pytest.mark.requirement("WP-14")
-def test_marks_in_it_are_memories_of_their_own(brain: Brain) -> None:
+def test_marks_in_a_handoff_are_memories_of_their_own(brain: Brain) -> None:
     ann = brain.acting_as(session="s1")
     id_ = left(ann.session.handoff(f"{SUMMARY}\n@decision The parser has no regex in it"))
     assert "The parser has no regex in it" in bodies(brain, "parser regex", kinds=["fact"])

@@ -142,7 +142,7 @@ def test_an_undone_replacement_is_not_made_again(brain: Brain) -> None:
     assert NEW.body not in matches
 
 
-def test_a_continued_import_relates_what_an_earlier_attempt_stored(brain: Brain) -> None:
+def test_continued_import_links_memories_of_an_earlier_attempt(brain: Brain) -> None:
     filler = [piece(fact(f"f#{n}", f"Comet {n} passed in the night")) for n in range(64)]
     pieces = [*PIECES[:3], *filler, *PIECES[3:]]
     heard: list[ImportReport] = []
@@ -196,7 +196,7 @@ def test_a_value_that_returns_is_current_again(brain: Brain) -> None:
         assert NEW.body not in matches
 
 
-def test_an_old_source_does_not_supersede_what_was_remembered_since(brain: Brain) -> None:
+def test_old_source_does_not_supersede_newer_memories(brain: Brain) -> None:
     brain.remember(OLD.body, kind="fact")
     aged = [
         piece(replace(one, occurred_at=datetime(2019, 1, day, tzinfo=UTC)))

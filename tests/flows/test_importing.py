@@ -131,7 +131,7 @@ def test_a_dry_run_counts_equal_texts_of_a_source_as_the_import_does(
     assert dry.kinds == real.kinds
 
 
-def test_the_project_given_overrides_the_one_suggested(brain: Brain, source: Path) -> None:
+def test_given_project_overrides_the_suggested_project(brain: Brain, source: Path) -> None:
     importing(brain).import_("lines", source, project="api")
     assert {item.project for item in brain.recall().items} == {"api"}
 
@@ -182,7 +182,7 @@ def test_refusals_shown_are_few_and_counted_in_full(brain: Brain, tmp_path: Path
     assert (report.unreadable, len(report.refusals)) == (150, 100)
 
 
-def test_one_piece_with_a_name_too_long_does_not_end_the_import(brain: Brain, source: Path) -> None:
+def test_piece_with_too_long_a_name_does_not_end_the_import(brain: Brain, source: Path) -> None:
     report = importing(brain).import_("lines", source, project="x" * 129)
     assert (report.rejected, report.unreadable, report.stored) == (7, 1, 0)
 
@@ -235,9 +235,7 @@ def test_memory_files_of_every_project_become_memories_that_recall_finds(
     assert (rule.source_ref or "").startswith("-harbour/memory/MEMORY.md#notes:")
 
 
-def test_a_list_of_incidents_that_grows_at_the_top_adds_the_new_one_alone(
-    brain: Brain, tmp_path: Path
-) -> None:
+def test_growing_list_of_incidents_adds_only_the_new_incident(brain: Brain, tmp_path: Path) -> None:
     source, old = tmp_path / "INCIDENTS.md", "- The crane fell over in the storm of March\n"
     source.write_text(f"# Incidents\n\n{old}", "utf-8")
     assert brain.import_("markdown", source).kinds == {"incident": 1}

@@ -85,7 +85,7 @@ def test_precondition_hidden_from_the_reviser_is_inherited(brain: Brain) -> None
     assert needs_review(brain, new)
 
 
-def test_a_revision_is_trusted_no_more_than_what_it_stays_derived_from(brain: Brain) -> None:
+def test_revision_is_trusted_no_more_than_its_remaining_sources(brain: Brain) -> None:
     web = brain.acting_as(agent="web", trust_ceiling=Trust.UNTRUSTED_WEB)
     source = stored(web, "Port 5432 is open on staging", kind="fact")
     old = stored(brain, "Staging is reached by port", kind="fact", derived_from=[source])
@@ -136,7 +136,7 @@ def test_corrected_incident_retains_its_causes_and_effects(
 
 
 @pytest.mark.parametrize("how", ["restore", "undo"])
-def test_taking_a_revision_back_takes_back_what_it_inherited(
+def test_undo_of_a_revision_removes_its_inherited_links(
     brain: Brain, clock: FakeClock, chain: tuple[str, str, str], how: str
 ) -> None:
     first, middle, last = chain
@@ -180,7 +180,7 @@ def test_correction_of_a_cause_replaces_the_cause_in_a_trace(brain: Brain) -> No
     assert len(back.steps) == 2
 
 
-def test_what_is_inherited_is_trusted_no_more_than_who_takes_it_over(brain: Brain) -> None:
+def test_inherited_link_is_trusted_no_more_than_its_heir(brain: Brain) -> None:
     web = brain.acting_as(agent="web", trust_ceiling=Trust.UNTRUSTED_WEB)
     rumour = stored(web, "Somebody attacked the proxy", kind="fact")
     effect = stored(brain, "Pages were slow", kind="incident")

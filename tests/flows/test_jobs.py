@@ -127,7 +127,7 @@ def test_a_workers_job_is_taken_up_by_another_when_its_lease_is_over(
     assert (done.state, done.attempts) == ("done", 2)
 
 
-def test_a_job_whose_workers_all_died_is_a_dead_letter(brain: Brain, clock: FakeClock) -> None:
+def test_job_is_a_dead_letter_after_all_its_workers_died(brain: Brain, clock: FakeClock) -> None:
     job = brain.jobs.run("maintain")
     for _ in range(3):
         with brain.services.store.begin(LOCAL_TENANT) as tx:
@@ -196,7 +196,7 @@ def test_a_worker_takes_up_only_its_kinds(brain: Brain) -> None:
     assert a_worker(brain, kinds=frozenset({"embed", "maintain"})).sweep() == 1
 
 
-def test_what_is_to_be_done_every_so_often_asks_for_itself(brain: Brain, clock: FakeClock) -> None:
+def test_periodic_job_schedules_its_next_run(brain: Brain, clock: FakeClock) -> None:
     worker = a_worker(brain)
     for _ in range(3):
         worker.schedule()
@@ -242,7 +242,7 @@ class _Interrupted(FakeClock):
         return read
 
 
-def test_the_same_work_asked_for_twice_is_one_job(brain: Brain) -> None:
+def test_equal_work_requested_twice_is_one_job(brain: Brain) -> None:
     first = brain.jobs.run("atomize", {"project": "tea"})
 
     assert brain.jobs.run("atomize", {"project": "tea"}).id == first.id

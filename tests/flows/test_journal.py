@@ -70,7 +70,9 @@ def test_waiting_traces_are_written_when_the_brain_is_closed(path: Path) -> None
         assert reopened.status().traces_dropped == 0
 
 
-def test_what_a_tenant_left_gathers_before_it_is_written(brain: Brain, clock: FakeClock) -> None:
+def test_journal_entries_of_a_tenant_are_collected_before_they_are_written(
+    brain: Brain, clock: FakeClock
+) -> None:
     stored(brain, FACT, kind="fact")
     brain.recall("nightly")
     clock.move(timedelta(seconds=3))
@@ -149,7 +151,7 @@ def strengths(brain: Brain, id_: str) -> tuple[int, float]:
 
 
 @pytest.mark.requirement("RT-08", "DM-27", "DM-05", "LC-01")
-def test_what_is_shown_is_counted_and_revives(brain: Brain, clock: FakeClock) -> None:
+def test_shown_memory_is_counted_and_revived(brain: Brain, clock: FakeClock) -> None:
     shown, other = stored(brain, FACT, kind="fact"), stored(brain, "Tea at noon", kind="fact")
     clock.move(timedelta(days=7))
     assert strengths(brain, shown) == strengths(brain, other) == (0, 0.5)

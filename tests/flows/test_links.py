@@ -157,7 +157,7 @@ def test_a_message_comes_with_the_subject_of_its_thread(brain: Brain) -> None:
     assert "in How many cores?" in answer.evidence
 
 
-def test_a_message_said_next_to_a_match_comes_before_one_said_elsewhere(brain: Brain) -> None:
+def test_message_next_to_a_match_ranks_before_distant_messages(brain: Brain) -> None:
     at = brain.services.clock.now()
     for n, (key, text) in enumerate(
         (

@@ -91,7 +91,7 @@ def test_a_vote_leaves_the_marks_of_other_agents_and_other_marks(bo: Brain) -> N
     assert sorted(map(sorted, marks(bo, id_))) == [["used", "wrong"], ["useful"]]
 
 
-def test_the_latest_recall_that_showed_it_is_marked(bo: Brain, clock: FakeClock) -> None:
+def test_latest_recall_that_showed_a_memory_is_marked(bo: Brain, clock: FakeClock) -> None:
     id_ = stored(bo, FACT, kind="fact")
     recalled(bo)
     clock.move(timedelta(minutes=1))

@@ -28,7 +28,7 @@ def headlines(page: MessagePage) -> list[str]:
 
 
 @pytest.mark.requirement("MS-01", "MS-05", "DM-40")
-def test_a_message_to_one_agent_waits_in_its_inbox_until_it_is_read(brain: Brain) -> None:
+def test_message_to_an_agent_waits_in_its_inbox_until_read(brain: Brain) -> None:
     ann, bo, cy = crew(brain)
 
     sent = ann.message.send("bo", "The ferry leaves at nine.", subject="Ferry")
@@ -219,9 +219,7 @@ def test_an_acknowledgement_and_its_words_are_seen_with_the_message(brain: Brain
 
 
 @pytest.mark.requirement("MS-05")
-def test_threads_are_listed_latest_first_with_what_is_unread(
-    brain: Brain, clock: FakeClock
-) -> None:
+def test_threads_are_listed_latest_first_with_unread_counts(brain: Brain, clock: FakeClock) -> None:
     ann, bo, _ = crew(brain)
     first = ann.message.send("bo", "One.", subject="First")
     clock.move(timedelta(seconds=1))
@@ -319,7 +317,7 @@ def test_boot_counts_unread_messages_and_names_urgent_ones(brain: Brain, count: 
     assert [one.headline for one in unread.urgent] == expected
 
 
-def test_only_its_sender_supersedes_a_broadcast_and_the_new_one_is_unread(
+def test_only_the_sender_supersedes_a_broadcast_and_the_new_message_is_unread(
     brain: Brain,
 ) -> None:
     bo = brain.acting_as(agent="bo")

@@ -45,13 +45,13 @@ def test_texts_of_equal_appearance_are_normalised_to_the_same(subtests: pytest.S
             assert normalise(text) == normal
 
 
-def test_a_headline_is_one_line_and_none_when_empty() -> None:
+def test_headline_is_a_single_line_and_none_when_empty() -> None:
     assert normalise_draft(Draft(body="x", headline=" One\r\ntwo ")).headline == "One two"
     assert normalise_draft(Draft(body="x", headline=" \x00 ")).headline is None
 
 
 @given(ANYTHING)
-def test_every_name_is_one_line_that_can_be_written(name: str) -> None:
+def test_every_name_is_a_single_encodable_line(name: str) -> None:
     named = Draft(body="x", label=name, project=name, source_ref=name, tags=(name,))
     normal = normalise_draft(named)
     for text in (normal.label, normal.project, normal.source_ref, *normal.tags):

@@ -15,7 +15,7 @@ from tests.flows.test_settling import NEW, OLD, a_conflict
 
 
 @pytest.mark.requirement("RT-22")
-def test_a_conflict_is_listed_with_both_sides_what_it_shows_by_and_the_calls(
+def test_conflict_is_listed_with_both_sides_its_basis_and_the_calls(
     brain: Brain, clock: FakeClock
 ) -> None:
     old, new = a_conflict(brain, clock)

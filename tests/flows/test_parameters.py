@@ -226,7 +226,7 @@ def test_a_threshold_of_zero_is_a_threshold() -> None:
 
 
 @pytest.mark.requirement("DO-22")
-def test_a_policy_raises_the_trust_of_what_is_shown_without_a_query_but_never_lowers_it(
+def test_policy_only_raises_the_trust_needed_without_a_query(
     brain: Brain,
 ) -> None:
     claim = stored(brain, "Deploy with two approvals", kind="rule", severity="BLOCKER")
@@ -245,7 +245,7 @@ def test_a_policy_raises_the_trust_of_what_is_shown_without_a_query_but_never_lo
     assert Parameters(trust_min=0.3).proactive_trust_min == DEFAULTS.trust_min
 
 
-def test_kinds_and_policies_name_only_what_exists() -> None:
+def test_kinds_and_policies_refuse_unknown_names() -> None:
     assert {name for name in POLICY_PARAMETERS if name != "secrets"} <= set(BOUNDS)
     assert OnSecret(DEFAULTS.secrets) is OnSecret.REJECT
     assert all(DEFAULTS.half_life(kind) == KINDS[kind].half_life for kind in Kind)

@@ -57,7 +57,7 @@ def test_an_atom_is_traced_to_the_thread_it_was_learnt_in(brain: Brain, clock: F
 
 
 @pytest.mark.requirement("PV-02")
-def test_participants_are_those_of_the_time_whatever_the_order_of_storing(brain: Brain) -> None:
+def test_participants_are_those_of_the_time_in_any_order_of_storing(brain: Brain) -> None:
     last = send(brain, "Four", "zoe", occurred_at="2026-01-03")
     send(brain, "Three?", "bob", occurred_at="2026-01-02")
     first = send(brain, "How many?", "ann", occurred_at="2026-01-01")
@@ -74,9 +74,7 @@ def test_a_decision_in_a_message_leads_back_to_its_thread(brain: Brain) -> None:
 
 
 @pytest.mark.requirement("PV-06", "PV-02")
-def test_what_an_imported_conversation_decided_leads_back_to_it(
-    brain: Brain, tmp_path: Path
-) -> None:
+def test_decision_of_an_imported_conversation_is_traced_to_it(brain: Brain, tmp_path: Path) -> None:
     chat = {
         "id": "c1",
         "title": "Cores",

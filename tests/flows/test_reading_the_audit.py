@@ -22,7 +22,7 @@ def shown(page: AuditPage) -> list[tuple[str | None, str, str | None]]:
 
 
 @pytest.mark.requirement("OB-15", "DM-52")
-def test_an_admin_reads_who_changed_what_across_memories(brain: Brain, clock: FakeClock) -> None:
+def test_admin_reads_the_audit_of_changes_across_memories(brain: Brain, clock: FakeClock) -> None:
     first = stored(brain, FACT, kind="fact")
     clock.move(timedelta(seconds=1))
     bob = brain.acting_as(agent="bob", session="s1", request_id="req-7")

@@ -127,7 +127,7 @@ def test_browsing_is_always_newest_first(
 
 
 @pytest.mark.requirement("PV-04", "PV-08")
-def test_as_of_answers_with_what_was_believed_then(brain: Brain, clock: FakeClock) -> None:
+def test_as_of_returns_the_memories_believed_at_that_time(brain: Brain, clock: FakeClock) -> None:
     first, four = clock.now(), "The nightly build runs on four cores"
     old = stored(brain, FACT, kind="fact")
     clock.move(HOUR)
@@ -142,7 +142,7 @@ def test_as_of_answers_with_what_was_believed_then(brain: Brain, clock: FakeCloc
 
 
 @pytest.mark.requirement("DM-20")
-def test_a_project_is_asked_with_what_belongs_to_every_project(brain: Brain) -> None:
+def test_recall_in_a_project_includes_memories_of_every_project(brain: Brain) -> None:
     for n, project in enumerate(("api", "web", None)):
         stored(brain.acting_as(project=project), f"Build note of cores x{n}", kind="event")
     assert {item.project for item in brain.recall("cores", project="api").items} == {"api", None}
@@ -325,7 +325,7 @@ def test_a_misspelt_filter_is_an_error(brain: Brain) -> None:
         Recall(brain.services, brain.caller)("cache", kind="rule")  # pyright: ignore[reportCallIssue]
 
 
-def test_one_word_is_a_filter_and_not_a_list_of_letters(brain: Brain) -> None:
+def test_single_word_is_a_filter_and_not_a_list_of_letters(brain: Brain) -> None:
     stored(brain, FACT, kind="fact", tags=["ci"], label="build")
     stored(brain, OTHER, kind="task")
     assert bodies(brain, kinds="fact") == bodies(brain, tags="ci", labels="build") == [FACT]

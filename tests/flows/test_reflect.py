@@ -176,7 +176,7 @@ def test_less_trusted_events_have_an_episode_of_their_own_trust(
         assert reflect(low)["episodes"] == 0, "an episode that is trusted less would hide them"
 
 
-def test_projects_are_not_mixed_and_one_can_be_reflected_on_alone(path: Path) -> None:
+def test_reflection_does_not_mix_projects_and_can_be_limited_to_one(path: Path) -> None:
     with a_brain(path) as brain:
         store_events(brain, CHECKOUT, project="shop")
         store_events(brain, [f"{text} Again." for text in CHECKOUT], project="blog")
@@ -251,7 +251,7 @@ def test_pending_action_items_do_not_block_a_reflection(path: Path) -> None:
         assert reflect(brain)["episodes"] == 1
 
 
-def test_a_preview_says_what_would_be_made_and_stores_nothing(path: Path) -> None:
+def test_preview_lists_new_episodes_and_stores_nothing(path: Path) -> None:
     with a_brain(path) as brain:
         store_events(brain, CHECKOUT)
 
@@ -354,7 +354,7 @@ def test_reflection_killed_after_any_step_ends_once_with_the_same_result(
             assert brain.doctor().is_sound
 
 
-def test_messages_of_a_thread_become_an_episode_that_says_who_said_what(path: Path) -> None:
+def test_episode_of_a_thread_names_the_speakers(path: Path) -> None:
     with a_brain(path) as brain:
         bo = brain.acting_as(agent="bo")
         first = brain.message.send(

@@ -85,7 +85,7 @@ def test_a_headline_without_a_text_says_all_there_is(brain: Brain) -> None:
     assert "> Postgres it is" in brain.recall("Postgres").evidence
 
 
-def test_a_text_said_to_the_letter_exists_whatever_its_case_and_spacing(
+def test_identical_text_exists_despite_different_case_and_spacing(
     brain: Brain, subtests: pytest.Subtests
 ) -> None:
     id_ = stored(brain, FACT, kind="fact")
@@ -158,7 +158,7 @@ def test_the_same_text_of_another_kind_is_another_memory(brain: Brain) -> None:
     stored(brain, FACT, kind="event")
 
 
-def test_what_was_forgotten_may_be_learnt_again(brain: Brain) -> None:
+def test_forgotten_memory_can_be_stored_again(brain: Brain) -> None:
     brain.forget(stored(brain, FACT, kind="fact"), reason="wrong")
     stored(brain, FACT, kind="fact")
 
@@ -170,7 +170,7 @@ def test_another_project_may_say_the_same_and_is_not_hinted_at(brain: Brain) -> 
     assert remember_one(brain, FACT, kind="fact", project="docs").status is ItemStatus.STORED
 
 
-def test_what_holds_for_every_project_needs_not_be_said_in_one(brain: Brain) -> None:
+def test_memory_of_every_project_is_a_duplicate_in_each_project(brain: Brain) -> None:
     id_ = stored(brain, FACT, kind="fact")
     assert remember_one(brain, FACT, kind="fact", project="api").id == id_
     assert remember_one(brain, RESTATED, kind="fact", project="api").status is ItemStatus.DUPLICATE
@@ -417,7 +417,7 @@ def test_events_count_their_own_columns(brain: Brain) -> None:
     assert brain.get(id_).detail == {"actor": "ci", "importance": 0.5, "recurrences": 0}
 
 
-def test_what_has_expired_may_be_learnt_again(brain: Brain, clock: FakeClock) -> None:
+def test_expired_memory_can_be_stored_again(brain: Brain, clock: FakeClock) -> None:
     stored(brain, FACT, kind="fact", expires_at=clock.now() + timedelta(hours=1))
     clock.move(timedelta(hours=2))
     stored(brain, FACT, kind="fact")

@@ -50,7 +50,7 @@ def test_marks_in_another_text_are_linked_to_it_and_no_more_trusted(brain: Brain
     assert (saved.trust, saved.scope) == ("untrusted_web", "private")
 
 
-def test_a_text_that_is_one_mark_is_what_it_marks(brain: Brain) -> None:
+def test_text_of_a_single_mark_becomes_the_marked_memory(brain: Brain) -> None:
     [outcome] = brain.remember("@decision Use Postgres for the queue").items
     assert (outcome.kind, outcome.derived) == (Kind.FACT, ())
     shown = brain.get(str(outcome.id))
@@ -82,7 +82,7 @@ def test_obligations_become_tasks_on_request_and_need_no_confirmation(brain: Bra
 
 
 @pytest.mark.requirement("DM-30", "DM-32", "WP-20")
-def test_what_a_text_names_can_be_filtered_by(brain: Brain) -> None:
+def test_names_in_a_text_can_be_used_as_filters(brain: Brain) -> None:
     text = "Talked with @Ann about ENG-42 and src/api/main.py #Release"
     id_ = ids.parse(ids.MEMORY, stored(brain, text, kind="event", people=["Bob"], tags=["ci"]))
     with brain.services.store.snapshot("default") as tx:

@@ -75,7 +75,7 @@ def test_a_text_too_long_for_its_kind_is_refused_if_it_must_stay_whole(
             assert [one.code for one in done.items] == ["gate_atomicity"]
 
 
-def test_a_heading_over_one_statement_stays_with_it(brain: Brain) -> None:
+def test_heading_over_a_single_statement_stays_with_the_statement(brain: Brain) -> None:
     text = "# Port\n\nThe staging database listens on port 5433."
     [outcome] = brain.remember(text).items
     assert brain.get(str(outcome.id)).body == text

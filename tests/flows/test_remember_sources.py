@@ -36,7 +36,7 @@ def test_a_private_memory_of_another_is_no_source(brain: Brain) -> None:
     assert brain.status().memories == 1
 
 
-def test_a_message_it_came_from_is_named_and_must_be_one(brain: Brain) -> None:
+def test_source_message_is_named_and_must_be_a_message(brain: Brain) -> None:
     text = stored(brain, "Let us use Postgres", kind="message")
     id_ = ids.parse(ids.MEMORY, stored(brain, "It is Postgres", kind="fact", source_message=text))
     with brain.services.store.snapshot("default") as tx:

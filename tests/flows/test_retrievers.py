@@ -89,7 +89,7 @@ def test_query_for_a_time_alone_recalls_the_memories_of_that_time(brain: Brain) 
 
 
 @pytest.mark.requirement("RT-19", "CT-07")
-def test_a_rule_outranks_an_event_when_one_asks_for_permission(brain: Brain) -> None:
+def test_rule_outranks_an_event_in_a_query_for_permission(brain: Brain) -> None:
     stored(brain, "Somebody deployed the shop on friday", kind="event", trust="trusted_tool")
     rule = stored(brain, "Nobody deploys the shop on friday", kind="rule")
     assert brain.recall("may I deploy the shop on friday?").items[0].id == rule

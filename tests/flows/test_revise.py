@@ -47,7 +47,7 @@ def test_a_chain_is_followed_to_its_head(brain: Brain) -> None:
     assert [item.superseded_count for item in brain.recall("build").items] == [2]
 
 
-def test_what_is_not_given_is_taken_from_the_old_memory(brain: Brain) -> None:
+def test_omitted_fields_are_taken_from_the_old_memory(brain: Brain) -> None:
     old = stored(
         brain,
         TWO,
@@ -64,7 +64,7 @@ def test_what_is_not_given_is_taken_from_the_old_memory(brain: Brain) -> None:
     assert new.detail["severity"] == Severity.BLOCKER
 
 
-def test_what_is_given_replaces_what_was(brain: Brain) -> None:
+def test_given_fields_replace_the_old_values(brain: Brain) -> None:
     old = stored(brain, TWO, kind="rule", severity="BLOCKER", tags=["ci"])
     outcome = brain.revise.supersede(
         old, FOUR, reason="softer", severity="PATTERN", tags=["build"], headline="Cores"

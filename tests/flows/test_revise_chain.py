@@ -78,7 +78,7 @@ def test_a_forgotten_memory_comes_back_by_word_and_by_meaning(brain: Brain) -> N
     assert brain.doctor().is_sound
 
 
-def test_what_was_superseded_when_it_was_forgotten_is_superseded_again(brain: Brain) -> None:
+def test_memory_forgotten_while_superseded_is_restored_as_superseded(brain: Brain) -> None:
     old = stored(brain, TWO, kind="fact")
     new = corrected(brain, old)
     brain.forget(old, reason="tidy")
@@ -136,7 +136,7 @@ def test_two_in_conflict_are_declared_both_true(brain: Brain) -> None:
     assert again.status is ChangeStatus.UNCHANGED
 
 
-def test_a_conflict_is_settled_for_one_which_then_supersedes_the_other(brain: Brain) -> None:
+def test_winner_of_a_settled_conflict_supersedes_the_other_memory(brain: Brain) -> None:
     one, other = stored(brain, TWO, kind="fact"), stored(brain, NOON, kind="fact")
     brain.revise.link(one, other, type="conflicts_with")
     brain.revise.resolve(one, other=other, reason="measured")
@@ -166,7 +166,7 @@ def test_pin_and_trigger_pass_to_a_successor_only_when_asked(brain: Brain) -> No
 
 
 @pytest.mark.requirement("DM-04", "WP-08")
-def test_a_superseded_rule_reads_deprecated_and_is_what_it_was_when_restored(
+def test_superseded_rule_reads_deprecated_until_it_is_restored(
     brain: Brain,
 ) -> None:
     old = stored(brain, TWO, kind="rule", severity="BLOCKER")

@@ -74,7 +74,7 @@ def spoken(id_: int, score: float, *, thread: int | None) -> Candidate:
     return Candidate(memory=memory, features={"skill": 0.0}, score=score)
 
 
-def test_a_candidate_of_another_conversation_passes_the_later_ones_of_one() -> None:
+def test_candidate_of_another_conversation_outranks_later_ones_of_the_same() -> None:
     ranked = [spoken(n, 0.5 - n / 100, thread=7) for n in range(1, 4)]
     placed = spread([*ranked, spoken(4, 0.455, thread=8), spoken(5, 0.1, thread=None)])
 

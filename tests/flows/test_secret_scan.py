@@ -81,7 +81,7 @@ def test_a_stored_secret_is_listed_without_it_and_erased_by_the_call_that_is_nam
     assert (again.memories, again.erase) == ((), None)
 
 
-def test_the_doctor_advises_a_scan_until_there_was_one_with_these_patterns(brain: Brain) -> None:
+def test_doctor_advises_a_scan_until_the_current_patterns_were_scanned(brain: Brain) -> None:
     assert not finding(brain).hint
     stored(brain, "The kettle is blue.", kind="fact")
     assert "brain doctor --secrets" in finding(brain).hint

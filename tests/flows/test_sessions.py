@@ -155,7 +155,7 @@ def test_boot_ends_sessions_of_dead_processes(brain: Brain) -> None:
 
 
 @pytest.mark.requirement("SE-10")
-def test_a_reboot_of_the_same_agent_folder_and_process_ends_the_one_before(
+def test_reboot_of_the_same_agent_folder_and_process_ends_the_previous_session(
     brain: Brain,
 ) -> None:
     client = processes_of(brain).start(7)

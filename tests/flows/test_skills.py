@@ -53,7 +53,7 @@ NOISE = st.lists(
     max_tokens=st.integers(600, 1400),
 )
 @pytest.mark.requirement("RT-11", "RT-02")
-def test_named_skill_is_in_the_answer_whatever_is_stored(
+def test_named_skill_is_recalled_from_any_store(
     tmp_path: Path,
     noise: list[tuple[str, str, int]],
     skills: list[int],
@@ -159,7 +159,7 @@ def test_skill_of_the_project_precedes_skills_for_all_projects(brain: Brain) -> 
 
 
 @pytest.mark.requirement("RT-28")
-def test_name_of_a_skill_means_the_one_of_the_project_first(
+def test_skill_of_the_project_is_preferred_to_others_of_its_name(
     brain: Brain,
 ) -> None:
     # What another may not see takes no name from him, nor does it tell him that it is there.
@@ -204,7 +204,7 @@ def test_a_skill_does_not_come_back_while_another_has_its_name(brain: Brain) -> 
     assert firing(brain) == [old]
 
 
-def test_skills_are_listed_by_name_with_what_fires_them(brain: Brain) -> None:
+def test_skills_are_listed_by_name_with_their_triggers(brain: Brain) -> None:
     one = a_skill(brain, projects=["api"])
     other = a_skill(brain, "Warm the kettle first", name="kettle", keywords=[], always_on=True)
     listed = brain.skills().skills

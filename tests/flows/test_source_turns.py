@@ -87,7 +87,7 @@ def facts(brain: Brain, query: str, *without: str, **options: object) -> RecallR
 
 
 @pytest.mark.requirement("PV-10")
-def test_facts_answer_with_what_only_their_turns_say(talk: Brain) -> None:
+def test_facts_are_recalled_by_words_of_their_turns(talk: Brain) -> None:
     answered = [word in facts(talk, query).evidence for query, word in ASKED.items()]
     without = [word in facts(talk, query, "source_turns").evidence for query, word in ASKED.items()]
     assert (sum(answered), sum(without)) == (len(ASKED), 0)
@@ -248,7 +248,7 @@ def test_a_private_turn_is_shown_to_its_readers_only(brain: Brain) -> None:
     assert fact not in str(facts(stranger, QUERY))
 
 
-def test_a_proactive_recall_and_one_about_the_past_show_no_turn(
+def test_proactive_recall_and_recall_about_the_past_show_no_turn(
     brain: Brain, clock: FakeClock
 ) -> None:
     stored(brain, FACT, source_message=say(brain, TURN))

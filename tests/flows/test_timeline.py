@@ -38,7 +38,7 @@ def test_timeline_is_in_the_order_of_occurrence(story: Brain) -> None:
         assert answer.evidence.index(FIRST) < answer.evidence.index(THIRD)
 
 
-def test_a_timeline_holds_what_the_best_first_holds(story: Brain) -> None:
+def test_timeline_has_the_same_memories_as_ranked_results(story: Brain) -> None:
     assert bodies(story, "staging host", max_items=1, order="timeline") == [FIRST]
     assert bodies(story, max_items=2, order="timeline") == [SECOND, THIRD]
     assert bodies(story, max_items=2) == [THIRD, SECOND]
@@ -107,9 +107,7 @@ def test_asked_as_of_then_a_phrase_is_relative_to_then(brain: Brain, clock: Fake
 
 
 @pytest.mark.requirement("PV-04", "PV-08")
-def test_as_of_goes_by_what_was_believed_not_by_when_it_happened(
-    brain: Brain, clock: FakeClock
-) -> None:
+def test_as_of_filters_by_belief_and_not_by_occurrence(brain: Brain, clock: FakeClock) -> None:
     start = clock.now()
     stored(brain, FIRST, kind="event", occurred_at=start - 30 * DAY)
     assert bodies(brain, as_of=start - 20 * DAY) == []
@@ -148,7 +146,7 @@ def test_undo_takes_a_time_in_words(brain: Brain, clock: FakeClock) -> None:
     assert bodies(brain) == [FIRST]
 
 
-def test_a_wrong_bound_says_what_may_be_given(brain: Brain) -> None:
+def test_error_of_a_wrong_bound_lists_the_accepted_forms(brain: Brain) -> None:
     with pytest.raises(InvalidInputError, match="'soon' is not a time"):
         brain.recall(since="soon")
     with pytest.raises(InvalidInputError, match="words, such as yesterday"):

@@ -112,7 +112,7 @@ def test_hidden_memory_ends_a_trace_without_being_named(brain: Brain) -> None:
         other.trace.causes(hidden)
 
 
-def test_an_open_way_around_what_may_not_be_seen_is_found(brain: Brain) -> None:
+def test_trace_finds_a_visible_path_around_hidden_memories(brain: Brain) -> None:
     first, second, third = chain(brain, "alpha", "beta", "gamma")
     hidden = atom(brain, "kettle delta", "result delta", at=1, scope="private")
     brain.revise.link(first, hidden, type="causes")
@@ -226,7 +226,7 @@ def test_a_push_with_another_number_is_the_same_precursor_counted_with_and_witho
 
 
 @pytest.mark.requirement("CT-12")
-def test_a_precursor_is_counted_without_the_outcome_whatever_its_label_says(
+def test_precursor_without_the_outcome_is_counted_despite_its_label(
     brain: Brain, clock: FakeClock
 ) -> None:
     for day in range(1, 5):
@@ -280,7 +280,7 @@ def test_precursors_are_counted_over_the_latest_observations(brain: Brain) -> No
 
 
 @pytest.mark.requirement("CT-05")
-def test_before_lists_what_came_in_the_hours_before(brain: Brain) -> None:
+def test_before_lists_events_of_the_preceding_hours(brain: Brain) -> None:
     long_ago = atom(brain, "old news", "nothing much", at=0)
     near = atom(brain, "batch import", "tables were locked", at=7)
     end = atom(brain, "api request", "timeouts in the checkout", at=8)
@@ -293,7 +293,7 @@ def test_before_lists_what_came_in_the_hours_before(brain: Brain) -> None:
 
 
 @pytest.mark.requirement("CT-05")
-def test_before_a_time_lists_what_came_in_the_hours_before_it(brain: Brain) -> None:
+def test_before_a_time_lists_events_of_the_preceding_hours(brain: Brain) -> None:
     atom(brain, "old news", "nothing much", at=0)
     near = atom(brain, "batch import", "tables were locked", at=7)
     atom(brain, "api request", "timeouts in the checkout", at=8)

@@ -273,7 +273,7 @@ def test_a_batch_gives_each_get_a_value_of_its_own(store: CommonbrainStore) -> N
     assert values[0] is not values[30]
 
 
-def test_a_batch_reads_what_was_stored_before_it(store: CommonbrainStore) -> None:
+def test_batch_reads_earlier_writes(store: CommonbrainStore) -> None:
     store.put(USER, "a", {"n": 1})
     got, none, results, also_none, none_again = store.batch(
         [

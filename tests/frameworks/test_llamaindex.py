@@ -97,7 +97,7 @@ async def test_a_secret_is_refused(brain: Brain, block: CommonbrainMemoryBlock) 
     assert brain.list().memories == ()
 
 
-async def test_an_agent_remembers_what_its_short_term_memory_lost(brain: Brain) -> None:
+async def test_agent_recalls_messages_dropped_from_short_term_memory(brain: Brain) -> None:
     def memory() -> Memory:
         return Memory.from_defaults(
             session_id="one",

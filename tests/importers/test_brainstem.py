@@ -77,7 +77,7 @@ def test_a_dry_run_of_brainstem_stores_nothing(brain: Brain, database: Path) -> 
     assert brain.status().memories == 0
 
 
-def test_a_database_in_use_is_read_with_what_was_last_committed(database: Path) -> None:
+def test_database_in_use_is_read_with_its_last_commit(database: Path) -> None:
     with closing(sqlite3.connect(database)) as writer:
         writer.execute("PRAGMA journal_mode = WAL")
         writer.execute("UPDATE memory_items SET text = 'The cranes stand still.' WHERE rowid = 1")
@@ -100,7 +100,7 @@ def test_a_log_without_its_index_is_read_from_a_copy(database: Path, tmp_path: P
     assert sorted(path.name for path in folder.iterdir()) == ["brainstem.db", "brainstem.db-wal"]
 
 
-def test_a_damaged_table_gives_what_was_read_before_the_damage(tmp_path: Path) -> None:
+def test_damaged_table_is_imported_up_to_the_damage(tmp_path: Path) -> None:
     database = tmp_path / "brainstem.db"
     dump = (SAMPLES / "brainstem" / "brainstem.sql").read_text()
     with closing(sqlite3.connect(database)) as connection, connection:

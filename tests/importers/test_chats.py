@@ -106,7 +106,7 @@ def test_sessions_of_claude_code_become_threads_of_user_and_assistant() -> None:
     assert pieces[-1].progress == 1.0
 
 
-def test_a_fork_adds_only_what_is_its_own() -> None:
+def test_fork_adds_only_its_own_messages() -> None:
     pieces = read("claude-code", SAMPLES / "claude-code")
     assert subjects(pieces) == [
         "Where is the berth table?",
@@ -291,7 +291,7 @@ def test_old_rollouts_without_envelopes_are_read(tmp_path: Path) -> None:
     ]
 
 
-def test_a_forked_rollout_adds_only_what_is_its_own_and_a_subagent_nothing(tmp_path: Path) -> None:
+def test_forked_rollout_adds_its_own_messages_and_a_subagent_none(tmp_path: Path) -> None:
     begun = [
         wrapped({"id": "one", "cwd": "/home/ada/lock", "source": "cli"}, "session_meta"),
         wrapped(item("user", "Which lock?", id="msg_1")),
@@ -395,7 +395,7 @@ def test_a_large_export_has_its_chats_in_numbered_files(tmp_path: Path) -> None:
     assert len(messages(read("chatgpt", tmp_path))) == STORED["chatgpt"]
 
 
-def test_an_export_cut_off_gives_what_is_whole(tmp_path: Path) -> None:
+def test_truncated_export_is_imported_up_to_the_last_complete_record(tmp_path: Path) -> None:
     text = (SAMPLES / "chatgpt" / "conversations.json").read_text("utf-8")
     source = tmp_path / "conversations.json"
     source.write_text(text[: text.index('"c-2"')], "utf-8")

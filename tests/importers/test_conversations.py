@@ -163,7 +163,7 @@ def test_a_missing_file_and_a_folder_are_invalid(tmp_path: Path) -> None:
             read(source)
 
 
-def test_a_file_that_breaks_off_gives_what_came_before_and_says_so(tmp_path: Path) -> None:
+def test_truncated_file_is_imported_up_to_the_break_with_a_warning(tmp_path: Path) -> None:
     *before, last = read_text(tmp_path, '[{"text": "one"}, {"text": "two"}, {"te')
     assert [draft.body for draft in drafts(before)] == ["one", "two"]
     assert isinstance(last, Unreadable)

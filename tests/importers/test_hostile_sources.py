@@ -120,7 +120,7 @@ def claude_session(folder: Path, *texts: str) -> Path:
     return path
 
 
-def test_a_message_that_mentions_a_command_keeps_its_words(tmp_path: Path) -> None:
+def test_message_that_mentions_a_command_is_unchanged(tmp_path: Path) -> None:
     mention = "Why does <command-name>/x</command-name> show up in my logs?"
     whole = "<command-message>x</command-message>\n<command-name>/x</command-name>"
     source = claude_session(tmp_path, mention, f"{whole}\n<command-args>a b</command-args>")
@@ -142,7 +142,7 @@ def codex_session(folder: Path, *texts: str) -> Path:
     return path
 
 
-def test_prompts_in_tags_of_the_users_own_are_kept(tmp_path: Path) -> None:
+def test_prompts_in_tags_of_the_user_are_imported(tmp_path: Path) -> None:
     prompts = [
         "<task>Fix the gate of the lock.</task>",
         "<div>why does this not close?</div>",
@@ -197,7 +197,7 @@ def database(folder: Path, script: str, insert: str = "", *values: str) -> Path:
     return path
 
 
-def test_a_belief_keeps_all_the_memories_that_it_is_derived_from(tmp_path: Path) -> None:
+def test_belief_is_linked_to_all_its_source_memories(tmp_path: Path) -> None:
     hashes = [f"h{number}" for number in range(80)]
     source = database(
         tmp_path,

@@ -144,7 +144,7 @@ def test_a_folder_is_read_in_the_order_of_its_paths() -> None:
 
 
 @pytest.mark.requirement("MG-06")
-def test_only_the_parser_says_what_a_heading_is() -> None:
+def test_headings_are_recognised_by_the_parser_alone() -> None:
     _, pilots, meeting = drafts(read(NOTES / "guides" / "pilots.md"))
     assert "> # not a heading" in pilots.body
     assert "##### A deep heading stays in the text\n\n| ship | pilot |" in pilots.body
@@ -392,7 +392,7 @@ def test_each_bullet_and_independent_paragraph_is_a_memory(tmp_path: Path) -> No
     ]
 
 
-def test_a_heading_says_of_what_kind_its_bullets_are(
+def test_heading_determines_the_kind_of_its_bullets(
     tmp_path: Path, subtests: pytest.Subtests
 ) -> None:
     for heading, kind in [

@@ -48,7 +48,7 @@ def live(request: pytest.FixtureRequest, postgres: Server) -> Iterator[tuple[str
         yield database.owner, request.param
 
 
-def test_a_live_database_gives_what_its_dump_gives(live: tuple[str, str]) -> None:
+def test_live_database_is_read_as_its_dump(live: tuple[str, str]) -> None:
     url, version = live
     pieces = read("open-brain", url)
     dumped = read("open-brain", OPEN_BRAIN / f"{version}.dump.sql")

@@ -143,11 +143,11 @@ def test_a_rollout_that_was_sent_takes_no_title_from_a_file_near_its_copy(
     assert one.context == NOTES.strip()
 
 
-def test_a_file_that_was_sent_is_no_database_whatever_its_name(tmp_path: Path) -> None:
+def test_uploaded_file_with_any_name_is_not_opened_as_a_database(tmp_path: Path) -> None:
     assert database_url(tmp_path / "dump host=db.example dbname=brain") is None
 
 
-def test_a_folder_of_notes_keeps_its_projects_in_the_background(
+def test_notes_uploaded_in_the_background_stay_in_their_projects(
     brain: Brain, tmp_path: Path
 ) -> None:
     shop, till = a_repository(tmp_path / "all" / "shop"), a_repository(tmp_path / "all" / "till")
@@ -159,7 +159,7 @@ def test_a_folder_of_notes_keeps_its_projects_in_the_background(
     assert projects(brain) == [None, "shop", "shop", "till"]
 
 
-def test_a_folder_within_a_repository_keeps_its_project_in_the_background(
+def test_folder_of_a_repository_uploaded_in_the_background_stays_in_its_project(
     brain: Brain, tmp_path: Path
 ) -> None:
     docs = a_repository(tmp_path / "shop") / "docs"
@@ -169,7 +169,7 @@ def test_a_folder_within_a_repository_keeps_its_project_in_the_background(
     assert projects(brain) == ["shop"]
 
 
-def test_a_session_in_a_folder_of_a_repository_keeps_its_project_in_the_background(
+def test_session_of_a_repository_imported_in_the_background_stays_in_its_project(
     brain: Brain, tmp_path: Path
 ) -> None:
     web = a_repository(tmp_path / "shop") / "web"
@@ -240,7 +240,7 @@ def test_a_folder_with_hidden_databases_is_imported_whole_in_the_background(
     assert job.result["read"] == expected.read > 0
 
 
-def test_a_damaged_database_in_a_folder_does_not_keep_the_rest_from_being_uploaded(
+def test_damaged_database_does_not_stop_the_upload_of_its_folder(
     brain: Brain, tmp_path: Path
 ) -> None:
     (source(tmp_path) / "cache.db").write_bytes(b"SQLite format 3\x00" + b"\x10\x00" * 500)

@@ -351,13 +351,13 @@ def test_a_note_without_front_matter_has_no_fields(tmp_path: Path) -> None:
     assert (draft.label, draft.body) == (None, text.strip())
 
 
-def test_an_edge_is_superseded_by_the_one_that_begins_when_it_ends() -> None:
+def test_edge_is_superseded_by_the_edge_that_begins_at_its_end() -> None:
     read = list(contents("graphiti", SAMPLES / "graphiti/graph.json"))
     replaced = [one for one in read if isinstance(one, Relation) and one.type is None]
     assert replaced == [Relation(first="graphiti#edge/r2", second="graphiti#edge/r1", type=None)]
 
 
-def test_an_answer_of_an_older_letta_agent_is_what_it_sent() -> None:
+def test_answer_of_an_older_letta_agent_is_its_sent_message() -> None:
     messages = [one for one in drafts("letta", SAMPLES / "letta/agent.af") if one.thread]
     assert [one.body for one in messages] == [
         "Where does the Heron lie?",

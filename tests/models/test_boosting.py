@@ -107,7 +107,7 @@ def test_foreign_artifact_is_refused(subtests: pytest.Subtests) -> None:
             assert caught.value.code == "model_corrupt"
 
 
-def test_two_orders_are_judged_by_what_was_good_session_by_session() -> None:
+def test_two_rankings_are_compared_by_used_memories_per_session() -> None:
     taught = lessons(8)
     worst = [np.array([-float(one.grade) for one in of.shown]) for of in taught]
     best = [np.array([float(one.grade) for one in of.shown]) for of in taught]

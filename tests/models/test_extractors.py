@@ -116,7 +116,7 @@ def test_a_failing_endpoint_is_tried_again_and_then_named_by_its_own_settings(
     assert KEY not in str(caught.value)
 
 
-def test_a_model_must_be_named_and_nothing_is_asked_unless_one_is_chosen() -> None:
+def test_model_must_be_named_and_no_request_is_sent_without_a_choice() -> None:
     assert EXTRACTORS["patterns"](Options()).name == "patterns"
     with pytest.raises(InvalidInputError, match="needs a model"):
         EXTRACTORS["openai"](Options())

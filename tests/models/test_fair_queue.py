@@ -103,7 +103,7 @@ def test_a_single_call_may_be_longer_than_a_queue() -> None:
     assert sizes == [100, 100, 57]
 
 
-def test_a_call_whose_caller_no_longer_waits_is_not_begun() -> None:
+def test_abandoned_call_is_not_started() -> None:
     queue, done = FairQueue(1), list[str]()
     token = UNTIL.set(monotonic())
     try:

@@ -63,7 +63,7 @@ def test_no_texts_have_no_scores(tmp_path: Path) -> None:
     assert OnnxCrossEncoder(save_cross_encoder(tmp_path / "model")).scores(QUERY, []) == []
 
 
-def test_scoring_stops_when_no_one_waits(tmp_path: Path) -> None:
+def test_scoring_stops_without_a_waiting_caller(tmp_path: Path) -> None:
     encoder = OnnxCrossEncoder(save_cross_encoder(tmp_path / "model"))
 
     with pytest.raises(UnavailableError, match="No one waits"):

@@ -112,7 +112,7 @@ def test_a_rule_that_a_model_makes_of_a_note_is_not_proposed(server: ModelServer
     assert reflector(server).reflect([SourceText(text=order)], claims_max=3).claims == ()
 
 
-def test_a_model_must_be_named_and_nothing_is_asked_unless_one_is_chosen() -> None:
+def test_model_must_be_named_and_no_request_is_sent_without_a_choice() -> None:
     assert REFLECTORS["extractive"](Options()).name == "extractive"
     with pytest.raises(InvalidInputError, match="needs a model"):
         REFLECTORS["openai"](Options())
@@ -146,7 +146,7 @@ def test_reflection_of_a_model_is_stored_with_sources_and_cost(
     "answer",
     [Answer(status=503), answering("ollama", "no JSON"), answering("ollama", reply_with())],
 )
-def test_unusable_answer_falls_back_to_rules_and_is_reported(
+def test_unusable_answer_is_reported_and_replaced_by_rules(
     server: ModelServer, path: Path, answer: Answer
 ) -> None:
     server.script.append(answer)

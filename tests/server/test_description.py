@@ -114,13 +114,13 @@ def test_errors_that_pass_say_when_to_retry(described: Node) -> None:
         assert "Retry-After" in responses[name]["headers"]
 
 
-def test_it_names_the_credentials_and_the_servers(described: Node) -> None:
+def test_openapi_description_names_the_credentials_and_the_servers(described: Node) -> None:
     assert described["components"]["securitySchemes"].keys() == {"bearer", "key"}
     assert [one["url"] for one in described["servers"]] == ["/", "http://127.0.0.1:8377"]
 
 
 @pytest.mark.requirement("CL-21", "CL-22")
-def test_it_says_which_requests_may_run_twice(described: Node) -> None:
+def test_openapi_description_marks_idempotent_requests(described: Node) -> None:
     repeatable = {
         route["operationId"]: route.get("x-repeatable")
         for route in routes(described)

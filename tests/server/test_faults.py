@@ -57,9 +57,7 @@ def test_a_fault_of_ours_is_in_our_log_without_the_caller_s_words(
     assert not [one for one in caplog.records if one.name == "uvicorn.error"]
 
 
-def test_who_asks_whether_a_server_is_ready_learns_no_address(
-    path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_readiness_reply_contains_no_address(path: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING)
     with calling(an_app(a_brain(path, embedder=Down())), None) as client:
         reply = client.get("/readyz")
@@ -68,7 +66,7 @@ def test_who_asks_whether_a_server_is_ready_learns_no_address(
     assert "10.1.2.3" in caplog.text
 
 
-def test_the_log_tells_once_that_a_server_is_not_ready_and_once_that_it_is(
+def test_log_has_one_line_when_a_server_is_not_ready_and_one_when_it_recovers(
     path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     embedder = Down()
@@ -83,7 +81,7 @@ def test_the_log_tells_once_that_a_server_is_not_ready_and_once_that_it_is(
 
 
 @pytest.mark.requirement("OB-01")
-def test_no_caller_is_told_where_a_store_lies_that_does_not_answer(
+def test_callers_do_not_see_the_address_of_an_unreachable_store(
     path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING)

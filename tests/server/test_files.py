@@ -46,7 +46,7 @@ def shown(client: TestClient, id_: str) -> dict[str, Any]:
     return job
 
 
-def test_a_file_that_is_sent_is_imported_by_a_job_whose_result_is_the_report(
+def test_uploaded_file_is_imported_by_a_job_that_returns_the_report(
     brain: Brain, client: TestClient
 ) -> None:
     job = sent(client, NOTES.encode(), format="markdown", name="notes.md", project="tea")
@@ -79,7 +79,7 @@ def test_a_folder_comes_as_a_zip_and_nothing_of_it_lands_elsewhere(
     assert (dead["state"], dead["error"]) == ("dead", "invalid")
 
 
-def test_nobody_names_a_servers_file_or_anothers_and_limits_hold(
+def test_callers_cannot_name_files_of_the_server_or_others_and_limits_hold(
     brain: Brain, client: TestClient
 ) -> None:
     for kind in ("import", "discard"):

@@ -132,7 +132,7 @@ async def test_a_connection_that_closes_ends_its_session(shared: tuple[Brain, st
     assert (session.ending, session.client) == (Ending.CLOSED, "codex")
 
 
-async def test_a_client_whose_name_is_known_only_at_the_start_keeps_it(
+async def test_client_named_only_at_the_start_is_known_in_later_calls(
     shared: tuple[Brain, str], era: Era
 ) -> None:
     brain, url = shared
@@ -249,7 +249,7 @@ def test_calls_without_a_session_share_none_with_another_credential(path: Path) 
         assert session(1, "session", op="list") == first
 
 
-def test_a_call_reads_one_snapshot_whether_it_names_its_session_or_not(path: Path) -> None:
+def test_call_reads_one_snapshot_with_and_without_a_named_session(path: Path) -> None:
     brain = a_brain(path)
     assert isinstance(brain.services.store, SqlStore)
     begun: list[object] = []
@@ -266,7 +266,7 @@ def test_a_call_reads_one_snapshot_whether_it_names_its_session_or_not(path: Pat
     assert counts == [1, 1, 1]
 
 
-def test_a_program_that_never_boots_has_one_session_however_often_it_calls(
+def test_program_without_a_boot_has_one_session_for_all_its_calls(
     ann: TestClient,
 ) -> None:
     keys = {ann.post("/v1/session", json={"op": "list"}).json()["session"] for _ in range(3)}

@@ -80,7 +80,7 @@ def test_arguments_of_the_call_are_the_defaults_of_its_items(ann: TestClient) ->
         ({"items": [{"text": "Tea"}], "colour": "red"}, 422, "invalid"),
     ],
 )
-def test_only_what_concerns_the_whole_call_refuses_it(
+def test_call_is_refused_only_for_errors_of_the_whole_call(
     ann: TestClient, given: dict[str, Any], status: int, code: str
 ) -> None:
     reply = ann.post("/v1/remember", json=given)

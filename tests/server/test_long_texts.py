@@ -85,7 +85,7 @@ def test_a_short_text_is_embedded_before_the_reply(path: Path) -> None:
 
 
 @pytest.mark.requirement("WP-52")
-def test_what_one_call_embeds_before_its_reply_is_bounded(path: Path) -> None:
+def test_embedding_before_the_reply_is_bounded_per_call(path: Path) -> None:
     count = CALL_WINDOWS_MAX // AWAITED_WINDOWS_MAX
     texts = [a_text(f"quay{n}", windows=AWAITED_WINDOWS_MAX) for n in range(count + 2)]
     with calling(an_app(a_brain(path))) as client:
@@ -98,7 +98,7 @@ def test_what_one_call_embeds_before_its_reply_is_bounded(path: Path) -> None:
 
 
 @pytest.mark.requirement("WP-52")
-def test_a_worker_embeds_what_a_server_left_when_it_stopped(path: Path) -> None:
+def test_worker_embeds_texts_left_by_a_stopped_server(path: Path) -> None:
     stopped, clock = SlowEmbedder(), FakeClock()
     text = a_text("ship", windows=AWAITED_WINDOWS_MAX + 1)
     with calling(an_app(a_brain(path, embedder=stopped, clock=clock))) as client:
@@ -177,7 +177,7 @@ class FailingVectors(WordHashEmbedder):
 
 
 @pytest.mark.requirement("WP-34")
-def test_a_server_whose_embedder_came_back_catches_up_after_a_later_write(path: Path) -> None:
+def test_server_embeds_pending_texts_after_its_embedder_recovers(path: Path) -> None:
     embedder, clock = FailingVectors(is_down=True), FakeClock()
     with calling(an_app(a_brain(path, embedder=embedder, clock=clock))) as client:
         assert remember(client, "The crane stands at quay nine.")["embedding_pending"]

@@ -29,7 +29,7 @@ async def remembered(client: Client, text: str = KETTLE, **more: str) -> str:
     return structured(stored)["items"][0]["id"]
 
 
-async def test_who_acts_is_the_credential_s_agent_and_never_the_client_s_name(
+async def test_acting_agent_is_of_the_credential_and_never_the_name_of_the_client(
     url: str, era: Era
 ) -> None:
     async with (
@@ -85,7 +85,7 @@ async def test_a_client_may_claim_no_more_trust_than_its_credential_has(url: str
 
 
 @pytest.mark.requirement("SE-31")
-async def test_a_connection_has_one_session_however_often_it_calls(
+async def test_connection_has_one_session_for_all_its_calls(
     shared: tuple[Brain, str], era: Era
 ) -> None:
     brain, url = shared
@@ -100,7 +100,7 @@ async def test_a_connection_has_one_session_however_often_it_calls(
 
 
 @pytest.mark.requirement("SE-31")
-async def test_clients_that_name_their_sessions_are_told_of_each_other(
+async def test_clients_that_name_their_sessions_see_each_other(
     shared: tuple[Brain, str], era: Era
 ) -> None:
     brain, url = shared
@@ -119,7 +119,7 @@ async def test_clients_that_name_their_sessions_are_told_of_each_other(
         assert (memory["project"], memory["session"]) == ("api", "one")
 
 
-async def test_a_client_without_a_credential_is_told_so(url: str) -> None:
+async def test_client_without_a_credential_is_refused(url: str) -> None:
     async with httpx2.AsyncClient() as http:
         request = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
         reply = await http.post(f"{url}/mcp", json=request)
@@ -130,7 +130,7 @@ async def test_a_client_without_a_credential_is_told_so(url: str) -> None:
             assert (refused.status_code, refused.headers["Allow"]) == (405, "POST")
 
 
-async def test_what_is_said_over_rest_is_heard_over_mcp(url: str) -> None:
+async def test_message_sent_over_rest_is_read_over_mcp(url: str) -> None:
     async with client_at(url, key="key-of-ben") as ben, httpx2.AsyncClient() as http:
         sent = {"text": KETTLE, "kind": "fact"}
         key = {"X-API-Key": "key-of-ann"}

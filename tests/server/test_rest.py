@@ -86,7 +86,7 @@ def test_every_operation_answers_by_its_own_path_with_its_own_reply(ann: TestCli
         assert operation.to_json(read).keys() == reply.json().keys()
 
 
-def test_the_description_tells_of_every_operation_and_of_every_error(ann: TestClient) -> None:
+def test_openapi_description_lists_every_operation_and_every_error(ann: TestClient) -> None:
     described = ann.get("/openapi.json").json()
     for operation in SERVED:
         entry = described["paths"][f"/v1/{operation.name}"]["post"]
@@ -116,7 +116,7 @@ def test_an_invalid_request_is_answered_with_a_problem_and_its_code(
             assert problem["hint"]
 
 
-def test_what_is_wrong_in_a_body_is_told_by_field_and_not_repeated(ann: TestClient) -> None:
+def test_errors_in_a_body_name_the_field_and_do_not_repeat_the_value(ann: TestClient) -> None:
     given = {"text": KETTLE, "confidence": "password-123"}
     problem = is_problem(ann.post("/v1/remember", json=given), 422, "invalid")
     assert [one["field"] for one in problem["errors"]] == ["body.confidence"]
@@ -156,7 +156,7 @@ def test_a_key_may_be_in_a_header_of_its_own(ann: TestClient) -> None:
     assert ann.post("/v1/status", headers={"X-API-Key": "key-of-rea"}).status_code == 200
 
 
-def test_who_acts_is_told_by_the_credential_alone(ann: TestClient) -> None:
+def test_acting_agent_is_determined_by_the_credential_alone(ann: TestClient) -> None:
     id_ = remembered(ann)
     memory = ann.get(f"/v1/memories/{id_}", headers={"User-Agent": "ben/1"}).json()
     assert (memory["agent"], memory["session"]) == ("ann", "http_testclient")
@@ -257,7 +257,7 @@ def test_the_mirror_asks_for_training_for_admins_and_within_bounds(ann: TestClie
 
 
 @pytest.mark.requirement("ST-12")
-def test_foreign_pages_and_hosts_are_refused_and_browsers_are_told_nothing(ann: TestClient) -> None:
+def test_foreign_origins_and_hosts_are_refused_without_cors_headers(ann: TestClient) -> None:
     for header, status, code in (
         ({"Host": "evil.example"}, 421, "host_denied"),
         ({"Host": "["}, 421, "host_denied"),

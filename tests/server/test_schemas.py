@@ -64,7 +64,7 @@ async def test_mcp_lists_the_arguments_that_a_tool_takes_and_refuses_others_by_n
 
 
 @pytest.mark.requirement("CL-10")
-async def test_a_tool_refuses_what_programs_alone_may_give(url: str) -> None:
+async def test_tool_refuses_arguments_that_are_for_programs_alone(url: str) -> None:
     async with client_at(url, key="key-of-ada") as client:
         refused = await client.call_tool("remember", {"text": "Tea", "attachment": {"a": 1}})
 
@@ -73,7 +73,7 @@ async def test_a_tool_refuses_what_programs_alone_may_give(url: str) -> None:
 
 
 @pytest.mark.requirement("CL-10")
-async def test_an_item_of_a_tool_with_what_programs_alone_may_give_is_refused(url: str) -> None:
+async def test_tool_refuses_items_with_fields_that_are_for_programs_alone(url: str) -> None:
     items = [{"text": "Tea", "attachment": {"a": 1}}, {"text": "Coffee is hot", "kind": "fact"}]
     async with client_at(url, key="key-of-ada") as client:
         reply = await client.call_tool("remember", {"items": items})
@@ -101,7 +101,7 @@ def test_the_commands_take_every_argument_of_their_operation(subtests: pytest.Su
             assert ("file" in taken) == (operation.batch_field is not None)
 
 
-def test_an_unknown_argument_is_refused_with_the_nearest_known_one(
+def test_unknown_argument_is_refused_with_the_nearest_known_name(
     ann: TestClient, subtests: pytest.Subtests
 ) -> None:
     calls: list[tuple[str, dict[str, Any], str]] = [

@@ -100,7 +100,7 @@ def test_two_workers_answer_as_one(path: Path) -> None:
         assert server.wait(TIMEOUT_S) == 0
 
 
-def test_only_named_proxies_tell_the_address_of_a_caller() -> None:
+def test_only_named_proxies_set_the_address_of_a_caller() -> None:
     settings = load_server_settings(proxies=["10.0.0.7", "fd00::/8"])
 
     assert proxies_of(load_server_settings()) == []

@@ -46,7 +46,7 @@ def audited(brain: Brain) -> list[tuple[str, str | None, str | None, int]]:
 
 @pytest.mark.requirement("ST-14")
 @pytest.mark.parametrize("what", ["tenant", "agent"])
-def test_a_claim_to_be_somebody_else_is_in_the_audit(
+def test_claim_to_be_another_agent_is_in_the_audit(
     brain: Brain, hasty: TestClient, what: str
 ) -> None:
     reply = hasty.post("/v1/recall", headers={f"Commonbrain-{what}": "zoe"})

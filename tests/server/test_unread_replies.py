@@ -43,7 +43,7 @@ def test_a_client_that_does_not_read_its_reply_is_dropped() -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux notices")
 @pytest.mark.parametrize("requests", [1, 2])
-def test_the_call_of_a_client_that_is_gone_ends_and_its_further_requests_with_it(
+def test_call_of_a_disconnected_client_ends_with_its_further_requests(
     caplog: pytest.LogCaptureFixture, *, requests: int
 ) -> None:
     begun, ended = Event(), Event()
@@ -66,7 +66,7 @@ def test_the_call_of_a_client_that_is_gone_ends_and_its_further_requests_with_it
     assert caplog.records == []
 
 
-def test_what_follows_a_whole_reply_goes_on_without_the_client() -> None:
+def test_work_after_a_complete_reply_continues_without_the_client() -> None:
     goes_on, ended = Event(), Event()
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG001

@@ -195,7 +195,7 @@ def test_slow_calls_of_one_agent_leave_threads_to_others(path: Path) -> None:
         assert [one.result() for one in slow] == [200] * 6
 
 
-def test_a_call_that_gets_no_thread_is_told_when_to_retry(path: Path) -> None:
+def test_call_without_a_free_thread_is_refused_with_a_retry_time(path: Path) -> None:
     embedder = SlowQueries()
     brain = a_brain(path, embedder=embedder)
     app = an_app(brain, limits=BodyLimits(calls_at_once=1, request_s=3.0))

@@ -10,7 +10,7 @@ TWO, FOUR, EIGHT = (f"The nightly build runs on {n} cores" for n in ("two", "fou
 
 
 @pytest.mark.requirement("RT-10")
-def test_a_stale_id_names_what_holds_now(brain: Brain) -> None:
+def test_stale_id_names_the_current_memory(brain: Brain) -> None:
     noted = stored(brain, TWO, kind="fact")
     second = brain.revise.supersede(noted, FOUR, reason="upgrade").id or ""
     head = brain.revise.supersede(second, EIGHT, reason="upgrade").id or ""
