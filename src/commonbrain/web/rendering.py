@@ -41,8 +41,12 @@ def asset_url(name: str) -> str:
     return f"/static/{name}?v={digest[:_DIGEST_CHARS]}"
 
 
+@cache
 def make_environment() -> Environment:
-    """Make the environment of the templates, which escapes every value."""
+    """Make the environment of the templates, which escapes every value.
+
+    All pages of a process share it, since it compiles each template once.
+    """
     environment = Environment(
         loader=PackageLoader("commonbrain.web"),
         autoescape=True,
