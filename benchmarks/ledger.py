@@ -16,10 +16,11 @@ import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import accumulate
 from math import ceil
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final
+from typing import Final, cast
 
 ROOT: Final = Path(__file__).parents[1]
 LEDGER: Final = ROOT / "LEDGER.md"
@@ -187,14 +188,11 @@ def read_python(source: str) -> tuple[int, frozenset[str]]:
     No code are blank lines, comments and docstrings, of attributes too.
     """
     rows = source.split("\n")
-    lines = {
-        number
-        for number, row in enumerate(rows, start=1)
-        if (text := row.strip()) and not text.startswith("#")
-    }
+    seems_code = [bool(text := row.strip()) and not text.startswith("#") for row in rows]
+    lines = {number for number, is_code in enumerate(seems_code, start=1) if is_code}
     docstrings, within = set[int](), set[int]()
     imported = set[str]()
-    for node in ast.walk(ast.parse(source)):
+    for node in _telling_nodes(ast.parse(source), seems_code):
         # By class: patterns would take several times as long for a million nodes.
         if isinstance(node, ast.Constant | ast.JoinedStr):
             if isinstance(node, ast.JoinedStr):
@@ -209,6 +207,25 @@ def read_python(source: str) -> tuple[int, frozenset[str]]:
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
             imported.add(node.module.partition(".")[0])
     return len(lines - docstrings), frozenset(imported)
+
+
+def _telling_nodes(tree: ast.AST, seems_code: Sequence[bool]) -> Iterator[ast.AST]:
+    """Walk a tree without expressions all of whose lines seem to be code, as nearly all do."""
+    count_before = [0, *accumulate(map(int, seems_code))]
+    ahead = [tree]
+    while ahead:
+        node = ahead.pop()
+        if isinstance(node, ast.expr):
+            first, last = node.lineno - 1, node.end_lineno or node.lineno
+            if count_before[last] - count_before[first] == last - first:
+                continue
+        yield node
+        for name in node._fields:
+            child = getattr(node, name, None)
+            if isinstance(child, list):
+                ahead += [one for one in cast("list[object]", child) if isinstance(one, ast.AST)]
+            elif isinstance(child, ast.AST):
+                ahead.append(child)
 
 
 def _lines_of_text(node: ast.expr, rows: Sequence[str]) -> set[int]:

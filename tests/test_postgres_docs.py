@@ -26,7 +26,7 @@ __all__ = ["page_folder", "warm_model"]
 
 @pytest.fixture
 def server(
-    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    request: pytest.FixtureRequest, page_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[str]:
     """A server, and an environment in which the tools of Postgres are its superuser."""
     if request.config.getoption("--engine") != "postgres":
@@ -37,7 +37,7 @@ def server(
     monkeypatch.setenv(
         "PATH", str(Path(package.origin).parent / "pginstall18" / "bin"), prepend=os.pathsep
     )
-    (tmp_path / "deploy").symlink_to(ROOT / "deploy")
+    (page_folder / "deploy").symlink_to(ROOT / "deploy")
     with postgres_server(is_durable=False) as url:
         parts = urlsplit(url)
         passwords = {
@@ -45,7 +45,7 @@ def server(
             "brain_owner": "choose-one",
             "brain_program": "choose-another",
         }
-        passfile = tmp_path / "pgpass"
+        passfile = page_folder / "pgpass"
         passfile.touch(mode=0o600)
         passfile.write_text(
             "".join(f"*:*:*:{role}:{password}\n" for role, password in passwords.items())

@@ -27,6 +27,8 @@ POSITIONAL_MAX = 2
 SUMMARY_COLUMNS_MAX = 96
 BANNED_NAMES = {"utils", "helpers", "manager", "base", "common", "misc", "core", "lib"}
 
+BLOCKS = ("body", "handlers", "orelse", "finalbody", "cases")
+"""The fields of statements that contain statements."""
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -64,7 +66,7 @@ def modules() -> tuple[Module, ...]:
 
 def read_module(path: Path) -> Module:
     text = path.read_text("utf-8")
-    nodes = list(ast.walk(ast.parse(text)))
+    nodes = list(statements(ast.parse(text)))
     methods = {id(item) for node in nodes if isinstance(node, ast.ClassDef) for item in node.body}
     lines = text.splitlines()
     return Module(
@@ -80,6 +82,16 @@ def read_module(path: Path) -> Module:
             if isinstance(node, Function)
         ),
     )
+
+
+def statements(tree: ast.Module) -> Iterator[ast.AST]:
+    """Walk a module without its expressions, which contain no function and are most of it."""
+    ahead: list[ast.AST] = [tree]
+    while ahead:
+        node = ahead.pop(0)
+        yield node
+        for field in BLOCKS:
+            ahead += getattr(node, field, ())
 
 
 def read_function(

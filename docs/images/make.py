@@ -9,6 +9,8 @@ import shlex
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -26,25 +28,42 @@ _COLUMNS: Final = 104
 _WEB_FONT: Final = re.compile(r"@font-face \{.*?\}\s*", re.DOTALL)
 
 
-def main(picture: Path) -> None:
-    """Run the session and draw what the terminal shows."""
+def main(picture: Path, *, run_words: Callable[[Sequence[str]], str] | None = None) -> None:
+    """Run the session and draw what the terminal shows.
+
+    Args:
+        picture: the file to write.
+        run_words: runs a command and returns its output; in a process of its own by default.
+
+    """
     with Path(os.devnull).open("w") as nowhere, tempfile.TemporaryDirectory() as folder:
         console = Console(record=True, width=_COLUMNS, file=nowhere, force_terminal=True)
         for line in SESSION:
             console.print(Text.assemble(("$ ", "bold green"), line))
-            console.print(Text.from_ansi(_run(line, store=Path(folder) / "brain.db")))
+            with _terminal(store=Path(folder) / "brain.db"):
+                console.print(Text.from_ansi((run_words or _run)(shlex.split(line))))
         svg = console.export_svg(title="two agents, one memory", unique_id="first-light")
     # The picture asks no other host for a font; a reader without Fira Code sees another monospace.
     picture.write_text(_WEB_FONT.sub("", svg))
 
 
-def _run(line: str, *, store: Path) -> str:
-    """Run a command as in a terminal, and return its output, in colour."""
-    program, *arguments = shlex.split(line)
+@contextmanager
+def _terminal(*, store: Path) -> Generator[None]:
+    """Set what makes a command use this store and write as in a terminal, in colour."""
+    before = dict(os.environ)
+    colours = {"COLUMNS": str(_COLUMNS), "FORCE_COLOR": "1"}
+    os.environ.update({"COMMONBRAIN_STORE": str(store), **colours})
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+
+
+def _run(words: Sequence[str]) -> str:
+    program, *arguments = words
     shown = subprocess.run(  # noqa: S603 the session above
         [Path(sys.executable).with_name(program), *arguments],
-        env=os.environ
-        | {"COMMONBRAIN_STORE": str(store), "COLUMNS": str(_COLUMNS), "FORCE_COLOR": "1"},
         capture_output=True,
         check=False,
         text=True,

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Thread
-from typing import Literal
+from typing import Literal, Protocol
 
 import httpx2
 import uvicorn
@@ -159,12 +159,24 @@ def started(
             process.wait(TIMEOUT_S)
 
 
-def until_ready(url: str, process: subprocess.Popen[bytes]) -> None:
+class Running(Protocol):
+    """A program that was started."""
+
+    def poll(self) -> int | None:
+        """Return its exit code once it has ended."""
+        ...
+
+    def communicate(self) -> object:
+        """Return its output once it has ended."""
+        ...
+
+
+def until_ready(url: str, process: Running) -> None:
     """Wait until a server that was started answers."""
     asyncio.run(_ready(url, process))
 
 
-async def _ready(url: str, process: subprocess.Popen[bytes]) -> None:
+async def _ready(url: str, process: Running) -> None:
     transport = httpx2.AsyncHTTPTransport(retries=0)
     async with asyncio.timeout(TIMEOUT_S), httpx2.AsyncClient(transport=transport) as http:
         while process.poll() is None:
