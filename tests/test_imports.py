@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import commonbrain
+from tests.laid_out_stores import lay_out_store
 
 COMMAND = """
 import sys
@@ -84,9 +85,9 @@ def among(imported: Iterable[str], packages: Iterable[str]) -> list[str]:
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a store that exists: creating one runs the migrations, which opening it does not."""
+    """Return a store with its schema: creating one runs the migrations, which opening does not."""
     path = tmp_path_factory.mktemp("imports") / "brain.db"
-    commonbrain.open(path).close()
+    lay_out_store(path)
     return path
 
 
