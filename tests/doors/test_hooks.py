@@ -122,9 +122,10 @@ def test_locked_store_is_read_and_a_write_is_given_up_in_time(store: Path) -> No
         "last_assistant_message": "We decided to close the pool in wiring."
     }
     with locked(store):
-        start = call_hook(store, *START, told=event)
-        prompt = call_hook(store, *PROMPT, told=event)
-        late = call_hook(store, *STOP, told=written, COMMONBRAIN_HOOK_WRITE_TIMEOUT_S="2")
+        brief = {"COMMONBRAIN_LOCK_TIMEOUT_S": "0.1"}
+        start = call_hook(store, *START, told=event, **brief)
+        prompt = call_hook(store, *PROMPT, told=event, **brief)
+        late = call_hook(store, *STOP, told=written, COMMONBRAIN_HOOK_WRITE_TIMEOUT_S="0.8")
 
     assert RULE in start.context
     assert FACT in prompt.context

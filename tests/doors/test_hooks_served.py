@@ -190,14 +190,6 @@ def test_served_hook_whose_time_is_over_writes_nothing_later(store: Path) -> Non
     assert len(recording.requests) == 2
 
 
-def test_hook_does_not_wait_for_a_server_that_is_stopped(stdio_server: Server) -> None:
-    stdio_server.stop_between_writes()
-    try:
-        assert not is_served(prompt(stdio_server.store))
-    finally:
-        stdio_server.process.send_signal(signal.SIGCONT)
-
-
 def test_hook_with_other_settings_is_not_served(stdio_server: Server) -> None:
     assert is_served(prompt(stdio_server.store))
     assert not is_served(prompt(stdio_server.store, COMMONBRAIN_PROJECT="shop"))

@@ -155,7 +155,7 @@ def test_server_listens_on_no_network(stdio_server: Server) -> None:
 
 @pytest.mark.requirement("CL-13", "CL-14")
 def test_no_write_is_lost_or_stored_twice_when_servers_end(store: Path) -> None:
-    calls, names = 12, ("bob", "cat", "dan")
+    calls, names = 12, ("bob", "cat")
     with agent_of(store, "ann") as first, ExitStack() as stack:
         assert first.shake_hands()["serverInfo"]["name"] == "commonbrain"
         first.call("recall", query="kettle")
@@ -235,50 +235,48 @@ def test_call_in_progress_is_repeated_only_if_that_does_nothing_twice(store: Pat
         assert "Tea is at noon." in stored_texts(store)
 
 
-def test_agent_does_not_wait_for_a_server_that_is_stopped(
+def test_agents_serve_themselves_next_to_a_stopped_server_and_share_their_memories(
     stdio_server: Server, tenant: str
 ) -> None:
-    with served(stdio_server.store, tenant=tenant) as second:
+    """One waits for an answer of the server until it sees that it is stopped; two cannot share."""
+    store = stdio_server.store
+    not_shared = {"COMMONBRAIN_MCP_SHARED": "off"}
+    other_settings = {"COMMONBRAIN_RECALL_ITEMS": "5"}
+    assert not is_bridge(stdio_server)
+    with ExitStack() as stack:
+        second = stack.enter_context(served(store, tenant=tenant))
         second.shake_hands()
         second.call("recall", query="kettle")
+        assert is_bridge(second)
         stdio_server.stop_between_writes()
         try:
-            assert second.call("remember", text=KETTLE)["items"]
+            waiting = second.request_call("remember", text=KETTLE)
+            assert not is_served(prompt(store))
+            own = stack.enter_context(served(store, tenant=tenant, **not_shared))
+            own.shake_hands()
+            [ann] = own.call("remember", text=ANN)["items"]
+            [kettle] = second.result_of(waiting)["structuredContent"]["items"]
             assert not is_bridge(second)
         finally:
             stdio_server.process.send_signal(signal.SIGCONT)
         assert stdio_server.call("recall", query="postgres")["items"]
 
-
-@pytest.mark.parametrize(
-    ("settings", "end"),
-    [
-        ({"COMMONBRAIN_RECALL_ITEMS": "5"}, signal.SIGINT),
-        ({"COMMONBRAIN_MCP_SHARED": "off"}, signal.SIGTERM),
-    ],
-    ids=["other settings", "not shared"],
-)
-def test_agent_that_cannot_share_serves_itself_and_ends_cleanly_by_a_signal(
-    stdio_server: Server, tenant: str, settings: dict[str, str], end: signal.Signals
-) -> None:
-    assert not is_bridge(stdio_server)
-    store = stdio_server.store
-    with served(store, tenant=tenant, COMMONBRAIN_AGENT="bob", **settings) as own:
-        own.shake_hands()
-        [stored] = own.call("remember", text=KETTLE)["items"]
-        assert not is_bridge(own)
-        with served(store, tenant=tenant) as shared:
-            shared.shake_hands()
-            # The two processes see each other's memories.
-            [seen] = shared.call("recall", query="where is the kettle?")["items"]
-            [ann] = shared.call("remember", text=ANN)["items"]
-            assert own.call("recall", query="when is Ann off?")["items"][0]["id"] == ann["id"]
-            session = own.call("session", op="list")["session"]
-            until(lambda: session in sessions_of(shared))
+        other = stack.enter_context(served(store, tenant=tenant, **other_settings))
+        shared = stack.enter_context(served(store, tenant=tenant))
+        for server in (other, shared):
+            server.shake_hands()
+        for server in (own, other, second, shared):
+            # The processes see each other's memories.
+            [seen] = server.call("recall", query="where is the kettle?")["items"]
+            assert seen["id"] == kettle["id"]
+            assert server.call("recall", query="when is Ann off?")["items"][0]["id"] == ann["id"]
+        assert [is_bridge(server) for server in (own, other, shared)] == [False, False, True]
+        for server, end in ((own, signal.SIGTERM), (other, signal.SIGINT)):
+            session = server.call("session", op="list")["session"]
+            until(lambda session=session: session in sessions_of(shared))
             # Its stdin is still open: it does not wait for the client to close it.
-            assert own.end_by(end) == CLEAN
+            assert server.end_by(end) == CLEAN
             assert session not in sessions_of(shared)
-    assert seen["id"] == stored["id"]
 
 
 def test_agent_serves_itself_where_no_socket_can_be_made(store: Path) -> None:

@@ -22,7 +22,7 @@ from tests.faults.workers import worker, write
 
 KETTLE = "The kettle is in the blue cupboard."
 WRITERS = 2
-HEARD = 8
+HEARD = 4
 
 
 @pytest.fixture

@@ -100,7 +100,13 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Callable[[Path
 
 
 @pytest.mark.requirement("JB-05", "JB-10")
-@pytest.mark.parametrize("kind", CASES)
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pytest.param(kind, marks=pytest.mark.part("learn")) if case.is_heavy else kind
+        for kind, case in CASES.items()
+    ],
+)
 def test_job_of_a_killed_worker_ends_once_with_the_result_of_its_twin(
     filled: Callable[[Callable[[Path], None]], Path], tmp_path: Path, kind: str
 ) -> None:

@@ -11,7 +11,7 @@ from commonbrain.testing.builders import a_brain
 from tests.faults.mailing import begin_threads, drain, heard_of, send_many, wrongs
 from tests.faults.workers import READY, Worker, worker
 
-TURNS = 15
+TURNS = 8
 
 
 def go(workers: list[Worker]) -> None:
@@ -45,9 +45,9 @@ def test_killed_sender_leaves_each_message_whole_or_not_at_all(path: Path) -> No
             for number in range(2)
         )
         go([victim, other])
-        heard = [victim.hear() for _ in range(40)]
+        heard = [victim.hear() for _ in range(16)]
         victim.process.kill()
-        for _ in range(20):
+        for _ in range(8):
             assert other.hear()
         other.process.kill()
     sent = {given["sent"] for given in map(json.loads, filter(None, heard)) if given["sent"]}

@@ -12,8 +12,8 @@ from tests.faults.workers import DONE, READY, Worker, hold, read, worker, write
 
 WRITERS = 4
 READERS = 2
-WRITES = 15
-READS = 20
+WRITES = 8
+READS = 10
 
 
 @pytest.mark.requirement("EV-05", "EV-11")
@@ -46,7 +46,7 @@ def test_processes_that_create_write_and_read_a_file_at_once_lose_nothing(path: 
 
 def test_killed_writers_lose_nothing_that_they_acknowledged(path: Path) -> None:
     ids: list[str] = []
-    for number, heard in enumerate((20, 1, 6), 1):
+    for number, heard in enumerate((6, 1, 3), 1):
         with worker(write, path, number=number, times=100_000) as victim:
             start_together([victim])
             replies = [victim.hear() or "" for _ in range(heard)]

@@ -107,7 +107,13 @@ def run_of(full: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[st
     return run
 
 
-@pytest.mark.parametrize("kind", JOBS)
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pytest.param(kind, marks=pytest.mark.part("learn")) if kind.startswith("train_") else kind
+        for kind in JOBS
+    ],
+)
 def test_job_killed_after_any_step_or_done_twice_leaves_what_one_run_leaves(
     run_of: Callable[[str], Run], tmp_path: Path, subtests: pytest.Subtests, kind: str
 ) -> None:

@@ -30,6 +30,7 @@ from tests.security.transports import TRANSPORTS, Tried, Way, asking, tried
 from tests.security.watching import ROWS, statements
 from tests.security.world import DEEP, ID, THEIRS, UNASSIGNED, World, rows_of
 
+pytestmark = pytest.mark.part("server")
 _OF_KIND = re.compile(r"SELECT (\w+)\.memory_id, \1\.body\b")
 
 

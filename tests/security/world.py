@@ -90,7 +90,7 @@ class Contents:
 
     def world(self, owner: Brain, path: Path) -> World:
         """Give the world of a store that has these contents."""
-        attacker = _member(owner, OURS, "mallory")
+        attacker = member(owner, OURS, "mallory")
         return World(
             attacker=attacker,
             owner=owner,
@@ -114,9 +114,9 @@ def fill(owner: Brain) -> Contents:
         owner.tenants.make(tenant)
         with owner.services.store.begin(tenant) as tx:
             tx.credentials.set_policy(BOUNDLESS)
-    theirs = _filled(_member(owner, THEIRS, "rita"), first=1)
-    private = _store_private(_member(owner, OURS, "cara"), first=500)
-    own = _stored(_member(owner, OURS, "mallory"), "The kettle is in the blue cupboard.")
+    theirs = _filled(member(owner, THEIRS, "rita"), first=1)
+    private = store_private(member(owner, OURS, "cara"), first=500)
+    own = _stored(member(owner, OURS, "mallory"), "The kettle is in the blue cupboard.")
     theirs_key = _key(owner, THEIRS, agent="rita", label=f"{ASKED} {mark(900)}")
     own_key = _key(owner, OURS, agent="mallory", label="mine")
     # The traces of these calls are written now, and not while rows are compared.
@@ -167,7 +167,7 @@ def _key(owner: Brain, tenant: str, *, agent: str, label: str) -> NewKey:
     return governing.create_key(KeyRequest(agent=agent, role=Role.ADMIN, label=label))
 
 
-def _member(owner: Brain, tenant: str, agent: str) -> Brain:
+def member(owner: Brain, tenant: str, agent: str) -> Brain:
     admission = Admission(credential=agent, role=Role.ADMIN, policy=BOUNDLESS)
     caller = replace(
         owner.caller,
@@ -269,7 +269,7 @@ def _model(brain: Brain, reason: str) -> str:
     return ids.show(ids.MODEL, card.id)
 
 
-def _store_private(brain: Brain, *, first: int) -> tuple[str, ...]:
+def store_private(brain: Brain, *, first: int) -> tuple[str, ...]:
     """Store what only its author may see."""
     ids_ = [
         _stored(

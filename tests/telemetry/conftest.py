@@ -1,3 +1,3 @@
-from tests.doors.conftest import command
+from tests.doors.conftest import command, embedder
 
-__all__ = ["command"]
+__all__ = ["command", "embedder"]
