@@ -30,7 +30,7 @@ def command(store: Path | str, *arguments: str) -> list[str]:
 
 
 def until(is_so: Callable[[], bool]) -> None:
-    """Wait until a condition holds; fail if it takes longer than `PATIENCE_S`."""
+    """Wait until a condition holds; fail if it takes longer than `TIMEOUT_S`."""
     wait = Retrying(
         retry=retry_if_result(lambda seen: not seen),
         wait=wait_fixed(0.005),

@@ -150,12 +150,12 @@ def test_server_stopped_under_a_lock_ends_at_once_and_the_hook_finishes_later(st
             code, rest, _ = server.end_by(signal.SIGTERM)
             assert (code, rest) == (0, b"")
     with commonbrain.open(store, agent="ann") as brain:
-        bodies = [item.body for item in brain.recall("kettle Ann Fridays", kinds=["fact"]).items]
+        texts = [one.headline or "" for one in brain.list(limit=20).memories]
         until = monotonic() + TIMEOUT_S
         while {session, own} & {one.session for one in brain.session.list().sessions or ()}:
             assert monotonic() < until
-    assert "The kettle is in the blue cupboard." in bodies
-    assert "Ann is off on Fridays." not in bodies
+    assert any("kettle" in text for text in texts), texts
+    assert not any("Fridays" in text for text in texts), texts
 
 
 def test_served_hook_acts_in_its_own_tenant(store: Path) -> None:

@@ -96,7 +96,7 @@ def in_one_terminal(path: Path, *commands: tuple[str, ...]) -> list[Any]:
 
 @posix_only
 @pytest.mark.requirement("SE-35")
-def test_shell_has_one_session_that_its_commands_need_not_name(path: Path) -> None:
+def test_shell_has_one_session_until_it_ends_that_its_commands_need_not_name(path: Path) -> None:
     lay_out_store(path)
     first, second, peers, task, note, notes, ended, none = in_one_terminal(
         path,
@@ -115,14 +115,6 @@ def test_shell_has_one_session_that_its_commands_need_not_name(path: Path) -> No
     assert {one["session"] for one in (task, note, notes, ended)} == {second["session"]}
     assert [one["key"] for one in notes["notes"]] == ["at"]
     assert none["session"] is None
-    assert "The parser is mended." in run(path, "boot", "--project", "api")["handoff"]["text"]
-
-
-@posix_only
-@pytest.mark.requirement("SE-35")
-def test_session_of_a_shell_ends_with_it_and_two_shells_have_two(path: Path) -> None:
-    lay_out_store(path)
-    [first] = in_one_terminal(path, ("session", "task", "Mend the parser"))
     with subprocess.Popen(
         ["/bin/sh", "-c", f"{shlex.join(command(path, 'boot', '--json'))}; read line"],
         stdin=subprocess.PIPE,
@@ -132,9 +124,10 @@ def test_session_of_a_shell_ends_with_it_and_two_shells_have_two(path: Path) -> 
     ) as other:
         assert other.stdout is not None
         there = json.loads(other.stdout.readline())
-        assert there["session"] != first["session"]
+        assert there["session"] not in {first["session"], second["session"]}
         assert there.get("siblings", []) == []
         # The shell of this process is a third one.
         assert listed(path) == [there["session"]]
         other.communicate(b"\n", timeout=TIMEOUT_S)
     assert listed(path) == []
+    assert "The parser is mended." in run(path, "boot", "--project", "api")["handoff"]["text"]

@@ -48,7 +48,7 @@ class Filled:
 
 def fill(brain: Brain) -> dict[str, str]:
     bodies: dict[str, str] = {}
-    for number in range(15):
+    for number in range(10):
         body = f"Kettle {number} is in the cupboard of room {number * 7}."
         kind = KINDS[number % len(KINDS)]
         done = brain.remember(body, kind=kind, tags=["kitchen"], distinct_because="it is another")

@@ -14,7 +14,6 @@ from tests.security.transports import TRANSPORTS, tried
 from tests.security.world import ASKED, DEEP, ID, World, member, store_private
 
 
-
 def filled(owner: Brain, path: Path) -> World:
     """Let cara keep memories and a message private in a store of one tenant."""
     cara, mallory = (member(owner, LOCAL_TENANT, name) for name in ("cara", "mallory"))
