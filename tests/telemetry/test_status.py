@@ -124,7 +124,11 @@ def test_plain_status_has_no_health_metrics_and_errors(brain: Brain) -> None:
     assert (plain.health, plain.metrics, plain.errors) == (None, None, None)
 
 
-def test_status_command_prints_text_and_json(command: Command) -> None:
+def test_status_command_prints_text_and_json(
+    command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # With other settings than the server's a command opens the store itself, and stores its event.
+    monkeypatch.setenv("COMMONBRAIN_PROJECT", "shop")
     assert command("recall", "where is the gate", "--json")[0] == 0
     code, shown = command("status", "--metrics", "--health", "--trends", "--errors", "5")
     assert code == 0
