@@ -192,7 +192,7 @@ def read_python(source: str) -> tuple[int, frozenset[str]]:
     lines = {number for number, is_code in enumerate(seems_code, start=1) if is_code}
     docstrings, within = set[int](), set[int]()
     imported = set[str]()
-    for node in _telling_nodes(ast.parse(source), seems_code):
+    for node in _informative_nodes(ast.parse(source), seems_code):
         # By class: patterns would take several times as long for a million nodes.
         if isinstance(node, ast.Constant | ast.JoinedStr):
             if isinstance(node, ast.JoinedStr):
@@ -209,7 +209,7 @@ def read_python(source: str) -> tuple[int, frozenset[str]]:
     return len(lines - docstrings), frozenset(imported)
 
 
-def _telling_nodes(tree: ast.AST, seems_code: Sequence[bool]) -> Iterator[ast.AST]:
+def _informative_nodes(tree: ast.AST, seems_code: Sequence[bool]) -> Iterator[ast.AST]:
     """Walk a tree without expressions all of whose lines seem to be code, as nearly all do."""
     count_before = [0, *accumulate(map(int, seems_code))]
     ahead = [tree]

@@ -143,11 +143,11 @@ def part_of(item: pytest.Item) -> str:
     whole = part_of_module(item.path)
     if whole is not None:
         return whole
-    asked = set[str](getattr(item, "fixturenames", ()))
+    names = set[str](getattr(item, "fixturenames", ()))
     call = getattr(item, "callspec", None)
     values: Iterable[object] = call.params.values() if call is not None else ()
-    asked.update(value for value in values if isinstance(value, str))
-    return next((part for name, part in SERVERS.items() if name in asked), CORE)
+    names.update(value for value in values if isinstance(value, str))
+    return next((part for name, part in SERVERS.items() if name in names), CORE)
 
 
 class PartSelection:

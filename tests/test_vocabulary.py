@@ -15,7 +15,7 @@ from typing import Final, cast
 
 ROOT: Final = Path(__file__).parents[1]
 
-REMAINING = 1
+REMAINING = 0
 """The hits that are left. It only falls: set it to the number that the failing test names."""
 
 RETIRED: Final = frozenset(
