@@ -4,6 +4,7 @@
 run in random order, a thousand examples each; one that has begun when time is up is ended.
 """
 
+import re
 import subprocess
 import sys
 import time
@@ -13,6 +14,8 @@ from random import Random, SystemRandom
 import pytest
 
 TESTS = Path(__file__).parent
+LAW = re.compile(r"@given|RuleBasedStateMachine")
+"""What a file with a law contains."""
 
 
 class Exploration:
@@ -47,7 +50,7 @@ def explore(seconds: float) -> int:
     """Run the laws for some seconds; return pytest's status, 0 if every law held."""
     seed = SystemRandom().getrandbits(32)
     paths = sorted(TESTS.rglob("test_*.py"))
-    files = [path for path in paths if "@given" in path.read_text("utf-8")]
+    files = [path for path in paths if LAW.search(path.read_text("utf-8"))]
     command = [
         *(sys.executable, "-m", "pytest", "-q", "-n", "2", "--no-header", "-r", "fE"),
         *("--hypothesis-profile=explore", f"--hypothesis-seed={seed}"),
