@@ -53,7 +53,7 @@ def embedder_quality(
     dataset: str,
     path: Path,
     *,
-    query: int | None = None,
+    questions: int | None = None,
     conversations: int | None = None,
     only: list[str] = typer.Option(default=[]),  # noqa: B008 Typer's way
     onnx: list[Path] = typer.Option(default=[]),  # noqa: B008
@@ -61,7 +61,7 @@ def embedder_quality(
     """Rank a data set's evidence by the vectors of each embedder, alone and with full text."""
     read, files = DATASETS[dataset].read, DATASETS[dataset].files(path)
     every = {corpus.name: corpus.questions for corpus in read(files)}
-    chosen = choose(every, questions=query, conversations=conversations, seed=0).own
+    chosen = choose(every, questions=questions, conversations=conversations, seed=0).own
     gold = {one.id: one.gold for of in chosen.values() for one in of if one.gold}
     made = dict(_loaded(candidates(onnx, only)))
     results = {name: _Measured() for name in made}
@@ -99,7 +99,7 @@ def _words(store: EvalStore, text: str) -> Scores:
 def _ask(
     store: EvalStore,
     embedder: Packaged,
-    query: Sequence[Question],
+    asked_questions: Sequence[Question],
     *,
     words: Mapping[str, Scores],
     result: _Measured,
@@ -110,7 +110,7 @@ def _ask(
     made = embedder.passages(list(texts.values()))
     result.cpu_s += time.process_time() - started
     result.windows += sum(map(len, made))
-    for one in query:
+    for one in asked_questions:
         vector = _nearest(list(texts), made, vector=embedder.query(one.text))
         lists = SearchResults(words=words[one.id], vector=vector, words_s=0.0, vector_s=0.0)
         for system in _SYSTEMS:
@@ -161,12 +161,12 @@ def _costs(name: str, onnx: Sequence[Path]) -> str:
         return f"| {name} | not installed | | | |"
     embedder.query("Is anybody there?")
     loaded = _resident_mb()
-    query = timing(partial(embedder.query, one) for one in questions(_TEXTS, of=_TEXTS))
+    queries = timing(partial(embedder.query, one) for one in questions(_TEXTS, of=_TEXTS))
     words = " ".join(draft.body for draft in drafts(_TEXTS * _WORDS // 10)).split()
     texts = [" ".join(words[n * _WORDS : (n + 1) * _WORDS]) for n in range(_TEXTS)]
     rate = _TEXTS / timed(lambda: embedder.passages(texts)).process_ms * 1000
     held = f"{loaded - before:.0f} | {_resident_mb() - before:.0f}"
-    question = median(lap.process_ms for lap in query.laps)
+    question = median(lap.process_ms for lap in queries.laps)
     return f"| {name} | {question:.2f} | {rate:,.0f} | {held} |"
 
 

@@ -5,6 +5,7 @@ run in random order, a thousand examples each; one that has begun when time is u
 """
 
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -63,10 +64,13 @@ def explore(seconds: float) -> int:
     try:
         code = running.wait(seconds * 2)
     except subprocess.TimeoutExpired:
-        running.kill()
-        code = running.wait() and 0
-    outcome = "found something, see above" if code else "nothing found"
-    sys.stdout.write(f"explore: {outcome}; run it again with --hypothesis-seed={seed}\n")
+        # It prints what it found so far.
+        running.send_signal(signal.SIGINT)
+        running.wait()
+        code = 0
+        sys.stdout.write("explore: ended before every law was done; see above what was found\n")
+    again = f"pytest --hypothesis-profile=explore --hypothesis-seed={seed} FILE"
+    sys.stdout.write(f"explore: to repeat a law with these examples: {again}\n")
     return code
 
 

@@ -16,7 +16,7 @@ import typer
 from pgvector import HalfVector
 from pgvector.psycopg import register_vector
 
-from benchmarks.corpus import questions
+from benchmarks.corpus import questions as make_questions
 from benchmarks.load.bulk import projection
 from benchmarks.load.dataset import Clusters, made
 from benchmarks.load.recalls import processor_ms
@@ -338,7 +338,7 @@ def neighbours(
     folder: Folder,
     memories: int = 100_000,
     data: Data = Data.CLUSTERED,
-    question: int = 200,
+    questions: int = 200,
     index: Annotated[
         list[str] | None, typer.Option(help="M/EF_CONSTRUCTION; the program's by default.")
     ] = None,
@@ -355,7 +355,7 @@ def neighbours(
     """
     embedder = make_embedder(load_settings())
     with filled(folder, embedder, memories=memories, data=data) as (store, made_):
-        queries = np.stack([embedder.query(one) for one in questions(question, of=20_000)])
+        queries = np.stack([embedder.query(one) for one in make_questions(questions, of=20_000)])
         searches = [
             Search(store=store, tenant=tenant, queries=queries, project=project, nearest=nearest)
             for tenant, drawn in made_.drawn.items()
@@ -373,7 +373,7 @@ def neighbours(
 
 def nearest(
     folder: Folder,
-    question: int = 100,
+    questions: int = 100,
     ef_search: Annotated[
         int | None, typer.Option(help="Candidates of a search; the program's by default.")
     ] = None,
@@ -384,7 +384,7 @@ def nearest(
     their memories.
     """
     embedder = make_embedder(load_settings())
-    queries = np.stack([embedder.query(one) for one in questions(question, of=20_000)])
+    queries = np.stack([embedder.query(one) for one in make_questions(questions, of=20_000)])
     with ExitStack() as stack:
         url = stack.enter_context(postgres_server(folder / "postgres", settings=SETTINGS))
         owner = stack.enter_context(closing(psycopg.connect(url, autocommit=True)))

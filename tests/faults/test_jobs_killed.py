@@ -133,14 +133,9 @@ def test_job_of_a_killed_worker_ends_once_with_the_result_of_its_twin(
         killed(path, step, days=late, kind=kind, what=steps[step - 1])
         with opened(path, days=late, past_lease=True) as brain:
             a_worker(brain, kinds=[kind]).sweep()
-            is_again = step < len(steps)
-            if is_again and not JOBS[kind].is_run_after_loss:
-                assert brain.jobs.show(job.id).error == "worker_lost"
-                brain.jobs.retry(job.id)
-                a_worker(brain, kinds=[kind]).sweep()
             assert result_of(brain, job) == result, (kind, step)
             attempts = brain.jobs.show(job.id).attempts
-            assert attempts == 1 + (is_again and JOBS[kind].is_run_after_loss)
+            assert attempts == (1 if step == len(steps) else 2)
             assert brain.doctor().is_sound == is_sound
         assert counted(path) == rows, (kind, step)
 

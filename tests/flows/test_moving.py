@@ -73,11 +73,6 @@ def taken_in(tmp_path: Path, archive: Path, *, dies_at: int | None) -> tuple[int
             a_worker(here, on_event=listen).sweep()
         clock.move(timedelta(seconds=JOB_LEASE_S))
         a_worker(here).sweep()
-        lost = here.jobs.show(job.id)
-        if lost.state == "dead":
-            assert lost.error == "worker_lost"
-            here.jobs.retry(job.id)
-            a_worker(here).sweep()
         done = here.jobs.show(job.id)
         assert done.state == "done"
         again = tmp_path / f"again{dies_at}.jsonl"

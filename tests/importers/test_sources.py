@@ -47,6 +47,10 @@ URLS = [
     "https://ada:s3cret@example.com/dump.json?token=s3cret",
     "sqlite+pysqlite://ada:s3cret@/brain.db",
     "host=db.example user=ada password=s3cret",
+    "jdbc:postgresql://ada:s3cret@db.example/brain",
+    "https://s3cret@example.com/dump.json",
+    f"host=db.example password=s3cret options={'x' * 300}",
+    f"https://ada:s3cret@example.com/{'x' * 5_000}",
 ]
 
 

@@ -272,4 +272,4 @@ def test_attempts_find_a_planted_hole(world: World, hole: str) -> None:
     ask = _asking_on(asking(world.attacker))
     results = tried(world, ask, among=among, is_first_enough=True)
 
-    assert results.leaks, f"{results.count} attempts results nothing"
+    assert results.leaks, f"{results.count} attempts found nothing"

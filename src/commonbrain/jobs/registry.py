@@ -98,11 +98,8 @@ class JobKind:
 
     A dry run never does.
     """
-    is_run_after_loss: bool = True
-    """Whether a worker takes the job again after one died with it; else somebody must retry it.
-
-    What ends the process that reads a file would end the next one too.
-    """
+    losses_max: int = JOB_ATTEMPTS
+    """Workers that may die with the job, or lose its lease, before somebody must retry it."""
     is_personal: bool = False
     """Whether the result depends on the requesting agent."""
 
@@ -178,7 +175,9 @@ JOBS: Final[Mapping[str, JobKind]] = {
         is_resumable=True,
         parameters={},
         role=Role.WRITER,
-        is_run_after_loss=False,
+        # What ends the process that reads a file ends the next one too. One loss says little: the
+        # lease also lapses while a laptop sleeps or the database restarts.
+        losses_max=2,
         asked_by="brain import --background, or POST /v1/import",
         limit=timedelta(hours=12),
     ),

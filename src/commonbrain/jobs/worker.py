@@ -335,8 +335,8 @@ class Worker:
 
         """
         now, kind = self.services.clock.now(), JOBS[job.kind]
-        is_lost = job.state is JobState.RUNNING and not kind.is_run_after_loss
-        is_exhausted = is_lost or job.attempts >= kind.attempts
+        is_lost = job.state is JobState.RUNNING
+        is_exhausted = job.attempts >= (kind.losses_max if is_lost else kind.attempts)
         lost_fault = JobError(code="worker_lost", message="The worker died before the job ended.")
         held = (
             job.buried(lost_fault, now=now)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -14,6 +13,7 @@ from commonbrain.config import Settings
 from commonbrain.embeddings.interface import Embedder, EmbeddingSpace, Extractor, Reflector
 from commonbrain.embeddings.local import SPACE, MiniLmEmbedder
 from commonbrain.embeddings.options import Options
+from commonbrain.forks import after_fork
 from commonbrain.llm.rule_based import ExtractiveReflector, PatternExtractor
 from commonbrain.model.errors import InvalidInputError, StoreCorruptError
 from commonbrain.storage.interface import SpaceMismatch
@@ -47,8 +47,7 @@ def _forget_unloaded() -> None:
             del _SHARED[threads]
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_unloaded)
+after_fork(_forget_unloaded)
 
 
 def _ollama(options: Options) -> Embedder:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -177,7 +178,7 @@ def file_found(path: Path) -> Iterator[Found]:
         yield Found(path=path, count=1, size_bytes=path.stat().st_size)
 
 
-_ADDRESS: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/+")
+_ADDRESS: Final = re.compile(r"((?:[A-Za-z][A-Za-z0-9+.-]*:)*[A-Za-z][A-Za-z0-9+.-]+):/+")
 """How a URL begins; a path has lost one of its slashes."""
 _DATABASE: Final = re.compile(r"postgres(?:ql)?://")
 _CONNINFO: Final = re.compile(r"(?:^|\s)(?:host|hostaddr|dbname|user|password|service)=")
@@ -208,7 +209,8 @@ def check_is_path(source: str | Path) -> None:
         InvalidInputError: the source is a URL, or addresses a database.
 
     """
-    if _address(source) is not None and not Path(source).exists():
+    # Unlike `Path.exists`, this raises for no name, whose error would repeat it.
+    if _address(source) is not None and not os.path.exists(source):  # noqa: PTH110
         raise InvalidInputError(
             f"{shown_source(source)} is an address; this format is read from a file or a folder.",
             hint="Give the path of a file or a folder. brain import --formats lists what is read.",
@@ -232,5 +234,6 @@ def shown_source(source: str | Path) -> str:
     is_cut = "@" not in parts.netloc and not parts.path.strip("/")
     if not parts.scheme or "@" in rest or is_cut:
         return hidden
-    user = f"{parts.username}@" if parts.username else ""
+    # Where others have a user, a token may stand.
+    user = f"{parts.username}@" if parts.username and _DATABASE.match(url) else ""
     return f"{parts.scheme}://{user}{parts.hostname or ''}{port}{parts.path}"

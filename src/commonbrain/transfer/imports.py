@@ -33,7 +33,6 @@ from commonbrain.transfer.importer import (
     Relation,
     Unreadable,
     check_is_path,
-    database_url,
     shown_source,
 )
 from commonbrain.transfer.relations import CARRIED_RELATIONS, RelationOrigin, SourceMap
@@ -253,7 +252,7 @@ class Import:
         """
         report = resume.since or ImportReport(format=source.format, source=source.path.name)
         importer = self._importer(source)
-        if not (isinstance(importer, ReadsDatabase) and database_url(source.path)):
+        if not isinstance(importer, ReadsDatabase):
             check_is_path(source.path)
         pieces = importer.read(source.path, source.project)
         earlier = islice(pieces, report.position)

@@ -349,7 +349,7 @@ def _elements(file: Path, key: str) -> Iterator[tuple[Row | Unreadable, float]]:
                 wrong = Unreadable(where=f"{file.name}, {key} {done}", reason="It is no object.")
                 yield wrong if row is None else row, stream.tell() / size
         except (_ijson().JSONError, ValueError) as error:
-            reason = f"From here on it is not JSON: {str(error).partition(chr(10))[0]}"
+            reason = f"From here on it cannot be read: {str(error).partition(chr(10))[0]}"
             yield Unreadable(where=f"{file.name}, after {key} {done}", reason=reason), 1.0
 
 
@@ -394,7 +394,7 @@ def _read_categories(file: Path) -> Iterator[Piece]:
                 row = {**(as_object(value) or {}), "name": key}
                 yield from _pieces(category_drafts(row), Meter(total=1))
         except (_ijson().JSONError, ValueError) as error:
-            reason = f"From here on it is not JSON: {str(error).partition(chr(10))[0]}"
+            reason = f"From here on it cannot be read: {str(error).partition(chr(10))[0]}"
             yield Piece(content=Unreadable(where=file.name, reason=reason), progress=1.0)
 
 

@@ -25,7 +25,8 @@ _DIGITS_MAX: Final = 4_300
 _STRING_BYTES_MAX: Final = 8 * 1024 * 1024
 """Of one string: ijson joins its parts in quadratic time, 0.2 s for a string of this length."""
 _ESCAPED: Final = re.compile(rb"\\.", re.DOTALL)
-_LONG_NUMBER: Final = re.compile(rb"[0-9]{%d}" % (_DIGITS_MAX + 1))
+# Tried once in every run of digits, so that the search takes linear time.
+_LONG_NUMBER: Final = re.compile(rb"(?<![0-9])[0-9]{%d}" % (_DIGITS_MAX + 1))
 _DIGITS_AT_END: Final = re.compile(rb"(?<![0-9])[0-9]+\Z")
 
 Events = Iterator[tuple[str, Any]]
@@ -83,8 +84,9 @@ class BoundedJson:
                     self._fault = f"a string is longer than {self.string_bytes_max:,} bytes"
             else:
                 self._digits += part
-                if len(self._digits) > _DIGITS_MAX and _LONG_NUMBER.search(self._digits):
+                if len(self._digits) > _DIGITS_MAX and (long := _LONG_NUMBER.search(self._digits)):
                     self._fault = f"a number has more than {_DIGITS_MAX:,} digits"
+                    start += max(long.start() - (len(self._digits) - len(part)), 0)
             if self._fault is not None:
                 return max(start, 0)
             start += len(part) + 1
@@ -171,7 +173,7 @@ def read_elements(
         except NotJson as error:
             if not is_known:
                 raise InvalidInputError(f"{source} is not JSON: {error}.", hint=hint) from error
-            reason = f"From here on it is not JSON ({error}); nothing after it was read."
+            reason = f"From here on it cannot be read ({error}); nothing after it was read."
             yield Piece(content=Unreadable(where=source.name, reason=reason), progress=1.0)
     if not is_known:
         raise InvalidInputError(f"{source} is no {what}.", hint=hint)

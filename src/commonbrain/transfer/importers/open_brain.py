@@ -31,6 +31,7 @@ from commonbrain.transfer.importer import (
     Piece,
     Relation,
     Unreadable,
+    check_is_path,
     database_url,
     shown_source,
 )
@@ -85,6 +86,8 @@ class OpenBrain:
 
         """
         url = database_url(source)
+        if url is None:
+            check_is_path(source)
         if url is None and not source.is_file():
             raise InvalidInputError(f"There is no file {source}.", hint=_HINT)
         with open_postgres(url or source, hint=_HINT) as tables:
