@@ -76,13 +76,16 @@ for words in json.loads(sys.argv[1]):
 stdout.flush()
 """
 """A program that runs several commands, which saves the start of each."""
+TWO_PROCESSES = '"$1" -c "$2" "$3" && "$1" -c "$2" "$4"; exit $?'
 
 
 def in_one_terminal(path: Path, *commands: tuple[str, ...]) -> list[Any]:
-    """Give what commands print as JSON that one shell runs, which leads its own terminal."""
+    """Give what commands print as JSON that one shell runs, in two processes of its terminal."""
     lines = [["--store", str(path), *words] for words in commands]
+    half = len(lines) // 2
+    parts = [json.dumps(lines[:half]), json.dumps(lines[half:])]
     done = subprocess.run(
-        ["/bin/sh", "-c", '"$@"; exit $?', "sh", sys.executable, "-c", SHELL, json.dumps(lines)],
+        ["/bin/sh", "-c", TWO_PROCESSES, "sh", sys.executable, SHELL, *parts],
         capture_output=True,
         timeout=TIMEOUT_S,
         check=False,
