@@ -15,6 +15,7 @@ from commonbrain.api.operations.model import MODEL, ModelRequest
 from commonbrain.client import Brain
 from commonbrain.embeddings.interface import Matrix
 from commonbrain.ingestion.salience import SalienceModels
+from commonbrain.learning.serving import ModelLimits
 from commonbrain.learning.usefulness import FEATURES
 from commonbrain.model import ids
 from commonbrain.model.errors import RejectedError
@@ -27,6 +28,7 @@ from commonbrain.testing.builders import NOON, FakeClock, a_brain, a_memory
 from tests.contracts.learning_contract import a_card, a_trace
 from tests.flows.asking import stored
 from tests.flows.working import a_worker
+from tests.processes import TIMEOUT_S
 
 pytestmark = pytest.mark.part("learn")
 
@@ -165,7 +167,10 @@ def serving(brain: Brain, score: float | None, *, state: ModelState = ModelState
     with services.store.begin(LOCAL_TENANT) as tx:
         assert tx.models.add(card)
     models = SalienceModels(
-        lambda _: FrozenSalience(score), store=services.store, clock=services.clock
+        lambda _: FrozenSalience(score),
+        store=services.store,
+        clock=services.clock,
+        limits=ModelLimits(limit_ms=TIMEOUT_S * 1000, failures=1, cooldown_ms=30_000.0),
     )
     return Brain(replace(services, saliences=models), brain.caller)
 

@@ -26,7 +26,7 @@ from commonbrain.testing.builders import (
     an_access,
     use_store_opener,
 )
-from tests.postgres import Database, Server, tenants_by_path
+from tests.postgres import Database, Server
 from tests.security.engines import ENGINES
 from tests.security.keys import CountingPasswordHasher
 from tests.security.world import Contents, World, fill
@@ -68,8 +68,9 @@ def owner(request: pytest.FixtureRequest, path: Path) -> Generator[Brain]:
     engine = getattr(request, "param", None)
     with ExitStack() as stack:
         if engine == "postgres":
-            opener = stack.enter_context(tenants_by_path(request.getfixturevalue("postgres")))
-            stack.enter_context(use_store_opener(opener))
+            # Of its own: credentials name their tenant, and must find it under that name.
+            database = stack.enter_context(request.getfixturevalue("postgres").database())
+            stack.enter_context(use_store_opener(opener_of(database)))
         elif engine and request.config.getoption("--engine") != engine:
             pytest.skip("the engine is another one")
         yield stack.enter_context(a_brain(path, clock=FakeClock()))

@@ -46,12 +46,19 @@ class Scored:
 class SalienceModels:
     """Scores with the active model of each tenant; safe to use from several threads."""
 
-    def __init__(self, load: Callable[[str], Salience], *, store: Store, clock: Clock) -> None:
-        """Load models by the digests of their artifacts."""
+    def __init__(
+        self,
+        load: Callable[[str], Salience],
+        *,
+        store: Store,
+        clock: Clock,
+        limits: ModelLimits = _TERMS,
+    ) -> None:
+        """Load models by the digests of their artifacts; a model beyond its limits is suspended."""
         self._store = store
         self._known = ServingCache(clock)
         self._models: ModelPool[ModelCard, Salience] = ModelPool(
-            lambda card: _loaded(load, card), clock=clock, terms=_TERMS
+            lambda card: _loaded(load, card), clock=clock, terms=limits
         )
 
     def score(
