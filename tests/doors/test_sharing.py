@@ -200,11 +200,11 @@ def test_no_write_is_lost_or_done_twice_when_servers_end(store: Path) -> None:
             inbox = bob.request_call("message", op="inbox")
             first.process.kill()
             code, rest, _ = first.leave()
-            refused = bob.result_of(note)
 
         assert {message["jsonrpc"] for message in first.received} == {"2.0"}
         assert (code, rest) == (-signal.SIGKILL, b"")
         # A call in progress is repeated only if that does nothing twice.
+        refused = bob.result_of(note)
         assert refused["isError"]
         assert refused["content"][0]["text"].startswith("interrupted: ")
         [shown] = bob.result_of(notes)["structuredContent"]["notes"]
@@ -212,8 +212,11 @@ def test_no_write_is_lost_or_done_twice_when_servers_end(store: Path) -> None:
         assert bob.result_of(inbox)["structuredContent"]["messages"] == []
         [stored] = bob.result_of(remember)["structuredContent"]["items"]
         assert stored["status"] == "stored"
-        replies = [server.result_of(number)["structuredContent"] for server, number in sent]
-        acknowledged = [item["id"] for reply in replies for item in reply["items"]]
+        replies = [server.result_of(number) for server, number in sent]
+        assert [reply for reply in replies if reply.get("isError")] == []
+        acknowledged = [
+            item["id"] for reply in replies for item in reply["structuredContent"]["items"]
+        ]
         texts = stored_texts(store)
         lamps = [text for text in texts if "lamp" in text]
         assert len(acknowledged) == len(set(acknowledged)) == len(sent)

@@ -201,14 +201,14 @@ def test_a_later_table_of_brain_db_is_counted_by_its_name(folder: Path) -> None:
     assert omitted(read("brain-db", folder / "brain.db"))["rows of the table dreams"] == 1
 
 
-def test_a_torn_json_file_gives_its_beginning_and_says_where_it_ends(folder: Path) -> None:
+def test_torn_json_file_is_read_to_the_tear_which_is_reported(folder: Path) -> None:
     torn = folder / "synapse.json"
     text = torn.read_text()
     torn.write_text(text[: text.index("No deploys")])
     pieces = read("brain-db", torn)
     assert len(by_ref(pieces)) == 3
     (unreadable,) = only(Unreadable, pieces)
-    assert "not JSON" in unreadable.reason
+    assert "From here on it cannot be read" in unreadable.reason
 
 
 def test_a_foreign_file_in_the_folder_is_reported_and_the_others_are_read(folder: Path) -> None:
