@@ -113,6 +113,8 @@ class Bridge:
     _has_left: bool = False
     """Whether the client has closed stdin."""
     _failures: int = 0
+    _is_stopped: bool = False
+    """Whether the last server runs no more though it holds its connections."""
     _signals: socket.socket = field(init=False)
     """Readable after a signal."""
 
@@ -180,10 +182,12 @@ class Bridge:
         until = monotonic() + _JOIN_S
         while self._failures < _FAILURES_MAX and monotonic() < until:
             try:
-                server = open_stream(self.path, self._request(), timeout_s=_GREETING_S)
+                server = None
+                if not self._is_stopped:
+                    server = open_stream(self.path, self._request(), timeout_s=_GREETING_S)
                 if server is not None:
                     return server
-                if self._local.start_if_free():
+                if self._local.start_if_free() or self._is_stopped:
                     break
             except (StreamRefusedError, OSError):
                 break
@@ -276,7 +280,8 @@ class Bridge:
         )
         if not (readable or writable):
             link.probe_s = min(2 * link.probe_s, _PROBE_S_MAX)
-            return is_responsive(self.path, timeout_s=_ALIVE_S)
+            self._is_stopped = not is_responsive(self.path, timeout_s=_ALIVE_S)
+            return not self._is_stopped
         if self._signals in readable:
             self._leave()
         if self._stdin in readable:
