@@ -34,7 +34,7 @@ def written(client: TestClient, *items: dict[str, Any], **more: object) -> dict[
 
 
 @pytest.mark.requirement("DO-10")
-def test_client_of_brainstem_recalls_what_it_stores(ann: TestClient, tenant: str) -> None:
+def test_brainstem_client_recalls_the_memory_that_it_stored(ann: TestClient, tenant: str) -> None:
     named = {"tenant_id": tenant}
     stored = ann.post("/v0/memory/remember", json=REMEMBER | named).json()
     again = ann.post("/v0/memory/remember", json=REMEMBER | named).json()
@@ -56,7 +56,7 @@ def test_client_of_brainstem_recalls_what_it_stores(ann: TestClient, tenant: str
 
 
 @pytest.mark.requirement("DO-10")
-def test_types_filter_as_kinds_do_and_a_rule_is_a_policy(ann: TestClient) -> None:
+def test_recall_filters_by_type_and_policy_is_one_of_the_types(ann: TestClient) -> None:
     reply = written(
         ann,
         {"type": "policy", "text": "Never sell yesterday's bread as fresh bread."},
@@ -73,7 +73,7 @@ def test_types_filter_as_kinds_do_and_a_rule_is_a_policy(ann: TestClient) -> Non
 
 
 @pytest.mark.requirement("DO-10")
-def test_a_refused_item_is_counted_and_its_warning_names_it(ann: TestClient) -> None:
+def test_refused_items_are_counted_and_named_by_index_in_the_warnings(ann: TestClient) -> None:
     reply = written(
         ann,
         {"type": "fact", "text": "The mill is by the river."},
@@ -98,7 +98,7 @@ def test_a_refused_item_is_counted_and_its_warning_names_it(ann: TestClient) -> 
     ("claim", "code"),
     [({"tenant_id": "t_other"}, "tenant_mismatch"), ({"agent_id": "ben"}, "agent_mismatch")],
 )
-def test_a_tenant_or_agent_that_the_key_does_not_own_is_refused(
+def test_request_for_a_tenant_or_agent_other_than_that_of_the_key_is_refused(
     ann: TestClient, claim: dict[str, str], code: str
 ) -> None:
     [id_] = written(ann, {"text": "The mill is by the river."})["memory_ids"]
@@ -117,7 +117,7 @@ def test_a_tenant_or_agent_that_the_key_does_not_own_is_refused(
 
 
 @pytest.mark.requirement("DO-10")
-def test_one_memory_comes_with_provenance_revisions_and_policy(
+def test_memory_is_returned_with_provenance_revisions_and_policy(
     ann: TestClient, tenant: str
 ) -> None:
     [id_] = ann.post("/v0/memory/remember", json=REMEMBER).json()["memory_ids"]
@@ -136,7 +136,9 @@ def test_one_memory_comes_with_provenance_revisions_and_policy(
 
 @pytest.mark.requirement("DO-10", "JB-02")
 @pytest.mark.parametrize("model_kind", ["reranker", "salience"])
-def test_either_model_can_be_trained(ann: TestClient, tenant: str, model_kind: str) -> None:
+def test_train_request_queues_a_training_job_for_the_named_model(
+    ann: TestClient, tenant: str, model_kind: str
+) -> None:
     body = {"tenant_id": tenant, "agent_id": "ada", "model_kind": model_kind}
     ada = {"Authorization": "Bearer key-of-ada"}
     job = ann.post("/v0/memory/train", json=body, headers=ada).json()
@@ -144,7 +146,9 @@ def test_either_model_can_be_trained(ann: TestClient, tenant: str, model_kind: s
     assert (job["kind"], job["state"]) == (f"train_{model_kind}", "queued")
 
 
-def test_another_body_is_refused(ann: TestClient, subtests: pytest.Subtests) -> None:
+def test_body_of_another_shape_is_refused_with_422(
+    ann: TestClient, subtests: pytest.Subtests
+) -> None:
     bodies: list[tuple[str, dict[str, Any]]] = [
         ("remember", {"text": "The mill is by the river."}),
         ("remember", {"items": []}),

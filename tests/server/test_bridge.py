@@ -47,7 +47,7 @@ def listing(number: int = 1) -> str:
 
 
 @pytest.mark.requirement("DO-13")
-async def test_a_client_works_over_the_bridge_as_the_key_s_agent(url: str, era: Era) -> None:
+async def test_client_acts_through_the_bridge_as_the_agent_of_its_key(url: str, era: Era) -> None:
     async with bridged(url, era, COMMONBRAIN_KEY="key-of-ann") as client:
         stored = await client.call_tool("remember", {"text": KETTLE, "kind": "fact"})
         assert stored.structured_content
@@ -60,7 +60,7 @@ async def test_a_client_works_over_the_bridge_as_the_key_s_agent(url: str, era: 
         assert memory.structured_content["session"].startswith("bridge_")
 
 
-def test_a_bridge_loads_nothing_heavy(url: str, tmp_path: Path) -> None:
+def test_bridge_imports_no_large_packages(url: str, tmp_path: Path) -> None:
     key = tmp_path / "key"
     key.write_text("key-of-ann\n")
     program = "import sys; from commonbrain.__main__ import main; main(); print(*sys.modules)"
@@ -77,7 +77,7 @@ def test_a_bridge_loads_nothing_heavy(url: str, tmp_path: Path) -> None:
     assert not {name.partition(".")[0] for name in modules.split()} & set(HEAVY)
 
 
-async def test_a_missing_server_is_reported_and_used_when_it_is_back(url: str) -> None:
+async def test_missing_server_is_reported_and_used_once_it_answers(url: str) -> None:
     bridge = a_bridge(f"http://127.0.0.1:{free_port()}")
     [failure] = await asyncio.to_thread(carried, bridge, listing(7))
     assert failure["id"] == 7
@@ -95,7 +95,7 @@ MODERN = {
 }
 
 
-def test_a_resource_whose_name_fits_no_header_is_read(url: str, subtests: pytest.Subtests) -> None:
+def test_resource_with_a_name_outside_ascii_is_read(url: str, subtests: pytest.Subtests) -> None:
     given = {"_meta": MODERN, "uri": "boot://проект"}
     read = {"jsonrpc": "2.0", "id": 2, "method": "resources/read", "params": given}
     for ascii_only in (True, False):
@@ -104,7 +104,7 @@ def test_a_resource_whose_name_fits_no_header_is_read(url: str, subtests: pytest
             assert reply["result"]["contents"]
 
 
-def test_an_invalid_tool_name_is_answered_with_an_error(
+def test_call_with_an_invalid_tool_name_is_answered_with_an_error(
     url: str, subtests: pytest.Subtests
 ) -> None:
     names: list[object] = [["x"], 7, None, {"a": 1}, "\ud800", " "]
@@ -117,12 +117,12 @@ def test_an_invalid_tool_name_is_answered_with_an_error(
             assert reply["error"]["code"]
 
 
-def test_a_refusal_of_the_server_is_an_error_of_the_call(url: str) -> None:
+def test_refusal_by_the_server_is_returned_as_the_error_of_the_call(url: str) -> None:
     [reply] = carried(a_bridge(url, key="key-of-stranger"), listing())
     assert reply["error"]["message"].startswith("invalid_credential: ")
 
 
-def test_a_line_that_is_no_message_is_answered_with_an_error(
+def test_line_that_is_not_a_message_is_answered_with_an_error(
     url: str, subtests: pytest.Subtests
 ) -> None:
     for line in ("{", "[]", "7", '{"jsonrpc": "2.0", "params": [1]'):
@@ -132,12 +132,14 @@ def test_a_line_that_is_no_message_is_answered_with_an_error(
             assert "error" in (first if first["id"] is None else second)
 
 
-def test_a_notification_is_carried_and_not_answered(url: str) -> None:
+def test_notification_is_not_answered(url: str) -> None:
     notification = json.dumps({"jsonrpc": "2.0", "method": "notifications/initialized"})
     assert carried(a_bridge(url), notification) == []
 
 
-def test_a_url_that_cannot_be_used_is_refused_and_not_repeated(subtests: pytest.Subtests) -> None:
+def test_unusable_url_is_refused_without_its_password_in_the_error(
+    subtests: pytest.Subtests,
+) -> None:
     for url in ("ftp://x", "http://", "x", "http://[", "http://ann:secret@x", "http://x:0"):
         with (
             subtests.test(url=url),
@@ -147,6 +149,6 @@ def test_a_url_that_cannot_be_used_is_refused_and_not_repeated(subtests: pytest.
         assert "secret" not in str(refused.value)
 
 
-def test_a_missing_key_file_is_reported(tmp_path: Path) -> None:
+def test_missing_key_file_is_reported(tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match="cannot be read"):
         run_proxy("http://127.0.0.1:1", key_file=tmp_path / "none")

@@ -30,7 +30,7 @@ KETTLE = "The kettle is in the blue cupboard."
 
 
 @pytest.mark.requirement("CL-21")
-async def test_a_memory_is_stored_recalled_and_changed(url: str) -> None:
+async def test_memory_is_stored_recalled_and_superseded(url: str) -> None:
     async with CommonbrainClient(url, key="key-of-ann") as brain:
         stored = await brain.remember(models.RememberRequest(text=KETTLE, kind="fact"))
         results = await brain.recall(models.RecallRequest(query="Where is the kettle?"))
@@ -46,7 +46,7 @@ async def test_a_memory_is_stored_recalled_and_changed(url: str) -> None:
 
 
 @pytest.mark.requirement("CL-21")
-async def test_a_session_that_boot_starts_is_that_of_later_calls(url: str) -> None:
+async def test_session_started_by_boot_is_used_by_later_calls(url: str) -> None:
     async with CommonbrainClient(url, key="key-of-ann") as brain:
         await brain.boot(models.BootRequest(project="shop"))
         reply = await brain.session(models.SessionTaskRequest(text="Count the stock"))
@@ -56,7 +56,7 @@ async def test_a_session_that_boot_starts_is_that_of_later_calls(url: str) -> No
 
 
 @pytest.mark.requirement("CL-21")
-async def test_a_file_is_imported_by_a_job(url: str) -> None:
+async def test_import_of_a_file_returns_an_import_job(url: str) -> None:
     async with CommonbrainClient(url, key="key-of-ann") as brain:
         file = File(BytesIO(b"# Kitchen\n\n- The kettle is in the blue cupboard.\n"))
         reply = await brain.import_(file, format_="markdown", name="MEMORY.md")
@@ -65,7 +65,7 @@ async def test_a_file_is_imported_by_a_job(url: str) -> None:
 
 
 @pytest.mark.requirement("CL-21")
-async def test_an_error_has_the_code_and_the_hint_of_the_server(url: str) -> None:
+async def test_error_has_the_code_hint_and_invalid_fields_sent_by_the_server(url: str) -> None:
     async with CommonbrainClient(url, key="key-of-ann") as brain:
         with pytest.raises(NotFoundError) as missing:
             await brain.get(models.GetRequest(id=["mem_0000000000000"]))
@@ -78,14 +78,14 @@ async def test_an_error_has_the_code_and_the_hint_of_the_server(url: str) -> Non
 
 
 @pytest.mark.requirement("CL-21")
-async def test_an_unknown_key_is_an_authentication_error(url: str) -> None:
+async def test_unknown_key_raises_an_authentication_error(url: str) -> None:
     async with CommonbrainClient(url, key="key-of-nobody") as brain:
         with pytest.raises(AuthenticationError):
             await brain.status()
 
 
 @pytest.mark.requirement("CL-21")
-async def test_a_rate_limit_is_waited_for(path: Path) -> None:
+async def test_rate_limited_call_is_retried_until_it_succeeds(path: Path) -> None:
     with failing(path, 429, 429) as (server, url):
         async with CommonbrainClient(url, key="key-of-ann") as brain:
             await brain.recall(models.RecallRequest(query="kettle"))
@@ -94,7 +94,7 @@ async def test_a_rate_limit_is_waited_for(path: Path) -> None:
 
 
 @pytest.mark.requirement("CL-21")
-async def test_a_wait_longer_than_half_a_minute_is_left_to_the_caller(path: Path) -> None:
+async def test_long_retry_time_is_raised_to_the_caller_without_a_retry(path: Path) -> None:
     with failing(path, 429, retry_after_s=3600) as (server, url):
         async with CommonbrainClient(url, key="key-of-ann") as brain:
             with pytest.raises(RateLimitedError) as raised:
@@ -105,7 +105,7 @@ async def test_a_wait_longer_than_half_a_minute_is_left_to_the_caller(path: Path
 
 
 @pytest.mark.requirement("CL-21")
-async def test_remember_is_repeated_with_the_same_idempotency_key(path: Path) -> None:
+async def test_remember_is_retried_with_the_same_idempotency_key(path: Path) -> None:
     with failing(path, 503) as (server, url):
         async with CommonbrainClient(url, key="key-of-ann") as brain:
             await brain.remember(models.RememberRequest(text=KETTLE))
@@ -116,7 +116,7 @@ async def test_remember_is_repeated_with_the_same_idempotency_key(path: Path) ->
 
 
 @pytest.mark.requirement("CL-21")
-async def test_a_change_that_may_have_been_done_is_not_repeated(path: Path) -> None:
+async def test_revise_that_may_have_succeeded_is_not_retried(path: Path) -> None:
     with failing(path, 503) as (server, url):
         async with CommonbrainClient(url, key="key-of-ann") as brain:
             with pytest.raises(UnavailableError):
@@ -126,7 +126,7 @@ async def test_a_change_that_may_have_been_done_is_not_repeated(path: Path) -> N
 
 
 @pytest.mark.requirement("CL-21")
-async def test_a_boot_that_may_have_started_a_session_is_not_repeated(path: Path) -> None:
+async def test_boot_that_may_have_started_a_session_is_not_retried(path: Path) -> None:
     with failing(path, 503) as (server, url):
         async with CommonbrainClient(url, key="key-of-ann") as brain:
             with pytest.raises(UnavailableError):
@@ -136,7 +136,7 @@ async def test_a_boot_that_may_have_started_a_session_is_not_repeated(path: Path
 
 
 @pytest.mark.requirement("CL-21")
-async def test_a_response_of_another_program_is_an_error_of_its_own() -> None:
+async def test_response_of_another_program_raises_an_unexpected_response_error() -> None:
     app = Starlette(routes=[Route("/{path:path}", _page, methods=["POST"])])
     with listening(app) as other:
         async with CommonbrainClient(other) as brain:
@@ -151,7 +151,7 @@ def _page(_request: Request) -> Response:
 
 
 @pytest.mark.requirement("CL-21")
-async def test_a_server_that_is_not_there_is_a_failed_connection() -> None:
+async def test_unreachable_server_raises_a_connection_failed_error() -> None:
     async with CommonbrainClient(f"http://127.0.0.1:{free_port()}", retries=1) as brain:
         with pytest.raises(ConnectionFailedError) as raised:
             await brain.status()
@@ -159,7 +159,7 @@ async def test_a_server_that_is_not_there_is_a_failed_connection() -> None:
     assert not raised.value.was_sent
 
 
-def test_the_client_needs_nothing_of_the_server() -> None:
+def test_client_imports_no_package_of_the_server() -> None:
     program = (
         "import sys, commonbrain_client; "
         "print(sorted(sys.modules.keys() & {'commonbrain', 'numpy', 'onnxruntime', 'pydantic'}))"

@@ -49,11 +49,11 @@ def resolved(described: Node, reference: str) -> Node:
     return node
 
 
-def test_the_file_for_the_generators_is_the_description_of_the_server(path: Path) -> None:
+def test_openapi_file_in_the_repository_equals_the_description_of_the_server(path: Path) -> None:
     assert to_json(an_app(a_brain(path))) == WRITTEN.read_text("utf-8"), "Run `just openapi`."
 
 
-def test_the_command_writes_the_same_file_each_time(tmp_path: Path) -> None:
+def test_openapi_command_writes_the_file_of_the_repository(tmp_path: Path) -> None:
     written = tmp_path / "openapi.json"
 
     subprocess.run(
@@ -72,18 +72,18 @@ def test_operation_ids_are_short_and_unique(described: Node) -> None:
 
 
 @pytest.mark.requirement("CL-21", "CL-22")
-def test_every_schema_has_a_name_of_its_own(described: Node) -> None:
+def test_every_schema_name_is_alphanumeric(described: Node) -> None:
     assert [name for name in described["components"]["schemas"] if not name.isalnum()] == []
 
 
-def test_every_reference_leads_somewhere(described: Node) -> None:
+def test_every_reference_resolves_to_a_definition(described: Node) -> None:
     for node in objects(described):
         if "$ref" in node:
             assert "$ref" not in resolved(described, node["$ref"])
 
 
 @pytest.mark.requirement("CL-21", "CL-22")
-def test_a_union_of_verbs_maps_each_verb_to_a_named_schema(described: Node) -> None:
+def test_union_of_verbs_maps_each_verb_to_a_named_schema(described: Node) -> None:
     schemas = described["components"]["schemas"]
     for operation in SERVED:
         if issubclass(operation.request, VerbRequest):
@@ -96,7 +96,7 @@ def test_a_union_of_verbs_maps_each_verb_to_a_named_schema(described: Node) -> N
 
 
 @pytest.mark.requirement("CL-21", "CL-22")
-def test_every_error_is_a_problem(described: Node) -> None:
+def test_every_error_response_has_the_problem_details_schema(described: Node) -> None:
     for route in routes(described):
         errors = {status: one for status, one in route["responses"].items() if status >= "400"}
         for response in errors.values():
@@ -107,7 +107,7 @@ def test_every_error_is_a_problem(described: Node) -> None:
             assert {"401", "403", "404", "422", "429", "503"} <= errors.keys()
 
 
-def test_errors_that_pass_say_when_to_retry(described: Node) -> None:
+def test_temporary_errors_have_a_retry_after_header(described: Node) -> None:
     responses = described["components"]["responses"]
 
     for name in ("TooManyRequests", "ServiceUnavailable"):

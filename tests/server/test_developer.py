@@ -53,7 +53,7 @@ def assert_stops_cleanly(process: subprocess.Popen[bytes]) -> None:
     assert process.wait(TIMEOUT_S) == 0
 
 
-def test_a_stopped_server_leaves_no_process_and_the_next_start_names_a_command_for_a_key(
+def test_stopped_dev_server_leaves_no_process_and_its_restart_prints_a_command_for_a_key(
     folder: Path,
 ) -> None:
     with developing(folder, "--workers", "2") as process:

@@ -39,7 +39,7 @@ class Down(WordHashEmbedder):
         raise UnavailableError("No answer from 10.1.2.3:5432.", code="embedder_down")
 
 
-def test_a_fault_of_ours_is_in_our_log_without_the_caller_s_words(
+def test_internal_error_is_logged_without_text_of_the_caller(
     path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     with listening(an_app(a_brain(path, embedder=Broken()))) as url:

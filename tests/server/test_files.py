@@ -62,7 +62,7 @@ def test_uploaded_file_is_imported_by_a_job_that_returns_the_report(
     assert shown(client, again["id"])["result"]["exists"] == 1
 
 
-def test_a_folder_comes_as_a_zip_and_nothing_of_it_lands_elsewhere(
+def test_uploaded_zip_is_imported_without_writing_files_outside_its_folder(
     brain: Brain, client: TestClient, tmp_path: Path
 ) -> None:
     packed = io.BytesIO()
@@ -79,7 +79,7 @@ def test_a_folder_comes_as_a_zip_and_nothing_of_it_lands_elsewhere(
     assert (dead["state"], dead["error"]) == ("dead", "invalid")
 
 
-def test_callers_cannot_name_files_of_the_server_or_others_and_limits_hold(
+def test_import_refuses_server_paths_large_files_unknown_formats_and_insufficient_roles(
     brain: Brain, client: TestClient
 ) -> None:
     for kind in ("import", "discard"):
@@ -99,7 +99,7 @@ def test_callers_cannot_name_files_of_the_server_or_others_and_limits_hold(
     assert brain.jobs().jobs == ()
 
 
-def test_an_export_is_fetched_by_an_admin_of_its_tenant_for_a_day(
+def test_export_can_be_fetched_by_an_admin_of_its_tenant_for_one_day(
     brain: Brain, client: TestClient, clock: FakeClock
 ) -> None:
     brain.remember("The kettle is in the blue cupboard.", kind="fact")

@@ -50,7 +50,7 @@ def nested(depth: int) -> Any:  # noqa: ANN401 lists of lists
         ("remember", {"text": "x", "tags": nested(ARGUMENT_DEPTH_MAX + 1)}, "nested more than"),
     ],
 )
-def test_too_many_values_are_refused_before_they_are_checked(
+def test_too_many_or_too_deeply_nested_values_are_refused_before_validation(
     ann: TestClient, path_of: str, body: dict[str, Any], message: str
 ) -> None:
     reply = ann.post(f"/v1/{path_of}", json=body)
@@ -61,7 +61,7 @@ def test_too_many_values_are_refused_before_they_are_checked(
     assert "errors" not in reply.json()
 
 
-def test_a_refusal_names_twenty_invalid_fields_and_counts_the_others(ann: TestClient) -> None:
+def test_refusal_lists_twenty_invalid_fields_and_counts_the_others(ann: TestClient) -> None:
     reply = ann.post("/v1/recall", json={"query": "x", "tags": [1] * 500})
 
     assert reply.status_code == 422
@@ -97,13 +97,13 @@ def test_refused_requests_count_against_the_rate_limit(
 JSON = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
 
 
-def test_a_call_counts_once(limited: TestClient) -> None:
+def test_each_call_counts_once_against_the_rate_limit(limited: TestClient) -> None:
     replies = [limited.post("/v1/recall", json={"query": "x"}) for _ in range(CALLS + 1)]
 
     assert [reply.status_code for reply in replies] == [200] * CALLS + [429]
 
 
-def test_an_attachment_is_bounded_in_bytes_alone(ann: TestClient) -> None:
+def test_attachment_with_many_values_within_the_byte_limit_is_stored(ann: TestClient) -> None:
     body = {"text": "The vector of the logo.", "attachment": {"vector": [0.25] * 5000}}
 
     assert ann.post("/v1/remember", json=body).status_code == 200

@@ -50,7 +50,7 @@ async def sent(app: FastAPI, content: AsyncIterator[bytes], *, key: str) -> http
         )
 
 
-async def test_a_reader_is_refused_before_the_body_is_read(app: FastAPI) -> None:
+async def test_upload_by_a_reader_is_refused_before_its_body_is_read(app: FastAPI) -> None:
     read = list[int]()
 
     async def body() -> AsyncGenerator[bytes]:
@@ -63,7 +63,7 @@ async def test_a_reader_is_refused_before_the_body_is_read(app: FastAPI) -> None
     assert read == []
 
 
-async def test_a_body_without_a_length_is_cut_at_the_limit(app: FastAPI) -> None:
+async def test_upload_without_a_content_length_is_refused_at_the_size_limit(app: FastAPI) -> None:
     async def body() -> AsyncGenerator[bytes]:
         while True:
             yield b"x" * 10_000
@@ -73,7 +73,7 @@ async def test_a_body_without_a_length_is_cut_at_the_limit(app: FastAPI) -> None
     assert (reply.status_code, reply.json()["code"]) == (413, "limit_exceeded")
 
 
-async def test_a_tenant_and_an_agent_get_a_share_of_the_uploads_at_once(
+async def test_concurrent_uploads_are_limited_per_tenant_and_per_agent(
     brain: Brain, app: FastAPI
 ) -> None:
     brain.tenants.make("other")
@@ -107,7 +107,7 @@ async def test_a_tenant_and_an_agent_get_a_share_of_the_uploads_at_once(
     assert (await sent(app, at_once(), key="key-of-ada")).status_code == 200
 
 
-def test_few_files_of_all_tenants_are_received_at_once() -> None:
+def test_concurrent_uploads_of_all_tenants_together_are_limited() -> None:
     places = UploadPlaces()
     with ExitStack() as taken:
         for number in range(UPLOADS_AT_ONCE_MAX):
@@ -118,7 +118,7 @@ def test_few_files_of_all_tenants_are_received_at_once() -> None:
         pass
 
 
-async def test_uploads_over_rest_and_on_the_page_share_the_places(brain: Brain) -> None:
+async def test_uploads_over_rest_and_on_the_page_share_one_limit(brain: Brain) -> None:
     access = make_local_access(brain.caller)
     app = make_app(brain, access)
     add_page(app, OpenSessions(access=access, clock=brain.services.clock))
@@ -175,7 +175,7 @@ class WaitingBlobs:
         self.blobs.drop(digest)
 
 
-async def test_a_file_stays_until_it_is_stored_even_if_its_sender_leaves(
+async def test_upload_of_a_disconnected_client_is_stored_before_its_file_is_deleted(
     brain: Brain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     temporary = tmp_path / "temporary"
@@ -219,7 +219,7 @@ async def test_a_file_stays_until_it_is_stored_even_if_its_sender_leaves(
         ),
     ],
 )
-async def test_an_upload_that_does_not_arrive_leaves_no_file(
+async def test_incomplete_or_oversized_upload_leaves_no_file(
     tmp_path: Path, seconds_max: float, messages: list[dict[str, object]], error: type[Exception]
 ) -> None:
     async def receive() -> dict[str, object]:

@@ -68,7 +68,7 @@ async def others(client: Client, **more: str) -> dict[str, str | None]:
 
 
 @pytest.mark.requirement("SE-34")
-async def test_two_connections_of_one_key_are_two_sessions(url: str, era: Era) -> None:
+async def test_two_connections_with_one_key_have_separate_sessions(url: str, era: Era) -> None:
     async with client_at(url, key=KEY, era=era) as one, client_at(url, key=KEY, era=era) as two:
         first = await boots(one, "Mend the parser")
         second = await boots(two, "Paint the page")
@@ -84,7 +84,7 @@ async def test_two_connections_of_one_key_are_two_sessions(url: str, era: Era) -
 
 
 @pytest.mark.requirement("SE-34", "SE-04")
-async def test_a_handoff_reaches_the_next_connection_of_the_same_key(
+async def test_handoff_is_shown_to_the_next_connection_with_the_same_key(
     path: Path, clock: FakeClock, era: Era
 ) -> None:
     minute = timedelta(minutes=1)
@@ -108,7 +108,9 @@ async def test_a_handoff_reaches_the_next_connection_of_the_same_key(
 
 
 @pytest.mark.requirement("SE-34")
-async def test_two_clients_of_a_running_server_see_each_other(running: str, era: Era) -> None:
+async def test_two_clients_of_a_running_server_list_each_others_sessions(
+    running: str, era: Era
+) -> None:
     async with (
         client_at(running, key="none", era=era) as one,
         client_at(running, key="none", era=era) as two,
@@ -121,7 +123,7 @@ async def test_two_clients_of_a_running_server_see_each_other(running: str, era:
 
 
 @pytest.mark.requirement("SE-34")
-async def test_a_connection_that_closes_ends_its_session(shared: tuple[Brain, str]) -> None:
+async def test_closing_a_connection_ends_its_session(shared: tuple[Brain, str]) -> None:
     brain, url = shared
     async with client_at(url, key=KEY, era="legacy") as one:
         key = (await boots(one, "Mend the parser"))["session"]
@@ -132,7 +134,7 @@ async def test_a_connection_that_closes_ends_its_session(shared: tuple[Brain, st
     assert (session.ending, session.client) == (Ending.CLOSED, "codex")
 
 
-async def test_client_named_only_at_the_start_is_known_in_later_calls(
+async def test_client_name_sent_when_a_connection_starts_is_listed_for_its_session(
     shared: tuple[Brain, str], era: Era
 ) -> None:
     brain, url = shared
@@ -152,7 +154,7 @@ class _NoCookies(httpx2.AsyncClient):
 
 
 @pytest.mark.requirement("SE-34")
-async def test_a_client_without_cookies_names_its_session_in_each_call(
+async def test_client_without_cookies_names_its_session_by_an_argument_of_each_call(
     shared: tuple[Brain, str],
 ) -> None:
     brain, url = shared
@@ -176,7 +178,7 @@ async def test_a_client_without_cookies_names_its_session_in_each_call(
             assert await others(client) == {one: "Still one"}
 
 
-async def test_clients_with_a_connection_of_their_own_are_offered_no_session_argument(
+async def test_clients_with_one_session_per_connection_are_offered_no_session_argument(
     url: str,
 ) -> None:
     async with client_at(url, key=KEY, era="legacy") as one:
@@ -187,9 +189,7 @@ async def test_clients_with_a_connection_of_their_own_are_offered_no_session_arg
 
 
 @pytest.mark.requirement("SE-34")
-def test_a_rest_client_has_the_session_that_its_header_names(
-    ann: TestClient, hosted: Hosted
-) -> None:
+def test_session_header_selects_the_session_of_a_rest_call(ann: TestClient, hosted: Hosted) -> None:
     def call(operation: str, session: str | None = None, **body: object) -> httpx2.Response:
         headers = {"Commonbrain-Session": session} if session else {}
         reply = ann.post(f"/v1/{operation}", json=body, headers=headers)
@@ -210,7 +210,7 @@ def test_a_rest_client_has_the_session_that_its_header_names(
 
 
 @pytest.mark.requirement("SE-34", "SE-38")
-def test_a_rest_call_ends_a_session_only_by_its_name(ann: TestClient) -> None:
+def test_rest_call_must_name_the_session_that_it_ends(ann: TestClient) -> None:
     booted = ann.post("/v1/boot", json={"project": "api", "task": "One"}).json()["session"]
     for is_booted in (True, False):
         client = "testclient" if is_booted else "other/1.0"
@@ -224,7 +224,7 @@ def test_a_rest_call_ends_a_session_only_by_its_name(ann: TestClient) -> None:
 
 
 @pytest.mark.requirement("SE-34")
-def test_calls_without_a_session_share_none_with_another_credential(path: Path) -> None:
+def test_calls_without_a_session_have_separate_sessions_per_credential(path: Path) -> None:
     callers = {
         f"key-{number}": Caller(
             agent="ann",
@@ -249,7 +249,7 @@ def test_calls_without_a_session_share_none_with_another_credential(path: Path) 
         assert session(1, "session", op="list") == first
 
 
-def test_call_reads_one_snapshot_with_and_without_a_named_session(path: Path) -> None:
+def test_call_begins_one_transaction_with_and_without_a_named_session(path: Path) -> None:
     brain = a_brain(path)
     assert isinstance(brain.services.store, SqlStore)
     begun: list[object] = []
@@ -266,7 +266,7 @@ def test_call_reads_one_snapshot_with_and_without_a_named_session(path: Path) ->
     assert counts == [1, 1, 1]
 
 
-def test_program_without_a_boot_has_one_session_for_all_its_calls(
+def test_all_calls_of_a_program_without_a_boot_share_one_session(
     ann: TestClient,
 ) -> None:
     keys = {ann.post("/v1/session", json={"op": "list"}).json()["session"] for _ in range(3)}
@@ -274,7 +274,7 @@ def test_program_without_a_boot_has_one_session_for_all_its_calls(
 
 
 @pytest.mark.requirement("SE-34")
-async def test_a_silent_connection_ends_after_the_time_that_a_setting_gives(
+async def test_idle_session_is_not_listed_after_the_configured_time_until_its_next_call(
     path: Path, clock: FakeClock, era: Era
 ) -> None:
     brain = a_brain(path, clock=clock)
@@ -295,7 +295,7 @@ async def test_a_silent_connection_ends_after_the_time_that_a_setting_gives(
 
 
 @pytest.mark.requirement("DM-35")
-async def test_branch_and_model_are_given_over_mcp_and_rest(url: str) -> None:
+async def test_branch_and_model_sent_over_mcp_or_rest_are_listed_with_the_session(url: str) -> None:
     key = {"Authorization": f"Bearer {KEY}"}
     async with client_at(url, key=KEY) as one, httpx2.AsyncClient(headers=key) as http:
         about = {"branch": "fix/parser", "model": "opus"}
@@ -312,7 +312,7 @@ async def test_branch_and_model_are_given_over_mcp_and_rest(url: str) -> None:
         ]
 
 
-def test_a_session_is_never_shared_between_agents(ann: TestClient) -> None:
+def test_two_agents_with_the_same_session_name_have_separate_sessions(ann: TestClient) -> None:
     headers = {"Commonbrain-Session": "s1"}
     note = {"op": "note", "key": "at", "text": "line 7"}
     assert ann.post("/v1/session", json=note, headers=headers).status_code == 200

@@ -51,7 +51,7 @@ def notes(count: int, *, topic: str = "Kettle") -> bytes:
     return "\n".join(sections).encode()
 
 
-def test_a_zip_of_too_much_is_refused_on_arrival_by_its_list_of_files(
+def test_zip_over_a_limit_is_refused_on_upload_by_its_list_of_files(
     brain: Brain, client: TestClient, subtests: pytest.Subtests
 ) -> None:
     archives: list[tuple[dict[str, bytes], str]] = [
@@ -73,7 +73,7 @@ def test_a_zip_of_too_much_is_refused_on_arrival_by_its_list_of_files(
             assert brain.jobs().jobs == ()
 
 
-def test_a_zip_by_another_name_has_the_same_limits(client: TestClient) -> None:
+def test_zip_uploaded_without_a_file_name_has_the_same_limits(client: TestClient) -> None:
     chats = a_zip({"conversations.json": b"[" + b" " * 20_000_000 + b"]"})
 
     reply = client.post("/v1/import", params={"format": "chatgpt"}, content=chats)
@@ -81,7 +81,9 @@ def test_a_zip_by_another_name_has_the_same_limits(client: TestClient) -> None:
     is_problem(reply, 422, "limit_exceeded")
 
 
-def test_a_worker_checks_the_limits_again(tmp_path: Path, brain: Brain) -> None:
+def test_limits_are_checked_again_when_a_worker_unpacks_an_upload(
+    tmp_path: Path, brain: Brain
+) -> None:
     packed = tmp_path / "notes.zip"
     packed.write_bytes(a_zip({f"{n}.md": b"- x" for n in range(21)}))
     staging = UploadStore(brain.services.blobs)
@@ -95,7 +97,7 @@ def test_a_worker_checks_the_limits_again(tmp_path: Path, brain: Brain) -> None:
         assert len(list(folder.iterdir())) == 21
 
 
-def test_an_import_ends_at_the_limit_of_pieces_and_names_the_next_step(
+def test_import_fails_beyond_the_limit_of_pieces_and_names_the_next_step(
     brain: Brain, client: TestClient
 ) -> None:
     within = sent(client, notes(100), format="markdown", name="within.md")
@@ -111,7 +113,7 @@ def test_an_import_ends_at_the_limit_of_pieces_and_names_the_next_step(
     assert not list(Path(brain.services.blobs().location).iterdir()), "the uploads are deleted"
 
 
-def test_an_import_of_ones_own_file_has_no_limit_of_pieces(brain: Brain, tmp_path: Path) -> None:
+def test_import_of_a_local_file_has_no_limit_of_pieces(brain: Brain, tmp_path: Path) -> None:
     source = tmp_path / "notes.md"
     source.write_bytes(notes(101))
 
@@ -123,7 +125,9 @@ def test_an_import_of_ones_own_file_has_no_limit_of_pieces(brain: Brain, tmp_pat
     assert done.result["stored"] == 101
 
 
-def test_a_tenant_has_few_unfinished_imports(brain: Brain, client: TestClient) -> None:
+def test_number_of_unfinished_imports_per_tenant_is_limited(
+    brain: Brain, client: TestClient
+) -> None:
     brain.tenants.make("other")
     for number in range(SENT_IMPORTS_MAX):
         sent(client, notes(1), format="markdown", name=f"{number}.md")
@@ -138,7 +142,7 @@ def test_a_tenant_has_few_unfinished_imports(brain: Brain, client: TestClient) -
     ).is_success
 
 
-def test_an_export_of_chats_is_read_inside_of_its_zip(brain: Brain, client: TestClient) -> None:
+def test_chat_export_is_imported_from_its_zip(brain: Brain, client: TestClient) -> None:
     node = {
         "message": {
             "author": {"role": "user"},

@@ -39,7 +39,7 @@ def results(reply: dict[str, Any]) -> list[str | None]:
 
 
 @pytest.mark.requirement("WP-28")
-def test_rest_gives_every_item_a_result_of_its_own(ann: TestClient) -> None:
+def test_remember_over_rest_returns_one_result_per_item(ann: TestClient) -> None:
     reply = ann.post("/v1/remember", json={"items": ITEMS, "project": "kitchen"})
 
     assert reply.status_code == 200, reply.text
@@ -50,7 +50,7 @@ def test_rest_gives_every_item_a_result_of_its_own(ann: TestClient) -> None:
 
 
 @pytest.mark.requirement("WP-28")
-async def test_mcp_gives_every_item_a_result_of_its_own(url: str) -> None:
+async def test_remember_over_mcp_returns_one_result_per_item(url: str) -> None:
     async with client_at(url, key="key-of-ann") as client:
         reply = await client.call_tool("remember", {"items": ITEMS})
 
@@ -80,7 +80,7 @@ def test_arguments_of_the_call_are_the_defaults_of_its_items(ann: TestClient) ->
         ({"items": [{"text": "Tea"}], "colour": "red"}, 422, "invalid"),
     ],
 )
-def test_call_is_refused_only_for_errors_of_the_whole_call(
+def test_call_with_an_error_outside_its_items_is_refused_and_stores_nothing(
     ann: TestClient, given: dict[str, Any], status: int, code: str
 ) -> None:
     reply = ann.post("/v1/remember", json=given)
@@ -89,7 +89,9 @@ def test_call_is_refused_only_for_errors_of_the_whole_call(
     assert ann.post("/v1/recall", json={}).json()["items"] == []
 
 
-def test_the_same_key_and_items_give_the_first_reply_again(ann: TestClient) -> None:
+def test_repeated_idempotency_key_with_the_same_items_returns_the_first_reply(
+    ann: TestClient,
+) -> None:
     given = {"items": ITEMS[:1], "idempotency_key": "once"}
     first = ann.post("/v1/remember", json=given).json()
 

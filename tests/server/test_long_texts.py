@@ -60,7 +60,7 @@ def pending(client: TestClient) -> int:
 
 
 @pytest.mark.requirement("WP-52")
-def test_a_long_text_is_stored_at_once_and_embedded_after_the_reply(path: Path) -> None:
+def test_long_text_is_stored_before_and_embedded_after_the_reply(path: Path) -> None:
     embedder = SlowEmbedder()
     text = a_text("ship", windows=AWAITED_WINDOWS_MAX + 1)
     with calling(an_app(a_brain(path, embedder=embedder))) as client:
@@ -76,7 +76,7 @@ def test_a_long_text_is_stored_at_once_and_embedded_after_the_reply(path: Path) 
 
 
 @pytest.mark.requirement("WP-52")
-def test_a_short_text_is_embedded_before_the_reply(path: Path) -> None:
+def test_short_text_is_embedded_before_the_reply(path: Path) -> None:
     with calling(an_app(a_brain(path))) as client:
         text = a_text("quay", windows=AWAITED_WINDOWS_MAX)
 
@@ -116,7 +116,7 @@ def test_worker_embeds_texts_left_by_a_stopped_server(path: Path) -> None:
 
 
 @pytest.mark.requirement("WP-52")
-def test_of_many_long_texts_stored_at_once_none_stays_without_vectors(path: Path) -> None:
+def test_all_long_texts_stored_concurrently_are_embedded(path: Path) -> None:
     text = a_text("quay", windows=AWAITED_WINDOWS_MAX + 1)
     with calling(an_app(a_brain(path))) as client, ThreadPoolExecutor(4) as pool:
         texts = [f"crane{number} {text}" for number in range(24)]
@@ -128,7 +128,7 @@ def test_of_many_long_texts_stored_at_once_none_stays_without_vectors(path: Path
 
 
 @pytest.mark.requirement("WP-52")
-def test_a_long_message_and_a_long_revision_are_embedded_after_the_reply(path: Path) -> None:
+def test_long_message_and_long_revision_are_embedded_after_the_reply(path: Path) -> None:
     text = a_text("quay", windows=AWAITED_WINDOWS_MAX + 1)
     with calling(an_app(a_brain(path))) as client:
         message = {"op": "send", "to": ["ben"], "text": text}
@@ -143,7 +143,7 @@ def test_a_long_message_and_a_long_revision_are_embedded_after_the_reply(path: P
 
 
 @pytest.mark.requirement("PF-15")
-def test_a_tenant_with_too_much_waiting_is_refused_while_it_recalls_as_before(path: Path) -> None:
+def test_tenant_with_too_many_pending_embeddings_can_recall_but_not_store(path: Path) -> None:
     embedder = SlowEmbedder()
     text = a_text("ship", windows=AWAITED_WINDOWS_MAX)
     batch = {"items": [{"text": f"{n} {text}", "kind": "event"} for n in range(31)]}

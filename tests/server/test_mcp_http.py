@@ -29,7 +29,7 @@ async def remembered(client: Client, text: str = KETTLE, **more: str) -> str:
     return structured(stored)["items"][0]["id"]
 
 
-async def test_acting_agent_is_of_the_credential_and_never_the_name_of_the_client(
+async def test_acting_agent_is_set_by_the_credential_and_not_by_the_client_name(
     url: str, era: Era
 ) -> None:
     async with (
@@ -44,7 +44,9 @@ async def test_acting_agent_is_of_the_credential_and_never_the_name_of_the_clien
             assert memory["agent"] == agent
 
 
-async def test_readers_are_shown_no_writing_tool_and_may_call_none(url: str, era: Era) -> None:
+async def test_reader_is_offered_only_read_only_tools_and_cannot_call_others(
+    url: str, era: Era
+) -> None:
     async with client_at(url, key="key-of-rea", era=era) as reader:
         shown = [tool.name for tool in (await reader.list_tools()).tools]
         assert shown == [name for name, tool in TOOLS.items() if tool.is_read_only]
@@ -58,7 +60,7 @@ async def test_readers_are_shown_no_writing_tool_and_may_call_none(url: str, era
         assert [tool.name for tool in (await writer.list_tools()).tools] == list(TOOLS)
 
 
-async def test_a_tenant_s_memory_is_not_found_under_another(url: str, era: Era) -> None:
+async def test_memory_of_a_tenant_is_not_found_by_another_tenant(url: str, era: Era) -> None:
     async with (
         client_at(url, key="key-of-ann", era=era) as ann,
         client_at(url, key="key-of-zoe", era=era) as zoe,
@@ -74,7 +76,7 @@ async def test_a_tenant_s_memory_is_not_found_under_another(url: str, era: Era) 
         assert KETTLE in str(page.contents)
 
 
-async def test_a_client_may_claim_no_more_trust_than_its_credential_has(url: str) -> None:
+async def test_client_cannot_claim_more_trust_than_its_credential_has(url: str) -> None:
     async with client_at(url, key="key-of-web") as web, client_at(url, key="key-of-ann") as ann:
         id_ = await remembered(web)
         memory = structured(await ann.call_tool("get", {"id": id_}))
@@ -100,7 +102,7 @@ async def test_connection_has_one_session_for_all_its_calls(
 
 
 @pytest.mark.requirement("SE-31")
-async def test_clients_that_name_their_sessions_see_each_other(
+async def test_clients_that_name_their_sessions_list_each_other(
     shared: tuple[Brain, str], era: Era
 ) -> None:
     brain, url = shared
@@ -119,7 +121,7 @@ async def test_clients_that_name_their_sessions_see_each_other(
         assert (memory["project"], memory["session"]) == ("api", "one")
 
 
-async def test_client_without_a_credential_is_refused(url: str) -> None:
+async def test_client_without_a_credential_is_refused_with_401(url: str) -> None:
     async with httpx2.AsyncClient() as http:
         request = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
         reply = await http.post(f"{url}/mcp", json=request)
@@ -130,7 +132,7 @@ async def test_client_without_a_credential_is_refused(url: str) -> None:
             assert (refused.status_code, refused.headers["Allow"]) == (405, "POST")
 
 
-async def test_message_sent_over_rest_is_read_over_mcp(url: str) -> None:
+async def test_memory_stored_over_rest_is_recalled_over_mcp(url: str) -> None:
     async with client_at(url, key="key-of-ben") as ben, httpx2.AsyncClient() as http:
         sent = {"text": KETTLE, "kind": "fact"}
         key = {"X-API-Key": "key-of-ann"}

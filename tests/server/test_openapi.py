@@ -28,7 +28,7 @@ KEY: Final = {"Authorization": "Bearer key-of-ada"}
 # Hypothesis takes the random numbers that the server draws meanwhile, in other threads, for those
 # of the strategy.
 @pytest.mark.filterwarnings("ignore:Do not use the `random` module inside strategies")
-def test_no_call_breaks_the_server_or_its_description(
+def test_responses_to_generated_requests_match_the_openapi_description(
     path: Path, subtests: pytest.Subtests
 ) -> None:
     few = settings(

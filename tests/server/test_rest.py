@@ -25,7 +25,7 @@ def remembered(client: TestClient, text: str = KETTLE) -> str:
     return reply.json()["items"][0]["id"]
 
 
-def test_an_attachment_comes_back_exactly(ann: TestClient) -> None:
+def test_attachment_is_returned_exactly_and_inherited_by_a_new_version(ann: TestClient) -> None:
     exact: dict[str, Any] = {" a ": [1.5, 10**30, None, True, "", " x é \r\n", {}, []]}
     item: dict[str, Any] = {"text": KETTLE, "kind": "fact", "attachment": exact}
     id_ = ""
@@ -53,7 +53,7 @@ def is_problem(reply: httpx2.Response, status: int, code: str) -> dict[str, Any]
 
 
 @pytest.mark.requirement("DO-09")
-def test_every_operation_answers_by_its_own_path_with_its_own_reply(ann: TestClient) -> None:
+def test_every_operation_answers_on_its_path_with_its_reply_type(ann: TestClient) -> None:
     ann.headers.update(as_key("key-of-ada"))
     id_ = remembered(ann)
     calls: dict[str, dict[str, Any]] = {
@@ -97,7 +97,7 @@ def test_openapi_description_lists_every_operation_and_every_error(ann: TestClie
     assert described["components"]["schemas"]["Problem"]["properties"]["hint"]
 
 
-def test_an_invalid_request_is_answered_with_a_problem_and_its_code(
+def test_invalid_request_is_answered_with_a_problem_code_and_a_hint(
     ann: TestClient, subtests: pytest.Subtests
 ) -> None:
     requests: list[tuple[str, str, Any, int, str]] = [
@@ -116,19 +116,19 @@ def test_an_invalid_request_is_answered_with_a_problem_and_its_code(
             assert problem["hint"]
 
 
-def test_errors_in_a_body_name_the_field_and_do_not_repeat_the_value(ann: TestClient) -> None:
+def test_error_for_an_invalid_field_names_the_field_without_its_value(ann: TestClient) -> None:
     given = {"text": KETTLE, "confidence": "password-123"}
     problem = is_problem(ann.post("/v1/remember", json=given), 422, "invalid")
     assert [one["field"] for one in problem["errors"]] == ["body.confidence"]
     assert "password-123" not in str(problem)
 
 
-def test_a_body_that_is_no_json_is_a_bad_request(ann: TestClient) -> None:
+def test_body_that_is_not_json_is_refused_with_400(ann: TestClient) -> None:
     sent = ann.post("/v1/recall", content=b"{", headers={"Content-Type": "application/json"})
     is_problem(sent, 400, "invalid")
 
 
-def test_nothing_is_answered_without_a_credential(path: Path) -> None:
+def test_request_without_a_valid_credential_is_refused_with_401(path: Path) -> None:
     with calling(an_app(a_brain(path), issuer=ISSUER), None) as client:
         described = client.get("/openapi.json").json()["paths"]
         open_to_all = {"/healthz", "/readyz"}
@@ -151,7 +151,7 @@ def test_nothing_is_answered_without_a_credential(path: Path) -> None:
         }
 
 
-def test_a_key_may_be_in_a_header_of_its_own(ann: TestClient) -> None:
+def test_key_can_be_sent_in_the_x_api_key_header(ann: TestClient) -> None:
     del ann.headers["Authorization"]
     assert ann.post("/v1/status", headers={"X-API-Key": "key-of-rea"}).status_code == 200
 
@@ -164,7 +164,7 @@ def test_acting_agent_is_determined_by_the_credential_alone(ann: TestClient) -> 
     is_problem(ann.post("/v1/remember", json=mine), 422, "invalid")
 
 
-def test_a_reader_reads_and_does_not_write(ann: TestClient) -> None:
+def test_reader_can_read_but_not_write(ann: TestClient) -> None:
     id_ = remembered(ann)
     reader = as_key("key-of-rea")
     assert ann.get(f"/v1/memories/{id_}", headers=reader).status_code == 200
@@ -181,7 +181,7 @@ def test_a_reader_reads_and_does_not_write(ann: TestClient) -> None:
             is_problem(reply, 403, "insufficient_role")
 
 
-def test_a_tenant_s_memory_is_not_found_under_another(ann: TestClient) -> None:
+def test_memory_of_a_tenant_is_not_found_by_another_tenant(ann: TestClient) -> None:
     id_ = remembered(ann)
     other = as_key("key-of-zoe")
     is_problem(ann.get(f"/v1/memories/{id_}", headers=other), 404, "not_found")
@@ -191,7 +191,7 @@ def test_a_tenant_s_memory_is_not_found_under_another(ann: TestClient) -> None:
     assert ann.post("/v1/status", headers=other).json()["memories"] == 0
 
 
-def test_the_same_idempotency_key_stores_once(ann: TestClient) -> None:
+def test_repeated_idempotency_key_stores_once(ann: TestClient) -> None:
     once = {"Idempotency-Key": "k1"}
     first = ann.post("/v1/remember", json={"text": KETTLE}, headers=once).json()
     again = ann.post("/v1/remember", json={"text": KETTLE}, headers=once).json()
@@ -202,7 +202,7 @@ def test_the_same_idempotency_key_stores_once(ann: TestClient) -> None:
     is_problem(other, 403, "idempotency_conflict")
 
 
-def test_a_memory_that_is_as_it_was_is_not_sent_again(ann: TestClient) -> None:
+def test_unchanged_memory_is_answered_with_304(ann: TestClient) -> None:
     id_ = remembered(ann)
     first = ann.get(f"/v1/memories/{id_}")
     tag = first.headers["ETag"]
@@ -215,7 +215,7 @@ def test_a_memory_that_is_as_it_was_is_not_sent_again(ann: TestClient) -> None:
     assert viewed["links"] == []
 
 
-def test_a_call_is_of_the_session_that_its_header_names(ann: TestClient) -> None:
+def test_session_header_selects_the_session_of_a_call(ann: TestClient) -> None:
     listed = ann.post("/v1/session", json={"op": "list"}, headers={"Commonbrain-Session": "s1"})
     assert listed.json()["session"] == "s1"
     for _ in range(2):
@@ -226,7 +226,7 @@ def test_a_call_is_of_the_session_that_its_header_names(ann: TestClient) -> None
 
 
 @pytest.mark.requirement("DO-10")
-def test_the_mirror_remembers_recalls_shows_and_forgets(ann: TestClient) -> None:
+def test_v0_routes_remember_recall_get_forget_and_reflect(ann: TestClient) -> None:
     stored = ann.post("/v0/memory/remember", json={"items": [{"text": KETTLE, "type": "fact"}]})
     [id_] = stored.json()["memory_ids"]
     results = ann.post("/v0/memory/recall", json={"query": "where is the kettle?"}).json()
@@ -241,7 +241,7 @@ def test_the_mirror_remembers_recalls_shows_and_forgets(ann: TestClient) -> None
 
 
 @pytest.mark.requirement("JB-02", "DO-10")
-def test_the_mirror_asks_for_training_for_admins_and_within_bounds(ann: TestClient) -> None:
+def test_v0_train_route_requires_an_admin_and_a_valid_lookback(ann: TestClient) -> None:
     ada = as_key("key-of-ada")
     job = ann.post("/v0/memory/train", json={"lookback_days": 14}, headers=ada).json()
     assert (job["kind"], job["state"]) == ("train_reranker", "queued")
@@ -275,7 +275,7 @@ def test_foreign_origins_and_hosts_are_refused_without_cors_headers(ann: TestCli
     assert "Access-Control-Allow-Origin" not in ann.options("/v1/status", headers=preflight).headers
 
 
-def test_a_body_that_is_too_large_is_refused_whether_it_says_so_or_not(path: Path) -> None:
+def test_oversized_body_is_refused_with_and_without_a_content_length(path: Path) -> None:
     app = an_app(a_brain(path), limits=BodyLimits(body_bytes_max=1024))
     with calling(app) as client:
         large = b'{"query": "' + b"x" * 2000 + b'"}'
@@ -284,14 +284,14 @@ def test_a_body_that_is_too_large_is_refused_whether_it_says_so_or_not(path: Pat
         is_problem(client.post("/mcp", content=large), 413, "limit_exceeded")
 
 
-def test_a_server_reports_that_it_is_live_and_ready_without_a_key(ann: TestClient) -> None:
+def test_liveness_and_readiness_are_reported_without_a_key(ann: TestClient) -> None:
     del ann.headers["Authorization"]
     assert ann.get("/healthz").json() == {"status": "live"}
     assert ann.get("/readyz").json() == {"status": "ready"}
 
 
 @pytest.mark.requirement("OB-15", "DM-52", "OB-14")
-def test_an_admin_reads_the_audit_of_one_request_page_by_page(ann: TestClient) -> None:
+def test_admin_reads_the_audit_log_by_page_and_by_request_id(ann: TestClient) -> None:
     ann.headers.update(as_key("key-of-ada"))
     for number in range(3):
         text = {"text": f"Shelf {number} is for crate {number}.", "kind": "fact"}

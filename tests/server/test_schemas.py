@@ -29,7 +29,7 @@ def alternatives(schemas: dict[str, Any], name: str) -> Iterator[dict[str, Any]]
     yield from (schemas[verb["$ref"].rpartition("/")[2]] for verb in verbs)
 
 
-def test_rest_describes_the_arguments_that_an_operation_takes(
+def test_rest_schema_lists_the_arguments_of_each_operation_and_others_are_refused(
     ann: TestClient, subtests: pytest.Subtests
 ) -> None:
     schemas: dict[str, Any] = ann.get("/openapi.json").json()["components"]["schemas"]
@@ -47,7 +47,7 @@ def test_rest_describes_the_arguments_that_an_operation_takes(
 
 
 @pytest.mark.requirement("CL-10")
-async def test_mcp_lists_the_arguments_that_a_tool_takes_and_refuses_others_by_name(
+async def test_mcp_schema_lists_the_arguments_of_each_tool_and_others_are_refused(
     url: str,
 ) -> None:
     async with client_at(url, key="key-of-ada") as client:
@@ -64,7 +64,7 @@ async def test_mcp_lists_the_arguments_that_a_tool_takes_and_refuses_others_by_n
 
 
 @pytest.mark.requirement("CL-10")
-async def test_tool_refuses_arguments_that_are_for_programs_alone(url: str) -> None:
+async def test_mcp_tool_refuses_an_argument_that_only_rest_accepts(url: str) -> None:
     async with client_at(url, key="key-of-ada") as client:
         refused = await client.call_tool("remember", {"text": "Tea", "attachment": {"a": 1}})
 
@@ -73,7 +73,7 @@ async def test_tool_refuses_arguments_that_are_for_programs_alone(url: str) -> N
 
 
 @pytest.mark.requirement("CL-10")
-async def test_tool_refuses_items_with_fields_that_are_for_programs_alone(url: str) -> None:
+async def test_mcp_tool_rejects_an_item_with_a_field_that_only_rest_accepts(url: str) -> None:
     items = [{"text": "Tea", "attachment": {"a": 1}}, {"text": "Coffee is hot", "kind": "fact"}]
     async with client_at(url, key="key-of-ada") as client:
         reply = await client.call_tool("remember", {"items": items})
@@ -85,7 +85,7 @@ async def test_tool_refuses_items_with_fields_that_are_for_programs_alone(url: s
     assert second["status"] == "stored"
 
 
-def test_the_commands_take_every_argument_of_their_operation(subtests: pytest.Subtests) -> None:
+def test_commands_take_every_argument_of_their_operation(subtests: pytest.Subtests) -> None:
     group: Any = typer.main.get_command(app)
     for row in ON_COMMAND_LINE:
         operation = row.load()
@@ -116,7 +116,7 @@ def test_unknown_argument_is_refused_with_the_nearest_known_name(
             assert f"did you mean {nearest!r}?" in refused.json()["detail"]
 
 
-def test_job_lists_its_kinds_and_their_arguments() -> None:
+def test_job_schema_lists_the_job_kinds_and_their_arguments() -> None:
     listed = str(compact_schema(JOB.request)["properties"]["kind"]["description"])
 
     for name, kind in JOBS.items():

@@ -63,7 +63,7 @@ def is_listening(port: int) -> bool:
 
 
 @pytest.mark.requirement("CL-09")
-def test_a_stopped_server_takes_no_more_calls_and_finishes_those_under_way(path: Path) -> None:
+def test_stopping_server_closes_its_port_and_finishes_calls_in_progress(path: Path) -> None:
     port = free_port()
     with started(path, port=port) as server:
         url = f"http://127.0.0.1:{port}"
@@ -84,7 +84,7 @@ def test_a_stopped_server_takes_no_more_calls_and_finishes_those_under_way(path:
     assert b"Traceback" not in complaints
 
 
-def test_two_workers_answer_as_one(path: Path) -> None:
+def test_two_workers_serve_the_same_store(path: Path) -> None:
     port = free_port()
     with started(path, "--workers", "2", port=port) as server:
         url = f"http://127.0.0.1:{port}"
@@ -100,7 +100,7 @@ def test_two_workers_answer_as_one(path: Path) -> None:
         assert server.wait(TIMEOUT_S) == 0
 
 
-def test_only_named_proxies_set_the_address_of_a_caller() -> None:
+def test_only_configured_proxies_are_trusted_and_a_wildcard_is_refused() -> None:
     settings = load_server_settings(proxies=["10.0.0.7", "fd00::/8"])
 
     assert proxies_of(load_server_settings()) == []
@@ -109,7 +109,7 @@ def test_only_named_proxies_set_the_address_of_a_caller() -> None:
         load_server_settings(proxies=["*"])
 
 
-def test_server_without_keys_refuses_calls_that_a_proxy_relays(path: Path) -> None:
+def test_server_without_keys_refuses_calls_forwarded_by_a_proxy(path: Path) -> None:
     port = free_port()
     with started(path, port=port):
         url = f"http://127.0.0.1:{port}/v1/recall"
@@ -128,7 +128,7 @@ def test_server_without_keys_refuses_calls_that_a_proxy_relays(path: Path) -> No
         (("--open", "--url", "memory"), "COMMONBRAIN_SERVE_URL"),
     ],
 )
-def test_server_without_access_control_does_not_start_for_other_machines(
+def test_server_with_unsafe_or_invalid_options_does_not_start(
     path: Path, options: tuple[str, ...], says: str
 ) -> None:
     line = command(path, "serve", *options)
@@ -140,7 +140,7 @@ def test_server_without_access_control_does_not_start_for_other_machines(
     assert b"Serving" not in done.stderr
 
 
-def test_store_that_cannot_be_opened_ends_a_server_before_it_listens(path: Path) -> None:
+def test_server_exits_with_an_error_if_its_store_cannot_be_opened(path: Path) -> None:
     path.write_bytes(b"This is no store." * 100)
     line = command(path, "serve", "--open", "--workers", "2")
     done = subprocess.run(
@@ -150,7 +150,7 @@ def test_store_that_cannot_be_opened_ends_a_server_before_it_listens(path: Path)
     assert b"Traceback" not in done.stderr
 
 
-def test_a_server_of_a_store_in_a_file_answers_hooks(tmp_path: Path) -> None:
+def test_hook_is_answered_by_the_running_server_of_a_sqlite_store(tmp_path: Path) -> None:
     store, port = tmp_path / "brain.db", free_port()
     with started(store, port=port, COMMONBRAIN_STATE=str(tmp_path / "state")):
         httpx2.post(f"http://127.0.0.1:{port}/v1/remember", json=KETTLE).raise_for_status()

@@ -33,7 +33,7 @@ def client_as(url: str, who: str) -> Client:
 
 
 @pytest.mark.requirement("EV-10")
-async def test_each_role_sees_its_tools_and_is_refused_the_others(url: str) -> None:
+async def test_each_role_is_offered_its_tools_and_refused_the_others(url: str) -> None:
     async with client_as(url, "ann") as writer:
         tools = (await writer.list_tools()).tools
         assert {tool.name for tool in tools} == TOOLS.keys()

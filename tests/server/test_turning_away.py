@@ -46,7 +46,7 @@ def audited(brain: Brain) -> list[tuple[str, str | None, str | None, int]]:
 
 @pytest.mark.requirement("ST-14")
 @pytest.mark.parametrize("what", ["tenant", "agent"])
-def test_claim_to_be_another_agent_is_in_the_audit(
+def test_claim_of_another_tenant_or_agent_is_refused_and_audited(
     brain: Brain, hasty: TestClient, what: str
 ) -> None:
     reply = hasty.post("/v1/recall", headers={f"Commonbrain-{what}": "zoe"})
@@ -57,7 +57,7 @@ def test_claim_to_be_another_agent_is_in_the_audit(
 
 
 @pytest.mark.requirement("ST-08")
-def test_a_flood_of_calls_leaves_no_session_and_no_event(brain: Brain, hasty: TestClient) -> None:
+def test_rate_limited_calls_create_no_session_and_no_event(brain: Brain, hasty: TestClient) -> None:
     def call(number: int) -> httpx2.Response:
         return hasty.post("/v1/recall", headers={"Commonbrain-Session": f"flood {number}"})
 
@@ -83,7 +83,7 @@ class Listened(Exception):
 
 
 @pytest.mark.requirement("ST-02")
-async def test_the_body_of_a_request_without_a_valid_credential_is_never_read(
+async def test_body_of_a_request_without_a_valid_credential_is_never_read(
     brain: Brain, subtests: pytest.Subtests
 ) -> None:
     app = make_app(brain, KeyRing())
@@ -99,7 +99,7 @@ async def test_the_body_of_a_request_without_a_valid_credential_is_never_read(
                 ]
 
 
-async def test_no_body_is_read_where_none_is_taken(brain: Brain) -> None:
+async def test_body_is_not_read_for_paths_and_methods_that_take_none(brain: Brain) -> None:
     app = make_app(brain, KeyRing())
     assert (await answered(app, "/healthz"))["status"] == 405
     assert (await answered(app, "/nowhere"))["status"] == 404

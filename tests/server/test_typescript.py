@@ -45,7 +45,7 @@ def run(*command: str, **environment: str) -> list[str]:
 
 @needs_modules
 @pytest.mark.requirement("CL-22")
-def test_the_typescript_client_is_generated_checked_and_run(path: Path) -> None:
+def test_typescript_client_is_generated_type_checked_and_calls_a_server(path: Path) -> None:
     run("node", "node_modules/@hey-api/openapi-ts/bin/run.js")
     run("node", "generate-repeatable.mjs")
     run("node", "node_modules/typescript/bin/tsc")

@@ -21,7 +21,7 @@ class Impatient(UnreadReplyProtocol):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux drops them")
-def test_a_client_that_does_not_read_its_reply_is_dropped() -> None:
+def test_client_that_does_not_read_its_reply_is_disconnected() -> None:
     dropped = Event()
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
@@ -43,7 +43,7 @@ def test_a_client_that_does_not_read_its_reply_is_dropped() -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux notices")
 @pytest.mark.parametrize("requests", [1, 2])
-def test_call_of_a_disconnected_client_ends_with_its_further_requests(
+def test_call_of_a_disconnected_client_is_cancelled_and_its_further_requests_are_dropped(
     caplog: pytest.LogCaptureFixture, *, requests: int
 ) -> None:
     begun, ended = Event(), Event()
@@ -85,7 +85,7 @@ def test_work_after_a_complete_reply_continues_without_the_client() -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux checks")
-def test_a_request_that_arrived_before_an_idle_connection_is_closed_is_answered() -> None:
+def test_request_received_before_an_idle_connection_closes_is_answered() -> None:
     blocks, goes_on = Event(), Event()
 
     class Blocking(Impatient):

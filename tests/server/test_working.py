@@ -26,7 +26,7 @@ from tests.server.serving import an_app, listening
 from tests.telemetry.reading import events
 
 
-async def test_a_late_call_is_answered_and_its_thread_stays_taken() -> None:
+async def test_call_beyond_its_time_limit_raises_and_occupies_its_thread_until_it_ends() -> None:
     threads, go_on = ThreadLimiter(1, seconds_max=0.05), Event()
     done: list[str] = []
     try:
@@ -43,7 +43,7 @@ async def test_a_late_call_is_answered_and_its_thread_stays_taken() -> None:
     assert done == ["third"]
 
 
-async def test_an_error_of_a_call_is_raised_even_if_it_resembles_a_deadline() -> None:
+async def test_timeout_error_of_a_call_is_raised_unchanged() -> None:
     def fail() -> None:
         raise TimeoutError("its own")
 
@@ -51,7 +51,7 @@ async def test_an_error_of_a_call_is_raised_even_if_it_resembles_a_deadline() ->
         await ThreadLimiter(1, seconds_max=TIMEOUT_S).run(fail)
 
 
-async def test_a_cancelled_call_without_a_limit_is_awaited() -> None:
+async def test_cancelled_call_without_a_time_limit_is_awaited() -> None:
     begun, go_on = Event(), Event()
 
     def work() -> str:
@@ -72,7 +72,7 @@ async def test_a_cancelled_call_without_a_limit_is_awaited() -> None:
     assert seen == ["done"]
 
 
-async def test_callers_take_turns_and_none_takes_all_threads() -> None:
+async def test_one_caller_cannot_take_all_threads() -> None:
     threads, go_on, order = ThreadLimiter(4, seconds_max=TIMEOUT_S), Event(), list[str]()
 
     async def call(lane: str, *, waits: bool) -> None:
@@ -89,7 +89,7 @@ async def test_callers_take_turns_and_none_takes_all_threads() -> None:
     assert order[1:] == ["greedy"] * 20
 
 
-async def test_a_caller_with_too_many_calls_is_rate_limited() -> None:
+async def test_caller_with_too_many_calls_is_rate_limited() -> None:
     threads, go_on, refused = ThreadLimiter(4, seconds_max=0.3), Event(), list[str]()
     enter_lane(Caller(agent="greedy"))
     try:
@@ -109,7 +109,7 @@ async def test_a_caller_with_too_many_calls_is_rate_limited() -> None:
     assert refused == ["rate_limited"]
 
 
-async def test_waiting_calls_of_disconnected_clients_are_freed() -> None:
+async def test_cancelled_waiting_calls_are_garbage_collected() -> None:
     threads, go_on = ThreadLimiter(1, seconds_max=TIMEOUT_S), Event()
     begun = Event()
     held: list[ref[Event]] = []
@@ -136,7 +136,7 @@ async def test_waiting_calls_of_disconnected_clients_are_freed() -> None:
         go_on.set()
 
 
-async def test_waiting_callers_take_turns() -> None:
+async def test_waiting_callers_are_served_in_turn() -> None:
     threads, begun, go_on = ThreadLimiter(1, seconds_max=TIMEOUT_S), Event(), Event()
     order: list[str] = []
 
