@@ -52,7 +52,9 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.mark.requirement("MG-04")
-def test_the_database_gives_messages_entries_atoms_tasks_pins_and_categories(folder: Path) -> None:
+def test_messages_entries_atoms_tasks_pins_and_categories_of_brain_db_are_imported(
+    folder: Path,
+) -> None:
     pieces = read("brain-db", folder / "brain.db")
     assert kinds(pieces) == {"message": 9, "event": 6, "task": 2, "atom": 2, "rule": 1, "fact": 2}
     assert [piece.progress for piece in pieces] == sorted(piece.progress for piece in pieces)
@@ -129,7 +131,7 @@ def only_atoms(drafts: Iterable[Draft]) -> list[AtomDetail]:
 
 
 @pytest.mark.requirement("MG-04")
-def test_derivations_and_causes_of_brain_db_are_relations(folder: Path) -> None:
+def test_derivations_and_causes_of_brain_db_become_relations(folder: Path) -> None:
     pieces = read("brain-db", folder / "brain.db")
     drafts = by_ref(pieces)
     relations = only(Relation, pieces)
@@ -163,7 +165,7 @@ def test_row_migrated_into_brain_db_is_stored_once(brain: Brain, folder: Path) -
 
 
 @pytest.mark.requirement("MG-04")
-def test_the_six_files_before_brain_db_are_read_without_it(tmp_path: Path) -> None:
+def test_older_files_of_the_folder_are_read_without_brain_db(tmp_path: Path) -> None:
     pieces = read("brain-db", old_folder(tmp_path / "old"), "harbour")
     assert kinds(pieces) == {"message": 4, "event": 5, "atom": 2, "rule": 1, "fact": 1}
     assert {one.project for one in by_body(pieces).values()} == {"harbour"}
@@ -194,14 +196,14 @@ def test_omitted_parts_of_brain_db_are_counted(folder: Path) -> None:
     assert counted["templates of tasks"] > 0
 
 
-def test_a_later_table_of_brain_db_is_counted_by_its_name(folder: Path) -> None:
+def test_unknown_table_of_brain_db_is_counted_by_its_name(folder: Path) -> None:
     with closing(sqlite3.connect(folder / "brain.db")) as connection, connection:
         connection.execute("CREATE TABLE dreams (id TEXT)")
         connection.execute("INSERT INTO dreams VALUES ('one')")
     assert omitted(read("brain-db", folder / "brain.db"))["rows of the table dreams"] == 1
 
 
-def test_torn_json_file_is_read_to_the_tear_which_is_reported(folder: Path) -> None:
+def test_truncated_json_file_is_read_up_to_the_break_which_is_reported(folder: Path) -> None:
     torn = folder / "synapse.json"
     text = torn.read_text()
     torn.write_text(text[: text.index("No deploys")])
@@ -211,7 +213,7 @@ def test_torn_json_file_is_read_to_the_tear_which_is_reported(folder: Path) -> N
     assert "From here on it cannot be read" in unreadable.reason
 
 
-def test_a_foreign_file_in_the_folder_is_reported_and_the_others_are_read(folder: Path) -> None:
+def test_foreign_file_in_the_folder_is_reported_and_the_others_are_read(folder: Path) -> None:
     (folder / "stm.json").write_text('{"notes": []}')
     (unreadable,) = only(Unreadable, read("brain-db", folder))
     assert (unreadable.where, "none of the lists" in unreadable.reason) == ("stm.json", True)
@@ -225,7 +227,7 @@ def test_foreign_source_is_refused_by_brain_db_with_the_next_step(tmp_path: Path
         assert "brain.db" in (refused.value.hint or "")
 
 
-def test_a_long_entry_is_split_and_a_damaged_row_is_reported(tmp_path: Path) -> None:
+def test_long_entry_is_split_and_damaged_rows_are_reported(tmp_path: Path) -> None:
     long = "\n".join(f"{n} the crane moved the container to the north quay" for n in range(2000))
     items = [
         {"content": long, "timestamp": "2026-02-01T10:00:00", "importance": 1.0},

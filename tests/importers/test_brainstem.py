@@ -21,7 +21,7 @@ def database(tmp_path: Path) -> Path:
     return load(SAMPLES / "brainstem" / "brainstem.sql", tmp_path / "brainstem.db")
 
 
-def test_a_database_of_brainstem_gives_its_memories_with_all_that_they_say(database: Path) -> None:
+def test_memories_of_brainstem_are_imported_with_their_metadata(database: Path) -> None:
     pieces = read("brainstem", database)
     assert kinds(pieces) == {"event": 1, "fact": 2, "rule": 1, "episode": 1}
     texts = by_body(pieces)
@@ -43,7 +43,7 @@ def test_a_database_of_brainstem_gives_its_memories_with_all_that_they_say(datab
     assert scopes.count(Scope.PRIVATE) == 1
 
 
-def test_forgotten_and_computed_rows_of_brainstem_are_counted(database: Path) -> None:
+def test_deleted_and_computed_rows_of_brainstem_are_counted_as_omitted(database: Path) -> None:
     counted = omitted(read("brainstem", database))
     assert counted["deleted memories"] == 1
     assert counted["replies for idempotency keys"] == 6
@@ -51,7 +51,7 @@ def test_forgotten_and_computed_rows_of_brainstem_are_counted(database: Path) ->
     assert "The staging database runs MySQL." not in by_body(read("brainstem", database))
 
 
-def test_tenants_of_brainstem_stay_apart(database: Path) -> None:
+def test_tenant_must_be_named_if_a_brainstem_database_has_several(database: Path) -> None:
     with closing(sqlite3.connect(database)) as connection, connection:
         connection.execute("UPDATE memory_items SET tenant_id = 't_9' WHERE agent_id = 'a_ops'")
     with pytest.raises(InvalidInputError, match="2 tenants") as refused:
@@ -64,7 +64,9 @@ def test_tenants_of_brainstem_stay_apart(database: Path) -> None:
         read("brainstem", database.with_name("brainstem.db#t_0"))
 
 
-def test_importing_from_brainstem_twice_stores_nothing_twice(brain: Brain, database: Path) -> None:
+def test_importing_from_brainstem_twice_stores_each_memory_once(
+    brain: Brain, database: Path
+) -> None:
     first = brain.import_("brainstem", database, project="harbour")
     assert (first.read, first.stored, first.rejected, first.unreadable) == (5, 5, 0, 0)
     assert first.carried["authors"] == 5
@@ -72,7 +74,7 @@ def test_importing_from_brainstem_twice_stores_nothing_twice(brain: Brain, datab
     assert brain.status().memories == 5
 
 
-def test_a_dry_run_of_brainstem_stores_nothing(brain: Brain, database: Path) -> None:
+def test_dry_run_of_a_brainstem_import_stores_nothing(brain: Brain, database: Path) -> None:
     assert brain.import_("brainstem", database, dry_run=True).stored == 5
     assert brain.status().memories == 0
 
@@ -87,7 +89,9 @@ def test_database_in_use_is_read_with_its_last_commit(database: Path) -> None:
         assert database.stat().st_mtime_ns == before
 
 
-def test_a_log_without_its_index_is_read_from_a_copy(database: Path, tmp_path: Path) -> None:
+def test_write_ahead_log_without_its_index_is_read_without_changing_the_folder(
+    database: Path, tmp_path: Path
+) -> None:
     folder = tmp_path / "backup"
     folder.mkdir()
     with closing(sqlite3.connect(database)) as writer:

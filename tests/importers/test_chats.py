@@ -106,7 +106,7 @@ def test_sessions_of_claude_code_become_threads_of_user_and_assistant() -> None:
     assert pieces[-1].progress == 1.0
 
 
-def test_fork_adds_only_its_own_messages() -> None:
+def test_forked_session_adds_only_its_new_messages() -> None:
     pieces = read("claude-code", SAMPLES / "claude-code")
     assert subjects(pieces) == [
         "Where is the berth table?",
@@ -117,14 +117,14 @@ def test_fork_adds_only_its_own_messages() -> None:
     assert omitted(pieces)["messages that a fork or a resumed session repeats"] == 4
 
 
-def test_additions_of_claude_code_and_its_tools_are_counted() -> None:
+def test_tool_calls_and_added_context_of_claude_code_are_counted_as_omitted() -> None:
     counts = omitted(read("claude-code", SAMPLES / "claude-code"))
     assert counts["tool calls"] == counts["tool results"] == 5
     assert counts["messages and transcripts of subagents"] == 1
     assert counts["context added by the program"] > 0
 
 
-def test_a_message_holds_only_the_words_of_its_sender(tmp_path: Path) -> None:
+def test_message_contains_only_the_text_of_its_sender(tmp_path: Path) -> None:
     note = "<system-reminder>\nBe careful.\n</system-reminder>"
     command = "<command-name>/review</command-name><command-message>review</command-message>"
     picture = {"type": "image", "source": {"type": "base64", "data": "A" * 10_000}}
@@ -158,7 +158,7 @@ def test_a_message_holds_only_the_words_of_its_sender(tmp_path: Path) -> None:
     }
 
 
-def test_a_result_with_text_of_the_user_is_read(tmp_path: Path) -> None:
+def test_user_text_next_to_a_tool_result_is_read(tmp_path: Path) -> None:
     result = {"type": "tool_result", "tool_use_id": "t", "content": "x" * 200_000}
     source = session(
         tmp_path,
@@ -171,7 +171,7 @@ def test_a_result_with_text_of_the_user_is_read(tmp_path: Path) -> None:
     assert omitted(pieces) == {"tool results": 3}
 
 
-def test_the_title_is_the_users_before_the_models_before_a_summary(tmp_path: Path) -> None:
+def test_thread_title_is_that_of_the_user_else_of_the_model_else_a_summary(tmp_path: Path) -> None:
     message = record("user", "Who moors the Heron?")
     titles = [{"type": "ai-title", "aiTitle": "Mooring", "sessionId": "s"}] * 2
     own = {"type": "custom-title", "customTitle": "My mooring", "sessionId": "s"}
@@ -189,7 +189,7 @@ def test_the_title_is_the_users_before_the_models_before_a_summary(tmp_path: Pat
     ]
 
 
-def test_a_file_that_another_tool_rewrote_is_read_alike(tmp_path: Path) -> None:
+def test_session_file_with_other_json_spacing_is_read_the_same(tmp_path: Path) -> None:
     records = [
         record("user", "Is the crane free?", 1),
         record("user", [{"type": "tool_result", "content": "x"}], 2),
@@ -202,7 +202,7 @@ def test_a_file_that_another_tool_rewrote_is_read_alike(tmp_path: Path) -> None:
     assert [one.content for one in compact] == [one.content for one in spaced]
 
 
-def test_a_damaged_line_is_named_and_the_rest_read(tmp_path: Path) -> None:
+def test_damaged_line_is_reported_and_the_rest_is_read(tmp_path: Path) -> None:
     source = session(
         tmp_path,
         record("user", "Before", 1),
@@ -216,7 +216,7 @@ def test_a_damaged_line_is_named_and_the_rest_read(tmp_path: Path) -> None:
     assert unreadable(pieces) == [f"{place}:2", f"{place}:3"]
 
 
-def test_a_line_without_end_is_skipped_without_being_held(tmp_path: Path) -> None:
+def test_oversized_line_is_reported_and_the_rest_is_read(tmp_path: Path) -> None:
     source = session(tmp_path, record("user", "Before", 1))
     with source.open("r+b") as out:
         out.seek(0, 2)
@@ -228,7 +228,7 @@ def test_a_line_without_end_is_skipped_without_being_held(tmp_path: Path) -> Non
     assert unreadable(pieces) == ["s-1.jsonl:2"]
 
 
-def test_a_long_message_is_stored_in_parts_at_its_place(tmp_path: Path) -> None:
+def test_long_message_is_split_into_parts_with_the_same_reference_and_time(tmp_path: Path) -> None:
     text = "\n".join(f"Line {number} of the log." for number in range(2000))
     parts = drafts(read("claude-code", session(tmp_path, record("user", text))))
     assert [one.part for one in parts] == list(range(1, len(parts) + 1))
@@ -237,7 +237,7 @@ def test_a_long_message_is_stored_in_parts_at_its_place(tmp_path: Path) -> None:
     assert all(len(one.body.encode()) <= TEXT_BYTES_MAX for one in parts)
 
 
-def test_a_rollout_of_codex_becomes_a_thread() -> None:
+def test_rollout_of_codex_becomes_a_thread() -> None:
     pieces = read("codex", SAMPLES / "codex")
     assert messages(pieces) == [
         ("user", "Where is the berth table?"),
@@ -291,7 +291,7 @@ def test_old_rollouts_without_envelopes_are_read(tmp_path: Path) -> None:
     ]
 
 
-def test_forked_rollout_adds_its_own_messages_and_a_subagent_none(tmp_path: Path) -> None:
+def test_forked_rollout_adds_only_its_new_messages_and_a_subagent_adds_none(tmp_path: Path) -> None:
     begun = [
         wrapped({"id": "one", "cwd": "/home/ada/lock", "source": "cli"}, "session_meta"),
         wrapped(item("user", "Which lock?", id="msg_1")),
@@ -309,7 +309,7 @@ def test_forked_rollout_adds_its_own_messages_and_a_subagent_none(tmp_path: Path
     assert omitted(pieces)["messages and transcripts of subagents"] == 1
 
 
-def test_a_compressed_rollout_is_named_unless_it_is_there_unpacked(tmp_path: Path) -> None:
+def test_compressed_rollout_without_an_unpacked_copy_is_reported(tmp_path: Path) -> None:
     plain = rollout(tmp_path, wrapped(item("user", "Which lock?")))
     plain.with_name(f"{plain.name}.zst").write_bytes(b"(\xb5/\xfd")
     plain.with_name("rollout-2025-08-02T10-00-00-two.jsonl.zst").write_bytes(b"(\xb5/\xfd")
@@ -319,7 +319,7 @@ def test_a_compressed_rollout_is_named_unless_it_is_there_unpacked(tmp_path: Pat
     assert place.endswith("-two.jsonl.zst")
 
 
-def test_a_chat_of_chatgpt_is_its_current_branch() -> None:
+def test_current_branch_of_a_chatgpt_chat_is_imported() -> None:
     pieces = read("chatgpt", SAMPLES / "chatgpt" / "conversations.json")
     assert messages(pieces) == [
         ("user", "Which berth has power?"),
@@ -347,7 +347,7 @@ def test_a_chat_of_chatgpt_is_its_current_branch() -> None:
     }
 
 
-def test_an_export_of_claude_has_chats_memories_and_projects() -> None:
+def test_chats_memories_and_projects_of_a_claude_export_are_imported() -> None:
     pieces = read("claude-ai", SAMPLES / "claude-ai")
     assert messages(pieces) == [
         ("user", "Who moors the Heron?"),
@@ -372,7 +372,7 @@ def test_an_export_of_claude_has_chats_memories_and_projects() -> None:
     }
 
 
-def test_an_export_is_read_alike_from_its_archive_and_its_folder(
+def test_export_is_read_the_same_from_its_archive_and_its_folder(
     tmp_path: Path, subtests: pytest.Subtests
 ) -> None:
     for format_ in ["chatgpt", "claude-ai"]:
@@ -386,7 +386,7 @@ def test_an_export_is_read_alike_from_its_archive_and_its_folder(
             assert packed == [one.content for one in read(format_, SAMPLES / format_)]
 
 
-def test_a_large_export_has_its_chats_in_numbered_files(tmp_path: Path) -> None:
+def test_chats_in_numbered_files_of_a_large_export_are_read(tmp_path: Path) -> None:
     chats = json.loads((SAMPLES / "chatgpt" / "conversations.json").read_text("utf-8"))
     for number, chat in enumerate(chats):
         file = tmp_path / f"conversations-{number:03d}.json"
@@ -404,7 +404,7 @@ def test_truncated_export_is_imported_up_to_the_last_complete_record(tmp_path: P
     assert unreadable(pieces) == ["conversations.json, after 1"]
 
 
-def test_the_export_of_another_service_is_refused(subtests: pytest.Subtests) -> None:
+def test_export_of_another_service_is_refused(subtests: pytest.Subtests) -> None:
     for format_, other in [("chatgpt", "claude-ai"), ("claude-ai", "chatgpt")]:
         with (
             subtests.test(format_=format_, other=other),
@@ -413,7 +413,7 @@ def test_the_export_of_another_service_is_refused(subtests: pytest.Subtests) -> 
             read(format_, SAMPLES / other)
 
 
-def test_usual_places_are_found_by_their_names(tmp_path: Path) -> None:
+def test_sources_are_found_in_their_default_folders(tmp_path: Path) -> None:
     session(tmp_path / "home", record("user", "Hello"))
     shutil.move(tmp_path / "home" / "projects", tmp_path / "home" / ".claude" / "projects")
     rollout(tmp_path / "home", wrapped(item("user", "Which lock?")))
@@ -433,7 +433,9 @@ def test_usual_places_are_found_by_their_names(tmp_path: Path) -> None:
 
 
 @pytest.mark.requirement("MG-07")
-def test_an_import_stores_every_message_once(tmp_path: Path, subtests: pytest.Subtests) -> None:
+def test_repeated_import_stores_every_message_once(
+    tmp_path: Path, subtests: pytest.Subtests
+) -> None:
     for format_ in FORMATS:
         with subtests.test(format_=format_):
             with a_brain(tmp_path / f"{format_}.db") as brain:
@@ -446,7 +448,7 @@ def test_an_import_stores_every_message_once(tmp_path: Path, subtests: pytest.Su
             assert first.omitted == omitted(read(format_, SAMPLES / format_))
 
 
-def test_a_given_project_replaces_that_of_the_source(subtests: pytest.Subtests) -> None:
+def test_given_project_replaces_the_project_of_the_source(subtests: pytest.Subtests) -> None:
     for format_ in FORMATS:
         for project in ["harbour", None]:
             with subtests.test(project=project, format_=format_):
@@ -478,7 +480,7 @@ def test_messages_are_read_one_by_one(tmp_path: Path) -> None:
     assert len(read("claude-code", source)) == 1500
 
 
-def test_a_thread_without_title_is_named_by_its_first_line_of_words() -> None:
+def test_title_of_a_thread_without_one_is_its_first_line_of_text() -> None:
     assert title_of("\n\n  Where   is it?\nThere.") == "Where is it?"
     assert title_of("berth " * 40).endswith("berth ...")
     assert title_of(" \n ") == ""

@@ -52,7 +52,7 @@ def subject(draft: Draft) -> str:
     return draft.thread.subject
 
 
-def test_a_sample_gives_its_turns_in_the_order_of_its_sessions() -> None:
+def test_turns_of_a_sample_are_read_in_the_order_of_its_sessions() -> None:
     contents = read(SAMPLES / "samples.json")
     assert [(c.source_ref, c.body, sender(c)) for c in drafts(contents)] == [
         ("quay-1#D2:1", "I painted the boat.\n[shared a picture: a red boat]", "Ann"),
@@ -67,7 +67,7 @@ def test_a_sample_gives_its_turns_in_the_order_of_its_sessions() -> None:
     ]
 
 
-def test_a_sample_dates_its_turns_a_second_apart_and_names_thread_and_project() -> None:
+def test_turns_of_a_sample_are_dated_a_second_apart_with_thread_and_project() -> None:
     first, second, third, undated = drafts(read(SAMPLES / "samples.json"))
     begun = datetime(2026, 1, 8, 13, 56, tzinfo=UTC)
     assert (first.occurred_at, second.occurred_at) == (begun, begun + timedelta(seconds=1))
@@ -80,7 +80,7 @@ def test_a_sample_dates_its_turns_a_second_apart_and_names_thread_and_project() 
     assert subject(undated) == "Conversation samples/2, session 1, at dusk"
 
 
-def test_plain_turns_have_their_parts_times_and_sessions() -> None:
+def test_plain_turns_have_their_text_time_and_session() -> None:
     contents = read(SAMPLES / "plain.json")
     query, answered, until, empty, evening = contents
     assert empty == Unreadable(where="plain#4", reason="The turn has no text.")
@@ -107,7 +107,7 @@ def test_plain_turns_have_their_parts_times_and_sessions() -> None:
     )
 
 
-def test_json_lines_are_one_conversation() -> None:
+def test_json_lines_file_is_read_as_one_conversation() -> None:
     contents = drafts(read(SAMPLES / "plain.jsonl"))
     assert [c.source_ref for c in contents] == ["plain#1", "plain#2", "plain#deck:1"]
     assert {c.occurred_at for c in contents} == {None}
@@ -124,12 +124,12 @@ def test_several_conversations_in_a_file_are_numbered(
             assert [c.source_ref for c in drafts(contents)] == ["chat#1", "chat/2#1", "chat/3#1"]
 
 
-def test_a_project_that_is_given_overrides_the_sample() -> None:
+def test_given_project_overrides_the_project_of_the_sample() -> None:
     contents = drafts(read(SAMPLES / "samples.json", "harbour"))
     assert {content.project for content in contents} == {"harbour"}
 
 
-def test_reading_twice_gives_the_same_under_references_that_differ(
+def test_reading_twice_gives_the_same_contents_with_unique_references(
     subtests: pytest.Subtests,
 ) -> None:
     for name in ["samples.json", "plain.json", "plain.jsonl"]:
@@ -140,7 +140,7 @@ def test_reading_twice_gives_the_same_under_references_that_differ(
             assert len(set(references)) == len(references)
 
 
-def test_file_without_a_conversation_is_invalid(tmp_path: Path, subtests: pytest.Subtests) -> None:
+def test_file_without_a_conversation_is_refused(tmp_path: Path, subtests: pytest.Subtests) -> None:
     for text in [
         "",
         "  \n",
@@ -157,7 +157,7 @@ def test_file_without_a_conversation_is_invalid(tmp_path: Path, subtests: pytest
             read_text(tmp_path, text)
 
 
-def test_a_missing_file_and_a_folder_are_invalid(tmp_path: Path) -> None:
+def test_missing_file_and_folder_are_refused(tmp_path: Path) -> None:
     for source in (tmp_path / "none.json", tmp_path):
         with pytest.raises(InvalidInputError, match="cannot be read"):
             read(source)
@@ -171,11 +171,13 @@ def test_truncated_file_is_imported_up_to_the_break_with_a_warning(tmp_path: Pat
     assert "nothing after it was read" in last.reason
 
 
-def test_a_byte_order_mark_is_no_part_of_the_json(tmp_path: Path) -> None:
+def test_byte_order_mark_before_the_json_is_ignored(tmp_path: Path) -> None:
     assert len(read_text(tmp_path, b'\xef\xbb\xbf[{"text": "one"}]')) == 1
 
 
-def test_a_turn_over_the_limit_comes_in_parts_of_its_place_and_time(tmp_path: Path) -> None:
+def test_oversized_turn_is_split_into_parts_with_the_same_reference_and_time(
+    tmp_path: Path,
+) -> None:
     text = "ä" * (TEXT_BYTES_MAX // 2)
     turns = [{"text": text}, {"text": f"{text} b", "time": "2026-03-02", "speaker": "Ann"}]
     fits, *parts = drafts(read_text(tmp_path, json.dumps([*turns, {"text": "then"}])))
@@ -206,12 +208,12 @@ def test_numbers_of_any_size_are_read(tmp_path: Path) -> None:
     assert big.occurred_at is None
 
 
-def test_something_else_among_turns_is_unreadable_in_its_place(tmp_path: Path) -> None:
+def test_value_that_is_not_a_turn_is_reported_in_the_order_of_the_turns(tmp_path: Path) -> None:
     contents = read_text(tmp_path, '[{"text": "one"}, 7, {"a": 1}, {"text": "two"}]')
     assert [isinstance(content, Draft) for content in contents] == [True, False, False, True]
 
 
-def test_long_names_are_shortened_alike_and_stay_apart(tmp_path: Path) -> None:
+def test_long_ids_and_names_are_shortened_and_references_stay_unique(tmp_path: Path) -> None:
     ids = ["x" * 600 + end for end in "ab"]
     turns = [{"text": "hello", "speaker": "y" * 300, "id": id_} for id_ in ids]
     one, other = drafts(read_text(tmp_path, json.dumps(turns)))
@@ -246,13 +248,15 @@ class Endless(io.RawIOBase):
         return size
 
 
-def test_an_endless_list_is_read_only_as_far_as_asked() -> None:
+def test_endless_list_is_read_only_as_far_as_requested() -> None:
     stream = Endless()
     assert len(list(islice(records(cast("BinaryIO", stream)), 10_000))) == 10_000
     assert stream.given < 10_000 * 41 + 128 * 1024
 
 
-def test_the_first_pieces_of_a_large_file_come_before_it_is_read(tmp_path: Path) -> None:
+def test_first_pieces_of_a_large_file_are_returned_before_it_is_read_completely(
+    tmp_path: Path,
+) -> None:
     source = tmp_path / "large.json"
     turn = json.dumps({"speaker": "Ann", "text": "x" * 1000})
     source.write_text("[" + ",".join([turn] * 5000) + "]")
@@ -285,17 +289,17 @@ def test_any_list_of_turns_gives_one_record_per_turn(turns: list[dict[str, objec
 
 
 @given(time=st.one_of(st.none(), st.integers(), st.floats(), st.text(), st.datetimes().map(str)))
-def test_a_time_is_an_instant_or_nothing(time: object) -> None:
+def test_parsed_time_is_in_utc_or_none(time: object) -> None:
     at = parse_time(time)
     assert at is None or at.tzinfo is UTC
 
 
-def test_a_turn_at_the_end_of_time_leaves_the_clock_there(tmp_path: Path) -> None:
+def test_turn_after_the_latest_representable_time_is_read(tmp_path: Path) -> None:
     turns = [{"text": "last", "time": "9999-12-31T23:59:59.999Z"}, {"text": "after"}]
     assert len(drafts(read_text(tmp_path, json.dumps(turns)))) == 2
 
 
-def test_the_locomo_conversations_are_read_whole() -> None:
+def test_locomo_conversations_are_read_completely() -> None:
     folder = os.environ.get("COMMONBRAIN_DATA")
     source = Path(folder or ".") / "locomo" / "locomo-dev.json"
     if not folder or not source.is_file():

@@ -20,7 +20,7 @@ DAMAGED = {
 }
 
 
-def test_importer_has_a_purpose_for_lists(subtests: pytest.Subtests) -> None:
+def test_every_importer_has_a_short_purpose_without_a_full_stop(subtests: pytest.Subtests) -> None:
     for format_ in FORMATS:
         with subtests.test(format_=format_):
             purpose = IMPORTERS[format_].purpose
@@ -29,13 +29,15 @@ def test_importer_has_a_purpose_for_lists(subtests: pytest.Subtests) -> None:
 
 
 @pytest.mark.requirement("MG-12")
-def test_importer_finds_nothing_in_an_empty_home(tmp_path: Path, subtests: pytest.Subtests) -> None:
+def test_every_importer_finds_nothing_in_an_empty_home(
+    tmp_path: Path, subtests: pytest.Subtests
+) -> None:
     for format_ in FORMATS:
         with subtests.test(format_=format_):
             assert list(IMPORTERS[format_].find(tmp_path)) == []
 
 
-def test_a_missing_source_is_named_before_anything_is_read(
+def test_missing_source_is_refused_with_its_name_and_a_next_step(
     tmp_path: Path, subtests: pytest.Subtests
 ) -> None:
     missing = tmp_path / "nowhere"
@@ -46,7 +48,7 @@ def test_a_missing_source_is_named_before_anything_is_read(
             assert caught.value.hint
 
 
-def test_a_damaged_or_foreign_file_is_refused_with_a_next_step(
+def test_damaged_or_foreign_file_is_refused_with_a_next_step(
     tmp_path: Path, subtests: pytest.Subtests
 ) -> None:
     source = tmp_path / "source.json"
@@ -60,7 +62,7 @@ def test_a_damaged_or_foreign_file_is_refused_with_a_next_step(
                 assert caught.value.hint
 
 
-def test_an_empty_folder_is_refused_with_a_next_step(
+def test_empty_folder_is_refused_with_a_next_step(
     tmp_path: Path, subtests: pytest.Subtests
 ) -> None:
     folder = tmp_path / "empty"
@@ -73,7 +75,7 @@ def test_an_empty_folder_is_refused_with_a_next_step(
 
 
 @pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="root reads every file")
-def test_a_file_that_may_not_be_read_is_refused(tmp_path: Path, subtests: pytest.Subtests) -> None:
+def test_file_without_read_permission_is_refused(tmp_path: Path, subtests: pytest.Subtests) -> None:
     source = tmp_path / "secret.json"
     source.write_text("[]", "utf-8")
     source.chmod(0)

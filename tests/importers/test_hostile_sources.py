@@ -43,7 +43,7 @@ def written(folder: Path, name: str, value: object) -> Path:
     return path
 
 
-def test_a_fact_that_ended_before_it_was_recorded_has_ended(tmp_path: Path) -> None:
+def test_fact_that_ended_before_it_was_recorded_is_imported_as_expired(tmp_path: Path) -> None:
     edge = {
         "uuid": "e1",
         "fact": "Ada leads the billing team.",
@@ -86,7 +86,7 @@ def test_a_fact_that_ended_before_it_was_recorded_has_ended(tmp_path: Path) -> N
         ),
     ],
 )
-def test_front_matter_that_would_fill_the_memory_is_reported(
+def test_front_matter_that_would_exhaust_the_memory_is_reported(
     front_matter: str, reason: str, tmp_path: Path
 ) -> None:
     (tmp_path / "note.md").write_text(f"---\n{front_matter}---\nThe shop is in Berlin.\n")
@@ -95,7 +95,7 @@ def test_front_matter_that_would_fill_the_memory_is_reported(
     assert reasons(contents) == [reason]
 
 
-def test_front_matter_is_read_as_texts(tmp_path: Path) -> None:
+def test_front_matter_values_are_read_as_text(tmp_path: Path) -> None:
     matter = "tags: [yes, 1_0, 2025-01-02]\ndate: 2025-01-02\n"
     (tmp_path / "note.md").write_text(f"---\n{matter}---\nThe shop is in Berlin.\n")
     (note,) = drafts(read("obsidian", tmp_path))
@@ -127,7 +127,7 @@ def test_message_that_mentions_a_command_is_unchanged(tmp_path: Path) -> None:
     assert bodies(read("claude-code", source)) == [mention, "/x a b"]
 
 
-def test_a_message_with_many_unclosed_tags_is_read_in_one_pass(tmp_path: Path) -> None:
+def test_message_with_many_unclosed_tags_is_read(tmp_path: Path) -> None:
     tags = "<system-reminder>" * 200_000 + "".join(f"<ide_{one}>" for one in range(50_000))
     (first, *_) = bodies(read("claude-code", claude_session(tmp_path, tags)))
     assert first.startswith("<system-reminder>")
@@ -142,7 +142,7 @@ def codex_session(folder: Path, *texts: str) -> Path:
     return path
 
 
-def test_prompts_in_tags_of_the_user_are_imported(tmp_path: Path) -> None:
+def test_user_prompts_that_resemble_added_context_are_imported(tmp_path: Path) -> None:
     prompts = [
         "<task>Fix the gate of the lock.</task>",
         "<div>why does this not close?</div>",
@@ -170,7 +170,9 @@ def superseding(contents: Sequence[Content]) -> list[tuple[str, str]]:
     return [(one.first[-2:], one.second[-2:]) for one in pairs]
 
 
-def test_only_an_edge_about_the_same_relation_supersedes(tmp_path: Path) -> None:
+def test_edge_is_superseded_only_by_a_single_later_edge_of_the_same_relation(
+    tmp_path: Path,
+) -> None:
     ended = edge("e1", "Ada leads billing.", valid_at="2024-01-01", invalid_at="2025-01-01")
     start = "2025-01-01T00:00:00Z"
     newer = edge("e2", "Ada leads search.", target_node_uuid="search", valid_at=start)
@@ -211,7 +213,7 @@ def test_belief_is_linked_to_all_its_source_memories(tmp_path: Path) -> None:
     assert len(relations) == len(hashes)
 
 
-def test_texts_in_bytes_are_read_and_other_bytes_are_not_shown_as_python(tmp_path: Path) -> None:
+def test_text_stored_as_bytes_is_read_and_other_bytes_are_reported(tmp_path: Path) -> None:
     source = database(
         tmp_path,
         "CREATE TABLE memories (id INTEGER PRIMARY KEY, content_hash TEXT, content TEXT);"
@@ -226,7 +228,7 @@ def test_texts_in_bytes_are_read_and_other_bytes_are_not_shown_as_python(tmp_pat
 DEEP = "[" * 100_000 + "]" * 100_000
 
 
-def test_deep_json_in_a_column_is_left_out(tmp_path: Path) -> None:
+def test_deeply_nested_json_in_a_column_is_ignored(tmp_path: Path) -> None:
     source = database(
         tmp_path,
         "CREATE TABLE memories (id INTEGER PRIMARY KEY, content_hash TEXT, content TEXT,"
@@ -237,14 +239,14 @@ def test_deep_json_in_a_column_is_left_out(tmp_path: Path) -> None:
     assert bodies(read("mcp-memory-service", source)) == ["The office is in Berlin."]
 
 
-def test_deep_json_in_a_message_of_letta_is_its_text(tmp_path: Path) -> None:
+def test_deeply_nested_json_in_a_letta_message_is_imported_as_text(tmp_path: Path) -> None:
     message = {"role": "user", "content": '{"a":' + DEEP + "}"}
     agent = {"agents": [{"name": "Ada", "messages": [message]}]}
     contents = read("letta", written(tmp_path, "agent.af", agent))
     assert "".join(bodies(contents)).startswith('{"a":[[')
 
 
-def test_deep_sql_is_reported_and_the_rest_read(tmp_path: Path) -> None:
+def test_deeply_nested_sql_is_reported_and_the_rest_is_read(tmp_path: Path) -> None:
     dump = tmp_path / "dump.sql"
     deep = "(" * 3000 + "1" + ")" * 3000
     dump.write_text(
@@ -257,7 +259,7 @@ def test_deep_sql_is_reported_and_the_rest_read(tmp_path: Path) -> None:
     assert len(reasons(contents)) == 1
 
 
-def test_values_of_wrong_types_in_a_chat_are_passed_over(tmp_path: Path) -> None:
+def test_values_of_wrong_types_in_a_chat_are_skipped(tmp_path: Path) -> None:
     message = {"author": {"role": "user"}, "content": {"content_type": "text", "parts": ["Hi."]}}
     message = {**message, "create_time": 1_700_000_000}
     odd = {"author": {"role": ["user"]}, "content": {"content_type": {"a": 1}, "parts": ["x"]}}
@@ -270,7 +272,7 @@ def test_values_of_wrong_types_in_a_chat_are_passed_over(tmp_path: Path) -> None
     assert bodies(read("claude-code", source)) == ["Hello there."]
 
 
-def test_a_dump_with_ids_and_votes_that_are_no_counts_is_read(tmp_path: Path) -> None:
+def test_dump_with_malformed_ids_and_excessive_votes_is_read(tmp_path: Path) -> None:
     dump = tmp_path / "dump.sql"
     dump.write_text(
         "COPY public.rules (id, body, severity, linked_incident_ids) FROM stdin;\n"
@@ -284,7 +286,7 @@ def test_a_dump_with_ids_and_votes_that_are_no_counts_is_read(tmp_path: Path) ->
     assert [one.first.rpartition("/")[2] for one in relations] == ["1", "x"]
 
 
-def test_a_damaged_archive_is_reported(tmp_path: Path) -> None:
+def test_damaged_archive_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "export.zip"
     with ZipFile(path, "w", ZIP_DEFLATED) as archive:
         archive.writestr("conversations.json", json.dumps([{"mapping": {}, "title": "x" * 99}]))
@@ -302,7 +304,7 @@ def test_a_damaged_archive_is_reported(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("public_is_first", [True, False])
-def test_the_public_one_of_two_tables_of_the_same_name_is_read(
+def test_public_table_is_read_if_another_schema_has_one_of_the_same_name(
     tmp_path: Path, *, public_is_first: bool
 ) -> None:
     tables = [
@@ -329,7 +331,7 @@ def nested_tuples(count: int) -> bytes:
         pytest.param(b"\x80\x02Nr\xff\xff\xff\x0f.", id="a memo of gigabytes"),
     ],
 )
-def test_a_pickle_that_takes_more_than_its_bytes_is_reported(point: bytes, tmp_path: Path) -> None:
+def test_pickle_that_expands_beyond_its_size_is_reported(point: bytes, tmp_path: Path) -> None:
     with closing(sqlite3.connect(tmp_path / "storage.sqlite")) as connection:
         connection.execute("CREATE TABLE points (id TEXT PRIMARY KEY, point BLOB)")
         connection.execute("INSERT INTO points VALUES ('1', ?)", (point,))
@@ -348,9 +350,7 @@ def test_a_pickle_that_takes_more_than_its_bytes_is_reported(point: bytes, tmp_p
         ("brain-db", "stm.json"),
     ],
 )
-def test_a_link_that_leaves_the_folder_is_not_followed(
-    format_: str, name: str, tmp_path: Path
-) -> None:
+def test_link_out_of_the_folder_is_not_followed(format_: str, name: str, tmp_path: Path) -> None:
     private = tmp_path / "private"
     private.write_bytes(b'[{"mapping": {}, "conversation_id": "c"}]\n')
     link = tmp_path / "given" / name
@@ -376,7 +376,7 @@ SAMPLES = Path(__file__).parent / "samples"
         ("obsidian", "obsidian", "far.md"),
     ],
 )
-def test_a_link_that_leaves_the_folder_is_reported(
+def test_file_link_out_of_the_folder_is_reported_and_the_rest_is_read(
     format_: str, sample: str, name: str, tmp_path: Path
 ) -> None:
     given = tmp_path / "given"
@@ -396,7 +396,7 @@ def test_a_link_that_leaves_the_folder_is_reported(
 @pytest.mark.parametrize(
     ("format_", "sample"), [("claude-code", "claude-code"), ("codex", "codex/sessions")]
 )
-def test_a_link_of_a_folder_that_leaves_the_folder_is_reported(
+def test_folder_link_out_of_the_folder_is_reported(
     format_: str, sample: str, tmp_path: Path
 ) -> None:
     given, private = tmp_path / "given", tmp_path / "private"
@@ -426,7 +426,7 @@ def read_in_chunks(text: str, size: int) -> bytes:
 
 
 @given(value=JSON, is_ascii=st.booleans(), size=st.integers(1, 40))
-def test_bounded_json_passes_every_ordinary_document(
+def test_bounded_json_passes_ordinary_documents_unchanged(
     value: object, *, is_ascii: bool, size: int
 ) -> None:
     text = json.dumps([value, "9" * DIGITS], ensure_ascii=is_ascii)

@@ -48,7 +48,7 @@ def words_read(contents: list[Content]) -> set[str]:
 
 
 @pytest.mark.requirement("MG-06")
-def test_a_memory_file_gives_these_memories() -> None:
+def test_sections_and_bullets_of_a_memory_file_become_memories() -> None:
     memories = [
         (place(draft), draft.kind, draft.severity, draft.headline, draft.body)
         for draft in drafts(read(NOTES / "MEMORY.md"))
@@ -127,13 +127,13 @@ def test_a_memory_file_gives_these_memories() -> None:
 
 
 @pytest.mark.requirement("MG-06")
-def test_a_section_too_short_to_say_anything_is_reported_with_its_words() -> None:
+def test_section_that_is_too_short_is_reported_with_its_text() -> None:
     (short,) = [c for c in read(NOTES / "MEMORY.md") if isinstance(c, Unreadable)]
     assert short.where == "MEMORY.md#tiny"
     assert short.reason == r"shorter than 20 characters: 'Harbour > Tiny:\nno'"
 
 
-def test_a_folder_is_read_in_the_order_of_its_paths() -> None:
+def test_files_of_a_folder_are_read_in_the_order_of_their_paths() -> None:
     references = [place(draft) for draft in drafts(read(NOTES))]
     assert references[-3:] == [
         "guides/pilots.md",
@@ -144,7 +144,7 @@ def test_a_folder_is_read_in_the_order_of_its_paths() -> None:
 
 
 @pytest.mark.requirement("MG-06")
-def test_headings_are_recognised_by_the_parser_alone() -> None:
+def test_quoted_and_deep_headings_stay_in_the_text_of_their_section() -> None:
     _, pilots, meeting = drafts(read(NOTES / "guides" / "pilots.md"))
     assert "> # not a heading" in pilots.body
     assert "##### A deep heading stays in the text\n\n| ship | pilot |" in pilots.body
@@ -152,19 +152,19 @@ def test_headings_are_recognised_by_the_parser_alone() -> None:
 
 
 @pytest.mark.requirement("MG-06")
-def test_drafts_say_where_they_come_from() -> None:
+def test_drafts_have_the_tags_confidence_and_project_of_the_import() -> None:
     first = drafts(read(NOTES / "MEMORY.md", "harbour"))[0]
     assert (first.tags, first.confidence) == (("memory", "memory-import"), 0.7)
     assert first.project == "harbour"
 
 
-def test_reading_twice_gives_the_same_under_references_that_differ() -> None:
+def test_reading_twice_gives_the_same_contents_with_unique_references() -> None:
     assert read(NOTES) == read(NOTES)
     references = [draft.source_ref for draft in drafts(read(NOTES))]
     assert len(set(references)) == len(references)
 
 
-def test_text_has_the_same_reference_after_an_insertion_before(tmp_path: Path) -> None:
+def test_references_do_not_change_when_text_is_inserted_before(tmp_path: Path) -> None:
     text = (
         "- The crane fell over in the storm\n- The lock jammed at noon\n- The lock jammed at noon\n"
     )
@@ -175,7 +175,7 @@ def test_text_has_the_same_reference_after_an_insertion_before(tmp_path: Path) -
     assert [draft.source_ref for draft in after][2:] == [draft.source_ref for draft in before]
 
 
-def test_every_draft_of_the_samples_passes_the_gate_and_no_word_is_lost() -> None:
+def test_drafts_of_the_samples_are_valid_and_contain_every_word() -> None:
     for source in NOTES.rglob("*.md"):
         contents = read(source)
         assert all(isinstance(validate(draft), Valid) for draft in drafts(contents))
@@ -199,7 +199,7 @@ LINES = st.lists(
 
 
 @given(lines=LINES)
-def test_no_word_of_any_text_is_lost(lines: list[str]) -> None:
+def test_sections_contain_every_word_of_a_text(lines: list[str]) -> None:
     text = "\n".join(["opening words", *lines])
     words_found = [
         word
@@ -210,7 +210,7 @@ def test_no_word_of_any_text_is_lost(lines: list[str]) -> None:
     assert set(words(text)) <= set(words_found)
 
 
-def test_a_long_section_is_cut_between_blocks_and_passes_the_gate(tmp_path: Path) -> None:
+def test_long_section_is_split_between_blocks_into_valid_drafts(tmp_path: Path) -> None:
     paragraphs = [f"and paragraph{n} " + "word " * 120 for n in range(6)]
     contents = drafts(read_text(tmp_path, "# Long\n\n" + "\n\n".join(paragraphs)))
     assert [place(draft) for draft in contents] == ["notes.md#long"] * 3
@@ -218,7 +218,7 @@ def test_a_long_section_is_cut_between_blocks_and_passes_the_gate(tmp_path: Path
     assert {"fact"} == {draft.kind for draft in contents}
 
 
-def test_a_long_list_is_cut_between_its_items(tmp_path: Path) -> None:
+def test_long_list_is_split_between_its_items(tmp_path: Path) -> None:
     items = [f"{n}. " + "step " * 100 for n in range(1, 6)]
     contents = drafts(read_text(tmp_path, "# Long\n" + "\n".join(items)))
     assert [draft.body.count("step") for draft in contents] == [200, 200, 100]
@@ -226,7 +226,7 @@ def test_a_long_list_is_cut_between_its_items(tmp_path: Path) -> None:
     assert "\n2. step" in contents[0].body
 
 
-def test_a_block_too_long_for_a_statement_becomes_events(
+def test_block_too_long_for_a_statement_becomes_events(
     tmp_path: Path, subtests: pytest.Subtests
 ) -> None:
     for count in [1_000, 30_000]:
@@ -238,14 +238,14 @@ def test_a_block_too_long_for_a_statement_becomes_events(
             assert set(words(block)) <= words_read(list(contents))
 
 
-def test_stacked_updates_that_the_gate_refuses_become_an_event(tmp_path: Path) -> None:
+def test_section_of_several_dated_updates_becomes_an_event(tmp_path: Path) -> None:
     text = "# State\nUpdated 2026-01-01: one berth. Updated 2026-02-01: two berths.\n"
     (draft,) = drafts(read_text(tmp_path, text))
     assert draft.kind == "event"
     assert isinstance(validate(draft), Valid)
 
 
-def test_a_line_drawn_across_the_page_is_no_memory(tmp_path: Path) -> None:
+def test_horizontal_rule_does_not_become_a_memory(tmp_path: Path) -> None:
     bullets = "\n".join(f"- statement number {n} of the list" for n in range(3))
     contents = read_text(
         tmp_path, f"# Rules\n{bullets}\n\n---\n\n# Next\n\nIt goes on from here.\n"
@@ -253,13 +253,13 @@ def test_a_line_drawn_across_the_page_is_no_memory(tmp_path: Path) -> None:
     assert [isinstance(content, Draft) for content in contents] == [True] * 4
 
 
-def test_one_line_larger_than_a_memory_is_cut(tmp_path: Path) -> None:
+def test_line_larger_than_a_memory_is_split(tmp_path: Path) -> None:
     contents = drafts(read_text(tmp_path, "x" * 50_000))
     assert "".join(draft.body.replace("\n", "") for draft in contents) == "x" * 50_000
     assert all(isinstance(validate(draft), Valid) for draft in contents)
 
 
-def test_names_and_references_stay_within_bounds(tmp_path: Path) -> None:
+def test_tags_and_references_stay_within_their_length_limits(tmp_path: Path) -> None:
     deep = tmp_path.joinpath(*["d" * 100] * 6)
     deep.mkdir(parents=True)
     (deep / ("n" * 200 + ".md")).write_text("Something that is long enough.")
@@ -277,7 +277,7 @@ def test_undecodable_and_empty_files_are_reported(tmp_path: Path) -> None:
     ]
 
 
-def test_hidden_folders_node_modules_and_other_files_are_passed_over(tmp_path: Path) -> None:
+def test_hidden_folders_node_modules_and_other_files_are_skipped(tmp_path: Path) -> None:
     for name in (".git/a.md", "node_modules/b.md", "sub/c.md", "sub/d.txt", "sub/E.MD"):
         path = tmp_path / name
         path.parent.mkdir(exist_ok=True)
@@ -304,7 +304,7 @@ def test_links_are_followed_once_and_never_out_of_the_folder(tmp_path: Path) -> 
     ]
 
 
-def test_nothing_to_read_is_invalid(tmp_path: Path) -> None:
+def test_empty_folder_and_missing_source_are_refused(tmp_path: Path) -> None:
     for source in (tmp_path, tmp_path / "none"):
         with pytest.raises(InvalidInputError, match="neither a file nor a folder"):
             read(source)
@@ -317,7 +317,7 @@ def test_progress_rises_to_one() -> None:
 
 
 @pytest.mark.requirement("MG-06")
-def test_a_file_in_a_repository_is_about_the_repository(tmp_path: Path) -> None:
+def test_project_of_a_file_in_a_repository_is_the_repository(tmp_path: Path) -> None:
     docs = tmp_path / "harbour" / "docs"
     docs.mkdir(parents=True)
     (tmp_path / "harbour" / ".git").mkdir()
@@ -340,7 +340,7 @@ def test_memory_of_claude_code_belongs_to_the_project_of_its_folder(tmp_path: Pa
     assert draft.project == "my_app-2"
 
 
-def test_memory_of_a_deleted_folder_has_its_path_below_home(
+def test_project_of_a_deleted_folder_is_its_path_below_home(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
@@ -349,7 +349,7 @@ def test_memory_of_a_deleted_folder_has_its_path_below_home(
     assert draft.project == "gone-my-app"
 
 
-def test_the_memory_of_another_machine_is_about_its_project(
+def test_memory_of_claude_code_from_another_machine_belongs_to_its_project(
     tmp_path: Path, subtests: pytest.Subtests
 ) -> None:
     for flat, project in [
@@ -409,7 +409,7 @@ def test_heading_determines_the_kind_of_its_bullets(
 
 
 @pytest.mark.requirement("MG-06")
-def test_a_heading_of_a_type_of_openbrain_gives_kind_and_label(
+def test_heading_named_after_an_openbrain_type_sets_kind_and_label(
     tmp_path: Path, subtests: pytest.Subtests
 ) -> None:
     for heading, kind, label in [
@@ -429,7 +429,7 @@ def test_a_heading_of_a_type_of_openbrain_gives_kind_and_label(
             assert (draft.kind, draft.label) == (kind, label)
 
 
-def test_front_matter_is_left_out_and_a_rule_between_dashes_is_not(tmp_path: Path) -> None:
+def test_front_matter_is_ignored_and_text_between_dashes_is_read(tmp_path: Path) -> None:
     (draft,) = drafts(read_text(tmp_path, "---\nNever leave the lock gate open.\n---\n"))
     assert "Never leave the lock gate open" in draft.body
     (rest,) = drafts(read_text(tmp_path, "---\nname: x\ntags:\n  - y\n---\nThe rest is kept here."))

@@ -48,7 +48,7 @@ def live(request: pytest.FixtureRequest, postgres: Server) -> Iterator[tuple[str
         yield database.owner, request.param
 
 
-def test_live_database_is_read_as_its_dump(live: tuple[str, str]) -> None:
+def test_live_database_is_read_the_same_as_its_dump(live: tuple[str, str]) -> None:
     url, version = live
     pieces = read("open-brain", url)
     dumped = read("open-brain", OPEN_BRAIN / f"{version}.dump.sql")
@@ -58,7 +58,7 @@ def test_live_database_is_read_as_its_dump(live: tuple[str, str]) -> None:
     assert [piece.progress for piece in pieces] == sorted(piece.progress for piece in pieces)
 
 
-def test_tables_of_a_second_schema_of_a_server_are_counted(postgres: Server) -> None:
+def test_tables_of_a_second_schema_are_counted_as_omitted(postgres: Server) -> None:
     statements = (OPEN_BRAIN / "v1.sql").read_text("utf-8")
     with postgres.database(is_empty=True) as database:
         with closing(psycopg.connect(database.owner)) as connection, connection:
@@ -102,7 +102,7 @@ def test_pins_and_votes_of_the_first_version_are_carried_over(first: list[Piece]
     }
 
 
-def test_a_pinned_guardrail_becomes_a_rule_and_a_triggered_one_a_skill(
+def test_pinned_guardrail_becomes_a_rule_and_one_with_triggers_a_skill(
     first: list[Piece],
 ) -> None:
     guardrail, skill = by_ref(first)["4"], by_ref(first)["5"]
@@ -113,7 +113,7 @@ def test_a_pinned_guardrail_becomes_a_rule_and_a_triggered_one_a_skill(
     assert skill.detail.skill["name"] == "ollama-shutdown-graceful"
 
 
-def test_corrections_and_annotations_of_the_first_version_are_relations(
+def test_corrections_and_annotations_of_the_first_version_become_relations(
     first: list[Piece],
 ) -> None:
     assert relations(first) == [
@@ -136,7 +136,7 @@ def test_omitted_parts_of_the_first_version_are_counted(first: list[Piece]) -> N
     }
 
 
-def test_kinds_of_the_second_version_have_their_columns(second: list[Piece]) -> None:
+def test_memories_of_the_second_version_have_the_fields_of_their_kind(second: list[Piece]) -> None:
     # An annotation is a fact; two action items are tasks; the handoff is an episode.
     assert kinds(second) == {"rule": 3, "fact": 3, "incident": 1, "task": 4, "episode": 1}
     drafts = by_ref(second)
@@ -161,7 +161,7 @@ def test_kinds_of_the_second_version_have_their_columns(second: list[Piece]) -> 
     assert drafts["handoff/1"].label == "handoff"
 
 
-def test_action_items_of_the_second_version_block_no_agent(second: list[Piece]) -> None:
+def test_action_items_of_the_second_version_require_no_acknowledgement(second: list[Piece]) -> None:
     details = [by_ref(second)[f"action-item/{n}"].detail for n in (1, 2)]
     assert [one.status for one in details if isinstance(one, TaskDetail)] == ["open", "done"]
     assert not any(one.must_ack for one in details if isinstance(one, TaskDetail))
@@ -181,7 +181,7 @@ def test_relations_of_the_second_version_are_carried_over(second: list[Piece]) -
 
 
 @pytest.mark.parametrize(("version", "count"), [("v1", 8), ("v2", 12)])
-def test_importing_from_open_brain_twice_stores_nothing_twice(
+def test_importing_from_open_brain_twice_stores_each_memory_once(
     brain: Brain, version: str, count: int
 ) -> None:
     dump = OPEN_BRAIN / f"{version}.dump.sql"
@@ -192,14 +192,16 @@ def test_importing_from_open_brain_twice_stores_nothing_twice(
     assert (again.stored, again.exists) == (0, count)
 
 
-def test_a_corrected_memory_of_open_brain_is_history(brain: Brain) -> None:
+def test_corrected_memory_of_open_brain_is_not_recalled(brain: Brain) -> None:
     brain.import_("open-brain", OPEN_BRAIN / "v2.dump.sql")
     bodies = {item.body for item in brain.recall("Where are the tickets?").items}
     assert "Tickets are in Linear now." in bodies
     assert "Tickets are in Trello." not in bodies
 
 
-def test_a_password_is_neither_shown_nor_logged(brain: Brain, postgres: Server) -> None:
+def test_password_of_a_database_is_in_neither_errors_nor_reports(
+    brain: Brain, postgres: Server
+) -> None:
     secret = "open sesame"  # noqa: S105 it is looked for in what is shown
     url = f"postgresql://ana:{secret.replace(' ', '%20')}@127.0.0.1:1/brain?sslpassword=hush"
     with pytest.raises(InvalidInputError) as refused:
@@ -219,7 +221,7 @@ def test_a_password_is_neither_shown_nor_logged(brain: Brain, postgres: Server) 
     assert report.source.startswith("postgresql://")
 
 
-def test_the_url_of_a_database_survives_being_a_path() -> None:
+def test_database_url_is_recovered_from_a_path() -> None:
     url = "postgresql://ana:pw@db.example:5433/open_brain_v2?sslmode=require"
     assert database_url(Path(url)) == database_url(url) == url
     assert database_url(Path("postgresql/notes.sql")) is None
@@ -227,12 +229,12 @@ def test_the_url_of_a_database_survives_being_a_path() -> None:
     assert shown_source("postgresql://[broken") == "postgresql://"
 
 
-def test_a_database_is_not_uploaded_for_a_job(brain: Brain) -> None:
+def test_database_cannot_be_uploaded_for_a_job(brain: Brain) -> None:
     with pytest.raises(InvalidInputError, match="cannot be uploaded"):
         brain.jobs.import_("open-brain", Path("postgresql://ana:pw@db.example/openbrain"))
 
 
-def test_a_torn_row_of_a_dump_is_reported_and_the_others_are_read(tmp_path: Path) -> None:
+def test_damaged_row_of_a_dump_is_reported_and_the_others_are_read(tmp_path: Path) -> None:
     torn = tmp_path / "torn.sql"
     text = (OPEN_BRAIN / "v1.dump.sql").read_text("utf-8")
     torn.write_text(text.replace("\ncrane", "").replace("4\tNever restart", "4"), "utf-8")

@@ -15,7 +15,7 @@ OPENBRAIN = SAMPLES / "openbrain"
 ID = "019c0000-0000-7000-8000-00000000000"
 
 
-def test_a_dump_gives_the_memories_with_all_that_they_say() -> None:
+def test_memories_of_a_dump_are_imported_with_their_metadata() -> None:
     pieces = read("openbrain", OPENBRAIN / "dump.sql")
     assert kinds(pieces) == {"fact": 3, "incident": 1, "rule": 1, "event": 1}
     drafts = by_ref(pieces)
@@ -41,7 +41,7 @@ def test_a_dump_gives_the_memories_with_all_that_they_say() -> None:
     assert drafts[f"{ID}7"].label == "service"
 
 
-def test_a_corrected_memory_is_carried_over_and_a_forgotten_one_is_counted() -> None:
+def test_corrected_memory_becomes_a_relation_and_a_deleted_one_is_counted() -> None:
     pieces = read("openbrain", OPENBRAIN / "dump.sql")
     (relation,) = only(Relation, pieces)
     assert (relation.first, relation.second) == (f"openbrain#{ID}2", f"openbrain#{ID}1")
@@ -50,14 +50,14 @@ def test_a_corrected_memory_is_carried_over_and_a_forgotten_one_is_counted() -> 
     assert f"{ID}6" not in by_ref(pieces)
 
 
-def test_statements_of_one_row_each_give_the_same() -> None:
+def test_dump_with_one_statement_per_row_is_read_the_same() -> None:
     extended = read("openbrain", OPENBRAIN / "dump.sql")
     single = read("openbrain", OPENBRAIN / "one_line.sql")
     assert by_ref(single) == by_ref(extended)
     assert only(Relation, single) == only(Relation, extended)
 
 
-def test_a_statement_with_all_rows_on_one_line_gives_the_same(tmp_path: Path) -> None:
+def test_dump_with_all_rows_on_one_line_is_read_the_same(tmp_path: Path) -> None:
     """As mysqldump writes it."""
     dump = (OPENBRAIN / "dump.sql").read_text("utf-8")
     joined = tmp_path / "mysql.sql"
@@ -65,7 +65,7 @@ def test_a_statement_with_all_rows_on_one_line_gives_the_same(tmp_path: Path) ->
     assert by_ref(read("openbrain", joined)) == by_ref(read("openbrain", OPENBRAIN / "dump.sql"))
 
 
-def test_importing_from_openbrain_twice_stores_nothing_twice(brain: Brain) -> None:
+def test_importing_from_openbrain_twice_stores_each_memory_once(brain: Brain) -> None:
     dump = OPENBRAIN / "dump.sql"
     assert brain.import_("openbrain", dump, dry_run=True).stored == 6
     assert brain.status().memories == 0
@@ -78,7 +78,7 @@ def test_importing_from_openbrain_twice_stores_nothing_twice(brain: Brain) -> No
     assert "Verdicts are classified by the small model." not in bodies
 
 
-def test_workspaces_of_openbrain_stay_apart(tmp_path: Path) -> None:
+def test_workspace_must_be_named_if_a_dump_has_several(tmp_path: Path) -> None:
     dump = tmp_path / "dump.sql"
     text = (OPENBRAIN / "dump.sql").read_text("utf-8")
     dump.write_text(text.replace(f"'{ID}7',1,", f"'{ID}7',2,"), "utf-8")
@@ -92,7 +92,7 @@ def test_workspaces_of_openbrain_stay_apart(tmp_path: Path) -> None:
         read("openbrain", tmp_path / "dump.sql#9")
 
 
-def test_a_torn_row_is_reported_with_its_line_and_the_others_are_read(tmp_path: Path) -> None:
+def test_damaged_row_is_reported_with_its_line_and_the_others_are_read(tmp_path: Path) -> None:
     torn = tmp_path / "dump.sql"
     text = (OPENBRAIN / "dump.sql").read_text("utf-8")
     torn.write_text(text.replace("'Never commit generated code.',NULL", "'Never commit"), "utf-8")

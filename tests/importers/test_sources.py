@@ -31,12 +31,12 @@ NOTES = "The lock of the harbour opens at noon in winter.\n"
         "host=db.example password=s3cret",
     ],
 )
-def test_the_password_of_a_database_is_not_shown(source: str) -> None:
+def test_password_of_a_database_url_is_not_shown(source: str) -> None:
     assert database_url(source) == source
     assert "s3cret" not in shown_source(source)
 
 
-def test_a_database_is_shown_by_user_host_and_name() -> None:
+def test_database_url_is_shown_as_user_host_and_name() -> None:
     shown = shown_source(Path("postgresql://ada:s3cret@db.example:5433/brain"))
     assert shown == "postgresql://ada@db.example:5433/brain"
 
@@ -69,7 +69,7 @@ def test_refused_address_is_shown_without_its_password(
                 assert "is an address" in str(foreground.value)
 
 
-def test_address_of_another_database_is_refused_without_its_password(brain: Brain) -> None:
+def test_url_of_an_unsupported_database_is_refused_without_its_password(brain: Brain) -> None:
     with pytest.raises(InvalidInputError) as refusal:
         brain.import_("open-brain", "mysql://ada:s3cret@db.example/brain")
     assert "s3cret" not in str(refusal.value)
@@ -106,7 +106,7 @@ def session(folder: Path | None) -> str:
 
 
 @pytest.mark.parametrize("folder", ["there", "gone"])
-def test_a_transcript_that_was_sent_does_not_say_which_folders_are_here(
+def test_project_of_an_uploaded_transcript_does_not_reveal_local_folders(
     brain: Brain, tmp_path: Path, folder: str
 ) -> None:
     (a_repository(tmp_path / "secret") / "there").mkdir()
@@ -116,7 +116,7 @@ def test_a_transcript_that_was_sent_does_not_say_which_folders_are_here(
     assert projects(brain) == [folder]
 
 
-def test_a_flattened_path_that_was_sent_does_not_say_which_folders_are_here(
+def test_project_of_an_uploaded_flattened_path_does_not_reveal_local_folders(
     brain: Brain, tmp_path: Path
 ) -> None:
     (tmp_path / "secret-plan" / "b").mkdir(parents=True)
@@ -128,7 +128,7 @@ def test_a_flattened_path_that_was_sent_does_not_say_which_folders_are_here(
     assert str(project).endswith("-secret-plan-b")
 
 
-def test_a_rollout_that_was_sent_takes_no_title_from_a_file_near_its_copy(
+def test_uploaded_rollout_takes_no_title_from_local_files(
     brain: Brain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
@@ -203,7 +203,7 @@ def a_graph(path: Path, *, name: str) -> sqlite3.Connection:
     return writer
 
 
-def test_a_database_that_is_being_written_to_is_imported_in_the_background(
+def test_database_that_is_being_written_to_is_imported_in_the_background(
     brain: Brain, tmp_path: Path
 ) -> None:
     writer = a_graph(source(tmp_path) / "brainstem.db", name="t1")
@@ -216,7 +216,7 @@ def test_a_database_that_is_being_written_to_is_imported_in_the_background(
     assert job.result["stored"] == 1
 
 
-def test_a_tenant_of_a_database_is_imported_in_the_background(brain: Brain, tmp_path: Path) -> None:
+def test_tenant_of_a_database_is_imported_in_the_background(brain: Brain, tmp_path: Path) -> None:
     writer = a_graph(tmp_path / "brainstem.db", name="t1")
     writer.execute("INSERT INTO memory_items VALUES ('m2', 't2', 'The crane lifts 40 tons', 0)")
     writer.commit()
@@ -231,7 +231,7 @@ def test_a_tenant_of_a_database_is_imported_in_the_background(brain: Brain, tmp_
     assert both.reason == "brainstem.db holds 2 tenants, whose memories must stay apart."
 
 
-def test_a_folder_with_hidden_databases_is_imported_whole_in_the_background(
+def test_folder_with_hidden_databases_is_imported_completely_in_the_background(
     brain: Brain, tmp_path: Path
 ) -> None:
     samples = Path(__file__).parent / "samples" / "brain-db"

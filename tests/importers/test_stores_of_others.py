@@ -174,7 +174,7 @@ def drafts(format_: str, source: Path) -> list[Draft]:
 
 @pytest.mark.requirement("MG-07", "MG-11")
 @pytest.mark.parametrize("sample", SAMPLES_READ, ids=named)
-def test_import_reports_counts_of_the_source_and_repeats_nothing(
+def test_import_reports_the_counts_of_the_source_and_its_repetition_stores_nothing(
     sample: Sample, tmp_path: Path, brain: Brain
 ) -> None:
     source = restored(sample, tmp_path)
@@ -191,7 +191,7 @@ def test_import_reports_counts_of_the_source_and_repeats_nothing(
     assert again.exists == sample.read - sample.unreadable
 
 
-def test_a_project_that_is_given_is_that_of_all(tmp_path: Path, subtests: pytest.Subtests) -> None:
+def test_given_project_applies_to_all_memories(tmp_path: Path, subtests: pytest.Subtests) -> None:
     for sample in SAMPLES_READ:
         with subtests.test(sample=named(sample)):
             source = restored(sample, tmp_path / named(sample))
@@ -199,7 +199,9 @@ def test_a_project_that_is_given_is_that_of_all(tmp_path: Path, subtests: pytest
             assert {one.project for one in read if isinstance(one, Draft)} == {"quay"}
 
 
-def test_a_source_is_left_as_it_was(tmp_path: Path, subtests: pytest.Subtests) -> None:
+def test_reading_a_source_does_not_change_its_files(
+    tmp_path: Path, subtests: pytest.Subtests
+) -> None:
     for sample in SAMPLES_READ:
         with subtests.test(sample=named(sample)):
             source = restored(sample, tmp_path / named(sample))
@@ -211,13 +213,13 @@ def test_a_source_is_left_as_it_was(tmp_path: Path, subtests: pytest.Subtests) -
             }
 
 
-def test_an_observation_names_its_entity() -> None:
+def test_observation_contains_the_name_of_its_entity() -> None:
     bodies = [one.body for one in drafts("mcp-memory", SAMPLES / "mcp-memory/memory.jsonl")]
     assert bodies[:2] == ["Ann lives in Bergen.", "Ann: Prefers long answers."]
     assert bodies[4:6] == ["Postgres is of type technology", "Ann works on harbour"]
 
 
-def test_a_damaged_line_of_a_graph_is_reported_and_the_rest_read(tmp_path: Path) -> None:
+def test_damaged_line_of_a_graph_is_reported_and_the_rest_is_read(tmp_path: Path) -> None:
     source = tmp_path / "memory.jsonl"
     entity = {"type": "entity", "name": "Ann", "entityType": "person", "observations": ["Tall."]}
     source.write_text(json.dumps(entity) + '\n{"type": "entity", "na\n[]\n{"type": "x"}\n')
@@ -228,7 +230,7 @@ def test_a_damaged_line_of_a_graph_is_reported_and_the_rest_read(tmp_path: Path)
     ]
 
 
-def test_previous_values_of_mem0_are_superseded(tmp_path: Path, brain: Brain) -> None:
+def test_previous_values_of_mem0_are_not_recalled(tmp_path: Path, brain: Brain) -> None:
     brain.import_("mem0", restored(SAMPLES_READ[1], tmp_path))
     results = brain.recall("Which port does staging use?")
     assert [one.body for one in results.items if one.body and "port" in one.body] == [
@@ -236,7 +238,7 @@ def test_previous_values_of_mem0_are_superseded(tmp_path: Path, brain: Brain) ->
     ]
 
 
-def test_a_pickle_of_a_store_runs_nothing(tmp_path: Path) -> None:
+def test_pickle_in_a_store_is_not_executed(tmp_path: Path) -> None:
     class Hostile:
         def __reduce__(self) -> tuple[object, ...]:
             return (Path.touch, (tmp_path / "ran",))
@@ -270,7 +272,7 @@ def test_beliefs_and_types_of_mcp_memory_service_are_carried_over(tmp_path: Path
     ]
 
 
-def test_observation_of_claude_mem_has_all_its_parts(tmp_path: Path) -> None:
+def test_observation_of_claude_mem_is_imported_with_all_its_fields(tmp_path: Path) -> None:
     bug = drafts("claude-mem", restored(SAMPLES_READ[4], tmp_path))[0]
     assert (bug.kind, bug.headline) == ("incident", "Booking page crash on leap days")
     assert bug.body.splitlines()[-5:] == [
@@ -282,7 +284,7 @@ def test_observation_of_claude_mem_has_all_its_parts(tmp_path: Path) -> None:
     ]
 
 
-def test_bullets_of_basic_memory_are_observations_and_relations(tmp_path: Path) -> None:
+def test_bullets_of_basic_memory_become_observations_and_relations(tmp_path: Path) -> None:
     (tmp_path / "Harbour.md").write_text(
         "---\ntitle: Harbour\ntags: [port]\n---\n# Harbour\n\n"
         "The harbour service books berths for ships of all sizes.\n\n## Observations\n\n"
@@ -310,7 +312,7 @@ def test_bullets_of_basic_memory_are_observations_and_relations(tmp_path: Path) 
     assert read[-1] == Omitted(what="links to notes that are not there", count=1)
 
 
-def test_observation_has_the_same_reference_after_an_insertion_before(
+def test_references_of_observations_do_not_change_when_text_is_inserted_before(
     tmp_path: Path,
 ) -> None:
     note, bullet = tmp_path / "Harbour.md", "- [incident] The crane fell over in the storm\n"
@@ -322,7 +324,7 @@ def test_observation_has_the_same_reference_after_an_insertion_before(
     assert after[1:] == before
 
 
-def test_embeds_on_their_own_line_are_no_text_of_a_note(tmp_path: Path) -> None:
+def test_embedded_files_on_their_own_line_are_not_text_of_a_note(tmp_path: Path) -> None:
     lines = [
         *("The harbour service books berths for ships of all sizes.", ""),
         *("# Rules", "", "![[crane.png|300]]", ""),
@@ -343,7 +345,7 @@ def test_embeds_on_their_own_line_are_no_text_of_a_note(tmp_path: Path) -> None:
     assert Omitted(what="embedded files", count=2) in read
 
 
-def test_a_note_without_front_matter_has_no_fields(tmp_path: Path) -> None:
+def test_note_without_front_matter_has_no_fields(tmp_path: Path) -> None:
     text = "The harbour has these:\ntype: berth\nowner: Ada\nThat is all there is to say.\n"
     (tmp_path / "Harbour.md").write_text(text)
     (draft,) = contents("obsidian", tmp_path)
@@ -366,7 +368,7 @@ def test_answer_of_an_older_letta_agent_is_its_sent_message() -> None:
     ]
 
 
-def test_oversized_text_is_split_with_its_reference(tmp_path: Path) -> None:
+def test_oversized_text_is_split_into_parts_with_the_same_reference(tmp_path: Path) -> None:
     source = tmp_path / "export.json"
     text = "berth " * (TEXT_BYTES_MAX // 2)
     source.write_text(json.dumps([{"id": "m1", "memory": text}]))
@@ -376,7 +378,7 @@ def test_oversized_text_is_split_with_its_reference(tmp_path: Path) -> None:
     assert sum(one.body.count("berth") for one in parts) == text.count("berth")
 
 
-def test_a_large_graph_is_read_as_it_is_needed(tmp_path: Path) -> None:
+def test_large_graph_is_read_incrementally(tmp_path: Path) -> None:
     source = tmp_path / "memory.jsonl"
     with source.open("w") as stream:
         for number in range(THREE_THOUSAND):
@@ -388,7 +390,7 @@ def test_a_large_graph_is_read_as_it_is_needed(tmp_path: Path) -> None:
     assert len(drafts("mcp-memory", source)) == THREE_THOUSAND
 
 
-def test_a_database_of_another_program_is_named(tmp_path: Path) -> None:
+def test_database_of_another_program_is_refused_with_its_name(tmp_path: Path) -> None:
     source = tmp_path / "other.db"
     connection = sqlite3.connect(source)
     connection.execute("CREATE TABLE songs (id INTEGER)")
