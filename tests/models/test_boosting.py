@@ -62,7 +62,7 @@ def scored(features: Sequence[Mapping[str, float]]) -> list[float]:
 
 
 @pytest.mark.requirement("JB-02")
-def test_trained_model_ranks_helpful_first_and_is_deterministic() -> None:
+def test_trained_model_ranks_helpful_memories_first_and_is_deterministic() -> None:
     first, second = scored([{"fused": 0.6, "replies": 1.0}, {"fused": 0.8}])
     assert first > second
     assert (
@@ -75,7 +75,7 @@ def test_trained_model_ranks_helpful_first_and_is_deterministic() -> None:
 
 
 @given(UNIT, UNIT, UNIT, UNIT)
-def test_no_lesson_makes_less_trust_better(
+def test_trained_model_never_ranks_lower_trust_above_higher_trust(
     fused: float, replies: float, one: float, other: float
 ) -> None:
     low, high = sorted((one, other))
@@ -88,7 +88,7 @@ def artifact(**changed: object) -> bytes:
     return json.dumps({**json.loads(fitted().artifact), **changed}).encode()
 
 
-def test_foreign_artifact_is_refused(subtests: pytest.Subtests) -> None:
+def test_invalid_model_artifact_is_refused(subtests: pytest.Subtests) -> None:
     for content in [
         b"",
         b"{}",
@@ -119,7 +119,7 @@ def test_two_rankings_are_compared_by_used_memories_per_session() -> None:
     assert (same["nDCG@10"].low, same["nDCG@10"].high) == (0.0, 0.0)
 
 
-def test_single_session_gives_no_comparison() -> None:
+def test_comparison_of_a_single_session_has_the_widest_interval() -> None:
     taught = lessons(2)
     given_ = [np.array([float(one.grade) for one in of.shown]) for of in taught]
     margin = BoostingTrainer().judge(taught, before=given_, after=given_, seed=0)["nDCG@10"]

@@ -44,7 +44,7 @@ def atoms_reply(family: str, *atoms: dict[str, str]) -> Answer:
 
 
 @IN_BOTH
-def test_a_model_is_asked_for_json_within_a_bound_of_tokens(
+def test_extraction_request_has_the_text_the_key_and_an_output_token_limit(
     server: ModelServer, family: str
 ) -> None:
     server.script.append(atoms_reply(family, SAID))
@@ -61,7 +61,7 @@ def test_a_model_is_asked_for_json_within_a_bound_of_tokens(
     assert bound == 77
 
 
-def test_extracted_words_that_are_not_in_the_text_are_dropped(server: ModelServer) -> None:
+def test_extracted_atom_with_words_that_are_not_in_the_text_is_dropped(server: ModelServer) -> None:
     invented = SAID | {"outcome": "aliens invaded the warehouse"}
     server.script.append(atoms_reply("ollama", invented, SAID))
 
@@ -77,7 +77,7 @@ def test_swapped_cause_and_effect_of_a_model_are_dropped(server: ModelServer) ->
     assert [one.subject for one in extractor(server).atoms(text)] == ["expired certificate"]
 
 
-def test_a_model_that_says_too_much_is_cut_short(server: ModelServer) -> None:
+def test_number_and_length_of_extracted_atoms_are_limited(server: ModelServer) -> None:
     long = SAID | {"action": "dropped the header " * 40}
     server.script.append(atoms_reply("ollama", *[long] * 5))
 
@@ -102,7 +102,7 @@ def test_malformed_answer_is_reported_without_its_text(
     assert "header" not in str(caught.value)
 
 
-def test_a_failing_endpoint_is_tried_again_and_then_named_by_its_own_settings(
+def test_failing_endpoint_is_retried_and_reported_with_the_extractor_settings(
     server: ModelServer,
 ) -> None:
     server.script.extend([Answer(status=503), Answer(status=401)])
@@ -116,7 +116,7 @@ def test_a_failing_endpoint_is_tried_again_and_then_named_by_its_own_settings(
     assert KEY not in str(caught.value)
 
 
-def test_model_must_be_named_and_no_request_is_sent_without_a_choice() -> None:
+def test_default_extractor_uses_patterns_and_a_remote_one_requires_a_model_name() -> None:
     assert EXTRACTORS["patterns"](Options()).name == "patterns"
     with pytest.raises(InvalidInputError, match="needs a model"):
         EXTRACTORS["openai"](Options())

@@ -53,7 +53,7 @@ def occupied(queue: FairQueue, done: list[str]) -> Generator[Submit]:
 
 
 @pytest.mark.requirement("PF-15")
-def test_a_tenant_with_much_work_delays_another_by_one_turn() -> None:
+def test_tenant_with_much_work_delays_another_by_one_turn() -> None:
     queue, done = FairQueue(1), list[str]()
     with occupied(queue, done) as submit:
         submit(ACME, "a", 3 * TURN)
@@ -63,7 +63,7 @@ def test_a_tenant_with_much_work_delays_another_by_one_turn() -> None:
 
 
 @pytest.mark.requirement("PF-15")
-def test_the_calls_of_a_tenant_are_served_in_order() -> None:
+def test_calls_of_a_tenant_are_served_in_order() -> None:
     queue, done = FairQueue(1), list[str]()
     with occupied(queue, done) as submit:
         submit(ACME, "first", 2 * TURN)
@@ -82,7 +82,7 @@ def test_background_work_of_a_tenant_takes_turns_with_its_calls() -> None:
 
 
 @pytest.mark.requirement("PF-15")
-def test_a_full_queue_refuses_at_once_and_says_when_to_retry() -> None:
+def test_full_queue_refuses_a_call_with_a_retry_time() -> None:
     queue, done = FairQueue(1), list[str]()
     with occupied(queue, done) as submit:
         submit(ACME, "a", CALL_WINDOWS_MAX - 1)
@@ -97,13 +97,13 @@ def test_a_full_queue_refuses_at_once_and_says_when_to_retry() -> None:
     assert queue.run(ACME, range(2), work=len) == [2]
 
 
-def test_a_single_call_may_be_longer_than_a_queue() -> None:
+def test_single_call_may_exceed_the_limit_of_the_queue() -> None:
     sizes = FairQueue(25).run(ACME, range(CALL_WINDOWS_MAX + 1), work=len)
 
     assert sizes == [100, 100, 57]
 
 
-def test_abandoned_call_is_not_started() -> None:
+def test_call_after_its_deadline_is_not_started() -> None:
     queue, done = FairQueue(1), list[str]()
     token = UNTIL.set(monotonic())
     try:
@@ -114,7 +114,7 @@ def test_abandoned_call_is_not_started() -> None:
     assert (late.value.code, done) == ("deadline", [])
 
 
-def test_a_call_that_waits_too_long_leaves_the_queue_to_the_others() -> None:
+def test_call_that_waits_beyond_its_deadline_leaves_the_queue() -> None:
     queue, done = FairQueue(1), list[str]()
 
     def wait_briefly() -> None:
@@ -131,7 +131,7 @@ def test_a_call_that_waits_too_long_leaves_the_queue_to_the_others() -> None:
     assert done == ["b"]
 
 
-def test_an_error_of_the_model_gives_the_turn_back() -> None:
+def test_turn_is_released_after_an_error_of_the_model() -> None:
     queue = FairQueue(1)
 
     def fail(_: Sequence[int]) -> None:
@@ -143,7 +143,9 @@ def test_an_error_of_the_model_gives_the_turn_back() -> None:
 
 
 @given(st.lists(st.text("ab ", max_size=400), max_size=5), st.integers(1, 5))
-def test_texts_have_the_vectors_that_they_have_without_a_queue(texts: list[str], size: int) -> None:
+def test_queued_embedder_returns_the_same_vectors_as_its_embedder(
+    texts: list[str], size: int
+) -> None:
     embedder = WordHashEmbedder()
     queued = QueuedEmbedder(embedder=embedder, queue=FairQueue(size), lane=ACME)
 
@@ -152,7 +154,7 @@ def test_texts_have_the_vectors_that_they_have_without_a_queue(texts: list[str],
 
 
 @pytest.mark.requirement("PF-15")
-def test_a_query_does_not_wait_for_texts() -> None:
+def test_query_is_embedded_without_waiting_for_texts() -> None:
     queue = FairQueue(1)
     queued = QueuedEmbedder(embedder=WordHashEmbedder(), queue=queue, lane=ACME)
     with occupied(queue, []) as submit:

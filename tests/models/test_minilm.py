@@ -20,7 +20,7 @@ FACT = "Our physician advised against eating peanuts."
 QUESTION = "Which food should be avoided on doctor's orders?"
 
 
-def test_a_fact_at_the_very_end_of_a_long_text_is_found_by_meaning_alone(tmp_path: Path) -> None:
+def test_fact_at_the_end_of_a_long_text_is_found_by_semantic_search(tmp_path: Path) -> None:
     filler = FILLER * ((TEXT_BYTES_MAX - len(FACT)) // len(FILLER))
     with commonbrain.open(tmp_path / "brain.db") as brain:
         brain.remember(f"{filler}Ann moved to Lisbon.", kind="episode", chunks=False)
@@ -32,7 +32,7 @@ def test_a_fact_at_the_very_end_of_a_long_text_is_found_by_meaning_alone(tmp_pat
     assert results.items[0].id == stored.id
 
 
-def test_several_cores_give_bit_by_bit_the_vectors_of_one() -> None:
+def test_vectors_are_identical_for_any_number_of_threads() -> None:
     texts = [FILLER * count for count in (1, 40, 3)]
 
     alone, *others = (MiniLmEmbedder(threads=count).passages(texts) for count in (1, 3, None))
@@ -43,7 +43,7 @@ def test_several_cores_give_bit_by_bit_the_vectors_of_one() -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
-def test_a_forked_process_embeds_batches() -> None:
+def test_forked_process_embeds_a_batch() -> None:
     embedder = MiniLmEmbedder(threads=2)
     texts = [FILLER, FACT, QUESTION]
     embedder.passages(texts)
@@ -63,7 +63,7 @@ with commonbrain.open(sys.argv[1], agent="ann") as brain:
 """
 
 
-def test_a_program_that_ends_while_a_thread_loads_the_model_ends_well(tmp_path: Path) -> None:
+def test_program_that_exits_while_the_model_loads_exits_without_an_error(tmp_path: Path) -> None:
     path = str(tmp_path / "brain.db")
     with commonbrain.open(path, agent="ann") as brain:
         brain.remember("The ferry leaves from pier 4 at dawn", kind="fact")
@@ -80,11 +80,11 @@ def test_a_program_that_ends_while_a_thread_loads_the_model_ends_well(tmp_path: 
     assert (ended.returncode, ended.stderr) == (0, "")
 
 
-def test_a_batch_uses_as_many_cores_as_there_are_and_at_most_eight() -> None:
+def test_number_of_usable_cores_is_between_one_and_eight() -> None:
     assert 1 <= usable_cores() <= min(8, os.cpu_count() or 1)
 
 
-def test_a_text_has_the_same_vector_on_every_processor() -> None:
+def test_vector_of_a_text_has_the_recorded_values() -> None:
     text = "The staging database moved to Postgres 16 in March because vacuum was too slow on 14."
 
     (passage,) = MiniLmEmbedder().passages([text])

@@ -33,7 +33,7 @@ def test_two_logits_become_a_score_by_the_softmax(tmp_path: Path) -> None:
     assert encoder.scores(QUERY, [FAR, NEAR]) == pytest.approx([0.5, sigmoid(6)])
 
 
-def test_the_best_window_of_a_long_text_counts(tmp_path: Path) -> None:
+def test_score_of_a_long_text_is_that_of_its_best_window(tmp_path: Path) -> None:
     encoder = OnnxCrossEncoder(save_cross_encoder(tmp_path / "model", max_tokens=48))
     late = FILLER * 6 + "Miriam Okafor keeps a vault code."
 
@@ -43,7 +43,7 @@ def test_the_best_window_of_a_long_text_counts(tmp_path: Path) -> None:
     assert plain == pytest.approx(0.5)
 
 
-def test_a_long_query_leaves_half_of_the_input_to_the_text(tmp_path: Path) -> None:
+def test_long_query_leaves_half_of_the_input_to_the_text(tmp_path: Path) -> None:
     encoder = OnnxCrossEncoder(save_cross_encoder(tmp_path / "model"))
 
     [score] = encoder.scores("vault code " + FILLER * 40, [f"vault code {FILLER}"])
@@ -51,7 +51,9 @@ def test_a_long_query_leaves_half_of_the_input_to_the_text(tmp_path: Path) -> No
     assert score > sigmoid(2)
 
 
-def test_any_text_has_a_score(tmp_path: Path, subtests: pytest.Subtests) -> None:
+def test_empty_invalid_and_very_long_texts_have_a_score(
+    tmp_path: Path, subtests: pytest.Subtests
+) -> None:
     for text in ["", "   ", "\ud800", "?" * 100_000]:
         with subtests.test(text=text):
             encoder = OnnxCrossEncoder(save_cross_encoder(tmp_path / "model"))
@@ -59,7 +61,7 @@ def test_any_text_has_a_score(tmp_path: Path, subtests: pytest.Subtests) -> None
             assert encoder.scores(text, [text]) == [pytest.approx(0.5)]
 
 
-def test_no_texts_have_no_scores(tmp_path: Path) -> None:
+def test_empty_list_of_texts_has_no_scores(tmp_path: Path) -> None:
     assert OnnxCrossEncoder(save_cross_encoder(tmp_path / "model")).scores(QUERY, []) == []
 
 
@@ -70,21 +72,21 @@ def test_scoring_stops_without_a_waiting_caller(tmp_path: Path) -> None:
         encoder.scores(QUERY, [NEAR], is_over=lambda: True)
 
 
-def test_the_name_is_that_of_the_folder_without_its_path(tmp_path: Path) -> None:
+def test_model_name_is_the_folder_name_without_its_path(tmp_path: Path) -> None:
     folder = save_cross_encoder(tmp_path / "my-reranker")
 
     assert OnnxCrossEncoder(folder).name == "onnx:my-reranker"
     assert OnnxCrossEncoder(folder / "model.onnx").name == "onnx:my-reranker/model.onnx"
 
 
-def test_a_model_with_three_logits_is_refused(tmp_path: Path) -> None:
+def test_model_with_three_logits_is_refused(tmp_path: Path) -> None:
     folder = save_cross_encoder(tmp_path / "model", logits=3)
 
     with pytest.raises(InvalidInputError, match=r"model\.onnx has 3 logits; a cross-encoder has"):
         OnnxCrossEncoder(folder).load()
 
 
-def test_a_model_of_embeddings_is_refused(tmp_path: Path) -> None:
+def test_embedding_model_is_refused_as_a_cross_encoder(tmp_path: Path) -> None:
     folder = save_encoder(tmp_path / "model")
 
     with pytest.raises(InvalidInputError, match=r"model\.onnx has no output of logits") as caught:
@@ -92,7 +94,7 @@ def test_a_model_of_embeddings_is_refused(tmp_path: Path) -> None:
     assert caught.value.hint == "Export the model for text classification."
 
 
-def test_any_name_of_the_output_of_logits_is_found(tmp_path: Path) -> None:
+def test_logits_output_of_any_name_is_found(tmp_path: Path) -> None:
     folder = save_cross_encoder(tmp_path / "model", output="scores")
 
     [score] = OnnxCrossEncoder(folder).scores("vault", ["vault"])
@@ -100,7 +102,7 @@ def test_any_name_of_the_output_of_logits_is_found(tmp_path: Path) -> None:
     assert score == pytest.approx(sigmoid(1))
 
 
-def test_missing_and_damaged_files_are_named(tmp_path: Path) -> None:
+def test_missing_and_damaged_files_are_named_in_the_error(tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match=f"There is no model at {tmp_path / 'none'}"):
         OnnxCrossEncoder(tmp_path / "none").load()
     folder = save_cross_encoder(tmp_path / "model")
@@ -112,7 +114,7 @@ def test_missing_and_damaged_files_are_named(tmp_path: Path) -> None:
         OnnxCrossEncoder(folder).load()
 
 
-def test_a_model_is_loaded_again_after_its_files_are_repaired(tmp_path: Path) -> None:
+def test_model_is_loaded_again_after_its_files_are_repaired(tmp_path: Path) -> None:
     folder = save_cross_encoder(tmp_path / "model")
     backup = shutil.copy(folder / "model.onnx", tmp_path / "kept.onnx")
     (folder / "model.onnx").write_bytes(b"damaged")
@@ -124,7 +126,7 @@ def test_a_model_is_loaded_again_after_its_files_are_repaired(tmp_path: Path) ->
     encoder.load()
 
 
-def test_the_words_of_these_tests_are_known_to_the_tokenizer() -> None:
+def test_sample_texts_contain_only_words_of_the_tokenizer() -> None:
     unknown = make_tokenizer().token_to_id("[UNK]")
     texts = (QUERY, NEAR, FAR, FILLER)
     assert all(unknown not in make_tokenizer().encode(text).ids for text in texts)

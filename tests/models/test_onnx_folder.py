@@ -76,7 +76,7 @@ def unit(vector: np.ndarray) -> np.ndarray:
     return vector / np.linalg.norm(vector)
 
 
-def test_each_kind_of_pooling_is_that_of_the_folder(
+def test_embedder_applies_the_pooling_mode_of_the_folder(
     tmp_path: Path, subtests: pytest.Subtests
 ) -> None:
     for name in POOLINGS:
@@ -96,7 +96,7 @@ def test_each_kind_of_pooling_is_that_of_the_folder(
             assert open_folder(folder).query(TEXT) == pytest.approx(unit(expected[name]), abs=1e-5)
 
 
-def test_poolings_of_older_files_are_joined_in_their_order(tmp_path: Path) -> None:
+def test_several_pooling_modes_of_older_files_are_concatenated_in_order(tmp_path: Path) -> None:
     modes = {"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": True}
     folder = save_encoder(tmp_path / "model", pooling={"word_embedding_dimension": WIDTH, **modes})
     tokens = token_vectors(TEXT)
@@ -139,7 +139,7 @@ def test_each_window_of_a_long_text_begins_with_the_prefix(tmp_path: Path) -> No
     assert (windows[:-1] @ expected).min() > 0.99
 
 
-def test_a_prefix_may_be_left_out_of_pooling(tmp_path: Path) -> None:
+def test_prefix_is_excluded_from_pooling_if_configured(tmp_path: Path) -> None:
     folder = save_encoder(
         tmp_path / "model",
         prompts={"query": "query: "},
@@ -172,7 +172,7 @@ def test_excluded_prefix_does_not_change_weights_of_other_tokens(tmp_path: Path)
         ("config.json", {"max_position_embeddings": 32}),
     ],
 )
-def test_windows_are_no_longer_than_the_model_takes(
+def test_windows_are_limited_to_the_maximum_length_of_the_model(
     tmp_path: Path, name: str, content: object
 ) -> None:
     folder = save_encoder(tmp_path / "model")
@@ -185,7 +185,7 @@ def test_windows_are_no_longer_than_the_model_takes(
     assert len(windows) == 3
 
 
-def test_texts_lose_their_case_where_the_folder_says_so(tmp_path: Path) -> None:
+def test_texts_are_lowercased_if_the_folder_configures_it(tmp_path: Path) -> None:
     as_is, lowered = (save_encoder(tmp_path / name) for name in ("plain", "lowered"))
     write_json(lowered / "sentence_bert_config.json", {"do_lower_case": True})
     for folder in (as_is, lowered):
@@ -198,7 +198,9 @@ def test_texts_lose_their_case_where_the_folder_says_so(tmp_path: Path) -> None:
     assert embedder.space.name != plain.space.name
 
 
-def test_a_tokenizer_without_a_limit_gets_windows_of_the_usual_length(tmp_path: Path) -> None:
+def test_tokenizer_without_a_length_limit_gets_windows_of_the_default_length(
+    tmp_path: Path,
+) -> None:
     folder = save_encoder(tmp_path / "model")
     (folder / "sentence_bert_config.json").unlink()
     write_json(folder / "tokenizer_config.json", {"model_max_length": 1e30})
@@ -217,7 +219,7 @@ def test_a_tokenizer_without_a_limit_gets_windows_of_the_usual_length(tmp_path: 
     ],
 )
 @pytest.mark.parametrize("kind", [TensorProto.INT64, TensorProto.INT32])
-def test_a_model_gets_the_inputs_that_it_takes(
+def test_model_receives_the_inputs_that_it_declares(
     tmp_path: Path, inputs: tuple[str, ...], kind: int
 ) -> None:
     usual = open_folder(save_encoder(tmp_path / "usual")).query(TEXT)
@@ -236,14 +238,14 @@ def test_a_model_gets_the_inputs_that_it_takes(
     ],
     ids=", ".join,
 )
-def test_outputs_may_have_other_names(tmp_path: Path, outputs: dict[str, str]) -> None:
+def test_outputs_with_other_names_are_found(tmp_path: Path, outputs: dict[str, str]) -> None:
     usual = open_folder(save_encoder(tmp_path / "usual")).query(TEXT)
     folder = save_encoder(tmp_path / "model", outputs=outputs)
 
     assert open_folder(folder).query(TEXT) == pytest.approx(usual, abs=1e-5)
 
 
-def test_a_dense_layer_follows_pooling_and_sets_the_dimensions(
+def test_dense_layer_follows_pooling_and_sets_the_dimensions(
     tmp_path: Path, subtests: pytest.Subtests
 ) -> None:
     for activation in ACTIVATIONS:
@@ -282,7 +284,7 @@ def test_a_dense_layer_follows_pooling_and_sets_the_dimensions(
             assert embedder.query(TEXT) == pytest.approx(unit(expected), abs=1e-5)
 
 
-def test_a_variant_is_named_by_its_file(tmp_path: Path) -> None:
+def test_model_variant_is_selected_by_the_path_of_its_file(tmp_path: Path) -> None:
     folder = save_encoder(tmp_path / "model", file="onnx/model_quantized.onnx")
 
     with pytest.raises(InvalidInputError) as failure:
@@ -292,11 +294,13 @@ def test_a_variant_is_named_by_its_file(tmp_path: Path) -> None:
     assert open_folder(folder / "onnx" / "model_quantized.onnx").space.dimensions == WIDTH
 
 
-def test_a_model_in_the_folder_onnx_is_found(tmp_path: Path) -> None:
+def test_model_in_the_onnx_subfolder_is_found(tmp_path: Path) -> None:
     assert open_folder(save_encoder(tmp_path / "model", file="onnx/model.onnx")).space
 
 
-def test_a_copy_elsewhere_has_the_same_space_and_another_model_its_own(tmp_path: Path) -> None:
+def test_copied_model_has_the_same_embedding_space_and_other_models_have_others(
+    tmp_path: Path,
+) -> None:
     folder = save_encoder(tmp_path / "model")
     copy = shutil.copytree(folder, tmp_path / "copy")
     other_weights = save_encoder(tmp_path / "weights", seed=1)
@@ -310,7 +314,7 @@ def test_a_copy_elsewhere_has_the_same_space_and_another_model_its_own(tmp_path:
     assert len(others - {name}) == 3
 
 
-def test_weights_in_a_file_of_their_own_count_for_the_space_wherever_they_are(
+def test_change_in_a_separate_weights_file_changes_the_embedding_space(
     tmp_path: Path,
 ) -> None:
     folder = save_encoder(tmp_path / "model")
@@ -322,7 +326,9 @@ def test_weights_in_a_file_of_their_own_count_for_the_space_wherever_they_are(
     assert open_folder(folder).space.name != before
 
 
-def test_weights_of_a_tensor_within_a_node_count_for_the_space(tmp_path: Path) -> None:
+def test_weights_file_of_a_tensor_within_a_node_is_hashed_for_the_embedding_space(
+    tmp_path: Path,
+) -> None:
     folder = save_encoder(tmp_path / "model")
     (folder / "branch.bin").write_bytes(b"one")
     names_in_branch(folder, "branch.bin")
@@ -331,7 +337,9 @@ def test_weights_of_a_tensor_within_a_node_count_for_the_space(tmp_path: Path) -
     assert before[1] == folder / "branch.bin"
 
 
-def test_files_that_the_model_does_not_name_do_not_count(tmp_path: Path) -> None:
+def test_files_that_the_model_does_not_name_do_not_change_the_embedding_space(
+    tmp_path: Path,
+) -> None:
     folder = save_encoder(tmp_path / "model")
     before = open_folder(folder).space.name
 
@@ -341,7 +349,7 @@ def test_files_that_the_model_does_not_name_do_not_count(tmp_path: Path) -> None
     assert open_folder(folder).space.name == before
 
 
-def test_links_to_a_cache_that_has_the_model_and_its_weights_are_followed(tmp_path: Path) -> None:
+def test_links_to_a_cache_with_the_model_and_its_weights_are_followed(tmp_path: Path) -> None:
     folder = save_encoder(tmp_path / "model")
     move_weights(folder, "model.onnx_data")
     name = open_folder(folder).space.name
@@ -367,7 +375,7 @@ def test_weights_outside_the_folder_are_refused(tmp_path: Path, subtests: pytest
             assert "in the same folder" in failure.value.hint
 
 
-def test_a_link_to_weights_outside_the_folder_is_refused(tmp_path: Path) -> None:
+def test_link_to_weights_outside_the_folder_is_refused(tmp_path: Path) -> None:
     folder = save_encoder(tmp_path / "model")
     move_weights(folder, "weights.bin")
     (folder / "weights.bin").rename(tmp_path / "elsewhere.bin")
@@ -377,7 +385,7 @@ def test_a_link_to_weights_outside_the_folder_is_refused(tmp_path: Path) -> None
         _ = open_folder(folder).space
 
 
-def test_weights_that_are_missing_are_named(tmp_path: Path, subtests: pytest.Subtests) -> None:
+def test_missing_weights_are_named_in_the_error(tmp_path: Path, subtests: pytest.Subtests) -> None:
     for location, message in [
         ("none.bin", "which does not exist"),
         ("a\0b", "which is no path"),
@@ -391,7 +399,9 @@ def test_weights_that_are_missing_are_named(tmp_path: Path, subtests: pytest.Sub
                 _ = open_folder(folder).space
 
 
-def test_a_model_is_measured_once_for_all_processes(tmp_path: Path) -> None:
+def test_thresholds_of_a_model_are_measured_once_and_shared_through_the_records(
+    tmp_path: Path,
+) -> None:
     folder, measured = save_encoder(tmp_path / "model"), list[Embedder]()
 
     def measure(embedder: Embedder) -> Thresholds:
@@ -407,7 +417,7 @@ def test_a_model_is_measured_once_for_all_processes(tmp_path: Path) -> None:
     assert spaces[2].thresholds == MEASURED
 
 
-def test_a_measured_model_gives_its_space_without_loading(tmp_path: Path) -> None:
+def test_embedding_space_of_a_measured_model_is_known_without_loading_it(tmp_path: Path) -> None:
     folder = save_encoder(tmp_path / "model")
     _ = open_folder(folder, records=tmp_path / "records").space
     again = open_folder(folder, records=tmp_path / "records")
@@ -416,7 +426,7 @@ def test_a_measured_model_gives_its_space_without_loading(tmp_path: Path) -> Non
     assert not again.is_loaded
 
 
-def test_a_damaged_record_is_measured_again(tmp_path: Path) -> None:
+def test_model_with_a_damaged_record_is_measured_again(tmp_path: Path) -> None:
     folder, records = save_encoder(tmp_path / "model"), tmp_path / "records"
     space = open_folder(folder, records=records).space
     for one in records.glob("*.json"):
@@ -425,7 +435,7 @@ def test_a_damaged_record_is_measured_again(tmp_path: Path) -> None:
     assert open_folder(folder, records=records).space == space
 
 
-def test_files_that_change_while_they_are_used_are_not_mixed_with_the_old(tmp_path: Path) -> None:
+def test_query_fails_if_the_model_files_changed_since_they_were_opened(tmp_path: Path) -> None:
     folder, records = save_encoder(tmp_path / "model"), tmp_path / "records"
     _ = open_folder(folder, records=records).space
     embedder = open_folder(folder, records=records)
@@ -436,13 +446,13 @@ def test_files_that_change_while_they_are_used_are_not_mixed_with_the_old(tmp_pa
         embedder.query(TEXT)
 
 
-def test_a_model_that_no_threshold_fits_gets_cautious_ones(tmp_path: Path) -> None:
+def test_model_without_fitting_thresholds_gets_cautious_ones(tmp_path: Path) -> None:
     space = open_folder(save_encoder(tmp_path / "model"), measure=lambda _: None).space
 
     assert space.thresholds == CAUTIOUS
 
 
-def test_the_shipped_model_as_a_folder_has_its_vectors_and_its_measured_thresholds(
+def test_shipped_model_opened_as_a_folder_has_the_same_vectors_and_thresholds(
     tmp_path: Path,
 ) -> None:
     shutil.copy(commonbrain_minilm.MODEL_PATH, tmp_path / "model.onnx")
@@ -529,7 +539,7 @@ DAMAGES: list[tuple[Damage, str, str]] = [
 ]
 
 
-def test_an_error_names_the_file_and_the_next_step(
+def test_error_for_an_invalid_folder_names_the_file_and_the_next_step(
     tmp_path: Path, subtests: pytest.Subtests
 ) -> None:
     for number, (damage, message, hint) in enumerate(DAMAGES):
@@ -546,7 +556,7 @@ def test_an_error_names_the_file_and_the_next_step(
 
 
 @pytest.mark.parametrize("name", ["model.onnx", "tokenizer.json"])
-def test_a_damaged_model_is_unavailable(tmp_path: Path, name: str) -> None:
+def test_damaged_model_is_reported_as_unavailable(tmp_path: Path, name: str) -> None:
     folder = save_encoder(tmp_path / "model")
     (folder / name).write_bytes(b"\x08\x01damaged")
 

@@ -57,7 +57,7 @@ def test_permanent_status_is_not_retried(server: ModelServer, subtests: pytest.S
             assert len(server.requests) == 1
 
 
-def test_a_wrong_key_and_an_unknown_model_name_the_next_step(server: ModelServer) -> None:
+def test_error_for_a_wrong_key_or_an_unknown_model_names_the_next_step(server: ModelServer) -> None:
     server.script.extend([Answer(status=401), Answer(status=404), Answer(status=404)])
 
     assert "COMMONBRAIN_EMBEDDER_API_KEY" in failure(server, "openai").hint
@@ -102,7 +102,7 @@ def test_invalid_retry_after_is_ignored(server: ModelServer, subtests: pytest.Su
 
 @IN_BOTH
 @pytest.mark.parametrize("answer", [Answer(hangs=True), Answer(drips=True)])
-def test_endpoint_without_end_of_reply_times_out(
+def test_endpoint_that_never_ends_its_reply_times_out(
     server: ModelServer, family: str, answer: Answer
 ) -> None:
     server.script.append(answer)
@@ -137,7 +137,7 @@ def test_missing_endpoint_is_unavailable(server: ModelServer) -> None:
 
 
 @IN_BOTH
-def test_a_reply_without_vectors_is_unavailable(
+def test_reply_without_vectors_is_refused(
     server: ModelServer, family: str, subtests: pytest.Subtests
 ) -> None:
     for body in [
@@ -162,7 +162,7 @@ def reply(*vectors: list[float]) -> Answer:
 
 
 @IN_BOTH
-def test_vectors_of_another_length_are_refused(server: ModelServer, family: str) -> None:
+def test_vectors_with_other_dimensions_are_refused(server: ModelServer, family: str) -> None:
     server.script.append(reply([1.0, 2.0, 2.0]))
 
     error = failure(server, family, dimensions=2)
@@ -171,7 +171,7 @@ def test_vectors_of_another_length_are_refused(server: ModelServer, family: str)
 
 
 @IN_BOTH
-def test_reply_with_wrong_vectors_is_refused(
+def test_reply_with_missing_extra_or_zero_vectors_is_refused(
     server: ModelServer, family: str, subtests: pytest.Subtests
 ) -> None:
     for answer, message in [
@@ -186,7 +186,7 @@ def test_reply_with_wrong_vectors_is_refused(
 
 
 @IN_BOTH
-def test_vectors_are_brought_to_length_one(server: ModelServer, family: str) -> None:
+def test_vectors_are_normalized_to_unit_length(server: ModelServer, family: str) -> None:
     server.script.append(reply([3.0, 4.0]))
 
     vector = server.embedder(family, dimensions=2).query(TEXT)
@@ -194,7 +194,7 @@ def test_vectors_are_brought_to_length_one(server: ModelServer, family: str) -> 
 
 
 @pytest.mark.requirement("WP-48")
-def test_repeatedly_failing_endpoint_is_left_alone(server: ModelServer) -> None:
+def test_repeatedly_failing_endpoint_is_not_called_for_a_while(server: ModelServer) -> None:
     server.is_down = True
     embedder = server.embedder(
         "ollama", retries=0, retry_policy=RetryPolicy(pause_s=0, failures_max=2)
@@ -212,7 +212,7 @@ def test_repeatedly_failing_endpoint_is_left_alone(server: ModelServer) -> None:
 
 
 @pytest.mark.requirement("WP-48")
-def test_an_endpoint_that_rested_is_tried_again(server: ModelServer) -> None:
+def test_failing_endpoint_is_tried_again_after_its_rest(server: ModelServer) -> None:
     server.is_down = True
     retry_policy = RetryPolicy(pause_s=0, failures_max=1, rest_s=1e-9)
     embedder = server.embedder("ollama", retries=0, retry_policy=retry_policy)
@@ -223,7 +223,7 @@ def test_an_endpoint_that_rested_is_tried_again(server: ModelServer) -> None:
     assert embedder.query(TEXT).shape == (384,)
 
 
-def test_a_text_that_is_refused_does_not_count_against_the_endpoint(server: ModelServer) -> None:
+def test_refused_text_does_not_count_as_a_failure_of_the_endpoint(server: ModelServer) -> None:
     server.script.extend([Answer(status=400)] * 3)
     embedder = server.embedder("ollama", retry_policy=RetryPolicy(pause_s=0, failures_max=1))
     for _ in range(3):
@@ -233,7 +233,7 @@ def test_a_text_that_is_refused_does_not_count_against_the_endpoint(server: Mode
     assert embedder.query(TEXT).shape == (384,)
 
 
-def test_many_texts_go_in_several_requests(server: ModelServer) -> None:
+def test_many_texts_are_sent_in_several_requests(server: ModelServer) -> None:
     texts = [f"number {n}" for n in range(BATCH_TEXTS_MAX + 1)]
 
     matrices = server.embedder("openai").passages(texts)
@@ -253,13 +253,13 @@ def test_request_follows_the_documented_api(server: ModelServer) -> None:
     assert openai.body == {"model": "word-hash", "input": [TEXT], "encoding_format": "float"}
 
 
-def test_a_query_string_stays_in_the_url(server: ModelServer) -> None:
+def test_query_string_of_the_url_is_preserved(server: ModelServer) -> None:
     server.embedder("openai", url=f"{server.base('openai')}/?api-version=3").query(TEXT)
 
     assert server.requests[0].path == "/v1/embeddings?api-version=3"
 
 
-def test_known_models_get_their_prefixes_and_are_asked_for_fewer_dimensions(
+def test_known_models_get_their_prefixes_and_the_configured_dimensions(
     server: ModelServer,
 ) -> None:
     nomic = server.embedder("ollama", model="nomic-embed-text:latest", dimensions=None)
@@ -278,14 +278,14 @@ def test_known_models_get_their_prefixes_and_are_asked_for_fewer_dimensions(
 
 @pytest.mark.requirement("DO-04", "DM-45")
 @IN_BOTH
-def test_the_space_is_known_without_a_request(server: ModelServer, family: str) -> None:
+def test_embedding_space_is_known_without_a_request(server: ModelServer, family: str) -> None:
     space = server.embedder(family, key=SecretStr(KEY)).space
 
     assert (space.name, space.dimensions) == (f"{family}/word-hash/384", 384)
     assert server.requests == []
 
 
-def test_unknown_model_needs_its_dimensions(server: ModelServer) -> None:
+def test_unknown_model_requires_configured_dimensions(server: ModelServer) -> None:
     with pytest.raises(InvalidInputError, match="COMMONBRAIN_EMBEDDER_DIMENSIONS"):
         server.embedder("ollama", dimensions=None)
 
@@ -310,7 +310,7 @@ def test_invalid_url_or_url_with_password_is_refused_without_its_text(
 
 
 @pytest.mark.requirement("DM-45")
-def test_settings_of_a_space_make_that_space(subtests: pytest.Subtests) -> None:
+def test_settings_derived_from_an_embedding_space_recreate_it(subtests: pytest.Subtests) -> None:
     for name in ["ollama", "openai"]:
         with subtests.test(name=name):
             embedder = EMBEDDERS[name](Options())
@@ -351,7 +351,9 @@ def test_error_contains_neither_key_nor_text(
     assert TEXT not in message
 
 
-def test_two_ways_of_asking_for_the_same_text_agree(server: ModelServer) -> None:
+def test_ollama_passage_and_openai_query_of_the_same_text_have_the_same_vector(
+    server: ModelServer,
+) -> None:
     [stored] = server.embedder("ollama").passages([TEXT])
     request = server.embedder("openai").query(TEXT)
 

@@ -15,7 +15,7 @@ def repeating(server: ModelServer) -> CachingEmbedder:
     return CachingEmbedder(server.embedder("ollama", retries=0))
 
 
-def test_the_same_question_is_embedded_once(server: ModelServer) -> None:
+def test_repeated_query_is_embedded_once(server: ModelServer) -> None:
     embedder = repeating(server)
 
     first = embedder.query(QUESTION)
@@ -25,7 +25,7 @@ def test_the_same_question_is_embedded_once(server: ModelServer) -> None:
     assert len(server.requests) == 2
 
 
-def test_returned_vector_does_not_expose_the_cache(server: ModelServer) -> None:
+def test_returned_vector_is_read_only(server: ModelServer) -> None:
     embedder = repeating(server)
 
     with pytest.raises(ValueError, match="read-only"):

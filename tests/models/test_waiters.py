@@ -11,7 +11,7 @@ from tests.models.server import Answer, ModelServer
 from tests.processes import TIMEOUT_S
 
 
-def test_caller_does_not_join_waiters_without_a_reply() -> None:
+def test_caller_beyond_the_limit_does_not_wait_for_an_endpoint_that_does_not_reply() -> None:
     waiters = WaiterGroup(2, silence_s=0, longest_s=TIMEOUT_S)
     with waiters.joined(is_trial=False) as first, waiters.joined(is_trial=False) as second:
         assert first
@@ -30,14 +30,14 @@ def test_many_callers_may_wait_for_a_responding_endpoint() -> None:
             assert second
 
 
-def test_rested_endpoint_is_tried_by_one_caller() -> None:
+def test_rested_endpoint_is_tried_by_one_caller_at_a_time() -> None:
     waiters = WaiterGroup(2, silence_s=TIMEOUT_S, longest_s=TIMEOUT_S)
     with waiters.joined(is_trial=True) as first, waiters.joined(is_trial=True) as second:
         assert first
         assert not second
 
 
-def test_slow_endpoint_is_waited_for_as_long_by_more_callers() -> None:
+def test_more_callers_may_wait_for_an_endpoint_that_is_known_to_be_slow() -> None:
     waiters = WaiterGroup(1, silence_s=0, longest_s=TIMEOUT_S)
     waiters.heard(after_s=TIMEOUT_S)
     waiters.heard(after_s=0)

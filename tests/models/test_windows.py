@@ -20,7 +20,7 @@ TEXTS = st.text(st.sampled_from("ab é漢🧠\n\t9_-"), max_size=3000)
 
 
 @given(TEXTS)
-def test_every_window_fits_and_every_character_is_in_one(text: str) -> None:
+def test_windows_fit_the_token_limit_and_contain_every_character(text: str) -> None:
     cut = token_windows(text)
 
     assert cut
@@ -32,7 +32,7 @@ def test_every_window_fits_and_every_character_is_in_one(text: str) -> None:
 
 
 @given(st.lists(st.integers(0, 99), min_size=1, max_size=600))
-def test_windows_in_order_hold_the_whole_text(numbers: list[int]) -> None:
+def test_windows_contain_the_whole_text_in_order(numbers: list[int]) -> None:
     words = [f"word{number}" for number in numbers]
     cut = [window.split() for window in token_windows(" ".join(words))]
 
@@ -44,18 +44,18 @@ def test_windows_in_order_hold_the_whole_text(numbers: list[int]) -> None:
     assert (cut[0][0], cut[-1][-1]) == (words[0], words[-1])
 
 
-def test_windows_share_a_quarter() -> None:
+def test_consecutive_windows_overlap_by_about_a_quarter() -> None:
     first, second, *_ = token_windows(" ".join(f"w{n}" for n in range(1000)))
 
     shared = {*first.split()} & {*second.split()}
     assert 0.15 < len(shared) / len(first.split()) < 0.35
 
 
-def test_a_text_without_a_word_is_sent_as_something() -> None:
+def test_text_without_words_becomes_a_placeholder_window() -> None:
     assert token_windows("") == token_windows(" \t\n") == ["-"]
 
 
-def test_space_alone_is_passed_over_quickly() -> None:
+def test_trailing_spaces_do_not_become_windows() -> None:
     assert token_windows("tea" + " " * 1_000_000) == ["tea"]
 
 
