@@ -40,14 +40,14 @@ def lines(tool: CommonbrainMemoryTool, path: str = NOTES, **arguments: object) -
     return run(tool, "view", path=path, **arguments).split("\n")[1:]
 
 
-def test_an_empty_folder_is_listed(tool: CommonbrainMemoryTool) -> None:
+def test_empty_folder_is_listed(tool: CommonbrainMemoryTool) -> None:
     assert run(tool, "view", path="/memories") == (
         "Here're the files and directories up to 2 levels deep in /memories, "
         "excluding hidden items and node_modules:\n0B\t/memories"
     )
 
 
-def test_a_folder_lists_two_levels_with_sizes_and_without_hidden_items(
+def test_folder_is_listed_two_levels_deep_with_sizes_and_without_hidden_items(
     tool: CommonbrainMemoryTool,
 ) -> None:
     for path in ("a.md", "x/b.md", "x/y/c.md", "x/y/z/d.md", ".secret", "node_modules/e"):
@@ -67,14 +67,16 @@ def test_a_folder_lists_two_levels_with_sizes_and_without_hidden_items(
     ]
 
 
-def test_a_file_is_shown_with_line_numbers(tool: CommonbrainMemoryTool) -> None:
+def test_file_is_shown_with_line_numbers(tool: CommonbrainMemoryTool) -> None:
     assert create(tool) == f"File created successfully at: {NOTES}"
     assert run(tool, "view", path=NOTES) == (
         f"Here's the content of {NOTES} with line numbers:\n     1\tone\n     2\ttwo\n     3\t"
     )
 
 
-def test_a_range_of_lines_is_shown(tool: CommonbrainMemoryTool, subtests: pytest.Subtests) -> None:
+def test_view_range_selects_the_lines_that_are_shown(
+    tool: CommonbrainMemoryTool, subtests: pytest.Subtests
+) -> None:
     cases: list[tuple[list[int] | None, str]] = [
         ([2, 3], "23"),
         ([2, -1], "234"),
@@ -90,13 +92,13 @@ def test_a_range_of_lines_is_shown(tool: CommonbrainMemoryTool, subtests: pytest
             assert lines(tool, view_range=given) == shown
 
 
-def test_a_text_comes_back_exactly(tool: CommonbrainMemoryTool) -> None:
+def test_file_text_is_returned_exactly(tool: CommonbrainMemoryTool) -> None:
     text = "  e\u0301\t \r\n\x00 <commonbrain-memory> \n\n"
     create(tool, text=text)
     assert [one[7:] for one in lines(tool)] == text.split("\n")
 
 
-def test_a_replacement_shows_the_lines_around_it(tool: CommonbrainMemoryTool) -> None:
+def test_replacement_returns_the_lines_around_the_change(tool: CommonbrainMemoryTool) -> None:
     create(tool, text="1\n2\n3\nold\n5\n6\n7")
     reply = run(tool, "str_replace", path=NOTES, old_str="old", new_str="new\nmore")
     assert reply.split("\n") == [
@@ -109,7 +111,9 @@ def test_a_replacement_shows_the_lines_around_it(tool: CommonbrainMemoryTool) ->
 @pytest.mark.parametrize(
     ("line", "text"), [(0, "new\none\ntwo\n"), (1, "one\nnew\ntwo\n"), (2, "one\ntwo\nnew\n")]
 )
-def test_lines_are_inserted_after_a_line(tool: CommonbrainMemoryTool, line: int, text: str) -> None:
+def test_text_is_inserted_after_the_given_line(
+    tool: CommonbrainMemoryTool, line: int, text: str
+) -> None:
     create(tool)
     reply = run(tool, "insert", path=NOTES, insert_line=line, insert_text="new\n")
     assert reply == f"The file {NOTES} has been edited."
@@ -128,7 +132,7 @@ def test_files_and_folders_are_deleted_and_renamed(tool: CommonbrainMemoryTool) 
     assert lines(tool, "/memories") == ["0B\t/memories"]
 
 
-def test_a_path_that_does_not_exist_is_refused(
+def test_path_that_does_not_exist_is_refused(
     tool: CommonbrainMemoryTool, subtests: pytest.Subtests
 ) -> None:
     cases: list[tuple[str, dict[str, Any], str]] = [
@@ -144,7 +148,7 @@ def test_a_path_that_does_not_exist_is_refused(
             assert str(refused.value).startswith(text.format(NOTES))
 
 
-def test_a_command_that_does_not_apply_is_refused(
+def test_inapplicable_command_is_refused_and_changes_nothing(
     tool: CommonbrainMemoryTool, subtests: pytest.Subtests
 ) -> None:
     cases: list[tuple[str, dict[str, Any], str]] = [
@@ -192,7 +196,7 @@ def test_a_command_that_does_not_apply_is_refused(
             assert lines(tool) == ["     1\tone", "     2\ttwo", "     3\t"]
 
 
-def test_a_path_outside_the_folder_is_refused(
+def test_path_outside_the_memory_folder_is_refused(
     tool: CommonbrainMemoryTool, subtests: pytest.Subtests
 ) -> None:
     create(tool)
@@ -216,7 +220,7 @@ def test_a_path_outside_the_folder_is_refused(
                 run(tool, "rename", old_path=NOTES, new_path=outside)
 
 
-def test_a_secret_and_an_oversized_file_are_refused_with_the_reason(
+def test_secret_and_oversized_file_are_refused_with_the_reason(
     tool: CommonbrainMemoryTool,
 ) -> None:
     with pytest.raises(ToolError, match="holds a secret"):
@@ -227,7 +231,7 @@ def test_a_secret_and_an_oversized_file_are_refused_with_the_reason(
 
 
 @pytest.mark.requirement("CL-05")
-def test_a_file_is_recalled_and_an_edit_supersedes_it(
+def test_file_is_recalled_and_an_edit_supersedes_its_memory(
     tool: CommonbrainMemoryTool, brain: Brain
 ) -> None:
     create(tool, text="The customer prefers tea")
@@ -241,7 +245,7 @@ def test_a_file_is_recalled_and_an_edit_supersedes_it(
     assert brain.recall("what does the customer prefer?").items == ()
 
 
-def test_correction_by_another_agent_appears_in_the_file(
+def test_correction_of_the_memory_appears_in_the_file(
     tool: CommonbrainMemoryTool, brain: Brain
 ) -> None:
     create(tool, text="The customer prefers tea")
@@ -250,7 +254,7 @@ def test_correction_by_another_agent_appears_in_the_file(
     assert lines(tool) == ["     1\tThe customer prefers coffee"]
 
 
-def test_file_longer_than_a_memory_is_stored_whole(
+def test_file_longer_than_a_memory_is_stored_completely(
     tool: CommonbrainMemoryTool, brain: Brain
 ) -> None:
     text = "\n".join(f"line {n}" for n in range(TEXT_BYTES_MAX // 4))
@@ -260,19 +264,19 @@ def test_file_longer_than_a_memory_is_stored_whole(
     assert [one[7:] for one in lines(tool)] == text.split("\n")
 
 
-def test_projects_have_folders_of_their_own(tool: CommonbrainMemoryTool, brain: Brain) -> None:
+def test_each_project_has_its_own_folder(tool: CommonbrainMemoryTool, brain: Brain) -> None:
     create(tool)
     other = CommonbrainMemoryTool(brain.acting_as(project="shop"))
     assert lines(other, "/memories") == ["0B\t/memories"]
 
 
-def test_all_memory_is_cleared(tool: CommonbrainMemoryTool) -> None:
+def test_clear_all_memory_deletes_all_files(tool: CommonbrainMemoryTool) -> None:
     create(tool)
     assert tool.clear_all_memory() == "All memory cleared"
     assert lines(tool, "/memories") == ["0B\t/memories"]
 
 
-async def test_the_asynchronous_tool_runs_all_commands(brain: Brain) -> None:
+async def test_asynchronous_tool_runs_all_commands(brain: Brain) -> None:
     tool = AsyncCommonbrainMemoryTool(brain)
     path = {"path": NOTES}
     for command in (
@@ -334,7 +338,9 @@ def call(**command: object) -> list[dict[str, Any]]:
     return [{"type": "tool_use", "id": "t", "name": "memory", "input": command}]
 
 
-def test_a_runner_executes_the_calls_of_claude(tool: CommonbrainMemoryTool, brain: Brain) -> None:
+def test_tool_runner_executes_the_tool_calls_of_claude(
+    tool: CommonbrainMemoryTool, brain: Brain
+) -> None:
     script = (
         call(command="view", path=NOTES),
         call(command="create", path=NOTES, file_text="Ada likes tea"),

@@ -101,11 +101,11 @@ class ScriptedModel(BaseLLM):
         return False
 
 
-def test_storage_is_a_storage_backend_of_crewai(storage: CommonbrainStorage) -> None:
+def test_storage_implements_the_storage_backend_of_crewai(storage: CommonbrainStorage) -> None:
     assert isinstance(storage, StorageBackend)
 
 
-def test_a_record_comes_back_exactly(storage: CommonbrainStorage) -> None:
+def test_record_is_returned_exactly(storage: CommonbrainStorage) -> None:
     given = record(
         " Staging is reset nightly\n\n[decision: keep it] #ops ",
         scope="/Company X/ops",
@@ -122,13 +122,13 @@ def test_a_record_comes_back_exactly(storage: CommonbrainStorage) -> None:
     assert storage.get_record("another") is None
 
 
-def test_a_long_record_comes_back_whole(storage: CommonbrainStorage) -> None:
+def test_long_record_is_returned_completely(storage: CommonbrainStorage) -> None:
     given = record("word " * 10_000)
     storage.save([given])
     assert storage.get_record(given.id) == given
 
 
-def test_records_of_the_same_content_are_apart(storage: CommonbrainStorage) -> None:
+def test_records_with_the_same_content_stay_separate(storage: CommonbrainStorage) -> None:
     given = [record("Staging is reset nightly") for _ in range(3)]
     storage.save(given[:2])
     storage.save(given[2:])
@@ -137,7 +137,7 @@ def test_records_of_the_same_content_are_apart(storage: CommonbrainStorage) -> N
     assert {one.id for one in storage.list_records()} == {given[1].id, given[2].id}
 
 
-def test_record_that_answers_a_query_is_found(storage: CommonbrainStorage) -> None:
+def test_search_finds_the_matching_record_within_its_filters(storage: CommonbrainStorage) -> None:
     storage.save(
         [
             record("The staging database is reset every night", "/ops", categories=["database"]),
@@ -173,13 +173,13 @@ async def test_asynchronous_calls_do_not_block_the_loop(storage: CommonbrainStor
     assert await asyncio.to_thread(storage.list_records) == [other]
 
 
-def test_a_vector_of_another_embedder_is_refused(storage: CommonbrainStorage) -> None:
+def test_vector_of_another_embedder_is_refused(storage: CommonbrainStorage) -> None:
     for vector in ([0.1] * 1536, [0.5] * 10, []):
         with pytest.raises(ValueError, match=r"embedder=storage\.embed"):
             storage.search(vector)
 
 
-def test_vectors_of_different_texts_are_no_duplicates_to_crewai(
+def test_crewai_deduplicates_equal_texts_but_not_similar_ones(
     storage: CommonbrainStorage,
 ) -> None:
     memory = Memory(storage=storage, embedder=storage.embed, llm=ScriptedModel(model="scripted"))
@@ -189,9 +189,7 @@ def test_vectors_of_different_texts_are_no_duplicates_to_crewai(
     assert sorted(contents(storage.list_records())) == texts
 
 
-def test_updated_record_has_the_old_one_as_history(
-    storage: CommonbrainStorage, project: str
-) -> None:
+def test_updated_record_supersedes_the_old_one(storage: CommonbrainStorage, project: str) -> None:
     given = record("The cat is called Mia", "/pets", created_at=NOON)
     storage.save([given])
     changed = given.model_copy(
@@ -208,13 +206,13 @@ def test_updated_record_has_the_old_one_as_history(
     assert "The cat is called Mia" in [one.headline for one in old.memories]
 
 
-def test_an_update_of_an_unknown_record_stores_it(storage: CommonbrainStorage) -> None:
+def test_update_of_an_unknown_record_stores_it(storage: CommonbrainStorage) -> None:
     given = record("The cat is called Mia")
     storage.update(given)
     assert storage.list_records() == [given]
 
 
-def test_a_correction_by_a_person_is_a_correction_of_the_record(
+def test_correction_of_the_memory_changes_the_content_of_the_record(
     storage: CommonbrainStorage, project: str
 ) -> None:
     given = record("The cat is called Mia", "/pets")
@@ -230,7 +228,7 @@ def test_a_correction_by_a_person_is_a_correction_of_the_record(
     assert storage.list_records() == [given.model_copy(update={"content": "The cat is called Leo"})]
 
 
-def test_records_are_listed_last_created_first(storage: CommonbrainStorage) -> None:
+def test_records_are_listed_by_creation_time_newest_first(storage: CommonbrainStorage) -> None:
     given = [record(f"Number {n}", created_at=NOON - timedelta(days=n)) for n in range(5)]
     storage.save([given[3], given[0], given[4], given[1], given[2]])
     storage.update(given[3])
@@ -239,7 +237,7 @@ def test_records_are_listed_last_created_first(storage: CommonbrainStorage) -> N
     assert storage.list_records(limit=0) == storage.list_records(offset=9) == []
 
 
-def test_many_records_are_listed_and_forgotten(storage: CommonbrainStorage) -> None:
+def test_many_records_are_counted_listed_and_deleted(storage: CommonbrainStorage) -> None:
     storage.save([record(f"Number {n}", f"/n/{n % 3}") for n in range(230)])
     assert storage.count() == storage.count("/n") == 230
     assert len(storage.list_records(limit=1000)) == 230
@@ -247,7 +245,7 @@ def test_many_records_are_listed_and_forgotten(storage: CommonbrainStorage) -> N
     assert storage.count() == 0
 
 
-def test_scopes_are_a_tree(storage: CommonbrainStorage) -> None:
+def test_scopes_form_a_tree(storage: CommonbrainStorage) -> None:
     storage.save(
         [
             record("At the root", categories=["a"], created_at=NOON),
@@ -276,7 +274,9 @@ def test_scopes_are_a_tree(storage: CommonbrainStorage) -> None:
     assert storage.get_scope_info("/none").record_count == 0
 
 
-def test_records_are_deleted_by_conditions(storage: CommonbrainStorage) -> None:
+def test_records_are_deleted_by_id_scope_age_category_and_metadata(
+    storage: CommonbrainStorage,
+) -> None:
     old = record("Old", "/a", categories=["x"], created_at=NOON - timedelta(days=9))
     new = record("New", "/a", categories=["x"], metadata={"n": 1}, created_at=NOON)
     far = record("Far", "/b", categories=["y"], metadata={"n": 1}, created_at=NOON)
@@ -292,7 +292,7 @@ def test_records_are_deleted_by_conditions(storage: CommonbrainStorage) -> None:
     assert storage.count() == 0
 
 
-def test_projects_are_apart(storage: CommonbrainStorage, project: str) -> None:
+def test_records_are_isolated_by_project(storage: CommonbrainStorage, project: str) -> None:
     storage.save([record("The cat is called Mia")])
     for name in (f"{project}-2", None):
         other = CommonbrainStorage(SERVER, project=name)
@@ -301,7 +301,9 @@ def test_projects_are_apart(storage: CommonbrainStorage, project: str) -> None:
         other.close()
 
 
-def test_a_secret_is_refused_and_the_others_are_stored(storage: CommonbrainStorage) -> None:
+def test_record_with_a_secret_is_refused_and_the_others_are_stored(
+    storage: CommonbrainStorage,
+) -> None:
     text, secret = SECRETS["github classic"]
     bad, good = record(text), record("The cat is called Mia")
     with pytest.raises(RecordRefusedError, match="secret") as refused:
@@ -314,7 +316,7 @@ def test_a_secret_is_refused_and_the_others_are_stored(storage: CommonbrainStora
     assert storage.list_records() == [good]
 
 
-def test_a_closed_storage_says_so(project: str) -> None:
+def test_closed_storage_raises_an_error(project: str) -> None:
     storage = CommonbrainStorage(SERVER, project=project)
     storage.close()
     storage.close()
@@ -322,13 +324,13 @@ def test_a_closed_storage_says_so(project: str) -> None:
         storage.count()
 
 
-def test_a_copy_shares_the_connections(storage: CommonbrainStorage) -> None:
+def test_deep_copy_of_a_storage_is_the_storage_itself(storage: CommonbrainStorage) -> None:
     memory = Memory(storage=storage, embedder=storage.embed, llm=ScriptedModel(model="scripted"))
     assert copy.deepcopy(storage) is storage
     assert copy.deepcopy({"embedder": memory.embedder})["embedder"](["a"]) == storage.embed(["a"])
 
 
-def test_a_crew_recalls_what_an_earlier_one_remembered(project: str) -> None:
+def test_crew_recalls_memories_of_an_earlier_crew(project: str) -> None:
     def crew(storage: CommonbrainStorage) -> Crew:
         model = ScriptedModel(model="scripted")
         agent = Agent(
@@ -357,7 +359,7 @@ def test_a_crew_recalls_what_an_earlier_one_remembered(project: str) -> None:
     later.close()
 
 
-def test_the_example_in_the_documents_runs(project: str) -> None:
+def test_documented_example_prints_the_documented_output(project: str) -> None:
     blocks = re.findall(
         r"^```(python|text)\n(.*?)^```$", PAGE.read_text(), re.DOTALL | re.MULTILINE
     )

@@ -64,7 +64,7 @@ def bodies(brain: Brain) -> list[str | None]:
     return [brain.get(one.id, bump=False).body for one in listed]
 
 
-async def test_text_of_a_session_is_found(service: CommonbrainMemoryService) -> None:
+async def test_search_finds_the_text_of_a_session(service: CommonbrainMemoryService) -> None:
     await service.add_session_to_memory(
         session(
             utterance("My cat is called Mia", id="1"), utterance("Noted.", id="2", author="guide")
@@ -78,7 +78,7 @@ async def test_text_of_a_session_is_found(service: CommonbrainMemoryService) -> 
     assert memory.custom_metadata == {}
 
 
-async def test_a_session_is_a_thread_in_order(
+async def test_events_of_a_session_are_stored_as_one_thread_in_order(
     brain: Brain, service: CommonbrainMemoryService
 ) -> None:
     events = [
@@ -94,7 +94,7 @@ async def test_a_session_is_a_thread_in_order(
     assert headlines == [f"Stop {n}" for n in range(120)]
 
 
-async def test_a_session_added_again_stores_only_its_new_events(
+async def test_session_added_again_stores_only_its_new_events(
     brain: Brain, service: CommonbrainMemoryService
 ) -> None:
     first, second = utterance("ok", id="1"), utterance("ok", id="2")
@@ -105,7 +105,7 @@ async def test_a_session_added_again_stores_only_its_new_events(
     assert bodies(brain) == ["ok", "ok"]
 
 
-async def test_sessions_added_at_once_are_stored_once(
+async def test_session_added_several_times_concurrently_is_stored_once(
     brain: Brain, service: CommonbrainMemoryService
 ) -> None:
     same = session(*(utterance(f"Stop {n}", id=str(n)) for n in range(5)))
@@ -142,7 +142,7 @@ async def test_corrected_or_forgotten_event_is_not_stored_again(
         {"user_id": "x" * 600},
     ],
 )
-async def test_users_and_apps_are_apart(
+async def test_memories_are_isolated_by_user_and_app(
     service: CommonbrainMemoryService, other: dict[str, str]
 ) -> None:
     await service.add_session_to_memory(session(utterance("The cat is called Mia", id="1")))
@@ -156,7 +156,7 @@ async def test_users_and_apps_are_apart(
     assert await texts(service, "cat", **other) == ["The cat is called Tom"]
 
 
-async def test_projects_and_private_memories_are_apart(brain: Brain) -> None:
+async def test_memories_are_isolated_by_project_and_private_scope(brain: Brain) -> None:
     shop = CommonbrainMemoryService(brain.acting_as(project="shop"))
     await shop.add_session_to_memory(session(utterance("The cat is called Mia", id="1")))
     assert await texts(CommonbrainMemoryService(brain), "cat") == []
@@ -166,7 +166,7 @@ async def test_projects_and_private_memories_are_apart(brain: Brain) -> None:
     assert await texts(CommonbrainMemoryService(brain.acting_as(agent="other")), "dog") == []
 
 
-async def test_only_texts_of_a_session_are_stored(
+async def test_only_text_parts_of_a_session_are_stored(
     brain: Brain, service: CommonbrainMemoryService
 ) -> None:
     picture = Part(inline_data=Blob(data=b"x" * 300_000, mime_type="image/png"))
@@ -184,7 +184,7 @@ async def test_only_texts_of_a_session_are_stored(
     assert await texts(service, "Mia") == ["This is\nMia"]
 
 
-async def test_entries_come_back_exactly(service: CommonbrainMemoryService) -> None:
+async def test_memory_entry_is_returned_exactly(service: CommonbrainMemoryService) -> None:
     picture = Part(inline_data=Blob(data=b"\x00\xff", mime_type="image/png"))
     entry = MemoryEntry(
         content=Content(parts=[Part(text=" The cat is called Mia "), picture]),
@@ -200,7 +200,7 @@ async def test_entries_come_back_exactly(service: CommonbrainMemoryService) -> N
     assert memory == expected
 
 
-async def test_an_entry_with_an_id_is_stored_once(
+async def test_entry_with_an_id_is_stored_once(
     brain: Brain, service: CommonbrainMemoryService
 ) -> None:
     entry = MemoryEntry(id="1", content=Content(parts=[Part(text="The cat is called Mia")]))
@@ -210,7 +210,7 @@ async def test_an_entry_with_an_id_is_stored_once(
     assert bodies(brain) == ["The cat is called Mia", "The cat is old"]
 
 
-async def test_a_secret_is_refused_and_the_rest_of_the_session_stored(
+async def test_event_with_a_secret_is_refused_and_the_rest_of_the_session_is_stored(
     brain: Brain, service: CommonbrainMemoryService
 ) -> None:
     text, secret = SECRETS["github classic"]
@@ -221,7 +221,7 @@ async def test_a_secret_is_refused_and_the_rest_of_the_session_stored(
     assert bodies(brain) == ["Hello", "Thanks"]
 
 
-async def test_without_an_answer_nothing_is_found(service: CommonbrainMemoryService) -> None:
+async def test_search_without_an_answer_returns_nothing(service: CommonbrainMemoryService) -> None:
     assert await texts(service, "cat") == []
     await service.add_session_to_memory(session(utterance("My cat is called Mia", id="1")))
     assert await texts(service, " ") == []
@@ -229,14 +229,14 @@ async def test_without_an_answer_nothing_is_found(service: CommonbrainMemoryServ
     assert await texts(service, "cat " * 20_000) == ["My cat is called Mia"]
 
 
-async def test_a_search_returns_at_most_the_number_that_was_chosen(brain: Brain) -> None:
+async def test_search_returns_at_most_the_configured_number_of_items(brain: Brain) -> None:
     service = CommonbrainMemoryService(brain, max_items=3)
     cats = [utterance(f"Cat number {n} is called Mia{n}", id=str(n)) for n in range(6)]
     await service.add_session_to_memory(session(*cats))
     assert len(await texts(service, "What are the cats called?")) == 3
 
 
-async def test_deleting_needs_an_id_that_exists_and_enough_trust(
+async def test_delete_requires_a_known_id_and_sufficient_trust(
     brain: Brain, service: CommonbrainMemoryService
 ) -> None:
     await service.add_session_to_memory(session(utterance("My cat is called Mia", id="1")))
@@ -253,7 +253,7 @@ async def test_deleting_needs_an_id_that_exists_and_enough_trust(
     assert bodies(brain) == ["The cat flap is open"]
 
 
-async def test_memories_outlive_the_process(path: Path) -> None:
+async def test_memories_persist_after_the_store_is_reopened(path: Path) -> None:
     with a_brain(path) as brain:
         await CommonbrainMemoryService(brain).add_session_to_memory(
             session(utterance("My cat is called Mia", id="1"))
@@ -304,7 +304,7 @@ async def say(agent: LlmAgent, text: str, *, service: Any, user: str = "ada") ->
 
 @pytest.mark.requirement("CL-05")
 @pytest.mark.filterwarnings(r"ignore:\[EXPERIMENTAL\]:UserWarning")
-async def test_an_agent_remembers_in_another_session(
+async def test_agent_recalls_memories_in_another_session(
     brain: Brain, service: CommonbrainMemoryService
 ) -> None:
     load = Part(function_call=FunctionCall(name="load_memory", args={"query": "cat called"}))
@@ -329,7 +329,9 @@ async def test_an_agent_remembers_in_another_session(
     assert senders == {"user", "guide"}
 
 
-def test_the_example_in_the_documents_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_documented_example_prints_the_documented_output(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COMMONBRAIN_AGENT", "ada")
     blocks = re.findall(

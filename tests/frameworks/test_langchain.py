@@ -53,21 +53,21 @@ def history(brain: Brain) -> CommonbrainChatHistory:
     return CommonbrainChatHistory(brain, "monday")
 
 
-def test_messages_come_back_in_order_exactly(history: CommonbrainChatHistory) -> None:
+def test_messages_are_returned_exactly_and_in_order(history: CommonbrainChatHistory) -> None:
     history.add_messages(MESSAGES[:4])
     for one in MESSAGES[4:]:
         history.add_message(one)
     assert history.messages == list(MESSAGES)
 
 
-def test_a_new_session_is_empty(history: CommonbrainChatHistory) -> None:
+def test_new_session_is_empty(history: CommonbrainChatHistory) -> None:
     assert history.messages == []
     history.add_messages([])
     history.clear()
     assert history.messages == []
 
 
-def test_the_order_holds_if_the_clock_goes_back_and_over_many_pages(
+def test_order_is_preserved_across_pages_when_the_clock_goes_back(
     history: CommonbrainChatHistory, clock: FakeClock
 ) -> None:
     for number in range(5):
@@ -77,7 +77,9 @@ def test_the_order_holds_if_the_clock_goes_back_and_over_many_pages(
     assert [one.content for one in history.messages] == expected
 
 
-def test_clearing_forgets_one_session_only(brain: Brain, history: CommonbrainChatHistory) -> None:
+def test_clear_forgets_the_messages_of_one_session_only(
+    brain: Brain, history: CommonbrainChatHistory
+) -> None:
     other = CommonbrainChatHistory(brain, "tuesday")
     history.add_messages([HumanMessage(f"Hello {number}") for number in range(120)])
     other.add_messages([HumanMessage("Hello 1")])
@@ -89,7 +91,7 @@ def test_clearing_forgets_one_session_only(brain: Brain, history: CommonbrainCha
 
 
 @pytest.mark.parametrize("session", ["a/b", "a b", " a", "ä#", "x" * 600, "", "MONDAY"])
-def test_sessions_with_any_name_are_apart(
+def test_sessions_are_isolated_by_name(
     brain: Brain, history: CommonbrainChatHistory, session: str
 ) -> None:
     history.add_user_message("Hello")
@@ -99,14 +101,14 @@ def test_sessions_with_any_name_are_apart(
     assert [one.content for one in history.messages] == ["Hello"]
 
 
-def test_sessions_of_other_projects_are_apart(brain: Brain) -> None:
+def test_sessions_are_isolated_by_project(brain: Brain) -> None:
     shop = CommonbrainChatHistory(brain.acting_as(project="shop"), "monday")
     api = CommonbrainChatHistory(brain.acting_as(project="api"), "monday")
     shop.add_user_message("Hello")
     assert api.messages == []
 
 
-def test_messages_are_recalled_as_a_conversation(
+def test_messages_are_stored_as_one_thread_and_recalled(
     brain: Brain, history: CommonbrainChatHistory
 ) -> None:
     history.add_user_message("The release is on Friday")
@@ -123,7 +125,7 @@ def test_messages_are_recalled_as_a_conversation(
     assert brain.acting_as(agent="bo").message.inbox().messages == ()
 
 
-def test_if_one_message_holds_a_secret_none_of_the_call_is_stored(
+def test_call_with_a_secret_in_one_message_stores_none_of_its_messages(
     brain: Brain, history: CommonbrainChatHistory
 ) -> None:
     text, secret = SECRETS["github classic"]
@@ -136,12 +138,12 @@ def test_if_one_message_holds_a_secret_none_of_the_call_is_stored(
     assert brain.recall("thanks").items == ()
 
 
-def test_a_message_that_is_too_large_is_refused(history: CommonbrainChatHistory) -> None:
+def test_oversized_message_is_refused(history: CommonbrainChatHistory) -> None:
     with pytest.raises(RejectedError, match="262,144"):
         history.add_user_message("x" * 300_000)
 
 
-def test_corrected_message_stays_in_its_place(
+def test_corrected_message_stays_at_its_position(
     brain: Brain, history: CommonbrainChatHistory
 ) -> None:
     history.add_messages([HumanMessage("Release on Friday", id="1"), AIMessage("Noted.", id="2")])
@@ -153,7 +155,7 @@ def test_corrected_message_stays_in_its_place(
     assert [one.id for one in history.messages[:2]] == ["1", "2"]
 
 
-def test_a_less_trusted_agent_cannot_clear_a_session(
+def test_less_trusted_agent_cannot_clear_a_session(
     brain: Brain, history: CommonbrainChatHistory
 ) -> None:
     history.add_messages([HumanMessage("Hello"), HumanMessage("Good day")])
@@ -163,7 +165,7 @@ def test_a_less_trusted_agent_cannot_clear_a_session(
     assert len(history.messages) == 2
 
 
-def test_a_session_outlives_the_process(path: Path) -> None:
+def test_session_persists_after_the_store_is_reopened(path: Path) -> None:
     with a_brain(path) as brain:
         CommonbrainChatHistory(brain, "monday").add_user_message("Hello")
     with a_brain(path) as brain:
@@ -171,7 +173,9 @@ def test_a_session_outlives_the_process(path: Path) -> None:
     assert [one.content for one in messages] == ["Hello"]
 
 
-async def test_asynchronous_calls(history: CommonbrainChatHistory) -> None:
+async def test_asynchronous_calls_add_read_and_clear_messages(
+    history: CommonbrainChatHistory,
+) -> None:
     await history.aadd_messages([HumanMessage("a"), AIMessage("b")])
     await asyncio.gather(*(history.aadd_messages([HumanMessage(name)]) for name in "cd"))
     assert sorted(str(one.content) for one in await history.aget_messages()) == list("abcd")
@@ -181,7 +185,7 @@ async def test_asynchronous_calls(history: CommonbrainChatHistory) -> None:
 
 @pytest.mark.requirement("CL-05")
 @pytest.mark.filterwarnings("ignore:.*RunnableWithMessageHistory.*")
-def test_an_agent_continues_its_conversation(brain: Brain) -> None:
+def test_agent_continues_its_conversation(brain: Brain) -> None:
     requests: list[list[BaseMessage]] = []
 
     class Model(GenericFakeChatModel):

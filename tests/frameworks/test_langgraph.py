@@ -49,7 +49,7 @@ VALUES: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("value", VALUES.values(), ids=VALUES)
-def test_a_value_comes_back_exactly(store: CommonbrainStore, value: dict[str, Any]) -> None:
+def test_value_is_returned_exactly(store: CommonbrainStore, value: dict[str, Any]) -> None:
     store.put(USER, "k", value)
     item = store.get(USER, "k")
     assert item is not None
@@ -59,7 +59,7 @@ def test_a_value_comes_back_exactly(store: CommonbrainStore, value: dict[str, An
     assert store.search(USER)[0].value == value
 
 
-def test_a_new_value_supersedes_the_old_one(
+def test_new_value_supersedes_the_old_one(
     brain: Brain, store: CommonbrainStore, clock: FakeClock
 ) -> None:
     begun = clock.now()
@@ -74,7 +74,7 @@ def test_a_new_value_supersedes_the_old_one(
     assert brain.get(old.id).body == "pizza"
 
 
-def test_a_deleted_value_is_forgotten_and_can_be_stored_again(
+def test_deleted_value_is_forgotten_and_can_be_stored_again(
     brain: Brain, store: CommonbrainStore
 ) -> None:
     store.put(USER, "food", {"likes": "pizza"})
@@ -87,7 +87,9 @@ def test_a_deleted_value_is_forgotten_and_can_be_stored_again(
     assert store.get(USER, "food") is not None
 
 
-def test_equal_values_under_other_keys_and_namespaces_stay_apart(store: CommonbrainStore) -> None:
+def test_equal_values_under_different_keys_and_namespaces_stay_separate(
+    store: CommonbrainStore,
+) -> None:
     places = [(USER, "a"), (USER, "b"), (("users", "bo"), "a"), (("users",), "ada"), (USER, "A")]
     for namespace, key in places:
         store.put(namespace, key, {"likes": "pizza"})
@@ -97,7 +99,9 @@ def test_equal_values_under_other_keys_and_namespaces_stay_apart(store: Commonbr
 
 
 @pytest.mark.parametrize("part", ["a/b", "a#b", "%", "ä 東", " a  b ", "*", "x" * 600, "a\n"])
-def test_any_text_can_be_a_label_and_a_key(store: CommonbrainStore, part: str) -> None:
+def test_any_text_is_allowed_as_a_namespace_label_and_a_key(
+    store: CommonbrainStore, part: str
+) -> None:
     store.put(("users", part), part, {"n": 1})
     store.put(("users", part.strip("x") + "y"), part, {"n": 2})
     assert [one.value for one in store.search(("users", part))] == [{"n": 1}]
@@ -107,7 +111,7 @@ def test_any_text_can_be_a_label_and_a_key(store: CommonbrainStore, part: str) -
     assert ("users", part) in store.list_namespaces()
 
 
-def test_a_namespace_is_checked(store: CommonbrainStore) -> None:
+def test_invalid_namespace_is_refused(store: CommonbrainStore) -> None:
     with pytest.raises(InvalidNamespaceError):
         store.put(("langgraph", "x"), "k", {})
     with pytest.raises(InvalidInputError, match="48"):
@@ -133,7 +137,9 @@ FILTERS: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-def test_a_filter_compares_fields(store: CommonbrainStore, subtests: pytest.Subtests) -> None:
+def test_filter_compares_the_fields_of_values(
+    store: CommonbrainStore, subtests: pytest.Subtests
+) -> None:
     store.put(USER, "a", {"n": 1, "name": "ada", "nested": {"deep": 1}, "tags": ["x", "y"]})
     store.put(USER, "b", {"n": 2, "name": "bea"})
     store.put(USER, "c", {"n": 3.0, "name": "cleo"})
@@ -144,7 +150,7 @@ def test_a_filter_compares_fields(store: CommonbrainStore, subtests: pytest.Subt
             assert sorted(keys(store.search(USER, query="ada", filter=condition))) == list(expected)
 
 
-def test_an_unknown_operator_is_refused(store: CommonbrainStore) -> None:
+def test_unknown_filter_operator_is_refused(store: CommonbrainStore) -> None:
     store.put(USER, "a", {"n": 1})
     with pytest.raises(ValueError, match="operator"):
         store.search(USER, filter={"n": {"$in": [1]}})
@@ -158,7 +164,7 @@ def test_pages_of_a_search_cover_all_items_once(store: CommonbrainStore) -> None
         assert len({one.key for page in pages for one in page}) == 250
 
 
-def test_a_query_ranks_by_meaning_and_items_without_an_index_come_last(
+def test_query_ranks_by_meaning_with_unindexed_items_last(
     store: CommonbrainStore,
 ) -> None:
     store.put(USER, "tea", {"text": "Ada drinks green tea"})
@@ -173,7 +179,7 @@ def test_a_query_ranks_by_meaning_and_items_without_an_index_come_last(
     assert rest[-1].key == "hidden"
 
 
-def test_only_the_chosen_fields_are_searched(brain: Brain) -> None:
+def test_only_the_configured_fields_are_searched(brain: Brain) -> None:
     store = CommonbrainStore(brain, fields=["note"])
     store.put(USER, "a", {"note": "green tea", "secret_place": "zanzibar"})
     store.put(USER, "b", {"list": [{"t": "blue"}, {"t": "grey"}]}, index=["list[*].t"])
@@ -182,7 +188,7 @@ def test_only_the_chosen_fields_are_searched(brain: Brain) -> None:
     assert brain.recall("zanzibar").items == ()
 
 
-def test_a_time_to_live_starts_again_when_a_value_is_read(
+def test_reading_a_value_restarts_its_time_to_live(
     store: CommonbrainStore, clock: FakeClock
 ) -> None:
     store.put(USER, "a", {"n": 1}, ttl=10)
@@ -200,7 +206,7 @@ def test_a_time_to_live_starts_again_when_a_value_is_read(
     assert store.list_namespaces() == []
 
 
-def test_reads_at_short_intervals_change_an_expiry_once(
+def test_frequent_reads_update_the_expiry_at_most_once_per_interval(
     brain: Brain, store: CommonbrainStore, clock: FakeClock
 ) -> None:
     store.put(USER, "a", {"n": 1}, ttl=60)
@@ -219,7 +225,7 @@ def test_reads_at_short_intervals_change_an_expiry_once(
     assert changes() == before + 1
 
 
-def test_a_refused_value_of_a_batch_deletes_nothing(store: CommonbrainStore) -> None:
+def test_batch_with_a_refused_value_deletes_nothing(store: CommonbrainStore) -> None:
     text, _ = SECRETS["github classic"]
     store.put(USER, "old", {"n": 1})
     with pytest.raises(RejectedError):
@@ -227,7 +233,9 @@ def test_a_refused_value_of_a_batch_deletes_nothing(store: CommonbrainStore) -> 
     assert store.get(USER, "old") is not None
 
 
-def test_a_new_value_has_its_own_time_to_live(store: CommonbrainStore, clock: FakeClock) -> None:
+def test_new_value_replaces_the_time_to_live_of_the_old_one(
+    store: CommonbrainStore, clock: FakeClock
+) -> None:
     store.put(USER, "a", {"n": 1}, ttl=10)
     store.put(USER, "a", {"n": 2})
     clock.move(timedelta(minutes=11))
@@ -237,7 +245,7 @@ def test_a_new_value_has_its_own_time_to_live(store: CommonbrainStore, clock: Fa
     assert store.get(USER, "a") is None
 
 
-def test_defaults_of_the_time_to_live_can_be_configured(brain: Brain, clock: FakeClock) -> None:
+def test_default_time_to_live_can_be_configured(brain: Brain, clock: FakeClock) -> None:
     store = CommonbrainStore(brain, ttl={"default_ttl": 10, "refresh_on_read": False})
     store.put(USER, "a", {"n": 1})
     store.put(USER, "b", {"n": 2}, ttl=None)
@@ -247,7 +255,7 @@ def test_defaults_of_the_time_to_live_can_be_configured(brain: Brain, clock: Fak
     assert keys(store.search(USER)) == ["b"]
 
 
-def test_namespaces_are_matched_cut_and_paged(store: CommonbrainStore) -> None:
+def test_namespaces_are_listed_by_pattern_depth_and_page(store: CommonbrainStore) -> None:
     namespaces = [("a", "b", "c"), ("a", "b", "d", "e"), ("a", "b", "d", "i"), ("a", "c", "f")]
     for namespace in [*namespaces, ("b", "a", "f")]:
         store.put(namespace, "k", {"n": 1})
@@ -265,7 +273,7 @@ def test_namespaces_are_matched_cut_and_paged(store: CommonbrainStore) -> None:
     assert listed == namespaces[:3]
 
 
-def test_a_batch_gives_each_get_a_value_of_its_own(store: CommonbrainStore) -> None:
+def test_batch_returns_a_separate_value_for_each_get(store: CommonbrainStore) -> None:
     store.batch([PutOp(USER, f"k{n}", {"n": [n]}) for n in range(30)])
     got = store.batch([GetOp(USER, f"k{n % 30}") for n in range(31)])
     values = [one.value if isinstance(one, Item) else None for one in got]
@@ -273,7 +281,9 @@ def test_a_batch_gives_each_get_a_value_of_its_own(store: CommonbrainStore) -> N
     assert values[0] is not values[30]
 
 
-def test_batch_reads_earlier_writes(store: CommonbrainStore) -> None:
+def test_batch_returns_stored_values_and_applies_the_last_write_of_each_key(
+    store: CommonbrainStore,
+) -> None:
     store.put(USER, "a", {"n": 1})
     got, none, results, also_none, none_again = store.batch(
         [
@@ -310,7 +320,7 @@ async def test_asynchronous_calls_do_not_block_the_loop(store: CommonbrainStore)
     assert await store.alist_namespaces() == [USER]
 
 
-def test_a_secret_is_refused_by_name_and_the_old_value_stays(store: CommonbrainStore) -> None:
+def test_value_with_a_secret_is_refused_and_the_old_value_stays(store: CommonbrainStore) -> None:
     text, secret = SECRETS["github classic"]
     store.put(USER, "a", {"n": 1})
     for key in ("a", "b"):
@@ -320,7 +330,7 @@ def test_a_secret_is_refused_by_name_and_the_old_value_stays(store: CommonbrainS
     assert [(one.key, one.value) for one in store.search(USER)] == [("a", {"n": 1})]
 
 
-def test_a_secret_in_a_namespace_or_key_is_refused_where_others_are_redacted(path: Path) -> None:
+def test_secret_in_a_namespace_or_key_is_refused_although_values_are_redacted(path: Path) -> None:
     _, secret = SECRETS["github classic"]
     with a_brain(path, parameters=Parameters(secrets=OnSecret.REDACT)) as brain:
         store = CommonbrainStore(brain)
@@ -335,12 +345,12 @@ def test_a_secret_in_a_namespace_or_key_is_refused_where_others_are_redacted(pat
     assert item.value == {"password": "[redacted: password]"}
 
 
-def test_a_value_that_is_too_large_is_refused(store: CommonbrainStore) -> None:
+def test_oversized_value_is_refused(store: CommonbrainStore) -> None:
     with pytest.raises(RejectedError, match="262,144"):
         store.put(USER, "a", {"text": "x" * 300_000})
 
 
-def test_a_less_trusted_writer_cannot_replace_a_value(
+def test_less_trusted_writer_cannot_replace_or_delete_a_value(
     brain: Brain, store: CommonbrainStore
 ) -> None:
     store.put(USER, "a", {"n": 1})
@@ -352,7 +362,7 @@ def test_a_less_trusted_writer_cannot_replace_a_value(
     assert store.search(USER)[0].value == {"n": 1}
 
 
-def test_stores_of_other_projects_are_apart_and_agents_share_one(brain: Brain) -> None:
+def test_stores_are_isolated_by_project_and_shared_between_agents(brain: Brain) -> None:
     shop = CommonbrainStore(brain.acting_as(project="shop"))
     api = CommonbrainStore(brain.acting_as(project="api"))
     shop.put(USER, "a", {"n": 1})
@@ -363,7 +373,7 @@ def test_stores_of_other_projects_are_apart_and_agents_share_one(brain: Brain) -
     assert [one.value for one in same.search(USER)] == [{"n": 1}]
 
 
-def test_agent_reads_the_corrected_value(brain: Brain, store: CommonbrainStore) -> None:
+def test_get_returns_the_corrected_value(brain: Brain, store: CommonbrainStore) -> None:
     store.put(USER, "food", {"kind": None, "facts": [{"text": "Ada likes pizza", "sure": True}]})
     [memory] = brain.recall("pizza").items
     brain.revise.supersede(memory.id, "Ada likes pasta", reason="she said so")
@@ -375,7 +385,7 @@ def test_agent_reads_the_corrected_value(brain: Brain, store: CommonbrainStore) 
 
 
 @pytest.mark.parametrize("text", ["alpha beta gamma. " * 3000, ""], ids=["long", "empty"])
-def test_a_correction_of_a_part_leaves_the_value(
+def test_correction_of_a_part_of_a_long_text_or_of_an_empty_text_leaves_the_value(
     brain: Brain, store: CommonbrainStore, text: str
 ) -> None:
     store.put(USER, "k", {"text": text})
@@ -386,7 +396,7 @@ def test_a_correction_of_a_part_leaves_the_value(
     assert item.value == {"text": text}
 
 
-def test_a_corrected_text_may_be_under_a_name_that_is_a_number(
+def test_correction_applies_to_a_text_under_a_numeric_key(
     brain: Brain, store: CommonbrainStore
 ) -> None:
     names: dict[Any, Any] = {1: {2: "tea is green"}}
@@ -398,14 +408,14 @@ def test_a_corrected_text_may_be_under_a_name_that_is_a_number(
     assert item.value["a"]["1"] == {"2": "tea is black"}
 
 
-def test_values_outlive_the_process(path: Path) -> None:
+def test_values_persist_after_the_store_is_reopened(path: Path) -> None:
     with a_brain(path) as brain:
         CommonbrainStore(brain).put(USER, "a", {"n": 1})
     with a_brain(path) as brain:
         assert CommonbrainStore(brain).search(USER)[0].value == {"n": 1}
 
 
-def test_other_memories_are_not_items(brain: Brain, store: CommonbrainStore) -> None:
+def test_other_memories_are_not_items_of_the_store(brain: Brain, store: CommonbrainStore) -> None:
     store.put(USER, "a", {"text": "green tea"})
     brain.remember("Green tea is hot", tags=["langgraph", "langgraph:users/ada"])
     brain.remember("Green tea", tags=["langgraph:users/ada"], attachment={"store": "other"})
@@ -420,7 +430,9 @@ class State(TypedDict):
 
 
 @pytest.mark.requirement("CL-05")
-async def test_a_graph_remembers_from_one_thread_to_another(store: CommonbrainStore) -> None:
+async def test_graph_recalls_in_one_thread_what_another_thread_stored(
+    store: CommonbrainStore,
+) -> None:
     pytest.importorskip("langgraph.graph", reason="only the store of langgraph is installed")
     from langgraph.checkpoint.memory import InMemorySaver  # noqa: PLC0415
     from langgraph.config import get_store  # noqa: PLC0415

@@ -51,7 +51,9 @@ async def test_message_flushed_from_short_term_memory_is_recalled(
     ]
 
 
-async def test_sessions_and_projects_are_apart(brain: Brain, block: CommonbrainMemoryBlock) -> None:
+async def test_memories_are_isolated_by_session_and_project(
+    brain: Brain, block: CommonbrainMemoryBlock
+) -> None:
     await block.aput([message("My cat is called Mia")], session_id="one")
     question = [message("What is my cat called?")]
     assert await block.aget(question, session_id="two") == ""
@@ -59,7 +61,7 @@ async def test_sessions_and_projects_are_apart(brain: Brain, block: CommonbrainM
     assert "Mia" not in await shop.aget(question, session_id="two")
 
 
-async def test_across_sessions_every_memory_is_recalled(brain: Brain) -> None:
+async def test_across_sessions_option_recalls_memories_of_other_sessions(brain: Brain) -> None:
     block = CommonbrainMemoryBlock(brain=brain, across_sessions=True)
     await block.aput([message("My cat is called Mia")], session_id="one")
     brain.remember("The cat flap is open at night", kind="fact")
@@ -68,14 +70,14 @@ async def test_across_sessions_every_memory_is_recalled(brain: Brain) -> None:
 
 
 @pytest.mark.parametrize("messages", [None, [], [message("")], [message("Do whales sing?")]])
-async def test_without_an_answer_nothing_is_added(
+async def test_recall_without_an_answer_adds_nothing(
     block: CommonbrainMemoryBlock, messages: list[ChatMessage] | None
 ) -> None:
     await block.aput([message("My cat is called Mia")], session_id="one")
     assert await block.aget(messages, session_id="one") == ""
 
 
-async def test_messages_without_text_are_left_out(
+async def test_messages_without_text_are_not_stored(
     brain: Brain, block: CommonbrainMemoryBlock
 ) -> None:
     picture = ImageBlock(url="http://localhost/cat.png")
@@ -90,7 +92,9 @@ async def test_messages_without_text_are_left_out(
     assert brain.get(memory.id).body == "My cat Mia"
 
 
-async def test_a_secret_is_refused(brain: Brain, block: CommonbrainMemoryBlock) -> None:
+async def test_call_with_a_secret_in_one_message_stores_none_of_its_messages(
+    brain: Brain, block: CommonbrainMemoryBlock
+) -> None:
     text, _ = SECRETS["github classic"]
     with pytest.raises(RejectedError, match="secret"):
         await block.aput([message("Hello"), message(text)], session_id="one")
@@ -118,7 +122,9 @@ async def test_agent_recalls_messages_dropped_from_short_term_memory(brain: Brai
     assert "> My cat is called Mia" in str(await later.achat("What is my cat called?"))
 
 
-def test_the_example_in_the_documents_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_documented_example_prints_the_documented_output(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COMMONBRAIN_AGENT", "ada")
     blocks = re.findall(

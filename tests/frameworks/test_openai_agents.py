@@ -30,12 +30,12 @@ def user(content: object) -> TResponseInputItem:
     return cast("TResponseInputItem", {"role": "user", "content": content})
 
 
-def test_session_is_a_session_of_the_sdk(brain: Brain) -> None:
+def test_session_implements_the_session_interface_of_the_sdk(brain: Brain) -> None:
     assert isinstance(CommonbrainSession("s", brain), Session)
 
 
 @pytest.mark.requirement("CL-05")
-async def test_items_come_back_exactly_and_in_order(brain: Brain) -> None:
+async def test_items_are_returned_exactly_and_in_order(brain: Brain) -> None:
     items = cast(
         "list[TResponseInputItem]",
         [
@@ -54,7 +54,7 @@ async def test_items_come_back_exactly_and_in_order(brain: Brain) -> None:
     assert json.dumps(results) == json.dumps(items)
 
 
-async def test_a_quoted_recall_comes_back_exactly(brain: Brain) -> None:
+async def test_item_that_quotes_a_recall_is_returned_exactly(brain: Brain) -> None:
     brain.remember("Tea is green", kind="fact")
     evidence = user(brain.recall("tea").evidence)
     session = CommonbrainSession("s", brain)
@@ -62,7 +62,7 @@ async def test_a_quoted_recall_comes_back_exactly(brain: Brain) -> None:
     assert await session.get_items() == [evidence, evidence]
 
 
-async def test_a_limit_returns_the_latest_items_in_order(brain: Brain) -> None:
+async def test_limit_returns_the_latest_items_in_order(brain: Brain) -> None:
     session = CommonbrainSession("s", brain, session_settings=SessionSettings(limit=2))
     await session.add_items([user(str(n)) for n in range(4)])
     assert await session.get_items(3) == [user("1"), user("2"), user("3")]
@@ -71,7 +71,7 @@ async def test_a_limit_returns_the_latest_items_in_order(brain: Brain) -> None:
     assert len(await session.get_items(9)) == 4
 
 
-async def test_items_of_several_pages_are_in_order(brain: Brain) -> None:
+async def test_items_of_several_pages_are_returned_in_order(brain: Brain) -> None:
     items = [user(f"turn {n}") for n in range(LIST_PAGE_MAX + 3)]
     session = CommonbrainSession("s", brain)
     await session.add_items(items)
@@ -103,14 +103,14 @@ async def test_sessions_are_isolated_by_name_and_project(brain: Brain) -> None:
     assert await CommonbrainSession(f"{long}x", brain).get_items() == []
 
 
-async def test_a_private_session_is_hidden_from_other_agents(brain: Brain) -> None:
+async def test_private_session_is_hidden_from_other_agents(brain: Brain) -> None:
     other = brain.acting_as(agent="other")
     await CommonbrainSession("s", brain, scope="private").add_items([user("I like tea")])
     assert await CommonbrainSession("s", other).get_items() == []
     assert other.recall("tea").items == ()
 
 
-async def test_an_item_with_a_secret_is_refused_and_nothing_of_the_call_stored(
+async def test_call_with_a_secret_in_one_item_stores_none_of_its_items(
     brain: Brain,
 ) -> None:
     session = CommonbrainSession("s", brain)
@@ -120,12 +120,12 @@ async def test_an_item_with_a_secret_is_refused_and_nothing_of_the_call_stored(
     assert await session.get_items() == []
 
 
-async def test_an_oversized_item_is_refused(brain: Brain) -> None:
+async def test_oversized_item_is_refused(brain: Brain) -> None:
     with pytest.raises(RejectedError, match="bytes"):
         await CommonbrainSession("s", brain).add_items([user("x" * ATTACHMENT_BYTES_MAX)])
 
 
-def test_a_session_without_a_name_is_refused(brain: Brain) -> None:
+def test_session_without_a_name_is_refused(brain: Brain) -> None:
     with pytest.raises(InvalidInputError):
         CommonbrainSession(" ", brain)
 
@@ -138,7 +138,7 @@ async def test_recall_finds_messages_but_no_tool_results(brain: Brain) -> None:
     assert brain.recall("zanzibar").items == ()
 
 
-async def test_a_corrected_message_stays_at_its_place_with_the_corrected_text(
+async def test_corrected_message_stays_at_its_position_with_the_new_text(
     brain: Brain,
 ) -> None:
     session = CommonbrainSession("s", brain)
@@ -151,7 +151,9 @@ async def test_a_corrected_message_stays_at_its_place_with_the_corrected_text(
     assert await session.pop_item() == user("ok")
 
 
-async def test_a_correction_of_a_long_message_does_not_delete_its_end(brain: Brain) -> None:
+async def test_correction_of_a_part_of_a_long_message_leaves_the_message_unchanged(
+    brain: Brain,
+) -> None:
     session = CommonbrainSession("s", brain)
     await session.add_items([user("alpha beta gamma. " * 3000)])
     [memory] = brain.list().memories
@@ -159,7 +161,7 @@ async def test_a_correction_of_a_long_message_does_not_delete_its_end(brain: Bra
     assert await session.get_items() == [user("alpha beta gamma. " * 3000)]
 
 
-async def test_a_correction_changes_neither_role_nor_other_equal_texts(brain: Brain) -> None:
+async def test_correction_of_a_message_does_not_change_an_equal_role_name(brain: Brain) -> None:
     session = CommonbrainSession("s", brain)
     await session.add_items([user("user")])
     [memory] = brain.list().memories
@@ -199,7 +201,7 @@ def saying(text: str) -> TResponseOutputItem:
     )
 
 
-async def test_an_agent_continues_its_session_in_another_run(brain: Brain) -> None:
+async def test_agent_continues_its_session_in_another_run(brain: Brain) -> None:
     @function_tool
     def weather(city: str) -> str:
         return f"sun in {city}"

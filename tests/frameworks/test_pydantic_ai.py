@@ -51,7 +51,7 @@ async def run(brain: Brain, *turns: Turn) -> str:
 
 
 @pytest.mark.requirement("CL-05")
-async def test_an_agent_remembers_corrects_and_forgets(brain: Brain) -> None:
+async def test_agent_remembers_recalls_corrects_and_forgets(brain: Brain) -> None:
     await run(brain, call("remember", text="Releases are cut on Tuesdays", kind="rule"), say)
     [known] = brain.recall("when are releases cut?").items
     reply = await run(brain, call("recall", query="when are releases cut?"), say)
@@ -67,7 +67,7 @@ async def test_an_agent_remembers_corrects_and_forgets(brain: Brain) -> None:
     assert brain.recall("when are releases cut?").items == ()
 
 
-async def test_the_tools_are_those_of_the_mcp_server(brain: Brain) -> None:
+async def test_toolset_offers_the_tools_of_the_mcp_server(brain: Brain) -> None:
     model = TestModel(call_tools=[])
     await Agent(model, toolsets=[CommonbrainToolset(brain)]).run("hello")
     parameters = model.last_model_request_parameters
@@ -80,7 +80,7 @@ async def test_the_tools_are_those_of_the_mcp_server(brain: Brain) -> None:
         assert one.parameters_json_schema == compact_schema(operation.request)
 
 
-async def test_a_reply_stays_within_the_budget_of_the_call(brain: Brain) -> None:
+async def test_reply_stays_within_the_token_budget_of_the_call(brain: Brain) -> None:
     for n in range(30):
         brain.remember(f"Service {n} listens on port {9000 + n} behind the proxy", kind="fact")
     large = await run(brain, call("recall", query="which port?", max_items=30), say)
@@ -88,7 +88,7 @@ async def test_a_reply_stays_within_the_budget_of_the_call(brain: Brain) -> None
     assert len(small) < 800 < len(large)
 
 
-async def test_wrong_arguments_are_returned_to_the_model_which_corrects_them(
+async def test_model_receives_an_error_for_wrong_arguments_and_corrects_its_call(
     brain: Brain,
 ) -> None:
     seen: list[str] = []
@@ -102,13 +102,13 @@ async def test_wrong_arguments_are_returned_to_the_model_which_corrects_them(
     assert brain.recall("tea").items[0].body == "Tea is green"
 
 
-async def test_a_secret_is_not_stored_and_the_model_reads_why(brain: Brain) -> None:
+async def test_secret_is_not_stored_and_the_model_receives_the_reason(brain: Brain) -> None:
     reply = await run(brain, call("remember", text=f"The token is {SECRET}", kind="fact"), say)
     assert "holds a secret" in reply
     assert brain.list().memories == ()
 
 
-async def test_calls_that_stay_wrong_end_the_run(brain: Brain) -> None:
+async def test_repeated_wrong_calls_end_the_run(brain: Brain) -> None:
     wrong = call("get", ids=["mem_x"])
     with pytest.raises(UnexpectedModelBehavior):
         await run(brain, *[wrong] * 4)
@@ -121,11 +121,11 @@ async def test_memories_belong_to_the_agent_and_project_of_the_brain(brain: Brai
     assert (known.agent, known.project) == ("guide", "shop")
 
 
-def test_an_unknown_tool_is_refused(brain: Brain) -> None:
+def test_unknown_tool_is_refused(brain: Brain) -> None:
     with pytest.raises(InvalidInputError, match="There is no tool fly"):
         CommonbrainToolset(brain, tools=["recall", "fly"])
 
 
-def test_the_id_is_chosen_or_given(brain: Brain) -> None:
+def test_toolset_id_has_a_default_and_can_be_set(brain: Brain) -> None:
     assert CommonbrainToolset(brain).id == "commonbrain"
     assert CommonbrainToolset(brain, id="other").id == "other"
