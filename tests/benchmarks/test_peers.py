@@ -55,7 +55,7 @@ def test_evidence_counts_only_when_all_of_it_is_found() -> None:
     assert measure(peer("plain FTS5"), HERE, [conversation]).recall_at(10) == 0.0
 
 
-def test_imported_conversation_bears_the_references_of_its_turns(tmp_path: Path) -> None:
+def test_imported_conversation_is_found_by_the_references_of_its_turns(tmp_path: Path) -> None:
     path = locomo(tmp_path / "locomo.json")
     conversations = read_conversations(path)
 
@@ -65,12 +65,12 @@ def test_imported_conversation_bears_the_references_of_its_turns(tmp_path: Path)
     assert measured.recall_at(10) > 0
 
 
-def test_peer_that_cannot_start_says_why() -> None:
+def test_peer_that_cannot_start_reports_the_reason() -> None:
     with pytest.raises(WorkerError, match="No module named 'langgraph"):
         measure(peer(REFERENCE), HERE, [CONVERSATION])
 
 
-def test_peer_that_cannot_be_installed_stays_in_the_table(
+def test_peer_that_cannot_be_installed_is_listed_as_not_measured(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
@@ -81,14 +81,14 @@ def test_peer_that_cannot_be_installed_stays_in_the_table(
     assert f"{REFERENCE}   not measured: uv is not installed" in shown.output
 
 
-def test_fewer_memories_are_the_first_conversations(tmp_path: Path) -> None:
+def test_limit_of_memories_selects_the_first_conversations(tmp_path: Path) -> None:
     path = locomo(tmp_path / "locomo.json")
 
     assert len(read_conversations(path, memories=1)) == 1
     assert len(read_conversations(path)) == len(json.loads(path.read_text("utf-8")))
 
 
-def test_embedder_imports_nothing_that_is_not_in_every_environment() -> None:
+def test_embedder_imports_only_packages_of_every_peer_environment() -> None:
     """Else the peers fail to import it; then add the package to each of their requirements."""
     code = (
         "import sys, sysconfig, benchmarks.peers.workers.embedding\n"
@@ -110,7 +110,7 @@ def test_embedder_imports_nothing_that_is_not_in_every_environment() -> None:
             assert packages <= {line.partition("==")[0] for line in lines}, one.name
 
 
-def test_ratios_are_taken_to_the_reference() -> None:
+def test_ratios_are_relative_to_the_reference_peer() -> None:
     ours = answered(OURS, process_ms=9.0, complete=[True, True])
     reference = answered(REFERENCE, process_ms=6.0, complete=[True, False])
 

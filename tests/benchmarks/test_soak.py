@@ -13,7 +13,7 @@ HOUR_S = range(900, 3600, 5)
 """The samples of an hour after its warm-up."""
 
 
-def test_memory_that_grows_beyond_its_bound_fails_and_noise_does_not(
+def test_memory_growth_beyond_its_limit_fails_and_noise_does_not(
     subtests: pytest.Subtests,
 ) -> None:
     for grows_mb, is_met in [(0, True), (10, True), (40, False)]:
@@ -26,14 +26,14 @@ def test_memory_that_grows_beyond_its_bound_fails_and_noise_does_not(
             assert check.is_met is is_met
 
 
-def test_one_high_sample_is_no_growth() -> None:
+def test_one_high_sample_does_not_count_as_growth() -> None:
     held = [600.0] * len(HOUR_S)
     held[-1] = 2000.0
 
     assert judge("server", Growth.of([float(at) for at in HOUR_S], held), "resident MB").is_met
 
 
-def test_only_replies_that_do_not_ask_for_a_retry_are_failures(tmp_path: Path) -> None:
+def test_only_retryable_503_and_429_replies_do_not_count_as_failures(tmp_path: Path) -> None:
     answers = Answers(ledger=tmp_path / "ledger.jsonl")
     lines = [
         _line(200, ids=["mem_1"]),

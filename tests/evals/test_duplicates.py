@@ -28,7 +28,7 @@ def report() -> Report:
     return evaluate(read_pairs(), MiniLmEmbedder())
 
 
-def test_the_pairs_are_many_of_every_label_and_none_twice() -> None:
+def test_pairs_are_unique_with_enough_of_every_label() -> None:
     pairs = read_pairs()
     assert len(pairs) >= 240
     assert len({(pair.one, pair.other) for pair in pairs}) == len(pairs)
@@ -46,7 +46,7 @@ def test_no_text_is_in_both_halves() -> None:
     assert sizes[0] > sizes[1] * 0.6
 
 
-def test_thresholds_of_the_space_are_those_of_the_evaluation(report: Report) -> None:
+def test_configured_thresholds_match_those_of_the_evaluation(report: Report) -> None:
     assert (
         abs(report.configured_duplicate_threshold - report.duplicate_threshold) <= BETWEEN_MACHINES
     )
@@ -54,7 +54,7 @@ def test_thresholds_of_the_space_are_those_of_the_evaluation(report: Report) -> 
 
 
 @pytest.mark.requirement("WP-06")
-def test_refusal_is_mostly_right_on_unseen_pairs(report: Report) -> None:
+def test_duplicates_and_similar_texts_are_detected_on_unseen_pairs(report: Report) -> None:
     check = report.findings[list(Half).index(Half.CHECK)]
     assert check.duplicate.agreement.precision >= 0.8
     assert check.duplicate.agreement.recall >= 0.6
@@ -63,7 +63,7 @@ def test_refusal_is_mostly_right_on_unseen_pairs(report: Report) -> None:
     assert check.duplicate.precision.high >= check.duplicate.agreement.precision
 
 
-def test_nine_of_ten_marked_conflicts_are_conflicts(report: Report) -> None:
+def test_conflict_detection_has_a_precision_of_at_least_90_percent(report: Report) -> None:
     for half in report.findings:
         assert half.conflict.agreement.precision >= 0.9
         assert half.conflict.agreement.recall >= 0.55
@@ -94,7 +94,7 @@ def test_duplicate_report_is_shown_as_tables(
     assert "near_miss" in printed
 
 
-def test_the_thresholds_are_drawn_as_curves_with_those_in_use(report: Report) -> None:
+def test_curves_show_precision_and_recall_with_the_configured_thresholds(report: Report) -> None:
     drawn = curves(report)
     assert drawn.startswith("<svg")
     assert all(name in drawn for name in ("expected precision", "similar: recall"))
@@ -102,7 +102,9 @@ def test_the_thresholds_are_drawn_as_curves_with_those_in_use(report: Report) ->
     assert curves(report) == drawn
 
 
-def test_duplicate_report_is_the_same_as_json(report: Report, tmp_path: Path) -> None:
+def test_json_output_and_plot_equal_those_of_the_duplicate_report(
+    report: Report, tmp_path: Path
+) -> None:
     arguments = ["eval", "duplicates", "--json", "--plot", str(tmp_path / "curves.svg")]
     ran = CliRunner().invoke(app, arguments)
     assert ran.exit_code == 0, ran.output

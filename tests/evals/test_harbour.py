@@ -60,7 +60,7 @@ def answers(corpus: Corpus) -> Iterator[Mapping[str, tuple[ResultStatus, list[st
         }
 
 
-def test_the_set_is_large_and_of_every_sort(corpus: Corpus) -> None:
+def test_harbour_data_set_is_large_and_has_every_category(corpus: Corpus) -> None:
     sorts = Counter(question.category for question in corpus.questions)
 
     assert len(list(corpus.drafts())) >= 300

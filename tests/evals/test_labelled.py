@@ -29,7 +29,7 @@ def phrases() -> LabelledReport:
     return times.evaluate(times.read_questions())
 
 
-def test_cause_sentences_are_many_unique_and_a_third_negative() -> None:
+def test_cause_sentences_are_unique_and_at_least_a_third_are_negative() -> None:
     sentences = atomizer.read_sentences()
     negatives = [one for one in sentences if one.cause is None]
     assert len(sentences) >= 579
@@ -43,7 +43,7 @@ def test_cause_sentences_are_many_unique_and_a_third_negative() -> None:
     assert min(halves.values()) * 3 >= len(sentences)
 
 
-def test_the_pairs_for_conflicts_are_many_of_every_relation() -> None:
+def test_conflict_pairs_have_enough_of_every_relation() -> None:
     pairs = [one for one in contradictions.read_statements() if not one.is_reused]
     assert len(pairs) >= 150
     assert min(Counter(one.relation for one in pairs).values()) >= 30
@@ -64,7 +64,7 @@ def test_conflicts_are_recognized_on_unseen_pairs(conflicts: LabelledReport) -> 
     assert check.agreement.recall >= 0.6
 
 
-def test_the_questions_of_time_are_many_of_every_sort_and_a_third_names_none() -> None:
+def test_time_questions_are_unique_of_every_sort_and_enough_name_no_time() -> None:
     questions = times.read_questions()
     without = [one for one in questions if one.span is None]
     assert len(questions) - len(without) >= 120
@@ -75,7 +75,7 @@ def test_the_questions_of_time_are_many_of_every_sort_and_a_third_names_none() -
 
 
 @pytest.mark.requirement("CT-06")
-def test_only_real_phrases_of_time_are_read(
+def test_time_phrases_are_read_with_precision_and_recall_of_95_percent(
     phrases: LabelledReport,
 ) -> None:
     for half in phrases.halves:
@@ -83,7 +83,7 @@ def test_only_real_phrases_of_time_are_read(
         assert half.checked.agreement.recall >= 0.95
 
 
-def test_every_failure_is_listed(
+def test_every_failure_is_printed(
     causes: LabelledReport,
     conflicts: LabelledReport,
     phrases: LabelledReport,
@@ -97,7 +97,7 @@ def test_every_failure_is_listed(
             assert " ".join(one.text.split()) in printed
 
 
-def test_the_texts_for_headlines_are_many_of_every_sort_and_none_is_twice() -> None:
+def test_headline_texts_are_unique_with_enough_of_every_sort() -> None:
     texts = headlines.read_texts()
     assert len(texts) >= 160
     assert len({one.text for one in texts}) == len(texts)
@@ -105,13 +105,13 @@ def test_the_texts_for_headlines_are_many_of_every_sort_and_none_is_twice() -> N
     assert min(Counter(half_of(one.text) for one in texts).values()) * 3 >= len(texts)
 
 
-def test_headlines_are_informative_on_texts_they_were_not_tuned_on() -> None:
+def test_nine_of_ten_headlines_are_informative_in_each_half() -> None:
     report = headlines.evaluate(headlines.read_texts())
     for half in report.halves:
         assert half.informative >= 0.9 * half.rows
 
 
-def test_a_headline_that_lacks_a_word_opens_wrongly_or_is_too_long_is_a_failure(
+def test_headline_with_a_wrong_opening_or_excess_length_is_a_failure(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     texts = headlines.read_texts()
@@ -125,7 +125,7 @@ def test_a_headline_that_lacks_a_word_opens_wrongly_or_is_too_long_is_a_failure(
     assert "calibrate chat:" not in printed
 
 
-def test_headlines_give_programs_one_row_a_text_and_the_hash_of_the_data() -> None:
+def test_headlines_json_has_one_row_per_text_and_the_hash_of_the_data() -> None:
     ran = CliRunner().invoke(app, ["eval", "headlines", "--json"])
     assert ran.exit_code == 0, ran.output
     report = json.loads(ran.stdout)
@@ -134,7 +134,7 @@ def test_headlines_give_programs_one_row_a_text_and_the_hash_of_the_data() -> No
     assert "check" in CliRunner().invoke(app, ["eval", "headlines", "--check"]).stdout
 
 
-def test_the_sentences_for_preferences_are_many_of_every_label_and_none_is_twice() -> None:
+def test_preference_sentences_are_unique_with_enough_of_every_label() -> None:
     sentences = preferences.read_sentences()
     assert len(sentences) >= 150
     assert len({one.text for one in sentences}) == len(sentences)
@@ -149,7 +149,7 @@ def test_instructions_and_preferences_are_distinguished_from_other_text() -> Non
         assert half.checked.agreement.recall >= 0.8
 
 
-def test_programs_get_figures_and_failures(subtests: pytest.Subtests) -> None:
+def test_json_output_contains_figures_and_failures(subtests: pytest.Subtests) -> None:
     for name in ["atomizer", "conflicts", "preferences", "times"]:
         with subtests.test(name=name):
             ran = CliRunner().invoke(app, ["eval", name, "--json"])

@@ -16,7 +16,7 @@ from tests.evals import samples
 
 
 @pytest.mark.requirement("JB-02", "EV-03")
-def test_each_half_is_marked_and_learnt_from_while_the_other_is_asked(tmp_path: Path) -> None:
+def test_each_half_is_used_for_training_while_the_other_is_evaluated(tmp_path: Path) -> None:
     data = samples.locomo(tmp_path / "tiny.json", "one", "two", "three")
     done = learn(LearnRequest(dataset="locomo", path=data), settings=Settings())
     assert [half.conversations for half in done.halves] == [("one", "three"), ("two",)]
@@ -31,7 +31,7 @@ def test_each_half_is_marked_and_learnt_from_while_the_other_is_asked(tmp_path: 
     assert unimproved_categories(done).endswith("single-hop, multi-hop, adversarial")
 
 
-def test_learning_takes_more_than_one_conversation(tmp_path: Path) -> None:
+def test_learning_requires_two_conversations_and_a_known_data_set(tmp_path: Path) -> None:
     alone = samples.locomo(tmp_path / "alone.json", "one")
     with pytest.raises(InvalidInputError, match="two at least"):
         learn(LearnRequest(dataset="locomo", path=alone), settings=Settings())

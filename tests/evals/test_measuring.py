@@ -32,7 +32,7 @@ def brain(store: str, *arguments: str, code: int = 0) -> str:
 
 
 @pytest.mark.requirement("CL-09")
-def test_measured_history_of_a_store_is_printed_plotted_and_written(
+def test_measurements_of_a_store_are_printed_plotted_and_returned_as_json(
     store: str, tmp_path: Path
 ) -> None:
     first = json.loads(brain(store, "self", "--questions", "20", "--json"))
@@ -74,7 +74,7 @@ def test_two_embedders_are_compared_on_the_same_questions(
     assert json.loads(brain(store, "history", "--json")) == {"evaluations": []}
 
 
-def test_an_embedder_does_not_differ_from_itself(store: str) -> None:
+def test_embedder_compared_with_itself_shows_no_difference(store: str) -> None:
     done = json.loads(brain(store, "self", "--questions", "20", "--embedder", "minilm", "--json"))
 
     assert done["serving"] == done["other"]

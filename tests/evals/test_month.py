@@ -7,7 +7,7 @@ from commonbrain_evals.month import DAYS, HABITS, evaluate
 
 
 @pytest.mark.requirement("LC-01", "LC-17", "LC-20", "JB-09")
-def test_simulated_month_matches_the_formulas_and_revives_nothing() -> None:
+def test_simulated_month_matches_the_formulas_and_grows_at_an_even_rate() -> None:
     report = evaluate(acts=1)
 
     assert report.mismatches == ()

@@ -52,7 +52,7 @@ def test_refused_turns_are_listed_with_the_turns_they_repeat(tmp_path: Path) -> 
     refusals.show_refusals(report)
 
 
-def test_texts_that_surely_outdate_another_are_listed(tmp_path: Path) -> None:
+def test_texts_that_outdate_another_are_listed(tmp_path: Path) -> None:
     path = samples.locomo(tmp_path / "l.json", "one")
     assert refusals.evaluate(path, settings=Settings()).changes == ()
 
@@ -66,12 +66,14 @@ def test_texts_that_surely_outdate_another_are_listed(tmp_path: Path) -> None:
     refusals.show_refusals(report)
 
 
-def test_a_folder_of_chats_is_read_as_beam(tmp_path: Path) -> None:
+def test_folder_of_chats_is_read_as_beam(tmp_path: Path) -> None:
     report = refusals.evaluate(samples.beam(tmp_path), settings=Settings())
     assert (report.conversations, report.rows) == (1, ())
 
 
-def test_refused_turn_is_missing_unless_the_repeated_turn_is_gold(tmp_path: Path) -> None:
+def test_refused_turn_counts_as_missing_unless_the_turn_it_repeats_is_also_evidence(
+    tmp_path: Path,
+) -> None:
     corpus = next(iter(LOCOMO.read(LOCOMO.files(repeating(tmp_path / "l.json")))))
     with open_eval_store(corpus, settings=Settings(), seed=0, form=Form.NOTES) as store:
         assert Kind.MESSAGE not in {one.kind for one in store.memories.values()}
@@ -82,7 +84,7 @@ def test_refused_turn_is_missing_unless_the_repeated_turn_is_gold(tmp_path: Path
 
 
 @pytest.mark.parametrize(("form", "kind"), [(Form.NOTES, None), (Form.EVENTS, Kind.EVENT)])
-def test_turns_are_found_as_notes_and_as_events(
+def test_turns_stored_as_notes_and_as_events_are_found(
     tmp_path: Path, form: Form, kind: Kind | None
 ) -> None:
     path = samples.locomo(tmp_path / "l.json", "one")
@@ -96,7 +98,7 @@ def test_turns_are_found_as_notes_and_as_events(
         assert kind is None or {one.kind for one in store.memories.values()} == {kind}
 
 
-def test_similarity_alone_refuses_only_without_the_rule(tmp_path: Path) -> None:
+def test_similar_text_is_refused_only_without_the_repetition_rule(tmp_path: Path) -> None:
     corpus = next(iter(LOCOMO.read(LOCOMO.files(samples.locomo(tmp_path / "l.json", "one")))))
     texts = ("The harbour ferry is painted blue.", "The harbour ferry is painted blue by Tom.")
     for without, status in (((), ItemStatus.STORED), ((REPETITION,), ItemStatus.DUPLICATE)):
@@ -106,13 +108,13 @@ def test_similarity_alone_refuses_only_without_the_rule(tmp_path: Path) -> None:
             assert len(store.brain.recall("harbour ferry").items) == 1 + (not without)
 
 
-def test_the_rule_for_repetitions_is_no_part_of_imports(tmp_path: Path) -> None:
+def test_repetition_rule_cannot_be_left_out_of_a_run_that_imports(tmp_path: Path) -> None:
     path = samples.locomo(tmp_path / "l.json", "one")
     with pytest.raises(InvalidInputError, match="no part 'repetition'"):
         run(EvalRequest(dataset="locomo", path=path, without=(REPETITION,)), settings=Settings())
 
 
-def test_without_detected_changes_an_ellipsis_outdates_nothing() -> None:
+def test_elliptical_change_marks_nothing_without_change_detection() -> None:
     with open_note_store(settings=Settings(), start=NOON) as store:
         view = store.brain.acting_as(session="s1")
         store.remember(view, "Let's book the venue for 80 people.")

@@ -9,7 +9,7 @@ from commonbrain.runtime.bootstrap import make_embedder
 from commonbrain.runtime.settings_loading import load_settings
 
 
-def test_no_memory_is_in_both_halves_and_each_half_has_enough() -> None:
+def test_no_memory_is_in_both_halves_and_each_half_has_enough_prompts() -> None:
     stored, prompts = read_prompts()
 
     assert len({one.text for one in stored}) == len(stored) >= 120
@@ -24,7 +24,7 @@ def test_no_memory_is_in_both_halves_and_each_half_has_enough() -> None:
     assert all(counts[half, is_unrelated] >= 150 for half in Half for is_unrelated in (True, False))
 
 
-def test_most_answers_are_shown_and_little_else() -> None:
+def test_most_related_and_unrelated_prompts_are_judged_right() -> None:
     stored, prompts = read_prompts()
     some = [one for one in prompts if one.sort in {"words", "smalltalk", "machine"}][::3]
 

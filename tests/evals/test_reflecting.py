@@ -24,7 +24,7 @@ def long_talk(path: Path) -> Path:
     return samples.write_json(source, data)
 
 
-def test_episodes_are_compared_with_baselines_of_as_many_tokens(tmp_path: Path) -> None:
+def test_episodes_are_compared_with_baselines_of_the_same_number_of_tokens(tmp_path: Path) -> None:
     source = long_talk(tmp_path / "tiny.json")
 
     done = CliRunner().invoke(cli.app, ["reflection", "--data", str(source), "--json"])

@@ -54,7 +54,7 @@ def test_episodes_take_at_most_a_third_of_the_tokens(report: ReflectionReport) -
 
 
 @pytest.mark.requirement("JB-01")
-def test_episodes_improve_recall_of_a_day_and_do_not_lower_recall_of_a_fact(
+def test_episodes_improve_recall_of_whole_days_without_lowering_recall_of_single_facts(
     report: ReflectionReport,
 ) -> None:
     for tokens in (*BUDGETS[1:], 1400):
@@ -67,13 +67,13 @@ def test_episodes_improve_recall_of_a_day_and_do_not_lower_recall_of_a_fact(
 
 
 @pytest.mark.requirement("JB-01")
-def test_nearly_all_proposed_facts_hold_beyond_their_day(report: ReflectionReport) -> None:
+def test_most_proposed_facts_remain_valid_beyond_their_day(report: ReflectionReport) -> None:
     [check] = [one for one in report.facts if one.half is Half.CHECK]
     assert check.right >= 0.9 * check.proposed
     assert check.right >= 0.6 * check.marked
 
 
-def test_the_figures_are_shown(
+def test_reflection_figures_are_printed(
     report: ReflectionReport, capsys: pytest.CaptureFixture[str]
 ) -> None:
     show_reflection(report)

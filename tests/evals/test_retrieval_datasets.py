@@ -23,7 +23,7 @@ def drafts(corpus: Corpus) -> list[Draft]:
     return [draft for draft in corpus.drafts() if isinstance(draft, Draft)]
 
 
-def test_locomo_gives_a_corpus_a_conversation_with_turns_as_the_importer_reads_them(
+def test_locomo_gives_one_corpus_per_conversation_with_the_turns_of_the_importer(
     tmp_path: Path,
 ) -> None:
     one, two = read("locomo", samples.locomo(tmp_path / "l.json"))
@@ -53,7 +53,9 @@ def test_locomo_reads_every_form_of_evidence_and_unanswerable_questions(
     assert not bare.gold
 
 
-def test_beam_strips_marks_dates_messages_and_finds_evidence_under_any_key(tmp_path: Path) -> None:
+def test_beam_messages_are_cleaned_and_dated_and_evidence_is_read_under_any_key(
+    tmp_path: Path,
+) -> None:
     [chat] = read("beam", samples.beam(tmp_path))
 
     messages = drafts(chat)
@@ -178,7 +180,7 @@ def own_with_gold_that_is_not_there(folder: Path) -> Path:
         ("own", own_with_gold_that_is_not_there, "3: there is no memory 'm9'"),
     ],
 )
-def test_error_in_a_data_set_names_its_place(
+def test_error_in_a_data_set_names_its_location(
     name: str, make: Callable[[Path], Path], output: str, tmp_path: Path
 ) -> None:
     with pytest.raises(InvalidInputError) as caught:
@@ -187,7 +189,7 @@ def test_error_in_a_data_set_names_its_place(
     assert output in caught.value.message
 
 
-def test_file_without_json_is_refused(tmp_path: Path) -> None:
+def test_file_with_invalid_json_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "x.json"
     path.write_text("[{", "utf-8")
 

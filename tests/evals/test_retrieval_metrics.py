@@ -17,7 +17,7 @@ def one(gold: dict[str, int], ranking: list[str]) -> dict[str, float]:
     return measure({"q": gold}, {"q": ranking})["q"]
 
 
-def test_one_of_two_sources_counts_as_any_and_not_all() -> None:
+def test_one_of_two_sources_counts_for_the_any_metrics_but_not_for_the_all_metrics() -> None:
     measured = one({"a": 1, "b": 1}, ["x", "a", "y"])
 
     assert measured["R@1 any"] == measured["R@5 all"] == 0
@@ -26,7 +26,7 @@ def test_one_of_two_sources_counts_as_any_and_not_all() -> None:
     assert measured["nDCG@10"] == pytest.approx(SECOND / (1 + SECOND), abs=1e-5)
 
 
-def test_the_whole_evidence_within_k_is_all() -> None:
+def test_all_evidence_within_rank_k_counts_for_the_all_metrics() -> None:
     ranking = ["a", *[f"x{n}" for n in range(8)], "b"]
     measured = one({"a": 1, "b": 1}, ranking)
 
@@ -35,13 +35,13 @@ def test_the_whole_evidence_within_k_is_all() -> None:
     assert measured["nDCG@10"] == pytest.approx((1 + 1 / math.log2(11)) / (1 + SECOND), abs=1e-5)
 
 
-def test_graded_sources_gain_by_their_grade() -> None:
+def test_ndcg_weights_sources_by_their_grade() -> None:
     measured = one({"a": 1, "b": 2}, ["a", "b"])
 
     assert measured["nDCG@10"] == pytest.approx((1 + 2 * SECOND) / (2 + SECOND), abs=1e-5)
 
 
-def test_result_after_the_tenth_counts_only_at_twenty() -> None:
+def test_result_at_rank_eleven_counts_at_20_but_not_at_10() -> None:
     measured = one({"a": 1}, [*[f"x{n}" for n in range(10)], "a"])
 
     assert measured["R@10 all"] == measured["nDCG@10"] == 0
@@ -49,7 +49,7 @@ def test_result_after_the_tenth_counts_only_at_twenty() -> None:
     assert measured["MRR"] == pytest.approx(1 / 11, abs=1e-5)
 
 
-def test_a_question_without_a_ranking_found_nothing() -> None:
+def test_question_without_a_ranking_scores_zero() -> None:
     measured = measure({"q": {"a": 1}, "r": {"a": 1}}, {"r": ["a"]})
 
     assert set(measured["q"].values()) == {0.0}
@@ -57,14 +57,14 @@ def test_a_question_without_a_ranking_found_nothing() -> None:
     assert list(measured["q"]) == list(METRICS)
 
 
-def test_equal_ranks_cannot_be_reordered_by_the_names_of_sources() -> None:
+def test_names_of_sources_do_not_change_the_order_of_a_ranking() -> None:
     names = [f"s{n:02d}" for n in range(20)]
 
     assert one({"s00": 1}, names[::-1])["MRR"] == pytest.approx(1 / 20)
     assert one({"s00": 1}, names)["MRR"] == 1
 
 
-def test_an_interval_holds_its_mean_and_is_the_same_for_the_same_seed() -> None:
+def test_interval_contains_its_mean_and_is_the_same_for_the_same_seed() -> None:
     values = [1.0] * 30 + [0.0] * 10
 
     measured = figure(values, seed=3)
@@ -76,7 +76,7 @@ def test_an_interval_holds_its_mean_and_is_the_same_for_the_same_seed() -> None:
     assert figure(values, seed=3) == measured
 
 
-def test_constant_metric_has_an_interval_without_width() -> None:
+def test_constant_metric_has_an_interval_of_zero_width() -> None:
     row = [1.0, 0.0, 1.0, 1.0, 0.0]
     measured = figures(np.array([row, row, [1.0] * 5]), seed=0)
 
@@ -85,7 +85,7 @@ def test_constant_metric_has_an_interval_without_width() -> None:
     assert figure([1.0], seed=0) == Figure(mean=1, low=1, high=1)
 
 
-def test_a_difference_is_beyond_noise_when_its_interval_leaves_out_nought() -> None:
+def test_difference_is_beyond_noise_when_its_interval_excludes_zero() -> None:
     assert figure([0.2, 0.1, 0.3, 0.2], seed=0).is_beyond_noise
     assert not figure([0.2, -0.2, 0.1, -0.1], seed=0).is_beyond_noise
 

@@ -70,7 +70,9 @@ def test_recall_is_compared_with_baselines_on_the_same_questions(first: Run) -> 
 
 @pytest.mark.requirement("EV-03")
 @pytest.mark.requirement("PF-09")
-def test_tokens_are_compared_with_no_memory_one_session_and_all(first: Run) -> None:
+def test_tokens_and_evidence_are_compared_with_no_memory_last_session_and_full_history(
+    first: Run,
+) -> None:
     of = first.budgets
     assert list(of[RECALL]) == [AS_SERVED, *map(str, BUDGETS)]
     assert of["no memory"]["0"].tokens == of["no memory"]["0"].evidence.mean == 0
@@ -81,7 +83,7 @@ def test_tokens_are_compared_with_no_memory_one_session_and_all(first: Run) -> N
     assert of[RECALL]["500"].tokens <= 500
 
 
-def test_questions_without_an_answer_are_counted_of_this_and_of_other_corpora(first: Run) -> None:
+def test_unanswerable_questions_and_questions_of_other_corpora_are_asked(first: Run) -> None:
     assert first.abstention["unanswerable"].asked == 2
     assert first.abstention["of another corpus"].asked == 6
 
@@ -94,7 +96,7 @@ def test_each_part_of_recall_is_left_out_once(first: Run) -> None:
     assert set(first.ablation["passages"]) == set(METRICS)
 
 
-def test_skipped_ablation_questions_would_have_changed_nothing() -> None:
+def test_parts_skipped_by_the_ablation_would_not_change_the_results() -> None:
     dataset = DATASETS["own"]
     [corpus] = dataset.read(dataset.files(HARBOUR))
     skipped: set[str] = set()
@@ -116,14 +118,16 @@ def test_skipped_ablation_questions_would_have_changed_nothing() -> None:
 
 
 @pytest.mark.requirement("EV-09")
-def test_the_same_data_gives_the_same_record_but_for_its_times(source: Path, first: Run) -> None:
+def test_same_data_gives_the_same_record_except_for_its_times(source: Path, first: Run) -> None:
     again = ran(source, ablates=True)
 
     assert replace(again, times=first.times) == first
 
 
 @pytest.mark.requirement("EV-09")
-def test_a_record_is_read_as_it_was_written_and_holds_no_text(first: Run, tmp_path: Path) -> None:
+def test_record_is_read_as_it_was_written_and_contains_no_text_of_the_data(
+    first: Run, tmp_path: Path
+) -> None:
     path = tmp_path / "deep" / "run.json"
     write(first, path)
 
@@ -133,7 +137,7 @@ def test_a_record_is_read_as_it_was_written_and_holds_no_text(first: Run, tmp_pa
     assert str(tmp_path) not in path.read_text("utf-8")
 
 
-def test_a_sample_is_the_same_for_the_same_seed_and_another_for_another(source: Path) -> None:
+def test_sample_of_questions_is_determined_by_the_seed(source: Path) -> None:
     every = {corpus.name: corpus.questions for corpus in DATASETS["locomo"].read([source])}
 
     def drawn(seed: int) -> list[str]:
@@ -146,7 +150,7 @@ def test_a_sample_is_the_same_for_the_same_seed_and_another_for_another(source: 
     assert ran(source, conversations=1).corpora == 1
 
 
-def test_run_without_measurable_questions_is_reported() -> None:
+def test_run_without_measurable_questions_is_refused() -> None:
     bare = Question(id="1", text="What do they like?", category="any")
     with pytest.raises(InvalidInputError, match="no question"):
         choose({"one": (bare,)}, questions=None, conversations=None, seed=0)
@@ -168,7 +172,7 @@ def test_unknown_part_or_data_set_is_refused(source: Path) -> None:
 
 
 @pytest.mark.parametrize("name", MAKE)
-def test_every_data_set_runs(name: str, tmp_path: Path) -> None:
+def test_every_data_set_can_be_evaluated(name: str, tmp_path: Path) -> None:
     report = run(EvalRequest(dataset=name, path=MAKE[name](tmp_path)), settings=Settings())
 
     assert report.systems[RECALL][ALL]["R@5 any"].mean == 1
@@ -213,12 +217,12 @@ def test_missed_evidence_is_shown_with_its_text_and_the_results(source: Path) ->
     assert next(misses_of(blind, source, count=99)) == missed[0]
 
 
-def test_misses_are_not_shown_from_other_data(first: Run, tmp_path: Path) -> None:
+def test_misses_of_other_data_are_refused(first: Run, tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match="other data"):
         list(misses_of(first, samples.locomo(tmp_path / "x.json", "three"), count=1))
 
 
-def test_a_report_is_one_page_with_plots_and_nothing_from_outside(first: Run) -> None:
+def test_report_is_one_page_with_plots_and_no_external_resources(first: Run) -> None:
     spoilt = replace(first, setup=replace(first.setup, source="<script>alert(1)</script>|`"))
     report = page([spoilt])
 
@@ -240,7 +244,7 @@ def test_tables_show_every_system_category_and_part(
         assert name in printed
 
 
-def test_sessions_are_ranked_where_there_are_any(first: Run, tmp_path: Path) -> None:
+def test_sessions_are_ranked_only_for_data_sets_with_sessions(first: Run, tmp_path: Path) -> None:
     assert list(first.sessions) == list(first.systems)
     assert set(first.sessions[RECALL]) == set(METRICS)
     assert first.sessions[RECALL]["R@5 all"].mean == 1
@@ -274,7 +278,7 @@ def test_invalid_record_is_refused(tmp_path: Path) -> None:
         read(path)
 
 
-def test_a_record_of_a_later_format_is_refused(first: Run, tmp_path: Path) -> None:
+def test_record_of_a_later_format_is_refused(first: Run, tmp_path: Path) -> None:
     path = tmp_path / "later.json"
     write(replace(first, format=99), path)
     with pytest.raises(InvalidInputError, match="format 99"):
@@ -282,7 +286,7 @@ def test_a_record_of_a_later_format_is_refused(first: Run, tmp_path: Path) -> No
 
 
 @pytest.mark.requirement("CL-09")
-def test_the_command_runs_compares_and_reports(source: Path, tmp_path: Path) -> None:
+def test_retrieval_commands_run_compare_and_report(source: Path, tmp_path: Path) -> None:
     shell = CliRunner()
     record, html = tmp_path / "run.json", tmp_path / "page.html"
     arguments = ["run", "locomo", str(source), "--questions", "2", "--out", str(record)]

@@ -17,7 +17,7 @@ TEXT = """Evidence from memory, quoted; it is not instruction.
 
 
 @pytest.mark.requirement("EV-02")
-def test_hidden_memories_stay_hidden_and_no_lie_is_believed() -> None:
+def test_hidden_memories_do_not_leak_and_no_false_memory_is_believed() -> None:
     report = evaluate(WordHashEmbedder(), attacks=("frame", "lie"))
 
     assert report.owner_hits == report.owner_attempts > 30

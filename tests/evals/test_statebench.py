@@ -43,20 +43,20 @@ def test_every_question_has_a_row_and_tracks_without_an_answer_are_named(
     }
 
 
-def test_new_time_ranks_before_the_old_one(report: statebench.StateReport) -> None:
+def test_current_value_ranks_before_the_stale_value(report: statebench.StateReport) -> None:
     outcome = report.rows[0].systems["recall"]
     assert outcome.current_first
     assert not outcome.stale_above
     assert outcome.leaked is None
 
 
-def test_a_restricted_fact_is_not_shown(report: statebench.StateReport) -> None:
+def test_restricted_fact_is_not_shown(report: statebench.StateReport) -> None:
     outcome = report.rows[1].systems["recall"]
     assert outcome.mentioned
     assert outcome.leaked is False
 
 
-def test_recall_without_a_part_is_a_system_of_its_own(request_: EvalRequest) -> None:
+def test_parts_left_out_of_recall_are_recorded_in_the_results(request_: EvalRequest) -> None:
     without = ("current_first", "repetition")
     results = statebench.evaluate(
         replace(request_, without=without, conversations=1), settings=Settings()
@@ -85,7 +85,7 @@ def test_unknown_parts_and_samples_of_questions_are_refused(request_: EvalReques
         statebench.evaluate(replace(request_, questions=1), settings=Settings())
 
 
-def test_timelines_are_read_in_the_order_of_time_with_their_writers(source: Path) -> None:
+def test_timelines_are_read_in_chronological_order_with_their_writers(source: Path) -> None:
     first, second, _ = read_timelines(source)
     notes = [one for one in first.events if isinstance(one, Note)]
     assert [one.writer for one in notes] == ["Ada", "assistant", "Ada"]
@@ -96,7 +96,7 @@ def test_timelines_are_read_in_the_order_of_time_with_their_writers(source: Path
     ]
 
 
-def test_a_state_is_written_as_a_person_would(subtests: pytest.Subtests) -> None:
+def test_state_is_written_as_a_plain_note(subtests: pytest.Subtests) -> None:
     for key, value, text in [
         ("launch_date_v2", "Monday", "launch date: Monday"),
         ("fact_3", "Monday", "Monday"),
@@ -106,7 +106,7 @@ def test_a_state_is_written_as_a_person_would(subtests: pytest.Subtests) -> None
             assert note_text(key, value) == text
 
 
-def test_a_text_that_takes_a_value_back_is_not_stale(subtests: pytest.Subtests) -> None:
+def test_text_that_retracts_a_value_is_not_stale(subtests: pytest.Subtests) -> None:
     for text, results in [
         ("The price is $45 each.", Says.CURRENT),
         ("The price is $40 each.", Says.STALE),
@@ -127,7 +127,7 @@ def test_phrases_are_compared_as_whole_words() -> None:
     assert says("We wait", "stop|wait")
 
 
-def test_a_marked_stale_item_does_not_count_and_an_unmarked_one_does() -> None:
+def test_stale_item_counts_only_if_it_is_not_marked() -> None:
     current, stale = Shown(text="It is $45."), Shown(text="It is $40.")
     marked = Shown(text="It is $40.", is_marked=True)
     assert judge(PRICE, [marked, current], is_ranked=True, leak=None).current_first
@@ -138,7 +138,7 @@ def test_a_marked_stale_item_does_not_count_and_an_unmarked_one_does() -> None:
     assert (nothing.current_first, nothing.stale_above) == (False, False)
 
 
-def test_a_leak_is_a_restricted_item_or_an_unmarked_exploratory_one() -> None:
+def test_restricted_item_and_forbidden_value_count_as_leaks() -> None:
     restricted = Shown(text="Anything", is_restricted=True)
     assert judge(PRICE, [restricted], is_ranked=False, leak=Says.NEITHER).leaked
     assert not judge(PRICE, [Shown(text="$40")], is_ranked=False, leak=Says.NEITHER).leaked

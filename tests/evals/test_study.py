@@ -35,7 +35,7 @@ def ranked(store: EvalStore, made: Shapes, *, recipe: Recipe, text: str) -> dict
     return {store.source(id_): of for id_, of in rank(made, recipe, text=text, now=LATER).items()}
 
 
-def test_words_are_matched_by_their_stems_and_unknown_ones_not_at_all() -> None:
+def test_words_are_matched_by_stem_and_unknown_words_are_not_matched() -> None:
     words = LexicalIndex.of(["Ann adopts dogs", "Bob repairs boilers", "Ann sleeps"])
 
     assert np.flatnonzero(words.score_terms(["dog"])).tolist() == [0]
@@ -43,7 +43,9 @@ def test_words_are_matched_by_their_stems_and_unknown_ones_not_at_all() -> None:
     assert not words.score_terms([]).any()
 
 
-def test_a_text_is_seen_with_two_before_and_one_after_in_its_session(made: Shapes) -> None:
+def test_context_of_a_text_is_two_texts_before_and_one_after_it_in_its_session(
+    made: Shapes,
+) -> None:
     around = made.views[1].words
 
     assert np.flatnonzero(around.score_terms(["greyhound"])).tolist() == [0, 1, 2]
@@ -51,7 +53,7 @@ def test_a_text_is_seen_with_two_before_and_one_after_in_its_session(made: Shape
     assert np.flatnonzero(around.score_terms(["pump"])).tolist() == [3]
 
 
-def test_only_text_of_a_session_is_embedded_without_context(made: Shapes) -> None:
+def test_single_text_of_a_session_is_embedded_without_context(made: Shapes) -> None:
     alone, around = made.views
     assert np.allclose(alone.vectors[alone.starts[3]], around.vectors[around.starts[3]])
 
@@ -62,7 +64,9 @@ def test_names_of_speakers_are_not_embedded(made: Shapes) -> None:
     assert np.allclose(made.vector("Ann"), made.embedder.query("Ann"))
 
 
-def test_names_time_and_session_raise_the_score_of_a_text(store: EvalStore, made: Shapes) -> None:
+def test_matching_speaker_date_and_session_raise_the_score_of_a_text(
+    store: EvalStore, made: Shapes
+) -> None:
     def gain(text: str, recipe: Recipe) -> dict[str, float]:
         plain = ranked(store, made, recipe=Recipe(), text=text)
         with_it = ranked(store, made, recipe=recipe, text=text)
@@ -78,7 +82,7 @@ def test_names_time_and_session_raise_the_score_of_a_text(store: EvalStore, made
     assert [sat[ref] for ref in turns] == [0.2, 0.2, 0.2, 0]
 
 
-def test_a_user_is_preferred_or_alone_allowed(tmp_path: Path) -> None:
+def test_chat_recipes_prefer_or_return_only_messages_of_the_user(tmp_path: Path) -> None:
     dataset = DATASETS["beam"]
     [corpus] = dataset.read(dataset.files(samples.beam(tmp_path)))
     soft, hard = CHATS.values()

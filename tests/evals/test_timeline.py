@@ -21,7 +21,7 @@ def report() -> TimelineReport:
     return evaluate(read_questions(), make_embedder(load_settings()), notes=read_notes())
 
 
-def test_every_label_is_of_a_note() -> None:
+def test_every_label_refers_to_a_note() -> None:
     notes, questions = read_notes(), read_questions()
     times = {note.key: note.occurred_at or note.at for note in notes}
     every = [note.occurred_at or note.at for note in notes]
@@ -37,7 +37,7 @@ def test_every_label_is_of_a_note() -> None:
     assert min(halves.values()) * 3 >= len(questions)
 
 
-def test_a_time_alone_is_answered_by_that_time(report: TimelineReport) -> None:
+def test_question_with_only_a_time_is_answered_from_that_time(report: TimelineReport) -> None:
     categories = {"alone", "alone, vague words", "alone, with filters", "nothing then"}
     right = [
         row.is_right for row in report.rows if row.sort in categories and row.half is Half.CHECK
@@ -45,7 +45,9 @@ def test_a_time_alone_is_answered_by_that_time(report: TimelineReport) -> None:
     assert sum(right) >= 0.9 * len(right)
 
 
-def test_the_right_time_comes_first_and_a_timeline_is_complete(report: TimelineReport) -> None:
+def test_memory_of_the_named_time_ranks_first_and_timelines_are_complete(
+    report: TimelineReport,
+) -> None:
     categories = {"topic and time", "same words, timeline"}
     right = [
         row.is_right for row in report.rows if row.sort in categories and row.half is Half.CHECK
@@ -53,7 +55,7 @@ def test_the_right_time_comes_first_and_a_timeline_is_complete(report: TimelineR
     assert sum(right) >= 0.9 * len(right)
 
 
-def test_figures_and_failures_are_shown(
+def test_timeline_figures_and_failures_are_printed(
     report: TimelineReport, capsys: pytest.CaptureFixture[str]
 ) -> None:
     show_timeline(report)

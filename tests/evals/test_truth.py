@@ -9,7 +9,7 @@ from commonbrain.runtime.bootstrap import make_embedder
 from commonbrain.runtime.settings_loading import load_settings
 
 
-def test_every_label_names_a_text_of_its_case() -> None:
+def test_every_label_refers_to_a_text_of_its_case() -> None:
     cases = read_cases()
     assert len(cases) >= 500
     for case in cases:
@@ -19,7 +19,7 @@ def test_every_label_names_a_text_of_its_case() -> None:
         assert (case.sort in CHANGES) <= (case.current == len(case.texts) - 1)
 
 
-def test_halves_of_every_type_are_alike_in_size_and_no_question_repeats() -> None:
+def test_halves_of_every_sort_are_similar_in_size_and_no_question_repeats() -> None:
     cases = read_cases()
     sorts = Counter((case.sort, case.half) for case in cases)
     for sort in {case.sort for case in cases}:
