@@ -21,7 +21,7 @@ def admin(page: Page, site: Site) -> Page:
     return page
 
 
-def test_a_key_is_made_by_keys_shown_once_and_revoked(admin: Page, site: Site) -> None:
+def test_api_key_is_created_by_keyboard_shown_once_and_revoked(admin: Page, site: Site) -> None:
     admin.get_by_role("navigation", name="Admin").get_by_role("link", name="Keys").click()
     admin.wait_for_url("**/admin/keys")
     admin.keyboard.press("n")
@@ -47,7 +47,7 @@ def test_a_key_is_made_by_keys_shown_once_and_revoked(admin: Page, site: Site) -
     ]
 
 
-def test_a_role_is_changed_and_the_undo_key_restores_it(admin: Page, site: Site) -> None:
+def test_role_is_changed_and_the_undo_key_restores_it(admin: Page, site: Site) -> None:
     admin.goto(f"{site.url}/admin/agents")
     admin.keyboard.press("n")
     admin.keyboard.type("<script>alert(1)</script>")
@@ -61,7 +61,7 @@ def test_a_role_is_changed_and_the_undo_key_restores_it(admin: Page, site: Site)
     expect(row.locator(".facts")).to_contain_text("writer")
 
 
-def test_retention_is_set_and_removed(admin: Page) -> None:
+def test_retention_rule_is_added_and_removed(admin: Page) -> None:
     admin.get_by_label("New rule").fill("kind=event days=90 action=archive")
     admin.get_by_role("button", name="Add the rule").click()
     remove = admin.get_by_role("button", name=re.compile("Remove the rule kind=event"))
@@ -69,7 +69,7 @@ def test_retention_is_set_and_removed(admin: Page) -> None:
     expect(admin.get_by_text("Everything is kept.")).to_be_visible()
 
 
-def test_jobs_are_started_cancelled_and_retried(admin: Page, site: Site) -> None:
+def test_job_is_started_cancelled_and_retried(admin: Page, site: Site) -> None:
     admin.goto(f"{site.url}/admin/jobs")
     admin.get_by_role("button", name="Run maintenance now").click()
     row = admin.locator("[data-row]", has_text="maintain")

@@ -16,7 +16,7 @@ def plain(chromium: Browser, site: Site) -> Page:
     return page
 
 
-def test_keys_search_move_and_open(page: Page) -> None:
+def test_memory_is_searched_selected_and_opened_by_keyboard(page: Page) -> None:
     page.keyboard.press("/")
     page.keyboard.type("when does the shop deploy")
     page.keyboard.press("Enter")
@@ -29,7 +29,7 @@ def test_keys_search_move_and_open(page: Page) -> None:
     expect(page).to_have_url(re.compile("/memory/mem_"))
 
 
-def test_keys_are_listed_and_lead_to_screens(page: Page) -> None:
+def test_keyboard_shortcuts_are_listed_and_open_screens(page: Page) -> None:
     page.keyboard.press("?")
     expect(page.get_by_role("dialog")).to_be_visible()
     page.keyboard.press("Escape")
@@ -38,7 +38,7 @@ def test_keys_are_listed_and_lead_to_screens(page: Page) -> None:
     expect(page.get_by_role("heading", name="Browse")).to_be_visible()
 
 
-def test_memory_is_corrected_and_the_correction_undone_by_keys(page: Page, site: Site) -> None:
+def test_memory_is_corrected_and_the_undo_key_restores_it(page: Page, site: Site) -> None:
     page.goto(f"{site.url}/memory/{site.demo.task}")
     page.keyboard.press("e")
     page.keyboard.press("Control+A")
@@ -58,7 +58,7 @@ def test_history_marks_the_words_that_changed(page: Page, site: Site) -> None:
 
 
 @pytest.mark.requirement("CL-18")
-def test_agent_recalls_the_correction(page: Page, site: Site) -> None:
+def test_agent_recalls_a_correction_made_on_the_page(page: Page, site: Site) -> None:
     page.goto(f"{site.url}/memory/{site.demo.incident}")
     page.locator("summary", has_text="Correct").click()
     page.get_by_label("What holds now").fill(
@@ -71,7 +71,7 @@ def test_agent_recalls_the_correction(page: Page, site: Site) -> None:
     assert "55 minutes" in (results.items[0].body or "")
 
 
-def test_forgetting_shows_what_depends_on_it_first(page: Page, site: Site) -> None:
+def test_memory_is_forgotten_with_a_reason_and_restored_by_undo(page: Page, site: Site) -> None:
     page.goto(f"{site.url}/memory/{site.demo.fridays}")
     page.locator("summary", has_text="Forget").click()
     form = page.locator("form", has=page.get_by_role("button", name="Forget"))
@@ -82,7 +82,7 @@ def test_forgetting_shows_what_depends_on_it_first(page: Page, site: Site) -> No
     assert site.brain.get(site.demo.fridays).state == "active"
 
 
-def test_same_question_is_answered_as_of_a_date_by_the_slider(page: Page, site: Site) -> None:
+def test_date_slider_repeats_the_search_as_of_an_earlier_day(page: Page, site: Site) -> None:
     page.goto(f"{site.url}/search?query=which+database+does+the+shop+run+on")
     expect(page.get_by_role("heading", name=re.compile("^Now"))).to_be_visible()
     slider = page.get_by_label("As of")
@@ -92,14 +92,14 @@ def test_same_question_is_answered_as_of_a_date_by_the_slider(page: Page, site: 
     expect(page).to_have_url(re.compile("days_back=1"))
 
 
-def test_graph_is_drawn_and_expanded_by_a_click(page: Page, site: Site) -> None:
+def test_graph_of_a_memory_is_drawn_with_its_linked_memories(page: Page, site: Site) -> None:
     page.goto(f"{site.url}/graph/{site.demo.redis}?depth=1")
     drawing = page.locator("#graph")
     expect(drawing).to_have_attribute("data-drawn", re.compile("^[1-9]"))
     expect(page.get_by_role("link", name="The shop runs on Postgres 15")).to_be_visible()
 
 
-def test_everything_works_without_scripts(plain: Page, site: Site) -> None:
+def test_search_annotation_and_undo_work_without_javascript(plain: Page, site: Site) -> None:
     plain.goto(f"{site.url}/search?query=redis&days_back=3")
     assert plain.locator(".row").count() > 0
     plain.goto(f"{site.url}/memory/{site.demo.redis}")
@@ -113,7 +113,7 @@ def test_everything_works_without_scripts(plain: Page, site: Site) -> None:
     assert not site.brain.get(site.demo.redis, views=["annotations"]).annotations
 
 
-def test_hostile_text_runs_nothing(page: Page, site: Site) -> None:
+def test_script_in_a_memory_is_not_executed(page: Page, site: Site) -> None:
     for path in (f"/memory/{site.demo.hostile}", "/search?query=click+evil", "/browse", "/"):
         page.goto(site.url + path)
         expect(page).not_to_have_title("taken")

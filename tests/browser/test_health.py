@@ -41,7 +41,7 @@ def test_plots_have_a_text_alternative_and_show_their_numbers_on_a_click(health:
     expect(numbers.get_by_role("columnheader", name="No answer")).to_be_visible()
 
 
-def test_plots_follow_the_theme_and_the_width(health: Page) -> None:
+def test_plots_adapt_to_the_theme_and_the_window_width(health: Page) -> None:
     plot = health.locator("[data-plot=stored]")
     light = plot.evaluate(_INK)
     health.emulate_media(color_scheme="dark")
@@ -59,7 +59,9 @@ def test_plots_follow_the_theme_and_the_width(health: Page) -> None:
     assert 200 < box["width"] < NARROW
 
 
-def test_without_a_script_the_numbers_are_in_tables(chromium: Browser, site: Site) -> None:
+def test_numbers_of_the_plots_are_in_tables_without_javascript(
+    chromium: Browser, site: Site
+) -> None:
     context = chromium.new_context(
         java_script_enabled=False, viewport={"width": WIDE, "height": HEIGHT}
     )

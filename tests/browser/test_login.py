@@ -72,7 +72,7 @@ def test_person_logs_in_at_a_provider_and_returns_to_the_page(
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [WIDE, NARROW])
-def test_login_page_is_accessible_and_fits(
+def test_login_page_is_accessible_and_has_no_horizontal_scrolling(
     chromium: Browser,
     server: str,
     request: pytest.FixtureRequest,

@@ -6,7 +6,7 @@ from commonbrain.cli.ui import redirect_page
 from tests.browser.conftest import TIMEOUT_MS, Site
 
 
-def test_redirect_page_opens_the_session(chromium: Browser, site: Site) -> None:
+def test_redirect_page_logs_the_browser_in(chromium: Browser, site: Site) -> None:
     page = chromium.new_context().new_page()
     with redirect_page(site.link()) as address:
         page.goto(address)

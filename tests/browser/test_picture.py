@@ -151,7 +151,7 @@ def home(chromium: Browser, path: Path) -> Iterator[Page]:
             page.close()
 
 
-def test_start_page_is_the_picture_of_the_readme(
+def test_start_page_for_the_readme_picture_shows_memories_within_the_size_limit(
     home: Page, request: pytest.FixtureRequest
 ) -> None:
     main = home.get_by_role("main")

@@ -62,7 +62,7 @@ def open_items(site: Site, category: str) -> int:
 
 
 @pytest.mark.requirement("CL-19")
-def test_queue_is_settled_by_keys_alone(page: Page, site: Site, queue: Queue) -> None:
+def test_review_queue_is_settled_by_keyboard_alone(page: Page, site: Site, queue: Queue) -> None:
     """Twenty and more items of every category, each key at least once."""
     assert queue.conflicts
     page.goto(f"{site.url}/review")
@@ -88,7 +88,7 @@ def test_queue_is_settled_by_keys_alone(page: Page, site: Site, queue: Queue) ->
             assert open_items(site, category) == 0
 
 
-def test_undo_brings_the_item_back(page: Page, site: Site, queue: Queue) -> None:
+def test_undo_returns_the_item_to_the_queue(page: Page, site: Site, queue: Queue) -> None:
     assert queue.conflicts
     page.goto(f"{site.url}/review?category=conflicts")
     before = open_items(site, "conflicts")
@@ -102,7 +102,7 @@ def test_undo_brings_the_item_back(page: Page, site: Site, queue: Queue) -> None
     assert [state_of(site, id_) for id_ in item] == [State.ACTIVE, State.ACTIVE]
 
 
-def test_memory_is_corrected_in_place_by_keys(page: Page, site: Site, queue: Queue) -> None:
+def test_memory_is_corrected_in_the_queue_by_keyboard(page: Page, site: Site, queue: Queue) -> None:
     page.goto(f"{site.url}/review?category=needs_review&at={queue.needs_review[0]}")
     assert shown_item(page) == queue.needs_review[:1]
     expect(page.locator(".paths")).to_contain_text("The checkout queue runs on Redis 6")
@@ -117,7 +117,7 @@ def test_memory_is_corrected_in_place_by_keys(page: Page, site: Site, queue: Que
     assert "BLMOVE" in (site.brain.get(old.current_id, bump=False).body or "")
 
 
-def test_reason_is_stored_and_its_enter_key_decides_nothing(
+def test_reason_is_stored_and_enter_in_its_field_decides_nothing(
     page: Page, site: Site, queue: Queue
 ) -> None:
     page.goto(f"{site.url}/review?category=proposals&at={queue.proposals[2]}")
@@ -142,7 +142,7 @@ def test_reason_is_stored_and_its_enter_key_decides_nothing(
         ("duplicates", "b1"),
     ],
 )
-def test_second_of_two_people_sees_what_the_first_decided(
+def test_second_reviewer_of_an_item_sees_the_first_decision_and_changes_nothing(
     page: Page, second_page: Page, site: Site, *, category: str, keys: str
 ) -> None:
     first_key, second_key = keys
@@ -163,7 +163,9 @@ def test_second_of_two_people_sees_what_the_first_decided(
     assert [site.brain.get(id_, views=["history"], bump=False).history for id_ in item] == histories
 
 
-def test_address_of_a_settled_item_says_what_happened(page: Page, site: Site, queue: Queue) -> None:
+def test_url_of_a_settled_item_shows_who_decided_and_why(
+    page: Page, site: Site, queue: Queue
+) -> None:
     address = f"{site.url}/review?category=needs_review&at={queue.needs_review[1]}"
     site.brain.acting_as(agent="bob").revise.review(queue.needs_review[1], reason=REASON)
     page.goto(address)
@@ -173,7 +175,9 @@ def test_address_of_a_settled_item_says_what_happened(page: Page, site: Site, qu
     assert shown_item(page) != queue.needs_review[1:2]
 
 
-def test_skipped_items_lead_to_the_next_category(page: Page, site: Site, queue: Queue) -> None:
+def test_skipping_all_items_leads_to_the_next_category(
+    page: Page, site: Site, queue: Queue
+) -> None:
     assert queue.conflicts
     page.goto(f"{site.url}/review")
     seen: list[tuple[str, ...]] = []
@@ -205,7 +209,7 @@ def test_queue_is_settled_without_javascript(chromium: Browser, site: Site, queu
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [WIDE, NARROW])
-def test_every_category_is_accessible_and_fits(
+def test_every_category_is_accessible_and_has_no_horizontal_scrolling(
     page: Page, site: Site, queue: Queue, *, width: int, scheme: Literal["light", "dark"]
 ) -> None:
     assert queue.conflicts

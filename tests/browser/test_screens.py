@@ -29,7 +29,7 @@ def address(site: Site, name: str) -> str:
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [WIDE, NARROW])
 @pytest.mark.parametrize("name", [one.name for one in SCREENS])
-def test_screen_is_accessible_and_fits(
+def test_screen_is_accessible_and_has_no_horizontal_scrolling(
     page: Page,
     site: Site,
     request: pytest.FixtureRequest,

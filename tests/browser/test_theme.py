@@ -16,7 +16,9 @@ def ground(page: Page) -> str:
     return page.evaluate("getComputedStyle(document.body).backgroundColor")
 
 
-def test_key_chooses_light_then_dark_then_the_systems(page: Page, site: Site) -> None:
+def test_theme_key_switches_to_light_then_dark_then_the_system_theme(
+    page: Page, site: Site
+) -> None:
     page.emulate_media(color_scheme="dark")
     page.goto(f"{site.url}/")
     switch = page.get_by_role("button", name="Theme: the system's")
@@ -47,7 +49,7 @@ def test_chosen_theme_is_in_the_html_of_the_next_page(page: Page, site: Site) ->
     assert ground(page) == DARK
 
 
-def test_other_tab_follows_a_choice_when_it_is_shown(page: Page, site: Site) -> None:
+def test_other_tab_applies_the_chosen_theme_when_it_becomes_visible(page: Page, site: Site) -> None:
     page.goto(f"{site.url}/browse")
     other = page.context.new_page()
     other.goto(f"{site.url}/")
@@ -58,7 +60,7 @@ def test_other_tab_follows_a_choice_when_it_is_shown(page: Page, site: Site) -> 
     other.close()
 
 
-def test_drawings_follow_the_chosen_theme(page: Page, site: Site) -> None:
+def test_graph_drawing_follows_the_chosen_theme(page: Page, site: Site) -> None:
     page.emulate_media(color_scheme="light")
     page.goto(f"{site.url}/graph/{site.demo.redis}?depth=1")
     expect(page.locator("#graph")).to_have_attribute("data-drawn", re.compile("^[1-9]"))
@@ -68,13 +70,13 @@ def test_drawings_follow_the_chosen_theme(page: Page, site: Site) -> None:
     assert page.locator("#graph").screenshot() != before
 
 
-def test_help_lists_the_key_of_the_theme(page: Page, site: Site) -> None:
+def test_help_lists_the_theme_key(page: Page, site: Site) -> None:
     page.goto(f"{site.url}/")
     page.keyboard.press("?")
     expect(page.get_by_role("dialog")).to_contain_text("theme: the system's, light, dark")
 
 
-def test_without_scripts_the_theme_is_the_systems(chromium: Browser, site: Site) -> None:
+def test_system_theme_is_used_without_javascript(chromium: Browser, site: Site) -> None:
     context = chromium.new_context(java_script_enabled=False, color_scheme="dark")
     page = context.new_page()
     page.goto(site.link())
@@ -84,7 +86,9 @@ def test_without_scripts_the_theme_is_the_systems(chromium: Browser, site: Site)
 
 
 @pytest.mark.parametrize("width", [WIDE, NARROW])
-def test_theme_against_the_systems_is_accessible(page: Page, site: Site, *, width: int) -> None:
+def test_theme_that_differs_from_the_system_theme_is_accessible(
+    page: Page, site: Site, *, width: int
+) -> None:
     page.set_viewport_size({"width": width, "height": HEIGHT})
     page.emulate_media(color_scheme="light")
     page.goto(f"{site.url}/")

@@ -85,7 +85,9 @@ def test_folder_is_previewed_then_imported_with_a_report(
     assert "8080" in (site.brain.recall("staging port of the shop").items[0].body or "")
 
 
-def test_export_is_downloaded_and_read_back(page: Page, site: Site, tmp_path: Path) -> None:
+def test_downloaded_export_can_be_imported_again_without_new_memories(
+    page: Page, site: Site, tmp_path: Path
+) -> None:
     page.goto(f"{site.url}/transfer")
     page.get_by_role("button", name="Export everything").click()
     link = page.get_by_role("link", name="Download the export").first
@@ -116,7 +118,9 @@ def test_backup_is_downloaded_with_its_digest(page: Page, site: Site, tmp_path: 
         assert copy.get(site.demo.redis).body
 
 
-def test_backup_goes_into_a_folder_of_this_machine(page: Page, site: Site, tmp_path: Path) -> None:
+def test_backup_is_written_into_a_folder_of_the_local_machine(
+    page: Page, site: Site, tmp_path: Path
+) -> None:
     page.goto(f"{site.url}/transfer")
     page.get_by_text("Into a folder of this machine").click()
     page.get_by_role("textbox", name="Folder").fill(str(tmp_path))
@@ -128,7 +132,7 @@ def test_backup_goes_into_a_folder_of_this_machine(page: Page, site: Site, tmp_p
     expect(page.get_by_text(str(file), exact=True)).to_be_visible()
 
 
-def test_too_large_file_is_refused_before_it_is_sent(page: Page, site: Site) -> None:
+def test_oversized_file_is_refused_before_it_is_sent(page: Page, site: Site) -> None:
     page.goto(f"{site.url}/transfer")
     page.locator("input[type=file]").evaluate("(one) => { one.dataset.bytesMax = 3; }")
     page.locator("input[type=file]").set_input_files(
@@ -139,7 +143,7 @@ def test_too_large_file_is_refused_before_it_is_sent(page: Page, site: Site) -> 
     expect(page.get_by_text("Import of a.md")).to_have_count(0)
 
 
-def test_import_without_scripts(chromium: Browser, site: Site, tmp_path: Path) -> None:
+def test_file_is_imported_without_javascript(chromium: Browser, site: Site, tmp_path: Path) -> None:
     plain = chromium.new_context(java_script_enabled=False).new_page()
     plain.goto(site.link())
     plain.goto(f"{site.url}/transfer")
@@ -151,7 +155,7 @@ def test_import_without_scripts(chromium: Browser, site: Site, tmp_path: Path) -
     expect(done.locator(".outcome-stored dd")).to_have_text("1", timeout=TIMEOUT_MS)
 
 
-def test_list_of_refusals_stays_as_the_person_left_it_while_the_screen_fetches_itself(
+def test_list_of_refusals_stays_open_or_closed_while_the_screen_refreshes(
     chromium: Browser, tmp_path: Path, notes: Path
 ) -> None:
     tea = tmp_path / "tea.md"

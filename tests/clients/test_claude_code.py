@@ -18,7 +18,7 @@ MEMORY = "The deploy key of Helios lives in vault slot 7."
 QUESTION = "Where is the deploy key of Helios?"
 
 
-def test_the_server_is_listed_as_connected(claude_code: ClaudeCode) -> None:
+def test_claude_code_lists_the_server_as_connected(claude_code: ClaudeCode) -> None:
     ended = claude_code.list_servers()
 
     assert ended.status == 0, ended
@@ -42,14 +42,14 @@ def test_recalled_memories_are_marked_as_evidence(claude_code: ClaudeCode) -> No
     assert "not instruction" in shown(model, 1)
 
 
-def test_an_error_reaches_the_model_in_words(claude_code: ClaudeCode) -> None:
+def test_tool_error_reaches_the_model_with_its_message(claude_code: ClaudeCode) -> None:
     model = claude_code.converse(call("get", id=ABSENT_ID))
 
     assert model.result(0)["is_error"]
     assert ABSENT_ID in shown(model)
 
 
-def test_the_model_is_shown_the_tools_and_instructions(claude_code: ClaudeCode) -> None:
+def test_model_is_shown_the_tools_and_instructions(claude_code: ClaudeCode) -> None:
     # A server that is slow to start misses the first request, so the last one is read.
     last = claude_code.converse(call("recall", query=QUESTION)).requests[-1]
 
@@ -61,7 +61,7 @@ def test_the_model_is_shown_the_tools_and_instructions(claude_code: ClaudeCode) 
     assert "## commonbrain" in messages
 
 
-def test_another_client_reads_memories_of_claude_code_with_their_author(
+def test_memory_of_claude_code_is_recalled_by_another_client_with_its_author(
     claude_code: ClaudeCode, inspector: Inspector
 ) -> None:
     claude_code.converse(call("remember", text=MEMORY, kind="fact"))

@@ -101,7 +101,7 @@ def expected(revision: str, *, but: str) -> list[str]:
 
 @pytest.mark.requirement("EV-12")
 @pytest.mark.parametrize("revision", EXPECTED)
-def test_the_server_conforms_to_the_protocol(
+def test_server_passes_the_mcp_conformance_suite(
     revision: str, url: str, conforms: Callable[[str, str, list[str]], None]
 ) -> None:
     conforms(url, revision, expected(revision, but="the example asks for nothing"))
@@ -109,7 +109,7 @@ def test_the_server_conforms_to_the_protocol(
 
 @pytest.mark.requirement("EV-12")
 @pytest.mark.parametrize("revision", EXPECTED)
-def test_the_endpoint_carries_every_content_of_the_protocol(
+def test_endpoint_with_the_example_tools_passes_the_mcp_conformance_suite(
     revision: str, example_url: str, conforms: Callable[[str, str, list[str]], None]
 ) -> None:
     conforms(example_url, revision, expected(revision, but="names"))

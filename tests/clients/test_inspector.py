@@ -35,7 +35,8 @@ class Step:
     hides: tuple[str, ...] = ()
 
 
-# Every tool has a step here: test_every_tool_is_in_the_story fails for one that has none.
+# Every tool has a step here: for one that has none,
+# test_every_tool_of_the_server_is_called_by_a_step_of_the_story fails.
 STORY = (
     Step(tool="remember", arguments={"text": KEY_IS_IN_SLOT_7, "kind": "fact"}, shows="mem_"),
     Step(tool="remember", arguments={"text": TEA}, shows="mem_"),
@@ -67,7 +68,7 @@ def client(request: pytest.FixtureRequest, inspector: Inspector) -> Inspector:
     return replace(inspector, era=request.param)
 
 
-def test_the_server_speaks_the_protocol_of_the_era(client: Inspector) -> None:
+def test_server_answers_with_the_protocol_version_of_the_client(client: Inspector) -> None:
     reply = client.initialize()
 
     assert reply["protocolVersion"] == ERAS[client.era]
@@ -75,11 +76,11 @@ def test_the_server_speaks_the_protocol_of_the_era(client: Inspector) -> None:
     assert reply["instructions"]
 
 
-def test_every_tool_is_in_the_story(client: Inspector) -> None:
+def test_every_tool_of_the_server_is_called_by_a_step_of_the_story(client: Inspector) -> None:
     assert client.tools() == {step.tool for step in STORY}
 
 
-def test_every_tool_works_on_memories_of_earlier_clients(client: Inspector) -> None:
+def test_every_tool_works_on_memories_stored_by_earlier_client_processes(client: Inspector) -> None:
     remembered: list[str] = []
     for step in STORY:
         given = {name: value.format(*remembered) for name, value in step.arguments.items()}
@@ -94,7 +95,7 @@ def test_every_tool_works_on_memories_of_earlier_clients(client: Inspector) -> N
     ("tool", "arguments"),
     [("no_such_tool", {}), ("remember", {}), ("get", {"id": ABSENT_ID})],
 )
-def test_a_call_that_cannot_be_answered_ends_in_an_error(
+def test_invalid_tool_call_ends_with_an_error_status(
     client: Inspector, tool: str, arguments: dict[str, Any]
 ) -> None:
     ended = client.run_call(tool, arguments)

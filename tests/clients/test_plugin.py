@@ -87,13 +87,13 @@ def bodies(brain: Brain, kinds: Sequence[str]) -> list[str]:
     return [item.body or "" for item in brain.recall("", kinds=kinds, max_items=50).items]
 
 
-def test_the_client_itself_finds_the_plugin_valid(claude: ClaudeCode) -> None:
+def test_claude_code_validates_the_plugin(claude: ClaudeCode) -> None:
     ended = claude.check_plugin(PLUGIN)
 
     assert ended.status == 0, ended
 
 
-def test_a_conversation_is_shown_memories_and_stores_new_ones(
+def test_conversation_is_shown_memories_and_stores_new_ones(
     claude: ClaudeCode, brain: Brain, store: Path
 ) -> None:
     call = ToolCall(PREFIX + "remember", {"text": LEARNT, "kind": "fact"})
@@ -117,7 +117,7 @@ def test_a_conversation_is_shown_memories_and_stores_new_ones(
     assert FACT not in stored
 
 
-def test_the_hooks_and_the_server_of_one_client_are_one_session(
+def test_hooks_and_server_of_one_client_share_one_session(
     claude: ClaudeCode, brain: Brain, store: Path
 ) -> None:
     call = ToolCall(PREFIX + "remember", {"text": LEARNT, "kind": "fact"})
@@ -134,7 +134,7 @@ def test_the_hooks_and_the_server_of_one_client_are_one_session(
     assert brain.session.list().sessions == ()
 
 
-def test_an_edit_is_shown_its_memories_and_a_commit_its_rules(
+def test_memories_of_a_file_are_shown_when_it_is_edited_and_rules_before_a_commit(
     claude: ClaudeCode, brain: Brain, place: Place
 ) -> None:
     file = place.home / "src" / "payments" / "refunds.py"

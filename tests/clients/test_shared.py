@@ -53,7 +53,7 @@ def run_client(place: Place, shared: SharedServer, credential: Credential) -> Ca
 
 @pytest.mark.requirement("CL-05")
 @pytest.mark.parametrize("client", WITHIN_PYTHON)
-def test_libraries_of_python_learn_their_identity(
+def test_python_libraries_act_as_the_agent_of_their_credential(
     client: str, credential: Credential, run_client: Callable[..., Ended]
 ) -> None:
     python = python_of(client)
@@ -65,7 +65,7 @@ def test_libraries_of_python_learn_their_identity(
 
 @pytest.mark.requirement("CL-01")
 @pytest.mark.parametrize("version", ["sdk_v1", "sdk_v2"])
-def test_both_libraries_of_typescript_learn_their_identity(
+def test_typescript_libraries_act_as_the_agent_of_their_credential(
     version: str,
     modules: Path,
     node: Path,
@@ -78,7 +78,7 @@ def test_both_libraries_of_typescript_learn_their_identity(
     assert credential.is_named_in(run_client(node, PROGRAMS / f"{version}.mjs").out)
 
 
-def test_mcporter_learns_its_identity(
+def test_mcporter_acts_as_the_agent_of_its_credential(
     modules: Path,
     node: Path,
     *,
@@ -96,7 +96,7 @@ def test_mcporter_learns_its_identity(
 
 
 @pytest.mark.parametrize("era", ERAS)
-def test_the_inspector_learns_its_identity_in_both_eras(
+def test_inspector_acts_as_the_agent_of_its_credential_in_both_protocol_eras(
     era: str, modules: Path, inspector: Inspector, *, shared: SharedServer, credential: Credential
 ) -> None:
     bearer = f"Authorization: Bearer {credential.secret}"
@@ -108,7 +108,7 @@ def test_the_inspector_learns_its_identity_in_both_eras(
 
 
 @pytest.mark.parametrize("era", ERAS)
-def test_the_inspector_learns_its_identity_over_the_bridge(
+def test_inspector_acts_as_the_agent_of_its_credential_through_the_bridge(
     era: str,
     inspector: Inspector,
     server_command: Path,

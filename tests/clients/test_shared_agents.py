@@ -57,7 +57,7 @@ def connected_to(
     return connect
 
 
-def test_claude_code_shows_its_model_the_name_of_the_agent(
+def test_claude_code_acts_as_the_agent_of_its_credential(
     modules: Path, connected_to: Callable[[str], Place], *, credential: Credential
 ) -> None:
     program = modules / CLAUDE_CODE / "claude"
@@ -68,7 +68,7 @@ def test_claude_code_shows_its_model_the_name_of_the_agent(
 
 @pytest.mark.requirement("CL-01", "DO-20")
 @pytest.mark.parametrize("client", AGENTS)
-def test_agent_shows_its_model_its_own_name(
+def test_connected_client_acts_as_the_agent_of_its_credential(
     client: str,
     modules: Path,
     node: Path,

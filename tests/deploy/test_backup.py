@@ -72,7 +72,7 @@ def a_backup(server: str, folder: Path) -> Path:
     return Path(done.stdout.strip())
 
 
-def test_a_backup_is_restored_whole(server: str, empty: str, tmp_path: Path) -> None:
+def test_backup_is_restored_completely(server: str, empty: str, tmp_path: Path) -> None:
     dump = a_backup(server, tmp_path)
     restored = run("restore.sh", str(dump), owner=empty)
     assert restored.returncode == 0, restored.stderr
@@ -83,7 +83,7 @@ def test_a_backup_is_restored_whole(server: str, empty: str, tmp_path: Path) -> 
     assert not list(tmp_path.glob(".unfinished*"))
 
 
-def test_a_backup_removes_those_of_more_than_thirty_days_ago(server: str, tmp_path: Path) -> None:
+def test_backup_deletes_backups_older_than_thirty_days(server: str, tmp_path: Path) -> None:
     old, recent = (tmp_path / f"commonbrain-{days}.dump" for days in (32, 29))
     for dump in (old, recent):
         dump.touch()
@@ -95,7 +95,9 @@ def test_a_backup_removes_those_of_more_than_thirty_days_ago(server: str, tmp_pa
     assert {*tmp_path.glob("*.dump")} == {recent, new}
 
 
-def test_an_owner_without_other_rights_restores_its_backup(server: str, tmp_path: Path) -> None:
+def test_database_owner_without_other_privileges_restores_its_backup(
+    server: str, tmp_path: Path
+) -> None:
     owner = urlsplit(str(servers.login(server, "owner")))
     urls = [owner._replace(path=f"/{name}").geturl() for name in ("own", "own_restored")]
     for url in urls:
@@ -115,7 +117,7 @@ def test_an_owner_without_other_rights_restores_its_backup(server: str, tmp_path
     assert "Restored and verified: 1 tables." in restored.stdout
 
 
-def test_a_backup_that_was_changed_is_refused(server: str, empty: str, tmp_path: Path) -> None:
+def test_corrupted_backup_is_refused(server: str, empty: str, tmp_path: Path) -> None:
     dump = a_backup(server, tmp_path)
     body = bytearray(dump.read_bytes())
     body[len(body) // 2] ^= 1
@@ -125,7 +127,7 @@ def test_a_backup_that_was_changed_is_refused(server: str, empty: str, tmp_path:
     assert "nothing was restored" in refused.stderr
 
 
-def test_a_database_that_holds_something_is_left_alone(server: str, tmp_path: Path) -> None:
+def test_restore_into_a_database_that_is_not_empty_is_refused(server: str, tmp_path: Path) -> None:
     dump = a_backup(server, tmp_path)
     refused = run("restore.sh", str(dump), owner=named(server, "brain"))
     assert refused.returncode == 1

@@ -45,12 +45,12 @@ def test_remember_and_recall_need_no_extra(home: Path) -> None:
     assert "rebuilt every night" in brain(home, "recall", "when is staging reset?")
 
 
-def test_no_library_writes_into_the_home(home: Path) -> None:
+def test_only_commonbrain_writes_files_into_the_home_folder(home: Path) -> None:
     written = {path.parent.name for path in home.rglob("*") if path.is_file()}
     assert written == {"commonbrain"}
 
 
-def test_file_is_staged_for_a_job_without_an_extra(tmp_path: Path) -> None:
+def test_background_import_of_a_file_is_queued_without_an_extra(tmp_path: Path) -> None:
     (tmp_path / "notes.md").write_text("# Staging\n\nThe staging port is 8080 for every service.\n")
     brain(tmp_path, "import", "markdown", str(tmp_path / "notes.md"), "--background")
     assert "import | queued" in brain(tmp_path, "job", "list")

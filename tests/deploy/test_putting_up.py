@@ -22,7 +22,7 @@ SCRIPTS = [*DEPLOY.rglob("*.sh")]
 
 
 @pytest.mark.requirement("DO-07")
-def test_two_answer_and_two_work_on_postgres_redis_and_object_storage() -> None:
+def test_compose_runs_two_servers_and_two_workers_with_object_storage_for_models() -> None:
     for name in ("api", "worker"):
         assert SERVICES[name]["deploy"]["replicas"] == 2
         # All of them have to find what one has learnt.
@@ -33,14 +33,14 @@ def test_two_answer_and_two_work_on_postgres_redis_and_object_storage() -> None:
     assert {"postgres", "redis", "objects", "prometheus", "grafana"} <= SERVICES.keys()
 
 
-def test_nothing_listens_beyond_this_machine() -> None:
+def test_compose_publishes_ports_only_on_the_local_machine() -> None:
     ports = [port for service in SERVICES.values() for port in service.get("ports", [])]
     assert ports
     assert all(port.startswith("127.0.0.1:") for port in ports)
     assert COMPOSE["networks"]["inside"]["internal"]
 
 
-def test_shared_files_contain_no_password() -> None:
+def test_compose_file_contains_no_password() -> None:
     given = {
         f"{name}: {variable}": value
         for name, service in SERVICES.items()
@@ -53,13 +53,13 @@ def test_shared_files_contain_no_password() -> None:
         assert secret["file"].startswith("./secrets/")
 
 
-def test_every_service_that_stays_shows_that_it_is_well() -> None:
+def test_every_service_except_the_api_defines_a_health_check() -> None:
     without = {name for name, one in SERVICES.items() if "healthcheck" not in one}
     # The image's own check is of the port that `api` answers at.
     assert without == {"api"}
 
 
-def test_every_file_that_is_mounted_is_there() -> None:
+def test_every_mounted_file_exists() -> None:
     mounted = [
         volume.split(":")[0]
         for service in SERVICES.values()
@@ -71,7 +71,7 @@ def test_every_file_that_is_mounted_is_there() -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a shell script")
-def test_secrets_are_drawn_once_and_all_that_are_named(tmp_path: Path) -> None:
+def test_secrets_script_generates_every_named_secret_once(tmp_path: Path) -> None:
     script = shutil.copy(DEPLOY / "make-secrets.sh", tmp_path)
     first, drawn = (_drawn(Path(script)) for _ in range(2))
     assert first == drawn
@@ -88,7 +88,7 @@ def _drawn(script: Path) -> dict[str, str]:
 
 
 @pytest.mark.parametrize(("name", "pod"), PODS, ids=[name for name, _ in PODS])
-def test_pods_run_without_root_and_write_to_their_volumes_only(
+def test_pods_run_without_root_and_write_only_to_their_volumes(
     name: str, pod: dict[str, Any]
 ) -> None:
     assert name
@@ -104,7 +104,7 @@ def test_pods_run_without_root_and_write_to_their_volumes_only(
         assert mounted == {volume["name"] for volume in pod["volumes"]}
 
 
-def test_labels_that_select_are_those_of_pods() -> None:
+def test_label_selectors_match_the_labels_of_pods() -> None:
     pods = [
         one["spec"]["template"]["metadata"]["labels"]
         for one in KUBERNETES
@@ -117,7 +117,7 @@ def test_labels_that_select_are_those_of_pods() -> None:
             assert any(labels_selected.items() <= labels.items() for labels in pods)
 
 
-def test_the_image_runs_as_a_user_without_rights_and_is_compiled() -> None:
+def test_image_runs_as_an_unprivileged_user_with_compiled_bytecode() -> None:
     lines = (DEPLOY / "Dockerfile").read_text("utf-8")
     last = lines.rpartition("\nFROM ")[2]
     assert re.search(r"^USER 10001:10001$", last, re.MULTILINE)
@@ -128,13 +128,13 @@ def test_the_image_runs_as_a_user_without_rights_and_is_compiled() -> None:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="shell scripts")
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.name)
-def test_scripts_can_be_read_by_a_shell(script: Path) -> None:
+def test_scripts_have_valid_shell_syntax_and_stop_at_the_first_error(script: Path) -> None:
     subprocess.run(["sh", "-n", str(script)], check=True)  # noqa: S607
     assert "set -eu" in script.read_text("utf-8")
 
 
 @pytest.mark.parametrize("unit", [*(DEPLOY / "systemd").glob("*.service")], ids=lambda p: p.name)
-def test_units_are_confined(unit: Path) -> None:
+def test_systemd_units_are_sandboxed_and_contain_no_password(unit: Path) -> None:
     text = unit.read_text("utf-8")
     for line in ("NoNewPrivileges=true", "ProtectSystem=strict", "CapabilityBoundingSet=\n"):
         assert line in text

@@ -87,7 +87,7 @@ def broken(path: Path, page: PageParser, pages: dict[Path, PageParser]) -> Itera
 
 
 @pytest.mark.requirement("DO-23")
-def test_every_page_is_on_the_site(site: Path) -> None:
+def test_every_documentation_page_is_on_the_site(site: Path) -> None:
     for page in DOCS.rglob("*.md"):
         if "generated" not in page.parts:
             built = page.relative_to(DOCS).with_suffix(".html")
@@ -98,11 +98,11 @@ def test_every_page_is_on_the_site(site: Path) -> None:
 
 
 @pytest.mark.requirement("DO-23")
-def test_every_link_within_the_site_leads_somewhere(pages: dict[Path, PageParser]) -> None:
+def test_every_link_within_the_site_resolves(pages: dict[Path, PageParser]) -> None:
     assert [fault for path, page in pages.items() for fault in broken(path, page, pages)] == []
 
 
-def test_a_link_to_a_file_that_is_no_page_leads_to_the_repository(site: Path) -> None:
+def test_link_to_a_file_outside_the_site_points_to_the_repository(site: Path) -> None:
     comparison = (site / "0.1" / "explanation" / "comparison.html").read_text("utf-8")
 
     linked = re.search(r'href="(\S+/blob/main/(benchmarks/\S+))"', comparison)
@@ -110,7 +110,7 @@ def test_a_link_to_a_file_that_is_no_page_leads_to_the_repository(site: Path) ->
     assert (ROOT / linked[2]).exists()
 
 
-def test_no_page_loads_anything_from_elsewhere(pages: dict[Path, PageParser]) -> None:
+def test_no_page_loads_resources_from_other_hosts(pages: dict[Path, PageParser]) -> None:
     assert [load for page in pages.values() for load in page.loads if urlsplit(load).netloc] == []
     # The theme asks GitHub about a repository where this component is.
     assert not any("source" in page.components for page in pages.values())

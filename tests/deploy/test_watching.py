@@ -42,14 +42,14 @@ def promtool(*arguments: str) -> str:
     return done.stdout.decode()
 
 
-def test_dashboards_and_alerts_use_only_metrics_of_servers() -> None:
+def test_dashboards_and_alerts_use_only_exported_metrics() -> None:
     named = {name for one in expressions() for name in re.findall(r"commonbrain_\w+", one)}
     assert named
     assert named - set(exported()) == set()
 
 
 @pytest.mark.requirement("OB-08")
-def test_the_dashboard_draws_latency_growth_hit_quality_and_tokens_saved() -> None:
+def test_dashboard_shows_latency_growth_hit_quality_and_tokens_saved() -> None:
     titles = " ".join(panel["title"] for panel in panels())
     for what in ("p50 by tool", "p95 by tool", "Growth by tenant", "Growth by kind"):
         assert what in titles
@@ -57,7 +57,7 @@ def test_the_dashboard_draws_latency_growth_hit_quality_and_tokens_saved() -> No
     assert "Tokens saved" in titles
 
 
-def test_panels_have_a_place_of_their_own() -> None:
+def test_dashboard_panels_do_not_overlap_and_have_unique_ids() -> None:
     taken: set[tuple[int, int]] = set()
     for panel in dashboard()["panels"]:
         at = panel["gridPos"]
@@ -74,7 +74,7 @@ def test_panels_have_a_place_of_their_own() -> None:
 
 
 @pytest.mark.requirement("OB-09")
-def test_alerts_watch_p95_faults_of_the_server_and_authorisation() -> None:
+def test_alerts_cover_latency_errors_authorisation_jobs_and_models() -> None:
     names = {rule["alert"] for group in rules_file()["groups"] for rule in group["rules"]}
     assert {
         "CommonbrainRecallSlow",
@@ -101,11 +101,11 @@ def test_every_alert_links_to_its_section_of_the_guide() -> None:
 
 
 @needs_promtool
-def test_prometheus_takes_the_rules_and_its_configuration() -> None:
+def test_prometheus_accepts_the_rules_and_the_configuration() -> None:
     assert "11 rules found" in promtool("check", "rules", "rules.yml")
     promtool("check", "config", "prometheus.yml")
 
 
 @needs_promtool
-def test_alerts_fire_when_they_should_and_are_silent_when_all_is_well() -> None:
+def test_alert_rules_pass_their_promtool_tests() -> None:
     assert "SUCCESS" in promtool("test", "rules", "rules_test.yml")

@@ -50,7 +50,7 @@ async def recalled_by_mcp(url: str, *, key: str) -> str:
 
 
 @pytest.mark.requirement("DO-25")
-def test_a_server_serves_all_and_asks_tenants_of_a_lost_worker_to_retry(
+def test_server_asks_tenants_of_a_lost_worker_to_retry_and_serves_the_others(
     citus: CitusServer, distributed_store: Database
 ) -> None:
     lost, other = names_on_each_worker(citus, distributed_store)

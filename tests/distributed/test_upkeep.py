@@ -38,7 +38,7 @@ def change(database: Database, *statements: str) -> None:
 
 
 @pytest.mark.requirement("DO-24")
-def test_a_filled_store_is_distributed_with_every_row_and_answers_the_same(
+def test_filled_store_is_distributed_with_every_row_and_answers_the_same(
     citus: CitusServer,
 ) -> None:
     with citus.plain_database() as database:
@@ -60,7 +60,7 @@ def test_a_filled_store_is_distributed_with_every_row_and_answers_the_same(
 
 
 @pytest.mark.requirement("DO-24")
-def test_an_upgrade_of_a_distributed_store_distributes_the_tables_that_it_creates(
+def test_upgrade_of_a_distributed_store_distributes_the_tables_that_it_creates(
     citus: CitusServer,
 ) -> None:
     with citus.database() as database:
@@ -118,7 +118,7 @@ def test_commands_work_on_a_distributed_store(citus: CitusServer) -> None:
     assert json.loads(output_of("doctor", "--json"))["is_sound"]
 
 
-def test_a_backup_of_the_coordinator_is_restored_on_one_server(
+def test_backup_of_the_coordinator_is_restored_on_a_single_server(
     citus: CitusServer, tmp_path: Path
 ) -> None:
     with citus.database() as database, citus.plain_database(is_empty=True) as restored:

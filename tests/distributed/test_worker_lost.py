@@ -18,7 +18,7 @@ pytestmark = pytest.mark.citus
 
 
 @pytest.mark.requirement("DO-25")
-def test_a_killed_worker_loses_nothing_acknowledged_and_stops_only_its_own_tenants(
+def test_killed_worker_loses_no_acknowledged_write_and_stops_only_its_own_tenants(
     citus: CitusServer,
 ) -> None:
     with citus.database() as database, closing(database.opened()) as store:
@@ -39,7 +39,9 @@ def test_a_killed_worker_loses_nothing_acknowledged_and_stops_only_its_own_tenan
 
 
 @pytest.mark.requirement("DO-25")
-def test_a_commit_that_a_worker_did_not_answer_may_have_succeeded(citus: CitusServer) -> None:
+def test_commit_that_a_worker_did_not_answer_is_reported_as_possibly_successful(
+    citus: CitusServer,
+) -> None:
     with citus.database() as database, closing(database.opened()) as store:
         worker = citus.place_of(LOCAL_TENANT, database=database.name)
         with pytest.raises(UnavailableError, match="may have succeeded"):
