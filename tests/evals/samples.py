@@ -152,7 +152,7 @@ def statebench(path: Path) -> Path:
             "events": list(events),
         }
 
-    def turn_list(minute: int, text: str, speaker: str = "user") -> dict[str, Any]:
+    def turn(minute: int, text: str, speaker: str = "user") -> dict[str, Any]:
         at = f"2026-01-05T09:{minute:02}:00"
         return {"ts": at, "type": "conversation_turn", "speaker": speaker, "text": text}
 
@@ -160,9 +160,7 @@ def statebench(path: Path) -> Path:
         write = {"key": key, "value": value, "source": {"type": "user"}}
         return {"ts": f"2026-01-05T09:{minute:02}:00", "type": "supersession", "writes": [write]}
 
-    def question_row(
-        minute: int, prompt: str, must: list[str], must_not: list[str]
-    ) -> dict[str, Any]:
+    def question(minute: int, prompt: str, must: list[str], must_not: list[str]) -> dict[str, Any]:
         truth = {"must_mention": must, "must_not_mention": must_not}
         at = f"2026-01-05T09:{minute:02}:00"
         return {"ts": at, "type": "query", "prompt": prompt, "ground_truth": truth}
@@ -177,16 +175,16 @@ def statebench(path: Path) -> Path:
         row(
             "t1",
             "supersession",
-            turn_list(1, "The ferry to Oslo leaves at 08:15."),
-            turn_list(2, "Noted.", speaker="assistant"),
+            turn(1, "The ferry to Oslo leaves at 08:15."),
+            turn(2, "Noted.", speaker="assistant"),
             wrote(30, "ferry_time_v2", "The ferry to Oslo now leaves at 09:40."),
-            question_row(31, "When does the ferry to Oslo leave?", ["09:40"], ["08:15"]),
+            question(31, "When does the ferry to Oslo leave?", ["09:40"], ["08:15"]),
         ),
         row(
             "t2",
             "scope_permission",
-            question_row(5, "What is planned for the harbour team?", ["review"], ["12%", "bonus"]),
+            question(5, "What is planned for the harbour team?", ["review"], ["12%", "bonus"]),
             facts=facts,
         ),
-        row("t3", "causality", question_row(5, "Which ship?", ["none"], [])),
+        row("t3", "causality", question(5, "Which ship?", ["none"], [])),
     )

@@ -89,11 +89,11 @@ def test_every_failure_is_printed(
     phrases: LabelledReport,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    for results in (causes, conflicts, phrases):
-        show_labelled(results)
+    for report in (causes, conflicts, phrases):
+        show_labelled(report)
         printed = " ".join(capsys.readouterr().out.split())
-        assert results.failures
-        for one in results.failures:
+        assert report.failures
+        for one in report.failures:
             assert " ".join(one.text.split()) in printed
 
 

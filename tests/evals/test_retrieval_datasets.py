@@ -169,7 +169,7 @@ def own_with_gold_that_is_not_there(folder: Path) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("name", "make", "output"),
+    ("name", "make", "message"),
     [
         ("locomo", locomo_without_questions, "broken.json, element 2: qa"),
         ("beam", beam_without_content, "broken.json: chat.0.turns.0.0.content"),
@@ -181,12 +181,12 @@ def own_with_gold_that_is_not_there(folder: Path) -> Path:
     ],
 )
 def test_error_in_a_data_set_names_its_location(
-    name: str, make: Callable[[Path], Path], output: str, tmp_path: Path
+    name: str, make: Callable[[Path], Path], message: str, tmp_path: Path
 ) -> None:
     with pytest.raises(InvalidInputError) as caught:
         read(name, make(tmp_path))
 
-    assert output in caught.value.message
+    assert message in caught.value.message
 
 
 def test_file_with_invalid_json_is_refused(tmp_path: Path) -> None:

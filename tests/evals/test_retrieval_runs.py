@@ -106,8 +106,8 @@ def test_parts_skipped_by_the_ablation_would_not_change_the_results() -> None:
         def results(text: str, *without: str) -> list[tuple[str, float]]:
             left_out = RetrievalOverrides(without=frozenset(without))
             recall = Recall(apart.brain.services, store.brain.caller, left_out)
-            report = recall(text, max_items=DEPTH, max_tokens=8000, bump=False)
-            return [(one.id, one.score) for one in report.items]
+            recalled = recall(text, max_items=DEPTH, max_tokens=8000, bump=False)
+            return [(one.id, one.score) for one in recalled.items]
 
         for question in corpus.questions[::12]:
             whole, idle = results(question.text), apart.idle()
@@ -157,11 +157,11 @@ def test_run_without_measurable_questions_is_refused() -> None:
 
 
 def test_left_out_parts_are_recorded_and_change_the_results(source: Path) -> None:
-    report = ran(source, without=("lexical", "vector"))
+    record = ran(source, without=("lexical", "vector"))
 
-    assert report.setup.without == ("lexical", "vector")
-    assert report.systems[RECALL][ALL]["R@20 any"].mean == 0
-    assert report.systems["full text"][ALL]["R@20 any"].mean > 0.5
+    assert record.setup.without == ("lexical", "vector")
+    assert record.systems[RECALL][ALL]["R@20 any"].mean == 0
+    assert record.systems["full text"][ALL]["R@20 any"].mean > 0.5
 
 
 def test_unknown_part_or_data_set_is_refused(source: Path) -> None:
@@ -173,23 +173,23 @@ def test_unknown_part_or_data_set_is_refused(source: Path) -> None:
 
 @pytest.mark.parametrize("name", MAKE)
 def test_every_data_set_can_be_evaluated(name: str, tmp_path: Path) -> None:
-    report = run(EvalRequest(dataset=name, path=MAKE[name](tmp_path)), settings=Settings())
+    record = run(EvalRequest(dataset=name, path=MAKE[name](tmp_path)), settings=Settings())
 
-    assert report.systems[RECALL][ALL]["R@5 any"].mean == 1
-    assert report.refused == 0
+    assert record.systems[RECALL][ALL]["R@5 any"].mean == 1
+    assert record.refused == 0
 
 
 @pytest.mark.requirement("EV-09")
 def test_runs_are_compared_question_by_question(first: Run, source: Path) -> None:
     worse = ran(source, without=("lexical", "vector"))
-    report = compare(first, worse, system=RECALL)
+    comparison = compare(first, worse, system=RECALL)
 
-    rows = {(row.category, row.metric): row for row in report.rows}
-    assert report.questions == 6
-    assert report.unshared_questions == 0
+    rows = {(row.category, row.metric): row for row in comparison.rows}
+    assert comparison.questions == 6
+    assert comparison.unshared_questions == 0
     assert rows[ALL, "R@20 any"].difference.mean == -1
     assert rows[ALL, "R@20 any"].is_beyond_noise
-    assert any(line.startswith("without") for line in report.unlike)
+    assert any(line.startswith("without") for line in comparison.unlike)
     same = compare(first, first, system="full text")
     assert not any(row.is_beyond_noise for row in same.rows)
     assert not same.unlike
@@ -211,9 +211,9 @@ def test_missed_evidence_is_shown_with_its_text_and_the_results(source: Path) ->
     missed = list(misses_of(blind, source, count=1))
 
     assert len(missed) == 1
-    report = missed[0].render()
-    assert missed[0].question.text in report
-    assert "evidence at none: [" in report
+    rendered = missed[0].render()
+    assert missed[0].question.text in rendered
+    assert "evidence at none: [" in rendered
     assert next(misses_of(blind, source, count=99)) == missed[0]
 
 
@@ -224,13 +224,13 @@ def test_misses_of_other_data_are_refused(first: Run, tmp_path: Path) -> None:
 
 def test_report_is_one_page_with_plots_and_no_external_resources(first: Run) -> None:
     spoilt = replace(first, setup=replace(first.setup, source="<script>alert(1)</script>|`"))
-    report = page([spoilt])
+    html = page([spoilt])
 
-    assert report.count("<svg") == 4
-    assert report.count("<table>") == 6
-    assert "<script" not in report
-    assert not re.search(r"""(?:src|href)=["']https?:""", report)
-    assert page([spoilt]) == report
+    assert html.count("<svg") == 4
+    assert html.count("<table>") == 6
+    assert "<script" not in html
+    assert not re.search(r"""(?:src|href)=["']https?:""", html)
+    assert page([spoilt]) == html
 
 
 def test_tables_show_every_system_category_and_part(

@@ -107,7 +107,7 @@ def test_state_is_written_as_a_plain_note(subtests: pytest.Subtests) -> None:
 
 
 def test_text_that_retracts_a_value_is_not_stale(subtests: pytest.Subtests) -> None:
-    for text, results in [
+    for text, expected in [
         ("The price is $45 each.", Says.CURRENT),
         ("The price is $40 each.", Says.STALE),
         ("The price is not $40.", Says.NEITHER),
@@ -117,8 +117,8 @@ def test_text_that_retracts_a_value_is_not_stale(subtests: pytest.Subtests) -> N
         ("It is not here yet. The price is $40.", Says.STALE),
         ("The budget is $45,000.", Says.NEITHER),
     ]:
-        with subtests.test(text=text, results=results):
-            assert PRICE.read(text) is results
+        with subtests.test(text=text, expected=expected):
+            assert PRICE.read(text) is expected
 
 
 def test_phrases_are_compared_as_whole_words() -> None:
@@ -131,9 +131,9 @@ def test_stale_item_counts_only_if_it_is_not_marked() -> None:
     current, stale = Shown(text="It is $45."), Shown(text="It is $40.")
     marked = Shown(text="It is $40.", is_marked=True)
     assert judge(PRICE, [marked, current], is_ranked=True, leak=None).current_first
-    results = judge(PRICE, [stale, current], is_ranked=True, leak=None)
-    assert (results.current_first, results.stale_above) == (False, True)
-    assert results.first_stale == "It is $40."
+    outcome = judge(PRICE, [stale, current], is_ranked=True, leak=None)
+    assert (outcome.current_first, outcome.stale_above) == (False, True)
+    assert outcome.first_stale == "It is $40."
     nothing = judge(PRICE, [], is_ranked=True, leak=None)
     assert (nothing.current_first, nothing.stale_above) == (False, False)
 

@@ -55,8 +55,8 @@ def session(*events: Event, id: str = "monday", **owner: str) -> Session:  # noq
 
 
 async def texts(service: CommonbrainMemoryService, query: str, **owner: str) -> list[str]:
-    memory = await service.search_memory(**{**ADA, **owner}, query=query)
-    return [part.text for one in memory.memories for part in one.content.parts]
+    response = await service.search_memory(**{**ADA, **owner}, query=query)
+    return [part.text for one in response.memories for part in one.content.parts]
 
 
 def bodies(brain: Brain) -> list[str | None]:

@@ -117,8 +117,8 @@ def test_messages_are_stored_as_one_thread_and_recalled(
     assert (item.kind, item.body) == ("message", "The release is on Friday")
     assert brain.recall("zanzibar").items == ()
     [thread] = brain.message.threads().threads
-    utterance = brain.message.history(thread=thread.id).messages
-    assert [(one.sender, one.body) for one in utterance] == [
+    messages = brain.message.history(thread=thread.id).messages
+    assert [(one.sender, one.body) for one in messages] == [
         ("user", "The release is on Friday"),
         ("assistant", "Noted."),
     ]

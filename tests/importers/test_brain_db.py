@@ -261,6 +261,6 @@ def test_brain_db_is_found_in_the_workspace_of_openclaw(folder: Path, tmp_path: 
     workspace = tmp_path / ".openclaw" / "workspace"
     workspace.mkdir(parents=True)
     shutil.copytree(folder, workspace / "memory")
-    (results,) = IMPORTERS["brain-db"].find(tmp_path)
-    assert (results.path, results.count) == (workspace / "memory", 7)
+    (source,) = IMPORTERS["brain-db"].find(tmp_path)
+    assert (source.path, source.count) == (workspace / "memory", 7)
     assert list(IMPORTERS["brain-db"].find(tmp_path / "elsewhere")) == []

@@ -463,10 +463,10 @@ def test_secret_in_an_imported_message_is_redacted(tmp_path: Path) -> None:
     with a_brain(tmp_path / "b.db") as brain:
         report = brain.import_("claude-code", source)
         again = brain.import_("claude-code", source)
-        [results] = brain.recall("old crane token").items
+        [memory] = brain.recall("old crane token").items
     assert (report.stored, report.rejected, again.stored) == (1, 0, 0)
     assert report.omitted["secrets in messages, redacted"] == 1
-    body = results.body or ""
+    body = memory.body or ""
     assert TOKEN not in body
     assert "ask Bo for the new one" in body
 

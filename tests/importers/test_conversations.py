@@ -82,19 +82,19 @@ def test_turns_of_a_sample_are_dated_a_second_apart_with_thread_and_project() ->
 
 def test_plain_turns_have_their_text_time_and_session() -> None:
     contents = read(SAMPLES / "plain.json")
-    query, answered, until, empty, evening = contents
+    question, answered, until, empty, evening = contents
     assert empty == Unreadable(where="plain#4", reason="The turn has no text.")
-    assert isinstance(query, Draft)
+    assert isinstance(question, Draft)
     assert isinstance(answered, Draft)
     assert isinstance(until, Draft)
     assert isinstance(evening, Draft)
-    assert (query.source_ref, query.body, sender(query), query.project) == (
+    assert (question.source_ref, question.body, sender(question), question.project) == (
         "plain#1",
         "Where does the Heron lie?",
         "user",
         None,
     )
-    assert subject(query) == "Conversation plain, 1 March 2026"
+    assert subject(question) == "Conversation plain, 1 March 2026"
     assert answered.body == "At berth four.\n[image]"
     assert answered.occurred_at == datetime(2026, 3, 1, 9, 0, 1, tzinfo=UTC)
     assert (until.source_ref, until.body) == ("plain#m3", "Until when?\n[said at: around noon]")
@@ -193,10 +193,10 @@ def test_oversized_turn_is_split_into_parts_with_the_same_reference_and_time(
 
 @given(st.lists(st.sampled_from(["word", "ä" * 300, "\n", "\n\n", "x" * 20_000]), min_size=1))
 def test_parts_of_a_long_turn_fit_and_contain_every_word(words: list[str]) -> None:
-    output = Conversation(name="chat", title="Talk", project=None).add_turn(
+    pieces = Conversation(name="chat", title="Talk", project=None).add_turn(
         Turn(text=" ".join(words))
     )
-    bodies = [one.body for one in output if isinstance(one, Draft)]
+    bodies = [one.body for one in pieces if isinstance(one, Draft)]
     assert "".join("".join(bodies).split()) == "".join(" ".join(words).split())
     assert all(len(body.encode()) <= TEXT_BYTES_MAX for body in bodies)
 

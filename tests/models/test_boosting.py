@@ -121,6 +121,6 @@ def test_two_rankings_are_compared_by_used_memories_per_session() -> None:
 
 def test_comparison_of_a_single_session_has_the_widest_interval() -> None:
     taught = lessons(2)
-    given_ = [np.array([float(one.grade) for one in of.shown]) for of in taught]
-    margin = BoostingTrainer().judge(taught, before=given_, after=given_, seed=0)["nDCG@10"]
+    grades = [np.array([float(one.grade) for one in of.shown]) for of in taught]
+    margin = BoostingTrainer().judge(taught, before=grades, after=grades, seed=0)["nDCG@10"]
     assert (margin.low, margin.high) == (-1.0, 1.0)

@@ -81,10 +81,10 @@ def test_number_and_length_of_extracted_atoms_are_limited(server: ModelServer) -
     long = SAID | {"action": "dropped the header " * 40}
     server.script.append(atoms_reply("ollama", *[long] * 5))
 
-    results = extractor(server).atoms(TEXT)
+    atoms = extractor(server).atoms(TEXT)
 
-    assert len(results) == 3
-    assert len(results[0].action) <= 200
+    assert len(atoms) == 3
+    assert len(atoms[0].action) <= 200
 
 
 @IN_BOTH

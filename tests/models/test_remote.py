@@ -82,20 +82,20 @@ def test_short_retry_after_is_obeyed(server: ModelServer) -> None:
 
 
 def test_long_retry_after_is_not_waited_for(server: ModelServer, subtests: pytest.Subtests) -> None:
-    for request in ["3600", format_datetime(NOON.replace(year=2126), usegmt=True), "9" * 400]:
-        with subtests.test(request=request):
+    for retry_after in ["3600", format_datetime(NOON.replace(year=2126), usegmt=True), "9" * 400]:
+        with subtests.test(retry_after=retry_after):
             server.requests.clear()
-            server.script.append(Answer(status=429, headers={"Retry-After": request}))
+            server.script.append(Answer(status=429, headers={"Retry-After": retry_after}))
 
             assert "429" in failure(server).message
             assert len(server.requests) == 1
 
 
 def test_invalid_retry_after_is_ignored(server: ModelServer, subtests: pytest.Subtests) -> None:
-    for request in ["soon", "-1", "1.5", "\u00b2", "Mon, 99 Foo 2026 99:99:99 GMT"]:
-        with subtests.test(request=request):
+    for retry_after in ["soon", "-1", "1.5", "\u00b2", "Mon, 99 Foo 2026 99:99:99 GMT"]:
+        with subtests.test(retry_after=retry_after):
             server.requests.clear()
-            server.script.append(Answer(status=503, headers={"Retry-After": request}))
+            server.script.append(Answer(status=503, headers={"Retry-After": retry_after}))
 
             assert server.embedder("ollama").query(TEXT).shape == (384,)
 
@@ -314,14 +314,14 @@ def test_settings_derived_from_an_embedding_space_recreate_it(subtests: pytest.S
     for name in ["ollama", "openai"]:
         with subtests.test(name=name):
             embedder = EMBEDDERS[name](Options())
-            message = dict(
+            environment = dict(
                 word.split("=") for word in (settings_of(embedder.space.name) or "").split()
             )
 
-            again = EMBEDDERS[message["COMMONBRAIN_EMBEDDER"]](
+            again = EMBEDDERS[environment["COMMONBRAIN_EMBEDDER"]](
                 Options(
-                    model=message["COMMONBRAIN_EMBEDDER_MODEL"],
-                    dimensions=int(message["COMMONBRAIN_EMBEDDER_DIMENSIONS"]),
+                    model=environment["COMMONBRAIN_EMBEDDER_MODEL"],
+                    dimensions=int(environment["COMMONBRAIN_EMBEDDER_DIMENSIONS"]),
                 )
             )
             assert again.space == embedder.space
@@ -346,15 +346,15 @@ def test_error_contains_neither_key_nor_text(
     error = failure(server, family, key=options.key, timeout_s=options.timeout_s)
 
     chain = [repr(error), str(error), repr(error.__cause__), str(error.__cause__), repr(options)]
-    message = " ".join([*chain, caplog.text])
-    assert KEY not in message
-    assert TEXT not in message
+    output = " ".join([*chain, caplog.text])
+    assert KEY not in output
+    assert TEXT not in output
 
 
 def test_ollama_passage_and_openai_query_of_the_same_text_have_the_same_vector(
     server: ModelServer,
 ) -> None:
     [stored] = server.embedder("ollama").passages([TEXT])
-    request = server.embedder("openai").query(TEXT)
+    queried = server.embedder("openai").query(TEXT)
 
-    assert np.allclose(stored[0], request, atol=1e-6)
+    assert np.allclose(stored[0], queried, atol=1e-6)

@@ -42,7 +42,7 @@ def nested(depth: int) -> Any:  # noqa: ANN401 lists of lists
 
 
 @pytest.mark.parametrize(
-    ("path_of", "body", "message"),
+    ("route", "body", "message"),
     [
         ("recall", {"query": "x", "tags": [1] * 300_000}, "A list has 300000 values"),
         ("recall", {"query": "x", "tags": ["a"] * (LIST_VALUES_MAX + 1)}, "A list has 1001"),
@@ -51,9 +51,9 @@ def nested(depth: int) -> Any:  # noqa: ANN401 lists of lists
     ],
 )
 def test_too_many_or_too_deeply_nested_values_are_refused_before_validation(
-    ann: TestClient, path_of: str, body: dict[str, Any], message: str
+    ann: TestClient, route: str, body: dict[str, Any], message: str
 ) -> None:
-    reply = ann.post(f"/v1/{path_of}", json=body)
+    reply = ann.post(f"/v1/{route}", json=body)
 
     assert reply.status_code == 422
     assert reply.json()["code"] == "limit_exceeded"
@@ -71,7 +71,7 @@ def test_refusal_lists_twenty_invalid_fields_and_counts_the_others(ann: TestClie
 
 @pytest.mark.requirement("ST-08")
 @pytest.mark.parametrize(
-    ("path_of", "body"),
+    ("route", "body"),
     [
         ("/v1/recall", b"{"),
         ("/v1/recall", b'{"tags": 1}'),
@@ -82,9 +82,9 @@ def test_refusal_lists_twenty_invalid_fields_and_counts_the_others(ann: TestClie
     ],
 )
 def test_refused_requests_count_against_the_rate_limit(
-    limited: TestClient, path_of: str, body: bytes
+    limited: TestClient, route: str, body: bytes
 ) -> None:
-    replies = [limited.post(path_of, content=body, headers=JSON) for _ in range(CALLS + 2)]
+    replies = [limited.post(route, content=body, headers=JSON) for _ in range(CALLS + 2)]
 
     statuses = [reply.status_code for reply in replies]
     assert 429 not in statuses[: CALLS + 1]
