@@ -82,18 +82,18 @@ class Target:
         if self.other is None:
             return []
         began = time.monotonic()
-        query: dict[str, str] = {"op": "run", "kind": "embed"}
+        request: dict[str, str] = {"op": "run", "kind": "embed"}
         while time.monotonic() - began < _OTHER_S_MAX:
             try:
                 reply = self.client.post(
-                    f"{self.url}/v1/job", json=query, headers={"X-API-Key": self.other}
+                    f"{self.url}/v1/job", json=request, headers={"X-API-Key": self.other}
                 ).raise_for_status()
             except httpx2.HTTPError:
                 return [_LATE]
             (job,) = reply.json()["jobs"]
             if job["state"] == "done":
                 return [f"another tenant's job was done after {time.monotonic() - began:.0f} s"]
-            query = {"op": "show", "id": job["id"]}
+            request = {"op": "show", "id": job["id"]}
             threading.Event().wait(1)
         return [_LATE]
 

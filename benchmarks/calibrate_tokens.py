@@ -72,10 +72,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Measure the token estimator.")
     parser.add_argument("folder", type=Path)
     parser.add_argument("counts", type=Path)
-    query = parser.parse_args()
-    counts: dict[str, int] = json.loads(query.counts.read_text(encoding="utf-8"))
+    arguments = parser.parse_args()
+    counts: dict[str, int] = json.loads(arguments.counts.read_text(encoding="utf-8"))
     texts = (
-        (name.rpartition("-")[0], (query.folder / name).read_bytes().decode(), true)
+        (name.rpartition("-")[0], (arguments.folder / name).read_bytes().decode(), true)
         for name, true in counts.items()
     )
     print("kind                true estimated   error   worst  above    MB/s")

@@ -100,7 +100,7 @@ class Load:
     def run(self, server: CitusServer) -> Cost:
         """Make the calls; return their cost."""
         source = random.Random(1)
-        query = source.choices(questions(2000, of=20_000), k=self.calls + _WARM)
+        queries = source.choices(questions(2000, of=20_000), k=self.calls + _WARM)
         noted = [draft.body for draft in drafts(self.calls + _WARM, seed=99)]
         with open_brain(tenant="tenant-0", agent="agent-0") as first:
             brains = [
@@ -111,7 +111,7 @@ class Load:
             def call(number: int) -> None:
                 brain = brains[number % self.tenants]
                 if number % _WRITE_EVERY:
-                    brain.recall(query[number])
+                    brain.recall(queries[number])
                 else:
                     brain.remember(f"{noted[number]} ({number})")
 

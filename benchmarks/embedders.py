@@ -90,9 +90,9 @@ def _loaded(
 
 def _words(store: EvalStore, text: str) -> Scores:
     brain = store.brain
-    inspect = QueryScope(caller=brain.caller, filter=Filter(), now=brain.services.clock.now())
+    scope = QueryScope(caller=brain.caller, filter=Filter(), now=brain.services.clock.now())
     with brain.services.store.snapshot(brain.caller.tenant) as tx:
-        matches = tx.index.lexical(search_terms(text), inspect, limit=_BROUGHT)
+        matches = tx.index.lexical(search_terms(text), scope, limit=_BROUGHT)
     return {hit.id: hit.score for hit in matches}
 
 

@@ -38,7 +38,7 @@ def cascade(sizes: list[int] = typer.Argument(default=[100, 1000, 10_000])) -> N
                     on = 1 if id_ % 2 == 0 else id_ - 1
                     tx.links.replace(a_link(id_, on, type=LinkType.DERIVED_FROM))
             support, walls, works = ids.show(ids.MEMORY, 1), list[float](), list[float]()
-            backs, forgotten = list[float](), list[float]()
+            restore_ms, forget_ms = list[float](), list[float]()
             for run in range(_RUNS):
                 wall, work = time.perf_counter(), time.process_time()
                 done = brain.revise.supersede(support, f"Revision {run} of it", reason="measured")
@@ -46,7 +46,11 @@ def cascade(sizes: list[int] = typer.Argument(default=[100, 1000, 10_000])) -> N
                 works.append((time.process_time() - work) * 1000)
                 if done.affected is None:
                     raise RuntimeError(done.status)
-                for times, change in ((backs, _restore), (forgotten, _forget), (backs, _restore)):
+                for times, change in (
+                    (restore_ms, _restore),
+                    (forget_ms, _forget),
+                    (restore_ms, _restore),
+                ):
                     work = time.process_time()
                     change(brain, support)
                     times.append((time.process_time() - work) * 1000)
@@ -57,8 +61,8 @@ def cascade(sizes: list[int] = typer.Argument(default=[100, 1000, 10_000])) -> N
             print(
                 f"{size:>6,} resting: supersede p50 {statistics.median(walls):8.1f} ms "
                 f"(process {statistics.median(works):.1f}), process of restore "
-                f"{statistics.median(backs):.1f}, of forget {statistics.median(forgotten):.1f}, "
-                f"walk {walked:.1f} ms"
+                f"{statistics.median(restore_ms):.1f}, "
+                f"of forget {statistics.median(forget_ms):.1f}, walk {walked:.1f} ms"
             )
 
 

@@ -47,32 +47,34 @@ def fields(atoms: int = typer.Argument(default=10_000)) -> None:
         first = timed(lambda: brain.recall("the first", field=_FIELD))
         print(f"the first search by a field, which reads its vectors: {first.wall_ms:.0f} ms")
         chosen = random.Random(5).sample(made, _RUNS)
-        query = [" ".join(one.body.split(" | ")[2].split()[:3]) for one in chosen]
-        _measure(brain, query, np.stack(held))
+        queries = [" ".join(one.body.split(" | ")[2].split()[:3]) for one in chosen]
+        _measure(brain, queries, np.stack(held))
 
 
-def _measure(brain: Brain, query: Sequence[str], held: Matrix) -> None:
+def _measure(brain: Brain, queries: Sequence[str], held: Matrix) -> None:
     """Tell how long each way of asking takes, and how many of the true nearest are found."""
     now = brain.services.clock.now()
-    vectors = [brain.services.embedder.query(one) for one in query]
+    vectors = [brain.services.embedder.query(one) for one in queries]
     for name, field in (("a field", _FIELD), ("a whole", None)):
-        inspect = QueryScope(caller=brain.caller, filter=Filter(field=field), now=now)
+        scope = QueryScope(caller=brain.caller, filter=Filter(field=field), now=now)
         with brain.services.store.snapshot(brain.caller.tenant) as tx:
-            tx.index.nearest(vectors[0], inspect, limit=60)
+            tx.index.nearest(vectors[0], scope, limit=60)
             words = timing(
-                partial(tx.index.lexical, search_terms(one), inspect, limit=40) for one in query
+                partial(tx.index.lexical, search_terms(one), scope, limit=40) for one in queries
             )
-            near = timing(partial(tx.index.nearest, one, inspect, limit=60) for one in vectors)
-            results = [
-                [hit.id for hit in tx.index.nearest(v, inspect, limit=_TOP)] for v in vectors
+            near = timing(partial(tx.index.nearest, one, scope, limit=60) for one in vectors)
+            nearest_ids = [
+                [hit.id for hit in tx.index.nearest(v, scope, limit=_TOP)] for v in vectors
             ]
         print(words.line(f"{name} by words"))
         print(near.line(f"{name} by vectors"))
-        whole = timing(partial(brain.recall, one, field=field) for one in query)
+        whole = timing(partial(brain.recall, one, field=field) for one in queries)
         print(whole.line(f"{name}, recall"))
         if field is not None:
             true = [set((np.argsort(-(held @ v))[:_TOP] + 1).tolist()) for v in vectors]
-            share = sum(len(t & set(f)) for t, f in zip(true, results, strict=True)) / _TOP / _RUNS
+            share = (
+                sum(len(t & set(f)) for t, f in zip(true, nearest_ids, strict=True)) / _TOP / _RUNS
+            )
             print(f"of the {_TOP} nearest {share:.1%} are found")
 
 

@@ -149,17 +149,17 @@ def _lines(shape: Shape, sizes: list[int]) -> Iterator[str]:
 
 
 def _call_values(shape: Shape, store: Path, size: int) -> Iterator[str]:
-    query = questions(_CALLS, of=size)
+    queries = questions(_CALLS, of=size)
     with commonbrain.open(store) as brain:
         # Every question is embedded, however often it is asked.
         watched = Watched.of(brain).brain
-        watched.recall(query[0])
-        recall = timing(partial(watched.recall, question) for question in query)
+        watched.recall(queries[0])
+        recall = timing(partial(watched.recall, question) for question in queries)
         yield f"{recall.process_p50_ms:.1f}"
         yield f"{recall.process_p95_ms:.1f}"
-        in_project = timing(partial(watched.recall, one, project=_PROJECT) for one in query)
+        in_project = timing(partial(watched.recall, one, project=_PROJECT) for one in queries)
         yield f"{in_project.process_p50_ms:.1f}"
-        common = timing(partial(watched.recall, question) for question in common_words(query))
+        common = timing(partial(watched.recall, question) for question in common_words(queries))
         yield f"{common.process_p50_ms:.1f}"
         fresh = islice(drafts(size + _CALLS, seed=size, words=shape.words), size, None)
         remember = timing(partial(watched.remember, draft) for draft in fresh)

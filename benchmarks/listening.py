@@ -45,7 +45,7 @@ def telemetry(times: int = _TIMES, memories: int = _MEMORIES) -> None:
         meters = PrometheusMetrics(**about)
         log = ServerLog(Path(folder) / "log", "bench")
         every = TelemetryDispatch([log], spans=spans, meters=meters)
-        query = [partial(_call, "recall", query=one) for one in questions(times, of=memories)]
+        recalls = [partial(_call, "recall", query=one) for one in questions(times, of=memories)]
         texts = drafts(2 * times, seed=99)
         writes = [partial(_remember, texts=texts) for _ in range(times)]
         variants: dict[str, Telemetry] = {
@@ -55,9 +55,9 @@ def telemetry(times: int = _TIMES, memories: int = _MEMORIES) -> None:
             "all": every,
         }
         for name, telemetry in variants.items():
-            _compare(f"recall, {name}", query, one=brain, other=_heard(brain, telemetry))
+            _compare(f"recall, {name}", recalls, one=brain, other=_heard(brain, telemetry))
         _compare("remember, all", writes, one=brain, other=_heard(brain, every))
-        _compare("recall, tool events kept", query, one=_eventless(brain), other=brain)
+        _compare("recall, tool events kept", recalls, one=_eventless(brain), other=brain)
         every.close()
 
 

@@ -75,22 +75,22 @@ class NoEmbedder:
 
 def varied(count: int) -> Iterator[tuple[str, Draft]]:
     """Give authors, and memories of two years of several kinds, labels, tags and scopes."""
-    probability = random.Random(7)
+    random_source = random.Random(7)
     for number, draft in enumerate(drafts(count)):
         tags = {
-            f"tag-{int(probability.paretovariate(0.7)) % _TAGS}"
-            for _ in range(probability.randint(0, 3))
+            f"tag-{int(random_source.paretovariate(0.7)) % _TAGS}"
+            for _ in range(random_source.randint(0, 3))
         }
         yield (
-            _AGENTS[min(int(probability.expovariate(0.7)), len(_AGENTS) - 1)],
+            _AGENTS[min(int(random_source.expovariate(0.7)), len(_AGENTS) - 1)],
             replace(
                 draft,
-                kind=probability.choice(_KINDS),
-                label=probability.choice(_LABELS),
+                kind=random_source.choice(_KINDS),
+                label=random_source.choice(_LABELS),
                 project=None if number % 11 == 0 else draft.project,
                 tags=tuple(sorted(tags)),
-                scope=Scope.PRIVATE if probability.random() < _PRIVATE else None,
-                occurred_at=_NOW - _SPAN * probability.random(),
+                scope=Scope.PRIVATE if random_source.random() < _PRIVATE else None,
+                occurred_at=_NOW - _SPAN * random_source.random(),
             ),
         )
 

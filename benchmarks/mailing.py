@@ -89,8 +89,8 @@ def messages(writers: int = 8, messages: int = 10_000) -> None:
         with opened(path, "maker") as brain:
             reports += drain(brain)
             print(f"read {sum(len(one.got) for one in reports):,} times")
-            results = wrongs(brain, reports)
-            print("\n".join(results[:20]) or "none lost, none delivered twice, all in order")
+            errors = wrongs(brain, reports)
+            print("\n".join(errors[:20]) or "none lost, none delivered twice, all in order")
 
 
 def _fill(brain: Brain, count: int, random_source: random.Random) -> None:

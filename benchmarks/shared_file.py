@@ -26,7 +26,7 @@ def faults(kills: int = 200, *, alive_ms: int = 1500, seed: int = 1) -> None:
     """Kill -9 of writers at random moments: what was acknowledged, what is lost, what is sound."""
     random_source = random.Random(seed)
     acknowledged: list[str] = []
-    unacquainted = 0
+    without_reply = 0
     started = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "brain.db"
@@ -39,19 +39,19 @@ def faults(kills: int = 200, *, alive_ms: int = 1500, seed: int = 1) -> None:
                     # Waits for its end, which does not come: so it is killed anywhere in its work.
                     victim.process.join(random_source.uniform(0, alive_ms) / 1000)
                     victim.process.kill()
-                    text = victim.hear_out()
-                    acknowledged += text
-                    unacquainted += not text
+                    ids = victim.hear_out()
+                    acknowledged += ids
+                    without_reply += not ids
             bystander.process.kill()
             acknowledged += bystander.hear_out()
         seconds = time.perf_counter() - started
         with opened(path, "judge") as brain:
-            print(f"{kills} kills in {seconds:.0f} s, {unacquainted} before the first reply")
+            print(f"{kills} kills in {seconds:.0f} s, {without_reply} before the first reply")
             _judge(brain, acknowledged)
 
 
 @shared_file.command()
-def waiters(writers: int = 8, readers: int = 8, seconds: int = 60) -> None:
+def contention(writers: int = 8, readers: int = 8, seconds: int = 60) -> None:
     """Writing and reading processes on one file: errors, losses, and how long each waits."""
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         path = Path(folder) / "brain.db"

@@ -86,23 +86,23 @@ def run(memories: int = 1000, agents: int = 4) -> None:
         store = Path(folder) / "b.db"
         with commonbrain.open(store) as brain:
             Filling.of(brain)(0, until=memories)
-        question = questions(CALLS, of=memories)
+        queries = questions(CALLS, of=memories)
         environment = {**os.environ, "COMMONBRAIN_STORE": str(store)}
         # As an installed program runs: its modules are compiled once, by the first process.
         environment.pop("PYTHONDONTWRITEBYTECODE", None)
         alone = _start(stack, {**environment, "COMMONBRAIN_MCP_SHARED": "off"})
-        _measure("alone", alone, question)
+        _measure("alone", alone, queries)
         alone.process.kill()
         alone.process.wait()
         first = _start(stack, environment)
-        _measure("first", first, question)
+        _measure("first", first, queries)
         further: list[Agent] = []
         for place in range(2, agents + 1):
             further.append(_start(stack, environment))
-            _measure(f"agent {place}", further[-1], question)
+            _measure(f"agent {place}", further[-1], queries)
         server = first
         for _ in range(min(TAKEOVERS, len(further))):
-            server = _take_over(server, further, question[0])
+            server = _take_over(server, further, queries[0])
 
 
 def _start(stack: ExitStack, environment: Mapping[str, str]) -> Agent:
@@ -116,13 +116,13 @@ def _start(stack: ExitStack, environment: Mapping[str, str]) -> Agent:
     return agent
 
 
-def _measure(name: str, agent: Agent, question: list[str]) -> None:
+def _measure(name: str, agent: Agent, queries: list[str]) -> None:
     initialized = agent.initialize()
     started = agent.processor_ms()
-    for one in question:
+    for one in queries:
         # Embeds the questions, whose vectors agents share too.
         agent.recall(one)
-    walls = [timed(lambda: agent.recall(one)).wall_ms for one in question]  # noqa: B023 at once
+    walls = [timed(lambda: agent.recall(one)).wall_ms for one in queries]  # noqa: B023 at once
     print(
         f"{name:<8} {agent.memory():>18}; initialize after {initialized:6.0f} ms "
         f"({started:5.0f} processor), recall p50 {median(walls):6.1f} ms"

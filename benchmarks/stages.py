@@ -71,19 +71,19 @@ class Watched:
 
 def measure(watched: Watched, size: int) -> dict[str, Timing]:
     """Time recall and remember, and print the stages of the recalls."""
-    brain, query = watched.brain, questions(RUNS, of=size)
-    brain.recall(query[0])
+    brain, queries = watched.brain, questions(RUNS, of=size)
+    brain.recall(queries[0])
     watched.heard.traces.clear()
-    times = {"recall": timing(partial(brain.recall, question) for question in query)}
+    times = {"recall": timing(partial(brain.recall, question) for question in queries)}
     line = "  ".join(f"{stage} {ms:.2f}" for stage, ms in watched.stages().items())
     print(f"stages of recall, p50 ms: {line}")
-    floor = time_recall_floor(brain, query)
+    floor = time_recall_floor(brain, queries)
     times |= {f"{_PART}{name}": part for name, part in floor.items()}
     times["recall in one project"] = timing(
-        partial(brain.recall, question, project=_PROJECT) for question in query
+        partial(brain.recall, question, project=_PROJECT) for question in queries
     )
     times["recall by common words"] = timing(
-        partial(brain.recall, question) for question in common_words(query)
+        partial(brain.recall, question) for question in common_words(queries)
     )
     fresh = islice(drafts(size + RUNS, seed=size), size, None)
     times["remember, durable"] = timing(partial(brain.remember, draft) for draft in fresh)
@@ -111,10 +111,10 @@ def print_growth(growth: Mapping[int, Mapping[str, Timing]]) -> None:
             print(f"{name:<34} {timing_.p50_ms / growth[smallest][name].p50_ms:8.1f}")
 
 
-def common_words(query: list[str]) -> list[str]:
+def common_words(queries: list[str]) -> list[str]:
     """Give questions of the words that most of the questions have."""
     counts: dict[str, int] = {}
-    for word in " ".join(query).split():
+    for word in " ".join(queries).split():
         counts[word] = counts.get(word, 0) + 1
     commonest = sorted(counts, key=lambda word: -counts[word])[:20]
     return [" ".join(commonest[n % 20 : n % 20 + 4]) for n in range(20)]

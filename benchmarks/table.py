@@ -196,16 +196,16 @@ def _hook_rows(store: Path, effort: Effort) -> Iterator[Row]:
 
     with served(environment):
         # To some prompts no memory is close enough: they say nothing of the limit.
-        query = [
+        prompts = [
             one for one in questions(effort.cold_hooks, of=effort.sizes[0]) if prompt(one).output
         ]
-        if not query:
+        if not prompts:
             raise typer.BadParameter("The running server answered none of the prompts.")
-        action = partial(prompt, query[0])
+        action = partial(prompt, prompts[0])
         yield _cost_row(
             "prompt hook, served", action, "import socket, json", effort=effort, target=SERVED_HOOK
         )
-        recall = partial(run, [BRAIN, "recall", query[0]], environment)
+        recall = partial(run, [BRAIN, "recall", prompts[0]], environment)
         yield _cost_row(
             "brain recall, served",
             recall,
@@ -213,7 +213,7 @@ def _hook_rows(store: Path, effort: Effort) -> Iterator[Row]:
             effort=effort,
             target=SERVED_RECALL,
         )
-    cold = [prompt(one) for one in query]
+    cold = [prompt(one) for one in prompts]
     answered = sum(bool(cost.output) for cost in cold)
     yield Row(
         name=f"prompt hook, cold: answers within {HOOK_PROMPT_TIMEOUT_S:g} s",
@@ -255,12 +255,12 @@ def _store_rows(effort: Effort, sizes: Sequence[int]) -> Iterator[Row]:
         held = 0
         for size in sorted(sizes):
             fill(held, until=size)
-            query = questions(effort.calls, of=size)
-            recall = timing(partial(watched.recall, question) for question in query)
+            queries = questions(effort.calls, of=size)
+            recall = timing(partial(watched.recall, question) for question in queries)
             yield _timing_row(
                 f"recall p50, {size:,} / embedding, words, vectors",
                 recall,
-                time_recall_floor(watched, query),
+                time_recall_floor(watched, queries),
                 target=RECALL.get(size, RECALL_LARGE),
             )
             fresh = list(islice(drafts(size + effort.calls, seed=size), size, None))

@@ -41,20 +41,20 @@ def trace(atoms: int = typer.Argument(default=100_000)) -> None:
             "dependents": brain.trace.dependents,
             "before": brain.trace.before,
         }
-        query = [ids.show(ids.MEMORY, random_source.randint(1, atoms)) for _ in range(_RUNS)]
-        rare = [ids.show(ids.MEMORY, random_source.randint(1, 20)) for _ in range(_RUNS)]
+        start_ids = [ids.show(ids.MEMORY, random_source.randint(1, atoms)) for _ in range(_RUNS)]
+        early_ids = [ids.show(ids.MEMORY, random_source.randint(1, 20)) for _ in range(_RUNS)]
         for name, trace_of in traces.items():
-            _measure(name, trace_of, query)
-        _measure("causes, ends near", brain.trace.causes, rare)
+            _measure(name, trace_of, start_ids)
+        _measure("causes, ends near", brain.trace.causes, early_ids)
         words = [f"the broker stalled in zone {zone}" for zone in range(1, 21)]
         for trace_of in (brain.trace.causes, brain.trace.before, brain.trace.patterns):
             _measure(f"{trace_of.__name__}, by words", trace_of, words)
         _measure("deepen", brain.trace.deepen, words)
 
 
-def _measure(name: str, trace_of: Callable[[str], TraceResult], query: list[str]) -> None:
+def _measure(name: str, trace_of: Callable[[str], TraceResult], starts: list[str]) -> None:
     walls, works, steps = list[float](), list[float](), list[int]()
-    for one in query:
+    for one in starts:
         wall, work = time.perf_counter(), time.process_time()
         steps.append(len(trace_of(one).steps))
         walls.append((time.perf_counter() - wall) * 1000)

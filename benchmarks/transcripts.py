@@ -100,7 +100,7 @@ def write_sessions(
     """Write sessions of this size in all, the first with one result of the longest size."""
     random_source = random.Random(seed)
     texts = (draft.body for draft in drafts(sessions * _TURNS * (1 + _REMARKS), seed=seed))
-    space = int(megabytes * 1e6 / (sessions * _TURNS * _CALLS))
+    result_bytes_max = int(megabytes * 1e6 / (sessions * _TURNS * _CALLS))
     for number in range(sessions):
         id_ = str(uuid.UUID(int=random_source.getrandbits(128), version=4))
         project = f"project-{number % 20}"
@@ -110,7 +110,9 @@ def write_sessions(
         shared = {"isSidechain": False, "userType": "external", "version": "2.1.330"}
         shared |= {"cwd": f"/home/ada/code/{project}", "sessionId": id_, "gitBranch": "main"}
         with file.open("w", encoding="utf-8") as out:
-            records = _records(texts, space=space, random_source=random_source)
+            records = _records(
+                texts, result_bytes_max=result_bytes_max, random_source=random_source
+            )
             for place, record in enumerate(records):
                 if number == 0 and place == 1 and longest_mb:
                     record = _result("x" * int(longest_mb * 5e5))  # noqa: PLW2901 another one
@@ -126,7 +128,7 @@ def write_sessions(
 
 
 def _records(
-    texts: Iterator[str], *, space: int, random_source: random.Random
+    texts: Iterator[str], *, result_bytes_max: int, random_source: random.Random
 ) -> Iterator[Mapping[str, object]]:
     for _ in range(_TURNS):
         yield {"type": "user", "message": {"role": "user", "content": next(texts)}}
@@ -136,7 +138,7 @@ def _records(
                 yield _text({"type": "text", "text": remarks[call * _REMARKS // _CALLS]})
             use = {"name": "Bash", "input": {"command": "just test"}}
             yield _text({"type": "tool_use", "id": f"toolu_{call}", **use})
-            yield _result('{"line": "ok"}\n' * random_source.randint(0, space // 24))
+            yield _result('{"line": "ok"}\n' * random_source.randint(0, result_bytes_max // 24))
 
 
 def _text(block: Mapping[str, object]) -> Mapping[str, object]:

@@ -1,4 +1,4 @@
-"""What the processes of `faults` and `crowd` do: real writers and readers of one file."""
+"""What the processes of `faults` and `contention` do: real writers and readers of one file."""
 
 import json
 import time

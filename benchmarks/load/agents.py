@@ -59,10 +59,10 @@ class Agent(FastHttpUser):
         if self.random_source.random() < PLAN.writes:
             self._post("remember", self._memory(), due=due)
         else:
-            query: dict[str, Any] = {"query": self.random_source.choice(PLAN.questions)}
+            body: dict[str, Any] = {"query": self.random_source.choice(PLAN.questions)}
             if PLAN.deadline_ms is not None:
-                query["deadline_ms"] = PLAN.deadline_ms
-            self._post("recall", query, due=due)
+                body["deadline_ms"] = PLAN.deadline_ms
+            self._post("recall", body, due=due)
 
     def _gap(self) -> float:
         return self.random_source.expovariate(PLAN.rate / PLAN.agents)

@@ -94,10 +94,10 @@ def _stored(running: Stack, acknowledged: list[str]) -> str:
     """Say what is left of what was acknowledged, once workers have caught up or given up."""
     since = time.monotonic()
     lost = count_lost(running.postgres, acknowledged)
-    lag = count_without_vector(running.postgres, acknowledged)
+    without_vector = count_without_vector(running.postgres, acknowledged)
     return (
-        f"{len(acknowledged)} memories acknowledged, {lost} of them lost, {lag} without vector "
-        f"{time.monotonic() - since:.0f} s after the end"
+        f"{len(acknowledged)} memories acknowledged, {lost} of them lost, "
+        f"{without_vector} without vector {time.monotonic() - since:.0f} s after the end"
     )
 
 

@@ -110,11 +110,11 @@ class Drawn:
                 yield _mixed(self.clusters.owners, near, count, random_source=random_source)
 
 
-def _clusters(stored: Path, embedder: Embedder) -> Clusters:
+def _clusters(file: Path, embedder: Embedder) -> Clusters:
     """Embed the first notes of the corpus once: that takes a minute."""
-    if not stored.exists():
-        np.save(stored, Clusters.of(embedder).owners)
-    return Clusters(np.load(stored))
+    if not file.exists():
+        np.save(file, Clusters.of(embedder).owners)
+    return Clusters(np.load(file))
 
 
 def _near_each(owners: Matrix) -> Any:  # noqa: ANN401 a matrix of integers

@@ -100,11 +100,11 @@ def recalls(folder: Folder, count: int = 400, seed: int = 1, tenants: int = 20) 
             for n in range(tenants)
         ]
         random_source = random.Random(seed)
-        question = questions(2000, of=20_000)
+        queries = questions(2000, of=20_000)
         for number in range(_WARM + count):
             if number == _WARM:
                 spent.forget()
-            brains[number % tenants].recall(random_source.choice(question))
+            brains[number % tenants].recall(random_source.choice(queries))
         print("\n".join(spent.lines(count)))
 
 

@@ -51,7 +51,7 @@ class Supervised:
             self.process.wait(_STOP_S)
 
     @property
-    def is_removed(self) -> bool:
+    def has_ended(self) -> bool:
         """Say whether it has ended."""
         if isinstance(self.process, psutil.Popen):
             return self.process.poll() is not None
@@ -74,11 +74,11 @@ class Supervised:
 @contextmanager
 def supervised(process: psutil.Process) -> Generator[Supervised]:
     """Start a process anew whenever it ends, as systemd or Kubernetes would."""
-    watched, over = Supervised.of(process), Event()
+    watched, stopping = Supervised.of(process), Event()
 
     def watch() -> None:
-        while not over.wait(_PAUSE_S):
-            if watched.is_removed:
+        while not stopping.wait(_PAUSE_S):
+            if watched.has_ended:
                 watched.start()
 
     watching = Thread(target=watch, daemon=True)
@@ -86,7 +86,7 @@ def supervised(process: psutil.Process) -> Generator[Supervised]:
     try:
         yield watched
     finally:
-        over.set()
+        stopping.set()
         watching.join()
         if watched.restarts:
             watched.stop()

@@ -88,14 +88,14 @@ def compare(
     conversation is in a store of its own. Installing the peers the first time takes minutes.
     """
     conversations = read_conversations(data, memories=memories)
-    stored = folder or environments_folder()
+    environments = folder or environments_folder()
     chosen = [one for one in PEERS if not only or any(part in one.name for part in only)]
     texts = sum(len(one.texts) for one in conversations)
     questions = sum(len(one.questions) for one in conversations)
     print(describe_machine())
     print(f"{texts:,} texts in {len(conversations)} stores, {questions:,} questions\n")
     print("".join(f"{name:>{width}}" for name, width in _COLUMNS))
-    results = [_compare(peer, conversations, stored) for peer in chosen]
+    results = [_compare(peer, conversations, environments) for peer in chosen]
     print(
         "\nTimes are ms: by the clock, and of processor time, of all threads. Installed is with the"
         f" embedder.\nThe embedder is {OURS}'s own code and model for all, in their process."

@@ -49,21 +49,21 @@ def evaluate(sentences: Sequence[Sentence]) -> LabelledReport:
 def _predictions(sentence: Sentence) -> Iterator[Prediction]:
     """Give a verdict on each atom, and one on a cause that none of them tells."""
     is_reported = False
-    results = extract_atoms(sentence.text)
-    for atom in results:
+    atoms = extract_atoms(sentence.text)
+    for atom in atoms:
         is_right = not is_reported and _is_right(atom, sentence)
         is_reported = is_reported or is_right
         yield _prediction(
-            sentence, predicted=True, expected=is_right, results=f"{atom.pattern}: {atom.body}"
+            sentence, predicted=True, expected=is_right, result=f"{atom.pattern}: {atom.body}"
         )
     if sentence.cause is not None and not is_reported:
         yield _prediction(sentence, predicted=False, expected=True)
-    elif not results:
+    elif not atoms:
         yield _prediction(sentence, predicted=False, expected=False)
 
 
 def _prediction(
-    sentence: Sentence, *, predicted: bool, expected: bool, results: str = ""
+    sentence: Sentence, *, predicted: bool, expected: bool, result: str = ""
 ) -> Prediction:
     half = half_of(sentence.text)
     return Prediction(
@@ -73,7 +73,7 @@ def _prediction(
         file=sentence.file,
         predicted=predicted,
         expected=expected,
-        result=results,
+        result=result,
     )
 
 

@@ -166,13 +166,13 @@ class _Trial:
                 self._expire,
                 self._prune,
             )
-            order_restored: list[tuple[int, Callable[[], None]]] = []
+            restores: list[tuple[int, Callable[[], None]]] = []
             for support in (first, second):
                 invalidate_one = self.random_source.choice(invalidate)
-                order_restored.append((support, invalidate_one(support)))
+                restores.append((support, invalidate_one(support)))
                 self._check(f"{self.model.invalidated[support]} {support}")
-            self.random_source.shuffle(order_restored)
-            for support, restore in order_restored:
+            self.random_source.shuffle(restores)
+            for support, restore in restores:
                 restore()
                 del self.model.invalidated[support]
                 self._check(f"{support} is back")
@@ -188,14 +188,14 @@ class _Trial:
         self.tally["dependants"] += sum(len(causes) for causes in marks.values())
         is_right = expects is None or states == expects
         for number, (state, causes) in states.items():
-            due = marks.get(number, set())
-            self.tally["dependants_marked"] += len(causes & due)
-            self.tally["bystanders_marked"] += len(causes - due)
+            expected_causes = marks.get(number, set())
+            self.tally["dependants_marked"] += len(causes & expected_causes)
+            self.tally["bystanders_marked"] += len(causes - expected_causes)
             is_archived = state is State.ARCHIVED
             self.tally["archived"] += is_archived
             self.tally["rules_archived"] += is_archived and self.model.kinds[number] is Kind.RULE
             self.tally["archived_wrongly"] += is_archived != (number in archived)
-            is_right &= causes == due and is_archived == (number in archived)
+            is_right &= causes == expected_causes and is_archived == (number in archived)
         if not is_right:
             self.failures.append(step)
 
@@ -203,10 +203,10 @@ class _Trial:
         """Read the state of each memory, and the causes of its open reviews."""
         all_ids = [number + 1 for number in self.model.kinds]
         with self.brain.services.store.snapshot(self.brain.caller.tenant) as tx:
-            standings, reviews = tx.graph.support_statuses(all_ids), tx.reviews.of(all_ids)
+            support_statuses, reviews = tx.graph.support_statuses(all_ids), tx.reviews.of(all_ids)
         return {
             id_ - 1: (
-                standings[id_].state,
+                support_statuses[id_].state,
                 {
                     one.cause_id - 1
                     for one in reviews.get(id_, ())
@@ -230,8 +230,8 @@ class _Trial:
         return lambda: self._restore(support)
 
     def _contradict(self, support: int) -> Callable[[], None]:
-        [statement] = self.brain.remember(f"denied{support} is so", kind="fact").items
-        against = statement.id or ""
+        [denial] = self.brain.remember(f"denied{support} is so", kind="fact").items
+        against = denial.id or ""
         conflict = LinkType.CONFLICTS_WITH
         self.brain.revise.link(against, _show_id(support), type=conflict)
         self.model.invalidated[support] = "contradicted"
@@ -272,8 +272,8 @@ class _Trial:
     def _deny_from_below(self, support: int) -> None:
         """Contradict a premise from less trust than it has, which unseats nothing."""
         low = self.brain.acting_as(agent="web", trust_ceiling=Trust.UNTRUSTED_WEB)
-        [text] = low.remember(f"rumour{support} denies it", kind="fact").items
-        low.revise.link(text.id or "", _show_id(support), type=LinkType.CONFLICTS_WITH)
+        [denial] = low.remember(f"rumour{support} denies it", kind="fact").items
+        low.revise.link(denial.id or "", _show_id(support), type=LinkType.CONFLICTS_WITH)
 
     def _restore(self, support: int) -> None:
         self.brain.revise.restore(_show_id(support), reason=_REASON)

@@ -77,12 +77,12 @@ def evaluate(statements: Sequence[StatementPair]) -> LabelledReport:
 
 
 def _prediction(pair: StatementPair) -> Prediction:
-    results = find_contradiction(Statement(text=pair.one), Statement(text=pair.other))
+    contradiction = find_contradiction(Statement(text=pair.one), Statement(text=pair.other))
     return Prediction(
         sort=f"{pair.relation}{', reused' if pair.is_reused else ''}",
         half=half_of(pair.one),
         text=f"{pair.one} / {pair.other}",
-        predicted=results is not None,
+        predicted=contradiction is not None,
         expected=pair.relation in _CONFLICTS,
-        result=results.basis if results else "",
+        result=contradiction.basis if contradiction else "",
     )

@@ -123,14 +123,14 @@ def show_headlines(report: HeadlineReport, *, failures: Half = Half.CALIBRATE) -
 
 
 def _judgement(labelled: LabelledText, headline: str) -> Judgement:
-    utterance = " ".join(headline.split()).casefold()
+    normalized = " ".join(headline.split()).casefold()
     missing = tuple(
         one
         for one in labelled.must
-        if not any(choice.casefold() in utterance for choice in one.split("|"))
+        if not any(choice.casefold() in normalized for choice in one.split("|"))
     )
-    opening = next((one for one in labelled.never if utterance.startswith(one.casefold())), None)
-    is_too_long = len(headline) > HEADLINE_CHARS_MAX or len(utterance.split()) > HEADLINE_WORDS_MAX
+    opening = next((one for one in labelled.never if normalized.startswith(one.casefold())), None)
+    is_too_long = len(headline) > HEADLINE_CHARS_MAX or len(normalized.split()) > HEADLINE_WORDS_MAX
     return Judgement(
         sort=labelled.sort,
         half=half_of(labelled.text),

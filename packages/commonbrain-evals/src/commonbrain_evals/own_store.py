@@ -165,10 +165,10 @@ def _render_history(results: Sequence[Evaluation]) -> RenderableType:
     return table
 
 
-def _history_cell(results: Figure | None, *, is_worse: bool) -> Text:
-    if results is None or not results.count:
+def _history_cell(figure: Figure | None, *, is_worse: bool) -> Text:
+    if figure is None or not figure.count:
         return Text("")
-    shown = f"{results.mean:.3f} ±{results.spread:.2f}"
+    shown = f"{figure.mean:.3f} ±{figure.spread:.2f}"
     return Text(f"{shown} worse" if is_worse else shown, style="red" if is_worse else "")
 
 

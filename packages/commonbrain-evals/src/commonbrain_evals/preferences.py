@@ -42,13 +42,13 @@ def evaluate(sentences: Sequence[LabelledSentence]) -> LabelledReport:
 
 
 def _prediction(sentence: LabelledSentence) -> Prediction:
-    results = guidance_in(sentence.text)
+    guidance = guidance_in(sentence.text)
     is_positive = sentence.label != NEITHER
     return Prediction(
         sort=sentence.sort,
         half=half_of(sentence.text),
         text=sentence.text,
-        predicted=Guidance(sentence.label) in results if is_positive else bool(results),
+        predicted=Guidance(sentence.label) in guidance if is_positive else bool(guidance),
         expected=is_positive,
-        result=", ".join(sorted(results)),
+        result=", ".join(sorted(guidance)),
     )

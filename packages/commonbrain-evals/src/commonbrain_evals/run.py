@@ -51,11 +51,11 @@ def run_evaluation(name: str, *, as_json: bool, plot: Path | None = None) -> Non
 
 def run_headlines(*, is_check: bool, as_json: bool) -> None:
     """Measure derived headlines; print the failures of one half, or all rows as JSON."""
-    results = headlines.evaluate(headlines.read_texts())
+    report = headlines.evaluate(headlines.read_texts())
     if as_json:
-        typer.echo(escaped(json.dumps(asdict(results), ensure_ascii=False)))
+        typer.echo(escaped(json.dumps(asdict(report), ensure_ascii=False)))
     else:
-        headlines.show_headlines(results, failures=Half.CHECK if is_check else Half.CALIBRATE)
+        headlines.show_headlines(report, failures=Half.CHECK if is_check else Half.CALIBRATE)
 
 
 def run_truth(without: tuple[str, ...], *, as_json: bool) -> None:

@@ -62,20 +62,18 @@ def evaluate(questions: Sequence[Question]) -> LabelledReport:
 def _predictions(question: Question) -> Iterator[Prediction]:
     """Give a verdict on what was read, and one on a span that was not."""
     read = parse_time_range(question.text, question.now)
-    results = read[0] if read else None
-    is_right = results is not None and _is_right(results, question.span)
-    if results is not None:
-        yield _prediction(
-            question, predicted=True, expected=is_right, results=_format_span(results)
-        )
+    span = read[0] if read else None
+    is_right = span is not None and _is_right(span, question.span)
+    if span is not None:
+        yield _prediction(question, predicted=True, expected=is_right, result=_format_span(span))
     if question.span is not None and not is_right:
         yield _prediction(question, predicted=False, expected=True)
-    elif results is None:
+    elif span is None:
         yield _prediction(question, predicted=False, expected=False)
 
 
 def _prediction(
-    question: Question, *, predicted: bool, expected: bool, results: str = ""
+    question: Question, *, predicted: bool, expected: bool, result: str = ""
 ) -> Prediction:
     half = half_of(question.text)
     return Prediction(
@@ -84,7 +82,7 @@ def _prediction(
         text=question.text,
         predicted=predicted,
         expected=expected,
-        result=results,
+        result=result,
     )
 
 

@@ -161,8 +161,8 @@ class _Life:
             for place, time in enumerate(case.times)
         )
         for time, number, place in order:
-            lag = start + time - self.clock.now()
-            self.clock.move(max(lag, timedelta(seconds=1)))
+            wait = start + time - self.clock.now()
+            self.clock.move(max(wait, timedelta(seconds=1)))
             self._remember(number, place)
         self.clock.move(_AFTER)
         return [self._ask(number, case) for number, case in enumerate(self.cases)]

@@ -112,9 +112,10 @@ class EvalStore:
         if not dated:
             return LastSession()
         name = self._session(max(dated, key=lambda one: (one.occurred_at, one.id)))
-        text = [one for one in dated if self._session(one) == name]
+        memories = [one for one in dated if self._session(one) == name]
         return LastSession(
-            sources=frozenset(self.source(one.id) for one in text), tokens=_spoken_tokens(text)
+            sources=frozenset(self.source(one.id) for one in memories),
+            tokens=_spoken_tokens(memories),
         )
 
     def _session(self, memory: Memory) -> str | None:

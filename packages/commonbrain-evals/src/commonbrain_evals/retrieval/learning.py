@@ -206,8 +206,8 @@ def _half(
         brain.models.promote(
             model, move=TransitionOptions(is_forced=True, reason="The other half judges.")
         )
-        output = brain.models.show(model).models[0].told or {}
-        importances = cast("Mapping[str, float]", output["importances"])
+        training_summary = brain.models.show(model).models[0].told or {}
+        importances = cast("Mapping[str, float]", training_summary["importances"])
     for corpus in other_half:
         _rank_both_ways(brain, corpus, rankings=rankings, is_served=bool(importances))
     return Half(

@@ -81,11 +81,11 @@ def _texts(corpus: Corpus) -> Mapping[str, str]:
 
 
 def _miss(run: Run, question: Question, *, texts: Mapping[str, str]) -> Miss:
-    results = run.found[question.id]
-    places = {source: rank for rank, source in enumerate(results, 1)}
+    ranking = run.found[question.id]
+    places = {source: rank for rank, source in enumerate(ranking, 1)}
     return Miss(
         question=question,
         ranks={source: places.get(source) for source in question.gold},
-        instead=[source for source in results if source not in question.gold][:_INSTEAD],
+        instead=[source for source in ranking if source not in question.gold][:_INSTEAD],
         texts=texts,
     )

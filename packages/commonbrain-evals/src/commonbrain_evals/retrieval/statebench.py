@@ -230,9 +230,9 @@ class _Life:
         # A few questions of the data demand what they forbid.
         must_not = tuple(phrase for phrase in question.must_not if phrase not in question.must)
         phrases = Phrases(must=question.must, must_not=must_not)
-        utterance = {phrases.read(text) for text in self.visible}
+        readings = {phrases.read(text) for text in self.visible}
         track = self.timeline.track
-        is_ranked = track in RANKED and {Says.CURRENT, Says.STALE} <= utterance
+        is_ranked = track in RANKED and {Says.CURRENT, Says.STALE} <= readings
         leak = Says.NEITHER if self.restricted else None
         if track == _EXPLORATORY:
             leak = Says.STALE
@@ -340,9 +340,9 @@ def _table(report: StateReport, metric: str) -> Table:
     for one in figures:
         cells.setdefault((one.half, one.track), {})[one.system] = one
     for (half, track), by_system in cells.items():
-        query = next(iter(by_system.values())).questions
-        shares = (percent(by_system[name].count / query) for name in systems)
-        table.add_row(half, track, str(query), *shares)
+        questions = next(iter(by_system.values())).questions
+        shares = (percent(by_system[name].count / questions) for name in systems)
+        table.add_row(half, track, str(questions), *shares)
     return table
 
 

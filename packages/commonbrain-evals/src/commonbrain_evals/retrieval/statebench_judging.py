@@ -81,8 +81,8 @@ def _surroundings(text: str, phrase: str) -> Iterator[tuple[str, str]]:
     """Give what stands before and after each occurrence in its sentence."""
     for sentence in _SENTENCE.split(text):
         for one in phrase.split("|"):
-            for results in _pattern(one).finditer(sentence):
-                yield sentence[: results.start()], sentence[results.end() :]
+            for match in _pattern(one).finditer(sentence):
+                yield sentence[: match.start()], sentence[match.end() :]
 
 
 @cache

@@ -185,8 +185,8 @@ def _abstention(answers: Sequence[Answer], foreign: Sequence[bool]) -> Mapping[s
     """Hold the questions without an answer, of the data and of other corpora, against the rest."""
     answerable = [one.has_abstained for one in answers if one.question.is_answerable]
     unanswerable = [one.has_abstained for one in answers if not one.question.is_answerable]
-    query = {"unanswerable": unanswerable, "of another corpus": foreign}
-    return {name: _agreement(silent, answerable) for name, silent in query.items() if silent}
+    by_origin = {"unanswerable": unanswerable, "of another corpus": foreign}
+    return {name: _agreement(silent, answerable) for name, silent in by_origin.items() if silent}
 
 
 def _agreement(silent: Sequence[bool], answerable: Sequence[bool]) -> Abstention:
