@@ -8,11 +8,15 @@ import sys
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 from commonbrain.__main__ import main
+from commonbrain.config import Settings
+from commonbrain.embeddings.interface import Embedder
+from commonbrain.runtime.models import make_embedder
 from tests.processes import clean_environment
 
 
@@ -25,6 +29,12 @@ class Finished:
     err: str
 
 
+@cache
+def default_model() -> Embedder:
+    """Return the model that stores of a process share, and have it loaded once for all tests."""
+    return make_embedder(Settings())
+
+
 def run_brain(
     *words: str, stdin: bytes | str = b"", folder: Path | str | None = None, **environment: str
 ) -> Finished:
@@ -32,6 +42,7 @@ def run_brain(
 
     It sees the variables of `clean_environment`, and streams that are no terminal.
     """
+    default_model()
     out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8") for _ in range(2))
     code: object = None
     typed = stdin.encode() if isinstance(stdin, str) else stdin

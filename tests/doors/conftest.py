@@ -15,11 +15,10 @@ import commonbrain
 from commonbrain.__main__ import main
 from commonbrain.client import Brain
 from commonbrain.embeddings.interface import CachingEmbedder, Embedder
-from commonbrain.embeddings.local import MiniLmEmbedder
 from commonbrain.runtime.local_requests import answer_requests
 from commonbrain.runtime.local_socket import LocalServer, socket_path
 from tests.doors.stdio_servers import Server, served
-from tests.in_process import run_brain, unchanged_collector
+from tests.in_process import default_model, run_brain, unchanged_collector
 from tests.laid_out_stores import lay_out_store
 from tests.processes import TIMEOUT_S
 
@@ -34,7 +33,7 @@ NOT_COLD = {"COMMONBRAIN_MCP_PROFILE": "nonsense"}
 @pytest.fixture(scope="session")
 def embedder() -> Embedder:
     """The embedder of stores by default, which takes long to load."""
-    return CachingEmbedder(MiniLmEmbedder())
+    return CachingEmbedder(default_model())
 
 
 @contextmanager

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from contextlib import closing
 from itertools import product
 from pathlib import Path
+from time import process_time
 from zipfile import ZIP_DEFLATED, ZipFile
 
 import pytest
@@ -454,6 +455,25 @@ def test_bounded_json_refuses_a_string_beyond_its_bound(part: str, size: int) ->
     assert read_string(96)
     with pytest.raises(ValueError, match="string"):
         read_string(112)
+
+
+def read_s(piece: str, length: int) -> float:
+    """Measure the processor time of reading a piece over and over."""
+    text = piece * (length // len(piece))
+    since = process_time()
+    read_in_chunks(text, 65_536)
+    return process_time() - since
+
+
+def test_reading_time_of_bounded_json_grows_linearly(subtests: pytest.Subtests) -> None:
+    escapes = '"{}",'
+    for piece in [
+        *("1,", "9 ", '"a",', "\\", "9" * (DIGITS - 1) + ",", "9" * 2_000 + "a"),
+        *(escapes.format('\\"' * 3_000), escapes.format("\\\\" * 3_000)),
+    ]:
+        with subtests.test(piece=piece[:8]):
+            # Other programs may disturb a measurement, so it is repeated.
+            assert any(read_s(piece, 800_000) <= 8 * read_s(piece, 200_000) for _ in range(5))
 
 
 def test_elements_before_a_long_number_are_read() -> None:
