@@ -67,15 +67,15 @@ def test_words_in_any_form_count_in_addition_to_meaning() -> None:
     assert near("harbour fees", "Überfees of the outharbour") == 0
 
 
-def test_a_word_of_another_language_counts_as_well() -> None:
+def test_inflected_word_of_another_language_counts_as_a_match() -> None:
     assert near("Fähren", "Die Fähre legt um sechs ab") == LEXICAL_WEIGHT
 
 
-def test_the_time_that_a_question_names_is_no_word_to_be_found() -> None:
+def test_time_expression_of_a_query_is_not_a_search_term() -> None:
     assert near("ferries in May 2025", FERRY.replace("ferry", "ferries")) == LEXICAL_WEIGHT
 
 
-def test_a_long_text_must_come_nearer() -> None:
+def test_length_of_a_text_lowers_its_match_score() -> None:
     short, long = near("ferry", FERRY), near("ferry", f"{FERRY} {'and so on ' * 200}")
 
     assert short == LEXICAL_WEIGHT
@@ -118,7 +118,7 @@ def test_single_matching_memory_is_an_answer(measured: Brain) -> None:
     assert measured.recall("zebra habitats").items == ()
 
 
-def test_the_stage_can_be_left_out(measured: Brain) -> None:
+def test_no_answer_detection_can_be_disabled(measured: Brain) -> None:
     stored(measured, FERRY, kind="fact")
     without = Recall(
         measured.services, measured.caller, RetrievalOverrides(without=frozenset({"verdict"}))
@@ -127,13 +127,13 @@ def test_the_stage_can_be_left_out(measured: Brain) -> None:
     assert without(FAR).verdict is ResultStatus.FOUND
 
 
-def test_in_a_space_that_was_not_measured_everything_near_is_an_answer(brain: Brain) -> None:
+def test_uncalibrated_space_accepts_every_near_match_as_an_answer(brain: Brain) -> None:
     stored(brain, FERRY, kind="fact")
 
     assert brain.recall(FAR).verdict is ResultStatus.FOUND
 
 
-def test_a_threshold_of_nothing_takes_all_for_answers(path: Path) -> None:
+def test_zero_answer_threshold_accepts_every_match_as_an_answer(path: Path) -> None:
     embedder = MeasuredEmbedder()
     embedder.space = replace(embedder.space, answer_threshold=0.0)
     with a_brain(path, embedder=embedder) as brain:
@@ -149,21 +149,23 @@ def test_browsing_and_queries_of_time_are_answered_by_any_memory(measured: Brain
     assert measured.recall("what happened in May 2025?").verdict is ResultStatus.FOUND
 
 
-def test_a_skill_that_is_named_answers(measured: Brain) -> None:
+def test_skill_triggered_by_a_query_counts_as_an_answer(measured: Brain) -> None:
     skill = RuleDetail(skill={"name": "ferry", "keywords": ["ferry"], "projects": []})
     stored(measured, "Buy the ticket before boarding", kind="rule", detail=skill)
 
     assert measured.recall(FAR).verdict is ResultStatus.FOUND
 
 
-def test_one_field_of_atoms_is_not_judged_by_all_words(measured: Brain) -> None:
+def test_query_of_a_single_atom_field_bypasses_no_answer_detection(measured: Brain) -> None:
     detail = AtomDetail(subject="ferry", action="left", outcome="on time")
     stored(measured, "The ferry left on time", kind="atom", detail=detail)
 
     assert measured.recall(FAR, field="subject").verdict is ResultStatus.FOUND
 
 
-def test_without_meaning_words_decide_alone(measured: Brain, embedder: MeasuredEmbedder) -> None:
+def test_words_alone_decide_on_an_answer_while_the_embedder_is_down(
+    measured: Brain, embedder: MeasuredEmbedder
+) -> None:
     stored(measured, FERRY, kind="fact")
     embedder.is_down = True
     answer = measured.recall(FAR)

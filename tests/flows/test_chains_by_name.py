@@ -234,7 +234,7 @@ def chain_of(brain: Brain, earlier: str, later: str, *, project: str) -> bool:
 
 
 @pytest.mark.requirement("CT-10")
-def test_chain_continues_over_a_thing_that_both_incidents_name(brain: Brain) -> None:
+def test_causal_chain_continues_over_a_name_shared_by_two_incidents(brain: Brain) -> None:
     missing = {*CHAINS}.difference(chained(brain, CHAINS))
     assert len(missing) <= MISSING_MAX, missing
 
@@ -246,12 +246,12 @@ def test_chain_never_joins_incidents_that_share_only_words(brain: Brain) -> None
 
 
 @pytest.mark.requirement("CT-11", "CT-13")
-def test_name_that_many_things_have_joins_no_incidents(brain: Brain) -> None:
+def test_generic_name_joins_no_incidents(brain: Brain) -> None:
     assert not chained(brain, GENERIC)
 
 
 @pytest.mark.requirement("CT-11")
-def test_name_in_many_incidents_alone_joins_none(brain: Brain) -> None:
+def test_name_that_occurs_in_many_incidents_joins_none(brain: Brain) -> None:
     earlier, later = "billing-worker was restarted on Monday", "Letters were lost by billing-worker"
     assert chain_of(brain, earlier, later, project="rare")
     for number in range(25):
@@ -302,7 +302,7 @@ def test_cause_that_is_stated_before_or_after_an_incident_leads_back_from_it(
 
 
 @pytest.mark.requirement("CT-11")
-def test_cause_of_another_incident_or_of_another_week_leads_nowhere(
+def test_cause_of_another_incident_or_another_week_is_not_traced(
     path: Path, subtests: pytest.Subtests
 ) -> None:
     cases = (
@@ -321,7 +321,7 @@ def test_cause_of_another_incident_or_of_another_week_leads_nowhere(
 
 
 @pytest.mark.requirement("RT-31")
-def test_links_show_visible_memories_that_name_the_same_thing(brain: Brain) -> None:
+def test_links_view_shows_visible_memories_that_name_the_same_entity(brain: Brain) -> None:
     cause = stored(brain, "Ann raised the pool size of payments-db", kind="event")
     mine = stored(brain, "I broke the payments database", kind="event", scope="private")
     stored(brain, "The pool size of reports-db was raised", kind="event")
@@ -338,7 +338,7 @@ def test_links_show_visible_memories_that_name_the_same_thing(brain: Brain) -> N
 
 
 @pytest.mark.requirement("RT-31")
-def test_links_show_no_memory_for_a_name_that_many_things_have(brain: Brain) -> None:
+def test_links_view_shows_no_memory_for_a_generic_name(brain: Brain) -> None:
     stored(brain, "The load balancer in us-east-1 was upgraded to v2.1.0", kind="event")
     text = "Invoices in us-east-1 lost their user_id with v2.1.0"
     effect = stored(brain, text, kind="incident")
@@ -347,7 +347,7 @@ def test_links_show_no_memory_for_a_name_that_many_things_have(brain: Brain) -> 
 
 
 @pytest.mark.requirement("RT-31", "RT-17")
-def test_query_for_a_cause_recalls_memories_that_name_the_same_thing(brain: Brain) -> None:
+def test_query_for_a_cause_recalls_memories_that_name_the_same_entity(brain: Brain) -> None:
     cause = stored(brain, "Ann raised the pool size of payments-db to 500", kind="event")
     for number in range(20):
         stored(brain, f"Note {number}: why customers like the shop, part {number}", kind="event")

@@ -84,7 +84,7 @@ def test_memory_preferred_by_the_cross_encoder_comes_first(brain: Brain, word: s
     assert after == [FACTS[word], *(one for one in before if one != FACTS[word])]
 
 
-def test_each_position_retains_its_score(brain: Brain) -> None:
+def test_cross_encoder_does_not_change_the_score_of_each_position(brain: Brain) -> None:
     fixed = [one.score for one in brain.recall(ASKED).items]
 
     assert [one.score for one in served_by(brain, Preferring("noon")).recall(ASKED).items] == fixed
@@ -122,7 +122,7 @@ def test_evaluation_can_leave_out_the_cross_encoder(brain: Brain) -> None:
     assert model.asked == []
 
 
-def test_a_skill_stays_first(brain: Brain) -> None:
+def test_skill_stays_first_after_cross_encoding(brain: Brain) -> None:
     rule = "Fill the kettle to the mark before you boil it."
     stored(brain, rule, kind="rule", skill={"name": "boil", "keywords": ["kettle"]})
 
@@ -157,7 +157,7 @@ def test_recall_answers_without_a_cross_encoder_that_fails(
     assert matches.degraded == (f"cross_encoder: test:preferring {reason}",)
 
 
-def test_recall_skips_a_slow_cross_encoder_which_then_rests(brain: Brain) -> None:
+def test_slow_cross_encoder_is_skipped_and_then_paused(brain: Brain) -> None:
     until = Event()
     model = Preferring("noon", does=lambda: until.wait(30))
     served = served_by(brain, model, timeout_s=0.01)
@@ -170,7 +170,7 @@ def test_recall_skips_a_slow_cross_encoder_which_then_rests(brain: Brain) -> Non
     assert degraded == [slow, slow, slow, rests]
 
 
-def test_a_deadline_holds_for_the_cross_encoder(brain: Brain) -> None:
+def test_recall_deadline_limits_the_cross_encoder(brain: Brain) -> None:
     until = Event()
     served = served_by(brain, Preferring("noon", does=lambda: until.wait(30)))
     assert served.services.cross_encoding is not None
@@ -184,7 +184,7 @@ def test_a_deadline_holds_for_the_cross_encoder(brain: Brain) -> None:
     assert any(one.startswith("cross_encoder: ") for one in matches.degraded)
 
 
-def test_its_failures_are_not_held_against_a_learned_model(brain: Brain) -> None:
+def test_failure_of_the_cross_encoder_is_not_attributed_to_a_learned_model(brain: Brain) -> None:
     served = served_by(brain, Preferring("noon", does=crash))
 
     matches = served.recall(ASKED)
@@ -193,7 +193,7 @@ def test_its_failures_are_not_held_against_a_learned_model(brain: Brain) -> None
 
 
 @pytest.mark.requirement("DO-12")
-def test_a_model_on_disk_is_chosen_by_its_folder_and_named(
+def test_reranker_on_disk_is_selected_by_its_folder_and_named_in_the_status(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = save_cross_encoder(tmp_path / "my-reranker")
@@ -210,7 +210,7 @@ def test_a_model_on_disk_is_chosen_by_its_folder_and_named(
     assert "onnx:my-reranker answers" in [one.detail for one in diagnosis.findings]
 
 
-def test_doctor_says_which_file_of_the_model_is_missing(
+def test_doctor_reports_a_missing_reranker_model(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COMMONBRAIN_RERANKER", f"onnx:{tmp_path / 'none'}")
@@ -224,7 +224,7 @@ def test_doctor_says_which_file_of_the_model_is_missing(
     assert f"There is no model at {tmp_path / 'none'}" in broken.detail
 
 
-def test_an_unknown_reranker_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unknown_reranker_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COMMONBRAIN_RERANKER", "bge")
     with pytest.raises(InvalidInputError, match="There is no reranker 'bge'"):
         commonbrain.open(tmp_path / "brain.db")

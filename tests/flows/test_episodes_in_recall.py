@@ -18,7 +18,7 @@ def kinds_of(brain: Brain, query: str, **options: object) -> list[Kind]:
 
 
 @pytest.mark.requirement("JB-01")
-def test_an_episode_is_left_out_where_its_sources_answer(path: Path) -> None:
+def test_episode_is_omitted_if_its_sources_are_recalled(path: Path) -> None:
     with a_brain(path) as brain:
         store_events(brain, CHECKOUT)
         reflect(brain)
@@ -39,7 +39,7 @@ def test_an_episode_is_left_out_where_its_sources_answer(path: Path) -> None:
         ("errors of the checkout service", ("episode",)),
     ],
 )
-def test_an_episode_is_shown_for_a_time_and_for_a_query_for_episodes(
+def test_episode_is_recalled_for_a_time_and_for_a_query_for_episodes(
     path: Path, query: str, kinds: tuple[str, ...]
 ) -> None:
     with a_brain(path) as brain:
@@ -50,7 +50,7 @@ def test_an_episode_is_shown_for_a_time_and_for_a_query_for_episodes(
 
 
 @pytest.mark.requirement("JB-01")
-def test_episode_is_shown_once_its_sources_are_forgotten(path: Path, clock: FakeClock) -> None:
+def test_episode_is_recalled_once_its_sources_have_expired(path: Path, clock: FakeClock) -> None:
     with a_brain(path, clock=clock) as brain:
         store_events(brain, CHECKOUT, expires_at=clock.now() + timedelta(days=2))
         reflect(brain)

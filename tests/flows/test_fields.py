@@ -53,7 +53,7 @@ def test_recall_by_field_returns_and_explains_matches_in_that_field(brain: Brain
 
 
 @pytest.mark.requirement("CT-04")
-def test_a_field_that_is_none_is_refused_with_those_that_are(brain: Brain) -> None:
+def test_unknown_field_is_refused_with_the_known_fields(brain: Brain) -> None:
     with pytest.raises(InvalidInputError, match="'verb'") as refusal:
         brain.recall("orders", field="verb")
     assert refusal.value.hint == "Choose one of subject, action, outcome, consequences."
@@ -117,7 +117,7 @@ def test_fields_of_a_revised_atom_follow_its_new_text(brain: Brain, text: str) -
     assert step.id == new
 
 
-def test_revision_without_bars_leaves_only_the_given_fields(
+def test_revision_without_field_separators_has_only_the_given_fields(
     brain: Brain,
 ) -> None:
     bare = brain.revise.supersede(stored(brain, RELAY), "It was not the relay.", reason="no").id
@@ -129,7 +129,7 @@ def test_revision_without_bars_leaves_only_the_given_fields(
     assert {name: atoms[name] for name in CausalField if atoms[name]} == {"outcome": lamp.outcome}
 
 
-def test_text_with_bars_is_parsed_into_the_fields_of_an_atom(brain: Brain) -> None:
+def test_text_with_field_separators_is_parsed_into_the_fields_of_an_atom(brain: Brain) -> None:
     atom = stored(brain, BURNT, kind="atom")
 
     assert brain.get(atom).detail["consequences"] == "none"
@@ -173,7 +173,7 @@ class CountingEmbedder(WordHashEmbedder):
         return super().passages(texts)
 
 
-def test_an_atom_stored_while_the_embedder_is_down_gets_all_its_vectors_later(path: Path) -> None:
+def test_atom_stored_while_the_embedder_is_down_gets_its_field_vectors_later(path: Path) -> None:
     embedder = FailingEmbedder()
     with a_brain(path, embedder=embedder) as brain:
         embedder.is_down = True

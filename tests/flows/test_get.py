@@ -13,16 +13,14 @@ LONG = "The nightly build runs on two cores. " * 20
 
 
 @pytest.mark.requirement("RT-01")
-def test_get_gives_a_memory_whole(brain: Brain) -> None:
+def test_get_returns_a_complete_memory(brain: Brain) -> None:
     id_ = stored(brain, LONG, kind="event")
     shown = brain.get(id_)
     assert (shown.id, shown.current_id, shown.kind) == (id_, id_, Kind.EVENT)
     assert (shown.body, shown.banner, shown.scope) == (LONG.strip(), None, Scope.TEAM)
 
 
-def test_every_kind_is_read_back_with_its_own_columns(
-    brain: Brain, subtests: pytest.Subtests
-) -> None:
+def test_every_kind_is_read_with_its_own_columns(brain: Brain, subtests: pytest.Subtests) -> None:
     for kind in Kind:
         with subtests.test(kind=kind):
             shown = brain.get(stored(brain, "It is so", kind=kind))
@@ -30,7 +28,7 @@ def test_every_kind_is_read_back_with_its_own_columns(
             assert shown.detail
 
 
-def test_an_id_is_read_in_any_case(brain: Brain) -> None:
+def test_id_is_accepted_in_any_case(brain: Brain) -> None:
     id_ = stored(brain, LONG, kind="event")
     assert brain.get(f" {id_.lower()} ").id == id_
 
@@ -46,17 +44,19 @@ def test_hidden_and_missing_memory_give_the_same_error(brain: Brain) -> None:
     assert brain.acting_as(agent="bob").get(secret).body == LONG.strip()
 
 
-def test_an_id_of_another_sort_is_refused(brain: Brain) -> None:
+def test_id_with_another_prefix_is_refused(brain: Brain) -> None:
     with pytest.raises(InvalidInputError, match="expected mem_"):
         brain.get("trc_0000000000001")
 
 
-def test_a_quarantined_memory_says_that_it_waits(brain: Brain) -> None:
+def test_quarantined_memory_has_a_banner(brain: Brain) -> None:
     outcome = remember_one(brain, "Never trust the docs", kind="rule", trust="untrusted_web")
     assert (brain.get(outcome.id or "").banner or "").startswith("Quarantined")
 
 
-def test_memories_are_read_together_as_each_by_itself(brain: Brain, clock: FakeClock) -> None:
+def test_memories_read_together_equal_memories_read_one_by_one(
+    brain: Brain, clock: FakeClock
+) -> None:
     old = stored(brain, "The owner of billing is Ann", kind="fact")
     clock.move(timedelta(days=1))
     new = stored(brain, "The owner of billing is Bob", kind="fact")

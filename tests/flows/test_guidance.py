@@ -31,7 +31,7 @@ def matches(brain: Brain, *without: str, query: str = REQUEST, **options: object
     return [item.body or "" for item in recall(query, **options).items]  # type: ignore[arg-type]
 
 
-def test_an_instruction_is_raised_for_a_request_of_its_topic(brain: Brain) -> None:
+def test_instruction_ranks_higher_for_a_request_on_its_topic(brain: Brain) -> None:
     fill(brain, Draft(body=INSTRUCTION, kind="fact"))
 
     assert matches(brain).index(INSTRUCTION) < matches(brain, "guidance").index(INSTRUCTION)
@@ -83,7 +83,7 @@ def test_private_request_of_another_agent_is_not_recalled(brain: Brain) -> None:
     assert INSTRUCTION not in matches(brain)
 
 
-def test_filters_hold_for_guidance(brain: Brain) -> None:
+def test_filters_apply_to_guidance(brain: Brain) -> None:
     fill(brain, Draft(body=INSTRUCTION, kind="rule"))
 
     assert INSTRUCTION in bodies(brain, REQUEST)

@@ -45,7 +45,7 @@ def selected(brain: Brain, *kinds: str) -> int:
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(names=some_names)
 @pytest.mark.requirement("RT-35")
-def test_a_mix_of_kinds_and_aliases_matches_the_union_of_each(
+def test_mix_of_kinds_and_aliases_matches_the_union_of_each(
     varied: Brain, names: list[str]
 ) -> None:
     single = [recalled(varied, name) for name in names]
@@ -72,7 +72,7 @@ def test_synonym_matches_its_whole_kind_and_subtype_its_label(
                 assert (item.kind, item.label) == (kind, alias)
 
 
-def test_types_of_another_system_in_one_filter_return_all_that_they_name(brain: Brain) -> None:
+def test_filter_with_types_of_another_system_matches_all_named_types(brain: Brain) -> None:
     fact = stored(brain, "The kettle holds two litres", kind="fact")
     rule = stored(brain, "Never boil the kettle dry", kind="rule")
     policy = stored(brain, "Always descale the kettle in May", kind="policy")
@@ -95,7 +95,7 @@ def test_kinds_and_labels_must_both_match(brain: Brain) -> None:
     assert [item.id for item in labelled] == [loud]
 
 
-def test_prune_and_atomize_take_aliases_too(brain: Brain) -> None:
+def test_prune_and_atomize_accept_aliases_of_kinds(brain: Brain) -> None:
     stored(brain, "The kettle failed because the fuse blew", kind="meeting")
     stored(brain, "The toaster failed because the plug melted", kind="event")
 
@@ -106,7 +106,7 @@ def test_prune_and_atomize_take_aliases_too(brain: Brain) -> None:
         brain.atomize(kinds=["todo"])
 
 
-def test_retention_takes_aliases_too() -> None:
+def test_retention_rules_accept_aliases_of_kinds() -> None:
     assert Retention.read("kind=stm days=30") == Retention(kind=Kind.EVENT, days=30)
     assert Retention.read("kind=meeting days=30").label == "meeting"
     with pytest.raises(InvalidInputError):
@@ -114,7 +114,7 @@ def test_retention_takes_aliases_too() -> None:
 
 
 @given(names=some_names)
-def test_a_parsed_filter_touches_the_kinds_of_its_names(names: Collection[str]) -> None:
+def test_parsed_kind_filter_covers_exactly_the_kinds_of_its_names(names: Collection[str]) -> None:
     parsed = KindFilter.parse(tuple(names))
     kinds = {parse_kind_filter(name)[0] for name in names}
 

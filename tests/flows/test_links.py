@@ -65,7 +65,7 @@ def test_memory_linked_to_an_answer_is_recalled_with_the_answer(brain: Brain) ->
 
 
 @pytest.mark.requirement("RT-33")
-def test_links_bring_four_at_most_and_half_of_the_items_at_most(brain: Brain) -> None:
+def test_links_add_at_most_four_memories_and_half_of_the_items(brain: Brain) -> None:
     fact = stored(brain, FACT, kind="fact")
     for n in range(7):
         link(brain, stored(brain, f"{CAUSE} number {n} {'abcdefg'[n]}", kind="event"), fact)
@@ -75,7 +75,9 @@ def test_links_bring_four_at_most_and_half_of_the_items_at_most(brain: Brain) ->
 
 
 @pytest.mark.requirement("RT-33")
-def test_the_fresher_and_the_stronger_linked_come_first(brain: Brain, clock: FakeClock) -> None:
+def test_linked_memories_are_ordered_by_freshness_and_strength(
+    brain: Brain, clock: FakeClock
+) -> None:
     old = stored(brain, "Long ago it was otherwise", kind="incident")
     clock.move(4 * WEEK)
     new = stored(brain, "Now it is like this", kind="incident")
@@ -87,7 +89,7 @@ def test_the_fresher_and_the_stronger_linked_come_first(brain: Brain, clock: Fak
 
 
 @pytest.mark.requirement("ST-05", "PV-03")
-def test_a_link_leads_to_nothing_that_may_not_be_seen_or_no_longer_holds(brain: Brain) -> None:
+def test_links_recall_no_hidden_forgotten_or_untrusted_memories(brain: Brain) -> None:
     fact = stored(brain, FACT, kind="fact")
     bob = brain.acting_as(agent="bob")
     secret = stored(bob, "Nobody may know", kind="event", scope="private")
@@ -149,7 +151,7 @@ def test_annotations_are_shown_with_their_memory_and_author(brain: Brain, clock:
     assert [one.text for one in annotations] == ["Four since\nthe upgrade | trust me", "Buy now"]
 
 
-def test_a_message_comes_with_the_subject_of_its_thread(brain: Brain) -> None:
+def test_message_is_recalled_with_the_subject_of_its_thread(brain: Brain) -> None:
     thread = ThreadRef(key="t1", subject="How many cores?")
     stored(brain, FACT, kind="message", thread=thread, detail=MessageDetail(sender="bob"))
     answer = brain.recall("nightly build")

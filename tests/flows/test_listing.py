@@ -25,7 +25,7 @@ def counts(facet: tuple[FacetCount, ...]) -> dict[str | None, int]:
 
 
 @pytest.mark.requirement("OB-20")
-def test_a_list_shows_the_last_recorded_first_or_by_occurrence(
+def test_list_is_ordered_by_time_of_recording_or_of_occurrence(
     brain: Brain, clock: FakeClock
 ) -> None:
     late = stored(brain, "The quay is open", kind="fact")
@@ -45,7 +45,7 @@ def test_a_list_shows_the_last_recorded_first_or_by_occurrence(
 
 
 @pytest.mark.requirement("OB-14", "OB-20")
-def test_pages_of_a_list_say_how_many_are_left_and_take_their_own_cursor_only(
+def test_pages_of_a_list_count_the_rest_and_accept_only_their_own_cursor(
     brain: Brain, clock: FakeClock
 ) -> None:
     stored_ids: list[str] = []
@@ -100,7 +100,9 @@ def test_facet_counts_the_memories_that_each_choice_would_list(brain: Brain) -> 
     assert brain.list(project="shop").facets is None
 
 
-def test_a_facet_shows_its_twenty_most_frequent_values_and_how_many_it_omits(brain: Brain) -> None:
+def test_facet_shows_its_twenty_most_frequent_values_and_counts_the_omitted_ones(
+    brain: Brain,
+) -> None:
     drafts = [
         Draft(body=f"Shelf {number} holds crate {number}", kind="event", label=f"label{number:02}")
         for number in (*range(25), 7)

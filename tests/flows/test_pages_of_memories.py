@@ -43,12 +43,14 @@ def test_pages_list_every_memory_once_newest_first(brain: Brain, clock: FakeCloc
     assert [page.more for page in shown] == [7, 3, 0]
 
 
-def test_memories_of_one_instant_are_on_one_page_each(brain: Brain, clock: FakeClock) -> None:
+def test_memories_with_equal_times_appear_on_exactly_one_page(
+    brain: Brain, clock: FakeClock
+) -> None:
     ids = fill(brain, clock, apart=timedelta())
     assert sorted(ids_of(pages(brain, max_items=2))) == sorted(ids)
 
 
-def test_a_page_ends_where_the_budget_does(brain: Brain, clock: FakeClock) -> None:
+def test_page_ends_at_its_token_budget(brain: Brain, clock: FakeClock) -> None:
     ids = fill(brain, clock)
     shown = pages(brain, max_items=100, max_tokens=90)
     assert ids_of(shown) == ids
@@ -56,7 +58,7 @@ def test_a_page_ends_where_the_budget_does(brain: Brain, clock: FakeClock) -> No
     assert all(page.tokens <= 90 for page in shown)
 
 
-def test_writes_between_two_pages_move_no_page(brain: Brain, clock: FakeClock) -> None:
+def test_writes_between_two_pages_do_not_shift_pages(brain: Brain, clock: FakeClock) -> None:
     ids = fill(brain, clock)
     first = brain.recall(max_items=4)
     stored(brain, "The beaver builds a dam", kind="fact")
@@ -65,7 +67,7 @@ def test_writes_between_two_pages_move_no_page(brain: Brain, clock: FakeClock) -
     assert ids_of([second]) == ids[4:8]
 
 
-def test_a_filter_holds_on_every_page(brain: Brain, clock: FakeClock) -> None:
+def test_filter_applies_to_every_page(brain: Brain, clock: FakeClock) -> None:
     ids = fill(brain, clock)
     bob = brain.acting_as(agent="bob")
     stored(bob, "The wolf howls at night", kind="event")

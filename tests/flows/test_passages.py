@@ -56,7 +56,7 @@ def test_passage_of_an_answer_includes_its_question(brain: Brain) -> None:
     assert ANSWER not in recalled(brain, QUESTION, "passages")
 
 
-def test_item_recalled_for_its_passage_says_so(brain: Brain) -> None:
+def test_item_recalled_for_its_passage_names_that_reason(brain: Brain) -> None:
     say(brain)
     why = {item.body: item.why for item in brain.recall(QUESTION).items}
 
@@ -73,7 +73,7 @@ def test_question_ranks_below_statement(brain: Brain) -> None:
     ]
 
 
-def test_private_message_has_no_neighbour_and_is_none(brain: Brain) -> None:
+def test_private_message_is_not_recalled_as_context_for_others(brain: Brain) -> None:
     private = [("mia", ASKED), ("olof", ANSWER)]
     brain.remember(
         [

@@ -8,7 +8,7 @@ from tests.flows.asking import stored
 
 @pytest.mark.requirement("DM-30")
 @pytest.mark.requirement("DM-72")
-def test_a_person_is_found_by_first_full_and_account_name(
+def test_person_is_found_by_first_full_and_account_name(
     brain: Brain, subtests: pytest.Subtests
 ) -> None:
     named = stored(brain, "Ann Lee decided that sessions stay in Redis", kind="fact")
@@ -23,7 +23,7 @@ def test_a_person_is_found_by_first_full_and_account_name(
 
 
 @pytest.mark.requirement("DM-30")
-def test_a_full_name_does_not_find_another_person_of_that_first_name(brain: Brain) -> None:
+def test_full_name_does_not_match_another_person_with_the_same_first_name(brain: Brain) -> None:
     lee = stored(brain, "Ann Lee approved the budget", kind="event")
     voss = stored(brain, "Ann Voss rejected the budget, as Ann Voss said", kind="event")
     assert [item.id for item in brain.recall(people=["ann lee"]).items] == [lee]

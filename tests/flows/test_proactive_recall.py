@@ -14,7 +14,7 @@ from tests.flows.asking import FailingEmbedder, StuckEmbedder, stored
 FOUND = {"lexical": {1: 3.0, 2: 9.0}, "vector": {1: 0.5, 3: 0.3}, "skill": {4: 1.0}}
 
 
-def test_a_shared_word_is_not_enough_once_meaning_is_known() -> None:
+def test_proactive_recall_drops_word_matches_without_semantic_similarity() -> None:
     query = apply_relevance_threshold(FOUND, Threshold(cosine=SPACE.relevance_threshold))
     proactive = apply_relevance_threshold(
         FOUND, Threshold(cosine=SPACE.relevance_threshold, is_proactive=True)
@@ -58,7 +58,7 @@ def test_proactive_recall_omits_a_memory_linked_to_a_match_by_words(path: Path) 
     assert shown.id == ferry
 
 
-def test_recall_that_is_being_written_counts_as_shown(path: Path) -> None:
+def test_memory_of_a_recall_still_being_written_counts_as_shown(path: Path) -> None:
     question = "the ferry leaves from which pier at dawn"
     with a_brain(path) as ann:
         stored(ann, "The ferry leaves from pier 4 at dawn", kind="fact")

@@ -33,7 +33,7 @@ def days(brain: Brain, clock: FakeClock) -> Brain:
 
 
 @pytest.mark.requirement("CT-06", "RT-16")
-def test_a_question_for_a_time_alone_is_answered_by_that_time_newest_first(
+def test_query_for_a_time_alone_returns_memories_of_that_time_newest_first(
     days: Brain, subtests: pytest.Subtests
 ) -> None:
     for question in (
@@ -50,16 +50,16 @@ def test_a_question_for_a_time_alone_is_answered_by_that_time_newest_first(
             assert answer.verdict is ResultStatus.FOUND
 
 
-def test_a_filter_may_give_the_time(days: Brain) -> None:
+def test_filter_can_give_the_time_of_a_query(days: Brain) -> None:
     assert bodies(days, "what changed?", since="yesterday", until="yesterday") == YESTERDAY
 
 
-def test_two_days_are_one_period(days: Brain) -> None:
+def test_two_days_in_a_query_are_one_period(days: Brain) -> None:
     assert bodies(days, "What happened yesterday and today?") == [TODAY, *YESTERDAY]
     assert bodies(days, "What happened today or yesterday?") == [TODAY, *YESTERDAY]
 
 
-def test_filters_narrow_the_time(days: Brain) -> None:
+def test_filters_narrow_the_time_of_a_query(days: Brain) -> None:
     query = "What happened in the last three days?"
     assert bodies(days, query, kinds=["event"]) == YESTERDAY[:1]
     assert bodies(days, query, since="today") == [TODAY]
@@ -68,18 +68,18 @@ def test_filters_narrow_the_time(days: Brain) -> None:
     assert bodies(days, "What happened today?", as_of="17 March 2026") == YESTERDAY
 
 
-def test_a_time_without_memories_is_said_to_have_none(days: Brain, clock: FakeClock) -> None:
+def test_query_for_a_time_without_memories_returns_no_match(days: Brain, clock: FakeClock) -> None:
     nothing = days.recall("What happened on 2 March?")
     assert (nothing.items, nothing.verdict) == ((), ResultStatus.BELOW_THRESHOLD)
     clock.move(DAY)
     assert days.recall("anything new today?").verdict is ResultStatus.BELOW_THRESHOLD
 
 
-def test_an_empty_store_has_nothing_of_any_time(brain: Brain) -> None:
+def test_query_for_a_time_in_an_empty_store_reports_an_empty_store(brain: Brain) -> None:
     assert brain.recall("What happened yesterday?").verdict is ResultStatus.NOTHING_STORED
 
 
-def test_with_a_topic_the_time_is_a_preference(days: Brain, clock: FakeClock) -> None:
+def test_time_in_a_query_with_a_topic_is_a_preference(days: Brain, clock: FakeClock) -> None:
     early, late = "The crane was stuck in the morning", "The crane was stuck at night"
     stored(days, late, kind="event", occurred_at=clock.now() - 9 * DAY)
     stored(days, early, kind="event", occurred_at=clock.now() - 10 * DAY)
@@ -95,17 +95,17 @@ def test_equal_match_within_the_period_ranks_first(brain: Brain, clock: FakeCloc
     assert bodies(brain, "which build broke yesterday?")[0] == "Build 8 broke"
 
 
-def test_question_for_the_future_finds_memories_that_name_it(days: Brain) -> None:
+def test_query_for_the_future_returns_memories_that_name_it(days: Brain) -> None:
     plan = "Tomorrow the gate is painted"
     stored(days, plan, kind="fact")
     assert plan in bodies(days, "anything tomorrow?")
 
 
-def test_proactive_recall_lists_no_time(days: Brain) -> None:
+def test_proactive_recall_does_not_list_memories_of_a_time(days: Brain) -> None:
     assert not days.recall("What happened yesterday?", proactive=True).items
 
 
-def test_every_day_of_a_busy_time_has_its_share(brain: Brain, clock: FakeClock) -> None:
+def test_each_day_of_a_busy_period_has_its_share_of_results(brain: Brain, clock: FakeClock) -> None:
     clock.move(NOW - clock.now())
     for day in range(1, 6):
         for number in range(8):
@@ -148,9 +148,7 @@ def test_timeline_shows_the_same_text_of_four_dates_four_times(
     assert len(brain.recall("checkout down").items) == 1
 
 
-def test_an_event_that_recurred_is_found_by_each_of_its_times(
-    brain: Brain, clock: FakeClock
-) -> None:
+def test_recurring_event_is_recalled_by_each_of_its_times(brain: Brain, clock: FakeClock) -> None:
     id_ = stored(brain, "The export failed", kind="event")
     for _ in range(2):
         clock.move(7 * DAY)
@@ -181,7 +179,7 @@ def test_occurrences_that_do_not_fit_are_counted_as_omitted(brain: Brain, clock:
     assert (answer.omitted.count, answer.omitted.ids) == (3, ())
 
 
-def test_a_recurrence_counts_once_and_not_after_an_undo(brain: Brain, clock: FakeClock) -> None:
+def test_recurrence_counts_once_and_not_after_an_undo(brain: Brain, clock: FakeClock) -> None:
     stored(brain, "The export took 10 minutes", kind="event")
     clock.move(DAY)
     stored(brain, "The export took 11 minutes", kind="event")
@@ -193,7 +191,7 @@ def test_a_recurrence_counts_once_and_not_after_an_undo(brain: Brain, clock: Fak
     assert dates(brain.recall("What happened today?")) == []
 
 
-def test_event_remembered_again_with_its_time_did_not_recur(brain: Brain) -> None:
+def test_event_remembered_twice_with_the_same_time_did_not_recur(brain: Brain) -> None:
     at = "2026-03-01T10:00"
     id_ = stored(brain, "The export failed", kind="event", occurred_at=at)
     again = remember_one(brain, "The export failed", kind="event", occurred_at=at)

@@ -53,7 +53,7 @@ def test_skill_is_listed_before_better_matches_and_is_marked(brain: Brain) -> No
 
 
 @pytest.mark.requirement("RT-12")
-def test_a_scoped_skill_fires_in_its_projects_and_a_superseded_one_never(brain: Brain) -> None:
+def test_skill_of_a_project_fires_only_there_and_not_once_superseded(brain: Brain) -> None:
     id_ = a_skill(brain, "api")
     assert bodies(brain.acting_as(project="api"), "deploy") == [RULE]
     assert bodies(brain, "deploy", project="api") == [RULE]
@@ -68,7 +68,7 @@ def test_recall_lists_five_skills_at_most(brain: Brain) -> None:
     assert len(brain.recall("deploy").items) == 5
 
 
-def test_a_time_that_is_named_is_preferred_and_never_a_bound(
+def test_time_named_in_a_query_is_a_preference_and_not_a_filter(
     brain: Brain, clock: FakeClock
 ) -> None:
     for n, days in enumerate((0, 300, 600)):
@@ -95,7 +95,7 @@ def test_rule_outranks_an_event_in_a_query_for_permission(brain: Brain) -> None:
     assert brain.recall("may I deploy the shop on friday?").items[0].id == rule
 
 
-def test_an_embedder_that_does_not_answer_in_time_is_done_without(
+def test_embedder_that_does_not_answer_in_time_is_skipped(
     stuck: tuple[Brain, StuckEmbedder],
 ) -> None:
     brain, embedder = stuck

@@ -83,7 +83,7 @@ def test_candidate_of_another_conversation_outranks_later_ones_of_the_same() -> 
     assert [one.score for one in placed] == sorted((one.score for one in placed), reverse=True)
 
 
-def test_the_second_search_brings_memories_of_the_people_named(brain: Brain) -> None:
+def test_second_search_recalls_memories_of_the_people_named(brain: Brain) -> None:
     say(brain, "The harp is what I play.", who="Ana", thread="one")
     say(brain, "Which instruments has he played?", who="Bo", thread="two")
 
@@ -99,7 +99,7 @@ def test_second_search_respects_filter_and_visibility(brain: Brain) -> None:
     assert searched(brain, people=("bo",)) == set()
 
 
-def test_a_question_for_several_memories_takes_the_second_step(
+def test_query_for_several_memories_takes_the_second_step(
     brain: Brain, subtests: pytest.Subtests
 ) -> None:
     for query in (
@@ -112,7 +112,7 @@ def test_a_question_for_several_memories_takes_the_second_step(
             assert asks_for_several(planned(brain, query))
 
 
-def test_any_other_question_takes_one_step(brain: Brain, subtests: pytest.Subtests) -> None:
+def test_other_queries_take_one_step(brain: Brain, subtests: pytest.Subtests) -> None:
     for query in (
         "What did Ana say about the harp?",
         "When did Ana move?",
@@ -125,7 +125,7 @@ def test_any_other_question_takes_one_step(brain: Brain, subtests: pytest.Subtes
             assert not asks_for_several(planned(brain, query))
 
 
-def test_other_questions_are_ranked_as_without_it(brain: Brain) -> None:
+def test_other_queries_are_ranked_as_without_the_second_step(brain: Brain) -> None:
     say(brain, "The harp is what I play.", "It is old.", who="Ana", thread="one")
     say(brain, "The fiddle is what I play.", who="Ana", thread="two")
     query = "Why does Ana play the harp?"

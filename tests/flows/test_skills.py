@@ -84,7 +84,7 @@ def test_named_skill_is_recalled_from_any_store(
 
 
 @pytest.mark.requirement("RT-11")
-def test_the_only_item_of_an_answer_is_the_skill(brain: Brain) -> None:
+def test_skill_takes_the_only_item_of_an_answer(brain: Brain) -> None:
     stored(brain, QUERY, kind="fact")
     id_ = a_skill(brain, always_on=True)
     [item] = brain.recall(QUERY, max_items=1, max_tokens=64).items
@@ -141,7 +141,7 @@ def test_skill_that_is_not_current_or_hidden_never_fires(
 
 
 @pytest.mark.requirement("RT-12")
-def test_the_rule_of_a_project_is_a_skill_of_that_project(brain: Brain) -> None:
+def test_rule_of_a_project_is_a_skill_of_that_project(brain: Brain) -> None:
     api = brain.acting_as(project="api")
     id_ = a_skill(api)
     assert firing(api) == firing(brain, project="api") == [id_]
@@ -159,7 +159,7 @@ def test_skill_of_the_project_precedes_skills_for_all_projects(brain: Brain) -> 
 
 
 @pytest.mark.requirement("RT-28")
-def test_skill_of_the_project_is_preferred_to_others_of_its_name(
+def test_skill_of_the_project_is_preferred_to_skills_of_the_same_name(
     brain: Brain,
 ) -> None:
     # What another may not see takes no name from him, nor does it tell him that it is there.
@@ -179,7 +179,7 @@ def test_skill_of_the_project_is_preferred_to_others_of_its_name(
 
 
 @pytest.mark.requirement("DM-34")
-def test_a_name_that_can_be_seen_is_taken(brain: Brain) -> None:
+def test_name_of_a_visible_skill_cannot_be_reused(brain: Brain) -> None:
     id_ = a_skill(brain)
     again = remember_one(
         brain, "Another text", kind="rule", skill={"name": "release", "keywords": ["ship"]}
@@ -189,7 +189,7 @@ def test_a_name_that_can_be_seen_is_taken(brain: Brain) -> None:
 
 
 @pytest.mark.requirement("DM-34", "WP-21")
-def test_a_skill_does_not_come_back_while_another_has_its_name(brain: Brain) -> None:
+def test_skill_cannot_be_restored_while_another_has_its_name(brain: Brain) -> None:
     old = a_skill(brain)
     new = brain.revise.supersede(old, "Ask nobody", reason="trust").id
     assert firing(brain) == []
@@ -214,7 +214,7 @@ def test_skills_are_listed_by_name_with_their_triggers(brain: Brain) -> None:
     ]
 
 
-def test_a_keyword_is_found_in_any_case_and_across_a_line_end(
+def test_keyword_matches_in_any_case_and_across_line_breaks(
     brain: Brain, subtests: pytest.Subtests
 ) -> None:
     id_ = a_skill(brain, keywords=["Deploy", "roll  back"])
@@ -223,7 +223,7 @@ def test_a_keyword_is_found_in_any_case_and_across_a_line_end(
             assert firing(brain, query) == [id_]
 
 
-def test_the_very_same_skill_is_known_when_it_is_remembered_again(brain: Brain) -> None:
+def test_identical_skill_remembered_again_exists_already(brain: Brain) -> None:
     given = {"name": "night-deploy", "keywords": ["deploy"]}
     text = "Never deploy at night without the pilot on call."
     first = brain.remember(text, kind="rule", severity="PATTERN", skill=given)
@@ -233,7 +233,7 @@ def test_the_very_same_skill_is_known_when_it_is_remembered_again(brain: Brain) 
 
 
 @pytest.mark.requirement("DM-34")
-def test_the_same_text_in_another_scope_or_project_does_not_take_the_name_again(
+def test_same_text_in_another_scope_or_project_cannot_reuse_the_skill_name(
     brain: Brain,
 ) -> None:
     trigger = {"name": "release", "keywords": ["deploy"]}

@@ -87,20 +87,20 @@ def facts(brain: Brain, query: str, *without: str, **options: object) -> RecallR
 
 
 @pytest.mark.requirement("PV-10")
-def test_facts_are_recalled_by_words_of_their_turns(talk: Brain) -> None:
+def test_facts_are_recalled_by_words_of_their_source_turns(talk: Brain) -> None:
     answered = [word in facts(talk, query).evidence for query, word in ASKED.items()]
     without = [word in facts(talk, query, "source_turns").evidence for query, word in ASKED.items()]
     assert (sum(answered), sum(without)) == (len(ASKED), 0)
 
 
-def test_a_turn_takes_no_more_than_the_budget_leaves(talk: Brain) -> None:
+def test_source_turn_fits_into_the_remaining_token_budget(talk: Brain) -> None:
     for max_tokens in range(64, 480, 16):
         result = facts(talk, "What is the dog called that Olof adopted?", max_tokens=max_tokens)
         assert estimate(result.evidence) <= result.tokens <= max_tokens
         assert result.items[0].source is None or max_tokens > 100
 
 
-def test_a_turn_that_is_an_item_itself_is_not_repeated(talk: Brain) -> None:
+def test_source_turn_that_is_also_an_item_is_not_repeated(talk: Brain) -> None:
     result = talk.recall("What is the dog called that Olof adopted?", bump=False)
     shown = [item.id for item in result.items]
     turns = [item.source.id for item in result.items if item.source and item.source.kind]
@@ -119,7 +119,7 @@ def turn_of(brain: Brain, query: str = QUERY, **options: object) -> str | None:
     return first.source and first.source.text
 
 
-def test_a_turn_is_quoted_with_its_speaker_and_day(brain: Brain) -> None:
+def test_source_turn_is_quoted_with_its_speaker_and_day(brain: Brain) -> None:
     turn = say(brain, TURN, who="olof")
     stored(brain, FACT, source_message=turn)
     result = facts(brain, QUERY)
@@ -145,7 +145,7 @@ CAUSE = "Checkout failed because the disk of the shop was full."
 
 @pytest.mark.requirement("PV-10")
 @pytest.mark.requirement("PV-11")
-def test_an_atom_names_the_message_its_people_and_its_thread_in_one_line(brain: Brain) -> None:
+def test_atom_names_its_source_message_people_and_thread_in_one_line(brain: Brain) -> None:
     message = send(brain, CAUSE, to="bo")
     result = brain.recall("why did checkout fail", kinds=["atom"])
     [thread] = [item.source.thread for item in result.items if item.source]
@@ -155,13 +155,13 @@ def test_an_atom_names_the_message_its_people_and_its_thread_in_one_line(brain: 
     assert result.tokens <= 64 + estimate(result.evidence)
 
 
-def test_an_atom_of_an_event_names_the_event(brain: Brain) -> None:
+def test_atom_of_an_event_names_the_event(brain: Brain) -> None:
     event = stored(brain, CAUSE, kind="event", extract_causes=True)
     result = brain.recall("why did checkout fail", kinds=["atom"])
     assert f"> (from {event}, an event of ann, 2026-03-02)" in result.evidence.splitlines()
 
 
-def test_an_episode_names_a_message_and_that_there_were_others(brain: Brain) -> None:
+def test_episode_names_one_source_message_and_that_there_are_others(brain: Brain) -> None:
     first = send(brain, "We move the shop to the new hall.", to="bo")
     other = stored(brain, "The new hall has a loading bay.", kind="event")
     stored(brain, "The shop moved into the new hall.", kind="episode", derived_from=[other, first])
@@ -170,7 +170,7 @@ def test_an_episode_names_a_message_and_that_there_were_others(brain: Brain) -> 
     assert (item.source.id, item.source.has_others, item.source.text) == (first, True, None)
 
 
-def test_the_source_of_two_items_is_described_once(brain: Brain) -> None:
+def test_source_shared_by_two_items_is_described_once(brain: Brain) -> None:
     message = send(brain, f"{CAUSE} The queue was blocked by a stuck consumer of mail.", to="bo")
     result = brain.recall("why did checkout fail, what blocked the queue", kinds=["atom"])
     lines = [line for line in result.evidence.splitlines() if line.startswith("> (from")]
@@ -179,7 +179,7 @@ def test_the_source_of_two_items_is_described_once(brain: Brain) -> None:
     assert lines[1] == f"> (from {message})"
 
 
-def test_a_message_that_the_caller_may_not_read_is_not_named(brain: Brain) -> None:
+def test_source_message_hidden_from_the_caller_is_not_named(brain: Brain) -> None:
     message = send(brain, "The vault moved to hall 9.", to="bo", scope=Scope.PRIVATE)
     fact = stored(brain, "The vault is in hall 9.", kind="fact")
     shared = stored(brain, "The vault was moved.", kind="event")
@@ -192,13 +192,13 @@ def test_a_message_that_the_caller_may_not_read_is_not_named(brain: Brain) -> No
     assert all(item.source is None or not item.source.has_others for item in stranger.items)
 
 
-def test_memory_derived_from_an_event_shows_its_sentence(brain: Brain) -> None:
+def test_memory_derived_from_an_event_shows_the_sentence_of_the_event(brain: Brain) -> None:
     event = stored(brain, TURN, kind="event")
     stored(brain, FACT, kind="fact", derived_from=[event])
     assert turn_of(brain) == TURN
 
 
-def test_the_sentences_that_support_a_fact_are_taken_from_a_long_turn(brain: Brain) -> None:
+def test_only_sentences_that_support_a_fact_are_quoted_from_a_long_turn(brain: Brain) -> None:
     talk = "The weather was lovely and the train was late again. " * 30
     turn = say(brain, f"{talk}Olof has a dog named Biscuit now. {talk}", who="olof")
     stored(brain, FACT, source_message=turn)
@@ -207,14 +207,14 @@ def test_the_sentences_that_support_a_fact_are_taken_from_a_long_turn(brain: Bra
     assert estimate(text) <= 70
 
 
-def test_a_turn_that_says_no_more_than_its_fact_is_left_out(brain: Brain) -> None:
+def test_source_turn_that_adds_nothing_to_its_fact_is_omitted(brain: Brain) -> None:
     turn = say(brain, "Olof has a small grey dog.", who="olof")
     stored(brain, "Olof has a small grey dog!", source_message=turn)
     assert turn_of(brain) is None
 
 
 @pytest.mark.parametrize("end", ["forget", "supersede", "erase"])
-def test_forgotten_or_erased_turn_is_not_shown(brain: Brain, end: str) -> None:
+def test_forgotten_erased_or_superseded_source_turn_is_not_shown(brain: Brain, end: str) -> None:
     event = stored(brain, TURN, kind="event")
     other = stored(brain, "Olof feeds something twice a day.", kind="event")
     stored(brain, FACT, kind="fact", derived_from=[event, other])
@@ -229,7 +229,7 @@ def test_forgotten_or_erased_turn_is_not_shown(brain: Brain, end: str) -> None:
     assert "Farsta" not in facts(brain, QUERY).evidence
 
 
-def test_a_turn_of_less_trust_or_of_another_project_is_not_shown(brain: Brain) -> None:
+def test_source_turn_of_lower_trust_or_another_project_is_not_shown(brain: Brain) -> None:
     web = stored(brain, TURN, kind="event", trust="untrusted_web")
     stored(brain, FACT, kind="fact", derived_from=[web])
     assert turn_of(brain, trust_min=0.0) == TURN
@@ -239,7 +239,7 @@ def test_a_turn_of_less_trust_or_of_another_project_is_not_shown(brain: Brain) -
     assert "lake" not in facts(brain, "Does Olof walk his dog?", project="shop").evidence
 
 
-def test_a_private_turn_is_shown_to_its_readers_only(brain: Brain) -> None:
+def test_private_source_turn_is_shown_only_to_its_readers(brain: Brain) -> None:
     event = stored(brain, TURN, kind="event", scope="private")
     fact = stored(brain, FACT, kind="fact", derived_from=[event])
     assert turn_of(brain) == TURN
@@ -248,7 +248,7 @@ def test_a_private_turn_is_shown_to_its_readers_only(brain: Brain) -> None:
     assert fact not in str(facts(stranger, QUERY))
 
 
-def test_proactive_recall_and_recall_about_the_past_show_no_turn(
+def test_proactive_recall_and_recall_about_the_past_show_no_source_turn(
     brain: Brain, clock: FakeClock
 ) -> None:
     stored(brain, FACT, source_message=say(brain, TURN))

@@ -44,12 +44,12 @@ def test_timeline_has_the_same_memories_as_ranked_results(story: Brain) -> None:
     assert bodies(story, max_items=2) == [THIRD, SECOND]
 
 
-def test_a_timeline_is_confined_as_any_answer(story: Brain, clock: FakeClock) -> None:
+def test_timeline_respects_time_filters(story: Brain, clock: FakeClock) -> None:
     assert bodies(story, order="timeline", since=clock.now() - 2 * DAY) == [THIRD]
     assert bodies(story, order="timeline", until="2 days ago") == [FIRST, SECOND]
 
 
-def test_there_is_no_other_order(story: Brain) -> None:
+def test_unknown_order_is_refused(story: Brain) -> None:
     with pytest.raises(InvalidInputError, match="timeline"):
         story.recall(order="random")
 
@@ -85,7 +85,7 @@ def test_later_occurrence_of_two_equal_matches_is_first(brain: Brain, clock: Fak
 
 
 @pytest.mark.requirement("CT-06", "RT-16")
-def test_a_phrase_of_time_asks_when_it_happened_not_when_it_was_learnt(
+def test_time_expression_refers_to_occurrence_and_not_to_recording(
     brain: Brain, clock: FakeClock
 ) -> None:
     stored(brain, FIRST, kind="event", occurred_at=clock.now() - 9 * DAY)
@@ -96,7 +96,7 @@ def test_a_phrase_of_time_asks_when_it_happened_not_when_it_was_learnt(
 
 
 @pytest.mark.requirement("PV-08")
-def test_asked_as_of_then_a_phrase_is_relative_to_then(brain: Brain, clock: FakeClock) -> None:
+def test_time_expression_is_relative_to_the_as_of_time(brain: Brain, clock: FakeClock) -> None:
     clock.move(datetime(2026, 3, 18, 15, tzinfo=UTC) - clock.now())
     stored(brain, FIRST, kind="event", occurred_at=datetime(2026, 3, 17, 9, tzinfo=UTC))
     clock.move(90 * DAY)
@@ -136,7 +136,7 @@ def test_as_of_follows_a_chain_that_was_superseded_and_restored(
     assert bodies(brain, "port of the API", as_of="yesterday") == [nine]
 
 
-def test_undo_takes_a_time_in_words(brain: Brain, clock: FakeClock) -> None:
+def test_undo_accepts_a_time_in_words(brain: Brain, clock: FakeClock) -> None:
     stored(brain, FIRST, kind="event")
     clock.move(3 * DAY)
     stored(brain, SECOND, kind="event")

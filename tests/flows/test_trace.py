@@ -58,7 +58,7 @@ def steps(traced: TraceResult) -> list[tuple[int, str]]:
 
 
 @pytest.mark.requirement("CT-01", "CT-10", "RT-16")
-def test_causes_are_walked_back_to_the_root_and_effects_forth(brain: Brain) -> None:
+def test_trace_follows_causes_back_to_the_root_and_effects_forward(brain: Brain) -> None:
     first, second, third = chain(brain, "alpha", "beta", "gamma")
     back = brain.trace.causes(third)
     assert steps(back) == [(0, third), (1, second), (2, first)]
@@ -68,7 +68,7 @@ def test_causes_are_walked_back_to_the_root_and_effects_forth(brain: Brain) -> N
 
 
 @pytest.mark.requirement("CT-10")
-def test_a_circle_ends_and_has_no_root(brain: Brain) -> None:
+def test_circular_chain_of_causes_has_no_root(brain: Brain) -> None:
     first, second, third = chain(brain, "alpha", "beta", "gamma")
     brain.revise.link(third, first, type="causes")
     back = brain.trace.causes(third)
@@ -87,7 +87,7 @@ def test_step_reached_in_two_ways_is_shown_once_and_is_no_root(
     assert [root.id for root in back.roots] == [first]
 
 
-def test_the_depth_bounds_a_walk_and_says_that_there_is_more(brain: Brain) -> None:
+def test_depth_limits_a_trace_and_the_trace_reports_that_it_continues(brain: Brain) -> None:
     results = chain(brain, "alpha", "beta", "gamma")
     back = brain.trace.causes(results[2], depth=1)
     assert (steps(back), back.roots, back.is_cut) == ([(0, results[2]), (1, results[1])], (), True)
@@ -141,7 +141,7 @@ def test_trace_without_a_link_follows_equal_names_and_calls_them_so(brain: Brain
     assert brain.get(effect, views=["links"]).links == ()
 
 
-def test_a_cause_that_is_dated_after_its_effect_is_a_gap(brain: Brain) -> None:
+def test_cause_dated_after_its_effect_is_reported_as_a_gap(brain: Brain) -> None:
     late = atom(brain, "kettle alpha", "result alpha", at=5)
     early = atom(brain, "kettle beta", "result beta", at=1)
     brain.revise.link(late, early, type="causes")
@@ -164,7 +164,7 @@ def test_deepen_ranks_roots_by_how_many_episodes_they_explain(brain: Brain) -> N
 
 
 @pytest.mark.requirement("CT-08")
-def test_deepen_says_that_too_few_episodes_have_a_cause(brain: Brain) -> None:
+def test_deepen_reports_that_too_few_episodes_have_a_cause(brain: Brain) -> None:
     chain(brain, "alpha", "beta")
     reply = brain.trace.deepen("kettle beta result")
     assert any("a pattern needs at least 3" in line for line in reply.limits)
@@ -191,7 +191,7 @@ def test_patterns_show_delays_precursors_and_the_hour(brain: Brain) -> None:
 
 @pytest.mark.requirement("CT-05", "CT-09")
 @pytest.mark.requirement("CT-12")
-def test_a_push_with_another_number_is_the_same_precursor_counted_with_and_without(
+def test_precursors_that_differ_only_in_numbers_are_counted_as_one(
     brain: Brain, clock: FakeClock
 ) -> None:
     def happened(text: str, *, kind: str, day: int, minutes: int = 0) -> None:
@@ -305,7 +305,7 @@ def test_before_a_time_lists_events_of_the_preceding_hours(brain: Brain) -> None
     assert "Nothing is recorded for the 4 hours before." in brain.trace.before("in 2020").limits
 
 
-def test_before_the_earliest_time_there_was_nothing(
+def test_query_before_the_earliest_time_returns_nothing(
     brain: Brain, subtests: pytest.Subtests
 ) -> None:
     for time in ("0001-01-01", "0001-01-01T01:00:00Z"):
@@ -314,7 +314,7 @@ def test_before_the_earliest_time_there_was_nothing(
 
 
 @pytest.mark.requirement("CT-10")
-def test_private_memories_of_others_change_no_trace(brain: Brain) -> None:
+def test_private_memories_of_others_do_not_change_a_trace(brain: Brain) -> None:
     cause, effect = chain(brain, "alpha", "beta")
     before = brain.trace.causes(effect)
     bob = brain.acting_as(agent="bob")
@@ -353,7 +353,7 @@ def test_trace_shows_the_nearest_of_many_causes_with_their_links(brain: Brain) -
     assert all(step.via == "causes" and step.strength for step in back.steps[1:])
 
 
-def test_trace_takes_no_recurrence_or_negation_for_a_cause(
+def test_trace_does_not_treat_recurrences_or_negations_as_causes(
     brain: Brain,
 ) -> None:
     def happened(text: str, *, at: int, project: str = "checkout") -> str:
@@ -414,7 +414,7 @@ def test_expired_cause_is_shown_as_no_longer_current(brain: Brain, clock: FakeCl
     assert "1 of 1 step no longer hold." in brain.trace.causes(effect).limits
 
 
-def test_a_text_that_is_no_question_is_refused(brain: Brain, subtests: pytest.Subtests) -> None:
+def test_trace_query_that_is_too_long_is_refused(brain: Brain, subtests: pytest.Subtests) -> None:
     for op in ("causes", "before", "patterns", "deepen"):
         with subtests.test(op=op), pytest.raises(RejectedError, match="2,000 are allowed"):
             getattr(brain.trace, op)("x" * 2001)

@@ -24,7 +24,7 @@ def test_no_overrides_leave_all_weights_unchanged() -> None:
     assert NO_OVERRIDES.is_enabled("lexical")
 
 
-def test_overrides_set_weights_and_zero_those_left_out() -> None:
+def test_overrides_set_weights_and_zero_the_excluded_ones() -> None:
     reply = RetrievalOverrides(
         without=frozenset({"lexical"}), weights={"vector": 0.9, "lexical": 0.8}
     )
@@ -57,7 +57,7 @@ def test_recall_without_the_threshold_returns_irrelevant_memories(brain: Brain) 
     assert recall(brain, "threshold")("quarterly zebra census").items
 
 
-def test_without_times_a_query_names_none() -> None:
+def test_query_has_no_period_when_time_expressions_are_disabled() -> None:
     scope = QueryScope(caller=Caller(agent="ann"), filter=Filter(), now=NOON)
     for without in ((), ("time",)):
         overrides = RetrievalOverrides(without=frozenset(without))
@@ -69,7 +69,7 @@ def test_without_times_a_query_names_none() -> None:
         assert plan.overrides is overrides
 
 
-def test_a_retriever_cannot_be_defined_without_every_field(subtests: pytest.Subtests) -> None:
+def test_retriever_needs_a_value_for_every_field(subtests: pytest.Subtests) -> None:
     for missing in [field.name for field in FIELDS]:
         with subtests.test(missing=missing):
             complete = {field.name: getattr(RETRIEVERS["lexical"], field.name) for field in FIELDS}

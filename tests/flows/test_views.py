@@ -80,7 +80,7 @@ def test_views_show_no_text_of_a_forgotten_memory(brain: Brain) -> None:
         assert "Zanzibar" not in f"{brain.get(id_, views=list(View))}"
 
 
-def test_several_are_fetched_in_the_order_given_each_once(brain: Brain) -> None:
+def test_memories_are_fetched_in_the_given_order_without_repetition(brain: Brain) -> None:
     one, two = stored(brain, FACT, kind="fact"), stored(brain, "Tea at noon", kind="event")
     assert [shown.id for shown in brain.get_several([two, one, two])] == [two, one]
     with pytest.raises(NotFoundError):
@@ -89,7 +89,7 @@ def test_several_are_fetched_in_the_order_given_each_once(brain: Brain) -> None:
         brain.get_several([f"mem_00000000000{n}" for n in range(10, 31)])
 
 
-def test_a_view_that_is_none_is_refused(brain: Brain, subtests: pytest.Subtests) -> None:
+def test_unknown_view_is_refused(brain: Brain, subtests: pytest.Subtests) -> None:
     id_ = stored(brain, FACT, kind="fact")
     for views in (["story"], ["history", ""]):
         with subtests.test(views=views), pytest.raises(InvalidInputError, match="view"):
@@ -97,7 +97,7 @@ def test_a_view_that_is_none_is_refused(brain: Brain, subtests: pytest.Subtests)
 
 
 @pytest.mark.requirement("RT-28", "RT-12")
-def test_a_skill_is_fetched_by_its_name_while_it_is_current(brain: Brain) -> None:
+def test_skill_is_fetched_by_its_name_while_it_is_current(brain: Brain) -> None:
     detail = RuleDetail(skill={"name": "release", "keywords": ["deploy"]})
     id_ = stored(brain, "Wait for a second pair of eyes", kind="rule", detail=detail)
     assert brain.get(skill=" Release ").id == id_
@@ -108,7 +108,7 @@ def test_a_skill_is_fetched_by_its_name_while_it_is_current(brain: Brain) -> Non
 
 
 @pytest.mark.requirement("DM-04")
-def test_a_superseded_rule_reads_as_deprecated(brain: Brain, clock: FakeClock) -> None:
+def test_superseded_rule_is_shown_as_deprecated(brain: Brain, clock: FakeClock) -> None:
     id_ = stored(brain, "Never deploy on Fridays", kind="rule", severity="BLOCKER")
     before = clock.now()
     clock.move(timedelta(hours=1))
@@ -121,7 +121,7 @@ def test_a_superseded_rule_reads_as_deprecated(brain: Brain, clock: FakeClock) -
 
 
 @pytest.mark.requirement("RT-09")
-def test_the_superseded_is_recalled_when_its_state_is_asked_for(brain: Brain) -> None:
+def test_superseded_memory_is_recalled_when_its_state_is_requested(brain: Brain) -> None:
     id_ = stored(brain, FACT, kind="fact")
     brain.revise.supersede(id_, FOUR, reason="upgrade")
     assert id_ not in {item.id for item in brain.recall("nightly build").items}
