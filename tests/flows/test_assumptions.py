@@ -21,7 +21,7 @@ def supports(brain: Brain, id_: str) -> list[str]:
     return [one.id for one in links if one.type is LinkType.DEPENDS_ON and one.is_outgoing]
 
 
-def test_a_reason_that_is_stored_is_suggested_and_not_linked(
+def test_stored_reason_is_suggested_as_a_dependency_and_not_linked(
     brain: Brain, assumption: str, subtests: pytest.Subtests
 ) -> None:
     for text in (
@@ -42,7 +42,7 @@ def test_a_reason_that_is_stored_is_suggested_and_not_linked(
             assert supports(brain, outcome.id or "") == []
 
 
-def test_a_reason_that_says_something_else_suggests_nothing(
+def test_reason_with_another_meaning_suggests_no_dependency(
     brain: Brain, assumption: str, subtests: pytest.Subtests
 ) -> None:
     for text in (
@@ -67,7 +67,7 @@ def test_memory_depends_on_a_named_assumption_and_needs_review_without_it(
     assert "Needs review" in (brain.get(outcome.id or "").banner or "")
 
 
-def test_a_memory_merely_named_is_suggested(brain: Brain, assumption: str) -> None:
+def test_memory_named_in_a_text_is_suggested_as_a_dependency(brain: Brain, assumption: str) -> None:
     outcome = remember_one(
         brain, f"Compare the row locks with {assumption} before the sale", kind="task"
     )
@@ -94,7 +94,7 @@ def test_text_with_given_sources_has_no_suggestions(brain: Brain, assumption: st
     assert remember_one(brain, text, kind="task", depends_on=[assumption]).suggestions == ()
 
 
-def test_an_id_that_is_none_is_no_obstacle(brain: Brain) -> None:
+def test_unknown_id_in_a_text_does_not_prevent_storing(brain: Brain) -> None:
     outcome = remember_one(
         brain, "We lock rows because of mem_0000000000001 and habit", kind="task"
     )
@@ -103,7 +103,7 @@ def test_an_id_that_is_none_is_no_obstacle(brain: Brain) -> None:
 
 
 @pytest.mark.usefixtures("assumption")
-def test_a_repeated_call_gives_the_same_suggestions(brain: Brain) -> None:
+def test_repeated_call_returns_the_same_suggestions(brain: Brain) -> None:
     text = "We lock stock rows because the shop runs on one Postgres server."
     one, other = (brain.remember(text, kind="task", idempotency_key="k").items for _ in "ab")
     assert one[0].suggestions

@@ -39,14 +39,14 @@ def test_cause_in_a_message_becomes_an_atom_that_names_the_message(brain: Brain)
     assert stored_memory(brain, part.id).source_message_id == ids.parse(ids.MEMORY, str(message.id))
 
 
-def test_atom_takes_the_time_of_its_source_and_its_delay(brain: Brain) -> None:
+def test_atom_has_the_time_of_its_source_and_the_delay_stated_in_the_text(brain: Brain) -> None:
     message = remember_one(brain, LATER, kind="message", occurred_at="2026-02-01T10:00:00Z")
     atom = stored_memory(brain, message.derived[0].id)
     assert atom.occurred_at == stored_memory(brain, message.id).occurred_at
     assert brain.get(str(message.derived[0].id)).detail["outcome_delay_s"] == 7200
 
 
-def test_other_texts_are_looked_through_on_request_only(brain: Brain) -> None:
+def test_causes_are_extracted_from_other_kinds_than_messages_only_on_request(brain: Brain) -> None:
     assert remember_one(brain, CAUSE, kind="event").derived == ()
     event = remember_one(brain, LATER, kind="event", extract_causes=True)
     assert [one.kind for one in event.derived] == [Kind.ATOM]

@@ -53,7 +53,7 @@ def incidents(brain: Brain, *texts: str) -> list[str]:
 
 
 @pytest.mark.parametrize("apart", [timedelta(0), timedelta(minutes=1)])
-def test_calling_again_before_the_last_reads_all_of_many(
+def test_paged_calls_atomize_every_memory_once(
     brain: Brain, clock: FakeClock, apart: timedelta
 ) -> None:
     for number in range(7):
@@ -76,7 +76,7 @@ def test_writer_makes_an_atom_of_the_team_from_a_global_memory(brain: Brain) -> 
     assert {brain.get(str(one.id)).scope for one in done.items} == {"team"}
 
 
-def test_source_forgotten_meanwhile_does_not_stop_the_others(brain: Brain) -> None:
+def test_source_forgotten_during_atomizing_does_not_stop_the_others(brain: Brain) -> None:
     removed, _ = incidents(brain, POOL, PROXY)
     extractor = Forgetful(brain, removed)
     done = Brain(replace(brain.services, extractor=extractor), brain.caller).atomize()
@@ -85,7 +85,7 @@ def test_source_forgotten_meanwhile_does_not_stop_the_others(brain: Brain) -> No
     assert removed in str(reply)
 
 
-def test_text_that_an_extractor_fails_on_does_not_stop_the_others(brain: Brain) -> None:
+def test_extractor_failure_on_one_text_does_not_stop_the_others(brain: Brain) -> None:
     incidents(brain, POOL, PROXY, FAN)
     extractor = Stubborn([PROXY])
     stubborn = Brain(replace(brain.services, extractor=extractor), brain.caller)
@@ -94,7 +94,7 @@ def test_text_that_an_extractor_fails_on_does_not_stop_the_others(brain: Brain) 
     assert [one.hint for one in done.items if one.code == "extractor_down"] == ["Later."]
 
 
-def test_an_extractor_that_never_answers_is_not_asked_for_ever(brain: Brain) -> None:
+def test_atomizing_gives_up_after_three_unanswered_extractor_calls(brain: Brain) -> None:
     texts = [f"{POOL} Number {number}." for number in range(9)]
     for text in texts:
         stored(brain, text, kind="incident", distinct_because="again")
@@ -104,7 +104,7 @@ def test_an_extractor_that_never_answers_is_not_asked_for_ever(brain: Brain) -> 
     assert len(extractor.asked) == 3
 
 
-def test_an_extractor_that_goes_down_halfway_says_where_to_go_on(
+def test_atomizing_stopped_by_a_failing_extractor_returns_where_to_continue(
     brain: Brain, clock: FakeClock
 ) -> None:
     texts = [f"{POOL} Number {number}." for number in range(5)]
@@ -117,7 +117,7 @@ def test_an_extractor_that_goes_down_halfway_says_where_to_go_on(
     assert brain.atomize(before=done.next).read == 4
 
 
-def test_kinds_without_a_past_are_not_atomized_and_the_reply_says_why(brain: Brain) -> None:
+def test_atomizing_of_future_kinds_such_as_tasks_is_refused_with_the_reason(brain: Brain) -> None:
     task = stored(brain, "Fix the disk because it is full and breaks the build", kind="task")
     done = brain.atomize(task)
     assert (done.read, done.rejected) == (0, 1)

@@ -21,7 +21,7 @@ def incident(brain: Brain, **known: Unpack[DraftFields]) -> ItemResult:
     return remember_one(brain, FAILED, **{**OF_INCIDENTS, **known})
 
 
-def test_the_same_words_of_another_time_are_another_observation(brain: Brain) -> None:
+def test_same_words_at_another_time_are_another_observation(brain: Brain) -> None:
     days = [incident(brain, occurred_at=f"2026-02-{day:02}T10:00:00Z") for day in (3, 9, 17)]
     atoms = [part.id for one in days for part in one.derived]
     assert [part.status for one in days for part in one.derived] == [ItemStatus.STORED] * 3
@@ -40,7 +40,7 @@ def test_incident_without_a_time_happened_when_it_was_remembered(
     assert (again.status, again.id == first.id) == (ItemStatus.STORED, False)
 
 
-def test_the_same_incident_read_again_is_observed_once(brain: Brain) -> None:
+def test_incident_remembered_twice_from_one_source_is_one_observation(brain: Brain) -> None:
     at = "2026-02-03T10:00:00Z"
     [first] = incident(brain, occurred_at=at, source_ref="log.md:3").derived
     [again] = incident(brain, occurred_at=at, source_ref="log.md:3").derived
@@ -57,7 +57,7 @@ def test_atoms_of_a_quarantined_memory_are_quarantined(brain: Brain) -> None:
     assert brain.get(part.id or "").state is State.ACTIVE
 
 
-def test_the_atoms_of_a_proposed_text_propose_nothing(brain: Brain) -> None:
+def test_approving_an_atom_of_a_proposed_text_does_not_approve_the_proposal(brain: Brain) -> None:
     one = remember_one(brain, "Deploys run at night", kind="fact")
     web = brain.acting_as(agent="web", trust_ceiling=Trust.UNTRUSTED_WEB)
     proposed = web.revise.supersede(

@@ -75,7 +75,7 @@ def test_expired_message_leaves_its_atoms_active(brain: Brain, clock: FakeClock)
 
 
 @pytest.mark.parametrize("kind", ["incident", "message"])
-def test_cause_stated_in_two_texts_outlives_either(brain: Brain, kind: str) -> None:
+def test_atom_with_two_sources_outlives_either_of_them(brain: Brain, kind: str) -> None:
     first, second = (
         remember_one(
             brain, f"{when}\n{CAUSE}", kind=kind, extract_causes=True, distinct_because="again"

@@ -30,25 +30,25 @@ JSON = st.recursive(
 )
 
 
-def test_an_attachment_comes_back_exactly(brain: Brain) -> None:
+def test_attachment_is_returned_unchanged(brain: Brain) -> None:
     id_ = stored(brain, "Tea is green", attachment=EXACT)
     assert json.dumps(brain.get(id_).attachment) == json.dumps(EXACT)
 
 
 @given(st.dictionaries(st.text(), JSON))
-def test_normalising_leaves_an_attachment_as_it_is(attachment: dict[str, object]) -> None:
+def test_normalisation_does_not_change_an_attachment(attachment: dict[str, object]) -> None:
     draft = normalise_draft(Draft(body=" a ", attachment=attachment))
     assert draft.attachment is not None
     assert attachment_text(draft.attachment) == attachment_text(attachment)
 
 
-def test_an_attachment_is_not_searched(brain: Brain) -> None:
+def test_attachment_is_not_searched(brain: Brain) -> None:
     id_ = stored(brain, "Tea is green", attachment={"note": "zanzibar"})
     assert brain.recall("zanzibar").items == ()
     assert [one.id for one in brain.recall("tea").items] == [id_]
 
 
-def test_a_revision_inherits_the_attachment_or_has_its_own(brain: Brain) -> None:
+def test_revision_inherits_the_attachment_unless_it_has_one(brain: Brain) -> None:
     first = stored(brain, "Tea is green", attachment={"n": 1})
     second = brain.revise.supersede(first, "Tea is black", reason="new").id or ""
     third = brain.revise.supersede(second, "Tea is red", reason="new", attachment={"n": 3}).id or ""
@@ -59,7 +59,7 @@ def test_a_revision_inherits_the_attachment_or_has_its_own(brain: Brain) -> None
     ]
 
 
-def test_a_forgotten_memory_does_not_show_its_attachment(brain: Brain) -> None:
+def test_forgotten_memory_does_not_show_its_attachment(brain: Brain) -> None:
     id_ = stored(brain, "Tea is green", attachment=EXACT)
     brain.forget(id_, reason="wrong")
     assert brain.get(id_).attachment is None
@@ -67,7 +67,7 @@ def test_a_forgotten_memory_does_not_show_its_attachment(brain: Brain) -> None:
     assert brain.get(id_).attachment is not None
 
 
-def test_an_attachment_is_exported_and_merged(brain: Brain, tmp_path: Path) -> None:
+def test_attachment_is_exported_and_merged(brain: Brain, tmp_path: Path) -> None:
     id_ = stored(brain, "Tea is green", attachment=EXACT)
     brain.export(tmp_path / "all.jsonl")
     with a_brain(tmp_path / "other.db") as other:
@@ -101,7 +101,7 @@ def test_attachment_with_a_secret_is_refused(brain: Brain, subtests: pytest.Subt
             assert (outcome.status, outcome.code) == (ItemStatus.REJECTED, "secret_detected")
 
 
-def test_a_secret_in_an_attachment_is_redacted_where_that_is_configured(path: Path) -> None:
+def test_secret_in_an_attachment_is_redacted_if_configured(path: Path) -> None:
     with a_brain(path, parameters=Parameters(secrets=OnSecret.REDACT)) as brain:
         id_ = stored(brain, "A token was found", attachment={"a": [TEXT, "", 1]})
         attachment = brain.get(id_).attachment or {}
@@ -110,7 +110,7 @@ def test_a_secret_in_an_attachment_is_redacted_where_that_is_configured(path: Pa
 
 
 @pytest.mark.parametrize("attachment", NAMED)
-def test_a_secret_by_its_name_is_redacted_where_that_is_configured(
+def test_value_under_a_secret_name_in_an_attachment_is_redacted_if_configured(
     path: Path, attachment: dict[str, object]
 ) -> None:
     with a_brain(path, parameters=Parameters(secrets=OnSecret.REDACT)) as brain:
@@ -127,7 +127,7 @@ def test_names_in_an_attachment_are_never_redacted(path: Path) -> None:
     assert (outcome.status, outcome.code) == (ItemStatus.REJECTED, "secret_detected")
 
 
-def test_an_attachment_has_a_limit_as_a_whole(brain: Brain) -> None:
+def test_total_size_of_an_attachment_is_limited(brain: Brain) -> None:
     half = "x" * (ATTACHMENT_BYTES_MAX // 2)
     fits, over = brain.remember(
         [
@@ -147,7 +147,7 @@ def test_attachment_that_is_not_json_is_refused(brain: Brain, subtests: pytest.S
             assert brain.recall("tea").items == ()
 
 
-def test_the_expiry_of_a_memory_can_be_moved(brain: Brain, clock: FakeClock) -> None:
+def test_expiry_of_a_memory_can_be_moved(brain: Brain, clock: FakeClock) -> None:
     id_ = stored(brain, "Tea is green", expires_at=clock.now() + timedelta(hours=1))
     brain.revise.set_expiry(id_, clock.now() + timedelta(hours=3))
     clock.move(timedelta(hours=2))
@@ -162,7 +162,7 @@ def test_the_expiry_of_a_memory_can_be_moved(brain: Brain, clock: FakeClock) -> 
         brain.revise.set_expiry(id_, None)
 
 
-def test_an_expiry_has_to_be_ahead(brain: Brain, clock: FakeClock) -> None:
+def test_expiry_must_be_in_the_future(brain: Brain, clock: FakeClock) -> None:
     id_ = stored(brain, "Tea is green")
     with pytest.raises(InvalidInputError, match="not ahead"):
         brain.revise.set_expiry(id_, clock.now())

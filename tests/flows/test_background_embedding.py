@@ -101,7 +101,7 @@ def embedding_threads() -> list[Thread]:
 
 @pytest.mark.requirement("PF-15")
 @pytest.mark.parametrize("oldest", ["Kettle ann is hot.", "Ann likes cheese."])
-def test_texts_of_a_tenant_wait_one_time_slice_of_another_tenant(
+def test_texts_of_a_tenant_wait_for_at_most_one_time_slice_of_another_tenant(
     brain: Brain,
     background: BackgroundEmbedding,
     embedder: SlowEmbedder,
@@ -127,7 +127,7 @@ def test_texts_of_a_tenant_wait_one_time_slice_of_another_tenant(
     assert brain.status().embedding_pending == ("cheese" in oldest)
 
 
-def test_a_text_that_is_stored_while_the_next_run_waits_is_not_forgotten(
+def test_tenant_of_a_text_stored_before_the_next_run_stays_registered_for_embedding(
     brain: Brain, background: BackgroundEmbedding, embedder: SlowEmbedder, clock: FakeClock
 ) -> None:
     other = another_tenant(brain)
@@ -154,7 +154,7 @@ def test_a_text_that_is_stored_while_the_next_run_waits_is_not_forgotten(
     assert brain.caller.tenant in brain.services.unembedded
 
 
-def test_a_text_that_is_stored_amid_a_run_that_fails_is_not_forgotten(
+def test_tenant_of_a_text_stored_during_a_failing_run_stays_registered_for_embedding(
     brain: Brain, embedder: SlowEmbedder, clock: FakeClock
 ) -> None:
     background = BackgroundEmbedding(brain.services, DetachedExecutor(2, name="embedding"))
@@ -175,7 +175,7 @@ def test_a_text_that_is_stored_amid_a_run_that_fails_is_not_forgotten(
     assert brain.caller.tenant in brain.services.unembedded
 
 
-def test_a_job_that_runs_when_the_server_closes_uses_the_store_no_more(
+def test_embedding_job_running_at_shutdown_does_not_use_the_closed_store(
     path: Path,
     brain: Brain,
     background: BackgroundEmbedding,
@@ -225,7 +225,7 @@ class MeetingQueue(LocalQueue):
             super().close()
 
 
-def test_threads_that_close_at_once_wait_for_each_other(path: Path) -> None:
+def test_threads_that_close_concurrently_wait_for_each_other(path: Path) -> None:
     queue = MeetingQueue()
     opened = a_brain(path)
     brain = Brain(replace(opened.services, queue=queue), opened.caller)

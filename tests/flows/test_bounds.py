@@ -11,7 +11,7 @@ from commonbrain.testing.builders import NOON, FakeClock
 
 
 @pytest.mark.requirement("DM-23", "LC-06", "DM-05", "LC-01", "DM-62")
-def test_a_fact_holds_for_as_long_as_it_lives(brain: Brain, clock: FakeClock) -> None:
+def test_fact_expires_after_its_ttl(brain: Brain, clock: FakeClock) -> None:
     done = brain.remember("The kettle is on", kind="fact", detail=FactDetail(ttl_s=60))
     assert brain.recall("kettle").items
     clock.move(timedelta(seconds=60))
@@ -32,7 +32,7 @@ def test_global_memory_needs_a_trusted_source(brain: Brain) -> None:
 
 @pytest.mark.parametrize("confidence", [-0.1, 1.1, float("nan")])
 @pytest.mark.requirement("DM-21")
-def test_a_confidence_that_is_no_fraction_is_rejected_alone(
+def test_item_with_an_invalid_confidence_is_rejected_without_the_rest_of_its_batch(
     brain: Brain, confidence: float
 ) -> None:
     good = Draft(body="Tea is ready", kind="fact")
@@ -44,7 +44,7 @@ def test_a_confidence_that_is_no_fraction_is_rejected_alone(
     assert outcomes[1].code == "limit_exceeded"
 
 
-def test_details_out_of_bounds_cannot_be_made() -> None:
+def test_details_out_of_bounds_cannot_be_constructed() -> None:
     with pytest.raises(InvalidInputError):
         FactDetail(ttl_s=0)
     with pytest.raises(InvalidInputError):
@@ -53,7 +53,7 @@ def test_details_out_of_bounds_cannot_be_made() -> None:
         EpisodeDetail(started_at=NOON, ended_at=NOON - timedelta(seconds=1))
 
 
-def test_none_means_that_nothing_was_said(brain: Brain) -> None:
+def test_arguments_of_none_count_as_omitted(brain: Brain) -> None:
     unsaid = dict.fromkeys(("kind", "scope", "trust", "tags", "occurred_at", "confidence"))
 
     [outcome] = brain.remember("Tea is ready", **unsaid).items  # type: ignore[arg-type]

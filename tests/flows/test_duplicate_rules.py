@@ -96,7 +96,9 @@ def test_different_rule_is_neither_refused_nor_suspected(
             assert suspects(real, project) == []
 
 
-def test_rule_that_adds_nothing_is_refused(brain: Brain, subtests: pytest.Subtests) -> None:
+def test_rule_restated_without_news_is_refused_as_a_duplicate(
+    brain: Brain, subtests: pytest.Subtests
+) -> None:
     stored(brain, "Run the tests before every push", kind="rule")
     for text in ["Tests are run before every push", "Before every push, run the tests, please"]:
         with subtests.test(text=text):
@@ -128,7 +130,9 @@ def test_accepted_or_forgotten_rule_is_no_longer_suspected(brain: Brain) -> None
     assert suspects(brain) == []
 
 
-def test_rules_of_two_projects_and_hidden_ones_are_no_suspects(brain: Brain) -> None:
+def test_rules_of_two_projects_and_hidden_rules_are_not_suspected_as_duplicates(
+    brain: Brain,
+) -> None:
     stored(brain, SAME[0], kind="rule", project="api")
     stored(brain, SAME[1], kind="rule", project="web")
     assert suspects(brain) == []
@@ -139,7 +143,7 @@ def test_rules_of_two_projects_and_hidden_ones_are_no_suspects(brain: Brain) -> 
 
 @pytest.mark.requirement("WP-06")
 @pytest.mark.parametrize("differs_by", ["project", "number"])
-def test_a_suspect_is_listed_after_hundreds_of_nearer_pairs_that_are_none(
+def test_suspected_duplicate_is_listed_after_hundreds_of_nearer_pairs_without_suspicion(
     brain: Brain, differs_by: str
 ) -> None:
     for number in range(34):
@@ -164,7 +168,7 @@ def test_pair_that_is_not_suspected_cannot_be_accepted(brain: Brain) -> None:
 
 
 @pytest.mark.requirement("OB-14")
-def test_suspects_have_pages(brain: Brain) -> None:
+def test_suspected_duplicates_are_listed_in_pages(brain: Brain) -> None:
     for number in range(5):
         both(brain, SAME, f"project-{number}")
     pages = [brain.review("duplicates", limit=2)]
@@ -177,7 +181,7 @@ def test_suspects_have_pages(brain: Brain) -> None:
 
 @pytest.mark.of_a_file
 @pytest.mark.requirement("WP-34")
-def test_a_rule_stored_without_vectors_is_warned_of_and_suspected_later(tmp_path: Path) -> None:
+def test_rule_stored_without_vectors_has_a_warning_and_is_suspected_later(tmp_path: Path) -> None:
     embedder = FailingEmbedder()
     with a_brain(tmp_path / "brain.db", embedder=embedder) as brain:
         stored(brain, SAME[0], kind="rule")

@@ -25,7 +25,7 @@ def server() -> Iterator[ModelServer]:
 
 @pytest.mark.requirement("WP-34")
 @pytest.mark.parametrize("family", FAMILIES)
-def test_a_memory_outlives_an_endpoint_that_is_down(
+def test_memory_is_stored_and_recalled_by_words_while_the_embedding_endpoint_is_down(
     path: Path, server: ModelServer, family: str
 ) -> None:
     with a_brain(path, embedder=server.embedder(family, retries=0)) as brain:
@@ -53,7 +53,7 @@ def test_a_memory_outlives_an_endpoint_that_is_down(
         Answer(hangs=True),
     ],
 )
-def test_memory_is_stored_despite_any_fault_of_the_embedder(
+def test_memory_is_stored_despite_any_failure_of_the_embedder(
     path: Path, server: ModelServer, answer: Answer
 ) -> None:
     server.script.append(answer)
@@ -140,7 +140,7 @@ def test_process_embeds_pending_texts_when_its_embedder_recovers(path: Path) -> 
     assert pending == [4, 0, 0]
 
 
-def test_a_process_that_missed_nothing_embeds_nothing_for_others(path: Path) -> None:
+def test_process_without_embedding_failures_leaves_pending_texts_of_others(path: Path) -> None:
     embedder = FailingEmbedder()
     with a_brain(path, embedder=embedder) as brain:
         store_without_vectors(brain, embedder, FACT)
@@ -162,7 +162,9 @@ def test_text_that_cannot_be_embedded_is_not_tried_at_every_write(path: Path) ->
         assert brain.status().embedding_pending == 1
 
 
-def test_a_tenant_catches_up_although_another_stores_first(path: Path) -> None:
+def test_pending_texts_of_a_tenant_are_embedded_although_another_tenant_writes_first(
+    path: Path,
+) -> None:
     embedder = FailingEmbedder()
     with a_brain(path, embedder=embedder) as brain:
         brain.tenants.make("other")

@@ -94,7 +94,7 @@ def send(brain: Brain) -> None:
 
 @pytest.mark.requirement("WP-52")
 @pytest.mark.parametrize("write", [remember, supersede, hand_over, hand_over_again, end, send])
-def test_the_job_of_a_long_text_is_stored_with_it(
+def test_embedding_job_of_a_long_text_is_stored_with_the_text(
     server: Brain, started: Started, write: Callable[[Brain], None]
 ) -> None:
     write(server)
@@ -105,7 +105,7 @@ def test_the_job_of_a_long_text_is_stored_with_it(
     assert server.status().embedding_pending == 0
 
 
-def test_the_job_of_a_part_of_a_stored_text_is_stored_with_the_part(
+def test_embedding_job_of_a_marked_part_is_stored_with_the_part(
     server: Brain, embedder: FailingEmbedder
 ) -> None:
     text = "The team met at noon.\n@decision: The nightly build runs at three."
@@ -121,7 +121,7 @@ def test_the_job_of_a_part_of_a_stored_text_is_stored_with_the_part(
     assert (jobs(server), server.status().embedding_pending) == ([EMBED], 1)
 
 
-def test_the_job_of_a_task_is_stored_with_it_while_the_embedder_is_down(
+def test_embedding_job_of_a_delegated_task_is_stored_while_the_embedder_is_down(
     server: Brain, embedder: FailingEmbedder
 ) -> None:
     embedder.is_down = True
@@ -141,7 +141,7 @@ def undo(brain: Brain, _: str) -> None:
 
 
 @pytest.mark.parametrize("revive", [restore, undo])
-def test_the_job_of_a_restored_memory_is_stored_with_it_while_the_embedder_is_down(
+def test_embedding_job_of_a_restored_memory_is_stored_while_the_embedder_is_down(
     server: Brain,
     embedder: FailingEmbedder,
     clock: FakeClock,
@@ -160,7 +160,7 @@ def test_the_job_of_a_restored_memory_is_stored_with_it_while_the_embedder_is_do
     assert server.status().embedding_pending == 0
 
 
-def test_a_restored_memory_with_vectors_has_no_job(server: Brain) -> None:
+def test_restored_memory_with_vectors_has_no_embedding_job(server: Brain) -> None:
     id_ = stored(server, FACT, kind="fact")
     server.forget(id_, reason="an error")
 
@@ -169,7 +169,7 @@ def test_a_restored_memory_with_vectors_has_no_job(server: Brain) -> None:
     assert jobs(server) == []
 
 
-def test_the_job_of_imported_memories_is_stored_with_them_while_the_embedder_is_down(
+def test_embedding_job_of_imported_memories_is_stored_while_the_embedder_is_down(
     server: Brain, embedder: FailingEmbedder, tmp_path: Path
 ) -> None:
     archive = tmp_path / "store.jsonl"

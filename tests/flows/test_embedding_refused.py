@@ -63,7 +63,7 @@ def undo(brain: Brain, _: str) -> None:
 
 @pytest.mark.parametrize("error", ERRORS, ids=lambda error: error.code)
 @pytest.mark.parametrize("call", [remember, remember_several, supersede, send, hand_over])
-def test_a_text_is_not_stored_without_vectors_because_its_call_was_refused(
+def test_text_is_not_stored_without_vectors_when_the_embedder_refuses_the_call(
     path: Path, call: Callable[[Brain, str], None], error: UnavailableError
 ) -> None:
     embedder = RefusingEmbedder()
@@ -82,7 +82,7 @@ def test_a_text_is_not_stored_without_vectors_because_its_call_was_refused(
 
 @pytest.mark.parametrize("error", ERRORS, ids=lambda error: error.code)
 @pytest.mark.parametrize("call", [restore, undo])
-def test_a_memory_is_not_restored_without_vectors_because_its_call_was_refused(
+def test_memory_is_not_restored_without_vectors_when_the_embedder_refuses_the_call(
     path: Path, call: Callable[[Brain, str], None], error: UnavailableError
 ) -> None:
     embedder = RefusingEmbedder()
@@ -101,7 +101,9 @@ def test_a_memory_is_not_restored_without_vectors_because_its_call_was_refused(
 
 
 @pytest.mark.parametrize("error", ERRORS, ids=lambda error: error.code)
-def test_pending_texts_are_not_tried_one_by_one_after_a_refusal(error: UnavailableError) -> None:
+def test_pending_texts_are_not_tried_one_by_one_after_the_embedder_refused_the_call(
+    error: UnavailableError,
+) -> None:
     embedder = RefusingEmbedder(error=error)
     waiting = [a_memory(number, f"Kettle {number} is hot.") for number in range(1, 4)]
 

@@ -70,7 +70,7 @@ def test_exported_memories_are_merged_unchanged(open_brain: Opens, tmp_path: Pat
 
 
 @pytest.mark.requirement("MG-03")
-def test_a_pinned_rule_without_a_trigger_boots_where_it_was_imported(
+def test_imported_pinned_rule_without_a_trigger_is_shown_at_boot(
     open_brain: Opens, tmp_path: Path
 ) -> None:
     one, other = open_brain("one"), open_brain("other")
@@ -120,7 +120,7 @@ def test_later_state_of_a_shared_memory_wins_in_both_stores(
     assert one.recall("port").items == ()
 
 
-def test_merging_again_changes_nothing(open_brain: Opens, tmp_path: Path) -> None:
+def test_merging_an_export_again_changes_nothing(open_brain: Opens, tmp_path: Path) -> None:
     one, other = open_brain("one"), open_brain("other")
     full_of_everything(one)
     one.export(tmp_path / "a")
@@ -159,7 +159,7 @@ def test_truncated_export_is_recognised_and_can_be_merged_again(
     assert lines(other, tmp_path, "b") == whole
 
 
-def test_lines_that_are_none_of_ours_are_counted_and_named_without_their_text(
+def test_unreadable_lines_of_a_merge_are_counted_and_located_without_their_text(
     open_brain: Opens, tmp_path: Path
 ) -> None:
     records: list[object] = [
@@ -179,7 +179,7 @@ def test_lines_that_are_none_of_ours_are_counted_and_named_without_their_text(
     assert "hush" not in repr(report)
 
 
-def test_a_foreign_file_a_newer_one_and_one_in_the_way_are_refused(
+def test_foreign_and_newer_files_are_not_merged_and_existing_files_not_overwritten(
     open_brain: Opens, tmp_path: Path
 ) -> None:
     brain = open_brain("one")
@@ -194,7 +194,9 @@ def test_a_foreign_file_a_newer_one_and_one_in_the_way_are_refused(
         brain.export(tmp_path / "newer")
 
 
-def test_an_export_is_for_its_owner_alone_and_for_admins(open_brain: Opens, tmp_path: Path) -> None:
+def test_exported_file_is_private_and_export_and_merge_need_an_admin(
+    open_brain: Opens, tmp_path: Path
+) -> None:
     brain = open_brain("one")
     brain.export(tmp_path / "a")
     assert (tmp_path / "a").stat().st_mode & 0o077 == 0
@@ -233,7 +235,7 @@ def test_acknowledgement_is_exported_and_merged(open_brain: Opens, tmp_path: Pat
 
 
 @pytest.mark.requirement("SE-06", "SE-40")
-def test_a_merge_waits_for_the_action_items_of_its_own_projects_only(
+def test_merge_is_blocked_only_by_action_items_of_the_projects_it_writes_to(
     open_brain: Opens, tmp_path: Path
 ) -> None:
     one, other = open_brain("one"), open_brain("other")
@@ -261,7 +263,7 @@ def test_a_merge_waits_for_the_action_items_of_its_own_projects_only(
 
 
 @pytest.mark.requirement("SE-06")
-def test_a_merge_waits_for_an_action_item_of_every_project(
+def test_merge_is_blocked_by_an_action_item_without_a_project(
     open_brain: Opens, tmp_path: Path
 ) -> None:
     one, other = open_brain("one"), open_brain("other")

@@ -85,13 +85,13 @@ def test_import_reports_carried_and_omitted_relations(brain: Brain) -> None:
     assert report.omitted == {"vectors": 3, "relations of memories that are not in the store": 1}
 
 
-def test_a_dry_run_foretells_the_report(brain: Brain) -> None:
+def test_dry_run_of_an_import_returns_the_report_of_the_import(brain: Brain) -> None:
     dry = run(brain, dry_run=True)
     assert brain.status().memories == 0
     assert dry == run(brain)
 
 
-def test_a_superseded_memory_is_history_and_no_answer(brain: Brain) -> None:
+def test_memory_superseded_by_an_import_is_not_recalled(brain: Brain) -> None:
     run(brain)
     matches = bodies(brain, "which Postgres does the shop run on?")
     assert NEW.body in matches
@@ -112,7 +112,7 @@ def test_provenance_names_the_format_and_the_author(brain: Brain) -> None:
 
 
 @pytest.mark.requirement("MG-11")
-def test_importing_again_changes_nothing(brain: Brain) -> None:
+def test_repeated_import_changes_nothing(brain: Brain) -> None:
     run(brain)
     before = brain.audit().lines
     again = run(brain)
@@ -121,7 +121,7 @@ def test_importing_again_changes_nothing(brain: Brain) -> None:
 
 
 @pytest.mark.requirement("MG-11")
-def test_importing_again_brings_nothing_back(brain: Brain) -> None:
+def test_repeated_import_restores_no_superseded_or_forgotten_memory(brain: Brain) -> None:
     run(brain)
     brain.revise.supersede(
         id_of(brain, OTHER.body), "Backups are kept for sixty days", reason="changed"
@@ -133,7 +133,7 @@ def test_importing_again_brings_nothing_back(brain: Brain) -> None:
     assert NEW.body not in bodies(brain, "Postgres of the shop")
 
 
-def test_an_undone_replacement_is_not_made_again(brain: Brain) -> None:
+def test_repeated_import_does_not_repeat_an_undone_replacement(brain: Brain) -> None:
     run(brain)
     brain.revise.restore(id_of(brain, OLD.body), reason="it was never upgraded")
     run(brain)
@@ -161,7 +161,7 @@ def test_continued_import_links_memories_of_an_earlier_attempt(brain: Brain) -> 
     assert report.carried["links"] == report.carried["supersessions"] == 1
 
 
-def test_the_report_of_a_batch_is_committed_with_it(brain: Brain) -> None:
+def test_import_report_is_committed_together_with_its_batch(brain: Brain) -> None:
     reader = importing(brain, Given(PIECES))
     start = Import(reader.services, reader.caller)
     source = ImportSource(format="lines", path=Path("somewhere"))
@@ -180,7 +180,7 @@ def test_the_report_of_a_batch_is_committed_with_it(brain: Brain) -> None:
     assert [replace(one, progress=1.0) for one in saved] == [report]
 
 
-def test_a_value_that_returns_is_current_again(brain: Brain) -> None:
+def test_value_that_an_import_restates_later_is_current_again(brain: Brain) -> None:
     again = fact("a#3", OLD.body)
     pieces = [
         piece(OLD),
@@ -207,7 +207,7 @@ def test_old_source_does_not_supersede_newer_memories(brain: Brain) -> None:
     assert OLD.body in bodies(brain, "which Postgres does the shop run on?")
 
 
-def test_an_import_without_trust_pins_nothing(brain: Brain) -> None:
+def test_import_by_an_untrusted_agent_pins_nothing(brain: Brain) -> None:
     web = brain.acting_as(agent="web", trust_ceiling=Trust.UNTRUSTED_WEB)
     run(web)
     assert not brain.list(pinned=True).memories

@@ -93,14 +93,14 @@ def test_every_piece_read_is_accounted_for(brain: Brain, source: Path) -> None:
 
 
 @pytest.mark.requirement("MG-07")
-def test_importing_twice_stores_nothing_twice(brain: Brain, source: Path) -> None:
+def test_importing_a_source_twice_stores_nothing_twice(brain: Brain, source: Path) -> None:
     first = importing(brain).import_("lines", source)
     second = importing(brain).import_("lines", source)
     assert (second.stored, second.exists) == (0, first.stored + first.exists)
     assert brain.status().memories == first.stored
 
 
-def test_an_import_refuses_exact_duplicates_only(brain: Brain, source: Path) -> None:
+def test_import_refuses_exact_duplicates_only(brain: Brain, source: Path) -> None:
     importing(brain).import_("lines", source)
     assert "The nightly build always runs on two cores" in bodies(brain, "nightly build")
 
@@ -118,7 +118,7 @@ def test_dry_run_of_an_import_stores_nothing_and_reports_refusals(
     assert (dry.stored, dry.exists) == (real.stored, real.exists)
 
 
-def test_a_dry_run_counts_equal_texts_of_a_source_as_the_import_does(
+def test_dry_run_counts_equal_texts_of_a_source_as_the_import_does(
     brain: Brain, tmp_path: Path
 ) -> None:
     source = tmp_path / "long.txt"
@@ -155,7 +155,7 @@ def test_import_reports_progress_after_every_batch(brain: Brain, tmp_path: Path)
     assert [report.progress for report in heard] == [64 / 130, 128 / 130, 1.0]
 
 
-def test_a_text_of_two_batches_is_stored_once(brain: Brain, tmp_path: Path) -> None:
+def test_text_in_two_batches_is_stored_once(brain: Brain, tmp_path: Path) -> None:
     # The second batch is prepared while the first is not stored yet.
     source = tmp_path / "long.txt"
     lines = [f"fact: Comet {n} has a tail\n" for n in range(64)]
@@ -164,7 +164,7 @@ def test_a_text_of_two_batches_is_stored_once(brain: Brain, tmp_path: Path) -> N
     assert (report.stored, report.exists) == (64, 1)
 
 
-def test_an_import_that_is_stopped_stores_no_further_batch(brain: Brain, tmp_path: Path) -> None:
+def test_stopped_import_stores_no_further_batch(brain: Brain, tmp_path: Path) -> None:
     def stop(_report: ImportReport) -> None:
         raise UnavailableError("stopped")
 
@@ -208,7 +208,7 @@ def test_threads_whose_random_ids_collide_stay_separate(path: Path, tmp_path: Pa
     assert len(saved) == len(matches) == 20
 
 
-def test_an_unknown_format_and_a_missing_source_are_refused(brain: Brain, source: Path) -> None:
+def test_unknown_format_and_missing_source_are_refused(brain: Brain, source: Path) -> None:
     with pytest.raises(InvalidInputError, match="Choose one of lines"):
         importing(brain).import_("tablets", source)
     with pytest.raises(InvalidInputError, match="no file"):
@@ -244,7 +244,7 @@ def test_growing_list_of_incidents_adds_only_the_new_incident(brain: Brain, tmp_
     assert (report.stored, report.exists) == (1, 1)
 
 
-def test_an_import_counts_the_parts_that_its_importer_cut(tmp_path: Path) -> None:
+def test_import_counts_the_parts_of_split_texts(tmp_path: Path) -> None:
     path = tmp_path / "chat.json"
     path.write_text(json.dumps([{"text": "word " * 5_000}, {"text": "short"}]), "utf-8")
     with a_brain(tmp_path / "brain.db") as brain:

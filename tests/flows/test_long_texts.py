@@ -43,7 +43,7 @@ def a_text(windows: int) -> str:
 
 
 @pytest.mark.requirement("WP-51")
-def test_the_reply_says_how_much_of_a_very_long_text_is_found_by_meaning(path: Path) -> None:
+def test_reply_reports_how_much_of_a_very_long_text_is_embedded(path: Path) -> None:
     text = a_text(EMBEDDED_WINDOWS_MAX + 6)
     with a_brain(path) as brain:
         outcome = remember_one(brain, text, kind="event")
@@ -56,7 +56,7 @@ def test_the_reply_says_how_much_of_a_very_long_text_is_found_by_meaning(path: P
 
 
 @pytest.mark.requirement("WP-51")
-def test_a_text_within_the_bound_has_no_warning(path: Path) -> None:
+def test_text_within_the_window_limit_has_no_warning(path: Path) -> None:
     with a_brain(path) as brain:
         assert remember_one(brain, a_text(EMBEDDED_WINDOWS_MAX), kind="event").warnings == ()
 
@@ -77,7 +77,7 @@ def test_longest_prose_and_logs_are_embedded_whole(subtests: pytest.Subtests) ->
             assert len(MiniLmEmbedder().windows(text)) <= EMBEDDED_WINDOWS_MAX
 
 
-def test_a_text_stored_word_for_word_is_not_embedded_again(
+def test_text_already_stored_verbatim_is_not_embedded_again(
     path: Path, embedder: RecordingEmbedder
 ) -> None:
     with a_brain(path, embedder=embedder) as brain:
@@ -93,7 +93,7 @@ def test_a_text_stored_word_for_word_is_not_embedded_again(
         assert embedder.texts == before == [f"{FACT}"]
 
 
-def test_an_imported_text_stored_word_for_word_is_not_embedded_again(
+def test_imported_text_already_stored_verbatim_is_not_embedded_again(
     path: Path, tmp_path: Path, embedder: RecordingEmbedder
 ) -> None:
     notes = tmp_path / "notes.md"
@@ -107,7 +107,7 @@ def test_an_imported_text_stored_word_for_word_is_not_embedded_again(
         assert (report.stored, embedder.texts) == (0, before)
 
 
-def test_chunks_stored_word_for_word_are_not_embedded_again(
+def test_chunks_already_stored_verbatim_are_not_embedded_again(
     path: Path, embedder: RecordingEmbedder
 ) -> None:
     chunks = "\n\n".join(f"Machine {n} stands in the hall of plant {n}." for n in range(4))

@@ -176,7 +176,7 @@ def test_error_of_an_import_names_the_file_as_it_was_sent(path: Path, tmp_path: 
         assert (failed.reason or "").startswith("everything.jsonl ")
 
 
-def test_an_upload_that_fails_leaves_no_job_that_waits_for_days(path: Path, tmp_path: Path) -> None:
+def test_failed_upload_leaves_no_pending_job(path: Path, tmp_path: Path) -> None:
     note = tmp_path / "MEMORY.md"
     note.write_text("## Tea\n\nThe tea is in the left drawer.\n", "utf-8")
     with a_brain(path) as brain:
@@ -188,7 +188,7 @@ def test_an_upload_that_fails_leaves_no_job_that_waits_for_days(path: Path, tmp_
         assert [(one.kind, one.state) for one in brain.jobs().jobs] == [("discard", "done")]
 
 
-def test_upload_of_any_file_name_is_read_back(
+def test_upload_with_any_file_name_can_be_read(
     path: Path, tmp_path: Path, subtests: pytest.Subtests
 ) -> None:
     note = tmp_path / "note"

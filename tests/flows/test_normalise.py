@@ -11,7 +11,7 @@ ANYTHING = st.text(st.characters(exclude_categories=()))
 
 
 @given(ANYTHING)
-def test_normalising_twice_changes_nothing_more(text: str) -> None:
+def test_normalisation_is_idempotent(text: str) -> None:
     assert normalise(normalise(text)) == normalise(text)
 
 
@@ -58,7 +58,7 @@ def test_every_name_is_a_single_encodable_line(name: str) -> None:
         assert text is None or (len(text.splitlines()) == 1 and text.encode())
 
 
-def test_a_long_run_of_spaces_is_read_once() -> None:
+def test_long_run_of_spaces_is_normalised_in_linear_time() -> None:
     # Read from each space on, a million of them would take an hour.
     text = f"a{' ' * 1_000_000}b"
     assert normalise(text) == text

@@ -49,7 +49,7 @@ def test_events_of_a_day_become_an_episode_of_a_third_of_their_length(
         assert brain.recall("checkout build 811", kinds=("episode",)).items
 
 
-def test_a_subject_with_enough_text_has_an_episode_of_its_own(path: Path) -> None:
+def test_subject_with_enough_text_gets_its_own_episode(path: Path) -> None:
     with a_brain(path) as brain:
         towns = "Athens Berlin Cork Delft Essen Faro Gdansk Hanoi Izmir Jena".split()
         checkout = store_events(
@@ -127,7 +127,7 @@ def test_events_with_too_little_text_wait_for_more(path: Path, clock: FakeClock)
         assert sources(brain, every(brain, Kind.EPISODE)[0]) == {*short, *more}
 
 
-def test_an_episode_that_was_forgotten_is_not_made_again(path: Path) -> None:
+def test_forgotten_episode_is_not_made_again(path: Path) -> None:
     with a_brain(path) as brain:
         store_events(brain, CHECKOUT)
         reflect(brain)
@@ -138,7 +138,7 @@ def test_an_episode_that_was_forgotten_is_not_made_again(path: Path) -> None:
 
 
 @pytest.mark.requirement("WP-26")
-def test_reflection_leaves_private_memories_of_others_out(path: Path) -> None:
+def test_reflection_excludes_private_memories_of_others(path: Path) -> None:
     with a_brain(path) as brain:
         bo = brain.acting_as(agent="bo")
         own = store_events(brain, CHECKOUT, scope=Scope.PRIVATE)
@@ -157,7 +157,7 @@ def test_reflection_leaves_private_memories_of_others_out(path: Path) -> None:
         }
 
 
-def test_less_trusted_events_have_an_episode_of_their_own_trust(
+def test_less_trusted_events_get_a_separate_episode_with_their_trust(
     path: Path,
 ) -> None:
     with a_brain(path) as brain:
@@ -187,7 +187,7 @@ def test_reflection_does_not_mix_projects_and_can_be_limited_to_one(path: Path) 
 
 
 @pytest.mark.requirement("JB-01")
-def test_facts_stated_by_events_are_proposed_and_hold_when_approved(path: Path) -> None:
+def test_facts_stated_by_events_are_proposed_and_recalled_once_approved(path: Path) -> None:
     with a_brain(path) as brain:
         reply = store_events(brain, CHECKOUT)
 
@@ -251,7 +251,7 @@ def test_pending_action_items_do_not_block_a_reflection(path: Path) -> None:
         assert reflect(brain)["episodes"] == 1
 
 
-def test_preview_lists_new_episodes_and_stores_nothing(path: Path) -> None:
+def test_reflection_preview_lists_new_episodes_and_stores_nothing(path: Path) -> None:
     with a_brain(path) as brain:
         store_events(brain, CHECKOUT)
 
@@ -272,7 +272,7 @@ def test_arguments_out_of_bounds_are_refused_before_a_job_runs(path: Path) -> No
 
 
 @pytest.mark.requirement("JB-06")
-def test_a_session_that_ends_asks_for_a_reflection_as_its_own_agent(path: Path) -> None:
+def test_ending_a_session_requests_a_reflection_as_its_agent(path: Path) -> None:
     with a_brain(path) as opened:
         brain = opened.acting_as(session="s1")
         store_events(brain, CHECKOUT, scope=Scope.PRIVATE)
@@ -286,7 +286,9 @@ def test_a_session_that_ends_asks_for_a_reflection_as_its_own_agent(path: Path) 
 
 
 @pytest.mark.requirement("JB-06")
-def test_a_day_or_enough_new_events_ask_for_a_reflection(path: Path, clock: FakeClock) -> None:
+def test_reflection_is_scheduled_after_a_day_or_enough_new_events(
+    path: Path, clock: FakeClock
+) -> None:
     with a_brain(path, clock=clock) as brain:
 
         def scheduled() -> int:

@@ -50,7 +50,7 @@ def test_memory_stores_all_that_its_author_gives(brain: Brain, clock: FakeClock)
 
 
 @pytest.mark.requirement("WP-01")
-def test_a_text_of_no_declared_kind_is_classified_by_its_words(brain: Brain) -> None:
+def test_text_without_a_kind_is_classified_by_its_words(brain: Brain) -> None:
     assert remember_one(brain, "Never push to main").kind is Kind.RULE
     assert remember_one(brain, "The disk crashed at noon").kind is Kind.INCIDENT
     assert remember_one(brain, "We need to rotate the keys").kind is Kind.TASK
@@ -58,7 +58,7 @@ def test_a_text_of_no_declared_kind_is_classified_by_its_words(brain: Brain) -> 
 
 
 @pytest.mark.requirement("WP-01")
-def test_a_refused_text_is_an_answer_that_names_its_step_and_leaves_nothing(brain: Brain) -> None:
+def test_refusal_names_its_step_and_stores_nothing(brain: Brain) -> None:
     outcome = remember_one(brain, "🎉🎉", kind="fact")
     assert (outcome.status, outcome.id, outcome.code) == (
         ItemStatus.REJECTED,
@@ -69,7 +69,7 @@ def test_a_refused_text_is_an_answer_that_names_its_step_and_leaves_nothing(brai
     assert brain.status().memories == 0
 
 
-def test_an_emoji_alone_may_be_said_and_found(brain: Brain) -> None:
+def test_message_of_a_single_emoji_is_stored_and_recalled(brain: Brain) -> None:
     stored(brain, "🎉", kind="message")
     assert bodies(brain, "🎉") == ["🎉"]
 
@@ -80,7 +80,7 @@ def test_given_headline_is_searched_and_stored(brain: Brain) -> None:
     assert bodies(brain, "Postgres") == ["Row-level security."]
 
 
-def test_a_headline_without_a_text_says_all_there_is(brain: Brain) -> None:
+def test_headline_without_a_text_is_stored_and_recalled(brain: Brain) -> None:
     stored(brain, "", kind="fact", headline="Postgres it is")
     assert "> Postgres it is" in brain.recall("Postgres").evidence
 
@@ -99,9 +99,7 @@ def test_identical_text_exists_despite_different_case_and_spacing(
 @pytest.mark.requirement("WP-06")
 @pytest.mark.parametrize("kind", ["fact", "rule"])
 @pytest.mark.requirement("WP-15")
-def test_a_restated_fact_is_refused_with_the_call_that_would_supersede_it(
-    brain: Brain, kind: str
-) -> None:
+def test_restated_fact_is_refused_with_the_call_to_supersede_it(brain: Brain, kind: str) -> None:
     id_ = stored(brain, FACT, kind=kind)
     outcome = remember_one(brain, RESTATED, kind=kind)
     assert (outcome.status, outcome.id, outcome.code) == (ItemStatus.DUPLICATE, id_, "duplicate")
@@ -109,7 +107,7 @@ def test_a_restated_fact_is_refused_with_the_call_that_would_supersede_it(
     assert brain.revise.supersede(id_, RESTATED, reason="clearer").status is ItemStatus.STORED
 
 
-def test_a_duplicate_that_its_author_insists_on_is_stored_with_a_warning(brain: Brain) -> None:
+def test_duplicate_declared_distinct_by_its_author_is_stored_with_a_warning(brain: Brain) -> None:
     id_ = stored(brain, FACT, kind="fact")
     outcome = remember_one(brain, RESTATED, kind="fact", distinct_because="another build")
     assert outcome.status is ItemStatus.STORED
@@ -117,7 +115,7 @@ def test_a_duplicate_that_its_author_insists_on_is_stored_with_a_warning(brain: 
     assert outcome.warnings
 
 
-def test_a_restated_task_is_stored_with_a_warning(brain: Brain) -> None:
+def test_restated_task_is_stored_with_a_warning(brain: Brain) -> None:
     stored(brain, FACT, kind="task")
     outcome = remember_one(brain, RESTATED, kind="task")
     assert (outcome.status, len(outcome.warnings)) == (ItemStatus.STORED, 1)
@@ -136,7 +134,7 @@ def test_fact_and_its_negation_are_both_stored(brain: Brain) -> None:
 
 
 @pytest.mark.requirement("WP-41")
-def test_an_incident_may_recur_and_is_stored_with_up_to_five_hints(brain: Brain) -> None:
+def test_recurring_incident_is_stored_with_up_to_five_hints(brain: Brain) -> None:
     for host in "abcdef":
         stored(brain, f"The disk of the build host ran full {host}", kind="incident")
     again = remember_one(brain, "The disk of the build host ran full", kind="incident")
@@ -144,7 +142,9 @@ def test_an_incident_may_recur_and_is_stored_with_up_to_five_hints(brain: Brain)
 
 
 @pytest.mark.parametrize("kind", ["message", "incident"])
-def test_an_utterance_may_repeat_but_not_from_the_same_source(brain: Brain, kind: str) -> None:
+def test_repeated_utterance_is_stored_unless_it_has_the_same_source(
+    brain: Brain, kind: str
+) -> None:
     stored(brain, "Good morning", kind=kind)
     stored(brain, "Good morning", kind=kind)
     first = stored(brain, "Good morning", kind=kind, source_ref="chat#1")
@@ -153,7 +153,7 @@ def test_an_utterance_may_repeat_but_not_from_the_same_source(brain: Brain, kind
     assert (outcome.status, outcome.id) == (ItemStatus.EXISTS, first)
 
 
-def test_the_same_text_of_another_kind_is_another_memory(brain: Brain) -> None:
+def test_same_text_with_another_kind_is_a_separate_memory(brain: Brain) -> None:
     stored(brain, FACT, kind="fact")
     stored(brain, FACT, kind="event")
 
@@ -163,7 +163,7 @@ def test_forgotten_memory_can_be_stored_again(brain: Brain) -> None:
     stored(brain, FACT, kind="fact")
 
 
-def test_another_project_may_say_the_same_and_is_not_hinted_at(brain: Brain) -> None:
+def test_text_restated_in_another_project_is_stored_without_hints(brain: Brain) -> None:
     stored(brain, FACT, kind="fact", project="api")
     elsewhere = remember_one(brain, RESTATED, kind="fact", project="web")
     assert (elsewhere.status, elsewhere.similar) == (ItemStatus.STORED, ())
@@ -193,7 +193,7 @@ def test_many_near_texts_of_other_projects_do_not_hide_a_duplicate(
     )
 
 
-def test_a_private_memory_of_another_agent_is_never_found_compared_or_hinted_at(
+def test_private_memory_of_another_agent_is_never_recalled_compared_or_hinted_at(
     brain: Brain,
 ) -> None:
     secret = stored(brain.acting_as(agent="bob"), FACT, kind="fact", scope="private")
@@ -230,18 +230,18 @@ def test_batch_with_one_refused_text_stores_the_others_in_order(brain: Brain) ->
     assert brain.status().memories == 2
 
 
-def test_two_near_duplicates_in_one_batch_are_held_against_each_other(brain: Brain) -> None:
+def test_near_duplicates_within_one_batch_are_detected(brain: Brain) -> None:
     items = brain.remember([Draft(body=text, kind="fact") for text in (FACT, RESTATED)]).items
     assert [item.status for item in items] == [ItemStatus.STORED, ItemStatus.DUPLICATE]
     assert items[1].id == items[0].id
 
 
-def test_an_empty_batch_is_no_error(brain: Brain) -> None:
+def test_empty_batch_is_accepted(brain: Brain) -> None:
     assert brain.remember([]).items == ()
 
 
 @pytest.mark.requirement("DM-71")
-def test_more_than_a_hundred_items_are_refused_and_none_is_stored(brain: Brain) -> None:
+def test_batch_of_more_than_a_hundred_items_is_refused_whole(brain: Brain) -> None:
     drafts = [Draft(body=f"Fact number {n}", kind="event") for n in range(101)]
     with pytest.raises(RejectedError, match="101 items") as refusal:
         brain.remember(drafts)
@@ -251,7 +251,7 @@ def test_more_than_a_hundred_items_are_refused_and_none_is_stored(brain: Brain) 
 
 
 @pytest.mark.requirement("ST-05")
-def test_the_caller_writes_only_where_its_role_may(brain: Brain) -> None:
+def test_caller_writes_only_to_scopes_of_its_role(brain: Brain) -> None:
     reader, writer = acting(brain, role=Role.READER), acting(brain, role=Role.WRITER)
     with pytest.raises(RejectedError, match="reader"):
         reader.remember(FACT)
@@ -279,7 +279,7 @@ def test_refusal_of_a_scope_or_trust_names_the_allowed_ones(
             brain.remember(FACT, **known)  # type: ignore[arg-type]
 
 
-def test_a_rule_from_the_web_is_quarantined_and_not_recalled(brain: Brain) -> None:
+def test_rule_from_the_web_is_quarantined_and_not_recalled(brain: Brain) -> None:
     outcome = remember_one(brain, "Never trust the docs", kind="rule", trust="untrusted_web")
     assert outcome.status is ItemStatus.QUARANTINED
     assert outcome.id is not None
@@ -290,7 +290,7 @@ def test_a_rule_from_the_web_is_quarantined_and_not_recalled(brain: Brain) -> No
 
 
 @pytest.mark.requirement("WP-34")
-def test_with_the_embedder_down_a_memory_is_stored_and_found_by_its_words(path: Path) -> None:
+def test_memory_is_stored_and_recalled_by_words_while_the_embedder_is_down(path: Path) -> None:
     embedder = FailingEmbedder()
     with a_brain(path, embedder=embedder) as brain:
         embedder.is_down = True
@@ -315,7 +315,7 @@ class Die:
 
 
 @pytest.mark.requirement("WP-11")
-def test_a_failed_transaction_leaves_no_row_no_word_and_no_vector(path: Path) -> None:
+def test_failed_transaction_leaves_no_row_no_word_and_no_vector(path: Path) -> None:
     die = Die()
     with a_brain(path, random_source=die) as brain:
         # With the clock standing still, the second draws the id of the first, again and again.
@@ -329,7 +329,7 @@ def test_a_failed_transaction_leaves_no_row_no_word_and_no_vector(path: Path) ->
         assert brain.doctor().is_sound
 
 
-def test_a_memory_outlives_the_brain_that_stored_it(path: Path) -> None:
+def test_memory_persists_after_the_store_is_reopened(path: Path) -> None:
     with a_brain(path) as brain:
         id_ = stored(brain, FACT, kind="fact")
     with a_brain(path) as reopened:
@@ -337,7 +337,7 @@ def test_a_memory_outlives_the_brain_that_stored_it(path: Path) -> None:
         assert remember_one(reopened, RESTATED, kind="fact").status is ItemStatus.DUPLICATE
 
 
-def test_many_agents_remember_and_recall_at_once(brain: Brain) -> None:
+def test_many_agents_remember_and_recall_concurrently(brain: Brain) -> None:
     def work(n: int) -> Sequence[str | None]:
         agent = brain.acting_as(agent=f"agent {n}")
         for m in range(3):
@@ -351,7 +351,7 @@ def test_many_agents_remember_and_recall_at_once(brain: Brain) -> None:
     assert brain.doctor().is_sound
 
 
-def test_one_of_many_equal_texts_remembered_at_once_is_stored(brain: Brain) -> None:
+def test_equal_texts_remembered_concurrently_are_stored_once(brain: Brain) -> None:
     agents = [brain.acting_as(agent=f"agent {n}") for n in range(16)]
     with ThreadPoolExecutor(8) as pool:
         outcomes = list(pool.map(partial(remember_one, text=FACT, kind="fact"), agents))
@@ -359,7 +359,7 @@ def test_one_of_many_equal_texts_remembered_at_once_is_stored(brain: Brain) -> N
     assert sorted(outcome.status for outcome in outcomes) == ["exists"] * 15 + ["stored"]
 
 
-def test_an_agent_acts_under_its_own_name_project_and_session(brain: Brain) -> None:
+def test_agent_acts_under_its_own_name_project_and_session(brain: Brain) -> None:
     other = brain.acting_as(agent="bob", project="api", session="s1")
     shown = brain.get(stored(other, FACT, kind="fact"))
     assert (shown.agent, shown.project, shown.session) == ("bob", "api", "s1")
@@ -367,7 +367,7 @@ def test_an_agent_acts_under_its_own_name_project_and_session(brain: Brain) -> N
 
 
 @pytest.mark.requirement("DM-23")
-def test_a_memory_may_expire(brain: Brain, clock: FakeClock) -> None:
+def test_expired_memory_is_not_recalled(brain: Brain, clock: FakeClock) -> None:
     stored(brain, FACT, kind="fact", expires_at=clock.now() + timedelta(hours=1))
     assert bodies(brain, "nightly") == [FACT]
     clock.move(timedelta(hours=1))
@@ -389,7 +389,7 @@ def test_memory_with_a_past_expiry_is_refused_unless_it_happened_before(
     assert bodies(brain) == []
 
 
-def test_a_repeated_call_returns_its_reply_after_its_memory_expired(
+def test_repeated_call_returns_its_first_reply_after_its_memory_expired(
     brain: Brain, clock: FakeClock
 ) -> None:
     call = {"kind": "fact", "expires_at": clock.now() + timedelta(hours=1), "idempotency_key": "k"}
@@ -400,19 +400,21 @@ def test_a_repeated_call_returns_its_reply_after_its_memory_expired(
 
 
 @pytest.mark.requirement("DM-71")
-def test_names_out_of_bounds_are_refused_by_name(brain: Brain) -> None:
+def test_names_out_of_bounds_are_rejected(brain: Brain) -> None:
     for known in ({"label": "x" * 129}, {"source_ref": "x" * 513}, {"tags": ["x"] * 51}):
         outcome = remember_one(brain, FACT, **known)  # pyright: ignore[reportArgumentType]
         assert (outcome.status, outcome.code) == (ItemStatus.REJECTED, "limit_exceeded")
 
 
 @pytest.mark.parametrize("hostile", ["a\x00b", "\x1b[31m", "half \ud83d", "x\n> y"])
-def test_no_name_breaks_the_store_or_the_line_it_is_shown_on(brain: Brain, hostile: str) -> None:
+def test_hostile_name_breaks_neither_the_store_nor_its_line_of_evidence(
+    brain: Brain, hostile: str
+) -> None:
     stored(brain, FACT, kind="event", label=hostile, project=hostile, tags=[hostile])
     assert len(brain.recall(FACT).evidence.splitlines()) == 3
 
 
-def test_events_count_their_own_columns(brain: Brain) -> None:
+def test_event_is_stored_with_its_own_columns(brain: Brain) -> None:
     id_ = stored(brain, FACT, kind="event", detail=EventDetail(actor="ci", importance=0.5))
     assert brain.get(id_).detail == {"actor": "ci", "importance": 0.5, "recurrences": 0}
 
@@ -424,7 +426,7 @@ def test_expired_memory_can_be_stored_again(brain: Brain, clock: FakeClock) -> N
     assert bodies(brain, FACT) == [FACT]
 
 
-def test_less_trusted_memory_is_no_duplicate_of_a_more_trusted_one(brain: Brain) -> None:
+def test_more_trusted_text_is_no_duplicate_of_a_less_trusted_memory(brain: Brain) -> None:
     stored(brain, FACT, kind="fact", trust="untrusted_web")
     stored(brain, FACT, kind="fact")
     assert bodies(brain, FACT) == [FACT]

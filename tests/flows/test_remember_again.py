@@ -25,7 +25,7 @@ def recurrences(brain: Brain, id_: str | None) -> object:
 
 
 @pytest.mark.requirement("WP-29")
-def test_a_call_sent_twice_is_done_once_and_answered_alike(brain: Brain) -> None:
+def test_repeated_call_with_a_key_is_executed_once_and_returns_the_same_reply(brain: Brain) -> None:
     first = brain.remember(f"{FACT}\n@decision Keep it", kind="message", idempotency_key="k1")
     again = brain.remember(f"{FACT}\n@decision Keep it", kind="message", idempotency_key="k1")
     assert again.items == first.items
@@ -34,7 +34,7 @@ def test_a_call_sent_twice_is_done_once_and_answered_alike(brain: Brain) -> None
 
 
 @pytest.mark.requirement("WP-29")
-def test_a_key_used_for_another_text_is_a_conflict_and_stores_nothing(brain: Brain) -> None:
+def test_idempotency_key_reused_for_another_text_is_a_conflict(brain: Brain) -> None:
     brain.remember(FACT, kind="message", idempotency_key="k1")
     with pytest.raises(RejectedError) as refused:
         brain.remember("Something else", kind="message", idempotency_key="k1")
@@ -42,7 +42,9 @@ def test_a_key_used_for_another_text_is_a_conflict_and_stores_nothing(brain: Bra
     assert brain.status().memories == 1
 
 
-def test_a_key_is_its_agents_own_and_forgotten_after_a_day(brain: Brain, clock: FakeClock) -> None:
+def test_idempotency_key_belongs_to_its_agent_and_expires_after_a_day(
+    brain: Brain, clock: FakeClock
+) -> None:
     brain.remember(FACT, kind="message", idempotency_key="k1")
     brain.acting_as(agent="bob").remember("Bob's", kind="message", idempotency_key="k1")
     clock.move(timedelta(hours=25))
@@ -57,7 +59,7 @@ def test_refused_text_may_be_corrected_under_the_same_key(brain: Brain) -> None:
     )
 
 
-def test_a_key_that_is_none_is_invalid(brain: Brain, subtests: pytest.Subtests) -> None:
+def test_invalid_idempotency_key_is_refused(brain: Brain, subtests: pytest.Subtests) -> None:
     for key in ("", "k" * 200, "a\nb"):
         with subtests.test(key=key), pytest.raises(InvalidInputError):
             brain.remember(FACT, idempotency_key=key)
@@ -74,7 +76,7 @@ def test_contradicting_facts_are_both_stored_and_linked(brain: Brain) -> None:
     assert {item.id for item in brain.recall("upload limit").items} == {old, new.id}
 
 
-def test_less_trusted_fact_contests_nothing(brain: Brain) -> None:
+def test_less_trusted_fact_does_not_contest_a_more_trusted_one(brain: Brain) -> None:
     old = stored(brain, "The upload limit of the api is 10 MB", kind="fact")
     web = remember_one(
         brain, "The upload limit of the api is 9 MB", kind="fact", trust="untrusted_web"
@@ -100,7 +102,7 @@ def test_event_remembered_again_word_for_word_is_counted_and_not_stored(brain: B
 
 
 @pytest.mark.requirement("WP-30")
-def test_an_event_matters_more_each_time_it_comes_again_but_not_without_end(brain: Brain) -> None:
+def test_event_gains_salience_with_each_recurrence_up_to_a_limit(brain: Brain) -> None:
     id_ = stored(brain, "The backup finished", kind="event")
     text = stored(brain, "The kettle boiled", kind="event", importance=0.3)
     seen = [brain.get(id_).salience]
@@ -114,7 +116,7 @@ def test_an_event_matters_more_each_time_it_comes_again_but_not_without_end(brai
     assert brain.get(text).salience == 0.3
 
 
-def test_an_event_of_another_time_is_another_event(brain: Brain) -> None:
+def test_same_event_at_another_time_is_stored_as_a_recurrence(brain: Brain) -> None:
     first = stored(brain, "The backup finished", kind="event", occurred_at="2026-03-01")
     stored(brain, "The backup finished", kind="event", occurred_at="2026-03-02")
     assert recurrences(brain, first) == 1
@@ -122,28 +124,28 @@ def test_an_event_of_another_time_is_another_event(brain: Brain) -> None:
     assert known.status is ItemStatus.EXISTS
 
 
-def test_event_equal_but_for_its_numbers_is_stored_and_counted(brain: Brain) -> None:
+def test_event_that_differs_only_in_numbers_is_stored_as_a_recurrence(brain: Brain) -> None:
     first = stored(brain, "The backup of host 7 took 12 minutes", kind="event")
     stored(brain, "The backup of host 7 took 13 minutes", kind="event")
     stored(brain, "The backup of host 9 took 14 minutes", kind="event")
     assert recurrences(brain, first) == 2
 
 
-def test_an_event_imported_twice_happened_once(brain: Brain) -> None:
+def test_event_imported_twice_did_not_recur(brain: Brain) -> None:
     log = Draft(body="The backup finished", kind="event", source_ref="log:1")
     [first] = brain.remember(log).items
     [again] = brain.remember(log).items
     assert (again.status, recurrences(brain, first.id)) == (ItemStatus.EXISTS, 0)
 
 
-def test_a_clock_that_goes_back_loses_nothing(brain: Brain, clock: FakeClock) -> None:
+def test_clock_set_back_loses_no_memory(brain: Brain, clock: FakeClock) -> None:
     first = stored(brain, FACT, kind="fact")
     clock.move(timedelta(days=-30))
     second = stored(brain, "Tea is ready at five", kind="fact")
     assert {item.id for item in brain.recall("").items} == {first, second}
 
 
-def test_a_long_text_is_compared_by_the_part_that_is_nearest(brain: Brain) -> None:
+def test_long_text_is_compared_by_its_nearest_part(brain: Brain) -> None:
     # The embedder reads 150 words at once, each window 37 of the one before.
     part = " ".join(f"ferry{n}" for n in range(150))
     id_ = stored(brain, part, kind="incident", headline="Ferry")

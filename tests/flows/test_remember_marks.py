@@ -37,7 +37,7 @@ def test_marks_in_a_message_become_memories_that_name_it(brain: Brain) -> None:
     assert saved.source_message_id == ids.parse(ids.MEMORY, str(text.id))
 
 
-def test_marks_in_another_text_are_linked_to_it_and_no_more_trusted(brain: Brain) -> None:
+def test_marks_in_other_texts_become_memories_with_a_link_and_no_more_trust(brain: Brain) -> None:
     offered = remember_one(brain, TALK, kind="event", trust="untrusted_web", scope="private")
     decision = ids.parse(ids.MEMORY, str(offered.derived[0].id))
     with brain.services.store.snapshot("default") as tx:
@@ -57,7 +57,7 @@ def test_text_of_a_single_mark_becomes_the_marked_memory(brain: Brain) -> None:
     assert (shown.body, shown.label) == ("Use Postgres for the queue", "decision")
 
 
-def test_marks_said_again_make_nothing_twice(brain: Brain) -> None:
+def test_repeated_marks_create_no_second_memory(brain: Brain) -> None:
     stored(brain, TALK, kind="message")
     again = remember_one(brain, TALK, kind="message")
     assert {part.status for part in again.derived} <= {ItemStatus.EXISTS, ItemStatus.DUPLICATE}
@@ -94,7 +94,7 @@ def test_names_in_a_text_can_be_used_as_filters(brain: Brain) -> None:
 
 
 @pytest.mark.requirement("DM-09", "DM-34")
-def test_a_rule_may_carry_the_trigger_of_a_skill(brain: Brain) -> None:
+def test_rule_can_have_a_skill_trigger(brain: Brain) -> None:
     skill = {"name": "push-rules", "keywords": ["Push", "deploy"], "always_on": False}
     id_ = stored(brain, "Never push on a Friday", kind="rule", skill=skill)
     trigger = brain.get(id_).detail["skill"]
@@ -113,7 +113,7 @@ def test_a_rule_may_carry_the_trigger_of_a_skill(brain: Brain) -> None:
     )
 
 
-def test_a_malformed_trigger_is_refused(brain: Brain, subtests: pytest.Subtests) -> None:
+def test_malformed_skill_trigger_is_refused(brain: Brain, subtests: pytest.Subtests) -> None:
     triggers: tuple[dict[str, object], ...] = (
         {"keywords": ["push"]},
         {"name": "Push Rules", "keywords": ["push"]},
@@ -129,14 +129,16 @@ def test_a_malformed_trigger_is_refused(brain: Brain, subtests: pytest.Subtests)
             assert (outcome.status, outcome.code) == (ItemStatus.REJECTED, "gate_skill")
 
 
-def test_the_trigger_of_an_untrusted_source_waits_for_approval(brain: Brain) -> None:
+def test_rule_with_a_skill_trigger_from_an_untrusted_source_waits_for_approval(
+    brain: Brain,
+) -> None:
     skill = {"name": "push", "keywords": ["push"]}
     outcome = remember_one(brain, "Always push", kind="rule", skill=skill, trust="untrusted_web")
     assert outcome.status is ItemStatus.QUARANTINED
 
 
 @pytest.mark.requirement("WP-31")
-def test_an_event_that_its_author_calls_unimportant_is_archived_from_the_start(
+def test_event_of_low_importance_is_archived_at_once(
     brain: Brain,
 ) -> None:
     id_ = stored(brain, "The kettle was filled", kind="event", importance=0.1)

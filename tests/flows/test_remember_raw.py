@@ -21,7 +21,7 @@ The staging database listens on port 5433 these days."""
 
 
 @pytest.mark.requirement("WP-39")
-def test_a_raw_text_is_cut_classified_and_gated_passage_by_passage(brain: Brain) -> None:
+def test_raw_text_is_split_classified_and_checked_by_passage(brain: Brain) -> None:
     done = brain.remember(MINUTES, project="api", tags=["minutes"])
     assert [one.kind for one in done.items] == [Kind.RULE, Kind.INCIDENT, Kind.TASK, Kind.FACT]
     assert {one.status for one in done.items} == {ItemStatus.STORED}
@@ -31,7 +31,7 @@ def test_a_raw_text_is_cut_classified_and_gated_passage_by_passage(brain: Brain)
 
 
 @pytest.mark.requirement("WP-42", "WP-15")
-def test_every_passage_has_an_outcome_of_its_own(brain: Brain) -> None:
+def test_every_passage_has_its_own_outcome(brain: Brain) -> None:
     known = remember_one(
         brain, "The staging database listens on port 5433 these days.", kind="fact"
     )
@@ -45,7 +45,7 @@ def test_every_passage_has_an_outcome_of_its_own(brain: Brain) -> None:
 
 
 @pytest.mark.parametrize("known", [{"kind": "event"}, {"headline": "Minutes"}, {"chunks": False}])
-def test_a_text_of_known_kind_or_headline_stays_whole(
+def test_text_with_a_given_kind_or_headline_is_not_split(
     brain: Brain, known: dict[str, str | bool]
 ) -> None:
     done = brain.remember(MINUTES, **known)  # type: ignore[arg-type]
@@ -53,7 +53,7 @@ def test_a_text_of_known_kind_or_headline_stays_whole(
     assert brain.get(str(done.items[0].id)).body == MINUTES
 
 
-def test_a_text_too_long_for_its_kind_is_split_into_memories_of_that_kind(brain: Brain) -> None:
+def test_text_too_long_for_its_kind_is_split_into_memories_of_that_kind(brain: Brain) -> None:
     words = "which its team keeps a runbook for in the wiki and pages the person on call about"
     text = "\n\n".join(f"Service {n} listens on port {8000 + n}, {words}" for n in range(30))
     done = brain.remember(text, kind="decision", project="api", source_ref="wiki/services")
@@ -65,7 +65,7 @@ def test_a_text_too_long_for_its_kind_is_split_into_memories_of_that_kind(brain:
     }
 
 
-def test_a_text_too_long_for_its_kind_is_refused_if_it_must_stay_whole(
+def test_text_too_long_for_its_kind_is_refused_if_it_may_not_be_split(
     brain: Brain, subtests: pytest.Subtests
 ) -> None:
     text = "\n\n".join(f"Service {n} listens on port {8000 + n} of the host" for n in range(60))
@@ -88,7 +88,7 @@ def test_ten_megabytes_are_refused_at_once(brain: Brain) -> None:
     assert of_a_kind.code == "limit_exceeded"
 
 
-def test_a_text_of_too_many_passages_is_refused_whole(brain: Brain) -> None:
+def test_text_with_too_many_passages_is_refused_whole(brain: Brain) -> None:
     with pytest.raises(RejectedError, match="passages"):
         brain.remember("one two three four five\n\n" * 1001)
     assert brain.status().memories == 0
@@ -102,7 +102,9 @@ def test_each_stage_is_timed(brain: Brain) -> None:
     ]
 
 
-def test_odd_texts_are_data(brain: Brain, subtests: pytest.Subtests) -> None:
+def test_texts_with_sql_markup_or_control_characters_are_stored_as_data(
+    brain: Brain, subtests: pytest.Subtests
+) -> None:
     for text in (
         *("'; DROP TABLE memories; --", '" OR 1=1 NEAR(a b) *', "<script>alert(1)</script> & <b>"),
         *("שלום עולם זה מבחן", "👩‍🔬 🎉 shipped it", "\x00\x01binary\x07 \x1b[31mred", "a\ud83db"),
@@ -116,7 +118,7 @@ def test_odd_texts_are_data(brain: Brain, subtests: pytest.Subtests) -> None:
             assert all(finding.is_sound for finding in brain.doctor().findings)
 
 
-def test_nothing_is_no_memory(brain: Brain, subtests: pytest.Subtests) -> None:
+def test_empty_text_is_rejected(brain: Brain, subtests: pytest.Subtests) -> None:
     for text in ("", "   ", "\n\n\n", "\x00\x07"):
         with subtests.test(text=text):
             outcome = remember_one(brain, text)

@@ -74,7 +74,7 @@ def test_secret_in_any_field_is_refused_and_leaves_no_trace(
 
 @pytest.mark.of_a_file
 @pytest.mark.requirement("ST-11")
-def test_secret_is_redacted_where_the_setting_says_so(
+def test_secret_is_redacted_if_the_setting_requires_it(
     tmp_path: Path, subtests: pytest.Subtests
 ) -> None:
     for place in sorted(PLACES.keys() - {"skill"}):
@@ -94,7 +94,7 @@ def test_refusal_of_a_secret_names_its_line_and_column(brain: Brain) -> None:
     assert "body, line 2, column 5" in (outcome.reason or "")
 
 
-def test_a_commit_hash_is_remembered_without_a_word(brain: Brain) -> None:
+def test_commit_hash_is_stored_without_a_warning(brain: Brain) -> None:
     outcome = remember_one(brain, "Commit 2fc01319f7b1c0a84ddc2b1d6a5c3f1e7a9b8c7d broke the build")
     assert (outcome.status, outcome.warnings) == (ItemStatus.STORED, ())
 
@@ -109,7 +109,7 @@ def test_secret_in_a_query_is_not_stored_in_the_trace(brain: Brain, path: Path) 
     assert SECRET.encode() not in everything_in(path)
 
 
-def test_a_superseding_text_is_screened_too(brain: Brain, path: Path) -> None:
+def test_superseding_text_is_scanned_for_secrets(brain: Brain, path: Path) -> None:
     id_ = stored(brain, "The token is in the vault", kind="fact")
     outcome = brain.revise.supersede(id_, TEXT, reason="newer")
     assert (outcome.status, outcome.code) == (ItemStatus.REJECTED, "secret_detected")
@@ -117,7 +117,7 @@ def test_a_superseding_text_is_screened_too(brain: Brain, path: Path) -> None:
     assert SECRET.encode() not in everything_in(path)
 
 
-def test_an_import_report_names_the_place_and_not_the_secret(brain: Brain, tmp_path: Path) -> None:
+def test_import_report_does_not_contain_a_refused_secret(brain: Brain, tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text(f"# Notes\n\n{TEXT}\n\n# Tea\n\nTea is ready at five.\n")
     report = brain.import_("markdown", page)

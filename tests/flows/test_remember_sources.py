@@ -26,7 +26,7 @@ def test_derived_memory_is_linked_and_no_more_trusted_than_its_sources(
     assert {link.type for link in links} == {LinkType.DERIVED_FROM}
 
 
-def test_a_private_memory_of_another_is_no_source(brain: Brain) -> None:
+def test_private_memory_of_another_agent_is_refused_as_a_source(brain: Brain) -> None:
     secret = stored(brain.acting_as(agent="bob"), "Bob is tired", kind="fact", scope="private")
     with pytest.raises(NotFoundError) as unseen:
         remember_one(brain, "Somebody is tired", kind="fact", derived_from=[secret])
@@ -45,7 +45,7 @@ def test_source_message_is_named_and_must_be_a_message(brain: Brain) -> None:
         remember_one(brain, "It is Redis", kind="fact", source_message=ids.show(ids.MEMORY, id_))
 
 
-def test_a_thread_or_parent_that_is_none_is_invalid_and_nothing_is_stored(
+def test_unknown_thread_or_parent_is_refused_and_nothing_is_stored(
     brain: Brain, subtests: pytest.Subtests
 ) -> None:
     for detail in (MessageDetail(thread_id=7), MessageDetail(parent_id=7)):
@@ -79,7 +79,7 @@ def test_field_of_a_wrong_type_is_invalid(brain: Brain, subtests: pytest.Subtest
             brain.remember("Tea is ready", **known)  # type: ignore[arg-type]
 
 
-def test_a_column_of_another_kind_or_a_wrong_value_is_refused_alone(
+def test_column_of_another_kind_or_with_an_invalid_value_is_rejected(
     brain: Brain, subtests: pytest.Subtests
 ) -> None:
     for known in (
