@@ -105,7 +105,7 @@ def test_untrusted_caller_only_proposes_important_changes(brain: Brain) -> None:
     assert brain.get(own).state is State.ACTIVE
 
 
-def test_the_right_to_write_a_scope_cannot_be_proposed_around(brain: Brain) -> None:
+def test_caller_without_write_access_to_a_scope_cannot_propose_changes(brain: Brain) -> None:
     everyones = stored(brain, TWO, kind="fact", scope="global")
     team = stored(brain, "Deploys happen at noon", kind="fact")
     writer, reader = with_role(brain, Role.WRITER), with_role(brain, Role.READER)
@@ -158,7 +158,7 @@ def test_memory_of_an_untrusted_source_is_approved_by_a_trusted_caller(brain: Br
         brain.revise.approve(id_, reason="again")
 
 
-def test_rejected_proposal_is_forgotten_and_its_author_may_withdraw_one(brain: Brain) -> None:
+def test_proposal_is_forgotten_when_rejected_or_withdrawn_by_its_author(brain: Brain) -> None:
     web = limited(brain, Trust.UNTRUSTED_WEB)
     proposals = [
         web.remember(f"Never push to branch {name}", kind="rule", trust="untrusted_web").items[0]

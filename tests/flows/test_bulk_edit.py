@@ -43,13 +43,15 @@ def tags(brain: Brain, ids: list[str]) -> list[tuple[str, ...]]:
     return [one.tags for one in brain.get_several(ids)]
 
 
-def test_preview_changes_nothing(brain: Brain, three: list[str]) -> None:
+def test_bulk_edit_preview_changes_nothing(brain: Brain, three: list[str]) -> None:
     preview = brain.bulk_edit(three, "retag", tags=["shop"])
     assert (preview.status, preview.count) == (Phase.PREVIEW, 3)
     assert tags(brain, three) == [(), (), ()]
 
 
-def test_confirmed_edit_changes_all_and_is_undone_as_one(brain: Brain, three: list[str]) -> None:
+def test_confirmed_bulk_edit_changes_all_memories_and_is_undone_as_one(
+    brain: Brain, three: list[str]
+) -> None:
     before = brain.services.clock.now()
     done = brain.bulk_edit(three, "retag", tags=["shop"], confirm=3)
     assert done.status is Phase.DONE
@@ -59,14 +61,16 @@ def test_confirmed_edit_changes_all_and_is_undone_as_one(brain: Brain, three: li
     assert undo.count == 3
 
 
-def test_count_that_no_longer_fits_shows_the_preview_again(brain: Brain, three: list[str]) -> None:
+def test_outdated_confirmation_count_returns_the_preview_again(
+    brain: Brain, three: list[str]
+) -> None:
     brain.forget(three[0], reason="wrong")
     again = brain.bulk_edit(three, "retag", tags=["shop"], confirm=3)
     assert (again.status, again.count, again.skipped_count) == (Phase.PREVIEW, 2, 1)
     assert tags(brain, three[1:]) == [(), ()]
 
 
-def test_one_refused_change_leaves_all_as_they_were(brain: Brain, three: list[str]) -> None:
+def test_one_refused_change_rolls_back_the_whole_bulk_edit(brain: Brain, three: list[str]) -> None:
     full = [f"tag-{number}" for number in range(TAGS_MAX)]
     brain.revise.retag(three[1], add=full)
     with pytest.raises(RejectedError, match="tags"):
@@ -74,7 +78,7 @@ def test_one_refused_change_leaves_all_as_they_were(brain: Brain, three: list[st
     assert tags(brain, three) == [(), tuple(full), ()]
 
 
-def test_archived_memories_stay_current(brain: Brain, three: list[str]) -> None:
+def test_bulk_edit_archives_memories_with_its_reason(brain: Brain, three: list[str]) -> None:
     brain.bulk_edit(three, "archive", reason="the project ended", confirm=3)
     assert {one.state for one in brain.get_several(three)} == {State.ARCHIVED}
     [event] = [one for one in brain.get(three[0], views=["history"]).history or () if one.reason]
@@ -86,14 +90,14 @@ def pins(brain: Brain, ids: list[str]) -> list[bool]:
     return [one is not None and one.pinned for one in policies]
 
 
-def test_pins_are_set_and_removed(brain: Brain, three: list[str]) -> None:
+def test_bulk_edit_pins_and_unpins_memories(brain: Brain, three: list[str]) -> None:
     brain.bulk_edit(three, "pin", confirm=3)
     assert pins(brain, three) == [True] * 3
     brain.bulk_edit(three, "unpin", confirm=3)
     assert pins(brain, three) == [False] * 3
 
 
-def test_reviews_are_settled(brain: Brain, three: list[str]) -> None:
+def test_bulk_edit_settles_reviews(brain: Brain, three: list[str]) -> None:
     [base, *_] = three
     resting = stored(
         brain,
@@ -114,7 +118,7 @@ def test_impossible_bulk_edit_is_refused_with_the_reason(brain: Brain, three: li
         brain.bulk_edit(three, "paint", confirm=3)
 
 
-def test_reader_may_not_edit(path: Path, three: list[str]) -> None:
+def test_reader_cannot_bulk_edit(path: Path, three: list[str]) -> None:
     brain = a_brain(path)
     rita = Brain(brain.services, replace(brain.caller, role=Role.READER))
     with pytest.raises(RejectedError):

@@ -88,7 +88,9 @@ def test_dependent_with_another_support_stays_active_and_marked(
     assert marked(brain) == set()
 
 
-def test_a_rule_is_marked_and_never_archived(brain: Brain, precondition: str) -> None:
+def test_rule_without_its_precondition_is_marked_and_not_archived(
+    brain: Brain, precondition: str
+) -> None:
     rule = remembered(brain, "Never edit nginx by hand", kind="rule", derived_from=[precondition])
     brain.forget(precondition, reason=WHY)
     assert (state(brain, rule), marked(brain)) == (State.ACTIVE, {rule})
@@ -117,7 +119,7 @@ def test_contradiction_of_equal_trust_marks_dependents_until_both_are_accepted(
     assert marked(brain) == set()
 
 
-def test_conflict_resolved_for_the_precondition_unmarks_its_dependents(
+def test_declaring_both_sides_of_a_conflict_true_unmarks_dependents(
     brain: Brain, precondition: str, conclusion: str
 ) -> None:
     against = remembered(brain, "Envoy is what serves traffic")
@@ -148,7 +150,7 @@ def test_private_contradiction_marks_no_dependents_that_others_see(
     assert brain.get(conclusion).banner is None
 
 
-def test_expiry_acts_along_depends_on_only(brain: Brain, clock: FakeClock) -> None:
+def test_expiry_propagates_along_depends_on_links_only(brain: Brain, clock: FakeClock) -> None:
     fading = remembered(brain, "The lease ends soon", ttl_s=3600)
     episode = remembered(brain, "What the lease taught us", derived_from=[fading])
     task = remembered(brain, "Renew under the lease", kind="task", depends_on=[fading])
@@ -163,7 +165,7 @@ def test_expiry_acts_along_depends_on_only(brain: Brain, clock: FakeClock) -> No
     assert (state(brain, task), marked(brain)) == (State.ACTIVE, set())
 
 
-def test_prune_acts_along_depends_on_only(brain: Brain, clock: FakeClock) -> None:
+def test_pruning_propagates_along_depends_on_links_only(brain: Brain, clock: FakeClock) -> None:
     noise = remembered(brain, "Somebody opened a door", kind="event")
     episode = remembered(brain, "How the doors were used", derived_from=[noise])
     clock.move(timedelta(days=40))
@@ -196,7 +198,7 @@ def test_memory_derived_from_a_superseded_one_needs_review_at_once(
     assert marked(brain) == {conclusion, outcome.id}
 
 
-def test_removed_link_removes_its_review(
+def test_removing_a_link_removes_its_review(
     brain: Brain, precondition: str, conclusion: str, plan: str
 ) -> None:
     brain.forget(precondition, reason=WHY)
@@ -205,7 +207,7 @@ def test_removed_link_removes_its_review(
     assert [state(brain, one) for one in (conclusion, plan)] == [State.ACTIVE] * 2
 
 
-def test_confirmed_memory_is_settled_with_dependents_of_it_alone(
+def test_confirming_a_memory_settles_its_review_and_those_of_its_dependents(
     brain: Brain, precondition: str, conclusion: str, plan: str
 ) -> None:
     brain.forget(precondition, reason=WHY)
@@ -228,7 +230,7 @@ def test_restoring_an_archived_memory_confirms_the_memory(
     assert (state(brain, conclusion), marked(brain)) == (State.ACTIVE, set())
 
 
-def test_the_less_trusted_only_propose_to_vouch(
+def test_less_trusted_caller_only_proposes_to_confirm_a_memory(
     brain: Brain, precondition: str, conclusion: str
 ) -> None:
     brain.forget(precondition, reason=WHY)
@@ -240,7 +242,7 @@ def test_the_less_trusted_only_propose_to_vouch(
     assert marked(brain) == set()
 
 
-def test_a_proposed_supersede_marks_once_it_is_approved(
+def test_proposed_supersede_marks_dependents_only_once_approved(
     brain: Brain, precondition: str, conclusion: str
 ) -> None:
     web = brain.acting_as(agent="web", trust_ceiling=Trust.UNTRUSTED_WEB)
@@ -270,7 +272,7 @@ def test_undo_of_a_review_opens_it_again(brain: Brain, precondition: str, conclu
     assert (state(brain, conclusion), marked(brain)) == (State.ARCHIVED, {conclusion})
 
 
-def test_archived_and_then_revised_memory_returns_as_its_supports_allow(
+def test_undone_forgetting_of_an_archived_memory_makes_it_active_if_its_precondition_is_back(
     brain: Brain, clock: FakeClock, precondition: str, conclusion: str
 ) -> None:
     brain.forget(precondition, reason=WHY)
@@ -336,7 +338,7 @@ def test_recall_marks_dependents_in_review_and_ranks_them_lower(brain: Brain) ->
     assert f"needs review: {precondition} (forgotten 2026-03-02)" in items[1].notes
 
 
-def test_the_past_knows_no_later_mark(
+def test_recall_as_of_an_earlier_time_shows_no_later_review_mark(
     brain: Brain, clock: FakeClock, precondition: str, conclusion: str
 ) -> None:
     clock.move(timedelta(days=1))

@@ -48,7 +48,7 @@ def test_memory_derived_from_a_superseded_one_names_the_day_it_was_superseded(
 
 
 @pytest.mark.parametrize("how", ["supersede", "forget", "contradict"])
-def test_a_restore_that_is_undone_leaves_the_date_and_the_past(
+def test_undoing_a_restore_brings_back_the_review_mark_with_its_original_date(
     brain: Brain, clock: FakeClock, precondition: str, conclusion: str, how: str
 ) -> None:
     against = stored(brain, "Envoy is what serves traffic", kind="fact")
@@ -76,7 +76,7 @@ def test_a_restore_that_is_undone_leaves_the_date_and_the_past(
     assert "2026-03-02)" in str(item.notes)
 
 
-def test_the_past_knows_no_mark_before_the_link_that_brought_it(
+def test_recall_as_of_an_earlier_time_shows_no_mark_of_a_later_link(
     brain: Brain, clock: FakeClock, precondition: str
 ) -> None:
     lone = stored(brain, "Headers belong in conf too", kind="fact")
@@ -91,7 +91,7 @@ def test_the_past_knows_no_mark_before_the_link_that_brought_it(
     assert item.notes == ()
 
 
-def test_undone_restore_gives_back_confirmations(
+def test_undoing_a_restore_brings_back_confirmations(
     brain: Brain, clock: FakeClock, precondition: str, conclusion: str
 ) -> None:
     brain.revise.supersede(precondition, "The gateway runs on envoy", reason=WHY)
@@ -103,7 +103,9 @@ def test_undone_restore_gives_back_confirmations(
     assert (brain.get(conclusion).state, banner(brain, conclusion)) == (State.ACTIVE, "")
 
 
-def test_a_prune_undone_and_done_again_stays_a_prune(brain: Brain, clock: FakeClock) -> None:
+def test_undoing_a_restore_of_a_pruned_memory_counts_as_pruning(
+    brain: Brain, clock: FakeClock
+) -> None:
     noise = stored(brain, "Somebody opened a door", kind="event")
     episode = stored(brain, "How the doors were used", derived_from=[noise])
     clock.move(40 * DAY)
@@ -165,7 +167,7 @@ def test_memory_archived_without_support_no_longer_contradicts(
     assert "contradicted" in banner(brain, conclusion)
 
 
-def test_a_memory_that_contradicts_its_own_support_ends_somehow(
+def test_cascade_ends_for_a_memory_that_contradicts_its_own_support(
     brain: Brain, clock: FakeClock
 ) -> None:
     ending = stored(

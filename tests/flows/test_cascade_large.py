@@ -43,7 +43,7 @@ def archived(brain: Brain) -> int:
         )
 
 
-def test_large_fan_is_marked_whole_before_the_reply_and_after_a_death(brain: Brain) -> None:
+def test_all_of_many_dependents_are_marked_before_the_reply_and_after_a_crash(brain: Brain) -> None:
     a_fan(brain)
     affected = brain.forget(ids.show(ids.MEMORY, 1), reason=WHY).affected
     assert affected is not None
@@ -131,7 +131,7 @@ def test_merged_supersede_marks_local_dependents(
         assert matches == {middle, task, late.id}
 
 
-def test_generated_graphs_end_as_the_plain_model_predicts() -> None:
+def test_cascade_over_generated_graphs_matches_a_reference_model() -> None:
     report = evaluate(graphs=8, big=300, seed=0)
     assert report.failures == ()
     assert report.dependants_marked == report.dependants > 0

@@ -24,7 +24,7 @@ _types = st.sampled_from([LinkType.DERIVED_FROM, LinkType.DEPENDS_ON])
     rules=st.sets(st.integers(0, _COUNT - 1), max_size=2),
 )
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_preview_predicts_what_forgetting_does(
+def test_cascade_preview_matches_the_effect_of_forgetting(
     brain: Brain, rests: list[tuple[tuple[int, int], LinkType]], rules: set[int]
 ) -> None:
     words = ("apple", "bridge", "copper", "dolphin", "engine", "falcon")
@@ -64,7 +64,7 @@ def test_preview_shows_the_path_and_the_fate_of_each_dependent(
     assert f"{far} -> {near} -> {precondition}" in preview.line()
 
 
-def test_path_over_a_hidden_memory_does_not_name_the_memory(
+def test_path_through_a_hidden_memory_does_not_name_the_memory(
     brain: Brain, precondition: str
 ) -> None:
     ann = brain.acting_as(agent="ann")
@@ -77,7 +77,7 @@ def test_path_over_a_hidden_memory_does_not_name_the_memory(
     assert one.path == (seen, UNSEEN, precondition)
 
 
-def test_a_dry_run_of_forget_needs_no_reason_and_changes_nothing(
+def test_dry_run_of_forget_needs_no_reason_and_changes_nothing(
     brain: Brain, precondition: str
 ) -> None:
     near = stored(brain, "Timeouts belong in nginx conf", kind="fact", derived_from=[precondition])

@@ -19,7 +19,7 @@ def task(brain: Brain, lease: str) -> str:
     return stored(brain, "Renew under the lease", kind="task", depends_on=[lease])
 
 
-def test_get_and_recall_show_the_mark_before_anybody_writes(
+def test_get_and_recall_show_the_mark_of_an_expired_dependency_before_any_write(
     brain: Brain, clock: FakeClock, lease: str, task: str
 ) -> None:
     far = stored(brain, "Tell the landlord about renewal", kind="task", depends_on=[task])
@@ -51,7 +51,7 @@ def test_mark_stays_the_same_after_the_next_write(
     assert (after or "").startswith(before.split(".", maxsplit=1)[0][:40])
 
 
-def test_the_past_knows_nothing_of_a_later_expiry(
+def test_recall_as_of_an_earlier_time_shows_no_mark_of_a_later_expiry(
     brain: Brain, clock: FakeClock, task: str
 ) -> None:
     then = clock.now()

@@ -59,7 +59,7 @@ def test_change_reports_its_own_dependents_and_not_those_of_expired_memories(
     assert [one.agent for one in history if one.action is Action.CASCADE] == ["bob"]
 
 
-def test_full_step_of_expired_memories_leaves_none_to_follow_up(
+def test_full_batch_of_expired_memories_leaves_no_pending_review(
     brain: Brain, clock: FakeClock
 ) -> None:
     last = CAUSES_AT_ONCE
@@ -78,7 +78,7 @@ def test_full_step_of_expired_memories_leaves_none_to_follow_up(
         assert tx.reviews.due(clock.now(), limit=1) == []
 
 
-def test_thousands_of_hidden_dependents_change_nothing_in_the_reply(brain: Brain) -> None:
+def test_thousands_of_hidden_dependents_do_not_change_the_reply(brain: Brain) -> None:
     count = max(PREVIEW_COUNT_MAX, CASCADE_AT_ONCE) + 1
     cause = with_dependents(brain, count, scope=Scope.PRIVATE)
     assert brain.revise.preview(cause).count == 0

@@ -34,7 +34,7 @@ def shown(brain: Brain, query: str = ASKED) -> list[str]:
     return [item.id for item in brain.recall(query, bump=False).items]
 
 
-def test_a_new_value_is_reported_linked_and_recalled_first(brain: Brain, clock: FakeClock) -> None:
+def test_new_value_is_reported_linked_and_recalled_first(brain: Brain, clock: FakeClock) -> None:
     old = stored(brain, OLD)
     clock.move(MONTH)
     outcome = remember_one(brain, NEW)
@@ -46,7 +46,9 @@ def test_a_new_value_is_reported_linked_and_recalled_first(brain: Brain, clock: 
     assert note == f"earlier, changed by {outcome.id} on 2026-04-01"
 
 
-def test_the_past_is_answered_as_before(brain: Brain, clock: FakeClock) -> None:
+def test_recall_as_of_an_earlier_time_ignores_a_later_change(
+    brain: Brain, clock: FakeClock
+) -> None:
     old = stored(brain, OLD)
     then = clock.now()
     clock.move(MONTH)
@@ -67,7 +69,7 @@ def test_memory_derived_from_the_old_value_needs_review(brain: Brain, clock: Fak
     assert (conflict.other.id, conflict.basis) == (old, change.how)
 
 
-def test_a_text_that_its_author_calls_distinct_changes_nothing(
+def test_text_declared_distinct_by_its_author_changes_nothing(
     brain: Brain, clock: FakeClock
 ) -> None:
     stored(brain, OLD)
@@ -75,7 +77,9 @@ def test_a_text_that_its_author_calls_distinct_changes_nothing(
     assert remember_one(brain, NEW, distinct_because="that limit is for guests").changes == ()
 
 
-def test_accepting_both_values_withdraws_a_change_for_good(brain: Brain, clock: FakeClock) -> None:
+def test_accepting_both_values_withdraws_a_change_permanently(
+    brain: Brain, clock: FakeClock
+) -> None:
     old = stored(brain, OLD)
     clock.move(MONTH)
     new = stored(brain, NEW)
@@ -84,7 +88,7 @@ def test_accepting_both_values_withdraws_a_change_for_good(brain: Brain, clock: 
     assert brain.review(ReviewCategory.CONFLICTS).conflicts == ()
 
 
-def test_a_confirmed_change_supersedes(brain: Brain, clock: FakeClock) -> None:
+def test_confirmed_change_supersedes_the_old_memory(brain: Brain, clock: FakeClock) -> None:
     old = stored(brain, OLD)
     clock.move(MONTH)
     new = stored(brain, NEW)
@@ -93,7 +97,9 @@ def test_a_confirmed_change_supersedes(brain: Brain, clock: FakeClock) -> None:
 
 
 @pytest.mark.parametrize("trust", ["untrusted_web", "user_claim"])
-def test_a_less_trusted_text_changes_nothing(brain: Brain, clock: FakeClock, trust: str) -> None:
+def test_less_trusted_text_does_not_change_a_more_trusted_memory(
+    brain: Brain, clock: FakeClock, trust: str
+) -> None:
     old = stored(brain, OLD, trust="trusted_tool")
     for value in range(20, 30):
         clock.move(MONTH)
@@ -103,7 +109,7 @@ def test_a_less_trusted_text_changes_nothing(brain: Brain, clock: FakeClock, tru
     assert [item.notes for item in first if item.id == old] == [()]
 
 
-def test_a_private_note_changes_nothing_that_others_see(brain: Brain, clock: FakeClock) -> None:
+def test_private_note_does_not_change_what_others_see(brain: Brain, clock: FakeClock) -> None:
     old = stored(brain, OLD)
     clock.move(MONTH)
     assert remember_one(brain, NEW, scope="private").changes == ()
@@ -132,7 +138,9 @@ def test_elliptic_text_changes_the_last_statement_of_its_session(
     assert matches.index(str(outcome.id)) < matches.index(booking)
 
 
-def test_echo_of_a_changed_statement_is_outdated_as_well(brain: Brain, clock: FakeClock) -> None:
+def test_repetition_of_a_changed_statement_is_outdated_as_well(
+    brain: Brain, clock: FakeClock
+) -> None:
     here, helper = brain.acting_as(session="s1"), brain.acting_as(session="s1", agent="helper")
     order = stored(here, "Ship the 40 roof tiles to the annexe in Porto.")
     clock.move(timedelta(minutes=2))
@@ -150,7 +158,7 @@ def test_echo_of_a_changed_statement_is_outdated_as_well(brain: Brain, clock: Fa
     assert notes[echo] == ()
 
 
-def test_a_chain_of_values_reads_as_one_history(brain: Brain, clock: FakeClock) -> None:
+def test_chain_of_values_is_recalled_newest_first(brain: Brain, clock: FakeClock) -> None:
     values: list[str] = []
     for value in (30, 45, 60):
         values.append(stored(brain, f"The API timeout is {value} seconds."))
@@ -158,7 +166,7 @@ def test_a_chain_of_values_reads_as_one_history(brain: Brain, clock: FakeClock) 
     assert shown(brain, "How long is the API timeout?") == values[::-1]
 
 
-def test_two_things_that_both_hold_are_not_marked(brain: Brain, clock: FakeClock) -> None:
+def test_two_compatible_facts_are_not_marked_as_a_change(brain: Brain, clock: FakeClock) -> None:
     one = stored(brain, "Marta leads the data team.")
     clock.move(MONTH)
     other = remember_one(brain, "Sven leads the platform team.")
@@ -167,7 +175,7 @@ def test_two_things_that_both_hold_are_not_marked(brain: Brain, clock: FakeClock
     assert (answer.items[0].id, answer.items[0].notes) == (one, ())
 
 
-def test_a_question_for_the_older_subject_is_not_answered_by_the_newer(
+def test_query_for_one_subject_is_not_answered_by_a_newer_memory_of_another(
     brain: Brain, clock: FakeClock
 ) -> None:
     blue = stored(brain, "Cluster blue runs Kubernetes 1.29.")
@@ -177,7 +185,7 @@ def test_a_question_for_the_older_subject_is_not_answered_by_the_newer(
     assert (first.id, first.notes) == (blue, ())
 
 
-def test_a_link_of_this_type_goes_from_the_newer_to_the_older(
+def test_change_link_points_from_the_newer_to_the_older_memory(
     brain: Brain, clock: FakeClock
 ) -> None:
     stored(brain, OLD)
@@ -201,9 +209,7 @@ def test_forgotten_value_does_not_hide_the_previous_value(brain: Brain, clock: F
     assert matches.index(newer) < matches.index(booked)
 
 
-def test_the_recall_log_says_which_candidate_no_longer_holds(
-    brain: Brain, clock: FakeClock
-) -> None:
+def test_recall_log_records_that_a_candidate_is_outdated(brain: Brain, clock: FakeClock) -> None:
     old = stored(brain, OLD)
     clock.move(MONTH)
     stored(brain, NEW)

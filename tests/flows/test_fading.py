@@ -21,7 +21,7 @@ def access_of(brain: Brain, id_: str) -> AccessStatus:
 
 
 @pytest.mark.requirement("LC-17", "DM-62")
-def test_a_fact_that_sleeps_is_found_last_and_woken_by_an_access(
+def test_dormant_fact_is_recalled_last_and_revived_by_an_access(
     brain: Brain, clock: FakeClock
 ) -> None:
     old = stored(brain, OLD, kind="fact")
@@ -58,7 +58,7 @@ def test_recall_counts_an_access_of_its_best_results_only(brain: Brain) -> None:
 
 
 @pytest.mark.requirement("LC-17")
-def test_ended_memory_is_revived_by_no_access(brain: Brain, clock: FakeClock) -> None:
+def test_access_does_not_revive_an_ended_memory(brain: Brain, clock: FakeClock) -> None:
     id_ = stored(brain, OLD, kind="fact", ttl_s=60)
     clock.move(timedelta(days=24))
     brain.get(id_)

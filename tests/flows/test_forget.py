@@ -28,14 +28,14 @@ def test_forgotten_memory_is_in_no_index_and_leaves_a_tombstone(brain: Brain) ->
     assert brain.doctor().is_sound
 
 
-def test_forgetting_leaves_the_others_alone(brain: Brain) -> None:
+def test_forgetting_a_memory_does_not_change_other_memories(brain: Brain) -> None:
     retained = "Deploys happen at noon"
     stored(brain, retained, kind="fact")
     brain.forget(stored(brain, FACT, kind="fact"), reason="wrong")
     assert bodies(brain) == [retained]
 
 
-def test_forgetting_again_is_harmless_and_says_so(brain: Brain) -> None:
+def test_forgetting_a_forgotten_memory_changes_nothing(brain: Brain) -> None:
     id_ = stored(brain, FACT, kind="fact")
     brain.forget(id_, reason="wrong")
     assert brain.forget(id_, reason="still wrong").status is Phase.UNCHANGED
@@ -62,7 +62,7 @@ def test_hidden_and_missing_memory_give_the_same_error(brain: Brain) -> None:
     assert bodies(brain.acting_as(agent="bob")) == [FACT]
 
 
-def test_a_text_that_is_no_id_is_refused(brain: Brain) -> None:
+def test_malformed_id_is_refused(brain: Brain) -> None:
     with pytest.raises(InvalidInputError, match="not an id"):
         brain.forget("the build", reason="wrong")
 
@@ -80,7 +80,7 @@ def test_forgetting_a_more_trusted_memory_is_only_proposed(brain: Brain) -> None
     assert brain.get(id_).state is State.FORGOTTEN
 
 
-def test_a_reader_forgets_nothing(brain: Brain) -> None:
+def test_reader_cannot_forget_a_memory(brain: Brain) -> None:
     id_ = stored(brain, FACT, kind="fact")
     reader = Brain(brain.services, replace(brain.caller, role=Role.READER))
     with pytest.raises(RejectedError) as refusal:

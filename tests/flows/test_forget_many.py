@@ -50,14 +50,14 @@ def test_more_than_one_match_is_previewed_until_the_count_is_confirmed(brain: Br
     assert brain.doctor().is_sound
 
 
-def test_several_ids_are_previewed_too(brain: Brain) -> None:
+def test_forgetting_several_ids_is_previewed(brain: Brain) -> None:
     made = events(brain)
     assert brain.forget(made[:2], reason="closed").status is Phase.PREVIEW
     assert brain.forget(made[:2], reason="closed", confirm=2).status is Phase.DONE
     assert len(bodies(brain)) == 2
 
 
-def test_forgetting_by_tag_skips_more_trusted_memories_and_says_so(brain: Brain) -> None:
+def test_forgetting_by_tag_skips_and_reports_more_trusted_memories(brain: Brain) -> None:
     made = events(brain)
     stored(brain, "The office in Oslo opened", kind="event", tags=["office"], trust="trusted_tool")
     bob = brain.acting_as(agent="bob", trust_ceiling=Trust.USER_CLAIM)
@@ -87,7 +87,7 @@ def test_forgetting_several_needs_a_valid_selector(brain: Brain) -> None:
         brain.forget([f"mem_{n:013d}" for n in range(101)], reason="many")
 
 
-def test_one_call_forgets_a_bounded_number_and_says_that_more_are_left(brain: Brain) -> None:
+def test_one_call_forgets_a_limited_number_and_reports_that_more_are_left(brain: Brain) -> None:
     total = FORGET_AT_ONCE_MAX + 3
     with brain.services.store.begin(brain.caller.tenant) as tx:
         for number in range(1, total + 1):
@@ -100,7 +100,7 @@ def test_one_call_forgets_a_bounded_number_and_says_that_more_are_left(brain: Br
 
 
 @pytest.mark.requirement("LC-14")
-def test_after_an_erase_no_byte_of_the_text_is_left(brain: Brain, path: Path) -> None:
+def test_erase_leaves_no_byte_of_the_text(brain: Brain, path: Path) -> None:
     secret, sources = "Zanzibar", "It also has other sources."
     old = stored(brain, f"{secret} is the name of the project", kind="fact", tags=[secret])
     retained = stored(brain, "Deploys happen at noon", kind="fact")
@@ -133,7 +133,7 @@ def test_after_an_erase_no_byte_of_the_text_is_left(brain: Brain, path: Path) ->
     assert brain.doctor().is_sound
 
 
-def test_a_forgotten_memory_can_be_erased_by_its_id(brain: Brain, path: Path) -> None:
+def test_forgotten_memory_can_be_erased_by_its_id(brain: Brain, path: Path) -> None:
     id_ = stored(brain, "Zanzibar fell", kind="incident", detail=IncidentDetail(root_cause="Zaire"))
     brain.forget(id_, reason="wrong")
     brain.erase(id_, reason="leaked", confirm=1)
@@ -143,7 +143,7 @@ def test_a_forgotten_memory_can_be_erased_by_its_id(brain: Brain, path: Path) ->
 
 
 @pytest.mark.of_a_file
-def test_erase_during_a_read_says_what_remains_and_completes_when_repeated(
+def test_erase_during_a_read_reports_remaining_text_and_completes_when_repeated(
     path: Path,
 ) -> None:
     with open_brain(path, lock_timeout_s=0.5) as brain:
@@ -168,7 +168,7 @@ def test_only_an_admin_erases(brain: Brain) -> None:
 
 
 @pytest.mark.requirement("LC-18", "LC-10", "LC-04", "LC-03", "DM-03")
-def test_pruning_takes_old_unread_memories_and_never_binding_ones(
+def test_pruning_removes_old_unread_memories_but_no_binding_ones(
     brain: Brain, clock: FakeClock
 ) -> None:
     done, open_ = (TaskDetail(status=status) for status in (TaskStatus.DONE, TaskStatus.OPEN))
@@ -201,7 +201,9 @@ def test_pruning_takes_old_unread_memories_and_never_binding_ones(
 
 
 @pytest.mark.requirement("LC-18")
-def test_refusal_to_prune_names_its_guard(brain: Brain, subtests: pytest.Subtests) -> None:
+def test_pruning_beyond_a_safety_limit_is_refused_with_the_limit(
+    brain: Brain, subtests: pytest.Subtests
+) -> None:
     for query, rule in [
         ({"days": 29}, "30"),
         ({"limit": 51}, "50"),
@@ -213,7 +215,7 @@ def test_refusal_to_prune_names_its_guard(brain: Brain, subtests: pytest.Subtest
             assert refusal.value.code == "prune_guard"
 
 
-def test_pruning_takes_at_most_fifty_memories_the_longest_untouched_first(
+def test_pruning_removes_at_most_fifty_memories_and_the_longest_unused_first(
     brain: Brain, clock: FakeClock
 ) -> None:
     brain.remember([Draft(body=f"Thing x{n} happened", kind="event") for n in range(40)])

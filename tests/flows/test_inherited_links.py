@@ -40,7 +40,7 @@ def needs_review(brain: Brain, id_: str) -> bool:
     return (brain.get(id_).banner or "").startswith("Needs review")
 
 
-def test_reworded_conclusion_is_archived_with_its_precondition(
+def test_reworded_conclusion_needs_review_when_its_precondition_is_superseded(
     brain: Brain, precondition: str, conclusion: str
 ) -> None:
     new = reworded(brain, conclusion)
@@ -92,7 +92,7 @@ def test_revision_is_trusted_no_more_than_its_remaining_sources(brain: Brain) ->
     assert brain.get(reworded(brain, old)).trust is Trust.UNTRUSTED_WEB
 
 
-def test_no_supersede_narrows_or_lowers_by_the_sources_it_names(brain: Brain) -> None:
+def test_supersede_with_a_less_trusted_source_needs_approval(brain: Brain) -> None:
     web = brain.acting_as(agent="web", trust_ceiling=Trust.UNTRUSTED_WEB)
     source = stored(web, "Port 5432 is open on staging", kind="fact")
     old = stored(brain, "Staging is closed by day", kind="fact")
@@ -103,7 +103,7 @@ def test_no_supersede_narrows_or_lowers_by_the_sources_it_names(brain: Brain) ->
     assert brain.get(old).state is State.ACTIVE
 
 
-def test_an_approved_revision_inherits_too(
+def test_approved_revision_inherits_the_links_of_its_predecessor(
     brain: Brain, precondition: str, conclusion: str
 ) -> None:
     web = brain.acting_as(agent="web", trust_ceiling=Trust.UNTRUSTED_WEB)
@@ -180,7 +180,7 @@ def test_correction_of_a_cause_replaces_the_cause_in_a_trace(brain: Brain) -> No
     assert len(back.steps) == 2
 
 
-def test_inherited_link_is_trusted_no_more_than_its_heir(brain: Brain) -> None:
+def test_inherited_link_is_trusted_no_more_than_its_revision(brain: Brain) -> None:
     web = brain.acting_as(agent="web", trust_ceiling=Trust.UNTRUSTED_WEB)
     rumour = stored(web, "Somebody attacked the proxy", kind="fact")
     effect = stored(brain, "Pages were slow", kind="incident")

@@ -19,7 +19,7 @@ def everything_in(path: Path) -> bytes:
 
 
 @pytest.mark.requirement("LC-14")
-def test_older_export_brings_no_erased_word_back(
+def test_merging_an_older_export_restores_no_erased_text(
     brain: Brain, path: Path, tmp_path: Path, clock: FakeClock
 ) -> None:
     id_ = stored(brain, BOXES, kind="fact", tags=["okapi"])

@@ -38,7 +38,7 @@ def test_settled_conflict_is_no_longer_listed(
     assert brain.review() == ReviewQueue()
 
 
-def test_memory_that_superseded_one_cannot_supersede_the_other_side(
+def test_memory_with_a_predecessor_is_not_offered_as_successor_of_the_other_side(
     brain: Brain, clock: FakeClock
 ) -> None:
     old, new = a_conflict(brain, clock)
@@ -63,7 +63,7 @@ def test_private_memory_is_not_offered_as_successor_of_a_shared_one(
     assert brain.review() == ReviewQueue()
 
 
-def test_projects_are_offered_only_for_what_may_be_moved(brain: Brain) -> None:
+def test_projects_are_offered_only_for_memories_that_can_be_moved(brain: Brain) -> None:
     rule, fact = stored(brain, "Paint it red", kind="rule"), stored(brain, "It is blue")
     brain.revise.link(rule, fact, type="conflicts_with", reason="so")
     [one] = brain.review("conflicts").conflicts
@@ -80,7 +80,7 @@ def test_caller_who_sees_one_side_sees_no_conflict(brain: Brain, clock: FakeCloc
     assert bob.get(one).conflicts is None
 
 
-def test_memory_in_need_of_review_is_listed_with_its_current_successor(brain: Brain) -> None:
+def test_memory_that_needs_review_is_listed_with_its_current_successor(brain: Brain) -> None:
     source = stored(brain, "The API listens on port 8080", kind="fact")
     derived = stored(
         brain, "Point the proxy at port 8080 of the API", kind="episode", derived_from=[source]
@@ -106,7 +106,7 @@ def test_proposal_is_listed_with_the_change_it_would_make(brain: Brain, clock: F
     assert reply.settle[0] == f"revise approve {held} --reason WHY"
 
 
-def test_a_pair_that_is_linked_in_both_directions_is_one_conflict_on_one_page(
+def test_pair_linked_in_both_directions_is_one_conflict_on_one_page(
     brain: Brain, clock: FakeClock
 ) -> None:
     for what in ("kettle", "teapot"):
@@ -123,7 +123,7 @@ def test_a_pair_that_is_linked_in_both_directions_is_one_conflict_on_one_page(
     assert [(page.more, page.next is None) for page in pages] == [(1, False), (0, True)]
 
 
-def test_each_list_has_its_limit_and_its_pages(brain: Brain, clock: FakeClock) -> None:
+def test_review_lists_have_a_limit_and_pages(brain: Brain, clock: FakeClock) -> None:
     for n in ("Monday", "Tuesday", "Friday"):
         stored(brain, f"The API is deployed on {n}", kind="fact")
         clock.move(timedelta(hours=1))

@@ -35,7 +35,7 @@ def placed(brain: Brain, one: str, other: str) -> str:
     return refused(lambda: brain.revise.keep_both(one, other=other, reason="so", projects=PLACES))
 
 
-def test_memories_without_a_conflict_are_not_placed(brain: Brain) -> None:
+def test_memories_without_a_conflict_are_not_moved_to_projects(brain: Brain) -> None:
     one, other = stored(brain, "The kettle is blue"), stored(brain, "Tea is at four")
     assert placed(brain, one, other) == "not_in_conflict"
     assert placed(brain, one, one) == "not_in_conflict"
@@ -60,7 +60,7 @@ def test_rules_tasks_and_messages_are_not_moved_to_a_project(
     assert brain.get(binding).project == before
 
 
-def test_memory_is_not_placed_into_a_project_with_pending_action_items(
+def test_memory_is_not_moved_into_a_project_with_pending_action_items(
     brain: Brain, bo: Brain, clock: FakeClock
 ) -> None:
     old, new = a_conflict(brain, clock)
@@ -71,7 +71,7 @@ def test_memory_is_not_placed_into_a_project_with_pending_action_items(
     assert elsewhere.status is ChangeStatus.DONE
 
 
-def test_memory_is_not_taken_from_a_project_with_pending_action_items(
+def test_memory_is_not_moved_out_of_a_project_with_pending_action_items(
     brain: Brain, bo: Brain, clock: FakeClock
 ) -> None:
     old, new = a_conflict(brain, clock)
@@ -81,7 +81,7 @@ def test_memory_is_not_taken_from_a_project_with_pending_action_items(
     assert refused(lambda: bo.revise.resolve(old, other=new, reason="so")) == "action_items_pending"
 
 
-def test_a_task_that_another_has_claimed_is_not_moved(brain: Brain, bo: Brain) -> None:
+def test_task_claimed_by_another_agent_is_not_moved(brain: Brain, bo: Brain) -> None:
     one = stored(brain, "Descale the kettle", kind="task", project="p")
     fact = stored(brain, "The kettle is blue", kind="fact")
     in_conflict(brain, fact, one)

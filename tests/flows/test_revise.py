@@ -28,7 +28,7 @@ def superseded(brain: Brain, id_: str, text: str = FOUR) -> str:
 
 
 @pytest.mark.requirement("RT-10", "LC-07")
-def test_a_superseded_memory_stays_readable_under_a_banner_to_the_current_one(
+def test_superseded_memory_stays_readable_with_a_banner_that_names_its_successor(
     brain: Brain,
 ) -> None:
     old = stored(brain, TWO, kind="fact")
@@ -39,7 +39,7 @@ def test_a_superseded_memory_stays_readable_under_a_banner_to_the_current_one(
     assert (brain.get(new).banner, brain.get(new).superseded_count) == (None, 1)
 
 
-def test_a_chain_is_followed_to_its_head(brain: Brain) -> None:
+def test_superseded_memory_names_the_head_of_its_chain(brain: Brain) -> None:
     first = stored(brain, TWO, kind="fact")
     head = superseded(brain, superseded(brain, first), "The build is gone")
     assert brain.get(first).current_id == head
@@ -81,7 +81,7 @@ def test_successor_does_not_inherit_a_trigger_by_default(brain: Brain) -> None:
 
 
 @pytest.mark.requirement("WP-18")
-def test_a_revision_needs_a_reason(brain: Brain, subtests: pytest.Subtests) -> None:
+def test_supersede_needs_a_reason(brain: Brain, subtests: pytest.Subtests) -> None:
     old = stored(brain, TWO, kind="fact")
     for reason in ("", "  ", "x" * 1001):
         with subtests.test(reason=reason):
@@ -104,13 +104,13 @@ def test_refused_successor_leaves_the_old_memory_active(brain: Brain) -> None:
 
 
 @pytest.mark.requirement("WP-17")
-def test_the_memory_being_superseded_is_no_duplicate_of_its_successor(brain: Brain) -> None:
+def test_memory_being_superseded_is_no_duplicate_of_its_successor(brain: Brain) -> None:
     old = stored(brain, TWO, kind="fact")
     again = superseded(brain, old, "The nightly build always runs on two cores")
     assert superseded(brain, again, "the nightly build always runs on two cores")
 
 
-def test_a_successor_is_held_against_others_as_any_text_is(brain: Brain) -> None:
+def test_text_equal_to_a_successor_exists_already(brain: Brain) -> None:
     superseded(brain, stored(brain, TWO, kind="fact"))
     assert remember_one(brain, FOUR, kind="fact").status is ItemStatus.EXISTS
     stored(brain, TWO, kind="fact", distinct_because="believed again")
@@ -124,7 +124,7 @@ def test_only_the_head_of_a_chain_can_be_superseded(brain: Brain) -> None:
     assert refusal.value.code == "already_superseded"
 
 
-def test_one_of_many_concurrent_supersedes_succeeds(brain: Brain) -> None:
+def test_only_one_of_many_concurrent_supersedes_succeeds(brain: Brain) -> None:
     old = stored(brain, TWO, kind="fact")
 
     def attempt(n: int) -> str:
@@ -147,7 +147,7 @@ def test_hidden_memory_cannot_be_superseded(brain: Brain) -> None:
             brain.revise.supersede(id_, FOUR, reason="curious")
 
 
-def test_a_shared_memory_cannot_be_superseded_by_a_private_one(brain: Brain) -> None:
+def test_shared_memory_cannot_be_superseded_by_a_private_one(brain: Brain) -> None:
     shared = stored(brain, TWO, kind="fact")
     bob = brain.acting_as(agent="bob")
     with pytest.raises(RejectedError) as refusal:
@@ -156,7 +156,7 @@ def test_a_shared_memory_cannot_be_superseded_by_a_private_one(brain: Brain) -> 
     assert brain.get(shared).banner is None
 
 
-def test_an_agents_own_private_memory_may_be_shared_by_its_successor(brain: Brain) -> None:
+def test_own_private_memory_can_be_shared_by_its_successor(brain: Brain) -> None:
     private = stored(brain, TWO, kind="fact", scope="private")
     outcome = brain.revise.supersede(private, FOUR, reason="for all", scope="team")
     bob = brain.acting_as(agent="bob")
@@ -166,7 +166,7 @@ def test_an_agents_own_private_memory_may_be_shared_by_its_successor(brain: Brai
         bob.get(private)
 
 
-def test_a_forgotten_memory_cannot_be_superseded(brain: Brain, clock: FakeClock) -> None:
+def test_forgotten_memory_cannot_be_superseded(brain: Brain, clock: FakeClock) -> None:
     old = stored(brain, TWO, kind="fact", occurred_at=clock.now())
     brain.forget(old, reason="wrong")
     with pytest.raises(RejectedError, match="is forgotten"):

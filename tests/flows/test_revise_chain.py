@@ -42,7 +42,7 @@ def test_restoring_undoes_a_supersede_and_retires_the_corrector(
 
 
 @pytest.mark.requirement("LC-19")
-def test_the_middle_of_a_chain_is_refused_and_the_head_named(
+def test_restoring_the_middle_of_a_chain_is_refused_and_the_head_named(
     brain: Brain, subtests: pytest.Subtests
 ) -> None:
     first = stored(brain, TWO, kind="fact")
@@ -55,7 +55,9 @@ def test_the_middle_of_a_chain_is_refused_and_the_head_named(
             assert bodies(brain, "build") == [EIGHT]
 
 
-def test_a_restored_middle_is_the_head_and_can_be_superseded_again(brain: Brain) -> None:
+def test_restored_middle_of_a_chain_becomes_its_head_and_can_be_superseded_again(
+    brain: Brain,
+) -> None:
     first = stored(brain, TWO, kind="fact")
     second = corrected(brain, first)
     third = corrected(brain, second, EIGHT)
@@ -66,7 +68,7 @@ def test_a_restored_middle_is_the_head_and_can_be_superseded_again(brain: Brain)
     assert brain.get(third).state is State.FORGOTTEN
 
 
-def test_a_forgotten_memory_comes_back_by_word_and_by_meaning(brain: Brain) -> None:
+def test_restored_memory_is_recalled_by_words_and_by_meaning(brain: Brain) -> None:
     id_ = stored(brain, TWO, kind="fact")
     brain.forget(id_, reason="wrong")
     assert brain.revise.restore(id_, reason="right").changed == (
@@ -87,7 +89,7 @@ def test_memory_forgotten_while_superseded_is_restored_as_superseded(brain: Brai
     assert (brain.get(old).state, brain.get(old).current_id) == (State.SUPERSEDED, new)
 
 
-def test_without_the_embedder_a_restored_memory_is_found_by_its_words(
+def test_restored_memory_is_recalled_by_words_while_the_embedder_is_down(
     brain: Brain,
 ) -> None:
     embedder = FailingEmbedder()
@@ -100,7 +102,7 @@ def test_without_the_embedder_a_restored_memory_is_found_by_its_words(
     assert (bodies(own, "nightly"), own.status().embedding_pending) == ([TWO], 1)
 
 
-def test_an_expired_memory_holds_again_without_its_end(brain: Brain, clock: FakeClock) -> None:
+def test_restored_expired_memory_has_no_expiry(brain: Brain, clock: FakeClock) -> None:
     id_ = stored(brain, TWO, kind="fact", expires_at=clock.now() + timedelta(days=1))
     clock.move(timedelta(days=2))
     assert bodies(brain, "build") == []
@@ -110,7 +112,7 @@ def test_an_expired_memory_holds_again_without_its_end(brain: Brain, clock: Fake
     assert bodies(brain, "build") == [TWO]
 
 
-def test_both_may_hold_once_the_chain_is_cut(brain: Brain) -> None:
+def test_declaring_both_true_cuts_the_chain_and_both_are_recalled(brain: Brain) -> None:
     old = stored(brain, TWO, kind="fact")
     new = corrected(brain, old)
     done = brain.revise.keep_both(old, reason="one per branch")
@@ -122,7 +124,7 @@ def test_both_may_hold_once_the_chain_is_cut(brain: Brain) -> None:
     assert refusal.value.code == "not_superseded"
 
 
-def test_two_in_conflict_are_declared_both_true(brain: Brain) -> None:
+def test_two_conflicting_memories_can_be_declared_both_true(brain: Brain) -> None:
     one, other = stored(brain, TWO, kind="fact"), stored(brain, NOON, kind="fact")
     with pytest.raises(RejectedError, match="not in conflict"):
         brain.revise.keep_both(one, other=other, reason="both")
@@ -151,7 +153,7 @@ def test_winner_of_a_settled_conflict_supersedes_the_other_memory(brain: Brain) 
 
 
 @pytest.mark.requirement("WP-19", "WP-21")
-def test_pin_and_trigger_pass_to_a_successor_only_when_asked(brain: Brain) -> None:
+def test_pin_and_trigger_pass_to_a_successor_only_on_request(brain: Brain) -> None:
     skill = {"name": "build", "keywords": ["build"], "projects": [], "always_on": False}
     old = stored(brain, TWO, kind="rule", detail=RuleDetail(skill=skill))
     brain.revise.pin(old)
@@ -166,7 +168,7 @@ def test_pin_and_trigger_pass_to_a_successor_only_when_asked(brain: Brain) -> No
 
 
 @pytest.mark.requirement("DM-04", "WP-08")
-def test_superseded_rule_reads_deprecated_until_it_is_restored(
+def test_superseded_rule_is_shown_as_deprecated_until_it_is_restored(
     brain: Brain,
 ) -> None:
     old = stored(brain, TWO, kind="rule", severity="BLOCKER")

@@ -32,7 +32,7 @@ def scope_of(brain: Brain) -> QueryScope:
     return QueryScope(caller=brain.caller, filter=Filter(), now=brain.services.clock.now())
 
 
-def test_pinning_and_unpinning_say_what_changed_and_when_nothing_does(brain: Brain) -> None:
+def test_pinning_and_unpinning_report_whether_anything_changed(brain: Brain) -> None:
     id_ = stored(brain, TWO, kind="fact")
     assert brain.revise.pin(id_).changed == (f"{id_} pinned: no -> yes",)
     assert brain.revise.pin(id_).status is ChangeStatus.UNCHANGED
@@ -40,7 +40,7 @@ def test_pinning_and_unpinning_say_what_changed_and_when_nothing_does(brain: Bra
     assert brain.revise.unpin(id_).status is ChangeStatus.UNCHANGED
 
 
-def test_new_tags_find_a_memory_and_old_ones_no_longer(brain: Brain) -> None:
+def test_memory_is_recalled_by_its_new_tags_and_not_by_removed_ones(brain: Brain) -> None:
     id_ = stored(brain, TWO, kind="fact", tags=["old", "kept"])
     done = brain.revise.retag(id_, add=["Zanzibar", "kept"], remove=["old"])
     assert done.changed == (f"{id_} tags: old, kept -> kept, Zanzibar",)
@@ -57,7 +57,7 @@ def test_new_tags_find_a_memory_and_old_ones_no_longer(brain: Brain) -> None:
 
 
 @pytest.mark.requirement("LC-09")
-def test_a_vote_replaces_the_earlier_vote_of_the_same_agent(brain: Brain) -> None:
+def test_vote_replaces_the_earlier_vote_of_the_same_agent(brain: Brain) -> None:
     id_ = stored(brain, TWO, kind="fact")
     bob = brain.acting_as(agent="bob")
     assert brain.revise.rate(id_, "up").changed == (f"{id_} rating: 0 -> 1",)
@@ -68,7 +68,7 @@ def test_a_vote_replaces_the_earlier_vote_of_the_same_agent(brain: Brain) -> Non
     assert brain.get(id_).rating == 0
 
 
-def test_a_vote_that_is_undone_can_be_cast_again(brain: Brain) -> None:
+def test_undone_vote_can_be_cast_again(brain: Brain) -> None:
     id_ = stored(brain, TWO, kind="fact")
     bob = brain.acting_as(agent="bob")
     brain.revise.rate(id_, "up")
@@ -80,7 +80,7 @@ def test_a_vote_that_is_undone_can_be_cast_again(brain: Brain) -> None:
 
 
 @given(votes=st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from((1, -1))), max_size=12))
-def test_a_rating_is_the_sum_of_the_last_vote_of_each_agent(votes: list[tuple[str, int]]) -> None:
+def test_rating_is_the_sum_of_the_last_vote_of_each_agent(votes: list[tuple[str, int]]) -> None:
     changes: list[Change] = []
     rating = 0
     for agent, vote in votes:
@@ -100,7 +100,7 @@ def test_a_rating_is_the_sum_of_the_last_vote_of_each_agent(votes: list[tuple[st
 
 
 @pytest.mark.requirement("LC-09", "DM-27")
-def test_votes_and_notes_need_no_authority_over_the_memory(brain: Brain) -> None:
+def test_votes_and_annotations_are_allowed_on_more_trusted_memories(brain: Brain) -> None:
     id_ = stored(brain, TWO, kind="fact", trust="trusted_tool")
     web = brain.acting_as(agent="web", trust_ceiling=Trust.UNTRUSTED_WEB)
     assert web.revise.rate(id_, "up").changed == (f"{id_} rating: 0 -> 1",)
@@ -117,7 +117,7 @@ def test_votes_and_notes_need_no_authority_over_the_memory(brain: Brain) -> None
         brain.revise.rate(id_, "sideways")  # pyright: ignore[reportArgumentType]
 
 
-def test_linking_again_strengthens_and_unlinking_takes_it_away(brain: Brain) -> None:
+def test_linking_again_averages_the_strength_and_unlinking_removes_the_link(brain: Brain) -> None:
     one = stored(brain, TWO, kind="fact")
     other = stored(brain, "Deploys of the billing service happen at noon", kind="fact")
     first = brain.revise.link(one, other, type="causes", strength=0.9, reason="seen once")

@@ -45,7 +45,7 @@ def test_secret_in_a_revision_is_refused_and_not_repeated(
             assert SECRET.encode() not in everything_in(path)
 
 
-def test_secret_in_a_revision_is_redacted_where_secrets_are_redacted(
+def test_secret_in_a_revision_is_redacted_if_configured(
     tmp_path: Path, subtests: pytest.Subtests
 ) -> None:
     for operation, revise in OPERATIONS.items():

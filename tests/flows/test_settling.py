@@ -51,7 +51,7 @@ def test_conflict_shows_its_basis_and_gap_in_recall_and_get(brain: Brain, clock:
 
 
 @pytest.mark.requirement("WP-33")
-def test_each_side_of_a_placed_conflict_holds_in_its_project(
+def test_conflict_settled_by_projects_shows_each_side_in_its_project(
     brain: Brain, clock: FakeClock
 ) -> None:
     old, new = a_conflict(brain, clock)
@@ -78,7 +78,7 @@ def test_memory_of_another_project_is_never_linked_as_conflict(brain: Brain) -> 
     assert brain.recall(QUERY).conflicts == ()
 
 
-def test_a_project_each_needs_two_that_differ_and_another_memory(
+def test_settling_by_projects_needs_two_different_projects_and_another_memory(
     brain: Brain, clock: FakeClock
 ) -> None:
     old, new = a_conflict(brain, clock)
@@ -102,7 +102,7 @@ def test_less_trusted_caller_proposes_a_settlement_that_approval_carries_out(
 
 
 @pytest.mark.parametrize("is_proposed", [False, True])
-def test_less_trusted_winner_of_a_conflict_is_recalled_in_its_place(
+def test_less_trusted_winner_of_a_conflict_is_recalled_instead_of_the_other_side(
     brain: Brain, clock: FakeClock, *, is_proposed: bool
 ) -> None:
     old = stored(brain, OLD, kind="fact")

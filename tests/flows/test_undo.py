@@ -69,9 +69,7 @@ OPERATIONS: dict[str, Callable[[Brain, str, str], object]] = {
 
 
 @pytest.mark.parametrize("name", OPERATIONS)
-def test_undo_takes_every_operation_back_and_undo_of_it_restores_it(
-    brain: Brain, name: str
-) -> None:
+def test_undo_reverts_every_operation_and_can_itself_be_undone(brain: Brain, name: str) -> None:
     id_ = stored(brain, TWO, kind="fact", tags=["ci"])
     other = stored(brain, NOON, kind="fact")
     brain.revise.link(id_, other, type="supports")
@@ -90,7 +88,7 @@ def test_undo_takes_every_operation_back_and_undo_of_it_restores_it(
 
 
 @pytest.mark.parametrize("name", ["restore", "keep_both"])
-def test_undo_takes_changes_of_a_chain_back(brain: Brain, name: str) -> None:
+def test_undo_reverts_changes_of_a_chain(brain: Brain, name: str) -> None:
     old = stored(brain, TWO, kind="fact")
     new = brain.revise.supersede(old, FOUR, reason="upgrade").id or ""
     before = state(brain)
@@ -103,7 +101,7 @@ def test_undo_takes_changes_of_a_chain_back(brain: Brain, name: str) -> None:
     }
 
 
-def test_undo_skips_memories_others_built_on_with_the_reason(brain: Brain) -> None:
+def test_undo_skips_memories_that_others_built_on_and_gives_the_reason(brain: Brain) -> None:
     bob = brain.acting_as(agent="bob")
     texts = ("Zanzibar fell", "Antwerp fell", "Oslo fell", "Reykjavik fell", "Lima fell")
     changed, noted, derived, replaced, removed = (stored(bob, text, kind="event") for text in texts)
@@ -122,7 +120,7 @@ def test_undo_skips_memories_others_built_on_with_the_reason(brain: Brain) -> No
     assert brain.get(changed).state is State.ACTIVE
 
 
-def test_a_correction_that_others_built_on_stays_with_its_chain(brain: Brain) -> None:
+def test_correction_that_others_built_on_is_not_undone(brain: Brain) -> None:
     old = stored(brain, TWO, kind="fact")
     new = brain.acting_as(agent="bob").revise.supersede(old, FOUR, reason="x").id or ""
     brain.revise.annotate(new, "measured")
@@ -131,7 +129,7 @@ def test_a_correction_that_others_built_on_stays_with_its_chain(brain: Brain) ->
     assert (done.count, brain.get(old).current_id) == (0, new)
 
 
-def test_undo_leaves_a_memory_that_another_agent_changed_later(brain: Brain) -> None:
+def test_undo_does_not_revert_a_memory_changed_later_by_another_agent(brain: Brain) -> None:
     id_ = stored(brain, TWO, kind="fact")
     bob = brain.acting_as(agent="bob")
     bob.revise.retag(id_, add=["x"])

@@ -16,14 +16,14 @@ from tests.flows.asking import remember_one, stored
 CRANES = "The harbour cranes need paint"
 
 
-def test_unknown_condition_is_refused_and_selects_nothing(brain: Brain) -> None:
+def test_unknown_selector_is_refused_and_selects_nothing(brain: Brain) -> None:
     id_ = stored(brain, CRANES, kind="fact")
     with pytest.raises(InvalidInputError, match="kind"):
         brain.forget(kind="rule", reason="typing too fast")  # pyright: ignore[reportCallIssue]
     assert brain.get(id_).state is State.ACTIVE
 
 
-def test_one_word_is_one_condition_and_no_text_breaks_a_selector(brain: Brain) -> None:
+def test_string_selector_is_one_value_and_undecodable_text_matches_nothing(brain: Brain) -> None:
     stored(brain, CRANES, kind="fact", tags=["dock"])
     assert brain.forget(tags="dock", kinds="fact", reason="done").count == 1
     assert brain.forget(agent="\ud800", tags=["\ud800"], reason="odd").count == 0
@@ -32,7 +32,7 @@ def test_one_word_is_one_condition_and_no_text_breaks_a_selector(brain: Brain) -
         brain.undo(agent=" ", reason="everybody, by accident")
 
 
-def test_a_day_that_ends_a_selector_or_an_undo_is_in_it(brain: Brain, clock: FakeClock) -> None:
+def test_end_date_of_a_selector_or_an_undo_is_inclusive(brain: Brain, clock: FakeClock) -> None:
     stored(brain, CRANES, kind="fact")
     stored(brain, "Paint is dear", kind="fact")
     today = clock.now().date().isoformat()
@@ -41,7 +41,7 @@ def test_a_day_that_ends_a_selector_or_an_undo_is_in_it(brain: Brain, clock: Fak
     assert brain.undo(until=today, reason="old").count == 2
 
 
-def test_id_that_is_no_text_is_refused(brain: Brain) -> None:
+def test_id_of_a_wrong_type_is_refused(brain: Brain) -> None:
     with pytest.raises(InvalidInputError, match="None"):
         brain.get(None)  # pyright: ignore[reportArgumentType]
 
@@ -54,7 +54,7 @@ def test_quarantined_memory_is_approved_before_it_is_marked(brain: Brain) -> Non
         brain.revise.retag(outcome.id or "", add=["x"])
 
 
-def test_erase_beyond_the_callers_rights_says_that_nothing_changed(brain: Brain) -> None:
+def test_erase_without_sufficient_rights_reports_that_nothing_changed(brain: Brain) -> None:
     id_ = stored(brain, CRANES, kind="fact")
     web = brain.acting_as(agent="web", trust_ceiling=Trust.UNTRUSTED_WEB)
     done = web.erase(id_, reason="mine now", confirm=1)
