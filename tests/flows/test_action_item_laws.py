@@ -135,7 +135,7 @@ def check_blocks(view: Brain, *, is_blocked: bool) -> None:
     reason=st.none() | st.just("so it is"),
     hours=st.none() | st.integers(-48, DEFERRED_DAYS_MAX * 24 + 48),
 )
-def test_a_decision_is_taken_only_whole_and_comes_back_from_its_image(
+def test_only_complete_acknowledgements_are_accepted_and_they_survive_serialization(
     decision: Decision, kind: Kind, reason: str | None, hours: int | None
 ) -> None:
     until = None if hours is None else NOON + timedelta(hours=hours)

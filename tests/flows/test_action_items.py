@@ -118,14 +118,14 @@ def test_blocked_agent_may_approve_quarantined_memories(brain: Brain, bo: Brain)
     assert bo.revise.approve(held, reason="it is so").status is ChangeStatus.DONE
 
 
-def test_a_mixed_batch_is_refused_whole(brain: Brain, bo: Brain) -> None:
+def test_batch_with_a_blocked_item_stores_nothing(brain: Brain, bo: Brain) -> None:
     task(brain)
     drafts = [Draft(body="The tap burst", kind="incident"), Draft(body=OTHER, kind="fact")]
     blocked(lambda: bo.remember(drafts))
     assert bodies(bo, "tap burst kettle") == []
 
 
-def test_item_binds_its_project_and_item_without_a_project_binds_all(
+def test_action_item_blocks_its_project_and_one_without_a_project_blocks_all(
     brain: Brain, bo: Brain
 ) -> None:
     id_ = task(brain, project="kitchen")
@@ -138,7 +138,9 @@ def test_item_binds_its_project_and_item_without_a_project_binds_all(
 
 @pytest.mark.requirement("SE-06")
 @pytest.mark.requirement("SE-36")
-def test_an_item_of_one_project_does_not_block_a_write_to_another(brain: Brain, bo: Brain) -> None:
+def test_action_item_of_one_project_does_not_block_writes_to_another(
+    brain: Brain, bo: Brain
+) -> None:
     task(brain, project="kitchen")
     cook = bo.acting_as(project="kitchen")
     assert remember_one(cook, OTHER, project="garden").status is ItemStatus.STORED
@@ -147,7 +149,7 @@ def test_an_item_of_one_project_does_not_block_a_write_to_another(brain: Brain, 
     blocked(lambda: cook.remember("The tap leaks"))
 
 
-def test_an_assigned_task_blocks_its_assignee_alone(brain: Brain, bo: Brain) -> None:
+def test_assigned_task_blocks_only_its_assignee(brain: Brain, bo: Brain) -> None:
     id_ = task(brain, assignee="cy")
     assert remember_one(bo, OTHER).status is ItemStatus.STORED
     assert id_ in blocked(lambda: bo.acting_as(agent="cy").remember("The tap drips"))
@@ -155,7 +157,7 @@ def test_an_assigned_task_blocks_its_assignee_alone(brain: Brain, bo: Brain) -> 
 
 @pytest.mark.parametrize("make", [task, rule])
 @pytest.mark.requirement("SE-36")
-def test_an_item_without_a_project_needs_an_admin(
+def test_only_an_admin_creates_a_shared_action_item_without_a_project(
     brain: Brain, make: Callable[..., str], bo: Brain
 ) -> None:
     writer = a_writer(bo)
@@ -171,7 +173,7 @@ def test_an_item_without_a_project_needs_an_admin(
 
 @pytest.mark.requirement("SE-36")
 @pytest.mark.parametrize("way", ["approve", "restore", "reopen", "undo"])
-def test_an_item_without_a_project_comes_back_by_an_admin_alone(
+def test_only_an_admin_restores_an_action_item_without_a_project(
     brain: Brain, bo: Brain, clock: FakeClock, way: str
 ) -> None:
     writer = a_writer(bo)
@@ -215,7 +217,7 @@ def test_an_item_without_a_project_comes_back_by_an_admin_alone(
     assert id_ in blocked(lambda: trusted.remember("The tap drips"))
 
 
-def test_an_item_of_a_project_comes_back_by_a_writer(brain: Brain, bo: Brain) -> None:
+def test_writer_restores_an_action_item_of_a_project(brain: Brain, bo: Brain) -> None:
     id_ = task(brain, project="kitchen")
     brain.forget(id_, reason="no more")
     writer = a_writer(bo).acting_as(project="kitchen")
@@ -268,7 +270,9 @@ def test_action_item_blocks_its_author_only_in_later_sessions(brain: Brain) -> N
     blocked(lambda: ann.acting_as(agent="bo").remember("The tap drips"))
 
 
-def test_a_task_is_answered_once_for_all_and_a_rule_once_a_session(brain: Brain, bo: Brain) -> None:
+def test_acknowledgement_of_a_task_holds_for_all_and_of_a_rule_for_one_session(
+    brain: Brain, bo: Brain
+) -> None:
     job, law = task(brain), rule(brain)
     bo.revise.ack(job, "will_execute")
     bo.revise.ack(law, "will_execute")
@@ -279,7 +283,7 @@ def test_a_task_is_answered_once_for_all_and_a_rule_once_a_session(brain: Brain,
 
 
 @pytest.mark.requirement("SE-27")
-def test_a_rule_is_never_done(brain: Brain, bo: Brain) -> None:
+def test_rule_cannot_be_acknowledged_as_already_done(brain: Brain, bo: Brain) -> None:
     law = rule(brain)
     with pytest.raises(InvalidInputError, match="never done"):
         bo.revise.ack(law, "already_done", reason="did it")
@@ -301,7 +305,7 @@ def test_some_acknowledgements_need_a_reason_which_the_audit_records(
     assert (answer.agent, answer.reason) == ("bo", f"{decision}: the key is new")
 
 
-def test_a_task_that_was_done_already_is_closed(brain: Brain, bo: Brain) -> None:
+def test_acknowledging_a_task_as_already_done_closes_it(brain: Brain, bo: Brain) -> None:
     id_ = task(brain)
     reply = bo.revise.ack(id_, "already_done", reason="last week")
     assert brain.get(id_).detail["status"] == TaskStatus.DONE
@@ -311,14 +315,16 @@ def test_a_task_that_was_done_already_is_closed(brain: Brain, bo: Brain) -> None
 
 
 @pytest.mark.requirement("SE-26")
-def test_the_same_answer_twice_changes_nothing(brain: Brain, bo: Brain) -> None:
+def test_repeated_acknowledgement_changes_nothing(brain: Brain, bo: Brain) -> None:
     id_ = task(brain)
     assert bo.revise.ack(id_, "will_execute").status is ChangeStatus.DONE
     assert bo.revise.ack(id_, "will_execute").status is ChangeStatus.UNCHANGED
     assert bo.revise.ack(id_, "not_relevant", reason="no key").status is ChangeStatus.DONE
 
 
-def test_deferred_action_item_binds_again(brain: Brain, bo: Brain, clock: FakeClock) -> None:
+def test_deferred_action_item_blocks_again_after_its_date(
+    brain: Brain, bo: Brain, clock: FakeClock
+) -> None:
     id_ = task(brain)
     bo.revise.ack(id_, "deferred", until=clock.now() + timedelta(hours=2))
     assert remember_one(bo, OTHER).status is ItemStatus.STORED
@@ -327,7 +333,7 @@ def test_deferred_action_item_binds_again(brain: Brain, bo: Brain, clock: FakeCl
 
 
 @pytest.mark.parametrize("hours", [0, -1, 31 * 24])
-def test_nothing_is_deferred_into_the_past_or_for_months(
+def test_deferral_into_the_past_or_beyond_the_limit_is_refused(
     brain: Brain, bo: Brain, clock: FakeClock, hours: int
 ) -> None:
     id_ = task(brain)
@@ -345,7 +351,9 @@ def test_memory_that_is_no_action_item_cannot_be_acknowledged(brain: Brain, bo: 
     assert refusal.value.code == "not_an_action_item"
 
 
-def test_taking_an_answer_back_lets_the_item_bind_again(brain: Brain, bo: Brain) -> None:
+def test_undo_of_acknowledgements_makes_the_action_item_block_again(
+    brain: Brain, bo: Brain
+) -> None:
     id_ = task(brain)
     bo.revise.ack(id_, "deferred", until="2026-03-03")
     bo.revise.ack(id_, "will_execute")
@@ -370,7 +378,7 @@ def test_only_a_trusted_source_sets_an_action_item(brain: Brain, bo: Brain) -> N
 
 
 @pytest.mark.parametrize("state", ["done", "forgotten", "expired", "private"])
-def test_action_item_that_ended_or_is_hidden_binds_no_agent(
+def test_ended_or_hidden_action_item_blocks_no_agent(
     brain: Brain, bo: Brain, clock: FakeClock, state: str
 ) -> None:
     known = {"private": {"scope": "private"}, "expired": {"expires_at": "2026-03-02T10:00:00Z"}}
@@ -383,7 +391,7 @@ def test_action_item_that_ended_or_is_hidden_binds_no_agent(
     assert remember_one(bo, OTHER).status is ItemStatus.STORED
 
 
-def test_a_new_wording_wants_a_new_answer(brain: Brain, bo: Brain) -> None:
+def test_new_wording_of_an_action_item_needs_a_new_acknowledgement(brain: Brain, bo: Brain) -> None:
     id_ = task(brain)
     bo.revise.ack(id_, "will_execute")
     new = brain.revise.supersede(id_, "Rotate both deploy keys before friday", reason="two").id
@@ -391,7 +399,7 @@ def test_a_new_wording_wants_a_new_answer(brain: Brain, bo: Brain) -> None:
 
 
 @pytest.mark.requirement("SE-27")
-def test_ten_items_are_named_and_the_rest_counted(brain: Brain, bo: Brain) -> None:
+def test_refusal_names_ten_action_items_and_counts_the_rest(brain: Brain, bo: Brain) -> None:
     for number in range(12):
         task(brain, f"Water plant number {number} in room {number}", distinct_because="another")
     words = blocked(lambda: bo.remember(OTHER))
@@ -400,12 +408,14 @@ def test_ten_items_are_named_and_the_rest_counted(brain: Brain, bo: Brain) -> No
     assert "and 2 more" in words
 
 
-def test_action_item_without_a_kind_is_a_task_unless_its_words_say_otherwise(brain: Brain) -> None:
+def test_action_item_without_a_kind_is_a_task_unless_its_text_is_a_rule(brain: Brain) -> None:
     assert remember_one(brain, "The plants of the office", must_ack=True).kind == "task"
     assert remember_one(brain, RULE, must_ack=True).kind == "rule"
 
 
-def test_a_call_sent_twice_is_answered_though_an_item_came_between(brain: Brain, bo: Brain) -> None:
+def test_repeated_call_returns_its_first_reply_despite_a_newer_action_item(
+    brain: Brain, bo: Brain
+) -> None:
     first = bo.remember(OTHER, idempotency_key="k")
     task(brain)
     assert bo.remember(OTHER, idempotency_key="k").items == first.items

@@ -38,7 +38,7 @@ def last_id(brain: Brain, project: str | None = None) -> str | None:
 
 
 @pytest.mark.requirement("WP-14", "SE-12", "DM-66")
-def test_a_handoff_is_an_episode_of_its_session_that_recall_finds(
+def test_handoff_is_an_episode_of_its_session_that_recall_returns(
     brain: Brain, clock: FakeClock
 ) -> None:
     ann = brain.acting_as(session="s1", project="api")
@@ -61,7 +61,7 @@ def test_a_handoff_is_an_episode_of_its_session_that_recall_finds(
 
 
 @pytest.mark.requirement("WP-14")
-def test_a_later_handoff_takes_the_place_of_the_sessions_own(brain: Brain) -> None:
+def test_later_handoff_supersedes_the_earlier_one_of_the_same_session(brain: Brain) -> None:
     ann = brain.acting_as(session="s1")
     first = left(ann.session.handoff(SUMMARY))
     other = left(brain.acting_as(session="s2").session.handoff(SUMMARY))
@@ -74,7 +74,7 @@ def test_a_later_handoff_takes_the_place_of_the_sessions_own(brain: Brain) -> No
 
 
 @pytest.mark.requirement("SE-09")
-def test_at_its_end_a_session_hands_over_and_ends(brain: Brain) -> None:
+def test_ending_a_session_with_a_summary_stores_a_handoff(brain: Brain) -> None:
     ann = brain.acting_as(session="s1")
     ann.session.task("parsing")
     assert left(ann.session.end(SUMMARY, next_steps=["bench it"]))
@@ -144,7 +144,7 @@ def test_private_handoff_of_another_agent_is_not_shown(brain: Brain) -> None:
 
 
 @pytest.mark.requirement("WP-14")
-def test_marks_in_a_handoff_are_memories_of_their_own(brain: Brain) -> None:
+def test_marks_in_a_handoff_become_separate_memories(brain: Brain) -> None:
     ann = brain.acting_as(session="s1")
     id_ = left(ann.session.handoff(f"{SUMMARY}\n@decision The parser has no regex in it"))
     assert "The parser has no regex in it" in bodies(brain, "parser regex", kinds=["fact"])

@@ -52,7 +52,7 @@ def seen_at_work(brain: Brain) -> list[JobView]:
     return shown
 
 
-def test_a_job_that_counts_estimates_its_end_from_its_pace(
+def test_job_estimates_its_end_from_its_pace(
     brain: Brain, embedder: Paced, clock: FakeClock
 ) -> None:
     embedder.is_down = True
@@ -76,7 +76,7 @@ def test_a_job_that_counts_estimates_its_end_from_its_pace(
     assert done.started_at == began
 
 
-def test_an_import_counts_the_bytes_of_its_file(brain: Brain, tmp_path: Path) -> None:
+def test_import_job_counts_the_bytes_of_its_file(brain: Brain, tmp_path: Path) -> None:
     source = tmp_path / "notes.md"
     sections = (f"## Pot {number}\n\nPot number {number} is red.\n" for number in range(128))
     source.write_text("\n".join(sections))
@@ -90,7 +90,7 @@ def test_an_import_counts_the_bytes_of_its_file(brain: Brain, tmp_path: Path) ->
     assert 0.45 * size < half.done < 0.55 * size
 
 
-def test_after_a_failed_attempt_no_end_is_estimated(
+def test_no_end_is_estimated_after_a_failed_attempt(
     brain: Brain, embedder: Paced, clock: FakeClock
 ) -> None:
     embedder.is_down = True

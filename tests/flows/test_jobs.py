@@ -58,7 +58,7 @@ def test_text_stored_without_vectors_is_embedded_by_a_job(
     assert brain.jobs.show(job.id).result == {"embedded": 3}
 
 
-def test_nothing_is_asked_for_while_the_embedder_answers(brain: Brain) -> None:
+def test_no_embedding_job_is_created_while_the_embedder_answers(brain: Brain) -> None:
     brain.remember("The kettle is red.", kind="fact")
 
     assert brain.jobs().jobs == ()
@@ -93,7 +93,7 @@ def test_failing_job_is_tried_three_times_then_is_a_dead_letter(
     assert brain.jobs.show(dead.id).error is None
 
 
-def test_a_dead_letter_that_is_asked_for_again_is_tried_again(
+def test_dead_letter_is_tried_again_when_its_job_is_requested_again(
     brain: Brain, embedder: Fragile, clock: FakeClock
 ) -> None:
     embedder.is_down = True
@@ -109,7 +109,7 @@ def test_a_dead_letter_that_is_asked_for_again_is_tried_again(
     assert (again.state, again.attempts) == ("queued", 0)
 
 
-def test_a_workers_job_is_taken_up_by_another_when_its_lease_is_over(
+def test_job_is_taken_over_by_another_worker_when_its_lease_ends(
     brain: Brain, clock: FakeClock
 ) -> None:
     job = brain.jobs.run("maintain")
@@ -185,7 +185,7 @@ def test_cancelled_job_writes_nothing_more(
     assert brain.status().embedding_pending == 36
 
 
-def test_a_ticket_leads_to_its_job_once(brain: Brain) -> None:
+def test_queue_ticket_runs_its_job_only_once(brain: Brain) -> None:
     job = brain.jobs.run("maintain")
     ticket = brain.services.queue.take()
     assert ticket is not None
@@ -195,7 +195,7 @@ def test_a_ticket_leads_to_its_job_once(brain: Brain) -> None:
     assert brain.jobs.show(job.id).attempts == 1
 
 
-def test_a_worker_takes_up_only_its_kinds(brain: Brain) -> None:
+def test_worker_runs_only_jobs_of_its_kinds(brain: Brain) -> None:
     brain.jobs.run("maintain")
 
     assert a_worker(brain, kinds=frozenset({"embed"})).sweep() == 0
@@ -274,7 +274,7 @@ def test_job_with_invalid_kind_or_arguments_is_refused(
             assert brain.jobs().jobs == ()
 
 
-def test_writer_runs_harmless_kinds_and_sees_only_own_jobs(brain: Brain) -> None:
+def test_writer_runs_only_unprivileged_kinds_of_jobs_and_sees_only_its_own(brain: Brain) -> None:
     bo, cy = (
         Brain(brain.services, replace(brain.caller, agent=agent, role=Role.WRITER))
         for agent in ("bo", "cy")

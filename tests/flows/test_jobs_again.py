@@ -114,7 +114,7 @@ def run_of(full: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[st
         for kind in JOBS
     ],
 )
-def test_job_killed_after_any_step_or_done_twice_leaves_what_one_run_leaves(
+def test_job_killed_after_any_step_or_repeated_leaves_the_same_state_as_one_run(
     run_of: Callable[[str], Run], tmp_path: Path, subtests: pytest.Subtests, kind: str
 ) -> None:
     run = run_of(kind)
@@ -141,7 +141,7 @@ def test_job_killed_after_any_step_or_done_twice_leaves_what_one_run_leaves(
             assert held(brain) == run.after
 
 
-def test_worker_killed_within_a_page_leaves_what_the_next_one_finds(
+def test_job_of_a_worker_killed_within_a_page_is_completed_by_the_next_worker(
     run_of: Callable[[str], Run], tmp_path: Path
 ) -> None:
     run = run_of("atomize")

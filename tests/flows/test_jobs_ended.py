@@ -48,7 +48,7 @@ def test_job_of_a_newer_program_is_left_queued(brain: Brain) -> None:
     assert brain.jobs.show(job).state == "queued"
 
 
-def test_a_step_that_would_carry_too_much_is_rolled_back_whole(brain: Brain) -> None:
+def test_step_with_too_much_progress_data_is_rolled_back_whole(brain: Brain) -> None:
     id_ = ids.parse(ids.JOB, queued(brain, "atomize"))
     services = brain.services
     with services.store.begin(LOCAL_TENANT) as tx:

@@ -32,7 +32,7 @@ class Wording(ExtractiveReflector):
 
 
 @pytest.mark.requirement("JB-01")
-def test_two_reflections_at_once_make_one_episode_of_the_same(brain: Brain) -> None:
+def test_two_concurrent_reflections_make_one_episode_of_the_same_events(brain: Brain) -> None:
     store_events(brain, CHECKOUT)
     wording = Wording(lambda: reflect(other, window_hours=48))
     both = replace(brain.services, reflector=wording)

@@ -28,7 +28,7 @@ def task(brain: Brain) -> str:
 
 
 @pytest.mark.requirement("SE-30")
-def test_a_claimed_task_is_not_claimed_again_while_its_time_runs(
+def test_claimed_task_cannot_be_claimed_again_until_its_lease_ends(
     ann: Brain, bo: Brain, task: str, clock: FakeClock
 ) -> None:
     lease = ann.session.claim(task).lease
@@ -43,7 +43,7 @@ def test_a_claimed_task_is_not_claimed_again_while_its_time_runs(
     assert (taken.holder, taken.status) == ("s2", "claimed")
 
 
-def test_the_holder_renews_and_gives_back(ann: Brain, bo: Brain, task: str) -> None:
+def test_lease_holder_can_renew_and_release_its_lease(ann: Brain, bo: Brain, task: str) -> None:
     ann.session.claim(task)
     renewed = ann.session.claim(task, minutes=60).lease
     assert renewed is not None
@@ -63,7 +63,9 @@ def test_agent_without_a_session_claims_by_name(brain: Brain, task: str) -> None
     assert lease.holder == "ann"
 
 
-def test_only_its_holder_moves_a_claimed_task_on(ann: Brain, bo: Brain, task: str) -> None:
+def test_only_the_lease_holder_changes_the_status_of_a_claimed_task(
+    ann: Brain, bo: Brain, task: str
+) -> None:
     ann.session.claim(task)
     with pytest.raises(RejectedError) as refusal:
         bo.revise.status(task, "done")
@@ -75,7 +77,9 @@ def test_only_its_holder_moves_a_claimed_task_on(ann: Brain, bo: Brain, task: st
     assert closed.value.code == "not_open"
 
 
-def test_only_an_admin_releases_the_lease_of_another(ann: Brain, bo: Brain, task: str) -> None:
+def test_only_an_admin_releases_the_lease_of_another_agent(
+    ann: Brain, bo: Brain, task: str
+) -> None:
     ann.session.claim(task)
     writer = Brain(bo.services, type(bo.caller)(agent="cy", role=Role.WRITER))
     with pytest.raises(RejectedError) as refusal:
@@ -85,7 +89,7 @@ def test_only_an_admin_releases_the_lease_of_another(ann: Brain, bo: Brain, task
     assert writer.session.claim(task).lease
 
 
-def test_a_session_that_is_over_holds_nothing(ann: Brain, bo: Brain, task: str) -> None:
+def test_ended_session_holds_no_lease(ann: Brain, bo: Brain, task: str) -> None:
     ann.session.task("descaling")
     ann.session.claim(task)
     ann.session.end()
@@ -101,7 +105,9 @@ def test_lease_lasts_a_minute_to_a_day(ann: Brain, task: str, subtests: pytest.S
             ann.session.claim(task, minutes=minutes)
 
 
-def test_only_tasks_are_claimed_and_none_is_assigned_by_a_write(ann: Brain, brain: Brain) -> None:
+def test_only_tasks_can_be_claimed_and_a_write_cannot_set_the_lease_holder(
+    ann: Brain, brain: Brain
+) -> None:
     fact = stored(brain, "The kettle is blue", kind="fact")
     with pytest.raises(InvalidInputError, match="only a task"):
         ann.session.claim(fact)
@@ -110,9 +116,7 @@ def test_only_tasks_are_claimed_and_none_is_assigned_by_a_write(ann: Brain, brai
 
 
 @pytest.mark.requirement("SE-30")
-def test_a_change_that_rests_on_an_older_version_is_refused(
-    ann: Brain, bo: Brain, task: str
-) -> None:
+def test_change_based_on_an_older_version_is_refused(ann: Brain, bo: Brain, task: str) -> None:
     version = ann.get(task).version
     ann.session.claim(task)
     ann.revise.rate(task, "up")
@@ -130,7 +134,7 @@ def test_a_change_that_rests_on_an_older_version_is_refused(
     assert ann.get(new).version == 1
 
 
-def test_a_claim_taken_back_frees_the_task(ann: Brain, bo: Brain, task: str) -> None:
+def test_undo_of_a_claim_frees_the_task(ann: Brain, bo: Brain, task: str) -> None:
     ann.session.claim(task)
     assert bo.undo(session="s1", reason="by mistake", confirm=1).count == 1
     assert bo.session.claim(task).lease

@@ -145,7 +145,9 @@ def test_only_an_admin_sets_a_policy_and_no_rule_expires_by_age(brain: Brain) ->
 
 
 @pytest.mark.requirement("LC-20", "LC-03")
-def test_maintenance_revives_nothing_and_leaves_rules_alone(brain: Brain, clock: FakeClock) -> None:
+def test_maintenance_revives_no_memory_and_does_not_change_rules(
+    brain: Brain, clock: FakeClock
+) -> None:
     rule = stored(brain, "Never push to main", kind="rule")
     old = stored(brain, "The kettle is blue", kind="fact")
     brain.revise.supersede(old, "The kettle is green", reason=WHY)
@@ -170,7 +172,7 @@ def test_dormant_claim_loses_confidence_until_it_is_used(brain: Brain, clock: Fa
 
 
 @pytest.mark.requirement("JB-09", "DM-66", "CL-07")
-def test_maintenance_is_scheduled_once_a_day_by_its_own_agent(
+def test_maintenance_runs_once_a_day_under_its_own_agent_name(
     brain: Brain, clock: FakeClock
 ) -> None:
     worker = a_worker(brain)
@@ -181,7 +183,7 @@ def test_maintenance_is_scheduled_once_a_day_by_its_own_agent(
         assert [one.agent for one in brain.jobs(kind="maintain").jobs] == ["upkeep"] * jobs
 
 
-def test_memory_without_a_vector_is_embedded_by_its_job(brain: Brain) -> None:
+def test_maintenance_requests_an_embedding_job_for_a_memory_without_a_vector(brain: Brain) -> None:
     id_ = stored(brain, "The kettle is blue", kind="fact")
     with brain.services.store.begin(LOCAL_TENANT) as tx:
         [memory] = tx.memories.get(tx.memories.page(after=0, limit=1)).values()

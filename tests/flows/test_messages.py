@@ -28,7 +28,7 @@ def headlines(page: MessagePage) -> list[str]:
 
 
 @pytest.mark.requirement("MS-01", "MS-05", "DM-40")
-def test_message_to_an_agent_waits_in_its_inbox_until_read(brain: Brain) -> None:
+def test_message_to_an_agent_is_unread_in_its_inbox_until_read(brain: Brain) -> None:
     ann, bo, cy = crew(brain)
 
     sent = ann.message.send("bo", "The ferry leaves at nine.", subject="Ferry")
@@ -46,7 +46,7 @@ def test_message_to_an_agent_waits_in_its_inbox_until_read(brain: Brain) -> None
 
 @pytest.mark.requirement("MS-05", "MS-08")
 @pytest.mark.parametrize("to", ["all", "*", ["bo", "all"]])
-def test_a_broadcast_reaches_everybody_but_its_sender_each_by_itself(
+def test_broadcast_reaches_all_agents_but_its_sender_and_is_read_separately_by_each(
     brain: Brain, to: str | list[str]
 ) -> None:
     ann, bo, cy = crew(brain)
@@ -77,14 +77,14 @@ def test_message_without_a_recipient_is_refused(brain: Brain, subtests: pytest.S
             brain.message.send(to, "Hello?")
 
 
-def test_agent_cannot_have_a_name_that_means_everybody(subtests: pytest.Subtests) -> None:
+def test_agent_cannot_have_the_name_of_the_broadcast_recipient(subtests: pytest.Subtests) -> None:
     for name in ("all", "*"):
         with subtests.test(name=name), pytest.raises(InvalidInputError):
             Caller(agent=name)
 
 
 @pytest.mark.requirement("MS-05")
-def test_an_inbox_is_read_page_by_page_urgent_first_then_newest_first(
+def test_inbox_is_paged_with_urgent_messages_first_and_then_the_newest(
     brain: Brain, clock: FakeClock
 ) -> None:
     ann, bo, _ = crew(brain)
@@ -107,7 +107,7 @@ def test_an_inbox_is_read_page_by_page_urgent_first_then_newest_first(
     assert bo.message.inbox().unread == "6"
 
 
-def test_broadcast_reaches_its_project_and_a_direct_message_its_reader_anywhere(
+def test_broadcast_reaches_its_project_and_a_direct_message_its_recipient_in_any_project(
     brain: Brain,
 ) -> None:
     ann = brain.acting_as(project="api")
@@ -123,7 +123,7 @@ def test_broadcast_reaches_its_project_and_a_direct_message_its_reader_anywhere(
     assert inbox("api") == [*everywhere, "The schema is frozen."]
 
 
-def test_a_new_agent_finds_the_broadcasts_of_the_last_seven_days(
+def test_new_agent_receives_the_broadcasts_of_the_last_seven_days(
     brain: Brain, clock: FakeClock
 ) -> None:
     day_s = 24 * 3600
@@ -153,7 +153,7 @@ def test_forgotten_or_expired_message_is_no_longer_unread(brain: Brain, clock: F
 
 
 @pytest.mark.requirement("MS-05")
-def test_a_reply_goes_to_the_sender_and_the_others_in_the_same_thread(brain: Brain) -> None:
+def test_reply_goes_to_the_sender_and_the_other_recipients_in_the_same_thread(brain: Brain) -> None:
     ann, bo, cy = crew(brain)
     query = ann.message.send(["bo", "cy"], "Shall we ship?", subject="Release")
 
@@ -171,7 +171,7 @@ def test_a_reply_goes_to_the_sender_and_the_others_in_the_same_thread(brain: Bra
     assert (reply.reply_to, reply.subject) == (query.id, "Release")
 
 
-def test_reply_to_an_own_message_goes_to_the_same_readers(brain: Brain) -> None:
+def test_reply_to_ones_own_message_goes_to_the_same_recipients(brain: Brain) -> None:
     ann, bo, cy = crew(brain)
     first = ann.message.send("bo", "And another thing.")
     text = cy.message.send("all", "The build is red.")
@@ -181,9 +181,7 @@ def test_reply_to_an_own_message_goes_to_the_same_readers(brain: Brain) -> None:
 
 
 @pytest.mark.requirement("MS-05", "MS-08")
-def test_a_history_is_chronological_and_goes_back_page_by_page(
-    brain: Brain, clock: FakeClock
-) -> None:
+def test_history_is_chronological_and_paged_backwards(brain: Brain, clock: FakeClock) -> None:
     ann, bo, cy = crew(brain)
     for number in range(5):
         one, other = (ann, "bo") if number % 2 else (bo, "ann")
@@ -200,7 +198,7 @@ def test_a_history_is_chronological_and_goes_back_page_by_page(
 
 
 @pytest.mark.requirement("DM-41", "MS-05")
-def test_an_acknowledgement_and_its_words_are_seen_with_the_message(brain: Brain) -> None:
+def test_acknowledgement_and_its_text_are_shown_with_the_message(brain: Brain) -> None:
     ann, bo, cy = crew(brain)
     sent = ann.message.send(["bo", "cy"], "The freeze begins.")
 
@@ -267,7 +265,7 @@ def test_message_with_a_secret_is_not_sent(brain: Brain) -> None:
         bo.message.ack(sent.id, TEXT)
 
 
-def test_the_same_words_twice_are_two_messages(brain: Brain) -> None:
+def test_identical_messages_are_stored_as_two_messages(brain: Brain) -> None:
     _, bo, _ = crew(brain)
     first, second = (brain.message.send("bo", "Ping.") for _ in range(2))
 
@@ -275,7 +273,7 @@ def test_the_same_words_twice_are_two_messages(brain: Brain) -> None:
     assert len(bo.message.inbox().messages) == 2
 
 
-def test_a_message_is_sent_while_the_embedder_is_down(brain: Brain) -> None:
+def test_message_is_sent_while_the_embedder_is_down(brain: Brain) -> None:
     embedder = FailingEmbedder()
     embedder.is_down = True
     ann = Brain(replace(brain.services, embedder=embedder), brain.caller)
@@ -292,7 +290,7 @@ def test_malformed_cursor_is_refused(brain: Brain, subtests: pytest.Subtests) ->
             brain.message.inbox(cursor=cursor)
 
 
-def test_a_message_cannot_join_a_thread_that_its_sender_does_not_see(brain: Brain) -> None:
+def test_message_cannot_join_a_thread_hidden_from_its_sender(brain: Brain) -> None:
     ann, _, cy = crew(brain)
     sent = ann.message.send("bo", "Between us.")
 
@@ -333,7 +331,7 @@ def test_only_the_sender_supersedes_a_broadcast_and_the_new_message_is_unread(
 
 
 @pytest.mark.requirement("DM-67")
-def test_a_thread_has_an_author_a_status_and_tags(brain: Brain) -> None:
+def test_thread_has_an_author_a_status_and_tags(brain: Brain) -> None:
     sent = brain.message.send("bo", "Which store?", subject="Storage")
     other = brain.message.send("bo", "Which key?", subject="Keys")
     bo = brain.acting_as(agent="bo")
@@ -349,7 +347,7 @@ def test_a_thread_has_an_author_a_status_and_tags(brain: Brain) -> None:
 
 
 @pytest.mark.requirement("DM-67")
-def test_a_message_opens_a_closed_thread_again(brain: Brain) -> None:
+def test_new_message_reopens_a_closed_thread(brain: Brain) -> None:
     sent = brain.message.send("bo", "Which store?")
     brain.message.thread(sent.thread, status="closed", tags=["store"])
     brain.acting_as(agent="bo").message.reply(sent.id, "It is not settled.")
@@ -359,7 +357,7 @@ def test_a_message_opens_a_closed_thread_again(brain: Brain) -> None:
 
 
 @pytest.mark.requirement("DM-67", "DM-74")
-def test_later_reader_of_a_thread_sees_only_what_visible_messages_say_of_it(brain: Brain) -> None:
+def test_later_reader_of_a_thread_sees_only_metadata_of_visible_messages(brain: Brain) -> None:
     ann, bo, cy = crew(brain)
     sent = ann.message.send("bo", "The salaries rise in May.")
     ann.message.thread(sent.thread, tags=["salaries"])
@@ -386,7 +384,7 @@ def test_later_reader_of_a_thread_sees_only_what_visible_messages_say_of_it(brai
 @pytest.mark.requirement("DM-74")
 @pytest.mark.parametrize("is_erased", [False, True])
 @pytest.mark.parametrize("subject", [None, "Salaries of May"])
-def test_a_removed_first_message_leaves_no_text_in_its_thread(
+def test_removed_first_message_leaves_no_text_in_its_thread(
     brain: Brain, subject: str | None, *, is_erased: bool
 ) -> None:
     ann, bo, cy = crew(brain)
@@ -420,7 +418,7 @@ def test_a_removed_first_message_leaves_no_text_in_its_thread(
 
 
 @pytest.mark.requirement("DM-67")
-def test_a_thread_of_more_messages_than_are_counted_names_its_author(brain: Brain) -> None:
+def test_thread_with_more_messages_than_are_counted_names_its_author(brain: Brain) -> None:
     first = a_memory(1, "First of all", kind=Kind.MESSAGE, agent="zoe", scope=Scope.TEAM)
     later = (
         a_memory(number, f"Message {number}", kind=Kind.MESSAGE, agent="ann", scope=Scope.TEAM)
@@ -437,7 +435,7 @@ def test_a_thread_of_more_messages_than_are_counted_names_its_author(brain: Brai
 
 
 @pytest.mark.requirement("DM-67", "DM-75")
-def test_a_change_of_a_thread_takes_a_writer_and_is_in_the_audit(brain: Brain) -> None:
+def test_changing_a_thread_needs_a_writer_and_is_audited(brain: Brain) -> None:
     sent = brain.message.send("all", "Which store?")
     reader = Brain(brain.services, replace(brain.caller, agent="bo", role=Role.READER))
     with pytest.raises(RejectedError) as refusal:
@@ -454,7 +452,7 @@ def test_a_change_of_a_thread_takes_a_writer_and_is_in_the_audit(brain: Brain) -
     assert len(lines) == 2
 
 
-def test_only_a_change_of_a_thread_takes_quota() -> None:
+def test_only_changing_a_thread_consumes_quota() -> None:
     for change, takes in (({}, False), ({"status": "closed"}, True), ({"tags": ["a"]}, True)):
         request = MESSAGE.request.model_validate({"op": "thread", "thread": "thr_1", **change})
         assert MESSAGE.consumes_quota(request) is takes

@@ -146,7 +146,9 @@ def test_merge_joins_read_receipts_of_both_stores(
     assert brain.acting_as(agent="bo").message.inbox().messages == ()
 
 
-def test_an_erased_message_leaves_no_word_and_no_receipt(brain: Brain, sent: SendResult) -> None:
+def test_erasing_a_message_removes_its_derived_memories_and_receipts(
+    brain: Brain, sent: SendResult
+) -> None:
     bo = brain.acting_as(agent="bo")
     bo.message.ack(sent.id, "Quiet, please.")
 
@@ -160,7 +162,7 @@ def test_an_erased_message_leaves_no_word_and_no_receipt(brain: Brain, sent: Sen
         )
 
 
-def test_undo_of_an_agent_takes_its_messages_back(brain: Brain, sent: SendResult) -> None:
+def test_undo_of_an_agent_removes_its_messages(brain: Brain, sent: SendResult) -> None:
     preview = brain.undo(agent="ann", since="2026-03-01", reason="ran wild")
     brain.undo(agent="ann", since="2026-03-01", reason="ran wild", confirm=preview.count)
 
@@ -170,7 +172,9 @@ def test_undo_of_an_agent_takes_its_messages_back(brain: Brain, sent: SendResult
 
 
 @pytest.mark.requirement("MS-06")
-def test_a_delegated_task_is_seen_by_both_and_reports_back(brain: Brain, clock: FakeClock) -> None:
+def test_delegated_task_is_visible_to_both_agents_and_reports_its_result(
+    brain: Brain, clock: FakeClock
+) -> None:
     bo, cy = (brain.acting_as(agent=agent) for agent in ("bo", "cy"))
     sent = brain.message.delegate(
         "bo", "Write the guide for billing.", due_at="2026-03-20", expires_at="2026-04-01"
@@ -193,7 +197,7 @@ def test_a_delegated_task_is_seen_by_both_and_reports_back(brain: Brain, clock: 
     assert later.is_expired
 
 
-def test_a_task_that_the_gate_refuses_is_not_sent_either(brain: Brain) -> None:
+def test_delegated_task_refused_by_the_gate_is_not_sent(brain: Brain) -> None:
     with pytest.raises(RejectedError):
         brain.message.delegate("bo", "word " * 401)
 
@@ -201,7 +205,7 @@ def test_a_task_that_the_gate_refuses_is_not_sent_either(brain: Brain) -> None:
 
 
 @pytest.mark.usefixtures("sent")
-def test_the_words_of_a_message_are_never_fed_back(brain: Brain) -> None:
+def test_recalled_evidence_cannot_be_sent_as_a_message(brain: Brain) -> None:
     bo = brain.acting_as(agent="bo")
     reply = bo.recall("zephyr").evidence
 
@@ -211,14 +215,16 @@ def test_the_words_of_a_message_are_never_fed_back(brain: Brain) -> None:
     assert refusal.value.code == "own_evidence"
 
 
-def test_reply_to_a_private_message_does_not_go_to_everybody(brain: Brain) -> None:
+def test_reply_to_a_private_message_without_recipients_is_refused(brain: Brain) -> None:
     saved = stored(brain, "Zephyr is tired of it all.", kind="message", scope="private")
     with pytest.raises(InvalidInputError, match="No other agent"):
         brain.message.reply(saved, "Still tired.")
     assert brain.acting_as(agent="cy").message.inbox().messages == ()
 
 
-def test_delegated_task_rewritten_by_its_reader_still_reports_to_its_sender(brain: Brain) -> None:
+def test_delegated_task_superseded_by_its_assignee_still_reports_to_its_sender(
+    brain: Brain,
+) -> None:
     task = brain.message.delegate("bo", "Descale the kettle").task
     assert task is not None
     bo = brain.acting_as(agent="bo")
@@ -228,7 +234,7 @@ def test_delegated_task_rewritten_by_its_reader_still_reports_to_its_sender(brai
     assert bo.message.delegated().delegated == (one,)
 
 
-def test_recipients_of_a_broadcast_do_not_hide_it_from_others(brain: Brain) -> None:
+def test_recipient_cannot_forget_a_message_for_other_recipients(brain: Brain) -> None:
     sent = brain.message.send(["bo", "cy"], "The door code changes at noon.")
     bo = brain.acting_as(agent="bo")
 

@@ -29,7 +29,7 @@ class Watched(LocalQueue):
 
 
 @pytest.mark.parametrize("works", [True, False])
-def test_server_runs_jobs_where_no_worker_runs(path: Path, *, works: bool) -> None:
+def test_server_runs_jobs_only_with_an_embedded_worker(path: Path, *, works: bool) -> None:
     queue = Watched()
     with a_brain(path) as opened:
         services = replace(opened.services, queue=queue, has_embedded_worker=works)
@@ -44,7 +44,7 @@ def test_server_runs_jobs_where_no_worker_runs(path: Path, *, works: bool) -> No
         assert brain.jobs.show(job.id).state == ("done" if works else "queued")
 
 
-def test_a_worker_of_its_own_ends_with_its_server(path: Path) -> None:
+def test_embedded_worker_ends_with_its_server(path: Path) -> None:
     with a_brain(path) as opened:
         services = replace(opened.services, has_embedded_worker=True)
         worker = EmbeddedWorker(services)
@@ -57,7 +57,7 @@ def test_a_worker_of_its_own_ends_with_its_server(path: Path) -> None:
 
 @pytest.mark.requirement("CL-07", "JB-09")
 @pytest.mark.parametrize("works", [True, False])
-def test_due_maintenance_runs_after_a_session_where_no_worker_runs(
+def test_due_maintenance_runs_after_a_session_only_with_an_embedded_worker(
     path: Path, *, works: bool
 ) -> None:
     with a_brain(path) as opened:

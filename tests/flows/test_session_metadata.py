@@ -10,7 +10,7 @@ from tests.secrets import SECRETS
 
 
 @pytest.mark.requirement("DM-35")
-def test_others_see_the_branch_worktree_and_model_of_a_session(brain: Brain) -> None:
+def test_other_agents_see_the_branch_worktree_and_model_of_a_session(brain: Brain) -> None:
     processes_of(brain).checkouts[FOLDER] = {"branch": "fix/parser", "worktree": "/home/ann/api-2"}
     at_work(brain, "k1").boot("api", "Mend it", metadata={"model": "opus 5", "ticket": "API-7"})
 
@@ -44,7 +44,7 @@ def test_given_metadata_takes_precedence_over_the_folder(
     assert (session.task, session.metadata["branch"]) == ("Paint it", "main")
 
 
-def test_metadata_is_bounded(brain: Brain, subtests: pytest.Subtests) -> None:
+def test_session_metadata_out_of_bounds_is_refused(brain: Brain, subtests: pytest.Subtests) -> None:
     for wrong in (
         {"": "x"},
         {"x" * 65: "x"},
@@ -60,13 +60,13 @@ def test_metadata_is_bounded(brain: Brain, subtests: pytest.Subtests) -> None:
                 ann.boot(metadata=wrong)
 
 
-def test_metadata_has_no_secret(brain: Brain) -> None:
+def test_session_metadata_with_a_secret_is_refused(brain: Brain) -> None:
     secret = next(iter(SECRETS.values()))[0]
     with pytest.raises(RejectedError):
         brain.acting_as(session="k1").session.task(metadata={"key": f"Use {secret} for it"})
 
 
-def test_a_session_never_gathers_more_metadata_than_is_allowed(brain: Brain) -> None:
+def test_metadata_added_to_a_session_beyond_the_limit_is_refused(brain: Brain) -> None:
     ann = brain.acting_as(session="k1")
     ann.session.task("x", metadata={f"n{number}": "x" for number in range(SESSION_METADATA_MAX)})
     with pytest.raises(InvalidInputError):

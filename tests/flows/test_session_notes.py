@@ -29,7 +29,7 @@ def test_note_is_stored_replaced_and_removed_by_its_key(ann: Brain) -> None:
 
 
 @pytest.mark.requirement("DM-47")
-def test_a_note_is_of_its_session_and_a_pinned_one_of_its_project(ann: Brain) -> None:
+def test_note_belongs_to_its_session_and_a_pinned_note_to_its_project(ann: Brain) -> None:
     ann.session.note("branch", "tea-2")
     ann.session.note("plan", "boil, pour, wait", pinned=True)
     assert noted(ann.acting_as(session="s2")) == {"plan": "boil, pour, wait"}
@@ -60,7 +60,7 @@ def test_notes_expire_a_week_after_the_last_write_of_their_session(
     assert set(noted(ann)) == {"plan"}
 
 
-def test_ten_notes_are_pinned_and_the_eleventh_names_them(ann: Brain) -> None:
+def test_ten_notes_can_be_pinned_and_the_eleventh_is_refused_naming_them(ann: Brain) -> None:
     for number in range(10):
         ann.session.note(f"n{number}", "x", pinned=True)
     with pytest.raises(RejectedError, match=r"n0, n1, .* n9") as refusal:
@@ -84,7 +84,7 @@ def test_note_out_of_bounds_is_refused(ann: Brain, subtests: pytest.Subtests) ->
             ann.session.note(key, value)
 
 
-def test_no_secret_is_noted(ann: Brain) -> None:
+def test_note_with_a_secret_is_refused(ann: Brain) -> None:
     secret = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
     for key, value in (("token", secret), (secret, "token")):
         with pytest.raises(RejectedError) as refusal:
@@ -93,7 +93,7 @@ def test_no_secret_is_noted(ann: Brain) -> None:
         assert secret not in str(refusal.value)
 
 
-def test_untrusted_agents_write_notes_and_pin_none(ann: Brain) -> None:
+def test_untrusted_agents_write_notes_but_cannot_pin_them(ann: Brain) -> None:
     web = ann.acting_as(trust_ceiling=Trust.UNTRUSTED_WEB)
     web.session.note("seen", "a page")
     with pytest.raises(RejectedError) as refusal:
@@ -101,7 +101,7 @@ def test_untrusted_agents_write_notes_and_pin_none(ann: Brain) -> None:
     assert refusal.value.code == "trust_override_denied"
 
 
-def test_a_note_holds_no_character_that_a_terminal_obeys(ann: Brain) -> None:
+def test_control_characters_are_removed_from_a_note(ann: Brain) -> None:
     ann.session.note("k", "red \x1b[31m alert")
     assert noted(ann) == {"k": "red [31m alert"}
 
@@ -125,7 +125,7 @@ def test_checkpoint_shows_the_rules_for_an_action(ann: Brain) -> None:
 
 
 @pytest.mark.requirement("SE-25")
-def test_the_same_checkpoint_within_five_minutes_is_short_unless_a_rule_changed(
+def test_repeated_checkpoint_within_five_minutes_is_short_unless_a_rule_changed(
     ann: Brain, clock: FakeClock
 ) -> None:
     stored(ann, "Descale a kettle with vinegar", kind="rule")
@@ -147,7 +147,7 @@ def test_the_same_checkpoint_within_five_minutes_is_short_unless_a_rule_changed(
     assert noted(ann) == {}
 
 
-def test_a_checkpoint_needs_an_action(ann: Brain) -> None:
+def test_checkpoint_needs_an_action(ann: Brain) -> None:
     for action in (" ", "x" * 2001):
         with pytest.raises(InvalidInputError):
             ann.session.checkpoint(action)

@@ -27,7 +27,7 @@ DAY = timedelta(days=1)
 
 
 @pytest.mark.requirement("SE-16", "DM-13")
-def test_others_at_work_are_listed_by_project_and_agent_without_ones_own(brain: Brain) -> None:
+def test_other_active_sessions_are_listed_by_project_and_agent(brain: Brain) -> None:
     for key, agent, project in (("a", "ann", "api"), ("b", "bob", "api"), ("w", "bob", "web")):
         boots(brain.acting_as(agent=agent, session=key), project=project)
     ann = brain.acting_as(session="a")
@@ -40,7 +40,7 @@ def test_others_at_work_are_listed_by_project_and_agent_without_ones_own(brain: 
 
 
 @pytest.mark.requirement("SE-09", "SE-24")
-def test_session_shows_its_task_and_ends(brain: Brain, clock: FakeClock) -> None:
+def test_session_shows_its_task_until_it_ends(brain: Brain, clock: FakeClock) -> None:
     ann = brain.acting_as(session="k1")
     boots(ann, task="Read the log")
     clock.move(timedelta(minutes=2))
@@ -55,13 +55,15 @@ def test_session_shows_its_task_and_ends(brain: Brain, clock: FakeClock) -> None
     assert ending_of(brain, "k1") is Ending.ENDED
 
 
-def test_a_task_is_a_sentence(brain: Brain, subtests: pytest.Subtests) -> None:
+def test_empty_or_too_long_task_of_a_session_is_refused(
+    brain: Brain, subtests: pytest.Subtests
+) -> None:
     for text in ("", "  ", "x" * (TASK_CHARS_MAX + 1)):
         with subtests.test(text=text), pytest.raises(InvalidInputError):
             brain.acting_as(session="k1").session.task(text)
 
 
-def test_a_task_holds_no_secret(brain: Brain) -> None:
+def test_session_task_with_a_secret_is_refused(brain: Brain) -> None:
     with pytest.raises(RejectedError):
         brain.acting_as(session="k1").session.task(f"Use {next(iter(SECRETS.values()))[0]} for it")
 
@@ -73,7 +75,9 @@ def test_caller_without_a_session_can_neither_end_one_nor_set_its_task(brain: Br
         brain.session.task("Mend the parser")
 
 
-def test_a_silent_session_is_shown_as_idle_and_goes_on(brain: Brain, clock: FakeClock) -> None:
+def test_silent_session_is_shown_as_idle_until_its_next_call(
+    brain: Brain, clock: FakeClock
+) -> None:
     heard(at_work(brain, "k1"))
     clock.move(timedelta(minutes=5, seconds=1))
 
@@ -183,7 +187,7 @@ def test_second_boot_of_a_program_ends_its_earlier_session(brain: Brain) -> None
     assert set(seen(brain.acting_as(agent="bob"))) == {"k1", other.session, second.session}
 
 
-def test_a_session_that_ended_begins_anew_when_its_client_takes_it_up_again(brain: Brain) -> None:
+def test_ended_session_is_reopened_when_its_client_boots_it_again(brain: Brain) -> None:
     processes = processes_of(brain)
     first = boots(at_work(brain, "k1", process=processes.start(7)), task="Mend the parser")
     brain.acting_as(session="k1").session.end()
@@ -196,7 +200,7 @@ def test_a_session_that_ended_begins_anew_when_its_client_takes_it_up_again(brai
 
 
 @pytest.mark.requirement("SE-17")
-def test_a_call_is_a_heartbeat_that_waits_for_no_writer(path: Path, clock: FakeClock) -> None:
+def test_heartbeat_of_a_call_does_not_wait_for_a_writer(path: Path, clock: FakeClock) -> None:
     with a_brain(path, clock=clock) as brain, a_brain(path, clock=clock) as other:
         assert isinstance(other.services.store, Store)
         written: list[str] = []
@@ -214,7 +218,7 @@ def test_a_call_is_a_heartbeat_that_waits_for_no_writer(path: Path, clock: FakeC
 
 
 @pytest.mark.requirement("OB-17")
-def test_the_end_of_a_session_counts_its_tokens_before_others_wait_for_its_write(
+def test_ending_a_session_counts_its_tokens_before_it_takes_the_write_lock(
     path: Path, clock: FakeClock
 ) -> None:
     with a_brain(path, clock=clock) as brain:
@@ -242,7 +246,7 @@ def test_heartbeats_that_cannot_be_written_are_dropped_and_counted(brain: Brain)
     assert brain.services.journal.beats_dropped == 1
 
 
-def test_a_boot_with_other_metadata_replaces_the_oldest_beyond_the_limit(brain: Brain) -> None:
+def test_boot_with_new_metadata_replaces_the_oldest_beyond_the_limit(brain: Brain) -> None:
     full = {f"name{n}": "x" for n in range(16)}
     brain.acting_as(session="s1").boot(metadata=full)
     again = brain.acting_as(session="s1").boot(metadata={"issue": "7"})
