@@ -49,7 +49,7 @@ def test_hanging_models_do_not_block_other_models(clock: FakeClock) -> None:
     over.set()
 
 
-def test_the_longest_unused_model_gives_way(clock: FakeClock) -> None:
+def test_least_recently_used_model_is_evicted(clock: FakeClock) -> None:
     loaded: list[int] = []
     models: ModelPool[ModelCard, int] = ModelPool(
         lambda card: loaded.append(card.id) or card.id, clock=clock, terms=TERMS

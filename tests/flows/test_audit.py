@@ -24,7 +24,7 @@ def audited(brain: Brain) -> Sequence[RowMapping]:
 
 
 @pytest.mark.requirement("WP-35", "LC-05", "DM-11")
-def test_every_change_is_audited_with_who_when_and_why(brain: Brain, clock: FakeClock) -> None:
+def test_every_change_is_audited_with_agent_time_and_reason(brain: Brain, clock: FakeClock) -> None:
     start = clock.now()
     old = stored(brain, FACT, kind="fact")
     clock.move(start - start.replace(hour=8))
@@ -44,7 +44,7 @@ def test_every_change_is_audited_with_who_when_and_why(brain: Brain, clock: Fake
     assert lines[3] == ("forget", new, "bob", "mistaken")
 
 
-def test_the_audit_holds_no_content(brain: Brain) -> None:
+def test_audit_contains_no_memory_content(brain: Brain) -> None:
     stored(brain, FACT, kind="fact")
     assert FACT not in str([dict(line) for line in audited(brain)])
 

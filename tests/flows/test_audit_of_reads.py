@@ -262,7 +262,7 @@ def called(known: SimpleNamespace, call: Call, arguments: Mapping[str, object]) 
 
 
 @pytest.mark.requirement("DM-52", "OB-19")
-def test_table_says_of_every_operation_whether_memories_are_shown() -> None:
+def test_every_operation_is_classified_by_whether_it_shows_memories() -> None:
     assert sorted(calls()) == sorted([*SHOWING, *SILENT])
 
 

@@ -71,7 +71,7 @@ def entries(brain: Brain) -> list[Entry]:
         return tx.recall_log.entries(EntryFilter(), limit=1000)
 
 
-def test_canary_orders_only_the_recalls_of_its_sessions(brain: Brain, shop: Shop) -> None:
+def test_canary_model_ranks_only_recalls_of_its_own_sessions(brain: Brain, shop: Shop) -> None:
     weights = [item.id for item in brain.recall(ASKED).items]
     card = on_trial(brain, shop, ByFeature(sign=-1), percent=50)
     mine = brain.acting_as(session=sessions_of(card, count=1)[0])
@@ -126,7 +126,7 @@ def test_failing_model_leaves_the_default_order_and_is_rolled_back(
     assert brain.recall(ASKED).degraded == ()
 
 
-def test_model_rests_after_three_failures_in_a_row(
+def test_model_is_paused_after_three_failures_in_a_row(
     brain: Brain, shop: Shop, clock: FakeClock
 ) -> None:
     calls: list[None] = []

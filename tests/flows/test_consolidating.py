@@ -88,7 +88,7 @@ def test_report_embeds_only_rules_without_vectors_and_is_the_same_with_them(
 
 
 @pytest.mark.requirement("LC-20")
-def test_report_on_too_many_rules_is_refused_in_a_line(brain: Brain) -> None:
+def test_report_on_too_many_rules_is_refused_with_the_limit(brain: Brain) -> None:
     with brain.services.store.begin(brain.caller.tenant) as tx:
         for number in range(1, CONSOLIDATED_RULES_MAX + 2):
             tx.memories.add(a_memory(number, f"Rule {number}", kind=Kind.RULE))

@@ -38,7 +38,7 @@ def traces(brain: Brain) -> list[RowMapping]:
         return list(rows.mappings())
 
 
-def test_a_recall_leaves_a_trace_of_what_it_considered_and_packed(brain: Brain) -> None:
+def test_recall_stores_a_trace_of_what_it_considered_and_packed(brain: Brain) -> None:
     fact = ids.parse(ids.MEMORY, stored(brain, FACT, kind="fact"))
     web = ids.parse(ids.MEMORY, stored(brain, "Build zoo", kind="event"))
     answer = brain.acting_as(agent="bob", session="s1").recall(" nightly  build? ", max_items=1)
@@ -92,7 +92,7 @@ def test_closing_twice_is_harmless(path: Path) -> None:
     brain.close()
 
 
-def test_trace_with_a_taken_id_is_dropped_and_counted_and_the_others_are_stored(
+def test_trace_with_an_existing_id_is_dropped_and_counted_and_the_others_are_stored(
     path: Path,
 ) -> None:
     bits = SameBits()
@@ -163,14 +163,14 @@ def test_shown_memory_is_counted_and_revived(brain: Brain, clock: FakeClock) -> 
     assert strengths(brain, other) == (0, 0.5)
 
 
-def test_a_bare_id_is_no_access(brain: Brain) -> None:
+def test_showing_a_bare_id_does_not_count_as_an_access(brain: Brain) -> None:
     id_ = stored(brain, f"{FACT} " * 30, kind="event")
     assert brain.recall("nightly", max_tokens=64).items[0].headline is None
     brain.services.journal.flush()
     assert strengths(brain, id_)[0] == 0
 
 
-def test_an_access_that_cannot_be_written_is_dropped_and_counted(brain: Brain) -> None:
+def test_access_that_cannot_be_written_is_dropped_and_counted(brain: Brain) -> None:
     id_ = ids.parse(ids.MEMORY, stored(brain, FACT, kind="fact"))
     journal = brain.services.journal
     journal.close()
@@ -179,7 +179,7 @@ def test_an_access_that_cannot_be_written_is_dropped_and_counted(brain: Brain) -
     assert brain.status().accesses_dropped == 2
 
 
-def test_a_trace_says_why_each_of_the_others_was_left_out(brain: Brain) -> None:
+def test_trace_records_why_each_candidate_was_left_out(brain: Brain) -> None:
     for n in range(4):
         stored(brain, f"The nightly build of the big shop broke at step {n}", kind="event")
     stored(brain, "Buy a nightly build", kind="event")

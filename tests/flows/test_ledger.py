@@ -59,7 +59,7 @@ def test_pages_go_from_the_newest_to_the_oldest(brain: Brain) -> None:
         brain.recalls(limit=101)
 
 
-def test_others_recalls_are_an_admins_to_read(brain: Brain, bo: Brain) -> None:
+def test_only_an_admin_reads_the_recalls_of_other_agents(brain: Brain, bo: Brain) -> None:
     brain.recall("comet")
     bo.recall("tail")
     [own] = bo.recalls().recalls
@@ -87,7 +87,7 @@ def test_ledger_shows_admins_only_the_id_of_hidden_candidates(brain: Brain, bo: 
     assert HERS not in str(seen)
 
 
-def test_an_erase_takes_a_memory_out_of_every_recall_that_considered_it(brain: Brain) -> None:
+def test_erasing_a_memory_removes_it_from_every_recall_that_considered_it(brain: Brain) -> None:
     saved, removed = stored(brain, FACT, kind="fact"), stored(brain, HERS, kind="event")
     brain.recall("nightly build cellar", max_items=1)
     brain.recall("nightly build", max_items=2)

@@ -23,7 +23,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.requirement("DO-12")
-def test_a_store_remembers_and_recalls_with_a_model_on_disk(
+def test_store_remembers_and_recalls_with_a_model_on_disk(
     tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COMMONBRAIN_EMBEDDER", f"onnx:{folder}")
@@ -37,7 +37,7 @@ def test_a_store_remembers_and_recalls_with_a_model_on_disk(
     assert status.thresholds.origin in {"calibrated", "cautious"}
 
 
-def test_status_says_where_thresholds_come_from(
+def test_status_shows_the_origin_of_the_thresholds(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with commonbrain.open(tmp_path / "brain.db") as brain:
@@ -52,7 +52,7 @@ def test_status_says_where_thresholds_come_from(
 
 
 @pytest.mark.requirement("DO-17")
-def test_a_store_moves_to_a_model_on_disk_and_back(
+def test_store_can_switch_to_a_model_on_disk_and_back(
     tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "brain.db"
@@ -76,7 +76,7 @@ def test_a_store_moves_to_a_model_on_disk_and_back(
     assert (rebuilt.space, rebuilt.embedded, rebuilt.missing) == (local.space, 0, 0)
 
 
-def test_the_error_of_another_embedder_names_the_folder(
+def test_error_of_a_mismatched_embedder_names_the_model_folder(
     tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COMMONBRAIN_EMBEDDER", f"onnx:{folder}")
@@ -89,7 +89,9 @@ def test_the_error_of_another_embedder_names_the_folder(
     assert f"COMMONBRAIN_EMBEDDER=onnx:{folder};" in (mismatch.value.hint or "")
 
 
-def test_a_space_whose_folder_is_not_known_asks_for_it(tmp_path: Path, folder: Path) -> None:
+def test_building_a_space_without_its_model_folder_asks_for_the_folder(
+    tmp_path: Path, folder: Path
+) -> None:
     with commonbrain.open(tmp_path / "brain.db") as brain:
         built = brain.spaces.build(f"onnx:{folder}").space
         for unknown in ("onnx/0123456789abcdef/64", "onnx/0123456789abcdef/more/64"):
@@ -101,7 +103,7 @@ def test_a_space_whose_folder_is_not_known_asks_for_it(tmp_path: Path, folder: P
             brain.spaces.build(built)
 
 
-def test_an_embedder_without_its_folder_is_refused(
+def test_embedder_setting_without_a_valid_folder_is_refused_with_a_hint(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, subtests: pytest.Subtests
 ) -> None:
     for embedder in ("onnx", "onnx:", "ollama:/models", "none"):

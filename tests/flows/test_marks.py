@@ -55,7 +55,7 @@ def recalled(bo: Brain, *, is_written: bool = True) -> None:
 
 
 @pytest.mark.parametrize("is_written", [True, False])
-def test_a_vote_marks_the_recall_that_showed_it(bo: Brain, *, is_written: bool) -> None:
+def test_vote_marks_the_recall_that_showed_the_memory(bo: Brain, *, is_written: bool) -> None:
     id_ = stored(bo, FACT, kind="fact")
     recalled(bo, is_written=is_written)
     bo.revise.rate(id_, "up")
@@ -64,7 +64,7 @@ def test_a_vote_marks_the_recall_that_showed_it(bo: Brain, *, is_written: bool) 
 
 @pytest.mark.requirement("RT-07")
 @pytest.mark.parametrize("is_written", [True, False])
-def test_a_vote_replaces_the_mark_of_the_agents_earlier_vote(
+def test_vote_replaces_the_mark_of_an_earlier_vote_by_the_same_agent(
     bo: Brain, clock: FakeClock, *, is_written: bool
 ) -> None:
     id_ = stored(bo, FACT, kind="fact")
@@ -79,7 +79,7 @@ def test_a_vote_replaces_the_mark_of_the_agents_earlier_vote(
     assert marks(bo, id_) == [set(), {FeedbackMark.USEFUL}]
 
 
-def test_a_vote_leaves_the_marks_of_other_agents_and_other_marks(bo: Brain) -> None:
+def test_vote_does_not_change_marks_of_other_agents_or_other_marks(bo: Brain) -> None:
     id_ = stored(bo, LONG, kind="event")
     cleo = bo.acting_as(agent="cleo", session="s9")
     for one in (bo, cleo):
@@ -100,7 +100,7 @@ def test_latest_recall_that_showed_a_memory_is_marked(bo: Brain, clock: FakeCloc
     assert marks(bo, id_) == [set(), {FeedbackMark.USEFUL}]
 
 
-def test_nothing_is_marked_where_nothing_was_shown(
+def test_vote_marks_no_recall_that_did_not_show_the_memory(
     brain: Brain, bo: Brain, clock: FakeClock
 ) -> None:
     id_, other = stored(bo, FACT, kind="fact"), stored(bo, "Tea is at noon", kind="fact")
@@ -124,7 +124,7 @@ def test_fetching_the_body_of_a_memory_shown_in_part_marks_it_used(bo: Brain) ->
     assert marks(bo, id_) == [{FeedbackMark.USED}]
 
 
-def test_fetching_a_memory_shown_whole_marks_nothing(bo: Brain) -> None:
+def test_fetching_a_memory_that_was_shown_in_full_marks_nothing(bo: Brain) -> None:
     id_ = stored(bo, FACT, kind="fact")
     recalled(bo)
     bo.get(id_)
@@ -162,7 +162,7 @@ def test_memory_forgotten_by_the_agent_it_was_shown_to_is_marked_wrong(bo: Brain
     assert marks(bo, id_) == [{FeedbackMark.WRONG}]
 
 
-def test_a_mark_waits_for_a_recall_that_another_process_has_yet_to_write(
+def test_mark_waits_for_a_recall_not_yet_written_by_another_process(
     path: Path, clock: FakeClock
 ) -> None:
     with (
@@ -179,7 +179,7 @@ def test_a_mark_waits_for_a_recall_that_another_process_has_yet_to_write(
         assert marks(here, id_) == [{FeedbackMark.USEFUL}]
 
 
-def test_watched_recall_is_stored_at_any_sampling_rate(brain: Brain) -> None:
+def test_recall_watched_for_a_model_is_stored_at_any_sampling_rate(brain: Brain) -> None:
     stored(brain, FACT, kind="fact")
     few = WriteBehindQueue(
         brain.services.store,

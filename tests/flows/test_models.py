@@ -56,7 +56,7 @@ def only(models: tuple[ModelView, ...]) -> ModelView:
 
 
 @pytest.mark.requirement("EV-06", "DM-53")
-def test_a_model_is_listed_and_its_card_is_read_with_its_moves(
+def test_model_is_listed_and_its_card_shows_its_transitions(
     brain: Brain, shop: Shop, clock: FakeClock
 ) -> None:
     card = shop.card(brain, ByFeature())
@@ -76,7 +76,7 @@ def test_a_model_is_listed_and_its_card_is_read_with_its_moves(
     ]
 
 
-def test_a_preview_moves_nothing(brain: Brain, shop: Shop) -> None:
+def test_preview_of_a_model_transition_changes_nothing(brain: Brain, shop: Shop) -> None:
     card = shop.card(brain, ByFeature())
     preview = brain.models.canary(model_name(card), move=TransitionOptions(is_preview=True))
     assert preview.is_preview
@@ -139,7 +139,7 @@ def test_rollback_restores_the_model_that_served_before(
         brain.models.canary(model_name(first))
 
 
-def test_an_active_model_that_fails_is_rolled_back_as_a_canary_is(
+def test_failing_active_model_is_rolled_back_like_a_canary(
     brain: Brain, shop: Shop, clock: FakeClock
 ) -> None:
     card = shop.card(brain, crashing())
@@ -151,7 +151,7 @@ def test_an_active_model_that_fails_is_rolled_back_as_a_canary_is(
     assert state_of(brain, card) is ModelState.ROLLED_BACK
 
 
-def test_only_one_model_is_canary(brain: Brain, shop: Shop) -> None:
+def test_only_one_model_can_be_canary(brain: Brain, shop: Shop) -> None:
     first, second = shop.card(brain, ByFeature()), shop.card(brain, ByFeature())
     brain.models.canary(model_name(first))
     with pytest.raises(RejectedError, match="is the canary already"):
@@ -290,7 +290,7 @@ def test_one_of_two_concurrent_canary_calls_succeeds(path: Path, clock: FakeCloc
         assert sorted(done) == [False, True]
 
 
-def test_a_session_of_a_canary_stays_with_it(brain: Brain, shop: Shop) -> None:
+def test_session_served_by_a_canary_stays_on_the_canary(brain: Brain, shop: Shop) -> None:
     card = on_trial(brain, shop, ByFeature(sign=-1), percent=5)
     session = next(f"s{n}" for n in range(10_000) if place(brain, card.id, f"s{n}") < 5)
     mine = brain.acting_as(session=session)

@@ -92,7 +92,7 @@ def test_action_item_from_the_web_waits_for_approval(brain: Brain) -> None:
 
 
 @pytest.mark.requirement("DM-37")
-def test_chains_and_triggers_are_looked_up_by_indexes_and_states_by_none() -> None:
+def test_chains_and_skill_triggers_are_indexed_and_states_are_not() -> None:
     # Nearly every row is active: with an index of states SQLite reads them all for a few ids.
     assert ("tenant_id", "state") not in indexed("memories")
     assert ("tenant_id", "superseded_by") in indexed("memories")

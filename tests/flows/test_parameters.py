@@ -81,7 +81,7 @@ def test_dormancy_and_archiving_follow_the_settings() -> None:
         max_size=6,
     )
 )
-def test_the_last_change_of_a_parameter_counts(changes: list[tuple[str, int]]) -> None:
+def test_last_change_of_a_parameter_wins(changes: list[tuple[str, int]]) -> None:
     known: tuple[str, ...] = ()
     for name, value in changes:
         known = change_parameters(known, [f"{name}={value or ''}"])
@@ -93,7 +93,7 @@ def test_the_last_change_of_a_parameter_counts(changes: list[tuple[str, int]]) -
     assert Parameters().under(known) == Parameters(**expected)  # pyright: ignore[reportArgumentType]
 
 
-def test_a_parameter_of_a_newer_program_is_ignored_until_it_is_known() -> None:
+def test_unknown_parameter_of_a_newer_version_is_ignored() -> None:
     assert DEFAULTS.under(["of_the_future=1", "trust_min=0.6"]).trust_min == 0.6
 
 
@@ -142,7 +142,7 @@ def test_confidence_of_unsourced_facts_and_low_salience_follow_the_parameters(pa
 
 
 @pytest.mark.requirement("DO-22")
-def test_the_policy_of_a_tenant_is_in_force_for_all_its_callers(
+def test_policy_of_a_tenant_applies_to_all_its_callers(
     brain: Brain,
 ) -> None:
     web = stored(brain, "The kettle is blue", kind="fact", trust=Trust.UNTRUSTED_WEB)
@@ -158,7 +158,7 @@ def test_the_policy_of_a_tenant_is_in_force_for_all_its_callers(
 
 
 @pytest.mark.requirement("DO-22")
-def test_a_wrong_parameter_leaves_the_policy_as_it_is(
+def test_invalid_parameter_does_not_change_the_policy(
     brain: Brain, subtests: pytest.Subtests
 ) -> None:
     for wrong in (
@@ -220,7 +220,7 @@ def test_thresholds_of_a_tenant_reach_the_reasons_that_are_suggested(brain: Brai
     assert not remember_one(brain, text.format("order"), kind="task").suggestions
 
 
-def test_a_threshold_of_zero_is_a_threshold() -> None:
+def test_threshold_of_zero_is_not_treated_as_unset() -> None:
     space = WordHashEmbedder.space.under(Parameters(similar_threshold=0, duplicate_threshold=0))
     assert (space.similar_threshold, space.duplicate_threshold) == (0, 0)
 
@@ -251,7 +251,7 @@ def test_kinds_and_policies_refuse_unknown_names() -> None:
     assert all(DEFAULTS.half_life(kind) == KINDS[kind].half_life for kind in Kind)
 
 
-def test_a_wrong_half_life_is_refused_with_its_name(
+def test_invalid_half_life_is_refused_with_its_name(
     path: Path, monkeypatch: pytest.MonkeyPatch, subtests: pytest.Subtests
 ) -> None:
     for written, error in (

@@ -45,7 +45,7 @@ def test_admin_reads_the_audit_of_changes_across_memories(brain: Brain, clock: F
 
 
 @pytest.mark.requirement("OB-15")
-def test_the_audit_is_limited_to_a_time(brain: Brain, clock: FakeClock) -> None:
+def test_audit_can_be_limited_to_a_time(brain: Brain, clock: FakeClock) -> None:
     stored(brain, FACT, kind="fact")
     clock.move(timedelta(seconds=2 * 86_400))
     new = stored(brain, "The office opens at nine", kind="fact")
@@ -56,7 +56,7 @@ def test_the_audit_is_limited_to_a_time(brain: Brain, clock: FakeClock) -> None:
 
 
 @pytest.mark.requirement("OB-14", "OB-15")
-def test_pages_of_the_audit_hold_every_line_once(brain: Brain, clock: FakeClock) -> None:
+def test_pages_of_the_audit_contain_every_line_once(brain: Brain, clock: FakeClock) -> None:
     for number in range(7):
         stored(brain, f"Shelf {number} holds the parts of crate {number}", kind="event")
         clock.move(timedelta(seconds=1))
@@ -87,7 +87,7 @@ def test_only_an_admin_reads_the_audit(brain: Brain) -> None:
     assert refused.value.code == "insufficient_role"
 
 
-def test_the_audit_of_another_tenant_is_not_read(brain: Brain) -> None:
+def test_audit_does_not_contain_lines_of_another_tenant(brain: Brain) -> None:
     stored(brain, FACT, kind="fact")
     brain.tenants.make("acme")
     other = Brain(brain.services, Caller(tenant="acme", agent="ann"))
@@ -95,7 +95,7 @@ def test_the_audit_of_another_tenant_is_not_read(brain: Brain) -> None:
 
 
 @pytest.mark.requirement("DM-52")
-def test_reads_are_in_the_audit_where_the_policy_says_so(brain: Brain) -> None:
+def test_reads_are_audited_when_the_policy_requires_it(brain: Brain) -> None:
     fact = stored(brain, FACT, kind="fact")
     stored(brain, "The office opens at nine", kind="fact")
     brain.recall("On how many cores does the nightly build run?")
@@ -114,13 +114,13 @@ def test_reads_are_in_the_audit_where_the_policy_says_so(brain: Brain) -> None:
     assert not brain.audit(action="recall", agent="ann").lines
 
 
-def test_an_audit_since_the_first_year_is_read_like_any_other(brain: Brain) -> None:
+def test_audit_query_since_year_one_is_accepted(brain: Brain) -> None:
     brain.remember("The wolf was fed", kind="event")
     assert brain.audit(since="0001-01-01").lines == brain.audit().lines
 
 
 @pytest.mark.requirement("OB-15", "OB-18")
-def test_each_call_outside_http_has_a_request_id_of_its_own(brain: Brain) -> None:
+def test_each_call_outside_http_has_its_own_request_id(brain: Brain) -> None:
     for texts in ((FACT, "The office opens at nine"), ("The van is red", "Tea is at four")):
         request = REMEMBER.request(items=[RememberItem(text=text) for text in texts])
         dispatch(REMEMBER, brain, request=request, transport=Transport.CLI)

@@ -54,7 +54,7 @@ def replicated(pair: Pair, path: Path) -> Iterator[Brain]:
             yield brain
 
 
-def test_agent_recalls_its_newest_memory_whatever_the_replica_has(
+def test_agent_recalls_its_newest_memory_even_if_the_replica_lags(
     replicated: Brain, pair: Pair
 ) -> None:
     for number in range(5):
@@ -131,7 +131,7 @@ def test_replicas_are_counted_for_prometheus(replicated: Brain, pair: Pair) -> N
     assert figure(meters, "replica_behind_bytes", **where) == replica.behind_bytes
 
 
-def test_the_setting_lets_the_command_read_from_a_replica(
+def test_command_reads_from_a_replica_given_by_a_setting(
     pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     space = make_embedder(load_settings()).space
@@ -145,7 +145,7 @@ def test_the_setting_lets_the_command_read_from_a_replica(
     assert "keeps up" in line or "lags by" in line
 
 
-def test_callers_over_a_network_see_no_address_of_a_replica(pair: Pair, path: Path) -> None:
+def test_network_callers_do_not_see_the_address_of_a_replica(pair: Pair, path: Path) -> None:
     away = make_url(pair.copy).set(port=1).render_as_string(hide_password=False)
     with ExitStack() as opened:
 

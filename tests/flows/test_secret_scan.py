@@ -40,7 +40,7 @@ def finding(brain: Brain, *, scans: bool = False) -> Finding:
 
 
 @pytest.mark.requirement("ST-11")
-def test_a_stored_secret_is_listed_without_it_and_erased_by_the_call_that_is_named(
+def test_stored_secret_is_listed_without_its_text_and_erased_by_the_suggested_call(
     brain: Brain, careless: Brain
 ) -> None:
     half = len(GITHUB) // 2
@@ -107,7 +107,7 @@ def test_secrets_in_private_memories_of_others_are_only_counted_and_only_for_adm
     assert (written.memories, written.hidden_count) == ((), 0)
 
 
-def test_the_version_of_the_patterns_is_raised_with_every_change_of_them() -> None:
+def test_version_of_the_patterns_is_raised_with_every_change_of_the_patterns() -> None:
     digest = hashlib.sha256(json.dumps(secrets.FORMATS).encode()).hexdigest()[:16]
     # After a change, raise the version and put the new digest here.
     assert (PATTERNS_VERSION, digest) == (2, "d91e5e023fd34858")

@@ -116,7 +116,9 @@ def test_memory_written_while_a_space_is_built_is_in_it_after_the_switch(
 
 
 @pytest.mark.requirement("DM-45", "DO-17")
-def test_a_program_of_the_old_space_goes_on_in_it_and_says_so(path: Path, clock: FakeClock) -> None:
+def test_process_of_the_old_space_continues_in_it_with_a_warning(
+    path: Path, clock: FakeClock
+) -> None:
     with filled(movable(path, clock=clock)) as late, movable(path, clock=clock) as switching:
         assert late.recall("kettle").degraded == ()
         switching.spaces.build()
@@ -142,7 +144,7 @@ def test_a_program_of_the_old_space_goes_on_in_it_and_says_so(path: Path, clock:
             assert bodies(new, "lantern north door") == ["The lantern hangs by the north door."]
 
 
-def test_a_store_is_opened_in_a_space_that_served_but_in_none_that_is_being_built(
+def test_store_opens_in_a_space_that_served_but_not_in_one_being_built(
     path: Path,
 ) -> None:
     with filled(movable(path)) as brain:

@@ -8,7 +8,7 @@ from commonbrain.testing.builders import a_brain
 from tests.flows.asking import FailingEmbedder, remember_one, stored
 
 
-def test_a_new_store_is_empty_and_sound(brain: Brain) -> None:
+def test_new_store_is_empty_and_sound(brain: Brain) -> None:
     status = brain.status()
     assert (status.memories, status.embedding_pending, status.traces_dropped) == (0, 0, 0)
     assert (status.by_kind, status.by_state) == ({}, {})
@@ -41,7 +41,7 @@ def test_doctor_reports_an_embedder_that_is_down(path: Path) -> None:
         assert brain.status().embedding_pending == 1
 
 
-def test_the_doctor_changes_nothing(brain: Brain) -> None:
+def test_doctor_changes_nothing(brain: Brain) -> None:
     stored(brain, "The build runs on two cores", kind="fact")
     before = brain.status()
     brain.doctor()

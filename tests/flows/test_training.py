@@ -109,7 +109,7 @@ class Dying:
 
 
 @pytest.mark.requirement("JB-02")
-def test_training_offers_one_model_after_a_kill_and_makes_the_same_bytes_again(
+def test_training_killed_midway_offers_one_model_and_retraining_gives_the_same_bytes(
     brain: Brain, clock: FakeClock
 ) -> None:
     use(brain, feature="replies")
@@ -160,7 +160,7 @@ def test_model_trained_on_random_marks_is_retired(brain: Brain) -> None:
     assert (card.state, card.reason) == (ModelState.RETIRED, "not_better")
 
 
-def test_training_on_too_little_data_says_what_is_needed(brain: Brain) -> None:
+def test_training_on_too_little_data_reports_what_is_needed(brain: Brain) -> None:
     use(brain, feature="replies", count=30)
     done = trained(brain, min_marked=100)
     assert done.state == "done"

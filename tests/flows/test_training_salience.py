@@ -132,7 +132,7 @@ def test_trained_model_predicts_use_better_than_the_rule(lived_in: Brain) -> Non
     assert set(model["authors"]) == {"ann", "bob"}
 
 
-def test_training_on_too_few_memories_says_what_is_needed(path: Path) -> None:
+def test_training_on_too_few_memories_reports_what_is_needed(path: Path) -> None:
     clock = FakeClock()
     clock.move(NOW)
     with a_brain(path, clock=clock) as brain:
