@@ -37,7 +37,9 @@ def test_reports_of_same_subject_and_action_share_a_group(subtests: pytest.Subte
             assert len({action_key(text) for text in group}) == 1
 
 
-def test_other_subject_or_action_makes_another_group(subtests: pytest.Subtests) -> None:
+def test_reports_of_another_subject_or_action_are_in_another_group(
+    subtests: pytest.Subtests,
+) -> None:
     for one, other in [
         ("Turned the cache on", "Turned the cache off"),
         ("The backup ran", "The backup did not run"),
@@ -79,7 +81,7 @@ def test_report_of_a_change_is_recognized(subtests: pytest.Subtests) -> None:
 
 
 @pytest.mark.requirement("CT-11")
-def test_a_description_is_no_change(subtests: pytest.Subtests) -> None:
+def test_description_does_not_count_as_a_report_of_a_change(subtests: pytest.Subtests) -> None:
     for text in [
         "Ann wrote a guide to search-db",
         "The report of node9 is in the wiki",
@@ -115,7 +117,7 @@ def test_different_actions_have_different_keys(data: st.DataObject) -> None:
 
 
 @given(st.text(max_size=600))
-def test_any_text_has_an_action_key(text: str) -> None:
+def test_every_text_has_an_action_key(text: str) -> None:
     assert action_key(text) == action_key(text.strip())
     assert len(action_key(text)) >= 1
 

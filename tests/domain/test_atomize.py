@@ -92,7 +92,9 @@ def test_every_pattern_separates_cause_from_effect(subtests: pytest.Subtests) ->
 
 
 @pytest.mark.requirement("WP-45")
-def test_causes_are_extracted_without_an_article_or_a_set_phrase(subtests: pytest.Subtests) -> None:
+def test_stated_causes_conditions_and_lessons_are_extracted_as_atoms(
+    subtests: pytest.Subtests,
+) -> None:
     cases: list[tuple[str, tuple[str, str, str, str]]] = [
         (
             "Checkout failed because the disk was full",
@@ -277,7 +279,7 @@ def test_delay_is_read_from_the_text(subtests: pytest.Subtests) -> None:
             assert (atom.outcome_delay_s, atom.consequence_delay_s) == (outcome_s, consequence_s)
 
 
-def test_effect_of_an_outcome_is_its_consequence() -> None:
+def test_effect_of_an_outcome_is_stored_as_its_consequence() -> None:
     [atom] = extract_atoms(
         "The disk filled up, causing writes to fail, which took the whole shop down."
     )
@@ -318,7 +320,7 @@ def test_quality_of_an_atom_grows_with_its_details() -> None:
 
 
 @given(st.text(max_size=400) | st.lists(st.sampled_from([FACT, "If ", ", ", "so ", "by being "])))
-def test_any_text_gives_few_and_bounded_atoms(given: str | list[str]) -> None:
+def test_arbitrary_text_yields_few_and_bounded_atoms(given: str | list[str]) -> None:
     text = given if isinstance(given, str) else "".join(given)
     atoms = extract_atoms(text)
     assert len(atoms) <= ATOMS_MAX
@@ -349,7 +351,7 @@ def test_delay_in_confusable_letters_is_ignored() -> None:
     assert atom.outcome_delay_s is None
 
 
-def test_work_grows_linearly_with_the_text(subtests: pytest.Subtests) -> None:
+def test_extraction_time_grows_linearly_with_the_text(subtests: pytest.Subtests) -> None:
     for unit in [
         FACT + " ",
         "because ",

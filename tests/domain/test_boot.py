@@ -277,7 +277,7 @@ def test_entries_beyond_the_stable_part_follow_it() -> None:
     assert MORE in briefing.text.splitlines()
 
 
-def test_blocker_outside_its_section_is_labelled() -> None:
+def test_blocker_beyond_its_section_is_labelled() -> None:
     limits = BriefingLimits(shares=dict.fromkeys(BOOT_SHARES, 0.02))
     material = BriefingMaterial(blockers=entries(5, f"{WORDS} and Bob"), tasks=entries(1))
     briefing = pack_briefing(material, limits=limits)

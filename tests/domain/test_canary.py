@@ -98,7 +98,7 @@ def test_only_a_serving_model_serves(subtests: pytest.Subtests) -> None:
             assert is_in_canary(card(1, state, percent=100), Caller(agent="bo")) is is_serving
 
 
-def test_a_canary_comes_before_the_active_model_where_it_may() -> None:
+def test_canary_is_chosen_before_the_active_model_for_allowed_agents() -> None:
     tried, active = card(1, percent=0, allow=("bo",)), card(2, ModelState.ACTIVE)
     assert serving_of([active, tried], Caller(agent="bo")) == tried
     assert serving_of([active, tried], Caller(agent="al")) == active

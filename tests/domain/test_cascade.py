@@ -96,7 +96,7 @@ def test_pruned_memory_counts_as_faded() -> None:
     assert carried_by(InvalidationReason.FORGOTTEN) == SUPPORTS
 
 
-def test_conflict_counts_from_more_trust_or_as_much_by_another_author(
+def test_conflict_counts_if_more_trusted_or_equally_trusted_by_another_author(
     subtests: pytest.Subtests,
 ) -> None:
     for one, other in list(product(Trust, Trust)):

@@ -402,7 +402,7 @@ PARTS = (
 
 
 @pytest.mark.requirement("WP-45", "WP-50")
-def test_a_cause_is_split_between_its_subject_and_its_verb(subtests: pytest.Subtests) -> None:
+def test_subject_and_verb_of_a_cause_are_separated(subtests: pytest.Subtests) -> None:
     for text, parts in PARTS:
         with subtests.test(text=text, parts=parts):
             [atom] = extract_atoms(text)
@@ -410,7 +410,7 @@ def test_a_cause_is_split_between_its_subject_and_its_verb(subtests: pytest.Subt
 
 
 @pytest.mark.requirement("WP-45", "WP-50")
-def test_a_cause_and_its_effect_are_whole_and_named(subtests: pytest.Subtests) -> None:
+def test_cause_and_effect_are_extracted_as_whole_phrases(subtests: pytest.Subtests) -> None:
     for text, cause, effect in CAUSES:
         with subtests.test(text=text, cause=cause, effect=effect):
             [atom] = extract_atoms(text)

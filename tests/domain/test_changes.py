@@ -73,7 +73,7 @@ def test_small_talk_is_no_sure_change(subtests: pytest.Subtests) -> None:
             assert confidence(older, newer, cosine=0.5, follows=True) < SURE_FROM
 
 
-def test_a_value_that_holds_again_is_not_outdated() -> None:
+def test_value_that_holds_again_is_not_outdated() -> None:
     older = "The API timeout is 30 seconds."
     assert is_no_change(older, "We are back to 30 seconds for the API timeout.")
     assert not is_no_change(older, "We are back to 45 seconds for the API timeout.")
@@ -89,13 +89,13 @@ def test_dropped_habit_may_be_a_change(subtests: pytest.Subtests) -> None:
             assert not is_no_change("We keep the access logs for 30 days.", newer)
 
 
-def test_a_change_is_announced_in_capitals_too() -> None:
+def test_change_announced_in_capitals_is_detected() -> None:
     older, newer = "Customer calls are recorded.", "Customer calls are no longer recorded."
     assert confidence(older, newer.upper()) > SURE_FROM
     assert confidence(older, newer.replace("no longer", "NO LONGER")) > SURE_FROM
 
 
-def test_an_answer_that_echoes_a_text_repeats_it() -> None:
+def test_answer_that_echoes_a_text_counts_as_its_repetition() -> None:
     order = "Order: 40 roof tiles for the annexe."
     assert repeats("Order confirmed: 40 roof tiles for the annexe.", order)
     assert not repeats("Order confirmed: 55 roof tiles for the annexe.", order)
@@ -104,7 +104,7 @@ def test_an_answer_that_echoes_a_text_repeats_it() -> None:
     assert not repeats("The staging database in Oslo runs Postgres 14.", oslo)
 
 
-def test_a_value_before_its_subject_is_read_as_such() -> None:
+def test_subject_after_its_value_is_recognized() -> None:
     subject = read_words("Ann is the owner of billing.").subject
     assert subject == read_words("The owner of billing is Bo.").subject
     assert read_words('"The owner of billing is the lead"').subject == subject
@@ -126,7 +126,7 @@ def test_neither_questions_nor_other_items_are_changes() -> None:
 
 @given(st.text(max_size=200), st.text(max_size=200), st.floats(-1, 1))
 @example("?!", "Ann left", 0.9)
-def test_a_confidence_is_a_probability(older: str, newer: str, cosine: float) -> None:
+def test_confidence_of_a_change_is_a_probability(older: str, newer: str, cosine: float) -> None:
     assert 0 <= confidence(older, newer, cosine=cosine) <= 1
 
 

@@ -30,7 +30,7 @@ def test_slight_chunk_has_fewer_than_five_words(text: str) -> None:
         assert one.is_slight == (count_words(one.text) < CHUNK_WORDS_MIN)
 
 
-def test_a_long_paragraph_is_cut_at_lines_then_at_sentences_then_at_words() -> None:
+def test_long_paragraph_is_split_at_lines_then_sentences_then_words() -> None:
     sentence = "The ferry leaves at dawn and comes back at night. "
     lines = f"A first line of five words\n{sentence * 60}"
     passages = [one.text for one in split(lines)]
@@ -52,7 +52,7 @@ def test_blank_lines_of_a_block_of_code_do_not_cut_it() -> None:
     assert [one.text for one in split(f"Some code that we ran today:\n\n{code}")][1] == code
 
 
-def test_a_megabyte_of_text_is_split_in_linear_time() -> None:
+def test_megabyte_of_text_is_split_in_linear_time() -> None:
     # Were it quadratic, this would take hours.
     assert len(split("a b c d e f\n\n" * 70_000)) == 70_000
     assert split("a" * 1_000_000)[0].is_slight

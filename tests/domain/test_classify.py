@@ -32,7 +32,7 @@ def test_only_whole_words_are_signals(subtests: pytest.Subtests) -> None:
             assert classify(text) is Kind.FACT
 
 
-def test_a_prohibition_blocks_and_advice_is_a_pattern(subtests: pytest.Subtests) -> None:
+def test_prohibition_is_a_blocker_and_advice_is_a_pattern(subtests: pytest.Subtests) -> None:
     for text, severity in [
         ("Never push to main", Severity.BLOCKER),
         ("It is forbidden to log keys", Severity.BLOCKER),

@@ -6,7 +6,7 @@ from commonbrain.text.clause_roles import Role, role_of, states_failure
 
 
 @pytest.mark.requirement("JB-14")
-def test_a_passive_is_a_result_unless_it_is_denied(subtests: pytest.Subtests) -> None:
+def test_passive_clause_is_a_result_unless_it_is_negated(subtests: pytest.Subtests) -> None:
     for text, role in [
         ("Timeouts were lowered for the mailer.", Role.DONE),
         ("The lease was signed by the landlord.", Role.DONE),
@@ -24,7 +24,7 @@ def test_a_passive_is_a_result_unless_it_is_denied(subtests: pytest.Subtests) ->
 
 
 @pytest.mark.requirement("JB-14")
-def test_an_adjective_of_a_noun_opens_no_point(subtests: pytest.Subtests) -> None:
+def test_adjective_before_a_noun_does_not_open_a_point(subtests: pytest.Subtests) -> None:
     for text, role in [
         ("The delay in the queue was due to a wrong label.", Role.NOTED),
         ("The freeze is due to be lifted at noon.", Role.OPEN),
@@ -73,7 +73,7 @@ def test_only_an_agreed_clause_is_a_decision(subtests: pytest.Subtests) -> None:
 
 
 @pytest.mark.requirement("JB-14")
-def test_a_failure_that_goes_on_is_open(subtests: pytest.Subtests) -> None:
+def test_continuing_failure_is_an_open_point(subtests: pytest.Subtests) -> None:
     for text, role in [
         ("The login test still fails although the clock was fixed.", Role.OPEN),
         ("After the clock was fixed, the login test fails again.", Role.OPEN),
@@ -86,6 +86,6 @@ def test_a_failure_that_goes_on_is_open(subtests: pytest.Subtests) -> None:
             assert role_of(text) is role
 
 
-def test_a_repair_counts_in_the_main_clause_alone() -> None:
+def test_fix_counts_only_in_the_main_clause() -> None:
     assert states_failure("The login test failed after the clock was fixed.")
     assert not states_failure("The failing login test was fixed after lunch.")

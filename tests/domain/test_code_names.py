@@ -14,7 +14,7 @@ def naming(text: str, *, file: str = FILE, edit: str = "") -> Naming | None:
     return naming_of(read_edit((file,), edit, folder=FOLDER), text)
 
 
-def test_a_text_names_a_file_by_the_end_of_its_path(subtests: pytest.Subtests) -> None:
+def test_text_names_a_file_by_the_end_of_its_path(subtests: pytest.Subtests) -> None:
     for text in [
         "src/payments/refunds.py must stay free of network calls.",
         "We moved the retry into `payments/refunds.py`.",
@@ -60,7 +60,7 @@ def test_common_file_name_counts_only_with_its_folder(
             assert naming(f"checkout/{name} is generated.", file=file) is Naming.FILE
 
 
-def test_a_folder_counts_with_its_slash(subtests: pytest.Subtests) -> None:
+def test_folder_is_named_only_as_a_path_with_a_slash(subtests: pytest.Subtests) -> None:
     for text, named in [
         ("Nothing in src/payments/ may log a card.", Naming.FOLDER),
         ("Nothing in payments/ may log a card.", Naming.FOLDER),
@@ -74,7 +74,7 @@ def test_a_folder_counts_with_its_slash(subtests: pytest.Subtests) -> None:
             assert naming(text) is named
 
 
-def test_a_symbol_counts_in_the_spelling_of_code(subtests: pytest.Subtests) -> None:
+def test_symbol_is_named_only_in_its_code_spelling(subtests: pytest.Subtests) -> None:
     for edit, text, named in [
         ("    def close_pool(self):", "close_pool must run last.", Naming.SYMBOL),
         ("export async function makeRefund(o) {", "makeRefund rounds down.", Naming.SYMBOL),
@@ -110,7 +110,7 @@ def test_a_symbol_counts_in_the_spelling_of_code(subtests: pytest.Subtests) -> N
             assert naming(text, edit=edit) is named
 
 
-def test_a_memory_that_names_the_edited_code_counts(subtests: pytest.Subtests) -> None:
+def test_memory_that_names_the_edited_file_is_recognized(subtests: pytest.Subtests) -> None:
     for text, file, edit in [
         ("Values in .env are never quoted, docker reads them raw.", ".env", ""),
         ("`.env` holds the sandbox key only.", "services/api/.env", ""),
@@ -200,7 +200,7 @@ def test_words_of_a_sentence_name_no_code(subtests: pytest.Subtests) -> None:
             assert naming(text, file=f"{FOLDER}/{file}", edit=edit) is None
 
 
-def test_a_patch_names_its_files() -> None:
+def test_files_of_a_patch_are_extracted() -> None:
     patch = (
         "*** Begin Patch\n*** Update File: src/a.py\n*** Move to: src/b.py\n@@\n-x\n+y\n"
         "*** Add File: docs/new.md\n+text\n*** End Patch\n"
@@ -213,9 +213,7 @@ PART = st.text("abcdefghij", min_size=3, max_size=8)
 
 
 @given(parts=st.lists(PART, min_size=2, max_size=5), before=st.text(max_size=30))
-def test_every_file_is_named_by_the_last_two_parts_of_its_path(
-    parts: list[str], before: str
-) -> None:
+def test_last_two_parts_of_a_path_name_every_file(parts: list[str], before: str) -> None:
     path = "/".join(parts) + ".py"
     short = "/".join(path.split("/")[-2:])
 
@@ -223,5 +221,5 @@ def test_every_file_is_named_by_the_last_two_parts_of_its_path(
 
 
 @given(text=st.text(max_size=300), edit=st.text(max_size=300), file=st.text(max_size=60))
-def test_any_text_is_read(text: str, edit: str, file: str) -> None:
+def test_arbitrary_text_can_be_read(text: str, edit: str, file: str) -> None:
     naming_of(read_edit((file,), edit), text)

@@ -65,7 +65,9 @@ def test_commit_is_recognised_in_every_shell_form(subtests: pytest.Subtests) -> 
             assert runs_commit(command)
 
 
-def test_command_that_resembles_a_commit_is_none(subtests: pytest.Subtests) -> None:
+def test_command_that_resembles_a_commit_is_not_recognised_as_one(
+    subtests: pytest.Subtests,
+) -> None:
     for command in [
         "git commit-tree",
         "git committed",
@@ -148,12 +150,12 @@ def test_hostile_command_is_read_in_linear_time(subtests: pytest.Subtests) -> No
 
 
 @given(st.text(alphabet="git comt'\"\\\n;&|()<>`$#=-", max_size=200))
-def test_any_command_is_read(command: str) -> None:
+def test_arbitrary_command_can_be_read(command: str) -> None:
     runs_commit(f"{command} commit")
 
 
 @given(st.text(alphabet="abc '\"\\$;\n-", max_size=60))
-def test_a_quoted_command_is_a_word(text: str) -> None:
+def test_quoted_command_is_treated_as_a_word(text: str) -> None:
     quoted = "'" + text.replace("'", "'\\''") + "'"
 
     assert not runs_commit(f"echo {quoted} git commit")
@@ -223,5 +225,5 @@ def test_rule_about_another_subject_is_not_about_commits(subtests: pytest.Subtes
 
 
 @given(st.text(max_size=300))
-def test_any_rule_is_read(rule: str) -> None:
+def test_arbitrary_rule_can_be_read(rule: str) -> None:
     concerns_commits(rule)

@@ -65,7 +65,7 @@ def test_other_subjects_other_properties_and_other_words_are_no_conflict(
             assert basis(one, other) is None
 
 
-def test_a_given_subject_beats_the_words() -> None:
+def test_given_subject_takes_precedence_over_the_words_of_a_text() -> None:
     here = Statement(text="5432", subject="Port of the orders database")
     there = Statement(text="5433", subject="port of the orders database")
     elsewhere = Statement(text="5433", subject="port of the users database")
@@ -73,7 +73,7 @@ def test_a_given_subject_beats_the_words() -> None:
     assert find_contradiction(here, elsewhere) is None
 
 
-def test_two_bare_values_of_one_subject_are_a_conflict() -> None:
+def test_two_values_of_one_subject_conflict() -> None:
     contradiction = find_contradiction(
         Statement(text="Postgres", subject="main store"),
         Statement(text="SQLite", subject="main store"),
@@ -92,20 +92,20 @@ def test_replaced_word_may_be_news(subtests: pytest.Subtests) -> None:
             assert may_add_information(one, other)
 
 
-def test_the_same_in_another_order_is_no_news() -> None:
+def test_same_words_in_another_order_add_no_information() -> None:
     assert not may_add_information(
         "In Makefiles, indent with tabs", "Use tabs to indent in Makefiles"
     )
 
 
 @given(TEXTS, TEXTS)
-def test_both_judgements_are_mutual(one: str, other: str) -> None:
+def test_contradiction_and_new_information_are_symmetric(one: str, other: str) -> None:
     assert basis(one, other) is basis(other, one)
     assert may_add_information(one, other) == may_add_information(other, one)
 
 
 @given(TEXTS)
-def test_a_text_never_contradicts_itself(text: str) -> None:
+def test_text_never_contradicts_itself(text: str) -> None:
     assert basis(text, text) is None
     assert not may_add_information(text, text)
 

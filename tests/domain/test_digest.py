@@ -94,7 +94,7 @@ def test_progress_greetings_and_questions_are_no_candidate_facts() -> None:
     ]
 
 
-def test_the_period_is_in_minutes_or_in_days() -> None:
+def test_period_of_a_digest_is_in_minutes_or_in_days() -> None:
     def title(*hours: float) -> str:
         texts = [SourceText(text="x", at=NOON + timedelta(hours=hour)) for hour in hours]
         return titled("tea", texts)
@@ -131,7 +131,7 @@ IDLE = ("Ann sat on the bench and watched the gulls for an hour while boats came
 
 
 @pytest.mark.requirement("JB-01")
-def test_decisions_and_open_points_that_differ_in_a_number_or_a_negation_stay(
+def test_decisions_and_open_points_that_differ_in_a_number_or_negation_are_retained(
     subtests: pytest.Subtests,
 ) -> None:
     cases: list[tuple[str, str]] = [
@@ -171,13 +171,13 @@ def test_digest_has_only_the_last_run_of_passed_tests() -> None:
     assert {of for point in summary.points for of in point.of} & {0, 1, 2} == {2}
 
 
-def test_a_label_marks_an_open_point() -> None:
+def test_label_marks_an_open_point() -> None:
     summary = digest([SourceText(text=text) for text in ("Open: renew the contract.", *IDLE[:4])])
 
     assert body_of(summary.points).splitlines()[-2:] == ["Open:", "renew the contract"]
 
 
-def test_texts_too_short_for_a_third_have_no_summary() -> None:
+def test_texts_that_are_too_short_have_no_digest() -> None:
     assert digest([SourceText(text="The crane broke at noon.", at=NOON)]).fault == "too_short"
 
 

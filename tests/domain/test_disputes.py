@@ -57,9 +57,7 @@ SIDES = st.fixed_dictionaries(
 
 
 @given(SIDES, SIDES)
-def test_conflict_reads_the_same_from_either_side(
-    one: dict[str, Any], other: dict[str, Any]
-) -> None:
+def test_conflict_is_the_same_from_either_side(one: dict[str, Any], other: dict[str, Any]) -> None:
     here, there = a_memory(1, "Two cores", **one), a_memory(2, "Four cores", **other)
     assert preferred(here, there) is preferred(there, here)
     output = conflict_of(here, there)
@@ -82,7 +80,7 @@ def test_conflict_basis_without_a_rule_is_a_statement(subtests: pytest.Subtests)
 OF_OLD, OF_NEW = "The API listens on port 8080", "The API listens on port 9090"
 
 
-def test_text_with_only_dropped_words_repeats_the_old_value(
+def test_text_with_only_removed_words_repeats_the_old_value(
     subtests: pytest.Subtests,
 ) -> None:
     for text, is_old in [
@@ -97,6 +95,6 @@ def test_text_with_only_dropped_words_repeats_the_old_value(
 
 
 @given(st.text(max_size=60))
-def test_nothing_is_repeated_where_nothing_was_dropped(text: str) -> None:
+def test_text_repeats_nothing_if_no_words_were_removed(text: str) -> None:
     assert not repeats(text, old=OF_OLD, new=OF_OLD)
     assert not repeats(OF_NEW, old=text, new=OF_NEW)

@@ -37,7 +37,7 @@ def near(*similarities: float, text: str = TEXT) -> list[CandidateMemory]:
     ]
 
 
-def test_a_near_duplicate_rule_or_fact_is_refused(subtests: pytest.Subtests) -> None:
+def test_near_duplicate_rule_or_fact_is_refused(subtests: pytest.Subtests) -> None:
     for kind in [Kind.RULE, Kind.FACT]:
         with subtests.test(kind=kind):
             match classify_duplicate(kind, TEXT, near=near(0.6, 0.75), space=SPACE):
@@ -72,7 +72,7 @@ def test_hints_are_near_few_and_nearest_first(kind: Kind, similarities: Sequence
         assert judged.of.similarity == max(similarities) >= SPACE.similar_threshold
 
 
-def test_another_number_or_a_denial_may_be_the_news(subtests: pytest.Subtests) -> None:
+def test_text_with_another_number_or_a_negation_is_no_duplicate(subtests: pytest.Subtests) -> None:
     for one, other in [
         ("The limit is 10 MB", "The limit is 20 MB"),
         ("Version 1.2.3 is deployed", "Version 1.2.4 is deployed"),
@@ -87,7 +87,7 @@ def test_another_number_or_a_denial_may_be_the_news(subtests: pytest.Subtests) -
             assert judged.similar == tuple(near(0.99, text=other))
 
 
-def test_a_contradicting_neighbour_does_not_hide_one_that_agrees() -> None:
+def test_contradicting_neighbour_does_not_hide_an_agreeing_duplicate() -> None:
     agreeing = CandidateMemory(id=9, headline=TEXT, text=TEXT, similarity=0.8)
     [denial] = near(0.99, text="The cache never lives on the build host")
     judged = classify_duplicate(Kind.FACT, TEXT, near=[denial, agreeing], space=SPACE)
@@ -143,7 +143,7 @@ def test_only_facts_contest_each_other() -> None:
     assert judged == Unique(similar=tuple(stored))
 
 
-def test_a_given_subject_reaches_the_judgement() -> None:
+def test_given_subject_is_used_to_detect_a_contradiction() -> None:
     stored = [CandidateMemory(id=1, headline="p", text="5432", similarity=0.9, subject="port")]
     judged = classify_duplicate(Kind.FACT, "5433", near=stored, space=SPACE, subject="Port")
     assert isinstance(judged, Unique)
@@ -161,7 +161,7 @@ def test_forced_duplicate_still_reports_contested_facts() -> None:
     assert [one.neighbour for one in judged.conflicts] == [contested]
 
 
-def test_an_event_recurs_when_only_numbers_and_times_differ(subtests: pytest.Subtests) -> None:
+def test_event_recurs_if_only_numbers_and_times_differ(subtests: pytest.Subtests) -> None:
     for one, other in [
         ("The backup took 14 minutes", "The backup took 22 minutes"),
         ("Deploy failed at 10:02 on Monday", "Deploy failed at 16:47 on Friday"),

@@ -68,7 +68,7 @@ def test_references_are_found_as_written(subtests: pytest.Subtests) -> None:
             assert extract_entities(f"We saw `{reference}`, too").references == (reference,)
 
 
-def test_text_that_resembles_a_reference_is_none(subtests: pytest.Subtests) -> None:
+def test_text_that_resembles_a_reference_is_not_extracted(subtests: pytest.Subtests) -> None:
     for text in [
         "and/or",
         "24/7",
@@ -84,13 +84,13 @@ def test_text_that_resembles_a_reference_is_none(subtests: pytest.Subtests) -> N
             assert extract_entities(f"it says {text} there").references == ()
 
 
-def test_topics_are_capitals_that_no_sentence_explains() -> None:
+def test_topics_are_capitalized_words_within_a_sentence() -> None:
     text = "The team likes Redis. Kafka came later, said Ben: Postgres stays in Berlin.\n- Later"
     assert extract_entities(text).topics == ("redis", "ben", "berlin")
 
 
 @given(st.text())
-def test_any_text_has_few_short_names_each_once(text: str) -> None:
+def test_arbitrary_text_yields_few_short_names_each_once(text: str) -> None:
     entities = extract_entities(text)
     sorts = (entities.tags, entities.people, entities.references, entities.topics)
     assert all(len(names) == len(set(names)) <= ENTITIES_MAX for names in sorts)
@@ -99,7 +99,7 @@ def test_any_text_has_few_short_names_each_once(text: str) -> None:
 
 
 @given(st.lists(st.from_regex(r"[A-Z][a-z]{2,8}", fullmatch=True), max_size=5))
-def test_case_of_a_mention_makes_no_second_person(names: list[str]) -> None:
+def test_mention_in_another_case_adds_no_second_person(names: list[str]) -> None:
     written = " ".join(f"@{name} @{name.upper()}" for name in names)
     assert len(extract_entities(written).people) <= len({name.casefold() for name in names})
 
@@ -110,7 +110,7 @@ def test_number_of_entities_is_bounded() -> None:
     assert extract_entities(text).people == ()
 
 
-def test_an_empty_text_names_nothing() -> None:
+def test_empty_text_has_no_entities() -> None:
     assert extract_entities("") == Entities()
 
 

@@ -35,16 +35,16 @@ def test_excerpt_is_the_matching_sentence_or_the_opening(
             assert excerpt(text, Sought(terms), chars=30) == output
 
 
-def test_a_rare_word_outweighs_one_of_every_sentence() -> None:
+def test_rare_word_outweighs_a_word_of_every_sentence() -> None:
     text = "The shop is old. The shop is big. The shop has a cat. The shop is far."
     assert "cat" in excerpt(text, Sought(["shop", "cat"]), chars=32)
 
 
-def test_a_stretch_without_a_break_is_not_cut() -> None:
+def test_text_without_breaks_has_no_excerpt() -> None:
     assert excerpt("x" * 5000, Sought(["x"]), chars=400) == ""
 
 
-def test_a_run_of_blanks_costs_no_more_than_its_length() -> None:
+def test_long_run_of_blanks_is_read_in_linear_time() -> None:
     # Tried anew at every blank, this would take minutes.
     text = f"It begins.{' ' * 200_000}The pump is in Visby. {chr(9) * 200_000}x"
 

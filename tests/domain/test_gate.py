@@ -48,20 +48,20 @@ def test_alias_becomes_the_label_unless_one_is_given() -> None:
     assert admitted(replace(FACT, kind="decision", label="storage")).label == "storage"
 
 
-def test_columns_of_another_kind_are_refused_with_the_own_ones_named() -> None:
+def test_columns_of_another_kind_are_refused_with_the_valid_ones_named() -> None:
     refusal = rejected(replace(FACT, detail=TaskDetail()))
     assert refusal.code == "gate_kind"
     assert "subject" in refusal.hint
 
 
-def test_columns_of_its_kind_are_accepted() -> None:
+def test_columns_of_the_same_kind_are_accepted() -> None:
     assert admitted(replace(FACT, detail=FactDetail(subject="build"))).detail == FactDetail(
         subject="build"
     )
 
 
 @pytest.mark.requirement("WP-03")
-def test_a_rule_takes_a_severity_in_any_case(subtests: pytest.Subtests) -> None:
+def test_rule_accepts_a_severity_in_any_case(subtests: pytest.Subtests) -> None:
     for given_ in ["BLOCKER", "blocker", " Pattern "]:
         with subtests.test(given_=given_):
             detail = admitted(replace(FACT, kind="rule", severity=given_)).detail
@@ -69,12 +69,12 @@ def test_a_rule_takes_a_severity_in_any_case(subtests: pytest.Subtests) -> None:
 
 
 @pytest.mark.requirement("WP-03")
-def test_a_rule_without_a_severity_is_a_pattern() -> None:
+def test_rule_without_a_severity_is_a_pattern() -> None:
     assert admitted(replace(FACT, kind="rule")).detail == RuleDetail(severity=Severity.PATTERN)
 
 
 @pytest.mark.requirement("WP-03")
-def test_a_rule_takes_no_other_severity(subtests: pytest.Subtests) -> None:
+def test_rule_with_an_unknown_severity_is_refused(subtests: pytest.Subtests) -> None:
     for severity in ["", "DEPRECATED", "high"]:
         with subtests.test(severity=severity):
             assert rejected(replace(FACT, kind="rule", severity=severity)).code == "gate_severity"
@@ -90,7 +90,7 @@ def test_only_a_rule_has_a_severity(subtests: pytest.Subtests) -> None:
 
 
 @pytest.mark.requirement("WP-04")
-def test_a_headline_too_long_to_scan_is_refused(subtests: pytest.Subtests) -> None:
+def test_headline_over_its_limit_is_refused(subtests: pytest.Subtests) -> None:
     for headline in [" ".join(["word"] * 16), "x" * 121, "one two " * 30]:
         with subtests.test(headline=headline):
             refusal = rejected(replace(FACT, headline=headline))
@@ -99,12 +99,12 @@ def test_a_headline_too_long_to_scan_is_refused(subtests: pytest.Subtests) -> No
 
 
 @pytest.mark.requirement("WP-04")
-def test_a_headline_at_the_limit_passes() -> None:
+def test_headline_at_its_limit_is_accepted() -> None:
     assert admitted(replace(FACT, headline="seven77 " * 14 + "seven77")).warnings == ()
 
 
 @pytest.mark.requirement("WP-04")
-def test_an_empty_text_has_no_headline(subtests: pytest.Subtests) -> None:
+def test_empty_text_has_no_headline_and_is_refused(subtests: pytest.Subtests) -> None:
     for kind in Kind:
         with subtests.test(kind=kind):
             assert rejected(Draft(body="", kind=kind)).code == "gate_headline"
@@ -118,7 +118,7 @@ def test_headline_of_a_statement_has_a_letter(subtests: pytest.Subtests) -> None
                 assert rejected(Draft(body=body, kind=kind)).code == "gate_headline"
 
 
-def test_an_utterance_may_be_an_emoji(subtests: pytest.Subtests) -> None:
+def test_utterance_can_be_a_single_emoji(subtests: pytest.Subtests) -> None:
     for kind in OTHERS:
         with subtests.test(kind=kind):
             assert admitted(Draft(body="🎉", kind=kind)).headline == "🎉"
@@ -126,7 +126,7 @@ def test_an_utterance_may_be_an_emoji(subtests: pytest.Subtests) -> None:
 
 @pytest.mark.requirement("WP-04")
 @given(st.text(min_size=1).filter(str.strip))
-def test_a_derived_headline_is_short_one_line_and_never_empty(body: str) -> None:
+def test_derived_headline_is_one_short_line_and_never_empty(body: str) -> None:
     headline = derive_headline(body)
     assert headline
     assert len(headline) <= HEADLINE_CHARS_MAX
@@ -135,13 +135,13 @@ def test_a_derived_headline_is_short_one_line_and_never_empty(body: str) -> None
 
 
 @given(st.lists(st.text("aé中. \n-", min_size=1, max_size=200), max_size=20).map(" ".join))
-def test_a_derived_headline_passes_the_gate_that_asks_for_it(body: str) -> None:
+def test_derived_headline_passes_the_gate(body: str) -> None:
     answer = validate(Draft(body=body, kind="event"))
     assert isinstance(answer, Valid) == bool(body.strip())
 
 
 @pytest.mark.requirement("WP-40")
-def test_a_derived_headline_is_the_first_sentence_without_its_list_marker(
+def test_derived_headline_is_the_first_sentence_without_its_list_marker(
     subtests: pytest.Subtests,
 ) -> None:
     for body in [
@@ -156,7 +156,7 @@ def test_a_derived_headline_is_the_first_sentence_without_its_list_marker(
             assert derive_headline(body) == "Use uv."
 
 
-def test_a_cut_headline_says_that_it_was_cut() -> None:
+def test_truncated_headline_ends_with_an_ellipsis() -> None:
     assert derive_headline("word " * 16) == "word " * 14 + "word…"
 
 
@@ -177,7 +177,7 @@ def test_statement_above_200_words_gets_a_warning(subtests: pytest.Subtests) -> 
 
 
 @pytest.mark.requirement("WP-05", "WP-09")
-def test_a_stack_of_dated_updates_is_refused_as_a_merge(subtests: pytest.Subtests) -> None:
+def test_text_with_several_dated_updates_is_refused_as_a_merge(subtests: pytest.Subtests) -> None:
     for kind in ATOMIC:
         with subtests.test(kind=kind):
             body = "Deploys run at noon.\nUpdate (2026-01-02): at one.\nUPDATED 2026-02-03: at two."

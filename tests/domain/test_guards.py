@@ -134,7 +134,7 @@ def test_repeated_checks_seldom_roll_back_an_equal_model() -> None:
     assert wrong <= 2
 
 
-def test_a_model_is_promoted_once_it_is_not_worse_in_enough_recalls() -> None:
+def test_model_is_promoted_once_it_is_not_worse_in_enough_recalls() -> None:
     control = many(400, 1, 0.6)
     early = judge_canary(evidence(many(199, 2, 0.7), control), STATISTICS)
     assert isinstance(early, NotEnoughTraffic)
@@ -186,7 +186,7 @@ def test_outcome_of_a_recall_is_derived_from_its_feedback() -> None:
     assert (figures.recalls, figures.marked, figures.marks) == (3, 2, 0.0)
 
 
-def test_a_model_is_not_blamed_for_a_busy_machine() -> None:
+def test_timeout_on_a_busy_machine_does_not_count_as_a_failure_of_the_model() -> None:
     late = entry(degraded=("reranker: mdl took over 50 ms",), stages_ms={"rank": 2, "rerank": 51})
     busy = entry(degraded=("reranker: mdl took over 50 ms",), stages_ms={"rank": 90, "rerank": 51})
     broken = entry(degraded=("reranker: mdl failed",), stages_ms={"rank": 90, "rerank": 1})

@@ -25,7 +25,7 @@ def test_handoff_lists_its_parts_in_order_without_empty_ones() -> None:
     assert text_of(Handoff(summary=" Done. ", next_steps=["", " "])) == "Done."
 
 
-def test_handoff_needs_a_summary_of_its_own(subtests: pytest.Subtests) -> None:
+def test_handoff_needs_its_own_summary(subtests: pytest.Subtests) -> None:
     for summary in ["", " \n", f"{HEADING}\n[1] mem_0000000000001 | fact\n> x"]:
         with subtests.test(summary=summary), pytest.raises(InvalidInputError, match="summary"):
             text_of(Handoff(summary=summary, context="more"))

@@ -28,7 +28,7 @@ LINES = st.sampled_from(
 )
 
 
-def test_the_headline_is_the_clause_that_carries_the_memory(subtests: pytest.Subtests) -> None:
+def test_headline_is_the_most_informative_clause(subtests: pytest.Subtests) -> None:
     for body, headline in [
         (
             "Hey Mel! Thanks so much. I passed the adoption interviews last Friday!",
@@ -65,7 +65,7 @@ def test_the_headline_is_the_clause_that_carries_the_memory(subtests: pytest.Sub
             assert derive_headline(body).casefold() == headline.casefold()
 
 
-def test_a_text_without_a_statement_gives_the_best_that_it_has(subtests: pytest.Subtests) -> None:
+def test_text_without_a_statement_has_its_best_line_as_headline(subtests: pytest.Subtests) -> None:
     for body, headline in [
         ("Thanks, Melanie!", "Thanks, Melanie!"),
         ("```python\nimport os\n\ndef retry(call):\n    ...\n```", "def retry(call)"),
@@ -79,7 +79,7 @@ def test_a_text_without_a_statement_gives_the_best_that_it_has(subtests: pytest.
             assert derive_headline(body) == headline
 
 
-def test_a_headline_is_neither_a_code_fence_nor_a_row_of_a_table(subtests: pytest.Subtests) -> None:
+def test_headline_is_neither_a_code_fence_nor_a_table_row(subtests: pytest.Subtests) -> None:
     for body, headline in [
         ("```python\nprint(1)\n```", "print(1)"),
         ("- ```python\n  foo()\n  ```\n- The parser is slow.", "The parser is slow."),
@@ -131,6 +131,6 @@ def test_headline_fits_and_contains_only_words_of_the_text(body: str) -> None:
     assert full_text(headline, body) == body
 
 
-def test_a_headline_of_other_words_is_no_part_of_the_text() -> None:
+def test_headline_with_other_words_is_added_to_the_full_text() -> None:
     assert full_text("Use C++", "Use C") == "Use C++\nUse C"
     assert full_text("Bob leads Ana", "Ana leads Bob") == "Bob leads Ana\nAna leads Bob"

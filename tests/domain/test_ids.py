@@ -16,14 +16,14 @@ IDS = st.integers(0, (1 << 63) - 1)
 
 
 @given(MILLIS, BITS, MILLIS, BITS)
-def test_ids_sort_by_their_birth(one: int, bits: int, other: int, other_bits: int) -> None:
+def test_ids_sort_by_their_creation_time(one: int, bits: int, other: int, other_bits: int) -> None:
     earlier, later = sorted([(one, bits), (other, other_bits)])
     made = [ids.make_id(from_millis(at), drawn) for at, drawn in (earlier, later)]
     assert made == sorted(made)
 
 
 @given(MILLIS, BITS)
-def test_an_id_knows_when_it_was_made(millis: int, bits: int) -> None:
+def test_id_contains_its_creation_time(millis: int, bits: int) -> None:
     assert ids.make_id(from_millis(millis), bits) >> ids.RANDOM_BITS == millis
 
 
@@ -34,19 +34,19 @@ def test_random_bits_of_an_id_do_not_change_its_time(bits: int) -> None:
 
 
 @given(IDS)
-def test_an_id_is_read_back_as_it_was_shown(id_: int) -> None:
+def test_id_is_parsed_from_its_displayed_form(id_: int) -> None:
     shown = ids.show(ids.MEMORY, id_)
     assert ids.parse(ids.MEMORY, shown) == id_
     assert ids.parse(ids.MEMORY, f" {shown.lower()}\n") == id_
 
 
 @given(IDS, IDS)
-def test_shown_ids_sort_as_their_numbers_do(one: int, other: int) -> None:
+def test_displayed_ids_sort_like_their_numbers(one: int, other: int) -> None:
     assert (ids.show("mem", one) < ids.show("mem", other)) == (one < other)
 
 
 @given(IDS)
-def test_shown_id_has_a_prefix_and_13_unambiguous_digits(id_: int) -> None:
+def test_displayed_id_has_a_prefix_and_13_unambiguous_digits(id_: int) -> None:
     prefix, _, digits = ids.show(ids.TRACE, id_).partition("_")
     assert prefix == "trc"
     assert len(digits) == 13
@@ -80,6 +80,6 @@ def test_invalid_id_is_refused_with_an_example(subtests: pytest.Subtests) -> Non
 
 
 @given(st.text(max_size=30))
-def test_any_text_is_parsed_or_refused_as_an_id(text: str) -> None:
+def test_arbitrary_text_is_parsed_or_refused_as_an_id(text: str) -> None:
     with suppress(InvalidInputError):
         assert ids.parse(ids.MEMORY, text) < 1 << 63

@@ -20,12 +20,12 @@ def test_text_without_control_characters_stays_unchanged(text: str) -> None:
     assert inert(text) == text
 
 
-def test_one_line_stays_one_line() -> None:
+def test_inert_line_contains_no_line_break() -> None:
     assert inert_line(" a\n\tb\x1b[2J ") == "a b[2J"
 
 
 @given(st.text())
-def test_escaped_json_reads_the_same_without_control_characters(text: str) -> None:
+def test_escaped_json_is_equivalent_and_has_no_control_characters(text: str) -> None:
     written = escaped(json.dumps({"text": text}, ensure_ascii=False))
     assert json.loads(written) == {"text": text}
     assert inert(written) == written

@@ -15,13 +15,13 @@ from commonbrain.model.kinds import (
 from commonbrain.testing.builders import a_memory
 
 
-def test_every_kind_has_one_row_of_lifecycle_and_columns_of_its_own() -> None:
+def test_every_kind_has_one_policy_and_its_own_detail_columns() -> None:
     assert set(KINDS) == set(Kind)
     assert all(policy.kind is kind for kind, policy in KINDS.items())
     assert len({policy.detail for policy in KINDS.values()}) == len(Kind)
 
 
-def test_the_searchable_columns_of_a_kind_are_among_the_keywords(subtests: pytest.Subtests) -> None:
+def test_searchable_columns_of_a_kind_are_among_the_keywords(subtests: pytest.Subtests) -> None:
     for kind, column in [(row, name) for row in Kind for name in KINDS[row].searchable]:
         with subtests.test(kind=kind, column=column):
             column_value: dict[str, Any] = {column: "quokka"}
@@ -30,7 +30,7 @@ def test_the_searchable_columns_of_a_kind_are_among_the_keywords(subtests: pytes
             assert "quokka" in memory.keywords
 
 
-def test_a_rule_never_fades_is_never_archived_and_never_pruned() -> None:
+def test_rule_never_fades_and_is_never_archived_or_pruned() -> None:
     rule = KINDS[Kind.RULE]
     assert (rule.half_life, rule.archived_after, rule.is_pruned) == (None, None, False)
 
@@ -50,7 +50,7 @@ def test_unread_incidents_and_episodes_are_archived_after_ninety_days() -> None:
 
 
 @pytest.mark.requirement("DM-01")
-def test_every_section_of_a_briefing_says_which_kinds_it_shows() -> None:
+def test_every_section_of_a_briefing_lists_the_kinds_it_shows() -> None:
     of_no_kind = {"notes", "siblings"}
     sections = {section for policy in KINDS.values() for section in policy.boot_sections}
 
@@ -70,7 +70,7 @@ def test_kind_is_read_in_any_case_and_leaves_no_label(subtests: pytest.Subtests)
             assert kind_and_label(f" {kind.upper()} ") == (kind, None)
 
 
-def test_an_older_type_name_becomes_a_kind_and_a_label(subtests: pytest.Subtests) -> None:
+def test_type_name_of_another_system_becomes_a_kind_and_a_label(subtests: pytest.Subtests) -> None:
     for alias, kind in [
         ("policy", Kind.RULE),
         ("guardrail", Kind.RULE),
@@ -102,5 +102,5 @@ def test_no_alias_hides_a_kind() -> None:
     assert not set(ALIASES) & set(Kind)
 
 
-def test_an_unknown_name_is_no_kind() -> None:
+def test_unknown_name_has_no_kind() -> None:
     assert kind_and_label("gossip") is None

@@ -102,7 +102,7 @@ def test_fetch_of_a_shortened_memory_grades_no_memory_shown_whole(
             assert grades(an_entry(shown, marks)) == judged
 
 
-def test_without_a_session_lessons_of_an_agent_and_a_day_belong_together() -> None:
+def test_lessons_without_a_session_are_grouped_by_agent_and_day() -> None:
     lesson = training_example_of(an_entry({1: ANY, 2: ANY}, {1: {FeedbackMark.USED}}, session=None))
     assert lesson is not None
     assert lesson.group == "bo 2026-03-02"

@@ -36,15 +36,15 @@ def test_spacing_does_not_change_the_full_text(words: list[str], gap: str) -> No
 
 
 @given(st.text(min_size=1).filter(str.strip))
-def test_a_derived_headline_adds_nothing_to_the_full_text(body: str) -> None:
+def test_derived_headline_adds_nothing_to_the_full_text(body: str) -> None:
     assert full_text(derive_headline(body), body) == body
 
 
-def test_a_headline_of_its_own_leads_the_full_text() -> None:
+def test_separate_headline_comes_first_in_the_full_text() -> None:
     assert full_text("Why Postgres", "Row-level security.") == "Why Postgres\nRow-level security."
 
 
-def test_a_message_is_found_by_its_sender_project_label_and_tags() -> None:
+def test_keywords_of_a_message_are_its_sender_project_label_and_tags() -> None:
     message = a_memory(
         1,
         "Hello",

@@ -10,7 +10,7 @@ from commonbrain.model.limits import TEXT_BYTES_MAX
 from commonbrain.text.names import name_terms, names_in, shared_names
 
 
-def test_forms_of_one_name_are_the_same_thing(subtests: pytest.Subtests) -> None:
+def test_different_spellings_of_one_name_are_equal(subtests: pytest.Subtests) -> None:
     cases: list[tuple[str, ...]] = [
         ("payments-db is full", "PaymentsDb is full", "the payments database", "payments_db"),
         ("PaymentService stalled", "the payment service stalled", "payment-service stalled"),
@@ -27,7 +27,7 @@ def test_forms_of_one_name_are_the_same_thing(subtests: pytest.Subtests) -> None
                 assert all(shared_names(one, other) for other in forms)
 
 
-def test_ordinary_words_name_nothing(subtests: pytest.Subtests) -> None:
+def test_ordinary_words_are_not_names(subtests: pytest.Subtests) -> None:
     for text in [
         "The new service of the main server was slow in mid-2024",
         "A well-known, long-term, step-by-step way to restart servers",
@@ -45,7 +45,7 @@ def confidence(one: str, other: str) -> float:
     return max((name.confidence for name in shared_names(one, other)), default=0.0)
 
 
-def test_a_number_alone_is_less_sure_than_with_its_kind_or_project() -> None:
+def test_number_alone_is_a_less_certain_name_than_with_a_kind_or_project() -> None:
     alone = confidence("#87 was merged", "since #87")
     assert alone == confidence("PR #87 was merged", "since #87")
     with_kind = confidence("PR #87 was merged", "since pull request #87")
@@ -53,13 +53,13 @@ def test_a_number_alone_is_less_sure_than_with_its_kind_or_project() -> None:
     assert 0 < alone < with_kind < with_project
 
 
-def test_a_machine_that_bears_the_name_of_a_product_is_surer_than_the_product() -> None:
+def test_name_of_a_machine_is_more_certain_than_the_name_of_its_product() -> None:
     product = confidence("Kafka was rebooted", "the lag of Kafka")
     assert product < confidence("kafka-4 was rebooted", "the lag of kafka-4")
     assert confidence("python-3 was installed", "the slow python-3") <= product
 
 
-def test_different_things_of_one_sort_share_no_name() -> None:
+def test_different_entities_of_one_type_share_no_name() -> None:
     for one, other in (
         ("db1 is full", "db2 is full"),
         ("payments-db", "reports-db"),
@@ -72,7 +72,7 @@ def test_different_things_of_one_sort_share_no_name() -> None:
 
 
 @given(st.text(), st.text())
-def test_sharing_is_mutual_and_a_text_shares_all_its_names(one: str, other: str) -> None:
+def test_sharing_of_names_is_symmetric_and_reflexive(one: str, other: str) -> None:
     assert {name.key for name in shared_names(one, one)} == set(names_in(one))
     assert bool(shared_names(one, other)) == bool(shared_names(other, one))
     assert all(0 < name.confidence <= 1 for name in names_in(one).values())

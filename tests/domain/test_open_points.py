@@ -5,7 +5,7 @@ import pytest
 from commonbrain.text.open_points import settles
 
 
-def test_a_clause_on_the_same_subject_settles_an_open_point(subtests: pytest.Subtests) -> None:
+def test_clause_on_the_same_subject_settles_an_open_point(subtests: pytest.Subtests) -> None:
     for point, clause in [
         ("Open: raise limit to 30.", "Raised limit to 30."),
         ("Open: raise the limit of the import to 30.", "Raised the import's limit to 30."),
@@ -34,7 +34,9 @@ def test_a_clause_on_the_same_subject_settles_an_open_point(subtests: pytest.Sub
 
 
 @pytest.mark.requirement("JB-14")
-def test_another_number_name_negation_or_subject_leaves_it_open(subtests: pytest.Subtests) -> None:
+def test_another_number_name_negation_or_subject_leaves_a_point_open(
+    subtests: pytest.Subtests,
+) -> None:
     for point, clause in [
         ("Open: raise limit to 30.", "Raised limit to 20."),
         ("Open: raise the limit of the import to 30.", "We raise the limit of the import to 20."),

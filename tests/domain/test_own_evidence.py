@@ -35,7 +35,7 @@ def test_text_without_evidence_stays_unchanged(text: str) -> None:
     assert without_injected_context(text) == text
 
 
-def test_quotes_and_json_of_others_stay() -> None:
+def test_quotes_and_json_of_other_origin_are_not_removed() -> None:
     text = 'mem_38G14A31WKSQK is the id\n> a quote\n{"notice": "none", "items": []}'
     assert without_injected_context(text) == text
 

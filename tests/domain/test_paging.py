@@ -19,7 +19,7 @@ def listing(cursor: str | None = None, *, limit: int = 3, **filters: object) -> 
 
 @pytest.mark.requirement("OB-14")
 @given(rows=ROWS, limit=st.integers(1, 7))
-def test_pages_hold_every_row_once_and_count_the_rest(
+def test_pages_contain_every_row_once_and_count_the_rest(
     rows: list[tuple[int, str]], limit: int
 ) -> None:
     seen: list[tuple[int, str]] = []
@@ -55,7 +55,7 @@ def test_invalid_cursor_is_refused(text: str) -> None:
         listing(text).after(int)
 
 
-def test_a_forged_cursor_is_refused(subtests: pytest.Subtests) -> None:
+def test_forged_cursor_is_refused(subtests: pytest.Subtests) -> None:
     for cursor in [
         forged("00000000", 7),
         forged(CHECKSUM, "7"),
@@ -73,7 +73,7 @@ def test_a_forged_cursor_is_refused(subtests: pytest.Subtests) -> None:
             listing(cursor).after(int)
 
 
-def test_a_cursor_belongs_to_its_list_and_filters() -> None:
+def test_cursor_is_valid_only_for_its_list_and_filters() -> None:
     cursor = listing(agent="ann").cursor_after((7,))
     assert listing(cursor, agent="ann", project=None).after(int) == (7,)
     for other in (listing(cursor), listing(cursor, agent="bob")):
@@ -83,14 +83,14 @@ def test_a_cursor_belongs_to_its_list_and_filters() -> None:
         Listing(name="names", limit=3, cursor=cursor, filters={"agent": "ann"}).after(int)
 
 
-def test_a_limit_has_bounds() -> None:
+def test_limit_of_a_list_has_bounds() -> None:
     assert listing(limit=5).checked(5).limit == 5
     for limit in (0, -1, 6):
         with pytest.raises(RejectedError, match="1 to 5 is allowed"):
             listing(limit=limit).checked(5)
 
 
-def test_a_count_says_when_it_is_bounded() -> None:
+def test_bounded_count_is_shown_with_a_plus_sign() -> None:
     assert (count_text(12), count_text(1000)) == ("12", "1,000+")
     assert more_line(12, "abc") == ("12 more: --cursor abc",)
     assert more_line(0, None) == ()

@@ -53,7 +53,7 @@ LABELLED: tuple[tuple[str, tuple[str, ...]], ...] = (
 
 
 @pytest.mark.requirement("DM-30")
-def test_recognized_people_are_people() -> None:
+def test_recognized_people_are_real_people() -> None:
     wrong = [
         (text, name) for text, people in LABELLED for name in people_in(text) if name not in people
     ]
@@ -68,7 +68,9 @@ def test_most_people_are_recognized() -> None:
 
 
 @pytest.mark.requirement("DM-30")
-def test_months_and_cities_with_given_names_are_no_people(subtests: pytest.Subtests) -> None:
+def test_months_and_cities_that_are_also_given_names_are_not_people(
+    subtests: pytest.Subtests,
+) -> None:
     for text in [
         "The work that started in Jan worked well.",
         "In Jan worked the migration; the pilot of Jan 2026 was waiting for Jan 5.",
@@ -109,7 +111,9 @@ def test_hyphenated_names_and_every_name_of_a_list_are_people(subtests: pytest.S
 
 
 @pytest.mark.requirement("DM-30")
-def test_people_who_work_have_accents_or_names_that_are_words(subtests: pytest.Subtests) -> None:
+def test_people_with_accented_names_or_names_that_are_words_are_recognized(
+    subtests: pytest.Subtests,
+) -> None:
     cases: list[tuple[str, tuple[str, ...]]] = [
         ("The retry was merged by Olga.", ("olga",)),
         ("Deployed by Tim and Ann Lee", ("tim", "ann lee")),
@@ -137,7 +141,7 @@ def test_people_who_work_have_accents_or_names_that_are_words(subtests: pytest.S
             assert people_in(text) == people
 
 
-def test_a_first_name_stays_if_two_people_have_it() -> None:
+def test_first_name_shared_by_two_people_is_listed_separately() -> None:
     text = "Ann Lee said yes. Ann Voss said no. Ann decided."
     assert people_in(text) == ("ann lee", "ann voss", "ann")
 

@@ -19,7 +19,7 @@ def span(query: str) -> tuple[str, str] | None:
 
 
 @pytest.mark.requirement("CT-06")
-def test_a_phrase_of_time_is_a_span(subtests: pytest.Subtests) -> None:
+def test_time_expression_is_parsed_as_a_span(subtests: pytest.Subtests) -> None:
     for phrase, since, until in [
         ("today", "2026-03-18T00:00", "2026-03-19T00:00"),
         ("yesterday", "2026-03-17T00:00", "2026-03-18T00:00"),
@@ -68,7 +68,7 @@ def test_text_without_a_time_has_no_period(subtests: pytest.Subtests) -> None:
 
 
 @pytest.mark.requirement("CT-06")
-def test_bounds_and_relative_phrases_of_time_are_read(subtests: pytest.Subtests) -> None:
+def test_bounds_and_relative_time_expressions_are_parsed(subtests: pytest.Subtests) -> None:
     for phrase, since, until in [
         ("before March 2024", "0001-01-01T00:00", "2024-03-01T00:00"),
         ("by last Friday", "0001-01-01T00:00", "2026-03-14T00:00"),
@@ -98,7 +98,7 @@ def test_bounds_and_relative_phrases_of_time_are_read(subtests: pytest.Subtests)
             assert span(f"What did we decide {phrase}, about billing?") == (since, until)
 
 
-def test_phrase_with_a_year_wins_over_one_without() -> None:
+def test_time_expression_with_a_year_takes_precedence() -> None:
     query = "What was her issue last week, as she said on 6 November 2023?"
     named = parse_time_range(query, NOW)
     assert span(query) == ("2023-11-06T00:00", "2023-11-07T00:00")
@@ -138,7 +138,7 @@ def span_of(phrase: str, now: datetime = NOW) -> BeliefPeriod:
 
 
 @given(PHRASES, NOWS)
-def test_a_span_begins_before_it_ends(phrase: str, now: datetime) -> None:
+def test_span_begins_before_it_ends(phrase: str, now: datetime) -> None:
     named = span_of(phrase, now)
     assert named.since < named.until
 
@@ -158,7 +158,7 @@ def test_part_of_a_period_lies_within_the_period(part: str, whole: str, now: dat
 
 
 @given(DAYS, NOWS)
-def test_before_and_after_leave_out_the_day_and_since_and_until_hold_it(
+def test_before_and_after_exclude_the_day_and_since_and_until_include_it(
     day: str, now: datetime
 ) -> None:
     it = span_of(day, now)
@@ -178,13 +178,15 @@ def is_lossless(query: str, rest: str) -> bool:
 
 
 @given(st.text(), PHRASES, st.text())
-def test_nothing_but_the_phrase_is_taken_out(before: str, phrase: str, after: str) -> None:
+def test_only_the_time_expression_is_removed_from_a_query(
+    before: str, phrase: str, after: str
+) -> None:
     query = f"{before} {phrase} {after}"
     named = parse_time_range(query, NOW)
     assert named is None or is_lossless(query, named[1])
 
 
-def test_a_bound_is_given_in_words_or_as_iso_8601(subtests: pytest.Subtests) -> None:
+def test_time_bound_can_be_given_in_words_or_as_iso_8601(subtests: pytest.Subtests) -> None:
     for text, first, last in [
         ("2026-03-02", "2026-03-02T00:00:00", "2026-03-02T23:59:59.999"),
         ("2026-03-02T14:05:00+02:00", "2026-03-02T12:05:00", "2026-03-02T12:05:00"),
@@ -225,6 +227,6 @@ def test_invalid_time_bound_is_refused_with_examples(subtests: pytest.Subtests) 
 
 
 @given(st.text() | st.text("0123456789 -maylstweekgo,"))
-def test_any_text_is_read_without_complaint(query: str) -> None:
+def test_arbitrary_text_is_parsed_without_an_error(query: str) -> None:
     named = parse_time_range(query, NOW)
     assert named is None or named[0].since < named[0].until

@@ -16,7 +16,7 @@ def test_lasting_request_is_an_instruction(subtests: pytest.Subtests) -> None:
             assert guidance_in(text) == {Guidance.INSTRUCTION}
 
 
-def test_stated_liking_is_a_preference(subtests: pytest.Subtests) -> None:
+def test_stated_preference_is_recognized(subtests: pytest.Subtests) -> None:
     for text in [
         "I prefer short answers.",
         "I'm writing a parser and I prefer plain functions, can you help me?",
@@ -27,7 +27,7 @@ def test_stated_liking_is_a_preference(subtests: pytest.Subtests) -> None:
             assert guidance_in(text) == {Guidance.PREFERENCE}
 
 
-def test_single_request_story_question_and_code_are_neither(
+def test_single_request_story_question_and_code_are_no_guidance(
     subtests: pytest.Subtests,
 ) -> None:
     for text in [
@@ -47,7 +47,7 @@ def test_single_request_story_question_and_code_are_neither(
             assert guidance_in(text) == frozenset()
 
 
-def test_a_text_may_state_both() -> None:
+def test_text_can_state_both_an_instruction_and_a_preference() -> None:
     assert guidance_in("I prefer tables. Always sort them by date.") == set(Guidance)
 
 

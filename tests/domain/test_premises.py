@@ -8,7 +8,7 @@ from commonbrain.model import ids
 from commonbrain.text.rationale import Mention, mentions, rationales
 
 
-def test_only_reasons_are_read(subtests: pytest.Subtests) -> None:
+def test_only_reasons_are_extracted(subtests: pytest.Subtests) -> None:
     cases: list[tuple[str, tuple[str, ...]]] = [
         ("We pin Node because the build breaks on 22.", ("the build breaks on 22",)),
         ("Because the build breaks, we pin Node.", ("the build breaks",)),
@@ -27,7 +27,7 @@ def test_only_reasons_are_read(subtests: pytest.Subtests) -> None:
             assert rationales(text) == reasons
 
 
-def test_named_memories_are_distinguished_from_named_premises() -> None:
+def test_named_memories_are_distinguished_from_named_assumptions() -> None:
     one, other = ids.show(ids.MEMORY, 5), ids.show(ids.MEMORY, 7)
     assert mentions(f"See {one}; because of {other} we wait") == (
         Mention(id=5, is_rationale=False),
@@ -36,6 +36,6 @@ def test_named_memories_are_distinguished_from_named_premises() -> None:
 
 
 @given(st.text(max_size=300))
-def test_any_text_is_read(text: str) -> None:
+def test_arbitrary_text_can_be_read(text: str) -> None:
     assert len(rationales(text)) <= 2
     assert len(mentions(text)) <= 3

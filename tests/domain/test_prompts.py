@@ -20,7 +20,7 @@ SCOPE = QueryScope(caller=Caller(agent="ann"), filter=Filter(), now=NOON)
 PLAN = replace(plan_query(TYPED, SCOPE, budget=Budget(max_items=2), speakers=()), is_proactive=True)
 
 
-def test_a_clients_own_text_is_not_typed(subtests: pytest.Subtests) -> None:
+def test_text_generated_by_a_client_is_not_treated_as_typed(subtests: pytest.Subtests) -> None:
     for prompt in [
         "<command-name>/compact</command-name>\n<command-args></command-args>",
         "<local-command-stdout>Set model to opus</local-command-stdout>",
@@ -50,13 +50,13 @@ def test_typed_text_stays_unchanged(subtests: pytest.Subtests) -> None:
             assert typed_text(prompt).strip() == TYPED
 
 
-def test_code_that_resembles_a_client_text_stays(subtests: pytest.Subtests) -> None:
+def test_code_that_resembles_a_client_text_is_not_removed(subtests: pytest.Subtests) -> None:
     for prompt in ["the <my-widget> is too wide", "{ is not closed", "[x] done?"]:
         with subtests.test(prompt=prompt):
             assert typed_text(prompt) == prompt
 
 
-def test_prompt_states_its_request(subtests: pytest.Subtests) -> None:
+def test_features_of_a_prompt_describe_its_request(subtests: pytest.Subtests) -> None:
     for text, feature in [
         ("why did we drop kafka", "asks_ours"),
         ("explain how kafka rebalances", "is_general"),
@@ -69,7 +69,7 @@ def test_prompt_states_its_request(subtests: pytest.Subtests) -> None:
             assert getattr(read_prompt("pier at dawn"), feature) == 0
 
 
-def test_names_of_code_are_read() -> None:
+def test_names_of_code_are_extracted() -> None:
     prompt = read_prompt("does parse_header() in src/a.py or fetchAll handle --strict, e.g. 2?")
 
     assert {"parse_header", "src/a.py", "fetchall", "strict"} <= prompt.identifiers

@@ -31,17 +31,17 @@ def allows(
     return is_allowed(memory, ANN, criteria=filter_, now=now, past=past)
 
 
-def test_an_open_filter_lets_a_current_memory_pass() -> None:
+def test_empty_filter_accepts_a_current_memory() -> None:
     assert allows(OPEN)
 
 
-def test_a_private_memory_of_another_agent_is_never_allowed() -> None:
+def test_private_memory_of_another_agent_is_never_allowed() -> None:
     assert not allows(OPEN, replace(MEMORY, scope=Scope.PRIVATE, agent="bob"))
     assert allows(OPEN, replace(MEMORY, scope=Scope.PRIVATE, agent="ann"))
 
 
 @pytest.mark.requirement("RT-24")
-def test_untrusted_content_is_left_out_unless_asked_for() -> None:
+def test_untrusted_content_is_excluded_unless_requested() -> None:
     web = replace(MEMORY, trust=Trust.UNTRUSTED_WEB)
     assert not allows(OPEN, web)
     assert allows(Filter(trust_min=0.35), web)
@@ -55,7 +55,7 @@ def test_project_filter_includes_memories_without_a_project() -> None:
 
 
 @pytest.mark.requirement("EV-12")
-def test_every_side_of_a_filter_narrows(subtests: pytest.Subtests) -> None:
+def test_every_condition_of_a_filter_narrows(subtests: pytest.Subtests) -> None:
     for filter_, allowed in [
         (Filter(kinds=(Kind.FACT, Kind.RULE)), True),
         (Filter(kinds=(Kind.RULE,)), False),
@@ -83,7 +83,7 @@ def test_since_and_until_filter_by_time_of_occurrence() -> None:
     assert allows(Filter(until=NOON - HOUR), late)
 
 
-def test_only_current_memories_answer_about_now(subtests: pytest.Subtests) -> None:
+def test_only_current_memories_match_a_query_about_now(subtests: pytest.Subtests) -> None:
     for state in State:
         with subtests.test(state=state):
             assert allows(OPEN, replace(MEMORY, state=state)) == (state in CURRENT_STATES)
@@ -140,7 +140,7 @@ def test_query_as_of_a_time_returns_no_forgotten_or_held_memory(subtests: pytest
 
 
 @pytest.mark.requirement("DM-71")
-def test_a_budget_out_of_bounds_is_refused_with_its_bounds(subtests: pytest.Subtests) -> None:
+def test_budget_out_of_bounds_is_refused_with_its_bounds(subtests: pytest.Subtests) -> None:
     for items, tokens in [(0, 100), (101, 100), (-1, 100), (1, 63), (1, 32_001)]:
         with subtests.test(items=items, tokens=tokens):
             with pytest.raises(RejectedError, match=r"1 to 100|64 to 32000") as refusal:
@@ -166,7 +166,7 @@ def test_filter_passes_matching_memories(subtests: pytest.Subtests) -> None:
             assert allows(filter_, memory)
 
 
-def test_filter_stops_other_memories(subtests: pytest.Subtests) -> None:
+def test_filter_excludes_other_memories(subtests: pytest.Subtests) -> None:
     for filter_ in [
         Filter(people=("bo",)),
         Filter(scope=Scope.GLOBAL),
@@ -179,7 +179,7 @@ def test_filter_stops_other_memories(subtests: pytest.Subtests) -> None:
             assert not allows(filter_, memory)
 
 
-def test_forgotten_memories_cannot_be_asked_for() -> None:
+def test_filter_for_forgotten_memories_is_refused() -> None:
     with pytest.raises(InvalidInputError, match="forgotten"):
         Filter(states=(State.FORGOTTEN,))
     with pytest.raises(InvalidInputError, match="as_of"):

@@ -11,7 +11,7 @@ from commonbrain.text.repetition import adds_nothing, may_repeat, repeated_part
 
 
 @pytest.mark.requirement("WP-06")
-def test_a_restatement_adds_nothing(subtests: pytest.Subtests) -> None:
+def test_restatement_adds_nothing(subtests: pytest.Subtests) -> None:
     for known, text in [
         ("Customer data is stored in Frankfurt.", "We keep customer data in Frankfurt."),
         ("Never push to main directly.", "Do not push directly to main."),
@@ -25,7 +25,7 @@ def test_a_restatement_adds_nothing(subtests: pytest.Subtests) -> None:
 
 
 @pytest.mark.requirement("WP-06")
-def test_a_text_with_news_is_no_repetition(subtests: pytest.Subtests) -> None:
+def test_text_with_news_is_no_repetition(subtests: pytest.Subtests) -> None:
     for known, text in [
         ("The build takes forty minutes.", "The build takes forty minutes on the new runner."),
         ("Tokens expire after 15 minutes.", "Tokens expire after 30 minutes."),

@@ -23,7 +23,7 @@ def test_admin_does_not_see_private_memories_of_another_agent() -> None:
     assert not is_visible(Caller(agent="root", role=Role.ADMIN), private)
 
 
-def test_a_reader_writes_nowhere(subtests: pytest.Subtests) -> None:
+def test_reader_cannot_write_to_any_scope(subtests: pytest.Subtests) -> None:
     for scope in Scope:
         with subtests.test(scope=scope):
             with pytest.raises(RejectedError) as refusal:
@@ -31,7 +31,7 @@ def test_a_reader_writes_nowhere(subtests: pytest.Subtests) -> None:
             assert refusal.value.code == "insufficient_role"
 
 
-def test_only_an_admin_writes_for_all() -> None:
+def test_only_an_admin_writes_to_the_global_scope() -> None:
     check_may_write(Caller(agent="root", role=Role.ADMIN), Scope.GLOBAL)
     with pytest.raises(RejectedError) as refusal:
         check_may_write(Caller(agent="ann", role=Role.WRITER), Scope.GLOBAL)

@@ -22,7 +22,7 @@ DAYS = st.floats(0, 4000).map(lambda days: timedelta(days=days))
 
 
 @pytest.mark.requirement("WP-47", "WP-32")
-def test_confidence_starts_by_trust(subtests: pytest.Subtests) -> None:
+def test_initial_confidence_depends_on_trust(subtests: pytest.Subtests) -> None:
     for trust, start in [
         (Trust.TRUSTED_TOOL, 0.82),
         (Trust.USER_CLAIM, 0.66),
@@ -41,13 +41,13 @@ def test_each_hedge_costs_five_hundredths() -> None:
 
 
 @pytest.mark.requirement("WP-47")
-def test_salience_starts_by_kind() -> None:
+def test_initial_salience_depends_on_the_kind() -> None:
     cases = (Kind.RULE, Kind.FACT, Kind.INCIDENT, Kind.TASK, Kind.EPISODE, Kind.EVENT)
     assert [KINDS[kind].salience for kind in cases] == [0.9, 0.7, 0.7, 0.7, 0.6, 0.45]
 
 
 @pytest.mark.requirement("WP-32")
-def test_a_fact_without_a_source_is_capped() -> None:
+def test_confidence_of_a_fact_without_a_source_is_capped() -> None:
     cases = ((Kind.FACT, False), (Kind.FACT, True), (Kind.EVENT, False))
     assert [
         confidence(kind, "It is so", trust=Trust.TRUSTED_TOOL, is_sourced=is_sourced)
@@ -56,7 +56,7 @@ def test_a_fact_without_a_source_is_capped() -> None:
 
 
 @given(st.sampled_from(Kind), st.text(), st.sampled_from(Trust), st.booleans(), st.integers(0, 50))
-def test_confidence_is_a_share_that_hedges_never_raise(
+def test_confidence_is_between_0_and_1_and_hedges_never_raise_it(
     kind: Kind,
     text: str,
     trust: Trust,
@@ -80,7 +80,7 @@ def test_strength_halves_in_the_half_life_of_its_kind(subtests: pytest.Subtests)
 
 
 @given(st.sampled_from(Kind), DAYS, DAYS)
-def test_strength_is_a_share_that_time_never_raises(
+def test_strength_is_between_0_and_1_and_time_never_raises_it(
     kind: Kind, one: timedelta, other: timedelta
 ) -> None:
     memory = a_memory(1, "x", kind=kind)
@@ -98,7 +98,7 @@ def test_rules_tasks_and_pinned_memories_never_fade(age: timedelta) -> None:
     assert [strength(memory, NOON + age) for memory in lasting] == [1, 1, 1]
 
 
-def test_an_access_revives_and_an_older_one_does_no_harm() -> None:
+def test_access_revives_a_memory_and_an_older_access_does_not_weaken_it() -> None:
     week = timedelta(days=7)
     revived = a_memory(1, "x", last_access_at=NOON + week)
     assert strength(revived, NOON + week) == 1
@@ -106,7 +106,7 @@ def test_an_access_revives_and_an_older_one_does_no_harm() -> None:
     assert strength(imported, NOON) == 1
 
 
-def test_a_clock_set_back_makes_nothing_stronger_than_new() -> None:
+def test_clock_set_back_makes_no_memory_stronger_than_new() -> None:
     assert strength(a_memory(1, "x"), NOON - timedelta(days=1)) == 1
 
 
@@ -117,7 +117,7 @@ def test_a_clock_set_back_makes_nothing_stronger_than_new() -> None:
     st.integers(-50, 50),
     st.floats(0, 1),
 )
-def test_use_votes_and_weight_never_shorten_a_life(
+def test_use_votes_and_weight_never_shorten_the_life_of_a_memory(
     kind: Kind, one: int, other: int, rating: int, salience: float
 ) -> None:
     fewer, more = sorted([one, other])

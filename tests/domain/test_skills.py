@@ -14,7 +14,7 @@ def test_keyword_fires_in_any_case_and_as_part_of_a_word() -> None:
 
 
 @pytest.mark.requirement("RT-12")
-def test_a_skill_of_projects_holds_in_those_only() -> None:
+def test_skill_limited_to_projects_fires_only_in_those() -> None:
     skill = Skill(name="release", keywords=("deploy",), projects=("api", "web"))
     assert [skill.fires("deploy", project) for project in ("api", "cli", None)] == [
         True,
@@ -23,12 +23,12 @@ def test_a_skill_of_projects_holds_in_those_only() -> None:
     ]
 
 
-def test_a_trigger_is_read_however_it_was_written() -> None:
+def test_skill_trigger_is_read_with_odd_spacing_case_and_types() -> None:
     read = read_skill({"name": " release ", "keywords": ["Deploy ", "ci", 7], "projects": None})
     assert read == Skill(name="release", keywords=("deploy",))
 
 
-def test_a_trigger_without_a_name_is_none(subtests: pytest.Subtests) -> None:
+def test_skill_trigger_without_a_name_is_ignored(subtests: pytest.Subtests) -> None:
     cases: list[dict[str, object]] = [{}, {"name": " "}, {"name": 3, "keywords": ["deploy"]}]
     for trigger in cases:
         with subtests.test(trigger=trigger):

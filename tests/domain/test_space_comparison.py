@@ -33,7 +33,7 @@ def drawn() -> Random:
 
 
 @given(IDS, IDS)
-def test_an_overlap_is_a_share_whichever_comes_first(one: list[int], other: list[int]) -> None:
+def test_overlap_is_a_symmetric_share(one: list[int], other: list[int]) -> None:
     assert 0 <= overlap(one, other) <= 1
     assert overlap(one, other) == overlap(other, one)
     assert overlap(one, one) == 1

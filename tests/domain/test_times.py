@@ -17,14 +17,14 @@ INSTANTS = st.datetimes(
 
 
 @given(INSTANTS)
-def test_an_instant_survives_the_store_to_the_millisecond(instant: datetime) -> None:
+def test_instant_survives_storage_to_the_millisecond(instant: datetime) -> None:
     stored = to_utc(instant)
     assert from_millis(to_millis(stored)) == stored
     assert timedelta(0) <= instant - stored < timedelta(milliseconds=1)
 
 
 @given(INSTANTS)
-def test_an_instant_is_read_back_as_it_was_shown(instant: datetime) -> None:
+def test_instant_is_parsed_from_its_displayed_form(instant: datetime) -> None:
     assert parse_instant(show_instant(to_utc(instant))) == to_utc(instant)
 
 
@@ -33,21 +33,21 @@ def test_stored_instants_sort_in_their_order(one: datetime, other: datetime) -> 
     assert (to_millis(one) <= to_millis(other)) or one > other
 
 
-def test_a_time_without_a_zone_is_read_as_utc() -> None:
+def test_time_without_a_zone_is_read_as_utc() -> None:
     assert parse_instant("2026-03-02T14:05:00") == datetime(2026, 3, 2, 14, 5, tzinfo=UTC)
 
 
-def test_a_time_with_a_zone_is_moved_to_utc() -> None:
+def test_time_with_a_zone_is_converted_to_utc() -> None:
     assert parse_instant("2026-03-02T14:05:00+02:00") == datetime(2026, 3, 2, 12, 5, tzinfo=UTC)
 
 
-def test_a_date_starts_its_day_or_ends_it_when_asked() -> None:
+def test_date_is_read_as_the_start_or_on_request_the_end_of_its_day() -> None:
     assert parse_instant("2026-03-02") == datetime(2026, 3, 2, tzinfo=UTC)
     end = parse_instant("2026-03-02", ends_day=True)
     assert end + timedelta(milliseconds=1) == datetime(2026, 3, 3, tzinfo=UTC)
 
 
-def test_instants_are_shown_to_the_second_or_finer_where_they_are_finer() -> None:
+def test_instants_are_displayed_to_the_second_or_with_their_milliseconds() -> None:
     assert show_instant(datetime(2026, 3, 2, tzinfo=UTC)) == "2026-03-02T00:00:00Z"
     assert show_instant(datetime(2026, 3, 2, 0, 0, 0, 5000, UTC)) == "2026-03-02T00:00:00.005Z"
 
@@ -66,6 +66,6 @@ def test_invalid_time_is_refused_with_an_example(subtests: pytest.Subtests) -> N
 
 
 @given(st.text(max_size=40), st.booleans())
-def test_any_text_is_parsed_or_refused_as_a_time(text: str, ends_day: bool) -> None:  # noqa: FBT001
+def test_arbitrary_text_is_parsed_or_refused_as_a_time(text: str, ends_day: bool) -> None:  # noqa: FBT001
     with suppress(InvalidInputError):
         assert parse_instant(text, ends_day=ends_day).tzinfo is UTC

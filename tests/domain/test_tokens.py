@@ -75,7 +75,7 @@ def test_estimate_of_other_scripts_errs_on_the_high_side(
             assert -0.10 <= error_on(kind) <= 0.30
 
 
-def test_every_sample_belongs_to_a_kind_that_is_checked() -> None:
+def test_every_sample_belongs_to_a_tested_category() -> None:
     assert {path.name for path in SAMPLES.glob("*.txt")} == set(TRUE_COUNTS)
     assert {name.rpartition("-")[0] for name in TRUE_COUNTS} == set(
         ENGLISH_AND_CODE + CHINESE_JAPANESE_KOREAN + OTHERS
@@ -110,15 +110,15 @@ def test_joined_text_costs_at_least_each_part_less_one_token(left: str, right: s
 
 
 @given(TEXTS)
-def test_the_upper_bound_is_not_below_the_estimate(text: str) -> None:
+def test_upper_bound_is_not_below_the_estimate(text: str) -> None:
     assert upper_bound(text) >= estimate(text)
 
 
-def test_a_lone_surrogate_is_counted_and_not_refused() -> None:
+def test_lone_surrogate_is_counted_and_not_refused() -> None:
     assert estimate("broken \ud83d pair") > 0
 
 
-def test_a_long_run_is_counted_in_linear_time(subtests: pytest.Subtests) -> None:
+def test_long_run_is_counted_in_linear_time(subtests: pytest.Subtests) -> None:
     for unit in [" ", "\n", "=", "a", "A", "0", "aA", " '", "中", " \n"]:
         with subtests.test(unit=unit):
             # A pattern that backtracks would need hours for these two million characters.

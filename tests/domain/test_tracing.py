@@ -47,14 +47,14 @@ def test_every_hop_of_a_tree_appears_once_after_its_parent(
 
 
 @given(WORDS, WORDS)
-def test_likeness_is_mutual_and_a_share(one: frozenset[str], other: frozenset[str]) -> None:
+def test_similarity_is_a_symmetric_share(one: frozenset[str], other: frozenset[str]) -> None:
     assert 0 <= are_alike(one, other) <= 1
     assert 0 <= covers_words(one, other) <= 1
     if len(one) != len(other):
         assert are_alike(one, other) == are_alike(other, one)
 
 
-def test_single_shared_word_is_no_likeness_and_longer_forms_are_equal() -> None:
+def test_single_shared_word_is_no_similarity_and_inflected_forms_are_equal() -> None:
     assert are_alike({"disk", "full"}, {"disk", "empty", "again"}) == 0
     assert are_alike({"disk", "fail"}, {"disks", "failed", "again"}) == 1
     assert covers_words({"deadlock"}, {"deadlocks", "seen"}) == 1
@@ -69,7 +69,7 @@ def test_roots_rank_by_explained_events_then_by_distance() -> None:
     assert ranked_roots({7: {1}, 8: {1, 2}, 9: {1}}, {7: 3, 8: 5, 9: 1}) == [8, 9, 7]
 
 
-def test_a_precursor_counts_once_for_each_occurrence_by_its_nearest() -> None:
+def test_precursor_counts_once_for_each_occurrence_by_its_nearest_time() -> None:
     twice = [
         PrecursorsResult(subject="Deploy", minutes=30),
         PrecursorsResult(subject="deploy", minutes=10),
@@ -80,7 +80,7 @@ def test_a_precursor_counts_once_for_each_occurrence_by_its_nearest() -> None:
     assert one.is_candidate
 
 
-def test_single_delay_has_no_average_and_equal_hours_no_peak() -> None:
+def test_single_delay_has_no_average_and_equally_frequent_hours_have_no_peak() -> None:
     assert (average([None, 5.0]), average([3.0, 5.0, None])) == (None, 4.0)
     at = [datetime(2026, 3, day, hour, tzinfo=UTC) for day in (1, 2) for hour in (8, 9)]
     assert peak_hour(at) is None
