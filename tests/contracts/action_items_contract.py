@@ -59,7 +59,9 @@ class ActionItemsContract:
         """Give the store as one process sees it."""
         return open_store()
 
-    def test_only_current_items_to_acknowledge_are_pending(self, store: Store) -> None:
+    def test_only_current_items_with_required_acknowledgement_are_pending(
+        self, store: Store
+    ) -> None:
         done = TaskDetail(must_ack=True, status=TaskStatus.DONE)
         blocked = TaskDetail(must_ack=True, status=TaskStatus.BLOCKED)
         put(
@@ -74,7 +76,7 @@ class ActionItemsContract:
         with store.snapshot(LOCAL_TENANT) as tx:
             assert tx.acks.open_tasks([1, 2, 3, 4, 5, 13]) == {1, 5}
 
-    def test_item_is_pending_in_its_project_and_item_without_a_project_everywhere(
+    def test_item_of_a_project_is_pending_there_and_item_without_a_project_everywhere(
         self, store: Store
     ) -> None:
         put(store, a_task(1, project="tea"), a_rule(2, project="bread"), a_task(3))
@@ -85,13 +87,13 @@ class ActionItemsContract:
         with store.snapshot(LOCAL_TENANT) as tx:
             assert tx.acks.pending(BO, projects=None, now=NOON) == [1, 2, 3]
 
-    def test_an_assigned_task_is_pending_for_its_assignee_alone(self, store: Store) -> None:
+    def test_assigned_task_is_pending_only_for_its_assignee(self, store: Store) -> None:
         put(store, a_task(1, detail=TaskDetail(must_ack=True, assignee="bo")))
 
         assert pending(store) == [1]
         assert pending(store, Caller(agent="cy", session="s1")) == []
 
-    def test_nothing_is_pending_for_the_very_session_that_set_it(self, store: Store) -> None:
+    def test_item_is_not_pending_for_the_session_that_set_it(self, store: Store) -> None:
         put(store, a_task(1, agent="bo", session="s1"), a_task(2, agent="bo"))
 
         assert pending(store, BO) == [2]
@@ -99,7 +101,9 @@ class ActionItemsContract:
         assert pending(store, Caller(agent="bo", session="s2")) == [1, 2]
         assert pending(store, Caller(agent="ann", session="s1")) == [1, 2]
 
-    def test_answer_settles_a_task_for_all_and_a_rule_for_its_session(self, store: Store) -> None:
+    def test_acknowledgement_settles_a_task_for_all_and_a_rule_for_its_session(
+        self, store: Store
+    ) -> None:
         put(store, a_task(1), a_rule(2))
         with store.begin(LOCAL_TENANT) as tx:
             tx.acks.put(an_ack(1))
@@ -119,7 +123,7 @@ class ActionItemsContract:
         assert pending(store, now=LATER - timedelta(milliseconds=1)) == []
         assert pending(store, now=LATER) == [1, 2]
 
-    def test_an_answer_takes_the_place_of_the_same_sessions_and_can_be_dropped(
+    def test_acknowledgement_replaces_the_one_of_the_same_session_and_can_be_dropped(
         self, store: Store
     ) -> None:
         put(store, a_task(1))
@@ -133,7 +137,7 @@ class ActionItemsContract:
             assert tx.acks.of([1]) == {1: [other]}
             assert tx.acks.of([]) == {}
 
-    def test_very_many_items_are_listed(self, store: Store) -> None:
+    def test_more_than_a_thousand_pending_items_are_listed(self, store: Store) -> None:
         count = 1200
         with store.begin(LOCAL_TENANT) as tx:
             for id_ in range(1, count + 1):
@@ -141,13 +145,13 @@ class ActionItemsContract:
 
         assert pending(store) == list(range(1, count + 1))
 
-    def test_no_other_tenant_owes_it(self, store: Store) -> None:
+    def test_item_is_not_pending_for_another_tenant(self, store: Store) -> None:
         put(store, a_task(1))
 
         with store.snapshot("other") as tx:
             assert tx.acks.pending(BO, projects=None, now=NOON) == []
 
-    def test_a_session_has_ended_when_all_of_its_key_have(self, store: Store) -> None:
+    def test_session_key_has_ended_once_all_its_sessions_have(self, store: Store) -> None:
         live = Session(id=1, key="k", agent="bo", started_at=NOON, heartbeat_at=NOON)
         with store.begin(LOCAL_TENANT) as tx:
             assert not tx.acks.has_ended("k")
@@ -157,7 +161,7 @@ class ActionItemsContract:
             assert not tx.acks.has_ended("k")
 
     @pytest.mark.requirement("DM-47")
-    def test_note_is_of_a_session_and_unique_per_key(self, store: Store) -> None:
+    def test_note_belongs_to_a_session_and_is_unique_per_key(self, store: Store) -> None:
         with store.begin(LOCAL_TENANT) as tx:
             for note in (a_note("b"), a_note("a"), a_note("b", value="y"), a_note("c", agent="cy")):
                 tx.scratchpad.put(note)
@@ -166,7 +170,7 @@ class ActionItemsContract:
             assert tx.scratchpad.of(Caller(agent="bo"), now=NOON) == []
 
     @pytest.mark.requirement("DM-47")
-    def test_pinned_notes_are_of_a_project_and_of_none(self, store: Store) -> None:
+    def test_pinned_notes_of_a_project_and_of_no_project_are_listed(self, store: Store) -> None:
         notes = [
             a_note("a", pinned=True),
             a_note("b", pinned=True, project="tea"),

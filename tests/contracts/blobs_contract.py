@@ -20,12 +20,12 @@ Spoil = Callable[[str, bytes], None]
 class BlobsContract:
     """The promises of `Blobs`; each test has a place that may hold what others left."""
 
-    def test_bytes_are_found_again_by_their_digest(self, open_blobs: OpenBlobs) -> None:
+    def test_artifact_is_read_by_its_digest(self, open_blobs: OpenBlobs) -> None:
         digest = open_blobs().put(TREE)
         assert digest == hashlib.sha256(TREE).hexdigest()
         assert open_blobs().get(digest) == TREE
 
-    def test_content_that_is_put_twice_is_stored_once(self, open_blobs: OpenBlobs) -> None:
+    def test_content_stored_twice_is_stored_once(self, open_blobs: OpenBlobs) -> None:
         blobs = open_blobs()
         assert blobs.put(TREE) == blobs.put(TREE)
         blobs.drop(blobs.put(TREE))
@@ -36,7 +36,7 @@ class BlobsContract:
         open_blobs().drop("0" * 64)
 
     @pytest.mark.parametrize("digest", ["0" * 64, "../brain.db", "", "a/b", "A" * 64])
-    def test_name_that_is_no_digest_has_no_artifact(
+    def test_name_that_is_not_a_digest_has_no_artifact(
         self, open_blobs: OpenBlobs, digest: str
     ) -> None:
         with pytest.raises(NotFoundError):

@@ -34,7 +34,7 @@ def awake(kind: Kind, **more: Any) -> QueryScope:  # noqa: ANN401
 class BoardContract:
     """Inherited for each engine, with the fixture `open_store` as for `StoreContract`."""
 
-    def test_blockers_are_pinned_first_then_of_the_project_then_newest(
+    def test_blockers_are_listed_pinned_first_then_of_the_project_then_newest(
         self, open_store: OpenStore
     ) -> None:
         store = open_store()
@@ -102,7 +102,9 @@ class BoardContract:
         assert every.ids == tuple(paged) == (6, 4, 3, 2, 5, 1)
         assert (first.ids, first.total) == ((6, 4), 6)
 
-    def test_the_latest_of_few_comes_first(self, open_store: OpenStore) -> None:
+    def test_latest_memories_of_a_narrow_filter_are_listed_newest_first(
+        self, open_store: OpenStore
+    ) -> None:
         early, late = NOON - timedelta(days=2), NOON - timedelta(days=1)
         store = open_store()
         put(

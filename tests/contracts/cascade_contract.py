@@ -54,7 +54,7 @@ class CascadeContract:
                 tx.links.replace(a_link(one, on, type=type_))
         return opened
 
-    def test_a_walk_takes_shortest_paths_and_no_circle_twice(self, store: Store) -> None:
+    def test_graph_walk_takes_shortest_paths_and_visits_a_cycle_once(self, store: Store) -> None:
         with store.snapshot(LOCAL_TENANT) as tx:
             walk = tx.graph.walk([1], Direction.AGAINST, types=SUPPORTS, limit=9)
         assert walk.reached == (
@@ -65,7 +65,7 @@ class CascadeContract:
         assert not walk.is_cut
         assert walk.path(4) == [4, 2, 1]
 
-    def test_a_walk_along_the_links_goes_the_other_way(self, store: Store) -> None:
+    def test_graph_walk_can_follow_the_direction_of_the_links(self, store: Store) -> None:
         with store.snapshot(LOCAL_TENANT) as tx:
             walk = tx.graph.walk([4], Direction.ALONG, types=SUPPORTS, limit=9)
         assert [(one.id, one.depth) for one in walk.reached] == [(2, 1), (3, 1), (1, 2)]
@@ -89,7 +89,7 @@ class CascadeContract:
             {"state": State.QUARANTINED},
         ],
     )
-    def test_a_walk_for_a_reader_goes_as_if_the_hidden_were_not_there(
+    def test_graph_walk_for_a_reader_does_not_pass_through_hidden_memories(
         self, store: Store, hidden: dict[str, Any]
     ) -> None:
         with store.begin(LOCAL_TENANT) as tx:
@@ -105,7 +105,7 @@ class CascadeContract:
         assert walk.reached == ()
         assert [one.id for one in every.reached] == [6, 2, 4, 1, 3]
 
-    def test_walk_respects_its_types_depth_limit_and_stops(self, store: Store) -> None:
+    def test_graph_walk_respects_its_types_depth_limit_and_stops(self, store: Store) -> None:
         def walked(**bounds: object) -> tuple[list[int], bool]:
             given = {"types": SUPPORTS, "limit": 9, **bounds}
             with store.snapshot(LOCAL_TENANT) as tx:
@@ -119,7 +119,7 @@ class CascadeContract:
         assert walked(stops=[2, 3]) == ([2, 3], False)
         assert walked(stops=[2]) == ([2, 3, 4], False)
 
-    def test_supports_and_standings_are_of_the_memories_asked_for(self, store: Store) -> None:
+    def test_supports_and_statuses_of_the_given_memories_are_returned(self, store: Store) -> None:
         with store.snapshot(LOCAL_TENANT) as tx:
             supports = set(tx.graph.supports([4, 5]))
             standings = tx.graph.support_statuses([4, 99])
@@ -128,7 +128,7 @@ class CascadeContract:
             4: (State.ACTIVE, False)
         }
 
-    def test_reviews_are_added_set_read_and_taken_away(self, store: Store) -> None:
+    def test_reviews_are_added_updated_read_and_dropped(self, store: Store) -> None:
         near, far = a_review(2, 1), a_review(4, 1, depth=2, via_id=2)
         settled = replace(near, settled_at=LATER, settled_by="ann", reason="it holds")
         with store.begin(LOCAL_TENANT) as tx:
@@ -163,7 +163,7 @@ class CascadeContract:
             assert tx.reviews.due(NOON, limit=9) == [5]
             assert tx.reviews.due(LATER, limit=9) == [5, 3]
 
-    def test_affected_memories_are_reached_over_open_reviews(self, store: Store) -> None:
+    def test_affected_memories_are_reached_through_open_reviews(self, store: Store) -> None:
         with store.begin(LOCAL_TENANT) as tx:
             tx.reviews.add([a_review(2, 1), a_review(3, 1, settled_at=LATER)])
             assert tx.reviews.affected([1]) == [1, 2]
@@ -180,7 +180,7 @@ class CascadeContract:
             assert tx.reviews.unconfirmed([2, 3, 4, 5]) == [2]
             assert tx.reviews.unsupported([2, 3, 4]) == {3: lost}
 
-    def test_scrubbing_deletes_the_reviews_of_a_memory_and_not_those_that_it_caused(
+    def test_scrubbing_deletes_the_reviews_of_a_memory_and_not_those_it_caused(
         self, store: Store
     ) -> None:
         with store.begin(LOCAL_TENANT) as tx:

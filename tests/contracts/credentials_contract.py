@@ -45,14 +45,14 @@ class CredentialsContract:
         store.make_tenant("acme", at=NOON)
         return store
 
-    def test_a_tenant_is_made_once_and_listed_by_name(self, store: Store) -> None:
+    def test_tenant_is_created_once_and_listed_by_name(self, store: Store) -> None:
         assert not store.make_tenant("acme", at=LATER)
 
         assert store.tenants() == ["acme", LOCAL_TENANT]
         with store.snapshot("nobody") as tx:
             assert tx.credentials.tenant() is None
 
-    def test_a_policy_and_a_suspension_are_of_one_tenant(self, store: Store) -> None:
+    def test_policy_and_suspension_belong_to_one_tenant(self, store: Store) -> None:
         policy = Policy(memories_max=7, is_boot_required=True)
         with store.begin("acme") as tx:
             tx.credentials.set_policy(policy)
@@ -99,7 +99,7 @@ class CredentialsContract:
             assert tx.credentials.keys(limit=MANY, now=NOON) == [newer, whole]
             assert tx.credentials.keys(limit=MANY, now=NOON, agent="ann") == [whole]
 
-    def test_a_key_ends_once_and_is_never_prolonged(self, store: Store) -> None:
+    def test_key_ends_once_and_is_never_prolonged(self, store: Store) -> None:
         with store.begin("acme") as tx:
             credentials = tx.credentials
             credentials.save_agent(an_agent())
@@ -110,7 +110,7 @@ class CredentialsContract:
 
             assert credentials.key("00000001") == a_key(expires_at=SOON, revoked_at=NOON)
 
-    def test_good_keys_come_first_and_are_counted_however_many_are_not(self, store: Store) -> None:
+    def test_valid_keys_are_listed_first_and_counted(self, store: Store) -> None:
         with store.begin("acme") as tx:
             credentials = tx.credentials
             credentials.save_agent(an_agent())
@@ -143,7 +143,7 @@ class CredentialsContract:
         with store.begin(LOCAL_TENANT) as tx:
             assert tx.credentials.keys_with_agents(["0000000a"]) == {}
 
-    def test_the_last_use_never_moves_back(self, store: Store) -> None:
+    def test_last_use_of_a_key_never_moves_back(self, store: Store) -> None:
         with store.begin("acme") as tx:
             credentials = tx.credentials
             credentials.save_agent(an_agent())
@@ -153,7 +153,7 @@ class CredentialsContract:
 
             assert credentials.key("00000001") == a_key(last_used_at=SOON)
 
-    def test_no_tenant_sees_anothers_agents_keys_or_refusals(self, store: Store) -> None:
+    def test_tenant_does_not_see_agents_keys_or_denials_of_another(self, store: Store) -> None:
         with store.begin("acme") as tx:
             tx.credentials.save_agent(an_agent())
             tx.credentials.add_key(a_key())
@@ -171,7 +171,7 @@ class CredentialsContract:
         with store.snapshot("acme") as tx:
             assert tx.credentials.key("00000001") == a_key()
 
-    def test_noted_denials_are_listed_newest_first(self, store: Store) -> None:
+    def test_recorded_denials_are_listed_newest_first(self, store: Store) -> None:
         entries = [
             AccessEntry(
                 at=NOON + timedelta(seconds=number),

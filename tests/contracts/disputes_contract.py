@@ -62,17 +62,19 @@ class DisputesContract:
             tx.links.replace(a_link(3, 2, type=LinkType.RELATES_TO))
         return opened
 
-    def test_open_conflicts_are_listed_the_latest_first_where_both_sides_are_seen(
+    def test_open_conflicts_with_two_visible_sides_are_listed_latest_first(
         self, store: Store
     ) -> None:
         assert _pairs(store, query_scope()) == [(3, 1), (2, 1)]
         assert _pairs(store, query_scope(agent="bob")) == [(4, 1), (3, 1), (2, 1)]
 
-    def test_project_lists_its_own_conflicts_and_those_of_every_project(self, store: Store) -> None:
+    def test_project_lists_its_own_conflicts_and_those_without_a_project(
+        self, store: Store
+    ) -> None:
         assert _pairs(store, query_scope(project="api")) == [(3, 1), (2, 1)]
         assert _pairs(store, query_scope(project="web")) == []
 
-    def test_the_list_comes_in_pages(self, store: Store) -> None:
+    def test_conflicts_are_listed_in_pages(self, store: Store) -> None:
         assert _pairs(store, query_scope(), limit=1) == [(3, 1)]
         first, second = NOON + timedelta(days=3), NOON + timedelta(days=2)
         assert _pairs(store, query_scope(), limit=1, after=(first, 3, 1)) == [(2, 1)]
@@ -81,7 +83,7 @@ class DisputesContract:
         assert _pairs(store, query_scope(), after=(first, 3, 2)) == [(3, 1), (2, 1)]
         assert _pairs(store, query_scope(), after=(first, 4, 0)) == [(3, 1), (2, 1)]
 
-    def test_the_recent_ones_are_from_memories_recorded_since_a_time(self, store: Store) -> None:
+    def test_conflicts_can_be_limited_to_memories_recorded_since_a_time(self, store: Store) -> None:
         recent = ids.make_id(NOON, 7)
         with store.begin(LOCAL_TENANT) as tx:
             tx.memories.add(a_memory(recent, "It runs on 64 cores"))
@@ -90,11 +92,11 @@ class DisputesContract:
             for since, count in ((NOON, 1), (NOON + timedelta(days=1), 0)):
                 assert len(tx.conflicts.open(query_scope(), limit=9, since=since)) == count
 
-    def test_another_tenant_sees_none(self, store: Store) -> None:
+    def test_conflicts_of_another_tenant_are_not_listed(self, store: Store) -> None:
         with store.begin("other") as tx:
             assert tx.conflicts.open(query_scope(), limit=9) == []
 
-    def test_a_pair_that_is_linked_in_both_directions_is_listed_once(self, store: Store) -> None:
+    def test_pair_linked_in_both_directions_is_listed_once(self, store: Store) -> None:
         with store.begin(LOCAL_TENANT) as tx:
             tx.links.replace(a_link(1, 3, type=_AGAINST))
         assert set(_pairs(store, query_scope())) == {(1, 3), (2, 1)}

@@ -96,7 +96,7 @@ class EventsContract:
         assert of_one == of_both == [runs[0]]
         assert of_agent == []
 
-    def test_events_come_back_as_they_went_in_the_newest_first(self, store: Store) -> None:
+    def test_events_are_read_as_stored_and_newest_first(self, store: Store) -> None:
         events = [an_event(1), an_event(2, session="", args="", outcome="not_found")]
         record(store, *events)
 
@@ -110,7 +110,9 @@ class EventsContract:
 
         assert latest(store) == [an_event(2), an_event(1)]
 
-    def test_failed_calls_are_listed_apart_from_done_and_refused_calls(self, store: Store) -> None:
+    def test_failed_calls_are_listed_apart_from_successful_and_refused_calls(
+        self, store: Store
+    ) -> None:
         failed = an_event(3, outcome="not_found")
         of_bo = an_event(4, outcome="not_found", agent="bo")
         record(store, an_event(1), an_event(2, outcome=REFUSED), failed, of_bo)
@@ -122,7 +124,7 @@ class EventsContract:
             assert renamed(tx, tx.events.failed(limit=10, since=since, agent="bo")) == [of_bo]
             assert tx.events.failed(limit=10, since=since, agent="eve") == []
 
-    def test_old_events_are_dropped_when_others_come_and_when_none_does(self, store: Store) -> None:
+    def test_old_events_are_dropped_whether_or_not_new_ones_arrive(self, store: Store) -> None:
         long_ago = NOON - timedelta(days=20)
         old = an_event(1, id=ids.make_id(long_ago, 1), at=long_ago)
         record(store, old)
@@ -132,7 +134,7 @@ class EventsContract:
         record(store, days=-1)
         assert latest(store) == []
 
-    def test_events_are_of_one_tenant_whose_ids_are_its_own(self, store: Store) -> None:
+    def test_events_and_their_ids_belong_to_one_tenant(self, store: Store) -> None:
         theirs = an_event(1, tenant=OTHER, agent="zoe")
         record(store, an_event(1))
         record(store, theirs, tenant=OTHER)

@@ -69,7 +69,7 @@ class FieldContract:
             (CONSEQUENCES, "customers left"),
         ],
     )
-    def test_an_atom_is_found_by_each_field_and_by_no_other(
+    def test_atom_is_returned_by_a_search_of_the_matching_field_only(
         self, store: Store, field: CausalField, text: str
     ) -> None:
         put(store, BROKER)
@@ -80,7 +80,7 @@ class FieldContract:
             assert lexical(store, *text.split(), scope=scope) == ids
             assert nearest(store, text, scope=scope) == ids
 
-    def test_only_atoms_that_say_something_there_are_looked_at(self, store: Store) -> None:
+    def test_field_search_considers_only_atoms_with_that_field(self, store: Store) -> None:
         plain = a_memory(3, "an atom of no fields: customers left", kind=Kind.ATOM)
         put(store, BROKER, LEDGER, plain, a_memory(4, "customers left"))
 
@@ -94,7 +94,7 @@ class FieldContract:
                 EMBEDDER.query("customers left"), [1, 2, 3, 4], field=CONSEQUENCES
             ) == {1: pytest.approx(1, abs=1e-2)}
 
-    def test_a_search_of_whole_memories_knows_nothing_of_fields(self, store: Store) -> None:
+    def test_search_of_whole_memories_ignores_fields(self, store: Store) -> None:
         put(store, BROKER, LEDGER)
 
         whole = EMBEDDER.passages([BROKER.text])[0][0]
@@ -124,7 +124,7 @@ class FieldContract:
         assert lexical(store, "orders", scope=scope) == []
         assert nearest(store, "orders were lost", scope=scope) == []
 
-    def test_no_tenant_finds_anothers_fields(self, store: Store) -> None:
+    def test_field_search_returns_no_memory_of_another_tenant(self, store: Store) -> None:
         put(store, BROKER)
 
         with store.snapshot("other") as tx:
@@ -133,7 +133,9 @@ class FieldContract:
             assert tx.index.nearest(query, query_scope(field=OUTCOME), limit=9) == []
             assert tx.index.similarities(query, [1], field=OUTCOME) == {}
 
-    def test_a_superseded_atom_is_found_by_a_field_as_of_before(self, store: Store) -> None:
+    def test_superseded_atom_is_returned_by_a_field_search_as_of_an_earlier_time(
+        self, store: Store
+    ) -> None:
         newer = an_atom(3, subject="the broker", action="ran full", outcome="nothing fell")
         put(store, BROKER, newer)
         with store.begin(LOCAL_TENANT) as tx:
@@ -179,7 +181,7 @@ class FieldContract:
         put(store, LEDGER)
         assert nearest(store, "the broker stopped", scope=scope) == [2]
 
-    def test_an_atom_whose_fields_have_no_vectors_waits_for_them(self, store: Store) -> None:
+    def test_atom_without_field_vectors_is_pending_until_embedded(self, store: Store) -> None:
         made = vectors_for(BROKER)
         with store.begin(LOCAL_TENANT) as tx:
             tx.memories.add(BROKER)
@@ -193,14 +195,14 @@ class FieldContract:
         assert nearest(store, "orders were lost", scope=query_scope(field=OUTCOME)) == [1]
         assert nearest(store, BROKER.text) == [1]
 
-    def test_an_atom_without_fields_waits_for_none(self, store: Store) -> None:
+    def test_atom_without_fields_is_not_pending(self, store: Store) -> None:
         put(store, a_memory(1, "an atom of no fields", kind=Kind.ATOM))
         put(store, an_atom(2, subject="", action="", outcome=""))
 
         with store.snapshot(LOCAL_TENANT) as tx:
             assert tx.index.pending() == 0
 
-    def test_vectors_of_fields_that_cannot_be_found_are_dropped(self, store: Store) -> None:
+    def test_vectors_of_unsearchable_fields_are_dropped(self, store: Store) -> None:
         put(store, BROKER, LEDGER)
         with store.begin(LOCAL_TENANT) as tx:
             move(tx, 1, state=State.FORGOTTEN)
@@ -211,7 +213,7 @@ class FieldContract:
             query = EMBEDDER.query("orders were lost")
             assert tx.index.similarities(query, [1, 2], field=OUTCOME).keys() == {2}
 
-    def test_an_erased_atom_leaves_no_vector_of_a_field(self, store: Store) -> None:
+    def test_erased_atom_leaves_no_field_vector(self, store: Store) -> None:
         put(store, BROKER)
         with store.begin(LOCAL_TENANT) as tx:
             looked_at = tx.scrub(1)
@@ -219,7 +221,7 @@ class FieldContract:
         assert looked_at["field_vectors"] == len(CausalField)
         assert lexical(store, "orders", scope=query_scope(field=OUTCOME)) == []
 
-    def test_words_of_fields_are_written_anew_with_the_rest(self, store: Store) -> None:
+    def test_words_of_fields_are_rewritten_with_the_other_words(self, store: Store) -> None:
         put(store, BROKER)
         with store.begin(LOCAL_TENANT) as tx:
             tx.index.reword(an_atom(1, subject="cake", action="cake", outcome="cake"))
@@ -231,7 +233,7 @@ class FieldContract:
         assert lexical(store, "cake", scope=query_scope(field=OUTCOME)) == []
 
     @pytest.mark.parametrize("term", ['"', "NEAR(", "a*", "-x", "outcome:", "{subject}", "\0", ""])
-    def test_no_term_is_read_as_an_operator_or_as_another_field(
+    def test_field_search_reads_no_term_as_an_operator_or_as_another_field(
         self, store: Store, term: str
     ) -> None:
         put(store, BROKER)

@@ -44,7 +44,7 @@ class HistoryContract:
         return opened
 
     @pytest.mark.parametrize("kind", Kind)
-    def test_a_change_of_fields_is_written_and_nothing_else(
+    def test_update_of_a_memory_writes_the_changed_fields_only(
         self, open_store: OpenStore, kind: Kind
     ) -> None:
         store = open_store()
@@ -60,7 +60,7 @@ class HistoryContract:
 
         assert stored(store, 1) == {1: after}
 
-    def test_an_access_is_counted_and_never_moves_back(self, store: Store) -> None:
+    def test_access_is_counted_and_its_time_never_moves_back(self, store: Store) -> None:
         for ids, at in (((1, 2, 99, 1), LATER), ((1,), NOON)):
             access = MemoryAccess(tenant=LOCAL_TENANT, ids=ids, at=at)
             store.note_reads(LOCAL_TENANT, traces=[], accesses=[access], retain_from=NOON)
@@ -72,7 +72,7 @@ class HistoryContract:
         ]
 
     @pytest.mark.requirement("DM-51", "DM-68")
-    def test_linking_again_strengthens_by_the_mean(self, store: Store) -> None:
+    def test_linking_again_averages_the_strength(self, store: Store) -> None:
         with store.begin(LOCAL_TENANT) as tx:
             tx.links.put(a_link(1, 2, strength=0.2))
             again = tx.links.put(a_link(1, 2, strength=0.8, trust=Trust.TRUSTED_TOOL))
@@ -109,7 +109,7 @@ class HistoryContract:
             tx.links.drop(1, 2, type_=second)
             assert tx.links.touching([1]) == [first]
 
-    def test_a_link_is_taken_away_and_given_back_as_it_was(self, store: Store) -> None:
+    def test_link_is_dropped_and_restored_unchanged(self, store: Store) -> None:
         link = a_link(1, 2, strength=0.9, observations=3, basis="seen")
         with store.begin(LOCAL_TENANT) as tx:
             tx.links.replace(link)
@@ -123,7 +123,7 @@ class HistoryContract:
             assert tx.links.touching([1]) == [replace(link, strength=0.1)]
 
     @pytest.mark.requirement("DM-11")
-    def test_before_images_come_back_as_values_of_a_memory(self, open_store: OpenStore) -> None:
+    def test_before_images_are_read_as_values_of_a_memory(self, open_store: OpenStore) -> None:
         store = open_store()
         skill = {"name": "tea", "keywords": ["kettle"]}
         rule = RuleDetail(severity=Severity.BLOCKER, skill=skill)
@@ -143,7 +143,7 @@ class HistoryContract:
             assert replace(read, id=0) == change
             assert tx.changes.believed([1, 2]) == {1: [BeliefPeriod(since=NOON, until=LATER)]}
 
-    def test_changes_stay_in_order_at_equal_times_and_when_the_clock_goes_back(
+    def test_changes_stay_in_order_at_equal_times_and_when_the_clock_is_set_back(
         self, store: Store
     ) -> None:
         times = (NOON, NOON, NOON, LATER, NOON)
@@ -195,7 +195,7 @@ class HistoryContract:
             assert tx.records.reply("bo", "k") is None
 
     @pytest.mark.parametrize("kind", Kind)
-    def test_scrubbing_leaves_a_forgotten_memory_without_a_word(
+    def test_scrubbing_leaves_no_word_of_a_forgotten_memory(
         self, open_store: OpenStore, kind: Kind
     ) -> None:
         store = open_store()
@@ -252,7 +252,7 @@ class HistoryContract:
 
         assert b"xylograph" not in store_bytes(store)
 
-    def test_scope_of_a_query_limits_by_person_scope_session_thread_and_state(
+    def test_query_scope_limits_by_person_scope_session_thread_and_state(
         self, open_store: OpenStore
     ) -> None:
         store = open_store()
@@ -283,9 +283,7 @@ class HistoryContract:
             assert tx.records.reply("ann", "old") is None
             assert tx.records.reply("ann", "new") == new
 
-    def test_a_rule_is_found_by_the_name_of_its_trigger_while_it_is_current(
-        self, store: Store
-    ) -> None:
+    def test_rule_is_found_by_its_skill_name_while_it_is_current(self, store: Store) -> None:
         skill = {"name": "push", "keywords": ["push"]}
         rule = a_memory(91, "Always push", kind=Kind.RULE, detail=RuleDetail(skill=skill))
         with store.begin(LOCAL_TENANT) as tx:
@@ -296,7 +294,7 @@ class HistoryContract:
             tx.memories.update(rule, replace(rule, state=State.FORGOTTEN))
             assert tx.memories.with_skill("push") == []
 
-    def test_the_triggers_of_rules_are_listed_while_they_hold(self, open_store: OpenStore) -> None:
+    def test_skill_triggers_of_current_rules_are_listed(self, open_store: OpenStore) -> None:
         store = open_store()
         trigger = {"name": "tea", "keywords": ["kettle"]}
         skill = a_memory(1, "warm it first", kind=Kind.RULE, detail=RuleDetail(skill=trigger))
@@ -309,12 +307,12 @@ class HistoryContract:
             move(tx, 1, state=State.ARCHIVED)
             assert tx.memories.skills(query_scope(states=(State.ACTIVE,))) == {}
 
-    def test_a_chain_is_followed_back(self, store: Store) -> None:
+    def test_predecessor_of_a_superseding_memory_is_returned(self, store: Store) -> None:
         with store.begin(LOCAL_TENANT) as tx:
             move(tx, 1, state=State.SUPERSEDED, superseded_by=2, superseded_at=NOON)
             assert [tx.memories.predecessor(id_) for id_ in (1, 2, 99)] == [None, 1, None]
 
-    def test_of_many_links_the_strongest_are_listed(self, store: Store) -> None:
+    def test_strongest_of_many_links_are_listed(self, store: Store) -> None:
         with store.begin(LOCAL_TENANT) as tx:
             tx.links.put(a_link(1, 2, strength=0.2))
             tx.links.put(a_link(3, 1, strength=0.9))

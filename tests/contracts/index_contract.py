@@ -112,7 +112,7 @@ class IndexContract:
         assert nearest(store, "tea is ready") == [1]
 
     @pytest.mark.requirement("PV-04")
-    def test_a_superseded_memory_is_found_only_as_of_before(self, store: Store) -> None:
+    def test_superseded_memory_is_returned_only_as_of_an_earlier_time(self, store: Store) -> None:
         put(store, a_memory(1, "the port is 80"), a_memory(2, "the port is 81"))
         with store.begin(LOCAL_TENANT) as tx:
             over = NOON + timedelta(days=1)
@@ -135,24 +135,24 @@ class IndexContract:
 
         assert set(lexical(store, term, "tea")) == {1}
 
-    def test_of_no_terms_nothing_is_found(self, store: Store) -> None:
+    def test_search_without_terms_returns_nothing(self, store: Store) -> None:
         put(store, a_memory(1, "The kettle is in the blue cupboard."))
         assert lexical(store) == []
         assert lexical(store, scope=query_scope(field=CausalField.OUTCOME)) == []
 
-    def test_words_are_stemmed_and_accents_forgiven(self, store: Store) -> None:
+    def test_words_are_stemmed_and_accents_ignored(self, store: Store) -> None:
         put(store, a_memory(1, "We are migrating the café's database"))
 
         assert lexical(store, "migrate") == lexical(store, "cafe") == [1]
 
-    def test_a_memory_is_found_by_its_tags_project_and_label(self, store: Store) -> None:
+    def test_memory_is_found_by_its_tags_project_and_label(self, store: Store) -> None:
         put(store, a_memory(1, "tea", tags=("oolong",), project="kettle", label="drink"))
 
         assert (
             lexical(store, "oolong") == lexical(store, "kettle") == lexical(store, "drink") == [1]
         )
 
-    def test_the_nearest_are_the_nearest_among_many(self, store: Store) -> None:
+    def test_vector_search_returns_the_nearest_of_many_memories(self, store: Store) -> None:
         vectors = random_vectors(self.many)
         _put_vectors(store, vectors)
         query = vectors[200] + vectors[3] * 0.5
@@ -166,7 +166,9 @@ class IndexContract:
         assert len(set(ids) & set(exact)) >= 8
 
     @pytest.mark.requirement("DM-25")
-    def test_narrow_scope_still_returns_as_many_as_the_limit(self, store: Store) -> None:
+    def test_search_with_a_narrow_scope_still_returns_as_many_as_the_limit(
+        self, store: Store
+    ) -> None:
         every = self.many // 15
         vectors = random_vectors(self.many)
         _put_vectors(store, vectors, rare=range(0, self.many, every))
@@ -178,7 +180,7 @@ class IndexContract:
         assert len(ids) == 10
         assert all(id_ % every == 1 for id_ in ids)
 
-    def test_the_best_window_of_a_memory_counts(self, store: Store) -> None:
+    def test_best_window_of_a_memory_decides_its_score(self, store: Store) -> None:
         memory = a_memory(1, "long")
         far, near = random_vectors(2)
         with store.begin(LOCAL_TENANT) as tx:
@@ -193,7 +195,7 @@ class IndexContract:
         assert similar == {1: hit.score}
 
     @pytest.mark.requirement("JB-01")
-    def test_memory_without_a_vector_is_similar_to_none(self, store: Store) -> None:
+    def test_memory_without_a_vector_is_similar_to_no_other(self, store: Store) -> None:
         put(store, a_memory(1, "tea cup"))
         put(store, a_memory(2, "tea cup"))
         put(store, a_memory(3, "garden gate"))
@@ -210,9 +212,7 @@ class IndexContract:
         assert (second[0] < 1, fourth) == (True, [0, 0, 0, 0])
 
     @pytest.mark.requirement("LC-20")
-    def test_first_window_of_a_memory_is_read_as_stored_by_its_own_tenant_alone(
-        self, store: Store
-    ) -> None:
+    def test_first_window_of_a_memory_is_read_only_by_its_own_tenant(self, store: Store) -> None:
         first, second = random_vectors(2)
         with store.begin(LOCAL_TENANT) as tx:
             for id_, windows in ((1, [first, second]), (2, [second]), (3, [first])):
@@ -236,7 +236,7 @@ class IndexContract:
         with store.snapshot("other") as tx:
             assert tx.index.first_windows([1, 2]) == {}
 
-    def test_a_memory_without_a_vector_is_pending_and_found_by_words(self, store: Store) -> None:
+    def test_memory_without_a_vector_is_pending_and_found_by_words(self, store: Store) -> None:
         memory = a_memory(1, "tea is ready")
         with store.begin(LOCAL_TENANT) as tx:
             tx.memories.add(memory)
@@ -248,7 +248,7 @@ class IndexContract:
             assert tx.index.unembedded(limit=5) == [1]
 
     @pytest.mark.requirement("WP-34")
-    def test_a_memory_embedded_later_is_found_by_its_meaning(self, store: Store) -> None:
+    def test_memory_embedded_later_is_found_by_vector_search(self, store: Store) -> None:
         _put_pending(store, a_memory(1, "tea is ready"), a_memory(2, "builds went red"))
 
         assert _embed(store, 1, text="tea is ready")
@@ -257,7 +257,7 @@ class IndexContract:
         with store.snapshot(LOCAL_TENANT) as tx:
             assert (tx.index.pending(), tx.index.unembedded(limit=5)) == (1, [2])
 
-    def test_the_oldest_wait_first_and_no_more_than_asked_for(self, store: Store) -> None:
+    def test_pending_memories_are_listed_oldest_first_up_to_the_limit(self, store: Store) -> None:
         _put_pending(store, *(a_memory(number, f"note {number}") for number in (3, 1, 2)))
 
         with store.snapshot(LOCAL_TENANT) as tx:
@@ -276,7 +276,7 @@ class IndexContract:
         then = query_scope(now=timedelta(days=3), as_of=NOON + timedelta(hours=1))
         assert nearest(store, "the port is 80", scope=then) == [1]
 
-    def test_only_a_findable_memory_without_vectors_gets_some(self, store: Store) -> None:
+    def test_only_a_searchable_memory_without_vectors_is_embedded(self, store: Store) -> None:
         put(store, a_memory(1, "tea is ready"))
         _put_pending(store, a_memory(2, "builds went red"))
         with store.begin(LOCAL_TENANT) as tx:
@@ -290,7 +290,7 @@ class IndexContract:
         with store.snapshot(LOCAL_TENANT) as tx:
             assert (tx.index.pending(), tx.index.unembedded(limit=5)) == (0, [])
 
-    def test_embedding_that_is_rolled_back_leaves_a_memory_waiting(self, store: Store) -> None:
+    def test_embedding_that_is_rolled_back_leaves_the_memory_pending(self, store: Store) -> None:
         _put_pending(store, a_memory(1, "tea is ready"))
 
         with pytest.raises(ZeroDivisionError), store.begin(LOCAL_TENANT) as tx:
@@ -300,7 +300,7 @@ class IndexContract:
         assert nearest(store, "tea is ready") == []
         assert _embed(store, 1, text="tea is ready")
 
-    def test_no_tenant_embeds_for_another(self, store: Store) -> None:
+    def test_tenant_cannot_embed_memories_of_another(self, store: Store) -> None:
         _put_pending(store, a_memory(1, "tea is ready"))
 
         with store.begin("other") as tx:
@@ -319,14 +319,16 @@ class IndexContract:
             assert tx.index.unembedded(limit=5) == []
             assert tx.index.similarities(random_vectors(1)[0], [2]) == {}
 
-    def test_narrow_scope_finds_its_own_memories_among_a_few_hundred(self, store: Store) -> None:
+    def test_search_with_a_narrow_scope_returns_its_memories_among_a_few_hundred(
+        self, store: Store
+    ) -> None:
         vectors = random_vectors(400)
         _put_vectors(store, vectors, rare=range(0, 400, 80))
         with store.snapshot(LOCAL_TENANT) as tx:
             rare = tx.index.nearest(vectors[1], query_scope(labels=("rare",)), limit=10)
         assert sorted(hit.id for hit in rare) == [1, 81, 161, 241, 321]
 
-    def test_memories_below_the_similarity_limit_are_left_out(self, store: Store) -> None:
+    def test_memories_below_the_similarity_limit_are_omitted(self, store: Store) -> None:
         vectors = random_vectors(min(700, self.many))
         _put_vectors(store, vectors, rare=[3])
         with store.snapshot(LOCAL_TENANT) as tx:

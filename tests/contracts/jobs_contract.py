@@ -84,7 +84,7 @@ class JobsContract:
         """Give the store as one process sees it."""
         return open_store()
 
-    def test_a_job_is_read_as_it_was_written(self, store: Store) -> None:
+    def test_job_is_read_as_it_was_written(self, store: Store) -> None:
         queued = a_job(1, key="embed")
         running = queued.claimed("w1", until=LATER, now=NOON)
         progressed = running.moved(0.5, {"after": 7})
@@ -100,14 +100,14 @@ class JobsContract:
             assert read(store, 1) == after
         assert read(store, 2) is None
 
-    def test_a_job_of_a_transaction_that_fails_was_never_there(self, store: Store) -> None:
+    def test_job_of_a_failed_transaction_does_not_exist(self, store: Store) -> None:
         with pytest.raises(ValueError, match="no"), store.begin(LOCAL_TENANT) as tx:
             tx.jobs.add(a_job(1))
             raise ValueError("no")
 
         assert read(store, 1) is None
 
-    def test_one_unfinished_job_has_a_key(self, store: Store) -> None:
+    def test_only_one_unfinished_job_can_have_a_key(self, store: Store) -> None:
         first = a_job(1, key="embed")
         given(store, first)
         with store.begin(LOCAL_TENANT) as tx:
@@ -134,7 +134,7 @@ class JobsContract:
         with store.snapshot(LOCAL_TENANT) as tx:
             assert [one.id for one in tx.jobs.due(["embed"], now=NOON, limit=1)] == [3]
 
-    def test_of_two_workers_one_has_a_job_until_its_lease_ends(self, store: Store) -> None:
+    def test_job_is_claimed_by_only_one_worker_until_its_lease_ends(self, store: Store) -> None:
         queued = a_job(1)
         given(store, queued)
         held = queued.claimed("w1", until=LATER, now=NOON)
@@ -144,7 +144,7 @@ class JobsContract:
         assert due(store) == []
         assert due(store, after=timedelta(hours=1)) == [1]
 
-    def test_worker_that_lost_a_job_writes_nothing_more(self, store: Store) -> None:
+    def test_worker_that_lost_a_job_cannot_change_it(self, store: Store) -> None:
         queued = a_job(1)
         given(store, queued)
         lost = queued.claimed("w1", until=LATER, now=NOON)
@@ -162,7 +162,9 @@ class JobsContract:
             assert not moved(store, lost, after)
         assert read(store, 1) == taken
 
-    def test_renewed_lease_is_not_taken_over_and_lets_its_holder_end(self, store: Store) -> None:
+    def test_renewed_lease_is_not_taken_over_and_its_holder_can_finish_the_job(
+        self, store: Store
+    ) -> None:
         queued = a_job(1)
         given(store, queued)
         held = queued.claimed("w1", until=LATER, now=NOON)
@@ -200,7 +202,7 @@ class JobsContract:
             assert listed(key="none") == []
             assert tx.jobs.counts() == {JobState.QUEUED: 3, JobState.DEAD: 1}
 
-    def test_the_progress_of_jobs_is_listed_by_session_and_time(self, store: Store) -> None:
+    def test_progress_of_jobs_is_listed_by_session_and_time(self, store: Store) -> None:
         first, second, third = (ids.make_id(NOON + timedelta(days=day), 0) for day in range(3))
         own, other = Caller(agent="ann", session="s1"), Caller(agent="ann", session="s2")
         given(
@@ -215,7 +217,7 @@ class JobsContract:
             late = JobFilter(session="s1", since=NOON + timedelta(days=1))
             assert tx.jobs.progress(late, limit=9) == [{"at": 3}]
 
-    def test_last_start_and_end_of_a_kind_of_job_are_known(self, store: Store) -> None:
+    def test_last_start_and_end_of_a_kind_of_job_are_returned(self, store: Store) -> None:
         over = {"state": JobState.DONE, "finished_at": LATER}
         given(store, a_job(1, **over), a_job(2, key="embed:all"), a_job(3, kind="atomize"))
 
@@ -225,7 +227,7 @@ class JobsContract:
             assert tx.jobs.newest("atomize") == NOON
             assert tx.jobs.newest("reword") is None
 
-    def test_old_jobs_are_dropped_and_dead_letters_later(self, store: Store) -> None:
+    def test_old_jobs_are_dropped_and_dead_letters_are_dropped_later(self, store: Store) -> None:
         def ended(id_: int, state: JobState) -> Job:
             return a_job(id_, state=state, finished_at=NOON)
 
@@ -243,7 +245,7 @@ class JobsContract:
             assert tx.jobs.drop(before=NOON, dead_before=LATER, limit=9) == 1
             assert tx.jobs.get(4) is None
 
-    def test_no_other_tenant_sees_it(self, store: Store) -> None:
+    def test_job_is_not_visible_to_another_tenant(self, store: Store) -> None:
         given(store, a_job(1, key="embed"))
 
         with store.begin("other") as tx:

@@ -111,7 +111,7 @@ class LearningContract:
         """Give the store as one process sees it."""
         return open_store()
 
-    def test_a_recall_is_read_as_it_was_noted_with_its_marks(self, store: Store) -> None:
+    def test_recall_is_read_as_recorded_with_its_marks(self, store: Store) -> None:
         trace = a_trace(1, 5, 6, ranker=77)
         noted(store, trace)
         assert marked(store, trace) == 1
@@ -131,7 +131,7 @@ class LearningContract:
         assert [marked(store, trace), marked(store, trace)] == [1, 0]
         assert marked(store, lost) == 0
 
-    def test_old_traces_take_their_marks_with_them(self, store: Store) -> None:
+    def test_dropping_old_traces_drops_their_marks(self, store: Store) -> None:
         trace = a_trace(1, 5)
         noted(store, trace)
         marked(store, trace)
@@ -141,7 +141,9 @@ class LearningContract:
             entries = tx.recall_log.entries(EntryFilter(), limit=10)
         assert [entry.marks for entry in entries] == [{}, {}]
 
-    def test_the_latest_recall_of_the_session_that_showed_it_is_found(self, store: Store) -> None:
+    def test_latest_recall_of_the_session_that_showed_a_memory_is_returned(
+        self, store: Store
+    ) -> None:
         first, second = a_trace(1, 5, 6), a_trace(2, 6)
         noted(store, first, second, a_trace(3, 5, session="s2"), a_trace(4, 5, session=None))
         used = a_use(5, 6, 7, minute=5)
@@ -169,7 +171,9 @@ class LearningContract:
             (entry, _) = tx.recall_log.entries(EntryFilter(), limit=5)
         assert [one.shown for one in entry.considered] == [*extents.values(), None]
 
-    def test_a_use_is_marked_where_it_was_shown_and_the_rest_given_back(self, store: Store) -> None:
+    def test_use_is_marked_on_the_recall_that_showed_the_memory_and_otherwise_returned(
+        self, store: Store
+    ) -> None:
         noted(store, a_trace(1, 5))
         with store.begin(LOCAL_TENANT) as tx:
             assert tx.recall_log.credit(a_use(5, 6, minute=2)) == [6]
@@ -186,9 +190,7 @@ class LearningContract:
             {6: {FeedbackMark.USED}},
         ]
 
-    def test_recalls_are_chosen_by_time_model_and_whether_they_are_marked(
-        self, store: Store
-    ) -> None:
+    def test_recalls_are_selected_by_time_model_and_marks(self, store: Store) -> None:
         traces = [a_trace(1, 5), a_trace(2, 5, ranker=77), a_trace(3, 5)]
         noted(store, *traces)
         marked(store, traces[2])
@@ -216,7 +218,7 @@ class LearningContract:
             # The random bits of an id draw it: of 2 in 2 million, only the first is below.
             assert entry_ids(EntryFilter(share=2 / 2**ids.RANDOM_BITS)) == [1]
 
-    def test_a_card_is_read_as_it_was_put_there(self, store: Store) -> None:
+    def test_model_card_is_read_as_it_was_stored(self, store: Store) -> None:
         card = a_card(1, parent=7, percent=5.0, allow=("bo",), reason="tried")
         with store.begin(LOCAL_TENANT) as tx:
             assert [tx.models.add(card), tx.models.add(card)] == [True, False]
@@ -227,7 +229,7 @@ class LearningContract:
             assert tx.models.listed(ModelRole.SALIENCE, limit=5) == []
             assert tx.models.serving(ModelRole.RERANKER) == []
 
-    def test_one_model_is_active_and_another_is_canary(self, store: Store) -> None:
+    def test_one_model_can_be_active_while_another_is_canary(self, store: Store) -> None:
         one, two = a_card(1), a_card(2)
         with store.begin(LOCAL_TENANT) as tx:
             tx.models.add(one)
@@ -269,14 +271,14 @@ class LearningContract:
         with store.snapshot("other") as tx:
             assert not tx.models.has_artifact(cards[1].digest)
 
-    def test_a_model_without_its_artifact_never_serves_again(self) -> None:
+    def test_model_without_its_artifact_cannot_serve_again(self) -> None:
         emptied = a_card(1, state=ModelState.RETIRED, digest="")
         for to in SERVING:
             with pytest.raises(RejectedError, match="dropped") as refused:
                 emptied.moved(to, at=NOON)
             assert refused.value.code == "artifact_dropped"
 
-    def test_a_model_that_was_rolled_back_never_serves_again(self) -> None:
+    def test_model_that_was_rolled_back_cannot_serve_again(self) -> None:
         with pytest.raises(RejectedError, match="rolled_back and cannot become canary"):
             a_card(1, state=ModelState.ROLLED_BACK).moved(ModelState.CANARY, at=NOON)
 
@@ -305,7 +307,7 @@ class LearningContract:
         with store.snapshot("other") as tx:
             assert tx.evaluations.listed("self", limit=5) == []
 
-    def test_of_each_name_the_latest_evaluations_stay(self, store: Store) -> None:
+    def test_latest_evaluations_of_each_name_are_retained(self, store: Store) -> None:
         def one(id_: int, name: str = "self") -> Evaluation:
             return Evaluation(
                 id=id_, name=name, at=NOON, agent="bo", figures={}, setup={}, took_ms={}
@@ -325,7 +327,7 @@ class LearningContract:
         with store.snapshot("other") as tx:
             assert tx.evaluations.surplus(newest=2) == 3
 
-    def test_no_tenant_sees_anothers_ledger_or_models(self, store: Store) -> None:
+    def test_recalls_and_models_are_not_visible_to_another_tenant(self, store: Store) -> None:
         noted(store, a_trace(1, 5))
         with store.begin(LOCAL_TENANT) as tx:
             tx.models.add(a_card(1))

@@ -188,7 +188,7 @@ class ListingContract:
         size=st.integers(1, 40),
         walked_max=st.sampled_from([1, 5, 30, 4096]),
     )
-    def test_pages_hold_every_matching_memory_once_in_order(
+    def test_pages_contain_every_matching_memory_once_in_order(
         self,
         lists: Store,
         criteria: ListFilter,
@@ -211,7 +211,7 @@ class ListingContract:
 
     @READ_ONLY
     @given(criteria=filters, agent=st.sampled_from(AGENTS))
-    def test_facets_count_the_memories_that_the_filter_without_their_own_part_lists(
+    def test_facet_counts_ignore_the_part_of_the_filter_for_that_facet(
         self, lists: Store, criteria: ListFilter, agent: str
     ) -> None:
         caller = Caller(agent=agent)

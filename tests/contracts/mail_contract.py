@@ -60,7 +60,7 @@ class MailContract:
             assert tx.messages.count_unread(BO, limit=9) == 1
             assert tx.messages.unread_among(BO, [BASE + 1, BASE + 2]) == {BASE + 2}
 
-    def test_marking_messages_to_others_does_nothing(self, store: Store) -> None:
+    def test_agent_cannot_mark_messages_to_others(self, store: Store) -> None:
         with store.begin(LOCAL_TENANT) as tx:
             post(tx, a_message(1, "cy"))
             tx.messages.mark(BO, [BASE + 1])
@@ -95,7 +95,7 @@ class MailContract:
             assert unread(tx) == []
             assert tx.messages.count_unread(BO, limit=9) == 0
 
-    def test_memories_of_a_message_are_found_by_it_in_any_state(self, store: Store) -> None:
+    def test_memories_derived_from_a_message_are_returned_in_any_state(self, store: Store) -> None:
         with store.begin(LOCAL_TENANT) as tx:
             for number in (1, 2):
                 post(tx, a_message(number))
@@ -105,7 +105,7 @@ class MailContract:
             assert tx.messages.derived([BASE + 1, BASE + 2]) == [BASE + 3, BASE + 4]
             assert tx.messages.derived([BASE + 2]) == tx.messages.derived([]) == []
 
-    def test_a_delivery_of_two_stores_is_united(self, store: Store) -> None:
+    def test_receipts_of_two_stores_are_merged(self, store: Store) -> None:
         late = NOON + timedelta(hours=1)
         given = Receipt(message_id=BASE + 1, agent="bo", sender="ann", read_at=late)
         with store.begin(LOCAL_TENANT) as tx:
@@ -175,7 +175,7 @@ class MailContract:
             assert tx.threads.subjects([7], Caller(agent="ann"), now=NOON) == {}
 
     @pytest.mark.requirement("DM-74", "LC-14")
-    def test_an_erased_first_message_leaves_no_subject_and_no_tags(self, store: Store) -> None:
+    def test_erased_first_message_leaves_no_subject_and_no_tags(self, store: Store) -> None:
         detail = MessageDetail(thread_id=7, sender="ann", recipients=("bo",))
         with store.begin(LOCAL_TENANT) as tx:
             tx.threads.open(ThreadRef(key="k", subject="Tea"), None, new_id=7, now=NOON)
@@ -195,7 +195,9 @@ class MailContract:
         ]  # fmt: skip
         assert begun == Beginning(message_id=BASE + 3, is_first=False, was_addressed=False)
 
-    def test_status_and_tags_of_a_thread_change_and_its_author_stays(self, store: Store) -> None:
+    def test_status_and_tags_of_a_thread_can_change_and_its_author_cannot(
+        self, store: Store
+    ) -> None:
         ref = ThreadRef(key="k", subject="Between us")
         with store.begin(LOCAL_TENANT) as tx:
             tx.threads.open(ref, None, new_id=7, now=NOON, agent="ann")
@@ -243,7 +245,9 @@ class MailContract:
             post(tx, a_message(number, *to, detail=detail))
         return thread
 
-    def test_another_tenants_mail_is_nobodys(self, store: Store, open_store: OpenStore) -> None:
+    def test_messages_are_not_visible_to_another_tenant(
+        self, store: Store, open_store: OpenStore
+    ) -> None:
         with store.begin(LOCAL_TENANT) as tx:
             post(tx, a_message(1, "bo"))
             post(tx, a_message(2))

@@ -45,7 +45,7 @@ class PageSessionsContract:
             tx.credentials.add_key(a_key())
         return store
 
-    def test_session_comes_back_as_it_was_stored(self, store: Store) -> None:
+    def test_page_session_is_read_as_stored(self, store: Store) -> None:
         by_token = a_session(2, agent="bob", key_prefix=None, token_role=Role.READER)
         with store.begin("acme") as tx:
             tx.page_sessions.add(a_session())
@@ -61,7 +61,7 @@ class PageSessionsContract:
         [{"key_prefix": None}, {"token_role": Role.ADMIN}, {"key_prefix": "ffffffff"}],
         ids=["neither", "both", "unknown key"],
     )
-    def test_session_has_a_known_key_or_the_role_of_a_token(
+    def test_page_session_needs_a_known_key_or_the_role_of_a_token(
         self, store: Store, wrong: dict[str, Any]
     ) -> None:
         with pytest.raises(IntegrityError), store.begin("acme") as tx:
@@ -77,7 +77,7 @@ class PageSessionsContract:
             assert tx.page_sessions.of_agent("ann") == [newer, older]
             assert tx.page_sessions.of_agent("eve") == []
 
-    def test_last_use_never_moves_back(self, store: Store) -> None:
+    def test_last_use_of_a_session_never_moves_back(self, store: Store) -> None:
         with store.begin("acme") as tx:
             tx.page_sessions.add(a_session())
             tx.page_sessions.record_use(a_session().digest, at=NOON + MINUTE)
@@ -87,7 +87,7 @@ class PageSessionsContract:
             used = a_session(last_seen_at=NOON + MINUTE)
             assert tx.page_sessions.get(used.digest) == used
 
-    def test_session_is_over_at_its_end_and_after_idleness(self) -> None:
+    def test_page_session_ends_at_its_expiry_or_when_idle(self) -> None:
         session = a_session(last_seen_at=NOON + MINUTE)
 
         assert not session.is_over(NOON, idle=IDLE)
@@ -117,7 +117,7 @@ class PageSessionsContract:
             assert [tx.page_sessions.drop_ended(now=now, limit=3) for _ in range(3)] == [3, 1, 0]
             assert [one.digest for one in tx.page_sessions.of_agent("ann")] == [f"{4:064x}"]
 
-    def test_no_tenant_sees_or_changes_sessions_of_another(self, store: Store) -> None:
+    def test_tenant_cannot_see_or_change_sessions_of_another(self, store: Store) -> None:
         with store.begin("acme") as tx:
             tx.page_sessions.add(a_session())
 

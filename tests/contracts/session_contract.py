@@ -48,7 +48,7 @@ class SessionContract:
         return find
 
     @pytest.mark.parametrize("is_known", [True, False])
-    def test_ids_shown_to_a_session_stay_until_its_end(
+    def test_ids_shown_to_a_session_are_stored_until_its_end(
         self, store: Store, known: Callable[..., Session | None], *, is_known: bool
     ) -> None:
         save(store, *([a_session(1)] if is_known else []))
@@ -64,7 +64,7 @@ class SessionContract:
             tx.sessions.end([one.id], ending=Ending.ENDED, at=SOON)
         assert shown(store) == {}
 
-    def test_ids_shown_to_a_session_are_bounded_and_may_be_lost(self, store: Store) -> None:
+    def test_ids_shown_to_a_session_are_bounded_and_can_be_reset(self, store: Store) -> None:
         show(store, dict.fromkeys(range(SHOWN_MAX + 5), False))
         assert list(shown(store)) == list(range(5, SHOWN_MAX + 5))
 
@@ -72,7 +72,7 @@ class SessionContract:
         assert shown(store) == {7: False}
 
     @pytest.mark.requirement("DM-13", "DM-35")
-    def test_a_session_comes_back_as_it_went_in(
+    def test_session_is_read_as_stored(
         self, store: Store, known: Callable[..., Session | None]
     ) -> None:
         whole = a_session(
@@ -88,9 +88,7 @@ class SessionContract:
         assert known(agent="bob") is None
 
     @pytest.mark.requirement("DM-35")
-    def test_a_session_in_the_longest_path_that_linux_has_is_stored_and_found(
-        self, store: Store
-    ) -> None:
+    def test_session_with_the_longest_path_of_linux_is_stored_and_found(self, store: Store) -> None:
         # Random, because Postgres compresses what repeats before it measures a row of an index.
         folder = "/" + "".join(Random(7).choices(ascii_letters, k=PATH_CHARS_MAX - 1))  # noqa: S311
         save(store, a_session(1, cwd=folder, process=CLIENT))
@@ -100,7 +98,7 @@ class SessionContract:
             live = tx.sessions.of_process("ann", CLIENT, cwd=folder)
         assert [one.cwd for one in live] == [folder] * 2
 
-    def test_saving_again_changes_the_session_under_the_same_id(
+    def test_saving_a_session_again_changes_it_under_the_same_id(
         self, store: Store, known: Callable[..., Session | None]
     ) -> None:
         save(store, a_session(1))
@@ -133,7 +131,7 @@ class SessionContract:
             assert [one.id for one in live(limit=9, after=(LATER, 2))] == [3, 1]
             assert [one.id for one in live(limit=1, after=(LATER, 1))] == [2]
 
-    def test_sessions_are_found_by_process_and_folder_and_no_reused_number(
+    def test_sessions_are_found_by_process_and_folder_despite_reused_process_numbers(
         self, store: Store
     ) -> None:
         reborn = replace(CLIENT, created_at=LATER)
@@ -153,9 +151,7 @@ class SessionContract:
             assert [one.id for one in at("ann", reborn, cwd="/api")] == [2]
             assert [one.id for one in at("ann", CLIENT, cwd=None)] == [4]
 
-    def test_a_terminal_s_sessions_are_its_own_unnamed_ones_in_any_folder(
-        self, store: Store
-    ) -> None:
+    def test_sessions_of_a_terminal_are_its_unnamed_ones_in_any_folder(self, store: Store) -> None:
         reborn = replace(CLIENT, created_at=LATER)
         save(
             store,
@@ -195,9 +191,7 @@ class SessionContract:
         assert columns["ix_sessions_project"] == ["tenant_id", "project", "heartbeat_at"]
         assert columns["ix_sessions_process"] == ["tenant_id", "agent", "host", "pid"]
 
-    def test_everybody_with_a_process_here_has_a_turn_at_being_looked_at(
-        self, store: Store
-    ) -> None:
+    def test_sessions_with_a_local_process_are_probed_in_turn(self, store: Store) -> None:
         elsewhere = replace(CLIENT, host="there")
         save(
             store,
@@ -212,7 +206,7 @@ class SessionContract:
             tx.sessions.probed([1, 2], at=SOON)
             assert [one.id for one in tx.sessions.to_probe("here", limit=9)] == [3, 4, 1, 2]
 
-    def test_the_silent_are_those_that_cannot_be_looked_at(self, store: Store) -> None:
+    def test_silent_sessions_are_those_without_a_local_process(self, store: Store) -> None:
         elsewhere = replace(CLIENT, host="there")
         save(
             store,
@@ -225,13 +219,13 @@ class SessionContract:
             silent = tx.sessions.silent("here", since=SOON, http_since=SOON, limit=9)
             assert [one.id for one in silent] == [1, 2]
 
-    def test_sessions_over_http_are_silent_at_a_time_of_their_own(self, store: Store) -> None:
+    def test_sessions_over_http_have_their_own_silence_limit(self, store: Store) -> None:
         save(store, a_session(1, heartbeat_at=SOON), a_session(2, key="http_a", heartbeat_at=SOON))
         with store.snapshot(LOCAL_TENANT) as tx:
             silent = tx.sessions.silent("here", since=NOON, http_since=LATER, limit=9)
             assert [one.id for one in silent] == [2]
 
-    def test_ending_ends_the_live_alone(
+    def test_only_live_sessions_are_ended(
         self, store: Store, known: Callable[..., Session | None]
     ) -> None:
         save(store, a_session(1), a_session(2, ended_at=SOON, ending=Ending.ENDED))
@@ -242,7 +236,7 @@ class SessionContract:
         assert known() == a_session(1, ended_at=LATER, ending=Ending.DEAD)
         assert known("k2") == a_session(2, ended_at=SOON, ending=Ending.ENDED)
 
-    def test_a_beat_makes_its_session_and_raises_its_heartbeat_only_upward(
+    def test_heartbeat_creates_its_session_and_never_moves_back(
         self, store: Store, known: Callable[..., Session | None]
     ) -> None:
         first = a_session(1, client="codex 1", cwd="/api", project="api", process=CLIENT)
@@ -285,7 +279,7 @@ class SessionContract:
 
         assert known() == a_session(1, task="Mend it", heartbeat_at=SOON, **closed)
 
-    def test_a_beat_under_an_id_that_is_taken_spoils_no_other(
+    def test_heartbeat_with_an_existing_id_does_not_prevent_other_heartbeats(
         self, store: Store, known: Callable[..., Session | None]
     ) -> None:
         save(store, a_session(1))

@@ -49,9 +49,7 @@ class StoreContract:
 
     @pytest.mark.parametrize("kind", Kind)
     @pytest.mark.requirement("DM-49")
-    def test_a_memory_of_every_kind_comes_back_as_it_went_in(
-        self, store: Store, kind: Kind
-    ) -> None:
+    def test_memory_of_every_kind_is_read_as_stored(self, store: Store, kind: Kind) -> None:
         memory = a_memory(
             1, "Grüße aus 東京 🧠", kind=kind, tags=("b", "a"), label="note", project="api",
             payload={"deep": [1, {"x": None}]}, source_ref="file:1", session="s1",
@@ -63,7 +61,7 @@ class StoreContract:
         assert stored(store, 1) == {1: memory}
 
     @pytest.mark.parametrize("field", ["state", "scope", "trust"])
-    def test_a_word_of_no_closed_set_is_rejected_and_nothing_is_stored(
+    def test_word_outside_a_closed_set_is_rejected_and_nothing_is_stored(
         self, store: Store, field: str
     ) -> None:
         with pytest.raises((ValueError, StatementError), match="'gossip' is not one of"):
@@ -71,7 +69,7 @@ class StoreContract:
 
         assert stored(store, 1) == {}
 
-    def test_a_link_of_an_unknown_type_is_rejected_and_not_stored(self, store: Store) -> None:
+    def test_link_of_an_unknown_type_is_rejected_and_not_stored(self, store: Store) -> None:
         put(store, a_memory(1, "tea is ready"), a_memory(2, "the kettle boiled"))
         unknown: Any = "gossips_about"
         link = Link(
@@ -110,10 +108,10 @@ class StoreContract:
         assert set(KINDS) == set(Kind)
         assert all(policy.kind is kind for kind, policy in KINDS.items())
 
-    def test_unknown_ids_are_absent(self, store: Store) -> None:
+    def test_unknown_ids_return_nothing(self, store: Store) -> None:
         assert stored(store, 5) == {}
 
-    def test_an_id_is_given_once(self, store: Store) -> None:
+    def test_id_cannot_be_used_twice(self, store: Store) -> None:
         put(store, a_memory(1, "first"))
 
         with pytest.raises(IdTaken), store.begin(LOCAL_TENANT) as tx:
@@ -122,7 +120,7 @@ class StoreContract:
         assert stored(store, 1)[1].body == "first"
 
     @pytest.mark.requirement("WP-11")
-    def test_a_transaction_is_seen_whole_or_not_at_all(self, store: Store) -> None:
+    def test_failed_transaction_stores_nothing(self, store: Store) -> None:
         with pytest.raises(Stopped), store.begin(LOCAL_TENANT) as tx:
             tx.memories.add(a_memory(1, "half a thought"))
             tx.index.put(a_memory(1, "half a thought"), vectors_for(a_memory(1, "half a thought")))
@@ -132,7 +130,7 @@ class StoreContract:
         assert lexical(store, "thought") == []
         assert nearest(store, "half a thought") == []
 
-    def test_a_rollback_leaves_no_ghost_among_the_vectors(self, store: Store) -> None:
+    def test_rollback_leaves_no_vector_in_the_index(self, store: Store) -> None:
         ghost, real = a_memory(1, "a ghost walks"), a_memory(2, "the harvest was good")
         with pytest.raises(Stopped), store.begin(LOCAL_TENANT) as tx:
             tx.memories.add(ghost)
@@ -155,7 +153,7 @@ class StoreContract:
             assert [hit.id for hit in hits] == [2, 1]
             assert [hit.id for hit in tx.index.lexical(["green"], query_scope(), limit=5)] == [2]
 
-    def test_a_commit_is_in_the_next_snapshot_of_every_other_process(
+    def test_commit_is_visible_in_the_next_snapshot_of_every_other_process(
         self, open_store: OpenStore
     ) -> None:
         one, other = open_store(), open_store()
@@ -180,7 +178,7 @@ class StoreContract:
         assert lexical(other, "ready") == []
         assert nearest(other, "tea is ready") == [2]
 
-    def test_a_snapshot_does_not_wait_for_a_writer(self, open_store: OpenStore) -> None:
+    def test_snapshot_does_not_wait_for_a_writer(self, open_store: OpenStore) -> None:
         one, other = open_store(), open_store()
         put(one, a_memory(1, "tea is ready"))
 
@@ -216,7 +214,7 @@ class StoreContract:
             assert list(stored(one, 1, 2)) == [1, 2]
 
     @pytest.mark.requirement("DM-16", "DM-25")
-    def test_no_tenant_sees_anothers_rows(self, store: Store) -> None:
+    def test_tenant_does_not_see_rows_of_another(self, store: Store) -> None:
         put(store, a_memory(1, "tea is ready"))
         scope = query_scope(Caller(agent="ann", tenant="other"))
 
@@ -230,7 +228,7 @@ class StoreContract:
             assert tx.index.similarities(EMBEDDER.query("tea is ready"), [1]) == {}
             assert tx.memories.counts() == {}
 
-    def test_equal_texts_are_found_by_their_hash_while_they_hold(self, store: Store) -> None:
+    def test_equal_texts_are_found_by_their_hash_while_they_are_active(self, store: Store) -> None:
         put(store, a_memory(1, "tea is ready"), a_memory(2, "Tea  is READY"))
         with store.begin(LOCAL_TENANT) as tx:
             move(tx, 1, state=State.FORGOTTEN)
@@ -238,7 +236,9 @@ class StoreContract:
 
         assert [memory.id for memory in memories] == [2]
 
-    def test_equal_texts_of_one_source_are_found_without_the_others(self, store: Store) -> None:
+    def test_equal_texts_of_one_source_are_found_without_those_of_others(
+        self, store: Store
+    ) -> None:
         own = a_memory(2, "tea is ready", source_ref="chat#2")
         put(store, a_memory(1, "tea is ready", source_ref="chat#1"), own)
         with store.snapshot(LOCAL_TENANT) as tx:
@@ -247,7 +247,7 @@ class StoreContract:
 
         assert ([memory.id for memory in memories], none) == ([2], [])
 
-    def test_a_thread_is_opened_once(self, store: Store) -> None:
+    def test_thread_with_the_same_key_is_opened_once(self, store: Store) -> None:
         thread = ThreadRef(key="chat#1", subject="Monday")
         with store.begin(LOCAL_TENANT) as tx:
             first = tx.threads.open(thread, None, new_id=7, now=NOON)
@@ -255,7 +255,7 @@ class StoreContract:
 
         assert first == again == 7
 
-    def test_counts_go_by_kind_and_state(self, store: Store) -> None:
+    def test_memories_are_counted_by_kind_and_state(self, store: Store) -> None:
         put(store, a_memory(1, "one"), a_memory(2, "two"), a_memory(3, "go", kind=Kind.TASK))
         with store.begin(LOCAL_TENANT) as tx:
             move(tx, 2, state=State.ARCHIVED)
@@ -299,7 +299,7 @@ class StoreContract:
         assert noted(retain_from=NOON + timedelta(days=1)) == 1
         assert all(finding.is_sound for finding in store.examine())
 
-    def test_a_sound_store_is_found_sound(self, store: Store) -> None:
+    def test_examination_of_an_intact_store_reports_no_problem(self, store: Store) -> None:
         put(store, a_memory(1, "tea is ready"), a_memory(2, "tea is gone"))
         with store.begin(LOCAL_TENANT) as tx:
             move(tx, 1, state=State.SUPERSEDED, superseded_by=2, superseded_at=NOON)
@@ -308,7 +308,7 @@ class StoreContract:
 
         assert [finding for finding in store.examine() if not finding.is_sound] == []
 
-    def test_a_memory_that_is_not_indexed_is_found_unsound(self, store: Store) -> None:
+    def test_examination_reports_a_memory_that_is_not_indexed(self, store: Store) -> None:
         with store.begin(LOCAL_TENANT) as tx:
             tx.memories.add(a_memory(1, "tea is ready"))
 

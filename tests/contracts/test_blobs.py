@@ -72,7 +72,7 @@ def reach(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv(name, value)
 
 
-def test_a_bucket_that_is_not_there_takes_nothing(
+def test_missing_bucket_is_reported_as_unavailable(
     server: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reach(server, monkeypatch)
@@ -82,7 +82,7 @@ def test_a_bucket_that_is_not_there_takes_nothing(
     assert caught.value.code == "blobs_down"
 
 
-def test_folder_that_cannot_be_made_is_reported(tmp_path: Path) -> None:
+def test_folder_that_cannot_be_created_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(UnavailableError, match="cannot be created") as caught:
         make_blobs(tmp_path / "file" / "models")

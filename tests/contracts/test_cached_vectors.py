@@ -51,7 +51,7 @@ def test_vectors_beyond_the_cache_are_read_from_the_rows(store: Store) -> None:
     assert [hit.score for hit in partly] == pytest.approx([hit.score for hit in whole])
 
 
-def test_changes_of_a_transaction_are_scored_by_its_rows(store: Store) -> None:
+def test_changes_within_a_transaction_are_included_in_similarities(store: Store) -> None:
     put_windows(store, 3)
     [vector] = random_vectors(1)
 
@@ -69,7 +69,7 @@ def test_changes_of_a_transaction_are_scored_by_its_rows(store: Store) -> None:
     assert own[9] == pytest.approx(1, abs=1e-2)
 
 
-def test_codes_give_the_nearest_among_those_asked_for(store: Store) -> None:
+def test_approximate_search_is_limited_to_the_given_memories(store: Store) -> None:
     put_windows(store, 40)
     [query] = random_vectors(1)
 
@@ -82,7 +82,7 @@ def test_codes_give_the_nearest_among_those_asked_for(store: Store) -> None:
     assert len(nearest) == 4
 
 
-def test_a_word_that_very_many_have_finds_new_and_old(store: Store) -> None:
+def test_search_for_a_very_common_word_returns_new_and_old_memories(store: Store) -> None:
     put(store, a_memory(1, "tea first"), a_memory(9000, "tea last"))
     many = sa.text(
         "WITH RECURSIVE n(i) AS (SELECT 2 UNION ALL SELECT i + 1 FROM n WHERE i < 6000)"

@@ -129,7 +129,7 @@ def recalled(store: Store, query: str) -> list[str]:
         return [item.id for item in asking.recall(query, bump=False).items]
 
 
-def test_store_copied_to_postgres_and_back_stays_the_same(
+def test_store_copied_to_postgres_and_back_is_unchanged(
     filled: Path,
     rows_of_filled: Mapping[tuple[str, str], list[str]],
     tmp_path: Path,
@@ -259,7 +259,9 @@ def test_copy_never_overwrites_a_different_row(small: Path, tmp_path: Path) -> N
             copy_rows(source, target)
 
 
-def test_row_that_does_not_fit_is_reported_by_its_table(tmp_path: Path, database: Database) -> None:
+def test_row_that_does_not_fit_is_reported_with_its_table(
+    tmp_path: Path, database: Database
+) -> None:
     with closing(opened(tmp_path / "from.db")) as source, closing(database.opened()) as server:
         put(source, a_memory(1, "The tea is ready", agent="a" * 129))
 

@@ -88,7 +88,7 @@ def answers(store: Store) -> object:
     return stored(store, 1, 2, 3), lexical(store, "tea"), words, near
 
 
-def test_tables_in_partitions_become_plain_with_every_row_and_answer_the_same(
+def test_partitioned_tables_become_plain_with_every_row_and_the_same_answers(
     database: Database, store: Store
 ) -> None:
     put(store, *(a_memory(at, f"the tea number {at} is in the shed") for at in (1, 2)))
@@ -111,7 +111,7 @@ def test_tables_in_partitions_become_plain_with_every_row_and_answer_the_same(
             assert tx.index.lexical(["tea"], query_scope(), limit=10) == []
 
 
-def test_plain_tables_stay_confined(database: Database, store: Store) -> None:
+def test_plain_tables_remain_confined_to_their_tenant(database: Database, store: Store) -> None:
     put(store, a_memory(1, "tea is ready"))
     flattened(database)
 
@@ -123,7 +123,7 @@ def test_plain_tables_stay_confined(database: Database, store: Store) -> None:
             assert program.execute(f"SELECT count(*) FROM {table}".encode()).fetchall() == [(0,)]  # noqa: S608 our own name
 
 
-def test_an_upgrade_afterwards_indexes_the_plain_tables(database: Database) -> None:
+def test_upgrade_after_conversion_indexes_the_plain_tables(database: Database) -> None:
     flattened(database)
     for _ in range(2):
         upgrade_postgres(
@@ -146,7 +146,9 @@ def test_plain_tables_are_not_converted_again(database: Database) -> None:
     assert spread
 
 
-def test_the_preview_names_every_table_once_and_changes_nothing(database: Database) -> None:
+def test_preview_of_the_distribution_names_every_table_once_and_changes_nothing(
+    database: Database,
+) -> None:
     before = fetch(database, TABLES)
     flat, spread = preview(database)
 
@@ -162,7 +164,9 @@ def test_the_preview_names_every_table_once_and_changes_nothing(database: Databa
     assert len([one for one in flat if one.startswith("CREATE TABLE")]) == len(PARTED)
 
 
-def test_references_go_before_tables_are_placed_and_all_come_back(database: Database) -> None:
+def test_foreign_keys_are_dropped_before_distribution_and_restored_after_it(
+    database: Database,
+) -> None:
     _, spread = preview(database)
     kinds = ["DROP CONSTRAINT", "create_", "ADD CONSTRAINT", "create_distributed_function"]
     at = [
@@ -174,7 +178,7 @@ def test_references_go_before_tables_are_placed_and_all_come_back(database: Data
     assert len(at[0]) == len(at[2]) == len(references())
 
 
-def test_without_citus_nothing_is_changed(database: Database) -> None:
+def test_distribution_without_citus_changes_nothing(database: Database) -> None:
     before = fetch(database, TABLES)
     with pytest.raises(RejectedError) as refused:
         distribute_postgres(database.owner, lock_timeout_s=LOCK_TIMEOUT_S)
@@ -182,7 +186,7 @@ def test_without_citus_nothing_is_changed(database: Database) -> None:
     assert fetch(database, TABLES) == before
 
 
-def test_the_beginning_that_citus_needs_confines_on_one_machine_as_well(store: Store) -> None:
+def test_transaction_start_for_citus_confines_tenants_on_one_server_as_well(store: Store) -> None:
     dialect = store.dialect
     assert isinstance(dialect, Postgres)
     assert not dialect.is_distributed
@@ -236,7 +240,7 @@ def test_only_the_first_distribution_replaces_the_configuration_of_text_search()
     assert not replaced(some)
 
 
-def test_catalogue_says_which_tables_have_local_rows(database: Database, store: Store) -> None:
+def test_catalogue_lists_the_tables_with_local_rows(database: Database, store: Store) -> None:
     put(store, a_memory(1, "tea is ready"))
     flattened(database)
     engine = create_engine(make_url(database.owner).set(drivername="postgresql+psycopg"))
@@ -249,7 +253,7 @@ def test_catalogue_says_which_tables_have_local_rows(database: Database, store: 
     assert {(table, target) for table, _, target in progress.references} == {*references()}
 
 
-def test_vector_search_is_as_wide_on_many_machines_as_on_one(store: Store) -> None:
+def test_vector_search_width_is_the_same_in_a_distributed_store(store: Store) -> None:
     dialect = store.dialect
     assert isinstance(dialect, Postgres)
 

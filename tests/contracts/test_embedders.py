@@ -95,7 +95,7 @@ class TestRemoteEmbedders(EmbedderContract):
         return server.embedder(family)
 
 
-def test_every_embedder_that_can_be_chosen_fulfils_the_contract() -> None:
+def test_selectable_embedders_are_those_with_a_contract_test() -> None:
     assert set(EMBEDDERS) == {"minilm", "onnx", *FAMILIES}
 
 
@@ -109,12 +109,12 @@ class TestWordHashEmbedder(EmbedderContract):
 
 class TestMiniLm:
     @pytest.mark.requirement("DM-45", "DO-04")
-    def test_its_space_is_known_without_its_model(self, tmp_path: Path) -> None:
+    def test_embedding_space_is_known_without_loading_the_model(self, tmp_path: Path) -> None:
         embedder = MiniLmEmbedder(model_path=tmp_path / "missing.onnx")
 
         assert embedder.space.dimensions == 384
 
-    def test_a_missing_model_is_unavailable(self, tmp_path: Path) -> None:
+    def test_missing_model_is_unavailable(self, tmp_path: Path) -> None:
         embedder = MiniLmEmbedder(model_path=tmp_path / "missing.onnx")
 
         with pytest.raises(UnavailableError) as failure:
@@ -124,7 +124,7 @@ class TestMiniLm:
         assert failure.value.hint
         assert failure.value.__cause__ is not None
 
-    def test_a_broken_tokenizer_is_unavailable(self, tmp_path: Path) -> None:
+    def test_broken_tokenizer_is_unavailable(self, tmp_path: Path) -> None:
         broken = tmp_path / "tokenizer.json"
         broken.write_text("{}", encoding="utf-8")
 

@@ -102,7 +102,7 @@ def test_tenant_cannot_move_a_row_to_another_tenant(database: Database) -> None:
 
 @pytest.mark.parametrize("tenant", ["", "other"])
 @pytest.mark.usefixtures("store")
-def test_the_search_of_words_takes_the_tenant_from_the_transaction_alone(
+def test_full_text_search_takes_the_tenant_only_from_the_transaction(
     database: Database, tenant: str
 ) -> None:
     search = (
@@ -116,7 +116,7 @@ def test_the_search_of_words_takes_the_tenant_from_the_transaction_alone(
 
 
 @pytest.mark.usefixtures("store")
-def test_role_of_programs_has_only_the_rights_that_they_need(database: Database) -> None:
+def test_role_of_programs_has_only_the_rights_it_needs(database: Database) -> None:
     forbidden = (
         "UPDATE audit SET agent = 'bo'",
         "DELETE FROM audit",
@@ -141,7 +141,7 @@ def test_role_of_programs_has_only_the_rights_that_they_need(database: Database)
 
 @pytest.mark.of_one_server
 @pytest.mark.usefixtures("store")
-def test_a_program_may_not_read_a_partition(database: Database) -> None:
+def test_program_cannot_read_a_partition(database: Database) -> None:
     with (
         connected(database.program, tenant=LOCAL_TENANT) as program,
         pytest.raises(psycopg.errors.InsufficientPrivilege),
@@ -172,7 +172,7 @@ def test_owner_cannot_change_the_audit(
 
 
 @pytest.mark.requirement("DM-16")
-def test_the_catalogue_has_what_confinement_and_distribution_by_tenant_need(
+def test_catalogue_confirms_row_security_and_tenant_keys_of_every_table(
     database: Database,
 ) -> None:
     every = (
@@ -237,7 +237,7 @@ def test_refused_login_does_not_repeat_the_password(database: Database) -> None:
     assert "not-this" not in _whole(refusal.value)
 
 
-def test_a_url_that_cannot_be_read_is_not_repeated() -> None:
+def test_unreadable_url_is_not_repeated_in_the_error() -> None:
     url = "postgresql://ann:s3cret@host:port/db"
 
     with pytest.raises(InvalidInputError) as refusal:
@@ -246,7 +246,7 @@ def test_a_url_that_cannot_be_read_is_not_repeated() -> None:
     assert "s3cret" not in _whole(refusal.value)
 
 
-def test_an_empty_database_names_the_command_that_fills_it(postgres: Server) -> None:
+def test_error_for_an_empty_database_names_the_command_that_fills_it(postgres: Server) -> None:
     with postgres.database(is_empty=True) as empty, pytest.raises(UnavailableError) as refusal:
         empty.opened()
 
@@ -254,7 +254,7 @@ def test_an_empty_database_names_the_command_that_fills_it(postgres: Server) -> 
     assert "brain store upgrade --grant ROLE" in refusal.value.hint
 
 
-def test_a_database_of_another_program_is_left_as_it_is(postgres: Server) -> None:
+def test_database_of_another_program_is_refused(postgres: Server) -> None:
     with postgres.database(is_empty=True) as theirs:
         with connected(theirs.owner) as owner:
             owner.execute("CREATE TABLE theirs (x int)")
@@ -264,7 +264,7 @@ def test_a_database_of_another_program_is_left_as_it_is(postgres: Server) -> Non
     assert refusal.value.code == "store_foreign"
 
 
-def test_tenants_with_the_same_ids_and_words_do_not_meet(database: Database) -> None:
+def test_tenants_with_equal_ids_and_words_are_separate(database: Database) -> None:
     with closing(database.opened()) as store:
         with connected(database.program, tenant="other") as program:
             program.execute("INSERT INTO tenants VALUES ('other', 0, 'k')")

@@ -60,7 +60,7 @@ def impatient(database: Database) -> Store:
 
 
 @pytest.mark.requirement("WP-22")
-def test_writers_of_a_tenant_take_turns_until_a_timeout(database: Database, store: Store) -> None:
+def test_second_writer_of_a_tenant_waits_until_a_timeout(database: Database, store: Store) -> None:
     with closing(impatient(database)) as other, store.begin(LOCAL_TENANT):
         with pytest.raises(UnavailableError, match="lock timeout"), other.begin(LOCAL_TENANT):
             pass
@@ -134,7 +134,7 @@ def _write_where_nothing_is(store: Store) -> None:
 
 
 @pytest.mark.of_one_server
-def test_an_internal_error_of_one_server_is_a_bug_and_no_outage(
+def test_internal_error_of_a_single_server_is_not_reported_as_an_outage(
     database: Database, store: Store
 ) -> None:
     with closing(psycopg.connect(database.owner, autocommit=True)) as owner:
@@ -148,7 +148,7 @@ def test_an_internal_error_of_one_server_is_a_bug_and_no_outage(
 @pytest.mark.parametrize(
     ("is_distributed", "error"), [(False, exc.InternalError), (True, UnavailableError)]
 )
-def test_an_internal_error_means_a_lost_server_only_in_a_distributed_store(
+def test_internal_error_means_a_lost_server_only_in_a_distributed_store(
     error: type[Exception], *, is_distributed: bool
 ) -> None:
     cause = psycopg.errors.InternalError_("failure on connection marked as essential")
@@ -156,7 +156,7 @@ def test_an_internal_error_means_a_lost_server_only_in_a_distributed_store(
         raise exc.InternalError("COMMIT", None, cause)
 
 
-def test_statements_end_after_a_minute_and_so_do_idle_transactions(store: Store) -> None:
+def test_statements_and_idle_transactions_have_a_timeout_of_a_minute(store: Store) -> None:
     with store.snapshot(LOCAL_TENANT) as tx:
         values = [
             tx.work.connection.execute(text(f"SHOW {name}")).scalar_one()
@@ -182,7 +182,7 @@ def _take_too_long(store: Store) -> None:
 
 @pytest.mark.requirement("RT-15")
 @pytest.mark.of_one_server
-def test_a_large_tenant_is_searched_by_the_index_of_its_space(store: Store) -> None:
+def test_large_tenant_is_searched_by_the_index_of_its_space(store: Store) -> None:
     vectors = random_vectors(600)
     with store.begin(LOCAL_TENANT) as tx:
         for place, vector in enumerate(vectors):
@@ -213,7 +213,7 @@ def _planned(work: SqlContext, which: VectorTable, query: Matrix) -> str:
     return "\n".join(line for (line,) in explained.rows(work.connection, given))
 
 
-def test_an_upgrade_can_be_repeated_and_changes_nothing_then(database: Database) -> None:
+def test_repeated_upgrade_changes_nothing(database: Database) -> None:
     with closing(psycopg.connect(database.owner, autocommit=True)) as owner:
         catalogue = (
             "SELECT c.oid, c.relname, c.relrowsecurity, c.relacl::text FROM pg_class c "
@@ -229,7 +229,7 @@ def test_an_upgrade_can_be_repeated_and_changes_nothing_then(database: Database)
     assert len(done.roles) == 1
 
 
-def test_an_upgrade_that_waits_too_long_for_a_lock_changes_nothing(database: Database) -> None:
+def test_upgrade_that_waits_too_long_for_a_lock_changes_nothing(database: Database) -> None:
     policies = "SELECT count(*) FROM pg_policies WHERE tablename IN ('facts', 'memories')"
     with psycopg.connect(database.owner) as owner:
         for table in ("facts", "memories"):
@@ -242,7 +242,9 @@ def test_an_upgrade_that_waits_too_long_for_a_lock_changes_nothing(database: Dat
         assert owner.execute(policies).fetchone() == (0,)
 
 
-def test_an_upgrade_goes_on_where_an_interrupted_one_left_an_index(database: Database) -> None:
+def test_upgrade_creates_an_index_that_an_interrupted_upgrade_did_not_create(
+    database: Database,
+) -> None:
     with closing(psycopg.connect(database.owner, autocommit=True)) as owner:
         name = an_index(owner)
         owner.execute(f"DROP INDEX {name}")  # type: ignore[arg-type]
@@ -251,7 +253,7 @@ def test_an_upgrade_goes_on_where_an_interrupted_one_left_an_index(database: Dat
         assert owner.execute("SELECT to_regclass(%s) IS NOT NULL", [name]).fetchone() == (True,)
 
 
-def test_an_upgrade_builds_an_index_of_an_older_program_again(database: Database) -> None:
+def test_upgrade_rebuilds_an_index_of_an_older_program(database: Database) -> None:
     with closing(psycopg.connect(database.owner, autocommit=True)) as owner:
         name = an_index(owner)
         newer = made(owner, name)
@@ -264,7 +266,7 @@ def test_an_upgrade_builds_an_index_of_an_older_program_again(database: Database
         assert not made(owner, f"{name}_old")
 
 
-def test_an_upgrade_goes_on_where_an_index_was_built_but_not_yet_used(database: Database) -> None:
+def test_upgrade_uses_an_index_that_was_built_but_not_yet_renamed(database: Database) -> None:
     with closing(psycopg.connect(database.owner, autocommit=True)) as owner:
         name = an_index(owner)
         newer = made(owner, name)
@@ -279,7 +281,7 @@ def test_an_upgrade_goes_on_where_an_index_was_built_but_not_yet_used(database: 
         assert not made(owner, f"{name}_next")
 
 
-def test_an_upgrade_goes_on_where_a_replaced_index_was_not_yet_dropped(database: Database) -> None:
+def test_upgrade_drops_a_replaced_index_left_by_an_interrupted_upgrade(database: Database) -> None:
     with closing(psycopg.connect(database.owner, autocommit=True)) as owner:
         name = an_index(owner)
         older = as_older(made(owner, name)).replace(name, f"{name}_old")
@@ -317,7 +319,7 @@ def test_readers_do_not_wait_for_an_upgrade_that_waits_for_a_reader(database: Da
 
 
 @pytest.mark.of_one_server
-def test_an_upgrade_that_waits_too_long_for_a_reader_says_what_to_do(database: Database) -> None:
+def test_upgrade_that_waits_too_long_for_a_reader_names_the_next_step(database: Database) -> None:
     with ExitStack() as stack:
         owner = stack.enter_context(closing(psycopg.connect(database.owner, autocommit=True)))
         reader = stack.enter_context(closing(psycopg.connect(database.owner)))
@@ -480,7 +482,7 @@ def test_switch_of_spaces_waits_for_a_writer_and_counts_its_rows(
         assert store.moved_to is None
 
 
-def test_a_store_of_a_development_version_is_refused_by_programs_and_upgrades(
+def test_store_of_a_development_version_is_refused_by_programs_and_upgrades(
     database: Database,
 ) -> None:
     with closing(psycopg.connect(database.owner, autocommit=True)) as owner:
@@ -497,7 +499,7 @@ def test_a_store_of_a_development_version_is_refused_by_programs_and_upgrades(
     assert "brain export" in refusal.value.hint
 
 
-def test_upgrade_leaves_functions_of_older_programs(database: Database) -> None:
+def test_upgrade_retains_functions_of_older_programs(database: Database) -> None:
     older = (
         "words_counted(text[],text,bigint)",
         "words_found(text[],double precision[],text,double precision,bigint,integer)",
@@ -573,7 +575,7 @@ def _come_later(database: Database, *, readable_from: str) -> None:
         owner.execute(f"COMMENT ON TABLE alembic_version IS '{readable_from}'")  # type: ignore[arg-type]
 
 
-def test_a_backup_names_the_tool_that_makes_one(store: Store, tmp_path: Path) -> None:
+def test_refused_backup_names_the_tool_to_use(store: Store, tmp_path: Path) -> None:
     with pytest.raises(RejectedError, match="pg_dump") as refusal:
         store.backup(tmp_path / "copy.db")
 
@@ -581,7 +583,7 @@ def test_a_backup_names_the_tool_that_makes_one(store: Store, tmp_path: Path) ->
     assert not (tmp_path / "copy.db").exists()
 
 
-def test_a_store_in_postgres_does_not_show_its_password(database: Database) -> None:
+def test_store_in_postgres_does_not_show_its_password(database: Database) -> None:
     password = database.program.partition(":")[2].partition("@")[0].rpartition(":")[2]
     with closing(database.opened()) as store:
         shown = f"{store!r} {store.location} {store.examine()}"

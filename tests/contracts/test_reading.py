@@ -31,7 +31,7 @@ def store(path: Path) -> Iterator[Store]:
         yield opened
 
 
-def test_words_times_and_json_are_read_as_sqlalchemy_reads_them(store: Store) -> None:
+def test_words_times_and_json_are_decoded_as_by_sqlalchemy(store: Store) -> None:
     question: sa.SelectBase = sa.select(memories).where(
         memories.c.tenant_id == sa.bindparam("tenant"),
         memories.c.id.in_(LISTED),
@@ -50,7 +50,7 @@ def test_words_times_and_json_are_read_as_sqlalchemy_reads_them(store: Store) ->
         assert len(rows) == 2
 
 
-def test_json_that_is_empty_or_not_comes_back_as_it_was_put(store: Store) -> None:
+def test_empty_and_nonempty_json_is_read_as_stored(store: Store) -> None:
     plain = a_memory(1, "always ask first", kind=Kind.RULE)
     fired = a_memory(
         2, "never push", kind=Kind.RULE, detail=RuleDetail(skill={"name": "push", "keywords": []})
@@ -66,7 +66,7 @@ def test_json_that_is_empty_or_not_comes_back_as_it_was_put(store: Store) -> Non
     assert read == {one.id: one for one in (plain, fired, message, heard)}
 
 
-def test_memory_that_changed_after_it_was_read_is_read_as_it_is_now(store: Store) -> None:
+def test_memory_changed_after_it_was_read_is_read_with_the_change(store: Store) -> None:
     old = a_memory(1, "tea is ready", tags=("kitchen",))
     new = replace(old, rating=2, tags=("kitchen", "tea"), last_access_at=NOON, payload={"a": 1})
     with store.begin(LOCAL_TENANT) as tx:
@@ -78,7 +78,7 @@ def test_memory_that_changed_after_it_was_read_is_read_as_it_is_now(store: Store
         assert tx.memories.get([1]) == tx.memories.get([1]) == {1: new}
 
 
-def test_memories_of_two_stores_with_one_id_stay_apart(store: Store, path: Path) -> None:
+def test_memories_of_two_stores_with_the_same_id_are_separate(store: Store, path: Path) -> None:
     with closing(a_store(path.with_name("other.db"))) as other:
         texts = ((store, "tea is ready"), (other, "coffee is ready"))
         for one, text in texts:
@@ -89,7 +89,7 @@ def test_memories_of_two_stores_with_one_id_stay_apart(store: Store, path: Path)
                 assert tx.memories.get([1])[1].body == text
 
 
-def test_an_erased_memory_leaves_no_decoded_text(store: Store) -> None:
+def test_erased_memory_leaves_no_decoded_text_in_memory(store: Store) -> None:
     text = "The safe opens with 8-31-77."
     with store.begin(LOCAL_TENANT) as tx:
         tx.memories.add(a_memory(1, text))

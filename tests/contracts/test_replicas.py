@@ -54,7 +54,7 @@ def test_lagging_replica_hides_no_acknowledged_write(
         assert reads(other).trouble is None
 
 
-def test_replica_that_fails_during_a_read_rests(pair: Pair) -> None:
+def test_replica_that_fails_during_a_read_is_paused(pair: Pair) -> None:
     with pair.opened() as store:
         put(store, a_memory(1, "tea is ready"))
         pair.serves(store)
@@ -88,7 +88,7 @@ def test_replica_that_fails_during_a_read_rests(pair: Pair) -> None:
         assert reads(store).trouble is None
 
 
-def test_killed_replica_costs_no_read_its_result(pair: Pair) -> None:
+def test_killed_replica_does_not_fail_a_read(pair: Pair) -> None:
     with ExitStack() as opened:
         with run_replica(pair.server.url) as dying:
             doomed = replace(pair, standby=dying)
@@ -104,7 +104,7 @@ def test_killed_replica_costs_no_read_its_result(pair: Pair) -> None:
         assert "refused" in (reads(other).trouble or "")
 
 
-def test_replicas_take_turns_and_an_absent_one_is_skipped(
+def test_replicas_take_turns_and_an_unreachable_one_is_skipped(
     pair: Pair,
 ) -> None:
     away = make_url(pair.copy).set(port=1).render_as_string(hide_password=False)

@@ -82,7 +82,7 @@ def test_primary_in_recovery_is_read_as_a_plain_store(pair: Pair) -> None:
         assert reads(store).attempts == 0
 
 
-def test_hanging_replica_costs_a_short_wait_and_its_connections(pair: Pair, proxy: Proxy) -> None:
+def test_hanging_replica_costs_a_short_wait_and_is_paused(pair: Pair, proxy: Proxy) -> None:
     with pair.opened(through(proxy, pair.copy)) as store:
         put(store, a_memory(1, "tea is ready"))
         pair.serves(store)
@@ -105,7 +105,7 @@ def test_hanging_replica_costs_a_short_wait_and_its_connections(pair: Pair, prox
         assert (reads(store).failed, reads(store).trouble, reads(store).sort) == (1, None, None)
 
 
-def test_one_reader_alone_tries_a_rested_replica(pair: Pair, proxy: Proxy) -> None:
+def test_only_one_reader_tries_a_paused_replica(pair: Pair, proxy: Proxy) -> None:
     with pair.opened(through(proxy, pair.copy)) as store:
         pair.serves(store)
         [replica] = replicas(store)

@@ -33,7 +33,7 @@ def test_detail_table_has_the_columns_of_its_kind_and_a_body(subtests: pytest.Su
 
 
 @pytest.mark.requirement("DM-16")
-def test_every_key_begins_with_the_tenant_but_for_reference_tables() -> None:
+def test_every_key_begins_with_the_tenant_except_in_reference_tables() -> None:
     reference = {"tenants", "spaces"}
     owned = [table for table in METADATA.sorted_tables if table.name not in reference]
 
@@ -44,14 +44,14 @@ def test_every_key_begins_with_the_tenant_but_for_reference_tables() -> None:
             assert target in reference or key.column_keys[0] == "tenant_id", table.name
 
 
-def test_the_newest_migration_is_the_version_that_is_asked_for() -> None:
+def test_newest_migration_is_the_expected_schema_version() -> None:
     config = Config()
     config.set_main_option("script_location", str(MIGRATIONS))
 
     assert ScriptDirectory.from_config(config).get_current_head() == SCHEMA_VERSION
 
 
-def test_programs_without_a_kind_do_not_share_a_server_with_those_that_write_it(
+def test_programs_without_a_kind_cannot_share_a_server_with_those_that_write_it(
     tmp_path: Path,
 ) -> None:
     """They fail to read it, so `READABLE_FROM` follows the migration that adds a detail table."""
@@ -109,7 +109,7 @@ PARTITIONED = {"vectors", "field_vectors"}
 """Tables that each engine has its own way."""
 
 
-def test_migrations_make_the_tables_of_the_metadata_in_sqlite(tmp_path: Path) -> None:
+def test_migrations_create_the_tables_of_the_metadata_in_sqlite(tmp_path: Path) -> None:
     migrated, created = (
         sa.create_engine(f"sqlite:///{tmp_path / name}", module=driver())
         for name in ("migrated", "created")
@@ -117,7 +117,7 @@ def test_migrations_make_the_tables_of_the_metadata_in_sqlite(tmp_path: Path) ->
     compare(migrated, created)
 
 
-def test_migrations_make_the_tables_of_the_metadata_in_postgres(postgres: Server) -> None:
+def test_migrations_create_the_tables_of_the_metadata_in_postgres(postgres: Server) -> None:
     with (
         postgres.database(is_empty=True) as first,
         postgres.database(is_empty=True) as second,

@@ -134,7 +134,9 @@ class TestSqliteMail(MailContract):
 
 
 @pytest.mark.requirement("DM-02", "DM-14")
-def test_a_body_cannot_lie_in_another_kinds_table(open_store: OpenStore, path: Path) -> None:
+def test_body_cannot_be_stored_in_the_table_of_another_kind(
+    open_store: OpenStore, path: Path
+) -> None:
     put(open_store(), a_memory(1, "a fact", kind=Kind.FACT))
     rule = {"tenant": LOCAL_TENANT, "body": "now a rule"}
     statement = sa.text(
@@ -147,7 +149,7 @@ def test_a_body_cannot_lie_in_another_kinds_table(open_store: OpenStore, path: P
         connection.execute(statement, rule)
 
 
-def test_the_migrations_make_the_schema_that_the_code_speaks(path: Path) -> None:
+def test_migrations_create_the_schema_of_the_code(path: Path) -> None:
     engine = migrated(path).dialect.engine
     with engine.connect() as connection:
         context = MigrationContext.configure(
@@ -158,7 +160,7 @@ def test_the_migrations_make_the_schema_that_the_code_speaks(path: Path) -> None
     assert differences == []
 
 
-def test_the_audit_cannot_be_changed(open_store: OpenStore, path: Path) -> None:
+def test_audit_cannot_be_changed(open_store: OpenStore, path: Path) -> None:
     open_store()
     engine = opened(path).dialect.engine
     row = "'default', 1, 0, 'create', 1, 'ann', x'00'"
@@ -175,7 +177,7 @@ def test_the_audit_cannot_be_changed(open_store: OpenStore, path: Path) -> None:
 
 
 @pytest.mark.requirement("DM-45", "DO-04")
-def test_a_store_refuses_vectors_of_another_space(path: Path) -> None:
+def test_store_refuses_vectors_of_another_space(path: Path) -> None:
     put(opened(path), a_memory(1, "tea is ready"))
     other = replace(SPACE, name="another-model")
 
@@ -187,7 +189,7 @@ def test_a_store_refuses_vectors_of_another_space(path: Path) -> None:
 
 
 @pytest.mark.requirement("DO-05")
-def test_a_store_is_one_file_in_wal_mode_for_its_owner_alone(path: Path) -> None:
+def test_store_is_a_file_in_wal_mode_that_only_its_owner_can_read(path: Path) -> None:
     engine = migrated(path).dialect.engine
     with engine.connect() as connection:
         assert connection.exec_driver_sql("PRAGMA journal_mode").scalar() == "wal"
@@ -196,7 +198,7 @@ def test_a_store_is_one_file_in_wal_mode_for_its_owner_alone(path: Path) -> None
     assert path.stat().st_mode & 0o077 == 0
 
 
-def test_a_database_of_another_program_is_left_as_it_is(path: Path) -> None:
+def test_database_of_another_program_is_refused_and_left_unchanged(path: Path) -> None:
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("CREATE TABLE theirs (x)")
     before = path.read_bytes()
@@ -208,7 +210,7 @@ def test_a_database_of_another_program_is_left_as_it_is(path: Path) -> None:
     assert path.read_bytes() == before
 
 
-def test_a_file_that_is_no_database_is_left_as_it_is(path: Path) -> None:
+def test_file_that_is_no_database_is_refused_and_left_unchanged(path: Path) -> None:
     path.write_bytes(b"This is a letter to my aunt. " * 200)
     before = path.read_bytes()
 
@@ -218,7 +220,7 @@ def test_a_file_that_is_no_database_is_left_as_it_is(path: Path) -> None:
     assert path.read_bytes() == before
 
 
-def test_a_store_of_a_later_version_is_refused(path: Path) -> None:
+def test_store_of_a_later_version_is_refused(path: Path) -> None:
     with opened(path).dialect.engine.begin() as connection:
         connection.exec_driver_sql("UPDATE alembic_version SET version_num = '9999'")
 
@@ -228,14 +230,14 @@ def test_a_store_of_a_later_version_is_refused(path: Path) -> None:
     assert refusal.value.code == "store_newer"
 
 
-def test_a_store_that_cannot_be_made_says_so(tmp_path: Path) -> None:
+def test_store_that_cannot_be_created_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
 
     with pytest.raises(UnavailableError, match="cannot be made"):
         opened(tmp_path / "file" / "brain.db")
 
 
-def test_the_driver_is_one_without_the_wal_bug() -> None:
+def test_sqlite_version_does_not_have_the_wal_bug() -> None:
     assert driver().sqlite_version_info >= (3, 51, 3)
 
 
@@ -280,7 +282,7 @@ def test_fields_of_a_memory_are_columns_with_checked_bounds(
 
 
 @pytest.mark.requirement("WP-22")
-def test_a_writing_transaction_has_the_lock_before_it_writes_anything(
+def test_writing_transaction_has_the_lock_before_its_first_write(
     open_store: OpenStore, path: Path
 ) -> None:
     sqlite = driver()
@@ -311,9 +313,7 @@ def planned(path: Path, about: str, action: Callable[[Transaction], object]) -> 
 
 
 @pytest.mark.parametrize("source_ref", [None, "chat#1"])
-def test_a_text_is_looked_up_by_its_hash_and_not_by_walking_the_store(
-    path: Path, source_ref: str | None
-) -> None:
+def test_text_is_found_by_an_index_on_its_hash(path: Path, source_ref: str | None) -> None:
     [plan] = planned(
         path,
         "semantic_hash = ",
@@ -340,7 +340,7 @@ def test_sessions_of_a_process_are_read_through_an_index(
         ("s1", "ann", "ix_tool_events_tenant_id_session_id "),
     ],
 )
-def test_events_of_hooks_are_looked_up_without_reading_those_of_others(
+def test_events_of_hooks_are_read_through_an_index(
     path: Path, session: str | None, agent: str | None, index: str
 ) -> None:
     [plan] = planned(
@@ -351,7 +351,7 @@ def test_events_of_hooks_are_looked_up_without_reading_those_of_others(
     assert f"INDEX {index}" in plan, plan
 
 
-def test_links_are_looked_up_by_their_ends_and_not_by_walking_the_tenant(path: Path) -> None:
+def test_links_are_read_through_indexes_on_both_ends(path: Path) -> None:
     plans = planned(path, "FROM links", lambda tx: tx.links.touching([1, 2], limit=5))
     matching = [plan for plan in plans if "links" in plan]
     assert len(matching) == 2
@@ -359,7 +359,7 @@ def test_links_are_looked_up_by_their_ends_and_not_by_walking_the_tenant(path: P
     assert any("to_id=?" in plan for plan in matching)
 
 
-def test_neighbours_are_found_by_steps_in_an_index_and_not_by_walking_the_messages(
+def test_neighbours_of_a_message_are_read_through_an_index(
     path: Path,
 ) -> None:
     scope = QueryScope(caller=Caller(agent="ann"), filter=Filter(), now=NOON)
@@ -379,7 +379,7 @@ def test_neighbours_are_found_by_steps_in_an_index_and_not_by_walking_the_messag
         (Filter(kinds=(Kind.MESSAGE,), thread=7, until=NOON), "ix_messages_thread"),
     ],
 )
-def test_rare_memories_are_listed_without_reading_the_others(
+def test_rare_memories_are_listed_through_an_index(
     path: Path, criteria: Filter, index: str
 ) -> None:
     scope = QueryScope(caller=Caller(agent="ann"), filter=criteria, now=NOON)
@@ -395,7 +395,7 @@ def test_missing_vectors_are_counted_by_merging_two_indexes(path: Path) -> None:
     assert not any("TEMP B-TREE" in plan for plan in plans), plans
 
 
-def test_audit_of_a_memory_is_read_without_that_of_others(path: Path) -> None:
+def test_audit_of_a_memory_is_read_through_an_index(path: Path) -> None:
     plans = planned(
         path, "audit", lambda tx: tx.audit.latest(AuditFilter(memory_id=7), before=None, limit=5)
     )
@@ -403,7 +403,7 @@ def test_audit_of_a_memory_is_read_without_that_of_others(path: Path) -> None:
 
 
 @pytest.mark.parametrize("has_successor", [False, True])
-def test_nothing_is_acknowledged_into_a_file_that_was_moved_away(
+def test_write_to_a_store_whose_file_was_moved_is_refused(
     path: Path,
     *,
     has_successor: bool,
@@ -417,7 +417,7 @@ def test_nothing_is_acknowledged_into_a_file_that_was_moved_away(
             put(store, a_memory(2, "so is cake"))
 
 
-def test_a_store_opened_by_a_relative_path_is_written_from_anywhere(
+def test_store_opened_by_a_relative_path_can_be_written_from_another_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -427,7 +427,7 @@ def test_a_store_opened_by_a_relative_path_is_written_from_anywhere(
         assert stored(store, 1)
 
 
-def test_two_tenants_never_share_an_id_that_full_text_would_mix_up(path: Path) -> None:
+def test_two_tenants_of_a_file_cannot_use_the_same_memory_id(path: Path) -> None:
     with closing(opened(path)) as store:
         with store.dialect.engine.begin() as connection:
             other = memories.tenants.insert().values(id="other", created_at=NOON, audit_key=b"k")
@@ -438,7 +438,7 @@ def test_two_tenants_never_share_an_id_that_full_text_would_mix_up(path: Path) -
             tx.memories.add(a_memory(1, "so is cake"))
 
 
-def test_a_copy_that_is_not_in_wal_mode_is_put_there(path: Path) -> None:
+def test_copy_without_wal_mode_is_switched_to_wal_mode(path: Path) -> None:
     with closing(opened(path)) as store:
         put(store, a_memory(1, "tea is ready"))
     copy = path.with_name("copy.db")

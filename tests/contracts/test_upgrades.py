@@ -63,7 +63,7 @@ def test_upgrade_runs_the_missing_migrations_and_preserves_the_rows(
 
 
 @pytest.mark.requirement("DM-74", "LC-14")
-def test_an_upgrade_empties_the_subject_that_an_erased_message_left(path: Path) -> None:
+def test_upgrade_clears_the_subject_left_by_an_erased_message(path: Path) -> None:
     detail = MessageDetail(sender="ann", recipients=("bo",))
     with closing(opened(path)) as store, store.begin(LOCAL_TENANT) as tx:
         for number, subject in ((1, "Salaries"), (2, "Tea")):
@@ -102,7 +102,7 @@ def test_an_upgrade_empties_the_subject_that_an_erased_message_left(path: Path) 
 
 
 @pytest.mark.parametrize("version", ["0001", "0011"])
-def test_a_store_of_a_development_version_is_refused_and_left_as_it_is(
+def test_store_of_a_development_version_is_refused_and_left_unchanged(
     path: Path, version: str
 ) -> None:
     with closing(opened(path)) as store, store.dialect.engine.begin() as connection:

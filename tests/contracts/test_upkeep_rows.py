@@ -24,7 +24,7 @@ class TestSqliteUpkeep(UpkeepContract):
     pass
 
 
-def test_a_row_that_lost_its_body_is_found(path: Path, open_store: OpenStore) -> None:
+def test_row_without_its_body_is_reported(path: Path, open_store: OpenStore) -> None:
     store = open_store()
     for number in (1, 2):
         put(store, a_memory(number, f"Number {number}"))

@@ -32,7 +32,7 @@ def store(path: Path) -> Iterator[Store]:
         yield opened
 
 
-def test_a_memory_is_written_as_sqlalchemy_writes_it(store: Store) -> None:
+def test_memory_is_written_as_by_sqlalchemy(store: Store) -> None:
     whole = a_memory(1, "one", payload={"a": ["ü"]}, expires_at=NOON, pinned=True)
     twin = replace(whole, id=2)
     with store.begin(LOCAL_TENANT) as tx:
@@ -54,7 +54,7 @@ def test_stores_of_one_process_share_compiled_statements(store: Store, tmp_path:
     assert first is second
 
 
-def test_failed_write_raises_as_sqlalchemy_does_and_leaves_nothing(store: Store) -> None:
+def test_failed_write_raises_as_sqlalchemy_does_and_stores_nothing(store: Store) -> None:
     twice = {"tenant_id": LOCAL_TENANT, "memory_id": 1, "type": "tag", "name": "a", "position": 1}
     memory = a_memory(1, "one")
     with pytest.raises(IntegrityError, match="UNIQUE"):
@@ -77,7 +77,7 @@ def test_numbering_of_vectors_continues_despite_other_writes(store: Store) -> No
     assert [tuple(row) for row in seqs] == [(2, 2), (1, 3), (3, 4), (4, 5)]
 
 
-def test_changes_are_in_the_order_of_their_making_despite_merged_ones(store: Store) -> None:
+def test_changes_are_in_the_order_of_their_creation_despite_merged_ones(store: Store) -> None:
     made = Change(
         memory_id=1, action=Action.CREATE, agent="bob", session=None, reason=None, at=NOON
     )

@@ -59,7 +59,7 @@ class TrendsContract:
         ]
         assert theirs == []
 
-    def test_recalls_and_helpful_ones_are_counted_by_result(self, store: Store) -> None:
+    def test_recalls_and_helpful_recalls_are_counted_by_result(self, store: Store) -> None:
         missed = a_trace(3, verdict=ResultStatus.BELOW_THRESHOLD)
         mine = a_trace(4, 1, caller=Caller(agent="ann"))
         used, misled = a_trace(1, 1, 2), a_trace(2, 1)
@@ -128,7 +128,7 @@ class TrendsContract:
         assert newest == [CallRow(later, 1, 0, 9.0, 9.0)]
         assert since == calls[1:]
 
-    def test_timings_of_agents_calls_are_listed_the_newest_first(self, store: Store) -> None:
+    def test_timings_of_agents_calls_are_listed_newest_first(self, store: Store) -> None:
         record(
             store,
             *(an_event(1), an_event(2), an_event(3, outcome="not_found")),
