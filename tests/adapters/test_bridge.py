@@ -5,6 +5,6 @@ from commonbrain.config import Settings
 from commonbrain.mcp.bridge import FALSE_WORDS, PROFILES
 
 
-def test_settings_are_read_as_the_settings_read_them() -> None:
+def test_fast_path_reads_settings_as_the_settings_class_does() -> None:
     assert {"", *Profile} == PROFILES
     assert [word for word in FALSE_WORDS if Settings(mcp_shared=word).mcp_shared] == []  # type: ignore[arg-type]

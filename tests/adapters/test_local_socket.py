@@ -60,7 +60,7 @@ def path_in(folder: Path) -> Path:
     return path
 
 
-def test_a_request_is_answered(tmp_path: Path, start: Start) -> None:
+def test_request_is_answered(tmp_path: Path, start: Start) -> None:
     path = path_in(tmp_path)
     assert ask(path, {"n": 1}, timeout_s=TIMEOUT_S) is None
     assert start(path, "first").is_ready.wait(TIMEOUT_S)
@@ -69,7 +69,7 @@ def test_a_request_is_answered(tmp_path: Path, start: Start) -> None:
     assert ask(path, long, timeout_s=TIMEOUT_S) == {"by": "first", **long}
 
 
-def test_one_of_several_servers_answers_and_the_next_follows(tmp_path: Path, start: Start) -> None:
+def test_only_one_of_several_servers_answers_until_it_closes(tmp_path: Path, start: Start) -> None:
     path = path_in(tmp_path)
     first = start(path, "first")
     assert first.is_ready.wait(TIMEOUT_S)
@@ -93,7 +93,7 @@ def test_server_that_closes_before_its_turn_never_answers(tmp_path: Path, start:
 
 
 @pytest.mark.parametrize("raw", [b"", b"{", b"[1]", b"\xff", b"null"])
-def test_a_malformed_request_gets_no_answer(raw: bytes, tmp_path: Path, start: Start) -> None:
+def test_malformed_request_gets_no_answer(raw: bytes, tmp_path: Path, start: Start) -> None:
     path = path_in(tmp_path)
     assert start(path, "first").is_ready.wait(TIMEOUT_S)
     with socket.socket(socket.AF_UNIX) as connection:
@@ -106,7 +106,7 @@ def test_a_malformed_request_gets_no_answer(raw: bytes, tmp_path: Path, start: S
     assert ask(path, {}, timeout_s=TIMEOUT_S) == {"by": "first"}
 
 
-def test_a_store_with_a_long_path_has_a_socket_of_its_own(tmp_path: Path, start: Start) -> None:
+def test_store_with_a_long_path_has_its_own_socket(tmp_path: Path, start: Start) -> None:
     one, other = (path_in(tmp_path / ("long" * 40) / name) for name in "ab")
     assert one != other
     assert start(one, "one").is_ready.wait(TIMEOUT_S)
@@ -115,7 +115,7 @@ def test_a_store_with_a_long_path_has_a_socket_of_its_own(tmp_path: Path, start:
     assert ask(other, {}, timeout_s=TIMEOUT_S) == {"by": "other"}
 
 
-def test_a_lock_that_is_a_link_leaves_its_target_alone(tmp_path: Path, start: Start) -> None:
+def test_target_of_a_symlinked_lock_is_not_changed(tmp_path: Path, start: Start) -> None:
     (target := tmp_path / "letters").write_text("dear")
     with TemporaryDirectory() as short:
         path = path_in(Path(short))
@@ -128,7 +128,7 @@ def test_a_lock_that_is_a_link_leaves_its_target_alone(tmp_path: Path, start: St
     assert target.read_text() == "dear"
 
 
-def test_a_server_that_closes_leaves_the_socket_of_the_next_alone(
+def test_closing_a_server_twice_does_not_remove_the_socket_of_the_next(
     tmp_path: Path, start: Start
 ) -> None:
     path = path_in(tmp_path)
@@ -162,7 +162,7 @@ def test_process_ends_despite_a_request_that_never_ends() -> None:
     assert done.stdout == "closed\n"
 
 
-def test_more_requests_than_a_server_answers_at_once_are_refused(tmp_path: Path) -> None:
+def test_requests_beyond_the_limit_of_a_server_are_refused(tmp_path: Path) -> None:
     path, may_answer = path_in(tmp_path), Event()
 
     def answer(_: JsonObject) -> JsonObject:
@@ -181,7 +181,7 @@ def test_more_requests_than_a_server_answers_at_once_are_refused(tmp_path: Path)
     server.close()
 
 
-def test_a_folder_that_others_can_write_to_has_no_server(start: Start) -> None:
+def test_no_server_starts_in_a_folder_that_others_can_write_to(start: Start) -> None:
     with TemporaryDirectory() as short:
         path = path_in(Path(short))
         path.parent.mkdir()
@@ -197,21 +197,21 @@ def test_a_folder_that_others_can_write_to_has_no_server(start: Start) -> None:
     st.sampled_from(["PROJECT", "CAPTURE", "TRUST_MIN", "SESSION_SILENT_HOURS"]),
     st.text(max_size=9),
 )
-def test_processes_with_other_settings_do_not_meet(name: str, value: str) -> None:
+def test_processes_with_other_settings_use_another_socket(name: str, value: str) -> None:
     store = Path("/nowhere/brain.db")
     assert socket_path(store, {f"COMMONBRAIN_{name}": value}) != socket_path(store, {})
     same = {"COMMONBRAIN_AGENT": value, "PATH": value}
     assert socket_path(store, same) == socket_path(store, {})
 
 
-def test_a_link_and_its_store_have_one_socket(tmp_path: Path) -> None:
+def test_symlinked_store_has_the_socket_of_its_target(tmp_path: Path) -> None:
     (tmp_path / "brain.db").touch()
     (tmp_path / "linked").mkdir()
     (tmp_path / "linked" / "other.db").symlink_to(tmp_path / "brain.db")
     assert socket_path(tmp_path / "linked" / "other.db", {}) == path_in(tmp_path)
 
 
-def test_processes_of_another_installation_do_not_meet(tmp_path: Path) -> None:
+def test_processes_of_another_installation_use_another_socket(tmp_path: Path) -> None:
     package = Path(commonbrain.__file__).parent
     shutil.copytree(package, tmp_path / package.name, ignore=shutil.ignore_patterns("*.pyc"))
     say = (
@@ -255,7 +255,7 @@ def opened(path: Path, name: str) -> socket.socket:
     return stream
 
 
-def test_a_stream_stays_open_while_others_come_and_go(echoing: LocalServer) -> None:
+def test_stream_stays_open_while_other_requests_are_served(echoing: LocalServer) -> None:
     with opened(echoing.path, "a") as one, opened(echoing.path, "b") as other:
         assert (one.recv(1), other.recv(1)) == (b"a", b"b")
         assert ask(echoing.path, {"n": 1}, timeout_s=TIMEOUT_S) == {}
@@ -264,7 +264,7 @@ def test_a_stream_stays_open_while_others_come_and_go(echoing: LocalServer) -> N
             assert stream.recv(1) == b"X"
 
 
-def test_only_one_process_starts_at_once(echoing: LocalServer) -> None:
+def test_only_one_process_can_start_a_server_at_a_time(echoing: LocalServer) -> None:
     second = LocalServer(echoing.path, streams={"echo": echo})
     assert not second.start_if_free()
     echoing.close()
@@ -274,7 +274,7 @@ def test_only_one_process_starts_at_once(echoing: LocalServer) -> None:
     second.close()
 
 
-def test_a_server_that_closes_lets_streams_finish(echoing: LocalServer) -> None:
+def test_closing_server_lets_open_streams_finish(echoing: LocalServer) -> None:
     with opened(echoing.path, "a") as stream:
         assert stream.recv(1) == b"a"
         stream.sendall(b"last")
@@ -284,7 +284,7 @@ def test_a_server_that_closes_lets_streams_finish(echoing: LocalServer) -> None:
     assert open_stream(echoing.path, {"stream": "echo"}, timeout_s=TIMEOUT_S) is None
 
 
-def test_too_many_streams_are_refused_and_freed_again(echoing: LocalServer) -> None:
+def test_streams_beyond_the_limit_are_refused_until_one_closes(echoing: LocalServer) -> None:
     streams = [opened(echoing.path, "a") for _ in range(STREAMS_MAX)]
     with pytest.raises(StreamRefusedError):
         opened(echoing.path, "b")
@@ -301,19 +301,19 @@ def test_too_many_streams_are_refused_and_freed_again(echoing: LocalServer) -> N
         stream.close()
 
 
-def test_a_server_without_such_streams_refuses_them(tmp_path: Path, start: Start) -> None:
+def test_server_without_streams_refuses_them(tmp_path: Path, start: Start) -> None:
     assert start(path_in(tmp_path), "first").is_ready.wait(TIMEOUT_S)
     with pytest.raises(StreamRefusedError):
         opened(path_in(tmp_path), "a")
 
 
-def test_a_server_is_responsive_until_it_ends(echoing: LocalServer) -> None:
+def test_server_is_responsive_until_it_ends(echoing: LocalServer) -> None:
     assert is_responsive(echoing.path, timeout_s=TIMEOUT_S)
     echoing.close()
     assert not is_responsive(echoing.path, timeout_s=TIMEOUT_S)
 
 
-def test_a_folder_that_others_can_write_to_is_an_error_at_once() -> None:
+def test_starting_in_a_folder_that_others_can_write_to_raises_an_error() -> None:
     with TemporaryDirectory() as short:
         path = path_in(Path(short))
         path.parent.mkdir()

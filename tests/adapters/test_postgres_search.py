@@ -58,7 +58,7 @@ def test_narrow_scope_is_applied_to_every_match(database: Database, store: Store
 
 
 @pytest.mark.parametrize("many", [MANY, 15_000])
-def test_words_that_an_import_made_common_do_not_hide_the_memory_that_has_all(
+def test_words_made_common_by_an_import_do_not_hide_a_memory_with_all_words(
     database: Database, store: Store, many: int
 ) -> None:
     fill(database, "zebra", SMALL)
@@ -80,7 +80,7 @@ def test_unknown_word_in_a_query_does_not_hide_the_other_words(
     assert search(store, "xyzzy", "harbour", "grass") == [999_999]
 
 
-def test_single_thread_recounts_words_and_others_do_not_wait(
+def test_word_statistics_are_recounted_by_one_thread_without_blocking_others(
     database: Database, store: Store
 ) -> None:
     fill(database, "zebra", SMALL)
@@ -97,7 +97,7 @@ def test_single_thread_recounts_words_and_others_do_not_wait(
     assert sum(one is not known for one in again) == 1
 
 
-def test_writes_of_others_are_noticed_soon_without_a_word_search(
+def test_statistics_notice_writes_of_other_processes_without_a_word_search(
     database: Database, store: Store
 ) -> None:
     fill(database, "zebra", 1000)

@@ -19,7 +19,7 @@ ASK = "from commonbrain.coordination.processes import LocalProcesses as P; print
 
 
 @pytest.mark.requirement("SE-29")
-def test_a_process_is_itself_by_number_and_birth() -> None:
+def test_process_is_identified_by_its_number_and_start_time() -> None:
     here = LocalProcesses()
     own = here.own()
 
@@ -51,7 +51,7 @@ def test_killed_process_counts_as_dead_before_its_parent_waits_for_it() -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a POSIX shell")
-def test_the_client_is_found_past_the_shell_that_launched_for_it() -> None:
+def test_client_is_identified_past_the_shell_that_it_launched() -> None:
     # With a command after it, the shell stays and starts a child.
     line = f'"{sys.executable}" -c "{ASK}"; true'
     done = subprocess.run(["/bin/sh", "-c", line], capture_output=True, text=True, check=True)
@@ -72,7 +72,7 @@ def test_shell_or_launcher_is_not_the_client(subtests: pytest.Subtests) -> None:
             assert client_among(names) == at
 
 
-def test_the_folder_is_the_clients_where_it_says_so(
+def test_folder_given_by_the_client_takes_precedence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -86,7 +86,7 @@ def test_the_folder_is_the_clients_where_it_says_so(
     assert here.folder() is None
 
 
-def test_a_session_in_the_environment_is_that_of_the_client_that_set_it(
+def test_session_in_the_environment_belongs_to_the_client_that_set_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     here = LocalProcesses()

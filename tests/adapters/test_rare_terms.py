@@ -18,7 +18,7 @@ SHARES = st.dictionaries(st.text(min_size=1), st.floats(min_value=1e-6, max_valu
 
 
 @given(shares=SHARES, memories=st.integers(min_value=0, max_value=10**7))
-def test_some_words_rank_and_none_counts_against_a_memory(
+def test_every_search_has_ranking_words_and_no_negative_weights(
     shares: dict[str, float], memories: int
 ) -> None:
     chosen = select_rare_terms(shares, memories=memories)
@@ -30,7 +30,7 @@ def test_some_words_rank_and_none_counts_against_a_memory(
 
 
 @given(shares=SHARES, memories=st.integers(min_value=SCORED_MAX + 1, max_value=10**7))
-def test_searched_known_words_match_no_more_memories_than_are_scored(
+def test_known_search_words_match_no_more_memories_than_can_be_scored(
     shares: dict[str, float], memories: int
 ) -> None:
     chosen = select_rare_terms(shares, memories=memories)
@@ -40,7 +40,7 @@ def test_searched_known_words_match_no_more_memories_than_are_scored(
     assert matches <= SCORED_MAX * 1.001
 
 
-def test_the_rarest_are_searched_for_and_the_common_only_rank() -> None:
+def test_rarest_words_are_searched_for_and_common_ones_only_rank() -> None:
     chosen = select_rare_terms(
         {"now": 0.3, "the": 0.9, "zebra": 0.001, "herd": 0.002}, memories=100_000
     )
@@ -50,7 +50,7 @@ def test_the_rarest_are_searched_for_and_the_common_only_rank() -> None:
     assert chosen.newest is None
 
 
-def test_every_word_that_the_sample_does_not_know_is_searched_for() -> None:
+def test_words_missing_from_the_sample_are_all_searched_for() -> None:
     unknown = ["zebra", "quagga", "okapi", "gnu", "eland", "addax"]
     shares = dict.fromkeys(unknown, 0.0005) | {"herd": 0.001, "grass": 0.1}
 
@@ -60,13 +60,13 @@ def test_every_word_that_the_sample_does_not_know_is_searched_for() -> None:
     assert chosen.sought == len(unknown) + 1
 
 
-def test_where_all_are_common_the_newest_are_looked_at() -> None:
+def test_search_of_only_common_words_covers_the_newest_memories() -> None:
     chosen = select_rare_terms({"the": 0.9, "of": 0.6}, memories=100_000)
 
     assert (chosen.sought, chosen.newest) == (2, SCORED_MAX)
 
 
-def test_in_a_small_tenant_every_word_is_searched_for() -> None:
+def test_search_in_a_small_tenant_uses_every_word() -> None:
     chosen = select_rare_terms({"the": 1.0, "of": 1.0}, memories=SCORED_MAX)
 
     assert chosen == SelectedTerms(words=["the", "of"], sought=2, weights=[None, None])
@@ -103,7 +103,7 @@ def test_narrow_scope_widens_the_search_or_reads_everything(subtests: pytest.Sub
             assert wider(reach, allowed=allowed, limit=60, size=size) == wider_reach
 
 
-def test_a_large_index_is_searched_with_more_candidates_whoever_made_it_large() -> None:
+def test_large_shared_index_is_searched_with_more_candidates() -> None:
     alone = Size(memories=40_000, average_words=40)
     among_others = Size(memories=40_000, average_words=40, common_terms=40_000)
 

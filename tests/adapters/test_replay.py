@@ -41,7 +41,7 @@ def test_messages_are_numbered_and_forwarded_unchanged() -> None:
     assert replay.unanswered == {}
 
 
-def test_a_new_server_gets_the_handshake_and_the_client_no_second_answer() -> None:
+def test_new_server_gets_the_handshake_and_the_client_no_second_answer() -> None:
     replay = begun()
     assert replay.resume() == (
         b"0 " + INITIALIZE + b"\n" + b"0 " + INITIALIZED + b"\n",
@@ -60,7 +60,7 @@ def test_new_server_gets_unanswered_requests_of_the_last_server_marked() -> None
     assert replay.resume() == (b"1! " + call(1) + b"\n4! " + call(3) + b"\n", b"")
 
 
-def test_a_new_server_gets_the_handshake_though_a_request_has_its_id() -> None:
+def test_new_server_gets_the_handshake_although_a_request_has_its_id() -> None:
     replay = begun()
     replay.take(call(1))
     frames, _ = replay.resume()
@@ -69,14 +69,14 @@ def test_a_new_server_gets_the_handshake_though_a_request_has_its_id() -> None:
     assert replay.deliver(answer(1)) == answer(1) + b"\n"
 
 
-def test_an_unanswered_handshake_is_sent_again_and_its_answer_delivered() -> None:
+def test_unanswered_handshake_is_sent_again_and_its_answer_delivered() -> None:
     replay = ReplayBuffer()
     replay.take(INITIALIZE)
     assert replay.resume() == (b"1! " + INITIALIZE + b"\n", b"")
     assert replay.deliver(answer(1)) == answer(1) + b"\n"
 
 
-def test_a_call_that_ends_every_server_is_given_up() -> None:
+def test_call_that_ends_every_server_is_abandoned_with_an_error() -> None:
     replay = ReplayBuffer()
     replay.take(call(7))
     replay.resume()
@@ -87,7 +87,7 @@ def test_a_call_that_ends_every_server_is_given_up() -> None:
     assert replay.resume() == (b"", b"")
 
 
-def test_the_session_is_for_the_next_server_and_not_for_the_client() -> None:
+def test_session_notice_is_stored_for_the_next_server_and_not_sent_to_the_client() -> None:
     replay = ReplayBuffer()
     assert replay.deliver(b'{"session": "ses_1"}') == b""
     assert not replay.is_over
@@ -96,7 +96,7 @@ def test_the_session_is_for_the_next_server_and_not_for_the_client() -> None:
 
 
 @given(st.binary(max_size=60), st.lists(st.integers(0, 60), max_size=5))
-def test_lines_are_the_same_however_they_arrive(data: bytes, cuts: list[int]) -> None:
+def test_lines_are_independent_of_how_the_data_is_split(data: bytes, cuts: list[int]) -> None:
     whole = [one for one in (data + b"\n").split(b"\n") if one.strip()]
     lines = LineSplitter()
     bounds = [0, *sorted(cuts), len(data) + 1]
@@ -104,7 +104,7 @@ def test_lines_are_the_same_however_they_arrive(data: bytes, cuts: list[int]) ->
     assert [one for part in parts for one in lines.feed(part)] == whole
 
 
-def test_a_line_that_is_too_long_is_dropped_whole() -> None:
+def test_line_that_is_too_long_is_dropped_whole() -> None:
     lines = LineSplitter(bytes_max=3)
     assert lines.feed(b"12345") == []
     assert lines.feed(b"6") == []

@@ -45,7 +45,7 @@ def test_secret_is_found_and_redacted_completely(subtests: pytest.Subtests) -> N
             assert certain(clean) == []
 
 
-def test_secrets_are_found_in_the_midst_of_a_log() -> None:
+def test_secrets_within_a_log_are_found() -> None:
     log = "\n".join(f"12:0{n % 10} INFO {text}" for n, (text, _) in enumerate(SECRETS.values()))
     clean = redacted(log, SCREEN.find(log))
     assert [name for name, (_, secret) in SECRETS.items() if secret in clean] == []
@@ -57,16 +57,16 @@ def test_text_about_secrets_is_not_flagged(subtests: pytest.Subtests) -> None:
             assert certain(text) == []
 
 
-def test_there_are_enough_examples_of_both() -> None:
+def test_there_are_at_least_40_examples_of_secrets_and_of_innocent_texts() -> None:
     assert min(len(SECRETS), len(INNOCENT)) >= 40
 
 
-def test_a_commit_hash_and_an_id_are_not_even_warned_of() -> None:
+def test_commit_hash_and_uuid_raise_no_warning() -> None:
     hash_ = "2fc01319f7b1c0a84ddc2b1d6a5c3f1e7a9b8c7d"
     assert SCREEN.find(f"{hash_} 550e8400-e29b-41d4-a716-446655440000") == []
 
 
-def test_random_text_under_no_name_is_warned_of_and_no_more() -> None:
+def test_random_text_without_a_name_raises_only_a_warning() -> None:
     [match] = SCREEN.find(f"The value {made_up(60)} came up.")
     assert not match.is_certain
 
@@ -96,13 +96,15 @@ def test_scan_time_grows_linearly_with_hostile_text(subtests: pytest.Subtests) -
             assert grows_linearly(piece)
 
 
-def test_place_of_a_match_is_counted_as_editors_do() -> None:
+def test_place_of_a_match_is_given_as_line_and_column() -> None:
     assert describe_place("one\ntwo three", 8) == "line 2, column 5"
     assert describe_place("one", 0) == "line 1, column 1"
 
 
 @pytest.mark.parametrize("sort", SUBSTRINGS)
 @given(data=st.data())
-def test_every_match_of_a_format_contains_a_sign_of_it(sort: str, data: st.DataObject) -> None:
+def test_every_match_of_a_secret_format_contains_one_of_its_substrings(
+    sort: str, data: st.DataObject
+) -> None:
     text = data.draw(st.from_regex(FORMATS[sort]))
     assert any(one in text for one in SUBSTRINGS[sort])

@@ -109,7 +109,7 @@ def test_key_is_found_and_redacted_in_each_disguise(subtests: pytest.Subtests) -
             assert _missed(DISGUISES[disguise]) == []
 
 
-def test_there_are_enough_kinds_and_disguises() -> None:
+def test_numbers_of_secret_kinds_and_disguises_are_as_expected() -> None:
     kinds = Counter(one.sort for key in KEYS.values() for one in SCREEN.find(key))
     assert (len(kinds), len(KEYS), len(DISGUISES)) == (24, 34, 27)
 
@@ -144,7 +144,7 @@ def test_hash_id_and_prose_are_not_flagged(subtests: pytest.Subtests) -> None:
             assert [one for one in SCREEN.find(text) if one.is_certain] == []
 
 
-def test_lock_file_and_documentation_hold_no_hidden_secret(subtests: pytest.Subtests) -> None:
+def test_lock_files_and_documentation_contain_no_hidden_secret(subtests: pytest.Subtests) -> None:
     for suffix in ["md", "lock"]:
         with subtests.test(suffix=suffix):
             root = Path(__file__).parents[2]
@@ -178,7 +178,7 @@ def test_each_character_of_a_folded_text_is_found_in_the_original(text: str) -> 
 
 
 @given(st.lists(PIECES, max_size=60).map("".join))
-def test_joined_lines_hold_the_characters_of_the_text(text: str) -> None:
+def test_joined_lines_map_every_character_to_the_text(text: str) -> None:
     for window in joined_lines(text):
         for at, one in enumerate(window.text):
             start, end = window.span(at, at + 1)

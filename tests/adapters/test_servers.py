@@ -25,7 +25,7 @@ with redis_server(is_durable=False) as url:
 """
 
 
-def test_postgres_has_pgvector_and_finds_its_folder_again() -> None:
+def test_postgres_has_pgvector_and_reopens_its_folder() -> None:
     # Not under pytest's own folder, which who runs the server may not enter.
     with tempfile.TemporaryDirectory(prefix="commonbrain-test-") as made:
         Path(made).chmod(0o755)
@@ -49,7 +49,7 @@ def test_redis_refuses_clients_without_the_password() -> None:
                 stranger.ping()
 
 
-def test_a_killed_starter_leaves_neither_server_nor_folder() -> None:
+def test_killed_starter_leaves_neither_server_nor_folder() -> None:
     starter = subprocess.Popen(
         [sys.executable, "-c", STARTER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
