@@ -11,7 +11,7 @@ TWO, FOUR, EIGHT = (f"The nightly build runs on {n} cores" for n in ("two", "fou
 
 
 @pytest.mark.requirement("LC-19")
-def test_a_corrected_correction_is_not_taken_back_mid_chain(brain: Brain) -> None:
+def test_chain_of_corrections_can_only_be_undone_from_its_head(brain: Brain) -> None:
     first = stored(brain, TWO, kind="fact")
     second = brain.revise.supersede(first, FOUR, reason="upgrade").id or ""
     third = brain.revise.supersede(second, EIGHT, reason="another upgrade").id or ""

@@ -11,7 +11,9 @@ WRONG = "The API listens on port 8080"
 RIGHT = "The API listens on port 9000"
 
 
-def test_a_corrected_fact(brain: Brain, clock: FakeClock) -> None:
+def test_corrected_fact_is_recalled_by_all_agents_and_can_be_restored(
+    brain: Brain, clock: FakeClock
+) -> None:
     claude, codex = (brain.acting_as(agent=name) for name in ("claude-code", "codex"))
     wrong = stored(claude, WRONG, kind="fact", tags=["api"], source_ref="src/main.py:12")
     clock.move(timedelta(days=7))

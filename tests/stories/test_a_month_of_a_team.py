@@ -62,7 +62,7 @@ async def at_work(url: str, name: str, task: str) -> AsyncGenerator[tuple[Person
 
 
 @pytest.mark.requirement("SE-34", "MS-03")
-async def test_a_team_shares_a_month(url: str, clock: FakeClock) -> None:
+async def test_team_of_agents_shares_a_store_for_a_month(url: str, clock: FakeClock) -> None:
     await _hand_over(url, clock)
     await _stop_for_an_action_item(url)
     await _suffer_outages(url, clock)

@@ -23,7 +23,7 @@ def ids_of(brain: Brain, texts: list[str]) -> list[str]:
     return made
 
 
-def test_undo_takes_back_an_hour_of_one_agent(brain: Brain, clock: FakeClock) -> None:
+def test_undo_reverts_an_hour_of_one_agent(brain: Brain, clock: FakeClock) -> None:
     # Memories of the team: some of it the runaway agent's own, from better days.
     runaway = brain.acting_as(agent="runaway", session="s-bad")
     good = ids_of(brain, [f"Order g{n} was shipped" for n in range(CHANGED)])

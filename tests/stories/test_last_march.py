@@ -24,7 +24,7 @@ def history(brain: Brain, clock: FakeClock) -> Brain:
 
 
 @pytest.mark.requirement("CT-06")
-def test_memory_of_the_time_in_question_comes_first(
+def test_memory_of_the_period_in_the_query_comes_first(
     history: Brain, subtests: pytest.Subtests
 ) -> None:
     for question, first in (
@@ -40,17 +40,19 @@ def test_memory_of_the_time_in_question_comes_first(
             assert "time" in answer.items[0].why
 
 
-def test_the_others_are_still_there_for_the_phrase_is_no_filter(history: Brain) -> None:
+def test_memories_of_other_periods_are_recalled_because_the_period_is_no_filter(
+    history: Brain,
+) -> None:
     results = bodies(history, "What did we decide on prices of the starter plan last March?")
     assert set(results) == {JANUARY, MARCH, JUNE}
 
 
-def test_memories_of_a_time_can_be_recalled_alone(history: Brain) -> None:
+def test_memories_of_a_period_can_be_recalled_alone(history: Brain) -> None:
     assert bodies(history, "what happened last March?") == [MARCH]
     assert bodies(history, "prices", since="2026-03-01", until="2026-03-31") == [MARCH]
 
 
-def test_a_year_later_last_march_is_another(history: Brain, clock: FakeClock) -> None:
+def test_last_march_is_another_month_a_year_later(history: Brain, clock: FakeClock) -> None:
     clock.move(timedelta(days=365))
     assert bodies(history, "what happened last March?") == []
     assert bodies(history, "what happened in March 2026?") == [MARCH]

@@ -131,7 +131,7 @@ def test_current_memory_comes_first_and_earlier_ones_are_marked(
 
 
 @pytest.mark.requirement("PV-09")
-def test_earlier_values_of_a_limit_read_as_one_history(weeks: Weeks) -> None:
+def test_earlier_values_of_a_limit_are_shown_as_one_history(weeks: Weeks) -> None:
     longer, first = weeks.id(WAIT_LONGER), weeks.id(WAIT)
     line = (
         f'"We raised the API timeout to 45 seconds" until 2026-03-20 ({longer}), '
@@ -155,7 +155,7 @@ def test_boot_shows_recent_changes_and_only_current_memories(
     assert "CHANGED LATELY\n" in briefing.text
 
 
-def test_the_decision_that_rests_on_the_old_figure_needs_review(weeks: Weeks) -> None:
+def test_decision_based_on_an_outdated_figure_needs_review(weeks: Weeks) -> None:
     [waiting] = weeks.brain.review(ReviewCategory.NEEDS_REVIEW).needs_review
     assert waiting.memory.id == weeks.id(DECISION)
     assert weeks.id(FIGURE) in waiting.because
@@ -164,7 +164,9 @@ def test_the_decision_that_rests_on_the_old_figure_needs_review(weeks: Weeks) ->
     assert "Needs review" in (weeks.brain.get(weeks.id(DECISION)).banner or "")
 
 
-def test_similar_facts_both_hold(weeks: Weeks, subtests: pytest.Subtests) -> None:
+def test_similar_facts_about_different_subjects_are_not_marked_as_changed(
+    weeks: Weeks, subtests: pytest.Subtests
+) -> None:
     for text in (MARTA, SVEN):
         with subtests.test(text=text):
             question = f"Who leads {text.partition('leads ')[2].rstrip('.')}?"
@@ -174,7 +176,7 @@ def test_similar_facts_both_hold(weeks: Weeks, subtests: pytest.Subtests) -> Non
             assert weeks.brain.get(weeks.id(text)).banner is None
 
 
-def test_the_past_is_answered_as_before(weeks: Weeks) -> None:
+def test_recall_as_of_an_earlier_time_ignores_later_changes(weeks: Weeks) -> None:
     results = weeks.recalled("How long is the API timeout?", as_of=weeks.middle)
     assert WAIT_LONGEST not in results
     assert {WAIT, WAIT_LONGER} <= results.keys()
@@ -182,7 +184,9 @@ def test_the_past_is_answered_as_before(weeks: Weeks) -> None:
     assert (next(iter(results)), results[OWNER]) == (OWNER, ())
 
 
-def test_nothing_is_lost_and_the_old_names_the_new(weeks: Weeks, subtests: pytest.Subtests) -> None:
+def test_old_memories_stay_active_and_name_the_newer_ones(
+    weeks: Weeks, subtests: pytest.Subtests
+) -> None:
     for holds, held in CHANGES.values():
         with subtests.test(holds=holds):
             for text in held:
@@ -195,7 +199,7 @@ def test_nothing_is_lost_and_the_old_names_the_new(weeks: Weeks, subtests: pytes
                 assert "revise keep_both" in banner
 
 
-def test_trace_and_review_show_changes_with_the_calls_that_decide(weeks: Weeks) -> None:
+def test_trace_and_review_show_changes_with_the_calls_to_decide_them(weeks: Weeks) -> None:
     pair = f"{weeks.id(CORRECTED)} --other {weeks.id(FIGURE)} --reason WHY"
     calls = {f"revise resolve {pair}", f"revise keep_both {pair}"}
     listed = weeks.brain.review(ReviewCategory.CONFLICTS).conflicts
@@ -206,7 +210,7 @@ def test_trace_and_review_show_changes_with_the_calls_that_decide(weeks: Weeks) 
     assert all(call in line for call in calls)
 
 
-def test_the_command_shows_the_same(weeks: Weeks) -> None:
+def test_command_line_shows_the_same_changes(weeks: Weeks) -> None:
     def shown(*words: str) -> str:
         ran = CliRunner().invoke(app, ["--store", str(weeks.path), *words], catch_exceptions=False)
         return " ".join(ran.stdout.replace("\u2502", " ").split())
@@ -218,7 +222,7 @@ def test_the_command_shows_the_same(weeks: Weeks) -> None:
     assert "(earlier: " in shown("recall", "Who owns the billing service?")
 
 
-def test_declaring_both_true_takes_a_change_back_permanently(
+def test_declaring_both_memories_true_withdraws_a_change_permanently(
     tmp_path: Path, clock: FakeClock, embedder: Embedder
 ) -> None:
     lived = Weeks(tmp_path / "brain.db", clock, embedder)

@@ -27,13 +27,13 @@ def team(brain: Brain) -> Brain:
     return brain
 
 
-def test_empty_store_says_that_it_is_empty(brain: Brain) -> None:
+def test_empty_store_is_reported_as_empty(brain: Brain) -> None:
     for question in ("", *UNKNOWN):
         answer = brain.recall(question)
         assert (answer.items, answer.verdict) == ((), ResultStatus.NOTHING_STORED)
 
 
-def test_unknown_answer_is_not_invented(team: Brain, subtests: pytest.Subtests) -> None:
+def test_unanswerable_query_returns_no_memory(team: Brain, subtests: pytest.Subtests) -> None:
     for question in UNKNOWN:
         with subtests.test(question=question):
             answer = team.recall(question)
@@ -41,18 +41,18 @@ def test_unknown_answer_is_not_invented(team: Brain, subtests: pytest.Subtests) 
             assert (answer.evidence, answer.conflicts, answer.confidence) == ("", (), None)
 
 
-def test_filter_without_matches_has_a_status_of_its_own(team: Brain) -> None:
+def test_filter_without_matches_has_its_own_status(team: Brain) -> None:
     assert team.recall("staging", labels=["runbook"]).verdict is ResultStatus.NOTHING_STORED
     assert team.recall("staging", since="2030-01-01").verdict is ResultStatus.NOTHING_STORED
 
 
-def test_the_words_of_a_question_find_the_same_in_any_order(team: Brain) -> None:
+def test_word_order_of_a_query_does_not_change_the_best_match(team: Brain) -> None:
     words = "when is the staging database rebuilt".split()
     for seed in range(5):
         random.Random(seed).shuffle(words)  # noqa: S311 the same order every time
         assert bodies(team, " ".join(words))[0] == KNOWN[0]
 
 
-def test_every_word_of_an_answer_was_remembered(team: Brain) -> None:
+def test_every_answer_consists_of_stored_texts(team: Brain) -> None:
     for question in (*KNOWN, "database invoices gateway"):
         assert set(bodies(team, question)) <= set(KNOWN)

@@ -13,7 +13,7 @@ NEWER = "Never push to the main branch without two reviews"
 
 
 @pytest.mark.requirement("WP-06")
-def test_a_rule_restated_in_other_words(brain: Brain) -> None:
+def test_rule_restated_in_other_words_is_refused_unless_declared_distinct(brain: Brain) -> None:
     # Ann settles a rule. Bob, who did not ask first, says the same in other words.
     rule = stored(brain, RULE, kind="rule", severity="BLOCKER")
     bob = brain.acting_as(agent="bob")

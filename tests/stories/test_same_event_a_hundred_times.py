@@ -10,7 +10,9 @@ from commonbrain.testing.builders import FakeClock
 from tests.flows.asking import bodies, remember_one, stored
 
 
-def test_the_same_event_a_hundred_times(brain: Brain, clock: FakeClock) -> None:
+def test_same_event_remembered_a_hundred_times_is_stored_once_and_counted(
+    brain: Brain, clock: FakeClock
+) -> None:
     # A cron job reports every night, in the same words.
     first = stored(brain, "The nightly backup finished without errors", kind="event")
     for _ in range(99):

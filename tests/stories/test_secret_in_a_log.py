@@ -20,7 +20,7 @@ Restarting the pool mended it within a minute."""
 
 
 @pytest.mark.requirement("ST-11")
-def test_a_secret_pasted_in_a_log(brain: Brain, path: Path) -> None:
+def test_secret_pasted_in_a_log_is_refused_and_never_stored(brain: Brain, path: Path) -> None:
     # An agent pastes what it saw. The passage with the secret is refused, the others are kept.
     before, log, after = brain.remember(LOG).items
     assert [before.status, log.status, after.status] == [

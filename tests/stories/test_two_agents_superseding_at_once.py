@@ -14,7 +14,7 @@ ROUNDS = 10
 
 
 @pytest.mark.of_a_file
-def test_two_agents_superseding_at_once(path: Path) -> None:
+def test_only_one_of_two_concurrent_agents_supersedes_each_memory(path: Path) -> None:
     with a_brain(path) as brain:
         texts = [f"Service x{n} runs on two cores" for n in range(ROUNDS)]
         facts = [stored(brain, text, kind="fact") for text in texts]
