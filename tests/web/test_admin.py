@@ -23,7 +23,7 @@ HOSTILE = "<script>alert(1)</script>"
 
 
 @pytest.mark.parametrize("role", [Role.READER, Role.WRITER])
-def test_others_than_admins_are_refused_and_see_no_link_to_admin_screens(
+def test_non_admins_are_refused_and_see_no_link_to_admin_screens(
     brain: Brain, role: Role, subtests: pytest.Subtests
 ) -> None:
     with visiting(brain, role) as rea:
@@ -34,7 +34,7 @@ def test_others_than_admins_are_refused_and_see_no_link_to_admin_screens(
         assert 'href="/admin' not in rea.see("/")
 
 
-def test_forms_of_the_administration_are_refused_to_others(
+def test_non_admins_cannot_send_forms_of_the_administration(
     brain: Brain, subtests: pytest.Subtests
 ) -> None:
     with visiting(brain, Role.WRITER) as rea:
@@ -49,7 +49,7 @@ def test_forms_of_the_administration_are_refused_to_others(
                 assert brain.govern.agents() == []
 
 
-def test_each_screen_has_its_json(brain: Brain, subtests: pytest.Subtests) -> None:
+def test_each_admin_screen_has_a_json_view(brain: Brain, subtests: pytest.Subtests) -> None:
     with visiting(brain) as ann:
         for address in ADMIN_PATHS:
             with subtests.test(address=address):
@@ -58,7 +58,7 @@ def test_each_screen_has_its_json(brain: Brain, subtests: pytest.Subtests) -> No
 
 
 @pytest.mark.of_a_file
-def test_a_new_key_is_shown_once_and_is_in_no_cookie_log_or_event(
+def test_new_key_is_shown_once_and_is_in_no_cookie_log_or_event(
     brain: Brain, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
@@ -85,7 +85,7 @@ def _files_of(brain: Brain) -> list[Path]:
     return [one for one in location.parent.glob(f"{location.name}*") if one.is_file()]
 
 
-def test_a_key_is_rotated_and_revoked_after_a_question(brain: Brain) -> None:
+def test_key_is_rotated_at_once_and_revoked_after_confirmation(brain: Brain) -> None:
     old = brain.govern.create_key(KeyRequest(agent="bo", role=Role.WRITER)).key
     with visiting(brain) as ann:
         rotated = ann.send("admin", op="key_rotate", key=old.prefix, minutes="0")
@@ -101,7 +101,7 @@ def test_a_key_is_rotated_and_revoked_after_a_question(brain: Brain) -> None:
     assert "Undo" not in done
 
 
-def test_an_agent_is_disabled_after_a_question_and_enabled_by_undo(brain: Brain) -> None:
+def test_agent_is_disabled_after_confirmation_and_enabled_by_undo(brain: Brain) -> None:
     brain.govern.set_agent("bo", AgentRequest(role=Role.READER, trust_ceiling=Trust.TRUSTED_TOOL))
     with visiting(brain) as ann:
         question = ann.send("admin", op="agent_set", agent="bo", disabled="true")
@@ -141,7 +141,7 @@ def test_roles_and_trust_are_changed_and_undone(brain: Brain) -> None:
     assert undone == made
 
 
-def test_the_policy_is_changed_and_undone(brain: Brain) -> None:
+def test_policy_changes_can_be_undone(brain: Brain) -> None:
     archive, forget = "kind=event label=log days=30 action=archive", "kind=event days=90"
     brain.govern.policy(retention=(forget,), parameters=("trust_min=0.5",))
     before = brain.govern.policy()
@@ -160,7 +160,7 @@ def test_the_policy_is_changed_and_undone(brain: Brain) -> None:
             assert brain.govern.policy() == before, changes
 
 
-def test_the_owner_sets_quotas_and_undoes_it(brain: Brain) -> None:
+def test_owner_can_set_quotas_and_undo_the_change(brain: Brain) -> None:
     with visiting(brain) as ann:
         done = ann.send("tenant", op="policy", name="default", memories_max="5")
         limited = brain.tenants.get("default").policy.memories_max
@@ -172,7 +172,7 @@ def test_the_owner_sets_quotas_and_undoes_it(brain: Brain) -> None:
     assert brain.tenants.get("default").policy.memories_max is None
 
 
-def test_tenants_are_created_suspended_after_a_question_and_resumed(brain: Brain) -> None:
+def test_tenants_are_created_suspended_after_confirmation_and_resumed(brain: Brain) -> None:
     with visiting(brain) as ann:
         ann.send("tenant", op="create", name="acme")
         question = ann.send("tenant", op="suspend", name="acme")
@@ -187,7 +187,7 @@ def test_tenants_are_created_suspended_after_a_question_and_resumed(brain: Brain
     assert shown["usage"]["memories"] == 0
 
 
-def test_an_admin_of_a_server_has_no_tenants(brain: Brain) -> None:
+def test_remote_admin_cannot_manage_tenants(brain: Brain) -> None:
     with visiting(brain, is_remote=True) as ada:
         page = ada.see("/admin")
         ada.read("/admin/tenants", status=403)
@@ -199,7 +199,7 @@ def test_an_admin_of_a_server_has_no_tenants(brain: Brain) -> None:
     assert [one.name for one in brain.tenants.list()] == ["default"]
 
 
-def test_a_job_is_cancelled_and_retried_by_undo(brain: Brain) -> None:
+def test_cancelled_job_is_queued_again_by_undo(brain: Brain) -> None:
     job = brain.jobs.run("maintain")
     with visiting(brain) as ann:
         done = ann.send("job", op="cancel", id=job.id)
@@ -210,7 +210,7 @@ def test_a_job_is_cancelled_and_retried_by_undo(brain: Brain) -> None:
     assert [one["id"] for one in cancelled] == [one["id"] for one in queued] == [job.id]
 
 
-def test_a_hostile_name_is_shown_as_text_and_its_forms_work(brain: Brain) -> None:
+def test_hostile_name_is_shown_as_text_and_its_forms_work(brain: Brain) -> None:
     brain.govern.create_key(KeyRequest(agent=HOSTILE, role=Role.READER, label=HOSTILE))
     with visiting(brain) as ann:
         pages = [ann.see(path) for path in ("/admin", "/admin/agents", "/admin/keys")]
@@ -236,7 +236,7 @@ def _rows(ann: Person, path: str, *where: str) -> list[str]:
     return rows
 
 
-def test_lists_are_read_page_by_page_without_a_row_twice(brain: Brain) -> None:
+def test_lists_are_paged_without_repeating_a_row(brain: Brain) -> None:
     for number in range(45):
         brain.govern.set_agent(f"agent-{number:02}", AgentRequest(role=Role.READER))
     for number in range(60):
@@ -251,19 +251,19 @@ def test_lists_are_read_page_by_page_without_a_row_twice(brain: Brain) -> None:
     assert len(created) == len(set(created)) == 60
 
 
-def test_a_wrong_filter_says_what_is_allowed(brain: Brain) -> None:
+def test_invalid_filter_is_refused_with_the_expected_form(brain: Brain) -> None:
     with visiting(brain) as ann:
         error = ann.read("/admin/audit?memory=nonsense", status=422)
 
     assert "mem_" in error["hint"] + error["message"]
 
 
-def test_a_model_that_does_not_exist_is_not_found(brain: Brain) -> None:
+def test_unknown_model_is_not_found(brain: Brain) -> None:
     with visiting(brain) as ann:
         ann.read("/admin/models?id=mdl_0000000000000", status=404)
 
 
-def test_a_model_serves_some_sessions_then_all_and_is_rolled_back(brain: Brain) -> None:
+def test_model_becomes_canary_then_active_and_is_rolled_back(brain: Brain) -> None:
     card = Shop().card(brain, ByFeature(), told={"outcome": "better", "note": HOSTILE})
     model = model_name(card)
     with visiting(brain) as ann:
@@ -286,7 +286,7 @@ def test_a_model_serves_some_sessions_then_all_and_is_rolled_back(brain: Brain) 
     assert brain.models.show(model).models[0].state is ModelState.ROLLED_BACK
 
 
-def test_the_undo_of_a_canary_takes_it_out_of_service(brain: Brain) -> None:
+def test_undo_of_a_canary_takes_it_out_of_service(brain: Brain) -> None:
     model = model_name(Shop().card(brain, ByFeature(), told={"outcome": "better"}))
     with visiting(brain) as ann:
         ann.confirm(ann.send("model", op="canary", id=model, reason="try it"))

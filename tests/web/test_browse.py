@@ -8,7 +8,7 @@ from tests.web.demo import Demo
 from tests.web.visitors import Visitor
 
 
-def test_facets_narrow_the_list_and_widen_it_again(ann: Visitor) -> None:
+def test_facets_narrow_and_widen_the_list(ann: Visitor) -> None:
     everything = ann.json("/browse/facets").json()
     [rules] = [one for one in everything["facets"]["kind"] if one["value"] == "rule"]
     narrowed = ann.json(f"/browse?kinds={rules['parameters']['kinds']}").json()
@@ -27,7 +27,7 @@ def test_each_filter_in_use_can_be_removed(ann: Visitor) -> None:
     ]
 
 
-def test_month_is_one_filter(ann: Visitor) -> None:
+def test_month_is_shown_as_one_filter(ann: Visitor) -> None:
     page = ann.json("/browse?since=2026-02-01&until=2026-02-28&tags=ops").json()
     assert [(one["name"], one["value"], one["parameters"]) for one in page["filters"]] == [
         ("month", "2026-02", {"tags": "ops"}),
@@ -81,7 +81,7 @@ def test_many_memories_are_tagged_after_a_preview_and_undone(
     assert "urgent" in brain.get(demo.redis).tags
 
 
-def test_list_of_bad_filters_says_what_is_allowed(ann: Visitor) -> None:
+def test_invalid_filter_is_refused_with_the_given_value(ann: Visitor) -> None:
     response = ann.get("/browse?kinds=wish")
     assert response.status_code == 422
     assert "wish" in response.text

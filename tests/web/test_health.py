@@ -13,7 +13,7 @@ from commonbrain.testing.builders import FakeClock
 from tests.web.people import visiting
 
 
-def test_an_empty_store_has_a_health_page(brain: Brain) -> None:
+def test_empty_store_has_a_health_page(brain: Brain) -> None:
     with visiting(brain) as ann:
         page = ann.see("/health")
 
@@ -48,7 +48,7 @@ def test_figures_over_time_are_in_the_page_and_in_its_json(brain: Brain, clock: 
     assert page.count("data-plot=") == 4
 
 
-def test_a_reader_sees_the_health_without_what_is_for_admins(brain: Brain) -> None:
+def test_health_page_of_a_reader_omits_parts_for_admins(brain: Brain) -> None:
     brain.jobs.cancel(brain.jobs.run("maintain").id)
     with visiting(brain, Role.READER) as rea:
         page, view = rea.see("/health"), rea.read("/health")
@@ -58,7 +58,7 @@ def test_a_reader_sees_the_health_without_what_is_for_admins(brain: Brain) -> No
     assert view["models"] == view["dead"] == []
 
 
-def test_a_reader_sees_no_failed_call_of_others(brain: Brain, clock: FakeClock) -> None:
+def test_reader_does_not_see_failed_calls_of_others(brain: Brain, clock: FakeClock) -> None:
     own = ToolEvent(
         id=1 + (1 << 60),
         tenant=brain.caller.tenant,
@@ -82,7 +82,7 @@ def test_a_reader_sees_no_failed_call_of_others(brain: Brain, clock: FakeClock) 
     assert [one["code"] for one in everything["status"]["errors"]] == ["store_down", "not_found"]
 
 
-def test_reading_the_page_is_no_call_of_an_agent(brain: Brain) -> None:
+def test_page_views_are_not_counted_as_calls_of_agents(brain: Brain) -> None:
     with visiting(brain) as ann:
         for path in ("/", "/search?query=tea", "/browse", "/health"):
             ann.see(path)
@@ -93,7 +93,7 @@ def test_reading_the_page_is_no_call_of_an_agent(brain: Brain) -> None:
     assert status["trends"]["calls"] == []
 
 
-def test_a_failed_call_is_shown_without_running_its_text(brain: Brain, clock: FakeClock) -> None:
+def test_failed_call_is_shown_as_escaped_text(brain: Brain, clock: FakeClock) -> None:
     event = ToolEvent(
         id=1 + (1 << 60),
         tenant=brain.caller.tenant,
@@ -118,7 +118,7 @@ def test_a_failed_call_is_shown_without_running_its_text(brain: Brain, clock: Fa
 
 
 @pytest.mark.of_a_file
-def test_a_backup_and_maintenance_are_dated(
+def test_health_page_shows_the_time_of_the_last_backup(
     brain: Brain, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     # The audit has a line for each copy of the store if reads are audited.

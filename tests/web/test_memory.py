@@ -9,7 +9,7 @@ FRIDAYS = "The shop deploys on Fridays"
 TUESDAYS = "The shop deploys on Tuesdays now, not on Fridays"
 
 
-def test_conflict_names_both_memories_and_leads_to_the_decision(
+def test_conflict_names_both_memories_and_links_to_the_decision(
     brain: Brain, ann: Visitor, demo: Demo
 ) -> None:
     pages = [
@@ -27,7 +27,7 @@ def test_conflict_names_both_memories_and_leads_to_the_decision(
     assert ">Decide<" not in read
 
 
-def test_memory_that_needs_review_leads_to_the_queue_without_calls_of_agents(
+def test_memory_that_needs_review_links_to_the_queue_without_calls_for_agents(
     ann: Visitor, demo: Demo
 ) -> None:
     page = ann.get(f"/memory/{demo.redis}").text
@@ -36,7 +36,7 @@ def test_memory_that_needs_review_leads_to_the_queue_without_calls_of_agents(
     assert "--reason" not in ann.get(f"/memory/{demo.fridays}").text
 
 
-def test_search_that_disagrees_with_nothing_reads_no_headlines(brain: Brain) -> None:
+def test_search_without_conflicts_reads_no_headlines(brain: Brain) -> None:
     brain.remember("The tea is in the left drawer", kind="fact")
     view = visitor(brain).json("/search?query=where+is+the+tea").json()
     assert view["headlines"] == {}

@@ -64,7 +64,7 @@ def test_mark_of_a_memory_is_a_sentence_with_its_headline_and_link(
             assert offers_undo(done)
 
 
-def test_mark_that_changes_nothing_says_so_and_offers_no_undo(
+def test_mark_without_a_change_is_reported_and_offers_no_undo(
     ann: Visitor, demo: Demo, subtests: pytest.Subtests
 ) -> None:
     for fields, text in (
@@ -77,7 +77,7 @@ def test_mark_that_changes_nothing_says_so_and_offers_no_undo(
             assert not offers_undo(done)
 
 
-def test_task_is_named_in_what_is_done_with_it(ann: Visitor, demo: Demo) -> None:
+def test_notices_about_a_task_name_the_task(ann: Visitor, demo: Demo) -> None:
     claimed = notice(ann, "session", op="claim", id=demo.task)
     assert sentence(claimed) == f"Claimed {TASK} for you. The claim ends in 30 minutes."
     assert offers_undo(claimed)
@@ -92,14 +92,14 @@ def test_task_is_named_in_what_is_done_with_it(ann: Visitor, demo: Demo) -> None
     assert sentence(done) == f"Marked {TASK} as done."
 
 
-def test_correction_names_what_holds_and_what_needs_review(ann: Visitor, demo: Demo) -> None:
+def test_notice_of_a_correction_names_the_new_text(ann: Visitor, demo: Demo) -> None:
     text = "Valkey is used for the queue"
     done = notice(ann, "revise", op="supersede", id=demo.redis, text=text, reason="moved")
     assert sentence(done).startswith(f"Corrected: “{text}” holds now")
     assert "/memory/" in done
 
 
-def test_undo_says_what_is_as_before(ann: Visitor, demo: Demo) -> None:
+def test_notice_of_an_undo_names_the_restored_memory(ann: Visitor, demo: Demo) -> None:
     done = notice(ann, "revise", op="pin", id=demo.redis)
     fields = dict(re.findall(r'name="([^"]+)" value="([^"]*)"', done))
     undone = notice(ann, "forget", **fields)
@@ -109,7 +109,7 @@ def test_undo_says_what_is_as_before(ann: Visitor, demo: Demo) -> None:
     assert not offers_undo(again)
 
 
-def test_many_memories_are_counted_and_those_left_out_explained(
+def test_notice_about_many_memories_counts_them_and_explains_the_skipped(
     ann: Visitor, demo: Demo, brain: Brain
 ) -> None:
     brain.forget(demo.hostile, reason="hostile")
@@ -127,14 +127,16 @@ def test_confirmation_asks_a_question_and_lists_the_memories(ann: Visitor, demo:
     assert "confirm=" not in page
 
 
-def test_change_of_nothing_is_not_asked_for(ann: Visitor, demo: Demo, brain: Brain) -> None:
+def test_bulk_change_without_effect_asks_for_no_confirmation(
+    ann: Visitor, demo: Demo, brain: Brain
+) -> None:
     brain.forget(demo.hostile, reason="hostile")
     text = sentence(notice(ann, "bulk", op="archive", ids=demo.hostile))
     assert text.startswith("There is nothing to change.")
     assert text.endswith("It is forgotten.")
 
 
-def test_undo_of_a_role_says_the_role(ann: Visitor, brain: Brain) -> None:
+def test_notice_of_an_undone_role_change_names_the_role(ann: Visitor, brain: Brain) -> None:
     brain.govern.set_agent("zed", AgentRequest(role=Role.WRITER))
     changed = notice(ann, "admin", op="agent_set", agent="zed", role="reader")
     assert sentence(changed) == "zed is a reader now, and enabled."
@@ -142,7 +144,7 @@ def test_undo_of_a_role_says_the_role(ann: Visitor, brain: Brain) -> None:
     assert sentence(undone) == "zed is a writer now, and enabled."
 
 
-def test_thread_that_was_closed_already_offers_no_undo(ann: Visitor, brain: Brain) -> None:
+def test_closing_a_closed_thread_offers_no_undo(ann: Visitor, brain: Brain) -> None:
     thread = brain.message.send("codex", "Is it done?", subject="Question").thread
     fields = {"op": "thread", "thread": thread, "status": "closed"}
     closed = notice(ann, "message", **fields)
@@ -153,13 +155,13 @@ def test_thread_that_was_closed_already_offers_no_undo(ann: Visitor, brain: Brai
     assert not offers_undo(again)
 
 
-def test_message_names_its_recipients_and_leads_to_the_thread(ann: Visitor) -> None:
+def test_notice_of_a_message_names_its_recipients_and_links_to_the_thread(ann: Visitor) -> None:
     sent = notice(ann, "message", op="send", to="codex", text="Deploy now.", subject="Deploy")
     assert sentence(sent) == "Sent the message to codex."
     assert re.search(r'<a href="/thread/thr_\w+"><bdi>the message</bdi></a>', sent)
 
 
-def test_policy_that_was_so_already_offers_no_undo(ann: Visitor) -> None:
+def test_unchanged_policy_offers_no_undo(ann: Visitor) -> None:
     changed = notice(ann, "admin", op="policy", boot_required="true")
     assert sentence(changed) == "Changed the policy; boot required: yes."
     assert offers_undo(changed)
@@ -168,14 +170,14 @@ def test_policy_that_was_so_already_offers_no_undo(ann: Visitor) -> None:
     assert not offers_undo(again)
 
 
-def test_tenant_that_was_resumed_already_offers_no_undo(ann: Visitor) -> None:
+def test_resuming_a_resumed_tenant_offers_no_undo(ann: Visitor) -> None:
     assert sentence(notice(ann, "tenant", op="create", name="acme")) == "Created the tenant acme."
     again = notice(ann, "tenant", op="resume", name="acme")
     assert sentence(again) == "The tenant acme was not suspended."
     assert not offers_undo(again)
 
 
-def test_job_is_named_by_its_kind(ann: Visitor, brain: Brain) -> None:
+def test_notice_about_a_job_names_its_kind(ann: Visitor, brain: Brain) -> None:
     job = brain.jobs.run("maintain").id
     cancelled = notice(ann, "job", op="cancel", id=job)
     assert sentence(cancelled) == "Cancelled the maintain job. What it had completed stays."
@@ -183,7 +185,7 @@ def test_job_is_named_by_its_kind(ann: Visitor, brain: Brain) -> None:
     assert not offers_undo(notice(ann, "job", op="cancel", id=job))
 
 
-def test_undo_of_a_new_share_restores_the_share_of_a_canary(ann: Visitor, brain: Brain) -> None:
+def test_undo_of_a_new_canary_share_restores_the_previous_share(ann: Visitor, brain: Brain) -> None:
     model = model_name(Shop().card(brain, ByFeature(), told={"outcome": "better"}))
     notice(ann, "model", op="canary", id=model, percent="20", reason="try it")
     more = notice(ann, "model", op="canary", id=model, percent="40", reason="it is good")
@@ -192,14 +194,14 @@ def test_undo_of_a_new_share_restores_the_share_of_a_canary(ann: Visitor, brain:
     assert brain.models.show(model).models[0].percent == 20
 
 
-def test_change_that_is_only_proposed_leads_to_the_proposal(brain: Brain, demo: Demo) -> None:
+def test_notice_of_a_proposed_change_links_to_the_proposal(brain: Brain, demo: Demo) -> None:
     caller = as_role(brain, agent="will", role=Role.WRITER, trust_ceiling=Trust.UNTRUSTED_WEB)
     done = notice(visitor(brain, caller), "revise", op="pin", id=demo.redis)
     assert sentence(done).startswith("Your proposal waits in the review queue")
     assert re.search(r'<a href="/memory/mem_\w+"><bdi>Your proposal</bdi></a>', done)
 
 
-def test_refusal_says_the_next_step_on_the_page(ann: Visitor, brain: Brain, demo: Demo) -> None:
+def test_refusal_names_the_next_step_on_the_page(ann: Visitor, brain: Brain, demo: Demo) -> None:
     brain.forget(demo.redis, reason="old")
     response = ann.post("/do/revise", {"op": "pin", "id": demo.redis})
     assert response.status_code == 403
@@ -207,7 +209,7 @@ def test_refusal_says_the_next_step_on_the_page(ann: Visitor, brain: Brain, demo
     assert "Get it to see" not in response.text
 
 
-def test_form_that_changes_nothing_is_not_found(ann: Visitor, subtests: pytest.Subtests) -> None:
+def test_form_of_a_reading_operation_is_not_found(ann: Visitor, subtests: pytest.Subtests) -> None:
     for operation, fields in (
         ("revise", {"op": "preview", "id": "mem_0000000000000"}),
         ("admin", {"op": "keys"}),
@@ -222,7 +224,9 @@ def _verbs(request: type[VerbRequest]) -> list[str]:
     return [op for op, verb in request.VERBS.items() if not verb.is_read_only]
 
 
-def test_each_verb_of_revise_has_its_sentences(clock: FakeClock, subtests: pytest.Subtests) -> None:
+def test_each_revise_operation_has_sentences_for_every_status(
+    clock: FakeClock, subtests: pytest.Subtests
+) -> None:
     for op, status in product(_verbs(ReviseRequest), ChangeStatus):
         with subtests.test(op=op, status=status):
             request = ReviseRequest.model_construct(
@@ -237,7 +241,7 @@ def test_each_verb_of_revise_has_its_sentences(clock: FakeClock, subtests: pytes
             assert "{" not in text
 
 
-def test_each_verb_on_many_memories_has_its_sentences(
+def test_each_bulk_operation_has_sentences_for_every_count(
     clock: FakeClock, subtests: pytest.Subtests
 ) -> None:
     verbs = [

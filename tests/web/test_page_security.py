@@ -57,7 +57,7 @@ def responses(
         yield {one: ann.get(one) for one in [*paths(demo), *OTHER_PATHS]}
 
 
-def test_no_page_contains_code_or_style_of_its_own(responses: dict[str, httpx2.Response]) -> None:
+def test_no_page_contains_inline_code_or_style(responses: dict[str, httpx2.Response]) -> None:
     for path, response in responses.items():
         if path in OTHER_PATHS:
             continue
@@ -91,14 +91,14 @@ def test_hostile_text_is_shown_as_text(ann: Visitor, demo: Demo) -> None:
     assert not [one for one in Markup(text).links if one.startswith("javascript:")]
 
 
-def test_very_long_words_and_lines_are_shown(brain: Brain, ann: Visitor) -> None:
+def test_very_long_words_and_lines_are_displayed(brain: Brain, ann: Visitor) -> None:
     text = f"The longest word of the language is {'ban' * 2_500}ana {'and so on ' * 700}"
     [stored] = brain.remember(text, kind="message", label="note", chunks=False).items
     assert stored.id is not None, stored
     assert ann.get(f"/memory/{stored.id}").status_code == 200
 
 
-def test_get_changes_nothing(brain: Brain, ann: Visitor, demo: Demo) -> None:
+def test_get_request_changes_nothing(brain: Brain, ann: Visitor, demo: Demo) -> None:
     response = ann.get(f"/do/revise?op=pin&id={demo.redis}")
     assert response.status_code == 405
     assert not is_pinned(brain, demo.redis)
@@ -114,7 +114,7 @@ def test_form_without_the_sessions_token_is_refused(brain: Brain, ann: Visitor, 
     assert is_pinned(brain, demo.redis)
 
 
-def test_form_of_another_site_is_refused(
+def test_form_from_another_site_is_refused(
     brain: Brain, ann: Visitor, demo: Demo, *, subtests: pytest.Subtests
 ) -> None:
     for name, value, status in (
@@ -131,7 +131,7 @@ def test_form_of_another_site_is_refused(
             assert not is_pinned(brain, demo.redis)
 
 
-def test_page_is_served_to_no_other_host_name(ann: Visitor) -> None:
+def test_page_is_not_served_to_an_unknown_host_name(ann: Visitor) -> None:
     assert ann.get("/", host="rebound.example").status_code == 421
 
 
@@ -144,7 +144,7 @@ def test_body_of_unknown_or_excessive_length_is_refused(ann: Visitor) -> None:
     assert ann.client.post("/do/revise", data=large).status_code == 413
 
 
-def test_cookies_are_out_of_reach_of_scripts_and_other_sites(brain: Brain) -> None:
+def test_cookies_are_inaccessible_to_scripts_and_other_sites(brain: Brain) -> None:
     ann = visitor(brain)
     sent = ann.post("/do/revise", {"op": "pin", "id": "mem_0000000000000"}).headers
     assert "set-cookie" not in sent
@@ -157,7 +157,7 @@ def test_cookies_are_out_of_reach_of_scripts_and_other_sites(brain: Brain) -> No
     assert not cookie.domain_specified
 
 
-def test_link_works_once(brain: Brain, caplog: pytest.LogCaptureFixture) -> None:
+def test_login_link_works_once(brain: Brain, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     sessions = LocalSessions(brain.caller, brain.services.clock)
     page = make_page(brain, sessions, threads=ThreadLimiter(1))
@@ -171,7 +171,7 @@ def test_link_works_once(brain: Brain, caplog: pytest.LogCaptureFixture) -> None
     assert not [line for line in ours if link in line]
 
 
-def test_wrong_link_opens_nothing_and_spends_nothing(brain: Brain) -> None:
+def test_wrong_login_link_is_refused_and_does_not_use_up_the_right_one(brain: Brain) -> None:
     sessions = LocalSessions(brain.caller, brain.services.clock)
     page = TestClient(
         make_page(brain, sessions, threads=ThreadLimiter(1)), base_url="http://127.0.0.1"
@@ -204,7 +204,7 @@ def test_logging_out_ends_the_session(ann: Visitor) -> None:
     assert ann.get("/").status_code == 401
 
 
-def test_action_leads_to_no_other_site(ann: Visitor, demo: Demo) -> None:
+def test_action_redirects_to_no_other_site(ann: Visitor, demo: Demo) -> None:
     for path in ("//evil.example", "https://evil.example", "/\\evil.example", "javascript:x"):
         response = ann.post("/do/revise", pin(demo, next=path))
         assert response.headers["location"] == "/"
@@ -233,7 +233,7 @@ def test_writer_sees_no_button_of_an_admin(brain: Brain, demo: Demo) -> None:
     assert "Forget" in Markup(will.get(f"/memory/{demo.redis}").text).buttons
 
 
-def test_memory_of_another_agent_or_tenant_is_as_good_as_none(brain: Brain, demo: Demo) -> None:
+def test_memory_of_another_agent_or_tenant_is_shown_as_missing(brain: Brain, demo: Demo) -> None:
     [secret] = brain.remember("The launch code is in the blue folder", scope="private").items
     bob = visitor(brain, as_role(brain, role=Role.READER, agent="bob"))
     missing = "mem_0000000000000"
@@ -250,7 +250,7 @@ def test_memory_of_another_agent_or_tenant_is_as_good_as_none(brain: Brain, demo
     assert stranger.get(f"/memory/{demo.redis}").status_code == 404
 
 
-def test_every_route_that_changes_something_takes_only_posts(brain: Brain) -> None:
+def test_every_route_with_side_effects_accepts_only_post(brain: Brain) -> None:
     sessions = LocalSessions(brain.caller, brain.services.clock)
     page = make_page(brain, sessions, threads=ThreadLimiter(1))
     methods = {route.path: route.methods for route in page.routes if isinstance(route, Route)}
@@ -258,7 +258,7 @@ def test_every_route_that_changes_something_takes_only_posts(brain: Brain) -> No
     assert methods["/logout"] == {"POST"}
 
 
-def test_erase_asks_for_a_typed_confirmation(brain: Brain, ann: Visitor, demo: Demo) -> None:
+def test_erase_needs_a_typed_confirmation(brain: Brain, ann: Visitor, demo: Demo) -> None:
     fields = {"op": "erase", "ids": demo.redis, "reason": "a customer asked"}
     preview = ann.post("/do/forget", fields)
     assert preview.status_code == 200
@@ -274,16 +274,14 @@ def test_unknown_action_is_not_found(ann: Visitor) -> None:
     assert ann.post("/do/doctor", {}).status_code == 404
 
 
-def test_json_twin_shows_the_same_and_asks_for_the_same_session(ann: Visitor, demo: Demo) -> None:
+def test_json_view_needs_a_session_too(ann: Visitor, demo: Demo) -> None:
     twin = ann.json(f"/memory/{demo.redis}").json()
     assert twin["memory"]["id"] == demo.redis
     ann.client.cookies.clear()
     assert ann.json(f"/memory/{demo.redis}").status_code == 401
 
 
-def test_undo_reverts_its_own_action_and_nothing_else(
-    brain: Brain, ann: Visitor, demo: Demo
-) -> None:
+def test_undo_reverts_only_its_own_action(brain: Brain, ann: Visitor, demo: Demo) -> None:
     # The clock stands still: the agent of the same name stores something at the same time.
     ann.post("/do/revise", pin(demo))
     [other] = brain.remember("The office has a new coffee machine", kind="fact").items
@@ -312,7 +310,9 @@ def test_notice_of_an_erase_does_not_contain_its_text(ann: Visitor, demo: Demo) 
     assert "Redis is used" not in shown
 
 
-def test_texts_that_repeat_a_word_are_not_compared(brain: Brain, ann: Visitor) -> None:
+def test_texts_that_repeat_a_word_very_often_are_not_compared_word_by_word(
+    brain: Brain, ann: Visitor
+) -> None:
     worst = "ha " * 300
     [stored] = brain.remember(f"He laughed: {worst}", kind="event").items
     assert stored.id is not None, stored
@@ -322,12 +322,12 @@ def test_texts_that_repeat_a_word_are_not_compared(brain: Brain, ann: Visitor) -
     assert "<del>He laughed" in page
 
 
-def test_memory_of_the_last_month_that_dates_have_is_listed(brain: Brain, ann: Visitor) -> None:
+def test_memory_of_the_last_representable_month_is_listed(brain: Brain, ann: Visitor) -> None:
     brain.remember("The certificate expires", kind="fact", occurred_at="9999-12-15T00:00:00Z")
     assert ann.get("/browse").status_code == 200
 
 
-def test_tenant_whose_agents_must_boot_has_its_page(brain: Brain) -> None:
+def test_page_is_available_although_agents_of_the_tenant_must_boot(brain: Brain) -> None:
     policy = replace(NO_POLICY, is_boot_required=True)
     admission = Admission(credential="0a1b2c3d", role=Role.ADMIN, policy=policy)
     ann = visitor(brain, as_role(brain, admission=admission))
@@ -342,7 +342,7 @@ def test_internal_error_has_the_headers_of_every_page(brain: Brain, ann: Visitor
     assert response.headers["cache-control"] == "no-store"
 
 
-def test_correction_form_contains_the_marks_of_right_to_left_text(
+def test_only_the_correction_form_contains_the_marks_of_right_to_left_text(
     brain: Brain, ann: Visitor
 ) -> None:
     text = "\u05d4\u05d7\u05e0\u05d5\u05ea \u200f(shop) \u05e4\u05ea\u05d5\u05d7\u05d4"
@@ -353,7 +353,7 @@ def test_correction_form_contains_the_marks_of_right_to_left_text(
     assert "\u200f" not in page.replace(form, "")
 
 
-def test_only_known_themes_get_into_a_page(ann: Visitor, subtests: pytest.Subtests) -> None:
+def test_only_known_themes_are_applied_to_a_page(ann: Visitor, subtests: pytest.Subtests) -> None:
     session = ann.client.cookies["commonbrain"]
     for theme, is_shown in (("dark", True), ("light", True), ("x", False), ('"><script>', False)):
         with subtests.test(theme=theme):

@@ -36,7 +36,7 @@ def state(brain: Brain, id_: str) -> State:
 
 
 @pytest.mark.requirement("CL-19")
-def test_json_of_the_queue_says_what_the_page_shows(ann: Visitor, queue: Queue) -> None:
+def test_json_of_the_review_queue_has_the_content_of_the_page(ann: Visitor, queue: Queue) -> None:
     view = ann.json(f"/review?category=needs_review&at={queue.needs_review[2]}").json()
     assert view["counts"].pop("duplicates") >= 5
     assert view["counts"] == {"conflicts": 5, "needs_review": 5, "proposals": 5}
@@ -67,7 +67,7 @@ def test_path_to_a_cause_names_each_step(brain: Brain, queue: Queue) -> None:
     assert (far.id, end, base.id) in [one.path for one in entry.causes]
 
 
-def test_reader_sees_the_queue_and_no_decision(brain: Brain, ann: Visitor) -> None:
+def test_reader_sees_the_queue_without_decisions(brain: Brain, ann: Visitor) -> None:
     reader = visitor(brain, as_role(brain, agent="rea", role=Role.READER))
     assert Markup(ann.get("/review").text).forms.count("/do/settle") >= 1
     for category in ("conflicts", "needs_review", "proposals", "duplicates"):
@@ -76,7 +76,7 @@ def test_reader_sees_the_queue_and_no_decision(brain: Brain, ann: Visitor) -> No
         assert Markup(page.text).forms == ["/logout"]
 
 
-def test_writer_without_trust_sees_no_decision_on_proposals(brain: Brain, ann: Visitor) -> None:
+def test_less_trusted_writer_sees_no_decision_on_proposals(brain: Brain, ann: Visitor) -> None:
     writer = as_role(brain, agent="will", role=Role.WRITER, trust_ceiling=Trust.USER_CLAIM)
     page = visitor(brain, writer).get("/review?category=proposals").text
     assert "/do/settle" not in Markup(page).forms
@@ -106,7 +106,9 @@ def test_next_page_begins_after_the_last_item(brain: Brain, ann: Visitor, clock:
     assert ann.json(last["item"]["next"]).json()["rows"] == second["rows"]
 
 
-def test_decisions_on_a_conflict(brain: Brain, ann: Visitor, queue: Queue) -> None:
+def test_conflict_is_decided_for_one_side_for_both_or_by_project(
+    brain: Brain, ann: Visitor, queue: Queue
+) -> None:
     (old, new), (low, high), (one, other), (here, there), _ = queue.conflicts
     assert "holds; it superseded the other" in settle(ann, "conflicts", f"{new},{old}", "first")
     assert (state(brain, old), state(brain, new)) == (State.SUPERSEDED, State.ACTIVE)
@@ -119,7 +121,7 @@ def test_decisions_on_a_conflict(brain: Brain, ann: Visitor, queue: Queue) -> No
     assert len(brain.review("conflicts").conflicts) == 1
 
 
-def test_decision_forgets_the_older_memory_where_the_newer_cannot_supersede_it(
+def test_decision_forgets_the_older_memory_if_the_newer_cannot_supersede_it(
     brain: Brain, ann: Visitor, queue: Queue
 ) -> None:
     old, new = queue.conflicts[0]
@@ -136,7 +138,7 @@ def test_decision_forgets_the_older_memory_where_the_newer_cannot_supersede_it(
     assert state(brain, old) is State.FORGOTTEN
 
 
-def test_refused_decision_says_why_and_shows_the_item_again(
+def test_refused_decision_gives_the_reason_and_changes_nothing(
     brain: Brain, ann: Visitor, queue: Queue
 ) -> None:
     item, before = queue.needs_review[0], brain.get(queue.needs_review[0], bump=False)
@@ -164,7 +166,7 @@ def test_malformed_decision_changes_nothing(
             assert len(brain.review("needs_review").needs_review) == 5
 
 
-def test_item_that_the_person_may_not_see_is_not_found(brain: Brain, ann: Visitor) -> None:
+def test_item_hidden_from_the_visitor_is_not_found(brain: Brain, ann: Visitor) -> None:
     given = {"category": "needs_review", "decision": "holds", "reason": "x"}
     unknown = ann.post("/do/settle", given | {"item": "mem_0000000000000"})
     private = brain.acting_as(agent="eve").remember("Eve keeps this", scope="private").items[0].id
@@ -189,7 +191,7 @@ def test_hostile_texts_are_inert_and_pages_stay_small(brain: Brain, ann: Visitor
     assert cut == 2
 
 
-def test_words_that_one_side_lacks_are_marked(ann: Visitor, queue: Queue) -> None:
+def test_words_missing_on_the_other_side_are_marked(ann: Visitor, queue: Queue) -> None:
     old, new = queue.conflicts[1]
     page = ann.get(f"/review?category=conflicts&at={new},{old}").text
     assert "The invoices service has <mark>6</mark> replicas" in page

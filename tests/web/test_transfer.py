@@ -128,7 +128,7 @@ def test_preview_then_import_reports_each_outcome(brain: Brain, ann: Visitor) ->
     assert "hunter2" not in text
 
 
-def test_repeated_import_reports_what_is_known(brain: Brain, ann: Visitor) -> None:
+def test_repeated_import_reports_existing_memories(brain: Brain, ann: Visitor) -> None:
     for _ in range(2):
         send(ann, b"## Ports\n\nThe staging port of the shop is 8080 for every service.\n")
         a_worker(brain).sweep()
@@ -172,7 +172,7 @@ def test_upload_without_a_session_is_refused(brain: Brain, ann: Visitor) -> None
     assert staged(brain) == []
 
 
-def test_only_the_upload_may_be_large(brain: Brain, ann: Visitor) -> None:
+def test_only_uploads_may_have_a_large_body(brain: Brain, ann: Visitor) -> None:
     large = b"x" * (1024 * 1024)
     assert send(ann, large, name="large.md").status_code == 303
     assert ann.post("/transfer/previewed", {"id": large.decode()}).status_code == 413
@@ -198,7 +198,9 @@ class Aborted:
         self.sent.append(message)
 
 
-def test_aborted_upload_leaves_nothing(brain: Brain, ann: Visitor, temporary: Path) -> None:
+def test_aborted_upload_leaves_no_files_or_jobs(
+    brain: Brain, ann: Visitor, temporary: Path
+) -> None:
     cookie = f"commonbrain={ann.client.cookies['commonbrain']}"
     head = b'--x\r\nContent-Disposition: form-data; name="file"; filename="a.md"\r\n\r\n'
     body = head + b"y" * (2 * 1024 * 1024)
@@ -229,7 +231,7 @@ def a_request(receive: Receive) -> Request:
     return Request({"type": "http", "method": "POST", "path": "/", "headers": headers}, receive)
 
 
-def test_upload_that_takes_too_long_is_given_up(temporary: Path) -> None:
+def test_upload_that_takes_too_long_is_abandoned(temporary: Path) -> None:
     async def silence() -> Message:
         await anyio.Event().wait()
         raise AssertionError
@@ -246,7 +248,7 @@ def test_upload_that_takes_too_long_is_given_up(temporary: Path) -> None:
     assert list(temporary.iterdir()) == []
 
 
-def test_an_upload_that_finds_the_disk_full_says_so(
+def test_upload_to_a_full_disk_is_reported(
     ann: Visitor, brain: Brain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with small_disk(tmp_path / "disk", size="1m") as disk, monkeypatch.context() as patch:
@@ -258,7 +260,7 @@ def test_an_upload_that_finds_the_disk_full_says_so(
     assert staged(brain) == []
 
 
-def test_few_uploads_are_received_at_once() -> None:
+def test_number_of_concurrent_uploads_is_limited() -> None:
     async def empty() -> Message:
         return {"type": "http.request", "body": b"--x--\r\n", "more_body": False}
 
@@ -281,7 +283,7 @@ def test_temporary_files_of_an_upload_are_removed(ann: Visitor, temporary: Path)
     assert list(temporary.iterdir()) == []
 
 
-def test_reader_may_not_open_the_screen_nor_send_a_file(brain: Brain) -> None:
+def test_reader_cannot_open_the_transfer_screen_or_send_a_file(brain: Brain) -> None:
     rita = visitor(brain, as_role(brain, role=Role.READER, agent="rita"))
     assert rita.get("/transfer").status_code == 403
     assert send(rita, NOTES).status_code == 403
@@ -289,7 +291,7 @@ def test_reader_may_not_open_the_screen_nor_send_a_file(brain: Brain) -> None:
     assert "/transfer" not in Markup(rita.get("/").text).links
 
 
-def test_writer_sees_own_imports_and_nothing_of_an_admin(brain: Brain, ann: Visitor) -> None:
+def test_writer_sees_own_imports_and_no_admin_actions(brain: Brain, ann: Visitor) -> None:
     send(ann, NOTES)
     will = visitor(brain, as_role(brain, role=Role.WRITER, agent="will"))
     assert jobs(will) == []
@@ -307,7 +309,7 @@ def test_writer_sees_own_imports_and_nothing_of_an_admin(brain: Brain, ann: Visi
 
 
 @pytest.mark.requirement("MG-10")
-def test_export_is_downloaded_and_imported_elsewhere(
+def test_exported_archive_is_downloaded_and_imported_into_another_store(
     brain: Brain, ann: Visitor, tmp_path: Path
 ) -> None:
     brain.remember("The staging port of the shop is 8080.")
@@ -329,7 +331,7 @@ def test_export_is_downloaded_and_imported_elsewhere(
         assert other.recall("staging port").items
 
 
-def test_archive_that_is_not_there_is_not_found(ann: Visitor) -> None:
+def test_missing_archive_is_not_found(ann: Visitor) -> None:
     assert ann.get("/transfer/archive/job_0000000000000").status_code == 404
 
 
@@ -345,9 +347,7 @@ def test_running_import_is_cancelled(brain: Brain, ann: Visitor) -> None:
     assert brain.status().memories == 0
 
 
-def test_screen_loads_itself_again_only_while_something_is_in_progress(
-    brain: Brain, ann: Visitor
-) -> None:
+def test_screen_reloads_only_while_a_job_is_in_progress(brain: Brain, ann: Visitor) -> None:
     def reloads() -> set[bool]:
         text = ann.get("/transfer").text
         return {"every 1s" in text, 'http-equiv="refresh"' in text}
@@ -462,7 +462,7 @@ def test_aborted_download_deletes_the_backup(
     assert list(temporary.iterdir()) == []
 
 
-def test_backup_needs_an_admin_and_the_token(brain: Brain, backing: Backing) -> None:
+def test_backup_needs_an_admin_and_the_session_token(brain: Brain, backing: Backing) -> None:
     will = a_backing(brain, backing.backups, as_role(brain, role=Role.WRITER, agent="will"))
     assert will.visitor.post("/transfer/backup", {"op": "start"}).status_code == 403
     assert will.visitor.post("/transfer/backup/file", {}).status_code == 403
@@ -473,7 +473,7 @@ def test_backup_needs_an_admin_and_the_token(brain: Brain, backing: Backing) -> 
     assert backing.backups.last is None
 
 
-def test_page_without_backups_says_what_to_do_instead(ann: Visitor) -> None:
+def test_page_without_backups_names_the_alternative(ann: Visitor) -> None:
     text = ann.get("/transfer").text
     assert "pg_dump" in text
     assert "Back up for download" not in Markup(text).buttons

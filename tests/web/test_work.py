@@ -69,7 +69,7 @@ def test_project_filters_sessions_tasks_and_handoffs(ann: Visitor) -> None:
     assert (view["sessions"], view["tasks"], view["handoffs"]) == ([], [], [])
 
 
-def test_task_is_claimed_and_the_undo_releases_it(ann: Visitor, demo: Demo) -> None:
+def test_claimed_task_is_released_by_undo(ann: Visitor, demo: Demo) -> None:
     page = act(ann, "session", op="claim", id=demo.task)
     [task] = ann.json("/work").json()["tasks"]
     assert task["holder"] == ann.json("/work").json()["holder"]
@@ -79,7 +79,7 @@ def test_task_is_claimed_and_the_undo_releases_it(ann: Visitor, demo: Demo) -> N
 
 
 @pytest.mark.parametrize("status", [TaskStatus.DONE, TaskStatus.BLOCKED])
-def test_status_of_a_task_is_set_and_undone(
+def test_status_of_a_task_can_be_set_and_undone(
     brain: Brain, ann: Visitor, demo: Demo, status: TaskStatus
 ) -> None:
     page = act(ann, "revise", op="status", id=demo.task, value=status)
@@ -88,7 +88,7 @@ def test_status_of_a_task_is_set_and_undone(
     assert brain.get(demo.task, bump=False).detail["status"] == TaskStatus.OPEN
 
 
-def test_thread_is_a_conversation_that_the_person_continues(
+def test_visitor_can_reply_to_and_acknowledge_messages_of_a_thread(
     brain: Brain, ann: Visitor, letters: Letters
 ) -> None:
     path = f"/thread/{letters.thread}"
@@ -106,7 +106,7 @@ def test_thread_is_a_conversation_that_the_person_continues(
     assert "\u202e" not in page
 
 
-def test_opening_a_thread_marks_nothing_as_read(ann: Visitor, letters: Letters) -> None:
+def test_opening_a_thread_does_not_mark_messages_as_read(ann: Visitor, letters: Letters) -> None:
     for _ in range(2):
         assert ann.get(f"/thread/{letters.thread}").status_code == 200
         assert ann.get("/work").status_code == 200
@@ -115,7 +115,7 @@ def test_opening_a_thread_marks_nothing_as_read(ann: Visitor, letters: Letters) 
     assert ann.json("/work").json()["unread"] == "1"
 
 
-def test_sent_message_is_taken_back_by_its_undo(brain: Brain, ann: Visitor) -> None:
+def test_undo_removes_a_sent_message(brain: Brain, ann: Visitor) -> None:
     codex = brain.acting_as(agent="codex")
     before = codex.message.inbox().unread
     page = act(ann, "message", op="send", to="codex", text="Deploy now.", subject="Deploy")
@@ -124,7 +124,7 @@ def test_sent_message_is_taken_back_by_its_undo(brain: Brain, ann: Visitor) -> N
     assert codex.message.inbox().unread == before
 
 
-def test_own_thread_is_closed_and_reopened_by_undo(brain: Brain, ann: Visitor) -> None:
+def test_closed_thread_is_reopened_by_undo(brain: Brain, ann: Visitor) -> None:
     thread = brain.message.send("codex", "Is it done?", subject="Question").thread
     page = act(ann, "message", op="thread", thread=thread, status="closed")
     assert brain.message.thread(thread).status == "closed"
@@ -140,7 +140,9 @@ def test_thread_of_others_is_not_found(brain: Brain, ann: Visitor) -> None:
     assert "Secret plan" not in other.text
 
 
-def test_reader_has_no_desk_and_its_menu_leaves_it_out(brain: Brain, ann: Visitor) -> None:
+def test_reader_cannot_open_the_work_screen_and_has_no_link_to_it(
+    brain: Brain, ann: Visitor
+) -> None:
     reader = visitor(brain, as_role(brain, agent="rea", role=Role.READER))
     assert 'href="/work"' not in reader.get("/").text
     assert 'href="/work"' in ann.get("/").text
@@ -148,9 +150,7 @@ def test_reader_has_no_desk_and_its_menu_leaves_it_out(brain: Brain, ann: Visito
 
 
 @pytest.mark.requirement("CL-20")
-def test_boot_preview_shows_what_a_boot_gives_with_tokens_by_section(
-    brain: Brain, ann: Visitor
-) -> None:
+def test_boot_preview_shows_the_briefing_with_tokens_by_section(brain: Brain, ann: Visitor) -> None:
     task = "Deploy the shop"
     view = ann.json(f"/boot?project=shop&task={task}").json()
     named = {one["name"]: one["text"] for one in view["sections"]}
@@ -165,7 +165,7 @@ def test_boot_preview_shows_what_a_boot_gives_with_tokens_by_section(
     assert sum(one["tokens"] for one in view["sections"]) == pytest.approx(view["tokens"], rel=0.05)
 
 
-def test_boot_preview_of_the_page_starts_no_session(brain: Brain, ann: Visitor) -> None:
+def test_boot_preview_on_the_page_starts_no_session(brain: Brain, ann: Visitor) -> None:
     bob = brain.acting_as(agent="bob")
     before = bob.session.list().sessions
     for _ in range(3):
