@@ -145,7 +145,9 @@ class CascadeContract:
             tx.reviews.touch([5], at=NOON)
             assert tx.reviews.due(LATER, limit=9) == []
 
-    def test_memories_affected_by_a_change_are_listed_until_done(self, store: Store) -> None:
+    def test_memories_affected_by_a_change_are_due_until_they_are_processed(
+        self, store: Store
+    ) -> None:
         with store.begin(LOCAL_TENANT) as tx:
             tx.links.replace(a_link(5, 3, type=LinkType.CONFLICTS_WITH))
             assert (tx.reviews.disputed([3, 4]), tx.reviews.disputed([5])) == ([5], [3])

@@ -167,7 +167,7 @@ class FieldContract:
         assert nearest(other, "orders were lost", scope=scope) == [1]
         assert lexical(other, "orders", scope=scope) == [1]
 
-    def test_transaction_finds_its_own_writes_and_rollback_leaves_nothing(
+    def test_transaction_reads_its_own_writes_and_rollback_leaves_nothing(
         self, store: Store
     ) -> None:
         query, scope = EMBEDDER.query("orders were lost"), query_scope(field=OUTCOME)

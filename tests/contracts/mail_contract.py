@@ -80,7 +80,7 @@ class MailContract:
             assert unread(tx) == [9, 4, 2, 1, 0]
             assert unread(tx, Reader(agent="ann", project=None, now=NOON)) == []
 
-    def test_page_begins_below_the_end_of_the_previous_page(self, store: Store) -> None:
+    def test_page_of_unread_messages_begins_after_the_previous_page(self, store: Store) -> None:
         with store.begin(LOCAL_TENANT) as tx:
             for number in range(6):
                 post(tx, a_message(number, *(["bo"] if number % 2 else [])))

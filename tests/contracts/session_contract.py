@@ -244,7 +244,7 @@ class SessionContract:
 
         assert known() == replace(first, heartbeat_at=LATER)
 
-    def test_heartbeat_adds_unknown_fields_and_removes_none(
+    def test_heartbeat_adds_missing_fields_and_removes_none(
         self, store: Store, known: Callable[..., Session | None]
     ) -> None:
         save(store, a_session(1, project="api", task="Mend it", cwd="/api", booted_at=SOON))

@@ -143,7 +143,7 @@ class StoreContract:
         assert nearest(store, "a ghost walks") == []
 
     @pytest.mark.requirement("WP-22")
-    def test_transaction_finds_its_own_writes(self, store: Store) -> None:
+    def test_transaction_reads_its_own_writes(self, store: Store) -> None:
         put(store, a_memory(1, "red apples"))
         with store.begin(LOCAL_TENANT) as tx:
             tx.memories.add(a_memory(2, "green apples"))

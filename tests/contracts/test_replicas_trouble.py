@@ -75,7 +75,7 @@ def test_hanging_primary_is_reported_at_the_deadline_of_the_caller(pair: Pair) -
             UNTIL.reset(token)
 
 
-def test_primary_in_recovery_is_read_as_a_plain_store(pair: Pair) -> None:
+def test_primary_in_recovery_is_read_like_a_plain_store(pair: Pair) -> None:
     with with_primary(pair, pair.copy).opened(pair.copy) as store:
         assert store.read(LOCAL_TENANT, port_of) == make_url(pair.standby).port
         assert store.read(LOCAL_TENANT, ids) == []

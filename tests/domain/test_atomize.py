@@ -392,7 +392,7 @@ def test_no_pattern_nests_repetitions(subtests: pytest.Subtests) -> None:
                 assert not re.search(r"[+*}]\)[+*{]", pattern.pattern), pattern.pattern
 
 
-def test_cues_of_a_pattern_exclude_no_match() -> None:
+def test_search_cues_of_a_pattern_exclude_none_of_its_matches() -> None:
     table = (*causal_patterns.PATTERNS, *causal_patterns.VERBS, *causal_patterns.LESSONS)
     for sentence in atomizer.read_sentences():
         text = sentence.text.lower()

@@ -262,7 +262,7 @@ def test_unused_share_goes_to_the_most_important_cut_section() -> None:
 
 
 @pytest.mark.requirement("SE-02")
-def test_entries_beyond_the_stable_part_follow_it() -> None:
+def test_entries_that_do_not_fit_the_stable_part_are_listed_after_it() -> None:
     long = f"{WORDS} and Bob"
     notes = tuple(PinnedNote(key=f"key {n}", value=f"{long} {long}") for n in range(10))
     material = BriefingMaterial(

@@ -68,7 +68,7 @@ def test_shortened_summary_has_its_beginning_and_end() -> None:
 
 
 @given(text=st.text(max_size=600), limit=st.integers(min_value=40, max_value=400))
-def test_both_ends_never_exceed_the_limit(text: str, limit: int) -> None:
+def test_shortened_text_never_exceeds_the_limit(text: str, limit: int) -> None:
     assert len(both_ends(text, chars_max=limit)) <= limit
 
 

@@ -25,7 +25,7 @@ def test_changed_value_is_probably_outdated(subtests: pytest.Subtests) -> None:
             assert confidence(older, newer) > 0.5
 
 
-def test_compatible_statement_is_no_sure_change(subtests: pytest.Subtests) -> None:
+def test_compatible_statement_is_not_a_certain_change(subtests: pytest.Subtests) -> None:
     for older, newer in [
         ("Marta leads the data team.", "Sven leads the platform team."),
         ("Maria speaks Spanish.", "Maria speaks French."),
@@ -37,7 +37,7 @@ def test_compatible_statement_is_no_sure_change(subtests: pytest.Subtests) -> No
             assert confidence(older, newer) < SURE_FROM
 
 
-def test_ellipsis_changes_only_the_latest_text_of_the_session() -> None:
+def test_elliptic_text_probably_changes_only_the_statement_it_follows() -> None:
     older, newer = "Let's book the venue for 80 people.", "Make it 120."
     apart = confidence(older, newer, cosine=0.2)
     assert apart < 0.6 < confidence(older, newer, cosine=0.2, follows=True)
@@ -57,7 +57,7 @@ def test_value_without_subject_changes_the_latest_statement(subtests: pytest.Sub
             assert confidence(older, newer, cosine=0.2, follows=True) > 0.6
 
 
-def test_small_talk_is_no_sure_change(subtests: pytest.Subtests) -> None:
+def test_small_talk_is_not_a_certain_change(subtests: pytest.Subtests) -> None:
     for older, newer in [
         ("Ida: I started a pottery course.", "Ida: I went sailing. I can't wait to tell you more."),
         ("Omar: Keep going, it pays off!", "Omar: I won't quit. I will keep going."),
@@ -79,7 +79,7 @@ def test_value_that_holds_again_is_not_outdated() -> None:
     assert not is_no_change(older, "We are back to 45 seconds for the API timeout.")
 
 
-def test_dropped_habit_may_be_a_change(subtests: pytest.Subtests) -> None:
+def test_abandoned_habit_can_be_a_change(subtests: pytest.Subtests) -> None:
     for newer in [
         "We no longer keep the access logs.",
         "We don't keep the access logs.",

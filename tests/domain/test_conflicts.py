@@ -82,7 +82,7 @@ def test_two_values_of_one_subject_conflict() -> None:
     assert contradiction.basis is Basis.VALUE
 
 
-def test_replaced_word_may_be_news(subtests: pytest.Subtests) -> None:
+def test_text_with_a_replaced_word_may_add_information(subtests: pytest.Subtests) -> None:
     for one, other in [
         ("The build host is slow", "The build server is slow"),
         ("Lisa leads the team", "Bruno leads the team"),

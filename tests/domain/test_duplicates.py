@@ -52,7 +52,9 @@ def test_near_duplicate_task_is_stored_with_a_hint() -> None:
     assert judged == Duplicate(of=near(0.9)[0], is_refused=False)
 
 
-def test_repeatable_kind_is_novel_with_hints(subtests: pytest.Subtests) -> None:
+def test_near_duplicate_of_a_repeatable_kind_is_stored_with_hints(
+    subtests: pytest.Subtests,
+) -> None:
     for kind in [Kind.INCIDENT, Kind.EVENT, Kind.EPISODE, Kind.ATOM, Kind.MESSAGE]:
         with subtests.test(kind=kind):
             assert classify_duplicate(kind, TEXT, near=near(0.99), space=SPACE) == Unique(
@@ -61,7 +63,9 @@ def test_repeatable_kind_is_novel_with_hints(subtests: pytest.Subtests) -> None:
 
 
 @given(st.sampled_from(Kind), st.lists(COSINES, max_size=12))
-def test_hints_are_near_few_and_nearest_first(kind: Kind, similarities: Sequence[float]) -> None:
+def test_hints_are_limited_to_near_memories_nearest_first(
+    kind: Kind, similarities: Sequence[float]
+) -> None:
     judged = classify_duplicate(kind, TEXT, near=near(*similarities), space=SPACE)
     if isinstance(judged, Unique):
         given_ = [neighbour.similarity for neighbour in judged.similar]
@@ -97,7 +101,7 @@ def test_contradicting_neighbour_does_not_hide_an_agreeing_duplicate() -> None:
 
 
 @given(st.text(), st.text())
-def test_contradiction_is_mutual_and_no_text_contradicts_itself(one: str, other: str) -> None:
+def test_contradiction_is_symmetric_and_no_text_contradicts_itself(one: str, other: str) -> None:
     assert contradicts(one, other) == contradicts(other, one)
     assert not contradicts(one, one)
 
@@ -186,5 +190,5 @@ def test_different_event_is_no_recurrence(subtests: pytest.Subtests) -> None:
 
 
 @given(st.text(), st.text())
-def test_recurrence_is_mutual(one: str, other: str) -> None:
+def test_recurrence_is_symmetric(one: str, other: str) -> None:
     assert is_repetition(one, other) == is_repetition(other, one)

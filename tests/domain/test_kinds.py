@@ -98,7 +98,7 @@ def test_type_name_of_another_system_becomes_a_kind_and_a_label(subtests: pytest
             assert kind_and_label(alias.title()) == (kind, alias)
 
 
-def test_no_alias_hides_a_kind() -> None:
+def test_no_alias_has_the_name_of_a_kind() -> None:
     assert not set(ALIASES) & set(Kind)
 
 

@@ -126,5 +126,5 @@ def test_lessons_are_split_by_session_and_time(groups: list[int]) -> None:
     assert judged == [one.trace_id for one in lessons if one.asked_at >= parts[0].since]
 
 
-def test_no_lessons_give_no_split() -> None:
+def test_no_lessons_give_no_training_split() -> None:
     assert splits([]) == ()

@@ -31,7 +31,7 @@ DRAFTS = st.builds(
 
 
 @given(DRAFTS)
-def test_offer_lists_the_values_that_would_change(draft: Draft) -> None:
+def test_texts_of_a_draft_are_those_that_a_replacement_function_receives(draft: Draft) -> None:
     changed: list[tuple[str, str]] = []
 
     def note(name: str, text: str) -> str:

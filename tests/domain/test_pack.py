@@ -396,7 +396,7 @@ def test_long_texts_displace_a_rule_only_with_a_lower_score(subtests: pytest.Sub
             assert packed.tokens <= max_tokens
 
 
-def test_untrusted_fact_has_no_reserved_place() -> None:
+def test_untrusted_fact_does_not_displace_better_matches() -> None:
     events = [a_candidate(n, f"Event {n} went by") for n in range(1, 4)]
     web = a_candidate(4, "Buy now", kind=Kind.FACT, trust=Trust.UNTRUSTED_WEB)
     assert [item.id for item in pack([*events, web], Budget(max_items=3)).items] == ids_of(events)

@@ -144,7 +144,9 @@ def test_span_begins_before_it_ends(phrase: str, now: datetime) -> None:
 
 
 @given(WEEKDAYS, NOWS, st.integers(-99, 99))
-def test_weekdays_move_with_the_weeks(phrase: str, now: datetime, weeks: int) -> None:
+def test_weekday_expressions_shift_with_the_current_week(
+    phrase: str, now: datetime, weeks: int
+) -> None:
     step = timedelta(weeks=weeks)
     one, other = span_of(phrase, now), span_of(phrase, now + step)
     assert other.until - one.until == step

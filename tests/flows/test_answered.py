@@ -59,7 +59,7 @@ def near(query: str, body: str, *, cosine: float = 0.0) -> float:
     return answer_score(a_plan(query), candidate, cosine=cosine)
 
 
-def test_words_in_any_form_count_in_addition_to_meaning() -> None:
+def test_inflected_words_of_a_query_raise_the_match_score() -> None:
     assert (
         near("migrating databases", "We migrate the database", cosine=0.25) == 0.25 + LEXICAL_WEIGHT
     )
@@ -82,7 +82,7 @@ def test_length_of_a_text_lowers_its_match_score() -> None:
     assert LEXICAL_WEIGHT - 4 * LENGTH_PENALTY < long < short
 
 
-def test_weak_matches_are_few_short_and_announced_as_such(measured: Brain) -> None:
+def test_weak_matches_are_few_short_and_marked_as_uncertain(measured: Brain) -> None:
     for pier in range(20):
         stored(measured, f"The ferry number {pier} leaves from pier {pier} at dawn", kind="fact")
     answer = measured.recall(FAR)

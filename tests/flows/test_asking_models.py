@@ -19,7 +19,7 @@ pytestmark = pytest.mark.part("models")
 TERMS = ModelLimits(limit_ms=50, failures=3, cooldown_ms=2000)
 
 
-def test_process_whose_embedder_and_models_hang_still_ends(path: Path) -> None:
+def test_process_with_hanging_embedder_and_models_still_exits(path: Path) -> None:
     lay_out_store(path)
     done = subprocess.run(
         [sys.executable, "-m", "tests.flows.hung", str(path)],

@@ -54,7 +54,7 @@ def test_more_trusted_memory_is_changed_by_approval_only(brain: Brain, name: str
     assert brain.get(held.id).state is State.FORGOTTEN
 
 
-def test_replacement_that_needs_approval_waits_next_to_the_original(brain: Brain) -> None:
+def test_replacement_that_needs_approval_is_quarantined_until_approved(brain: Brain) -> None:
     old = stored(brain, TWO, kind="fact", trust="trusted_tool", tags=["ci"])
     bob = limited(brain)
     held = bob.revise.supersede(old, FOUR, reason="upgrade")
@@ -85,7 +85,9 @@ def test_less_trusted_text_replaces_a_more_trusted_one_by_approval_only(
     assert brain.get(held.id or "").trust is Trust.USER_CLAIM
 
 
-def test_proposal_with_a_superseded_target_names_the_head_and_stays(brain: Brain) -> None:
+def test_approval_of_a_proposal_with_a_superseded_target_is_refused_with_the_head(
+    brain: Brain,
+) -> None:
     old = stored(brain, TWO, kind="fact", trust="trusted_tool")
     held = limited(brain).revise.supersede(old, FOUR, reason="upgrade").id or ""
     new = brain.revise.supersede(old, "The build is gone", reason="x", trust="trusted_tool").id

@@ -90,7 +90,7 @@ def test_cross_encoder_does_not_change_the_score_of_each_position(brain: Brain) 
     assert [one.score for one in served_by(brain, Preferring("noon")).recall(ASKED).items] == fixed
 
 
-def test_only_as_many_candidates_as_set_are_scored(brain: Brain) -> None:
+def test_cross_encoder_scores_only_the_configured_number_of_candidates(brain: Brain) -> None:
     model = Preferring("noon")
 
     served_by(brain, model, candidates=2).recall(ASKED)

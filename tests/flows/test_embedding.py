@@ -71,7 +71,7 @@ def store_without_vectors(brain: Brain, embedder: FailingEmbedder, *texts: str) 
     embedder.is_down = False
 
 
-def test_vectors_come_later_in_batches(path: Path) -> None:
+def test_pending_texts_are_embedded_later_in_batches(path: Path) -> None:
     embedder = FailingEmbedder()
     with a_brain(path, embedder=embedder) as brain:
         store_without_vectors(

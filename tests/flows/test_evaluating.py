@@ -151,7 +151,7 @@ def test_significant_decline_is_reported_with_the_changed_setup(
     assert changed(before, worse) == {"reranker": ("fixed weights", "mdl_1")}
 
 
-def test_evaluation_names_retrievers_that_did_not_answer(brain: Brain) -> None:
+def test_evaluation_names_retrievers_that_did_not_respond(brain: Brain) -> None:
     deaf = Brain(replace(brain.services, embedder=Deaf()), brain.caller)
 
     assert deaf.evaluate(questions=EVALUATED_MIN).setup["lacks"] == ["vector"]

@@ -83,7 +83,7 @@ def outcomes(report: ImportReport) -> int:
 
 
 @pytest.mark.requirement("MG-07", "WP-01")
-def test_every_piece_read_is_accounted_for(brain: Brain, source: Path) -> None:
+def test_every_imported_piece_is_counted_in_the_report(brain: Brain, source: Path) -> None:
     report = importing(brain).import_("lines", source)
     assert (report.read, report.stored, report.exists) == (8, 4, 1)
     assert (report.rejected, report.unreadable, report.progress) == (2, 1, 1.0)
@@ -182,7 +182,7 @@ def test_refusals_shown_are_few_and_counted_in_full(brain: Brain, tmp_path: Path
     assert (report.unreadable, len(report.refusals)) == (150, 100)
 
 
-def test_piece_with_too_long_a_name_does_not_end_the_import(brain: Brain, source: Path) -> None:
+def test_piece_with_too_long_a_name_does_not_stop_the_import(brain: Brain, source: Path) -> None:
     report = importing(brain).import_("lines", source, project="x" * 129)
     assert (report.rejected, report.unreadable, report.stored) == (7, 1, 0)
 

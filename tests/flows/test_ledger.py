@@ -29,7 +29,7 @@ def candidates(brain: Brain) -> list[CandidateView]:
     return list(whole(brain).candidates or ())
 
 
-def test_ledger_shows_a_recall_with_its_candidates_and_outcome(bo: Brain) -> None:
+def test_recall_log_shows_a_recall_with_its_candidates_and_outcome(bo: Brain) -> None:
     good, other = stored(bo, FACT, kind="fact"), stored(bo, "Build a zoo", kind="event")
     answer = bo.recall("nightly build", max_items=1)
     bo.revise.rate(good, "up")
@@ -74,7 +74,7 @@ def test_only_an_admin_reads_the_recalls_of_other_agents(brain: Brain, bo: Brain
         bo.recalls.one(ids.show(ids.TRACE, 1))
 
 
-def test_ledger_shows_admins_only_the_id_of_hidden_candidates(brain: Brain, bo: Brain) -> None:
+def test_recall_log_shows_admins_only_the_id_of_hidden_candidates(brain: Brain, bo: Brain) -> None:
     stored(bo, FACT, kind="fact")
     hidden = stored(bo, HERS, kind="event", scope="private")
     bo.recall("nightly build")
@@ -105,7 +105,7 @@ def test_erasing_a_memory_removes_it_from_every_recall_that_considered_it(brain:
     assert not any(entry.marks for entry in entries)
 
 
-def test_ledger_retains_figures_of_forgotten_memories_and_no_text(brain: Brain) -> None:
+def test_recall_log_retains_figures_of_forgotten_memories_and_no_text(brain: Brain) -> None:
     id_ = stored(brain, FACT, kind="fact")
     brain.recall("nightly build")
     brain.forget(id_, reason="it has four")

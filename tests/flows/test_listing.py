@@ -170,7 +170,7 @@ def test_private_memory_of_another_agent_is_neither_listed_nor_counted(brain: Br
     assert len(brain.list(facets=True).memories) == 1
 
 
-def test_csv_has_a_header_and_no_cell_that_a_spreadsheet_would_run(brain: Brain) -> None:
+def test_csv_has_a_header_and_no_cell_that_a_spreadsheet_would_execute(brain: Brain) -> None:
     stored(brain, '=HYPERLINK("https://example.com") is a formula, "quoted"', kind="fact")
     [row] = csv.DictReader(io.StringIO(to_csv(brain.list())))
     assert row["kind"] == "fact"

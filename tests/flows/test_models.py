@@ -161,7 +161,7 @@ def test_only_one_model_can_be_canary(brain: Brain, shop: Shop) -> None:
     assert state_of(brain, second) is ModelState.CANARY
 
 
-def test_only_an_admin_sees_and_moves_models(brain: Brain, shop: Shop) -> None:
+def test_only_an_admin_sees_models_and_changes_their_state(brain: Brain, shop: Shop) -> None:
     id_ = model_name(shop.card(brain, ByFeature()))
     writer = Brain(brain.services, replace(brain.caller, role=Role.WRITER))
     for call in (

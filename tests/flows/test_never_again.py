@@ -40,9 +40,7 @@ def test_merging_an_older_export_restores_no_erased_text(
     assert [word for word in (b"zebra", b"okapi", b"giraffe", b"lemur") if word in left] == []
 
 
-def test_erased_memory_leaves_the_stored_replies_that_named_it_as_similar(
-    brain: Brain, path: Path
-) -> None:
+def test_erasing_a_memory_removes_its_text_from_stored_replies(brain: Brain, path: Path) -> None:
     id_ = stored(brain, BOXES, kind="event")
     green = "The zebra stable of Oslo has boxes painted green now"
     [near] = brain.remember(green, kind="event", idempotency_key="k").items[0].similar

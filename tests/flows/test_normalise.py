@@ -16,7 +16,7 @@ def test_normalisation_is_idempotent(text: str) -> None:
 
 
 @given(ANYTHING)
-def test_no_control_character_but_tab_and_newline_is_left(text: str) -> None:
+def test_normalisation_removes_control_characters_except_tab_and_newline(text: str) -> None:
     left = {character for character in normalise(text) if unicodedata.category(character) == "Cc"}
     assert left <= {"\t", "\n"}
 

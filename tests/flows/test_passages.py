@@ -142,7 +142,7 @@ def test_memory_without_a_thread_is_its_own_passage() -> None:
     assert features["context_score"] == features["self_score"]
 
 
-def test_best_of_irrelevant_passages_scores_no_higher() -> None:
+def test_best_of_irrelevant_passages_gets_no_higher_score() -> None:
     results = {"lexical": {1: 10.0, 2: 1.0}, "vector": {1: 0.9, 2: 0.1, 3: 0.2}}
     fused = fuse(
         results, passage_scores={"lexical": {2: 0.5, 3: 0.5}, "vector": {2: 0.15, 3: 0.15}}
@@ -152,7 +152,7 @@ def test_best_of_irrelevant_passages_scores_no_higher() -> None:
     assert fused.context_scores[2] < 0.2
 
 
-def test_retriever_without_results_lowers_no_score() -> None:
+def test_retriever_without_results_does_not_lower_scores() -> None:
     passage_scores = {"lexical": {1: 10.0, 2: 5.0}, "vector": {}}
     fused = fuse({"lexical": {1: 10.0, 2: 5.0}, "vector": {}}, passage_scores=passage_scores)
 

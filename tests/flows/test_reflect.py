@@ -89,7 +89,7 @@ def test_second_reflection_adds_only_late_events(path: Path, clock: FakeClock) -
         assert sources(brain, every(brain, Kind.EPISODE)[-1]) == set(late)
 
 
-def test_reflection_reads_events_that_the_last_run_left_at_any_age(
+def test_reflection_reads_older_events_recorded_since_the_last_run(
     path: Path, clock: FakeClock
 ) -> None:
     with a_brain(path, clock=clock) as brain:
@@ -314,7 +314,7 @@ class Killed(BaseException):
     """Is caught by no handler, as a SIGKILL."""
 
 
-def test_reflection_killed_after_any_step_ends_once_with_the_same_result(
+def test_reflection_killed_after_any_step_is_completed_with_the_same_result(
     tmp_path: Path,
 ) -> None:
     def fill(path: Path, clock: FakeClock) -> Brain:

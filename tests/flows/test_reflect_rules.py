@@ -36,7 +36,7 @@ def test_correction_by_three_sessions_is_proposed_as_a_rule_with_evidence(
         assert every(brain, Kind.RULE, State.CANDIDATE) == []
 
 
-def test_chain_of_corrections_is_proposed_as_a_caution_in_their_words(
+def test_chain_of_corrections_is_proposed_as_a_cautionary_rule_with_their_reasons(
     path: Path,
 ) -> None:
     with a_brain(path) as brain:

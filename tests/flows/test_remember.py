@@ -28,7 +28,9 @@ def acting(brain: Brain, **changes: Any) -> Brain:  # noqa: ANN401
 
 
 @pytest.mark.requirement("DM-17")
-def test_memory_stores_all_that_its_author_gives(brain: Brain, clock: FakeClock) -> None:
+def test_memory_is_stored_with_all_fields_that_its_author_gives(
+    brain: Brain, clock: FakeClock
+) -> None:
     happened = datetime(2026, 1, 2, tzinfo=UTC)
     id_ = stored(
         brain,

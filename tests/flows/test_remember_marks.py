@@ -69,7 +69,9 @@ def test_text_of_a_mark_passes_the_gate_like_any_other(brain: Brain) -> None:
 
 
 @pytest.mark.requirement("DM-31", "WP-20")
-def test_obligations_become_tasks_on_request_and_need_no_confirmation(brain: Brain) -> None:
+def test_obligations_in_a_text_become_tasks_without_acknowledgement_on_request(
+    brain: Brain,
+) -> None:
     talk = "Tea was good. We need to rotate the keys. Bob must follow up with Ann! It rained."
     assert remember_one(brain, talk, kind="event").derived == ()
     offered = remember_one(brain, f"{talk} Really.", kind="event", extract_tasks=True)

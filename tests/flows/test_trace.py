@@ -379,7 +379,7 @@ def test_trace_does_not_treat_recurrences_or_negations_as_causes(
 
 
 @pytest.mark.requirement("CT-09")
-def test_incident_and_its_findings_are_one_observation(brain: Brain) -> None:
+def test_incident_and_its_extracted_atoms_are_one_observation(brain: Brain) -> None:
     for day in range(2):
         stored(
             brain,

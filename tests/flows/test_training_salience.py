@@ -226,7 +226,7 @@ def test_forced_salience_model_serves_and_is_retired_at_once(brain: Brain) -> No
     assert salience("Tea is hot") == 0.7
 
 
-def test_candidate_sets_no_salience(brain: Brain) -> None:
+def test_candidate_model_does_not_set_salience(brain: Brain) -> None:
     learnt = serving(brain, 0.31, state=ModelState.CANDIDATE)
     assert learnt.get(stored(learnt, "Pots are round", kind="fact")).salience == 0.7
 
@@ -234,7 +234,7 @@ def test_candidate_sets_no_salience(brain: Brain) -> None:
 @pytest.mark.parametrize(
     ("score", "why"), [(None, "ValueError"), (7.0, "no salience"), (float("nan"), "no salience")]
 )
-def test_failing_model_fails_no_write_and_the_rule_sets_salience(
+def test_failing_salience_model_fails_no_write_and_the_default_rule_applies(
     brain: Brain, score: float | None, why: str
 ) -> None:
     learnt = serving(brain, score)

@@ -75,7 +75,7 @@ def test_undo_reverts_an_hour_of_one_agent(brain: Brain, clock: FakeClock) -> No
 
 
 @pytest.mark.requirement("LC-04")
-def test_all_changes_of_an_undo_are_recorded_with_its_reason(brain: Brain) -> None:
+def test_undo_records_its_reason_with_every_change(brain: Brain) -> None:
     ids = ids_of(brain.acting_as(agent="runaway"), [f"Order b{n} was lost" for n in range(5)])
     done = brain.undo(agent="runaway", reason="broken", confirm=5)
     with brain.services.store.snapshot(brain.caller.tenant) as tx:

@@ -55,7 +55,7 @@ def siblings(briefing: dict[str, Any]) -> set[str]:
 
 
 @pytest.mark.requirement("SE-04", "SE-05", "SE-06", "SE-12", "MS-01")
-async def test_three_agents_work_a_day_over_mcp(brain: Brain) -> None:
+async def test_three_agents_share_a_working_day_over_mcp(brain: Brain) -> None:
     processes = processes_of(brain)
     client_of_cy = processes.start(7)
     async with (
@@ -150,7 +150,7 @@ def refused_by_command(store: Path, who: str, *words: str) -> str:
 
 
 @pytest.mark.requirement("SE-16", "MS-04")
-def test_agents_work_the_same_day_by_command(path: Path) -> None:
+def test_agents_share_the_same_working_day_by_command_line(path: Path) -> None:
     def ann(*words: str) -> dict[str, Any]:
         return run(path, "ann", *words)
 

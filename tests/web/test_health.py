@@ -23,7 +23,7 @@ def test_empty_store_has_a_health_page(brain: Brain) -> None:
 
 
 @pytest.mark.requirement("OB-08")
-def test_figures_over_time_are_in_the_page_and_in_its_json(brain: Brain, clock: FakeClock) -> None:
+def test_figures_over_time_are_on_the_page_and_in_its_json(brain: Brain, clock: FakeClock) -> None:
     ferry = brain.remember("The ferry leaves at dawn.", kind="fact").items[0].id
     clock.move(timedelta(days=1))
     brain.remember("Dana left the team in May.", kind="event")

@@ -77,7 +77,7 @@ def test_mark_without_a_change_is_reported_and_offers_no_undo(
             assert not offers_undo(done)
 
 
-def test_notices_about_a_task_name_the_task(ann: Visitor, demo: Demo) -> None:
+def test_notices_about_a_task_contain_its_name(ann: Visitor, demo: Demo) -> None:
     claimed = notice(ann, "session", op="claim", id=demo.task)
     assert sentence(claimed) == f"Claimed {TASK} for you. The claim ends in 30 minutes."
     assert offers_undo(claimed)

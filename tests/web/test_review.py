@@ -174,7 +174,7 @@ def test_item_hidden_from_the_visitor_is_not_found(brain: Brain, ann: Visitor) -
     assert unknown.status_code == hidden.status_code == 404
 
 
-def test_hostile_texts_are_inert_and_pages_stay_small(brain: Brain, ann: Visitor) -> None:
+def test_hostile_texts_are_escaped_and_pages_stay_small(brain: Brain, ann: Visitor) -> None:
     scraper = brain.acting_as(agent="scraper", project="shop")
     long = "".join(f"<i>{number}</i>&" for number in range(1_200))
     for text in (HOSTILE, long[:16_000], "x" * 16_000):
