@@ -84,17 +84,17 @@ def test_word_statistics_are_recounted_by_one_thread_without_blocking_others(
     database: Database, store: Store
 ) -> None:
     fill(database, "zebra", SMALL)
-    known = counted(store)
-    assert [counted(store) for _ in range(known.lasts)] == [known] * known.lasts
+    size = counted(store)
+    assert [counted(store) for _ in range(size.lasts)] == [size] * size.lasts
     with closing(psycopg.connect(database.owner)) as owner, ThreadPoolExecutor() as pool:
         owner.execute("LOCK TABLE memory_text IN ACCESS EXCLUSIVE MODE")
         tried = [pool.submit(counted, store) for _ in range(4)]
         done = islice(as_completed(tried, timeout=10), len(tried) - 1)
-        assert all(one.result() is known for one in done)
+        assert all(one.result() is size for one in done)
         owner.rollback()
         again = [one.result() for one in tried]
 
-    assert sum(one is not known for one in again) == 1
+    assert sum(one is not size for one in again) == 1
 
 
 def test_statistics_notice_writes_of_other_processes_without_a_word_search(

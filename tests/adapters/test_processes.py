@@ -21,11 +21,11 @@ ASK = "from commonbrain.coordination.processes import LocalProcesses as P; print
 @pytest.mark.requirement("SE-29")
 def test_process_is_identified_by_its_number_and_start_time() -> None:
     here = LocalProcesses()
-    own = here.own()
+    process = here.own()
 
-    assert here.is_alive(own)
-    assert own.host == here.host
-    assert not here.is_alive(replace(own, created_at=own.created_at - timedelta(minutes=1)))
+    assert here.is_alive(process)
+    assert process.host == here.host
+    assert not here.is_alive(replace(process, created_at=process.created_at - timedelta(minutes=1)))
 
 
 @pytest.mark.requirement("SE-08")

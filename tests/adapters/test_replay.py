@@ -97,11 +97,11 @@ def test_session_notice_is_stored_for_the_next_server_and_not_sent_to_the_client
 
 @given(st.binary(max_size=60), st.lists(st.integers(0, 60), max_size=5))
 def test_lines_are_independent_of_how_the_data_is_split(data: bytes, cuts: list[int]) -> None:
-    whole = [one for one in (data + b"\n").split(b"\n") if one.strip()]
+    expected = [one for one in (data + b"\n").split(b"\n") if one.strip()]
     lines = LineSplitter()
     bounds = [0, *sorted(cuts), len(data) + 1]
     parts = [(data + b"\n")[low:high] for low, high in pairwise(bounds)]
-    assert [one for part in parts for one in lines.feed(part)] == whole
+    assert [one for part in parts for one in lines.feed(part)] == expected
 
 
 def test_line_that_is_too_long_is_dropped_whole() -> None:

@@ -153,8 +153,10 @@ def test_lock_files_and_documentation_contain_no_hidden_secret(subtests: pytest.
             # What the patterns find as it stands is an example that a page shows.
             for file in files:
                 text = file.read_text(encoding="utf-8")
-                shown = {text[one.start : one.end] for one in SCREEN.find(text) if one.is_certain}
-                assert not any(one.splitlines()[1:] for one in shown), file
+                certain_secrets = {
+                    text[one.start : one.end] for one in SCREEN.find(text) if one.is_certain
+                }
+                assert not any(one.splitlines()[1:] for one in certain_secrets), file
 
 
 PIECES = st.sampled_from(

@@ -105,12 +105,12 @@ class BoardContract:
     def test_latest_memories_of_a_narrow_filter_are_listed_newest_first(
         self, open_store: OpenStore
     ) -> None:
-        early, late = NOON - timedelta(days=2), NOON - timedelta(days=1)
+        early, later = NOON - timedelta(days=2), NOON - timedelta(days=1)
         store = open_store()
         put(
             store,
             a_rule(1, label="kept", occurred_at=early),
-            a_rule(2, label="kept", occurred_at=late, project="api"),
+            a_rule(2, label="kept", occurred_at=later, project="api"),
             a_rule(3, label="kept", occurred_at=early),
             a_rule(4, occurred_at=NOON),
             a_rule(5, label="kept", state=State.FORGOTTEN),

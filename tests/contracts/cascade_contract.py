@@ -98,18 +98,18 @@ class CascadeContract:
             tx.links.replace(a_link(2, 6, type=_DEPENDS))
         reader = GraphReader(caller=Caller(agent="ann"), trust_min=0.5)
         with store.snapshot(LOCAL_TENANT) as tx:
-            seen = tx.graph.seen_by(reader)
-            walk = seen.walk([5], Direction.AGAINST, types=SUPPORTS, limit=9)
+            visible = tx.graph.seen_by(reader)
+            walk = visible.walk([5], Direction.AGAINST, types=SUPPORTS, limit=9)
             every = tx.graph.walk([5], Direction.AGAINST, types=SUPPORTS, limit=9)
-            assert seen.onward([5], Direction.AGAINST, types=SUPPORTS) == set()
+            assert visible.onward([5], Direction.AGAINST, types=SUPPORTS) == set()
         assert walk.reached == ()
         assert [one.id for one in every.reached] == [6, 2, 4, 1, 3]
 
     def test_graph_walk_respects_its_types_depth_limit_and_stops(self, store: Store) -> None:
         def walked(**bounds: object) -> tuple[list[int], bool]:
-            given = {"types": SUPPORTS, "limit": 9, **bounds}
+            arguments = {"types": SUPPORTS, "limit": 9, **bounds}
             with store.snapshot(LOCAL_TENANT) as tx:
-                walk = tx.graph.walk([1], Direction.AGAINST, **given)  # type: ignore[arg-type]
+                walk = tx.graph.walk([1], Direction.AGAINST, **arguments)  # type: ignore[arg-type]
             return [one.id for one in walk.reached], walk.is_cut
 
         assert walked(types=[_DEPENDS]) == ([3], False)

@@ -79,7 +79,7 @@ class CredentialsContract:
             assert tx.credentials.agents(limit=1) == [low]
 
     def test_key_is_read_as_stored_and_its_prefix_is_unique(self, store: Store) -> None:
-        whole = a_key(
+        full_key = a_key(
             label="laptop",
             scopes=(KeyScope.READ, KeyScope.WRITE),
             networks=("192.0.2.0/24",),
@@ -90,14 +90,14 @@ class CredentialsContract:
         with store.begin("acme") as tx:
             tx.credentials.save_agent(an_agent())
             tx.credentials.save_agent(an_agent("bob"))
-            assert tx.credentials.add_key(whole)
+            assert tx.credentials.add_key(full_key)
             assert not tx.credentials.add_key(a_key(agent="bob"))
             newer = a_key("00000002", agent="bob", created_at=SOON)
             assert tx.credentials.add_key(newer)
 
-            assert tx.credentials.key("00000001") == whole
-            assert tx.credentials.keys(limit=MANY, now=NOON) == [newer, whole]
-            assert tx.credentials.keys(limit=MANY, now=NOON, agent="ann") == [whole]
+            assert tx.credentials.key("00000001") == full_key
+            assert tx.credentials.keys(limit=MANY, now=NOON) == [newer, full_key]
+            assert tx.credentials.keys(limit=MANY, now=NOON, agent="ann") == [full_key]
 
     def test_key_ends_once_and_is_never_prolonged(self, store: Store) -> None:
         with store.begin("acme") as tx:
@@ -133,9 +133,9 @@ class CredentialsContract:
             credentials.add_key(a_key("0000000a"))
             credentials.add_key(a_key("0000000b", revoked_at=SOON))
 
-            held = credentials.keys_with_agents(["0000000a", "0000000b", "ffffffff"])
+            key_agents = credentials.keys_with_agents(["0000000a", "0000000b", "ffffffff"])
 
-            assert held == {
+            assert key_agents == {
                 "0000000a": (a_key("0000000a"), an_agent()),
                 "0000000b": (a_key("0000000b", revoked_at=SOON), an_agent()),
             }

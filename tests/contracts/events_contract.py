@@ -50,8 +50,8 @@ def record(store: Store, *events: ToolEvent, days: int = 30, tenant: str = LOCAL
 def latest(store: Store, *, tenant: str = LOCAL_TENANT, **more: Any) -> Sequence[ToolEvent]:  # noqa: ANN401
     """List what is stored."""
     with store.snapshot(tenant) as tx:
-        given: dict[str, Any] = {"limit": 10, "since": NOON - timedelta(days=400)}
-        return renamed(tx, tx.events.latest(**(given | more)), tenant)
+        filters: dict[str, Any] = {"limit": 10, "since": NOON - timedelta(days=400)}
+        return renamed(tx, tx.events.latest(**(filters | more)), tenant)
 
 
 def renamed(
@@ -135,10 +135,10 @@ class EventsContract:
         assert latest(store) == []
 
     def test_events_and_their_ids_belong_to_one_tenant(self, store: Store) -> None:
-        theirs = an_event(1, tenant=OTHER, agent="zoe")
+        event_of_other = an_event(1, tenant=OTHER, agent="zoe")
         record(store, an_event(1))
-        record(store, theirs, tenant=OTHER)
+        record(store, event_of_other, tenant=OTHER)
         record(store, days=-1)
 
         assert latest(store) == []
-        assert latest(store, tenant=OTHER) == [theirs]
+        assert latest(store, tenant=OTHER) == [event_of_other]

@@ -97,11 +97,13 @@ class FieldContract:
     def test_search_of_whole_memories_ignores_fields(self, store: Store) -> None:
         put(store, BROKER, LEDGER)
 
-        whole = EMBEDDER.passages([BROKER.text])[0][0]
+        window = EMBEDDER.passages([BROKER.text])[0][0]
         with store.snapshot(LOCAL_TENANT) as tx:
-            own = tx.index.similarities(EMBEDDER.query("customers left"), [1])
+            similarities = tx.index.similarities(EMBEDDER.query("customers left"), [1])
 
-        assert own == {1: pytest.approx(float(EMBEDDER.query("customers left") @ whole), abs=1e-2)}
+        assert similarities == {
+            1: pytest.approx(float(EMBEDDER.query("customers left") @ window), abs=1e-2)
+        }
 
     @pytest.mark.parametrize(
         ("memory", "scope"),
@@ -216,9 +218,9 @@ class FieldContract:
     def test_erased_atom_leaves_no_field_vector(self, store: Store) -> None:
         put(store, BROKER)
         with store.begin(LOCAL_TENANT) as tx:
-            looked_at = tx.scrub(1)
+            scrubbed = tx.scrub(1)
 
-        assert looked_at["field_vectors"] == len(CausalField)
+        assert scrubbed["field_vectors"] == len(CausalField)
         assert lexical(store, "orders", scope=query_scope(field=OUTCOME)) == []
 
     def test_words_of_fields_are_rewritten_with_the_other_words(self, store: Store) -> None:

@@ -161,11 +161,11 @@ class HistoryContract:
             tx.changes.add(a_change(3, at=LATER))
 
         def by(**conditions: object) -> list[int]:
-            known = (
+            criteria = (
                 dict.fromkeys(("agent", "session", "since", "until")) | {"limit": 9} | conditions
             )
             with store.snapshot(LOCAL_TENANT) as tx:
-                return [change.memory_id for change in tx.changes.by(**known)]  # type: ignore[arg-type]
+                return [change.memory_id for change in tx.changes.by(**criteria)]  # type: ignore[arg-type]
 
         assert by(agent="ann") == [3, 1]
         assert by(session="s") == [2]
@@ -227,8 +227,8 @@ class HistoryContract:
 
     def test_scrubbed_memory_leaves_no_byte_after_compaction(self, open_store: OpenStore) -> None:
         store = open_store()
-        hushed = a_memory(1, "xylographer whispers", tags=("xylographer",))
-        put(store, hushed, a_memory(2, "bread"))
+        scrubbed = a_memory(1, "xylographer whispers", tags=("xylographer",))
+        put(store, scrubbed, a_memory(2, "bread"))
         with store.begin(LOCAL_TENANT) as tx:
             tx.scrub(1)
 

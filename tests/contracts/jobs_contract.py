@@ -137,9 +137,9 @@ class JobsContract:
     def test_job_is_claimed_by_only_one_worker_until_its_lease_ends(self, store: Store) -> None:
         queued = a_job(1)
         given(store, queued)
-        held = queued.claimed("w1", until=LATER, now=NOON)
+        claimed = queued.claimed("w1", until=LATER, now=NOON)
 
-        assert moved(store, queued, held)
+        assert moved(store, queued, claimed)
         assert not moved(store, queued, queued.claimed("w2", until=LATER, now=NOON))
         assert due(store) == []
         assert due(store, after=timedelta(hours=1)) == [1]
@@ -167,19 +167,19 @@ class JobsContract:
     ) -> None:
         queued = a_job(1)
         given(store, queued)
-        held = queued.claimed("w1", until=LATER, now=NOON)
-        assert moved(store, queued, held)
-        renewed = held.renewed(LATER + timedelta(hours=1))
-        assert moved(store, held, renewed)
+        claimed = queued.claimed("w1", until=LATER, now=NOON)
+        assert moved(store, queued, claimed)
+        renewed = claimed.renewed(LATER + timedelta(hours=1))
+        assert moved(store, claimed, renewed)
 
-        assert not moved(store, held, held.claimed("w2", until=LATER, now=LATER))
-        assert moved(store, held, held.moved(0.5, {}))
-        assert moved(store, held, held)
-        assert moved(store, held, held.done({"count": 2}, now=LATER))
+        assert not moved(store, claimed, claimed.claimed("w2", until=LATER, now=LATER))
+        assert moved(store, claimed, claimed.moved(0.5, {}))
+        assert moved(store, claimed, claimed)
+        assert moved(store, claimed, claimed.done({"count": 2}, now=LATER))
         ended = read(store, 1)
         assert ended is not None
         assert (ended.state, ended.result) == (JobState.DONE, {"count": 2})
-        assert not moved(store, held, held.done({}, now=LATER))
+        assert not moved(store, claimed, claimed.done({}, now=LATER))
 
     def test_jobs_are_listed_newest_first_and_counted_by_state(self, store: Store) -> None:
         ann = Caller(agent="ann")
@@ -204,18 +204,18 @@ class JobsContract:
 
     def test_progress_of_jobs_is_listed_by_session_and_time(self, store: Store) -> None:
         first, second, third = (ids.make_id(NOON + timedelta(days=day), 0) for day in range(3))
-        own, other = Caller(agent="ann", session="s1"), Caller(agent="ann", session="s2")
+        ann, other = Caller(agent="ann", session="s1"), Caller(agent="ann", session="s2")
         given(
-            store, a_job(first, caller=own, reached={"at": 1}),
+            store, a_job(first, caller=ann, reached={"at": 1}),
             a_job(second, caller=other, reached={"at": 2}),
-            a_job(third, caller=own, reached={"at": 3}),
+            a_job(third, caller=ann, reached={"at": 3}),
         )  # fmt: skip
         with store.snapshot(LOCAL_TENANT) as tx:
             of_session = JobFilter(session="s1")
             assert tx.jobs.progress(of_session, limit=9) == [{"at": 3}, {"at": 1}]
             assert tx.jobs.progress(of_session, limit=1) == [{"at": 3}]
-            late = JobFilter(session="s1", since=NOON + timedelta(days=1))
-            assert tx.jobs.progress(late, limit=9) == [{"at": 3}]
+            since_second = JobFilter(session="s1", since=NOON + timedelta(days=1))
+            assert tx.jobs.progress(since_second, limit=9) == [{"at": 3}]
 
     def test_last_start_and_end_of_a_kind_of_job_are_returned(self, store: Store) -> None:
         over = {"state": JobState.DONE, "finished_at": LATER}

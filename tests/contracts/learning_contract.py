@@ -256,26 +256,26 @@ class LearningContract:
         self, store: Store
     ) -> None:
         cards = [a_card(id_, digest=f"{id_:064x}") for id_ in (1, 2, 3)]
-        emptied = replace(cards[0], digest="")
+        without_artifact = replace(cards[0], digest="")
         with store.begin(LOCAL_TENANT) as tx:
             assert all(map(tx.models.add, cards))
             assert tx.models.has_artifact(cards[0].digest)
-            assert tx.models.move(cards[0], emptied)
+            assert tx.models.move(cards[0], without_artifact)
             assert not tx.models.has_artifact(cards[0].digest)
         assert moved(store, cards[0], to=ModelState.CANARY) is None
         store.make_tenant("other", at=NOON)
         with store.snapshot(LOCAL_TENANT) as tx:
             assert tx.models.listed(before=3, limit=1) == [cards[1]]
-            assert tx.models.listed(ModelRole.RERANKER, before=2, limit=5) == [emptied]
+            assert tx.models.listed(ModelRole.RERANKER, before=2, limit=5) == [without_artifact]
             assert tx.models.listed(ModelRole.SALIENCE, before=3, limit=5) == []
         with store.snapshot("other") as tx:
             assert not tx.models.has_artifact(cards[1].digest)
 
     def test_model_without_its_artifact_cannot_serve_again(self) -> None:
-        emptied = a_card(1, state=ModelState.RETIRED, digest="")
+        without_artifact = a_card(1, state=ModelState.RETIRED, digest="")
         for to in SERVING:
             with pytest.raises(RejectedError, match="dropped") as refused:
-                emptied.moved(to, at=NOON)
+                without_artifact.moved(to, at=NOON)
             assert refused.value.code == "artifact_dropped"
 
     def test_model_that_was_rolled_back_cannot_serve_again(self) -> None:
@@ -285,13 +285,13 @@ class LearningContract:
     def test_evaluations_are_stored_once_and_listed_by_name_newest_first(
         self, store: Store
     ) -> None:
-        known = figure([1.0, 0.0, 1.0])
+        evaluation = figure([1.0, 0.0, 1.0])
         first = Evaluation(
             id=1,
             name="self",
             at=NOON,
             agent="bo",
-            figures={"hit_1": known},
+            figures={"hit_1": evaluation},
             setup={"seed": 3, "lacks": ["vector"]},
             took_ms={"p50": 1.5},
         )

@@ -84,8 +84,8 @@ class MailContract:
         with store.begin(LOCAL_TENANT) as tx:
             for number in range(6):
                 post(tx, a_message(number, *(["bo"] if number % 2 else [])))
-            below = Mailbox(is_urgent=False, message_id=BASE + 4)
-            places = tx.messages.unread(BO, below=below, limit=2)
+            position = Mailbox(is_urgent=False, message_id=BASE + 4)
+            places = tx.messages.unread(BO, below=position, limit=2)
             assert [one.message_id - BASE for one in places] == [3, 2]
 
     def test_outdated_messages_are_not_unread(self, store: Store) -> None:
@@ -106,13 +106,13 @@ class MailContract:
             assert tx.messages.derived([BASE + 2]) == tx.messages.derived([]) == []
 
     def test_receipts_of_two_stores_are_merged(self, store: Store) -> None:
-        late = NOON + timedelta(hours=1)
-        given = Receipt(message_id=BASE + 1, agent="bo", sender="ann", read_at=late)
+        read_at = NOON + timedelta(hours=1)
+        receipt = Receipt(message_id=BASE + 1, agent="bo", sender="ann", read_at=read_at)
         with store.begin(LOCAL_TENANT) as tx:
             post(tx, a_message(1, "bo"))
-            assert tx.messages.merge(given)
-            assert not tx.messages.merge(given)
-            assert tx.messages.of([BASE + 1])[BASE + 1] == (given,)
+            assert tx.messages.merge(receipt)
+            assert not tx.messages.merge(receipt)
+            assert tx.messages.of([BASE + 1])[BASE + 1] == (receipt,)
 
     def test_thread_is_visible_to_readers_of_any_of_its_messages(self, store: Store) -> None:
         with store.begin(LOCAL_TENANT) as tx:
@@ -159,16 +159,16 @@ class MailContract:
             post(tx, a_message(1, "bo", detail=private))
             post(tx, a_message(2, "bo", detail=private))
             post(tx, a_message(3, "cy", detail=replace(of_thread, recipients=("cy",))))
-            late = (3, False, False, False)
+            third = (3, False, False, False)
             first = (1, True, True, True)
-            assert known(tx) == {"ann": first, "bo": first, "cy": late}
+            assert known(tx) == {"ann": first, "bo": first, "cy": third}
             subject = tx.threads.subjects([7], Caller(agent="bo"), now=NOON)[7]
             assert (subject.text, subject.message_id) == ("Tea", BASE + 1)
             tx.memories.set_state([BASE + 1], State.FORGOTTEN)
             second = (2, True, False, False)
-            assert known(tx) == {"ann": second, "bo": second, "cy": late}
+            assert known(tx) == {"ann": second, "bo": second, "cy": third}
             tx.memories.set_state([BASE + 2], State.FORGOTTEN)
-            assert known(tx) == {"ann": (3, True, False, False), "cy": late}
+            assert known(tx) == {"ann": (3, True, False, False), "cy": third}
             assert tx.threads.beginning(8, Caller(agent="ann"), now=NOON) is None
             assert tx.threads.subjects([], Caller(agent="ann"), now=NOON) == {}
         with store.begin("other") as tx:
@@ -211,8 +211,8 @@ class MailContract:
             tx.threads.set_status(7, ThreadStatus.OPEN)
             assert tx.threads.get([7]) == {}
 
-        known = (thread.agent, thread.status, thread.tags)
-        assert known == ("ann", ThreadStatus.CLOSED, ("tea", "milk"))
+        values = (thread.agent, thread.status, thread.tags)
+        assert values == ("ann", ThreadStatus.CLOSED, ("tea", "milk"))
 
     def test_passage_contains_the_messages_around_a_message(self, store: Store) -> None:
         with store.begin(LOCAL_TENANT) as tx:
@@ -222,8 +222,8 @@ class MailContract:
             first, second = threads
             tx.memories.add(a_memory(BASE + 30, "No message"))
             scope = QueryScope(caller=Caller(agent="cy"), filter=Filter(), now=NOON)
-            given = [BASE + number for number in (1, 3, 6, 11, 30, 99)]
-            around = tx.threads.around(given, scope, before=2, after=1)
+            message_ids = [BASE + number for number in (1, 3, 6, 11, 30, 99)]
+            around = tx.threads.around(message_ids, scope, before=2, after=1)
             assert {id_ - BASE: [i - BASE for i in one.ids] for id_, one in around.items()} == {
                 1: [1, 2],
                 3: [1, 2, 3, 5],  # What is private to others is passed over.
@@ -233,10 +233,10 @@ class MailContract:
             assert {one.source for one in around.values()} == {first, second}
             assert tx.threads.around([], scope, before=2, after=1) == {}
             bo = replace(scope, caller=Caller(agent="bo"))
-            [seen] = tx.threads.around([BASE + 3], bo, before=1, after=2).values()
-            assert seen.ids == (BASE + 2, BASE + 3, BASE + 4, BASE + 5)
+            [neighbours] = tx.threads.around([BASE + 3], bo, before=1, after=2).values()
+            assert neighbours.ids == (BASE + 2, BASE + 3, BASE + 4, BASE + 5)
         with store.snapshot("other") as tx:
-            assert tx.threads.around(given, scope, before=2, after=1) == {}
+            assert tx.threads.around(message_ids, scope, before=2, after=1) == {}
 
     def _thread(self, tx: Transaction, key: str, *, recipients: dict[int, tuple[str, ...]]) -> int:
         thread = tx.threads.open(ThreadRef(key=key, subject=key), None, new_id=len(key), now=NOON)

@@ -75,14 +75,14 @@ class SessionContract:
     def test_session_is_read_as_stored(
         self, store: Store, known: Callable[..., Session | None]
     ) -> None:
-        whole = a_session(
+        full_session = a_session(
             1, project="api", task="Mend it", client="codex 1", cwd="/api", process=CLIENT,
             server=SERVER, booted_at=SOON, ended_at=LATER, ending=Ending.DEAD,
             metadata={"branch": "fix/parser", "model": "opus"},
         )  # fmt: skip
-        save(store, whole, a_session(2))
+        save(store, full_session, a_session(2))
 
-        assert known() == whole
+        assert known() == full_session
         assert known("k2") == a_session(2)
         assert known("k3") is None
         assert known(agent="bob") is None
@@ -92,8 +92,8 @@ class SessionContract:
         # Random, because Postgres compresses what repeats before it measures a row of an index.
         folder = "/" + "".join(Random(7).choices(ascii_letters, k=PATH_CHARS_MAX - 1))  # noqa: S311
         save(store, a_session(1, cwd=folder, process=CLIENT))
-        heard = a_session(2, cwd=folder, process=CLIENT, heartbeat_at=SOON)
-        beat(store, heard)
+        heartbeat = a_session(2, cwd=folder, process=CLIENT, heartbeat_at=SOON)
+        beat(store, heartbeat)
         with store.snapshot(LOCAL_TENANT) as tx:
             live = tx.sessions.of_process("ann", CLIENT, cwd=folder)
         assert [one.cwd for one in live] == [folder] * 2
@@ -134,11 +134,11 @@ class SessionContract:
     def test_sessions_are_found_by_process_and_folder_despite_reused_process_numbers(
         self, store: Store
     ) -> None:
-        reborn = replace(CLIENT, created_at=LATER)
+        reused_pid = replace(CLIENT, created_at=LATER)
         save(
             store,
             a_session(1, process=CLIENT, cwd="/api"),
-            a_session(2, process=reborn, cwd="/api"),
+            a_session(2, process=reused_pid, cwd="/api"),
             a_session(3, process=CLIENT, cwd="/web"),
             a_session(4, process=CLIENT),
             a_session(5, process=CLIENT, cwd="/api", agent="bob"),
@@ -148,16 +148,16 @@ class SessionContract:
         with store.snapshot(LOCAL_TENANT) as tx:
             at = tx.sessions.of_process
             assert [one.id for one in at("ann", CLIENT, cwd="/api")] == [1]
-            assert [one.id for one in at("ann", reborn, cwd="/api")] == [2]
+            assert [one.id for one in at("ann", reused_pid, cwd="/api")] == [2]
             assert [one.id for one in at("ann", CLIENT, cwd=None)] == [4]
 
     def test_sessions_of_a_terminal_are_its_unnamed_ones_in_any_folder(self, store: Store) -> None:
-        reborn = replace(CLIENT, created_at=LATER)
+        reused_pid = replace(CLIENT, created_at=LATER)
         save(
             store,
             a_session(1, key="ses_1", process=CLIENT, cwd="/api"),
             a_session(2, key="ses_2", process=CLIENT, cwd="/web"),
-            a_session(3, key="ses_3", process=reborn),
+            a_session(3, key="ses_3", process=reused_pid),
             a_session(4, process=CLIENT),
             a_session(5, key="ses_5", process=CLIENT, server=SERVER),
             a_session(6, key="ses_6", process=CLIENT, agent="bob"),
@@ -306,8 +306,8 @@ def beat(store: Store, *heard: Session) -> None:
 
 def show(store: Store, memories: dict[int, bool], *, is_fresh: bool = False) -> None:
     """Write what a session was shown, as recalls do."""
-    given = ShownMemories(agent="ann", session="k1", memories=memories, is_fresh=is_fresh)
-    access = MemoryAccess(tenant=LOCAL_TENANT, ids=(), at=NOON, shown=given)
+    shown_memories = ShownMemories(agent="ann", session="k1", memories=memories, is_fresh=is_fresh)
+    access = MemoryAccess(tenant=LOCAL_TENANT, ids=(), at=NOON, shown=shown_memories)
     store.note_reads(LOCAL_TENANT, traces=[], accesses=[access], retain_from=NOON)
 
 

@@ -131,10 +131,10 @@ class StoreContract:
         assert nearest(store, "half a thought") == []
 
     def test_rollback_leaves_no_vector_in_the_index(self, store: Store) -> None:
-        ghost, real = a_memory(1, "a ghost walks"), a_memory(2, "the harvest was good")
+        rolled_back, real = a_memory(1, "a ghost walks"), a_memory(2, "the harvest was good")
         with pytest.raises(Stopped), store.begin(LOCAL_TENANT) as tx:
-            tx.memories.add(ghost)
-            tx.index.put(ghost, vectors_for(ghost))
+            tx.memories.add(rolled_back)
+            tx.index.put(rolled_back, vectors_for(rolled_back))
             tx.index.nearest(EMBEDDER.query("ghost"), query_scope(), limit=5)
             raise Stopped
         put(store, real)
@@ -184,9 +184,9 @@ class StoreContract:
 
         with one.begin(LOCAL_TENANT) as tx:
             tx.memories.add(a_memory(2, "not yet"))
-            seen = stored(other, 1, 2)
+            visible = stored(other, 1, 2)
 
-        assert list(seen) == [1]
+        assert list(visible) == [1]
 
     def test_reads_of_a_call_are_consistent_until_it_writes(self, open_store: OpenStore) -> None:
         one, other = open_store(), open_store()
@@ -239,11 +239,13 @@ class StoreContract:
     def test_equal_texts_of_one_source_are_found_without_those_of_others(
         self, store: Store
     ) -> None:
-        own = a_memory(2, "tea is ready", source_ref="chat#2")
-        put(store, a_memory(1, "tea is ready", source_ref="chat#1"), own)
+        from_source = a_memory(2, "tea is ready", source_ref="chat#2")
+        put(store, a_memory(1, "tea is ready", source_ref="chat#1"), from_source)
         with store.snapshot(LOCAL_TENANT) as tx:
-            memories = tx.memories.by_hash(Kind.FACT, own.semantic_hash, source_ref="chat#2")
-            none = tx.memories.by_hash(Kind.FACT, own.semantic_hash, source_ref="chat#3")
+            memories = tx.memories.by_hash(
+                Kind.FACT, from_source.semantic_hash, source_ref="chat#2"
+            )
+            none = tx.memories.by_hash(Kind.FACT, from_source.semantic_hash, source_ref="chat#3")
 
         assert ([memory.id for memory in memories], none) == ([2], [])
 

@@ -41,14 +41,14 @@ def test_vectors_beyond_the_cache_are_read_from_the_rows(store: Store) -> None:
 
     with store.snapshot(LOCAL_TENANT) as tx:
         assert isinstance(tx.index, SqliteIndex)
-        whole = tx.index.nearest(query, query_scope(), limit=300)
+        all_hits = tx.index.nearest(query, query_scope(), limit=300)
         few = BinaryVectorIndex(dimensions=len(query), memory_bytes_max=199 * 2 * len(query))
         afresh = replace(tx.index.work, followed=set())
         vectors = replace(tx.index.whole, codes=few, work=afresh)
         partly = vectors.nearest(query, query_scope(), limit=300, at_least=-1.0)
 
-    assert [hit.id for hit in partly] == [hit.id for hit in whole]
-    assert [hit.score for hit in partly] == pytest.approx([hit.score for hit in whole])
+    assert [hit.id for hit in partly] == [hit.id for hit in all_hits]
+    assert [hit.score for hit in partly] == pytest.approx([hit.score for hit in all_hits])
 
 
 def test_changes_within_a_transaction_are_included_in_similarities(store: Store) -> None:
@@ -61,12 +61,12 @@ def test_changes_within_a_transaction_are_included_in_similarities(store: Store)
         memory = a_memory(9, "number 9")
         tx.memories.add(memory)
         tx.index.put(memory, Vectors(windows=vector[None, :]))
-        own = tx.index.similarities(vector, [1, 2, 3, 9])
+        within = tx.index.similarities(vector, [1, 2, 3, 9])
     with store.snapshot(LOCAL_TENANT) as tx:
         after = tx.index.similarities(vector, [1, 2, 3, 9])
 
-    assert set(own) == set(after) == {1, 3, 9}
-    assert own[9] == pytest.approx(1, abs=1e-2)
+    assert set(within) == set(after) == {1, 3, 9}
+    assert within[9] == pytest.approx(1, abs=1e-2)
 
 
 def test_approximate_search_is_limited_to_the_given_memories(store: Store) -> None:

@@ -111,8 +111,8 @@ def held(store: Store) -> dict[tuple[str, str], list[str]]:
     rows_by_table: dict[tuple[str, str], list[str]] = {}
     for tenant in store.tenants():
         with store.snapshot(tenant) as tx:
-            own = select(tenants.c.created_at, tenants.c.audit_key, tenants.c.policy)
-            sealed = tx.work.connection.execute(own.where(tenants.c.id == tenant)).one()
+            tenant_row = select(tenants.c.created_at, tenants.c.audit_key, tenants.c.policy)
+            sealed = tx.work.connection.execute(tenant_row.where(tenants.c.id == tenant)).one()
             rows_by_table[tenant, "tenants"] = [repr((sealed[0], bytes(sealed[1]), sealed[2]))]
             for table in TABLES:
                 pages = Rows.of(tx, table).pages()

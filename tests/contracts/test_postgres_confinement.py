@@ -94,10 +94,10 @@ def test_tenant_cannot_move_a_row_to_another_tenant(database: Database) -> None:
     # Citus refuses it on its own account, whoever asks.
     refused = psycopg.errors.InsufficientPrivilege, psycopg.errors.FeatureNotSupported
     with (
-        connected(database.program, tenant=LOCAL_TENANT) as own,
+        connected(database.program, tenant=LOCAL_TENANT) as program,
         pytest.raises(refused, match=r"row-level security|partition value"),
     ):
-        own.execute("UPDATE memories SET tenant_id = 'other' WHERE id = 1")
+        program.execute("UPDATE memories SET tenant_id = 'other' WHERE id = 1")
 
 
 @pytest.mark.parametrize("tenant", ["", "other"])
@@ -111,8 +111,8 @@ def test_full_text_search_takes_the_tenant_only_from_the_transaction(
     with connected(database.program, tenant=tenant) as stranger:
         assert stranger.execute(search, [None]).fetchone() == (0,)
         assert stranger.execute(search, ["outcome"]).fetchone() == (0,)
-    with connected(database.program, tenant=LOCAL_TENANT) as own:
-        assert own.execute(search, [None]).fetchone() == (2,)
+    with connected(database.program, tenant=LOCAL_TENANT) as program:
+        assert program.execute(search, [None]).fetchone() == (2,)
 
 
 @pytest.mark.usefixtures("store")
@@ -229,10 +229,10 @@ def test_owner_of_the_tables_cannot_open_the_store(database: Database) -> None:
 
 
 def test_refused_login_does_not_repeat_the_password(database: Database) -> None:
-    wrong = database.program.replace("@", "not-this@")
+    wrong_url = database.program.replace("@", "not-this@")
 
     with pytest.raises(UnavailableError) as refusal:
-        Database(owner=wrong, program=wrong).opened()
+        Database(owner=wrong_url, program=wrong_url).opened()
 
     assert "not-this" not in _whole(refusal.value)
 
@@ -255,11 +255,11 @@ def test_error_for_an_empty_database_names_the_command_that_fills_it(postgres: S
 
 
 def test_database_of_another_program_is_refused(postgres: Server) -> None:
-    with postgres.database(is_empty=True) as theirs:
-        with connected(theirs.owner) as owner:
+    with postgres.database(is_empty=True) as foreign:
+        with connected(foreign.owner) as owner:
             owner.execute("CREATE TABLE theirs (x int)")
         with pytest.raises(StoreCorruptError) as refusal:
-            theirs.opened()
+            foreign.opened()
 
     assert refusal.value.code == "store_foreign"
 

@@ -84,11 +84,11 @@ def test_writer_of_another_tenant_does_not_wait(database: Database, store: Store
 
 
 def test_writer_sees_rows_written_while_it_waited(database: Database, store: Store) -> None:
-    seen: list[int] = []
+    present: list[int] = []
 
     def write_next() -> None:
         with closing(database.opened()) as other, other.begin(LOCAL_TENANT) as tx:
-            seen.extend(tx.memories.page(after=0, limit=5))
+            present.extend(tx.memories.page(after=0, limit=5))
 
     waiting = threading.Thread(target=write_next)
     with store.begin(LOCAL_TENANT) as tx:
@@ -97,7 +97,7 @@ def test_writer_sees_rows_written_while_it_waited(database: Database, store: Sto
         _await_blocked_session(database)
     waiting.join()
 
-    assert seen == [1]
+    assert present == [1]
 
 
 def _await_blocked_session(database: Database) -> None:
@@ -209,8 +209,8 @@ def _planned(work: SqlContext, which: VectorTable, query: Matrix) -> str:
     nearest = select(which.table.c.memory_id).where(*which.here).order_by(which.order).limit(5)
     made = compiled(nearest, work.connection.dialect, names=("tenant", "query"))
     explained = replace(made, text=f"EXPLAIN {made.text}")
-    given = {"tenant": work.tenant, "query": half(query)}
-    return "\n".join(line for (line,) in explained.rows(work.connection, given))
+    parameters = {"tenant": work.tenant, "query": half(query)}
+    return "\n".join(line for (line,) in explained.rows(work.connection, parameters))
 
 
 def test_repeated_upgrade_changes_nothing(database: Database) -> None:
@@ -328,9 +328,9 @@ def test_upgrade_that_waits_too_long_for_a_reader_names_the_next_step(database: 
         make_older(owner, name)
         reader.execute("SELECT count(*) FROM vectors")
 
-        with pytest.raises(UnavailableError, match="are not finished") as late:
+        with pytest.raises(UnavailableError, match="are not finished") as refusal:
             upgrade(database, lock_timeout_s=0.2)
-        assert late.value.code == "store_in_use"
+        assert refusal.value.code == "store_in_use"
         assert made(owner, name) == newer
         reader.rollback()
         upgrade(database)
@@ -455,14 +455,14 @@ def test_upgrade_indexes_each_stored_space_by_its_dimensions(
 
     other = replace(SPACE, name="elsewhere/96", dimensions=96)
     with closing(database.opened()) as store:
-        [own] = store.spaces.listed()
+        [current] = store.spaces.listed()
         made = store.spaces.add(other)
-        assert [store.spaces.is_indexed(one.id) for one in (own, made)] == [True, False]
+        assert [store.spaces.is_indexed(one.id) for one in (current, made)] == [True, False]
         upgraded()
-        assert [store.spaces.is_indexed(one.id) for one in (own, made)] == [True, True]
+        assert [store.spaces.is_indexed(one.id) for one in (current, made)] == [True, True]
         store.spaces.drop(other.name)
         upgraded()
-        assert [store.spaces.is_indexed(one.id) for one in (own, made)] == [True, False]
+        assert [store.spaces.is_indexed(one.id) for one in (current, made)] == [True, False]
 
 
 def test_switch_of_spaces_waits_for_a_writer_and_counts_its_rows(
@@ -586,6 +586,6 @@ def test_refused_backup_names_the_tool_to_use(store: Store, tmp_path: Path) -> N
 def test_store_in_postgres_does_not_show_its_password(database: Database) -> None:
     password = database.program.partition(":")[2].partition("@")[0].rpartition(":")[2]
     with closing(database.opened()) as store:
-        shown = f"{store!r} {store.location} {store.examine()}"
+        text_shown = f"{store!r} {store.location} {store.examine()}"
 
-    assert f":{password}@" not in shown
+    assert f":{password}@" not in text_shown

@@ -43,9 +43,9 @@ def test_words_times_and_json_are_decoded_as_by_sqlalchemy(store: Store) -> None
         tx.memories.add(a_memory(1, "one", payload={"a": [1]}, expires_at=NOON))
         tx.memories.add(a_memory(2, "two", pinned=True))
         tx.memories.add(a_memory(3, "three", state=State.FORGOTTEN))
-        given = {"ids": [1, 2, 3], "now": NOON}
-        rows = tx.work.rows(question, given)
-        usual = tx.work.connection.execute(question, {"tenant": LOCAL_TENANT, **given})
+        parameters = {"ids": [1, 2, 3], "now": NOON}
+        rows = tx.work.rows(question, parameters)
+        usual = tx.work.connection.execute(question, {"tenant": LOCAL_TENANT, **parameters})
         assert [*map(tuple, usual)] == rows
         assert len(rows) == 2
 
@@ -58,12 +58,12 @@ def test_empty_and_nonempty_json_is_read_as_stored(store: Store) -> None:
     message = a_memory(
         3, "hello", kind=Kind.MESSAGE, detail=MessageDetail(recipients=("bob", "eve"))
     )
-    heard = a_memory(4, "hello all", kind=Kind.MESSAGE, payload={"audience": ["bob"]})
+    with_audience = a_memory(4, "hello all", kind=Kind.MESSAGE, payload={"audience": ["bob"]})
     with store.begin(LOCAL_TENANT) as tx:
-        for memory in (plain, fired, message, heard):
+        for memory in (plain, fired, message, with_audience):
             tx.memories.add(memory)
         read = tx.memories.get([1, 2, 3, 4])
-    assert read == {one.id: one for one in (plain, fired, message, heard)}
+    assert read == {one.id: one for one in (plain, fired, message, with_audience)}
 
 
 def test_memory_changed_after_it_was_read_is_read_with_the_change(store: Store) -> None:

@@ -90,8 +90,8 @@ def test_replica_that_fails_during_a_read_is_paused(pair: Pair) -> None:
 
 def test_killed_replica_does_not_fail_a_read(pair: Pair) -> None:
     with ExitStack() as opened:
-        with run_replica(pair.server.url) as dying:
-            doomed = replace(pair, standby=dying)
+        with run_replica(pair.server.url) as temporary_replica:
+            doomed = replace(pair, standby=temporary_replica)
             store = opened.enter_context(doomed.opened())
             doomed.serves(store)
         put(store, a_memory(1, "tea is ready"))

@@ -74,26 +74,26 @@ def test_programs_without_a_kind_cannot_share_a_server_with_those_that_write_it(
 
 def described(connection: sa.Connection) -> Mapping[str, object]:
     """Tables of the metadata as the engine has them; the order of columns does not matter."""
-    seen = sa.inspect(connection)
+    inspector = sa.inspect(connection)
     return {
         name: (
             sorted(
                 (one["name"], str(one["type"]), one["nullable"], one.get("default"))
-                for one in seen.get_columns(name)
+                for one in inspector.get_columns(name)
             ),
-            seen.get_pk_constraint(name),
+            inspector.get_pk_constraint(name),
             *(
                 sorted(reflected, key=str)
                 for reflected in (
-                    seen.get_foreign_keys(name),
-                    seen.get_unique_constraints(name),
-                    seen.get_check_constraints(name),
-                    [index(one) for one in seen.get_indexes(name) if one["name"] != OF_SQLITE],
+                    inspector.get_foreign_keys(name),
+                    inspector.get_unique_constraints(name),
+                    inspector.get_check_constraints(name),
+                    [index(one) for one in inspector.get_indexes(name) if one["name"] != OF_SQLITE],
                 )
             ),
         )
         for name in METADATA.tables
-        if seen.has_table(name) and name not in PARTITIONED
+        if inspector.has_table(name) and name not in PARTITIONED
     }
 
 

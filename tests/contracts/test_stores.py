@@ -276,9 +276,14 @@ def test_fields_of_a_memory_are_columns_with_checked_bounds(
 
     assert row == ("untrusted_web", 0.6, 0.7, "a.md:1", at, at, None, "active")
     assert len(hashed) == 32
-    for wrong in ("confidence = 1.1", "confidence = -0.1", "salience = 1.1", "salience = -0.1"):
+    for assignment in (
+        "confidence = 1.1",
+        "confidence = -0.1",
+        "salience = 1.1",
+        "salience = -0.1",
+    ):
         with pytest.raises(IntegrityError), engine.begin() as connection:
-            connection.exec_driver_sql(f"UPDATE memories SET {wrong}")  # noqa: S608 constants
+            connection.exec_driver_sql(f"UPDATE memories SET {assignment}")  # noqa: S608 constants
 
 
 @pytest.mark.requirement("WP-22")

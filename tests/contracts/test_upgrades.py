@@ -72,12 +72,12 @@ def test_upgrade_clears_the_subject_left_by_an_erased_message(path: Path) -> Non
             tx.threads.open(thread, None, new_id=number, now=at, agent="ann")
             for id_ in (number * 10, number * 10 + 1):
                 of_thread = replace(detail, thread_id=number)
-                known: dict[str, Any] = {
+                fields: dict[str, Any] = {
                     "kind": Kind.MESSAGE,
                     "recorded_at": at,
                     "detail": of_thread,
                 }
-                tx.memories.add(a_memory(id_, f"Note {id_}", **known))
+                tx.memories.add(a_memory(id_, f"Note {id_}", **fields))
                 at += timedelta(minutes=5)
         tx.scrub(10)
     with closing(opened(path)) as store, store.dialect.engine.begin() as connection:

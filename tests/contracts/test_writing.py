@@ -33,11 +33,11 @@ def store(path: Path) -> Iterator[Store]:
 
 
 def test_memory_is_written_as_by_sqlalchemy(store: Store) -> None:
-    whole = a_memory(1, "one", payload={"a": ["ü"]}, expires_at=NOON, pinned=True)
-    twin = replace(whole, id=2)
+    full_memory = a_memory(1, "one", payload={"a": ["ü"]}, expires_at=NOON, pinned=True)
+    copy = replace(full_memory, id=2)
     with store.begin(LOCAL_TENANT) as tx:
-        tx.memories.add(whole)
-        row = {name: getattr(twin, name) for name in PROJECTED}
+        tx.memories.add(full_memory)
+        row = {name: getattr(copy, name) for name in PROJECTED}
         tx.work.connection.execute(sa.insert(memories), {"tenant_id": LOCAL_TENANT, **row})
         as_stored = sa.text("SELECT * FROM memories ORDER BY id")
         ours, usual = tx.work.connection.execute(as_stored).mappings()

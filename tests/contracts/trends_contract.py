@@ -50,21 +50,21 @@ class TrendsContract:
             both = tx.trends.stored(since=LONG_AGO)
             later = tx.trends.stored(since=TODAY)
         with store.snapshot(OTHER) as tx:
-            theirs = tx.trends.stored(since=LONG_AGO)
+            rows = tx.trends.stored(since=LONG_AGO)
 
         assert both == [StoredRow(TODAY - DAY, Kind.FACT, 1), *later]
         assert sorted(later) == [
             StoredRow(TODAY, Kind.EVENT, 1),
             StoredRow(TODAY, Kind.FACT, 2),
         ]
-        assert theirs == []
+        assert rows == []
 
     def test_recalls_and_helpful_recalls_are_counted_by_result(self, store: Store) -> None:
         missed = a_trace(3, verdict=ResultStatus.BELOW_THRESHOLD)
-        mine = a_trace(4, 1, caller=Caller(agent="ann"))
+        by_ann = a_trace(4, 1, caller=Caller(agent="ann"))
         used, misled = a_trace(1, 1, 2), a_trace(2, 1)
         listed = a_trace(5, 1, query="")
-        traces = (used, misled, missed, mine, listed)
+        traces = (used, misled, missed, by_ann, listed)
         store.note_reads(LOCAL_TENANT, traces=traces, accesses=(), retain_from=LONG_AGO)
         with store.begin(LOCAL_TENANT) as tx:
             tx.recall_log.mark(
@@ -93,9 +93,9 @@ class TrendsContract:
 
     def test_candidates_of_the_newest_recalls_are_listed(self, store: Store) -> None:
         whole = a_trace(1, 1, extents={1: ShownExtent.WHOLE})
-        mine = a_trace(2, 2, caller=Caller(agent="ann"))
+        by_ann = a_trace(2, 2, caller=Caller(agent="ann"))
         listed = a_trace(3, 3, query="")
-        traces = (whole, mine, listed)
+        traces = (whole, by_ann, listed)
         store.note_reads(LOCAL_TENANT, traces=traces, accesses=(), retain_from=LONG_AGO)
 
         with store.snapshot(LOCAL_TENANT) as tx:

@@ -378,9 +378,11 @@ def test_no_pattern_nests_repetitions(subtests: pytest.Subtests) -> None:
     cases: list[object] = [causal_conditions, causal_cuts, causal_extraction, clauses]
     for module in cases:
         with subtests.test(module=module):
-            held = cast("list[object]", list(vars(module).values()))
-            own = [cast("re.Pattern[str]", one) for one in held if isinstance(one, re.Pattern)]
-            own += [
+            values = cast("list[object]", list(vars(module).values()))
+            patterns = [
+                cast("re.Pattern[str]", one) for one in values if isinstance(one, re.Pattern)
+            ]
+            patterns += [
                 row.sign
                 for row in (
                     *causal_patterns.PATTERNS,
@@ -388,7 +390,7 @@ def test_no_pattern_nests_repetitions(subtests: pytest.Subtests) -> None:
                     *causal_patterns.LESSONS,
                 )
             ]
-            for pattern in own:
+            for pattern in patterns:
                 assert not re.search(r"[+*}]\)[+*{]", pattern.pattern), pattern.pattern
 
 

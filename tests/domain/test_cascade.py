@@ -60,10 +60,10 @@ def test_unsupported_memories_have_no_path_to_a_valid_one(
     left = unsupported(candidates, supports, bearing=bearing)
 
     # By the plainest means: who can be reached from the ground, step by step.
-    held = {one for one, on in edges if one in candidates and on not in candidates}
+    supported = {one for one, on in edges if one in candidates and on not in candidates}
     for _ in candidates:
-        held |= {one for one, on in edges if one in candidates and on in held}
-    assert left == candidates - held
+        supported |= {one for one, on in edges if one in candidates and on in supported}
+    assert left == candidates - supported
 
 
 def test_invalidation_is_derived_from_state_and_time(subtests: pytest.Subtests) -> None:
@@ -78,11 +78,11 @@ def test_invalidation_is_derived_from_state_and_time(subtests: pytest.Subtests) 
         ({"expires_at": NOON}, InvalidationReason.EXPIRED),
         ({"expires_at": NOON + timedelta(seconds=1)}, None),
     ]
-    for more, fall in cases:
-        with subtests.test(more=more, fall=fall):
+    for more, reason in cases:
+        with subtests.test(more=more, reason=reason):
             assert (
                 invalidation_of(a_status(1, **more), is_pruned=False, conflicts=(), now=NOON)
-                is fall
+                is reason
             )
 
 
@@ -101,13 +101,13 @@ def test_conflict_counts_if_more_trusted_or_equally_trusted_by_another_author(
 ) -> None:
     for one, other in list(product(Trust, Trust)):
         with subtests.test(one=one, other=other):
-            support, denier = a_status(1, trust=one), a_status(2, trust=other)
+            support, contradictor = a_status(1, trust=one), a_status(2, trust=other)
             for link, said_it in ((a_conflict(2, 1, other), True), (a_conflict(1, 2, one), False)):
-                fall = invalidation_of(
-                    support, is_pruned=False, conflicts=[(link, denier)], now=NOON
+                invalidation = invalidation_of(
+                    support, is_pruned=False, conflicts=[(link, contradictor)], now=NOON
                 )
                 is_denied = other.weight > one.weight or (said_it and other is one)
-                assert (fall is InvalidationReason.CONTRADICTED) == is_denied
+                assert (invalidation is InvalidationReason.CONTRADICTED) == is_denied
 
 
 def test_invalid_or_hidden_memory_contradicts_nothing(subtests: pytest.Subtests) -> None:
@@ -119,8 +119,8 @@ def test_invalid_or_hidden_memory_contradicts_nothing(subtests: pytest.Subtests)
     ]
     for more in cases:
         with subtests.test(more=more):
-            denier = a_status(2, **more)
-            conflicts = [(a_conflict(2, 1), denier)]
+            contradictor = a_status(2, **more)
+            conflicts = [(a_conflict(2, 1), contradictor)]
             assert (
                 invalidation_of(a_status(1), is_pruned=False, conflicts=conflicts, now=NOON) is None
             )

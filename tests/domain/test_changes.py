@@ -39,8 +39,8 @@ def test_compatible_statement_is_not_a_certain_change(subtests: pytest.Subtests)
 
 def test_elliptic_text_probably_changes_only_the_statement_it_follows() -> None:
     older, newer = "Let's book the venue for 80 people.", "Make it 120."
-    apart = confidence(older, newer, cosine=0.2)
-    assert apart < 0.6 < confidence(older, newer, cosine=0.2, follows=True)
+    unrelated = confidence(older, newer, cosine=0.2)
+    assert unrelated < 0.6 < confidence(older, newer, cosine=0.2, follows=True)
 
 
 def test_value_without_subject_changes_the_latest_statement(subtests: pytest.Subtests) -> None:

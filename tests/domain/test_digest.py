@@ -58,9 +58,9 @@ def test_digest_quotes_clauses_in_a_third_of_the_tokens(
     for point in summary.points:
         [of] = point.of
         assert point.text.removeprefix("Ann: ") in texts[of]
-    whole = f"{summary.headline}\n{body_of(summary.points)}"
+    digested = f"{summary.headline}\n{body_of(summary.points)}"
     if summary.points:
-        assert estimate(whole) <= min(sum(map(estimate, texts)) // 3, 600)
+        assert estimate(digested) <= min(sum(map(estimate, texts)) // 3, 600)
     assert bool(summary.points) != (summary.fault is not None)
 
 
@@ -77,11 +77,11 @@ def test_digest_of_a_day_has_period_people_decisions_and_open_points() -> None:
     authors = {author for _, author, _ in DAY}
     assert all(line.endswith(":") or line.partition(": ")[0] in authors for line in lines)
     assert any("retry job is still missing" in line for line in lines[lines.index("Open:") :])
-    shown = "\n".join(lines)
+    digested = "\n".join(lines)
     for left_out in ("Good morning", "Started work", "Looking into", "Working on", "See you"):
-        assert left_out not in shown
+        assert left_out not in digested
     tokens = sum(estimate(one.text) for one in sources)
-    assert estimate(f"{summary.headline}\n{shown}") <= tokens // 3
+    assert estimate(f"{summary.headline}\n{digested}") <= tokens // 3
 
 
 @pytest.mark.requirement("JB-01")

@@ -48,8 +48,8 @@ def test_near_duplicate_rule_or_fact_is_refused(subtests: pytest.Subtests) -> No
 
 
 def test_near_duplicate_task_is_stored_with_a_hint() -> None:
-    judged = classify_duplicate(Kind.TASK, TEXT, near=near(0.9), space=SPACE)
-    assert judged == Duplicate(of=near(0.9)[0], is_refused=False)
+    result = classify_duplicate(Kind.TASK, TEXT, near=near(0.9), space=SPACE)
+    assert result == Duplicate(of=near(0.9)[0], is_refused=False)
 
 
 def test_near_duplicate_of_a_repeatable_kind_is_stored_with_hints(
@@ -66,14 +66,14 @@ def test_near_duplicate_of_a_repeatable_kind_is_stored_with_hints(
 def test_hints_are_limited_to_near_memories_nearest_first(
     kind: Kind, similarities: Sequence[float]
 ) -> None:
-    judged = classify_duplicate(kind, TEXT, near=near(*similarities), space=SPACE)
-    if isinstance(judged, Unique):
-        given_ = [neighbour.similarity for neighbour in judged.similar]
+    result = classify_duplicate(kind, TEXT, near=near(*similarities), space=SPACE)
+    if isinstance(result, Unique):
+        given_ = [neighbour.similarity for neighbour in result.similar]
         assert given_ == sorted(given_, reverse=True)
         assert len(given_) <= SIMILAR_HINTS_MAX
         assert all(similarity >= SPACE.similar_threshold for similarity in given_)
     else:
-        assert judged.of.similarity == max(similarities) >= SPACE.similar_threshold
+        assert result.of.similarity == max(similarities) >= SPACE.similar_threshold
 
 
 def test_text_with_another_number_or_a_negation_is_no_duplicate(subtests: pytest.Subtests) -> None:
@@ -86,18 +86,18 @@ def test_text_with_another_number_or_a_negation_is_no_duplicate(subtests: pytest
     ]:
         with subtests.test(one=one, other=other):
             assert contradicts(one, other)
-            judged = classify_duplicate(Kind.FACT, one, near=near(0.99, text=other), space=SPACE)
-            assert isinstance(judged, Unique)
-            assert judged.similar == tuple(near(0.99, text=other))
+            result = classify_duplicate(Kind.FACT, one, near=near(0.99, text=other), space=SPACE)
+            assert isinstance(result, Unique)
+            assert result.similar == tuple(near(0.99, text=other))
 
 
 def test_contradicting_neighbour_does_not_hide_an_agreeing_duplicate() -> None:
     agreeing = CandidateMemory(id=9, headline=TEXT, text=TEXT, similarity=0.8)
     [denial] = near(0.99, text="The cache never lives on the build host")
-    judged = classify_duplicate(Kind.FACT, TEXT, near=[denial, agreeing], space=SPACE)
-    assert isinstance(judged, Duplicate)
-    assert (judged.of, judged.is_refused) == (agreeing, True)
-    assert [one.neighbour for one in judged.conflicts] == [denial]
+    result = classify_duplicate(Kind.FACT, TEXT, near=[denial, agreeing], space=SPACE)
+    assert isinstance(result, Duplicate)
+    assert (result.of, result.is_refused) == (agreeing, True)
+    assert [one.neighbour for one in result.conflicts] == [denial]
 
 
 @given(st.text(), st.text())
@@ -136,33 +136,33 @@ def test_only_the_same_and_the_null_project_are_compared(subtests: pytest.Subtes
 
 def test_contradicting_fact_is_new_and_names_the_contested_memory() -> None:
     stored = near(0.99, text="The API listens on port 8080")
-    judged = classify_duplicate(Kind.FACT, "The API listens on port 9090", near=stored, space=SPACE)
-    assert isinstance(judged, Unique)
-    assert [one.neighbour for one in judged.conflicts] == stored
+    result = classify_duplicate(Kind.FACT, "The API listens on port 9090", near=stored, space=SPACE)
+    assert isinstance(result, Unique)
+    assert [one.neighbour for one in result.conflicts] == stored
 
 
 def test_only_facts_contest_each_other() -> None:
     stored = near(0.99, text="Retries are enabled")
-    judged = classify_duplicate(Kind.RULE, "Retries are disabled", near=stored, space=SPACE)
-    assert judged == Unique(similar=tuple(stored))
+    result = classify_duplicate(Kind.RULE, "Retries are disabled", near=stored, space=SPACE)
+    assert result == Unique(similar=tuple(stored))
 
 
 def test_given_subject_is_used_to_detect_a_contradiction() -> None:
     stored = [CandidateMemory(id=1, headline="p", text="5432", similarity=0.9, subject="port")]
-    judged = classify_duplicate(Kind.FACT, "5433", near=stored, space=SPACE, subject="Port")
-    assert isinstance(judged, Unique)
-    assert judged.conflicts
+    result = classify_duplicate(Kind.FACT, "5433", near=stored, space=SPACE, subject="Port")
+    assert isinstance(result, Unique)
+    assert result.conflicts
 
 
 def test_forced_duplicate_still_reports_contested_facts() -> None:
     contested = CandidateMemory(id=5, headline="n", text="Retries are disabled", similarity=0.9)
     same = CandidateMemory(id=6, headline="s", text="Retries are enabled", similarity=0.95)
-    judged = classify_duplicate(
+    result = classify_duplicate(
         Kind.FACT, "Retries are enabled", near=[contested, same], space=SPACE
     )
-    assert isinstance(judged, Duplicate)
-    assert judged.of == same
-    assert [one.neighbour for one in judged.conflicts] == [contested]
+    assert isinstance(result, Duplicate)
+    assert result.of == same
+    assert [one.neighbour for one in result.conflicts] == [contested]
 
 
 def test_event_recurs_if_only_numbers_and_times_differ(subtests: pytest.Subtests) -> None:

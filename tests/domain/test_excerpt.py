@@ -60,5 +60,5 @@ def test_excerpt_matches_words_in_any_case() -> None:
 def test_excerpt_shows_a_colon_with_its_continuation() -> None:
     text = f"{'Filler comes first. ' * 20}Never do this in production: restore with force."
 
-    shown = excerpt(text, Sought(["restore"]), chars=80)
-    assert shown.endswith("Never do this in production: restore with force.")
+    result = excerpt(text, Sought(["restore"]), chars=80)
+    assert result.endswith("Never do this in production: restore with force.")

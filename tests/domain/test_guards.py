@@ -28,7 +28,7 @@ STATISTICS = make_statistics()
 
 
 def outcome(number: int = 0, **more: Any) -> RecallOutcome:  # noqa: ANN401
-    known: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "asked_at": NOON + timedelta(seconds=number),
         "who": f"s{number % 30}",
         "is_failed": False,
@@ -41,7 +41,7 @@ def outcome(number: int = 0, **more: Any) -> RecallOutcome:  # noqa: ANN401
         "rerank_ms": 1.0,
         "total_ms": 8.0,
     }
-    return RecallOutcome(**(known | more))
+    return RecallOutcome(**(fields | more))
 
 
 def evidence(
@@ -49,11 +49,11 @@ def evidence(
     control: Sequence[RecallOutcome] = (),
     **more: Any,  # noqa: ANN401
 ) -> Evidence:
-    known: dict[str, Any] = {"risks": [], "is_canary": True}
+    fields: dict[str, Any] = {"risks": [], "is_canary": True}
     newest = [
         sorted(side, key=lambda one: one.asked_at, reverse=True) for side in (served, control)
     ]
-    return Evidence(served=newest[0], control=newest[1], **(known | more))
+    return Evidence(served=newest[0], control=newest[1], **(fields | more))
 
 
 def many(count: int, seed: int, helped: float, **more: Any) -> list[RecallOutcome]:  # noqa: ANN401
@@ -125,13 +125,13 @@ def test_worse_model_is_rolled_back_after_enough_recalls(subtests: pytest.Subtes
 
 
 def test_repeated_checks_seldom_roll_back_an_equal_model() -> None:
-    wrong = 0
+    rollbacks = 0
     for seed in range(12):
         served, control = many(400, 2 * seed, 0.6), many(400, 2 * seed + 1, 0.6)
         checks = (evidence(served[:end], control[:end]) for end in range(50, 401, 70))
-        wrong += any(guard_of(judge_canary(check, STATISTICS)) for check in checks)
+        rollbacks += any(guard_of(judge_canary(check, STATISTICS)) for check in checks)
     # Four guards of which two look at marks may err in 5% of models each.
-    assert wrong <= 2
+    assert rollbacks <= 2
 
 
 def test_model_is_promoted_once_it_is_not_worse_in_enough_recalls() -> None:
@@ -156,7 +156,7 @@ def test_possibly_worse_canary_stays_a_canary() -> None:
 
 
 def entry(**more: Any) -> Entry:  # noqa: ANN401
-    known: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "id": 1,
         "asked_at": NOON,
         "agent": "bo",
@@ -170,7 +170,7 @@ def entry(**more: Any) -> Entry:  # noqa: ANN401
         "stages_ms": {"retrieve": 4.0, "rank": 3.0, "rerank": 1.0, "load": 300.0},
         "marks": {},
     }
-    return Entry(**(known | more))
+    return Entry(**(fields | more))
 
 
 def test_outcome_of_a_recall_is_derived_from_its_feedback() -> None:
@@ -187,10 +187,10 @@ def test_outcome_of_a_recall_is_derived_from_its_feedback() -> None:
 
 
 def test_timeout_on_a_busy_machine_does_not_count_as_a_failure_of_the_model() -> None:
-    late = entry(degraded=("reranker: mdl took over 50 ms",), stages_ms={"rank": 2, "rerank": 51})
+    slow = entry(degraded=("reranker: mdl took over 50 ms",), stages_ms={"rank": 2, "rerank": 51})
     busy = entry(degraded=("reranker: mdl took over 50 ms",), stages_ms={"rank": 90, "rerank": 51})
     broken = entry(degraded=("reranker: mdl failed",), stages_ms={"rank": 90, "rerank": 1})
-    assert [outcome_of(one).is_failed for one in (late, busy, broken)] == [True, False, True]
+    assert [outcome_of(one).is_failed for one in (slow, busy, broken)] == [True, False, True]
 
 
 def test_unresponsive_model_is_rolled_back_even_if_recalls_are_slow() -> None:
@@ -210,11 +210,11 @@ def test_unresponsive_model_is_rolled_back_even_if_recalls_are_slow() -> None:
 
 def test_overloaded_machine_does_not_roll_back_a_sound_model() -> None:
     """All of a recall is late together, its order too, and now and then it is late altogether."""
-    late = entry(stages_ms={"retrieve": 70, "weigh": 20, "rerank": 45})
+    slow = entry(stages_ms={"retrieve": 70, "weigh": 20, "rerank": 45})
     over = entry(
         degraded=("reranker: mdl took over 50 ms",), stages_ms={"retrieve": 90, "rerank": 51}
     )
-    busy = [outcome_of(one) for one in [late] * 10 + [over] * 10]
+    busy = [outcome_of(one) for one in [slow] * 10 + [over] * 10]
     assert isinstance(judge_canary(evidence(busy), STATISTICS), NotEnoughTraffic)
 
 

@@ -35,9 +35,9 @@ def test_random_bits_of_an_id_do_not_change_its_time(bits: int) -> None:
 
 @given(IDS)
 def test_id_is_parsed_from_its_displayed_form(id_: int) -> None:
-    shown = ids.show(ids.MEMORY, id_)
-    assert ids.parse(ids.MEMORY, shown) == id_
-    assert ids.parse(ids.MEMORY, f" {shown.lower()}\n") == id_
+    displayed = ids.show(ids.MEMORY, id_)
+    assert ids.parse(ids.MEMORY, displayed) == id_
+    assert ids.parse(ids.MEMORY, f" {displayed.lower()}\n") == id_
 
 
 @given(IDS, IDS)

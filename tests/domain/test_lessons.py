@@ -80,8 +80,8 @@ def test_recall_with_equally_graded_memories_is_no_training_data() -> None:
 
 
 def test_memory_shown_as_bare_id_is_not_graded() -> None:
-    shown = {1: ANY, 2: ANY, 3: ShownExtent.BARE, 4: ShownExtent.BARE}
-    assert grades(an_entry(shown, {1: {FeedbackMark.USEFUL}, 4: {FeedbackMark.USED}})) == {
+    extents = {1: ANY, 2: ANY, 3: ShownExtent.BARE, 4: ShownExtent.BARE}
+    assert grades(an_entry(extents, {1: {FeedbackMark.USEFUL}, 4: {FeedbackMark.USED}})) == {
         1: 3,
         2: 1,
         4: 2,
@@ -96,10 +96,10 @@ def test_fetch_of_a_shortened_memory_grades_no_memory_shown_whole(
         ({2: {FeedbackMark.USEFUL}}, {1: 1, 2: 3, 3: 1}),
         ({1: {FeedbackMark.USED}}, {1: 2, 2: 1, 3: 1}),
     ]
-    for marks, judged in cases:
-        with subtests.test(marks=marks, judged=judged):
-            shown = {1: ShownExtent.WHOLE, 2: ShownExtent.HEADLINE, 3: ShownExtent.EXCERPT}
-            assert grades(an_entry(shown, marks)) == judged
+    for marks, expected in cases:
+        with subtests.test(marks=marks, expected=expected):
+            extents = {1: ShownExtent.WHOLE, 2: ShownExtent.HEADLINE, 3: ShownExtent.EXCERPT}
+            assert grades(an_entry(extents, marks)) == expected
 
 
 def test_lessons_without_a_session_are_grouped_by_agent_and_day() -> None:
@@ -122,8 +122,8 @@ def test_lessons_are_split_by_session_and_time(groups: list[int]) -> None:
         assert not held & learnt
         assert all(one.asked_at < part.since for one in part.learnt)
         assert all(one.asked_at >= part.since for one in part.held)
-    judged = [one.trace_id for part in parts for one in part.held]
-    assert judged == [one.trace_id for one in lessons if one.asked_at >= parts[0].since]
+    trace_ids = [one.trace_id for part in parts for one in part.held]
+    assert trace_ids == [one.trace_id for one in lessons if one.asked_at >= parts[0].since]
 
 
 def test_no_lessons_give_no_training_split() -> None:

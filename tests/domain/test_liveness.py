@@ -91,15 +91,15 @@ def test_only_a_dead_process_of_this_host_ends_a_session(
 
 @given(session=sessions, silence=silences)
 def test_processes_of_other_hosts_are_never_checked(session: Session, silence: timedelta) -> None:
-    looked: list[Process] = []
+    checked: list[Process] = []
 
     def inspect(process: Process) -> bool:
-        looked.append(process)
+        checked.append(process)
         return True
 
     ending_of(session, host="here", now=NOON + silence, is_alive=inspect)
 
-    assert all(one.host == "here" for one in looked)
+    assert all(one.host == "here" for one in checked)
 
 
 @given(

@@ -175,9 +175,9 @@ def test_history_and_sources_take_no_tokens_from_items(
     bare = pack([replace(one, earlier=None, source=None) for one in ranked], budget)
     packed = pack(ranked, budget)
     assert [replace(item, earlier=None, source=None) for item in packed.items] == [*bare.items]
-    shown = [item.source.id for item in packed.items if item.source and item.source.kind]
-    assert len(shown) == len(set(shown))
-    assert not {item.id for item in packed.items} & set(shown)
+    source_ids = [item.source.id for item in packed.items if item.source and item.source.kind]
+    assert len(source_ids) == len(set(source_ids))
+    assert not {item.id for item in packed.items} & set(source_ids)
     assert all(item.headline for item in packed.items if item.earlier or item.source)
 
 
@@ -214,8 +214,8 @@ def test_small_budget_shows_the_text_of_the_best_match_before_its_metadata() -> 
         "> Staging runs Postgres 16 because SQLite locks under load.",
     ]
     assert packed.items[0].is_brief
-    [whole, *_] = pack(ranked, Budget()).items
-    assert not whole.is_brief
+    [complete, *_] = pack(ranked, Budget()).items
+    assert not complete.is_brief
 
 
 @pytest.mark.requirement("RT-37")
@@ -325,9 +325,9 @@ def test_oversized_body_is_cut_and_other_items_still_fit() -> None:
 
 
 def test_text_of_an_earlier_item_of_the_thread_is_not_repeated() -> None:
-    known: dict[str, Any] = {"project": "api", "source_ref": "talk:1"}
+    fields: dict[str, Any] = {"project": "api", "source_ref": "talk:1"}
     ranked = [
-        replace(a_candidate(n, f"Word {n} of it", **known), context=context)
+        replace(a_candidate(n, f"Word {n} of it", **fields), context=context)
         for n, context in enumerate(("Monday", "Tuesday", "Tuesday"), 1)
     ]
     lines = evidence_of(pack(ranked, Budget())).splitlines()[1::2]
@@ -345,10 +345,17 @@ def test_omitted_metadata_is_in_the_item_referred_to(ranked: list[Candidate]) ->
     read: list[dict[str, object]] = []
     for item, output in zip(items, evidence_for_agents(items), strict=True):
         first = read[output.rest_as - 1] if output.rest_as else dict[str, object]()
-        mine = {name: getattr(output, name) for name in ItemMetadata.__slots__ if name != "rest_as"}
-        read.append({name: first.get(name) if mine[name] is None else mine[name] for name in mine})
-        whole = metadata_of(item)
-        assert read[-1] == {name: getattr(whole, name) for name in mine}
+        metadata = {
+            name: getattr(output, name) for name in ItemMetadata.__slots__ if name != "rest_as"
+        }
+        read.append(
+            {
+                name: first.get(name) if metadata[name] is None else metadata[name]
+                for name in metadata
+            }
+        )
+        expected = metadata_of(item)
+        assert read[-1] == {name: getattr(expected, name) for name in metadata}
 
 
 def test_evidence_counts_left_out_items() -> None:
@@ -436,13 +443,13 @@ def test_instruction_in_a_memory_stays_quoted(subtests: pytest.Subtests) -> None
 
 
 def test_provenance_has_author_kind_date_and_source() -> None:
-    known: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "label": "decision",
         "project": "api",
         "source_ref": "a.py:1",
         "superseded_count": 2,
     }
-    item = to_item(a_candidate(1, "It holds", kind=Kind.FACT, trust=Trust.TRUSTED_TOOL, **known))
+    item = to_item(a_candidate(1, "It holds", kind=Kind.FACT, trust=Trust.TRUSTED_TOOL, **fields))
     assert quoted_once(item) == [
         "[1] mem_0000000000001 | decision | 2026-03-02 | by ann | project api | source a.py:1"
         " | trust trusted_tool | confidence 0.6 | revised 2x",
@@ -483,11 +490,11 @@ def test_triggered_skill_is_omitted_only_if_its_id_does_not_fit(
     packed = pack([*skills, *rest], Budget(max_items=max_items, max_tokens=max_tokens))
     assert packed.tokens <= max_tokens
     expected = [ids.show(ids.MEMORY, one.memory.id) for one in skills[:max_items]]
-    shown = [item.id for item in packed.items if item.id in expected]
-    assert shown == expected[: len(shown)]
-    assert shown
+    shown_ids = [item.id for item in packed.items if item.id in expected]
+    assert shown_ids == expected[: len(shown_ids)]
+    assert shown_ids
     # An id takes about 15 tokens, a headline with what is told beside it less than 150.
     if max_tokens >= 200:
-        assert shown == expected
+        assert shown_ids == expected
     if max_tokens >= 1000:
         assert all(item.headline is not None for item in packed.items if item.id in expected)

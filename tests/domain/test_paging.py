@@ -22,16 +22,16 @@ def listing(cursor: str | None = None, *, limit: int = 3, **filters: object) -> 
 def test_pages_contain_every_row_once_and_count_the_rest(
     rows: list[tuple[int, str]], limit: int
 ) -> None:
-    seen: list[tuple[int, str]] = []
+    rows_read: list[tuple[int, str]] = []
     cursor = None
     while True:
         page = listing(cursor, limit=limit).page_of_all(rows, key=lambda row: row)
-        seen += page.rows
-        assert page.more == len(rows) - len(seen)
+        rows_read += page.rows
+        assert page.more == len(rows) - len(rows_read)
         if page.next is None:
             break
         cursor = page.next
-    assert seen == sorted(rows)
+    assert rows_read == sorted(rows)
 
 
 @given(rows=ROWS.filter(lambda rows: len(rows) > 3))

@@ -77,8 +77,8 @@ def hostile_units(pattern: re.Pattern[Any]) -> tuple[str, ...]:
     written = source if isinstance(source, str) else source.decode("latin-1")
     plain = re.sub(r"\\[a-zA-Z]", " ", written)
     words = sorted(set(re.findall(r"[A-Za-z']{2,}", plain)), key=lambda word: (len(word), word))
-    own = [sign for sign in sorted(set(plain)) if not sign.isalnum()]
-    return tuple(dict.fromkeys((*SIGNS, *own, *(f"{word} " for word in words[:25]))))
+    punctuation = [sign for sign in sorted(set(plain)) if not sign.isalnum()]
+    return tuple(dict.fromkeys((*SIGNS, *punctuation, *(f"{word} " for word in words[:25]))))
 
 
 def time_of(apply: Callable[[Any], object], text: str | bytes) -> float:

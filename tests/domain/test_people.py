@@ -54,10 +54,10 @@ LABELLED: tuple[tuple[str, tuple[str, ...]], ...] = (
 
 @pytest.mark.requirement("DM-30")
 def test_recognized_people_are_real_people() -> None:
-    wrong = [
+    false_positives = [
         (text, name) for text, people in LABELLED for name in people_in(text) if name not in people
     ]
-    assert not wrong
+    assert not false_positives
 
 
 @pytest.mark.requirement("DM-30")

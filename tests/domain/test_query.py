@@ -79,8 +79,8 @@ def test_since_and_until_are_inclusive() -> None:
 
 
 def test_since_and_until_filter_by_time_of_occurrence() -> None:
-    late = replace(MEMORY, occurred_at=NOON - 5 * HOUR, recorded_at=NOON)
-    assert allows(Filter(until=NOON - HOUR), late)
+    recorded_later = replace(MEMORY, occurred_at=NOON - 5 * HOUR, recorded_at=NOON)
+    assert allows(Filter(until=NOON - HOUR), recorded_later)
 
 
 def test_only_current_memories_match_a_query_about_now(subtests: pytest.Subtests) -> None:
@@ -90,22 +90,22 @@ def test_only_current_memories_match_a_query_about_now(subtests: pytest.Subtests
 
 
 def test_memory_is_excluded_at_its_expiry() -> None:
-    brief = replace(MEMORY, expires_at=NOON + HOUR)
-    assert allows(OPEN, brief, now=NOON + HOUR - timedelta(milliseconds=1))
-    assert not allows(OPEN, brief, now=NOON + HOUR)
-    assert allows(Filter(as_of=NOON), brief, now=NOON + 9 * HOUR)
+    expiring = replace(MEMORY, expires_at=NOON + HOUR)
+    assert allows(OPEN, expiring, now=NOON + HOUR - timedelta(milliseconds=1))
+    assert not allows(OPEN, expiring, now=NOON + HOUR)
+    assert allows(Filter(as_of=NOON), expiring, now=NOON + 9 * HOUR)
 
 
 def test_query_as_of_a_time_sees_what_was_current_then() -> None:
     old = replace(MEMORY, state=State.SUPERSEDED, superseded_by=2, superseded_at=NOON + 2 * HOUR)
     new = replace(MEMORY, id=2, recorded_at=NOON + 2 * HOUR, superseded_count=1)
     now = NOON + 9 * HOUR
-    held = {1: [BeliefPeriod(since=NOON, until=NOON + 2 * HOUR)], 2: []}
+    periods = {1: [BeliefPeriod(since=NOON, until=NOON + 2 * HOUR)], 2: []}
     believed = [
         [
             memory.id
             for memory in (old, new)
-            if allows(Filter(as_of=at), memory, now=now, past=held[memory.id])
+            if allows(Filter(as_of=at), memory, now=now, past=periods[memory.id])
         ]
         for at in (NOON - HOUR, NOON, NOON + HOUR, NOON + 2 * HOUR, now)
     ]
@@ -117,20 +117,20 @@ def test_query_as_of_a_time_sees_what_was_current_then() -> None:
 def test_at_most_one_revision_of_a_chain_is_current_at_any_time(
     hours: list[int], query: int
 ) -> None:
-    born = [NOON + hour * HOUR for hour in sorted(hours)]
+    recorded = [NOON + hour * HOUR for hour in sorted(hours)]
     chain = [
         replace(
             MEMORY,
             id=n,
             recorded_at=at,
-            state=State.SUPERSEDED if n + 1 < len(born) else State.ACTIVE,
+            state=State.SUPERSEDED if n + 1 < len(recorded) else State.ACTIVE,
         )
-        for n, at in enumerate(born)
+        for n, at in enumerate(recorded)
     ]
-    past = [[BeliefPeriod(since=since, until=until)] for since, until in pairwise(born)] + [[]]
+    past = [[BeliefPeriod(since=since, until=until)] for since, until in pairwise(recorded)] + [[]]
     at, now = NOON + query * HOUR, NOON + 30 * HOUR
     believed = [one for one in chain if allows(Filter(as_of=at), one, now=now, past=past[one.id])]
-    assert len(believed) == (1 if at >= born[0] else 0)
+    assert len(believed) == (1 if at >= recorded[0] else 0)
 
 
 def test_query_as_of_a_time_returns_no_forgotten_or_held_memory(subtests: pytest.Subtests) -> None:

@@ -14,8 +14,8 @@ def test_agent_sees_all_but_private_memories_of_others(
     scope: Scope, author: str, reader: str, role: Role
 ) -> None:
     memory = a_memory(1, "x", scope=scope, agent=author)
-    seen = is_visible(Caller(agent=reader, role=role), memory)
-    assert seen == (scope is not Scope.PRIVATE or author == reader)
+    can_see = is_visible(Caller(agent=reader, role=role), memory)
+    assert can_see == (scope is not Scope.PRIVATE or author == reader)
 
 
 def test_admin_does_not_see_private_memories_of_another_agent() -> None:

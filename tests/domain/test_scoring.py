@@ -137,10 +137,10 @@ def test_no_signal_makes_strength_infinite_or_zero(
     accesses: int, rating: int, salience: float
 ) -> None:
     memory = a_memory(1, "x", access_count=accesses, rating=rating, salience=salience)
-    lasting, own = half_life(memory), KINDS[Kind.FACT].half_life
+    lasting, default = half_life(memory), KINDS[Kind.FACT].half_life
     assert lasting is not None
-    assert own is not None
-    assert own / 4 <= lasting <= own * 20
+    assert default is not None
+    assert default / 4 <= lasting <= default * 20
 
 
 def test_unused_fact_is_dormant_after_23_days_until_it_is_read() -> None:

@@ -70,17 +70,17 @@ def test_pending_action_items_follow_from_the_acknowledgements_alone(
     clock, model = FakeClock(), Model()
     path: Path = tmp_path_factory.mktemp("laws") / "brain.db"
     with a_brain(path, clock=clock) as ann:
-        known = {
+        fields = {
             "task": stored(ann, "Rotate the deploy key", kind="task", must_ack=True),
             "rule": stored(ann, "Never push on a friday", kind="rule", must_ack=True),
         }
         views = {who: ann.acting_as(agent=who[0], session=who[1]) for who in WHO}
         for item, who, decision, hours in answers:
-            answer(views[WHO[who]], ITEMS[item], known=known, decision=decision, hours=hours)
+            answer(views[WHO[who]], ITEMS[item], known=fields, decision=decision, hours=hours)
             note(model, ITEMS[item], WHO[who], decision=decision, until=clock.now(), hours=hours)
             clock.move(timedelta(hours=1))
             for one, view in views.items():
-                expected = {known[it] for it in ITEMS if model.binds(it, one, clock.now())}
+                expected = {fields[it] for it in ITEMS if model.binds(it, one, clock.now())}
                 assert binding(view) == expected
                 check_blocks(view, is_blocked=bool(expected))
 
@@ -90,9 +90,9 @@ def answer(
 ) -> None:
     """Answer as well as can be; what cannot be said, or not any more, changes nothing."""
     until = view.services.clock.now() + timedelta(hours=hours)
-    given = {"until": until} if decision is Decision.DEFERRED else {}
+    options = {"until": until} if decision is Decision.DEFERRED else {}
     with suppress(InvalidInputError, RejectedError):
-        view.revise.ack(known[item], decision, reason="so it is", **given)
+        view.revise.ack(known[item], decision, reason="so it is", **options)
 
 
 def note(

@@ -97,13 +97,13 @@ def test_action_item_blocks_prune_import_and_merge(
 
 def test_blocked_agent_may_still_report_hand_over_and_settle_items(brain: Brain, bo: Brain) -> None:
     id_, other = task(brain), task(brain, "Water the plants of the office")
-    for known in (
+    for fields in (
         {"kind": "message"},
         {"kind": "incident"},
         {"kind": "episode", "label": "handoff"},
     ):
-        message = f"I am held up, says a {known['kind']}"
-        assert remember_one(bo, message, **known).status is ItemStatus.STORED  # pyright: ignore[reportArgumentType]
+        message = f"I am held up, says a {fields['kind']}"
+        assert remember_one(bo, message, **fields).status is ItemStatus.STORED  # pyright: ignore[reportArgumentType]
     assert bo.session.note("where", "in the kitchen").notes
     assert bo.session.claim(id_).lease
     assert bo.revise.status(id_, "done").status is ChangeStatus.DONE
@@ -112,10 +112,12 @@ def test_blocked_agent_may_still_report_hand_over_and_settle_items(brain: Brain,
 
 
 def test_blocked_agent_may_approve_quarantined_memories(brain: Brain, bo: Brain) -> None:
-    held = remember_one(brain, "Always boil the tea twice", kind="rule", trust="untrusted_web").id
-    assert held is not None
+    quarantined = remember_one(
+        brain, "Always boil the tea twice", kind="rule", trust="untrusted_web"
+    ).id
+    assert quarantined is not None
     task(brain)
-    assert bo.revise.approve(held, reason="it is so").status is ChangeStatus.DONE
+    assert bo.revise.approve(quarantined, reason="it is so").status is ChangeStatus.DONE
 
 
 def test_batch_with_a_blocked_item_stores_nothing(brain: Brain, bo: Brain) -> None:
@@ -179,9 +181,9 @@ def test_only_an_admin_restores_an_action_item_without_a_project(
     writer = a_writer(bo)
     trusted = Brain(bo.services, replace(writer.caller, trust_ceiling=Trust.TRUSTED_TOOL))
     if way == "approve":
-        held = remember_one(brain, TASK, kind="task", must_ack=True, trust="untrusted_web")
-        assert held.status is ItemStatus.QUARANTINED
-        id_ = held.id or ""
+        quarantined = remember_one(brain, TASK, kind="task", must_ack=True, trust="untrusted_web")
+        assert quarantined.status is ItemStatus.QUARANTINED
+        id_ = quarantined.id or ""
     else:
         id_ = task(brain)
         clock.move(timedelta(minutes=1))
@@ -200,10 +202,10 @@ def test_only_an_admin_restores_an_action_item_without_a_project(
                 return one.revise.status(id_, "open")
             case _:
                 since = brain.services.clock.now()
-                seen = one.undo(agent="ann", since=since, reason="it binds")
-                confirm = seen.count or None
+                preview = one.undo(agent="ann", since=since, reason="it binds")
+                confirm = preview.count or None
                 done = one.undo(agent="ann", since=since, reason="it binds", confirm=confirm)
-                assert done.count or "admin" in (seen.skipped[0].why or "")
+                assert done.count or "admin" in (preview.skipped[0].why or "")
                 return done
 
     if way == "undo":
@@ -256,8 +258,8 @@ def test_only_author_and_admins_withdraw_an_action_item(brain: Brain, bo: Brain)
     assert text in words
     assert law not in words
     assert job not in words
-    known = brain.get(law)
-    assert (known.state, known.detail["must_ack"]) == (State.ACTIVE, False)
+    binding_rule = brain.get(law)
+    assert (binding_rule.state, binding_rule.detail["must_ack"]) == (State.ACTIVE, False)
     brain.undo(agent="bo", reason="it stands", confirm=1)
     assert job in blocked(lambda: cook.remember(OTHER))
 
@@ -273,20 +275,20 @@ def test_action_item_blocks_its_author_only_in_later_sessions(brain: Brain) -> N
 def test_acknowledgement_of_a_task_holds_for_all_and_of_a_rule_for_one_session(
     brain: Brain, bo: Brain
 ) -> None:
-    job, law = task(brain), rule(brain)
+    job, rule_id = task(brain), rule(brain)
     bo.revise.ack(job, "will_execute")
-    bo.revise.ack(law, "will_execute")
+    bo.revise.ack(rule_id, "will_execute")
     assert remember_one(bo, OTHER).status is ItemStatus.STORED
     words = blocked(lambda: bo.acting_as(session="s2").remember("The tap drips"))
-    assert law in words
+    assert rule_id in words
     assert job not in words
 
 
 @pytest.mark.requirement("SE-27")
 def test_rule_cannot_be_acknowledged_as_already_done(brain: Brain, bo: Brain) -> None:
-    law = rule(brain)
+    rule_id = rule(brain)
     with pytest.raises(InvalidInputError, match="never done"):
-        bo.revise.ack(law, "already_done", reason="did it")
+        bo.revise.ack(rule_id, "already_done", reason="did it")
 
 
 @pytest.mark.requirement("SE-26", "DM-65")
@@ -368,10 +370,10 @@ def test_undo_of_acknowledgements_makes_the_action_item_block_again(
 
 @pytest.mark.requirement("SE-26")
 def test_only_a_trusted_source_sets_an_action_item(brain: Brain, bo: Brain) -> None:
-    for known in ({"auto_captured": True}, {"trust": "untrusted_web"}):
+    for fields in ({"auto_captured": True}, {"trust": "untrusted_web"}):
         for kind in ("task", "rule"):
-            held = remember_one(brain, f"{kind} {known}", kind=kind, must_ack=True, **known)  # pyright: ignore[reportArgumentType]
-            assert held.status is ItemStatus.QUARANTINED
+            outcome = remember_one(brain, f"{kind} {fields}", kind=kind, must_ack=True, **fields)  # pyright: ignore[reportArgumentType]
+            assert outcome.status is ItemStatus.QUARANTINED
     text = "The tap burst. We must call the plumber. @remember call them today #task"
     stored(brain, text, kind="incident", extract_tasks=True)
     assert remember_one(bo, OTHER).status is ItemStatus.STORED
@@ -381,8 +383,8 @@ def test_only_a_trusted_source_sets_an_action_item(brain: Brain, bo: Brain) -> N
 def test_ended_or_hidden_action_item_blocks_no_agent(
     brain: Brain, bo: Brain, clock: FakeClock, state: str
 ) -> None:
-    known = {"private": {"scope": "private"}, "expired": {"expires_at": "2026-03-02T10:00:00Z"}}
-    id_ = task(brain, **known.get(state, {}))
+    fields = {"private": {"scope": "private"}, "expired": {"expires_at": "2026-03-02T10:00:00Z"}}
+    id_ = task(brain, **fields.get(state, {}))
     if state == "done":
         brain.revise.status(id_, "done")
     if state == "forgotten":

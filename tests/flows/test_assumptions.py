@@ -78,10 +78,10 @@ def test_memory_named_in_a_text_is_suggested_as_a_dependency(brain: Brain, assum
 
 
 def test_hidden_memory_is_neither_linked_nor_suggested(brain: Brain) -> None:
-    hers = stored(brain.acting_as(agent="ann"), POSTGRES, kind="fact", scope="private")
+    private = stored(brain.acting_as(agent="ann"), POSTGRES, kind="fact", scope="private")
     bob = brain.acting_as(agent="bob")
     for text in (
-        f"We lock stock rows because of {hers}.",
+        f"We lock stock rows because of {private}.",
         "We lock the rows because the shop runs on one Postgres server.",
     ):
         outcome = remember_one(bob, text, kind="task", distinct_because="a test")

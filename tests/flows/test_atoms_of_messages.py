@@ -70,8 +70,8 @@ def test_expired_message_leaves_its_atoms_active(brain: Brain, clock: FakeClock)
     )
     clock.move(timedelta(hours=2))
     stored(brain, "Lunch is at noon", kind="fact")
-    shown = brain.get(str(message.derived[0].id))
-    assert (shown.state, shown.banner) == (State.ACTIVE, None)
+    atom = brain.get(str(message.derived[0].id))
+    assert (atom.state, atom.banner) == (State.ACTIVE, None)
 
 
 @pytest.mark.parametrize("kind", ["incident", "message"])

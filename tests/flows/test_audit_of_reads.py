@@ -319,9 +319,9 @@ def test_hook_leaves_an_audit_line_for_each_memory_it_shows(
     }
     for name, event in events.items():
         with subtests.test(event=name):
-            shown = known.books.words_in(hooked(known, name, event))
-            assert shown
-            assert known.books.read_words(name) == shown
+            words = known.books.words_in(hooked(known, name, event))
+            assert words
+            assert known.books.read_words(name) == words
 
 
 @pytest.mark.requirement("DM-52")
@@ -393,8 +393,8 @@ def test_shown_thread_subject_leaves_an_audit_line_for_the_first_message(
         "get": lambda ann: ann.get(reply.id, views=["provenance"]),
     }
     for name, call in calls.items():
-        shown = str(call(brain.acting_as(request_id=name)))
-        assert books.words_in(shown) == books.read_words(name) == set(books.words), name
+        text = str(call(brain.acting_as(request_id=name)))
+        assert books.words_in(text) == books.read_words(name) == set(books.words), name
 
 
 @pytest.mark.requirement("DM-52")

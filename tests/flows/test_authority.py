@@ -39,33 +39,33 @@ def test_more_trusted_memory_is_changed_by_approval_only(brain: Brain, name: str
     other = stored(brain, "Deploys of the billing service happen at noon", kind="fact")
     before = brain.get(id_)
     bob = limited(brain)
-    held = CHANGES[name](bob, id_, other)
-    assert (held.status, held.action) == (ChangeStatus.PROPOSED, name)
-    assert held.id in (held.hint or "")
+    proposal = CHANGES[name](bob, id_, other)
+    assert (proposal.status, proposal.action) == (ChangeStatus.PROPOSED, name)
+    assert proposal.id in (proposal.hint or "")
     assert brain.get(id_) == before
-    assert brain.get(held.id).state is State.QUARANTINED
-    assert CHANGES[name](bob, id_, other).id == held.id, "the same proposal is kept once"
+    assert brain.get(proposal.id).state is State.QUARANTINED
+    assert CHANGES[name](bob, id_, other).id == proposal.id, "the same proposal is kept once"
     with pytest.raises(RejectedError) as refusal:
-        bob.revise.approve(held.id, reason="me")
+        bob.revise.approve(proposal.id, reason="me")
     assert refusal.value.code == "trust_override_denied"
-    done = brain.revise.approve(held.id, reason="right")
+    done = brain.revise.approve(proposal.id, reason="right")
     assert done.status is ChangeStatus.DONE
     assert done.changed
-    assert brain.get(held.id).state is State.FORGOTTEN
+    assert brain.get(proposal.id).state is State.FORGOTTEN
 
 
 def test_replacement_that_needs_approval_is_quarantined_until_approved(brain: Brain) -> None:
     old = stored(brain, TWO, kind="fact", trust="trusted_tool", tags=["ci"])
     bob = limited(brain)
-    held = bob.revise.supersede(old, FOUR, reason="upgrade")
-    assert (held.status, bodies(brain, "build")) == (ItemStatus.QUARANTINED, [TWO])
-    assert f"revise approve {held.id}" in (held.hint or "")
-    assert bob.revise.supersede(old, FOUR, reason="upgrade").id == held.id
-    brain.revise.approve(held.id or "", reason="checked")
-    new = brain.get(held.id or "")
+    proposal = bob.revise.supersede(old, FOUR, reason="upgrade")
+    assert (proposal.status, bodies(brain, "build")) == (ItemStatus.QUARANTINED, [TWO])
+    assert f"revise approve {proposal.id}" in (proposal.hint or "")
+    assert bob.revise.supersede(old, FOUR, reason="upgrade").id == proposal.id
+    brain.revise.approve(proposal.id or "", reason="checked")
+    new = brain.get(proposal.id or "")
     assert (new.state, new.trust, new.tags) == (State.ACTIVE, Trust.TRUSTED_TOOL, ("ci",))
     assert new.superseded_count == 1
-    assert brain.get(old).current_id == held.id
+    assert brain.get(old).current_id == proposal.id
     assert bodies(brain, "build") == [FOUR]
     assert brain.doctor().is_sound
 
@@ -75,36 +75,36 @@ def test_less_trusted_text_replaces_a_more_trusted_one_by_approval_only(
     brain: Brain, kind: str
 ) -> None:
     old = stored(brain, "Never push to main", kind=kind)
-    held = brain.revise.supersede(
+    proposal = brain.revise.supersede(
         old, "Always push to main", reason="read it somewhere", trust="untrusted_web"
     )
-    assert held.status is ItemStatus.QUARANTINED
+    assert proposal.status is ItemStatus.QUARANTINED
     assert bodies(brain, "push to main") == ["Never push to main"]
-    brain.revise.approve(held.id or "", reason="I read it too")
+    brain.revise.approve(proposal.id or "", reason="I read it too")
     assert bodies(brain, "push to main") == ["Always push to main"]
-    assert brain.get(held.id or "").trust is Trust.USER_CLAIM
+    assert brain.get(proposal.id or "").trust is Trust.USER_CLAIM
 
 
 def test_approval_of_a_proposal_with_a_superseded_target_is_refused_with_the_head(
     brain: Brain,
 ) -> None:
     old = stored(brain, TWO, kind="fact", trust="trusted_tool")
-    held = limited(brain).revise.supersede(old, FOUR, reason="upgrade").id or ""
+    proposal = limited(brain).revise.supersede(old, FOUR, reason="upgrade").id or ""
     new = brain.revise.supersede(old, "The build is gone", reason="x", trust="trusted_tool").id
     with pytest.raises(RejectedError, match=new or "?") as refusal:
-        brain.revise.approve(held, reason="late")
+        brain.revise.approve(proposal, reason="late")
     assert refusal.value.code == "already_superseded"
-    assert brain.get(held).state is State.QUARANTINED
+    assert brain.get(proposal).state is State.QUARANTINED
 
 
 def test_untrusted_caller_only_proposes_important_changes(brain: Brain) -> None:
     web = limited(brain, Trust.UNTRUSTED_WEB)
-    own = stored(web, TWO, kind="fact", trust="untrusted_web")
-    assert web.revise.retag(own, add=["ci"]).status is ChangeStatus.DONE
-    assert web.revise.pin(own).status is ChangeStatus.PROPOSED
-    rule = web.revise.supersede(own, "Never build at night", reason="x", kind="rule")
+    proposal = stored(web, TWO, kind="fact", trust="untrusted_web")
+    assert web.revise.retag(proposal, add=["ci"]).status is ChangeStatus.DONE
+    assert web.revise.pin(proposal).status is ChangeStatus.PROPOSED
+    rule = web.revise.supersede(proposal, "Never build at night", reason="x", kind="rule")
     assert rule.status is ItemStatus.QUARANTINED
-    assert brain.get(own).state is State.ACTIVE
+    assert brain.get(proposal).state is State.ACTIVE
 
 
 def test_caller_without_write_access_to_a_scope_cannot_propose_changes(brain: Brain) -> None:
@@ -135,11 +135,11 @@ def test_caller_without_write_access_to_a_scope_cannot_propose_changes(brain: Br
 
 def test_hidden_memory_cannot_be_revised(brain: Brain) -> None:
     secret = stored(brain.acting_as(agent="bob"), TWO, kind="fact", scope="private")
-    mine = stored(brain, FOUR, kind="fact")
+    second = stored(brain, FOUR, kind="fact")
     for change in (
         lambda: brain.revise.annotate(secret, "x"),
-        lambda: brain.revise.link(mine, secret, type="supports"),
-        lambda: brain.revise.resolve(mine, other=secret, reason="x"),
+        lambda: brain.revise.link(second, secret, type="supports"),
+        lambda: brain.revise.resolve(second, other=secret, reason="x"),
         lambda: brain.erase(secret, reason="x"),
     ):
         with pytest.raises(NotFoundError):

@@ -141,9 +141,9 @@ def test_boot_lists_open_and_blocked_tasks_by_priority_and_due_date(shop: Brain)
     save(shop, "Sweep the floor.", "task", priority="low")
     save(shop, "Mend the cart.", "task")
     save(shop, "Pay the rent.", "task", priority="high", due_at="2026-05-01")
-    late = save(shop, "Answer the auditors.", "task", priority="high", due_at="2026-04-01")
+    due_later = save(shop, "Answer the auditors.", "task", priority="high", due_at="2026-04-01")
     done = save(shop, "Buy paint.", "task", priority="high")
-    shop.revise.status(late, "blocked")
+    shop.revise.status(due_later, "blocked")
     shop.revise.status(done, "done")
 
     briefing = shop.boot()
@@ -377,9 +377,9 @@ def test_memory_appears_only_in_the_boot_sections_of_its_kind(
             briefing = asdict(shop.boot(task="Check the tide table"))
             sections = {*BOOT_CAPS, "handoff"}
 
-            shown = {section for section in sections if id_ in str(briefing[section])}
-            assert shown <= set(KINDS[kind].boot_sections)
-            assert bool(shown) is (kind in {Kind.RULE, Kind.TASK})
+            shown_sections = {section for section in sections if id_ in str(briefing[section])}
+            assert shown_sections <= set(KINDS[kind].boot_sections)
+            assert bool(shown_sections) is (kind in {Kind.RULE, Kind.TASK})
 
 
 def everything(brain: Brain) -> dict[str, list[tuple[object, ...]]]:

@@ -74,9 +74,9 @@ def entries(brain: Brain) -> list[Entry]:
 def test_canary_model_ranks_only_recalls_of_its_own_sessions(brain: Brain, shop: Shop) -> None:
     weights = [item.id for item in brain.recall(ASKED).items]
     card = on_trial(brain, shop, ByFeature(sign=-1), percent=50)
-    mine = brain.acting_as(session=sessions_of(card, count=1)[0])
-    theirs = brain.acting_as(session=sessions_of(card, count=1, served=False)[0])
-    by_model, by_weights = mine.recall(ASKED), theirs.recall(ASKED)
+    served = brain.acting_as(session=sessions_of(card, count=1)[0])
+    not_served = brain.acting_as(session=sessions_of(card, count=1, served=False)[0])
+    by_model, by_weights = served.recall(ASKED), not_served.recall(ASKED)
 
     assert [item.id for item in by_weights.items] == weights
     assert [item.id for item in by_model.items] != weights

@@ -246,10 +246,10 @@ def test_proposed_supersede_marks_dependents_only_once_approved(
     brain: Brain, precondition: str, conclusion: str
 ) -> None:
     web = brain.acting_as(agent="web", trust_ceiling=Trust.UNTRUSTED_WEB)
-    held = web.revise.supersede(precondition, "The gateway runs on envoy", reason=WHY)
+    proposal = web.revise.supersede(precondition, "The gateway runs on envoy", reason=WHY)
     assert marked(brain) == set()
-    assert held.id is not None
-    assert brain.revise.approve(held.id, reason=WHY).affected is not None
+    assert proposal.id is not None
+    assert brain.revise.approve(proposal.id, reason=WHY).affected is not None
     assert marked(brain) == {conclusion}
 
 
@@ -358,8 +358,8 @@ def test_previews_count_all_dependents_and_change_nothing(
     other = remembered(brain, "Lunch is at noon")
     preview = brain.forget([precondition, other], reason=WHY)
     assert [one.id for one in preview.dependents] == [conclusion, plan]
-    seen = brain.get(precondition, views=["dependents"]).dependents or ()
-    assert [(one.id, one.depth, one.via) for one in seen] == [
+    dependents = brain.get(precondition, views=["dependents"]).dependents or ()
+    assert [(one.id, one.depth, one.via) for one in dependents] == [
         (conclusion, 1, precondition),
         (plan, 2, conclusion),
     ]

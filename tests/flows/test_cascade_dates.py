@@ -41,10 +41,10 @@ def test_memory_derived_from_a_superseded_one_names_the_day_it_was_superseded(
 ) -> None:
     brain.revise.supersede(precondition, "The gateway runs on envoy", reason=WHY)
     clock.move(8 * DAY)
-    late = stored(
+    dependent = stored(
         brain, "Headers belong in nginx conf too", kind="fact", derived_from=[precondition]
     )
-    assert f"{precondition} (superseded 2026-03-02)" in banner(brain, late)
+    assert f"{precondition} (superseded 2026-03-02)" in banner(brain, dependent)
 
 
 @pytest.mark.parametrize("how", ["supersede", "forget", "contradict"])
@@ -79,15 +79,15 @@ def test_undoing_a_restore_brings_back_the_review_mark_with_its_original_date(
 def test_recall_as_of_an_earlier_time_shows_no_mark_of_a_later_link(
     brain: Brain, clock: FakeClock, precondition: str
 ) -> None:
-    lone = stored(brain, "Headers belong in conf too", kind="fact")
+    unlinked = stored(brain, "Headers belong in conf too", kind="fact")
     brain.revise.supersede(precondition, "The gateway runs on envoy", reason=WHY)
     task = stored(brain, "Mend every timeout", kind="task", depends_on=[precondition])
     clock.move(DAY)
     then = clock.now()
     clock.move(DAY)
-    brain.revise.link(lone, task, type=LinkType.DEPENDS_ON)
-    assert "superseded 2026-03-02" in banner(brain, lone)
-    [item] = [one for one in brain.recall("headers conf", as_of=then).items if one.id == lone]
+    brain.revise.link(unlinked, task, type=LinkType.DEPENDS_ON)
+    assert "superseded 2026-03-02" in banner(brain, unlinked)
+    [item] = [one for one in brain.recall("headers conf", as_of=then).items if one.id == unlinked]
     assert item.notes == ()
 
 

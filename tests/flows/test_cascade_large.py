@@ -125,10 +125,12 @@ def test_merged_supersede_marks_local_dependents(
     brain.export(tmp_path / "after.jsonl")
     with a_brain(tmp_path / "other.db") as other:
         other.merge(tmp_path / "before.jsonl")
-        late = other.remember("Nginx needs a reload", kind="fact", derived_from=[middle]).items[0]
+        dependent = other.remember(
+            "Nginx needs a reload", kind="fact", derived_from=[middle]
+        ).items[0]
         other.merge(tmp_path / "after.jsonl")
         matches = {item.id for item in other.recall(states=["needs_review"]).items}
-        assert matches == {middle, task, late.id}
+        assert matches == {middle, task, dependent.id}
 
 
 def test_cascade_over_generated_graphs_matches_a_reference_model() -> None:

@@ -68,13 +68,13 @@ def test_path_through_a_hidden_memory_does_not_name_the_memory(
     brain: Brain, precondition: str
 ) -> None:
     ann = brain.acting_as(agent="ann")
-    hers = stored(
+    private = stored(
         ann, "My own note on it", kind="fact", scope="private", derived_from=[precondition]
     )
-    seen = stored(brain, "Timeouts belong in nginx conf", kind="fact")
-    ann.revise.link(seen, hers, type=LinkType.DEPENDS_ON)
+    visible = stored(brain, "Timeouts belong in nginx conf", kind="fact")
+    ann.revise.link(visible, private, type=LinkType.DEPENDS_ON)
     [one] = brain.acting_as(agent="bob").revise.preview(precondition).first
-    assert one.path == (seen, UNSEEN, precondition)
+    assert one.path == (visible, UNSEEN, precondition)
 
 
 def test_dry_run_of_forget_needs_no_reason_and_changes_nothing(

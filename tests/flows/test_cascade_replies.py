@@ -88,21 +88,21 @@ def test_thousands_of_hidden_dependents_do_not_change_the_reply(brain: Brain) ->
         assert len(tx.reviews.by(1)) == count
     brain.revise.restore(cause, reason=WHY)
 
-    seen = stored(brain, "Timeouts belong in nginx conf", kind="fact")
-    over = stored(brain, "Headers belong next to them", kind="fact", depends_on=[seen])
-    brain.revise.link(seen, cause, type=LinkType.DEPENDS_ON)
+    visible = stored(brain, "Timeouts belong in nginx conf", kind="fact")
+    over = stored(brain, "Headers belong next to them", kind="fact", depends_on=[visible])
+    brain.revise.link(visible, cause, type=LinkType.DEPENDS_ON)
 
     preview = brain.revise.preview(cause)
     assert (preview.count, preview.archived, preview.is_more) == (2, 2, False)
     affected = brain.revise.supersede(cause, "The gateway runs on envoy", reason=WHY).affected
     assert affected is not None
-    assert (affected.count, affected.archived, affected.ids) == (2, 2, (seen, over))
+    assert (affected.count, affected.archived, affected.ids) == (2, 2, (visible, over))
     assert not affected.is_more
     assert "Needs review" in (brain.get(over).banner or "")
 
 
 def test_hidden_dependents_do_not_displace_visible_ones(brain: Brain) -> None:
     precondition = with_dependents(brain, DEPENDENTS_MAX + 10, scope=Scope.PRIVATE)
-    seen = stored(brain, "Timeouts belong in nginx conf", kind="fact", depends_on=[precondition])
+    visible = stored(brain, "Timeouts belong in nginx conf", kind="fact", depends_on=[precondition])
     matches = brain.get(precondition, views=["dependents"]).dependents or ()
-    assert [one.id for one in matches] == [seen]
+    assert [one.id for one in matches] == [visible]

@@ -323,17 +323,17 @@ def test_cause_of_another_incident_or_another_week_is_not_traced(
 @pytest.mark.requirement("RT-31")
 def test_links_view_shows_visible_memories_that_name_the_same_entity(brain: Brain) -> None:
     cause = stored(brain, "Ann raised the pool size of payments-db", kind="event")
-    mine = stored(brain, "I broke the payments database", kind="event", scope="private")
+    private = stored(brain, "I broke the payments database", kind="event", scope="private")
     stored(brain, "The pool size of reports-db was raised", kind="event")
     effect = stored(brain, "PaymentsDb ran out of memory", kind="incident")
-    shown = brain.get(effect, views=["links"])
-    assert shown.links == ()
-    assert {(one.id, one.basis, one.confidence) for one in shown.related or ()} == {
-        (mine, "both name PaymentsDb", 0.8),
+    view = brain.get(effect, views=["links"])
+    assert view.links == ()
+    assert {(one.id, one.basis, one.confidence) for one in view.related or ()} == {
+        (private, "both name PaymentsDb", 0.8),
         (cause, "both name PaymentsDb", 0.8),
     }
-    seen = brain.acting_as(agent="bob").get(effect, views=["links"])
-    assert [one.id for one in seen.related or ()] == [cause]
+    view_of_bob = brain.acting_as(agent="bob").get(effect, views=["links"])
+    assert [one.id for one in view_of_bob.related or ()] == [cause]
     assert brain.get(effect).related is None
 
 

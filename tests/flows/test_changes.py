@@ -201,10 +201,10 @@ def test_forgotten_value_does_not_hide_the_previous_value(brain: Brain, clock: F
     clock.move(timedelta(minutes=2))
     newer = stored(here, "Make it 120.")
     clock.move(MONTH)
-    wrong = stored(brain, "The venue is now booked for 60 people.")
+    mistaken = stored(brain, "The venue is now booked for 60 people.")
     for street in range(30):
         stored(brain, f"People park near the venue in street {street}.")
-    brain.forget(wrong, reason="another venue")
+    brain.forget(mistaken, reason="another venue")
     matches = shown(brain, "For how many people is the venue booked?")
     assert matches.index(newer) < matches.index(booked)
 

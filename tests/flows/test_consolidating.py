@@ -104,7 +104,12 @@ def test_cliques_are_complete_maximal_and_cover_every_pair(
     near: dict[tuple[int, int], float],
 ) -> None:
     matches = [set(one.ids) for one in cliques(near)]
-    for own in matches:
-        assert all((one, other) in near for one in own for other in own if one < other)
-        assert not any(own < other for other in matches)
-    assert all(any(set(pair) <= own for own in matches) for pair in near)
+    for clique_members in matches:
+        assert all(
+            (one, other) in near
+            for one in clique_members
+            for other in clique_members
+            if one < other
+        )
+        assert not any(clique_members < other for other in matches)
+    assert all(any(set(pair) <= clique_members for clique_members in matches) for pair in near)

@@ -166,8 +166,8 @@ def test_slow_cross_encoder_is_skipped_and_then_paused(brain: Brain) -> None:
     until.set()
 
     slow = ("cross_encoder: test:preferring took over 10 ms",)
-    rests = ("cross_encoder: test:preferring rests after 3 failures in a row",)
-    assert degraded == [slow, slow, slow, rests]
+    paused = ("cross_encoder: test:preferring rests after 3 failures in a row",)
+    assert degraded == [slow, slow, slow, paused]
 
 
 def test_recall_deadline_limits_the_cross_encoder(brain: Brain) -> None:

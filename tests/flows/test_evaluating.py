@@ -98,8 +98,10 @@ def test_evaluation_asks_nothing_about_private_memories_of_others(brain: Brain) 
     assert len(secret) == 40
     assert not secret.intersection(*[frozenset[int]().union(*(one.gold for one in exam.questions))])
     assert not any(f"shelf{n}" in one.text for one in exam.questions for n in range(100, 140))
-    own = bo.evaluate.prepare(brain.services.clock.now(), questions=100, seed=0)
-    assert secret.intersection(*[frozenset[int]().union(*(one.gold for one in own.questions))])
+    exam_of_bo = bo.evaluate.prepare(brain.services.clock.now(), questions=100, seed=0)
+    assert secret.intersection(
+        *[frozenset[int]().union(*(one.gold for one in exam_of_bo.questions))]
+    )
 
 
 def test_evaluation_repeats_the_latest_queries_whose_results_were_used(
@@ -152,9 +154,9 @@ def test_significant_decline_is_reported_with_the_changed_setup(
 
 
 def test_evaluation_names_retrievers_that_did_not_respond(brain: Brain) -> None:
-    deaf = Brain(replace(brain.services, embedder=Deaf()), brain.caller)
+    without_embedder = Brain(replace(brain.services, embedder=Deaf()), brain.caller)
 
-    assert deaf.evaluate(questions=EVALUATED_MIN).setup["lacks"] == ["vector"]
+    assert without_embedder.evaluate(questions=EVALUATED_MIN).setup["lacks"] == ["vector"]
 
 
 def test_store_with_enough_memories_is_evaluated_every_week(brain: Brain, clock: FakeClock) -> None:

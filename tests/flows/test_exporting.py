@@ -149,14 +149,14 @@ def test_truncated_export_is_recognised_and_can_be_merged_again(
 ) -> None:
     one, other = open_brain("one"), open_brain("other")
     full_of_everything(one)
-    whole = lines(one, tmp_path, "a")
-    (tmp_path / "cut").write_text("\n".join(whole[:5]) + "\n")
+    export = lines(one, tmp_path, "a")
+    (tmp_path / "cut").write_text("\n".join(export[:5]) + "\n")
 
     with pytest.raises(InvalidInputError, match="cut short"):
         other.merge(tmp_path / "cut")
     other.merge(tmp_path / "a")
 
-    assert lines(other, tmp_path, "b") == whole
+    assert lines(other, tmp_path, "b") == export
 
 
 def test_unreadable_lines_of_a_merge_are_counted_and_located_without_their_text(
@@ -249,17 +249,17 @@ def test_merge_is_blocked_only_by_action_items_of_the_projects_it_writes_to(
     assert other.merge(file, dry_run=True).stored
     assert other.merge(file).stored
 
-    late = open_brain("late")
-    bo = late.acting_as(agent="bo", session="s1")
+    third = open_brain("late")
+    bo = third.acting_as(agent="bo", session="s1")
     bo.remember("Water the roses", kind="task", project="garden", must_ack=True)
     with pytest.raises(RejectedError, match="Water the roses") as refusal:
-        late.merge(file)
+        third.merge(file)
     assert refusal.value.code == "action_items_pending"
-    assert late.status().memories == 1
+    assert third.status().memories == 1
     bo.remember("Sweep the yard", kind="task", project="yard", must_ack=True)
-    [item] = [one.id for one in late.recall("roses").items]
-    late.revise.ack(item, "will_execute")
-    assert late.merge(file).stored
+    [item] = [one.id for one in third.recall("roses").items]
+    third.revise.ack(item, "will_execute")
+    assert third.merge(file).stored
 
 
 @pytest.mark.requirement("SE-06")

@@ -122,10 +122,10 @@ def test_revision_without_field_separators_has_only_the_given_fields(
 ) -> None:
     bare = brain.revise.supersede(stored(brain, RELAY), "It was not the relay.", reason="no").id
     lamp = AtomDetail(outcome="the lamp went out")
-    given = brain.revise.supersede(bare or "", BURNT, reason="the lamp", detail=lamp).id
+    with_detail = brain.revise.supersede(bare or "", BURNT, reason="the lamp", detail=lamp).id
 
     assert not any(brain.get(bare or "").detail[name] for name in CausalField)
-    atoms = brain.get(given or "").detail
+    atoms = brain.get(with_detail or "").detail
     assert {name: atoms[name] for name in CausalField if atoms[name]} == {"outcome": lamp.outcome}
 
 
@@ -231,15 +231,15 @@ def by_words(brain: Brain, *words: str) -> list[str]:
 
 @pytest.mark.requirement("CT-04")
 def test_atom_always_has_the_time_of_its_event(brain: Brain, clock: FakeClock) -> None:
-    given = stored(brain, DISK, occurred_at="2026-01-05T08:00:00Z")
+    dated = stored(brain, DISK, occurred_at="2026-01-05T08:00:00Z")
     message = (
         remember_one(brain, SAID, kind="message", occurred_at="2026-02-07T08:00:00Z").derived[0].id
     )
     now = stored(brain, ORDERS)
 
-    times = {id_: brain.get(str(id_), bump=False).occurred_at for id_ in (given, message, now)}
+    times = {id_: brain.get(str(id_), bump=False).occurred_at for id_ in (dated, message, now)}
     assert {id_: at.date().isoformat() for id_, at in times.items()} == {
-        given: "2026-01-05",
+        dated: "2026-01-05",
         message: "2026-02-07",
         now: clock.now().date().isoformat(),
     }
@@ -302,13 +302,13 @@ def test_recall_by_field_returns_the_nearest_visible_atoms_only(
 ) -> None:
     with a_brain(tmp_path_factory.mktemp("law") / "brain.db") as brain:
         bob = Brain(brain.services, Caller(agent="bob"))
-        known = dict[int, str]()
+        texts = dict[int, str]()
         for number, (subject, outcome, is_private) in enumerate(atoms):
             scope = "private" if is_private else "team"
             text = f"@atom {subject} of n{number} | fell | {outcome}"
             id_ = ids.parse(ids.MEMORY, stored(bob, text, scope=scope))
             if not is_private:
-                known[id_] = outcome
+                texts[id_] = outcome
         requested = brain.services.embedder.query(query)
         query_scope = QueryScope(
             caller=brain.caller,
@@ -319,7 +319,7 @@ def test_recall_by_field_returns_the_nearest_visible_atoms_only(
             hits = tx.index.nearest(requested, query_scope, limit=50)
 
     true = {
-        i: float(requested @ brain.services.embedder.query(message)) for i, message in known.items()
+        i: float(requested @ brain.services.embedder.query(message)) for i, message in texts.items()
     }
     assert {hit.id: hit.score for hit in hits} == pytest.approx(true, abs=1e-2)
     assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)

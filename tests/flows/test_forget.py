@@ -22,9 +22,9 @@ def test_forgotten_memory_is_in_no_index_and_leaves_a_tombstone(brain: Brain) ->
     assert [one.id for one in done.items] == [id_]
     for query in ("nightly", FACT, ""):
         assert brain.recall(query).verdict is ResultStatus.NOTHING_STORED
-    shown = brain.get(id_)
-    assert (shown.state, shown.body) == (State.FORGOTTEN, None)
-    assert (shown.banner or "").startswith("Forgotten")
+    memory = brain.get(id_)
+    assert (memory.state, memory.body) == (State.FORGOTTEN, None)
+    assert (memory.banner or "").startswith("Forgotten")
     assert brain.doctor().is_sound
 
 
@@ -71,11 +71,11 @@ def test_malformed_id_is_refused(brain: Brain) -> None:
 def test_forgetting_a_more_trusted_memory_is_only_proposed(brain: Brain) -> None:
     id_ = stored(brain, FACT, kind="fact", trust="trusted_tool")
     bob = brain.acting_as(agent="bob", trust_ceiling=Trust.USER_CLAIM)
-    held, again = (bob.forget(id_, reason="rival") for _ in range(2))
-    assert (held.status, held.count) == (Phase.PROPOSED, 0)
-    assert held.items == again.items
+    proposal, again = (bob.forget(id_, reason="rival") for _ in range(2))
+    assert (proposal.status, proposal.count) == (Phase.PROPOSED, 0)
+    assert proposal.items == again.items
     assert bodies(brain) == [FACT]
-    brain.revise.approve(held.items[0].id, reason="right")
+    brain.revise.approve(proposal.items[0].id, reason="right")
     assert bodies(brain) == []
     assert brain.get(id_).state is State.FORGOTTEN
 
@@ -93,10 +93,10 @@ def test_chain_with_a_forgotten_head_has_no_current_memory(brain: Brain) -> None
     old = stored(brain, FACT, kind="fact")
     new = brain.revise.supersede(old, "It runs on four cores", reason="upgrade").id or ""
     brain.forget(new, reason="wrong")
-    shown = brain.get(old)
-    assert shown.current_id == new
-    assert "holds now" not in (shown.banner or "")
-    assert "four" not in (shown.banner or "")
+    memory = brain.get(old)
+    assert memory.current_id == new
+    assert "holds now" not in (memory.banner or "")
+    assert "four" not in (memory.banner or "")
     assert bodies(brain) == []
 
 

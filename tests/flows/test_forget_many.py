@@ -38,8 +38,8 @@ def test_more_than_one_match_is_previewed_until_the_count_is_confirmed(brain: Br
     assert {one.id for one in preview.items} == set(made)
     assert [one.id for one in preview.dependents] == [other]
     assert "confirm=4" in (preview.hint or "")
-    wrong = brain.forget(tags=["office"], reason="closed", confirm=3)
-    assert (wrong.status, len(bodies(brain))) == (Phase.PREVIEW, 5)
+    with_wrong_count = brain.forget(tags=["office"], reason="closed", confirm=3)
+    assert (with_wrong_count.status, len(bodies(brain))) == (Phase.PREVIEW, 5)
     done = brain.forget(tags=["office"], reason="closed", confirm=4)
     assert (done.status, done.count, bodies(brain)) == (
         Phase.DONE,
@@ -119,8 +119,16 @@ def test_erase_leaves_no_byte_of_the_text(brain: Brain, path: Path) -> None:
     done = brain.erase(old, reason="leaked", confirm=2)
     assert done.status is Phase.DONE
     assert done.hint is None, done.hint
-    looked = {"memories", "facts", "annotations", "links", "changes", "vectors", "recall_traces"}
-    assert looked | {"entities", "full text", "idempotency", "file"} <= set(done.receipt)
+    expected_tables = {
+        "memories",
+        "facts",
+        "annotations",
+        "links",
+        "changes",
+        "vectors",
+        "recall_traces",
+    }
+    assert expected_tables | {"entities", "full text", "idempotency", "file"} <= set(done.receipt)
     assert (done.receipt["annotations"], done.receipt["file"]) == (1, 1)
     for file in path.parent.glob(f"{path.name}*"):
         assert secret.encode() not in file.read_bytes(), file
@@ -178,22 +186,22 @@ def test_pruning_removes_old_unread_memories_but_no_binding_ones(
         stored(brain, "Renew the certificate", kind="task", detail=done),
         stored(brain, "The disk was full", kind="incident"),
     ]
-    stays = [
+    retained = [
         stored(brain, "Never push to main", kind="rule"),
         stored(brain, "See you at five", kind="message"),
         stored(brain, "Rotate the keys of the shop", kind="task", detail=open_),
         stored(brain, "Zanzibar is an island", kind="fact"),
     ]
-    brain.revise.pin(stays[-1])
+    brain.revise.pin(retained[-1])
     clock.move(timedelta(days=100))
-    stays.append(stored(brain, "The kettle is blue", kind="fact"))
+    retained.append(stored(brain, "The kettle is blue", kind="fact"))
     preview = brain.prune(days=60)
     assert (preview.status, preview.count) == (Phase.PREVIEW, 4)
     assert {one.id for one in preview.items} == set(removed)
     assert len(bodies(brain, max_items=20)) == 9
     outcome = brain.prune(days=60, confirm=4)
     assert outcome.status is Phase.DONE
-    assert {brain.get(id_).state for id_ in stays} == {State.ACTIVE}
+    assert {brain.get(id_).state for id_ in retained} == {State.ACTIVE}
     assert {brain.get(id_).state for id_ in removed} == {State.FORGOTTEN}
     assert brain.prune(days=60).count == 0
     brain.revise.restore(removed[0], reason="it was needed")

@@ -15,17 +15,17 @@ LONG = "The nightly build runs on two cores. " * 20
 @pytest.mark.requirement("RT-01")
 def test_get_returns_a_complete_memory(brain: Brain) -> None:
     id_ = stored(brain, LONG, kind="event")
-    shown = brain.get(id_)
-    assert (shown.id, shown.current_id, shown.kind) == (id_, id_, Kind.EVENT)
-    assert (shown.body, shown.banner, shown.scope) == (LONG.strip(), None, Scope.TEAM)
+    memory = brain.get(id_)
+    assert (memory.id, memory.current_id, memory.kind) == (id_, id_, Kind.EVENT)
+    assert (memory.body, memory.banner, memory.scope) == (LONG.strip(), None, Scope.TEAM)
 
 
 def test_every_kind_is_read_with_its_own_columns(brain: Brain, subtests: pytest.Subtests) -> None:
     for kind in Kind:
         with subtests.test(kind=kind):
-            shown = brain.get(stored(brain, "It is so", kind=kind))
-            assert shown.kind is kind
-            assert shown.detail
+            memory = brain.get(stored(brain, "It is so", kind=kind))
+            assert memory.kind is kind
+            assert memory.detail
 
 
 def test_id_is_accepted_in_any_case(brain: Brain) -> None:

@@ -50,9 +50,9 @@ def test_handoff_is_an_episode_of_its_session_that_recall_returns(
             SUMMARY, next_steps=["bench the lexer"], blockers=["the CI is red"], context="see docs"
         )
     )
-    shown = brain.get(id_)
-    assert (shown.kind, shown.label, shown.session) == (Kind.EPISODE, "handoff", "s1")
-    assert (shown.project, shown.source_ref) == ("api", "session:s1")
+    view = brain.get(id_)
+    assert (view.kind, view.label, view.session) == (Kind.EPISODE, "handoff", "s1")
+    assert (view.project, view.source_ref) == ("api", "session:s1")
     with brain.services.store.snapshot(brain.caller.tenant) as tx:
         [memory] = tx.memories.get([ids.parse(ids.MEMORY, id_)]).values()
     assert memory.detail == EpisodeDetail(started_at=began, ended_at=clock.now())
@@ -124,15 +124,15 @@ def test_latest_handoff_is_the_newest_of_the_project_by_any_agent(
 
     old = left(at("s1", "api").session.handoff(SUMMARY))
     left(at("s2", "web").session.handoff("Painted the page"))
-    own = at("s3", "api", agent="bob")
-    assert last_id(own, "api") == old
-    mine = left(own.session.handoff("Bob went on from there"))
-    assert last_id(own, "api") == mine
-    assert last_id(at("s4", "api"), "api") == mine
+    bob = at("s3", "api", agent="bob")
+    assert last_id(bob, "api") == old
+    handoff_of_bob = left(bob.session.handoff("Bob went on from there"))
+    assert last_id(bob, "api") == handoff_of_bob
+    assert last_id(at("s4", "api"), "api") == handoff_of_bob
     wide = left(at("s5").session.handoff("Nothing in particular"))
     assert last_id(at("s6"), "api") == last_id(at("s6")) == wide
     brain.forget(wide, reason="it says nothing")
-    assert last_id(at("s6"), "api") == mine
+    assert last_id(at("s6"), "api") == handoff_of_bob
     assert last_id(at("s6"), "cli") is None
 
 
@@ -149,9 +149,9 @@ def test_marks_in_a_handoff_become_separate_memories(brain: Brain) -> None:
     id_ = left(ann.session.handoff(f"{SUMMARY}\n@decision The parser has no regex in it"))
     assert "The parser has no regex in it" in bodies(brain, "parser regex", kinds=["fact"])
     [fact] = brain.recall("parser regex", kinds=["fact"]).items
-    known = brain.get(fact.id, views=["provenance"]).provenance
-    assert known is not None
-    assert known.derived_from == (id_,)
+    provenance = brain.get(fact.id, views=["provenance"]).provenance
+    assert provenance is not None
+    assert provenance.derived_from == (id_,)
 
 
 def test_undo_and_export_preserve_handoffs_and_skills(tmp_path: Path) -> None:

@@ -145,10 +145,10 @@ def test_repeated_import_does_not_repeat_an_undone_replacement(brain: Brain) -> 
 def test_continued_import_links_memories_of_an_earlier_attempt(brain: Brain) -> None:
     filler = [piece(fact(f"f#{n}", f"Comet {n} passed in the night")) for n in range(64)]
     pieces = [*PIECES[:3], *filler, *PIECES[3:]]
-    heard: list[ImportReport] = []
+    reports: list[ImportReport] = []
 
     def stop(report: ImportReport) -> None:
-        heard.append(report)
+        reports.append(report)
         raise UnavailableError("The disk was unplugged.")
 
     reader = importing(brain, Given(pieces))
@@ -156,7 +156,7 @@ def test_continued_import_links_memories_of_an_earlier_attempt(brain: Brain) -> 
     source = ImportSource(format="lines", path=Path("somewhere"))
     with pytest.raises(UnavailableError):
         start.go_on(source, resume=FROM_START, on_progress=stop)
-    report = start.go_on(source, resume=ResumeOptions(since=heard[0]))
+    report = start.go_on(source, resume=ResumeOptions(since=reports[0]))
     assert (report.read, report.stored, report.exists) == (67, 67, 0)
     assert report.carried["links"] == report.carried["supersessions"] == 1
 

@@ -149,10 +149,10 @@ def test_interrupted_import_continues_where_it_stopped(brain: Brain, tmp_path: P
 def test_import_reports_progress_after_every_batch(brain: Brain, tmp_path: Path) -> None:
     source = tmp_path / "long.txt"
     source.write_text("".join(f"event: Comet {n} passed\n" for n in range(130)), "utf-8")
-    heard: list[ImportReport] = []
-    importing(brain).import_("lines", source, on_progress=heard.append)
-    assert [report.read for report in heard] == [64, 128, 130]
-    assert [report.progress for report in heard] == [64 / 130, 128 / 130, 1.0]
+    reports: list[ImportReport] = []
+    importing(brain).import_("lines", source, on_progress=reports.append)
+    assert [report.read for report in reports] == [64, 128, 130]
+    assert [report.progress for report in reports] == [64 / 130, 128 / 130, 1.0]
 
 
 def test_text_in_two_batches_is_stored_once(brain: Brain, tmp_path: Path) -> None:

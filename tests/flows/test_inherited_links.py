@@ -96,10 +96,10 @@ def test_supersede_with_a_less_trusted_source_needs_approval(brain: Brain) -> No
     web = brain.acting_as(agent="web", trust_ceiling=Trust.UNTRUSTED_WEB)
     source = stored(web, "Port 5432 is open on staging", kind="fact")
     old = stored(brain, "Staging is closed by day", kind="fact")
-    held = brain.revise.supersede(
+    proposal = brain.revise.supersede(
         old, "Staging answers at night as well", reason=WHY, derived_from=[source]
     )
-    assert brain.get(held.id or "").state is State.QUARANTINED
+    assert brain.get(proposal.id or "").state is State.QUARANTINED
     assert brain.get(old).state is State.ACTIVE
 
 
@@ -107,10 +107,10 @@ def test_approved_revision_inherits_the_links_of_its_predecessor(
     brain: Brain, precondition: str, conclusion: str
 ) -> None:
     web = brain.acting_as(agent="web", trust_ceiling=Trust.UNTRUSTED_WEB)
-    held = reworded(web, conclusion)
-    brain.revise.approve(held, reason=WHY)
+    proposal = reworded(web, conclusion)
+    brain.revise.approve(proposal, reason=WHY)
     brain.forget(precondition, reason=WHY)
-    assert needs_review(brain, held)
+    assert needs_review(brain, proposal)
 
 
 @pytest.fixture

@@ -134,7 +134,7 @@ def test_long_jobs_of_two_tenants_take_turns_and_both_end(
 
     a_worker(brain, on_event=order).sweep()
 
-    taken = [tenant for what, tenant in order.events if what == "taken"]
+    taken = [tenant for event, tenant in order.events if event == "taken"]
     assert taken[:4] == [LOCAL_TENANT, "other", LOCAL_TENANT, "other"]
     assert {one.memories for one in (brain.status(), other.status())} == {64 * BATCHES}
 

@@ -42,14 +42,14 @@ def brain(path: Path, clock: FakeClock, embedder: Paced) -> Brain:
 
 def seen_at_work(brain: Brain) -> list[JobView]:
     """Run what is due; return what a job shows after each of its steps."""
-    shown = list[JobView]()
+    views = list[JobView]()
 
     def record(what: JobEvent, job: Job) -> None:
         if what is JobEvent.MOVED:
-            shown.append(brain.jobs.show(ids.show(ids.JOB, job.id)))
+            views.append(brain.jobs.show(ids.show(ids.JOB, job.id)))
 
     a_worker(brain, on_event=record).sweep()
-    return shown
+    return views
 
 
 def test_job_estimates_its_end_from_its_pace(

@@ -70,8 +70,8 @@ def test_failing_job_is_tried_three_times_then_is_a_dead_letter(
 ) -> None:
     embedder.is_down = True
     brain.remember("The kettle is red.", kind="fact")
-    heard: list[JobEvent] = []
-    worker = a_worker(brain, on_event=lambda what, _job: heard.append(what))
+    events: list[JobEvent] = []
+    worker = a_worker(brain, on_event=lambda what, _job: events.append(what))
 
     for wait in (timedelta(seconds=30), timedelta(seconds=30), timedelta(minutes=2)):
         assert worker.sweep() == 0
@@ -82,7 +82,7 @@ def test_failing_job_is_tried_three_times_then_is_a_dead_letter(
 
     (dead,) = brain.jobs(state="dead").jobs
     assert (dead.attempts, dead.error) == (3, "embedder_down")
-    assert heard == [
+    assert events == [
         JobEvent.TAKEN, JobEvent.FAILED, JobEvent.TAKEN, JobEvent.FAILED,
         JobEvent.TAKEN, JobEvent.DEAD,
     ]  # fmt: skip
@@ -137,9 +137,9 @@ def test_job_is_a_dead_letter_after_all_its_workers_died(
     for _ in range(losses):
         assert brain.jobs.show(job.id).error is None
         with brain.services.store.begin(LOCAL_TENANT) as tx:
-            known = tx.jobs.get(ids.parse(ids.JOB, job.id))
-            assert known is not None
-            tx.jobs.move(known, known.claimed("gone", until=clock.now(), now=clock.now()))
+            queued = tx.jobs.get(ids.parse(ids.JOB, job.id))
+            assert queued is not None
+            tx.jobs.move(queued, queued.claimed("gone", until=clock.now(), now=clock.now()))
 
     a_worker(brain, kinds=[kind]).sweep()
     assert brain.jobs.show(job.id).error == "worker_lost"
@@ -149,17 +149,17 @@ def test_stopping_worker_returns_its_job_which_continues_later(
     brain: Brain, embedder: Fragile, clock: FakeClock
 ) -> None:
     remember_without_vectors(brain, embedder, clock)
-    heard: list[JobEvent] = []
+    events: list[JobEvent] = []
 
     def hear(what: JobEvent, _job: object) -> None:
-        heard.append(what)
+        events.append(what)
         if what is JobEvent.MOVED:
             worker.stop.set()
 
     worker = a_worker(brain, on_event=hear)
     worker.sweep()
 
-    assert heard == [JobEvent.TAKEN, JobEvent.MOVED, JobEvent.GIVEN_BACK]
+    assert events == [JobEvent.TAKEN, JobEvent.MOVED, JobEvent.GIVEN_BACK]
     (job,) = brain.jobs().jobs
     assert (job.state, job.attempts) == ("queued", 0)
     assert 0 < job.progress < 1
@@ -171,16 +171,16 @@ def test_cancelled_job_writes_nothing_more(
     brain: Brain, embedder: Fragile, clock: FakeClock
 ) -> None:
     remember_without_vectors(brain, embedder, clock)
-    heard: list[JobEvent] = []
+    events: list[JobEvent] = []
 
     def hear(what: JobEvent, _job: object) -> None:
-        heard.append(what)
+        events.append(what)
         if what is JobEvent.MOVED:
             brain.jobs.cancel(brain.jobs().jobs[0].id)
 
     a_worker(brain, on_event=hear).sweep()
 
-    assert heard == [JobEvent.TAKEN, JobEvent.MOVED, JobEvent.LOST]
+    assert events == [JobEvent.TAKEN, JobEvent.MOVED, JobEvent.LOST]
     assert states(brain) == ["cancelled"]
     assert brain.status().embedding_pending == 36
 
@@ -260,16 +260,16 @@ def test_equal_work_requested_twice_is_one_job(brain: Brain) -> None:
 def test_job_with_invalid_kind_or_arguments_is_refused(
     brain: Brain, subtests: pytest.Subtests
 ) -> None:
-    for kind, given in [
+    for kind, arguments in [
         ("fly", {}),
         ("embed", {"x": 1}),
         ("atomize", {"project": 3}),
         ("atomize", {"kinds": "fact"}),
         ("atomize", {"project": JOB_GIVEN_BYTES_MAX * "x"}),
     ]:
-        with subtests.test(kind=kind, given=given):
+        with subtests.test(kind=kind, arguments=arguments):
             with pytest.raises(InvalidInputError):
-                brain.jobs.run(kind, given)
+                brain.jobs.run(kind, arguments)
 
             assert brain.jobs().jobs == ()
 
@@ -323,21 +323,21 @@ def test_jobs_are_listed_page_by_page(brain: Brain) -> None:
 
     assert (page.more, rest.more, rest.next) == (2, 0, None)
     assert [one.id for one in (*page.jobs, *rest.jobs)] == sorted(made, reverse=True)
-    for wrong in (
+    for arguments in (
         {"limit": 0},
         {"state": "odd"},
         {"cursor": "mem_1"},
         {"cursor": page.next, "kind": "embed"},
     ):
         with pytest.raises(CommonbrainError):
-            brain.jobs(**wrong)  # type: ignore[arg-type]
+            brain.jobs(**arguments)  # type: ignore[arg-type]
 
 
 def test_tenant_admin_cannot_run_jobs_that_concern_all_tenants(brain: Brain) -> None:
-    theirs = Brain(brain.services, replace(brain.caller, tenant="acme"))
+    other = Brain(brain.services, replace(brain.caller, tenant="acme"))
 
     with pytest.raises(RejectedError) as refusal:
-        theirs.jobs.run("reword")
+        other.jobs.run("reword")
     assert refusal.value.code == "scope_denied"
 
 

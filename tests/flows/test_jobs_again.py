@@ -149,9 +149,11 @@ def test_job_of_a_worker_killed_within_a_page_is_completed_by_the_next_worker(
     clock = FakeClock(taken.at)
     with opened(shutil.copytree(taken.folder, tmp_path / "killed"), clock=clock) as brain:
         clock.move(timedelta(seconds=JOB_LEASE_S))
-        dying = Brain(replace(brain.services, extractor=DyingExtractor(50)), brain.caller)
+        with_dying_extractor = Brain(
+            replace(brain.services, extractor=DyingExtractor(50)), brain.caller
+        )
         with pytest.raises(Killed):
-            a_worker(dying).sweep()
+            a_worker(with_dying_extractor).sweep()
         clock.move(timedelta(seconds=JOB_LEASE_S))
         a_worker(brain).sweep()
 

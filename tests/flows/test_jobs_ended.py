@@ -55,11 +55,11 @@ def test_step_with_too_much_progress_data_is_rolled_back_whole(brain: Brain) -> 
         job = tx.jobs.get(id_)
         assert job is not None
         now = services.clock.now()
-        held = job.claimed("w", until=now + timedelta(minutes=1), now=now)
-        assert tx.jobs.move(job, held)
+        claimed = job.claimed("w", until=now + timedelta(minutes=1), now=now)
+        assert tx.jobs.move(job, claimed)
     on_move: Callable[[object], None] = lambda _job: None  # noqa: E731 nothing is listened to
     task = JobContext(
-        services=services, job=held, stop=Event(), limit=timedelta(hours=1), on_move=on_move
+        services=services, job=claimed, stop=Event(), limit=timedelta(hours=1), on_move=on_move
     )
     with task.step() as tx:
         task.save_progress(tx, 0.1, reached={"much": "x" * (JOB_REACHED_BYTES_MAX - 100)})

@@ -54,7 +54,7 @@ def test_reflection_covers_the_rest_of_a_partly_reflected_episode(
     before = [f"At noon again: {text}" for text in CHECKOUT[:3]]
     early = store_events(brain, before)
     clock.move(timedelta(hours=2))
-    late = store_events(brain, CHECKOUT)
+    late_events = store_events(brain, CHECKOUT)
     wording = Wording(lambda: reflect(other, window_hours=1))
     both = replace(brain.services, reflector=wording)
     other = Brain(both, brain.caller)
@@ -63,4 +63,4 @@ def test_reflection_covers_the_rest_of_a_partly_reflected_episode(
 
     assert wording.calls == 3, "all, those of the last hour, and what these left"
     those = [sources(brain, one) for one in every(brain, Kind.EPISODE, State.ACTIVE)]
-    assert sorted(those, key=len) == [set(early), set(late)]
+    assert sorted(those, key=len) == [set(early), set(late_events)]

@@ -135,8 +135,8 @@ def a_trace(number: int, brain: Brain) -> Trace:
 
 
 def test_trace_that_cannot_be_written_is_counted_and_the_next_one_is_stored(brain: Brain) -> None:
-    ghost = Brain(brain.services, replace(brain.caller, tenant="nobody"))
-    ghost.recall("anything?")
+    unknown_tenant = Brain(brain.services, replace(brain.caller, tenant="nobody"))
+    unknown_tenant.recall("anything?")
     brain.services.journal.flush()
     brain.recall("something?")
     brain.services.journal.flush()
@@ -152,14 +152,14 @@ def strengths(brain: Brain, id_: str) -> tuple[int, float]:
 
 @pytest.mark.requirement("RT-08", "DM-27", "DM-05", "LC-01")
 def test_shown_memory_is_counted_and_revived(brain: Brain, clock: FakeClock) -> None:
-    shown, other = stored(brain, FACT, kind="fact"), stored(brain, "Tea at noon", kind="fact")
+    recalled, other = stored(brain, FACT, kind="fact"), stored(brain, "Tea at noon", kind="fact")
     clock.move(timedelta(days=7))
-    assert strengths(brain, shown) == strengths(brain, other) == (0, 0.5)
+    assert strengths(brain, recalled) == strengths(brain, other) == (0, 0.5)
     brain.recall("nightly build")
-    brain.get(shown)
+    brain.get(recalled)
     brain.recall("nightly build", bump=False)
     brain.services.journal.flush()
-    assert strengths(brain, shown) == (2, 1.0)
+    assert strengths(brain, recalled) == (2, 1.0)
     assert strengths(brain, other) == (0, 0.5)
 
 
@@ -185,8 +185,8 @@ def test_trace_records_why_each_candidate_was_left_out(brain: Brain) -> None:
     stored(brain, "Buy a nightly build", kind="event")
     brain.recall("nightly build", max_items=2)
     brain.services.journal.flush()
-    fates = [one["left_out"] for one in traces(brain)[0]["considered"]]
-    assert sorted(fates, key=str) == [None, None, "near_duplicate", "near_duplicate", "no_room"]
+    reasons = [one["left_out"] for one in traces(brain)[0]["considered"]]
+    assert sorted(reasons, key=str) == [None, None, "near_duplicate", "near_duplicate", "no_room"]
     features = traces(brain)[0]["considered"][0]["features"]
     assert {"fused", "lexical", "trust"} <= set(features)
     assert all(features.values()), "what is 0 goes without saying"

@@ -150,7 +150,7 @@ def test_claimed_task_is_not_superseded_by_another_agent(ann: Brain, bo: Brain, 
 
 def test_claimed_task_is_not_forgotten_by_another_agent(ann: Brain, bo: Brain, task: str) -> None:
     ann.session.claim(task)
-    with pytest.raises(RejectedError, match="claimed") as held:
+    with pytest.raises(RejectedError, match="claimed") as refusal:
         bo.forget(task, reason="not needed")
-    assert held.value.code == "lease_held"
+    assert refusal.value.code == "lease_held"
     ann.forget(task, reason="not needed")

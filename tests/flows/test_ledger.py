@@ -62,14 +62,14 @@ def test_pages_go_from_the_newest_to_the_oldest(brain: Brain) -> None:
 def test_only_an_admin_reads_the_recalls_of_other_agents(brain: Brain, bo: Brain) -> None:
     brain.recall("comet")
     bo.recall("tail")
-    [own] = bo.recalls().recalls
-    assert own.query == "tail"
+    [recall_of_bo] = bo.recalls().recalls
+    assert recall_of_bo.query == "tail"
     assert {one.query for one in brain.recalls().recalls} == {"comet", "tail"}
-    [hers] = brain.recalls(agent="ann").recalls
+    [recall_of_ann] = brain.recalls(agent="ann").recalls
     with pytest.raises(RejectedError, match="admin"):
         bo.recalls(agent="ann")
     with pytest.raises(NotFoundError):
-        bo.recalls.one(hers.id)
+        bo.recalls.one(recall_of_ann.id)
     with pytest.raises(NotFoundError):
         bo.recalls.one(ids.show(ids.TRACE, 1))
 
@@ -80,11 +80,11 @@ def test_recall_log_shows_admins_only_the_id_of_hidden_candidates(brain: Brain, 
     bo.recall("nightly build")
     other = Brain(brain.services, Caller(agent="cy", role=Role.WRITER))
     assert other.recalls().recalls == ()
-    seen = whole(brain)
-    assert seen.considered == 2
-    [one] = [one for one in seen.candidates or () if one.id == hidden]
+    recall_view = whole(brain)
+    assert recall_view.considered == 2
+    [one] = [one for one in recall_view.candidates or () if one.id == hidden]
     assert (one.headline, one.kind) == (None, None)
-    assert HERS not in str(seen)
+    assert HERS not in str(recall_view)
 
 
 def test_erasing_a_memory_removes_it_from_every_recall_that_considered_it(brain: Brain) -> None:

@@ -184,12 +184,12 @@ def test_message_next_to_a_match_ranks_before_distant_messages(brain: Brain) -> 
 
 def test_memory_cannot_become_a_source_of_a_more_trusted_or_more_visible_one(brain: Brain) -> None:
     web = brain.acting_as(agent="web", trust_ceiling=Trust.UNTRUSTED_WEB)
-    heard = stored(web, "Port 5432 is open on staging", kind="fact")
-    own = stored(brain, "My notes on sockets", kind="fact", scope="private")
-    known = stored(brain, FACT, kind="fact")
-    for source in (heard, own):
+    untrusted = stored(web, "Port 5432 is open on staging", kind="fact")
+    private = stored(brain, "My notes on sockets", kind="fact", scope="private")
+    shared = stored(brain, FACT, kind="fact")
+    for source in (untrusted, private):
         with pytest.raises(RejectedError) as refused:
-            brain.revise.link(known, source, type=LinkType.DERIVED_FROM)
+            brain.revise.link(shared, source, type=LinkType.DERIVED_FROM)
         assert refused.value.code == "source_beneath"
-        brain.revise.link(known, source, type=LinkType.DEPENDS_ON)
-    brain.revise.link(heard, known, type=LinkType.DERIVED_FROM)
+        brain.revise.link(shared, source, type=LinkType.DEPENDS_ON)
+    brain.revise.link(untrusted, shared, type=LinkType.DERIVED_FROM)

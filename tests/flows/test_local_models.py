@@ -44,11 +44,11 @@ def test_status_shows_the_origin_of_the_thresholds(
         measured = threshold_line(brain.status().thresholds)
     monkeypatch.setenv("COMMONBRAIN_DUPLICATE_THRESHOLD", "0.9")
     with commonbrain.open(tmp_path / "brain.db") as brain:
-        given = threshold_line(brain.status().thresholds)
+        configured = threshold_line(brain.status().thresholds)
 
     assert "duplicate 0.80, similar 0.63, relevance 0.21, answer 0.44; measured" in measured
-    assert "duplicate 0.90" in given
-    assert "set by COMMONBRAIN_..._THRESHOLD" in given
+    assert "duplicate 0.90" in configured
+    assert "set by COMMONBRAIN_..._THRESHOLD" in configured
 
 
 @pytest.mark.requirement("DO-17")

@@ -54,14 +54,14 @@ def test_expired_memory_leaves_every_index_and_its_dependents_need_review(
 ) -> None:
     lock = stored(brain, "The release branch is locked", kind="fact", ttl_s=60)
     made = stored(brain, "Somebody opened a door", kind="event", expires_at="2026-03-03")
-    rests = stored(brain, "Merge nothing this week", kind="rule", depends_on=[lock])
+    dependent = stored(brain, "Merge nothing this week", kind="rule", depends_on=[lock])
     derived = stored(brain, "How the doors are used", derived_from=[made])
     clock.move(2 * DAY)
 
     assert counted(brain) == {"expired": 2, "affected": 1}
     assert brain.get(lock, bump=False).state is State.EXPIRED
     assert bodies(brain, "release branch locked", bump=False) == []
-    assert "Needs review" in (brain.get(rests, bump=False).banner or "")
+    assert "Needs review" in (brain.get(dependent, bump=False).banner or "")
     assert brain.get(derived, bump=False).banner is None
     reply = brain.get(lock, views=["history"], bump=False).history or ()
     assert [(one.agent, one.action) for one in reply] == [("ann", "create"), ("upkeep", "expire")]
@@ -134,9 +134,9 @@ def test_policy_of_a_tenant_expires_memories_by_kind_label_and_scope(
 def test_only_an_admin_sets_a_policy_and_no_rule_expires_by_age(brain: Brain) -> None:
     with pytest.raises(InvalidInputError, match="kept at any age"):
         brain.govern.policy(retention=("kind=rule days=900",))
-    for wrong in ("kind=event", "kind=event days=0", "days=3", "kind=event days=3 agent=bo", "x"):
+    for rule in ("kind=event", "kind=event days=0", "days=3", "kind=event days=3 agent=bo", "x"):
         with pytest.raises(InvalidInputError):
-            brain.govern.policy(retention=(wrong,))
+            brain.govern.policy(retention=(rule,))
     writer = Brain(brain.services, Caller(agent="bo", role=Role.WRITER))
     with pytest.raises(RejectedError):
         writer.jobs.run("maintain")

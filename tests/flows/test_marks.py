@@ -44,8 +44,8 @@ def entries(brain: Brain) -> list[Entry]:
 
 def marks(brain: Brain, id_: str) -> list[set[FeedbackMark]]:
     """Give the marks on a memory, of one recall after the other."""
-    known = ids.parse(ids.MEMORY, id_)
-    return [set(entry.marks.get(known, ())) for entry in entries(brain)]
+    memory_id = ids.parse(ids.MEMORY, id_)
+    return [set(entry.marks.get(memory_id, ())) for entry in entries(brain)]
 
 
 def recalled(bo: Brain, *, is_written: bool = True) -> None:
@@ -132,7 +132,7 @@ def test_fetching_a_memory_that_was_shown_in_full_marks_nothing(bo: Brain) -> No
 
 
 def test_building_on_a_shown_memory_marks_it_used(bo: Brain) -> None:
-    reply = {what: stored(bo, text, kind="event") for what, text in NIGHTLY.items()}
+    reply = {mark: stored(bo, text, kind="event") for mark, text in NIGHTLY.items()}
     other = stored(bo, "Tea is at noon", kind="fact")
     assert len(bo.recall("nightly build", max_items=10).items) == len(reply)
     stored(bo, "Two cores are few", kind="fact", derived_from=[reply["source"]])
@@ -141,8 +141,8 @@ def test_building_on_a_shown_memory_marks_it_used(bo: Brain) -> None:
     bo.revise.link(other, reply["linked"], type="supports")
     bo.revise.supersede(reply["old"], "The nightly build has none", reason="it was read wrong")
     bo.message.send("ann", f"Look at {reply['sent']}, please")
-    assert {what: marks(bo, id_) for what, id_ in reply.items()} == {
-        what: [{FeedbackMark.USED}] for what in reply
+    assert {mark: marks(bo, id_) for mark, id_ in reply.items()} == {
+        mark: [{FeedbackMark.USED}] for mark in reply
     }
 
 

@@ -33,9 +33,9 @@ def test_message_to_an_agent_is_unread_in_its_inbox_until_read(brain: Brain) -> 
 
     sent = ann.message.send("bo", "The ferry leaves at nine.", subject="Ferry")
 
-    [letter] = bo.message.inbox().messages
-    assert (letter.id, letter.sender, letter.to) == (sent.id, "ann", ("bo",))
-    assert (letter.subject, letter.is_unread, letter.body) == ("Ferry", True, None)
+    [received] = bo.message.inbox().messages
+    assert (received.id, received.sender, received.to) == (sent.id, "ann", ("bo",))
+    assert (received.subject, received.is_unread, received.body) == ("Ferry", True, None)
     [read] = bo.message.read(sent.id).messages
     assert read.body == "The ferry leaves at nine."
     assert bo.message.inbox().messages == ()
@@ -94,16 +94,16 @@ def test_inbox_is_paged_with_urgent_messages_first_and_then_the_newest(
         clock.move(timedelta(seconds=1))
     bo.message.read([bo.message.inbox().messages[-1].id])
 
-    shown: list[str] = []
+    headlines_read: list[str] = []
     cursor = None
     while True:
         page = bo.message.inbox(all=True, limit=2, cursor=cursor)
-        shown += headlines(page)
+        headlines_read += headlines(page)
         if (cursor := page.next) is None:
             break
 
     expected = [4, 1, 6, 5, 3, 2, 0]
-    assert shown == [f"Note {number}" for number in expected]
+    assert headlines_read == [f"Note {number}" for number in expected]
     assert bo.message.inbox().unread == "6"
 
 
@@ -165,8 +165,8 @@ def test_reply_goes_to_the_sender_and_the_other_recipients_in_the_same_thread(br
     assert rest.to == ("ann",)
     text = [(one.sender, one.headline) for one in ann.message.history(thread=query.thread).messages]
     assert text == [("ann", "Release"), ("bo", "Yes."), ("cy", "He is too fast.")]
-    seen = [one.sender for one in bo.message.history(thread=query.thread).messages]
-    assert seen == ["ann", "bo"]
+    senders = [one.sender for one in bo.message.history(thread=query.thread).messages]
+    assert senders == ["ann", "bo"]
     [reply] = [one for one in cy.message.inbox().messages if one.sender == "bo"]
     assert (reply.reply_to, reply.subject) == (query.id, "Release")
 
@@ -205,8 +205,8 @@ def test_acknowledgement_and_its_text_are_shown_with_the_message(brain: Brain) -
     bo.message.ack(sent.id, "Understood, I stop.")
     cy.message.ack(sent.id)
 
-    [shown] = ann.message.read(sent.id).messages
-    assert [(one.agent, one.answer) for one in shown.acks] == [
+    [message] = ann.message.read(sent.id).messages
+    assert [(one.agent, one.answer) for one in message.acks] == [
         ("bo", "Understood, I stop."),
         ("cy", None),
     ]
@@ -369,16 +369,16 @@ def test_later_reader_of_a_thread_sees_only_metadata_of_visible_messages(brain: 
     assert cy.message.threads().threads == (thread,)
     [message] = cy.message.inbox().messages
     whole = cy.get(rest.id, views=["provenance"])
-    shown = (message, whole, cy.recall("book a room"), cy.get(rest.id, views=["links"]))
-    assert "salar" not in str(shown).lower()
+    replies = (message, whole, cy.recall("book a room"), cy.get(rest.id, views=["links"]))
+    assert "salar" not in str(replies).lower()
     for status, tags in (("closed", None), (None, ["rooms"])):
         with pytest.raises(RejectedError) as refusal:
             cy.message.thread(sent.thread, status=status, tags=tags)
         assert refusal.value.code == "not_addressed"
     for one in (ann, bo):
-        known = one.message.thread(sent.thread)
-        assert (known.by, known.tags) == ("ann", ("salaries",))
-        assert known.subject.startswith("The salaries rise")
+        view = one.message.thread(sent.thread)
+        assert (view.by, view.tags) == ("ann", ("salaries",))
+        assert view.subject.startswith("The salaries rise")
 
 
 @pytest.mark.requirement("DM-74")
@@ -400,8 +400,8 @@ def test_removed_first_message_leaves_no_text_in_its_thread(
     assert cy.message.thread(sent.thread) == before
     for one in (ann, bo, cy):
         item = one.get(rest.id, views=["provenance"])
-        shown = (one.message.threads(), one.message.inbox(all=True), item, one.recall("a room"))
-        assert "salar" not in str(shown).lower()
+        replies = (one.message.threads(), one.message.inbox(all=True), item, one.recall("a room"))
+        assert "salar" not in str(replies).lower()
     with pytest.raises(RejectedError) as refusal:
         cy.message.thread(sent.thread, status="closed", tags=["rooms"])
     assert refusal.value.code == "not_addressed"
@@ -411,9 +411,9 @@ def test_removed_first_message_leaves_no_text_in_its_thread(
     if not is_erased:
         bo.message.thread(sent.thread, tags=["room"])
         ann.revise.restore(sent.id, reason="it was right")
-        known = bo.message.thread(sent.thread)
-        assert known.subject == (subject or "The salaries rise in May.")
-        assert known.tags == ("room",)
+        view = bo.message.thread(sent.thread)
+        assert view.subject == (subject or "The salaries rise in May.")
+        assert view.tags == ("room",)
         assert cy.message.thread(sent.thread).subject == before.subject
 
 
@@ -430,8 +430,8 @@ def test_thread_with_more_messages_than_are_counted_names_its_author(brain: Brai
         for one in (first, *later):
             detail = MessageDetail(thread_id=thread, sender=one.agent)
             tx.memories.add(replace(one, detail=detail))
-    known = brain.message.thread(ids.show(ids.THREAD, thread))
-    assert (known.by, known.messages) == ("zoe", "1000+")
+    view = brain.message.thread(ids.show(ids.THREAD, thread))
+    assert (view.by, view.messages) == ("zoe", "1000+")
 
 
 @pytest.mark.requirement("DM-67", "DM-75")

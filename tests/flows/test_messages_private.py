@@ -41,7 +41,7 @@ def test_sender_and_reader_of_a_message_recall_it_and_its_derived_memories(
 
 def test_third_agent_sees_nothing_of_a_direct_message(brain: Brain, sent: SendResult) -> None:
     cy = brain.acting_as(agent="cy")
-    own = stored(cy, "Zephyr is a wind.", kind="fact")
+    note = stored(cy, "Zephyr is a wind.", kind="fact")
 
     assert bodies(cy, "zephyr salary raise") == ["Zephyr is a wind."]
     assert bodies(cy, "zephyr", thread=sent.thread) == []
@@ -55,7 +55,7 @@ def test_third_agent_sees_nothing_of_a_direct_message(brain: Brain, sent: SendRe
         with pytest.raises(NotFoundError):
             cy.message.read(id_)
         with pytest.raises(NotFoundError):
-            cy.revise.link(own, id_, type="about")
+            cy.revise.link(note, id_, type="about")
     with pytest.raises(NotFoundError):
         cy.message.history(thread=sent.thread)
     with pytest.raises(NotFoundError):
@@ -74,11 +74,11 @@ def test_duplicate_check_reveals_no_direct_message_to_a_third_agent(
 
 def test_shared_memory_is_not_compared_with_memories_hidden_from_its_readers(brain: Brain) -> None:
     """What only the sender keeps to itself may not stand in the place of what both share."""
-    own = stored(brain, "Zephyr gets a raise in May.", scope="private")
+    note = stored(brain, "Zephyr gets a raise in May.", scope="private")
 
     sent = brain.message.send("bo", "Good news. @decision Zephyr gets a raise in May.")
 
-    assert derived(sent) != own
+    assert derived(sent) != note
     assert "Zephyr gets a raise in May." in bodies(brain.acting_as(agent="bo"), "zephyr raise")
 
 
@@ -92,9 +92,9 @@ def test_reader_of_a_message_may_store_a_conclusion_privately(
     assert bo.get(id_).scope is Scope.PRIVATE
     with pytest.raises(NotFoundError):
         brain.get(id_)
-    own = stored(bo, "My budget is small.", kind="fact", scope="private")
+    note = stored(bo, "My budget is small.", kind="fact", scope="private")
     with pytest.raises(RejectedError) as refusal:
-        bo.remember("Both.", kind="fact", source_message=sent.id, derived_from=[own])
+        bo.remember("Both.", kind="fact", source_message=sent.id, derived_from=[note])
     assert refusal.value.code == "scope_denied"
 
 
@@ -124,9 +124,9 @@ def test_export_contains_messages_and_read_receipts(
             new.merge(tmp_path / "all.jsonl")
         there = new.acting_as(agent="bo")
         [unread] = there.message.inbox().messages
-        [letter] = there.message.history(thread=sent.thread).messages
+        [received] = there.message.history(thread=sent.thread).messages
         assert unread.id == saved.id
-        assert (letter.subject, letter.acks[0].answer) == ("Zephyr affair", "Quiet, please.")
+        assert (received.subject, received.acks[0].answer) == ("Zephyr affair", "Quiet, please.")
         assert len(bodies(there, "zephyr")) == 2
         assert bodies(new.acting_as(agent="cy"), "zephyr") == []
         assert [one.id for one in there.message.threads().threads] == [saved.thread, sent.thread]

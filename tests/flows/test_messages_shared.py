@@ -28,9 +28,9 @@ def test_marked_decision_of_a_direct_message_is_shared_with_the_team(
 
     [item] = cy.recall("Where do we store everything?").items
     assert (item.kind, item.label, item.body) == (Kind.FACT, "decision", DECISION)
-    known = cy.get(item.id)
-    assert (known.scope, known.trust) == (Scope.TEAM, brain.get(sent.id).trust)
-    assert known.source_ref == f"{sent.id}, ann to bo in {sent.thread}"
+    memory = cy.get(item.id)
+    assert (memory.scope, memory.trust) == (Scope.TEAM, brain.get(sent.id).trust)
+    assert memory.source_ref == f"{sent.id}, ann to bo in {sent.thread}"
 
 
 @pytest.mark.requirement("PV-01")
@@ -63,9 +63,9 @@ def test_message_with_a_shared_decision_stays_private(brain: Brain, cy: Brain) -
     origin = cy.get(fact.id, views=["provenance"]).provenance
     assert origin is not None
     assert (origin.source_message, origin.because, origin.origins) == (None, None, ())
-    seen = brain.acting_as(agent="bo").get(fact.id, views=["provenance"]).provenance
-    assert seen is not None
-    assert seen.source_message == sent.id
+    provenance = brain.acting_as(agent="bo").get(fact.id, views=["provenance"]).provenance
+    assert provenance is not None
+    assert provenance.source_message == sent.id
 
 
 def test_text_not_marked_as_decision_stays_private(brain: Brain, cy: Brain) -> None:
@@ -147,8 +147,8 @@ def test_extracted_cause_repeats_neither_the_mark_nor_the_decision(brain: Brain)
     assert [part.kind for part in sent.derived] == [Kind.FACT]
 
     mixed = brain.message.send("all", WORDS)
-    shown = [part.headline or "" for part in mixed.derived]
-    assert not any("@" in one for one in shown)
+    headlines_derived = [part.headline or "" for part in mixed.derived]
+    assert not any("@" in one for one in headlines_derived)
     [atom] = [one for one in mixed.derived if one.kind is Kind.ATOM]
     assert "SQLite" not in (atom.headline or "")
 
@@ -159,8 +159,8 @@ def test_each_message_names_its_readers(brain: Brain) -> None:
     brain.message.send("all", "For all.")
     bo = brain.acting_as(agent="bo")
 
-    shown = {one.headline: one.readers for one in bo.message.inbox().messages}
-    assert shown == {"Between us.": "private to you and ann and cy", "For all.": "team"}
+    readers = {one.headline: one.readers for one in bo.message.inbox().messages}
+    assert readers == {"Between us.": "private to you and ann and cy", "For all.": "team"}
 
 
 @pytest.mark.parametrize("quotation", ["> {}", "- > {}", "```\n{}\n```"])

@@ -67,10 +67,10 @@ def test_model_is_listed_and_its_card_shows_its_transitions(
     listed = only(brain.models(ModelRole.RERANKER).models)
     assert (listed.id, listed.state, listed.percent) == (id_, ModelState.CANARY, 40)
     assert brain.models(ModelRole.SALIENCE).models == ()
-    shown = only(brain.models.show(id_).models)
-    assert shown.told == {"ndcg@10": 0.5}
-    assert shown.features == ("fused",)
-    assert [(move.to, move.why) for move in shown.moves or ()] == [
+    card_view = only(brain.models.show(id_).models)
+    assert card_view.told == {"ndcg@10": 0.5}
+    assert card_view.features == ("fused",)
+    assert [(move.to, move.why) for move in card_view.moves or ()] == [
         ("canary", "It goes well."),
         ("canary", "on trial with 20% of the sessions"),
     ]
@@ -233,9 +233,9 @@ def test_successful_canary_is_promoted_automatically_where_the_policy_allows(
     )
     helped = [trace.id for number, trace in enumerate(traces) if number // 40 % 4 < 3]
     marked_used(brain, helped, memory=5)
-    judged = brain.models.guards().guards
-    assert judged is not None
-    assert judged[0].verdict == "promote", judged[0]
+    guards = brain.models.guards().guards
+    assert guards is not None
+    assert guards[0].verdict == "promote", guards[0]
     brain.acting_as(session=served[0]).recall(ASKED)
     brain.services.journal.flush()
 
@@ -293,9 +293,9 @@ def test_one_of_two_concurrent_canary_calls_succeeds(path: Path, clock: FakeCloc
 def test_session_served_by_a_canary_stays_on_the_canary(brain: Brain, shop: Shop) -> None:
     card = on_trial(brain, shop, ByFeature(sign=-1), percent=5)
     session = next(f"s{n}" for n in range(10_000) if place(brain, card.id, f"s{n}") < 5)
-    mine = brain.acting_as(session=session)
-    first = [item.id for item in mine.recall(ASKED).items]
-    assert all([item.id for item in mine.recall(ASKED).items] == first for _ in range(3))
+    served = brain.acting_as(session=session)
+    first = [item.id for item in served.recall(ASKED).items]
+    assert all([item.id for item in served.recall(ASKED).items] == first for _ in range(3))
     assert [item.id for item in brain.recall(ASKED).items] != first
 
 

@@ -85,13 +85,13 @@ def taken_in(tmp_path: Path, archive: Path, *, dies_at: int | None) -> tuple[int
 def test_archive_is_imported_once_however_often_its_worker_is_killed(
     tmp_path: Path, archive: Path
 ) -> None:
-    steps, report, held = taken_in(tmp_path, archive, dies_at=None)
+    steps, report, expected = taken_in(tmp_path, archive, dies_at=None)
 
     assert steps >= 4
     for place in range(1, steps + 1):
         _, result, same = taken_in(tmp_path, archive, dies_at=place)
         assert result == report, place
-        assert same == held, place
+        assert same == expected, place
 
 
 def test_upload_is_deleted_after_its_import_and_equal_uploads_share_nothing(

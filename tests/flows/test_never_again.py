@@ -31,8 +31,8 @@ def test_merging_an_older_export_restores_no_erased_text(
     clock.move(timedelta(hours=1))
     brain.erase(id_, reason="gone", confirm=1)
     brain.merge(tmp_path / "before.jsonl")
-    shown = brain.get(id_, views=["annotations", "links", "history"])
-    assert (shown.state, shown.annotations, shown.links) == (State.FORGOTTEN, (), ())
+    view = brain.get(id_, views=["annotations", "links", "history"])
+    assert (view.state, view.annotations, view.links) == (State.FORGOTTEN, (), ())
     assert bodies(brain, "stable of Oslo") == []
     brain.close()
     (tmp_path / "before.jsonl").unlink()

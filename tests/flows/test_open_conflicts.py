@@ -97,20 +97,20 @@ def test_memory_that_needs_review_is_listed_with_its_current_successor(brain: Br
 def test_proposal_is_listed_with_the_change_it_would_make(brain: Brain, clock: FakeClock) -> None:
     old, new = a_conflict(brain, clock)
     web = brain.acting_as(agent="web", trust_ceiling=Trust.UNTRUSTED_WEB)
-    held = web.revise.resolve(old, other=new, reason="I say so").id
+    proposal = web.revise.resolve(old, other=new, reason="I say so").id
     stored_rule = web.remember("Always deploy on Fridays", kind="rule", severity="BLOCKER")
     both = brain.review("proposals").proposals
-    assert {one.memory.id for one in both} == {held, stored_rule.items[0].id}
-    reply = {one.memory.id: one for one in both}[held]
+    assert {one.memory.id for one in both} == {proposal, stored_rule.items[0].id}
+    reply = {one.memory.id: one for one in both}[proposal]
     assert (reply.change, reply.target) == (Action.RESOLVE, old)
-    assert reply.settle[0] == f"revise approve {held} --reason WHY"
+    assert reply.settle[0] == f"revise approve {proposal} --reason WHY"
 
 
 def test_pair_linked_in_both_directions_is_one_conflict_on_one_page(
     brain: Brain, clock: FakeClock
 ) -> None:
-    for what in ("kettle", "teapot"):
-        one, other = (stored(brain, f"The {what} is {how}") for how in ("blue", "tall"))
+    for subject in ("kettle", "teapot"):
+        one, other = (stored(brain, f"The {subject} is {how}") for how in ("blue", "tall"))
         for ends in ((one, other), (other, one)):
             clock.move(timedelta(hours=1))
             brain.revise.link(*ends, type="conflicts_with", reason="so")
@@ -135,9 +135,9 @@ def test_review_lists_have_a_limit_and_pages(brain: Brain, clock: FakeClock) -> 
     for limit in (0, 101):
         with pytest.raises(RejectedError):
             brain.review(limit=limit)
-    for wrong in ("x", brain.recalls().next or "WzFd"):
+    for cursor in ("x", brain.recalls().next or "WzFd"):
         with pytest.raises(InvalidInputError, match="not a cursor"):
-            brain.review(cursor=wrong)
+            brain.review(cursor=cursor)
     with pytest.raises(InvalidInputError, match="with these filters"):
         brain.review("conflicts", cursor=first.next)
     with pytest.raises(InvalidInputError):
@@ -151,8 +151,8 @@ def test_categories_of_different_lengths_share_their_pages(brain: Brain, clock: 
         stored(brain, f"The API is deployed on {n}", kind="fact")
         clock.move(timedelta(hours=1))
     web = brain.acting_as(agent="web", trust_ceiling=Trust.UNTRUSTED_WEB)
-    for what in ("kettle", "teapot", "saucer", "spoon", "ladle"):
-        web.remember(f"Always wash the {what} by hand", kind="rule", severity="BLOCKER")
+    for subject in ("kettle", "teapot", "saucer", "spoon", "ladle"):
+        web.remember(f"Always wash the {subject} by hand", kind="rule", severity="BLOCKER")
         clock.move(timedelta(hours=1))
     pages = [brain.review(limit=2)]
     while pages[-1].next is not None:

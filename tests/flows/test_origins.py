@@ -19,9 +19,9 @@ def test_memory_of_a_conversation_names_its_thread_speaker_and_time(brain: Brain
     sender = MessageDetail(sender="bob", recipients=("ann",))
     text = stored(brain, "Two cores it is", kind="message", thread=thread, detail=sender)
     fact = stored(brain, "The build has two cores", kind="fact", source_message=text)
-    known = brain.get(fact, views=["provenance"]).provenance
-    assert known is not None
-    assert (known.source_message, known.thread_subject) == (text, "How many cores?")
+    provenance = brain.get(fact, views=["provenance"]).provenance
+    assert provenance is not None
+    assert (provenance.source_message, provenance.thread_subject) == (text, "How many cores?")
     message = brain.get(text)
     assert (message.detail["sender"], message.detail["recipients"]) == ("bob", ("ann",))
     assert message.occurred_at == brain.services.clock.now()
@@ -33,9 +33,9 @@ def test_rule_and_its_incidents_name_each_other(brain: Brain) -> None:
     rule = stored(
         brain, "Never leave a kettle", kind="rule", source_ref="wiki:7", derived_from=[broke]
     )
-    known = brain.get(rule, views=["provenance"]).provenance
-    assert known is not None
-    assert (known.derived_from, known.source_ref) == ((broke,), "wiki:7")
+    provenance = brain.get(rule, views=["provenance"]).provenance
+    assert provenance is not None
+    assert (provenance.derived_from, provenance.source_ref) == ((broke,), "wiki:7")
     links = brain.get(broke, views=["links"]).links
     assert links is not None
     [edge] = links
@@ -50,10 +50,10 @@ def test_capture_and_author_of_a_memory_are_shown(brain: Brain) -> None:
     for captured in (True, False):
         text = f"The kettle is {'blue' if captured else 'heavy'} #kitchen"
         id_ = stored(codex, text, kind="event", auto_captured=captured)
-        shown = brain.get(id_, views=["provenance"])
-        assert shown.provenance is not None
-        assert (shown.provenance.agent, shown.provenance.auto_captured) == ("codex", captured)
-        assert shown.tags == ("kitchen",)
+        view = brain.get(id_, views=["provenance"])
+        assert view.provenance is not None
+        assert (view.provenance.agent, view.provenance.auto_captured) == ("codex", captured)
+        assert view.tags == ("kitchen",)
 
 
 @pytest.mark.requirement("DM-64")
@@ -61,9 +61,9 @@ def test_memory_shows_its_state_and_history_with_author_and_reason(brain: Brain)
     id_ = stored(brain, "The kettle is blue", kind="fact")
     brain.revise.pin(id_)
     brain.revise.rate(id_, "up")
-    shown = brain.get(id_, views=["policy"])
-    assert shown.policy is not None
-    assert (shown.policy.pinned, shown.rating, shown.state) == (True, 1, State.ACTIVE)
+    view = brain.get(id_, views=["policy"])
+    assert view.policy is not None
+    assert (view.policy.pinned, view.rating, view.state) == (True, 1, State.ACTIVE)
     brain.acting_as(agent="bob").forget(id_, reason="it is red")
     history = brain.get(id_, views=["history"]).history
     assert history is not None
@@ -77,10 +77,10 @@ def test_atom_stores_its_delay_confidence_and_source(brain: Brain) -> None:
         brain, "The queue was polled and the disk filled up", kind="atom", confidence=0.7,
         source_ref="log:1", detail=AtomDetail(outcome_delay_s=60.0, consequence_delay_s=3600.0),
     )  # fmt: skip
-    shown = brain.get(str(outcome.id))
-    assert (shown.confidence, shown.source_ref) == (0.7, "log:1")
-    assert shown.detail["outcome_delay_s"] == 60
-    assert shown.detail["consequence_delay_s"] == 3600
+    view = brain.get(str(outcome.id))
+    assert (view.confidence, view.source_ref) == (0.7, "log:1")
+    assert view.detail["outcome_delay_s"] == 60
+    assert view.detail["consequence_delay_s"] == 3600
 
 
 @pytest.mark.requirement("ST-06")

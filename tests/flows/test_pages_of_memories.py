@@ -23,11 +23,11 @@ def fill(brain: Brain, clock: FakeClock, *, apart: timedelta = timedelta(minutes
 
 
 def pages(brain: Brain, **options: object) -> list[RecallResult]:
-    shown = [brain.recall(**options)]  # type: ignore[arg-type]
-    while shown[-1].next is not None:
-        shown.append(brain.recall(cursor=shown[-1].next, **options))  # type: ignore[arg-type]
-        assert len(shown) < 50
-    return shown
+    pages_read = [brain.recall(**options)]  # type: ignore[arg-type]
+    while pages_read[-1].next is not None:
+        pages_read.append(brain.recall(cursor=pages_read[-1].next, **options))  # type: ignore[arg-type]
+        assert len(pages_read) < 50
+    return pages_read
 
 
 def ids_of(shown: list[RecallResult]) -> list[str]:
@@ -37,10 +37,10 @@ def ids_of(shown: list[RecallResult]) -> list[str]:
 @pytest.mark.requirement("OB-14")
 def test_pages_list_every_memory_once_newest_first(brain: Brain, clock: FakeClock) -> None:
     ids = fill(brain, clock)
-    shown = pages(brain, max_items=4)
-    assert ids_of(shown) == ids
-    assert [len(page.items) for page in shown] == [4, 4, 3]
-    assert [page.more for page in shown] == [7, 3, 0]
+    pages_read = pages(brain, max_items=4)
+    assert ids_of(pages_read) == ids
+    assert [len(page.items) for page in pages_read] == [4, 4, 3]
+    assert [page.more for page in pages_read] == [7, 3, 0]
 
 
 def test_memories_with_equal_times_appear_on_exactly_one_page(
@@ -52,10 +52,10 @@ def test_memories_with_equal_times_appear_on_exactly_one_page(
 
 def test_page_ends_at_its_token_budget(brain: Brain, clock: FakeClock) -> None:
     ids = fill(brain, clock)
-    shown = pages(brain, max_items=100, max_tokens=90)
-    assert ids_of(shown) == ids
-    assert len(shown) > 2
-    assert all(page.tokens <= 90 for page in shown)
+    pages_read = pages(brain, max_items=100, max_tokens=90)
+    assert ids_of(pages_read) == ids
+    assert len(pages_read) > 2
+    assert all(page.tokens <= 90 for page in pages_read)
 
 
 def test_writes_between_two_pages_do_not_shift_pages(brain: Brain, clock: FakeClock) -> None:
@@ -88,6 +88,6 @@ def test_timeline_pages_show_each_occurrence(brain: Brain, clock: FakeClock) -> 
         brain.remember(text, kind="event")
         times.append(clock.now())
         clock.move(timedelta(hours=1))
-    shown = pages(brain, max_items=2, order="timeline")
-    reply = [item.occurred_at for page in shown for item in reversed(page.items)]
+    pages_read = pages(brain, max_items=2, order="timeline")
+    reply = [item.occurred_at for page in pages_read for item in reversed(page.items)]
     assert reply == sorted(times, reverse=True)

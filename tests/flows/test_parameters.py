@@ -82,15 +82,17 @@ def test_dormancy_and_archiving_follow_the_settings() -> None:
     )
 )
 def test_last_change_of_a_parameter_wins(changes: list[tuple[str, int]]) -> None:
-    known: tuple[str, ...] = ()
+    parameters: tuple[str, ...] = ()
     for name, value in changes:
-        known = change_parameters(known, [f"{name}={value or ''}"])
+        parameters = change_parameters(parameters, [f"{name}={value or ''}"])
     last = {name: value for name, value in changes if value} | {
         name: 0 for name, value in dict(changes).items() if not value
     }
     expected = {name: value for name, value in dict(changes).items() if value}
-    assert {one.split("=")[0] for one in known} == set(expected) == {n for n in last if last[n]}
-    assert Parameters().under(known) == Parameters(**expected)  # pyright: ignore[reportArgumentType]
+    assert (
+        {one.split("=")[0] for one in parameters} == set(expected) == {n for n in last if last[n]}
+    )
+    assert Parameters().under(parameters) == Parameters(**expected)  # pyright: ignore[reportArgumentType]
 
 
 def test_unknown_parameter_of_a_newer_version_is_ignored() -> None:
@@ -161,20 +163,20 @@ def test_policy_of_a_tenant_applies_to_all_its_callers(
 def test_invalid_parameter_does_not_change_the_policy(
     brain: Brain, subtests: pytest.Subtests
 ) -> None:
-    for wrong in (
+    for parameter in (
         "trust_min=2",
         "trust_min=high",
         "half_life_days=3",
         "secrets=shred",
         "trust_min",
     ):
-        with subtests.test(wrong=wrong):
+        with subtests.test(parameter=parameter):
             brain.govern.policy(parameters=("trust_min=0.6",))
-            if wrong == "trust_min":
-                assert brain.govern.policy(parameters=(wrong,)).parameters == ()
+            if parameter == "trust_min":
+                assert brain.govern.policy(parameters=(parameter,)).parameters == ()
                 continue
             with pytest.raises(InvalidInputError):
-                brain.govern.policy(parameters=(wrong,))
+                brain.govern.policy(parameters=(parameter,))
             assert brain.govern.usage().policy.parameters == ("trust_min=0.6",)
 
 

@@ -51,11 +51,11 @@ def test_proactive_recall_omits_a_memory_linked_to_a_match_by_words(path: Path) 
         question = "from which pier does the ferry leave"
 
         query = brain.recall(question, deadline_ms=50).items
-        [shown] = brain.recall(question, deadline_ms=50, proactive=True).items
+        [item] = brain.recall(question, deadline_ms=50, proactive=True).items
         embedder.may_go.set()
 
     assert "Lunch is at noon" in [one.headline for one in query]
-    assert shown.id == ferry
+    assert item.id == ferry
 
 
 def test_memory_of_a_recall_still_being_written_counts_as_shown(path: Path) -> None:

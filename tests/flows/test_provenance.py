@@ -20,9 +20,9 @@ THREAD = ThreadRef(key="t1", subject="How many cores?")
 
 
 def known(brain: Brain, id_: str) -> Provenance:
-    shown = brain.get(id_, views=["provenance"]).provenance
-    assert shown is not None
-    return shown
+    provenance = brain.get(id_, views=["provenance"]).provenance
+    assert provenance is not None
+    return provenance
 
 
 def send(brain: Brain, text: str, sender: str, *to: str, **more: str) -> str:
@@ -45,12 +45,12 @@ def test_atom_is_traced_to_its_source_thread(brain: Brain, clock: FakeClock) -> 
         "Two cores led to a slow build", kind="atom", derived_from=[fact],
     )  # fmt: skip
     assert way(brain, atom) == [(1, "derived_from", fact), (2, "source_message", message)]
-    shown_lines = known(brain, atom)
-    assert shown_lines.because == (
+    provenance = known(brain, atom)
+    assert provenance.because == (
         'Known because carl, ann and bob discussed it in the thread "How many cores?" on '
         "2026-03-02."
     )
-    step = shown_lines.origins[-1]
+    step = provenance.origins[-1]
     assert (step.agent, step.thread_subject, step.kind) == ("carl", "How many cores?", "message")
     assert known(brain, fact).thread == step.thread
     assert (known(brain, message).because or "").startswith("Known because carl, ann and bob")
@@ -86,10 +86,10 @@ def test_decision_of_an_imported_conversation_is_traced_to_it(brain: Brain, tmp_
     (tmp_path / "chat.json").write_text(json.dumps([chat]))
     brain.import_("conversations", tmp_path / "chat.json")
     [fact] = brain.recall("build eight cores", kinds=["fact"]).items
-    shown_lines = known(brain, fact.id)
-    assert shown_lines.thread_subject is not None
-    assert shown_lines.because is not None
-    assert shown_lines.thread_subject in shown_lines.because
+    provenance = known(brain, fact.id)
+    assert provenance.thread_subject is not None
+    assert provenance.because is not None
+    assert provenance.thread_subject in provenance.because
 
 
 @pytest.mark.requirement("PV-06")
@@ -155,10 +155,10 @@ def test_forgotten_source_shows_no_text(brain: Brain) -> None:
     message = send(brain, "Zanzibar fell", "bob")
     fact = stored(brain, "It fell", kind="fact", source_message=message)
     brain.forget(message, reason="private")
-    shown_lines = known(brain, fact)
-    [step] = shown_lines.origins
+    provenance = known(brain, fact)
+    [step] = provenance.origins
     assert (step.headline, step.state) == ("(forgotten)", "forgotten")
-    assert "Zanzibar" not in f"{shown_lines}"
+    assert "Zanzibar" not in f"{provenance}"
 
 
 def test_provenance_names_three_of_many_participants(brain: Brain) -> None:

@@ -62,18 +62,18 @@ def test_pages_of_the_audit_contain_every_line_once(brain: Brain, clock: FakeClo
         clock.move(timedelta(seconds=1))
     brain.govern.policy(is_boot_required=False)
     total = len(brain.audit(limit=200).lines)
-    seen: list[AuditEntryView] = []
+    lines_read: list[AuditEntryView] = []
     page = brain.audit(limit=3)
     while True:
-        seen += page.lines
-        assert page.more == total - len(seen)
+        lines_read += page.lines
+        assert page.more == total - len(lines_read)
         if page.next is None:
             break
         # What is written in between is on no later page.
-        stored(brain, f"Late {len(seen)}: the gate was painted", kind="event")
+        stored(brain, f"Late {len(lines_read)}: the gate was painted", kind="event")
         page = brain.audit(limit=3, cursor=page.next)
-    assert (len(seen), seen[0].action) == (total, "policy")
-    assert [one.at for one in seen] == sorted((one.at for one in seen), reverse=True)
+    assert (len(lines_read), lines_read[0].action) == (total, "policy")
+    assert [one.at for one in lines_read] == sorted((one.at for one in lines_read), reverse=True)
     with pytest.raises(InvalidInputError, match="not a cursor of this list"):
         brain.audit(agent="ann", cursor=brain.audit(limit=3).next)
     with pytest.raises(RejectedError, match="limit is 0"):
@@ -125,7 +125,7 @@ def test_each_call_outside_http_has_its_own_request_id(brain: Brain) -> None:
         request = REMEMBER.request(items=[RememberItem(text=text) for text in texts])
         dispatch(REMEMBER, brain, request=request, transport=Transport.CLI)
     lines = brain.audit(action="create").lines
-    given = [one.request_id for one in lines]
-    assert None not in given
-    assert [given.count(one) for one in dict.fromkeys(given)] == [2, 2]
-    assert len(brain.audit(request_id=given[0]).lines) == 2
+    request_ids = [one.request_id for one in lines]
+    assert None not in request_ids
+    assert [request_ids.count(one) for one in dict.fromkeys(request_ids)] == [2, 2]
+    assert len(brain.audit(request_id=request_ids[0]).lines) == 2

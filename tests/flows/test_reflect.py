@@ -84,9 +84,9 @@ def test_second_reflection_adds_only_late_events(path: Path, clock: FakeClock) -
         assert reflect(brain)["episodes"] == 0
 
         clock.move(timedelta(days=3))
-        late = store_events(brain, GARDEN, occurred_at=NOON - timedelta(days=9))
+        late_events = store_events(brain, GARDEN, occurred_at=NOON - timedelta(days=9))
         assert reflect(brain)["episodes"] == 1
-        assert sources(brain, every(brain, Kind.EPISODE)[-1]) == set(late)
+        assert sources(brain, every(brain, Kind.EPISODE)[-1]) == set(late_events)
 
 
 def test_reflection_reads_older_events_recorded_since_the_last_run(
@@ -141,14 +141,14 @@ def test_forgotten_episode_is_not_made_again(path: Path) -> None:
 def test_reflection_excludes_private_memories_of_others(path: Path) -> None:
     with a_brain(path) as brain:
         bo = brain.acting_as(agent="bo")
-        own = store_events(brain, CHECKOUT, scope=Scope.PRIVATE)
+        private = store_events(brain, CHECKOUT, scope=Scope.PRIVATE)
         store_events(bo, [text + " Bo knows." for text in CHECKOUT], scope=Scope.PRIVATE)
         team = store_events(bo, [text + " All know." for text in CHECKOUT])
 
         assert reflect(brain)["episodes"] == 2
 
         made = {one.scope: one for one in every(brain, Kind.EPISODE)}
-        assert sources(brain, made[Scope.PRIVATE]) == set(own)
+        assert sources(brain, made[Scope.PRIVATE]) == set(private)
         assert sources(brain, made[Scope.TEAM]) == set(team)
         assert [one.scope for one in every(bo, Kind.EPISODE)] == [Scope.TEAM]
         assert {one.scope for one in every(brain, Kind.FACT, State.CANDIDATE)} == {
@@ -255,13 +255,16 @@ def test_reflection_preview_lists_new_episodes_and_stores_nothing(path: Path) ->
     with a_brain(path) as brain:
         store_events(brain, CHECKOUT)
 
-        seen = brain.reflect()
+        preview = brain.reflect()
 
-        assert (seen.read, len(seen.episodes), len(seen.candidates)) == (4, 1, 1)
+        assert (preview.read, len(preview.episodes), len(preview.candidates)) == (4, 1, 1)
         assert every(brain, Kind.EPISODE) == []
         reflect(brain)
         [made] = every(brain, Kind.EPISODE)
-        assert (made.headline, made.body) == (seen.episodes[0].headline, seen.episodes[0].body)
+        assert (made.headline, made.body) == (
+            preview.episodes[0].headline,
+            preview.episodes[0].body,
+        )
 
 
 def test_arguments_out_of_bounds_are_refused_before_a_job_runs(path: Path) -> None:
@@ -392,14 +395,14 @@ def test_reflection_on_a_query_is_made_at_once_and_stored_once(brain: Brain) -> 
     )
     store_events(brain, ["A guest saw the checkout service."], scope=Scope.PRIVATE)
 
-    seen = brain.reflect.compact("the checkout service", is_preview=True)
+    preview = brain.reflect.compact("the checkout service", is_preview=True)
     assert every(brain, Kind.EPISODE) == []
     made = brain.reflect.compact("the checkout service")
     again = brain.reflect.compact("the checkout service")
 
     [episode] = every(brain, Kind.EPISODE)
     assert (made.status, again.status, again.id) == ("stored", "exists", made.id)
-    assert (seen.body, seen.status, made.body) == (episode.body, None, episode.body)
+    assert (preview.body, preview.status, made.body) == (episode.body, None, episode.body)
     assert sources(brain, episode) == set(checkout)
     assert made.reduction_ratio > 0.5
     assert made.warnings == ("1 have another project, scope or trust and are left out.",)

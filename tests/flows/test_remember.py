@@ -43,12 +43,12 @@ def test_memory_is_stored_with_all_fields_that_its_author_gives(
         confidence=0.9,
         detail=FactDetail(subject="build"),
     )
-    shown = brain.get(id_)
-    assert (shown.kind, shown.label, shown.project) == (Kind.FACT, "decision", "api")
-    assert (shown.headline, shown.body, shown.tags) == (FACT, FACT, ("ci", "build"))
-    assert (shown.agent, shown.trust, shown.confidence) == ("ann", Trust.USER_CLAIM, 0.9)
-    assert (shown.occurred_at, shown.recorded_at) == (happened, clock.now())
-    assert shown.detail["subject"] == "build"
+    memory = brain.get(id_)
+    assert (memory.kind, memory.label, memory.project) == (Kind.FACT, "decision", "api")
+    assert (memory.headline, memory.body, memory.tags) == (FACT, FACT, ("ci", "build"))
+    assert (memory.agent, memory.trust, memory.confidence) == ("ann", Trust.USER_CLAIM, 0.9)
+    assert (memory.occurred_at, memory.recorded_at) == (happened, clock.now())
+    assert memory.detail["subject"] == "build"
 
 
 @pytest.mark.requirement("WP-01")
@@ -184,11 +184,11 @@ def test_many_near_texts_of_other_projects_do_not_hide_a_duplicate(
 ) -> None:
     for n in range(30):
         stored(brain, FACT, kind="fact", project=f"p{n}")
-    mine = brain.acting_as(project=project)
-    id_ = stored(mine, RESTATED, kind="fact")
+    of_project = brain.acting_as(project=project)
+    id_ = stored(of_project, RESTATED, kind="fact")
     assert (
-        remember_one(mine, FACT, kind="fact").status,
-        remember_one(mine, FACT, kind="fact").id,
+        remember_one(of_project, FACT, kind="fact").status,
+        remember_one(of_project, FACT, kind="fact").id,
     ) == (
         ItemStatus.DUPLICATE,
         id_,
@@ -276,9 +276,9 @@ def test_trust_may_be_lowered_but_not_raised_above_the_ceiling(brain: Brain) -> 
 def test_refusal_of_a_scope_or_trust_names_the_allowed_ones(
     brain: Brain, subtests: pytest.Subtests
 ) -> None:
-    for known in ({"scope": "public"}, {"trust": "full"}):
-        with subtests.test(known=known), pytest.raises(InvalidInputError, match="Choose one of"):
-            brain.remember(FACT, **known)  # type: ignore[arg-type]
+    for fields in ({"scope": "public"}, {"trust": "full"}):
+        with subtests.test(fields=fields), pytest.raises(InvalidInputError, match="Choose one of"):
+            brain.remember(FACT, **fields)  # type: ignore[arg-type]
 
 
 def test_rule_from_the_web_is_quarantined_and_not_recalled(brain: Brain) -> None:
@@ -347,8 +347,8 @@ def test_many_agents_remember_and_recall_concurrently(brain: Brain) -> None:
         return [outcome for m in range(3) for outcome in bodies(agent, f"c{n}x{m}", max_items=1)]
 
     with ThreadPoolExecutor(8) as pool:
-        seen = list(pool.map(work, range(8)))
-    assert seen == [[f"Agent {n} saw comet c{n}x{m}" for m in range(3)] for n in range(8)]
+        results = list(pool.map(work, range(8)))
+    assert results == [[f"Agent {n} saw comet c{n}x{m}" for m in range(3)] for n in range(8)]
     assert brain.status().by_kind == {Kind.EVENT: 24}
     assert brain.doctor().is_sound
 
@@ -363,8 +363,8 @@ def test_equal_texts_remembered_concurrently_are_stored_once(brain: Brain) -> No
 
 def test_agent_acts_under_its_own_name_project_and_session(brain: Brain) -> None:
     other = brain.acting_as(agent="bob", project="api", session="s1")
-    shown = brain.get(stored(other, FACT, kind="fact"))
-    assert (shown.agent, shown.project, shown.session) == ("bob", "api", "s1")
+    memory = brain.get(stored(other, FACT, kind="fact"))
+    assert (memory.agent, memory.project, memory.session) == ("bob", "api", "s1")
     assert brain.caller.agent == "ann"
 
 
@@ -384,9 +384,9 @@ def test_memory_with_a_past_expiry_is_refused_unless_it_happened_before(
     with pytest.raises(InvalidInputError, match="expired already, on 2020-01-01"):
         brain.remember(FACT, kind="fact", expires_at="2020-01-01")
     ended, later = clock.now() - timedelta(days=1), clock.now() + timedelta(days=1)
-    for known in ({"expires_at": clock.now()}, {"occurred_at": later, "expires_at": ended}):
+    for fields in ({"expires_at": clock.now()}, {"occurred_at": later, "expires_at": ended}):
         with pytest.raises(InvalidInputError):
-            brain.remember(FACT, kind="fact", **known)  # pyright: ignore[reportArgumentType]
+            brain.remember(FACT, kind="fact", **fields)  # pyright: ignore[reportArgumentType]
     stored(brain, FACT, kind="fact", occurred_at=ended - timedelta(days=1), expires_at=ended)
     assert bodies(brain) == []
 
@@ -403,8 +403,8 @@ def test_repeated_call_returns_its_first_reply_after_its_memory_expired(
 
 @pytest.mark.requirement("DM-71")
 def test_names_out_of_bounds_are_rejected(brain: Brain) -> None:
-    for known in ({"label": "x" * 129}, {"source_ref": "x" * 513}, {"tags": ["x"] * 51}):
-        outcome = remember_one(brain, FACT, **known)  # pyright: ignore[reportArgumentType]
+    for fields in ({"label": "x" * 129}, {"source_ref": "x" * 513}, {"tags": ["x"] * 51}):
+        outcome = remember_one(brain, FACT, **fields)  # pyright: ignore[reportArgumentType]
         assert (outcome.status, outcome.code) == (ItemStatus.REJECTED, "limit_exceeded")
 
 

@@ -16,8 +16,8 @@ FACT = "The nightly build runs on two cores"
 
 def conflicts(brain: Brain, id_: str | None) -> list[Link]:
     with brain.services.store.snapshot("default") as tx:
-        known = [ids.parse(ids.MEMORY, str(id_))]
-        return tx.links.touching(known, types=[LinkType.CONFLICTS_WITH])
+        memory_ids = [ids.parse(ids.MEMORY, str(id_))]
+        return tx.links.touching(memory_ids, types=[LinkType.CONFLICTS_WITH])
 
 
 def recurrences(brain: Brain, id_: str | None) -> object:
@@ -105,14 +105,14 @@ def test_event_remembered_again_word_for_word_is_counted_and_not_stored(brain: B
 def test_event_gains_salience_with_each_recurrence_up_to_a_limit(brain: Brain) -> None:
     id_ = stored(brain, "The backup finished", kind="event")
     text = stored(brain, "The kettle boiled", kind="event", importance=0.3)
-    seen = [brain.get(id_).salience]
+    saliences = [brain.get(id_).salience]
     for _ in range(11):
         remember_one(brain, "The backup finished", kind="event")
         remember_one(brain, "The kettle boiled", kind="event")
-        seen.append(brain.get(id_).salience)
+        saliences.append(brain.get(id_).salience)
 
-    assert seen[:3] == pytest.approx([0.45, 0.47, 0.49])
-    assert seen[-3:] == pytest.approx([0.63, 0.65, 0.65])
+    assert saliences[:3] == pytest.approx([0.45, 0.47, 0.49])
+    assert saliences[-3:] == pytest.approx([0.63, 0.65, 0.65])
     assert brain.get(text).salience == 0.3
 
 
@@ -120,8 +120,8 @@ def test_same_event_at_another_time_is_stored_as_a_recurrence(brain: Brain) -> N
     first = stored(brain, "The backup finished", kind="event", occurred_at="2026-03-01")
     stored(brain, "The backup finished", kind="event", occurred_at="2026-03-02")
     assert recurrences(brain, first) == 1
-    known = remember_one(brain, "The backup finished", kind="event", occurred_at="2026-03-01")
-    assert known.status is ItemStatus.EXISTS
+    repeated = remember_one(brain, "The backup finished", kind="event", occurred_at="2026-03-01")
+    assert repeated.status is ItemStatus.EXISTS
 
 
 def test_event_that_differs_only_in_numbers_is_stored_as_a_recurrence(brain: Brain) -> None:

@@ -53,8 +53,8 @@ def test_marks_in_other_texts_become_memories_with_a_link_and_no_more_trust(brai
 def test_text_of_a_single_mark_becomes_the_marked_memory(brain: Brain) -> None:
     [outcome] = brain.remember("@decision Use Postgres for the queue").items
     assert (outcome.kind, outcome.derived) == (Kind.FACT, ())
-    shown = brain.get(str(outcome.id))
-    assert (shown.body, shown.label) == ("Use Postgres for the queue", "decision")
+    memory = brain.get(str(outcome.id))
+    assert (memory.body, memory.label) == ("Use Postgres for the queue", "decision")
 
 
 def test_repeated_marks_create_no_second_memory(brain: Brain) -> None:

@@ -32,7 +32,7 @@ def test_raw_text_is_split_classified_and_checked_by_passage(brain: Brain) -> No
 
 @pytest.mark.requirement("WP-42", "WP-15")
 def test_every_passage_has_its_own_outcome(brain: Brain) -> None:
-    known = remember_one(
+    existing = remember_one(
         brain, "The staging database listens on port 5433 these days.", kind="fact"
     )
     leak = f"This is what leaked: {SECRETS['npm'][0]}"
@@ -41,7 +41,7 @@ def test_every_passage_has_its_own_outcome(brain: Brain) -> None:
         ItemStatus.EXISTS,
         ItemStatus.REJECTED,
     ]
-    assert (done[3].id, done[4].code) == (known.id, "secret_detected")
+    assert (done[3].id, done[4].code) == (existing.id, "secret_detected")
 
 
 @pytest.mark.parametrize("known", [{"kind": "event"}, {"headline": "Minutes"}, {"chunks": False}])
@@ -58,9 +58,9 @@ def test_text_too_long_for_its_kind_is_split_into_memories_of_that_kind(brain: B
     text = "\n\n".join(f"Service {n} listens on port {8000 + n}, {words}" for n in range(30))
     done = brain.remember(text, kind="decision", project="api", source_ref="wiki/services")
     assert {one.status for one in done.items} == {ItemStatus.STORED}
-    shown = [brain.get(str(one.id)) for one in done.items]
-    assert [one.body for one in shown] == text.split("\n\n")
-    assert {(one.kind, one.label, one.project, one.source_ref) for one in shown} == {
+    memories = [brain.get(str(one.id)) for one in done.items]
+    assert [one.body for one in memories] == text.split("\n\n")
+    assert {(one.kind, one.label, one.project, one.source_ref) for one in memories} == {
         (Kind.FACT, "decision", "api", "wiki/services")
     }
 
@@ -69,9 +69,9 @@ def test_text_too_long_for_its_kind_is_refused_if_it_may_not_be_split(
     brain: Brain, subtests: pytest.Subtests
 ) -> None:
     text = "\n\n".join(f"Service {n} listens on port {8000 + n} of the host" for n in range(60))
-    for known in ({"headline": "Services"}, {"chunks": False}):
-        with subtests.test(known=known):
-            done = brain.remember(text, kind="fact", **known)  # type: ignore[arg-type]
+    for fields in ({"headline": "Services"}, {"chunks": False}):
+        with subtests.test(fields=fields):
+            done = brain.remember(text, kind="fact", **fields)  # type: ignore[arg-type]
             assert [one.code for one in done.items] == ["gate_atomicity"]
 
 

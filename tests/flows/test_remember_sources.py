@@ -15,14 +15,16 @@ def test_derived_memory_is_linked_and_no_more_trusted_than_its_sources(
     brain: Brain,
 ) -> None:
     web = stored(brain, "The vendor promises 99% uptime", kind="fact", trust="untrusted_web")
-    own = stored(brain, "We saw two outages in May", kind="event", scope="private")
-    outcome = remember_one(brain, "The promise does not hold", kind="fact", derived_from=[web, own])
-    shown = brain.get(str(outcome.id))
-    assert (shown.trust, shown.scope) == ("untrusted_web", "private")
+    private = stored(brain, "We saw two outages in May", kind="event", scope="private")
+    outcome = remember_one(
+        brain, "The promise does not hold", kind="fact", derived_from=[web, private]
+    )
+    memory = brain.get(str(outcome.id))
+    assert (memory.trust, memory.scope) == ("untrusted_web", "private")
     assert any("scope is private" in warning for warning in outcome.warnings)
     with brain.services.store.snapshot("default") as tx:
         links = tx.links.touching([ids.parse(ids.MEMORY, str(outcome.id))])
-    assert {ids.show(ids.MEMORY, link.to_id) for link in links} == {web, own}
+    assert {ids.show(ids.MEMORY, link.to_id) for link in links} == {web, private}
     assert {link.type for link in links} == {LinkType.DERIVED_FROM}
 
 
@@ -68,28 +70,28 @@ def test_text_of_a_wrong_type_is_invalid(brain: Brain, subtests: pytest.Subtests
 
 
 def test_field_of_a_wrong_type_is_invalid(brain: Brain, subtests: pytest.Subtests) -> None:
-    for known in (
+    for fields in (
         {"tags": 5},
         {"occurred_at": 5},
         {"scope": 5},
         {"derived_from": ["x"]},
         {"colour": "red"},
     ):
-        with subtests.test(known=known), pytest.raises(InvalidInputError):
-            brain.remember("Tea is ready", **known)  # type: ignore[arg-type]
+        with subtests.test(fields=fields), pytest.raises(InvalidInputError):
+            brain.remember("Tea is ready", **fields)  # type: ignore[arg-type]
 
 
 def test_column_of_another_kind_or_with_an_invalid_value_is_rejected(
     brain: Brain, subtests: pytest.Subtests
 ) -> None:
-    for known in (
+    for fields in (
         {"kind": "fact", "due_at": "2027-01-01"},
         {"kind": "task", "due_at": "tomorrow"},
         {"kind": "task", "priority": "huge"},
         {"kind": "rule", "must_ack": "yes"},
     ):
-        with subtests.test(known=known):
-            outcome = remember_one(brain, "Rotate the keys", **known)  # type: ignore[arg-type]
+        with subtests.test(fields=fields):
+            outcome = remember_one(brain, "Rotate the keys", **fields)  # type: ignore[arg-type]
             assert (outcome.status, outcome.code) == (ItemStatus.REJECTED, "gate_kind")
 
 

@@ -92,9 +92,9 @@ def test_boot_messages_traces_and_sessions_are_answered_by_the_primary(
         ("trace", {"op": "causes", "id": effect}),
         ("session", {"op": "list"}),
     ]
-    for tool, given in query:
+    for tool, arguments in query:
         [before] = replicated.services.store.replicas()
-        call(replicated, tool, transport=Transport.MCP, **given)
+        call(replicated, tool, transport=Transport.MCP, **arguments)
         [after] = replicated.services.store.replicas()
         assert after.attempts == before.attempts
 
@@ -139,8 +139,8 @@ def test_command_reads_from_a_replica_given_by_a_setting(
         monkeypatch.setenv("COMMONBRAIN_STORE", database.program)
         monkeypatch.setenv("COMMONBRAIN_STORE_REPLICAS", pair.there(database.program))
         pair.catch_up()
-        shown = CliRunner().invoke(app, ["status", "--health"], catch_exceptions=False).stdout
-    [line] = [line for line in shown.splitlines() if line.startswith("replica ")]
+        output = CliRunner().invoke(app, ["status", "--health"], catch_exceptions=False).stdout
+    [line] = [line for line in output.splitlines() if line.startswith("replica ")]
     assert str(make_url(pair.standby).port) in line
     assert "keeps up" in line or "lags by" in line
 
@@ -156,10 +156,10 @@ def test_network_callers_do_not_see_the_address_of_a_replica(pair: Pair, path: P
             admission = Admission(credential="ann", role=Role.ADMIN, policy=NO_POLICY)
             caller = replace(brain.caller, role=Role.ADMIN, admission=admission)
             reply = call(Brain(brain.services, caller), "status", health=True).health.replicas
-            [own, _] = call(brain, "status", health=True).health.replicas
+            [primary_view, _] = call(brain, "status", health=True).health.replicas
 
-    assert own.replica.endswith(":1/" + (make_url(away).database or ""))
-    assert "refused" in own.trouble
+    assert primary_view.replica.endswith(":1/" + (make_url(away).database or ""))
+    assert "refused" in primary_view.trouble
     assert [one.replica for one in reply] == ["replica 1", "replica 2"]
     assert reply[0].trouble == ReplicaTrouble.FAILED
     assert reply[1].trouble is None

@@ -108,13 +108,16 @@ def test_model_retired_long_ago_loses_its_artifact_and_others_do_not(
         assert tx.models.move(replaced, why)
     candidate = a_model(brain, 4, told={"outcome": "better"})
     retired = a_model(brain, 5, state=ENDED)
-    twin = a_model(brain, 6, state=ModelState.ROLLED_BACK, content="model 4")
+    same_content = a_model(brain, 6, state=ModelState.ROLLED_BACK, content="model 4")
     refused = a_model(brain, 7, told={"outcome": "too_slow"})
     salience = a_model(brain, 8, state=ENDED, role=ModelRole.SALIENCE)
     clock.move(ARTIFACT_RETENTION_DAYS * DAY + DAY)
     late = a_model(brain, 9, state=ENDED, moved_at=clock.now() - DAY)
 
-    over, others = (retired, twin, refused, salience), (parent, replaced, serving, candidate, late)
+    over, others = (
+        (retired, same_content, refused, salience),
+        (parent, replaced, serving, candidate, late),
+    )
     assert brain.maintain.preview().counts == {"artifacts": 4}
     assert (maintained(brain).result or {})["artifacts"] == 4
     # Before a byte is gone nobody can bring one back.

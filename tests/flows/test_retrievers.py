@@ -112,7 +112,11 @@ def test_recall_past_its_deadline_skips_and_names_every_retriever(path: Path) ->
         stored(brain, "The build has two cores", kind="fact")
         answer = brain.recall("build cores last week", deadline_ms=1)
     assert answer.items == ()
-    assert [what.partition(":")[0] for what in answer.degraded[:3]] == ["skill", "lexical", "time"]
+    assert [reason.partition(":")[0] for reason in answer.degraded[:3]] == [
+        "skill",
+        "lexical",
+        "time",
+    ]
 
 
 def test_deadline_out_of_bounds_is_refused(brain: Brain, subtests: pytest.Subtests) -> None:

@@ -33,9 +33,9 @@ def test_superseded_memory_stays_readable_with_a_banner_that_names_its_successor
 ) -> None:
     old = stored(brain, TWO, kind="fact")
     new = superseded(brain, old)
-    shown = brain.get(old)
-    assert (shown.state, shown.body, shown.current_id) == (State.SUPERSEDED, TWO, new)
-    assert shown.banner == f"Superseded: {new} holds now: {FOUR}"
+    memory = brain.get(old)
+    assert (memory.state, memory.body, memory.current_id) == (State.SUPERSEDED, TWO, new)
+    assert memory.banner == f"Superseded: {new} holds now: {FOUR}"
     assert (brain.get(new).banner, brain.get(new).superseded_count) == (None, 1)
 
 
@@ -95,11 +95,11 @@ def test_refused_successor_leaves_the_old_memory_active(brain: Brain) -> None:
     old = stored(brain, TWO, kind="fact")
     other = stored(brain, "Deploys of the billing service happen at noon", kind="fact")
     rejected = brain.revise.supersede(old, "word " * 401, reason="longer")
-    known = brain.revise.supersede(
+    duplicate = brain.revise.supersede(
         old, "Deploys of the billing service always happen at noon", reason="mixed up"
     )
     assert (rejected.status, rejected.code) == (ItemStatus.REJECTED, "gate_atomicity")
-    assert (known.status, known.id) == (ItemStatus.DUPLICATE, other)
+    assert (duplicate.status, duplicate.id) == (ItemStatus.DUPLICATE, other)
     assert brain.get(old).state is State.ACTIVE
 
 

@@ -93,13 +93,16 @@ def test_restored_memory_is_recalled_by_words_while_the_embedder_is_down(
     brain: Brain,
 ) -> None:
     embedder = FailingEmbedder()
-    own = Brain(replace(brain.services, embedder=embedder), brain.caller)
-    id_ = stored(own, TWO, kind="fact")
-    own.forget(id_, reason="wrong")
+    with_embedder = Brain(replace(brain.services, embedder=embedder), brain.caller)
+    id_ = stored(with_embedder, TWO, kind="fact")
+    with_embedder.forget(id_, reason="wrong")
     embedder.is_down = True
-    done = own.revise.restore(id_, reason="right")
+    done = with_embedder.revise.restore(id_, reason="right")
     assert "words only" in (done.hint or "")
-    assert (bodies(own, "nightly"), own.status().embedding_pending) == ([TWO], 1)
+    assert (bodies(with_embedder, "nightly"), with_embedder.status().embedding_pending) == (
+        [TWO],
+        1,
+    )
 
 
 def test_restored_expired_memory_has_no_expiry(brain: Brain, clock: FakeClock) -> None:

@@ -45,19 +45,19 @@ def test_given_metadata_takes_precedence_over_the_folder(
 
 
 def test_session_metadata_out_of_bounds_is_refused(brain: Brain, subtests: pytest.Subtests) -> None:
-    for wrong in (
+    for metadata in (
         {"": "x"},
         {"x" * 65: "x"},
         {"branch": "x" * (METADATA_CHARS_MAX + 1)},
         {f"n{number}": "x" for number in range(SESSION_METADATA_MAX + 1)},
         {"a\nb": "x"},
     ):
-        with subtests.test(wrong=wrong):
+        with subtests.test(metadata=metadata):
             ann = brain.acting_as(session="k1")
             with pytest.raises(InvalidInputError):
-                ann.session.task(metadata=wrong)
+                ann.session.task(metadata=metadata)
             with pytest.raises(InvalidInputError):
-                ann.boot(metadata=wrong)
+                ann.boot(metadata=metadata)
 
 
 def test_session_metadata_with_a_secret_is_refused(brain: Brain) -> None:

@@ -251,6 +251,6 @@ def test_boot_with_new_metadata_replaces_the_oldest_beyond_the_limit(brain: Brai
     brain.acting_as(session="s1").boot(metadata=full)
     again = brain.acting_as(session="s1").boot(metadata={"issue": "7"})
     other = brain.acting_as(agent="bo", session="s2")
-    [seen] = [one for one in other.session.list().sessions or () if one.session == again.session]
-    assert len(seen.metadata or {}) == 16
-    assert (seen.metadata or {})["issue"] == "7"
+    [peer] = [one for one in other.session.list().sessions or () if one.session == again.session]
+    assert len(peer.metadata or {}) == 16
+    assert (peer.metadata or {})["issue"] == "7"

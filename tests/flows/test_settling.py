@@ -94,10 +94,10 @@ def test_less_trusted_caller_proposes_a_settlement_that_approval_carries_out(
 ) -> None:
     old, new = a_conflict(brain, clock)
     guest = brain.acting_as(agent="web", trust_ceiling=Trust.UNTRUSTED_WEB)
-    held = guest.revise.keep_both(old, other=new, reason="I say so", projects=["api", "web"])
-    assert held.status is ChangeStatus.PROPOSED
+    proposal = guest.revise.keep_both(old, other=new, reason="I say so", projects=["api", "web"])
+    assert proposal.status is ChangeStatus.PROPOSED
     assert [one.project for one in rows(brain, old, new)] == [None, None]
-    assert brain.revise.approve(held.id, reason="true").status is ChangeStatus.DONE
+    assert brain.revise.approve(proposal.id, reason="true").status is ChangeStatus.DONE
     assert {one.project for one in rows(brain, old, new)} == {"api", "web"}
 
 
@@ -113,10 +113,10 @@ def test_less_trusted_winner_of_a_conflict_is_recalled_instead_of_the_other_side
     clock.move(timedelta(minutes=1))
     since = clock.now()
     if is_proposed:
-        held = guest.revise.resolve(new, other=old, reason="I say so")
-        assert held.status is ChangeStatus.PROPOSED
+        proposal = guest.revise.resolve(new, other=old, reason="I say so")
+        assert proposal.status is ChangeStatus.PROPOSED
         assert bodies(brain, QUERY) == [OLD]
-        brain.revise.approve(held.id, reason="true")
+        brain.revise.approve(proposal.id, reason="true")
     else:
         brain.revise.resolve(new, other=old, reason="it is right")
     assert bodies(brain, QUERY) == [NEW]

@@ -76,11 +76,11 @@ def test_named_skill_is_recalled_from_any_store(
             for n, times in enumerate(skills)
         ]  # fmt: skip
         items = brain.recall(QUERY, max_items=max_items, max_tokens=max_tokens).items
-        above = items[: min(len(made), max_items)]
-        assert len(above) == min(len(made), max_items)
-        assert {item.id for item in above} <= set(made)
-        assert all(item.headline for item in above)
-        assert all(item.notes[0].startswith("skill:s") for item in above)
+        first_items = items[: min(len(made), max_items)]
+        assert len(first_items) == min(len(made), max_items)
+        assert {item.id for item in first_items} <= set(made)
+        assert all(item.headline for item in first_items)
+        assert all(item.notes[0].startswith("skill:s") for item in first_items)
 
 
 @pytest.mark.requirement("RT-11")
@@ -152,9 +152,9 @@ def test_rule_of_a_project_is_a_skill_of_that_project(brain: Brain) -> None:
 
 @pytest.mark.requirement("RT-11")
 def test_skill_of_the_project_precedes_skills_for_all_projects(brain: Brain) -> None:
-    own = a_skill(brain, "Ask the api team before it", name="own", projects=["api"])
+    project_skill = a_skill(brain, "Ask the api team before it", name="own", projects=["api"])
     wide = a_skill(brain)
-    assert firing(brain, project="api") == [own, wide]
+    assert firing(brain, project="api") == [project_skill, wide]
     assert firing(brain, project="web") == [wide]
 
 
@@ -170,11 +170,11 @@ def test_skill_of_the_project_is_preferred_to_skills_of_the_same_name(
         skill={"name": "release", "keywords": ["deploy"], "projects": ["api"]},
     )  # fmt: skip
     everybodys = a_skill(brain)
-    shown = brain.get(skill="release")
-    assert (shown.id, shown.namesakes) == (everybodys, None)
+    skill = brain.get(skill="release")
+    assert (skill.id, skill.namesakes) == (everybodys, None)
     bob = brain.acting_as(agent="bob", project="api")
-    shown = bob.get(skill="Release")
-    assert (shown.id, shown.namesakes) == (outcome.id, (everybodys,))
+    skill = bob.get(skill="Release")
+    assert (skill.id, skill.namesakes) == (outcome.id, (everybodys,))
     assert bob.acting_as(project=None).get(skill="release").id == everybodys
 
 
@@ -224,10 +224,10 @@ def test_keyword_matches_in_any_case_and_across_line_breaks(
 
 
 def test_identical_skill_remembered_again_exists_already(brain: Brain) -> None:
-    given = {"name": "night-deploy", "keywords": ["deploy"]}
+    trigger = {"name": "night-deploy", "keywords": ["deploy"]}
     text = "Never deploy at night without the pilot on call."
-    first = brain.remember(text, kind="rule", severity="PATTERN", skill=given)
-    again = brain.remember(text, kind="rule", severity="PATTERN", skill=given)
+    first = brain.remember(text, kind="rule", severity="PATTERN", skill=trigger)
+    again = brain.remember(text, kind="rule", severity="PATTERN", skill=trigger)
     assert again.items[0].status == "exists"
     assert again.items[0].id == first.items[0].id
 

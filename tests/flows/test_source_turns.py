@@ -102,9 +102,9 @@ def test_source_turn_fits_into_the_remaining_token_budget(talk: Brain) -> None:
 
 def test_source_turn_that_is_also_an_item_is_not_repeated(talk: Brain) -> None:
     result = talk.recall("What is the dog called that Olof adopted?", bump=False)
-    shown = [item.id for item in result.items]
+    item_ids = [item.id for item in result.items]
     turns = [item.source.id for item in result.items if item.source and item.source.kind]
-    assert not {*shown} & {*turns}
+    assert not {*item_ids} & {*turns}
     assert result.evidence.count("Biscuit") == 1
 
 

@@ -108,8 +108,8 @@ def test_memory_written_while_a_space_is_built_is_in_it_after_the_switch(
             near = tx.index.nearest(
                 Smaller().query("sundial slow lantern north"), query_scope(), limit=9
             )
-            known = tx.memories.get([hit.id for hit in near])
-        text = {memory.body for memory in known.values()}
+            memories = tx.memories.get([hit.id for hit in near])
+        text = {memory.body for memory in memories.values()}
         assert {"The lantern hangs by the north door.", "The sundial is slow."} <= text
         assert not {"The parrot speaks Dutch.", "The cellar is flooded."} & text
         assert states(brain)[NEXT] == ("current", 0)
@@ -119,24 +119,24 @@ def test_memory_written_while_a_space_is_built_is_in_it_after_the_switch(
 def test_process_of_the_old_space_continues_in_it_with_a_warning(
     path: Path, clock: FakeClock
 ) -> None:
-    with filled(movable(path, clock=clock)) as late, movable(path, clock=clock) as switching:
-        assert late.recall("kettle").degraded == ()
+    with filled(movable(path, clock=clock)) as old_process, movable(path, clock=clock) as switching:
+        assert old_process.recall("kettle").degraded == ()
         switching.spaces.build()
         switching.spaces.switch(NEXT)
 
-        answer = late.recall("Where is the kettle?")
+        answer = old_process.recall("Where is the kettle?")
         assert answer.items[0].body == FACTS[0]
         assert answer.degraded == (
             f"space: {NEXT} serves now; restart this program with its embedder.",
         )
-        assert [one.detail for one in late.doctor().findings if not one.is_sound] == [
+        assert [one.detail for one in old_process.doctor().findings if not one.is_sound] == [
             f"this program knows {OLD}, {NEXT} serves"
         ]
-        store_fact(late, "The lantern hangs by the north door.")
+        store_fact(old_process, "The lantern hangs by the north door.")
         # It cannot make or compare those vectors, so that it leaves the jobs to whoever can.
-        late.jobs.run("consolidate")
+        old_process.jobs.run("consolidate")
         clock.move(timedelta(minutes=1))
-        assert a_worker(late).sweep() == 0
+        assert a_worker(old_process).sweep() == 0
         with moved(path, clock=clock) as new:
             assert states(new)[NEXT] == ("current", 1)
             assert a_worker(new).sweep() == 2
@@ -153,8 +153,8 @@ def test_store_opens_in_a_space_that_served_but_not_in_one_being_built(
             moved(path)
         assert refused.value.code == "space_mismatch"
         brain.spaces.switch(NEXT)
-    with a_brain(path) as late:
-        assert late.recall("kettle").degraded
+    with a_brain(path) as old_process:
+        assert old_process.recall("kettle").degraded
     with moved(path) as brain:
         brain.spaces.switch(OLD)
         assert brain.recall("kettle").degraded
@@ -175,8 +175,8 @@ def test_forgotten_memory_is_removed_from_every_space(path: Path) -> None:
             brain.forget(saved[0], reason="sold")
             query = Smaller().query("kettle blue room")
             with reader.services.store.snapshot(LOCAL_TENANT) as tx:
-                known = [ids.parse(ids.MEMORY, one) for one in saved]
-                assert set(tx.index.similarities(query, known)) == set(known[1:])
+                memory_ids = [ids.parse(ids.MEMORY, one) for one in saved]
+                assert set(tx.index.similarities(query, memory_ids)) == set(memory_ids[1:])
 
 
 def test_dropped_space_can_be_built_anew(path: Path) -> None:
@@ -241,8 +241,8 @@ def test_two_spaces_are_compared_by_marked_recalls(path: Path) -> None:
         with pytest.raises(NotFoundError):
             brain.spaces.compare()
         question = ("Blue kettle?", "Red ladder?", "Green harp?", "Are there dragons?")
-        known = [ids.parse(ids.MEMORY, store_fact(brain, fact)) for fact in FACTS]
-        helped = dict(zip(question, known, strict=False))
+        memory_ids = [ids.parse(ids.MEMORY, store_fact(brain, fact)) for fact in FACTS]
+        helped = dict(zip(question, memory_ids, strict=False))
         brain.spaces.build()
         for query in question:
             brain.recall(query, bump=False)

@@ -142,22 +142,22 @@ def test_trace_without_a_link_follows_equal_names_and_calls_them_so(brain: Brain
 
 
 def test_cause_dated_after_its_effect_is_reported_as_a_gap(brain: Brain) -> None:
-    late = atom(brain, "kettle alpha", "result alpha", at=5)
+    dated_later = atom(brain, "kettle alpha", "result alpha", at=5)
     early = atom(brain, "kettle beta", "result beta", at=1)
-    brain.revise.link(late, early, type="causes")
+    brain.revise.link(dated_later, early, type="causes")
     assert any("dated after" in gap for gap in brain.trace.causes(early).gaps)
 
 
 @pytest.mark.requirement("CT-03", "CT-08")
 def test_deepen_ranks_roots_by_how_many_episodes_they_explain(brain: Brain) -> None:
     root = atom(brain, "config push", "settings changed")
-    lone = atom(brain, "moon phase", "tides moved")
+    unlinked = atom(brain, "moon phase", "tides moved")
     broken = [atom(brain, f"payment outage {n}", f"customers lost {n}", at=n + 1) for n in range(3)]
     for one in broken:
         brain.revise.link(root, one, type="causes")
-    brain.revise.link(lone, broken[0], type="causes")
+    brain.revise.link(unlinked, broken[0], type="causes")
     reply = brain.trace.deepen("payment outage customers lost")
-    assert [(one.id, one.explains) for one in reply.roots] == [(root, 3), (lone, 1)]
+    assert [(one.id, one.explains) for one in reply.roots] == [(root, 3), (unlinked, 1)]
     nothing = brain.acting_as(project="elsewhere").trace.deepen("zebra stripes")
     assert nothing.limits
     assert not nothing.roots
@@ -265,8 +265,8 @@ def test_fewer_than_three_observations_are_no_pattern(brain: Brain) -> None:
 
 def test_precursors_are_counted_over_the_latest_observations(brain: Brain) -> None:
     for day in range(22):
-        culprit = "batch import" if day >= 2 else "old cron"
-        atom(brain, culprit, f"tables were locked {day}", at=day * 24 - 1)
+        cause = "batch import" if day >= 2 else "old cron"
+        atom(brain, cause, f"tables were locked {day}", at=day * 24 - 1)
         atom(brain, f"api request {day}", "timeouts in the checkout", at=day * 24)
     reply = brain.trace.patterns("timeouts in the checkout")
     assert reply.pattern is not None

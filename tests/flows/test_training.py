@@ -116,9 +116,9 @@ def test_training_killed_midway_offers_one_model_and_retraining_gives_the_same_b
     job = brain.jobs.run(KIND, ENOUGH)
     # The first worker is killed when the artifact is stored and the card is not.
     blobs: Callable[[], Blobs] = partial(Dying, brain.services.blobs())
-    dying = Brain(replace(brain.services, blobs=blobs), brain.caller)
+    with_dying_blobs = Brain(replace(brain.services, blobs=blobs), brain.caller)
     with pytest.raises(Killed) as caught:
-        a_worker(dying).sweep()
+        a_worker(with_dying_blobs).sweep()
     assert cards(brain) == []
     clock.move(timedelta(seconds=JOB_LEASE_S))
     a_worker(brain).sweep()
@@ -187,14 +187,14 @@ def test_training_reads_the_recalls_of_its_own_tenant_only(brain: Brain) -> None
 def test_training_refuses_wrong_arguments_and_callers_who_are_no_admin(
     brain: Brain, subtests: pytest.Subtests
 ) -> None:
-    for given in (
+    for arguments in (
         {"lookback_days": 13},
         {"lookback_days": 181},
         {"min_marked": True},
         {"days": 20},
     ):
-        with subtests.test(given=given), pytest.raises(InvalidInputError):
-            brain.jobs.run(KIND, given)
+        with subtests.test(arguments=arguments), pytest.raises(InvalidInputError):
+            brain.jobs.run(KIND, arguments)
     writer = Brain(brain.services, Caller(agent="bo", role=Role.WRITER))
     with pytest.raises(RejectedError, match="admin"):
         writer.jobs.run(KIND)

@@ -177,11 +177,13 @@ def serving(brain: Brain, score: float | None, *, state: ModelState = ModelState
 
 def test_active_model_sets_the_salience_of_new_memories(brain: Brain) -> None:
     before = stored(brain, "Kettles boil", kind="fact")
-    learnt = serving(brain, 0.31)
-    after = stored(learnt, "Pots are round", kind="fact")
-    revised = learnt.revise.supersede(after, "Pots are square", reason="they were measured")
-    given = stored(learnt, "Tea broke", kind="event", importance=0.9)
-    saliences = [learnt.get(id_).salience for id_ in (before, after, revised.id or "", given)]
+    with_model = serving(brain, 0.31)
+    after = stored(with_model, "Pots are round", kind="fact")
+    revised = with_model.revise.supersede(after, "Pots are square", reason="they were measured")
+    with_importance = stored(with_model, "Tea broke", kind="event", importance=0.9)
+    saliences = [
+        with_model.get(id_).salience for id_ in (before, after, revised.id or "", with_importance)
+    ]
     assert saliences == [0.7, 0.31, 0.31, 0.9]
 
 
@@ -197,38 +199,38 @@ def output(brain: Brain, **arguments: object) -> str:
 
 @pytest.mark.requirement("EV-06")
 def test_forced_salience_model_serves_and_is_retired_at_once(brain: Brain) -> None:
-    learnt = serving(brain, 0.31, state=ModelState.CANDIDATE)
+    with_model = serving(brain, 0.31, state=ModelState.CANDIDATE)
     id_ = ids.show(ids.MODEL, 1)
     forced = {"op": "promote", "id": id_, "force": True, "reason": "Its AUC is better."}
     for op in ("canary", "promote"):
         with pytest.raises(
             RejectedError, match="which cannot be tried on a share of calls or monitored"
         ) as why:
-            output(learnt, op=op, id=id_)
+            output(with_model, op=op, id=id_)
         assert "promote it with force and a reason" in (why.value.hint or "")
 
     def salience(text: str) -> float:
-        return learnt.get(stored(learnt, text, kind="fact")).salience
+        return with_model.get(stored(with_model, text, kind="fact")).salience
 
-    assert output(learnt, **forced, dry_run=True).startswith("Dry run: nothing was changed.")
+    assert output(with_model, **forced, dry_run=True).startswith("Dry run: nothing was changed.")
     assert salience("Pots are round") == 0.7
-    promoted = output(learnt, **forced)
+    promoted = output(with_model, **forced)
     assert f"{id_} | salience | active | since" in promoted
     assert "No guard watches it; use retire or rollback to remove it." in promoted
     # In the process that moved it no write waits until it notices.
     assert salience("Pans hang in Porto") == 0.31
-    assert output(learnt, op="guards").startswith("No reranker serves")
+    assert output(with_model, op="guards").startswith("No reranker serves")
     with pytest.raises(RejectedError, match="for salience, is active: no guard looks at it"):
-        output(learnt, op="guards", id=id_)
-    assert "Dry run" in output(learnt, op="retire", id=id_, dry_run=True)
+        output(with_model, op="guards", id=id_)
+    assert "Dry run" in output(with_model, op="retire", id=id_, dry_run=True)
     assert salience("Cups are blue") == 0.31
-    assert f"{id_} | salience | retired" in output(learnt, op="retire", id=id_)
+    assert f"{id_} | salience | retired" in output(with_model, op="retire", id=id_)
     assert salience("Tea is hot") == 0.7
 
 
 def test_candidate_model_does_not_set_salience(brain: Brain) -> None:
-    learnt = serving(brain, 0.31, state=ModelState.CANDIDATE)
-    assert learnt.get(stored(learnt, "Pots are round", kind="fact")).salience == 0.7
+    with_model = serving(brain, 0.31, state=ModelState.CANDIDATE)
+    assert with_model.get(stored(with_model, "Pots are round", kind="fact")).salience == 0.7
 
 
 @pytest.mark.parametrize(
@@ -237,12 +239,12 @@ def test_candidate_model_does_not_set_salience(brain: Brain) -> None:
 def test_failing_salience_model_fails_no_write_and_the_default_rule_applies(
     brain: Brain, score: float | None, why: str
 ) -> None:
-    learnt = serving(brain, score)
+    with_model = serving(brain, score)
     texts = ("The pot is round", "A jar fell over")
-    first, second = (learnt.remember(one, kind="event").items[0] for one in texts)
+    first, second = (with_model.remember(one, kind="event").items[0] for one in texts)
     assert why in first.warnings[-1]
     assert "rests" in second.warnings[-1]
-    assert learnt.get(first.id or "").salience == 0.45
+    assert with_model.get(first.id or "").salience == 0.45
 
 
 def test_model_of_a_changed_artifact_does_not_serve(lived_in: Brain) -> None:
@@ -252,7 +254,7 @@ def test_model_of_a_changed_artifact_does_not_serve(lived_in: Brain) -> None:
     [good] = lived_in.remember("Kettles boil", kind="event", source_ref="a.txt").items
     assert not good.warnings
     assert lived_in.get(good.id or "").salience > 0.6, "more than the rule gives to any event"
-    spoilt = Brain(
+    with_broken_model = Brain(
         replace(
             lived_in.services,
             saliences=SalienceModels(
@@ -265,5 +267,5 @@ def test_model_of_a_changed_artifact_does_not_serve(lived_in: Brain) -> None:
         ),
         lived_in.caller,
     )
-    [outcome] = spoilt.remember("Pans hang in Porto", kind="fact").items
+    [outcome] = with_broken_model.remember("Pans hang in Porto", kind="fact").items
     assert "model_corrupt" in outcome.warnings[-1]

@@ -74,16 +74,16 @@ def test_undo_reverts_every_operation_and_can_itself_be_undone(brain: Brain, nam
     other = stored(brain, NOON, kind="fact")
     brain.revise.link(id_, other, type="supports")
     before = state(brain)
-    bob, boss = brain.acting_as(agent="bob"), brain.acting_as(agent="boss")
+    bob, admin = brain.acting_as(agent="bob"), brain.acting_as(agent="boss")
     OPERATIONS[name](bob, id_, other)
     after = state(brain)
     assert after != before
-    done = undone(boss)
+    done = undone(admin)
     assert (done.status, done.skipped) == (Phase.DONE, ())
     assert state(brain) == before
     assert undone(brain, "boss").status is Phase.DONE
     assert state(brain) == after
-    assert undone(boss, "ann", since="2026-03-02").count
+    assert undone(admin, "ann", since="2026-03-02").count
     assert brain.doctor().is_sound
 
 

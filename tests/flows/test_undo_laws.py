@@ -77,19 +77,19 @@ def test_undo_restores_the_state_and_undo_of_the_undo_the_changes(
 ) -> None:
     path: Path = tmp_path_factory.mktemp("undo") / "brain.db"
     with a_brain(path) as brain:
-        bob, boss = brain.acting_as(agent="bob"), brain.acting_as(agent="boss")
-        known = [
+        bob, admin = brain.acting_as(agent="bob"), brain.acting_as(agent="boss")
+        memory_ids = [
             stored(brain, f"Base b{n} stands on c{n}", kind="event", tags=["ci"])
             for n in range(BASE)
         ]
         before = state(brain)
-        play(bob, known, moves)
+        play(bob, memory_ids, moves)
         after = state(brain)
-        count = boss.undo(agent="bob", reason="x").count
-        done = boss.undo(agent="bob", reason="x", confirm=count)
+        count = admin.undo(agent="bob", reason="x").count
+        done = admin.undo(agent="bob", reason="x", confirm=count)
         assert state(brain) == before, done
         assert done.skipped == ()
-        again = boss.undo(agent="boss", reason="x").count
-        boss.undo(agent="boss", reason="x", confirm=again)
+        again = admin.undo(agent="boss", reason="x").count
+        admin.undo(agent="boss", reason="x", confirm=again)
         assert state(brain) == after
         assert brain.doctor().is_sound

@@ -50,9 +50,13 @@ def test_provenance_names_the_sources_and_the_conversation(brain: Brain) -> None
     text = stored(brain, FACT, kind="message", thread=thread, detail=MessageDetail(sender="bob"))
     summary = stored(brain, "It has two cores", kind="fact", source_ref="chat:7")
     link(brain, summary, text, type=LinkType.DERIVED_FROM)
-    known = brain.get(summary, views=["provenance"]).provenance
-    assert known is not None
-    assert (known.agent, known.source_ref, known.derived_from) == ("ann", "chat:7", (text,))
+    provenance = brain.get(summary, views=["provenance"]).provenance
+    assert provenance is not None
+    assert (provenance.agent, provenance.source_ref, provenance.derived_from) == (
+        "ann",
+        "chat:7",
+        (text,),
+    )
     of_message = brain.get(text, views=["provenance"]).provenance
     assert of_message is not None
     assert of_message.thread_subject == "How many cores?"
@@ -82,7 +86,7 @@ def test_views_show_no_text_of_a_forgotten_memory(brain: Brain) -> None:
 
 def test_memories_are_fetched_in_the_given_order_without_repetition(brain: Brain) -> None:
     one, two = stored(brain, FACT, kind="fact"), stored(brain, "Tea at noon", kind="event")
-    assert [shown.id for shown in brain.get_several([two, one, two])] == [two, one]
+    assert [memory.id for memory in brain.get_several([two, one, two])] == [two, one]
     with pytest.raises(NotFoundError):
         brain.get_several([one, "mem_0000000000001"])
     with pytest.raises(RejectedError, match="20"):
@@ -113,9 +117,9 @@ def test_superseded_rule_is_shown_as_deprecated(brain: Brain, clock: FakeClock) 
     before = clock.now()
     clock.move(timedelta(hours=1))
     brain.revise.supersede(id_, "Deploy when you like", kind="rule", reason="tests are good now")
-    shown = brain.get(id_)
-    assert (shown.banner or "").startswith("DEPRECATED, superseded: mem_")
-    assert shown.detail["severity"] == "DEPRECATED"
+    view = brain.get(id_)
+    assert (view.banner or "").startswith("DEPRECATED, superseded: mem_")
+    assert view.detail["severity"] == "DEPRECATED"
     [item] = brain.recall("deploy on Fridays", as_of=before).items
     assert "DEPRECATED" in item.notes
 
@@ -134,8 +138,8 @@ def test_item_shows_rating_salience_tags_and_confidence(brain: Brain) -> None:
     id_ = stored(brain, FACT, kind="fact", tags=["ci"], source_ref="ci.yml:3")
     stored(brain, "The nightly build may be red", kind="fact")
     with brain.services.store.begin(brain.caller.tenant) as tx:
-        known = tx.memories.get([ids.parse(ids.MEMORY, id_)])
-        [memory] = known.values()
+        memories = tx.memories.get([ids.parse(ids.MEMORY, id_)])
+        [memory] = memories.values()
         tx.memories.update(memory, replace(memory, rating=2, confidence=0.9))
     answer = brain.recall("nightly build cores", min_confidence=0.8)
     [item] = answer.items
@@ -147,6 +151,8 @@ def test_item_shows_rating_salience_tags_and_confidence(brain: Brain) -> None:
 
 def test_memory_waiting_for_review_is_recalled_by_its_state(brain: Brain) -> None:
     stored(brain, FACT, kind="fact")
-    held = brain.remember("Never trust the docs", kind="rule", trust=Trust.UNTRUSTED_WEB).items[0]
+    quarantined = brain.remember(
+        "Never trust the docs", kind="rule", trust=Trust.UNTRUSTED_WEB
+    ).items[0]
     [item] = brain.recall(states=["quarantined"], trust_min=0).items
-    assert (item.id, item.notes) == (held.id, ("quarantined",))
+    assert (item.id, item.notes) == (quarantined.id, ("quarantined",))

@@ -17,12 +17,12 @@ def test_chain_of_corrections_can_only_be_undone_from_its_head(brain: Brain) -> 
     third = brain.revise.supersede(second, EIGHT, reason="another upgrade").id or ""
 
     # Nobody can correct what no longer holds, and is told what does.
-    with pytest.raises(RejectedError, match=third) as late:
+    with pytest.raises(RejectedError, match=third) as refusal:
         brain.revise.supersede(first, "The nightly build is gone", reason="late")
     # Nor can the first be brought back over the heads of the others.
     with pytest.raises(RejectedError, match=third) as middle:
         brain.revise.restore(first, reason="back to the beginning")
-    assert (late.value.code, middle.value.code) == ("already_superseded", "mid_chain")
+    assert (refusal.value.code, middle.value.code) == ("already_superseded", "mid_chain")
     assert bodies(brain, "nightly build") == [EIGHT]
 
     # From the end it goes step by step.

@@ -135,9 +135,9 @@ async def _decide_between_two(url: str) -> None:
 async def _find_the_cause(url: str) -> None:
     """Answer a third person: the decision, what usually came before, and the cause."""
     async with at_work(url, "ada", "Review") as (ada, _):
-        known = await ada.says("recall", query="When may config pushes go out?", project="shop")
-        assert "Config pushes wait for a canary" in known
-        assert "ann to ben" in known
+        results = await ada.says("recall", query="When may config pushes go out?", project="shop")
+        assert "Config pushes wait for a canary" in results
+        assert "ann to ben" in results
         before = await ada.says("trace", op="before", text="Checkout outage", hours=4)
         assert "Config push number" in before
         assert "4x" in before

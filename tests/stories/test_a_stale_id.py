@@ -15,10 +15,10 @@ def test_stale_id_names_the_current_memory(brain: Brain) -> None:
     second = brain.revise.supersede(noted, FOUR, reason="upgrade").id or ""
     head = brain.revise.supersede(second, EIGHT, reason="upgrade").id or ""
 
-    shown = brain.get(noted)
-    assert shown.body == TWO
-    assert shown.banner == f"Superseded: {head} holds now: {EIGHT}"
-    assert shown.current_id == head
+    memory = brain.get(noted)
+    assert memory.body == TWO
+    assert memory.banner == f"Superseded: {head} holds now: {EIGHT}"
+    assert memory.current_id == head
 
     # What holds now is forgotten: the old id says so, and shows no word of it.
     brain.forget(head, reason="wrong")

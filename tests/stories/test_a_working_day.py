@@ -71,11 +71,11 @@ async def test_three_agents_share_a_working_day_over_mcp(brain: Brain) -> None:
         item_id = item["items"][0]["id"]
         async with agent(brain, "cy", process=client_of_cy) as cy:
             await call(cy, "boot", project=PROJECT, task="watch the tide")
-            woken = await call(bo, "boot", project=PROJECT, task="tag the release")
-            assert [one["headline"] for one in woken["blockers"]] == [RULE]
-            assert [one["id"] for one in woken["action_items"]] == [item_id]
-            assert woken["writes_blocked"]
-            assert siblings(woken) == {"ann", "cy"}
+            briefing = await call(bo, "boot", project=PROJECT, task="tag the release")
+            assert [one["headline"] for one in briefing["blockers"]] == [RULE]
+            assert [one["id"] for one in briefing["action_items"]] == [item_id]
+            assert briefing["writes_blocked"]
+            assert siblings(briefing) == {"ann", "cy"}
 
             # An action item blocks until it is answered, and reading stays open.
             note = "The release notes live in docs/releases."
@@ -90,9 +90,9 @@ async def test_three_agents_share_a_working_day_over_mcp(brain: Brain) -> None:
             question = await call(
                 ann, "message", op="send", to=["all"], text="Which branch?", subject="Release"
             )
-            [letter] = (await call(bo, "message", op="inbox"))["messages"]
-            assert letter["id"] == question["sent"]["id"]
-            await call(bo, "message", op="reply", id=[letter["id"]], text=DECISION)
+            [received] = (await call(bo, "message", op="inbox"))["messages"]
+            assert received["id"] == question["sent"]["id"]
+            await call(bo, "message", op="reply", id=[received["id"]], text=DECISION)
             [answer] = (await call(ann, "message", op="inbox"))["messages"]
             read = await call(ann, "message", op="read", id=[answer["id"]])
             assert "release/9" in json.dumps(read["messages"])
@@ -108,8 +108,8 @@ async def test_three_agents_share_a_working_day_over_mcp(brain: Brain) -> None:
 
             # The client of one of them is killed.
             processes.kill(client_of_cy)
-            seen = await call(ann, "session", op="list")
-            assert {one["agent"] for one in seen["sessions"]} == {"bo"}
+            listed = await call(ann, "session", op="list")
+            assert {one["agent"] for one in listed["sessions"]} == {"bo"}
 
         # The evening: what is left is handed over.
         handed = await call(
@@ -125,26 +125,26 @@ async def test_three_agents_share_a_working_day_over_mcp(brain: Brain) -> None:
 
     # The next morning: whoever comes finds it, and finds out why.
     async with agent(brain, "dee") as dee:
-        woken = await call(dee, "boot", project=PROJECT, task="announce the release")
-        assert "Announce it" in json.dumps(woken["handoff"])
+        briefing = await call(dee, "boot", project=PROJECT, task="announce the release")
+        assert "Announce it" in json.dumps(briefing["handoff"])
         results = await call(dee, "recall", query="which branch do the harbour releases ship from?")
         [decision] = [one for one in results["items"] if one["kind"] == "decision"]
         assert "release/9" in json.dumps(decision)
-        shown = await call(dee, "get", id=[decision["id"]], views=["provenance"])
-        assert "discussed it in the thread" in json.dumps(shown)
+        memory = await call(dee, "get", id=[decision["id"]], views=["provenance"])
+        assert "discussed it in the thread" in json.dumps(memory)
 
 
 def run(store: Path, who: str, *words: str) -> dict[str, Any]:
     """Run a command as an agent in its session in this process; return its JSON."""
-    own = ["--agent", who, "--session", f"{who}-1", "--store", str(store)]
-    result = CliRunner().invoke(app, [*own, *words, "--json"], catch_exceptions=False)
+    options = ["--agent", who, "--session", f"{who}-1", "--store", str(store)]
+    result = CliRunner().invoke(app, [*options, *words, "--json"], catch_exceptions=False)
     return json.loads(result.stdout)
 
 
 def refused_by_command(store: Path, who: str, *words: str) -> str:
     """Run a command that fails; return the code of its error."""
-    own = ["--agent", who, "--session", f"{who}-1", "--store", str(store)]
-    result = CliRunner().invoke(app, [*own, *words, "--json"])
+    options = ["--agent", who, "--session", f"{who}-1", "--store", str(store)]
+    result = CliRunner().invoke(app, [*options, *words, "--json"])
     assert isinstance(result.exception, CommonbrainError)
     return result.exception.code
 
@@ -162,18 +162,18 @@ def test_agents_share_the_same_working_day_by_command_line(path: Path) -> None:
     item = ann("remember", ACTION_ITEM, "--kind", "task", "--project", PROJECT, "--must-ack")
     item_id = item["items"][0]["id"]
 
-    woken = bo("boot", "--project", PROJECT, "--task", "tag the release")
-    assert woken["writes_blocked"]
-    assert siblings(woken) == {"ann"}
+    briefing = bo("boot", "--project", PROJECT, "--task", "tag the release")
+    assert briefing["writes_blocked"]
+    assert siblings(briefing) == {"ann"}
     note = ("remember", "The release notes live in docs/releases.", "--project", PROJECT)
     assert refused_by_command(path, "bo", *note) == "action_items_pending"
     bo("task", "ack", item_id, "will_execute")
     assert bo(*note)["items"][0]["status"] == "stored"
 
     question = ann("message", "send", "Which branch?", "--to", "all", "--subject", "Release")
-    [letter] = bo("message", "inbox")["messages"]
-    assert letter["id"] == question["sent"]["id"]
-    bo("message", "reply", letter["id"], DECISION)
+    [received] = bo("message", "inbox")["messages"]
+    assert received["id"] == question["sent"]["id"]
+    bo("message", "reply", received["id"], DECISION)
     [answer] = ann("message", "inbox")["messages"]
     ann("message", "read", answer["id"])
     assert ann("message", "inbox")["messages"] == []
@@ -186,9 +186,9 @@ def test_agents_share_the_same_working_day_by_command_line(path: Path) -> None:
     bo("session", "handoff", "Tagged v9.0.", "--next", "Announce it")
     bo("session", "end")
     assert ann("session", "list")["sessions"] == []
-    woken = run(path, "dee", "boot", "--project", PROJECT, "--task", "announce the release")
-    assert "Announce it" in json.dumps(woken["handoff"])
+    briefing = run(path, "dee", "boot", "--project", PROJECT, "--task", "announce the release")
+    assert "Announce it" in json.dumps(briefing["handoff"])
     results = run(path, "dee", "recall", "which branch do the harbour releases ship from?")
     [decision] = [one for one in results["items"] if one["label"] == "decision"]
-    shown = run(path, "dee", "get", decision["id"], "--view", "provenance")
-    assert "discussed it in the thread" in json.dumps(shown)
+    memory = run(path, "dee", "get", decision["id"], "--view", "provenance")
+    assert "discussed it in the thread" in json.dumps(memory)

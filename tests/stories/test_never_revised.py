@@ -110,24 +110,26 @@ def embedder() -> Embedder:
 @pytest.fixture(scope="module")
 def weeks(tmp_path_factory: pytest.TempPathFactory, embedder: Embedder) -> Iterator[Weeks]:
     """Shared by tests that only read."""
-    lived = Weeks(tmp_path_factory.mktemp("weeks") / "brain.db", FakeClock(), embedder)
-    with lived.brain:
-        yield lived
+    history = Weeks(tmp_path_factory.mktemp("weeks") / "brain.db", FakeClock(), embedder)
+    with history.brain:
+        yield history
 
 
 @pytest.mark.requirement("PV-09")
 def test_current_memory_comes_first_and_earlier_ones_are_marked(
     weeks: Weeks, subtests: pytest.Subtests
 ) -> None:
-    for question, (holds, held) in CHANGES.items():
+    for question, (holds, earlier) in CHANGES.items():
         with subtests.test(question=question):
             results = weeks.recalled(question)
             assert next(iter(results)) == holds
             assert not any(note.startswith("earlier") for note in results[holds])
             marked = {
-                text for text in held if any(n.startswith("earlier") for n in results.get(text, ()))
+                text
+                for text in earlier
+                if any(n.startswith("earlier") for n in results.get(text, ()))
             }
-            assert marked == held & results.keys()
+            assert marked == earlier & results.keys()
 
 
 @pytest.mark.requirement("PV-09")
@@ -187,9 +189,9 @@ def test_recall_as_of_an_earlier_time_ignores_later_changes(weeks: Weeks) -> Non
 def test_old_memories_stay_active_and_name_the_newer_ones(
     weeks: Weeks, subtests: pytest.Subtests
 ) -> None:
-    for holds, held in CHANGES.values():
+    for holds, earlier in CHANGES.values():
         with subtests.test(holds=holds):
-            for text in held:
+            for text in earlier:
                 view = weeks.brain.get(weeks.id(text))
                 assert (view.body, view.state) == (text, "active")
                 banner = view.banner or ""
@@ -225,11 +227,11 @@ def test_command_line_shows_the_same_changes(weeks: Weeks) -> None:
 def test_declaring_both_memories_true_withdraws_a_change_permanently(
     tmp_path: Path, clock: FakeClock, embedder: Embedder
 ) -> None:
-    lived = Weeks(tmp_path / "brain.db", clock, embedder)
-    brain, old, new = lived.brain, lived.id(PLAN), lived.id(CANCELLED)
+    history = Weeks(tmp_path / "brain.db", clock, embedder)
+    brain, old, new = history.brain, history.id(PLAN), history.id(CANCELLED)
     brain.revise.keep_both(new, other=old, reason="the second is about another cluster")
     for hour in (8, 9):
-        results = lived.recalled("Do we move the sessions to Redis?")
+        results = history.recalled("Do we move the sessions to Redis?")
         assert not any(note.startswith("earlier") for note in results[PLAN])
         assert brain.get(old).banner is None
         assert brain.get(new).earlier is None

@@ -40,13 +40,13 @@ def test_hostile_text_cannot_control_a_terminal_or_reverse_words(hostile: Brain)
     for item in hostile.recall("deploy").items:
         results = RECALL.handle(hostile, RecallRequest(query="deploy"))
         fetched = GET.handle(hostile, GetRequest(id=[item.id]))
-        for shown in (
+        for output in (
             RECALL.render_text(results),
             GET.render_text(fetched),
             json.dumps(RECALL.to_agent_json(results), ensure_ascii=False),
             json.dumps(GET.to_agent_json(fetched), ensure_ascii=False),
         ):
-            assert inert(shown) == shown
+            assert inert(output) == output
 
 
 def test_hostile_text_from_the_web_is_recalled_only_on_request(brain: Brain) -> None:

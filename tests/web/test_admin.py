@@ -66,13 +66,13 @@ def test_new_key_is_shown_once_and_is_in_no_cookie_log_or_event(
         csrf = re.findall(r'name="csrf" value="(\w+)"', ann.see("/"))[0]
         fields = {"op": "key_create", "agent": "bo", "role": "writer", "label": "laptop"}
         form = {"csrf": csrf, "next": "/admin/keys", **fields}
-        shown = ann.client.post("/do/admin", data=form, follow_redirects=False)
-        [key] = KEY.findall(shown.text)
+        response = ann.client.post("/do/admin", data=form, follow_redirects=False)
+        [key] = KEY.findall(response.text)
         elsewhere = [ann.see(path) + str(ann.read(path)) for path in ("/health", *ADMIN_PATHS)]
 
-    assert shown.status_code == 200
-    assert shown.headers["cache-control"] == "no-store"
-    assert "set-cookie" not in shown.headers
+    assert response.status_code == 200
+    assert response.headers["cache-control"] == "no-store"
+    assert "set-cookie" not in response.headers
     secret = key.rpartition("_")[2]
     assert not any(secret in page for page in elsewhere)
     assert secret not in caplog.text
@@ -180,11 +180,11 @@ def test_tenants_are_created_suspended_after_confirmation_and_resumed(brain: Bra
         done = ann.confirm(question)
         assert brain.tenants.get("acme").suspended_at is not None
         ann.confirm(done)
-        shown = ann.read("/admin/tenants?name=acme")
+        view = ann.read("/admin/tenants?name=acme")
 
     assert brain.tenants.get("acme").suspended_at is None
-    assert [one["name"] for one in shown["tenants"]] == ["acme", "default"]
-    assert shown["usage"]["memories"] == 0
+    assert [one["name"] for one in view["tenants"]] == ["acme", "default"]
+    assert view["usage"]["memories"] == 0
 
 
 def test_remote_admin_cannot_manage_tenants(brain: Brain) -> None:
@@ -267,7 +267,7 @@ def test_model_becomes_canary_then_active_and_is_rolled_back(brain: Brain) -> No
     card = Shop().card(brain, ByFeature(), told={"outcome": "better", "note": HOSTILE})
     model = model_name(card)
     with visiting(brain) as ann:
-        shown = ann.see(f"/admin/models?id={model}")
+        page = ann.see(f"/admin/models?id={model}")
         ann.send("model", op="canary", id=model, percent="20", reason="try it")
         [canary] = ann.read("/admin/models")["page"]["models"]
         health = ann.read("/health")
@@ -277,8 +277,8 @@ def test_model_becomes_canary_then_active_and_is_rolled_back(brain: Brain) -> No
         assert brain.models.show(model).models[0].state is ModelState.ACTIVE
         ann.confirm(ann.send("model", op="rollback", id=model, reason="it is not"))
 
-    assert "<script>alert" not in shown
-    assert "better" in shown
+    assert "<script>alert" not in page
+    assert "better" in page
     assert (canary["state"], canary["percent"]) == ("canary", 20)
     assert [one["id"] for one in health["models"]] == [model]
     assert [one["verdict"] for one in health["guards"]] == ["too_early"]

@@ -36,7 +36,7 @@ def test_month_is_shown_as_one_filter(ann: Visitor) -> None:
 
 
 def test_pages_list_every_memory_once(ann: Visitor) -> None:
-    whole = [one["id"] for one in ann.json("/browse?limit=200").json()["page"]["memories"]]
+    all_ids = [one["id"] for one in ann.json("/browse?limit=200").json()["page"]["memories"]]
     paged: list[str] = []
     address = "/browse?limit=3"
     while True:
@@ -45,7 +45,7 @@ def test_pages_list_every_memory_once(ann: Visitor) -> None:
         if page["next"] is None:
             break
         address = f"/browse?limit=3&cursor={page['next']}"
-    assert paged == whole
+    assert paged == all_ids
 
 
 def test_month_of_the_timeline_lists_its_memories(ann: Visitor) -> None:

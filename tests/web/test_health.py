@@ -59,7 +59,7 @@ def test_health_page_of_a_reader_omits_parts_for_admins(brain: Brain) -> None:
 
 
 def test_reader_does_not_see_failed_calls_of_others(brain: Brain, clock: FakeClock) -> None:
-    own = ToolEvent(
+    event = ToolEvent(
         id=1 + (1 << 60),
         tenant=brain.caller.tenant,
         at=clock.now(),
@@ -70,8 +70,8 @@ def test_reader_does_not_see_failed_calls_of_others(brain: Brain, clock: FakeClo
         duration_ms=12.0,
         outcome="not_found",
     )
-    brain.services.journal.note(own)
-    brain.services.journal.note(replace(own, id=own.id + 1, agent="bo", outcome="store_down"))
+    brain.services.journal.note(event)
+    brain.services.journal.note(replace(event, id=event.id + 1, agent="bo", outcome="store_down"))
     with visiting(brain, Role.READER) as rea, visiting(brain) as ann:
         page, view = rea.see("/health"), rea.read("/health")
         everything = ann.read("/health")

@@ -113,8 +113,8 @@ def test_notice_about_many_memories_counts_them_and_explains_the_skipped(
     ann: Visitor, demo: Demo, brain: Brain
 ) -> None:
     brain.forget(demo.hostile, reason="hostile")
-    given: dict[str, str | list[str]] = {"op": "archive", "confirmed": "yes", "confirm": "2"}
-    text = sentence(notice(ann, "bulk", ids=[demo.redis, demo.incident, demo.hostile], **given))
+    options: dict[str, str | list[str]] = {"op": "archive", "confirmed": "yes", "confirm": "2"}
+    text = sentence(notice(ann, "bulk", ids=[demo.redis, demo.incident, demo.hostile], **options))
     assert text.startswith("Archived 2 memories.")
     assert text.endswith("stays as it is. It is forgotten.")
 

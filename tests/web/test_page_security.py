@@ -275,8 +275,8 @@ def test_unknown_action_is_not_found(ann: Visitor) -> None:
 
 
 def test_json_view_needs_a_session_too(ann: Visitor, demo: Demo) -> None:
-    twin = ann.json(f"/memory/{demo.redis}").json()
-    assert twin["memory"]["id"] == demo.redis
+    view = ann.json(f"/memory/{demo.redis}").json()
+    assert view["memory"]["id"] == demo.redis
     ann.client.cookies.clear()
     assert ann.json(f"/memory/{demo.redis}").status_code == 401
 
@@ -305,9 +305,9 @@ def test_result_in_any_alphabet_is_shown_with_its_undo(brain: Brain, ann: Visito
 def test_notice_of_an_erase_does_not_contain_its_text(ann: Visitor, demo: Demo) -> None:
     fields = {"op": "erase", "ids": demo.redis, "reason": "asked for", "confirm": "1"}
     ann.post("/do/forget", {**fields, "confirmed": "yes", "typed": "erase"})
-    shown = ann.get("/").text
-    assert "Erased 1 memory." in shown
-    assert "Redis is used" not in shown
+    page = ann.get("/").text
+    assert "Erased 1 memory." in page
+    assert "Redis is used" not in page
 
 
 def test_texts_that_repeat_a_word_very_often_are_not_compared_word_by_word(

@@ -23,10 +23,10 @@ def ann(brain: Brain, queue: Queue) -> Visitor:
 
 def settle(of: Visitor, category: str, item: str, decision: str, **fields: str) -> str:
     """Send a decision; return the notice of the page that it leads to."""
-    given = {"category": category, "item": item, "decision": decision, "reason": "so it is"}
+    form = {"category": category, "item": item, "decision": decision, "reason": "so it is"}
     here = f"/review?category={category}&at={item}"
-    given |= {"next": f"/review?category={category}", "back": here, **fields}
-    response = of.post("/do/settle", given)
+    form |= {"next": f"/review?category={category}", "back": here, **fields}
+    response = of.post("/do/settle", form)
     assert response.status_code == 303, response.text
     return of.get(response.headers["location"]).text.split('role="status">', 1)[1].split("</p>")[0]
 
@@ -99,8 +99,8 @@ def test_next_page_begins_after_the_last_item(brain: Brain, ann: Visitor, clock:
     second = ann.json(first["next"]).json()
     assert len(second["rows"]) == 15
     assert second["counts"]["proposals"] == 35
-    shown = [row["item"] for view in (first, second) for row in view["rows"]]
-    assert len(set(shown)) == 35
+    item_ids = [row["item"] for view in (first, second) for row in view["rows"]]
+    assert len(set(item_ids)) == 35
     # After the last item of a page the next page follows.
     last = ann.json(first["rows"][-1]["address"]).json()
     assert ann.json(last["item"]["next"]).json()["rows"] == second["rows"]
@@ -152,7 +152,7 @@ def test_malformed_decision_changes_nothing(
     brain: Brain, ann: Visitor, queue: Queue, subtests: pytest.Subtests
 ) -> None:
     item = queue.needs_review[0]
-    given = {"category": "needs_review", "item": item, "decision": "holds", "reason": "x"}
+    form = {"category": "needs_review", "item": item, "decision": "holds", "reason": "x"}
     for fields in (
         {"category": "gossip"},
         {"item": ""},
@@ -161,16 +161,16 @@ def test_malformed_decision_changes_nothing(
         {"decision": "<script>"},
     ):
         with subtests.test(case=fields):
-            response = ann.post("/do/settle", given | fields)
+            response = ann.post("/do/settle", form | fields)
             assert response.status_code == 422
             assert len(brain.review("needs_review").needs_review) == 5
 
 
 def test_item_hidden_from_the_visitor_is_not_found(brain: Brain, ann: Visitor) -> None:
-    given = {"category": "needs_review", "decision": "holds", "reason": "x"}
-    unknown = ann.post("/do/settle", given | {"item": "mem_0000000000000"})
+    form = {"category": "needs_review", "decision": "holds", "reason": "x"}
+    unknown = ann.post("/do/settle", form | {"item": "mem_0000000000000"})
     private = brain.acting_as(agent="eve").remember("Eve keeps this", scope="private").items[0].id
-    hidden = ann.post("/do/settle", given | {"item": private or ""})
+    hidden = ann.post("/do/settle", form | {"item": private or ""})
     assert unknown.status_code == hidden.status_code == 404
 
 

@@ -266,10 +266,10 @@ def test_number_of_concurrent_uploads_is_limited() -> None:
 
     async def receive() -> None:
         uploads = Uploads()
-        async with AsyncExitStack() as held:
+        async with AsyncExitStack() as stack:
             for number in range(UPLOADS_AT_ONCE_MAX + 1):
                 caller = Caller(tenant=f"t{number}", agent="ann")
-                await held.enter_async_context(uploads.receive(a_request(empty), caller))
+                await stack.enter_async_context(uploads.receive(a_request(empty), caller))
 
     with (
         pytest.raises(UnavailableError, match="are being uploaded"),

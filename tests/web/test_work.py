@@ -156,12 +156,12 @@ def test_boot_preview_shows_the_briefing_with_tokens_by_section(brain: Brain, an
     named = {one["name"]: one["text"] for one in view["sections"]}
     assert "Never deploy without a backup" in named["blockers"]
     assert "Write the runbook for migrations" in named["tasks"]
-    whole = "\n".join(one["text"] for one in view["sections"])
+    text = "\n".join(one["text"] for one in view["sections"])
     booted = brain.boot("shop", task)
-    own = view["briefing"]["session"], booted.session
-    assert whole.replace(own[0] or "", "") == booted.text.replace(own[1] or "", "")
+    session_ids = view["briefing"]["session"], booted.session
+    assert text.replace(session_ids[0] or "", "") == booted.text.replace(session_ids[1] or "", "")
     # The text's own tokens, without those of the JSON form, which may be more.
-    assert view["tokens"] == estimate(whole)
+    assert view["tokens"] == estimate(text)
     assert sum(one["tokens"] for one in view["sections"]) == pytest.approx(view["tokens"], rel=0.05)
 
 
