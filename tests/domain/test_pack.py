@@ -260,6 +260,14 @@ def test_at_most_two_near_duplicates_are_packed() -> None:
     assert (packed.near, packed.omitted.count) == ((3, 4, 5), 3)
 
 
+def test_result_has_as_many_items_as_asked_for(subtests: pytest.Subtests) -> None:
+    bodies = ("Tea is ready", "The lift broke", "Ana won a prize", "Port 80 is open", "Rain fell")
+    ranked = [a_candidate(n, body) for n, body in enumerate(bodies, 1)]
+    for count in range(1, len(ranked)):
+        with subtests.test(count=count):
+            assert len(pack(ranked, Budget(max_items=count)).items) == count
+
+
 @pytest.mark.requirement("RT-20")
 def test_conflict_is_reported_with_either_of_its_sides() -> None:
     ranked = [a_candidate(n, body) for n, body in enumerate(("It is 2", "It is 4", "Tea"), 1)]
