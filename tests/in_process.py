@@ -31,8 +31,8 @@ class Finished:
 
 @cache
 def default_model() -> Embedder:
-    """Return the model that stores of a process share, and have it loaded once for all tests."""
-    return make_embedder(Settings())
+    """Keep the model that the stores of a process share, so that it is loaded once."""
+    return make_embedder(Settings.model_construct())
 
 
 def run_brain(
@@ -42,11 +42,11 @@ def run_brain(
 
     It sees the variables of `clean_environment`, and streams that are no terminal.
     """
-    default_model()
     out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8") for _ in range(2))
     code: object = None
     typed = stdin.encode() if isinstance(stdin, str) else stdin
     with pytest.MonkeyPatch.context() as patch, unchanged_collector():
+        default_model()
         _set_environment(patch, clean_environment(**environment))
         if folder is not None:
             patch.chdir(folder)

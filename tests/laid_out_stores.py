@@ -24,17 +24,17 @@ from commonbrain.testing.builders import WordHashEmbedder
 
 
 class CompiledStatements(dict[tuple[object, ...], object]):
-    """A cache of compiled statements for all engines of a kind, whose dialects are the same.
+    """A cache of compiled statements for all engines of stores in files, which are set up alike.
 
     SQLAlchemy's keys begin with the dialect of one engine.
     """
 
     def get(self, key: tuple[object, ...], default: object = None) -> object:
-        """Return the statement compiled for any engine of the kind."""
+        """Return the statement compiled for any of the engines."""
         return super().get((type(key[0]), *key[1:]), default)
 
     def __setitem__(self, key: tuple[object, ...], compiled: object) -> None:
-        """Keep a statement for all engines of the kind."""
+        """Keep a statement for all of the engines."""
         super().__setitem__((type(key[0]), *key[1:]), compiled)
 
 
@@ -44,7 +44,8 @@ COMPILED = CompiledStatements()
 @event.listens_for(Engine, "engine_connect")
 def share_compiled_statements(connection: Connection) -> None:
     """Let the stores in files of this process share what is compiled."""
-    if connection.dialect.name == "sqlite":
+    # Only engines of stores hide what is being stored.
+    if connection.dialect.name == "sqlite" and connection.engine.hide_parameters:
         connection.execution_options(compiled_cache=COMPILED)
 
 

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import ExitStack, suppress
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -311,6 +312,28 @@ def test_server_is_responsive_until_it_ends(echoing: LocalServer) -> None:
     assert is_responsive(echoing.path, timeout_s=TIMEOUT_S)
     echoing.close()
     assert not is_responsive(echoing.path, timeout_s=TIMEOUT_S)
+
+
+def test_server_with_a_full_queue_is_responsive_once_it_accepts(tmp_path: Path) -> None:
+    path = path_in(tmp_path)
+    path.parent.mkdir(mode=0o700)
+    with ExitStack() as stack, ThreadPoolExecutor() as threads:
+        listener = stack.enter_context(socket.socket(socket.AF_UNIX))
+        listener.bind(str(path))
+        listener.listen(0)
+        listener.settimeout(0.1)
+        with suppress(BlockingIOError):
+            while True:
+                waiting = stack.enter_context(socket.socket(socket.AF_UNIX))
+                waiting.setblocking(False)  # noqa: FBT003 the library's way
+                waiting.connect(str(path))
+        assert not is_responsive(path, timeout_s=0.0)
+        probe = threads.submit(is_responsive, path, timeout_s=TIMEOUT_S)
+        while not probe.done():
+            # The last accepted one may be the probe's, and others have left.
+            with suppress(TimeoutError, BrokenPipeError):
+                stack.enter_context(listener.accept()[0]).sendall(b"\x06")
+        assert probe.result()
 
 
 def test_starting_in_a_folder_that_others_can_write_to_raises_an_error() -> None:

@@ -212,7 +212,7 @@ class IndexContract:
         assert (second[0] < 1, fourth) == (True, [0, 0, 0, 0])
 
     @pytest.mark.requirement("LC-20")
-    def test_first_window_of_a_memory_is_read_only_by_its_own_tenant(self, store: Store) -> None:
+    def test_only_the_own_tenant_reads_the_first_window_of_a_memory(self, store: Store) -> None:
         first, second = random_vectors(2)
         with store.begin(LOCAL_TENANT) as tx:
             for id_, windows in ((1, [first, second]), (2, [second]), (3, [first])):

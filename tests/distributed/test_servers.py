@@ -41,7 +41,7 @@ def test_shards_are_moved_to_a_new_worker_while_tenants_write(citus: CitusServer
         assert all(finding.is_sound for finding in store.examine())
 
 
-def test_large_tenant_is_isolated_to_its_own_shard_while_it_writes(citus: CitusServer) -> None:
+def test_isolating_a_large_tenant_to_its_own_shard_loses_no_write(citus: CitusServer) -> None:
     with citus.database() as database, closing(database.opened()) as store:
         large, _ = on_each_worker(citus, store, database)
         with writing(store, large) as (writer,):

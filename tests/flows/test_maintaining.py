@@ -183,7 +183,7 @@ def test_maintenance_runs_once_a_day_under_its_own_agent_name(
         assert [one.agent for one in brain.jobs(kind="maintain").jobs] == ["upkeep"] * jobs
 
 
-def test_maintenance_requests_an_embedding_job_for_a_memory_without_a_vector(brain: Brain) -> None:
+def test_memory_without_a_vector_is_embedded_by_a_job_of_maintenance(brain: Brain) -> None:
     id_ = stored(brain, "The kettle is blue", kind="fact")
     with brain.services.store.begin(LOCAL_TENANT) as tx:
         [memory] = tx.memories.get(tx.memories.page(after=0, limit=1)).values()

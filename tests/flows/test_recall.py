@@ -147,7 +147,7 @@ def test_recall_in_a_project_includes_memories_of_every_project(brain: Brain) ->
     assert len(brain.recall("cores").items) == 3
 
 
-def test_since_and_until_strictly_limit_the_time_of_occurrence(brain: Brain) -> None:
+def test_equal_texts_of_several_projects_are_shown_once(brain: Brain) -> None:
     for project in ("web", "api", None):
         stored(brain.acting_as(project=project), FACT, kind="event")
     [item] = brain.recall("cores", project="api").items
@@ -171,7 +171,7 @@ def test_filters_narrow_by_kind_label_tag_agent_and_confidence(brain: Brain) -> 
         brain.recall("cores", kinds=["gossip"])
 
 
-def test_since_and_until_are_hard_borders_of_when_it_happened(
+def test_since_and_until_strictly_limit_the_time_of_occurrence(
     brain: Brain, clock: FakeClock
 ) -> None:
     noon = clock.now()

@@ -49,6 +49,8 @@ _GREETING_S: Final = 2.0
 """A server that is being loaded answers this soon even on a busy machine."""
 _JOIN_S: Final = 5.0
 """If no server answers in this time though one holds the lock, the process serves itself."""
+_REJOIN_S: Final = 0.5
+"""The same after a server that was probed without an answer; one that took its place greets."""
 _RETRY_S: Final = 0.02
 _PROBE_S: Final = 1.0
 """A server that has not answered for this long is probed; the time doubles with each probe."""
@@ -113,8 +115,8 @@ class Bridge:
     _has_left: bool = False
     """Whether the client has closed stdin."""
     _failures: int = 0
-    _is_stopped: bool = False
-    """Whether the last server runs no more though it holds its connections."""
+    _is_unresponsive: bool = False
+    """Whether the last probe of the server got no answer."""
     _signals: socket.socket = field(init=False)
     """Readable after a signal."""
 
@@ -179,15 +181,15 @@ class Bridge:
 
     def _join(self) -> socket.socket:
         """Connect to the server of the store, or become it."""
-        until = monotonic() + _JOIN_S
+        wait_s = _REJOIN_S if self._is_unresponsive else _JOIN_S
+        until = monotonic() + wait_s
         while self._failures < _FAILURES_MAX and monotonic() < until:
             try:
-                server = None
-                if not self._is_stopped:
-                    server = open_stream(self.path, self._request(), timeout_s=_GREETING_S)
+                timeout_s = min(_GREETING_S, wait_s)
+                server = open_stream(self.path, self._request(), timeout_s=timeout_s)
                 if server is not None:
                     return server
-                if self._local.start_if_free() or self._is_stopped:
+                if self._local.start_if_free():
                     break
             except (StreamRefusedError, OSError):
                 break
@@ -280,8 +282,8 @@ class Bridge:
         )
         if not (readable or writable):
             link.probe_s = min(2 * link.probe_s, _PROBE_S_MAX)
-            self._is_stopped = not is_responsive(self.path, timeout_s=_ALIVE_S)
-            return not self._is_stopped
+            self._is_unresponsive = not is_responsive(self.path, timeout_s=_ALIVE_S)
+            return not self._is_unresponsive
         if self._signals in readable:
             self._leave()
         if self._stdin in readable:

@@ -19,7 +19,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import BoundedSemaphore, Condition, Event, Thread
-from time import monotonic
+from time import monotonic, sleep
 from typing import IO, Any, Final, cast
 
 import commonbrain
@@ -158,13 +158,21 @@ def open_stream(path: Path, request: JsonObject, *, timeout_s: float) -> socket.
 
 def is_responsive(path: Path, *, timeout_s: float) -> bool:
     """Return whether the process behind a socket is running, busy or not, rather than stopped."""
-    try:
-        _connect(path, timeout_s=timeout_s).close()
-    except ConnectionAbortedError:
-        return True
-    except OSError:
-        return False
-    return True
+    until = monotonic() + timeout_s
+    while True:
+        try:
+            _connect(path, timeout_s=max(0.01, until - monotonic())).close()
+        except ConnectionAbortedError:
+            return True
+        except BlockingIOError:
+            # More processes are connecting than its queue takes.
+            if monotonic() >= until:
+                return False
+            sleep(_RETRY_S)
+        except OSError:
+            return False
+        else:
+            return True
 
 
 def _connect(path: Path, *, timeout_s: float) -> socket.socket:
