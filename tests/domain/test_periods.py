@@ -76,6 +76,7 @@ def test_bounds_and_relative_time_expressions_are_parsed(subtests: pytest.Subtes
         ("since Monday", "2026-03-16T00:00", "2026-03-18T15:30"),
         ("until June 2023", "0001-01-01T00:00", "2023-07-01T00:00"),
         ("between November and January 2025", "2024-11-01T00:00", "2025-02-01T00:00"),
+        ("between May and July 2028", "2028-05-01T00:00", "2028-08-01T00:00"),
         ("from Monday to Wednesday", "2026-03-09T00:00", "2026-03-12T00:00"),
         ("two days before 8 May 2023", "2023-05-06T00:00", "2023-05-07T00:00"),
         ("the Friday after 8 May 2023", "2023-05-12T00:00", "2023-05-13T00:00"),
@@ -96,6 +97,11 @@ def test_bounds_and_relative_time_expressions_are_parsed(subtests: pytest.Subtes
     ]:
         with subtests.test(phrase=phrase, since=since, until=until):
             assert span(f"What did we decide {phrase}, about billing?") == (since, until)
+
+
+def test_range_that_ends_before_it_begins_is_its_first_period() -> None:
+    range_ = span("What did we decide between May 2026 and March 2026?")
+    assert range_ == ("2026-05-01T00:00", "2026-06-01T00:00")
 
 
 def test_time_expression_with_a_year_takes_precedence() -> None:
