@@ -71,7 +71,10 @@ def is_law(item: pytest.Item) -> bool:
 
 
 def explore(seconds: float) -> int:
-    """Run the laws for some seconds; return pytest's status: 0 if no law failed, 1 if one did."""
+    """Run the laws for some seconds; return pytest's status: 0 if no law failed, 1 if one did.
+
+    A search that hangs is ended, with the status of an interrupted one.
+    """
     seed = SystemRandom().getrandbits(32)
     paths = sorted(TESTS.rglob("test_*.py"))
     files = [path for path in paths if LAW.search(path.read_text("utf-8"))]
@@ -83,7 +86,11 @@ def explore(seconds: float) -> int:
     ]
     sys.stdout.write(f"explore: seed {seed}, {seconds:g} s, {len(files)} files with laws\n")
     sys.stdout.flush()
-    code = subprocess.run(command, timeout=seconds + STOP_S, check=False).returncode
+    try:
+        code = subprocess.run(command, timeout=seconds + STOP_S, check=False).returncode
+    except subprocess.TimeoutExpired:
+        sys.stdout.write(f"explore: a law went on for {STOP_S:g} s after the time was up\n")
+        code = pytest.ExitCode.INTERRUPTED
     again = f"pytest --hypothesis-profile=explore --hypothesis-seed={seed} FILE"
     sys.stdout.write(f"explore: to repeat a law with these examples: {again}\n")
     return code
