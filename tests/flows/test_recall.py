@@ -239,9 +239,11 @@ def test_query_full_of_punctuation_recalls_its_memory(
 @example("_")
 @example("NOT")
 @example("\ud800")
-def test_recall_answers_any_query_text(brain: Brain, query: str) -> None:
+def test_recall_answers_any_query_text(brain: Brain, clock: FakeClock, query: str) -> None:
     if not brain.status().memories:
         stored(brain, FACT, kind="fact")
+    # An id has 21 random bits a millisecond: of two thousand traces in one, two would share theirs.
+    clock.move(timedelta(milliseconds=1))
     brain.recall(query)
     assert bodies(brain, f"{query} nightly") == [FACT]
     brain.services.journal.flush()
