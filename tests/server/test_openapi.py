@@ -13,7 +13,7 @@ from schemathesis.generation import GenerationMode
 from commonbrain.testing.builders import a_brain
 from tests.server.serving import an_app, listening
 
-EXAMPLES: Final = int(os.environ.get("SCHEMATHESIS_EXAMPLES", "4"))
+EXAMPLES: Final = int(os.environ.get("SCHEMATHESIS_EXAMPLES", "2"))
 """For each route and mode; a longer run asks for more."""
 MODES: Final = (GenerationMode.POSITIVE, GenerationMode.NEGATIVE)
 # What fits the schema may still be refused, by the gate or because nothing has that id; a number

@@ -18,6 +18,7 @@ from commonbrain.model.errors import InvalidInputError
 from commonbrain.runtime.settings_loading import load_server_settings
 from commonbrain.storage.sqlite.driver import driver
 from tests.doors.hooking import call_hook
+from tests.in_process import run_brain
 from tests.processes import TIMEOUT_S, clean_environment, command
 from tests.server.serving import free_port, started
 
@@ -89,7 +90,7 @@ def test_two_workers_serve_the_same_store(path: Path) -> None:
     with started(path, "--workers", "2", port=port) as server:
         url = f"http://127.0.0.1:{port}"
         stored = httpx2.post(f"{url}/v1/remember", json=KETTLE).json()["items"][0]["id"]
-        for _ in range(20):
+        for _ in range(8):
             # Each of these dials anew, so that either worker may take it.
             assert httpx2.get(f"{url}/v1/memories/{stored}").status_code == 200
             request = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
@@ -131,13 +132,10 @@ def test_server_without_keys_refuses_calls_forwarded_by_a_proxy(path: Path) -> N
 def test_server_with_unsafe_or_invalid_options_does_not_start(
     path: Path, options: tuple[str, ...], says: str
 ) -> None:
-    line = command(path, "serve", *options)
-    done = subprocess.run(
-        line, capture_output=True, check=False, env=clean_environment(), timeout=TIMEOUT_S
-    )
-    assert done.returncode == 2
-    assert says in done.stderr.decode()
-    assert b"Serving" not in done.stderr
+    done = run_brain("--store", str(path), "serve", *options)
+    assert done.status == 2
+    assert says in done.err
+    assert "Serving" not in done.err
 
 
 def test_server_exits_with_an_error_if_its_store_cannot_be_opened(path: Path) -> None:
