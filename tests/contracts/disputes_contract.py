@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from commonbrain.model import ids
-from commonbrain.model.links import LinkType
+from commonbrain.model.links import DISAGREEMENTS, LinkType
 from commonbrain.model.memory import State
 from commonbrain.model.query import Filter
 from commonbrain.model.scope import LOCAL_TENANT, Caller, Scope
@@ -88,9 +88,13 @@ class DisputesContract:
         with store.begin(LOCAL_TENANT) as tx:
             tx.memories.add(a_memory(recent, "It runs on 64 cores"))
             tx.links.replace(a_link(recent, 1, type=LinkType.CHANGES))
-            assert len(tx.conflicts.open(query_scope(), limit=9)) == 3
+            assert len(tx.conflicts.open(query_scope(), limit=9)) == 2
+            assert len(tx.conflicts.open(query_scope(), limit=9, types=DISAGREEMENTS)) == 3
             for since, count in ((NOON, 1), (NOON + timedelta(days=1), 0)):
-                assert len(tx.conflicts.open(query_scope(), limit=9, since=since)) == count
+                recent_links = tx.conflicts.open(
+                    query_scope(), limit=9, types=DISAGREEMENTS, since=since
+                )
+                assert len(recent_links) == count
 
     def test_conflicts_of_another_tenant_are_not_listed(self, store: Store) -> None:
         with store.begin("other") as tx:

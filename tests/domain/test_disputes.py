@@ -9,7 +9,7 @@ from commonbrain.model import ids
 from commonbrain.model.links import Basis, basis_of, conflict_of, preferred
 from commonbrain.model.scope import Trust
 from commonbrain.testing.builders import NOON, a_memory
-from commonbrain.text.contradictions import repeats
+from commonbrain.text.repetition import repeats_old_value
 from tests.contracts.store_steps import a_link
 
 OLD = a_memory(1, "It runs on two cores")
@@ -91,10 +91,10 @@ def test_text_with_only_removed_words_repeats_the_old_value(
         ("", False),
     ]:
         with subtests.test(text=text, is_old=is_old):
-            assert repeats(text, old=OF_OLD, new=OF_NEW) is is_old
+            assert repeats_old_value(text, old=OF_OLD, new=OF_NEW) is is_old
 
 
 @given(st.text(max_size=60))
 def test_text_repeats_nothing_if_no_words_were_removed(text: str) -> None:
-    assert not repeats(text, old=OF_OLD, new=OF_OLD)
-    assert not repeats(OF_NEW, old=text, new=OF_NEW)
+    assert not repeats_old_value(text, old=OF_OLD, new=OF_OLD)
+    assert not repeats_old_value(OF_NEW, old=text, new=OF_NEW)

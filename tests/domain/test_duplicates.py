@@ -10,7 +10,6 @@ from commonbrain.ingestion.deduplication import (
     Duplicate,
     Unique,
     classify_duplicate,
-    contradicts,
     is_comparable,
     is_repetition,
 )
@@ -85,7 +84,6 @@ def test_text_with_another_number_or_a_negation_is_no_duplicate(subtests: pytest
         ("The cache is shared", "The cache isn't shared"),
     ]:
         with subtests.test(one=one, other=other):
-            assert contradicts(one, other)
             result = classify_duplicate(Kind.FACT, one, near=near(0.99, text=other), space=SPACE)
             assert isinstance(result, Unique)
             assert result.similar == tuple(near(0.99, text=other))
@@ -97,13 +95,6 @@ def test_contradicting_neighbour_does_not_hide_an_agreeing_duplicate() -> None:
     result = classify_duplicate(Kind.FACT, TEXT, near=[denial, agreeing], space=SPACE)
     assert isinstance(result, Duplicate)
     assert (result.of, result.is_refused) == (agreeing, True)
-    assert [one.neighbour for one in result.conflicts] == [denial]
-
-
-@given(st.text(), st.text())
-def test_contradiction_is_symmetric_and_no_text_contradicts_itself(one: str, other: str) -> None:
-    assert contradicts(one, other) == contradicts(other, one)
-    assert not contradicts(one, one)
 
 
 def test_only_memories_visible_to_all_readers_are_compared(subtests: pytest.Subtests) -> None:
@@ -132,37 +123,6 @@ def test_only_the_same_and_the_null_project_are_compared(subtests: pytest.Subtes
         with subtests.test(stored=stored, offered=offered, comparable=comparable):
             memory = a_memory(1, TEXT, project=stored)
             assert is_comparable(memory, Scope.TEAM, project=offered) is comparable
-
-
-def test_contradicting_fact_is_new_and_names_the_contested_memory() -> None:
-    stored = near(0.99, text="The API listens on port 8080")
-    result = classify_duplicate(Kind.FACT, "The API listens on port 9090", near=stored, space=SPACE)
-    assert isinstance(result, Unique)
-    assert [one.neighbour for one in result.conflicts] == stored
-
-
-def test_only_facts_contest_each_other() -> None:
-    stored = near(0.99, text="Retries are enabled")
-    result = classify_duplicate(Kind.RULE, "Retries are disabled", near=stored, space=SPACE)
-    assert result == Unique(similar=tuple(stored))
-
-
-def test_given_subject_is_used_to_detect_a_contradiction() -> None:
-    stored = [CandidateMemory(id=1, headline="p", text="5432", similarity=0.9, subject="port")]
-    result = classify_duplicate(Kind.FACT, "5433", near=stored, space=SPACE, subject="Port")
-    assert isinstance(result, Unique)
-    assert result.conflicts
-
-
-def test_forced_duplicate_still_reports_contested_facts() -> None:
-    contested = CandidateMemory(id=5, headline="n", text="Retries are disabled", similarity=0.9)
-    same = CandidateMemory(id=6, headline="s", text="Retries are enabled", similarity=0.95)
-    result = classify_duplicate(
-        Kind.FACT, "Retries are enabled", near=[contested, same], space=SPACE
-    )
-    assert isinstance(result, Duplicate)
-    assert result.of == same
-    assert [one.neighbour for one in result.conflicts] == [contested]
 
 
 def test_event_recurs_if_only_numbers_and_times_differ(subtests: pytest.Subtests) -> None:

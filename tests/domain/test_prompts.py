@@ -8,9 +8,9 @@ from commonbrain.model import ids
 from commonbrain.model.memory import Memory
 from commonbrain.model.query import PROACTIVE, Budget, Candidate, Filter
 from commonbrain.model.scope import Caller
-from commonbrain.retrieval.current_first import EARLIER
 from commonbrain.retrieval.proactive import read_prompt, worth_showing
 from commonbrain.retrieval.query_plan import plan_query
+from commonbrain.retrieval.same_matter import EARLIER
 from commonbrain.storage.interface import QueryScope
 from commonbrain.testing.builders import NOON, a_memory
 from commonbrain.text.prompts import typed_text
@@ -76,7 +76,7 @@ def test_names_of_code_are_extracted() -> None:
 
 
 def a_candidate(memory: Memory, probability: float, *, changed_by: int = 0) -> Candidate:
-    marked = {EARLIER: 0.9} if changed_by else {}
+    marked = {EARLIER: 1.0} if changed_by else {}
     newer = ids.show(ids.MEMORY, changed_by)
     return Candidate(
         memory=memory,

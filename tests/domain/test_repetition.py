@@ -13,15 +13,19 @@ from commonbrain.text.repetition import adds_nothing, may_repeat, repeated_part
 @pytest.mark.requirement("WP-06")
 def test_restatement_adds_nothing(subtests: pytest.Subtests) -> None:
     for known, text in [
-        ("Customer data is stored in Frankfurt.", "We keep customer data in Frankfurt."),
+        (
+            "Postgres was chosen over MySQL because of its row-level security.",
+            "Postgres was chosen over MySQL for its row-level security.",
+        ),
         ("Never push to main directly.", "Do not push directly to main."),
+        ("Ann approved the budget.", "The budget was approved by Ann."),
+        ("The choir will not sing outside.", "The choir won't sing outside."),
+        ("Normalise the colour profile.", "Normalize the color profile."),
+        ("The lift is broken. Bo repairs it.", "The lift is broken and Bo repairs it."),
         ("Tokens expire after 15 minutes.", "A token expires after fifteen minutes."),
-        ("Prices include VAT.", "VAT is included in the prices."),
-        ("The wifi password is on the router.", "The Wi-Fi password is on the router."),
-        ("Ann: The demo is on Friday at nine.", "Ann: Thanks, Bo! The demo is on Friday at nine."),
     ]:
         with subtests.test(known=known, text=text):
-            assert adds_nothing(text, known=known, is_near_copy=True)
+            assert adds_nothing(text, known=known)
 
 
 @pytest.mark.requirement("WP-06")
@@ -40,14 +44,35 @@ def test_text_with_news_is_no_repetition(subtests: pytest.Subtests) -> None:
         ("Oxygen is at ninety-two percent.", "Oxygen is at eighty-five percent."),
         ("Ramp at the annexe, status: planned", "Ramp at the annexe, status: open"),
         ("Rotate the key of the mail server.", "Rotate the key of the update server."),
+        ("Only admins can delete projects.", "Admins can delete projects."),
+        ("Turn the pump on.", "Turn the pump off."),
+        ("Prices went up.", "Prices went down."),
+        ("My car is red.", "Your car is red."),
+        ("Deploy by Friday.", "Deploy on Friday."),
+        ("The reminder job sends mail.", "The job sends mail."),
+        ("Ann paid Bob.", "Ann was paid by Bob."),
+        ("The web server stops. The worker starts.", "The worker starts. The web server stops."),
+        ("Kwame signs only cheques.", "Only Kwame signs cheques."),
+        ("All tests must pass.", "Some tests must pass."),
+        ("A latency < 200 ms is fine.", "A latency > 200 ms is fine."),
+        ("The limit is -10 degrees.", "The limit is 10 degrees."),
+        ("Version ^1.2.3 is pinned.", "Version ~1.2.3 is pinned."),
+        ("Access is granted until Friday.", "Access is granted from Friday."),
+        ("$HOME is mounted.", "HOME is mounted."),
+        ("The variable is called userId.", "The variable is called userID."),
+        ("Use rm -r on the cache.", "Use rm -R on the cache."),
+        ("Fix the flaky test in ci.yml.", "I fixed the flaky test in ci.yml."),
+        ("The migration is planned.", "The migration is done."),
+        ("Move helpers from core to cli.", "Move helpers from cli to core."),
+        ("The board pays for A1, not for B2.", "The board pays for B2, not for A1."),
     ]:
         with subtests.test(known=known, text=text):
-            assert not adds_nothing(text, known=known, is_near_copy=True)
+            assert not adds_nothing(text, known=known)
 
 
 def test_words_spread_over_a_long_text_are_no_repetition() -> None:
     known = "The gateway drops idle clients. Retries wait a minute. Audits happen in Lyon."
-    assert not adds_nothing("The gateway retries in Lyon.", known=known, is_near_copy=False)
+    assert not adds_nothing("The gateway retries in Lyon.", known=known)
 
 
 def test_repeated_part_is_the_most_similar_sentence() -> None:
@@ -59,8 +84,8 @@ def test_repeated_part_is_the_most_similar_sentence() -> None:
 
 @given(st.text(max_size=300))
 def test_text_with_content_is_a_repetition_of_itself(text: str) -> None:
-    assert adds_nothing(text, known=text, is_near_copy=True) in {True, False}
-    assert not adds_nothing(f"{text} zebras graze", known=text, is_near_copy=True)
+    assert adds_nothing(text, known=text) in {True, False}
+    assert not adds_nothing(f"{text} zebras graze", known=text)
 
 
 def test_hostile_text_is_compared_in_linear_time(subtests: pytest.Subtests) -> None:
@@ -69,10 +94,5 @@ def test_hostile_text_is_compared_in_linear_time(subtests: pytest.Subtests) -> N
             hostile = (unit * TEXT_BYTES_MAX)[:TEXT_BYTES_MAX]
             started = process_time()
             may_repeat(hostile, known="We deploy on Mondays.")
-            adds_nothing("We deploy on Mondays.", known=hostile, is_near_copy=True)
+            adds_nothing("We deploy on Mondays.", known=hostile)
             assert process_time() - started < 1
-
-
-def test_double_negation_is_no_negation() -> None:
-    assert may_repeat("Never deploy without a review.", known="Deploy with a review.")
-    assert not may_repeat("Never deploy with a review.", known="Deploy with a review.")

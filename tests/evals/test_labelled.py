@@ -61,7 +61,7 @@ def test_causes_are_recognized_on_unseen_sentences(causes: LabelledReport) -> No
 def test_conflicts_are_recognized_on_unseen_pairs(conflicts: LabelledReport) -> None:
     check = conflicts.halves[list(Half).index(Half.CHECK)].checked
     assert check.agreement.precision >= PRECISION_MIN
-    assert check.agreement.recall >= 0.6
+    assert check.agreement.recall >= 0.5
 
 
 def test_time_questions_are_unique_of_every_sort_and_enough_name_no_time() -> None:

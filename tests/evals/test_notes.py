@@ -114,12 +114,12 @@ def test_repetition_rule_cannot_be_left_out_of_a_run_that_imports(tmp_path: Path
         run(EvalRequest(dataset="locomo", path=path, without=(REPETITION,)), settings=Settings())
 
 
-def test_elliptical_change_marks_nothing_without_change_detection() -> None:
+def test_change_marks_nothing_without_change_detection() -> None:
     with open_note_store(settings=Settings(), start=NOON) as store:
         view = store.brain.acting_as(session="s1")
-        store.remember(view, "Let's book the venue for 80 people.")
+        store.remember(view, "The venue is booked for 80 people.")
         store.advance_to(NOON)
-        [item] = store.remember(view, "Make it 120.")
+        [item] = store.remember(view, "The venue is now booked for 120 people.")
         assert item.changes
         marked = [
             [is_marked(one) for one in recall("For how many people is the venue?").items]

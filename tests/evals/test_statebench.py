@@ -57,7 +57,7 @@ def test_restricted_fact_is_not_shown(report: statebench.StateReport) -> None:
 
 
 def test_parts_left_out_of_recall_are_recorded_in_the_results(request_: EvalRequest) -> None:
-    without = ("current_first", "repetition")
+    without = ("claims", "repetition")
     results = statebench.evaluate(
         replace(request_, without=without, conversations=1), settings=Settings()
     )
@@ -71,7 +71,7 @@ def test_ablation_leaves_each_part_out_once(
     results = statebench.evaluate(
         replace(request_, ablates=True, conversations=1), settings=Settings()
     )
-    assert {f"without {part}" for part in ("current_first", "changes", "passages", "time")} <= set(
+    assert {f"without {part}" for part in ("claims", "changes", "passages", "time")} <= set(
         results.rows[0].systems
     )
     statebench.show_states(results)

@@ -93,6 +93,8 @@ def library(brain: Brain, clock: FakeClock) -> SimpleNamespace:
     known.candidate = books.store("The @ orders go to Lisbon", kind="fact")
     known.rival = books.store("The @ orders go to Porto", kind="fact")
     ann.revise.link(known.candidate, known.rival, type="conflicts_with", reason="both cannot hold")
+    early, late = (books.store(f"The @ stand-up begins at {at}", kind="fact") for at in (9, 10))
+    ann.revise.link(early, late, type="conflicts_with", reason="both cannot hold")
     known.message = ann.message.send(
         "bob", books.with_word("The @ parcel arrived"), priority="urgent"
     ).id

@@ -308,25 +308,31 @@ NEW = "From now on we rotate the signing keys every 90 days."
 
 
 @pytest.mark.requirement("PV-09")
-def test_pattern_changed_by_a_newer_memory_is_listed_last_with_a_note(
+def test_rule_that_says_otherwise_is_shown_with_the_older_until_someone_decides(
     shop: Brain, clock: FakeClock
 ) -> None:
     old = save(shop, OLD, "rule")
-    shop.revise.pin(old)
-    other = save(shop, "Prefer small commits that say why.", "rule")
+    clock.move(timedelta(days=1))
+    new = save(shop, NEW, "rule")
+
+    assert [(one.id, one.note) for one in shop.boot().patterns] == [(new, None), (old, None)]
+    [conflict] = shop.review("conflicts").conflicts
+    assert {conflict.preferred.id, conflict.other.id} == {old, new}
+    shop.revise.resolve(new, other=old, reason="agreed")
+    assert [one.id for one in shop.boot().patterns] == [new]
+
+
+@pytest.mark.requirement("PV-09")
+def test_recent_change_of_a_fact_is_listed_with_what_it_said(shop: Brain, clock: FakeClock) -> None:
+    old = save(shop, OLD, "fact")
     clock.move(timedelta(days=1))
     new = save(shop, NEW, "fact")
-
     briefing = shop.boot()
-
-    note = f"earlier, changed by {new} on 2026-03-03"
-    assert [(one.id, one.note) for one in briefing.patterns] == [(other, None), (old, note)]
     [change] = briefing.changes
     assert (change.id, change.note) == (new, f'earlier: "{OLD[:-1]}" until 2026-03-03 ({old})')
     assert f"CHANGED LATELY\n- {new} {NEW} (earlier: " in briefing.text
     clock.move(timedelta(days=8))
     assert shop.boot().changes == ()
-    assert len(shop.boot().patterns) == 2
 
 
 def test_task_changed_by_a_newer_memory_is_listed_last_with_a_note(
@@ -335,7 +341,7 @@ def test_task_changed_by_a_newer_memory_is_listed_last_with_a_note(
     old = save(shop, "Ship the release on 3 May.", "task", priority="high")
     other = save(shop, "Mend the cart.", "task")
     clock.move(timedelta(days=1))
-    new = save(shop, "The release is postponed: we ship the release on 9 May.", "fact")
+    new = save(shop, "From now on we ship the release on 9 May.", "fact")
 
     first, second = shop.boot().tasks
 
@@ -343,18 +349,16 @@ def test_task_changed_by_a_newer_memory_is_listed_last_with_a_note(
     assert second.note == f"high, earlier, changed by {new} on 2026-03-03"
 
 
-def test_blocker_is_marked_as_changed_by_a_newer_rule_but_not_by_a_fact(
-    shop: Brain, clock: FakeClock
-) -> None:
+def test_blocker_stays_unmarked_whatever_newer_memories_say(shop: Brain, clock: FakeClock) -> None:
     old = save(shop, OLD, "rule", severity="BLOCKER")
     clock.move(timedelta(days=1))
     stable = list(prefix(shop.boot()))
     save(shop, NEW, "fact")
     assert list(prefix(shop.boot())) == stable
 
-    newer = save(shop, "Rotate the signing keys every 60 days from now on.", "rule")
+    save(shop, "Rotate the signing keys every 60 days from now on.", "rule")
     [blocker] = shop.boot().blockers
-    assert (blocker.id, blocker.note) == (old, f"earlier, changed by {newer} on 2026-03-03")
+    assert (blocker.id, blocker.note) == (old, None)
 
 
 def test_recent_change_names_its_project_if_none_is_given(shop: Brain, clock: FakeClock) -> None:

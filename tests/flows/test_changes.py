@@ -62,11 +62,11 @@ def test_memory_derived_from_the_old_value_needs_review(brain: Brain, clock: Fak
     plan = stored(brain, "Videos are split into parts before they are sent.", derived_from=[old])
     clock.move(MONTH)
     [change] = remember_one(brain, NEW).changes
-    assert change.confidence >= 0.85
+    assert change.id == old
     [waiting] = brain.review(ReviewCategory.NEEDS_REVIEW).needs_review
     assert waiting.memory.id == plan
-    [conflict] = brain.review(ReviewCategory.CONFLICTS).conflicts
-    assert (conflict.other.id, conflict.basis) == (old, change.how)
+    # An announced change needs no decision.
+    assert brain.review(ReviewCategory.CONFLICTS).conflicts == ()
 
 
 def test_text_declared_distinct_by_its_author_changes_nothing(
@@ -104,7 +104,7 @@ def test_less_trusted_text_does_not_change_a_more_trusted_memory(
     for value in range(20, 30):
         clock.move(MONTH)
         outcome = remember_one(brain, f"The limit for uploads is now {value} MB.", trust=trust)
-        assert outcome.changes == ()
+        assert old not in {change.id for change in outcome.changes}
     first = brain.recall(ASKED, trust_min=0.0, bump=False).items
     assert [item.notes for item in first if item.id == old] == [()]
 
@@ -125,45 +125,26 @@ def test_event_is_never_outdated_by_a_new_value(brain: Brain, clock: FakeClock, 
     assert remember_one(brain, NEW).changes == ()
 
 
-def test_elliptic_text_changes_the_last_statement_of_its_session(
-    brain: Brain, clock: FakeClock
-) -> None:
-    here, elsewhere = brain.acting_as(session="s1"), brain.acting_as(session="s2")
-    booking = stored(here, "Let's book the venue for 80 people.")
-    stored(elsewhere, "The caterer needs 80 plates.")
-    clock.move(timedelta(minutes=2))
-    outcome = remember_one(here, "Make it 120.")
-    assert [change.id for change in outcome.changes] == [booking]
-    matches = shown(brain, "For how many guests is the venue?")
-    assert matches.index(str(outcome.id)) < matches.index(booking)
-
-
-def test_repetition_of_a_changed_statement_is_outdated_as_well(
-    brain: Brain, clock: FakeClock
-) -> None:
-    here, helper = brain.acting_as(session="s1"), brain.acting_as(session="s1", agent="helper")
-    order = stored(here, "Ship the 40 roof tiles to the annexe in Porto.")
-    clock.move(timedelta(minutes=2))
-    echo = stored(helper, "Confirmed: ship the 40 roof tiles to the annexe in Porto.")
-    clock.move(timedelta(minutes=2))
-    outcome = remember_one(
-        here, "Correction: ship the 40 roof tiles to the annexe in Lisbon, not Porto."
-    )
-    assert {change.id for change in outcome.changes} == {order, echo}
-    question = "Where do the roof tiles for the annexe go?"
-    assert shown(brain, question)[0] == outcome.id
-    brain.revise.keep_both(str(outcome.id), other=echo, reason="that one is another order")
-    notes = {item.id: item.notes for item in brain.recall(question).items}
-    assert "earlier" in notes[order][0]
-    assert notes[echo] == ()
-
-
 def test_chain_of_values_is_recalled_newest_first(brain: Brain, clock: FakeClock) -> None:
     values: list[str] = []
     for value in (30, 45, 60):
         values.append(stored(brain, f"The API timeout is {value} seconds."))
         clock.move(MONTH)
     assert shown(brain, "How long is the API timeout?") == values[::-1]
+
+
+def test_newer_memory_on_the_same_matter_is_named_without_a_judgement(
+    brain: Brain, clock: FakeClock
+) -> None:
+    old = stored(brain, "The summer party is at the boathouse, on the terrace.")
+    clock.move(MONTH)
+    new = stored(brain, "Summer party: it has to be the old mill, the boathouse is flooded.")
+    assert brain.get(old).banner is None
+    answer = brain.recall("Where is the summer party?", bump=False)
+    by_id = {item.id: (place, item.notes) for place, item in enumerate(answer.items)}
+    assert abs(by_id[old][0] - by_id[new][0]) == 1
+    assert by_id[old][1] == (f"newer: {new}",)
+    assert f"newer: [{by_id[new][0] + 1}]" in answer.evidence
 
 
 def test_two_compatible_facts_are_not_marked_as_a_change(brain: Brain, clock: FakeClock) -> None:
@@ -182,7 +163,8 @@ def test_query_for_one_subject_is_not_answered_by_a_newer_memory_of_another(
     clock.move(MONTH)
     stored(brain, "Cluster green was upgraded to Kubernetes 1.31.")
     first = brain.recall("Which Kubernetes release is on blue?", bump=False).items[0]
-    assert (first.id, first.notes) == (blue, ())
+    assert first.id == blue
+    assert not any("earlier" in note for note in first.notes)
 
 
 def test_change_link_points_from_the_newer_to_the_older_memory(
@@ -196,17 +178,16 @@ def test_change_link_points_from_the_newer_to_the_older_memory(
 
 
 def test_forgotten_value_does_not_hide_the_previous_value(brain: Brain, clock: FakeClock) -> None:
-    here = brain.acting_as(session="s1")
-    booked = stored(here, "Let's book the venue for 80 people.")
+    first = stored(brain, "The venue is booked for 80 people.")
     clock.move(timedelta(minutes=2))
-    newer = stored(here, "Make it 120.")
+    newer = stored(brain, "The venue is now booked for 120 people.")
     clock.move(MONTH)
     mistaken = stored(brain, "The venue is now booked for 60 people.")
     for street in range(30):
         stored(brain, f"People park near the venue in street {street}.")
     brain.forget(mistaken, reason="another venue")
     matches = shown(brain, "For how many people is the venue booked?")
-    assert matches.index(newer) < matches.index(booked)
+    assert matches.index(newer) < matches.index(first)
 
 
 def test_recall_log_records_that_a_candidate_is_outdated(brain: Brain, clock: FakeClock) -> None:
@@ -218,4 +199,4 @@ def test_recall_log_records_that_a_candidate_is_outdated(brain: Brain, clock: Fa
     [listed] = brain.recalls(limit=1).recalls
     candidates = brain.recalls.one(listed.id).candidates or ()
     features = {one.id: one.features for one in candidates}
-    assert features[old]["earlier"] >= 0.7
+    assert features[old]["earlier"] == 1

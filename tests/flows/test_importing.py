@@ -64,7 +64,7 @@ def source(tmp_path: Path) -> Path:
     path = tmp_path / "source.txt"
     path.write_text(
         "fact: The nightly build runs on two cores\n"
-        "fact: The nightly build always runs on two cores\n"
+        "fact: The nightly build, it runs on two cores\n"
         "fact: the nightly build runs on two cores\n"
         "no kind here\n"
         "fact: 42\n"
@@ -102,7 +102,7 @@ def test_importing_a_source_twice_stores_nothing_twice(brain: Brain, source: Pat
 
 def test_import_refuses_exact_duplicates_only(brain: Brain, source: Path) -> None:
     importing(brain).import_("lines", source)
-    assert "The nightly build always runs on two cores" in bodies(brain, "nightly build")
+    assert "The nightly build, it runs on two cores" in bodies(brain, "nightly build")
 
 
 @pytest.mark.requirement("MG-06")

@@ -46,7 +46,7 @@ def test_status_shows_the_origin_of_the_thresholds(
     with commonbrain.open(tmp_path / "brain.db") as brain:
         configured = threshold_line(brain.status().thresholds)
 
-    assert "duplicate 0.80, similar 0.63, relevance 0.21, answer 0.44; measured" in measured
+    assert "duplicate 0.63, similar 0.63, relevance 0.21, answer 0.44; measured" in measured
     assert "duplicate 0.90" in configured
     assert "set by COMMONBRAIN_..._THRESHOLD" in configured
 

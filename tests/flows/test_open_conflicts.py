@@ -42,7 +42,7 @@ def test_memory_with_a_predecessor_is_not_offered_as_successor_of_the_other_side
     brain: Brain, clock: FakeClock
 ) -> None:
     old, new = a_conflict(brain, clock)
-    head = brain.revise.supersede(new, f"{NEW} now", reason="said better").id
+    head = brain.revise.supersede(new, f"{NEW}, all of them fast", reason="said better").id
     [one] = brain.review("conflicts").conflicts
     assert (one.preferred.id, one.settle[0]) == (head, f"forget {old} --reason WHY")
 
@@ -53,6 +53,7 @@ def test_private_memory_is_not_offered_as_successor_of_a_shared_one(
     old = stored(brain, OLD, kind="fact")
     clock.move(timedelta(days=1))
     new = stored(brain, NEW, kind="fact", scope="private")
+    brain.revise.link(new, old, type="conflicts_with", reason="so")
     [one] = brain.review("conflicts").conflicts
     assert one.preferred.id == new
     assert one.settle[:2] == (
@@ -73,7 +74,8 @@ def test_projects_are_offered_only_for_memories_that_can_be_moved(brain: Brain) 
 def test_caller_who_sees_one_side_sees_no_conflict(brain: Brain, clock: FakeClock) -> None:
     one = stored(brain, OLD, kind="fact")
     clock.move(timedelta(days=1))
-    stored(brain, NEW, kind="fact", scope="private")
+    new = stored(brain, NEW, kind="fact", scope="private")
+    brain.revise.link(new, one, type="conflicts_with", reason="so")
     assert brain.review().conflicts
     bob = brain.acting_as(agent="bob")
     assert bob.review() == ReviewQueue()
@@ -125,7 +127,7 @@ def test_pair_linked_in_both_directions_is_one_conflict_on_one_page(
 
 def test_review_lists_have_a_limit_and_pages(brain: Brain, clock: FakeClock) -> None:
     for n in ("Monday", "Tuesday", "Friday"):
-        stored(brain, f"The API is deployed on {n}", kind="fact")
+        stored(brain, f"The release of the API is due on {n}", kind="fact")
         clock.move(timedelta(hours=1))
     first = brain.review(limit=2)
     assert (len(first.conflicts), first.more) == (2, 1)
@@ -148,7 +150,7 @@ def test_review_lists_have_a_limit_and_pages(brain: Brain, clock: FakeClock) -> 
 @pytest.mark.requirement("OB-14")
 def test_categories_of_different_lengths_share_their_pages(brain: Brain, clock: FakeClock) -> None:
     for n in ("Monday", "Tuesday", "Friday"):
-        stored(brain, f"The API is deployed on {n}", kind="fact")
+        stored(brain, f"The release of the API is due on {n}", kind="fact")
         clock.move(timedelta(hours=1))
     web = brain.acting_as(agent="web", trust_ceiling=Trust.UNTRUSTED_WEB)
     for subject in ("kettle", "teapot", "saucer", "spoon", "ladle"):

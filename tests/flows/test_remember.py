@@ -19,7 +19,7 @@ from commonbrain.testing.builders import FakeClock, a_brain
 from tests.flows.asking import FailingEmbedder, bodies, remember_one, stored
 
 FACT = "The nightly build runs on two cores"
-RESTATED = "The nightly build always runs on two cores"
+RESTATED = "The nightly build, it runs on two cores"
 
 
 def acting(brain: Brain, **changes: Any) -> Brain:  # noqa: ANN401

@@ -135,7 +135,7 @@ def test_settled_conflict_is_not_linked_again(brain: Brain, clock: FakeClock) ->
     assert brain.recall(QUERY).conflicts == ()
     again = brain.remember(NEW, kind="fact").items[0]
     assert (again.status, again.conflicts) == (ItemStatus.EXISTS, ())
-    head = brain.revise.supersede(new, f"{NEW} and a disk", reason="more is known")
+    head = brain.revise.supersede(new, f"{NEW}, and it has a disk", reason="more is known")
     assert (head.status, head.conflicts) == (ItemStatus.STORED, ())
     assert brain.recall(QUERY).conflicts == ()
 
@@ -149,7 +149,7 @@ def test_conflict_is_linked_again_after_undo_of_its_settlement(
     brain.revise.keep_both(new, other=old, reason="two builds")
     brain.undo(since=since, reason="no", confirm=1)
     assert brain.recall(QUERY).conflicts
-    head = brain.revise.supersede(new, f"{NEW} and a disk", reason="more is known")
+    head = brain.revise.supersede(new, f"{NEW}, and it has a disk", reason="more is known")
     assert [one.id for one in head.conflicts] == [old]
 
 

@@ -183,7 +183,9 @@ def test_source_message_hidden_from_the_caller_is_not_named(brain: Brain) -> Non
     message = send(brain, "The vault moved to hall 9.", to="bo", scope=Scope.PRIVATE)
     fact = stored(brain, "The vault is in hall 9.", kind="fact")
     shared = stored(brain, "The vault was moved.", kind="event")
-    stored(brain, "Hall 9 has the vault.", kind="fact", derived_from=[message, shared])
+    stored(
+        brain, "Hall 9 is where the steel vault is.", kind="fact", derived_from=[message, shared]
+    )
     for name in ("ann", "bo"):
         assert message in brain.acting_as(agent=name).recall("which hall has the vault").evidence
     stranger = brain.acting_as(agent="cy").recall("which hall has the vault", kinds=["fact"])

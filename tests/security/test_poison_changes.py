@@ -181,20 +181,3 @@ def test_text_of_another_tenant_changes_no_memory(owner: Brain, clock: FakeClock
     assert_untouched(owner, *ids)
     assert rival.boot().changes == ()
     assert rival.review().conflicts == ()
-
-
-@pytest.mark.requirement("ST-15")
-def test_conflict_with_a_less_trusted_text_waits_for_review_with_both_sides(
-    owner: Brain, mallory: Brain, clock: FakeClock
-) -> None:
-    fact, derived, rule = believed(owner)
-    clock.move(timedelta(days=3))
-    lie = stored(mallory, LIE, project=PROJECT)
-
-    [waiting] = owner.review(ReviewCategory.CONFLICTS).conflicts
-    assert (waiting.preferred.id, waiting.other.id) == (fact, lie)
-    assert waiting.settle[1] == f"revise keep_both {fact} --other {lie} --reason WHY"
-    assert_untouched(owner, fact, derived, rule)
-    flooded(mallory, clock, times=20)
-    about = [one for one in owner.review(limit=100).conflicts if fact in one.settle[1]]
-    assert len(about) == 3

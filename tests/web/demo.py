@@ -60,7 +60,8 @@ def fill(brain: Brain) -> Demo:
         occurred_at=now - timedelta(days=20),
     )
     fridays = stored(claude, "The shop deploys on Fridays", occurred_at=now - timedelta(days=200))
-    tuesdays = stored(codex, "The shop deploys on Tuesdays now, not on Fridays")
+    tuesdays = stored(codex, "The shop deploys on Tuesdays")
+    codex.revise.link(tuesdays, fridays, type="conflicts_with", reason="both cannot hold")
     stored(codex, "Never deploy without a backup", kind="rule", severity="BLOCKER")
     incident = stored(
         codex,

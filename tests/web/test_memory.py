@@ -6,7 +6,7 @@ from tests.web.demo import Demo
 from tests.web.visitors import Visitor, as_role, visitor
 
 FRIDAYS = "The shop deploys on Fridays"
-TUESDAYS = "The shop deploys on Tuesdays now, not on Fridays"
+TUESDAYS = "The shop deploys on Tuesdays"
 
 
 def test_conflict_names_both_memories_and_links_to_the_decision(

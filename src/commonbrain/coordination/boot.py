@@ -50,6 +50,7 @@ from commonbrain.model.kinds import (
     kinds_at_boot,
 )
 from commonbrain.model.limits import NAME_CHARS_MAX, QUERY_CHARS_MAX, TASK_CHARS_MAX
+from commonbrain.model.links import DISAGREEMENTS
 from commonbrain.model.memory import Memory, State, is_dormant
 from commonbrain.model.query import Filter, is_allowed
 from commonbrain.model.scope import Caller
@@ -65,7 +66,7 @@ from commonbrain.model.sessions import (
 from commonbrain.model.skills import skill_of
 from commonbrain.model.timestamps import show_day
 from commonbrain.observability.tool_events import ToolEvent
-from commonbrain.retrieval.current_first import EARLIER
+from commonbrain.retrieval.same_matter import EARLIER
 from commonbrain.retrieval.value_history import ChangeReader
 from commonbrain.security.read_audit import audited
 from commonbrain.services import Services
@@ -333,6 +334,7 @@ def _changes(unit: UnitOfWork) -> tuple[BriefingEntry, ...]:
     links = unit.tx.conflicts.open(
         unit.query_scope(criteria),
         limit=_section_limit(unit, "changes"),
+        types=DISAGREEMENTS,
         since=unit.now - CHANGED_WITHIN,
     )
     if not links:

@@ -19,7 +19,7 @@ from commonbrain.invalidation.reviews import (
 from commonbrain.model import ids, limits
 from commonbrain.model.errors import parse_choice
 from commonbrain.model.kinds import Kind
-from commonbrain.model.links import Basis, Link, LinkType, basis_of, conflict_of, is_placeable
+from commonbrain.model.links import Basis, Link, basis_of, conflict_of, is_placeable
 from commonbrain.model.memory import AWAITING_STATES, Memory
 from commonbrain.model.paging import Key, Listing, Page
 from commonbrain.model.query import Filter
@@ -70,8 +70,6 @@ class ConflictItem:
     since: datetime
     settle: tuple[str, ...]
     """Calls that resolve it, first in favour of the preferred memory."""
-    confidence: float | None = None
-    """How probable it is, 0..1, that one changed the other; None for any other conflict."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -273,7 +271,6 @@ def _conflict_item(link: Link, known: Mapping[int, Memory]) -> ConflictItem:
         why=conflict.why,
         since=link.created_at,
         settle=_because(_ending(best, rest), both, *apart),
-        confidence=link.strength if link.type is LinkType.CHANGES else None,
     )
 
 

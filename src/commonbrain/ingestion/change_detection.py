@@ -2,57 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from commonbrain.ingestion.preparation import PreparedDraft
-from commonbrain.model.kinds import KINDS
-from commonbrain.model.links import SURE_FROM, Basis, LinkType
+from commonbrain.model.kinds import KINDS, FactDetail
+from commonbrain.model.links import Basis, LinkType, link_of
 from commonbrain.model.memory import AWAITING_STATES, CURRENT_STATES, Memory
 from commonbrain.model.query import Filter
+from commonbrain.model.revision import Action
 from commonbrain.model.scope import is_visible
-from commonbrain.model.support import may_dispute
+from commonbrain.model.support import may_outdate
+from commonbrain.storage.change_log import predecessors
 from commonbrain.storage.interface import QueryScope
-from commonbrain.text.changes import (
-    JUST_SAID,
-    PairFeatures,
-    change_confidence,
-    compare,
-    is_no_change,
-    repeats,
-)
+from commonbrain.text.changes import find_change
 
 if TYPE_CHECKING:
-    from commonbrain.embeddings.interface import Matrix
     from commonbrain.storage.store import Transaction
 
 CHANGES_MAX: Final = 5
 """Memories that one memory changes, at most: a change of more is a summary."""
-_CANDIDATES_MAX: Final = 12
-_COSINE_MIN: Final = 0.4
-"""Texts further apart speak of different things, unless one continues the other."""
-_LINKED_FROM: Final = 0.75
-"""Confidence from which a change is reported and linked."""
-_ECHOES_MAX: Final = 6
-_ECHO_COSINE_MIN: Final = 0.7
-"""Texts further apart do not repeat each other."""
+_CANDIDATES_MAX: Final = 24
+_COSINE_MIN: Final = 0.3
+"""Texts further apart speak of different things."""
+_UNANNOUNCED: Final = frozenset({Basis.NUMBER, Basis.ENTITY, Basis.VALUE, Basis.NEGATION})
+"""Both texts state what holds, and cannot both be right."""
 _CHARS_MAX: Final = 600
 """A longer text states many things and is not changed as a whole."""
-_QUOTED_FROM: Final = 0.6
-_DISPUTES_MAX: Final = 3
-"""Changes of one memory by texts that are trusted less: a flood must not fill the review queue."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DetectedChange:
-    """An older memory that a new one changes, with the probability and the reason."""
+    """An older memory that a new one changes, and the evidence."""
 
     older: Memory
-    confidence: float
     basis: Basis
-    is_trusted: bool = True
-    """Whether the new memory is at least as trusted; otherwise the change waits for review."""
+    similarity: float
+    """The cosine of the two."""
+
+    @property
+    def is_disputed(self) -> bool:
+        """Whether someone has to decide: nothing says that it is new, or it is a rule."""
+        return self.basis in _UNANNOUNCED or KINDS[self.older.kind].is_binding
 
 
 def detect_changes(
@@ -63,125 +55,68 @@ def detect_changes(
     query_scope: QueryScope,
     exclude_ids: Collection[int] = (),
 ) -> tuple[DetectedChange, ...]:
-    """Find the memories that a new one changes, most probable first.
+    """Find the memories that a new one changes, nearest first.
 
-    Compared are the nearest memories that state what holds, and what the same session stored just
-    before. What a less trusted memory would change is found too, so that someone can decide; what
-    one that fewer people see would change is not.
+    Compared are the nearest memories that state what holds. What is trusted less, or seen by fewer,
+    changes nothing; a rule is changed by a rule alone.
     """
     can_change = KINDS[memory.kind].can_change and memory.state not in AWAITING_STATES
     if not can_change or prepared.vectors is None or len(memory.body) > _CHARS_MAX:
         return ()
-    search = _Search(tx, memory, query_scope=query_scope, exclude_ids=exclude_ids)
-    before = _just_said(tx, memory, query_scope=query_scope)
-    vector = prepared.vectors.windows[0]
-    cosines = search.nearest(vector, limit=_CANDIDATES_MAX, at_least=_COSINE_MIN)
-    cosines |= tx.index.similarities(vector, [id_ for id_ in before if id_ not in cosines])
-    judged = (
-        _judge(memory, other, cosine=cosines[other.id], follows=other.id in before)
-        for other in search.comparable(cosines)
+    kinds = tuple(kind for kind, policy in KINDS.items() if policy.can_change)
+    scope = QueryScope(
+        caller=query_scope.caller,
+        filter=Filter(kinds=kinds, project=memory.project, trust_min=0.0),
+        now=query_scope.now,
     )
-    changes = [one for one in judged if one is not None]
-    detected = sorted([*changes, *search.echoes(changes)], key=lambda one: -one.confidence)
-    trusted = [one for one in detected if one.is_trusted]
-    disputes = [one for one in detected if not one.is_trusted and _may_wait(tx, one.older)]
-    return (*trusted[:CHANGES_MAX], *disputes[:1])
+    hits = tx.index.nearest(
+        prepared.vectors.windows[0], scope, limit=_CANDIDATES_MAX, at_least=_COSINE_MIN
+    )
+    accepted_ids = _accepted_alongside(tx, exclude_ids) if exclude_ids else frozenset[int]()
+    excluded_ids = {memory.id, *exclude_ids, *accepted_ids}
+    memories = tx.memories.get([hit.id for hit in hits if hit.id not in excluded_ids])
+    changes = (
+        DetectedChange(older=older, basis=basis, similarity=hit.score)
+        for hit in hits
+        if (older := memories.get(hit.id)) is not None
+        and _is_changeable(older, memory, query_scope=query_scope)
+        and (basis := find_change(_statement(older), _statement(memory))) is not None
+    )
+    return tuple(changes)[:CHANGES_MAX]
 
 
-class _Search:
-    """Finds the memories that a new one may change."""
-
-    def __init__(
-        self,
-        tx: Transaction,
-        memory: Memory,
-        *,
-        query_scope: QueryScope,
-        exclude_ids: Collection[int],
-    ) -> None:
-        self.tx = tx
-        self.memory = memory
-        kinds = tuple(kind for kind, policy in KINDS.items() if policy.can_change)
-        self.near_scope = QueryScope(
-            caller=query_scope.caller,
-            filter=Filter(kinds=kinds, project=memory.project, trust_min=0.0),
-            now=query_scope.now,
-        )
-        self.excluded_ids = {memory.id, *exclude_ids}
-
-    def nearest(self, vector: Matrix, *, limit: int, at_least: float) -> dict[int, float]:
-        """Map the memories nearest to a vector to their cosines."""
-        hits = self.tx.index.nearest(vector, self.near_scope, limit=limit, at_least=at_least)
-        return {hit.id: hit.score for hit in hits if hit.id not in self.excluded_ids}
-
-    def comparable(self, ids: Iterable[int]) -> Iterator[Memory]:
-        """Yield those that hold, and that the new memory may change or dispute."""
-        others = self.tx.memories.get([id_ for id_ in ids if id_ not in self.excluded_ids])
-        for other in others.values():
-            if (
-                other.state in CURRENT_STATES
-                and not other.is_over(self.near_scope.now)
-                and is_visible(self.near_scope.caller, other)
-                and may_dispute(self.memory, other)
-                and len(other.body) <= _CHARS_MAX
-                and not is_no_change(other.body, self.memory.body)
-            ):
-                yield other
-
-    def echoes(self, changes: Sequence[DetectedChange]) -> Iterator[DetectedChange]:
-        """Yield what repeats a memory that surely changes: an answer often echoes what was said."""
-        known = {one.older.id for one in changes}
-        for change in changes:
-            if change.confidence < SURE_FROM:
-                continue
-            vector = self.tx.index.first_windows([change.older.id]).get(change.older.id)
-            if vector is None:
-                continue
-            near = self.nearest(vector, limit=_ECHOES_MAX, at_least=_ECHO_COSINE_MIN)
-            for other in self.comparable(near.keys() - known):
-                if repeats(other.body, change.older.body):
-                    known.add(other.id)
-                    is_trusted = _is_trusted(self.memory, other)
-                    yield replace(change, older=other, is_trusted=is_trusted)
+def _statement(memory: Memory) -> str:
+    """Return the body of a memory, after the subject that its author gave."""
+    detail = memory.detail
+    subject = detail.subject if isinstance(detail, FactDetail) else None
+    return f"{subject}: {memory.body}" if subject else memory.body
 
 
-def _is_trusted(newer: Memory, older: Memory) -> bool:
-    return newer.trust.weight >= older.trust.weight
-
-
-def _may_wait(tx: Transaction, older: Memory) -> bool:
-    """Return whether few enough texts that are trusted less wait for a decision on a memory."""
-    links = tx.links.touching([older.id], types=[LinkType.CHANGES])
-    return sum(link.trust.weight < older.trust.weight for link in links) < _DISPUTES_MAX
-
-
-def _just_said(tx: Transaction, memory: Memory, *, query_scope: QueryScope) -> frozenset[int]:
-    """Return the memories that the same session stored just before."""
-    if memory.session is None:
-        return frozenset()
-    passage = tx.threads.around([memory.id], query_scope, before=2, after=1).get(memory.id)
-    earlier = tx.memories.get([id_ for id_ in passage.ids if id_ < memory.id]) if passage else {}
-    since = memory.recorded_at - JUST_SAID
-    return frozenset(one.id for one in earlier.values() if one.recorded_at >= since)
-
-
-def _judge(newer: Memory, older: Memory, *, cosine: float, follows: bool) -> DetectedChange | None:
-    pair = compare(older.body, newer.body, cosine=cosine, follows=follows)
-    confidence = change_confidence(pair)
-    if confidence < _LINKED_FROM or (cosine < _COSINE_MIN and not pair.ellipsis):
-        return None
-    return DetectedChange(
-        older=older,
-        confidence=round(confidence, 3),
-        basis=_basis(pair),
-        is_trusted=_is_trusted(newer, older),
+def _is_changeable(older: Memory, newer: Memory, *, query_scope: QueryScope) -> bool:
+    is_bound = KINDS[older.kind].is_binding and not KINDS[newer.kind].is_binding
+    return (
+        not is_bound
+        and older.state in CURRENT_STATES
+        and not older.is_over(query_scope.now)
+        and is_visible(query_scope.caller, older)
+        and may_outdate(newer, older)
+        and len(older.body) <= _CHARS_MAX
     )
 
 
-def _basis(pair: PairFeatures) -> Basis:
-    """Return what shows the change best."""
-    if pair.quotation >= _QUOTED_FROM or pair.correction:
-        return Basis.CORRECTION
-    if pair.negation:
-        return Basis.NEGATION
-    return Basis.ANNOUNCED if pair.cue >= 1 or pair.end else Basis.VALUE
+def _accepted_alongside(tx: Transaction, revised: Iterable[int]) -> frozenset[int]:
+    """Return the memories that a caller decided to keep along with any revision of these."""
+    chain = [
+        id_
+        for memory in tx.memories.get(list(revised)).values()
+        for id_ in (memory.id, *(one.id for one in predecessors(tx, memory)))
+    ]
+    links = tx.links.touching(chain, types=[LinkType.RELATES_TO])
+    ends = {frozenset((one.from_id, one.to_id)) for one in links}
+    dismissed = {
+        frozenset((link.from_id, link.to_id))
+        for change in tx.changes.of(sorted(frozenset[int]().union(*ends)))
+        if change.action is Action.KEEP_BOTH and "link" in change.after
+        for link in [link_of(cast("Mapping[str, Any]", change.after["link"]))]
+    }
+    return frozenset[int]().union(*(ends & dismissed)).difference(chain)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Final
 
 from commonbrain.embeddings.interface import EmbeddingSpace
 from commonbrain.ingestion.batch import WriteOptions
@@ -13,26 +13,18 @@ from commonbrain.ingestion.preparation import PreparedDraft
 from commonbrain.model import limits
 from commonbrain.model.kinds import (
     KINDS,
-    Detail,
     DuplicatePolicy,
     EventDetail,
-    FactDetail,
     Identity,
     Kind,
 )
-from commonbrain.model.links import LinkType, link_of
 from commonbrain.model.memory import Memory, semantic_hash
 from commonbrain.model.query import Filter
-from commonbrain.model.revision import Action
 from commonbrain.model.scope import Scope, is_visible
 from commonbrain.model.timestamps import instant
-from commonbrain.storage.change_log import predecessors
 from commonbrain.storage.interface import QueryScope
-from commonbrain.text import contradictions
-from commonbrain.text.contradictions import Conflict
 from commonbrain.text.patterns import lazy_pattern
 from commonbrain.text.repetition import adds_nothing
-from commonbrain.text.statements import Statement
 
 if TYPE_CHECKING:
     from commonbrain.storage.store import Transaction
@@ -55,40 +47,21 @@ class CandidateMemory:
     headline: str
     text: str
     similarity: float
-    subject: str | None = None
-    """The subject of a fact, if given."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Contested:
-    """A similar memory that contradicts the draft, and the basis of that."""
-
-    neighbour: CandidateMemory
-    conflict: Conflict
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unique:
-    """The draft is new; `similar` lists up to five similar memories, nearest first.
-
-    `conflicts` lists all similar memories that contradict it, nearest first, to be linked on
-    writing.
-    """
+    """The draft is new; `similar` lists up to five similar memories, nearest first."""
 
     similar: tuple[CandidateMemory, ...] = ()
-    conflicts: tuple[Contested, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Duplicate:
-    """A memory already says it; `is_refused` tells whether that rejects the draft.
-
-    `conflicts` is for a caller who insists that the draft is different.
-    """
+    """A memory already says it; `is_refused` tells whether that rejects the draft."""
 
     of: CandidateMemory
     is_refused: bool
-    conflicts: tuple[Contested, ...] = ()
 
 
 def classify_duplicate(
@@ -97,29 +70,20 @@ def classify_duplicate(
     *,
     near: Sequence[CandidateMemory],
     space: EmbeddingSpace,
-    subject: str | None = None,
 ) -> Unique | Duplicate:
     """Compare a draft with similar memories by the thresholds of the embedding space.
 
     A draft is a duplicate only if it adds nothing to a similar memory: similarity alone refuses
-    nothing. A memory that contradicts the draft is listed as a conflict. Only kinds that make
-    claims have conflicts.
+    nothing.
     """
     ranked = sorted(near, key=lambda neighbour: -neighbour.similarity)
     similar = tuple(n for n in ranked if n.similarity >= space.similar_threshold)
-    makes_claims = KINDS[kind].makes_claims
-    contested = _contested(Statement(text=text, subject=subject), similar) if makes_claims else ()
-    denied = {one.neighbour.id for one in contested}
     for neighbour in similar:
-        is_near_copy = neighbour.similarity >= space.duplicate_threshold
-        if neighbour.id not in denied and adds_nothing(
-            text, known=neighbour.text, is_near_copy=is_near_copy
-        ):
+        if adds_nothing(text, known=neighbour.text):
             policy = KINDS[kind].on_duplicate
             if policy in {DuplicatePolicy.REFUSE, DuplicatePolicy.WARN}:
-                is_refused = policy is DuplicatePolicy.REFUSE
-                return Duplicate(of=neighbour, is_refused=is_refused, conflicts=contested)
-    return Unique(similar=similar[: limits.SIMILAR_HINTS_MAX], conflicts=contested)
+                return Duplicate(of=neighbour, is_refused=policy is DuplicatePolicy.REFUSE)
+    return Unique(similar=similar[: limits.SIMILAR_HINTS_MAX])
 
 
 def is_comparable(
@@ -135,11 +99,6 @@ def is_comparable(
     return shared and memory.project in {None, project}
 
 
-def contradicts(one: str, other: str) -> bool:
-    """Return whether one text may be news relative to the other, so that neither is a duplicate."""
-    return contradictions.may_add_information(one, other)
-
-
 def is_repetition(text: str, other: str) -> bool:
     """Return whether two events differ only in numbers and times: one happened again."""
     one = _timeless(text)
@@ -150,21 +109,6 @@ def _timeless(text: str) -> list[str]:
     """Return the normalized words of a text without numbers and times."""
     words = _TOKEN.findall(text.casefold())
     return ["" if _TIME_OR_QUANTITY.fullmatch(word) else word for word in words]
-
-
-def _contested(statement: Statement, similar: Sequence[CandidateMemory]) -> tuple[Contested, ...]:
-    judged = (
-        (
-            near,
-            contradictions.find_contradiction(
-                statement, Statement(text=near.text, subject=near.subject)
-            ),
-        )
-        for near in similar
-    )
-    return tuple(
-        Contested(neighbour=near, conflict=conflict) for near, conflict in judged if conflict
-    )
 
 
 _SIMILAR_MAX = 40
@@ -178,10 +122,6 @@ class DuplicateCheck:
     """The result of a comparison: new, duplicate, or an earlier event that recurred."""
 
     decision: Unique | Duplicate
-    conflicts: tuple[Contested, ...] = ()
-    """All memories that contradict the draft."""
-    contested: frozenset[int] = frozenset()
-    """Those of them that the draft is trusted enough to contradict."""
     recurring: Memory | None = None
     warnings: tuple[str, ...] = ()
 
@@ -244,16 +184,18 @@ def check_duplicates(
         if _is_candidate(memory, prepared, query_scope=query_scope)
     ]
 
-    def judged(memories: Iterable[Memory]) -> Unique | Duplicate:
-        neighbours = [_neighbour(one, similarity=near[one.id]) for one in memories]
-        subject = _subject(prepared.admitted.detail)
-        return classify_duplicate(
-            kind, prepared.text, near=neighbours, space=space, subject=subject
-        )
-
-    accepted_ids = _accepted_alongside(tx, exclude_ids) if exclude_ids else frozenset[int]()
-    decision = judged(one for one in candidates if _is_believed(one, prepared))
-    less_trusted = [one for one in candidates if not _is_believed(one, prepared)]
+    decision = classify_duplicate(
+        kind,
+        prepared.text,
+        near=[
+            CandidateMemory(
+                id=one.id, headline=one.headline, text=one.text, similarity=near[one.id]
+            )
+            for one in candidates
+            if _is_believed(one, prepared)
+        ],
+        space=space,
+    )
     again = [
         one
         for one in candidates
@@ -262,17 +204,6 @@ def check_duplicates(
     ]
     return DuplicateCheck(
         decision=decision,
-        conflicts=tuple(
-            one
-            for one in (
-                *decision.conflicts,
-                *(judged(less_trusted).conflicts if less_trusted else ()),
-            )
-            if one.neighbour.id not in accepted_ids
-        ),
-        contested=frozenset(
-            one.id for one in candidates if one.trust.weight <= prepared.trust.weight
-        ),
         recurring=min(again, key=_by_count, default=None),
     )
 
@@ -285,38 +216,6 @@ def _not_compared(prepared: PreparedDraft) -> tuple[str, ...]:
     later = " `brain review duplicates` lists it if it repeats one." if kind is Kind.RULE else ""
     reason = "it is embedded later" if prepared.is_deferred else "the embedder is unavailable"
     return (f"It was compared with no similar {kind}: {reason}.{later}",)
-
-
-def _accepted_alongside(tx: Transaction, revised: Iterable[int]) -> frozenset[int]:
-    """Return the memories that a caller decided to keep along with any revision of these."""
-    chain = [
-        id_
-        for memory in tx.memories.get(list(revised)).values()
-        for id_ in (memory.id, *(one.id for one in predecessors(tx, memory)))
-    ]
-    links = tx.links.touching(chain, types=[LinkType.RELATES_TO])
-    ends = {frozenset((one.from_id, one.to_id)) for one in links}
-    dismissed = {
-        frozenset((link.from_id, link.to_id))
-        for change in tx.changes.of(sorted(frozenset[int]().union(*ends)))
-        if change.action is Action.KEEP_BOTH and "link" in change.after
-        for link in [link_of(cast("Mapping[str, Any]", change.after["link"]))]
-    }
-    return frozenset[int]().union(*(ends & dismissed)).difference(chain)
-
-
-def _neighbour(memory: Memory, *, similarity: float) -> CandidateMemory:
-    return CandidateMemory(
-        id=memory.id,
-        headline=memory.headline,
-        text=memory.text,
-        similarity=similarity,
-        subject=_subject(memory.detail),
-    )
-
-
-def _subject(detail: Detail) -> str | None:
-    return detail.subject if isinstance(detail, FactDetail) else None
 
 
 def _nearest(

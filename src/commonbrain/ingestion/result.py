@@ -51,14 +51,10 @@ class SimilarMemory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangedMemory:
-    """A memory that the item seems to change, with the calls that decide.
-
-    `confidence` is a probability, 0..1; `how` is the evidence.
-    """
+    """A memory that the item says has changed, with the calls that decide; `how` is why."""
 
     id: str
     headline: str
-    confidence: float
     how: Basis
     confirm: str
     """The call that makes the item supersede it."""
@@ -68,7 +64,7 @@ class ChangedMemory:
     def lines(self) -> tuple[str, str, str]:
         """Render it with the calls that decide."""
         return (
-            f"changes {self.id} ({self.how}, {self.confidence:.2f}): {self.headline}",
+            f"changes {self.id} ({self.how}): {self.headline}",
             f"  if so: {self.confirm}",
             f"  if both hold: {self.deny}",
         )
@@ -122,9 +118,9 @@ class ItemResult:
     hint: str | None = None
     similar: tuple[SimilarMemory, ...] = ()
     conflicts: tuple[SimilarMemory, ...] = ()
-    """Memories that contradict it; both are stored and linked."""
+    """Memories that say otherwise, and nothing says which is right; both stay and are linked."""
     changes: tuple[ChangedMemory, ...] = ()
-    """Memories that it seems to change: both stay, and recall shows it before them."""
+    """Memories that it says have changed: both stay, and recall shows it before them."""
     derived: tuple[DerivedResult, ...] = ()
     suggestions: tuple[DependencySuggestion, ...] = ()
     """Possible dependencies, at most three; none is linked."""
@@ -198,7 +194,6 @@ def stored(
     memory: Memory,
     near: Sequence[CandidateMemory],
     *,
-    conflicts: Sequence[CandidateMemory] = (),
     changes: Sequence[DetectedChange] = (),
     warnings: tuple[str, ...],
     embedding_pending: bool,
@@ -213,8 +208,16 @@ def stored(
         reason=_HELD_REASONS.get(memory.state),
         hint="Check it, then remember it in your own words." if is_held else None,
         similar=_similar(near),
-        conflicts=_similar(conflicts),
-        changes=tuple(_changed(memory, one) for one in changes),
+        conflicts=tuple(
+            SimilarMemory(
+                id=ids.show(ids.MEMORY, one.older.id),
+                headline=one.older.headline,
+                similarity=round(one.similarity, 3),
+            )
+            for one in changes
+            if one.is_disputed
+        ),
+        changes=tuple(_changed(memory, one) for one in changes if not one.is_disputed),
         warnings=warnings,
         embedding_pending=embedding_pending,
     )
@@ -225,7 +228,6 @@ def _changed(memory: Memory, change: DetectedChange) -> ChangedMemory:
     return ChangedMemory(
         id=old,
         headline=change.older.headline,
-        confidence=change.confidence,
         how=change.basis,
         confirm=f"revise resolve {new} --other {old} --reason WHY",
         deny=f"revise keep_both {new} --other {old} --reason WHY",

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from itertools import islice
 from typing import TYPE_CHECKING, Final, Unpack
 
 from commonbrain.clock import StageTimer
@@ -75,8 +74,8 @@ from commonbrain.model.errors import (
     UnavailableError,
 )
 from commonbrain.model.kinds import KINDS, Kind
-from commonbrain.model.links import CONFLICTS_MAX, LinkType
-from commonbrain.model.memory import AWAITING_STATES, Draft, Memory, Sharing
+from commonbrain.model.links import CLAIMED, LinkType
+from commonbrain.model.memory import Draft, Memory, Sharing
 from commonbrain.model.query import Filter
 from commonbrain.model.revision import Action
 from commonbrain.model.scope import Caller
@@ -429,18 +428,16 @@ class Remember:
         suggested = self._suggest_dependencies(
             tx, memory, prepared=prepared, query_scope=query_scope, options=options
         )
-        self._mark_conflicts(tx, memory, duplicate_check=duplicate_check)
         changes = ()
         # An author who says why a text is distinct says that the others hold too.
         is_distinct = bool(prepared.draft.distinct_because)
-        if options.checks_similarity and not (options.revision_number or is_distinct):
-            conflicting = {one.neighbour.id for one in duplicate_check.conflicts}
+        if options.checks_similarity and not is_distinct:
             changes = detect_changes(
                 tx,
                 memory,
                 prepared=prepared,
                 query_scope=query_scope,
-                exclude_ids=options.exclude_ids | (conflicting & duplicate_check.contested),
+                exclude_ids=options.exclude_ids,
             )
         self._link_changes(tx, memory, changes=changes)
         if duplicate_check.recurring is not None:
@@ -450,8 +447,7 @@ class Remember:
         result = stored(
             memory,
             near,
-            conflicts=[one.neighbour for one in duplicate_check.conflicts[:CONFLICTS_MAX]],
-            changes=[one for one in changes if one.is_trusted],
+            changes=changes,
             warnings=warnings,
             embedding_pending=prepared.vectors is None,
         )
@@ -548,36 +544,18 @@ class Remember:
         similarity = float((prepared.vectors.windows @ there.windows.T).max())
         return replace(of, headline=derive_headline(part), similarity=similarity)
 
-    def _mark_conflicts(
-        self, tx: Transaction, memory: Memory, *, duplicate_check: DuplicateCheck
-    ) -> None:
-        """Link a new memory to the nearest that it contradicts, as far as its trust allows."""
-        if memory.state in AWAITING_STATES:
-            return
-        contested = duplicate_check.contested
-        against = (one for one in duplicate_check.conflicts if one.neighbour.id in contested)
-        for one in islice(against, CONFLICTS_MAX):
-            put_link(
-                tx,
-                memory,
-                to=one.neighbour.id,
-                type_=LinkType.CONFLICTS_WITH,
-                caller=self.caller,
-                evidence=LinkEvidence(basis=one.conflict.basis),
-            )
-
     def _link_changes(
         self, tx: Transaction, memory: Memory, *, changes: Sequence[DetectedChange]
     ) -> None:
-        """Link a new memory to those it changes, or would change if it were trusted more."""
+        """Link a new memory to those it changes, or disputes until someone decides."""
         for one in changes:
             put_link(
                 tx,
                 memory,
                 to=one.older.id,
-                type_=LinkType.CHANGES,
+                type_=LinkType.CONFLICTS_WITH if one.is_disputed else LinkType.CHANGES,
                 caller=self.caller,
-                evidence=LinkEvidence(basis=one.basis, strength=one.confidence),
+                evidence=LinkEvidence(basis=one.basis, strength=CLAIMED),
             )
 
     def _classify_duplicate(

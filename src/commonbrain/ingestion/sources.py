@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from commonbrain.embeddings.interface import EmbeddingSpace
 from commonbrain.ingestion.batch import WriteOptions
-from commonbrain.ingestion.deduplication import contradicts, find_exact, is_comparable
+from commonbrain.ingestion.deduplication import find_exact, is_comparable
 from commonbrain.ingestion.preparation import PreparedDraft
 from commonbrain.ingestion.result import DependencySuggestion, SuggestionBasis
 from commonbrain.ingestion.skills import namesakes
@@ -33,6 +33,7 @@ from commonbrain.services import Services
 from commonbrain.storage.change_log import ChangeContext, record_feedback, record_related_change
 from commonbrain.storage.interface import QueryScope
 from commonbrain.text.rationale import mentions
+from commonbrain.text.repetition import may_add_information
 
 if TYPE_CHECKING:
     from commonbrain.storage.store import Transaction
@@ -389,7 +390,7 @@ def _match_rationales(
 
 def _can_support(one: Memory, memory: Memory, *, clause: str) -> bool:
     """Return whether a memory states the clause and is visible to all readers of the new memory."""
-    is_other = one.id != memory.id and not contradicts(clause, one.text)
+    is_other = one.id != memory.id and not may_add_information(clause, known=one.text)
     return is_other and is_comparable(
         one, memory.scope, project=memory.project, readers=memory.audience
     )

@@ -43,10 +43,9 @@ DISAGREEMENTS: Final = (LinkType.CONFLICTS_WITH, LinkType.CHANGES)
 """Links between memories that do not both hold."""
 DISTINCT_LINKS: Final = (*DISAGREEMENTS, LinkType.RELATES_TO)
 """Links of two memories that were compared: they disagree, or a user declared them different."""
-SURE_FROM: Final = 0.9
-"""Strength from which a detected change counts as sure: it then acts like a conflict that the newer
-memory wins. A less sure one only orders results. Of LoCoMo's turns, which all hold, 1 in 150
-reaches it."""
+CLAIMED: Final = 1.0
+"""Strength of a change that the texts themselves claim. A weaker one, from an earlier version or
+linked so by a user, acts on nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,8 +103,8 @@ def is_inherited(link: Link) -> bool:
 
 
 def is_sure(link: Link) -> bool:
-    """Return whether a disagreement acts on its memories: every one but an unsure change."""
-    return link.type is not LinkType.CHANGES or link.strength >= SURE_FROM
+    """Return whether a disagreement acts on its memories: every one but an unclaimed change."""
+    return link.type is not LinkType.CHANGES or link.strength >= CLAIMED
 
 
 def link_image(link: Link) -> dict[str, object]:

@@ -146,7 +146,8 @@ def contradicts(link: Link, one: SupportStatus, *, by: SupportStatus, now: datet
     """
     if by.state not in CURRENT_STATES or by.is_over(now) or isolates(one.project, by.project):
         return False
-    if not is_sure(link):
+    if not is_sure(link) or KINDS[one.kind].is_binding:
+        # A rule changes by a revision alone.
         return False
     if by.scope is Scope.PRIVATE and (one.scope, one.agent) != (by.scope, by.agent):
         return False
@@ -201,7 +202,7 @@ def unsupported(
     return left
 
 
-_BY_TIME: Final = attrgetter("occurred_at", "recorded_at", "id")
+_BY_TIME: Final = attrgetter("occurred_at", "recorded_at")
 
 
 def may_outdate(newer: Memory, older: Memory) -> bool:
@@ -215,11 +216,11 @@ def may_outdate(newer: Memory, older: Memory) -> bool:
 def may_dispute(newer: Memory, older: Memory) -> bool:
     """Return whether one memory may say otherwise than another, whichever is trusted more.
 
-    It must be newer, of a kind that claims something, of the same project or of none, and seen by
-    everyone who sees the older one.
+    It must not be older, be of a kind that claims something, of the same project or of none, and
+    seen by everyone who sees the older one.
     """
     return (
-        _BY_TIME(newer) > _BY_TIME(older)
+        _BY_TIME(newer) >= _BY_TIME(older)
         and KINDS[newer.kind].can_change
         and not isolates(older.project, newer.project)
         and (

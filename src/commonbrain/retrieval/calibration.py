@@ -16,10 +16,10 @@ from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias
 
 from commonbrain.embeddings.interface import Embedder, Thresholds
-from commonbrain.ingestion import deduplication
 from commonbrain.model.kinds import Kind
 from commonbrain.retrieval.query_plan import search_terms
 from commonbrain.retrieval.ranking import LEXICAL_WEIGHT, word_share
+from commonbrain.text.repetition import adds_nothing
 from commonbrain.text.statements import Statement, read_statement
 
 if TYPE_CHECKING:
@@ -202,11 +202,12 @@ def calibrate(embedder: Embedder) -> Thresholds | None:
     scored = _score(pairs, embedder)
     duplicate, similar = choose_duplicate_threshold(scored), choose_similar_threshold(scored)
     relevance, answer = _of_questions(embedder)
-    if duplicate is None or similar is None:
+    if similar is None:
         return None
     low, high = _BOUNDS
-    duplicate = min(duplicate, high)
-    similar = min(similar, duplicate)
+    # The rule for repetitions is precise at any similarity of texts that are compared at all.
+    similar = min(similar, high)
+    duplicate = min(max(duplicate or similar, similar), high)
     return Thresholds(
         duplicate=duplicate,
         similar=similar,
@@ -226,7 +227,7 @@ def _score(pairs: Sequence[Pair], embedder: Embedder) -> ScoredPairs:
     return ScoredPairs(
         labels=np.array([pair.label.value for pair in pairs]),
         similarities=np.sum(ones.astype(np.float64) * others, axis=1),
-        are_news=np.array([deduplication.contradicts(one.one, one.other) for one in pairs]),
+        are_news=np.array([not adds_nothing(one.one, known=one.other) for one in pairs]),
         have_different_numbers=np.array([has_different_numbers(pair) for pair in pairs]),
     )
 

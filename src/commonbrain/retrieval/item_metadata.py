@@ -28,15 +28,15 @@ from commonbrain.model.recall_result import Item
 from commonbrain.model.scope import Caller
 from commonbrain.model.skills import skill_of
 from commonbrain.model.support import InvalidationReason, Review
-from commonbrain.retrieval.current_first import EARLIER, STAGE
 from commonbrain.retrieval.fusion import LinkExpansion
-from commonbrain.retrieval.query_plan import QueryPlan
+from commonbrain.retrieval.query_plan import CLAIMS, QueryPlan
 from commonbrain.retrieval.retrievers import RETRIEVERS
+from commonbrain.retrieval.same_matter import EARLIER
 from commonbrain.retrieval.source_turns import source_turns
 from commonbrain.retrieval.value_history import ChangeReader
 from commonbrain.storage.change_log import successors
 from commonbrain.storage.interface import Annotation
-from commonbrain.text.contradictions import repeats
+from commonbrain.text.repetition import repeats_old_value
 
 if TYPE_CHECKING:
     from commonbrain.storage.store import Transaction
@@ -137,7 +137,7 @@ def _histories(
     tx: Transaction, plan: QueryPlan, *, near: Sequence[Candidate], graph: LinkExpansion
 ) -> Mapping[int, str]:
     """Describe what candidates said before, as far as the links that were read anyway say it."""
-    is_about_now = plan.filter.as_of is None and plan.overrides.is_enabled(STAGE)
+    is_about_now = plan.filter.as_of is None and plan.overrides.is_enabled(CLAIMS)
     changing = {link.from_id for link in graph.links if link.type in DISAGREEMENTS}
     newest = [
         one.memory for one in near if one.memory.id in changing and not one.features.get(EARLIER)
@@ -314,5 +314,5 @@ def _outdated(
     for source in tx.memories.get(causes).values():
         *_, head = (source, *successors(tx, source))
         is_seen = is_allowed(head, caller, criteria=criteria, now=now)
-        if is_seen and repeats(memory.text, old=source.text, new=head.text):
+        if is_seen and repeats_old_value(memory.text, old=source.text, new=head.text):
             yield conflict_with_source(memory, head=head)

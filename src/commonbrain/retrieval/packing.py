@@ -25,10 +25,10 @@ from commonbrain.model.recall_result import (
     frame_lines,
 )
 from commonbrain.model.scope import Trust
-from commonbrain.retrieval.current_first import EARLIER
 from commonbrain.retrieval.detail_levels import DetailCosts, DetailLevel, Text, as_json
 from commonbrain.retrieval.item_metadata import is_matching_skill, to_item
 from commonbrain.retrieval.occurrences import time_of_occurrence
+from commonbrain.retrieval.same_matter import EARLIER
 from commonbrain.text.patterns import lazy_pattern
 from commonbrain.text.segmentation import Sought
 from commonbrain.text.tokens import estimate

@@ -20,13 +20,12 @@ from commonbrain.model.errors import UnavailableError
 from commonbrain.model.memory import Memory
 from commonbrain.model.query import PROACTIVE, Candidate
 from commonbrain.model.scope import Caller
-from commonbrain.retrieval.current_first import EARLIER
 from commonbrain.retrieval.query_plan import QueryPlan, search_terms
 from commonbrain.retrieval.ranking import word_share
 from commonbrain.retrieval.retrievers import Deadline
+from commonbrain.retrieval.same_matter import EARLIER
 from commonbrain.services import Services
 from commonbrain.storage.interface import MemoryAccess, ShownMemories
-from commonbrain.text.changes import logistic
 from commonbrain.text.patterns import lazy_pattern
 from commonbrain.text.prompts import typed_text
 from commonbrain.text.segmentation import count_words, split_sentences
@@ -204,7 +203,7 @@ def judge(
     open_ids = [id_ for id_, value in known.items() if _HOPELESS_BELOW < value < 0]
     nearest = _sentence_cosines(tx, plan.query, services=services, ids=open_ids, deadline=deadline)
     known |= {id_: log_odds(id_, sentence) for id_, sentence in nearest.items()}
-    probabilities = {id_: round(logistic(value), 3) for id_, value in known.items()}
+    probabilities = {id_: round(_logistic(value), 3) for id_, value in known.items()}
     return [
         replace(one, features={**one.features, PROACTIVE: probabilities.get(one.memory.id, 0.0)})
         for one in ranked
@@ -229,6 +228,11 @@ def _sentence_cosines(
         return {}
     each = [tx.index.similarities(vector, ids) for vector in vectors]
     return {id_: max(cosines[id_] for cosines in each) for id_ in each[0]}
+
+
+def _logistic(value: float) -> float:
+    """Map a sum of weighted features to a probability."""
+    return 1 / (1 + math.exp(-value))
 
 
 def is_any_worth(ranked: Iterable[Candidate]) -> bool:

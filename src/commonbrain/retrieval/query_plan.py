@@ -63,6 +63,8 @@ def kind_prior(kind: Kind, intent: Intent) -> float:
 TIME: Final = "time"
 CHANGES: Final = "changes"
 TIME_ALONE: Final = "time_alone"
+CLAIMS: Final = "claims"
+TOGETHER: Final = "together"
 ABLATABLE_STAGES: Final[Mapping[str, str]] = {
     TIME: "Read the time that the query names.",
     "names": "Remove speakers' names from the text that is embedded.",
@@ -74,7 +76,8 @@ ABLATABLE_STAGES: Final[Mapping[str, str]] = {
     "second_step": "Search again among the people named, if several memories answer.",
     "links": "Follow the links of the best candidates.",
     CHANGES: "Use the changes that were detected on writing.",
-    "current_first": "Put what is current before what it changed.",
+    CLAIMS: "Put a memory before those that it says have changed.",
+    TOGETHER: "Show a newer memory next to an older one on the same matter.",
     "rerank": "Order candidates by the serving model, if there is one.",
     CROSS_ENCODER: "Order the best candidates by the cross-encoder, if one is set.",
 }

@@ -36,7 +36,6 @@ from commonbrain.retrieval.browsing import (
     next_cursor,
     read_cursor,
 )
-from commonbrain.retrieval.current_first import mark_earlier, put_current_first
 from commonbrain.retrieval.episode_sources import without_summaries
 from commonbrain.retrieval.fusion import (
     FusedScores,
@@ -88,6 +87,7 @@ from commonbrain.retrieval.retrievers import (
     apply_relevance_threshold,
     retrieve_candidates,
 )
+from commonbrain.retrieval.same_matter import order_matters, with_marks
 from commonbrain.security.read_audit import audited, note_shown
 from commonbrain.services import Services
 from commonbrain.storage.interface import MemoryAccess, QueryScope, ShownMemories
@@ -331,13 +331,13 @@ class Recall:
         is_worth = not plan.is_proactive or is_any_worth(passed)
         visible = without_summaries(tx, plan, ranked=passed if is_worth else ())
         meaning = context.matches[VECTOR]
-        allowed = put_current_first(tx, plan, ranked=visible, graph=graph, meaning=meaning)
+        allowed = order_matters(tx, plan, ranked=visible, graph=graph, meaning=meaning)
         if repeated := spread_over_times(plan, allowed, times=times):
             allowed = filter_visible(plan, repeated, past=believed, reviews=reviews)
         allowed = self._chosen(tx, plan, ranked=allowed, reviews=reviews)
         conflicts = _conflicts(tx, plan, allowed=allowed, graph=graph, reviews=reviews, known=known)
         return _Ranked(
-            considered=mark_earlier(considered, allowed),
+            considered=with_marks(considered, allowed),
             passed=frozenset(one.memory.id for one in passed),
             in_review=frozenset(reviews),
             allowed=attach_metadata(tx, plan, ranked=allowed, graph=graph, reviews=reviews),

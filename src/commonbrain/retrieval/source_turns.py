@@ -17,7 +17,7 @@ from commonbrain.model.memory import Memory
 from commonbrain.model.query import Candidate, Filter, is_allowed
 from commonbrain.model.recall_result import SourceTurn
 from commonbrain.model.timestamps import show_day
-from commonbrain.retrieval.current_first import EARLIER
+from commonbrain.retrieval.same_matter import EARLIER
 from commonbrain.text.repetition import adds_nothing, content_stems
 from commonbrain.text.segmentation import Sought, excerpt
 from commonbrain.text.tokens import estimate
@@ -107,7 +107,7 @@ def _turn(memory: Memory, sources: Sequence[Memory], *, terms: Sequence[str]) ->
     text = ""
     if best.kind in _QUOTED and memory.kind not in _WITHOUT_QUOTE:
         text = inert_line(_sentences(best.body, sought=Sought([*sorted(known), *terms])))
-    is_new = bool(text) and not adds_nothing(text, known=memory.text, is_near_copy=False)
+    is_new = bool(text) and not adds_nothing(text, known=memory.text)
     detail = best.detail if isinstance(best.detail, MessageDetail) else MessageDetail()
     thread = detail.thread_id
     return SourceTurn(

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from commonbrain.model import ids
 from commonbrain.model.escaping import inert_line
+from commonbrain.model.kinds import KINDS
 from commonbrain.model.links import DISAGREEMENTS, Basis, Link, LinkType, basis_of, is_sure
 from commonbrain.model.memory import Memory
 from commonbrain.model.query import Filter, is_allowed
@@ -67,7 +68,8 @@ class Change:
 class ChangeReader:
     """Reads the changes between memories that the caller may see and that are current.
 
-    Conflicts that were detected count as well: the newer side wins them like a change.
+    A conflict that was detected counts as well, but for one of rules: the newer side wins it like a
+    change until someone decides.
     """
 
     tx: Transaction
@@ -139,6 +141,7 @@ class ChangeReader:
             Change(older=older, newer=newer, head=newer)
             for newer, older, link in pairs
             if may_outdate(newer, older)
+            and not (link.type is LinkType.CONFLICTS_WITH and KINDS[older.kind].is_binding)
             and link.trust.weight >= older.trust.weight
             and self._is_current(older if is_along else newer)
         ]
@@ -153,9 +156,9 @@ def _clause(memory: Memory) -> str:
 
 def _is_detected(link: Link) -> bool:
     """Return whether a link says that one value replaced another; users link what disagrees."""
-    if link.type not in DISAGREEMENTS:
-        return False
-    return is_sure(link) and (link.type is LinkType.CHANGES or basis_of(link) is not Basis.SAID)
+    if link.type is LinkType.CONFLICTS_WITH:
+        return basis_of(link) is not Basis.SAID
+    return link.type is LinkType.CHANGES and is_sure(link)
 
 
 def _latest(memory_ids: Sequence[int]) -> Sequence[int]:
@@ -170,9 +173,10 @@ def _when(memory: Memory) -> tuple[datetime, int]:
 def _to_head(memory: Memory, last: Mapping[int, Change]) -> Change:
     """Follow the changes of a memory to the one that holds now."""
     change = last[memory.id]
-    head = change.newer
-    while head.id in last:
-        # It ends: each is newer than the one before.
+    head, seen = change.newer, {memory.id}
+    # Two memories of the same time may be linked both ways.
+    while head.id in last and head.id not in seen:
+        seen.add(head.id)
         head = last[head.id].newer
     return replace(change, head=head)
 

@@ -11,7 +11,7 @@ from typing import Final
 
 from commonbrain.text.clauses import is_negation
 from commonbrain.text.patterns import lazy_pattern
-from commonbrain.text.repetition import stem
+from commonbrain.text.words import stem
 
 ActionKey = tuple[str, ...]
 """The stems of subject and action; texts with equal keys report the same thing."""

@@ -1,289 +1,223 @@
-"""Decide from their words whether a text only repeats another.
+"""Whether a text only repeats another.
 
-A rejected text is lost and a stored repetition costs one row, so whatever may be news is news: a
-word, name, number, time, negation or modality that the other text does not say. Greetings and
-thanks say nothing; forms of a word and close synonyms say the same.
+A refused text is lost and a stored repetition costs one row. So a text repeats another only if that
+has every content word of it, in any order, and nothing else differs: no number, sign, operator,
+quantifier, negation, condition, tense, or capital of a name.
 """
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
-from typing import Final, cast
+from typing import Final
 
-import Stemmer
-
-from commonbrain.text.contradictions import is_one_value_replaced
 from commonbrain.text.patterns import lazy_pattern
 from commonbrain.text.segmentation import split_sentences
-from commonbrain.text.statements import Statement, read_statement
+from commonbrain.text.words import ARTICLES, GROUP_OF, IRREGULAR_FORMS, Sort, Word, read_words
 
-_WORD: Final = lazy_pattern(r"\w+(?:[.,:/@'\u2019+-]\w+)*")
-_ADDRESSED: Final = lazy_pattern(
-    r"\b(?:hi|hey|hello|thanks|thank you|congrats|congratulations|wow|great|good|well)\W{1,2}"
-    r"[A-Z]\w+"
-    r"|,\s*[A-Z]\w+(?=\s*[!?.])"
+_NAMING: Final = frozenset({Sort.NAME, Sort.CODE, Sort.NUMBER})
+_UNTOLD: Final = frozenset(
+    "a an the that this which is are was were be been being am has have had do does did having"
+    " doing done it its there and of for because as so then also already just very really too now"
+    " get got gets".split()
 )
-"""A name that the text only addresses: "Hey Melanie", "That is great, Caroline!"."""
-
-_LABEL: Final = lazy_pattern(r"\s*([^:\s][^:\n]{0,40}):\s")
-_COMPOUND: Final = lazy_pattern(r"(?<=[A-Za-z])-(?=[A-Za-z])")
-"""The hyphen of a compound, which some leave out: "e-mail", "wi-fi"."""
-_ORDER: Final = lazy_pattern(
-    r"(?:never|always|do not|don't|please|only|use|keep|avoid)\b", re.IGNORECASE
-)
-"""The opening of an order, which says that something must be so."""
-_SAYS_NOTHING: Final = frozenset(
-    form
-    for word in (
-        "hi hey hello dear thank thanks please wow yes yeah yep no nope ok okay sure great nice"
-        " cool awesome amazing wonderful fantastic lovely congrats congratulations lol bye cheers"
-        " welcome really very so too quite pretty just also well oh ah hmm indeed actually"
-        " basically simply note remember reminder fyi info remark here there what which who"
-        " whom whose where how that this these those thing something anything happen get got make"
-        " made let go goes going do does doing done use currently roughly about around"
-        " approximately all each every any some own self ourselves itself themselves always"
-        " because since if when whenever while as through against come becomes"
-    ).split()
-    for form in (word, word.removesuffix("s"))
-)
-"""Words without meaning of their own, also without a final s, as words are read."""
-_SYNONYMS: Final = (
-    "keep kept retain store save hold held preserve",
-    "need require take want",
-    "like prefer favour favor",
-    "choose pick select opt decide",
-    "begin start launch kick",
-    "end finish complete stop conclude",
-    "leave depart",
-    "own owner maintain maintainer responsible responsibility charge",
-    "lead head manage run",
-    "call name",
-    "refuse reject deny decline",
-    "accept allow permit",
-    "empty drain clear",
-    "fast quick rapid",
-    "big large huge",
-    "small little tiny",
-    "old legacy former",
-    "deprecated obsolete outdated",
-    "buy purchase acquire",
-    "fix repair resolve solve",
-    "fail break crash",
-    "error failure fault bug",
-    "send deliver ship dispatch",
-    "show display present",
-    "find locate discover",
-    "change modify alter",
-    "delete remove erase drop",
-    "build create make produce generate",
-    "write author",
-    "folder directory",
-    "server host machine",
-    "repository repo",
-    "config configuration setting",
-    "certificate cert",
-    "documentation doc docs",
-    "authentication auth",
-    "application app",
-    "environment env",
-    "temporary temp",
-    "maximum max",
-    "minimum min",
-    "picture photo image",
-    "kid child children",
-    "mother mom mum",
-    "father dad",
-    "company firm business",
-    "colleague coworker teammate",
-    "client customer",
-    "staff employee personnel",
-    "salary pay wage",
-    "price cost",
-    "meeting call session",
-    "illness disease",
-    "doctor physician",
-    "holiday vacation",
-    "flat apartment",
-    "car vehicle automobile",
-    "automatic automatically",
-    "manual manually hand",
-    "once single time",
-    "more above over exceed larger greater bigger",
-    "less below under smaller fewer lower",
-    "live reside stay",
-    "place put",
-    "speak talk",
-    "job task",
-    "team group",
-    "much many lot",
-    "member people person",
-    "every each per",
-)
-"""Groups of words that say the same in most statements."""
-_MODALITIES: Final = {
-    "must": "must have-to has-to need-to needs-to shall required mandatory should ought supposed"
-    " recommended",
-    "may": "may might could perhaps maybe possibly probably likely",
-    "will": "will 'll going-to gonna plan plans planned planning intend intends",
-    "would": "would 'd",
+"""Function words that say nothing by themselves; every other one counts."""
+_CONDITIONS: Final = frozenset("from to until before after than or".split())
+"""Those that decide with the word after them."""
+_NEGATIVE_PRONOUNS: Final = frozenset("nobody nothing nowhere none neither".split())
+_AUTHORS: Final = frozenset("we i you they".split())
+"""Subjects that a passive leaves out: "we chose X", "X was chosen"."""
+_PAST: Final = frozenset("was were had did wasn't weren't didn't".split())
+_FUTURE: Final = frozenset("will shall plan planned plans going todo".split())
+_SAME_MODAL: Final = {"ought": "should", "shall": "must", "required": "must", "might": "may"}
+_SAME_QUANTIFIER: Final = {
+    "every": "all",
+    "each": "all",
+    "everything": "all",
+    "everyone": "all",
+    "everybody": "all",
+    "entire": "all",
+    "always": "all",
+    "any": "all",
 }
-_MODAL_WORDS: Final = {
-    word: modality for modality, words in _MODALITIES.items() for word in words.split()
-}
-_LIGHT_WORDS: Final = (
-    "find found have term better than locate located lie sit occur place serve apply exist follow"
-    " mean call provide offer give given come show shown sort kind way part case fact point matter"
-    " exactly precisely strictly rather clearly directly usually normally generally valid"
-    " perform contain include belong use used using let tell say said state stated see seen look"
+_EMPTY: Final = frozenset(
+    "please currently basically really very so quite hey dear um uh yeah btw lol cheers greetings"
+    " regards simply actually kindly".split()
 )
-"""Words of which a rewording may add a few, for they carry no news of their own."""
-_NEGATION: Final = lazy_pattern(r"\b(?:no|never|not|nothing|nobody|don't|do not)\b", re.IGNORECASE)
-_LACK: Final = lazy_pattern(r"\bwithout\b", re.IGNORECASE)
-_LESSER: Final = lazy_pattern(r"\b(?:without|rather than|instead of)\b", re.IGNORECASE)
-"""Words before the lesser of two choices, or the second of two negations."""
-_INSTEAD: Final = lazy_pattern(r"\b(?:over|rather than|instead of)\b", re.IGNORECASE)
-"""Words between a choice and the rejected alternative."""
-_EXCEPTION: Final = lazy_pattern(
-    r"\b(?:except|unless|excluding|other than|apart from|but not|only if|as long as)\b",
-    re.IGNORECASE,
+"""Words without meaning of their own."""
+_OPENINGS: Final = frozenset(
+    "note nb reminder fyi thanks hello hi well ok okay remember important oh yes just know you and"
+    " heads up quick".split()
 )
-_FORBIDDEN: Final = lazy_pattern(r"\b(?:no|never|not|don't)\b", re.IGNORECASE)
-_CONDITION: Final = lazy_pattern(r"\b(?:without|before|until)\b", re.IGNORECASE)
-_STOP: Final = lazy_pattern("[.!?]")
-_LISTING: Final = "and or nor as well also plus"
+"""Words without meaning before a sentence."""
+_BEFORE_PARTICIPLES: Final = frozenset(
+    "is are be been being was were has have had get gets got a an the".split()
+)
+_BE: Final = frozenset("is are be been being was were".split())
+_WONT: Final = lazy_pattern(r"\bwo(?=n't\b)", re.IGNORECASE)
+_IN_FULL: Final = {"'m": " am", "'re": " are", "'ve": " have", "'ll": " will"}
+_CONTRACTED: Final = lazy_pattern(r"(?<=\w)'(?:m|re|ve|ll)\b", re.IGNORECASE)
+_SHORTENED: Final = lazy_pattern(r"n't\b|(?<=\bcan)not\b", re.IGNORECASE)
+_LISTING: Final = frozenset("and or nor as well plus".split())
 """Words between parts that may stand in any order."""
+_REPLACED_MAX: Final = 3
+_WORDS_MIN: Final = 2
+"""Fewer content words than this are in many texts, by chance."""
 _EXCHANGED_WORDS_MAX: Final = 60
-"""Longer texts say too much for two parts to matter, and would take long to compare."""
-_WORDS_MIN: Final = 3
-"""Fewer words than this are in many texts, by chance."""
-_CACHED: Final = 512
-_CACHED_RULES: Final = 2048
+"""Longer sentences say too much for two parts to matter, and would take long to compare."""
+_CACHED: Final = 2048
 _CACHED_PAIRS: Final = 16_384
-"""The rules and pairs of them that a review queue compares whenever it is listed, and some more."""
-_CACHED_WORDS: Final = 4096
-_stem_of = cast("Callable[[str], str]", Stemmer.Stemmer("english").stemWord)  # pyright: ignore[reportUnknownMemberType]
+"""The pairs of rules that a review queue compares whenever it is listed, and some more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Said:
-    """What a text says, each as a set to compare."""
+    """What one sentence says, each as it is compared."""
 
-    stems: frozenset[str]
-    """Stems of content words; synonyms have the same one."""
-    fixed: frozenset[str]
-    """Numbers, units and words of closed groups, for which there are no synonyms.
-
-    Numbers that name the subject, as in "gate 6", have a mark, so that none counts as a quantity.
-    """
-    names: tuple[str, ...]
-    """In order."""
-    modalities: frozenset[str]
+    content: frozenset[str]
+    order: tuple[str, ...]
+    """All words in their order, without articles."""
+    marks: frozenset[str]
+    """Operators, quantifiers, modals and conditions."""
     is_denied: bool
-    label: str
-    """The name of a speaker or subject before a colon."""
-    by_sentence: tuple[frozenset[str], ...]
-    """The stems of each sentence."""
+    tense: str
+    denied: frozenset[str]
+    """The content words after a negation, up to the next stop."""
+    is_passive: bool
     asks: bool
 
-    @property
-    def sentences(self) -> int:
-        return len(self.by_sentence)
 
-
-def adds_nothing(text: str, *, known: str, is_near_copy: bool) -> bool:
-    """Return whether all that a text says is said by a known one.
-
-    A near copy of one sentence, which the caller recognizes by its meaning, may add words that say
-    little, such as "you will find".
-    """
-    here = _read(text)
-    there = _read(known)
-    if here.label != there.label or here.asks > there.asks or not _has_all_fixed(here, there):
-        return False
-    if exchanges_parts(text, known) or _leaves_out_condition(text, known):
-        return False
-    unsaid = here.stems - there.stems
-    if not unsaid:
-        is_specific = len(here.stems | here.fixed | {*here.names}) >= _WORDS_MIN
-        if not (is_near_copy or is_specific):
-            return False
-        return _are_together(here.stems, there, sentences=here.sentences)
-    is_reworded = here.sentences == 1 and unsaid <= _LIGHT_STEMS
-    return is_near_copy and is_reworded and not is_one_value_replaced(text, known)
-
-
-@lru_cache(maxsize=_CACHED_PAIRS)
-def may_repeat(text: str, *, known: str) -> bool:
-    """Return whether a similar text may say the same as a known one in other words.
-
-    Texts with different numbers, names or conditions do not, nor do those of which one denies the
-    other, replaces one value, or exchanges two parts.
-    """
-    one, other = (
-        read_statement(Statement(text=_without_double_negation(each))) for each in (text, known)
-    )
-    here, there = content_stems(text), content_stems(known)
-    is_denial = one.is_denied != other.is_denied and (here <= there or there <= here)
-    names, known_names = one.names - there, other.names - here
-    return not (
-        fixed_parts(text) != fixed_parts(known)
-        or is_denial
-        or (names - known_names and known_names - names)
-        or is_one_value_replaced(text, known)
-        or exchanges_parts(text, known)
+@lru_cache(maxsize=_CACHED)
+def _read(sentence: str) -> _Said:
+    full = _SHORTENED.sub(" not", _WONT.sub("will", sentence.replace("\u2019", "'")))
+    full = _CONTRACTED.sub(lambda match: _IN_FULL[match[0].lower()], full)
+    words = _without_opening([word for word in read_words(full) if word.plain not in _EMPTY])
+    plain = [word.plain for word in words]
+    meaningful = [word for word in words if word.is_content and word.plain not in _SAME_MODAL]
+    is_passive = _is_passive(words)
+    denials = sum(word.sort is Sort.NEGATION for word in words)
+    return _Said(
+        content=frozenset(map(_key, meaningful)),
+        order=tuple(_key(w) for w in words if w.sort is not Sort.STOP and w.plain not in ARTICLES),
+        marks=frozenset(filter(None, _marks(words, is_passive=is_passive, has_denial=denials > 0))),
+        is_denied=denials % 2 == 1,
+        tense=_tense(words),
+        denied=frozenset(_denied(words)),
+        is_passive=is_passive,
+        asks="?" in plain,
     )
 
 
-@lru_cache(maxsize=_CACHED_RULES)
-def fixed_parts(text: str) -> tuple[frozenset[str], bool]:
-    """Return what texts that say the same share: their numbers, and whether there is an exception.
-
-    It groups texts before they are compared in pairs.
-    """
-    reading = read_statement(Statement(text=_without_double_negation(text)))
-    return reading.numbers, bool(_EXCEPTION.search(text))
-
-
-def choice_of(text: str) -> tuple[frozenset[str], frozenset[str]] | None:
-    """Return the stems of what a text chooses and of what it rejects; None if it does not."""
-    chosen, *rest = _INSTEAD.split(text, maxsplit=1)
-    return (content_stems(chosen), content_stems(rest[0])) if rest else None
+def _without_opening(words: Sequence[Word]) -> Sequence[Word]:
+    """Drop what only opens a sentence, up to a comma or colon: "Reminder: ...", "Oh yes, ..."."""
+    at = 0
+    while at < len(words) and words[at].plain in _OPENINGS:
+        at += 1
+    is_opening = 0 < at < len(words) and words[at].written in {",", ":", "!"}
+    return words[at + 1 :] if is_opening else words
 
 
-def _leaves_out_condition(text: str, known: str) -> bool:
-    """Return whether the known text has an exception or condition, and the other holds always."""
+def _key(word: Word) -> str:
+    """Return the form of a word that is compared: of a name with its capitals."""
+    is_spelled = word.sort in {Sort.NAME, Sort.WORD} and _has_caps(word)
+    return f"{word.stem}{word.written[1:]}" if is_spelled else word.key
+
+
+def _has_caps(word: Word) -> bool:
+    return not word.written[1:].islower() and len(word.written) > 1
+
+
+def _marks(words: Sequence[Word], *, is_passive: bool, has_denial: bool) -> Iterator[str]:
+    """Yield what is said beside the content; a preposition with the word that follows it."""
+    following = ""
+    for word in reversed(words):
+        if word.is_content:
+            following = _key(word)
+        if word.sort is Sort.OPERATOR or word.plain in _NEGATIVE_PRONOUNS:
+            yield word.written
+        elif word.plain == "only" or word.plain in _CONDITIONS:
+            yield f"{word.plain} {following}"
+        elif word.sort is Sort.QUANTIFIER:
+            yield (
+                ""
+                if has_denial and word.plain == "any"
+                else _SAME_QUANTIFIER.get(word.plain, word.plain)
+            )
+        elif word.sort is Sort.MODAL or word.plain in _SAME_MODAL:
+            yield _SAME_MODAL.get(word.plain, word.plain)
+        elif word.sort is Sort.FUNCTION and word.plain not in _UNTOLD:
+            yield "" if word.plain == "by" and is_passive else word.plain
+
+
+def _tense(words: Sequence[Word]) -> str:
+    plain = [word.plain for word in words]
+    if not _FUTURE.isdisjoint(plain):
+        return "future"
+    is_past = any(
+        word.sort is Sort.WORD
+        and (word.plain.endswith("ed") or word.plain in IRREGULAR_FORMS)
+        and (n == 0 or plain[n - 1] not in _BEFORE_PARTICIPLES)
+        for n, word in enumerate(words)
+    )
+    return "past" if is_past or not _PAST.isdisjoint(plain) else "present"
+
+
+def _is_passive(words: Sequence[Word]) -> bool:
     return any(
-        states(known) and not states(text) for states in (_EXCEPTION.search, _forbids_conditionally)
+        one.plain in _BE and (other.plain.endswith("ed") or other.plain in IRREGULAR_FORMS)
+        for one, other in pairwise(words)
     )
 
 
-def _forbids_conditionally(text: str) -> bool:
-    """Return whether a sentence forbids something under a condition only: "never without"."""
-    return any(
-        (forbidden := _FORBIDDEN.search(sentence)) is not None
-        and _CONDITION.search(sentence, forbidden.end()) is not None
-        for sentence in _STOP.split(text)
+def _denied(words: Sequence[Word]) -> Iterator[str]:
+    is_denied = False
+    for word in words:
+        is_denied = word.sort is not Sort.STOP and (is_denied or word.sort is Sort.NEGATION)
+        if is_denied and word.is_content:
+            yield _key(word)
+
+
+def adds_nothing(text: str, *, known: str) -> bool:
+    """Return whether each sentence of a text is one of a known text in other words, in order."""
+    own = [one for one in map(_read, split_sentences(text)) if one.content]
+    if sum(len(one.content) for one in own) < _WORDS_MIN:
+        return False
+    sentences = split_sentences(known)
+    if len(sentences) != len(own) and _are_same(_read(text), _read(known)):
+        return True
+    rest = iter(map(_read, sentences))
+    return all(any(_are_same(one, other) for other in rest) for one in own)
+
+
+def _are_same(one: _Said, other: _Said) -> bool:
+    # "Ann paid Bob" is "Bob was paid by Ann", not "Ann was paid by Bob".
+    has_other_voice = one.is_passive != other.is_passive
+    unnamed = _AUTHORS if has_other_voice else frozenset[str]()
+    is_alike = (
+        one.content == other.content
+        and one.marks - unnamed == other.marks - unnamed
+        and one.is_denied == other.is_denied
+        and one.tense == other.tense
+        and one.asks == other.asks
+        and one.denied == other.denied
+    )
+    if not is_alike:
+        return False
+    return has_other_voice == (has_other_voice and _names(one) != _names(other)) and (
+        has_other_voice or not _are_exchanged(one.order, other.order)
     )
 
 
-def _without_double_negation(text: str) -> str:
-    """Drop words that deny nothing: two negations in a row, and the lesser of two choices."""
-    lines: list[str] = []
-    for line in text.split("\n"):
-        last = max((match.start() for match in _LACK.finditer(line)), default=0)
-        lines.append(_LESSER.sub(" ", _NEGATION.sub(" ", line[:last]) + line[last:]))
-    return "\n".join(lines)
+def _names(one: _Said) -> Sequence[str]:
+    return [key for key in one.order if key in one.content]
 
 
-def exchanges_parts(text: str, known: str) -> bool:
-    """Return whether two texts differ only in that two parts have each other's place.
+def _are_exchanged(one: Sequence[str], other: Sequence[str]) -> bool:
+    """Return whether two sentences differ only in that two parts have each other's place.
 
-    "Prefer composition over inheritance" is the contrary of what its words say in another order,
-    unless the words between the parts only list them.
+    "Prefer composition over inheritance" is the contrary of what its words say in another order.
     """
-    one, other = ([_same(word) for word in _words_of(each)] for each in (text, known))
     if len(one) != len(other) or one == other or len(one) > _EXCHANGED_WORDS_MAX:
         return False
     while one and one[0] == other[0]:
@@ -294,15 +228,87 @@ def exchanges_parts(text: str, known: str) -> bool:
         return False
     size = len(one)
     return any(
-        one[size - last :] + one[first : size - last] + one[:first] == other
-        and not _LISTING_STEMS.issuperset(one[first : size - last])
-        for first in range(1, size - 1)
+        not _LISTING.issuperset(one[first : size - last])
+        and (*one[size - last :], *one[first : size - last], *one[:first]) == tuple(other)
+        for first in range(1, size)
         for last in range(1, size - first)
     )
 
 
-def _words_of(text: str) -> list[str]:
-    return [word.casefold() for word in _WORD.findall(_COMPOUND.sub("", text))]
+def _is_one_replaced(one: Sequence[str], other: Sequence[str]) -> bool:
+    """Return whether a few words in a row replace others in otherwise equal sentences."""
+    start = end = 0
+    shorter = min(len(one), len(other))
+    while start < shorter and one[start] == other[start]:
+        start += 1
+    while end < shorter - start and one[-1 - end] == other[-1 - end]:
+        end += 1
+    longest, least = max(len(one), len(other)) - start - end, shorter - start - end
+    return least > 0 and longest <= _REPLACED_MAX and start + end >= 2 * longest
+
+
+@lru_cache(maxsize=_CACHED_PAIRS)
+def may_repeat(text: str, *, known: str) -> bool:
+    """Return whether a similar text may say the same as a known one in other words.
+
+    Texts with different numbers, conditions or negation do not, nor do those of which each names
+    something that the other does not, nor those that exchange two parts.
+    """
+    one, other = _read(text), _read(known)
+    here, there = names_in(text), names_in(known)
+    is_part = one.content <= other.content or other.content <= one.content
+    return not (
+        fixed_parts(text) != fixed_parts(known)
+        or (is_part and one.is_denied != other.is_denied)
+        or (here - there and there - here)
+        or _are_exchanged(one.order, other.order)
+        or _is_one_replaced(one.order, other.order)
+    )
+
+
+def may_add_information(text: str, *, known: str) -> bool:
+    """Return whether a text may say something else, however similar the two look.
+
+    They differ in a number, in negation, in what each alone names, or in a few words in a row.
+    """
+    one, other = _read(text), _read(known)
+    return not may_repeat(text, known=known) or one.is_denied != other.is_denied
+
+
+@lru_cache(maxsize=_CACHED)
+def fixed_parts(text: str) -> tuple[frozenset[str], frozenset[str]]:
+    """Return what texts that say the same share: their numbers, and conditions that exclude.
+
+    It groups texts before they are compared in pairs.
+    """
+    words = read_words(text)
+    numbers = frozenset(word.plain for word in words if word.sort is Sort.NUMBER)
+    return numbers, frozenset({"except", "unless", "only"}).intersection(
+        word.plain for word in words
+    )
+
+
+@lru_cache(maxsize=_CACHED)
+def names_in(text: str) -> frozenset[str]:
+    """Return the names, code, numbers and words of closed groups in a text."""
+    return frozenset(
+        word.key for word in read_words(text) if word.sort in _NAMING or word.plain in GROUP_OF
+    )
+
+
+@lru_cache(maxsize=_CACHED)
+def content_stems(text: str) -> frozenset[str]:
+    """Return the stems of the words that say something, without numbers."""
+    return frozenset(stem_sequence(text))
+
+
+def stem_sequence(text: str) -> tuple[str, ...]:
+    """Return the stems of the words that say something, in their order, without numbers."""
+    return tuple(
+        word.stem
+        for word in read_words(text)
+        if word.is_content and word.sort is not Sort.NUMBER and word.plain not in _EMPTY
+    )
 
 
 def repeated_part(text: str, *, known: str) -> str:
@@ -311,112 +317,20 @@ def repeated_part(text: str, *, known: str) -> str:
     There are as many neighbouring ones as the text has.
     """
     sentences = split_sentences(known)
-    here = _read(text)
-    size = max(1, here.sentences)
+    size = max(1, len(split_sentences(text)))
     if len(sentences) <= size:
         return known
+    here = content_stems(text)
+    shared = [len(here & content_stems(sentence)) for sentence in sentences]
     places = range(len(sentences) - size + 1)
-    parts = [content_stems(one) for one in sentences]
-    best = max(
-        places,
-        key=lambda at: (len(here.stems & frozenset[str]().union(*parts[at : at + size])), -at),
-    )
+    best = max(places, key=lambda at: (sum(shared[at : at + size]), -at))
     return " ".join(sentences[best : best + size])
 
 
-def _are_together(stems: frozenset[str], there: _Said, *, sentences: int) -> bool:
-    """Return whether as many neighbouring sentences say all of it: others are on other things."""
-    parts = there.by_sentence
-    return any(
-        stems <= frozenset[str]().union(*parts[at : at + sentences])
-        for at in range(max(1, len(parts) - sentences + 1))
-    )
+def repeats_old_value(text: str, *, old: str, new: str) -> bool:
+    """Return whether a text has a value that `new` dropped, and none that `new` introduced.
 
-
-def _has_all_fixed(here: _Said, there: _Said) -> bool:
-    """Return whether names, numbers, negation and modality are said, in an order that agrees."""
-    if here.is_denied != there.is_denied or not here.modalities <= there.modalities:
-        return False
-    if not (here.fixed <= there.fixed and set(here.names) <= {*there.names, *there.stems}):
-        return False
-    shared = set(here.names) & set(there.names)
-    return _order(here.names, shared) == _order(there.names, shared)
-
-
-def _order(names: Sequence[str], shared: Iterable[str]) -> list[str]:
-    return [name for name in dict.fromkeys(names) if name in shared]
-
-
-@lru_cache(maxsize=_CACHED)
-def _read(text: str) -> _Said:
-    message = _COMPOUND.sub("", _ADDRESSED.sub(" ", text))
-    reading = read_statement(Statement(text=message))
-    words = [word for word in reading.words if word not in _SAYS_NOTHING]
-    lower = [word.casefold() for word in _WORD.findall(message)]
-    pairs = {f"{one}-{other}" for one, other in pairwise(lower)}
-    numbered = {f"#{number}" for number in reading.numbered}
-    modal = frozenset(_MODAL_WORDS[word] for word in {*lower, *pairs} if word in _MODAL_WORDS)
-    ordered = frozenset({"must"} if _ORDER.match(message) else ())
-    return _Said(
-        stems=content_stems(message),
-        fixed=reading.numbers | numbered | reading.choices - _SAYS_NOTHING,
-        names=tuple(_same(word) for word in words if word in reading.names),
-        modalities=modal | ordered,
-        is_denied=reading.is_denied,
-        label=match[1].casefold() if (match := _LABEL.match(text)) else "",
-        by_sentence=tuple(map(content_stems, split_sentences(message))),
-        asks="?" in message,
-    )
-
-
-@lru_cache(maxsize=_CACHED)
-def content_stems(text: str) -> frozenset[str]:
-    """Return the stems of the words that say something, synonyms as one, without numbers."""
-    reading = read_statement(Statement(text=text))
-    content = reading.content - reading.choices
-    return frozenset(_same(word) for word in content if word not in _SAYS_NOTHING)
-
-
-def stem_sequence(text: str) -> tuple[str, ...]:
-    """Return the stems of the words that say something, in their order, without numbers."""
-    reading = read_statement(Statement(text=text))
-    return tuple(
-        _same(word)
-        for word in reading.words
-        if word in reading.content and word not in _SAYS_NOTHING
-    )
-
-
-_IRREGULAR: Final = (
-    "become became,begin began begun,break broke broken,bring brought,build built,buy bought,catch"
-    " caught,choose chose chosen,cost,do did done,draw drew drawn,drive drove driven,eat ate eaten,"
-    "fall fell fallen,feed fed,freeze froze frozen,get got gotten,give gave given,go went gone,grow"
-    " grew grown,hide hid hidden,hold held,keep kept,know knew known,lead led,leave left,lend lent,"
-    "lose lost,make made,mean meant,meet met,pay paid,ride rode ridden,rise rose risen,run ran,sell"
-    " sold,send sent,shake shook shaken,sit sat,speak spoke spoken,spend spent,steal stole stolen,"
-    "swim swam swum,take took taken,teach taught,throw threw thrown,wear wore worn,win won,write"
-    " wrote written"
-)
-"""Verbs with their irregular forms, which stemming does not bring together."""
-_BASE: Final = {
-    form: verb.split()[0] for verb in _IRREGULAR.split(",") for form in verb.split()[1:]
-}
-
-
-def stem(word: str) -> str:
-    """Return the stem of a word in lower case, the same for irregular forms."""
-    return _stem_of(_BASE.get(word, word))
-
-
-@lru_cache(maxsize=_CACHED_WORDS)
-def _same(word: str) -> str:
-    """Return the stem of a word, or the first of its synonyms."""
-    own = stem(word)
-    return _FIRST.get(own, own)
-
-
-_FIRST: Final = {
-    _stem_of(word): _stem_of(group.split()[0]) for group in _SYNONYMS for word in group.split()
-}
-_LIGHT_STEMS: Final = frozenset(map(_same, _LIGHT_WORDS.split()))
-_LISTING_STEMS: Final = frozenset(map(_same, _LISTING.split()))
+    Values are numbers, names, code and words of a closed group.
+    """
+    stated, before, after = names_in(text), names_in(old), names_in(new)
+    return bool(stated & (before - after)) and stated.isdisjoint(after - before)

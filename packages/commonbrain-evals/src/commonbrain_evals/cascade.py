@@ -159,16 +159,13 @@ class _Trial:
             first, second = self.random_source.sample(sorted(self.model.kinds), 2)
             self._deny_from_below(first)
             self._check("a less trusted contradiction", expects=before)
-            invalidate = (
-                self._supersede,
-                self._forget,
-                self._contradict,
-                self._expire,
-                self._prune,
-            )
+            invalidate = (self._supersede, self._forget, self._expire, self._prune)
             restores: list[tuple[int, Callable[[], None]]] = []
             for support in (first, second):
-                invalidate_one = self.random_source.choice(invalidate)
+                # A rule is changed by a revision alone.
+                is_rule = self.model.kinds[support] is Kind.RULE
+                either = invalidate if is_rule else (*invalidate, self._contradict)
+                invalidate_one = self.random_source.choice(either)
                 restores.append((support, invalidate_one(support)))
                 self._check(f"{self.model.invalidated[support]} {support}")
             self.random_source.shuffle(restores)

@@ -7,8 +7,7 @@ from typing import Final
 
 from commonbrain.model.kinds import Kind
 from commonbrain.retrieval.calibration import Label, read_pairs
-from commonbrain.text.contradictions import find_contradiction
-from commonbrain.text.statements import Statement
+from commonbrain.text.changes import find_change
 from commonbrain_evals.labelled import LabelledReport, Prediction, report
 from commonbrain_evals.rows import half_of, read_rows
 
@@ -77,12 +76,12 @@ def evaluate(statements: Sequence[StatementPair]) -> LabelledReport:
 
 
 def _prediction(pair: StatementPair) -> Prediction:
-    contradiction = find_contradiction(Statement(text=pair.one), Statement(text=pair.other))
+    basis = find_change(pair.one, pair.other)
     return Prediction(
         sort=f"{pair.relation}{', reused' if pair.is_reused else ''}",
         half=half_of(pair.one),
         text=f"{pair.one} / {pair.other}",
-        predicted=contradiction is not None,
+        predicted=basis is not None,
         expected=pair.relation in _CONFLICTS,
-        result=contradiction.basis if contradiction else "",
+        result=basis or "",
     )

@@ -25,8 +25,8 @@ from commonbrain.retrieval.calibration import (
     has_different_numbers,
 )
 from commonbrain.storage.interface import Progress, ignore_progress
-from commonbrain.text import contradictions
-from commonbrain.text.statements import Statement
+from commonbrain.text.changes import find_change
+from commonbrain.text.repetition import adds_nothing
 from commonbrain_evals.measures import Agreement, CheckedAgreement, Flags, agreement, checked
 
 _EMBEDDED_AT_ONCE: Final = 32
@@ -127,12 +127,12 @@ def evaluate(
     steps = tuple(_step(chosen_by, threshold) for threshold in GRID)
     duplicate_threshold = choose_duplicate_threshold(chosen_by)
     similar_threshold = choose_similar_threshold(chosen_by)
-    if duplicate_threshold is None or similar_threshold is None:
+    if similar_threshold is None:
         raise InvalidInputError(
             "No threshold meets the criterion in this vector space.",
             hint="Choose another embedder.",
         )
-    similar_threshold = min(similar_threshold, duplicate_threshold)
+    duplicate_threshold = max(similar_threshold, duplicate_threshold or similar_threshold)
     return Report(
         space=embedder.space.name,
         criterion=_CRITERION,
@@ -172,7 +172,7 @@ def _score(pairs: Sequence[Pair], embedder: Embedder, *, on_progress: Progress) 
         kinds=np.array([pair.kind.value for pair in pairs]),
         halves=np.array([pair.half.value for pair in pairs]),
         similarities=np.sum(first_vectors.astype(np.float64) * second_vectors, axis=1),
-        are_news=embed_side(lambda pair: deduplication.contradicts(pair.one, pair.other)),
+        are_news=embed_side(lambda pair: not adds_nothing(pair.one, known=pair.other)),
         have_different_numbers=embed_side(has_different_numbers),
         are_conflicts=embed_side(_conflicts),
         recur=embed_side(lambda pair: deduplication.is_repetition(pair.one, pair.other)),
@@ -180,10 +180,7 @@ def _score(pairs: Sequence[Pair], embedder: Embedder, *, on_progress: Progress) 
 
 
 def _conflicts(pair: Pair) -> bool:
-    return (
-        contradictions.find_contradiction(Statement(text=pair.one), Statement(text=pair.other))
-        is not None
-    )
+    return find_change(pair.one, pair.other) is not None
 
 
 def _spread(scored: _Scored, label: Label) -> Spread:

@@ -58,11 +58,7 @@ def reviews_lines(row: ReviewRow) -> Iterator[str]:
     match row:
         case ConflictItem():
             why = f" ({', '.join(row.why)})" if row.why else ""
-            yield (
-                f"conflict of {row.basis}, gap {row.gap}, since {since}"
-                if row.confidence is None
-                else f"change ({row.basis}, {row.confidence:.2f}), since {since}"
-            )
+            yield f"conflict of {row.basis}, gap {row.gap}, since {since}"
             yield f"  {_render_memory(row.preferred)}{why}"
             yield f"  against {_render_memory(row.other)}"
         case StaleItem():

@@ -24,7 +24,7 @@ from sqlalchemy import (
 )
 
 from commonbrain.model import ids
-from commonbrain.model.links import DISAGREEMENTS, Link
+from commonbrain.model.links import DISAGREEMENTS, Link, LinkType
 from commonbrain.model.query import Filter
 from commonbrain.model.support import SUPPORTS, InvalidationReason, Review
 from commonbrain.storage.interface import QueryScope
@@ -252,10 +252,11 @@ class ConflictRepository:
         scope: QueryScope,
         *,
         limit: int,
+        types: tuple[LinkType, ...] = (LinkType.CONFLICTS_WITH,),
         since: datetime | None = None,
         after: tuple[datetime, int, int] | None = None,
     ) -> list[Link]:
-        """List open conflicts, latest first; not those between two different projects.
+        """List links of disagreement, latest first; not those between two different projects.
 
         Of two memories linked in both directions, the link from the lower id is listed. With
         `since`, only links from memories recorded at that time or later are read. `after` is the
@@ -267,7 +268,7 @@ class ConflictRepository:
         if after is not None:
             parameters |= dict(zip(("after_at", "after_from", "after_to"), after, strict=True))
         statement = _open_conflicts(
-            scope.filter, is_recent=since is not None, is_continued=after is not None
+            scope.filter, types, is_recent=since is not None, is_continued=after is not None
         )
         rows = self.work.connection.execute(statement, parameters).mappings()
         return [Link(**row) for row in rows]
@@ -275,7 +276,7 @@ class ConflictRepository:
 
 @lru_cache(_BUILT_MAX)
 def _open_conflicts(
-    filter_: Filter, *, is_recent: bool, is_continued: bool
+    filter_: Filter, types: tuple[LinkType, ...], *, is_recent: bool, is_continued: bool
 ) -> Select[*tuple[Any, ...]]:
     """Select the links of conflict; there is no index by type, so all links are scanned.
 
@@ -297,7 +298,7 @@ def _open_conflicts(
         .correlate(links)
         .where(
             _REVERSE.c.tenant_id == TENANT,
-            _REVERSE.c.type.in_(DISAGREEMENTS),
+            _REVERSE.c.type.in_(types),
             _REVERSE.c.from_id == links.c.to_id,
             _REVERSE.c.to_id == links.c.from_id,
             _REVERSE.c.from_id < links.c.from_id,
@@ -310,7 +311,7 @@ def _open_conflicts(
         .select_from(joined)
         .where(
             links.c.tenant_id == TENANT,
-            links.c.type.in_(DISAGREEMENTS),
+            links.c.type.in_(types),
             *([links.c.from_id >= bindparam("lowest", type_=BigInteger())] if is_recent else []),
             or_(here.is_(None), there.is_(None), here == there),
             is_seen(links.c.from_id),

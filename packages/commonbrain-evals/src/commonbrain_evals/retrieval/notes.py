@@ -10,7 +10,6 @@ from typing import Any, Final
 
 from commonbrain.client import Brain
 from commonbrain.config import Settings
-from commonbrain.ingestion.deduplication import contradicts
 from commonbrain.ingestion.result import ItemResult, ItemStatus
 from commonbrain.model import ids
 from commonbrain.model.kinds import KINDS, DuplicatePolicy, MessageDetail
@@ -18,6 +17,7 @@ from commonbrain.model.memory import Draft, Memory, full_text
 from commonbrain.model.scope import Caller
 from commonbrain.runtime.bootstrap import build_services
 from commonbrain.testing.builders import FakeClock, SeededRandom
+from commonbrain.text.repetition import may_repeat
 from commonbrain_evals.retrieval.corpora import Corpus
 
 _STEP: Final = timedelta(seconds=1)
@@ -95,7 +95,7 @@ class NoteStore:
         is_alike = near.similarity >= self.brain.services.store.space.duplicate_threshold
         if KINDS[kind].on_duplicate is not DuplicatePolicy.REFUSE or not is_alike:
             return item
-        if contradicts(own, known):
+        if not may_repeat(own, known=known):
             return item
         view.forget(id_, reason="similar to another memory")
         return replace(item, status=ItemStatus.DUPLICATE, id=near.id, similar=(near,))

@@ -2,7 +2,7 @@
 
 Every turn is given three times, to three stores: as "Name: text", bare, and sentence by sentence.
 What is refused is listed with the text that it repeats, for a person to read. Nearly all turns
-hold, so that hardly any should surely outdate another.
+hold, so that hardly any should change another.
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,7 +19,6 @@ from commonbrain.config import Settings
 from commonbrain.ingestion.result import ItemStatus
 from commonbrain.model import ids
 from commonbrain.model.escaping import inert_line
-from commonbrain.model.links import SURE_FROM
 from commonbrain.model.memory import full_text
 from commonbrain.storage.interface import Progress, ignore_progress
 from commonbrain.text.segmentation import count_words, split_sentences
@@ -38,7 +37,7 @@ _DATA: Final = (
     "All turns of each conversation are given to plain remember in a store of its own, at their"
     " times, one session per session of the data. refused: share of texts that were not stored"
     " because a memory says the same, word for word (exists) or by the rule (duplicate); rejected"
-    " ones are counted apart. outdating: texts that surely change an earlier one. The half is that"
+    " ones are counted apart. outdating: texts that change an earlier one. The half is that"
     " of the turn's text."
 )
 
@@ -70,7 +69,7 @@ class RefusedTurn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutdatingTurn:
-    """One text that surely changes an earlier one, according to the reply."""
+    """One text that changes an earlier one, according to the reply."""
 
     conversation: str
     source: str
@@ -79,12 +78,11 @@ class OutdatingTurn:
     text: str
     known_source: str
     known_text: str
-    confidence: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefusalShare:
-    """How many texts of one wording and half were refused or surely changed another."""
+    """How many texts of one wording and half were refused or changed another."""
 
     wording: Wording
     half: Half
@@ -223,11 +221,9 @@ def _remembered(corpus: Corpus, wording: Wording, *, settings: Settings) -> Iter
                             text=text,
                             known_source=source_of.get(change.id, ""),
                             known_text=_known_text(store, change.id),
-                            confidence=change.confidence,
                         )
                         for item in items
                         for change in item.changes
-                        if change.confidence >= SURE_FROM
                     ),
                 )
 
@@ -285,5 +281,5 @@ def _pair(row: RefusedTurn) -> str:
 
 
 def _change(row: OutdatingTurn) -> str:
-    known = f"{row.known_source} ({row.confidence:.2f}): {inert_line(row.known_text)!r}"
-    return f"{row.source} [{row.wording}] {inert_line(row.text)!r}\n  surely changes {known}"
+    known = f"{row.known_source}: {inert_line(row.known_text)!r}"
+    return f"{row.source} [{row.wording}] {inert_line(row.text)!r}\n  changes {known}"

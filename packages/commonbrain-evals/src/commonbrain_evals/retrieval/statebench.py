@@ -24,8 +24,8 @@ from commonbrain.model.limits import RECALL_ITEMS_DEFAULT
 from commonbrain.model.memory import full_text
 from commonbrain.model.recall_result import Item
 from commonbrain.model.scope import Scope
-from commonbrain.retrieval.current_first import EARLIER
 from commonbrain.retrieval.query_plan import RetrievalOverrides
+from commonbrain.retrieval.same_matter import EARLIER
 from commonbrain.retrieval.service import Recall
 from commonbrain.storage.interface import Progress, ignore_progress
 from commonbrain_evals.retrieval.notes import NoteStore, open_note_store
