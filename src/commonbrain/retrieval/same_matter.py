@@ -1,4 +1,4 @@
-"""Show together what is on one matter: a newer memory beside the older one that is near it.
+"""Show together what is on one matter: a newer memory next to the older one near it.
 
 What a claimed change says no longer holds follows the memory that changed it, marked as earlier.
 Everything else keeps its rank: a newer memory that is near to an older one, and about as near to

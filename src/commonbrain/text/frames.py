@@ -299,7 +299,7 @@ def _for_verbs(words: Sequence[Word]) -> Iterator[str]:
 
 
 def read_quantity(words: Sequence[Word]) -> Frame:
-    """Read "Oil change every 500 hours" as a quantity of what stands before it."""
+    """Read "Oil change every 500 hours" as a quantity of the words before it."""
     at = next((n for n, word in enumerate(words) if word.sort is Sort.NUMBER), None)
     after = words[at + 1].plain.removesuffix("s") if at and at + 1 < len(words) else ""
     is_month = after == "may" or GROUP_OF.get(after, DATES) < DATES
@@ -386,7 +386,7 @@ def split_value(words: Sequence[Word]) -> tuple[Sequence[Word], Sequence[Word]]:
 def _is_turned(
     verb: str, *, before: Sequence[Word], value: Sequence[Word], after: Sequence[Word]
 ) -> bool:
-    """Return whether the value stands first: "Ann owns the billing service"."""
+    """Return whether the value comes first: "Ann owns the billing service"."""
     named = [word for word in before if word.sort is not Sort.STOP]
     is_named = bool(named) and all(
         word.written[:1].isupper() or word.written in {"and", "of"} for word in named
@@ -404,7 +404,7 @@ def _is_turned(
 
 
 def read_label(words: Sequence[Word]) -> Frame | None:
-    """Read "Port: 8080" and "max_retries = 5" as values of what stands before."""
+    """Read "Port: 8080" and "max_retries = 5" as values of the words before the sign."""
     signs = {":", "=", *ARROWS}
     at = next((n for n, word in enumerate(words[:_LABEL_WORDS_MAX]) if word.written in signs), None)
     if not at or at + 1 >= len(words):
