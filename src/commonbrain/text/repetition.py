@@ -129,7 +129,7 @@ def _has_caps(word: Word) -> bool:
 
 
 def _marks(words: Sequence[Word], *, is_passive: bool, has_denial: bool) -> Iterator[str]:
-    """Yield what else is said than content; a preposition with the word that follows it."""
+    """Yield all that counts but content words; a preposition with the word that follows it."""
     following = ""
     for word in reversed(words):
         if word.is_content:
