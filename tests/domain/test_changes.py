@@ -27,6 +27,17 @@ def test_quoted_old_value_is_a_change(subtests: pytest.Subtests) -> None:
         ("Pupils hand in their phones at the office.", "Pupils keep phones in lockers now."),
         ("Shipping is free from 60 euros.", "Shipping is free from 75 euros instead of 60."),
         ("Docs are built with Sphinx.", "Docs: Sphinx -> MkDocs."),
+        ("We use Slack.", "We switched from Slack to Teams."),
+        (
+            "The treasurer of the club is Henrike Paulsen.",
+            "Dimitar took over from Henrike Paulsen as treasurer.",
+        ),
+        ("Error alerts go to #sre.", "Error alerts go to #ops instead of #sre."),
+        (
+            "Telemetry: owner team Kestrel.",
+            "Telemetry was handed over by team Kestrel to team Heron.",
+        ),
+        ("The mascot is called Pip.", "Marketing renamed the mascot from Pip to Juno."),
     ]:
         with subtests.test(older=older, newer=newer):
             expected = None if "lockers" in newer else Basis.ANNOUNCED
@@ -64,6 +75,7 @@ def test_denial_of_a_statement_is_a_change(subtests: pytest.Subtests) -> None:
         ("The cache is shared", "The cache isn't shared", Basis.NEGATION),
         ("Customer calls are recorded.", "Customer calls are no longer recorded.", Basis.ANNOUNCED),
         ("The parser supports XML", "The parser no longer supports XML", Basis.ANNOUNCED),
+        ("We store the state in S3.", "The state no longer sits in S3.", Basis.ANNOUNCED),
     ]:
         with subtests.test(older=older, newer=newer):
             assert find_change(older, newer) is basis
@@ -117,6 +129,47 @@ def test_statement_that_only_mentions_a_subject_is_no_change(subtests: pytest.Su
     ]:
         with subtests.test(older=older, newer=newer):
             assert find_change(older, newer) is None
+
+
+def test_what_is_not_done_replaces_nothing(subtests: pytest.Subtests) -> None:
+    for older, newer in [
+        ("The port is 8080.", "We did not move the port from 8080 to 9090."),
+        ("The port is 8080.", "Ann wants to change the port from 8080 to 9090."),
+        ("The timeout is 30 s.", "The timeout can be raised to 60 s."),
+        ("The early shift starts at 6am.", "The early shift runs from 6am to 2pm."),
+        ("The train goes from Ulm to Bern.", "The train goes from Bern to Milan."),
+        ("The API returns JSON.", "The API returns not just JSON but also XML."),
+        ("Anna lives in Ulm.", "Anna walked from Ulm to Bern."),
+    ]:
+        with subtests.test(older=older, newer=newer):
+            assert find_change(older, newer) is None
+
+
+def test_change_of_a_part_or_for_a_time_is_no_change_of_the_whole(
+    subtests: pytest.Subtests,
+) -> None:
+    for older, newer in [
+        ("The pallets are in bay 4.", "Moved two pallets from bay 4 to bay 6."),
+        ("Patients are seen in room 3.", "A patient is seen in room 5 instead of room 3."),
+        ("Some tests take 5 s.", "Some tests take 20 s."),
+        ("We eat at 7.", "On Sundays we eat at 8 instead of 7."),
+        ("The dose is 20 mg.", "In week 3 the dose is raised from 20 mg to 40 mg."),
+        ("Training is on Tuesday.", "This week training is on Wednesday instead of Tuesday."),
+        ("Logs are kept for 30 days.", "Logs are no longer kept for 30 days in staging."),
+        ("The site is checked hourly.", "The site is no longer checked hourly by hand."),
+        ("My rent is 900 euros.", "Her rent is now 980 euros."),
+        ("Train 7 leaves from track 5.", "Train 9 was moved from track 5 to track 6."),
+        ("The connect timeout is 5 s.", "The timeout is now 60 s."),
+        ("The nurse checks the drip every 2 hours.", "The nurse now changes the drip every day."),
+    ]:
+        with subtests.test(older=older, newer=newer):
+            assert find_change(older, newer) is None
+
+
+def test_time_at_which_a_change_was_made_does_not_limit_it() -> None:
+    older = "The nightly run starts at 02:00."
+    assert find_change(older, "On Monday we moved the nightly run from 02:00 to 04:30.")
+    assert find_change(older, "The nightly run starts at 04:30 instead of 02:00.")
 
 
 def test_values_that_add_up_are_no_change(subtests: pytest.Subtests) -> None:

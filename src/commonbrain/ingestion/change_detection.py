@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from commonbrain.ingestion.preparation import PreparedDraft
 from commonbrain.model.kinds import KINDS, FactDetail
-from commonbrain.model.links import Basis, LinkType, link_of
+from commonbrain.model.links import DISAGREEMENTS, Basis, LinkType, is_sure, link_of
 from commonbrain.model.memory import AWAITING_STATES, CURRENT_STATES, Memory
 from commonbrain.model.query import Filter
 from commonbrain.model.revision import Action
@@ -75,14 +75,20 @@ def detect_changes(
     accepted_ids = _accepted_alongside(tx, exclude_ids) if exclude_ids else frozenset[int]()
     excluded_ids = {memory.id, *exclude_ids, *accepted_ids}
     memories = tx.memories.get([hit.id for hit in hits if hit.id not in excluded_ids])
-    changes = (
+    changes = [
         DetectedChange(older=older, basis=basis, similarity=hit.score)
         for hit in hits
         if (older := memories.get(hit.id)) is not None
         and _is_changeable(older, memory, query_scope=query_scope)
         and (basis := find_change(_statement(older), _statement(memory))) is not None
-    )
-    return tuple(changes)[:CHANGES_MAX]
+    ]
+    # What another memory changed already is believed by nobody, and not disputed again.
+    disputed = [one.older.id for one in changes if one.is_disputed]
+    links = tx.links.touching(disputed, types=[*DISAGREEMENTS]) if disputed else ()
+    changed_ids = {link.to_id for link in links if is_sure(link)}
+    return tuple(one for one in changes if not (one.is_disputed and one.older.id in changed_ids))[
+        :CHANGES_MAX
+    ]
 
 
 def _statement(memory: Memory) -> str:

@@ -8,11 +8,11 @@ clause that reports a change asserts the new value: "Raised the upload limit fro
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import islice
 from typing import Final
 
 from commonbrain.text.frames import (
     ARROWS,
-    BE,
     CONDITIONS,
     CORRECTIONS,
     CUES,
@@ -20,6 +20,7 @@ from commonbrain.text.frames import (
     HOLDING,
     NO_VERB,
     ONE_VALUE,
+    PAST_FORMS,
     PREPOSITIONS,
     REPORTING,
     ROLES,
@@ -37,9 +38,9 @@ from commonbrain.text.frames import (
     split_label,
     split_sentences,
     split_time,
-    split_value,
     stems_of,
 )
+from commonbrain.text.quotes import is_unreal, opposes, quoted_values
 from commonbrain.text.words import (
     ARTICLES,
     GROUP_OF,
@@ -53,8 +54,9 @@ from commonbrain.text.words import (
 ATTRIBUTES: Final = ROLES | stems_of(
     "name title colour color size price cost fee limit cap quota deadline date time day address"
     " number code pin password port branch shell browser language currency unit format provider"
-    " supplier vendor host region zone location venue owner default status state stage level mode"
-    " type version capacity temperature speed frequency interval timeout budget rent salary rate"
+    " minimum maximum supplier vendor host region zone location venue owner default status state"
+    " stage level mode type version capacity temperature speed frequency interval timeout budget"
+    " rent salary rate"
     " discount account bank insurer licence license database linter bundler"
 )
 """Nouns for what has one value at a time."""
@@ -67,6 +69,7 @@ GENERAL: Final = frozenset({"", "be", "become", "move", "go"})
 """Verbs that say no more than a label does."""
 _PLACES: Final = frozenset("in on at behind under to with".split())
 """Prepositions before a place or a means, of which there is one."""
+_PRESENT: Final = frozenset("goes does has".split())
 _PAST_BE: Final = frozenset("was were wasn't weren't had did didn't".split())
 _NAMING: Final = frozenset({Sort.NAME, Sort.CODE, Sort.NUMBER})
 _QUANTITIES: Final = frozenset(UNITS.values()) - {"clock"}
@@ -74,32 +77,37 @@ _QUANTITIES: Final = frozenset(UNITS.values()) - {"clock"}
 _MEASURES: Final = frozenset({*UNITS.values(), "clock", "date"})
 _RECURRING: Final = frozenset({"clock", "date", "group 3"})
 """Times of which there may be several: a bus leaves at 7:15 and at 8:15."""
+_NEW_VALUE: Final = frozenset("to into by with from as than".split()) | ARROWS
+"""Words before a value rather than before what it is of."""
+_QUALIFYING: Final = frozenset("of for in on at under within during when if while".split())
+"""Words before what tells one thing from another."""
 _REASONS: Final = frozenset("because since as so after due".split())
 _TIMES: Final = frozenset(
-    "today yesterday tomorrow week month year day night morning evening season quarter time start"
-    " o'clock euro cent % degree hour minute second instead rather place use".split()
+    "once today yesterday tomorrow week month year day night morning evening season quarter time"
+    " start o'clock euro cent % degree hour minute second instead rather place use".split()
 )
 _REPLACING: Final = (
-    frozenset("from instead not over replaced replace rather was up down".split()) | ARROWS
+    frozenset("from instead not over replaced replace swap swapped rather was up down".split())
+    | ARROWS
 )
+_OWNERS: Final = {
+    **dict.fromkeys(("my", "our"), "we"),
+    **dict.fromkeys(("this", "these"), "this"),
+    **dict.fromkeys(("that", "those"), "that"),
+    **{word: word for word in ("his", "her", "their", "your")},
+}
 _POSSIBLE: Final = frozenset("can could may might".split())
-_FORMER_WORDS_MAX: Final = 6
 _DAYTIME: Final = 3
 """The group of the times of a day."""
+_ADDING: Final = frozenset("also too another additionally additional well".split())
+_TEMPORARY: Final = frozenset("tomorrow tomorrow's tonight temporarily just".split())
+_CONDITIONAL: Final = frozenset("during with without behind under while when if".split())
+_LEADING: Final = _CONDITIONAL | frozenset("in on at for to".split())
+"""Words before a place, time or condition that a clause begins with."""
 _WIDE: Final = frozenset("all every everywhere any".split())
+ASSERTIONS_MAX: Final = 8
+"""Clauses of a text that are read; a longer text says many things."""
 _CACHED: Final = 512
-_FORMER_FOLLOWS: Final = tuple(
-    tuple(marker.split())
-    for marker in (
-        "instead of,rather than,in place of,and not,but not,over from,used to be,up from,down from"
-        ",formerly,previously,replaces,succeeds,succeeded,dropped,stopped using,got rid of"
-        ",migrated off,moved off,moved out of,is no longer,are no longer,cancelled,abandoned"
-        ",gave up,retired,passed from,taken over from"
-    ).split(",")
-)
-"""Words in a row after which a value is quoted as replaced."""
-_FORMER_PRECEDES: Final = frozenset("gone archived retired discontinued wrong dead".split())
-"""Words before which a value is quoted as replaced."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,16 +124,26 @@ class Assertion:
     """Content words after the first value, other than values."""
     content: frozenset[str]
     """Content words of its parts, without what only explains the value."""
-    things: frozenset[str]
-    """Content words that can name what it speaks of: no verb forms, adverbs, times or reasons."""
+    phrases: tuple[tuple[bool, frozenset[str]], ...]
+    """Its noun phrases without times and reasons; True where one qualifies: "in staging"."""
+    stated: frozenset[str]
+    """All words of the value, if it is stated in words rather than measured."""
     whole: frozenset[str]
     """All content words of the clause."""
     modifiers: frozenset[str]
     """Words of the subject before its noun: "request" in "the request timeout of the gateway"."""
     names: frozenset[str]
     """Names, code and numbers among the content words."""
+    numbers: frozenset[str]
+    owners: frozenset[str]
+    """Whose it is, or which: "my" and "our" are one, "his" another."""
+    parts: frozenset[str]
+    """Words of the subject that name a part of a kind: "some", "one"."""
+    preposition: str
     former: tuple[tuple[str, ...], ...]
     """The content words of each value that it quotes as replaced, in order from the marker."""
+    has_named_value: bool
+    """Whether its value is a name or a place rather than a measure."""
     has_one_value: bool
     """Whether its predicate has one value at a time."""
     is_single: bool
@@ -133,8 +151,20 @@ class Assertion:
     has_many_values: bool
     """Whether its verb holds of several things at a time."""
     is_denied: bool
+    is_opposed: bool
+    """Whether it denies a value for another: "not X but Y"."""
+    is_possible: bool
+    lead: frozenset[str]
+    """Words of a place, time or condition that it begins with."""
+    is_temporary: bool
+    is_indefinite: bool
+    """Whether it speaks of one of a kind: "a patient"."""
+    is_ended: bool
+    """Whether it denies what was: "no longer"."""
     has_cue: bool
     """Whether it says that this is new: "now", "no longer", "since May"."""
+    is_added: bool
+    """Whether it says that this comes on top: "too", "another"."""
     is_past: bool
     is_modal: bool
     is_wide: bool
@@ -144,18 +174,19 @@ class Assertion:
 
 
 def read_assertions(text: str) -> tuple[Assertion, ...]:
-    """Return the assertions of a text, at most one a clause; questions assert nothing."""
+    """Return the assertions of the first `ASSERTIONS_MAX` clauses; questions assert nothing."""
     return _read(text)
 
 
 @lru_cache(maxsize=_CACHED)
 def _read(text: str) -> tuple[Assertion, ...]:
-    return tuple(
-        _assertion(clause)
+    clauses = (
+        clause
         for sentence in split_sentences(read_words(text))
         for clause in split_clauses(sentence)
         if clause
     )
+    return tuple(map(_assertion, islice(clauses, ASSERTIONS_MAX)))
 
 
 @lru_cache(maxsize=_CACHED)
@@ -184,24 +215,42 @@ def _assertion(clause: Sequence[Word]) -> Assertion:
     plain = [word.plain for word in clause]
     stated = words[: len(words) - frame.explained]
     denials = sum(word.sort is Sort.NEGATION for word in stated)
+    is_ended = "longer" in plain or "anymore" in plain or "more" in plain[-1:]
+    reported = next((n for n, word in enumerate(words) if word.stem in REPORTING), 0)
+    is_real = not is_unreal(words[:reported]) or is_ended
+    # Of a change that was made, a time says when: "on Monday we moved ...".
+    is_done = _is_done(words, place)
     return Assertion(
         subject=label | about - measured,
         verb=frame.verb,
         values=values,
         qualifiers=keys_of((*frame.value, *frame.after)) - measured,
         content=label | about | keys_of((*frame.value, *frame.after)) | verbs,
-        things=frozenset(_things(words)),
+        phrases=tuple(_phrases(words)),
+        stated=keys_of(frame.value),
         whole=keys_of(clause),
         modifiers=keys_of(_keys_before_noun(frame.before)),
-        names=frozenset(word.key for word in words if word.sort in _NAMING),
-        former=tuple(_former(clause)),
+        names=frozenset(word.key for word in words if word.sort in _NAMING or _is_dated(word)),
+        numbers=frozenset(word.key for word in words if word.sort is Sort.NUMBER),
+        former=tuple(quoted_values(clause)),
+        owners=frozenset(_owners(words)),
+        parts=frozenset(word.plain for word in frame.before if _is_part(word)),
+        preposition=frame.preposition,
+        has_named_value=values.keys() <= {"name", "place"},
         has_one_value=_has_one_value(frame, values),
         is_single=_is_single(frame, values=values, words=words),
         has_many_values=frame.verb in _MANY,
         is_denied=denials % 2 == 1,
-        has_cue=frame.is_report or is_new or not CUES.isdisjoint(plain),
+        is_opposed=any(opposes(clause, n) for n in range(len(clause))),
+        is_ended=is_ended,
+        is_possible=any(map(_is_possible, stated)),
+        lead=frozenset[str]() if is_done and plain[0] not in _CONDITIONAL else _lead(words),
+        is_temporary=not is_done and _is_temporary(words),
+        is_indefinite=any(word.plain in {"a", "an"} for word in frame.before[:1]),
+        has_cue=(frame.is_report and is_real) or is_new or not CUES.isdisjoint(plain),
+        is_added=not _ADDING.isdisjoint(plain),
         is_past=not frame.is_report and _is_past(words, place),
-        is_modal=any(word.sort is Sort.MODAL for word in stated),
+        is_modal=any(w.sort is Sort.MODAL and not _is_possible(w) for w in stated),
         is_wide=any(word.plain in _WIDE for word in stated),
         is_report=frame.is_report,
     )
@@ -213,42 +262,105 @@ def _is_single(
     """Return whether a statement excludes another value by itself."""
     if not _has_one_value(frame, values):
         return False
-    if any(word.plain in _POSSIBLE for word in words):
+    if any(map(_is_possible, words)) or any(map(_is_part, frame.before)):
         return False
     is_held = frame.verb in HOLDING and frame.preposition == "by"
     if frame.is_turned or is_held or frame.verb in {"", "be"}:
         return True
-    if frame.verb == "run" and frame.preposition != "on":
+    if frame.verb == "run" and not any(name.endswith("number") for name in values):
+        # An app runs on several systems, a service on one version of each.
         return False
     is_time = bool(values.keys() & _RECURRING)
-    is_counted = any(name.startswith("number ") for name in values) and frame.verb == "have"
+    counts = any(name.startswith("number ") for name in values)
+    is_counted = counts and frame.verb in ONE_VALUE | {"have"}
     is_quantity = is_counted or bool(values.keys() & _QUANTITIES)
     return is_quantity or frame.verb in (TIMED if is_time else SINGLE)
 
 
-def _things(words: Sequence[Word]) -> Iterator[str]:
-    """Yield the words that can name a thing, up to what explains the replaced value."""
+def _phrases(words: Sequence[Word]) -> Iterator[tuple[bool, frozenset[str]]]:
+    """Yield the noun phrases up to what explains the replaced value."""
     plain = [word.plain for word in words]
     start = next((n + 1 for n in range(len(words)) if _has_object(words, n)), 0)
+    keys = set[str]()
+    # What was changed is another thing, unless the older speaks of it too.
+    qualifies, is_new_value = start > 0, False
     for place, word in enumerate(words[start:], start):
         is_after = not _REPLACING.isdisjoint(plain[:place])
-        if place and (word.plain in _REASONS or (word.written in ",(" and is_after)):
-            return
-        is_noun = place > 0 and plain[place - 1] in ARTICLES
+        if place and (plain[place] in _REASONS or (word.written in ",(" and is_after)):
+            break
+        is_noun = place > 0 and plain[place - 1] in ARTICLES | _QUALIFYING
         is_form = word.plain.endswith(("ed", "ing", "ly")) or word.plain in IRREGULAR_FORMS
-        is_verbal = is_form and not is_noun
-        is_title = place == 0 and word.written[:1].isupper()
-        is_time = word.plain in _TIMES or word.plain.removesuffix("s") in _TIMES
-        if word.sort is Sort.WORD and not (is_verbal or is_title or is_time):
-            yield word.key
+        if word.is_content and not (is_form and not is_noun):
+            if (
+                not _is_time(word)
+                and word.sort is not Sort.NUMBER
+                and plain[place] not in _REPLACING
+            ):
+                keys.add(word.key)
+        elif word.plain not in ARTICLES:
+            # What "of" follows belongs to it: "to 2 degrees by order of the manager".
+            if keys and not is_new_value:
+                yield qualifies or plain[place] == "of", frozenset(keys)
+            if plain[place] == "but":
+                return
+            is_value = is_after and plain[place] in _NEW_VALUE
+            is_new_value = is_value or (is_new_value and plain[place] == "of")
+            keys, qualifies = set[str](), plain[place] in _QUALIFYING
+    if keys and not is_new_value:
+        yield qualifies, frozenset(keys)
 
 
 def _has_object(words: Sequence[Word], at: int) -> bool:
     """Return whether a report names its object after the verb: "the board raised the fee"."""
     word = words[at]
     is_report = word.stem in REPORTING and word.plain.endswith("ed")
+    is_report |= word.plain in PAST_FORMS
     follows = words[at + 1].plain if at + 1 < len(words) else "to"
-    return is_report and follows not in PREPOSITIONS | ARROWS | {"up", "down"}
+    return is_report and follows not in PREPOSITIONS | ARROWS | {"up", "down", "out", "off"}
+
+
+def _lead(words: Sequence[Word]) -> frozenset[str]:
+    """Return the words of a phrase before the subject: "On Sundays we eat at eight"."""
+    if not words or words[0].plain not in _LEADING:
+        return frozenset()
+    end = next((n for n, word in enumerate(words[1:], 1) if _ends_phrase(word)), len(words))
+    return frozenset(word.key for word in words[1:end] if word.is_content)
+
+
+def _ends_phrase(word: Word) -> bool:
+    is_opening = word.plain in PREPOSITIONS | ARTICLES and word.plain != "of"
+    return word.sort is Sort.STOP or (word.sort is Sort.FUNCTION and not is_opening)
+
+
+def _is_temporary(words: Sequence[Word]) -> bool:
+    """Return whether something holds for a time only: "tomorrow", "this week"."""
+    plain = [word.plain for word in words]
+    is_once = any(
+        word in {"this", "next"} and _is_time(after)
+        for word, after in zip(plain, words[1:], strict=False)
+    )
+    return is_once or not _TEMPORARY.isdisjoint(plain)
+
+
+def _owners(words: Sequence[Word]) -> Iterator[str]:
+    """Yield whose something is, or which one: "this morning" says neither."""
+    for place, word in enumerate(words):
+        is_of_time = any(map(_is_time, words[place + 1 : place + 2]))
+        if word.plain in _OWNERS and not is_of_time:
+            yield _OWNERS[word.plain]
+
+
+def _is_time(word: Word) -> bool:
+    return word.plain in _TIMES or word.plain.removesuffix("s") in _TIMES
+
+
+def _is_possible(word: Word) -> bool:
+    return word.sort is Sort.MODAL and word.plain in _POSSIBLE
+
+
+def _is_part(word: Word) -> bool:
+    is_some = word.sort is Sort.QUANTIFIER and word.plain not in _WIDE
+    return is_some or word.plain == "one"
 
 
 def _is_dated(word: Word) -> bool:
@@ -260,11 +372,19 @@ def _keys_before_noun(words: Sequence[Word]) -> Sequence[Word]:
     return [word for word in _head(words) if is_meaningful(word)][:-1]
 
 
+def _is_done(words: Sequence[Word], place: int | None) -> bool:
+    """Return whether a clause reports a deed: "we moved", not "it is moved"."""
+    if place is None:
+        return False
+    is_form = words[place].plain.endswith("ed") or words[place].plain in PAST_FORMS
+    return is_form or words[place].plain in {"was", "were", "has", "have", "had"}
+
+
 def _is_past(words: Sequence[Word], place: int | None) -> bool:
     if place is None:
         return False
     verb = words[place]
-    is_report = verb.plain.endswith("ed") or verb.plain in IRREGULAR_FORMS
+    is_report = verb.plain.endswith("ed") or verb.plain in IRREGULAR_FORMS - _PRESENT
     return verb.plain in _PAST_BE or (verb.sort is Sort.WORD and is_report)
 
 
@@ -279,46 +399,6 @@ def _has_one_value(frame: Frame, values: Mapping[str, frozenset[str]]) -> bool:
     first = next((word for word in frame.value if word.is_content), None)
     is_quantity = first is not None and first.sort is Sort.NUMBER
     return (is_quantity or bool(values.keys() & _MEASURES)) and frame.verb not in _MANY
-
-
-def _former(words: Sequence[Word]) -> Iterator[tuple[str, ...]]:
-    """Yield the values that a clause quotes as replaced, nearest to the marker first."""
-    plain = [word.plain for word in words]
-    for n in range(len(words)):
-        if plain[n] in ARROWS or (plain[n] in _FORMER_PRECEDES and n):
-            yield tuple(
-                word.key for word in reversed(words[max(0, n - 5) : n]) if is_meaningful(word)
-            )
-        has_target = not ARROWS.union({"to", "into"}).isdisjoint(plain[n:])
-        is_range = plain[n] == "from" and has_target and any(w.stem in REPORTING for w in words[:n])
-        is_taken = plain[n] == "from" and {"over", "took", "passed"} & {*plain[max(0, n - 8) : n]}
-        if is_range or is_taken:
-            yield _phrase(words[n + 1 :])
-        is_replacing = plain[n] in {"replace", "replaced", "swapped", "swap"}
-        if is_replacing and {"by", "with", "for"} & {*plain[n + 1 :]}:
-            before, after = words[max(0, n - 5) : n], words[n + 1 :]
-            is_passive = n > 0 and plain[n - 1] in BE
-            yield (
-                _phrase(after)
-                if not is_passive
-                else tuple(word.key for word in reversed(before) if is_meaningful(word))
-            )
-        if plain[n] in {"handed", "passed"} and "over" in plain[n + 1 :]:
-            yield tuple(word.key for word in words[:n] if is_meaningful(word))
-        is_first = n == 0 or words[n - 1].sort is Sort.STOP
-        if (plain[n] == "not" and (is_first or "but" in plain[n : n + 7])) or (
-            plain[n] == "was" and is_first
-        ):
-            yield _phrase(words[n + 1 :])
-        for marker in _FORMER_FOLLOWS:
-            if tuple(plain[n : n + len(marker)]) == marker:
-                yield _phrase(words[n + len(marker) :])
-                break
-
-
-def _phrase(words: Sequence[Word]) -> tuple[str, ...]:
-    value, _ = split_value(words)
-    return tuple(word.key for word in value if is_meaningful(word))[:_FORMER_WORDS_MAX]
 
 
 def _values(frame: Frame) -> Mapping[str, frozenset[str]]:
@@ -387,17 +467,22 @@ def _measure(
         return None, ()
     before = words[at - 1] if at else None
     after = words[at + 1] if at + 1 < len(words) else None
-    unit = after.plain.removesuffix("s") if after else ""
+    unit = after.plain if after else ""
+    unit = unit if unit in UNITS else unit.removesuffix("s")
     pair = (word,) if after is None else (word, after)
     is_date = unit == "may" or GROUP_OF.get(unit, DATES) < DATES or word.plain.count("-") > 1
     follows = before.plain if before is not None else preposition
     is_alone = after is None or not after.is_content
     is_named = before is not None and before.is_content and before.sort is not Sort.NUMBER
     dimension, span = "number", (word,)
-    if is_date:
+    if any(one is not None and one.sort is Sort.NUMBER for one in (before, after)):
+        # The groups of a phone number are one value.
+        pass
+    elif is_date:
         dimension, span = "date", pair
     elif before is not None and before.plain in {"past", "half", "quarter"}:
-        dimension, span = "clock", (before, word)
+        quarter = [w for w in words[max(0, at - 2) : at - 1] if w.plain in {"quarter", "half"}]
+        dimension, span = "clock", (*quarter, before, word)
     elif unit in UNITS:
         dimension, span = UNITS[unit], pair
     elif before is not None and before.plain in {"\u20ac", "$", "\u00a3"}:

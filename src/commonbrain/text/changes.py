@@ -6,6 +6,7 @@ the same thing with another value, of which there is one at a time; or it says, 
 "now", another value of the same attribute. Everything else is left to the reader.
 """
 
+from collections.abc import Sequence
 from itertools import takewhile
 from typing import Final
 
@@ -19,45 +20,84 @@ from commonbrain.text.assertions import (
 )
 from commonbrain.text.frames import NO_VERB, REPORTING
 
-_ASSERTIONS_MAX: Final = 8
-"""Clauses of each text that are compared; a longer text says many things."""
+_SEVERAL: Final = frozenset({"name", "place", "clock", "date"})
+"""What there may be several of where something is possible."""
+_HAVING: Final = frozenset("have get take need last cost be".split()) | REPORTING
+"""Verbs that say no more of a measure than that it is one."""
+_UNREAD: Final = frozenset({"", NO_VERB})
+"""Verbs of clauses of which it is not known where the value begins."""
 
 
 def find_change(older: str, newer: str) -> Basis | None:
     """Return on what basis a newer text changes an older one, or None if it does not."""
     is_correction = corrects(newer) and not corrects(older)
-    context = frozenset[str]().union(*(one.whole for one in read_assertions(newer)))
-    for new in read_assertions(newer)[:_ASSERTIONS_MAX]:
-        for old in read_assertions(older)[:_ASSERTIONS_MAX]:
-            basis = _change(old, new, context=context, is_correction=is_correction)
+    stated, context = (
+        frozenset[str]().union(*(one.whole for one in read_assertions(text)))
+        for text in (older, newer)
+    )
+    for new in read_assertions(newer):
+        for old in read_assertions(older):
+            if _are_apart(old, new):
+                continue
+            is_open = not old.is_past or is_correction or new.is_opposed
+            if is_open and _quotes(old, new, stated=stated, context=context):
+                return Basis.CORRECTION if is_correction else Basis.ANNOUNCED
+            basis = _restates(old, new, is_correction=is_correction)
             if basis is not None:
                 return basis
     return None
 
 
-def _change(
-    old: Assertion, new: Assertion, *, context: frozenset[str], is_correction: bool
-) -> Basis | None:
-    """Return the basis on which one assertion changes another."""
+def _are_apart(old: Assertion, new: Assertion) -> bool:
+    """Return whether they speak of other people's things, other numbers or a part of a kind."""
+    numbers = [{key for key in one.subject if key.startswith("#")} for one in (old, new)]
+    are_numbered = all(numbers) and numbers[0] != numbers[1]
+    counted = {key[1:] for key in numbers[1] if ":" not in key} - old.whole
+    are_read = _UNREAD.isdisjoint({old.verb, new.verb})
+    are_counted = new.is_report and bool(counted)
+    are_owned = bool(old.owners and new.owners) and old.owners != new.owners
+    are_parts = old.parts != new.parts and not new.is_wide
+    is_for_a_time = bool(new.lead - old.whole) or (new.is_temporary and not old.is_temporary)
+    return (are_read and (are_numbered or are_counted)) or are_owned or are_parts or is_for_a_time
+
+
+def _restates(old: Assertion, new: Assertion, *, is_correction: bool) -> Basis | None:
+    """Return the basis on which the newer says the same with another value, or denies it."""
     announced = Basis.CORRECTION if is_correction else Basis.ANNOUNCED
     is_new = new.has_cue or is_correction
-    if (not old.is_past or is_correction) and _quotes(old, new, context=context):
-        return announced
     is_event = (old.is_past or new.is_past) and not is_correction
-    if is_event or old.is_modal != new.is_modal:
+    if new.is_ended and _ends(old, new):
+        return announced
+    if new.is_added or old.is_added or is_event or old.is_modal != new.is_modal:
         return None
     if old.is_denied != new.is_denied:
         basis = announced if is_new else Basis.NEGATION
         return basis if _denies(old, new) else None
-    has_one_value = old.has_one_value and new.has_one_value
-    is_possible = has_one_value or (is_correction and not old.has_many_values)
-    if not is_possible or len(_differing(old, new)) != 1:
+    if len(_differing(old, new)) != 1 or _may_be_both(old, new, is_new=is_new):
         return None
     is_same = _say_the_same_else(old, new)
     if is_new:
         return announced if is_same or _is_same_attribute(old, new) else None
-    is_single = is_same and old.is_single and new.is_single
+    is_single = is_same and old.is_single and new.is_single and not old.has_cue
     return _basis_of_value(old, new) if is_single else None
+
+
+def _may_be_both(old: Assertion, new: Assertion, *, is_new: bool) -> bool:
+    """Return whether there may be several values: of what one can do, or of unlike places."""
+    shared = old.values.keys() & new.values.keys()
+    is_one = old.has_one_value and new.has_one_value
+    is_many = old.has_many_values or new.has_many_values or "place" in shared
+    are_open = (old.is_possible or new.is_possible) and bool(shared & _SEVERAL)
+    are_unlike = "place" in shared and old.preposition != new.preposition and not new.is_report
+    return not (is_one or (is_new and not is_many)) or are_open or are_unlike
+
+
+def _ends(old: Assertion, new: Assertion) -> bool:
+    """Return whether the newer says that the value of the older is none any longer."""
+    is_held = not (old.is_past or old.is_denied or old.is_modal)
+    value = new.stated - old.subject
+    is_all = new.whole - {new.verb} <= old.whole and bool(value) and value <= old.whole
+    return is_held and new.is_denied and is_all and bool((old.whole - value) & new.subject)
 
 
 def _basis_of_value(old: Assertion, new: Assertion) -> Basis:
@@ -67,24 +107,64 @@ def _basis_of_value(old: Assertion, new: Assertion) -> Basis:
     return Basis.ENTITY if value <= old.names else Basis.VALUE
 
 
-def _quotes(old: Assertion, new: Assertion, *, context: frozenset[str]) -> bool:
-    """Return whether the newer names a value of the older as replaced, of the same thing."""
-    stated = old.whole - old.subject
-    measured = frozenset[str]().union(*old.values.values()) | old.names
+def _quotes(
+    old: Assertion, new: Assertion, *, stated: frozenset[str], context: frozenset[str]
+) -> bool:
+    """Return whether the newer names a value of the older as replaced, of the same thing.
+
+    `stated` and `context` are the words of the whole older and newer text.
+    """
+    if new.is_indefinite and not old.is_indefinite:
+        return False
+    return any(
+        _is_of_same_thing(old, new, former=former, shared=stated & context, context=context)
+        and not _is_of_another(old, new, context=context)
+        for former in new.former
+        if new.whole - old.whole
+        # A number that the older has not is another value: "dropped TLS 1.0".
+        and not new.numbers.intersection(former) - old.whole
+    )
+
+
+def _is_of_same_thing(
+    old: Assertion,
+    new: Assertion,
+    *,
+    former: Sequence[str],
+    shared: frozenset[str],
+    context: frozenset[str],
+) -> bool:
+    """Return whether a quoted value is one of the older, and enough else is named in both."""
+    quoted = frozenset(takewhile(old.whole.__contains__, former))
+    is_read = old.verb not in _UNREAD
+    if is_read and not new.is_opposed:
+        numbers = {key.removeprefix("#") for key in old.subject}
+        quoted -= old.subject | (numbers if quoted & old.subject else frozenset())
+    names = quoted & (old.names | new.names)
+    is_named = bool(names) or len(quoted) > 1
+    rest = old.whole - quoted - old.numbers
+    shared -= quoted | old.numbers
+    is_about = len(shared) > 1 or (is_named and bool(shared & (old.names | new.names)))
+    is_half = len(rest & context) * 2 >= len(rest)
+    is_enough = (is_about or is_half or len(names) > 1) if is_named else (is_about and is_half)
+    is_whole = not (rest - {old.verb}) and is_named and quoted == frozenset(former)
+    thing = old.subject - quoted if is_read and old.subject - quoted else rest - {old.verb}
+    # The new value is not what it is a value of.
+    about = thing & context - frozenset[str]().union(*new.values.values())
+    is_same = bool(about) and is_enough
+    return bool(quoted) and (is_same or (is_whole and not new.subject - old.whole))
+
+
+def _is_of_another(old: Assertion, new: Assertion, *, context: frozenset[str]) -> bool:
+    """Return whether the newer qualifies what it names otherwise: "the connect timeout"."""
     values = frozenset[str]().union(*new.values.values())
-    for former in new.former:
-        quoted = frozenset(takewhile(stated.__contains__, former))
-        if not quoted & measured:
-            continue
-        about, news = (old.whole - quoted) & context, new.whole - old.whole
-        shared = about & (old.subject | {old.verb})
-        are_others = (old.names - context) and (new.names - old.whole - values)
-        # Whatever else it names must be in the older text: "the connect timeout" is another one.
-        others = new.things - old.whole - quoted - values - {new.verb} - REPORTING
-        is_same = len(about & old.subject) * 2 >= len(old.subject) and not (are_others or others)
-        if news and shared and is_same and (about & old.subject or len(about) > 1):
-            return True
-    return False
+    quoted = frozenset(key for former in new.former for key in former)
+    identity = old.names & (old.subject | old.qualifiers) - quoted
+    if identity - context and new.names - old.whole - values - quoted:
+        return True
+    allowed = old.whole | quoted | values | {new.verb} | REPORTING | ATTRIBUTES
+    shared = old.whole - quoted
+    return any(phrase - allowed for is_apart, phrase in new.phrases if is_apart or phrase & shared)
 
 
 def _denies(old: Assertion, new: Assertion) -> bool:
@@ -110,23 +190,28 @@ def _rest(one: Assertion, other: Assertion) -> frozenset[str]:
 
 def _say_the_same_else(old: Assertion, new: Assertion) -> bool:
     rest = _rest(old, new)
-    is_as_much = old.values.keys() == new.values.keys() and old.is_wide == new.is_wide
-    return bool(rest) and rest == _rest(new, old) and is_as_much
+    are_places = "place" in old.values.keys() & new.values.keys()
+    is_as_much = old.values.keys() == new.values.keys() or are_places
+    return bool(rest) and rest == _rest(new, old) and is_as_much and old.is_wide == new.is_wide
 
 
 def _is_same_attribute(old: Assertion, new: Assertion) -> bool:
     """Return whether both speak of the same attribute of the same thing, as far as they say."""
     verbs = {old.verb, new.verb}
-    if len(verbs) > 1 and not GENERAL & verbs:
+    known = _rest(old, new) - verbs - (old.stated if old.has_named_value else frozenset())
+    rest = _rest(new, old) - verbs - (new.stated if new.has_named_value else frozenset())
+    shared = known & rest
+    is_alike = verbs <= _HAVING and len(shared) > 1
+    if len(verbs) > 1 and not (GENERAL & verbs or is_alike):
         return False
-    known, rest = _rest(old, new) - verbs, _rest(new, old) - verbs
-    lost, gained = known - rest, rest - known
-    if new.is_wide:
-        lost -= old.qualifiers
-    if not rest:
-        shared = old.values.keys() & new.values.keys()
-        return not lost & old.qualifiers and any(name.endswith(" number") for name in shared)
-    if gained:
+    dimensions = new.values.keys() - old.values.keys() - {"name", "place"}
+    if not rest and new.has_cue and not dimensions:
+        common = old.values.keys() & new.values.keys()
+        return not known & old.qualifiers and any(name.endswith(" number") for name in common)
+    if dimensions or rest - known or not shared:
         return False
-    may_be_lost = old.modifiers | ATTRIBUTES if new.is_report else old.modifiers
-    return lost <= may_be_lost and not lost & old.names and bool(rest & known)
+    lost = known - rest - (old.qualifiers if new.is_wide else frozenset())
+    # "The gateway timeout" is the request timeout of the gateway; "the timeout" may be any.
+    may_be_lost = old.modifiers if len(shared) > 1 else frozenset[str]()
+    may_be_lost |= ATTRIBUTES if new.is_report else frozenset()
+    return lost <= may_be_lost and not lost & old.names

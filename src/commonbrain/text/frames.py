@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import Final
 
 from commonbrain.text.clauses import verb_at
-from commonbrain.text.words import ARTICLES, GROUP_OF, UNITS, Sort, Word, stem
+from commonbrain.text.words import ARTICLES, GROUP_OF, IRREGULAR_FORMS, UNITS, Sort, Word, stem
 
 DATES: Final = 2
 """The first groups of words are days and months."""
@@ -24,6 +24,7 @@ def stems_of(words: str) -> frozenset[str]:
 
 CUES: Final = frozenset("now nowadays meanwhile anymore longer effective henceforth".split())
 """Words that say that something is new."""
+_PRESENT: Final = frozenset({("these", "days"), ("at", "present"), ("by", "now")})
 _SINCE: Final = frozenset("since starting".split())
 """Words before the time from which something is new."""
 CORRECTIONS: Final = frozenset(
@@ -34,10 +35,12 @@ CORRECTIONS: Final = frozenset(
 REPORTING: Final = stems_of(
     "move switch migrate change raise lower increase decrease reduce cut bump upgrade downgrade"
     " update extend shorten rename relocate reschedule postpone transfer convert port double halve"
-    " shift swap go grow drop rise fall set push correct bring put hand pass"
+    " scale shift swap go grow drop rise fall set push correct bring put hand pass"
 )
 """Verbs that report a new value of what they name."""
-_PAST: Final = frozenset("went grew rose fell brought cut put set shrank gone grown risen".split())
+PAST_FORMS: Final = frozenset(
+    "went grew rose fell brought cut put set shrank gone grown risen".split()
+)
 HOLDING: Final = stems_of(
     "own lead maintain manage head captain chair moderate coordinate handle run edit supervise"
 )
@@ -81,7 +84,8 @@ CONDITIONS: Final = frozenset("if when unless while whenever once".split())
 _JOINING: Final = frozenset("and but so because as while however therefore".split())
 _SAYING: Final = frozenset(
     "say says said show shows showed prove proves proved confirm confirms confirmed report reports"
-    " reported tell tells told insist insists us me".split()
+    " reported tell tells told insist insists us me found find learned learnt saw see noticed"
+    " noted discovered verified checked".split()
 )
 _PRONOUNS: Final = frozenset("i we you they it he she this that there everyone one".split())
 BE: Final = frozenset("is are was were be been being am isn't aren't wasn't weren't".split())
@@ -94,6 +98,13 @@ _AUXILIARIES: Final = (
         " can't".split()
     )
 )
+_PLURAL_FORMS: Final = frozenset(
+    "go live belong sit come stay remain become begin expire arrive depart meet occur".split()
+)
+"""Verbs of one value whose plain form is no noun."""
+_OWN: Final = frozenset("its their his her".split())
+"""Words that say that what follows belongs to who does it."""
+_GREETINGS: Final = frozenset("dear hi hello hey".split())
 _LABELS: Final = frozenset(
     "note update fact decision important reminder warning correction fyi todo convention bug info"
     " done status changed heads".split()
@@ -124,7 +135,7 @@ def split_sentences(words: Sequence[Word]) -> Iterator[Sequence[Word]]:
 
 def split_clauses(sentence: Sequence[Word]) -> Iterator[Sequence[Word]]:
     """Split a sentence where another clause with a subject and a verb begins."""
-    start, sentence = 0, sentence[:_CLAUSE_WORDS_MAX]
+    start, sentence = _after_greeting(sentence), sentence[:_CLAUSE_WORDS_MAX]
     # A condition belongs to what follows: "If it rains, we meet in the hall".
     is_conditional = bool(sentence) and sentence[0].plain in CONDITIONS
     for at, word in enumerate(sentence):
@@ -135,6 +146,9 @@ def split_clauses(sentence: Sequence[Word]) -> Iterator[Sequence[Word]]:
         is_colon = word.written == ":" and _has_verb(rest)
         is_dash = word.written in _DASHES and _has_verb(rest)
         is_that = word.plain == "that" and sentence[at - 1].plain in _SAYING
+        if is_that and any(one.sort is Sort.NEGATION for one in sentence[start:at]):
+            # "We did not find that ..." asserts nothing.
+            return
         if is_comma or is_dash or (is_colon and _has_verb(sentence[start:at])):
             yield sentence[start:at]
         if is_comma or is_dash or is_that or (is_colon and _has_verb(sentence[start:at])):
@@ -142,6 +156,13 @@ def split_clauses(sentence: Sequence[Word]) -> Iterator[Sequence[Word]]:
             while start < len(sentence) and sentence[start].plain in _JOINING:
                 start += 1
     yield sentence[start:]
+
+
+def _after_greeting(words: Sequence[Word]) -> int:
+    """Return where a sentence begins after "Dear colleagues,"."""
+    if not words or words[0].plain not in _GREETINGS:
+        return 0
+    return next((n + 1 for n, word in enumerate(words[:5]) if word.written == ","), 0)
 
 
 def _has_verb(words: Sequence[Word]) -> bool:
@@ -161,7 +182,8 @@ def _opens_clause(words: Sequence[Word]) -> bool:
         or "'" in first.plain
     )
     end = next((n for n, word in enumerate(words) if word.written == ","), len(words))
-    return is_subject and _has_verb(words[:end])
+    is_verb = len(words) > 1 and words[1].plain in BE | _HAVE | PAST_FORMS | IRREGULAR_FORMS
+    return (is_subject and _has_verb(words[:end])) or (first.sort is Sort.WORD and is_verb)
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +218,8 @@ def split_label(clause: Sequence[Word]) -> tuple[frozenset[str], Sequence[Word]]
     if at is None:
         return frozenset(), clause
     names = [word for word in clause[:at] if is_meaningful(word) and word.plain not in _LABELS]
-    is_remark = any(word.plain in CORRECTIONS or word.plain in _PRONOUNS for word in clause[:at])
+    remarks = CORRECTIONS | _PRONOUNS - ARTICLES
+    is_remark = any(word.plain in remarks for word in clause[:at])
     if not names or is_remark:
         return frozenset(), clause[at + 1 :]
     if _has_verb(clause[:at]) or not _has_verb(_first_part(clause[at + 1 :])):
@@ -217,7 +240,9 @@ def split_time(words: Sequence[Word]) -> tuple[Sequence[Word], bool]:
         plain = words[at].plain
         after = words[at + 1].plain if at + 1 < len(words) else ""
         end = None
-        if plain in _SINCE or (plain, after) == ("as", "of"):
+        if (plain, after) in _PRESENT:
+            end = at + 2
+        elif plain in _SINCE or (plain, after) == ("as", "of"):
             end = _end_of_phrase(words, at + (1 if plain in _SINCE else 2))
         elif plain == "from":
             on = next(
@@ -249,13 +274,22 @@ def split_time(words: Sequence[Word]) -> tuple[Sequence[Word], bool]:
 def _end_of_phrase(words: Sequence[Word], start: int) -> int:
     """Return the end of the noun phrase that begins at a place."""
     at = start
+    is_number = at < len(words) and words[at].sort is Sort.NUMBER
     while at < len(words):
         word = words[at]
+        # "Since 06:00 the alerts ..." and "since 1 March all alerts ..." end with the date.
+        if is_number and at > start and not _is_of_time(word):
+            break
         is_next = word.plain in ARTICLES | _PRONOUNS | _AUXILIARIES and at > start
         if word.sort is Sort.STOP or is_next or (word.plain in PREPOSITIONS and word.plain != "of"):
             break
         at += 1
     return at
+
+
+def _is_of_time(word: Word) -> bool:
+    is_month = word.plain == "may" or GROUP_OF.get(word.plain, DATES) < DATES
+    return word.sort is Sort.NUMBER or is_month or word.plain in UNITS
 
 
 def place_of_verb(words: Sequence[Word]) -> int | None:
@@ -275,9 +309,11 @@ def place_of_verb(words: Sequence[Word]) -> int | None:
         (
             n
             for n, (before, word) in enumerate(pairwise(words), 1)
-            if word.plain.endswith("s")
-            and word.stem in ONE_VALUE | HOLDING
-            and before.sort is not Sort.FUNCTION
+            if before.sort is not Sort.FUNCTION
+            and (
+                word.plain in _PLURAL_FORMS
+                or (word.plain.endswith("s") and word.stem in ONE_VALUE | HOLDING)
+            )
         ),
         None,
     )
@@ -356,7 +392,8 @@ def _is_participle(words: Sequence[Word], at: int) -> bool:
     if word.sort is not Sort.WORD:
         return False
     follows = words[at + 1].plain if at + 1 < len(words) else ""
-    is_verb = word.plain.endswith(("ed", "en", "ing")) or word.stem in ONE_VALUE
+    is_form = word.plain.endswith(("ed", "en", "ing")) or word.plain in IRREGULAR_FORMS
+    is_verb = is_form or word.stem in ONE_VALUE
     is_followed = follows in _OF_VALUE or follows in CUES or not follows
     return is_verb and (is_followed or word.stem in ONE_VALUE)
 
@@ -424,7 +461,7 @@ def read_report(words: Sequence[Word], place: int | None) -> Frame | None:
         word = words[n]
         if word.stem not in REPORTING or word.sort not in {Sort.WORD, Sort.NAME}:
             return False
-        is_done = word.plain.endswith(("ed", "en")) or word.plain in _PAST
+        is_done = word.plain.endswith(("ed", "en")) or word.plain in PAST_FORMS
         is_state = word.plain == "set" and n > 0 and plain[n - 1] in BE
         is_verb = n == 0 or (place is not None and n >= place) or plain[n - 1] in _PRONOUNS
         return is_done and is_verb and not is_state
@@ -440,7 +477,12 @@ def read_report(words: Sequence[Word], place: int | None) -> Frame | None:
     first = min(to, to if source is None else source)
     value, after = split_value(words[to + 1 :])
     is_active = place is None or place > at or plain[0] in _PRONOUNS
-    before = [*words[: at if is_active or place is None else place], *words[at + 1 : first]]
+    subject, named = words[: at if is_active or place is None else place], words[at + 1 : first]
+    # Who did it is not what changed: "The board raised the fee to 20 euros".
+    opens = named[0].plain if named else ""
+    has_object = bool(keys_of(named)) and opens not in PREPOSITIONS | _OWN | {"up", "down"}
+    is_done = at > 0 and plain[at - 1] in BE
+    before = list(named) if has_object and not is_done else [*subject, *named]
     if source is not None and source > to:
         after = ()
     explained = len(words) - to - 1 - len(value) - len(after)

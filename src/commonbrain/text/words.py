@@ -75,7 +75,7 @@ FUNCTIONS: Final = frozenset(
     " within before after via through between as because since so but and or than about against"
     " into onto upon across along around among toward towards behind beside above below off out up"
     " down is are was were be been being am has have had having do does did doing done get gets got"
-    " also already still just too very really now then again ever yet even".split()
+    " ok okay please also already still just too very really now then again ever yet even".split()
 )
 ARTICLES: Final = frozenset("a an the this that these those my our your its his her their".split())
 # Words of one group exclude each other: a statement with another one says something else.
@@ -106,6 +106,7 @@ _COUNTS: Final = (
 _TENS: Final = "twenty thirty forty fifty sixty seventy eighty ninety".split()
 _NUMBER_WORDS: Final = {
     **{word: str(n) for n, word in enumerate(_COUNTS) if word != "one"},
+    "twice": "2",
     **{word: str(10 * n) for n, word in enumerate(_TENS, 2)},
     **{
         f"{ten}-{_COUNTS[unit]}": str(10 * tens + unit)
@@ -123,6 +124,9 @@ UNITS: Final = {
         "share": "% percent",
         "money": "€ $ £ euro dollar pound franc cent",
         "length": "mm cm m km metre meter mile inch",
+        "voltage": "v kv volt",
+        "power": "w kw watt",
+        "energy": "kwh mwh",
         "weight": "g kg gram kilo ton tonne",
         "clock": "am pm o'clock",
         "heat": "°c °f degree celsius",
@@ -180,7 +184,7 @@ _TOKEN: Final = lazy_pattern(
     r"|(?P<path>(?:(?<!\S)|(?<=[`'\"(]))(?:~|\.{1,2})?/[^\s<>\"'`,;)]*"
     r"|[\w.@-]{1,64}(?:/[\w.@*-]{1,64})+/?)"
     r"|(?P<flag>(?<![\w-])--?[A-Za-z][\w-]*)"
-    r"|(?P<variable>\$\{?\w+\}?|\$[@*#?!]|@\w[\w.-]*|\#\d+)"
+    r"|(?P<variable>\$\{?\w+\}?|\$[@*#?!]|@\w[\w.-]*|\#\w[\w-]*|[\w.-]{2,64}@[\w.-]*)"
     r"|(?P<operator>->|→|=>|<=|>=|[=!]=+|[<>=~^](?=\s*[\w$]))"
     r"|(?P<number>(?:(?<![\w)])[-+\u2212])?\d+(?:[.,:/-]\d+)*(?:[^\W\d_]{1,9}(?![\w-])|%|\u00b0[CF]?)?(?![\w-]))"
     r"|(?P<money>[€$£])(?=\d)"
@@ -192,6 +196,7 @@ _CAMEL: Final = lazy_pattern(r"[^\W_]*[a-z0-9][A-Z]|.*[_\d.:#+]|[A-Z]{2,}[a-z]")
 """The shape of an identifier or version: a sign, a digit or a capital inside."""
 _TITLES: Final = ("Mr", "Mrs", "Ms", "Dr", "Prof", "St", "vs", "e.g", "i.e")
 """Abbreviations that a sentence continues."""
+_PLURAL_MIN: Final = 2
 _CACHED_WORDS: Final = 8192
 _CACHED_TEXTS: Final = 512
 _stem_of = cast("Callable[[str], str]", Stemmer.Stemmer("english").stemWord)  # pyright: ignore[reportUnknownMemberType]
@@ -221,7 +226,7 @@ def _words(text: str) -> Iterator[Word]:
     is_start = True
     for match in _TOKEN.finditer(text):
         group, written = match.lastgroup or "", match[0]
-        if group == "stop" and written == "." and text.endswith(_TITLES, 0, match.start()):
+        if written == "." and group == "stop" and _abbreviates(text, match.start()):
             continue
         if group == "stop":
             yield Word(written, written, written, Sort.STOP)
@@ -241,6 +246,12 @@ def _words(text: str) -> Iterator[Word]:
         else:
             yield from _word(written, is_start=is_start)
         is_start = False
+
+
+def _abbreviates(text: str, at: int) -> bool:
+    """Return whether a point belongs to an abbreviation: "Dr.", "Miller v. Smith"."""
+    is_letter = at > 1 and text[at - 1].islower() and text[at - 2].isspace()
+    return is_letter or text.endswith(_TITLES, 0, at)
 
 
 _DIGITS: Final = lazy_pattern(r"([-+\u2212]?\d+(?:[.,:/-]\d+)*)(.*)", re.DOTALL)
@@ -277,6 +288,9 @@ def _word(written: str, *, is_start: bool) -> Iterator[Word]:
 
 @lru_cache(maxsize=_CACHED_WORDS)
 def _simple(written: str, folded: str, *, is_start: bool) -> Word:
+    if len(written) > _PLURAL_MIN and written[:-1].isupper() and written[-1] == "s":
+        # "PDFs" are several of "PDF".
+        written, folded = written[:-1], folded[:-1]
     plain = folded if written in _TITLES else _IN_FULL.get(folded, folded).removesuffix("'s")
     listed = _listed(plain, is_month=written == "May" and not is_start)
     if written in _TITLES or (listed is None and "'" in plain):

@@ -12,7 +12,8 @@ from commonbrain.cli.groups import CommandGroup
 from commonbrain_evals.options import RunOptions
 
 OWN: Final = (
-    *("atomizer", "cascade", "conflicts", "duplicates", "headlines", "preferences", "prompts"),
+    *("atomizer", "cascade", "conflicts", "duplicates", "headlines", "notes"),
+    *("preferences", "prompts"),
     *("reflection", "safety"),
     *("timeline", "times", "truth"),
 )

@@ -16,6 +16,7 @@ from commonbrain_evals import (
     contradictions,
     duplicates,
     headlines,
+    notes,
     preferences,
     prompts,
     reflection,
@@ -42,6 +43,11 @@ class Evaluation:
 def _duplicates(on_progress: Progress) -> duplicates.Report:
     embedder = make_embedder(load_settings())
     return duplicates.evaluate(read_pairs(), embedder, on_progress=on_progress)
+
+
+def _notes(on_progress: Progress) -> notes.NotesReport:
+    embedder = make_embedder(load_settings())
+    return notes.evaluate(notes.read_notes(), embedder, on_progress=on_progress)
 
 
 def _prompts(on_progress: Progress) -> prompts.PromptReport:
@@ -95,6 +101,11 @@ EVALUATIONS: Final[Mapping[str, Evaluation]] = {
         purpose="Whether the headline of a text carries its names, numbers and predicate.",
         run=lambda _: headlines.evaluate(headlines.read_texts()),
         show=headlines.show_headlines,
+    ),
+    "notes": Evaluation(
+        purpose="What is claimed of six weeks of notes, what waits for review, what boot shows.",
+        run=_notes,
+        show=notes.show_notes,
     ),
     "preferences": Evaluation(
         purpose="Whether instructions and preferences are told from requests, facts and stories.",
