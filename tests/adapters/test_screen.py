@@ -91,6 +91,14 @@ def test_scan_time_grows_linearly_with_hostile_text(subtests: pytest.Subtests) -
     for piece in [
         *("eyJ", "//", "://a:", "sk-a", "password=", "password ", "a", "xoxb-1-", "Aa1/"),
         *("token:", "key " + " " * 50, "-", "bearer ", "AKIA", "-----BEGIN PRIVATE KEY-----\n"),
+        *(
+            "password of ",
+            "login is a / ",
+            "code for the gate ",
+            "passphrase is ",
+            "a as password ",
+        ),
+        *("密码是", "curl -u ", "--password ", "docker login ", "x-token: ", "echo a | "),
     ]:
         with subtests.test(piece=piece):
             assert grows_linearly(piece)

@@ -10,6 +10,7 @@ from commonbrain.client import Brain
 from commonbrain.model.memory import Draft
 from commonbrain.model.scope import Role
 from commonbrain.security import secrets
+from commonbrain.security.credentials import NOUNS
 from commonbrain.security.secrets import PATTERNS_VERSION
 from commonbrain.storage.interface import Finding
 from commonbrain.text.redaction import SecretMatch
@@ -108,6 +109,6 @@ def test_secrets_in_private_memories_of_others_are_only_counted_and_only_for_adm
 
 
 def test_version_of_the_patterns_is_raised_with_every_change_of_the_patterns() -> None:
-    digest = hashlib.sha256(json.dumps(secrets.FORMATS).encode()).hexdigest()[:16]
+    digest = hashlib.sha256(json.dumps([secrets.FORMATS, NOUNS]).encode()).hexdigest()[:16]
     # After a change, raise the version and put the new digest here.
-    assert (PATTERNS_VERSION, digest) == (2, "d91e5e023fd34858")
+    assert (PATTERNS_VERSION, digest) == (3, "6b53972f63a4afc8")

@@ -390,8 +390,9 @@ def _check_binds_all(admitted: Valid, caller: Caller) -> Valid | Rejection:
 def _only_own_evidence() -> Rejection:
     return Rejection(
         code="own_evidence",
-        reason="There is nothing but what a recall answered, or nothing that can be printed.",
-        hint="It is stored already. Remember what you concluded from it, in your own words.",
+        reason="There is nothing but private parts, what a recall answered, or control characters.",
+        hint="Private parts are never stored, and what was recalled is stored already. Remember "
+        "what you concluded from it, in your own words.",
     )
 
 

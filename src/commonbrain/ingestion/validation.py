@@ -40,6 +40,7 @@ from commonbrain.model.timestamps import instant
 from commonbrain.security.secrets import SecretScanner
 from commonbrain.services import Services
 from commonbrain.text.headlines import derive_headline
+from commonbrain.text.normalisation import without_private
 from commonbrain.text.patterns import lazy_pattern
 from commonbrain.text.redaction import SecretMatch, describe_place, redacted
 
@@ -286,7 +287,7 @@ PASSES_MAX: Final = 3
 
 
 def scan_text(text: str, *, what: str, services: Services, caller: Caller) -> str:
-    """Return a text without secrets, ready to store; `what` names it in errors.
+    """Return a text without secrets and private parts, ready to store; `what` names it in errors.
 
     Raises:
         InvalidInputError: it is longer than any stored text.
@@ -299,6 +300,7 @@ def scan_text(text: str, *, what: str, services: Services, caller: Caller) -> st
             f"The {what} has {len(text):,} characters, more than any text that is kept.",
             hint="Give a sentence; remember a long text as a memory of its own.",
         )
+    text = without_private(text)
     certain = _certain(text, what=what, services=services)
     if certain and services.parameters_for(caller).secrets is OnSecret.REDACT:
         for _ in range(PASSES_MAX):

@@ -12,6 +12,8 @@ from functools import cached_property
 from itertools import chain
 from typing import Final, NamedTuple, Protocol
 
+from commonbrain.security.credentials import find_credentials
+from commonbrain.security.secret_values import PLACEHOLDER
 from commonbrain.text.folding import FoldedText, folded, joined_lines, origin
 from commonbrain.text.patterns import lazy_pattern
 from commonbrain.text.redaction import SecretMatch
@@ -29,7 +31,7 @@ class SecretScanner(Protocol):
         ...
 
 
-PATTERNS_VERSION: Final = 2
+PATTERNS_VERSION: Final = 3
 """Raised with every change of what is found; `brain doctor` advises a scan of what is stored."""
 FORMATS: Final = {
     "private key": r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
@@ -110,50 +112,12 @@ _DIGITS_SHARE_MIN: Final = 0.08
 """Random text of one case has at least this share of digits: a third of what is expected."""
 _PLAIN_TAIL: Final = lazy_pattern(r"[A-Z]?[a-z]*(?:[-_.:/][A-Z]?[a-z]*)*|[A-Z]+|[0-9T.:_/-]+")
 """The begin of a line that does not continue a key: words, a number, a date or a time."""
-_ASSIGNING: Final = (":", "=")
-_NAMES: Final = (
-    r"pass(?:word|wd|phrase)|pwd|secret|token|credential"
-    r"|(?:api|access|auth|secret|private|signing|encryption|master|account)[_-]?key"
-)
-# The name may be part of a longer one, such as DB_PASSWORD or client-secret.
-_ASSIGNED: Final = lazy_pattern(
-    rf"(?P<name>(?<![A-Za-z])(?:{_NAMES})|(?<=[a-z])(?:Password|Passwd|Pwd|Secret|Token|ApiKey|AccessKey))"
-    r"(?:_(?:key|value|hash|access_key))?"
-    r"[\"'`]?[ \t]{0,3}(?P<sign>=>|:=|={1,2}|:)[ \t]{0,3}"
-    r"(?P<quote>[\"'`]?)(?P<value>[^\s\"'`,;<>]{4,500})",
-    re.IGNORECASE,
-)
-_SPOKEN: Final = lazy_pattern(
-    r"\b(?:pass(?:word|phrase|wd)|pwd) (?:is|was) [\"'`]?(?P<value>[^\s\"'`,;<>]{6,200})",
-    re.IGNORECASE,
-)
-_PASSWORD_NAMES: Final = ("pass", "pwd")
-_NAME_SUBSTRINGS: Final = (*_PASSWORD_NAMES, "secret", "token", "credential", "key")
-"""Substrings one of which occurs, in lower case, in every name of a secret."""
-_PLACEHOLDER: Final = lazy_pattern(
-    r"^[/~.]|^https?:|[$%{(\[<*]|your|my[_-]|example|sample|dummy|placeholder|redacted|change[_-]?(?:me|it)|replace"
-    r"|xxx|\.{3}|…|\bnone\b|\bnull\b|\bundefined\b|\btrue\b|\bfalse\b|required|optional|process\.env"
-    r"|environ|getenv|secrets?\.|config\.|settings\.|vault|env\.|^pass(?:word|wd)?$|^secret$|^token$"
-    r"|^test$|^user:?$|\(|todo|hidden|masked|expired?|rotated?",
-    re.IGNORECASE,
-)
-_TERM: Final = lazy_pattern(
-    r"(?:md5|sha-?\d+|argon2\w*|base64\w*|bcrypt|scrypt|pbkdf2|oauth2?\w*|utf-?8|[hre]s\d{3}|aes-?\d+"
-    r"|ed25519|x509|k8s|(?:v|version|tls|ssl|http|level|step|phase|type)-?\d{1,3})\W{0,2}",
-    re.IGNORECASE,
-)
-"""Technical terms with a digit that follow a colon in plain prose."""
-_BARE: Final = lazy_pattern(r"[A-Za-z_][\w-]*(?:\.[A-Za-z_][\w-]*)*\W?")
-"""A word or a dotted name, which code and prose have after the same operators."""
 _RANDOM_RUN: Final = lazy_pattern(r"(?<![\w+/=.:-])[A-Za-z0-9+/_-]{32,256}={0,2}(?![\w+/=-])")
 _UUID: Final = lazy_pattern(r"[0-9a-fA-F-]+")
 _BITS_MIN: Final = 4.5
 """Bits per character from which base64 likely random (the limit of detect-secrets)."""
-_PASSWORD_CHARS_MIN: Final = 6
-_SECRET_CHARS_MIN: Final = 12
-"""Tokens are generated and never shorter."""
-_DISTINCT_MIN: Final = 4
-"""Fewer distinct characters are a placeholder such as xxxx."""
+_DISTINCT_MIN: Final = 8
+"""Fewer distinct characters of a known format are a placeholder such as xxxx."""
 
 
 class _Embedded(NamedTuple):
@@ -205,7 +169,7 @@ class PatternSecretScanner:
 
     def _certain(self, text: str) -> Iterator[SecretMatch]:
         yield from self._formatted(text)
-        yield from _assigned(text)
+        yield from find_credentials(text)
         for window in joined_lines(text):
             yield from self._broken(window)
 
@@ -297,55 +261,15 @@ def _is_placeholder(value: str, sort: str) -> bool:
     if sort == "private key":
         return len(value) < 2 * len("-----BEGIN PRIVATE KEY-----")
     if sort == "password in an address":
-        return bool(_PLACEHOLDER.search(value)) or value.lower() in {"pass", "pw", "pwd", "secret"}
+        return bool(PLACEHOLDER.search(value)) or value.lower() in {"pass", "pw", "pwd", "secret"}
     if sort in {"bearer token", "OpenAI key"} and not re.search(r"\d", value):
         # "Bearer authentication-required" and "sk-learn-compatible-estimator" are words.
         return True
-    return len(set(value)) < 2 * _DISTINCT_MIN or _is_example(value)
+    return len(set(value)) < _DISTINCT_MIN or _is_example(value)
 
 
 def _is_example(value: str) -> bool:
     return bool(re.search(r"example|xxxx|your|placeholder|\.\.\.", value, re.IGNORECASE))
-
-
-def _assigned(text: str) -> Iterator[SecretMatch]:
-    """Find values assigned to names such as `password`."""
-    lower = text.lower()
-    has_name = _contains_any(text, _ASSIGNING) and _contains_any(lower, _NAME_SUBSTRINGS)
-    for match in _ASSIGNED.finditer(text) if has_name else ():
-        value = match["value"].rstrip(".)]}")
-        name = match["name"].lower()
-        is_password = name.startswith(_PASSWORD_NAMES)
-        is_code = match["sign"] != ":" or bool(match["quote"])
-        if _is_secret(value, is_password=is_password, is_code=is_code, quote=match["quote"]):
-            start = match.start("value")
-            sort = "password" if is_password else "assigned secret"
-            yield SecretMatch(sort=sort, start=start, end=start + len(value))
-    for match in _SPOKEN.finditer(text) if _contains_any(lower, _PASSWORD_NAMES) else ():
-        value = match["value"].rstrip(".)]}")
-        if re.search(r"[!@#$%^&*?+=]", value) and re.search(r"\d", value):
-            start = match.start("value")
-            yield SecretMatch(sort="password", start=start, end=start + len(value))
-
-
-def _is_secret(value: str, *, is_password: bool, is_code: bool, quote: str) -> bool:
-    """Whether a value assigned to such a name is a secret, not a word about it."""
-    is_short = len(value) < (_PASSWORD_CHARS_MIN if is_password else _SECRET_CHARS_MIN)
-    if is_short or len(set(value)) < _DISTINCT_MIN:
-        return False
-    if _PLACEHOLDER.search(value) or _TERM.fullmatch(value):
-        return False
-    if _has_letters_and_digits(value):
-        return True
-    # Letters alone are a password only where code assigns them.
-    is_word = _BARE.fullmatch(value) is not None
-    if is_password and is_code:
-        return bool(quote) or not is_word or value.isalpha()
-    return is_password and (value.isdigit() or not is_word)
-
-
-def _has_letters_and_digits(value: str) -> bool:
-    return any(c.isdigit() for c in value) and any(c.isalpha() for c in value)
 
 
 def _random(text: str) -> Iterator[SecretMatch]:

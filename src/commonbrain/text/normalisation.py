@@ -79,6 +79,26 @@ def _end_of_answer(text: str, start: int) -> int | None:
     return end if {"items", "verdict", "trace_id"} <= answer.keys() else None
 
 
+_PRIVATE: Final = lazy_pattern(r"<\s{0,9}(?P<end>/?)\s{0,9}private\b[^<>]{0,200}>", re.IGNORECASE)
+
+
+def without_private(text: str) -> str:
+    """Remove what stands between `<private>` and `</private>`, in any case, and the marks.
+
+    Parts may be nested; one without an end extends to the end of the text.
+    """
+    if "<" not in text:
+        return text
+    parts: list[str] = []
+    done = depth = 0
+    for mark in _PRIVATE.finditer(text):
+        if depth == 0:
+            parts.append(text[done : mark.start()])
+        depth = max(depth - 1, 0) if mark["end"] else depth + 1
+        done = mark.end()
+    return "".join([*parts, "" if depth else text[done:]])
+
+
 _CONTROLS: Final = lazy_pattern(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 """Control characters that would affect a terminal; tab and newline stay."""
 _TRAILING: Final = lazy_pattern(r"(?<![ \t])[ \t]+$", re.MULTILINE)
@@ -88,12 +108,16 @@ _LONG: Final = frozenset({"root_cause", "resolution", "outcome", "consequences"}
 
 
 def normalise(text: str) -> str:
-    """Apply Unicode NFC and remove carriage returns, control characters and trailing spaces."""
+    """Apply Unicode NFC and remove carriage returns, control characters and trailing spaces.
+
+    Private parts are removed, too: every text goes through here before it is stored.
+    """
     # A lone surrogate cannot be written as UTF-8; it becomes a question mark.
     printable = text.encode("utf-8", "replace").decode("utf-8")
     composed = unicodedata.normalize("NFC", printable)
     plain = composed.replace("\r\n", "\n").replace("\r", "\n")
-    return _TRAILING.sub("", _CONTROLS.sub("", plain)).strip()
+    # A control character within a mark does not hide it.
+    return _TRAILING.sub("", without_private(_CONTROLS.sub("", plain))).strip()
 
 
 def normalise_line(text: str | None) -> str | None:
@@ -104,14 +128,14 @@ def normalise_line(text: str | None) -> str | None:
 def normalise_draft(draft: Draft) -> Draft:
     """Normalize the texts of a draft; an empty text stays empty, for validation to reject.
 
-    Evidence blocks of an earlier recall are removed from the body.
+    Private parts are removed from all texts, evidence blocks of an earlier recall from the body.
     """
     return with_texts(draft, _spelt)
 
 
 def _spelt(name: str, text: str) -> str:
     if name == ATTACHMENT:
-        return text
+        return without_private(text)
     if name == "body":
         return normalise(without_injected_context(normalise(text)))
     return normalise(text) if name in _LONG else normalise_line(text) or ""

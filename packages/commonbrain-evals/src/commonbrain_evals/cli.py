@@ -13,8 +13,7 @@ from commonbrain_evals.options import RunOptions
 
 OWN: Final = (
     *("atomizer", "cascade", "conflicts", "duplicates", "headlines", "notes"),
-    *("preferences", "prompts"),
-    *("reflection", "safety"),
+    *("preferences", "prompts", "reflection", "safety", "secrets"),
     *("timeline", "times", "truth"),
 )
 """The evaluations on data that ships with the package, by their names in `EVALUATIONS`."""

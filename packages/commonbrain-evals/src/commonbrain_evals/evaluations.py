@@ -21,6 +21,7 @@ from commonbrain_evals import (
     prompts,
     reflection,
     safety,
+    secrets,
     tables,
     timeline,
     times,
@@ -128,6 +129,11 @@ EVALUATIONS: Final[Mapping[str, Evaluation]] = {
         show=lambda report: Console().print(
             "\n".join(safety.render_safety(report)), markup=False, highlight=False
         ),
+    ),
+    "secrets": Evaluation(
+        purpose="Whether credentials in sentences and commands are refused, and nothing else.",
+        run=lambda _: secrets.evaluate(),
+        show=show_labelled,
     ),
     "timeline": Evaluation(
         purpose="Whether questions of time are answered by the memories of that time.",

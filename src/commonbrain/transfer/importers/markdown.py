@@ -25,6 +25,7 @@ from commonbrain.model.limits import NAME_CHARS_MAX, SOURCE_REF_CHARS_MAX
 from commonbrain.model.memory import Draft
 from commonbrain.text.classification import classify, severity_of
 from commonbrain.text.headlines import derive_headline
+from commonbrain.text.normalisation import without_private
 from commonbrain.transfer.importer import (
     Found,
     Importer,
@@ -283,12 +284,12 @@ def drafts_of_text(text: str, context_fields: Draft) -> Iterator[Draft | Unreada
 
 
 def read_text(file: Path, where: str) -> str | Unreadable:
-    """Return the text of a file, or why there is none."""
+    """Return the text of a file without its private parts, or why there is none."""
     try:
         if file.stat().st_size > _FILE_BYTES_MAX:
             reason = f"The file is larger than {_FILE_BYTES_MAX:,} bytes; split it."
             return Unreadable(where=where, reason=reason)
-        text = file.read_text(encoding="utf-8-sig")
+        text = without_private(file.read_text(encoding="utf-8-sig"))
     except UnicodeDecodeError as error:
         return Unreadable(where=where, reason=f"It is not UTF-8 text, from byte {error.start} on.")
     except OSError as error:

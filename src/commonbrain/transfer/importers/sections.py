@@ -10,6 +10,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any, Final
 
 from commonbrain.model.limits import TEXT_BYTES_MAX
+from commonbrain.text.normalisation import without_private
 
 if TYPE_CHECKING:
     from markdown_it.token import Token
@@ -278,7 +279,7 @@ def split_text(text: str) -> Iterator[str]:
     """Split a text too long for one memory between lines, and too long a line between words."""
     pending: list[str] = []
     size = 0
-    for line in _short_lines(text):
+    for line in _short_lines(without_private(text)):
         bytes_more = len(line.encode("utf-8", "replace")) + 1
         if pending and size + bytes_more > _CUT_BYTES:
             yield "\n".join(pending)
