@@ -5,6 +5,7 @@ from time import process_time
 import pytest
 
 from commonbrain.model.limits import TEXT_BYTES_MAX
+from commonbrain.text.entities import extract_entities
 from commonbrain.text.people import people_in
 
 # Each text with the people in it.
@@ -51,20 +52,95 @@ LABELLED: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("Log in as admin, said the manual.", ()),
 )
 
+EVERYDAY: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("Priya Shah and Tom Baker met.", ("priya shah", "tom baker")),
+    ("Met Dr. Osei at the clinic; he wants the referral letters scanned.", ("osei",)),
+    ("Interview panel: Joel, Amina and Peter Novak.", ("joel", "amina", "peter novak")),
+    ("Sent the contract to Laura Bianchi for signature.", ("laura bianchi",)),
+    ("Call with Rachel Adeyemi about the school trip moved to four o'clock.", ("rachel adeyemi",)),
+    ("Nadia and her brother Karim run the stall on Saturdays.", ("nadia", "karim")),
+    ("Thanks to Oscar for fixing the kiln controller.", ("oscar",)),
+    ("Owner: Simon Clarke", ("simon clarke",)),
+    ("Olivia Chen (finance) pays invoices on the 15th.", ("olivia chen",)),
+    ("Ravi's laptop cannot reach the VPN.", ("ravi",)),
+    ("Decision by Elena: no new dependencies before launch.", ("elena",)),
+    ("The allergy list came from Nurse Judith.", ("judith",)),
+    ("Spoke to Ayesha Khan at the bank, the loan is approved.", ("ayesha khan",)),
+    ("Handing the choir rehearsals to Martha from September.", ("martha",)),
+    ("Assignee: Kenji Mori. Reporter: Leah.", ("kenji mori", "leah")),
+    ("Diego met the auditors and Clara showed them the ledger.", ("diego", "clara")),
+    ("Veronica Lake was hired as head of catering.", ("veronica lake",)),
+    ("March on with the migration, no pauses.", ()),
+    ("Sun Microsystems wrote the first version.", ()),
+    ("Faith in the benchmark is low; joy is lower.", ()),
+    ("The Austin and Paris clusters were merged.", ()),
+    ("Bill the client per hour, and Art direction separately.", ()),
+    ("Chase payments older than 30 days.", ()),
+    ("Victoria Station is closed on Sunday.", ()),
+    ("Madison Avenue shop: key number 14.", ()),
+    ("Iris scanner at gate 3 needs recalibration.", ()),
+    ("Use the Amber palette and the Hazel icons.", ()),
+    ("The Claude agent and the Devin agent edit different folders.", ()),
+    ("Virginia requires a separate tax form, Georgia does not.", ()),
+    ("Drew the schema on the board, photo in the wiki.", ()),
+    # Written with the others, and not looked at while the rules were made.
+    ("@maria needs to follow up with the caterer by Thursday.", ("maria",)),
+    ("Lunch with Hannah Weiss from procurement, she will send the quote.", ("hannah weiss",)),
+    ("Tomasz Kowalczyk takes over the night shift from Ingrid.", ("tomasz kowalczyk", "ingrid")),
+    ("Yuki will bake the sourdough; Marco does the cakes.", ("yuki", "marco")),
+    ("The orchard lease is in the name of Henrik Lund.", ("henrik lund",)),
+    ("cc @devon @li-wei on everything about the vault move", ("devon", "li-wei")),
+    ("Please ask Beatriz Romero whether the grant covers travel.", ("beatriz romero",)),
+    ("Reviewer is Anita Rao, not the usual one.", ("anita rao",)),
+    ("We got the keys from Mrs. Papadakis.", ("papadakis",)),
+    ("Samir and Grace are the trainers for the forklift course.", ("samir", "grace")),
+    ("Met with Will Turner and Faith Okoro about the roof.", ("will turner", "faith okoro")),
+    ("Jonas, can you rerun the elevator test?", ("jonas",)),
+    (
+        "Standup: Caleb blocked on certs, Zoe finished search, Imran on leave.",
+        ("caleb", "zoe", "imran"),
+    ),
+    (
+        "Paul, Ringo and George Harrison are the names of our three test printers.",
+        ("paul", "george harrison"),
+    ),
+    ("Visited the Smith farm with Agnes; the well is dry.", ("agnes",)),
+    ("Birthday of Emil on 4 May, cake without nuts.", ("emil",)),
+    ("May the build pass this time.", ()),
+    ("Will and grace are what this refactoring needs.", ()),
+    ("Jenkins and Travis disagree about the test count.", ()),
+    ("Rose by any other name: renamed the pink theme to Rose.", ()),
+    ("Mark all invoices as paid before closing the month.", ()),
+    ("Grant access to the intern group only.", ()),
+    ("Ruby and Crystal share a syntax; Dart does not.", ()),
+    ("The St. Martin parish hall has no lift.", ()),
+    ("The Jackson parser is slower than Gson.", ()),
+    ("Summer schedule: Penny auctions pause in August.", ()),
+    ("April and June are the busy months.", ()),
+    ("Sterling rose against the euro.", ()),
+    ("Max retries is 5; Pat tests are flaky.", ()),
+    ("Dawn deploys are forbidden; deploy after nine.", ()),
+)
+"""Notes of many trades, with the people in them by mention or name."""
+
 
 @pytest.mark.requirement("DM-30")
 def test_recognized_people_are_real_people() -> None:
     false_positives = [
-        (text, name) for text, people in LABELLED for name in people_in(text) if name not in people
+        (text, name)
+        for text, people in LABELLED + EVERYDAY
+        for name in extract_entities(text).people
+        if name not in people
     ]
     assert not false_positives
 
 
 @pytest.mark.requirement("DM-30")
 def test_most_people_are_recognized() -> None:
-    expected = [(text, name) for text, people in LABELLED for name in people]
-    missing = [(text, name) for text, name in expected if name not in people_in(text)]
-    assert len(missing) <= 0.15 * len(expected), missing
+    for rows in (LABELLED, EVERYDAY):
+        expected = [(text, name) for text, people in rows for name in people]
+        missing = [(t, name) for t, name in expected if name not in extract_entities(t).people]
+        assert len(missing) <= 0.1 * len(expected), missing
 
 
 @pytest.mark.requirement("DM-30")

@@ -29,3 +29,19 @@ def test_full_name_does_not_match_another_person_with_the_same_first_name(brain:
     assert [item.id for item in brain.recall(people=["ann lee"]).items] == [lee]
     assert {item.id for item in brain.recall(people=["ann"]).items} == {lee, voss}
     assert not brain.recall(people=["redis"]).items
+
+
+@pytest.mark.requirement("DM-31")
+def test_person_mentioned_as_subject_of_a_task_is_its_person_and_assignee(brain: Brain) -> None:
+    text = "We met today. @maria needs to follow up with the bank. Tom Baker has to call, too."
+    [outcome] = brain.remember(text, kind="event", extract_tasks=True).items
+    tasks = [brain.get(str(part.id)) for part in outcome.derived]
+    assert [(one.body, one.detail["assignee"]) for one in tasks] == [
+        ("@maria needs to follow up with the bank.", "maria"),
+        ("Tom Baker has to call, too.", None),
+    ]
+    assert [item.id for item in brain.recall("bank", people=["maria"], kinds=["task"]).items] == [
+        tasks[0].id
+    ]
+    [given] = brain.remember("@maria must pay the rent", kind="task", assignee="bo").items
+    assert brain.get(str(given.id)).detail["assignee"] == "bo"

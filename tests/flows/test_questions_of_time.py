@@ -197,3 +197,38 @@ def test_event_remembered_twice_with_the_same_time_did_not_recur(brain: Brain) -
     again = remember_one(brain, "The export failed", kind="event", occurred_at=at)
     assert (again.status, brain.get(id_).detail["recurrences"]) == (ItemStatus.EXISTS, 0)
     assert dates(brain.recall("export", order="timeline")) == ["03-01"]
+
+
+@pytest.mark.requirement("CT-06")
+def test_date_that_a_memory_mentions_is_shown_and_answers_a_question_for_it(
+    brain: Brain, clock: FakeClock, subtests: pytest.Subtests
+) -> None:
+    clock.move(NOW - clock.now())
+    outage = "Last Tuesday the DNS flip caused 20 minutes of downtime."
+    stored(brain, outage, kind="incident")
+    stored(brain, "The pentest is scheduled for 2026-12-03.", kind="event")
+    stored(brain, "The rehearsal is next Friday.", kind="fact")
+    clock.move(2 * DAY)
+    stored(brain, "The kettle is blue", kind="fact")
+    for question, text in [
+        ("what happened on Tuesday", outage),
+        ("december 3", "The pentest is scheduled for 2026-12-03."),
+        ("what happened on 27 March", "The rehearsal is next Friday."),
+    ]:
+        with subtests.test(question=question):
+            assert bodies(brain, question) == [text]
+    [item] = brain.recall("what happened on Tuesday").items
+    assert (item.occurred_at, item.notes) == (NOW, ('"Last Tuesday": 2026-03-17',))
+    planned = bodies(brain, "Which appointments do we have on 27 March 2026?")
+    assert "The rehearsal is next Friday." in planned
+
+
+def test_dates_that_are_mentioned_do_not_pass_a_filter_of_the_time(
+    brain: Brain, clock: FakeClock
+) -> None:
+    clock.move(NOW - clock.now())
+    stored(brain, "We froze the schema yesterday.", kind="event")
+    assert bodies(brain, "what changed?", since="yesterday", until="yesterday") == []
+    secret = brain.acting_as(agent="bo")
+    stored(brain, "I sold the boat yesterday.", kind="event", scope="private")
+    assert bodies(secret, "what happened yesterday") == ["We froze the schema yesterday."]

@@ -25,9 +25,22 @@ def test_raw_text_is_split_classified_and_checked_by_passage(brain: Brain) -> No
     done = brain.remember(MINUTES, project="api", tags=["minutes"])
     assert [one.kind for one in done.items] == [Kind.RULE, Kind.INCIDENT, Kind.TASK, Kind.FACT]
     assert {one.status for one in done.items} == {ItemStatus.STORED}
-    assert done.skipped == 1
-    assert brain.get(str(done.items[3].id)).tags == ("minutes",)
+    last = brain.get(str(done.items[3].id))
+    assert (last.tags, last.section) == (("minutes",), "Minutes")
     assert bodies(brain, "certificates", project="api") == [MINUTES.split("\n\n")[3]]
+
+
+def test_no_passage_is_lost_and_titles_are_context(brain: Brain) -> None:
+    text = "The API is written in Go.\n\nPort: 8080\n\n# Postmortem 12\n\n## Cause\nDisk full."
+    done = brain.remember(text).items
+    assert [brain.get(str(one.id)).body for one in done] == [
+        "The API is written in Go.\n\nPort: 8080",
+        "# Postmortem 12\n\n## Cause\n\nDisk full.",
+    ]
+    [item, *_] = brain.recall("cause of postmortem 12").items
+    assert (item.id, item.context) == (done[1].id, "Postmortem 12 > Cause")
+    brain.revise.supersede(item.id, text="## Cause\n\nDisk full of logs.", reason="more")
+    assert brain.get(brain.get(item.id).current_id).section == "Postmortem 12 > Cause"
 
 
 @pytest.mark.requirement("WP-42", "WP-15")

@@ -62,6 +62,7 @@ def inheritance_of(
         tags=draft.tags or old.tags,
         source_ref=draft.source_ref or old.source_ref,
         attachment=old.attachment if draft.attachment is None else draft.attachment,
+        section=old.section,
         expires_at=draft.expires_at or (_expiry(old, unit) if draft.detail is None else None),
         detail=draft.detail or (detail if stays else None),
         audience=_others(old, unit),

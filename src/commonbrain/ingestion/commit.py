@@ -27,6 +27,7 @@ from commonbrain.model.memory import (
     AUDIENCE,
     AWAITING_STATES,
     IMPORTED,
+    SECTION,
     Draft,
     Memory,
     State,
@@ -45,6 +46,7 @@ from commonbrain.services import Services
 from commonbrain.storage.change_log import ChangeContext, record_created, record_update
 from commonbrain.storage.interface import IdTaken
 from commonbrain.text.preferences import guidance_in, mark_of
+from commonbrain.text.time_expressions.mentions import date_marks
 
 if TYPE_CHECKING:
     from commonbrain.storage.store import Transaction
@@ -58,6 +60,7 @@ def build_memory(
 ) -> Memory:
     """Build the row of an accepted draft, without an id; `revises` counts earlier revisions."""
     draft, admitted = prepared.draft, prepared.admitted
+    occurred_at = instant(draft.occurred_at) if draft.occurred_at else now
     claimed = draft.confidence
     computed = confidence(
         admitted.kind,
@@ -89,14 +92,18 @@ def build_memory(
         pinned=draft.pinned and prepared.trust is not Trust.UNTRUSTED_WEB,
         tags=prepared.entities.tags,
         people=prepared.entities.people,
-        topics=(*prepared.entities.topics, *_marks(prepared)),
+        topics=(
+            *prepared.entities.topics,
+            *_marks(prepared),
+            *date_marks(prepared.text, occurred_at),
+        ),
         references=prepared.entities.references,
         source_ref=draft.source_ref,
         source_message_id=draft.source_message_id,
         auto_captured=draft.auto_captured,
         semantic_hash=semantic_hash(admitted.kind, prepared.text),
         recorded_at=now,
-        occurred_at=instant(draft.occurred_at) if draft.occurred_at else now,
+        occurred_at=occurred_at,
         expires_at=_expiry(draft, admitted.detail, now=now),
         superseded_count=revision_number,
         payload=with_attachment(_payload(prepared), draft.attachment),
@@ -205,18 +212,22 @@ def _initial_state(prepared: PreparedDraft) -> State:
 
 
 def _payload(prepared: PreparedDraft) -> Mapping[str, object]:
-    """Name the other readers of a private memory, and the origin of an imported one.
+    """Name the other readers of a private memory, its section, and the origin if imported.
 
     A message names its recipients itself.
     """
     draft = prepared.draft
     is_shared = draft.audience and prepared.scope is Scope.PRIVATE
     is_message = prepared.admitted.kind is Kind.MESSAGE
-    readers = {AUDIENCE: list(draft.audience)} if is_shared and not is_message else {}
-    if draft.imported_from is None:
-        return readers
-    author = {"author": draft.author} if draft.author else {}
-    return {**readers, IMPORTED: {"format": draft.imported_from, **author}}
+    payload: dict[str, object] = {}
+    if is_shared and not is_message:
+        payload[AUDIENCE] = list(draft.audience)
+    if draft.section:
+        payload[SECTION] = draft.section
+    if draft.imported_from is not None:
+        author = {"author": draft.author} if draft.author else {}
+        payload[IMPORTED] = {"format": draft.imported_from, **author}
+    return payload
 
 
 def _salience(prepared: PreparedDraft) -> float:

@@ -112,7 +112,6 @@ def _named(one: ItemResult) -> list[str | None]:
 def _read(body: Mapping[str, Any]) -> RememberResult:
     return RememberResult(
         items=tuple(_outcome(one) for one in body["items"]),
-        skipped=body["skipped"],
         affected=_read_affected(body.get("affected")),
         stages_ms=body["stages_ms"],
     )

@@ -27,6 +27,7 @@ from commonbrain.model.kinds import (
     Kind,
     MessageDetail,
     Severity,
+    TaskDetail,
     fields_of,
     kind_and_label,
 )
@@ -67,6 +68,7 @@ from commonbrain.services import Services
 from commonbrain.text.causal_extraction import extract_atoms
 from commonbrain.text.classification import (
     TaggedText,
+    assignee_in,
     atom_of,
     classify,
     extract_tasks,
@@ -134,14 +136,6 @@ class DraftFields(TypedDict, total=False):
     skill: Mapping[str, object]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DraftBatch:
-    """The drafts of one call, and the number of chunks that were too short."""
-
-    drafts: Sequence[Draft]
-    skipped: int = 0
-
-
 def draft_of(text: str, **known: Unpack[DraftFields]) -> Draft:
     """Build a draft from a text and its attributes; an atom's fields can replace its text.
 
@@ -166,7 +160,9 @@ def draft_of(text: str, **known: Unpack[DraftFields]) -> Draft:
     return replace(Draft(body=text), columns=columns, **given | read)
 
 
-def parse_drafts(text: str, *, is_chunked: bool | None, **known: Unpack[DraftFields]) -> DraftBatch:
+def parse_drafts(
+    text: str, *, is_chunked: bool | None, **known: Unpack[DraftFields]
+) -> list[Draft]:
     """Parse a text as one statement, or as the chunks of a raw text.
 
     A text is raw if it has several chunks and no headline was given, and no kind either, unless it
@@ -180,19 +176,17 @@ def parse_drafts(text: str, *, is_chunked: bool | None, **known: Unpack[DraftFie
     whole = draft_of(text, **known)
     is_one = whole.headline is not None or (whole.kind is not None and not _is_too_long(whole))
     if is_chunked is False or (is_one and not is_chunked) or len(text) > RAW_TEXT_BYTES_MAX:
-        return DraftBatch(drafts=[whole])
-    passages = split(normalise(without_injected_context(normalise(text))))
-    chunk_texts = [one.text for one in passages if not one.is_slight]
-    if len(chunk_texts) < 2:  # noqa: PLR2004 a single passage is the statement, with its heading
-        return DraftBatch(drafts=[whole])
-    if len(chunk_texts) > CHUNKS_MAX:
+        return [whole]
+    chunks = split(normalise(without_injected_context(normalise(text))))
+    if len(chunks) < 2:  # noqa: PLR2004 a single passage is the statement, with its heading
+        return [whole]
+    if len(chunks) > CHUNKS_MAX:
         raise RejectedError(
-            f"The text has {len(chunk_texts):,} passages; {CHUNKS_MAX:,} are allowed.",
+            f"The text has {len(chunks):,} passages; {CHUNKS_MAX:,} are allowed.",
             code="limit_exceeded",
             hint="Import it, or send it in parts.",
         )
-    drafts = [replace(whole, body=one) for one in chunk_texts]
-    return DraftBatch(drafts=drafts, skipped=len(passages) - len(chunk_texts))
+    return [replace(whole, body=one.text, section=one.section or None) for one in chunks]
 
 
 def _is_too_long(draft: Draft) -> bool:
@@ -257,7 +251,7 @@ _PARSERS: Final[Mapping[str, Callable[[Any], Any]]] = {
 # Readers are set by messages alone, chunks by importers, and proposals by reflection.
 _INTERNAL_FIELDS: Final = {
     *("body", "audience", "part", "is_candidate", "sharing"),
-    *("author", "imported_from", "pinned", "rating"),
+    *("author", "imported_from", "pinned", "rating", "section"),
 }
 _FIELDS: Final = {field.name for field in fields(Draft)} - _INTERNAL_FIELDS
 # Severity is a field of the draft because validation checks it separately; a lease is claimed.
@@ -362,6 +356,9 @@ def _prepare(
     timer.end_stage("gate")
     if isinstance(admitted, Rejection):
         return admitted
+    detail, who = admitted.detail, assignee_in(admitted.body)
+    if who and isinstance(detail, TaskDetail) and not (detail.assignee or detail.must_ack):
+        admitted = replace(admitted, detail=replace(detail, assignee=who))
     text = full_text(admitted.headline, admitted.body)
     return PreparedDraft(
         draft=named,
@@ -464,6 +461,7 @@ def _derived_drafts(source: PreparedDraft) -> Iterator[Draft]:
             scope=Scope.TEAM if is_shared else source.scope,
             trust=source.trust,
             source_ref=draft.source_ref,
+            section=draft.section,
             occurred_at=draft.occurred_at,
             audience=() if is_shared else _audience(source.admitted.detail),
             auto_captured=True,

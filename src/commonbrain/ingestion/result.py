@@ -137,8 +137,6 @@ class RememberResult:
     items: tuple[ItemResult, ...]
     affected: AffectedDependents | None = None
     """Dependents of contradicted memories that need review now."""
-    skipped: int = 0
-    """Chunks of a raw text that were too short to be memories."""
     stages_ms: Mapping[str, float] | None = None
     """Duration of each stage, for all items together."""
 

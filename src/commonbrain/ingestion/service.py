@@ -28,7 +28,6 @@ from commonbrain.ingestion.idempotency import (
 )
 from commonbrain.ingestion.pending_acks import check_pending_acks
 from commonbrain.ingestion.preparation import (
-    DraftBatch,
     DraftFields,
     PreparedDraft,
     check_item_count,
@@ -140,12 +139,11 @@ class Remember:
         """
         options = WriteOptions(isolates_items=not isinstance(text, str | Draft))
         if isinstance(text, str):
-            batch = parse_drafts(text, is_chunked=chunks, **known)
+            drafts = parse_drafts(text, is_chunked=chunks, **known)
         else:
-            batch = DraftBatch(drafts=listed(text))
-            check_item_count(len(batch.drafts))
-        reply = self.write(batch.drafts, options, idempotency_key=idempotency_key)
-        return replace(reply, skipped=batch.skipped)
+            drafts = listed(text)
+            check_item_count(len(drafts))
+        return self.write(drafts, options, idempotency_key=idempotency_key)
 
     def write(
         self, drafts: Sequence[Draft], options: WriteOptions, *, idempotency_key: str | None = None

@@ -15,6 +15,7 @@ from commonbrain.model.attachments import (
     Change,
     attachment_in,
     changed_attachment,
+    named_texts,
     texts_in_attachment,
 )
 from commonbrain.model.errors import InvalidInputError
@@ -113,6 +114,8 @@ class Draft:
     occurred_at: datetime | None = None
     expires_at: datetime | None = None
     auto_captured: bool = False
+    section: str | None = None
+    """The titles above it, if it is a passage of a longer text: "Postmortem 12 > Cause"."""
     distinct_because: str | None = None
     severity: str | None = None
     thread: ThreadRef | None = None
@@ -199,6 +202,11 @@ class Memory:
         return attachment_in(self.payload)
 
     @property
+    def section(self) -> str | None:
+        """The titles above it, if it is a passage of a text: "Postmortem 12 > Cause"."""
+        return cast("str | None", self.payload.get(SECTION))
+
+    @property
     def text(self) -> str:
         """The full text: the body, preceded by the headline unless the body contains it."""
         return full_text(self.headline, self.body)
@@ -222,7 +230,7 @@ class Memory:
     @property
     def keywords(self) -> str:
         """Searchable names and column values that the text does not contain."""
-        named = (self.speaker, self.project, self.label, *self.tags, *self.people)
+        named = (self.speaker, self.project, self.label, self.section, *self.tags, *self.people)
         columns = (getattr(self.detail, name) for name in KINDS[self.kind].searchable)
         extra = (text for text in columns if text and text not in self.text)
         return " ".join(name for name in (*named, *extra) if name)
@@ -230,6 +238,8 @@ class Memory:
 
 IMPORTED: Final = "imported"
 """Payload key of the origin of an imported memory: its format, and its author if known."""
+SECTION: Final = "section"
+"""Payload key of the titles above a passage."""
 AUDIENCE: Final = "audience"
 """Payload key of the readers of a private memory that is not a message."""
 ERASED: Final = "(erased)"
@@ -283,15 +293,14 @@ def _folded(text: str) -> str:
 _TYPES: Final[Mapping[str, tuple[type, ...]]] = {
     **dict.fromkeys(("kind", "headline", "label", "project", "scope", "trust"), (str,)),
     **dict.fromkeys(("source_ref", "distinct_because", "severity", "body"), (str,)),
-    **dict.fromkeys(("author", "imported_from"), (str,)),
+    **dict.fromkeys(("author", "imported_from", "section"), (str,)),
     **dict.fromkeys(("occurred_at", "expires_at"), (datetime,)),
     **dict.fromkeys(("auto_captured", "extract_tasks", "extract_causes", "pinned"), (bool,)),
     **dict.fromkeys(("tags", "people", "derived_from", "depends_on"), (tuple, list)),
     "confidence": (int, float),
     **dict.fromkeys(("source_message_id", "rating"), (int,)),
     "thread": (ThreadRef,),
-    "columns": (Mapping,),
-    "attachment": (Mapping,),
+    **dict.fromkeys(("columns", "attachment"), (Mapping,)),
 }
 _MEMBERS: Final = {"tags": str, "people": str, "derived_from": int, "depends_on": int}
 
@@ -322,16 +331,16 @@ def texts_of(draft: Draft) -> Iterator[tuple[str, str]]:
     The same texts in the same order as in `with_texts`, without a copy of the draft.
     """
     yield "body", draft.body
-    yield from _texts_in(draft.columns)
+    yield from named_texts(draft.columns)
     if draft.thread is not None:
         yield "thread key", draft.thread.key
         yield "thread subject", draft.thread.subject
     if draft.detail is not None:
-        yield from _texts_in(_free(draft.detail))
+        yield from named_texts(_free(draft.detail))
     if draft.attachment is not None:
         yield from texts_in_attachment(draft.attachment)
     for name in _PLAIN:
-        yield from _texts(name, getattr(draft, name))
+        yield from named_texts(getattr(draft, name), name)
 
 
 def with_texts(draft: Draft, change: Change) -> Draft:
@@ -352,7 +361,7 @@ def with_texts(draft: Draft, change: Change) -> Draft:
 
 _PLAIN: Final = (
     *("headline", "label", "project", "source_ref", "distinct_because", "tags", "people"),
-    "author",
+    *("author", "section"),
 )
 
 
@@ -368,24 +377,6 @@ def _changed(name: str, value: Any, *, change: Change) -> Any:  # noqa: ANN401 f
             return _mapped(cast("Mapping[str, object]", value), change)
         case _:
             return value
-
-
-def _texts(name: str, value: Any) -> Iterator[tuple[str, str]]:  # noqa: ANN401 fields hold anything
-    match value:
-        case str():
-            yield name, value
-        case tuple() | list():
-            for one in cast("list[object]", value):
-                yield from _texts(name, one)
-        case Mapping():
-            yield from _texts_in(cast("Mapping[str, object]", value))
-        case _:
-            pass
-
-
-def _texts_in(given: Mapping[str, object]) -> Iterator[tuple[str, str]]:
-    for name, value in given.items():
-        yield from _texts(name, value)
 
 
 def _mapped(given: Mapping[str, object], change: Change) -> dict[str, object]:

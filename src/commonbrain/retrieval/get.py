@@ -271,6 +271,8 @@ class MemoryView:
     rating: int
     tags: tuple[str, ...]
     source_ref: str | None
+    section: str | None = None
+    """The titles above it, if it is a passage of a longer text."""
     occurred_at: datetime
     recorded_at: datetime
     superseded_count: int
@@ -499,6 +501,7 @@ def _shown(memory: Memory, head: Memory, *, version: int) -> MemoryView:
         rating=memory.rating,
         tags=() if is_forgotten else memory.tags,
         source_ref=memory.source_ref,
+        section=None if is_forgotten else memory.section,
         occurred_at=memory.occurred_at,
         recorded_at=memory.recorded_at,
         superseded_count=memory.superseded_count,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
@@ -37,6 +37,7 @@ from commonbrain.retrieval.value_history import ChangeReader
 from commonbrain.storage.change_log import successors
 from commonbrain.storage.interface import Annotation
 from commonbrain.text.repetition import repeats_old_value
+from commonbrain.text.time_expressions.mentions import notes_in
 
 if TYPE_CHECKING:
     from commonbrain.storage.store import Transaction
@@ -118,6 +119,7 @@ def _notes(
 ) -> Iterator[str]:
     memory = candidate.memory
     yield from candidate.notes
+    yield from notes_in(memory.topics)
     if candidate.features.get("skill") and (skill := skill_of(memory)):
         yield f"skill:{skill.name}"
     if memory.state is State.SUPERSEDED and KINDS[memory.kind].is_binding:
@@ -160,10 +162,10 @@ def _contexts(
     tx: Transaction,
     plan: QueryPlan,
     *,
-    near: Iterable[Candidate],
+    near: Sequence[Candidate],
     episodes: Mapping[int, Memory],
 ) -> Mapping[int, tuple[str, int]]:
-    """Return the subject of each message's thread or the episode of a memory, with its source."""
+    """Return the subject of the thread, the section or the episode of memories, with its source."""
     threads: dict[int, int] = {}
     for candidate in near:
         detail = candidate.memory.detail
@@ -172,6 +174,9 @@ def _contexts(
     distinct = list(dict.fromkeys(threads.values()))
     subjects = tx.threads.subjects(distinct, plan.caller, now=plan.now)
     texts = {id_: (one.headline, one.id) for id_, one in episodes.items()} | {
+        one.memory.id: (one.memory.section, one.memory.id) for one in near if one.memory.section
+    }
+    texts |= {
         id_: (subject.text, subject.message_id)
         for id_, thread in threads.items()
         if (subject := subjects.get(thread)) is not None

@@ -7,19 +7,21 @@ timeline shows each of them, and a question about a time finds the event by any 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from commonbrain.model.kinds import KINDS, EventDetail
 from commonbrain.model.recall_result import Order
 from commonbrain.model.revision import Action
+from commonbrain.text.time_expressions.mentions import mentions_in
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from commonbrain.model.memory import Memory
     from commonbrain.model.query import Candidate
+    from commonbrain.model.revision import BeliefPeriod
     from commonbrain.retrieval.query_plan import QueryPlan
     from commonbrain.storage.store import Transaction
 
@@ -41,6 +43,36 @@ def recurrence_times(tx: Transaction, plan: QueryPlan, *, memories: Iterable[Mem
     if not (plan.has_period or plan.budget.order is Order.TIMELINE):
         return {}
     return times_of(tx, memories, until=plan.filter.as_of or plan.now)
+
+
+def mentioned_times(plan: QueryPlan, memories: Iterable[Memory]) -> Times:
+    """Map memories that occurred at another time to a date that they mention of the query's period.
+
+    A date of the next such period ("on Friday", "in March") counts as the first of this one.
+    """
+    if plan.period is None:
+        return {}
+    times: dict[int, Sequence[datetime]] = {}
+    for one in memories:
+        if not plan.period.holds(one.occurred_at):
+            spans = [mention.span for mention in mentions_in(one.text, one.occurred_at)]
+            if inside := [span.since for span in spans if _is_within(span, plan.period)]:
+                times[one.id] = [max(inside[0], plan.period.since)]
+            elif plan.coming and any(_is_within(span, plan.coming) for span in spans):
+                times[one.id] = [plan.period.since]
+    return times
+
+
+def at_own_times(
+    candidates: Sequence[Candidate], *, memories: Iterable[Memory], dated: Container[int]
+) -> list[Candidate]:
+    """Give back the times at which memories occurred that were dated by what they mention."""
+    own = {one.id: one for one in memories if one.id in dated}
+    return [replace(one, memory=own.get(one.memory.id, one.memory)) for one in candidates]
+
+
+def _is_within(span: BeliefPeriod, period: BeliefPeriod) -> bool:
+    return period.since <= span.since and span.until <= period.until
 
 
 def times_of(tx: Transaction, memories: Iterable[Memory], *, until: datetime) -> Times:

@@ -170,6 +170,8 @@ class QueryPlan:
     """Known speakers whose names the query contains, case-folded."""
     period: BeliefPeriod | None = None
     """The time range in the query: a preference, not a filter."""
+    coming: BeliefPeriod | None = None
+    """The next such time range, if the query leaves open which one it means."""
     is_about_time: bool = False
     """Whether it asks for nothing but a time: that period, or the one of the filter."""
     original_query: str = ""
@@ -217,6 +219,11 @@ class QueryPlan:
         return self.period is not None or self.filter.has_period
 
     @property
+    def is_ahead(self) -> bool:
+        """Whether the query names a period to come, of which memories can only speak."""
+        return self.period is not None and self.period.since > self.now
+
+    @property
     def project(self) -> str | None:
         """The project of the filter, or else the caller's."""
         return self.query_scope.filter.project or self.query_scope.caller.project
@@ -258,8 +265,8 @@ def plan_query(
     """Plan a query; "last week" is relative to `as_of` if the query is about the past."""
     now = query_scope.filter.as_of or query_scope.now
     named = parse_time_range(query, now) if overrides.is_enabled(TIME) else None
-    rest = named[1] if named else query
-    period = named[0] if named else None
+    rest = named.rest if named else query
+    period = named.period if named else None
     return QueryPlan(
         query=query,
         original_query=query,
@@ -271,6 +278,7 @@ def plan_query(
         is_about_answers=asks_about_answers(query),
         speakers=frozenset(speakers),
         period=period,
+        coming=named.coming if named else None,
         is_about_time=_is_about_time(rest, period, criteria=query_scope.filter, now=now),
         overrides=overrides,
     )

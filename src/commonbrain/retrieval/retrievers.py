@@ -7,7 +7,7 @@ its row; ranking, ablation, traces and the reasons shown with results follow fro
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -25,6 +25,7 @@ from commonbrain.model.recall_result import Order
 from commonbrain.retrieval.guidance import GUIDANCE, fetch_guidance, marked_memories
 from commonbrain.retrieval.query_plan import QueryPlan
 from commonbrain.retrieval.second_step import asks_for_several, search_people
+from commonbrain.text.time_expressions.mentions import marks_of
 
 if TYPE_CHECKING:
     from commonbrain.storage.store import Transaction
@@ -80,7 +81,7 @@ class Threshold:
 
     cosine: float
     is_about_time: bool = False
-    """Whether the query asks for nothing but a period."""
+    """Whether the query asks for nothing but a period, or for one to come."""
     is_proactive: bool = False
     """Whether nobody asked, and the query's vector is known."""
 
@@ -110,7 +111,7 @@ class RetrievalState:
         is_strict = self.plan.is_proactive and bool(self.matches[VECTOR])
         return Threshold(
             cosine=space.relevance_threshold,
-            is_about_time=self.plan.is_about_time,
+            is_about_time=self.plan.is_about_time or self.plan.is_ahead,
             is_proactive=is_strict,
         )
 
@@ -151,7 +152,16 @@ def _fetch_newest(state: RetrievalState) -> ScoresById:
     if plan.after is not None:
         criteria = replace(criteria, until=min(plan.after[0], criteria.until or plan.after[0]))
     again = state.tx.memories.recurred(replace(plan.query_scope, filter=criteria), limit=limit)
-    return {hit.id: hit.score for hit in (*hits, *again)}
+    mentioning = dict.fromkeys(_fetch_mentioning(plan, state.tx), 0.0)
+    return mentioning | {hit.id: hit.score for hit in (*hits, *again)}
+
+
+def _fetch_mentioning(plan: QueryPlan, tx: Transaction) -> Sequence[int]:
+    """List the newest memories that mention a date of the period that the query names."""
+    periods = [one for one in (plan.period, plan.coming) if one is not None]
+    marks = [mark for period in periods for mark in marks_of(period)]
+    scope = plan.wider_scope or plan.query_scope
+    return tx.memories.with_topics(marks, scope, limit=PERIOD_CANDIDATES) if marks else ()
 
 
 def _fetch_skills(state: RetrievalState) -> ScoresById:
@@ -172,13 +182,16 @@ def _fetch_lexical(state: RetrievalState) -> ScoresById:
 def _fetch_by_time(state: RetrievalState) -> ScoresById:
     """Take the newest memories of the period that the query names, and what recurred in it.
 
+    What mentions a date of it is added.
+
     What recurred in the period of a filter is added, because other retrievers know only the first
     time of an event.
     """
     scope, memories = state.plan.time_scoped, state.tx.memories
     newest = [] if scope is None else memories.newest(scope, limit=PERIOD_CANDIDATES)
     again = memories.recurred(scope or state.plan.query_scope, limit=PERIOD_CANDIDATES)
-    return {hit.id: 1.0 for hit in (*newest, *again)}
+    hits = [hit.id for hit in (*newest, *again)]
+    return dict.fromkeys([*hits, *_fetch_mentioning(state.plan, state.tx)], 1.0)
 
 
 def _fetch_by_vector(state: RetrievalState) -> ScoresById:

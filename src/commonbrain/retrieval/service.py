@@ -50,6 +50,8 @@ from commonbrain.retrieval.guidance import GUIDANCE, score_guidance
 from commonbrain.retrieval.item_metadata import attach_metadata, outdated_of
 from commonbrain.retrieval.occurrences import (
     at_asked_times,
+    at_own_times,
+    mentioned_times,
     recurrence_times,
     spread_over_times,
     time_of_occurrence,
@@ -320,7 +322,8 @@ class Recall:
             reviews=reviews,
         )
         times = recurrence_times(tx, plan, memories=memories)
-        dated = at_asked_times(plan, memories, times=times)
+        mentioned = mentioned_times(plan, memories)
+        dated = at_asked_times(plan, memories, times={**mentioned, **times})
         if plan.has_pages:
             dated = in_page(dated, after=plan.after, oldest=retrieved.oldest)
         scored = rank(plan, dated, features=features)
@@ -334,6 +337,7 @@ class Recall:
         allowed = order_matters(tx, plan, ranked=visible, graph=graph, meaning=meaning)
         if repeated := spread_over_times(plan, allowed, times=times):
             allowed = filter_visible(plan, repeated, past=believed, reviews=reviews)
+        allowed = at_own_times(allowed, memories=memories, dated=mentioned.keys() - times.keys())
         allowed = self._chosen(tx, plan, ranked=allowed, reviews=reviews)
         conflicts = _conflicts(tx, plan, allowed=allowed, graph=graph, reviews=reviews, known=known)
         return _Ranked(

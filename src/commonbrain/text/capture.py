@@ -14,7 +14,7 @@ from commonbrain.text.clause_roles import Role, role_of, states_cause
 from commonbrain.text.clauses import is_factual
 from commonbrain.text.normalisation import normalise, without_injected_context
 from commonbrain.text.patterns import lazy_pattern
-from commonbrain.text.segmentation import split
+from commonbrain.text.segmentation import CHUNK_WORDS_MIN, count_words, passages
 from commonbrain.text.statements import Statement, read_statement
 
 CAPTURED_CHARS_MAX: Final = 1000
@@ -40,8 +40,8 @@ def select_captured(text: str, mode: str) -> list[str]:
         case "tags":
             return marked_lines(text)
         case "turns":
-            passages = informative_passages(text)
-            return [passages] if passages else []
+            chosen = informative_passages(text)
+            return [chosen] if chosen else []
         case _:
             return []
 
@@ -51,7 +51,9 @@ def informative_passages(text: str) -> str:
     chosen: list[str] = []
     budget = CAPTURED_CHARS_MAX
     for passage in _passages(text):
-        if (tagged_texts(passage) or is_informative(passage)) and len(passage) < budget:
+        is_whole = count_words(passage) >= CHUNK_WORDS_MIN
+        is_worth = tagged_texts(passage) or (is_whole and is_informative(passage))
+        if is_worth and len(passage) < budget:
             chosen.append(passage)
             budget -= len(passage) + 2
     return "\n\n".join(chosen)
@@ -64,16 +66,14 @@ def is_informative(text: str) -> bool:
 
 def marked_lines(text: str) -> list[str]:
     """Return the lines that their author tagged."""
-    prose = "\n".join(_passages(text, with_slight=True))
+    prose = "\n".join(_passages(text))
     return [line.strip() for line in prose.split("\n") if tagged_texts(line)]
 
 
-def _passages(text: str, *, with_slight: bool = False) -> list[str]:
+def _passages(text: str) -> list[str]:
     """Split a message into passages of prose, without code and injected context."""
-    whole = split(without_injected_context(normalise(text)))
-    prose = [one for one in whole if not _FENCED.match(one.text)]
-    chosen = (one for one in prose if with_slight or not one.is_slight or tagged_texts(one.text))
-    return [one.text for one in chosen]
+    whole = passages(without_injected_context(normalise(text)))
+    return [one for one in whole if not _FENCED.match(one)]
 
 
 def both_ends(text: str, *, chars_max: int = HANDOFF_CHARS_MAX) -> str:
@@ -81,22 +81,22 @@ def both_ends(text: str, *, chars_max: int = HANDOFF_CHARS_MAX) -> str:
 
     A summary begins with the purpose and ends with the next steps; the middle can be dropped.
     """
-    passages = [one.text for one in split(without_injected_context(normalise(text)))]
+    whole = passages(without_injected_context(normalise(text)))
     head: list[str] = []
     tail: list[str] = []
     budget = chars_max - len(_GAP) - 4
     takes_first = True
-    while passages and len(passages[0 if takes_first else -1]) + 2 <= budget:
-        taken = passages.pop(0) if takes_first else passages.pop()
+    while whole and len(whole[0 if takes_first else -1]) + 2 <= budget:
+        taken = whole.pop(0) if takes_first else whole.pop()
         budget -= len(taken) + 2
         if takes_first:
             head.append(taken)
         else:
             tail.insert(0, taken)
         takes_first = not takes_first
-    if not head and passages:
-        head = [passages.pop(0)[:budget]]
-    return "\n\n".join([*head, *([_GAP] if passages else []), *tail])
+    if not head and whole:
+        head = [whole.pop(0)[:budget]]
+    return "\n\n".join([*head, *([_GAP] if whole else []), *tail])
 
 
 _WORDS_MIN: Final = 4

@@ -50,6 +50,9 @@ _MARK: Final = lazy_pattern(
 _TASK_WORDS: Final = lazy_pattern(
     r"\b(?:needs? to|must|has to|have to|follow[- ]up|to-?do|action item)\b", re.IGNORECASE
 )
+_ASSIGNED: Final = lazy_pattern(
+    r"\W*@(?P<who>[^\W\d_][\w-]*(?:\.[\w-]+)*)[,:]?\s+(?:needs?|must|has|have|should|will)\b"
+)
 _BULLET: Final = lazy_pattern(r"^\s*(?:[-*+>]\s+|\d{1,3}[.)]\s+|\[[ xX]?\]\s+)*")
 
 
@@ -116,6 +119,12 @@ def extract_tasks(text: str) -> list[TaggedText]:
     sentences = (_BULLET.sub("", one).strip() for one in split_sentences(untagged(text)))
     tasks = (one for one in sentences if one and _TASK_WORDS.search(one))
     return [TaggedText(text=one, kind=Kind.TASK) for one in tasks][:MARKED_MAX]
+
+
+def assignee_in(text: str) -> str | None:
+    """Return who is mentioned as the subject of a task: "@maria needs to call the bank"."""
+    match = _ASSIGNED.match(text)
+    return match["who"] if match else None
 
 
 def of_atom(atom: Atom, *, confidence: float | None = None) -> TaggedText:

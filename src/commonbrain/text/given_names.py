@@ -65,10 +65,13 @@ GIVEN_NAMES: Final = frozenset(
     " vijay vikram wei xiao yan yasmin ying yuki yusuf zainab zara".split()
 )
 NAMES_THAT_ARE_WORDS: Final = frozenset(
-    "art bill chase chip drew frank grace grant guy hope iris jack jade joy lance mark max"
-    " mercy miles pat penny ray rich rob robin rose ruby sky stan sue summer victor will angel"
-    " dean dawn faith gene hank harmony jan jay lee".split()
+    "adam amber angel art bill chase chip clark daisy dawn dean drew faith frank gene grace grant"
+    " guy hank harmony heather holly hope iris jack jade jan jay joy julia jun lance lee mark mason"
+    " max mercy miles ming norman olive pascal pat penny ray rich rob robin rose rosemary ruby sky"
+    " stan sue summer victor will".split()
 )
-"""Names that are also words: only a capital within a sentence marks a person."""
-NAMES_OF_PLACES: Final = frozenset("austin florence madison milan paris sydney".split())
-"""Given names that are better known as cities: "Milan approved it" may be about the office."""
+"""Names that are also words, months or products: they count where only a person fits."""
+NAMES_OF_PLACES: Final = frozenset(
+    "austin florence jordan madison milan paris sydney victoria virginia".split()
+)
+"""Given names that are better known as places: "Milan approved it" may be about the office."""

@@ -11,7 +11,7 @@ from commonbrain.text.patterns import lazy_pattern
 CHUNK_WORDS_MAX: Final = 300
 """A longer paragraph states several things; validation accepts at most 400 words."""
 CHUNK_WORDS_MIN: Final = 5
-"""Fewer words are a heading or a greeting."""
+"""Fewer words are no statement of their own."""
 
 _FENCE: Final = lazy_pattern(r"[ \t]{0,3}(?:```|~~~)")
 NOT_ABBREVIATED: Final = r"(?<!\b(?:Dr|Mr|Ms|vs)\.)(?<!\bMrs\.)(?<!\bProf\.)(?<!\b(?:e\.g|i\.e)\.)"
@@ -23,21 +23,86 @@ _UNSPACED: Final = lazy_pattern(r"[\u3040-\u30ff\u3400-\u9fff]")
 """Kana and Han, written without spaces; two characters are about one word."""
 
 
+_TITLE_WORDS_MAX: Final = 12
+_TITLE_CHARS_MAX: Final = 120
+"""A longer heading is a statement."""
+_LEVELS: Final = 6
+_RULE: Final = frozenset("-*_= \t\n")
+"""The signs of a line drawn between passages."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chunk:
-    """One chunk of a text; `is_slight` if it is too short to be a memory."""
+    """One chunk of a text, and the titles above it: "Postmortem 12 > Cause", or empty."""
 
     text: str
-    is_slight: bool
+    section: str = ""
+
+
+@dataclass(slots=True)
+class _Passage:
+    parts: list[str]
+    words: int
+    section: str
+
+    def join(self, other: "_Passage") -> bool:
+        """Append another passage, unless both are too long for one chunk."""
+        if self.words + other.words > CHUNK_WORDS_MAX:
+            return False
+        self.parts += other.parts
+        self.words += other.words
+        return True
 
 
 def split(text: str) -> list[Chunk]:
-    """Split at blank lines, and long paragraphs at line ends, sentences and words."""
-    return [
-        Chunk(text=part, is_slight=count_words(part) < CHUNK_WORDS_MIN)
-        for paragraph in _paragraphs(text)
-        for part in _cut(paragraph)
-    ]
+    """Split at blank lines, and long paragraphs at line ends, sentences and words.
+
+    Titles and what ends in a colon stay with the passage after them, and every passage below a
+    title has it as its section. A passage of fewer than five words joins the one before it in its
+    section, or else the next. Every word is in some chunk.
+    """
+    done: list[_Passage] = []
+    titles: dict[int, str] = {}
+    waiting: _Passage | None = None
+    for part in passages(text):
+        level, title = _title(part)
+        if level:
+            titles = {above: one for above, one in titles.items() if above < level} | {level: title}
+        new = _Passage([part], count_words(part), " > ".join(titles.values()))
+        is_short = new.words < CHUNK_WORDS_MIN and waiting is None
+        has_before = bool(done) and done[-1].section == new.section
+        if is_short and not level and has_before and done[-1].join(new):
+            continue
+        if waiting is not None and not waiting.join(new):
+            done.append(waiting)
+            waiting = None
+        passage = waiting or new
+        passage.section = new.section
+        is_open = bool(level) or is_short or part.endswith(":")
+        waiting = passage if is_open else None
+        if not is_open:
+            done.append(passage)
+    if waiting is not None and not (done and done[-1].join(waiting)):
+        done.append(waiting)
+    return [Chunk(text="\n\n".join(one.parts), section=one.section) for one in done]
+
+
+def passages(text: str) -> list[str]:
+    """Split at blank lines, and long paragraphs at line ends, sentences and words, and no more."""
+    return [part for paragraph in _paragraphs(text) for part in _cut(paragraph)]
+
+
+def _title(line: str) -> tuple[int, str]:
+    """Return level and text of a title such as "## Cause" or "**Cause**"; level 0 if it is none."""
+    bare = line.strip()
+    level = len(bare) - len(bare.lstrip("#"))
+    text = bare[level:].strip("# \t")
+    if bare.startswith("**") and bare.rstrip(":").endswith("**"):
+        level, text = _LEVELS + 1, bare.strip("*: \t")
+    elif not (level <= _LEVELS and bare[level : level + 1].isspace()):
+        level = 0
+    is_short = len(text) <= _TITLE_CHARS_MAX and count_words(text) <= _TITLE_WORDS_MAX
+    return (level, text) if text and is_short and not {"*", "\n"} & set(text) else (0, "")
 
 
 def split_sentences(text: str) -> list[str]:
@@ -54,18 +119,28 @@ def count_words(text: str) -> int:
 
 
 def _paragraphs(text: str) -> Iterator[str]:
-    """Return the text between blank lines; fenced code blocks are not split."""
+    """Return titles, and the text between blank lines unless it is only a drawn line.
+
+    Fenced code blocks are not split.
+    """
     lines: list[str] = []
     is_fenced = False
-    for line in text.split("\n"):
+    for line in [*text.split("\n"), ""]:
         is_fenced ^= _FENCE.match(line) is not None
-        if line.strip() or is_fenced:
-            lines.append(line)
-        elif lines:
-            yield "\n".join(lines)
+        is_title = not is_fenced and _title(line)[0] > 0
+        if not is_fenced and (is_title or not line.strip()):
+            yield from _undrawn("\n".join(lines))
             lines = []
-    if any(line.strip() for line in lines):
-        yield "\n".join(lines)
+        if is_title:
+            yield line
+        elif is_fenced or line.strip():
+            lines.append(line)
+    yield from _undrawn("\n".join(lines))
+
+
+def _undrawn(paragraph: str) -> Iterator[str]:
+    if not _RULE.issuperset(paragraph):
+        yield paragraph
 
 
 def _cut(paragraph: str) -> Iterator[str]:

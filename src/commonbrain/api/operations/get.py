@@ -22,6 +22,7 @@ from commonbrain.model.memory import CURRENT_STATES
 from commonbrain.model.timestamps import show_day, show_instant
 from commonbrain.retrieval.get import MemoryView, View
 from commonbrain.retrieval.provenance import Origin, Provenance
+from commonbrain.text.time_expressions.mentions import time_notes
 
 ViewName = Literal["history", "provenance", "links", "annotations", "policy", "dependents"]
 
@@ -67,10 +68,13 @@ def _render(reply: GetResponse) -> str:
 def _lines(reply: MemoryView) -> Iterator[str]:
     if reply.banner:
         yield inert_line(reply.banner)
+    if reply.section:
+        yield inert_line(f"section: {reply.section}")
     by = inert_line(reply.agent)
     about = f"{reply.id} | {reply.kind} | {show_instant(reply.occurred_at)} | by {by}"
     yield f"{about} | trust {reply.trust} | confidence {reply.confidence:.2g}"
     yield from (f"> {inert(line)}" for line in (reply.body or reply.headline).splitlines())
+    yield from map(inert_line, time_notes(reply.body or "", reply.occurred_at))
     if reply.earlier:
         yield inert_line(f"earlier: {reply.earlier}")
     yield from (conflict.line() for conflict in reply.conflicts or ())

@@ -285,8 +285,6 @@ def _render(reply: RememberResult) -> str:
     lines = [render_item_result(outcome) for outcome in reply.items]
     if reply.affected:
         lines.append(reply.affected.line())
-    if reply.skipped:
-        lines.append(f"Passages of fewer than five words, skipped: {reply.skipped}.")
     return "\n".join(lines)
 
 

@@ -110,6 +110,14 @@ def weekday(name: str, before: datetime) -> Named:
     return Named(span=BeliefPeriod(since=since, until=since + DAY), grain="day", cycle="week")
 
 
+def coming(named: Named) -> BeliefPeriod | None:
+    """Return the next period that an expression may name; None if it names one alone."""
+    if named.cycle is None:
+        return None
+    step = units(named.cycle, 1)
+    return BeliefPeriod(since=named.span.since + step, until=named.span.until + step)
+
+
 def working_days_back(now: datetime, count: int) -> datetime:
     """Return the start of the working day that is `count` before today."""
     first = whole(now, "day").span.since

@@ -270,6 +270,22 @@ def _weekday(match: re.Match[str], now: datetime) -> Named:
     return Named(span=BeliefPeriod(since=first, until=latest.span.until - step), grain="day")
 
 
+def _ahead(match: re.Match[str], now: datetime) -> Named:
+    """Parse "in two weeks" and "two weeks from now": that day, or that month or year."""
+    unit = unit_of(match)
+    if unit in SHORT:
+        msg = "It is a duration."
+        raise ValueError(msg)
+    time = now + units(unit, count_of(match))
+    return whole(time, "day") if unit in {"day", "week"} else around(time, unit)
+
+
+def _piece_of_unit(match: re.Match[str], now: datetime) -> Named:
+    """Parse "the end of the month": a third of the present one."""
+    place = {"start": 0, "beginning": 0, "middle": 1}.get(match["piece"].lower(), 2)
+    return calendar.third(whole(now, unit_of(match)), place)
+
+
 def _working_days(match: re.Match[str], now: datetime) -> Named:
     since = calendar.working_days_back(now, count_of(match))
     return Named(span=BeliefPeriod(since=since, until=now + TICK))
@@ -343,3 +359,14 @@ DATES: Final[tuple[tuple[str, Meaning], ...]] = (
     (rf"{_PREPOSITION}{_YEAR}{_NO_COUNT}", _date),
     (rf"{_RANGE_START}{_YEAR}", _date),
 )
+STATED: Final[tuple[tuple[str, Meaning], ...]] = (
+    (rf"\b(?P<lead>in)\s+{COUNT}\s+{UNIT}(?!\s+time\s)", _ahead),
+    (rf"\b{COUNT}\s+{UNIT}\s+from\s+(?:now|today)\b", _ahead),
+    (
+        r"\b(?P<piece>end|start|beginning|middle)\s+of\s+the\s+(?P<unit>week|month|quarter|year)\b",
+        _piece_of_unit,
+    ),
+    (rf"(?P<keep>(?:(?<!day )\bto|(?<!today )\bis|\bdue|:)\s+){_WEEKDAY}\b", _weekday),
+    (r"\b(?P<day>\d{1,2})\s+(?P<month>(?-i:March|May))\b", _date),
+)
+"""Expressions of statements; in questions they are seldom times ("what was built in two weeks")."""

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
-from typing import Final
+from typing import Final, NamedTuple
 
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.revision import BeliefPeriod
@@ -34,6 +34,7 @@ from commonbrain.text.time_expressions.grammar import (
     MARK,
     PART,
     UNIT,
+    Meaning,
     count_of,
     part_of,
     unit_of,
@@ -45,7 +46,9 @@ _HINT: Final = lazy_pattern(
     r"|(?:jan|feb|mar|apr|may|june?|july?|aug|sept?|oct|nov|dec)(?:[a-z]{2,6})?"
     r"|(?:last|past|previous|this|current|next|coming)\s+(?:\w+\s+){0,3}(?:second|sec|minute|min"
     r"|hour|hr|day|week|month|quarter|year|yr|decade|morning|afternoon|evening|night|spring|summer"
-    r"|autumn|fall|winter|business|working)s?|the (?:spring|summer|autumn|fall|winter)|q[1-4])\b",
+    r"|autumn|fall|winter|business|working)s?|the (?:spring|summer|autumn|fall|winter)|q[1-4]"
+    r"|in (?:\w+ ){1,2}(?:day|week|month|year)s?|from (?:now|today)"
+    r"|(?:end|start|beginning|middle) of the)\b",
     re.IGNORECASE,
 )
 """Every expression contains one of these; most queries contain none and are not parsed further."""
@@ -165,7 +168,9 @@ _THE: Final = r"(?:the\s+)?"
 _UNITS_AWAY: Final = rf"{COUNT}\s+{UNIT}\s+(?P<side>before|after|prior to)\s+{_THE}{MARK}"
 _WHAT: Final = r"(?P<what>day|week|weekend|month|year|(?:mon|tues|wednes|thurs|fri|satur|sun)day)"
 _PIECE: Final = (
-    r"(?P<piece>early|late|mid|middle|start|beginning|end|(?:first|second)\s+half"
+    # A verb otherwise: "talks start next week".
+    r"(?P<piece>early|late|mid|(?:middle|start|beginning|end)(?=\s+(?:of|in)\b)"
+    r"|(?:first|second)\s+half"
     r"|(?:first|second|third|fourth|last)\s+week)"
 )
 _TO: Final = r"to|until|till|through|thru|-|–"  # noqa: RUF001 as typed
@@ -227,6 +232,10 @@ class _Phrase:
     """Whether it states its year; other expressions of the query may be relative to it."""
 
 
+Dates = Sequence[tuple[str, Meaning]]
+Accepts = Callable[[BeliefPeriod, datetime], bool]
+
+
 @dataclass(slots=True)
 class _Reading:
     """A text while its expressions are being parsed."""
@@ -234,6 +243,16 @@ class _Reading:
     text: str
     now: datetime
     phrases: list[_Phrase]
+    accepts: Accepts = lambda _, __: True
+
+    def read_all(self, dates: Dates) -> str:
+        """Read dates and then what surrounds them, and return the text with marks."""
+        for pattern, dated in dates:
+            self.read(_compiled(pattern), lambda near, dated=dated: dated(near.match, near.now))
+        if self.phrases:
+            for pattern, meaning in BOUNDS:
+                self.read(_compiled(pattern), meaning)
+        return self.text
 
     def read(self, pattern: re.Pattern[str], meaning: Around) -> None:
         """Replace each match of a pattern by a mark.
@@ -248,6 +267,8 @@ class _Reading:
             try:
                 named = meaning(_Near(match, [one.named for one in inside], self.now))
             except (ValueError, OverflowError):
+                named = None
+            if named is None or not self.accepts(named.span, self.now):
                 start = match.start() + 1
                 continue
             mark = chr(_FIRST_MARK + len(self.phrases))
@@ -272,8 +293,18 @@ def names_time(text: str) -> bool:
     return _NAMED.search(text) is not None
 
 
-def parse_time_range(query: str, now: datetime) -> tuple[BeliefPeriod, str] | None:
-    """Return the period that a query names, and the query without that expression."""
+class TimeRange(NamedTuple):
+    """The period that a query names."""
+
+    period: BeliefPeriod
+    rest: str
+    """The query without the expression."""
+    coming: BeliefPeriod | None
+    """The next such period, if the expression leaves open which: "on Friday", "in March"."""
+
+
+def parse_time_range(query: str, now: datetime) -> TimeRange | None:
+    """Return the period that a query names; without a year, the latest."""
     reading = _read(query[:_READ], now)
     marks = list(_MARKED.finditer(reading.text)) if reading else []
     if not reading or not marks:
@@ -281,7 +312,8 @@ def parse_time_range(query: str, now: datetime) -> tuple[BeliefPeriod, str] | No
     meant = next((mark for mark in marks if reading.of(mark[0]).is_dated), marks[0])
     before = reading.original(reading.text[: meant.start()])
     after = reading.original(reading.text[meant.end() :])
-    return reading.of(meant[0]).named.span, f"{before} {after}{query[_READ:]}"
+    named = reading.of(meant[0]).named
+    return TimeRange(named.span, f"{before} {after}{query[_READ:]}", calendar.coming(named))
 
 
 def parse_time_expression(given: datetime | str, now: datetime, *, ends: bool = False) -> datetime:
@@ -329,6 +361,26 @@ def _whole_text(text: str, now: datetime) -> BeliefPeriod | None:
     return reading.phrases[-1].named.bounding
 
 
+def may_name_time(text: str) -> bool:
+    """Return whether a text has a word that every expression of the grammar has one of."""
+    return _HINT.search(text) is not None
+
+
+def read_phrases(
+    text: str, now: datetime, *, dates: Dates, is_closed: Accepts
+) -> list[tuple[str, Named, bool]]:
+    """Read the expressions of a text by a table of dates, in order.
+
+    Returns:
+        The words of each, what they name, and whether they name its year. Where a bound such as
+        "by Friday" leaves the period open, it is that of the date alone.
+
+    """
+    reading = _Reading(text, now, [], is_closed)
+    marks = _MARKED.findall(reading.read_all(dates)) if not _MARKED.search(text) else []
+    return [(one.source, one.named, one.is_dated) for one in map(reading.of, marks)]
+
+
 @cache
 def _compiled(pattern: str) -> re.Pattern[str]:
     """Compile on first use; most queries name no time."""
@@ -340,9 +392,5 @@ def _read(text: str, now: datetime) -> _Reading | None:
     if not _HINT.search(text) or _MARKED.search(text):
         return None
     reading = _Reading(text, now, [])
-    for pattern, dated in DATES:
-        reading.read(_compiled(pattern), lambda near, dated=dated: dated(near.match, near.now))
-    if reading.phrases:
-        for pattern, meaning in BOUNDS:
-            reading.read(_compiled(pattern), meaning)
+    reading.read_all(DATES)
     return reading
