@@ -209,7 +209,7 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Adopted("RT-17", "recall plans, asks arms, fuses, expands, reranks, filters and packs."),
     Replaced("RT-18", "As measured, words and meaning bring 60 each, 40 are weighed, 12 answer."),
     Adopted("RT-19", "Similarity, strength, salience, trust and the kind asked for are weighed."),
-    Adopted("RT-20", "A pack keeps a trusted rule or fact, two near-duplicates, conflicts."),
+    Adopted("RT-20", "A pack keeps a trusted rule or fact, near-duplicates, conflicts."),
     Adopted("RT-21", "The reply has source, salience, tokens, conflicts and trace_id."),
     Adopted("RT-22", "The reply sums up confidence and lists the conflicts left open."),
     Adopted("RT-23", "More trusted, then newer, then surer is preferred; a small gap is told."),

@@ -91,10 +91,9 @@ def test_setting_out_of_bounds_is_named_and_makes_no_store(
         ({"embedder_timeout_s": "0"}, "COMMONBRAIN_EMBEDDER_TIMEOUT_S is '0'"),
         ({"embedder_retries": "99"}, "COMMONBRAIN_EMBEDDER_RETRIES is '99'"),
         ({"embedder_dimensions": "1"}, "COMMONBRAIN_EMBEDDER_DIMENSIONS is '1'"),
-        ({"duplicate_threshold": "2"}, "COMMONBRAIN_DUPLICATE_THRESHOLD is '2'"),
+        ({"similar_threshold": "2"}, "COMMONBRAIN_SIMILAR_THRESHOLD is '2'"),
         ({"answer_threshold": "2"}, "COMMONBRAIN_ANSWER_THRESHOLD is '2'"),
-        ({"duplicate_threshold": "0.3", "similar_threshold": "0.5"}, "each must be above"),
-        ({"relevance_threshold": "0.9"}, "each must be above"),
+        ({"relevance_threshold": "0.9"}, "must be above"),
     ):
         with subtests.test(settings=settings), pytest.MonkeyPatch.context() as patch:
             choose(patch, **settings)
@@ -102,6 +101,14 @@ def test_setting_out_of_bounds_is_named_and_makes_no_store(
                 commonbrain.open(path)
             assert text in str(refusal.value)
             assert not path.exists()
+
+
+def test_setting_of_an_older_program_is_ignored(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    choose(monkeypatch, duplicate_threshold="0.9")
+    with commonbrain.open(path) as brain:
+        assert brain.remember("The kettle is blue").items[0].id
 
 
 def test_refusal_of_a_setting_does_not_contain_its_secret(
@@ -132,16 +139,12 @@ def test_settings_and_embedder_do_not_show_the_key(monkeypatch: pytest.MonkeyPat
 
 def test_thresholds_of_settings_hold_for_any_embedder(path: Path) -> None:
     services = build_services(
-        Settings(duplicate_threshold=0.9, relevance_threshold=0.1, answer_threshold=0), path
+        Settings(similar_threshold=0.9, relevance_threshold=0.1, answer_threshold=0), path
     )
     with commonbrain.Brain(services, Caller(agent="ann")):
         space = services.store.space
 
-    assert (space.duplicate_threshold, space.similar_threshold, space.relevance_threshold) == (
-        0.9,
-        0.63,
-        0.1,
-    )
+    assert (space.similar_threshold, space.relevance_threshold) == (0.9, 0.1)
     assert space.answer_threshold == 0
 
 

@@ -229,7 +229,7 @@ class Brain:
             depends_on: ids of memories that must be valid for this one to be.
             occurred_at: when it happened, ISO 8601 or words; by default now.
             expires_at: when it stops being valid.
-            distinct_because: store it although a memory says nearly the same, for this reason.
+            distinct_because: store it although a memory says the same, for this reason.
             chunks: whether to split the text into several memories. By default, a text of several
                 paragraphs or over 300 words is split unless it has a kind or headline.
             idempotency_key: for one day, the same key and content return the first reply.

@@ -308,12 +308,9 @@ class Settings(BaseSettings):
         le=100_000_000,
         description="Token limit of one reflection, in and out; past it no model is called.",
     )
-    duplicate_threshold: Cosine | None = Field(
-        default=None,
-        description="Cosine from which two texts are duplicates; default: the space's own.",
-    )
     similar_threshold: Cosine | None = Field(
-        default=None, description="Cosine from which a similar memory is reported."
+        default=None,
+        description="Cosine from which a similar memory is reported; default: the space's own.",
     )
     relevance_threshold: Cosine | None = Field(
         default=None,
@@ -335,9 +332,6 @@ class Settings(BaseSettings):
     )
     vector_candidates: int = _parameter(
         "vector_candidates", "Candidates that a search by meaning brings."
-    )
-    near_duplicates_max: int = _parameter(
-        "near_duplicates_max", "Items of one result that say nearly the same."
     )
     skills_max: int = _parameter("skills_max", "Skills above the other results of one recall.")
     half_life_days: KindDays = Field(

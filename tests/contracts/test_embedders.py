@@ -17,7 +17,7 @@ from commonbrain.testing.embedder_contract import EmbedderContract
 from tests.models.onnx_models import save_encoder
 from tests.models.server import FAMILIES, ModelServer
 
-CALIBRATED = Thresholds(duplicate=0.8, similar=0.7, relevance=0.6, answer=None, origin="calibrated")
+CALIBRATED = Thresholds(similar=0.7, relevance=0.6, answer=None, origin="calibrated")
 """Both prefixes share little, and texts of other words hardly anything."""
 
 

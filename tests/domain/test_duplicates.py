@@ -21,7 +21,6 @@ from commonbrain.testing.builders import a_memory
 SPACE = EmbeddingSpace(
     name="test",
     dimensions=2,
-    duplicate_threshold=0.75,
     similar_threshold=0.5,
     relevance_threshold=0.2,
 )

@@ -91,11 +91,15 @@ def chosen(*given: Candidate, shown: dict[int, bool] | None = None, reviews: set
     return [one.memory.id for one in offered]
 
 
-def test_prompt_gets_only_probable_memories_best_first() -> None:
-    candidates = [a_candidate(a_memory(n, f"text {n}"), p) for n, p in enumerate((0.6, 0.4, 0.9))]
+def test_prompt_gets_the_first_of_recall_and_probable_ones_in_its_order() -> None:
+    def of(*probabilities: float) -> list[Candidate]:
+        return [a_candidate(a_memory(n, f"text {n}"), p) for n, p in enumerate(probabilities)]
 
-    assert chosen(*candidates, reviews=set()) == [2, 0]
-    assert chosen(*candidates, a_candidate(a_memory(7, "more"), 0.8), reviews=set()) == [2, 7]
+    assert chosen(*of(0.6, 0.9), reviews=set()) == [0, 1]
+    assert chosen(*of(0.6, 0.4, 0.9), reviews=set()) == [0]
+    assert chosen(*of(0.4, 0.9), reviews=set()) == [0, 1]
+    assert chosen(*of(0.4, 0.3, 0.9), reviews=set()) == []
+    assert chosen(*of(0.4, 0.3, 0.9), shown={0: False}, reviews=set()) == [2]
 
 
 def test_newer_memory_replaces_an_outdated_one_in_a_prompt() -> None:

@@ -54,7 +54,14 @@ def test_every_line_of_a_file_has_a_result_of_its_own(offer: Offer, tmp_path: Pa
     assert [one["status"] for one in reply["items"]] == ["stored", "rejected", "stored"]
 
     code, reply = offer(file.read_bytes().splitlines()[0], "--project", "kitchen")
-    assert (code, [one["status"] for one in reply["items"]]) == (0, ["exists"])
+    assert (code, [one["status"] for one in reply["items"]]) == (3, ["exists"])
+
+    again = {"text": "At noon there is tea", "kind": "fact"}
+    insisting = again | {"text": "Tea is at noon", "distinct_because": "the new kitchen"}
+    code, reply = offer(lines(again), "--project", "kitchen")
+    assert (code, [one["status"] for one in reply["items"]]) == (3, ["duplicate"])
+    code, reply = offer(lines(insisting), "--project", "kitchen")
+    assert (code, [one["status"] for one in reply["items"]]) == (0, ["stored"])
 
 
 @pytest.mark.requirement("WP-28")

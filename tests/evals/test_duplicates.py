@@ -46,10 +46,7 @@ def test_no_text_is_in_both_halves() -> None:
     assert sizes[0] > sizes[1] * 0.6
 
 
-def test_configured_thresholds_match_those_of_the_evaluation(report: Report) -> None:
-    # The rule for repetitions is precise at any similarity of texts that are compared at all.
-    duplicate = report.duplicate_threshold - report.configured_duplicate_threshold
-    assert abs(duplicate) <= BETWEEN_MACHINES
+def test_configured_threshold_matches_that_of_the_evaluation(report: Report) -> None:
     assert abs(report.configured_similar_threshold - report.similar_threshold) <= BETWEEN_MACHINES
 
 
@@ -89,15 +86,15 @@ def test_duplicate_report_is_shown_as_tables(
 ) -> None:
     show(report)
     printed = capsys.readouterr().out
-    assert f"duplicate_threshold {report.duplicate_threshold}" in printed
+    assert f"similar_threshold {report.similar_threshold}" in printed
     assert "near_miss" in printed
 
 
-def test_curves_show_precision_and_recall_with_the_configured_thresholds(report: Report) -> None:
+def test_curves_show_precision_and_recall_with_the_configured_threshold(report: Report) -> None:
     drawn = curves(report)
     assert drawn.startswith("<svg")
-    assert all(name in drawn for name in ("expected precision", "similar: recall"))
-    assert f"duplicate_threshold {report.configured_duplicate_threshold:g}" in drawn
+    assert all(name in drawn for name in ("similar: precision", "similar: recall"))
+    assert f"similar_threshold {report.configured_similar_threshold:g}" in drawn
     assert curves(report) == drawn
 
 

@@ -1,12 +1,16 @@
 """The prompts of `brain eval prompts` are sound, and a few of them are judged as labelled."""
 
 from collections import Counter
+from datetime import timedelta
+from pathlib import Path
 
 from commonbrain_evals.prompts import evaluate, read_prompts
 from commonbrain_evals.rows import Half
 
+from commonbrain.hooks.actions import recall_for_prompt
 from commonbrain.runtime.bootstrap import make_embedder
 from commonbrain.runtime.settings_loading import load_settings
+from commonbrain.testing.builders import FakeClock, a_brain
 
 
 def test_no_memory_is_in_both_halves_and_each_half_has_enough_prompts() -> None:
@@ -35,3 +39,24 @@ def test_most_related_and_unrelated_prompts_are_judged_right() -> None:
     unrelated = [row.is_right for row in report.rows if row.memory is None]
     assert sum(unrelated) >= 0.95 * len(unrelated)
     assert {figure["half"] for figure in report.figures} == {"calibrate", "check"}
+
+
+def test_prompts_are_shown_what_recall_puts_first_in_its_order(tmp_path: Path) -> None:
+    stored, prompts = read_prompts()
+    clock = FakeClock()
+    embedder = make_embedder(load_settings())
+    with a_brain(tmp_path / "brain.db", clock=clock, embedder=embedder) as brain:
+        for one in stored:
+            clock.move(timedelta(hours=7))
+            brain.remember(one.text, kind=one.kind, chunks=False)
+        compared = 0
+        for number, prompt in enumerate(prompts[::5]):
+            view = brain.acting_as(session=f"session {number}")
+            result = recall_for_prompt(view, prompt.text, max_tokens=600)
+            shown = [one.id for one in result.items] if result else []
+            if shown:
+                recalled = [one.id for one in brain.recall(prompt.text).items]
+                assert shown[0] == recalled[0], prompt.text
+                assert shown == [id_ for id_ in recalled if id_ in shown], prompt.text
+                compared += 1
+    assert compared >= 50

@@ -124,7 +124,7 @@ def test_dry_run_counts_equal_texts_of_a_source_as_the_import_does(
     source = tmp_path / "long.txt"
     fill = [f"fact: Comet {n} has a tail\n" for n in range(80)]
     twice = ["fact: The oven is hot\n", "event: Deploy went out\n", "message: Good morning\n"]
-    source.write_text("".join([*twice, *fill, *twice, "fact:  THE oven is hot\n"]), "utf-8")
+    source.write_text("".join([*twice, *fill, *twice, "fact:  the  oven is hot\n"]), "utf-8")
     dry = importing(brain).import_("lines", source, dry_run=True)
     real = importing(brain).import_("lines", source)
     assert (dry.stored, dry.exists) == (real.stored, real.exists) == (85, 2)

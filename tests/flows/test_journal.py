@@ -186,7 +186,7 @@ def test_trace_records_why_each_candidate_was_left_out(brain: Brain) -> None:
     brain.recall("nightly build", max_items=2)
     brain.services.journal.flush()
     reasons = [one["left_out"] for one in traces(brain)[0]["considered"]]
-    assert sorted(reasons, key=str) == [None, None, "near_duplicate", "near_duplicate", "no_room"]
+    assert sorted(reasons, key=str) == [None, None, "no_room", "no_room", "no_room"]
     features = traces(brain)[0]["considered"][0]["features"]
     assert {"fused", "lexical", "trust"} <= set(features)
     assert all(features.values()), "what is 0 goes without saying"

@@ -42,12 +42,12 @@ def test_status_shows_the_origin_of_the_thresholds(
 ) -> None:
     with commonbrain.open(tmp_path / "brain.db") as brain:
         measured = threshold_line(brain.status().thresholds)
-    monkeypatch.setenv("COMMONBRAIN_DUPLICATE_THRESHOLD", "0.9")
+    monkeypatch.setenv("COMMONBRAIN_SIMILAR_THRESHOLD", "0.9")
     with commonbrain.open(tmp_path / "brain.db") as brain:
         configured = threshold_line(brain.status().thresholds)
 
-    assert "duplicate 0.63, similar 0.63, relevance 0.21, answer 0.44; measured" in measured
-    assert "duplicate 0.90" in configured
+    assert "similar 0.63, relevance 0.21, answer 0.44; measured" in measured
+    assert "similar 0.90" in configured
     assert "set by COMMONBRAIN_..._THRESHOLD" in configured
 
 

@@ -22,7 +22,7 @@ from commonbrain.model.parameters import (
     Parameters,
     change_parameters,
 )
-from commonbrain.model.scope import OnSecret, Trust
+from commonbrain.model.scope import OnSecret, Policy, Trust
 from commonbrain.testing.builders import NOON, WordHashEmbedder, a_brain, a_memory
 from tests.flows.asking import remember_one, stored
 from tests.flows.working import a_worker
@@ -114,8 +114,8 @@ def test_settings_reach_recall(path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         assert brain.services.parameters.half_life(Kind.FACT) == timedelta(days=14)
 
 
-def test_candidates_skills_and_near_duplicates_follow_the_parameters(path: Path) -> None:
-    set_ = Parameters(near_duplicates_max=1, skills_max=1)
+def test_skills_follow_the_parameters(path: Path) -> None:
+    set_ = Parameters(skills_max=1)
     with closing(a_brain(path, parameters=set_)) as brain:
         for number in (1, 2, 3):
             stored(
@@ -126,9 +126,6 @@ def test_candidates_skills_and_near_duplicates_follow_the_parameters(path: Path)
                 distinct_because="another worker",
             )
         assert len([one for one in brain.recall("restart").items if "skill" in str(one.why)]) == 1
-        for _ in range(3):
-            stored(brain, "The nightly build stopped on two cores", kind="incident")
-        assert len(brain.recall("nightly build on two cores", kinds=["incident"]).items) == 1
 
 
 def test_confidence_of_unsourced_facts_and_low_salience_follow_the_parameters(path: Path) -> None:
@@ -180,12 +177,23 @@ def test_invalid_parameter_does_not_change_the_policy(
             assert brain.govern.usage().policy.parameters == ("trust_min=0.6",)
 
 
+def test_parameter_of_an_older_program_is_ignored_and_can_be_removed(brain: Brain) -> None:
+    known = ("duplicate_threshold=0.9", "trust_min=0.3")
+    with brain.services.store.begin(brain.caller.tenant) as tx:
+        tx.credentials.set_policy(Policy(parameters=known))
+    brain.services.policies.forget(brain.caller.tenant)
+    web = stored(brain, "The kettle is blue", kind="fact", trust=Trust.UNTRUSTED_WEB)
+    assert [one.id for one in brain.recall("kettle").items] == [web]
+    policy = brain.govern.policy(parameters=("duplicate_threshold=",))
+    assert policy.parameters == ("trust_min=0.3",)
+
+
 def test_thresholds_of_a_tenant_decide_what_is_reported_as_similar(brain: Brain) -> None:
     stored(brain, "The nightly build runs on two cores", kind="fact")
-    brain.govern.policy(parameters=("similar_threshold=0.99", "duplicate_threshold=0.995"))
+    brain.govern.policy(parameters=("similar_threshold=0.99",))
     other = remember_one(brain, "The nightly build runs on two fast cores", kind="fact")
     assert other.similar == ()
-    brain.govern.policy(parameters=("similar_threshold=0.2", "duplicate_threshold=0.995"))
+    brain.govern.policy(parameters=("similar_threshold=0.2",))
     third = remember_one(brain, "The nightly build runs on two slow cores", kind="fact")
     assert third.similar
 
@@ -207,7 +215,7 @@ def test_thresholds_of_a_tenant_reach_suspects_and_consolidation(brain: Brain) -
         return len(suspects), dict(brain.jobs.show(job.id).result or {})["near_pairs"]
 
     assert pairs() == (1, 1)
-    brain.govern.policy(parameters=("similar_threshold=0.97", "duplicate_threshold=0.98"))
+    brain.govern.policy(parameters=("similar_threshold=0.97",))
     assert pairs() == (0, 0)
     with pytest.raises(RejectedError, match="not in conflict"):
         brain.revise.keep_both(one, other=other, reason="two teams")
@@ -218,13 +226,13 @@ def test_thresholds_of_a_tenant_reach_the_reasons_that_are_suggested(brain: Brai
     stored(brain, "The shop runs on one Postgres server of the old kind", kind="fact")
     text = "We lock {} rows because the shop runs on one Postgres server."
     assert remember_one(brain, text.format("stock"), kind="task").suggestions
-    brain.govern.policy(parameters=("similar_threshold=0.97", "duplicate_threshold=0.98"))
+    brain.govern.policy(parameters=("similar_threshold=0.97",))
     assert not remember_one(brain, text.format("order"), kind="task").suggestions
 
 
 def test_threshold_of_zero_is_not_treated_as_unset() -> None:
-    space = WordHashEmbedder.space.under(Parameters(similar_threshold=0, duplicate_threshold=0))
-    assert (space.similar_threshold, space.duplicate_threshold) == (0, 0)
+    space = WordHashEmbedder.space.under(Parameters(similar_threshold=0))
+    assert space.similar_threshold == 0
 
 
 @pytest.mark.requirement("DO-22")

@@ -1,27 +1,15 @@
-"""Recall for who did not ask: only what stands out, by meaning, or by words while that is late."""
+"""Recall for an agent that did not ask: the best of recall in its order, or nothing."""
 
 import threading
 from contextlib import closing
+from datetime import timedelta
 from pathlib import Path
 
 from commonbrain.client import Brain
-from commonbrain.embeddings.local import SPACE
-from commonbrain.retrieval.retrievers import Threshold, apply_relevance_threshold
+from commonbrain.model.recall_result import NEWER
 from commonbrain.storage.sqlite.driver import driver
-from commonbrain.testing.builders import a_brain
+from commonbrain.testing.builders import FakeClock, a_brain
 from tests.flows.asking import FailingEmbedder, StuckEmbedder, stored
-
-FOUND = {"lexical": {1: 3.0, 2: 9.0}, "vector": {1: 0.5, 3: 0.3}, "skill": {4: 1.0}}
-
-
-def test_proactive_recall_drops_word_matches_without_semantic_similarity() -> None:
-    query = apply_relevance_threshold(FOUND, Threshold(cosine=SPACE.relevance_threshold))
-    proactive = apply_relevance_threshold(
-        FOUND, Threshold(cosine=SPACE.relevance_threshold, is_proactive=True)
-    )
-
-    assert set(query["lexical"]) == {1, 2}
-    assert {id_ for scores in proactive.values() for id_ in scores} == {1, 3, 4}
 
 
 def test_proactive_recall_omits_a_memory_that_only_shares_a_word(brain: Brain) -> None:
@@ -76,3 +64,47 @@ def test_memory_of_a_recall_still_being_written_counts_as_shown(path: Path) -> N
 
     assert not any(while_written)
     assert not afterwards
+
+
+def test_current_version_comes_first_and_a_stale_one_is_not_shown(
+    brain: Brain, clock: FakeClock
+) -> None:
+    for number, (stale, current, prompt) in enumerate(
+        (
+            (
+                "The upload limit of the api is 10 MB",
+                "The upload limit of the api is now 50 MB",
+                "what is the upload limit of the api?",
+            ),
+            (
+                "The ferry leaves from pier 4 at dawn",
+                "We moved the ferry from pier 4 to pier 7 at dawn",
+                "from which pier does the ferry leave at dawn?",
+            ),
+        )
+    ):
+        project = f"p{number}"
+        view = brain.acting_as(session=f"s{number}")
+        stored(view, stale, kind="fact", project=project)
+        clock.move(timedelta(days=7))
+        newer = stored(view, current, kind="fact", project=project)
+        recalled = view.recall(prompt, project=project).items
+        [shown] = view.recall(prompt, project=project, proactive=True).items
+        assert shown.id == recalled[0].id == newer
+
+
+def test_newer_memory_near_an_older_one_is_shown_with_it_in_the_order_of_recall(
+    brain: Brain, clock: FakeClock
+) -> None:
+    view = brain.acting_as(session="s1")
+    older = stored(view, "Sprint 3 ended with two open bugs in the form", kind="fact")
+    clock.move(timedelta(days=7))
+    newer = stored(view, "Sprint 4 ended with two open bugs in the form", kind="fact")
+    for number, first in ((3, older), (4, newer)):
+        prompt = f"how did sprint {number} end, with which open bugs in the form?"
+        recalled = view.recall(prompt).items
+        shown = view.acting_as(session=f"s{number}").recall(prompt, proactive=True).items
+        assert [one.id for one in shown] == [one.id for one in recalled]
+        assert shown[0].id == first
+        [note] = [note for one in shown for note in one.notes if note.startswith(NEWER)]
+        assert note.removeprefix(NEWER) == newer

@@ -153,3 +153,26 @@ def test_long_text_is_compared_by_its_nearest_part(brain: Brain) -> None:
     before = " ".join(f"train{n}" for n in range(113))
     outcome = remember_one(brain, f"{before} {part}", kind="incident", headline="Train")
     assert [one.id for one in outcome.similar] == [id_]
+
+
+@pytest.mark.parametrize("kind", ["fact", "rule", "task", "event"])
+def test_identical_text_declared_distinct_is_stored_once_for_each_reason_and_found(
+    brain: Brain, kind: str
+) -> None:
+    first = stored(brain, FACT, kind=kind)
+    known = remember_one(brain, FACT, kind=kind)
+    assert (known.status, known.id) == (ItemStatus.EXISTS, first)
+    if kind != "event":
+        assert known.code == "exists"
+        assert "distinct_because" in (known.hint or "")
+    other = stored(brain, FACT, kind=kind, distinct_because="of the new host")
+    again = remember_one(brain, FACT, kind=kind, distinct_because="of the new host")
+    assert (again.status, again.id) == (ItemStatus.EXISTS, other)
+    third = stored(brain, FACT, kind=kind, distinct_because="of the old host")
+    assert {one.id for one in brain.recall(FACT).items} == {first, other, third}
+
+
+def test_event_that_is_declared_distinct_is_no_recurrence(brain: Brain) -> None:
+    first = stored(brain, "The export failed", kind="event")
+    stored(brain, "The export failed", kind="event", distinct_because="another export")
+    assert recurrences(brain, first) == 0

@@ -31,7 +31,7 @@ from tests.models.onnx_models import (
 )
 
 TEXT = "Ann lives in Lisbon"
-MEASURED = Thresholds(duplicate=0.9, similar=0.7, relevance=0.1, answer=0.3, origin="calibrated")
+MEASURED = Thresholds(similar=0.7, relevance=0.1, answer=0.3, origin="calibrated")
 
 
 def open_folder(
@@ -464,7 +464,6 @@ def test_shipped_model_opened_as_a_folder_has_the_same_vectors_and_thresholds(
     assert (embedder.query(TEXT) == shipped.query(TEXT)).all()
     assert space.dimensions == SPACE.dimensions
     # Processors round the model's sums differently.
-    assert space.duplicate_threshold == pytest.approx(SPACE.duplicate_threshold, abs=0.03)
     assert space.similar_threshold == pytest.approx(SPACE.similar_threshold, abs=0.03)
     assert space.relevance_threshold == pytest.approx(SPACE.relevance_threshold, abs=0.03)
     assert space.answer_threshold == pytest.approx(SPACE.answer_threshold, abs=0.03)

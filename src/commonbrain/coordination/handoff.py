@@ -130,7 +130,7 @@ class PendingHandoff:
         before = unit.tx.memories.get([hit.id for hit in known])
         for id_, old in before.items():
             if self.is_automatic and not old.auto_captured:
-                return replace(exists(old), reason=_OWN)
+                return replace(exists(old), code=None, reason=_OWN, hint=None)
             if old.text != self.ready.text:
                 return supersede_with(
                     unit, self.ready, old_id=id_, reason=_LATER, inherit_options=InheritOptions()

@@ -37,7 +37,6 @@ class SpaceState(StrEnum):
 class Thresholds:
     """The similarities that decide in one embedding space, and how they were chosen."""
 
-    duplicate: float
     similar: float
     relevance: float
     answer: float | None
@@ -45,12 +44,10 @@ class Thresholds:
     """`measured`, `calibrated`, `cautious`, or `settings` if one of them is set."""
 
 
-CAUTIOUS: Final = Thresholds(
-    duplicate=0.95, similar=0.85, relevance=0.2, answer=None, origin="cautious"
-)
+CAUTIOUS: Final = Thresholds(similar=0.85, relevance=0.2, answer=None, origin="cautious")
 """For a model whose cosines were never measured.
 
-Only almost identical texts are rejected as duplicates, and almost nothing is dropped from results.
+Only almost identical texts are compared and reported, and almost nothing is dropped from results.
 """
 
 
@@ -59,15 +56,13 @@ class EmbeddingSpace:
     """The vector space of one model; vectors of two spaces are never compared.
 
     `name` identifies model, version and quantization; it changes with any of them. The thresholds
-    apply in this space only; three are cosine similarities (-1..1).
+    apply in this space only; two are cosine similarities (-1..1).
     """
 
     name: str
     dimensions: int
-    duplicate_threshold: float
-    """From this similarity on, two texts of one kind say the same."""
     similar_threshold: float
-    """From this similarity on, a memory is worth a hint."""
+    """From this similarity on, a memory is compared word by word and worth a hint."""
     relevance_threshold: float
     """Below this similarity, and without a common word, a memory is not relevant."""
     answer_threshold: float | None = None
@@ -84,7 +79,6 @@ class EmbeddingSpace:
         return cls(
             name=name,
             dimensions=dimensions,
-            duplicate_threshold=thresholds.duplicate,
             similar_threshold=thresholds.similar,
             relevance_threshold=thresholds.relevance,
             answer_threshold=thresholds.answer,
@@ -95,7 +89,6 @@ class EmbeddingSpace:
     def thresholds(self) -> Thresholds:
         """The thresholds together."""
         return Thresholds(
-            duplicate=self.duplicate_threshold,
             similar=self.similar_threshold,
             relevance=self.relevance_threshold,
             answer=self.answer_threshold,
@@ -103,16 +96,9 @@ class EmbeddingSpace:
         )
 
     def under(self, parameters: Parameters) -> EmbeddingSpace:
-        """Return this space with the thresholds that settings and a tenant's policy set.
-
-        The threshold for similar texts is never above that for duplicates.
-        """
-        similar, duplicate = parameters.similar_threshold, parameters.duplicate_threshold
-        similar = self.similar_threshold if similar is None else similar
-        duplicate = self.duplicate_threshold if duplicate is None else duplicate
-        return replace(
-            self, duplicate_threshold=duplicate, similar_threshold=min(similar, duplicate)
-        )
+        """Return this space with the threshold that settings and a tenant's policy set."""
+        similar = parameters.similar_threshold
+        return self if similar is None else replace(self, similar_threshold=similar)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

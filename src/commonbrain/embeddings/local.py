@@ -26,7 +26,6 @@ SPACE = EmbeddingSpace(
     name=commonbrain_minilm.NAME,
     dimensions=commonbrain_minilm.DIMENSIONS,
     # Chosen by `brain eval duplicates`; docs/explanation/decisions.md has the figures.
-    duplicate_threshold=0.63,
     similar_threshold=0.63,
     # The 95th percentile of the cosine of questions and chat turns of different conversations
     # (LoCoMo, 60,000 pairs; median 0.06). The 99th, 0.29, would drop half of the turns that answer

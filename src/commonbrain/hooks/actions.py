@@ -23,7 +23,7 @@ from commonbrain.model.errors import CommonbrainError
 from commonbrain.model.escaping import inert_line
 from commonbrain.model.kinds import Kind, kinds_where
 from commonbrain.model.limits import HOOK_NOTES_TOKENS, QUERY_CHARS_MAX, SOURCE_REF_CHARS_MAX
-from commonbrain.model.recall_result import Order, RecallResult
+from commonbrain.model.recall_result import RecallResult
 from commonbrain.model.scope import Trust
 from commonbrain.observability.hook_events import HOOK_TRANSPORT, Shown, hook_tool
 from commonbrain.observability.hook_runs import HookRuns
@@ -41,7 +41,7 @@ from commonbrain.text.prompts import is_trivial, typed_text
 from commonbrain.text.tokens import upper_bound
 
 _LOG: Final = logging.getLogger(__name__)
-_ITEMS_MAX: Final = 5
+_ITEMS_MAX: Final = 3
 """Few, because the user did not ask for them."""
 _HEARTBEAT_ACTIONS: Final = frozenset(
     {
@@ -277,8 +277,6 @@ def recall_for_prompt(
         max_items=_ITEMS_MAX,
         max_tokens=max_tokens,
         deadline_ms=deadline_ms,
-        # The same memories are the same bytes, whichever prompt they are for.
-        order=Order.TIMELINE,
         proactive=True,
     )
     return brain.recall(text[:QUERY_CHARS_MAX], **options)

@@ -35,7 +35,6 @@ from commonbrain.model.memory import (
     confidence,
     recurring,
     salience,
-    semantic_hash,
 )
 from commonbrain.model.messages import deliveries
 from commonbrain.model.revision import Action
@@ -101,7 +100,7 @@ def build_memory(
         source_ref=draft.source_ref,
         source_message_id=draft.source_message_id,
         auto_captured=draft.auto_captured,
-        semantic_hash=semantic_hash(admitted.kind, prepared.text),
+        semantic_hash=prepared.semantic_hash,
         recorded_at=now,
         occurred_at=occurred_at,
         expires_at=_expiry(draft, admitted.detail, now=now),

@@ -18,11 +18,12 @@ from commonbrain.model.kinds import (
     Identity,
     Kind,
 )
-from commonbrain.model.memory import Memory, semantic_hash
+from commonbrain.model.memory import Memory
 from commonbrain.model.query import Filter
 from commonbrain.model.scope import Scope, is_visible
 from commonbrain.model.timestamps import instant
 from commonbrain.storage.interface import QueryScope
+from commonbrain.text.normalisation import differ_in_capitals, is_same_text
 from commonbrain.text.patterns import lazy_pattern
 from commonbrain.text.repetition import adds_nothing
 
@@ -79,7 +80,8 @@ def classify_duplicate(
     ranked = sorted(near, key=lambda neighbour: -neighbour.similarity)
     similar = tuple(n for n in ranked if n.similarity >= space.similar_threshold)
     for neighbour in similar:
-        if adds_nothing(text, known=neighbour.text):
+        is_repeated = adds_nothing(text, known=neighbour.text)
+        if is_repeated and not differ_in_capitals(text, neighbour.text):
             policy = KINDS[kind].on_duplicate
             if policy in {DuplicatePolicy.REFUSE, DuplicatePolicy.WARN}:
                 return Duplicate(of=neighbour, is_refused=policy is DuplicatePolicy.REFUSE)
@@ -135,6 +137,8 @@ def find_exact(
 ) -> Memory | None:
     """Find a current memory with exactly this text; for an import, also a past one of its source.
 
+    What the author calls distinct is only found if it was stored for the same reason.
+
     Where identical texts need not mean the same thing, only one from the same source counts. A
     message or an incident without a source is always new, as is an event at another time.
     """
@@ -144,15 +148,24 @@ def find_exact(
         source = prepared.draft.source_ref
         if source is None and identity is Identity.NAMED_SOURCE:
             return None
-    hashed = semantic_hash(kind, prepared.text)
-    same = tx.memories.by_hash(kind, hashed, source_ref=source)
+    same = tx.memories.by_hash(kind, prepared.semantic_hash, source_ref=source)
     candidates = [one for one in same if _may_compare(one, prepared, query_scope=query_scope)]
     if options.includes_past and prepared.draft.source_ref is not None:
         past = tx.memories.by_hash(
-            kind, hashed, source_ref=prepared.draft.source_ref, in_any_state=True
+            kind,
+            prepared.semantic_hash,
+            source_ref=prepared.draft.source_ref,
+            in_any_state=True,
         )
         candidates += [one for one in past if _is_known(one, prepared, query_scope=query_scope)]
-    return next((one for one in candidates if not _is_another_time(one, prepared)), None)
+    return next(
+        (
+            one
+            for one in candidates
+            if not _is_another_time(one, prepared) and is_same_text(one.text, prepared.text)
+        ),
+        None,
+    )
 
 
 def is_recurrence(known: Memory, prepared: PreparedDraft) -> bool:

@@ -50,6 +50,7 @@ from commonbrain.model.memory import (
     check_types,
     confidence_of,
     full_text,
+    semantic_hash,
     texts_of,
 )
 from commonbrain.model.parameters import DEFAULTS, Parameters
@@ -291,6 +292,12 @@ class PreparedDraft:
     def text(self) -> str:
         """The text to embed, hash and compare."""
         return full_text(self.admitted.headline, self.admitted.body)
+
+    @property
+    def semantic_hash(self) -> str:
+        """The hash by which the same draft is found again."""
+        why = self.draft.distinct_because
+        return semantic_hash(self.admitted.kind, self.text, distinct_because=why)
 
 
 def prepare_drafts(

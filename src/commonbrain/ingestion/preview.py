@@ -10,9 +10,9 @@ from commonbrain.ingestion.deduplication import find_exact
 from commonbrain.ingestion.result import ItemResult, ItemStatus, exists, rejected
 from commonbrain.ingestion.validation import Rejection
 from commonbrain.model.kinds import KINDS, Identity
-from commonbrain.model.memory import semantic_hash
 from commonbrain.model.scope import Scope
 from commonbrain.model.timestamps import instant
+from commonbrain.text.normalisation import is_same_text
 
 if TYPE_CHECKING:
     from commonbrain.ingestion.batch import WriteOptions
@@ -22,8 +22,9 @@ if TYPE_CHECKING:
 
 
 class _Place(NamedTuple):
-    """What else of two drafts with the same text decides whether they are one memory."""
+    """What else of two drafts with one hash decides whether they are one memory."""
 
+    text: str
     scope: Scope
     project: str | None
     occurred_at: datetime | None
@@ -48,9 +49,9 @@ class PreviewedDrafts:
         if is_over:
             # What has expired is known only to an import of its source.
             source = draft.source_ref
-        key = (semantic_hash(prepared.admitted.kind, prepared.text), source)
+        key = (prepared.semantic_hash, source)
         at = draft.occurred_at if kind.is_distinct_by_time else None
-        place = _Place(prepared.scope, prepared.project, instant(at) if at else None)
+        place = _Place(prepared.text, prepared.scope, prepared.project, instant(at) if at else None)
         known = self.places.get(key, ())
         if any(_is_same(one, place) for one in known):
             return True
@@ -61,7 +62,8 @@ class PreviewedDrafts:
 def _is_same(known: _Place, new: _Place) -> bool:
     is_shared = known.scope is not Scope.PRIVATE or new.scope is Scope.PRIVATE
     is_then = new.occurred_at in {None, known.occurred_at}
-    return is_shared and is_then and known.project in {None, new.project}
+    is_there = known.project in {None, new.project}
+    return is_shared and is_then and is_there and is_same_text(known.text, new.text)
 
 
 def preview_one(

@@ -106,7 +106,7 @@ class ItemResult:
     """The outcome of one item; `stored` means that it is durable and searchable.
 
     `id` names the new memory, or the one that already says it; `code`, `reason` and `hint` explain
-    a rejection and the next step.
+    why nothing was stored, and the next step.
     """
 
     status: ItemStatus
@@ -161,14 +161,20 @@ def rejected(refusal: Rejection) -> ItemResult:
 
 
 def exists(memory: Memory, *, times: int = 0) -> ItemResult:
-    """Return the outcome for an identical memory; `times` counts recurrences."""
+    """Return the outcome for an identical memory.
+
+    If `times` counts a recurrence of it, the call had an effect, and nothing is refused.
+    """
     again = f" It has come again {times} times." if times else ""
+    hint = "If yours means another thing: remember again with distinct_because."
     return ItemResult(
         status=ItemStatus.EXISTS,
         id=ids.show(ids.MEMORY, memory.id),
         kind=memory.kind,
         headline=memory.headline,
+        code=None if times else "exists",
         reason=f"This is stored already, word for word.{again}",
+        hint=None if times else hint,
     )
 
 

@@ -438,7 +438,7 @@ class Remember:
                 exclude_ids=options.exclude_ids,
             )
         self._link_changes(tx, memory, changes=changes)
-        if duplicate_check.recurring is not None:
+        if duplicate_check.recurring is not None and not is_distinct:
             count_recurrence(
                 tx, duplicate_check.recurring, caller=self.caller, at=query_scope.now, own=memory
             )

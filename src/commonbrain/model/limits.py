@@ -82,8 +82,6 @@ EXPANSION_MAX: Final = 4
 """Memories added to one recall for their links; never more than half of its items."""
 ANNOTATIONS_MAX: Final = 2
 """Annotations shown with one item, the newest; get shows all."""
-NEAR_DUPLICATES_MAX: Final = 2
-"""Items of one result that say nearly the same."""
 DEADLINE_MS_MAX: Final = 600_000
 RERANK_MS_MAX: Final = 50.0
 """Milliseconds for a model to rank the candidates of one recall; after that fixed weights apply."""

@@ -281,9 +281,13 @@ def is_erased(memory: Memory) -> bool:
     return not memory.semantic_hash and not memory.body
 
 
-def semantic_hash(kind: Kind, text: str) -> str:
-    """Return a 128-bit hash that ignores case and spacing."""
-    return hashlib.sha256(f"{kind}\n{_folded(text)}".encode()).hexdigest()[:32]
+def semantic_hash(kind: Kind, text: str, *, distinct_because: str | None = None) -> str:
+    """Return a 128-bit hash that ignores case and spacing; `is_same_text` decides about those.
+
+    A text that its author calls distinct shares its hash only with itself, for the same reason.
+    """
+    reason = f"\0{distinct_because}" if distinct_because else ""
+    return hashlib.sha256(f"{kind}\n{_folded(text)}{reason}".encode()).hexdigest()[:32]
 
 
 def _folded(text: str) -> str:

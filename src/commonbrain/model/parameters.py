@@ -25,19 +25,17 @@ BOUNDS: Final[Mapping[str, Bounds]] = {
     "recall_tokens": Bounds(limits.RECALL_TOKENS_MIN, limits.RECALL_TOKENS_MAX),
     "lexical_candidates": Bounds(1, 500),
     "vector_candidates": Bounds(1, 500),
-    "near_duplicates_max": Bounds(1, limits.RECALL_ITEMS_MAX),
     "skills_max": Bounds(0, 50),
     "dormant_below": Bounds(0, 1),
     "salience_min": Bounds(0, 1),
     "unsourced_confidence_max": Bounds(0.1, 1),
-    "duplicate_threshold": Bounds(-1, 1),
     "similar_threshold": Bounds(-1, 1),
 }
 KIND_DAYS: Final = Bounds(0.01, 36_500)
 """The range of half-lives and archive times, in days: a quarter of an hour to a century."""
 POLICY_PARAMETERS: Final = (
     *("trust_min", "recall_items", "recall_tokens", "salience_min"),
-    *("duplicate_threshold", "similar_threshold", "secrets"),
+    *("similar_threshold", "secrets"),
 )
 """The parameters that a tenant's policy may set."""
 _WHOLE: Final = frozenset({"recall_items", "recall_tokens"})
@@ -56,8 +54,6 @@ class Parameters:
     """Tokens of one result, unless the caller names another number."""
     lexical_candidates: int = limits.LEXICAL_CANDIDATES
     vector_candidates: int = limits.VECTOR_CANDIDATES
-    near_duplicates_max: int = limits.NEAR_DUPLICATES_MAX
-    """Items of one result that say nearly the same."""
     skills_max: int = limits.SKILLS_MAX
     """Skills above the other results of one recall."""
 
@@ -74,8 +70,6 @@ class Parameters:
     """Salience below which a new memory starts archived."""
     unsourced_confidence_max: float | None = None
     """Highest confidence of a claim without a source; None uses the kind's own."""
-    duplicate_threshold: float | None = None
-    """Cosine from which two texts are duplicates; None uses the embedding space's own."""
     similar_threshold: float | None = None
     """Cosine from which a similar memory is reported; None uses the embedding space's own."""
     secrets: OnSecret = OnSecret.REJECT
@@ -120,7 +114,7 @@ class Parameters:
 
     def under(self, policy: Sequence[str]) -> "Parameters":
         """Return these parameters with those that a tenant's policy sets."""
-        # A newer program may have stored a name that this one does not know.
+        # A newer or older program may have stored a name that this one does not know.
         known = tuple(one for one in policy if one.split("=", 1)[0] in POLICY_PARAMETERS)
         return replace(self, **read_policy_parameters(known)) if known else self
 
@@ -181,7 +175,7 @@ def change_parameters(known: Sequence[str], changes: Sequence[str]) -> tuple[str
         if value:
             name, read = _read_parameter(change)
             values[name] = str(read)
-        elif name in POLICY_PARAMETERS:
+        elif name in values or name in POLICY_PARAMETERS:
             values.pop(name, None)
         else:
             _read_parameter(change)

@@ -255,8 +255,6 @@ class Budget:
     max_items: int = limits.RECALL_ITEMS_DEFAULT
     max_tokens: int = limits.RECALL_TOKENS_DEFAULT
     order: Order = Order.RELEVANCE
-    near_duplicates_max: int = limits.NEAR_DUPLICATES_MAX
-    """Items that say nearly the same."""
 
     def __post_init__(self) -> None:
         """Check the limits.
@@ -303,6 +301,7 @@ class ExclusionReason(StrEnum):
     NOT_ALLOWED = "not_allowed"
     """Excluded by policy, trust or filter, or a better candidate has the same text."""
     NEAR_DUPLICATE = "near_duplicate"
+    """In traces of earlier versions, which showed two of those that say nearly the same."""
     OVER_BUDGET = "no_room"
     NOT_WORTH_SHOWING = "not_worth_showing"
     """Nobody asked, and it may not bear upon the prompt, is outdated or was shown before."""

@@ -84,12 +84,11 @@ def fit_page(
 
 
 def _fitting(candidates: Sequence[Candidate], packed: Packed) -> int:
-    """Count the candidates before the first that is not shown, near duplicates aside."""
+    """Count the candidates before the first that is not shown."""
     each = zip(packed.ids, packed.items, strict=True)
     shown = {(item.occurred_at, id_) for id_, item in each}
-    near = frozenset(packed.near)
     for count, one in enumerate(candidates):
-        if place_of(one.memory) not in shown and one.memory.id not in near:
+        if place_of(one.memory) not in shown:
             # The first one always counts as shown, or no page would ever end.
             return max(count, 1)
     return len(candidates)

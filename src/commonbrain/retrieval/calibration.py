@@ -8,19 +8,16 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from importlib.resources import files
-from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias
 
 from commonbrain.embeddings.interface import Embedder, Thresholds
 from commonbrain.model.kinds import Kind
 from commonbrain.retrieval.query_plan import search_terms
 from commonbrain.retrieval.ranking import LEXICAL_WEIGHT, word_share
-from commonbrain.text.repetition import adds_nothing
-from commonbrain.text.statements import Statement, read_statement
 
 if TYPE_CHECKING:
     import numpy as np
@@ -28,12 +25,8 @@ if TYPE_CHECKING:
 
     Flags: TypeAlias = NDArray[np.bool_]
 
-DUPLICATE_PRECISION_MIN: Final = 0.98
-"""One refusal in fifty may be wrong; the refused agent learns the reason and can insist."""
 SIMILAR_RECALL_MIN: Final = 0.9
 """A hint costs a line, so it may be wrong more often than it may miss."""
-CAUTION: Final = 0.9
-"""The share of resamples that must agree; one lucky sample would set the threshold too low."""
 UNRELATED_SHARE: Final = 0.95
 """The share of unrelated questions and texts below the threshold of relevance.
 
@@ -48,8 +41,6 @@ suits other models was not measured.
 GRID: Final = tuple(n / 100 for n in range(30, 100))
 EDITION: Final = 2
 """It changes whenever other thresholds would be chosen, so that stored ones are measured again."""
-_RESAMPLES: Final = 200
-_SEED: Final = 20_000
 _GAP: Final = 0.01
 """The least distance between the thresholds of relevance and of similarity."""
 _BOUNDS: Final = (-0.99, 0.99)
@@ -105,22 +96,18 @@ def _rows(name: str) -> Iterator[dict[str, Any]]:
     return map(json.loads, text.splitlines())
 
 
-_UNLIKE: Final = (Label.NEAR_MISS, Label.UNRELATED)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoredPairs:
-    """Pairs with their similarity and what the rules say, one row each."""
+    """Pairs with their similarity, one row each."""
 
     labels: NDArray[np.str_]
     similarities: NDArray[np.float64]
-    are_news: Flags
-    """Whether the rules let the second text pass at any similarity."""
-    have_different_numbers: Flags
 
-    def at(self, kept: NDArray[np.intp]) -> Self:
+    def at(self, places: NDArray[np.intp]) -> Self:
         """Return some rows, by place."""
-        columns: dict[str, Any] = {name: getattr(self, name)[kept] for name in _columns(self)}
+        columns: dict[str, Any] = {
+            name: getattr(self, name)[places] for name in type(self).__dataclass_fields__
+        }
         return type(self)(**columns)
 
     def labelled(self, *labels: Label) -> Flags:
@@ -129,57 +116,10 @@ class ScoredPairs:
 
         return np.isin(self.labels, labels)
 
-    def duplicate(self, threshold: float) -> Flags:
-        """Return which rows count as duplicates, by similarity and the rules."""
-        return (self.similarities >= threshold) & ~self.are_news
-
-    def expected_precision(self, threshold: float) -> float:
-        """Weigh the unlike by how often the rule misses one; other numbers it never misses."""
-        at_risk = self.labelled(*_UNLIKE) & ~self.have_different_numbers
-        missed = float((at_risk & ~self.are_news).sum() / max(at_risk.sum(), 1))
-        right = int((self.duplicate(threshold) & self.labelled(Label.PARAPHRASE)).sum())
-        wrong = missed * int((at_risk & (self.similarities >= threshold)).sum())
-        return round(right / (right + wrong), 4) if right else 0.0
-
     def similar_recall(self, threshold: float) -> float:
         """Return the share of paraphrases and updates from a similarity on."""
         near = self.labelled(Label.PARAPHRASE, Label.UPDATE)
         return float((near & (self.similarities >= threshold)).sum() / max(near.sum(), 1))
-
-
-def _columns(scored: ScoredPairs) -> tuple[str, ...]:
-    return tuple(type(scored).__dataclass_fields__)
-
-
-def has_different_numbers(pair: Pair) -> bool:
-    """Return whether the two texts have other numbers."""
-    one, other = (read_statement(Statement(text=text)) for text in (pair.one, pair.other))
-    return one.numbers != other.numbers
-
-
-def choose_duplicate_threshold(scored: ScoredPairs) -> float | None:
-    """Choose the threshold that most resamples find high enough; None if too many find none."""
-    import numpy as np  # noqa: PLC0415 see `labelled`
-
-    random_source = np.random.default_rng(_SEED)
-    draws = random_source.integers(0, len(scored.labels), size=(_RESAMPLES, len(scored.labels)))
-    lowest = sorted(_lowest_precise(scored.at(draw)) for draw in draws)
-    chosen = lowest[int(CAUTION * _RESAMPLES)]
-    return None if chosen > GRID[-1] else chosen
-
-
-def _lowest_precise(scored: ScoredPairs) -> float:
-    """Return the lowest threshold that is precise together with all above it; 1 if none is."""
-    precise = takewhile(
-        lambda threshold: scored.expected_precision(threshold) >= DUPLICATE_PRECISION_MIN,
-        _useful(scored, reversed(GRID)),
-    )
-    return min(precise, default=1.0)
-
-
-def _useful(scored: ScoredPairs, thresholds: Iterable[float]) -> Iterator[float]:
-    """Skip thresholds above every pair, which have no precision."""
-    return (threshold for threshold in thresholds if scored.duplicate(threshold).any())
 
 
 def choose_similar_threshold(scored: ScoredPairs) -> float | None:
@@ -199,17 +139,13 @@ def calibrate(embedder: Embedder) -> Thresholds | None:
 
     """
     pairs = [pair for pair in read_pairs() if pair.half is Half.CALIBRATE]
-    scored = _score(pairs, embedder)
-    duplicate, similar = choose_duplicate_threshold(scored), choose_similar_threshold(scored)
+    similar = choose_similar_threshold(_score(pairs, embedder))
     relevance, answer = _of_questions(embedder)
     if similar is None:
         return None
     low, high = _BOUNDS
-    # The rule for repetitions is precise at any similarity of texts that are compared at all.
     similar = min(similar, high)
-    duplicate = min(max(duplicate or similar, similar), high)
     return Thresholds(
-        duplicate=duplicate,
         similar=similar,
         relevance=round(max(low, min(relevance, similar - _GAP)), 3),
         answer=round(max(answer, 0.0), 3),
@@ -227,8 +163,6 @@ def _score(pairs: Sequence[Pair], embedder: Embedder) -> ScoredPairs:
     return ScoredPairs(
         labels=np.array([pair.label.value for pair in pairs]),
         similarities=np.sum(ones.astype(np.float64) * others, axis=1),
-        are_news=np.array([not adds_nothing(one.one, known=one.other) for one in pairs]),
-        have_different_numbers=np.array([has_different_numbers(pair) for pair in pairs]),
     )
 
 

@@ -84,7 +84,7 @@ def expand_context(
     A session is seldom about one thing only: what it stored next to a match is added from
     `lowest_cosine` on, or without a vector.
     """
-    if not plan.query or plan.is_proactive or not plan.overrides.is_enabled(STAGE):
+    if not plan.query or not plan.overrides.is_enabled(STAGE):
         return ThreadContext(matches=matches)
     ids = list(dict.fromkeys([*matches[LEXICAL], *matches[VECTOR]]))
     around = tx.threads.around(ids, plan.query_scope, before=_REACH, after=_REACH)
@@ -403,7 +403,7 @@ def expand_links(
 
 def _related(tx: Transaction, plan: QueryPlan, *, seeds: Sequence[Memory]) -> list[RelatedMemory]:
     """Find earlier memories that name what the best candidates name, for a question for causes."""
-    if plan.intent is not Intent.CAUSAL or plan.is_proactive or plan.filter.field is not None:
+    if plan.intent is not Intent.CAUSAL or plan.filter.field is not None:
         return []
     times = {one.id: one.occurred_at for one in seeds}
     related = related_by_name(tx, plan.query_scope, memories=seeds, limit=_REACHED_MAX)

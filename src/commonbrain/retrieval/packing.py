@@ -1,12 +1,8 @@
 """Packing: fit the best evidence into a budget of items and tokens, quoted for an agent."""
 
-from bisect import bisect_left, insort
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass, field, fields, replace
 from datetime import datetime
-from functools import lru_cache
-from itertools import islice
 from typing import Final
 
 from commonbrain.model import ids, limits
@@ -27,21 +23,12 @@ from commonbrain.model.recall_result import (
 from commonbrain.model.scope import Trust
 from commonbrain.retrieval.detail_levels import DetailCosts, DetailLevel, Text, as_json
 from commonbrain.retrieval.item_metadata import is_matching_skill, to_item
-from commonbrain.retrieval.occurrences import time_of_occurrence
 from commonbrain.retrieval.same_matter import EARLIER
-from commonbrain.text.patterns import lazy_pattern
 from commonbrain.text.segmentation import Sought
 from commonbrain.text.tokens import estimate
 
-_WORD: Final = lazy_pattern(r"\w+")
 _CLOSE_AT: Final = 0.9
 """A rule or fact with a lower share of the last item's score would cost evidence."""
-_NEAR_AT: Final = 0.8
-"""Share of common words from which two texts are near duplicates."""
-_COMPARED_CHARS: Final = 1000
-"""Characters of a text whose words are compared."""
-_CACHED_TEXTS: Final = 512
-"""Texts whose words are cached, some 3 MB; recalls compare the same ones again and again."""
 
 
 def select(ranked: Sequence[Candidate], max_items: int) -> Sequence[Candidate]:
@@ -64,58 +51,6 @@ def is_binding(candidate: Candidate) -> bool:
     """Return whether it is a trusted rule or fact."""
     memory = candidate.memory
     return KINDS[memory.kind].has_reserved_item and memory.trust is not Trust.UNTRUSTED_WEB
-
-
-def drop_near_duplicates(
-    ranked: Sequence[Candidate], budget: Budget, *, enough: int
-) -> tuple[list[Candidate], list[Candidate]]:
-    """Separate the first `enough` candidates from those that say the same as others.
-
-    A result holds `near_duplicates_max` items that say nearly the same.
-
-    Triggered skills are never near duplicates, nor what happened at another time, in a timeline.
-    """
-    chosen: list[Candidate] = []
-    near: list[Candidate] = []
-    words_at: defaultdict[datetime | None, list[frozenset[str]]] = defaultdict(list)
-    for candidate in ranked:
-        if len(chosen) == enough:
-            break
-        words = _words(candidate)
-        word_sets = words_at[time_of_occurrence(candidate.memory, order=budget.order)]
-        alike = _alike(words, word_sets)
-        if alike >= budget.near_duplicates_max and not is_matching_skill(candidate):
-            near.append(candidate)
-        else:
-            chosen.append(candidate)
-            insort(word_sets, words, key=len)
-    return chosen, near
-
-
-def _words(candidate: Candidate) -> frozenset[str]:
-    return _words_of(candidate.memory.body[:_COMPARED_CHARS])
-
-
-@lru_cache(_CACHED_TEXTS)
-def _words_of(text: str) -> frozenset[str]:
-    return frozenset(_WORD.findall(text.casefold()))
-
-
-def _alike(words: frozenset[str], word_sets: Sequence[frozenset[str]]) -> int:
-    """Count near duplicates among sets in the order of their sizes.
-
-    Most texts differ too much in size to be compared.
-    """
-    size = len(words)
-    first = bisect_left(word_sets, _NEAR_AT * size, key=len)
-    alike = 0
-    for one in islice(word_sets, first, None):
-        other = len(one)
-        if _NEAR_AT * other > size:
-            break
-        shared = len(words & one)
-        alike += bool(shared) and shared >= _NEAR_AT * (size + other - shared)
-    return alike
 
 
 # Shares of the remaining budget, chosen on three public data sets: smaller ones show more memories
@@ -146,8 +81,6 @@ class Packed:
     tokens: int
     omitted: Omitted
     conflicts: tuple[Conflict, ...] = ()
-    near: tuple[int, ...] = ()
-    """Ids omitted as near duplicates."""
 
 
 def pack(
@@ -166,12 +99,11 @@ def pack(
     the last item. Conflicts of items are included if they fit, and after all items what each said
     before and the turn that it came from, best item first.
     """
-    distinct, near = drop_near_duplicates(ranked, budget, enough=2 * budget.max_items)
     # The text around the items is paid for in advance.
     lines = frame_lines(omitted=len(ranked), tokens=budget.max_tokens, is_unsure=is_unsure)
     around = max(sum(map(estimate, lines)) + len(lines), ENVELOPE_TOKENS)
     filling = _Filling(
-        texts=[Text.of(one, to_item(one)) for one in select(distinct, budget.max_items)],
+        texts=[Text.of(one, to_item(one)) for one in select(ranked, budget.max_items)],
         sought=Sought(terms),
         conflicts=conflicts,
     )
@@ -189,7 +121,6 @@ def pack(
         tokens=around + box.cost.most if box.shown else 0,
         omitted=Omitted(count=len(left_out), ids=omitted_ids),
         conflicts=tuple(box.conflicts),
-        near=tuple(candidate.memory.id for candidate in near),
     )
 
 

@@ -1,4 +1,4 @@
-"""Decide which memories are worth showing to an agent that did not ask.
+"""Decide whether what recall finds is worth showing to an agent that did not ask.
 
 A cosine alone cannot: "explain how Kafka works" is as near to a fact on Kafka as "why did we take
 NATS?". So a candidate's cosine is weighed with the share of the prompt's words that it has, and
@@ -163,6 +163,8 @@ _SIZE_MIN: Final = 30
 """Smaller stores are as strict as this one: there, one chance match shows in many prompts."""
 _SIZE_MAX: Final = 2000
 """Memories that are counted at most; a larger store is treated alike."""
+_JUDGED: Final = 10
+"""Best candidates that are judged: the few to show, and some that the session was shown."""
 _HOPELESS_BELOW: Final = -3.0
 """Logarithm of the odds that a nearer sentence does not raise to 0: it adds 2 at most, mostly 1."""
 
@@ -178,8 +180,9 @@ def judge(
 ) -> list[Candidate]:
     """Add the feature `PROACTIVE`, the probability that a candidate is worth showing.
 
-    Candidates that do not match the prompt, but are linked to one that does, get 0. The others get
-    none if `meaning`, the cosines of the prompt, is empty: they were selected by words.
+    Candidates that do not match the prompt, but are linked to one that does, get 0, and so do all
+    but the best. The others get none if `meaning`, the cosines of the prompt, is empty: they were
+    selected by words.
     """
     if not meaning:
         return [
@@ -189,7 +192,7 @@ def judge(
             for one in ranked
         ]
     prompt, space = read_prompt(plan.query), services.store.space.under(plan.parameters)
-    compared = {one.memory.id: one.memory for one in ranked if one.memory.id in meaning}
+    compared = {one.memory.id: one.memory for one in ranked[:_JUDGED] if one.memory.id in meaning}
     size = tx.memories.count(plan.query_scope, at_most=_SIZE_MAX) if compared else 0
     prior = BIAS + SIZE_WEIGHT * math.log(max(size, _SIZE_MIN))
 
@@ -235,43 +238,37 @@ def _logistic(value: float) -> float:
     return 1 / (1 + math.exp(-value))
 
 
-def is_any_worth(ranked: Iterable[Candidate]) -> bool:
-    """Return whether a candidate is worth showing by itself; otherwise none is."""
-    return any(_worth(one) >= THRESHOLD for one in ranked)
-
-
 def worth_showing(
     plan: QueryPlan,
-    ranked: Iterable[Candidate],
+    ranked: Sequence[Candidate],
     *,
     shown: Mapping[int, bool],
     reviews: Container[int],
 ) -> list[Candidate]:
-    """Choose what to show to an agent that did not ask: the most probable first, at most the items.
+    """Choose what to show to an agent that did not ask, in the order of recall.
 
-    Skills are always worth it. An outdated memory is not; the newer one takes its place. What the
-    session was shown before is not either, unless it needs review since. Nothing is for a prompt
-    that no person typed.
+    Nothing, unless one of the best is worth it by itself: then the first of recall, and those that
+    are worth it. Skills always are. A newer memory is as worthy as the older one on its matter. Not
+    shown are what a newer one changed, what the session was shown before unless it needs review
+    since, and anything with a prompt that no person typed.
     """
     if plan.query and not typed_text(plan.query):
         return []
-    candidates = list(ranked)
-    worth = {one.memory.id: _worth(one) for one in candidates}
-    # An outdated candidate comes after the newer one, so a chain is followed from its end.
-    for older in reversed(candidates):
-        if EARLIER in older.features:
-            for newer in candidates:
-                if public_ids.show(public_ids.MEMORY, newer.memory.id) in older.notes[0]:
-                    worth[newer.memory.id] = max(worth[newer.memory.id], worth[older.memory.id])
-    chosen = [
+    worth = {one.memory.id: _worth(one) for one in ranked}
+    shown_ids = {id_: public_ids.show(public_ids.MEMORY, id_) for id_ in worth}
+    # An older candidate mostly comes after the newer one, so a chain is followed from its end.
+    for older in reversed(ranked):
+        for newer, shown_id in shown_ids.items():
+            if any(shown_id in note for note in older.notes):
+                worth[newer] = max(worth[newer], worth[older.memory.id])
+    best = [
         one
-        for one in candidates
-        if worth[one.memory.id] >= THRESHOLD
-        and EARLIER not in one.features
+        for one in ranked
+        if EARLIER not in one.features
         and not _is_known(one.memory.id, shown=shown, reviews=reviews)
-    ]
-    best_first = sorted(chosen, key=lambda one: -worth[one.memory.id])
-    return best_first[: plan.budget.max_items]
+    ][: plan.budget.max_items]
+    worthy = [one for one in best if worth[one.memory.id] >= THRESHOLD]
+    return [one for one in best if one in worthy or one is ranked[0]] if worthy else []
 
 
 def _worth(one: Candidate) -> float:

@@ -111,8 +111,6 @@ NO_OVERRIDES: Final = RetrievalOverrides()
 
 _WORD: Final = lazy_pattern(r"\w+")
 CANDIDATES_MIN: Final = 40
-PROACTIVE_CANDIDATES: Final = 10
-"""Candidates for an agent that did not ask: what few items need, and what may have changed them."""
 _TERMS_MAX: Final = 64
 """Distinct words to search for; the first words of a longer text say what it is about."""
 # Every English text contains these, so they distinguish nothing.
@@ -198,9 +196,7 @@ class QueryPlan:
     @property
     def candidates(self) -> int:
         """How many candidates to rank: the items to return and those that may displace them."""
-        least = PROACTIVE_CANDIDATES if self.is_proactive else CANDIDATES_MIN
-        if self.lists_time:
-            least = limits.PERIOD_LISTED
+        least = limits.PERIOD_LISTED if self.lists_time else CANDIDATES_MIN
         return max(least, 3 * self.budget.max_items)
 
     @property
@@ -436,7 +432,6 @@ def read_budget(options: RecallOptions, *, parameters: Parameters = DEFAULTS) ->
         max_items=parameters.recall_items if max_items is None else max_items,
         max_tokens=parameters.recall_tokens if max_tokens is None else max_tokens,
         order=parse_choice(Order, options.get("order", Order.RELEVANCE)),
-        near_duplicates_max=parameters.near_duplicates_max,
     )
 
 

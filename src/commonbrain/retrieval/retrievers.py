@@ -82,8 +82,6 @@ class Threshold:
     cosine: float
     is_about_time: bool = False
     """Whether the query asks for nothing but a period, or for one to come."""
-    is_proactive: bool = False
-    """Whether nobody asked, and the query's vector is known."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -107,13 +105,9 @@ class RetrievalState:
     """Cosines of the memories that state a wish, from the search by vector."""
 
     def threshold(self, space: EmbeddingSpace) -> Threshold:
-        """Return the threshold; words alone are not enough for proactive recall with vectors."""
-        is_strict = self.plan.is_proactive and bool(self.matches[VECTOR])
-        return Threshold(
-            cosine=space.relevance_threshold,
-            is_about_time=self.plan.is_about_time or self.plan.is_ahead,
-            is_proactive=is_strict,
-        )
+        """Return the threshold of a query in this space."""
+        is_about_time = self.plan.is_about_time or self.plan.is_ahead
+        return Threshold(cosine=space.relevance_threshold, is_about_time=is_about_time)
 
 
 ALWAYS: Final = -math.inf
@@ -258,7 +252,7 @@ RETRIEVERS: Final[Mapping[str, Retriever]] = {
         fetch=_fetch_lexical,
         weight=0.5,
         score_of_no_match=0.0,
-        relevant_from=lambda threshold: NEVER if threshold.is_proactive else ALWAYS,
+        relevant_from=lambda _: ALWAYS,
         reason="words",
     ),
     "time": Retriever(
@@ -266,9 +260,7 @@ RETRIEVERS: Final[Mapping[str, Retriever]] = {
         fetch=_fetch_by_time,
         weight=0.0,
         score_of_no_match=None,
-        relevant_from=lambda threshold: (
-            ALWAYS if threshold.is_about_time and not threshold.is_proactive else NEVER
-        ),
+        relevant_from=lambda threshold: ALWAYS if threshold.is_about_time else NEVER,
         reason=None,
     ),
     VECTOR: Retriever(
@@ -281,7 +273,7 @@ RETRIEVERS: Final[Mapping[str, Retriever]] = {
     ),
     # The search by vector compares what it chooses from, so it comes after that.
     GUIDANCE: Retriever(
-        applies_to=lambda state: not (state.plan.is_about_time or state.plan.is_proactive),
+        applies_to=lambda state: not state.plan.is_about_time,
         fetch=fetch_guidance,
         weight=0.0,
         score_of_no_match=0.0,

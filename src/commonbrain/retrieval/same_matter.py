@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Final
 from commonbrain.model import ids
 from commonbrain.model.kinds import KINDS
 from commonbrain.model.links import DISAGREEMENTS, LinkType, is_sure
-from commonbrain.model.query import Candidate, Filter, is_allowed
+from commonbrain.model.query import PROACTIVE, Candidate, Filter, is_allowed
 from commonbrain.model.recall_result import NEWER
 from commonbrain.model.support import may_outdate
 from commonbrain.model.timestamps import show_day
 from commonbrain.retrieval.query_plan import CLAIMS, TOGETHER
 from commonbrain.retrieval.value_history import Change, ChangeReader
+from commonbrain.text.normalisation import is_same_text
 
 if TYPE_CHECKING:
     from commonbrain.retrieval.fusion import LinkExpansion
@@ -113,8 +114,9 @@ def _marked(older: Candidate, change: Change) -> Candidate:
 def with_marks(
     considered: Sequence[Candidate], allowed: Iterable[Candidate]
 ) -> Sequence[Candidate]:
-    """Return candidates for the trace, with the features that their order gave them."""
-    marked = {one.memory.id: one.features for one in allowed if EARLIER in one.features}
+    """Return candidates for the trace, with the features that were added to those allowed."""
+    added = {EARLIER, PROACTIVE}
+    marked = {one.memory.id: one.features for one in allowed if not added.isdisjoint(one.features)}
     return [
         replace(one, features=marked[one.memory.id]) if one.memory.id in marked else one
         for one in considered
@@ -153,7 +155,10 @@ def _together(
             and (one.memory.id in first or other.memory.id in first)
             and EARLIER not in other.features
             and frozenset({one.memory.id, other.memory.id}) not in settled
-            and other.memory.semantic_hash != one.memory.semantic_hash
+            and not (
+                other.memory.semantic_hash == one.memory.semantic_hash
+                and is_same_text(other.memory.text, one.memory.text)
+            )
             and abs(meaning[one.memory.id] - meaning[other.memory.id]) <= _GAP_MAX
         ]
         weight = one.memory.trust.weight

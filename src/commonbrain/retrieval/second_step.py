@@ -66,7 +66,7 @@ _SEVERAL: Final = lazy_pattern(
 
 def asks_for_several(plan: QueryPlan) -> bool:
     """Return whether a question asks for several memories of the people that it names."""
-    is_open = bool(plan.speakers) and plan.period is None and not plan.is_proactive
+    is_open = bool(plan.speakers) and plan.period is None
     if not (is_open and plan.overrides.is_enabled(STAGE)):
         return False
     names = {word for name in plan.speakers for word in name.split()}

@@ -57,7 +57,7 @@ from commonbrain.retrieval.occurrences import (
     time_of_occurrence,
 )
 from commonbrain.retrieval.packing import Packed, pack
-from commonbrain.retrieval.proactive import is_any_worth, judge, shown_to, worth_showing
+from commonbrain.retrieval.proactive import judge, shown_to, worth_showing
 from commonbrain.retrieval.query_plan import (
     NO_OVERRIDES,
     QueryPlan,
@@ -93,7 +93,7 @@ from commonbrain.retrieval.same_matter import order_matters, with_marks
 from commonbrain.security.read_audit import audited, note_shown
 from commonbrain.services import Services
 from commonbrain.storage.interface import MemoryAccess, QueryScope, ShownMemories
-from commonbrain.text.normalisation import normalise
+from commonbrain.text.normalisation import is_same_text, normalise
 
 if TYPE_CHECKING:
     from commonbrain.storage.store import Transaction
@@ -151,8 +151,8 @@ class Recall:
             options: `max_items` (1..100, default 12) and `max_tokens` (64..32,000, default 1,400)
                 limit the result. After `deadline_ms`, no further retriever runs, and `degraded`
                 names those that were skipped. `bump=False` does not count as an access.
-                `proactive=True` is for an agent that did not ask: it returns only what probably
-                bears upon the query, nothing that is outdated or that the session was shown so.
+                `proactive=True` is for an agent that did not ask: it returns the best, if they
+                probably bear upon the query, nothing outdated or that the session was shown so.
                 `order="timeline"` sorts the items by time. All others are fields of `Filter`;
                 its times may be words such as "last monday".
 
@@ -328,17 +328,27 @@ class Recall:
             dated = in_page(dated, after=plan.after, oldest=retrieved.oldest)
         scored = rank(plan, dated, features=features)
         ordered = RerankResult(ranked=scored) if order is None else order(scored)
-        considered = self._judged(tx, plan, ranked=ordered.ranked, retrieved=retrieved)
+        considered = ordered.ranked
         believed = tx.changes.believed(memory_ids) if plan.filter.as_of else {}
         passed = filter_visible(plan, considered, past=believed, reviews=reviews)
-        is_worth = not plan.is_proactive or is_any_worth(passed)
-        visible = without_summaries(tx, plan, ranked=passed if is_worth else ())
+        visible = without_summaries(tx, plan, ranked=passed)
         meaning = context.matches[VECTOR]
         allowed = order_matters(tx, plan, ranked=visible, graph=graph, meaning=meaning)
         if repeated := spread_over_times(plan, allowed, times=times):
             allowed = filter_visible(plan, repeated, past=believed, reviews=reviews)
         allowed = at_own_times(allowed, memories=memories, dated=mentioned.keys() - times.keys())
-        allowed = self._chosen(tx, plan, ranked=allowed, reviews=reviews)
+        if plan.is_proactive:
+            judged = judge(
+                tx,
+                plan,
+                services=self.services,
+                ranked=allowed,
+                meaning=retrieved.matches[VECTOR],
+                deadline=retrieved.deadline,
+            )
+            considered = with_marks(considered, judged)
+            shown = shown_to(tx, self.caller, unwritten=plan.unwritten_shown)
+            allowed = worth_showing(plan, judged, shown=shown, reviews=reviews)
         conflicts = _conflicts(tx, plan, allowed=allowed, graph=graph, reviews=reviews, known=known)
         return _Ranked(
             considered=with_marks(considered, allowed),
@@ -377,40 +387,6 @@ class Recall:
             sources=context.sources,
         )
         return context, fused
-
-    def _judged(
-        self,
-        tx: Transaction,
-        plan: QueryPlan,
-        *,
-        ranked: Sequence[Candidate],
-        retrieved: RetrievalState,
-    ) -> Sequence[Candidate]:
-        """Judge each candidate that the agent did not ask for."""
-        if not plan.is_proactive:
-            return ranked
-        return judge(
-            tx,
-            plan,
-            services=self.services,
-            ranked=ranked,
-            meaning=retrieved.matches[VECTOR],
-            deadline=retrieved.deadline,
-        )
-
-    def _chosen(
-        self,
-        tx: Transaction,
-        plan: QueryPlan,
-        *,
-        ranked: list[Candidate],
-        reviews: Container[int],
-    ) -> list[Candidate]:
-        """Choose what to show to an agent that did not ask."""
-        if not plan.is_proactive:
-            return ranked
-        shown = shown_to(tx, self.caller, unwritten=plan.unwritten_shown)
-        return worth_showing(plan, ranked, shown=shown, reviews=reviews)
 
     def _replaced_space(self, plan: QueryPlan) -> tuple[str, ...]:
         """Warn that the store has moved to another embedding space; words still match."""
@@ -495,7 +471,8 @@ def filter_visible(
     A timeline has a text once for each time at which it happened. `past` holds the periods in which
     memories were believed, for a query about the past; `reviews` the ids with an open review.
     """
-    visible: dict[tuple[str, datetime | None], Candidate] = {}
+    visible: list[Candidate] = []
+    alike: dict[tuple[str, datetime | None], list[Memory]] = {}
     caller, criteria, now = plan.caller, plan.filter, plan.now
     for candidate in ranked:
         memory = candidate.memory
@@ -504,8 +481,11 @@ def filter_visible(
         spans = past.get(memory.id, ())
         if is_allowed(memory, caller, criteria=criteria, now=now, past=spans):
             time = time_of_occurrence(memory, order=plan.budget.order)
-            visible.setdefault((memory.semantic_hash, time), candidate)
-    return list(visible.values())
+            known = alike.setdefault((memory.semantic_hash, time), [])
+            if not any(is_same_text(one.text, memory.text) for one in known):
+                known.append(memory)
+                visible.append(candidate)
+    return visible
 
 
 def _features(
@@ -586,14 +566,12 @@ def _once(candidates: Sequence[Candidate]) -> Iterable[Candidate]:
 def _left_out(ranked: _Ranked, packed: Packed) -> Mapping[int, ExclusionReason]:
     """Return the reason for each candidate that is not in the result."""
     allowed = {candidate.memory.id for candidate in ranked.allowed}
-    alike, shown = set(packed.near), set(packed.ids)
+    shown = set(packed.ids)
     return {
         id_: ExclusionReason.NOT_ALLOWED
         if id_ not in ranked.passed
         else ExclusionReason.NOT_WORTH_SHOWING
         if id_ not in allowed
-        else ExclusionReason.NEAR_DUPLICATE
-        if id_ in alike
         else ExclusionReason.OVER_BUDGET
         for id_ in [candidate.memory.id for candidate in ranked.considered]
         if id_ not in shown

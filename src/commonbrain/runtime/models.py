@@ -361,18 +361,16 @@ def make_reflector(settings: Settings) -> Reflector:
 
 def with_thresholds(space: EmbeddingSpace, settings: Settings) -> EmbeddingSpace:
     """Return the embedding space with the thresholds that are set."""
-    names = ("duplicate_threshold", "similar_threshold", "relevance_threshold", "answer_threshold")
+    names = ("similar_threshold", "relevance_threshold", "answer_threshold")
     overrides = {name: getattr(settings, name) for name in names}
     given = {name: at for name, at in overrides.items() if at is not None}
     origin = "settings" if given else space.threshold_origin
     merged = replace(space, threshold_origin=origin, **given)
-    if not merged.relevance_threshold < merged.similar_threshold <= merged.duplicate_threshold:
+    if merged.relevance_threshold >= merged.similar_threshold:
         raise InvalidInputError(
             f"The thresholds are relevant {merged.relevance_threshold}, similar "
-            f"{merged.similar_threshold}, "
-            f"duplicate {merged.duplicate_threshold}; each must be above the one before.",
-            hint="Correct COMMONBRAIN_RELEVANCE_THRESHOLD, COMMONBRAIN_SIMILAR_THRESHOLD and "
-            "COMMONBRAIN_DUPLICATE_THRESHOLD.",
+            f"{merged.similar_threshold}; the second must be above the first.",
+            hint="Correct COMMONBRAIN_RELEVANCE_THRESHOLD and COMMONBRAIN_SIMILAR_THRESHOLD.",
         )
     return merged
 

@@ -124,9 +124,8 @@ class WordHashEmbedder:
     space = EmbeddingSpace(
         name="word-hash-1",
         dimensions=384,
-        # Cosine is roughly the share of common words: three quarters, half, one in five. Hash
-        # collisions of two words stay below the last.
-        duplicate_threshold=0.75,
+        # Cosine is roughly the share of common words: half, one in five. Hash collisions of two
+        # words stay below the last.
         similar_threshold=0.5,
         relevance_threshold=0.2,
     )

@@ -112,7 +112,7 @@ class EmbedderContract:
         )
         query = embedder.query("Ann lives in Lisbon")
 
-        assert query @ fact >= embedder.space.duplicate_threshold
+        assert query @ fact >= embedder.space.similar_threshold
         assert query @ other < embedder.space.relevance_threshold
 
     def test_a_paraphrase_is_nearer_than_unrelated_text(self, embedder: Embedder) -> None:
@@ -139,13 +139,7 @@ class EmbedderContract:
         space = embedder.space
 
         assert space.name
-        assert (
-            -1
-            < space.relevance_threshold
-            < space.similar_threshold
-            <= space.duplicate_threshold
-            < 1
-        )
+        assert -1 < space.relevance_threshold < space.similar_threshold < 1
 
 
 def _assert_units(matrix: Matrix) -> None:

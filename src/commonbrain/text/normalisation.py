@@ -4,6 +4,7 @@ import json
 import re
 import unicodedata
 from collections.abc import Iterator
+from itertools import zip_longest
 from typing import Any, Final, cast
 
 from commonbrain.model import ids
@@ -12,6 +13,7 @@ from commonbrain.model.escaping import inert
 from commonbrain.model.memory import Draft, with_texts
 from commonbrain.model.recall_result import HEADING
 from commonbrain.text.patterns import lazy_pattern
+from commonbrain.text.segmentation import split_sentences
 
 _ID: Final = rf"{ids.MEMORY}_[0-9A-HJKMNP-TV-Z]{{13}}"
 _ITEM: Final = lazy_pattern(rf"\s*\[\d{{1,3}}\] {_ID}(?: \||\s*$)")
@@ -139,3 +141,48 @@ def _spelt(name: str, text: str) -> str:
     if name == "body":
         return normalise(without_injected_context(normalise(text)))
     return normalise(text) if name in _LONG else normalise_line(text) or ""
+
+
+_OPENING: Final = lazy_pattern(
+    r"(?P<bullet>(?:(?:[-*+\u2022>]|\d+[.)])\s)*)"
+    r"(?P<first>(?:[AI]|[^\W\d_]{2,})(?:['\u2019-][^\W\d_]+)*)(?=[,;:.!?]*(?:\s|$))"
+)
+"""The first word of a sentence, if it is made of letters alone."""
+_SHOUTED: Final = lazy_pattern(r"[^\W_]+(?:['\u2019-][^\W\d_]+)*[,;:.!?]*")
+_SHOUTED_WORDS_MIN: Final = 4
+"""Fewer words in capitals may be a name, a constant or a command."""
+
+
+def is_same_text(one: str, other: str) -> bool:
+    """Return whether two texts differ only in spacing and in capitals that mean nothing.
+
+    Those are the first letter of a sentence that begins with an ordinary word, and sentences that
+    are written in capitals. Any other capital may tell identifiers, flags, paths or names apart.
+    """
+    is_alike = " ".join(one.split()).casefold() == " ".join(other.split()).casefold()
+    return is_alike and not differ_in_capitals(one, other)
+
+
+def differ_in_capitals(one: str, other: str) -> bool:
+    """Return whether two texts have the same words, but not the same capitals in them."""
+    one, other = " ".join(one.split()), " ".join(other.split())
+    if one == other or one.casefold() != other.casefold():
+        return False
+    return not all(
+        _with_small_start(here) == _with_small_start(there)
+        or (here.casefold() == there.casefold() and (_is_shouted(here) or _is_shouted(there)))
+        for here, there in zip_longest(split_sentences(one), split_sentences(other), fillvalue="")
+    )
+
+
+def _with_small_start(sentence: str) -> str:
+    match = _OPENING.match(sentence)
+    if match is None or match["first"][1:].lower() != match["first"][1:]:
+        return sentence
+    return f"{match['bullet']}{match['first'].lower()}{sentence[match.end() :]}"
+
+
+def _is_shouted(sentence: str) -> bool:
+    words = sentence.split()
+    is_upper = len(words) >= _SHOUTED_WORDS_MIN and sentence.isupper()
+    return is_upper and all(_SHOUTED.fullmatch(word) for word in words)

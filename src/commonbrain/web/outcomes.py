@@ -176,6 +176,7 @@ _HINTS: Final[Mapping[str, str]] = {
     "action_items_pending": "The boot preview lists action items; answer them with brain task ack.",
     "already_superseded": "Open what holds now, and correct that.",
     "duplicate": "Write what differs, or open the other memory and correct that.",
+    "exists": "Open it, and correct that.",
     "mid_chain": "Open what holds now, and change that.",
     "not_an_action_item": "Mark the task as done instead.",
     "not_current": "Open what holds now, restore it, or decide on it in the review queue.",

@@ -121,10 +121,10 @@ def duplicates(
     *,
     as_json: Json = False,
     plot: Annotated[
-        Path | None, typer.Option(help="Write the curves of the thresholds to this SVG file.")
+        Path | None, typer.Option(help="Write the curves of the threshold to this SVG file.")
     ] = None,
 ) -> None:
-    """Measure the thresholds for duplicates and hints, and draw them if that is wanted."""
+    """Measure the rule for duplicates and the threshold for hints, and draw it if wanted."""
     from commonbrain_evals.run import run_evaluation  # noqa: PLC0415 see _run
 
     run_evaluation("duplicates", as_json=as_json, plot=plot)

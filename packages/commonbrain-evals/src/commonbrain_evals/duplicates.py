@@ -1,4 +1,4 @@
-"""The duplicate bands and the rule for conflicts, measured on the labelled pairs."""
+"""The rules for repetitions and conflicts and the threshold of hints, on the labelled pairs."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -12,17 +12,13 @@ from commonbrain.ingestion import deduplication
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.kinds import Kind
 from commonbrain.retrieval.calibration import (
-    CAUTION,
-    DUPLICATE_PRECISION_MIN,
     GRID,
     SIMILAR_RECALL_MIN,
     Half,
     Label,
     Pair,
     ScoredPairs,
-    choose_duplicate_threshold,
     choose_similar_threshold,
-    has_different_numbers,
 )
 from commonbrain.storage.interface import Progress, ignore_progress
 from commonbrain.text.changes import find_change
@@ -32,13 +28,9 @@ from commonbrain_evals.measures import Agreement, CheckedAgreement, Flags, agree
 _EMBEDDED_AT_ONCE: Final = 32
 _UNLIKE: Final = (Label.NEAR_MISS, Label.UNRELATED)
 _CRITERION: Final = (
-    "duplicate_threshold is the threshold from which the expected precision stays at least"
-    f" {DUPLICATE_PRECISION_MIN} in {CAUTION:.0%} of resamples. Right are the paraphrases that the"
-    " rule lets pass; wrong are near misses and the unrelated whose numbers are the same, by the"
-    " share of them that the rule lets pass at any similarity, so that the threshold does not lean"
-    " on which ones the rule happened to catch. Updates are the rule's alone to catch, and counted"
-    " below. similar_threshold is the highest threshold that brings at least"
-    f" {SIMILAR_RECALL_MIN} of paraphrases and updates."
+    "similar_threshold is the highest threshold that brings at least"
+    f" {SIMILAR_RECALL_MIN} of paraphrases and updates. From there texts are compared by their"
+    " words: a duplicate is a paraphrase in which nothing else differs, and no update."
 )
 
 
@@ -55,19 +47,15 @@ class Spread:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """What one threshold would do on the half that is chosen by."""
+    """What one threshold would find on the half that is chosen by."""
 
     threshold: float
-    duplicate: Agreement
-    """As the gate judges: similarity and the rule, over all labels."""
-    expected_precision: float
-    """As the criterion counts it."""
     similar: Agreement
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Findings:
-    """How the chosen thresholds and the rules do on one half."""
+    """How the chosen threshold and the rules do on one half."""
 
     half: Half
     pairs: int
@@ -91,9 +79,7 @@ class Report:
     criterion: str
     spreads: tuple[Spread, ...]
     steps: tuple[Step, ...]
-    duplicate_threshold: float
     similar_threshold: float
-    configured_duplicate_threshold: float
     configured_similar_threshold: float
     findings: tuple[Findings, ...]
 
@@ -104,6 +90,7 @@ class _Scored(ScoredPairs):
 
     kinds: NDArray[np.str_]
     halves: NDArray[np.str_]
+    are_repetitions: Flags
     are_conflicts: Flags
     recur: Flags
 
@@ -115,7 +102,7 @@ class _Scored(ScoredPairs):
 def evaluate(
     pairs: Sequence[Pair], embedder: Embedder, *, on_progress: Progress = ignore_progress
 ) -> Report:
-    """Measure, choose thresholds on one half, and see on the other what they are worth.
+    """Measure, choose the threshold on one half, and see on the other what it is worth.
 
     Raises:
         InvalidInputError: no threshold meets the criterion in this space.
@@ -125,31 +112,21 @@ def evaluate(
     scored = _score(pairs, embedder, on_progress=on_progress)
     chosen_by = scored.of(Half.CALIBRATE)
     steps = tuple(_step(chosen_by, threshold) for threshold in GRID)
-    duplicate_threshold = choose_duplicate_threshold(chosen_by)
     similar_threshold = choose_similar_threshold(chosen_by)
     if similar_threshold is None:
         raise InvalidInputError(
             "No threshold meets the criterion in this vector space.",
             hint="Choose another embedder.",
         )
-    duplicate_threshold = max(similar_threshold, duplicate_threshold or similar_threshold)
     return Report(
         space=embedder.space.name,
         criterion=_CRITERION,
         spreads=tuple(_spread(scored, label) for label in Label),
         steps=steps,
-        duplicate_threshold=duplicate_threshold,
         similar_threshold=similar_threshold,
-        configured_duplicate_threshold=embedder.space.duplicate_threshold,
         configured_similar_threshold=embedder.space.similar_threshold,
         findings=tuple(
-            _findings(
-                scored,
-                half,
-                duplicate_threshold=duplicate_threshold,
-                similar_threshold=similar_threshold,
-            )
-            for half in Half
+            _findings(scored.of(half), half, similar_threshold=similar_threshold) for half in Half
         ),
     )
 
@@ -164,23 +141,18 @@ def _score(pairs: Sequence[Pair], embedder: Embedder, *, on_progress: Progress) 
         on_progress(len(vectors) / len(both))
     first_vectors, second_vectors = np.stack(vectors[::2]), np.stack(vectors[1::2])
 
-    def embed_side(text_of: Callable[[Pair], bool]) -> Flags:
-        return np.array([text_of(pair) for pair in pairs], np.bool_)
+    def flags(rule: Callable[[Pair], bool]) -> Flags:
+        return np.array([rule(pair) for pair in pairs], np.bool_)
 
     return _Scored(
         labels=np.array([pair.label.value for pair in pairs]),
         kinds=np.array([pair.kind.value for pair in pairs]),
         halves=np.array([pair.half.value for pair in pairs]),
         similarities=np.sum(first_vectors.astype(np.float64) * second_vectors, axis=1),
-        are_news=embed_side(lambda pair: not adds_nothing(pair.one, known=pair.other)),
-        have_different_numbers=embed_side(has_different_numbers),
-        are_conflicts=embed_side(_conflicts),
-        recur=embed_side(lambda pair: deduplication.is_repetition(pair.one, pair.other)),
+        are_repetitions=flags(lambda pair: adds_nothing(pair.one, known=pair.other)),
+        are_conflicts=flags(lambda pair: find_change(pair.one, pair.other) is not None),
+        recur=flags(lambda pair: deduplication.is_repetition(pair.one, pair.other)),
     )
-
-
-def _conflicts(pair: Pair) -> bool:
-    return find_change(pair.one, pair.other) is not None
 
 
 def _spread(scored: _Scored, label: Label) -> Spread:
@@ -190,34 +162,24 @@ def _spread(scored: _Scored, label: Label) -> Spread:
 
 
 def _step(scored: _Scored, threshold: float) -> Step:
-    is_same = scored.labelled(Label.PARAPHRASE)
     is_near = scored.labelled(Label.PARAPHRASE, Label.UPDATE)
     return Step(
         threshold=threshold,
-        duplicate=agreement(scored.duplicate(threshold), is_same),
-        expected_precision=scored.expected_precision(threshold),
         similar=agreement(scored.similarities >= threshold, is_near),
     )
 
 
-def _findings(
-    scored: _Scored, half: Half, *, duplicate_threshold: float, similar_threshold: float
-) -> Findings:
-    half_rows = scored.of(half)
-    is_update, is_near = (
-        half_rows.labelled(Label.UPDATE),
-        half_rows.similarities >= similar_threshold,
-    )
-    refused = half_rows.duplicate(duplicate_threshold)
-    is_fact, is_event = half_rows.kinds == Kind.FACT, half_rows.kinds == Kind.EVENT
-    related = half_rows.labelled(Label.PARAPHRASE, Label.UPDATE)
+def _findings(rows: _Scored, half: Half, *, similar_threshold: float) -> Findings:
+    is_update, is_near = rows.labelled(Label.UPDATE), rows.similarities >= similar_threshold
+    refused = rows.are_repetitions & is_near
+    is_fact, is_event = rows.kinds == Kind.FACT, rows.kinds == Kind.EVENT
     return Findings(
         half=half,
-        pairs=len(half_rows.labels),
-        duplicate=checked(refused, half_rows.labelled(Label.PARAPHRASE)),
+        pairs=len(rows.labels),
+        duplicate=checked(refused, rows.labelled(Label.PARAPHRASE)),
         updates_refused=int((refused & is_update).sum()),
-        unlike_refused=int((refused & half_rows.labelled(*_UNLIKE)).sum()),
-        similar=checked(is_near, related),
-        conflict=checked((half_rows.are_conflicts & is_near)[is_fact], is_update[is_fact]),
-        recurrence=checked(half_rows.recur[is_event], is_update[is_event]),
+        unlike_refused=int((refused & rows.labelled(*_UNLIKE)).sum()),
+        similar=checked(is_near, rows.labelled(Label.PARAPHRASE, Label.UPDATE)),
+        conflict=checked((rows.are_conflicts & is_near)[is_fact], is_update[is_fact]),
+        recurrence=checked(rows.recur[is_event], is_update[is_event]),
     )

@@ -94,7 +94,7 @@ EVALUATIONS: Final[Mapping[str, Evaluation]] = {
         show=show_labelled,
     ),
     "duplicates": Evaluation(
-        purpose="The thresholds for duplicates and hints of the embedder in use, and the rules.",
+        purpose="The rule for duplicates, and the threshold for hints of the embedder in use.",
         run=_duplicates,
         show=tables.show,
     ),

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from rich.console import Console
 from rich.table import Table
 
-from commonbrain_evals.duplicates import Findings, Report, Step
-from commonbrain_evals.measures import Agreement, CheckedAgreement, Interval
+from commonbrain_evals.duplicates import Findings, Report
+from commonbrain_evals.measures import CheckedAgreement, Interval
 
 _EVERY = 5
 """The grid is chosen from in hundredths and shown in steps of five."""
@@ -20,9 +20,8 @@ def show(report: Report) -> None:
     console.print(_grid(report))
     console.print(f"Criterion: {report.criterion}", markup=False)
     console.print(
-        f"chosen: duplicate_threshold {report.duplicate_threshold}, "
-        f"similar_threshold {report.similar_threshold}; configured: "
-        f"{report.configured_duplicate_threshold}, {report.configured_similar_threshold}"
+        f"chosen: similar_threshold {report.similar_threshold}; configured: "
+        f"{report.configured_similar_threshold}"
     )
     console.print(_findings(report))
     for half in report.findings:
@@ -42,29 +41,20 @@ def _spreads(report: Report) -> Table:
 
 
 def _grid(report: Report) -> Table:
-    chosen = {report.duplicate_threshold, report.similar_threshold}
-    table = Table("at", "duplicate P R F1", "expected P", "similar P R F1")
-    table.title = "Thresholds, on the half that is chosen by"
+    table = Table("at", "similar P R F1")
+    table.title = "Threshold, on the half that is chosen by"
     for step in report.steps:
-        if round(step.threshold * 100) % _EVERY == 0 or step.threshold in chosen:
-            table.add_row(*_row(step), style="bold" if step.threshold in chosen else None)
+        is_chosen = step.threshold == report.similar_threshold
+        if round(step.threshold * 100) % _EVERY == 0 or is_chosen:
+            one = step.similar
+            figures = f"{one.precision:.3f} {one.recall:.3f} {one.f1:.3f}"
+            table.add_row(f"{step.threshold:.2f}", figures, style="bold" if is_chosen else None)
     return table
-
-
-def _row(step: Step) -> Iterator[str]:
-    yield f"{step.threshold:.2f}"
-    yield _figures(step.duplicate)
-    yield f"{step.expected_precision:.3f}"
-    yield _figures(step.similar)
-
-
-def _figures(one: Agreement) -> str:
-    return f"{one.precision:.3f} {one.recall:.3f} {one.f1:.3f}"
 
 
 def _findings(report: Report) -> Table:
     table = Table("half", "judged", "said/so", "precision", "95%", "recall", "95%")
-    table.title = "The chosen thresholds and the rules"
+    table.title = "The chosen threshold and the rules"
     for half in report.findings:
         for name, one in _render_half(half):
             table.add_row(half.half, name, *_interval_cells(one))

@@ -117,7 +117,7 @@ def threshold_line(thresholds: Thresholds) -> str:
     """Render the thresholds of similarity, and where they come from."""
     answer = "none" if thresholds.answer is None else f"{thresholds.answer:.2f}"
     return (
-        f"thresholds: duplicate {thresholds.duplicate:.2f}, similar {thresholds.similar:.2f}, "
+        f"thresholds: similar {thresholds.similar:.2f}, "
         f"relevance {thresholds.relevance:.2f}, answer {answer}; {_ORIGINS[thresholds.origin]}"
     )
 

@@ -57,10 +57,14 @@ _TENSE: Final = lazy_pattern(rf"\b(?:(?P<coming>{_COMING})|(?P<past>{_PAST}))\b"
 """Verbs by which a sentence is about the past or about what is to come."""
 _ONCE: Final = lazy_pattern(
     r"\b(?:will|'ll|won't|shall|going to|to be|due|deadline|moved|postponed"
-    rf"|planned|agreed|decided|promised|{_PAST})\b",
+    rf"|planned|agreed|decided|promised|(?<!is )(?<!are )(?:{_PAST}))\b",
     re.IGNORECASE,
 )
 """Words of what happens once."""
+_WEEKDAY: Final = lazy_pattern(
+    r"(?:on\s+)?(?:mon|tues|wednes|thurs|fri|satur|sun)day\b", re.IGNORECASE
+)
+"""A weekday without a word that says which."""
 _TARGET: Final = lazy_pattern(
     r"\b(?:to|by|until|till|for|before|from)\s+(?:the\s+)?$", re.IGNORECASE
 )
@@ -152,7 +156,7 @@ def _in_sentence(sentence: str, now: datetime) -> list[Mention]:
             source,
             named.span,
             is_dated or named.cycle == "year",
-            is_once=is_of_one_time or named.cycle != "week",
+            is_once=is_of_one_time or _WEEKDAY.match(source) is None,
         )
         for source, named, is_dated in phrases
     ]

@@ -92,7 +92,7 @@ class NoteStore:
             return item
         near = item.similar[0]
         known, own = (self._text(one) for one in (near.id, id_))
-        is_alike = near.similarity >= self.brain.services.store.space.duplicate_threshold
+        is_alike = near.similarity >= self.brain.services.store.space.similar_threshold
         if KINDS[kind].on_duplicate is not DuplicatePolicy.REFUSE or not is_alike:
             return item
         if not may_repeat(own, known=known):

@@ -30,7 +30,6 @@ from commonbrain_evals.retrieval.surroundings import commit, digest, machine
 _RELEVANT_SETTINGS = (
     "embedder",
     "embedder_model",
-    "duplicate_threshold",
     "similar_threshold",
     "relevance_threshold",
     "answer_threshold",
