@@ -85,6 +85,8 @@ class _Said:
     denied: frozenset[str]
     """The content words after a negation, up to the next stop."""
     is_passive: bool
+    has_agent: bool
+    """Whether it says by whom: "was paid by Ann"."""
     asks: bool
 
 
@@ -105,6 +107,7 @@ def _read(sentence: str) -> _Said:
         tense=_tense(words),
         denied=frozenset(_denied(words)),
         is_passive=is_passive,
+        has_agent="by" in plain,
         asks="?" in plain,
     )
 
@@ -202,11 +205,18 @@ def _are_same(one: _Said, other: _Said) -> bool:
         and one.asks == other.asks
         and one.denied == other.denied
     )
-    if not is_alike:
+    if not is_alike or (has_other_voice and _is_order(one, other)):
         return False
     return has_other_voice == (has_other_voice and _names(one) != _names(other)) and (
         has_other_voice or not _are_exchanged(one.order, other.order)
     )
+
+
+def _is_order(one: _Said, other: _Said) -> bool:
+    """Return whether the active one has no subject: "Write docs" is not "docs are written"."""
+    active, passive = (other, one) if one.is_passive else (one, other)
+    has_subject = passive.has_agent or not _AUTHORS.isdisjoint(active.marks)
+    return not has_subject and one.tense != "past"
 
 
 def _names(one: _Said) -> Sequence[str]:
