@@ -256,9 +256,18 @@ def test_unused_share_goes_to_the_most_important_cut_section() -> None:
     few = pack_briefing(crowded(siblings=Listed(), urgent=Listed(), handoff=None))
     full = pack_briefing(crowded(siblings=Listed(), urgent=Listed(), action_items=entries(10)))
 
-    assert len(few.patterns) == len(full.patterns) == BOOT_CAPS["patterns"]
+    assert len(few.patterns) == len(full.patterns) == 7
     assert len(full.action_items) == BOOT_CAPS["action_items"]
     assert len(few.tasks) > len(full.tasks) > 0
+
+
+def test_rules_fill_what_tasks_leave_and_come_before_them() -> None:
+    rules, tasks = entries(40, "Quote every variable in a script."), entries(20)
+    limits = BriefingLimits(tokens=1200)
+    briefing = pack_briefing(BriefingMaterial(patterns=rules, tasks=tasks), limits=limits)
+
+    assert len(briefing.patterns) > 20 > len(briefing.tasks) > 0
+    assert briefing.tokens > 0.95 * limits.tokens
 
 
 @pytest.mark.requirement("SE-02")
@@ -289,7 +298,8 @@ def test_blocker_beyond_its_section_is_labelled() -> None:
 
 
 def test_cut_section_names_its_next_entries() -> None:
-    briefing = pack_briefing(crowded())
+    limits = BriefingLimits(caps={**BOOT_CAPS, "blockers": 5})
+    briefing = pack_briefing(crowded(), limits=limits)
 
     cuts = {cut.section: cut for cut in briefing.truncated}
     first = len(briefing.tasks)

@@ -85,7 +85,7 @@ def test_boot_shows_blockers_of_the_project_and_of_none_with_pinned_ones_first(s
 
 
 @pytest.mark.requirement("RT-03", "SE-21", "PF-11")
-def test_boot_shows_the_five_patterns_nearest_to_the_task_with_one_embedding_call(
+def test_boot_shows_patterns_nearest_to_the_task_first_with_one_embedding_call(
     shop: Brain, embedder: Counting
 ) -> None:
     near = [f"Queue postings {word} before they settle." for word in "first twice thrice".split()]
@@ -97,10 +97,26 @@ def test_boot_shows_the_five_patterns_nearest_to_the_task_with_one_embedding_cal
     briefing = shop.boot(task="How should postings queue before they settle?")
 
     assert set(headlines(briefing.patterns)[:3]) == set(near)
-    assert len(briefing.patterns) == 5
+    assert len(briefing.patterns) == 7
     assert embedder.asked == ["How should postings queue before they settle?"]
-    (cut,) = briefing.truncated
-    assert (cut.section, cut.left_out, len(cut.ids)) == ("patterns", 2, 2)
+    assert not briefing.truncated
+
+
+def test_preference_of_the_user_holds_in_every_project_and_is_at_boot(shop: Brain) -> None:
+    shop.remember("I prefer short answers without a summary.")
+    shop.remember("Use tabs in Makefiles.")
+
+    elsewhere = shop.acting_as(project="farm").boot()
+
+    assert headlines(elsewhere.patterns) == ["I prefer short answers without a summary."]
+    assert len(shop.boot().patterns) == 2
+
+
+def test_kind_and_project_that_were_given_win_over_the_text(shop: Brain) -> None:
+    save(shop, "I prefer short answers.", "fact")
+    shop.remember("I prefer long answers with examples.", project="farm")
+
+    assert not shop.boot().patterns
 
 
 @pytest.mark.requirement("PF-11")
@@ -131,7 +147,7 @@ def test_boot_without_an_embedder_shows_pinned_and_newest_patterns_with_a_warnin
 
     briefing = shop.boot(task="Count the swans.")
 
-    assert [one.id for one in briefing.patterns] == [ids[0], *reversed(ids[2:])]
+    assert [one.id for one in briefing.patterns] == [ids[0], *reversed(ids[1:])]
     (reply,) = briefing.degraded
     assert reply.startswith("patterns: embedder_down")
 

@@ -107,7 +107,7 @@ def test_undoing_a_restore_of_a_pruned_memory_counts_as_pruning(
     brain: Brain, clock: FakeClock
 ) -> None:
     noise = stored(brain, "Somebody opened a door", kind="event")
-    episode = stored(brain, "How the doors were used", derived_from=[noise])
+    episode = stored(brain, "How the doors were used", kind="fact", derived_from=[noise])
     clock.move(40 * DAY)
     brain.prune(days=30, kinds=["event"], confirm=1)
     clock.move(DAY)

@@ -13,7 +13,7 @@ MINUTES = """# Minutes
 
 Never deploy to production on a Friday afternoon.
 
-The outage was caused by a full disk on host seven.
+The outage at noon was caused by a full disk, search failed for an hour.
 
 We need to rotate the certificates before March.
 

@@ -63,7 +63,7 @@ def talk(tmp_path_factory: pytest.TempPathFactory, embedder: Embedder) -> Iterat
             clock.move(timedelta(minutes=3))
             turn = say(brain, text, who=who)
             if fact:
-                stored(brain, fact, source_message=turn)
+                stored(brain, fact, kind="fact", source_message=turn)
         yield brain
 
 

@@ -80,8 +80,8 @@ def test_sections_and_bullets_of_a_memory_file_become_memories() -> None:
         ),
         (
             "MEMORY.md#commands",
-            "fact",
-            None,
+            "rule",
+            "PATTERN",
             "Commands: build the tables",
             "Harbour > Commands:\n```bash\n# build the tables\nmake tables\n```\n\n"
             "Run it again after each storm.",

@@ -109,7 +109,7 @@ SAMPLES_READ: Final = (
         format="basic-memory",
         source="basic-memory",
         read=10,
-        kinds={"fact": 9, "rule": 1},
+        kinds={"fact": 8, "rule": 1, "task": 1},
         carried={"tags": 9, "links": 3},
         omitted={"links to notes that are not there": 1},
     ),

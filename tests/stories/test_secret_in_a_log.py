@@ -10,13 +10,13 @@ from tests.flows.asking import bodies
 from tests.secrets import SECRETS
 
 TEXT, SECRET = SECRETS["postgres"]
-LOG = f"""The deploy of host seven failed this morning.
+LOG = f"""Host seven is the one that deploys the shop.
 
 12:01 INFO starting worker 7
 12:02 INFO connecting to {TEXT}
 12:03 ERROR the server closed the connection
 
-Restarting the pool mended it within a minute."""
+A restart of the pool takes about one minute."""
 
 
 @pytest.mark.requirement("ST-11")

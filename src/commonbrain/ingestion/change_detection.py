@@ -60,7 +60,7 @@ def detect_changes(
     Compared are the nearest memories that state what holds. What is trusted less, or seen by fewer,
     changes nothing; a rule is changed by a rule alone.
     """
-    can_change = KINDS[memory.kind].can_change and memory.state not in AWAITING_STATES
+    can_change = KINDS[memory.kind].can_change_others and memory.state not in AWAITING_STATES
     if not can_change or prepared.vectors is None or len(memory.body) > _CHARS_MAX:
         return ()
     kinds = tuple(kind for kind, policy in KINDS.items() if policy.can_change)

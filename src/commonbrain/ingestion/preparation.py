@@ -74,6 +74,7 @@ from commonbrain.text.classification import (
     classify,
     extract_tasks,
     kind_with,
+    label_in,
     of_atom,
     severity_of,
     sole_tag,
@@ -84,6 +85,7 @@ from commonbrain.text.classification import (
 )
 from commonbrain.text.entities import Entities, extract_entities
 from commonbrain.text.normalisation import normalise, normalise_draft, without_injected_context
+from commonbrain.text.preferences import is_of_user
 from commonbrain.text.rationale import rationales
 from commonbrain.text.segmentation import split
 
@@ -354,10 +356,12 @@ def _prepare(
     if isinstance(screened, Rejection):
         return screened
     named = _classified(_expand_sole_tag(screened.draft))
+    is_preference = draft.kind is None and named.kind is Kind.RULE and is_of_user(named.body)
     timer.end_stage("classify")
     # Check limits again, because composed or extracted text may be longer.
     admitted = _check_bounds(named) or validate(named)
-    project = named.project or caller.project
+    # A preference of the user holds in every project.
+    project = named.project or (None if is_preference else caller.project)
     if isinstance(admitted, Valid) and project is None and scope is not Scope.PRIVATE:
         admitted = _check_binds_all(admitted, caller)
     timer.end_stage("gate")
@@ -426,7 +430,8 @@ def _classified(draft: Draft) -> Draft:
         return draft
     kind = kind_with(draft.columns, draft.body) if draft.columns else classify(draft.body)
     severity = severity_of(draft.body) if kind is Kind.RULE else None
-    return replace(draft, kind=kind, severity=draft.severity or severity)
+    label = draft.label or label_in(draft.body)
+    return replace(draft, kind=kind, label=label, severity=draft.severity or severity)
 
 
 def _merge_entities(entities: Entities, draft: Draft) -> Entities:

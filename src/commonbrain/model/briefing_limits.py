@@ -13,18 +13,18 @@ BOOT_NOTE_CHARS: Final = 200
 """Characters of a pinned note in a briefing."""
 BOOT_CAPS: Final[Mapping[str, int]] = MappingProxyType(
     {
-        "blockers": 5,
+        "blockers": 20,
         "skills": 5,
         "notes": 10,
         "action_items": 10,
         "urgent": 5,
         "siblings": 10,
-        "patterns": 5,
+        "patterns": 40,
         "tasks": 20,
         "changes": 3,
     }
 )
-"""Entries shown of each section of a briefing."""
+"""Entries shown of each section of a briefing; of rules, as many as its tokens allow."""
 BOOT_SHARES: Final[Mapping[str, float]] = MappingProxyType(
     {
         "blockers": 0.2,
@@ -34,8 +34,8 @@ BOOT_SHARES: Final[Mapping[str, float]] = MappingProxyType(
         "handoff": 0.12,
         "urgent": 0.05,
         "siblings": 0.05,
-        "patterns": 0.06,
-        "tasks": 0.1,
+        "patterns": 0.12,
+        "tasks": 0.04,
         "changes": 0.04,
     }
 )

@@ -227,8 +227,6 @@ class KindPolicy:
     """Names that other memory systems use for the kind; a filter by one matches all of it."""
     subtypes: tuple[str, ...] = ()
     """Names for a part of the kind; a filter by one matches what has it as label."""
-    typical_words: str | None = None
-    """Regular expression of the words that classify a text as this kind."""
     is_atomic: bool = False
     """Whether the body must state one thing: its words are limited, and merging is not allowed."""
     is_binding: bool = False
@@ -319,6 +317,14 @@ class KindPolicy:
         return (*self.synonyms, *self.subtypes)
 
     @property
+    def can_change_others(self) -> bool:
+        """Whether a newer one may end what another states: also what happened may.
+
+        "Moved the site to Oslo on Monday" ends "The site is hosted in Turin".
+        """
+        return self.can_change or self.is_occurrence
+
+    @property
     def columns(self) -> tuple[str, ...]:
         """The names of the columns that only this kind has."""
         return tuple(column.name for column in fields(self.detail))
@@ -336,13 +342,6 @@ KINDS: Final[Mapping[Kind, KindPolicy]] = {
             searchable=(),
             synonyms=("policy", "guardrail", "procedural"),
             subtypes=("convention",),
-            # "Never push" is a rule, "he never called" is not: an imperative opens its sentence.
-            # Eight characters allow quotes, a bullet and emphasis; without a bound, rows of dots
-            # take minutes.
-            typical_words=(
-                r"(?:^|[.;:!?]\s)\W{0,8}(?:always|never|do not|don't|only ever)\b"
-                r"|\b(?:must|shall|prohibited|forbidden|non-negotiable|not allowed)\b"
-            ),
             is_atomic=True,
             is_binding=True,
             is_movable=False,
@@ -390,10 +389,6 @@ KINDS: Final[Mapping[Kind, KindPolicy]] = {
             detail=IncidentDetail,
             searchable=(),
             subtypes=("bug",),
-            typical_words=(
-                r"\b(?:outage|crash(?:ed|es)?|incident|root cause|regression|post-?mortem|broke"
-                r"|failed because)\b"
-            ),
             allowed_when_blocked=True,
             salience=0.7,
             identity=Identity.NAMED_SOURCE,
@@ -412,9 +407,6 @@ KINDS: Final[Mapping[Kind, KindPolicy]] = {
             detail=TaskDetail,
             searchable=(),
             synonyms=("todo", "action_item"),
-            typical_words=(
-                r"\b(?:to-?do|needs? to|follow[- ]up|action item|remember to|still open)\b"
-            ),
             is_atomic=True,
             extracts_tasks=False,
             salience=0.7,

@@ -221,7 +221,7 @@ def may_dispute(newer: Memory, older: Memory) -> bool:
     """
     return (
         _BY_TIME(newer) >= _BY_TIME(older)
-        and KINDS[newer.kind].can_change
+        and KINDS[newer.kind].can_change_others
         and not isolates(older.project, newer.project)
         and (
             newer.scope is not Scope.PRIVATE

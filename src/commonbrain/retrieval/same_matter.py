@@ -137,7 +137,7 @@ def _together(
     pool = [
         one
         for one in ranked[:_SEARCHED]
-        if one.memory.id in meaning and KINDS[one.memory.kind].can_change
+        if one.memory.id in meaning and KINDS[one.memory.kind].can_change_others
     ]
     if len(pool) < 2:  # noqa: PLR2004 one has nothing to be next to
         return list(ranked)

@@ -153,6 +153,6 @@ def is_claimable(text: str) -> bool:
     if not _WORDS_MIN <= len(text.split()) <= _WORDS_MAX or _LEANING.match(text):
         return False
     kind = classify(text)
-    # The cause of a failure holds when the failure is over.
-    is_fact = kind is Kind.FACT or (kind is Kind.INCIDENT and states_cause(text))
+    # What was decided or learned holds on; of a failure, its cause does when it is over.
+    is_fact = kind in {Kind.FACT, Kind.EVENT} or (kind is Kind.INCIDENT and states_cause(text))
     return is_fact and is_factual(text) and read_statement(Statement(text=text)).is_claim

@@ -1,4 +1,4 @@
-"""Classify a text by its words if no kind was given."""
+"""Classify a text if no kind was given: by its label, else by how it is built."""
 
 import re
 from collections.abc import Collection, Mapping
@@ -6,32 +6,48 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from commonbrain.model.atoms import Atom
-from commonbrain.model.kinds import KINDS, Kind, Severity
+from commonbrain.model.kinds import KINDS, Kind, Severity, kind_and_label
+from commonbrain.text.kind_model import predict
 from commonbrain.text.patterns import lazy_pattern
 from commonbrain.text.segmentation import split_sentences
 
-# The first match wins, in the order of the kinds: from the most to the least binding.
-_PATTERNS: Final = tuple(
-    (kind, lazy_pattern(policy.typical_words, re.IGNORECASE | re.MULTILINE))
-    for kind, policy in KINDS.items()
-    if policy.typical_words
-)
 _BLOCKING: Final = lazy_pattern(
     r"\b(?:never|must not|prohibited|forbidden|non-negotiable)\b", re.IGNORECASE
 )
+_LABEL: Final = lazy_pattern(
+    r"\W{0,4}(?P<label>decision|convention|bug)\b\W{0,4}"
+    r"(?:(?:\([^()\n]{1,40}\)|(?:of|on|in|for|from|at|by) [^:\n]{1,40})\W{0,4})?"
+    r"(?::|\s[-\u2013\u2014])\s",
+    re.IGNORECASE,
+)
+"""A label before what it labels: "Decision: ...", "Bug in the export: ...", "Convention - ..."."""
 
 
 def classify(text: str) -> Kind:
-    """Return rule, incident or task by typical words, else fact."""
-    return next((kind for kind, pattern in _PATTERNS if pattern.search(text)), Kind.FACT)
+    """Return the kind of a text: rule, fact, event, incident or task.
+
+    The kind of its label wins over facts, events and incidents, a convention over all.
+    """
+    predicted, label = predict(text), label_in(text)
+    named = kind_and_label(label) if label else None
+    is_open = predicted in {Kind.FACT, Kind.EVENT, Kind.INCIDENT}
+    if named and (is_open or named[0] is Kind.RULE):
+        return named[0]
+    return predicted
+
+
+def label_in(text: str) -> str | None:
+    """Return the label with which a text begins: decision, convention or bug."""
+    match = _LABEL.match(text)
+    return match["label"].lower() if match else None
 
 
 def kind_with(columns: Collection[str], text: str) -> Kind:
-    """Return the kind that has all these columns; if several have, the words decide."""
+    """Return the kind that has all these columns; if several have, the text decides."""
     fitting = [kind for kind, policy in KINDS.items() if set(columns) <= set(policy.columns)]
-    by_words = classify(text)
-    if by_words in fitting or not fitting:
-        return by_words
+    classified = classify(text)
+    if classified in fitting or not fitting:
+        return classified
     return Kind.TASK if Kind.TASK in fitting else fitting[0]
 
 
@@ -58,7 +74,7 @@ _BULLET: Final = lazy_pattern(r"^\s*(?:[-*+>]\s+|\d{1,3}[.)]\s+|\[[ xX]?\]\s+)*"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaggedText:
-    """A part of a text that becomes a memory of its own; without a kind, its words decide."""
+    """A part of a text that becomes a memory of its own; without a kind, it is classified."""
 
     text: str
     kind: Kind | None = None

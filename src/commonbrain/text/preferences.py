@@ -113,6 +113,8 @@ _PREFERENCE: Final = _any(
     r"\b(?:user|he|she|client|customer) (?:\w+ly |also )?(?:likes|dislikes|hates|avoids)\b",
 )
 
+_OF_USER: Final = lazy_pattern(r"\b(?:i|i'[dm]|my|user)\b", re.IGNORECASE)
+
 
 def mark_of(guidance: Guidance) -> str:
     """Return the topic that marks a memory; no topic found in a text begins with this sign."""
@@ -128,6 +130,11 @@ def guidance_in(text: str) -> frozenset[Guidance]:
         if Guidance.PREFERENCE not in sorts and _PREFERENCE.search(sentence):
             sorts.add(Guidance.PREFERENCE)
     return frozenset(sorts)
+
+
+def is_of_user(text: str) -> bool:
+    """Return whether a text states a preference of the user: "I prefer short answers"."""
+    return any(_OF_USER.search(one) and _PREFERENCE.search(one) for one in _sentences(text))
 
 
 def _sentences(text: str) -> Iterator[str]:

@@ -12,7 +12,7 @@ from commonbrain.cli.groups import CommandGroup
 from commonbrain_evals.options import RunOptions
 
 OWN: Final = (
-    *("atomizer", "cascade", "conflicts", "duplicates", "headlines", "notes"),
+    *("atomizer", "cascade", "conflicts", "duplicates", "headlines", "kinds", "notes"),
     *("preferences", "prompts", "reflection", "safety", "secrets"),
     *("timeline", "times", "truth"),
 )
@@ -144,6 +144,23 @@ def headlines(
     run_headlines(is_check=check, as_json=as_json)
 
 
+@app.command(help="Measure kinds on data that ships with the package.")
+def kinds(
+    *,
+    as_json: Json = False,
+    fit: Annotated[
+        Path | None, typer.Option(help="Fit the weights and write them to this file instead.")
+    ] = None,
+) -> None:
+    """Measure the kinds of texts without one, or fit the weights that decide them."""
+    from commonbrain_evals.run import fit_kinds, run_evaluation  # noqa: PLC0415 see _run
+
+    if fit is None:
+        run_evaluation("kinds", as_json=as_json)
+    else:
+        fit_kinds(fit)
+
+
 @app.command(help="Measure truth on data that ships with the package.")
 def truth(
     *,
@@ -268,5 +285,5 @@ def _add(name: str) -> None:
 
 
 for _name in OWN:
-    if _name not in {"duplicates", "headlines", "reflection", "truth"}:
+    if _name not in {"duplicates", "headlines", "kinds", "reflection", "truth"}:
         _add(_name)

@@ -16,6 +16,7 @@ from commonbrain_evals import (
     contradictions,
     duplicates,
     headlines,
+    kinds,
     notes,
     preferences,
     prompts,
@@ -102,6 +103,11 @@ EVALUATIONS: Final[Mapping[str, Evaluation]] = {
         purpose="Whether the headline of a text carries its names, numbers and predicate.",
         run=lambda _: headlines.evaluate(headlines.read_texts()),
         show=headlines.show_headlines,
+    ),
+    "kinds": Evaluation(
+        purpose="Whether a text without a kind is taken for what a reader would call it.",
+        run=lambda _: kinds.evaluate(kinds.read_texts()),
+        show=kinds.show_kinds,
     ),
     "notes": Evaluation(
         purpose="What is claimed of six weeks of notes, what waits for review, what boot shows.",

@@ -13,7 +13,7 @@ from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.escaping import escaped
 from commonbrain.runtime.bootstrap import make_embedder
 from commonbrain.runtime.settings_loading import load_settings
-from commonbrain_evals import aged, headlines, month, truth
+from commonbrain_evals import aged, headlines, kinds, month, truth
 from commonbrain_evals.curves import curves
 from commonbrain_evals.evaluations import EVALUATIONS
 from commonbrain_evals.options import RunOptions
@@ -56,6 +56,16 @@ def run_headlines(*, is_check: bool, as_json: bool) -> None:
         typer.echo(escaped(json.dumps(asdict(report), ensure_ascii=False)))
     else:
         headlines.show_headlines(report, failures=Half.CHECK if is_check else Half.CALIBRATE)
+
+
+def fit_kinds(path: Path) -> None:
+    """Fit the weights that decide the kind of a text, and write them.
+
+    Raises:
+        InvalidInputError: the file cannot be written.
+
+    """
+    typer.echo(f"Wrote {kinds.fit(path):,} features to {path}.")
 
 
 def run_truth(without: tuple[str, ...], *, as_json: bool) -> None:

@@ -351,22 +351,16 @@ def _with_context(text: Text, path: Sequence[str]) -> str:
 
 
 def _classify(text: Text, path: Sequence[str]) -> tuple[Kind, str | None]:
-    """Choose the kind by the text's own words first, since a heading covers all below it."""
+    """Take the kind that the nearest heading announces, else that of the text."""
     deciding = f"{text.lead}\n{text.words}"
-    kind = classify(deciding)
-    if kind is Kind.FACT:
-        kinds = ((_kind_of_heading(one), one) for one in reversed(path))
-        kind, deciding = next(
-            ((known, one) for known, one in kinds if known is not None), (kind, deciding)
-        )
+    announced = (
+        kind
+        for heading in reversed(path)
+        for kind, pattern in _HEADINGS.items()
+        if pattern.search(heading)
+    )
+    kind = next(announced, None) or classify(deciding)
     return kind, severity_of(deciding) if kind is Kind.RULE else None
-
-
-def _kind_of_heading(heading: str) -> Kind | None:
-    """Return the kind of memories that a heading announces; None if it does not say."""
-    named = (kind for kind, pattern in _HEADINGS.items() if pattern.search(heading))
-    own = classify(heading)
-    return next(named, None if own is Kind.FACT else own)
 
 
 def _subtype_of(kind: Kind, path: Sequence[str]) -> str | None:
