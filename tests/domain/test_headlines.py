@@ -28,41 +28,79 @@ LINES = st.sampled_from(
 )
 
 
-def test_headline_is_the_most_informative_clause(subtests: pytest.Subtests) -> None:
+def test_headline_of_a_short_text_is_the_text(subtests: pytest.Subtests) -> None:
     for body, headline in [
-        (
-            "Hey Mel! Thanks so much. I passed the adoption interviews last Friday!",
-            "I passed the adoption interviews last Friday!",
-        ),
-        (
-            "The API timeout is 30 seconds. It was chosen in March.",
-            "The API timeout is 30 seconds.",
-        ),
-        (
-            "Melanie: Wow, Caroline! I run a pottery class on Tuesdays.",
-            "Melanie: I run a pottery class on Tuesdays.",
-        ),
-        ("Hi Bo, by the way, the lock gate closes at noon.", "The lock gate closes at noon."),
-        (
-            "Talked for an hour | @decision We store vectors as int8 |",
-            "We store vectors as int8",
-        ),
-        ("#payments The webhook is signed. #urgent", "The webhook is signed."),
+        ("The API timeout is 30 seconds. It was chosen in March.", None),
+        ("Hi Bo, by the way, the lock gate closes at noon.", None),
+        ("@maria needs to follow up with Kestrel #billing", None),
+        ("Use pnpm, never npm.", None),
+        ("Use pnpm.\nNever npm.", "Use pnpm. Never npm."),
+        ("- [ ] Use uv. Soon.", "Use uv. Soon."),
         ("## Decision\n\nWe sign webhooks with Ed25519.", "We sign webhooks with Ed25519."),
         ("```sh\nmake\n```\nThe tables need Python 3.12.", "The tables need Python 3.12."),
+        ("2026-03-02 14:05:11 ERROR disk of db-4 is full", "disk of db-4 is full"),
+    ]:
+        with subtests.test(body=body):
+            assert derive_headline(body) == (headline or body)
+
+
+def test_headline_of_a_longer_text_is_the_clause_that_says_its_point(
+    subtests: pytest.Subtests,
+) -> None:
+    for body, headline in [
         (
-            "2026-03-02T14:05:11Z INFO started\n2026-03-02T14:05:12Z ERROR disk of db-4 is full",
-            "Disk of db-4 is full",
+            "Hi Eva, thanks for the call of this morning. The warranty of the pump is void"
+            " without the yearly service. Have a nice weekend!",
+            "The warranty of the pump is void without the yearly service.",
+        ),
+        (
+            "I started by reading the logs of the last three days. In the end it turned out that"
+            " the slow queries come from a missing index on orders.customer_id. I changed nothing.",
+            "the slow queries come from a missing index on orders.customer_id.",
+        ),
+        (
+            "We drove up with two cars and had lunch at the pass. From now on no trip over 200 km"
+            " with the old van. We were home at six.",
+            "From now on no trip over 200 km with the old van.",
+        ),
+        (
+            "Added retries to the failed runs page. Was exhausted by a slow report query. The pool"
+            " of the dashboard has 20 connections and must not be raised above 25.",
+            "The pool of the dashboard has 20 connections and must not be raised above 25.",
+        ),
+        (
+            "We had soup and went home early that day. The crane is shared with the shipyard. It"
+            " lifts 40 tons. Mia sang.",
+            "The crane is shared with the shipyard. It lifts 40 tons.",
+        ),
+        (
+            "The talk was fine and the room was full. Use pnpm in all repositories of the shop,"
+            " never npm or yarn. Lunch was late.",
+            "Use pnpm in all repositories of the shop, never npm or yarn.",
+        ),
+        (
+            "@maria needs to follow up with the Kestrel team on the invoice of March, since the"
+            " second reminder was never answered by anyone there.",
+            "@maria needs to follow up with the Kestrel team on the invoice of March…",
+        ),
+        (
+            "Melanie: Wow, Caroline! That is great to hear and I am so glad about it. I run a"
+            " pottery class on Tuesdays in the old mill.",
+            "Melanie: I run a pottery class on Tuesdays in the old mill.",
         ),
         (
             "The gateway of the northern harbour sends every request that fails\n"
-            "to Malmö. It is slow.",
+            "to Malmö. It is slow, and the people of the harbour office complain.",
             "The gateway of the northern harbour sends every request that fails to Malmö.",
         ),
-        ("Dear Mr Holm,\n\nOrder 77 ships on 4 April.\n\nBest,\nEva", "Order 77 ships on 4 April."),
+        (
+            "Dear Mr Holm,\n\nthank you for your mail of Monday. Order 77 ships on 4 April from"
+            " Hull.\n\nBest,\nEva",
+            "Order 77 ships on 4 April from Hull.",
+        ),
     ]:
-        with subtests.test(body=body, headline=headline):
-            assert derive_headline(body).casefold() == headline.casefold()
+        with subtests.test(body=body):
+            assert derive_headline(body) == headline
 
 
 def test_text_without_a_statement_has_its_best_line_as_headline(subtests: pytest.Subtests) -> None:
@@ -72,7 +110,7 @@ def test_text_without_a_statement_has_its_best_line_as_headline(subtests: pytest
         ("```sql\n-- Accounts without a login\nSELECT 1;\n```", "Accounts without a login"),
         ("| Port | Host |\n|---|---|\n| 8080 | web |\n| 1 | x |", "Port, Host: 8080, web"),
         ("https://example.org/x", "https://example.org/x"),
-        ("---\ntitle: Tides\n---", "Tides"),
+        ("---\ntitle: Tides\n---", "title: Tides"),
         ("🎉", "🎉"),
     ]:
         with subtests.test(body=body, headline=headline):

@@ -82,7 +82,7 @@ def test_sections_and_bullets_of_a_memory_file_become_memories() -> None:
             "MEMORY.md#commands",
             "rule",
             "PATTERN",
-            "Commands: build the tables",
+            "Commands: Run it again after each storm.",
             "Harbour > Commands:\n```bash\n# build the tables\nmake tables\n```\n\n"
             "Run it again after each storm.",
         ),
@@ -383,7 +383,7 @@ def test_each_bullet_and_independent_paragraph_is_a_memory(tmp_path: Path) -> No
             "Harbour:\nBerths are booked by radio on channel twelve.",
         ),
         (
-            "Harbour: The crane is shared with the shipyard.",
+            "Harbour: It lifts forty tons, or twenty in a storm.",
             "Harbour:\nThe crane is shared with the shipyard.\n\n"
             "It lifts forty tons, or twenty in a storm.",
         ),

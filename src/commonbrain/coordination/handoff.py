@@ -30,6 +30,7 @@ from commonbrain.model.scope import Caller, Scope, Trust, check_may_write
 from commonbrain.model.sessions import NOTE_RETENTION, NOTES_MAX, NOTES_PINNED_MAX, Note
 from commonbrain.services import Services
 from commonbrain.storage.interface import QueryScope
+from commonbrain.text.headlines import derive_headline
 from commonbrain.text.normalisation import normalise, normalise_line, without_injected_context
 
 if TYPE_CHECKING:
@@ -159,6 +160,7 @@ def prepare_handoff(services: Services, caller: Caller, *, handoff: Handoff) -> 
     began = min(session.started_at, unit.now)
     draft = Draft(
         body=text,
+        headline=derive_headline(_prose(handoff.summary)),
         kind=Kind.EPISODE,
         label=LABEL,
         project=caller.project or session.project,

@@ -130,20 +130,6 @@ def duplicates(
     run_evaluation("duplicates", as_json=as_json, plot=plot)
 
 
-@app.command(help="Measure headlines on data that ships with the package.")
-def headlines(
-    *,
-    as_json: Json = False,
-    check: Annotated[
-        bool, typer.Option("--check", help="List the failures of the half `check` instead.")
-    ] = False,
-) -> None:
-    """Measure whether derived headlines are informative, by sort of text and half."""
-    from commonbrain_evals.run import run_headlines  # noqa: PLC0415 see _run
-
-    run_headlines(is_check=check, as_json=as_json)
-
-
 @app.command(help="Measure kinds on data that ships with the package.")
 def kinds(
     *,
@@ -285,5 +271,5 @@ def _add(name: str) -> None:
 
 
 for _name in OWN:
-    if _name not in {"duplicates", "headlines", "kinds", "reflection", "truth"}:
+    if _name not in {"duplicates", "kinds", "reflection", "truth"}:
         _add(_name)

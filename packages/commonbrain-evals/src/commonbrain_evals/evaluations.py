@@ -100,7 +100,7 @@ EVALUATIONS: Final[Mapping[str, Evaluation]] = {
         show=tables.show,
     ),
     "headlines": Evaluation(
-        purpose="Whether the headline of a text carries its names, numbers and predicate.",
+        purpose="Whether the headline of a text says its point.",
         run=lambda _: headlines.evaluate(headlines.read_texts()),
         show=headlines.show_headlines,
     ),

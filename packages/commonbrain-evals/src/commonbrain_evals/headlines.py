@@ -1,7 +1,8 @@
-"""Derived headlines, measured on labelled texts: whether each carries what the text is about."""
+"""Derived headlines, measured on labelled texts: whether each says the point of its text."""
 
 import hashlib
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from typing import Final
@@ -11,14 +12,16 @@ from rich.table import Table
 
 from commonbrain.model.limits import HEADLINE_CHARS_MAX, HEADLINE_WORDS_MAX
 from commonbrain.text.headlines import derive_headline
-from commonbrain_evals.rows import Half, half_of, read_rows
+from commonbrain.text.words import read_words
+from commonbrain_evals.rows import Half, read_rows
 
 _FILE: Final = "headlines.jsonl"
 _DATA: Final = (
-    "headlines.jsonl: {rows} texts written for it. A headline is informative when it has every word"
-    " or phrase that its row requires, does not begin with what the row excludes, and keeps to the"
-    " limits of words and characters. All were written by one hand, before the rules; the rules"
-    " were chosen on the half calibrate."
+    "headlines.jsonl: {rows} texts written for it. strict: the headline has the stems of every word"
+    " or phrase that its row requires, nothing that the row excludes, and keeps to the limits of"
+    " words and characters; lenient: it has half of what is required. The weights were fitted to"
+    " the half calibrate; the 150 notes of the half check were written by another hand"
+    " without sight of the rules, and its failures are not listed."
 )
 
 
@@ -27,11 +30,12 @@ class LabelledText:
     """A text, and what its headline must and must not say."""
 
     sort: str
+    half: Half
     text: str
     must: tuple[str, ...]
-    """Words or phrases that the headline contains; `a|b` is one of two."""
+    """Words or phrases that the headline has, in any form; `a|b` is one of two."""
     never: tuple[str, ...]
-    """What the headline does not begin with."""
+    """What the headline does not have."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,22 +47,26 @@ class Judgement:
     text: str
     headline: str
     missing: tuple[str, ...]
-    """What it had to contain."""
-    opening: str | None
-    """What it begins with and must not."""
+    """What it had to say."""
+    unwanted: tuple[str, ...]
+    """What it says and must not."""
     is_too_long: bool
-    is_informative: bool
+    is_strict: bool
     """Whether nothing is wrong."""
+    is_lenient: bool
+    """Whether it has half of what it had to say."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Share:
-    """How many headlines of one sort and half are informative."""
+class HeadlineFigures:
+    """The shares of one sort and half, and the mean number of words."""
 
     sort: str
     half: Half
     rows: int
-    informative: int
+    strict: float
+    lenient: float
+    words: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,8 +76,7 @@ class HeadlineReport:
     data: str
     sha256: str
     """Of the data."""
-    halves: tuple[Share, ...]
-    sorts: tuple[Share, ...]
+    figures: tuple[HeadlineFigures, ...]
     rows: tuple[Judgement, ...]
     """One of each text, in the order of the data."""
 
@@ -79,6 +86,7 @@ def read_texts() -> Sequence[LabelledText]:
     return [
         LabelledText(
             sort=row["sort"],
+            half=Half(row["half"]),
             text=row["text"],
             must=tuple(row["must"]),
             never=tuple(row["never"]),
@@ -90,77 +98,76 @@ def read_texts() -> Sequence[LabelledText]:
 def evaluate(
     texts: Sequence[LabelledText], derive: Callable[[str], str] = derive_headline
 ) -> HeadlineReport:
-    """Derive a headline of every text and hold it against its labels."""
+    """Derive a headline of every text and compare it with its labels."""
     rows = tuple(_judgement(one, derive(one.text)) for one in texts)
-    sorts = dict.fromkeys(one.sort for one in rows)
     return HeadlineReport(
         data=_DATA.format(rows=len(rows)),
         sha256=hashlib.sha256(files("commonbrain_evals").joinpath(_FILE).read_bytes()).hexdigest(),
-        halves=tuple(
-            _share("all", half, rows=[one for one in rows if one.half is half]) for half in Half
-        ),
-        sorts=tuple(
-            _share(sort, half, rows=[one for one in rows if one.sort == sort and one.half is half])
-            for sort in sorts
-            for half in Half
-        ),
+        figures=tuple(_figures(rows)),
         rows=rows,
     )
 
 
-def show_headlines(report: HeadlineReport, *, failures: Half = Half.CALIBRATE) -> None:
-    """Print the shares by sort and half, and the failures of one half."""
+def show_headlines(report: HeadlineReport) -> None:
+    """Print the shares by sort and half, and the failures of the half calibrate."""
     console = Console(highlight=False)
     console.print(report.data, markup=False)
     console.print(f"sha256 {report.sha256}", markup=False)
-    table = Table("sort", *Half, title="Informative headlines")
-    for share, other in _pairs((*report.sorts, *report.halves)):
-        table.add_row(share.sort, _cell(share), _cell(other))
+    table = Table("half", "sort", "texts", "strict", "lenient", "words", title="Headlines")
+    for one in report.figures:
+        shares = (f"{one.strict:.0%}", f"{one.lenient:.0%}", f"{one.words:.1f}")
+        table.add_row(one.half, one.sort, str(one.rows), *shares)
     console.print(table)
     for one in report.rows:
-        if one.half is failures and not one.is_informative:
+        if one.half is Half.CALIBRATE and not one.is_strict:
             console.print(_failure(one), markup=False)
 
 
 def _judgement(labelled: LabelledText, headline: str) -> Judgement:
-    normalized = " ".join(headline.split()).casefold()
+    stems = {word.stem for word in read_words(headline)}
     missing = tuple(
         one
         for one in labelled.must
-        if not any(choice.casefold() in normalized for choice in one.split("|"))
+        if not any({word.stem for word in read_words(part)} <= stems for part in one.split("|"))
     )
-    opening = next((one for one in labelled.never if normalized.startswith(one.casefold())), None)
-    is_too_long = len(headline) > HEADLINE_CHARS_MAX or len(normalized.split()) > HEADLINE_WORDS_MAX
+    unwanted = tuple(
+        one
+        for one in labelled.never
+        if re.search(rf"(?<!\w){re.escape(one)}(?!\w)", headline, re.IGNORECASE)
+    )
+    is_too_long = len(headline) > HEADLINE_CHARS_MAX or len(headline.split()) > HEADLINE_WORDS_MAX
     return Judgement(
         sort=labelled.sort,
-        half=half_of(labelled.text),
+        half=labelled.half,
         text=labelled.text,
         headline=headline,
         missing=missing,
-        opening=opening,
+        unwanted=unwanted,
         is_too_long=is_too_long,
-        is_informative=not (missing or opening or is_too_long),
+        is_strict=not (missing or unwanted or is_too_long),
+        is_lenient=2 * len(missing) <= len(labelled.must) and not is_too_long,
     )
 
 
-def _share(sort: str, half: Half, *, rows: Sequence[Judgement]) -> Share:
-    informative = sum(one.is_informative for one in rows)
-    return Share(sort=sort, half=half, rows=len(rows), informative=informative)
-
-
-def _pairs(shares: Sequence[Share]) -> Sequence[tuple[Share, Share]]:
-    return list(zip(shares[::2], shares[1::2], strict=True))
-
-
-def _cell(share: Share) -> str:
-    percent = f" ({share.informative / share.rows:.0%})" if share.rows else ""
-    return f"{share.informative}/{share.rows}{percent}"
+def _figures(rows: Sequence[Judgement]) -> Iterator[HeadlineFigures]:
+    for half in Half:
+        for sort in dict.fromkeys(one.sort for one in rows):
+            those = [one for one in rows if one.sort == sort and one.half is half]
+            if those:
+                yield HeadlineFigures(
+                    sort=sort,
+                    half=half,
+                    rows=len(those),
+                    strict=sum(one.is_strict for one in those) / len(those),
+                    lenient=sum(one.is_lenient for one in those) / len(those),
+                    words=sum(len(one.headline.split()) for one in those) / len(those),
+                )
 
 
 def _failure(one: Judgement) -> str:
     reasons = [
         *(f"lacks {missing!r}" for missing in one.missing),
-        *([f"begins with {one.opening!r}"] if one.opening else []),
+        *(f"has {unwanted!r}" for unwanted in one.unwanted),
         *(["is too long"] if one.is_too_long else []),
     ]
-    return f"{one.half} {one.sort}: {one.text!r} -> {one.headline!r} {', '.join(reasons)}"
+    return f"{one.sort}: {one.text!r} -> {one.headline!r} {', '.join(reasons)}"

@@ -13,7 +13,7 @@ from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.escaping import escaped
 from commonbrain.runtime.bootstrap import make_embedder
 from commonbrain.runtime.settings_loading import load_settings
-from commonbrain_evals import aged, headlines, kinds, month, truth
+from commonbrain_evals import aged, kinds, month, truth
 from commonbrain_evals.curves import curves
 from commonbrain_evals.evaluations import EVALUATIONS
 from commonbrain_evals.options import RunOptions
@@ -28,7 +28,6 @@ from commonbrain_evals.retrieval.reporting import page
 from commonbrain_evals.retrieval.running import EvalRequest, check_parts, run
 from commonbrain_evals.retrieval.showing import show_comparison, show_parts, show_run
 from commonbrain_evals.retrieval.showing_reflection import show_reflected
-from commonbrain_evals.rows import Half
 
 
 def run_evaluation(name: str, *, as_json: bool, plot: Path | None = None) -> None:
@@ -47,15 +46,6 @@ def run_evaluation(name: str, *, as_json: bool, plot: Path | None = None) -> Non
         typer.echo(json.dumps(asdict(report), ensure_ascii=False))
     else:
         evaluation.show(report)
-
-
-def run_headlines(*, is_check: bool, as_json: bool) -> None:
-    """Measure derived headlines; print the failures of one half, or all rows as JSON."""
-    report = headlines.evaluate(headlines.read_texts())
-    if as_json:
-        typer.echo(escaped(json.dumps(asdict(report), ensure_ascii=False)))
-    else:
-        headlines.show_headlines(report, failures=Half.CHECK if is_check else Half.CALIBRATE)
 
 
 def fit_kinds(path: Path) -> None:
