@@ -285,7 +285,7 @@ class KindPolicy:
     has_reserved_item: bool = False
     """Whether recall includes the best one if it scores almost as high as the last item."""
     answers_prompts: bool = True
-    """Whether hooks add it to a prompt."""
+    """Whether hooks add it to a prompt; what they captured to be reflected on they do not."""
     answers_edits: bool = False
     """Whether hooks show it when code that it names is edited."""
     is_occurrence: bool = False
@@ -428,7 +428,6 @@ KINDS: Final[Mapping[Kind, KindPolicy]] = {
             identity=Identity.SOURCE,
             is_distinct_by_time=True,
             intent_priors={Intent.TEMPORAL: 1.0},
-            answers_prompts=False,
             is_occurrence=True,
             is_outcome=True,
             reports_events=True,

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 from commonbrain.embeddings.interface import EmbeddingSpace
 from commonbrain.model import ids as public_ids
 from commonbrain.model.errors import UnavailableError
+from commonbrain.model.kinds import KINDS
 from commonbrain.model.memory import Memory
 from commonbrain.model.query import PROACTIVE, Candidate
 from commonbrain.model.scope import Caller
@@ -265,10 +266,16 @@ def worth_showing(
         one
         for one in ranked
         if EARLIER not in one.features
+        and not _is_raw(one.memory)
         and not _is_known(one.memory.id, shown=shown, reviews=reviews)
     ][: plan.budget.max_items]
     worthy = [one for one in best if worth[one.memory.id] >= THRESHOLD]
     return [one for one in best if one in worthy or one is ranked[0]] if worthy else []
+
+
+def _is_raw(memory: Memory) -> bool:
+    """Return whether a hook captured it as material for an episode, which is shown instead."""
+    return memory.auto_captured and KINDS[memory.kind].is_reflected
 
 
 def _worth(one: Candidate) -> float:

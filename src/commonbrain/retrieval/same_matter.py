@@ -146,7 +146,8 @@ def _together(
     newer_of: dict[int, int] = {}
     trusted_of: dict[int, int] = {}
     for one, row in zip(pool, cosines, strict=True):
-        if EARLIER in one.features:
+        # What happened is never outdated, but may come after what it ended.
+        if EARLIER in one.features or not KINDS[one.memory.kind].can_change:
             continue
         near = [
             (cosine, other.memory)
