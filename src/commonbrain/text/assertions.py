@@ -5,6 +5,7 @@ clause that reports a change asserts the new value: "Raised the upload limit fro
 25 MB, and quotes 10 as replaced.
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -262,7 +263,8 @@ def _is_single(
     """Return whether a statement excludes another value by itself."""
     if not _has_one_value(frame, values):
         return False
-    if any(map(_is_possible, words)) or any(map(_is_part, frame.before)):
+    is_any = any(word.plain in {"a", "an"} for word in frame.before[:1])
+    if is_any or any(map(_is_possible, words)) or any(map(_is_part, frame.before)):
         return False
     is_held = frame.verb in HOLDING and frame.preposition == "by"
     if frame.is_turned or is_held or frame.verb in {"", "be"}:
@@ -428,7 +430,9 @@ def _values(frame: Frame) -> Mapping[str, frozenset[str]]:
 
 def _named(frame: Frame) -> set[str]:
     """Return the names in a value, or all of it where any words may be one."""
-    meaningful = [word for word in frame.value if is_meaningful(word)]
+    # All of "Status: waiting for the customer" is the value.
+    value = frame.value if frame.verb else (*frame.value, *frame.after)
+    meaningful = [word for word in value if is_meaningful(word)]
     named = {word.key for word in meaningful if word.sort in {Sort.NAME, Sort.CODE}}
     if named and (frame.verb or len(named) == len(meaningful)):
         return named
@@ -446,7 +450,7 @@ def _has_free_value(frame: Frame) -> bool:
     if frame.verb in {"", "be", "become"} and not frame.preposition:
         head = [word for word in _head(frame.before) if word.is_content]
         # "Prices" are several.
-        is_one = bool(head) and not head[-1].plain.removesuffix("ss").endswith("s")
+        is_one = bool(head) and not re.search("[^sui]s$", head[-1].plain)
         return is_one and head[-1].stem in ATTRIBUTES
     is_definite = bool(frame.value) and frame.value[0].plain in {"the", "our", "my"}
     return is_definite and frame.preposition in _PLACES

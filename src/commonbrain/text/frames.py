@@ -25,6 +25,7 @@ def stems_of(words: str) -> frozenset[str]:
 CUES: Final = frozenset("now nowadays meanwhile anymore longer effective henceforth".split())
 """Words that say that something is new."""
 _PRESENT: Final = frozenset({("these", "days"), ("at", "present"), ("by", "now")})
+_EFFECTIVE: Final = ["with", "effect", "from"]
 _SINCE: Final = frozenset("since starting".split())
 """Words before the time from which something is new."""
 CORRECTIONS: Final = frozenset(
@@ -242,6 +243,8 @@ def split_time(words: Sequence[Word]) -> tuple[Sequence[Word], bool]:
         end = None
         if (plain, after) in _PRESENT:
             end = at + 2
+        elif [word.plain for word in words[at : at + 3]] == _EFFECTIVE:
+            end = _end_of_phrase(words, at + 3)
         elif plain in _SINCE or (plain, after) == ("as", "of"):
             end = _end_of_phrase(words, at + (1 if plain in _SINCE else 2))
         elif plain == "from":
@@ -437,7 +440,8 @@ def _is_turned(
         return is_definite or is_title
     has_role = any(word.stem in ROLES for word in value) and first.plain not in {"a", "an"}
     has_charge = any(word.stem in _CHARGES for word in value) and bool(after)
-    return verb == "be" and (has_role or has_charge)
+    is_identity = first.plain in {"our", "my", "the"}
+    return verb == "be" and (has_role or has_charge or is_identity)
 
 
 def read_label(words: Sequence[Word]) -> Frame | None:
