@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from commonbrain.ingestion.preparation import PreparedDraft
 from commonbrain.model.kinds import KINDS, FactDetail
-from commonbrain.model.links import DISAGREEMENTS, Basis, LinkType, is_sure, link_of
+from commonbrain.model.links import Basis, LinkType, is_sure, link_of
 from commonbrain.model.memory import AWAITING_STATES, CURRENT_STATES, Memory
 from commonbrain.model.query import Filter
 from commonbrain.model.revision import Action
@@ -84,7 +84,7 @@ def detect_changes(
     ]
     # What another memory changed already is believed by nobody, and not disputed again.
     disputed = [one.older.id for one in changes if one.is_disputed]
-    links = tx.links.touching(disputed, types=[*DISAGREEMENTS]) if disputed else ()
+    links = tx.links.touching(disputed, types=[LinkType.CHANGES]) if disputed else ()
     changed_ids = {link.to_id for link in links if is_sure(link)}
     return tuple(one for one in changes if not (one.is_disputed and one.older.id in changed_ids))[
         :CHANGES_MAX

@@ -338,14 +338,7 @@ class Recall:
             allowed = filter_visible(plan, repeated, past=believed, reviews=reviews)
         allowed = at_own_times(allowed, memories=memories, dated=mentioned.keys() - times.keys())
         if plan.is_proactive:
-            judged = judge(
-                tx,
-                plan,
-                services=self.services,
-                ranked=allowed,
-                meaning=retrieved.matches[VECTOR],
-                deadline=retrieved.deadline,
-            )
+            judged = self._judged(tx, plan, ranked=allowed, retrieved=retrieved)
             considered = with_marks(considered, judged)
             shown = shown_to(tx, self.caller, unwritten=plan.unwritten_shown)
             allowed = worth_showing(plan, judged, shown=shown, reviews=reviews)
@@ -362,6 +355,23 @@ class Recall:
             oldest=retrieved.oldest,
             ranker=ordered.ranker,
             taken_ms=ordered.taken_ms,
+        )
+
+    def _judged(
+        self,
+        tx: Transaction,
+        plan: QueryPlan,
+        *,
+        ranked: Sequence[Candidate],
+        retrieved: RetrievalState,
+    ) -> Sequence[Candidate]:
+        return judge(
+            tx,
+            plan,
+            services=self.services,
+            ranked=ranked,
+            meaning=retrieved.matches[VECTOR],
+            deadline=retrieved.deadline,
         )
 
     def _fuse(

@@ -269,7 +269,7 @@ def _is_single(
     is_held = frame.verb in HOLDING and frame.preposition == "by"
     if frame.is_turned or is_held or frame.verb in {"", "be"}:
         return True
-    if frame.verb == "run" and not any(name.endswith("number") for name in values):
+    if frame.verb == "run" and not any("number" in name for name in values):
         # An app runs on several systems, a service on one version of each.
         return False
     is_time = bool(values.keys() & _RECURRING)
