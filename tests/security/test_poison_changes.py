@@ -52,8 +52,8 @@ def peer_of(owner: Brain, agent: str) -> Brain:
 
 def believed(owner: Brain) -> tuple[str, str, str]:
     """Store a fact, what was derived from it and a rule, all trusted; give their ids."""
-    fact = stored(owner, HOLDS, project=PROJECT)
-    derived = stored(owner, DERIVED, derived_from=[fact], project=PROJECT)
+    fact = stored(owner, HOLDS, kind="fact", project=PROJECT)
+    derived = stored(owner, DERIVED, kind="fact", derived_from=[fact], project=PROJECT)
     rule = stored(owner, RULE, kind="rule", project=PROJECT)
     return fact, derived, rule
 
