@@ -102,7 +102,8 @@ def library(brain: Brain, clock: FakeClock) -> SimpleNamespace:
     ann.message.delegate("bob", books.with_word("Count the @ parcels"))
     ann.session.handoff(books.with_word("Moved the @ crates"))
     for text in CHECKOUT:
-        books.store(f"@ {text}", kind="event")
+        # The word is in each sentence, so that it is in the headline, whichever it is taken from.
+        books.store(f"@ {text}".replace(". ", ". @ "), kind="event")
     known.report = books.store("Logins @ failed because the token had expired", kind="incident")
     known.recall = ann.recall("Where do the orders go?").trace_id
     known.job = ann.jobs.run("maintain", {"dry_run": True}).id

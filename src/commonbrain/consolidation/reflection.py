@@ -46,7 +46,7 @@ from commonbrain.services import Services
 from commonbrain.storage.change_log import annotation_of
 from commonbrain.storage.interface import QueryScope
 from commonbrain.text.normalisation import normalise_line
-from commonbrain.text.statements import Statement, read_statement
+from commonbrain.text.reports import read_content
 from commonbrain.text.summaries import Reflection, Spent, digest
 from commonbrain.text.tokens import estimate
 
@@ -78,7 +78,7 @@ def repeated(corrections: Sequence[Correction]) -> list[tuple[Correction, ...]]:
     """Group corrections that say the same, and return groups from three or more sessions."""
     groups: list[list[Correction]] = []
     for one in corrections:
-        if len(read_statement(Statement(text=one.text)).content) < _WORDS_MIN:
+        if len(read_content(one.text).words) < _WORDS_MIN:
             continue
         group = next((group for group in groups if is_alike(group[0].text, one.text)), None)
         if group is None:
@@ -90,9 +90,9 @@ def repeated(corrections: Sequence[Correction]) -> list[tuple[Correction, ...]]:
 
 def is_alike(one: str, other: str) -> bool:
     """Return whether two texts share most words and neither negates the other."""
-    first, second = read_statement(Statement(text=one)), read_statement(Statement(text=other))
-    every = first.content | second.content
-    shared = first.content & second.content
+    first, second = read_content(one), read_content(other)
+    every = first.words | second.words
+    shared = first.words & second.words
     is_same_claim = first.is_denied == second.is_denied and first.numbers == second.numbers
     return bool(every) and is_same_claim and len(shared) >= _ALIKE * len(every)
 

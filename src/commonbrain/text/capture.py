@@ -4,31 +4,34 @@ Most messages report work that the work itself documents. Worth storing are pass
 content (a decision, a cause, a fix, a lesson) and whatever the author tagged.
 """
 
-import re
 from typing import Final
 
-from commonbrain.model.kinds import Kind
 from commonbrain.model.limits import HANDOFF_CHARS_MAX
-from commonbrain.text.classification import classify, tagged_texts
-from commonbrain.text.clause_roles import Role, role_of, states_cause
-from commonbrain.text.clauses import is_factual
+from commonbrain.text.classification import tagged_texts
+from commonbrain.text.clauses import is_factual, is_question
+from commonbrain.text.frames import stems_of
 from commonbrain.text.normalisation import normalise, without_injected_context
 from commonbrain.text.patterns import lazy_pattern
+from commonbrain.text.phrases import Phrases
+from commonbrain.text.reports import (
+    Role,
+    clauses_of,
+    reports_decision,
+    role_of,
+    states_cause,
+    states_failure,
+)
 from commonbrain.text.segmentation import CHUNK_WORDS_MIN, count_words, passages
-from commonbrain.text.statements import Statement, read_statement
+from commonbrain.text.words import Sort, read_words
 
 CAPTURED_CHARS_MAX: Final = 1000
 """Characters that one message may add; a report of several screens is not a memory."""
 _GAP: Final = "[...]"
 _FENCED: Final = lazy_pattern(r"^[ \t]{0,3}(?:```|~~~)")
-_INFORMATIVE: Final = lazy_pattern(
-    r"\b(?:lessons? learn(?:ed|t)|learn(?:ed|t) that|turn(?:s|ed) out|root cause|"
-    r"(?:cause|problem|culprit|reason|bug|fix|solution) (?:was|is)|caused by|"
-    r"(?:fixed|solved|resolved|worked around) (?:\w+ ){0,6}?by|work-?around|"
-    r"decided|decision|(?:chose|chosen|opted|settled on|agreed|prefer(?:s|red)?)|"
-    r"instead of|rather than|from now on|going forward|never|always)\b",
-    re.IGNORECASE,
-)
+_LESSON: Final = Phrases("lesson*,learned that,workaround,worked around,prefer*")
+_FIXING: Final = stems_of("fix solve resolve")
+_BY_WITHIN: Final = 8
+"""Words after "fixed" within which "by" tells how."""
 
 
 def select_captured(text: str, mode: str) -> list[str]:
@@ -53,15 +56,21 @@ def informative_passages(text: str) -> str:
     for passage in _passages(text):
         is_whole = count_words(passage) >= CHUNK_WORDS_MIN
         is_worth = tagged_texts(passage) or (is_whole and is_informative(passage))
-        if is_worth and len(passage) < budget:
+        if len(passage) < budget and is_worth:
             chosen.append(passage)
             budget -= len(passage) + 2
     return "\n\n".join(chosen)
 
 
 def is_informative(text: str) -> bool:
-    """Return whether a text states a decision, cause, fix or lesson."""
-    return _INFORMATIVE.search(text) is not None
+    """Return whether a text states a decision, cause, fix, preference or lesson."""
+    words = read_words(text)
+    is_fix = any(
+        word.stem in _FIXING and any(one.plain == "by" for one in words[n + 1 : n + _BY_WITHIN])
+        for n, word in enumerate(words)
+    )
+    is_lesson = is_fix or states_cause(text) or _LESSON.are_in(words)
+    return is_lesson or any(role_of(clause) is Role.DECIDED for clause in clauses_of(text))
 
 
 def marked_lines(text: str) -> list[str]:
@@ -102,30 +111,25 @@ def both_ends(text: str, *, chars_max: int = HANDOFF_CHARS_MAX) -> str:
 _WORDS_MIN: Final = 4
 _WORDS_MAX: Final = 40
 """A longer sentence states several things."""
-_LEANING: Final = lazy_pattern(
-    r"\W*(?:it|its|this|that|these|those|they|them|their|he|she|his|her|there|which|who|and|but|or"
-    r"|also|then|so|because|yes|yeah|no|ok|okay|well|oh|hey|hi|thanks|sure|sorry|wow)\b",
-    re.IGNORECASE,
+_LEANING: Final = frozenset(
+    "it its this that these those they them their he she his her there here which who and but or"
+    " also then so hence thus therefore because yes yeah no ok okay well oh hey hi thanks thank"
+    " sure sorry wow please let if".split()
 )
-"""Openings of a sentence that depends on an earlier one."""
-_LASTING: Final = lazy_pattern(
-    r"\b(?:prefers?|favou?rite|allergic|vegetarian|vegan|hates?|loves?|owns|maintains|"
-    r"is responsible for|is in charge of|works? (?:at|as|for)|works on|lives? in|"
-    r"is (?:called|named)|uses?|runs? on|depends? on|requires?|supports|defaults? to"
-    r"|is (?:set|configured) to|"
-    r"listens? on|is (?:hosted|deployed|stored|kept) (?:on|in|at))\b",
-    re.IGNORECASE,
+"""Words that open a sentence which depends on an earlier one, or addresses the reader."""
+_CODE_SIGNS: Final = frozenset("{}=\\")
+_LASTING: Final = Phrases(
+    "prefer*,favorite,favourite,allergic,vegetarian,vegan,hates,loves,owns,maintains"
+    ",responsible for,in charge of,works at,works as,works for,works on,lives in,is called,is named"
+    ",uses,use,run on,runs on,depends on,depend on,requires,require,supports,defaults to"
+    ",is set to,is configured to,listens on,listen on,is hosted,is deployed on,is stored,is kept"
 )
-"""Typical words of preferences, responsibilities and configuration."""
-
-
-_PASSING: Final = lazy_pattern(
-    r"\b(?:today|yesterday|tonight|tomorrow|this (?:morning|afternoon|evening|week)|right now"
-    r"|so far|at the moment|for now|still|at \d{1,2}:\d\d)\b",
-    re.IGNORECASE,
+"""Phrases of preferences, responsibilities and configuration."""
+_PASSING: Final = Phrases(
+    "today,yesterday,tonight,tomorrow,this morning,this afternoon,this evening,this week,right now"
+    ",so far,at the moment,for now,still"
 )
 """Times that bind a statement to its day."""
-_FIRST_PERSON: Final = lazy_pattern(r"\W*i\b", re.IGNORECASE)
 
 
 def is_durable(text: str) -> bool:
@@ -135,24 +139,31 @@ def is_durable(text: str) -> bool:
     its day. It is neither a question, a plan, an instruction, an open point nor a report that work
     goes on, and does not depend on another sentence.
     """
-    role = role_of(text)
-    if role is None or role is Role.OPEN or _PASSING.search(text):
+    if not _WORDS_MIN <= len(text.split()) <= _WORDS_MAX:
         return False
-    is_decision = role is Role.DECIDED and not _FIRST_PERSON.match(text)
-    is_lasting = is_decision or states_cause(text)
-    if role is not Role.DONE:
-        is_lasting = is_lasting or is_informative(text) or _LASTING.search(text) is not None
-    return is_lasting and is_claimable(text)
+    role, words = role_of(text), read_words(text)
+    if role is None or role is Role.OPEN or _PASSING.are_in(words):
+        return False
+    is_lasting = is_informative(text) and words[0].plain != "i"
+    if role is Role.DONE:
+        is_lasting = states_cause(text)
+    return (is_lasting or (role is Role.NOTED and _LASTING.are_in(words))) and is_claimable(text)
 
 
 def is_claimable(text: str) -> bool:
-    """Return whether a sentence makes a statement of its own that is not a rule.
+    """Return whether a sentence makes a statement of its own, and prescribes nothing.
 
-    Rules are never extracted from a text: one sentence does not make a rule.
+    Rules are never extracted from a text: one sentence does not make a rule. What was decided is a
+    fact, also where it is a rule.
     """
-    if not _WORDS_MIN <= len(text.split()) <= _WORDS_MAX or _LEANING.match(text):
+    first = next((word.plain for word in read_words(text) if word.sort is not Sort.STOP), "")
+    is_short = _WORDS_MIN <= len(text.split()) <= _WORDS_MAX
+    if not is_short or first.partition("'")[0] in _LEANING or _CODE_SIGNS.intersection(text):
         return False
-    kind = classify(text)
-    # What was decided or learned holds on; of a failure, its cause does when it is over.
-    is_fact = kind in {Kind.FACT, Kind.EVENT} or (kind is Kind.INCIDENT and states_cause(text))
-    return is_fact and is_factual(text) and read_statement(Statement(text=text)).is_claim
+    if is_question(text) or text.rstrip().endswith((":", ";")):
+        return False
+    if reports_decision(text):
+        return True
+    # The cause of a failure holds when the failure is over.
+    is_passing = states_failure(text) and not states_cause(text)
+    return not is_passing and role_of(text) is not Role.OPEN and is_factual(text)

@@ -3,31 +3,33 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from itertools import islice
+from itertools import groupby, islice
 from typing import Final
 
 from commonbrain.text.capture import is_durable
 from commonbrain.text.classification import without_tags
-from commonbrain.text.clause_roles import (
+from commonbrain.text.clauses import is_question
+from commonbrain.text.frames import place_of_verb
+from commonbrain.text.headlines import shorten_to_headline
+from commonbrain.text.reports import (
+    Content,
     Role,
     clauses_of,
+    read_content,
     role_of,
+    settles,
     shortened,
-    states_cause,
     states_failure,
     without_label,
     without_lead,
 )
-from commonbrain.text.clauses import is_question, words
-from commonbrain.text.headlines import shorten_to_headline
-from commonbrain.text.open_points import settles
 from commonbrain.text.segmentation import split_sentences
-from commonbrain.text.statements import CHOICES, Reading, Statement, read_statement
 from commonbrain.text.tokens import estimate
+from commonbrain.text.words import GROUP_OF, UNITS, Sort, Word, read_words
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,19 +113,14 @@ _STATED_SHARE_MIN: Final = 0.7
 
 def is_stated(text: str, sources: Sequence[str]) -> bool:
     """Return whether a sentence has only words, numbers, names and denials of its sources."""
-    reading = read_statement(Statement(text=text))
-    known = [read_statement(Statement(text=one)) for one in sources]
-    words = frozenset[str]().union(*(one.content for one in known))
+    content, known = read_content(text), [read_content(one) for one in sources]
+    words = frozenset[str]().union(*(one.words for one in known))
     numbers = frozenset[str]().union(*(one.numbers for one in known))
-    if (
-        not reading.content
-        or not reading.numbers <= numbers
-        or not reading.names <= words | numbers
-    ):
+    if not content.words or not content.numbers <= numbers or not content.names <= words:
         return False
-    if reading.is_denied and not any(one.is_denied for one in known):
+    if content.is_denied and not any(one.is_denied for one in known):
         return False
-    return len(reading.content & words) >= _STATED_SHARE_MIN * len(reading.content)
+    return len(content.words & words) >= _STATED_SHARE_MIN * len(content.words)
 
 
 _SHARE_MAX: Final = 3
@@ -134,26 +131,10 @@ _CLAUSES_MAX: Final = 300
 """Candidate clauses at most; of many texts, the first clauses of each."""
 _WORDS_MIN: Final = 2
 """Clauses with fewer content words and numbers are greetings or headings."""
-_NEW_MIN: Final = 2
-"""A clause must add at least this many new words."""
-_WORTH: Final = {Role.DECIDED: 1.8, Role.OPEN: 1.8, Role.DONE: 1.1, Role.NOTED: 1.0}
-_QUESTION: Final = 0.5
-"""A question is worth less than a statement of what is open."""
-_CAUSE: Final = 1.4
-_NAMING: Final = 1.3
-"""Bonus for a cause or lesson, and for each a name and a number."""
-_DISTINCT: Final = 0.5
-"""Share of its words that a decision or open point counts at least, also where others have them."""
-_RECURRING: Final = 0.35
-"""What each further source, up to three, adds to a word that several have."""
-_PRICE: Final = 0.75
-"""Without a price, long clauses would win; at 1, short ones that add little."""
-_OVERHEAD: Final = 3
-"""Tokens of a line's marker and end."""
-
-
-_Subject = tuple[frozenset[str], frozenset[str]]
-"""Content words and names."""
+_LONG_SHARE: Final = 0.25
+"""A clause that would take more of the tokens than this is reduced to its main clause."""
+_WORTH: Final = {Role.DECIDED: 2.0, Role.OPEN: 2.0, Role.DONE: 1.0, Role.NOTED: 1.0}
+"""What was decided and what is open comes before what was done, unless it says little new."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,34 +147,19 @@ class _Clause:
     of: int
     """Index of the source text."""
     role: Role
-    reading: Reading
+    content: Content
     worth: float
-    """Value of each word: by the source's salience and by what the clause says."""
-    tokens: int
-
-    @property
-    def words(self) -> frozenset[str]:
-        """The content words."""
-        return self.reading.content | self.reading.numbers
+    """Value of each word, by what the clause says and its source's salience."""
 
     @property
     def is_distinct(self) -> bool:
-        """Whether another number, name or negation makes it another point, not a routine result."""
+        """Whether another number or negation makes it another point, not a routine result."""
         return self.role in {Role.DECIDED, Role.OPEN} or states_failure(self.written)
 
-    @property
-    def subject(self) -> _Subject:
-        """What it is about, for any number and negation; names may have numbers: db-1."""
-        return self.reading.content, self.reading.names
-
-    def adds(self, chosen: Iterable[_Clause], *, covered: AbstractSet[str]) -> bool:
-        """Return whether it says something that the chosen clauses, with their words, do not."""
-        if not self.is_distinct:
-            return len(self.words - covered) >= _NEW_MIN
-        return not any(
-            self.words <= one.words and self.reading.is_denied == one.reading.is_denied
-            for one in chosen
-        )
+    def is_in(self, other: _Clause) -> bool:
+        """Return whether another clause says the same and more."""
+        is_same_way = self.content.is_denied == other.content.is_denied
+        return is_same_way and self.content.all <= other.content.all
 
 
 def digest(sources: Sequence[SourceText], *, claims_max: int = 0) -> Reflection:
@@ -290,32 +256,20 @@ def _clauses(sources: Sequence[SourceText]) -> list[_Clause]:
 
 
 def _read(source: SourceText, *, of: int, names_author: bool) -> Iterator[_Clause]:
+    speaker = source.who if names_author else source.speaker
     for clause in clauses_of(without_tags(source.text)):
-        role = role_of(clause)
-        reading = read_statement(Statement(text=clause))
-        if role is None or len(reading.content) + len(reading.numbers) < _WORDS_MIN:
-            continue
-        speaker = source.who if names_author else source.speaker
-        text = spoken(without_lead(clause), speaker)
-        yield _Clause(
-            written=clause,
-            text=text,
-            short=spoken(without_lead(shortened(clause)), speaker),
-            of=of,
-            role=role,
-            reading=reading,
-            worth=_worth(clause, reading, role=role, weight=source.weight),
-            tokens=estimate(text) + _OVERHEAD,
-        )
-
-
-def _worth(clause: str, reading: Reading, *, role: Role, weight: float) -> float:
-    worth = _WORTH[role] * (0.5 + weight)
-    if is_question(clause):
-        worth *= _QUESTION
-    if states_cause(clause):
-        worth *= _CAUSE
-    return worth * _NAMING ** (bool(reading.names) + bool(reading.numbers))
+        role, content = role_of(clause), read_content(clause)
+        if role is not None and len(content.all) >= _WORDS_MIN:
+            yield _Clause(
+                written=clause,
+                text=spoken(without_lead(clause), speaker),
+                short=spoken(without_lead(shortened(clause)), speaker),
+                of=of,
+                role=role,
+                content=content,
+                # A question says less than a statement of what is open.
+                worth=_WORTH[Role.NOTED if is_question(clause) else role] * (0.5 + source.weight),
+            )
 
 
 def _without_settled(clauses: Sequence[_Clause]) -> list[_Clause]:
@@ -328,6 +282,11 @@ def _without_settled(clauses: Sequence[_Clause]) -> list[_Clause]:
     ]
 
 
+def _settles(later: _Clause, one: _Clause) -> bool:
+    is_result = later.role in {Role.DECIDED, Role.DONE}
+    return is_result and later.of != one.of and settles(later.written, point=one.written)
+
+
 def _without_routine(clauses: Sequence[_Clause]) -> list[_Clause]:
     """Keep the last of the results that differ in numbers alone, such as results of tests.
 
@@ -335,27 +294,22 @@ def _without_routine(clauses: Sequence[_Clause]) -> list[_Clause]:
     """
     last = _last_of_subjects(clauses)
     return [
-        one for place, one in enumerate(clauses) if one.is_distinct or last[one.subject] == place
+        one
+        for place, one in enumerate(clauses)
+        if one.is_distinct or last[one.content.words] == place
     ]
 
 
-def _last_of_subjects(clauses: Sequence[_Clause]) -> Mapping[_Subject, int]:
-    return {one.subject: place for place, one in enumerate(clauses)}
-
-
-def _settles(later: _Clause, one: _Clause) -> bool:
-    is_result = later.role in {Role.DECIDED, Role.DONE}
-    is_other = later.of != one.of
-    return is_result and is_other and settles(later.written, point=one.written)
+def _last_of_subjects(clauses: Sequence[_Clause]) -> Mapping[AbstractSet[str], int]:
+    return {one.content.words: place for place, one in enumerate(clauses)}
 
 
 def _chosen(clauses: Sequence[_Clause], *, title: str, tokens: int) -> list[Point]:
-    """Choose clauses while they fit: the best of what was decided, open and done, then any.
+    """Choose the best clauses while they fit.
 
-    Each is worth its new words by the price of its tokens. An earlier decision follows the last on
+    Each is worth its new words by the tokens that it takes. An earlier decision follows the last on
     its subject, so that none appears without its reversal.
     """
-    weights = _word_weights(clauses)
     last = _last_of_subjects(clauses)
     covered: set[str] = set()
     waiting = set(range(len(clauses)))
@@ -364,50 +318,31 @@ def _chosen(clauses: Sequence[_Clause], *, title: str, tokens: int) -> list[Poin
 
     def gain(place: int) -> tuple[float, int]:
         one = clauses[place]
-        new = sum(weights[word] for word in one.words - covered)
-        if one.is_distinct:
-            # Its words are covered by another decision or open point, and it is not.
-            new = max(new, _DISTINCT * sum(weights[word] for word in one.words))
-        return one.worth * new / one.tokens**_PRICE, -place
+        return one.worth * len(one.content.all - covered) / estimate(one.text), -place
 
-    firsts = [Role.DECIDED, Role.OPEN, Role.DONE]
     while eligible := [
-        place for place in waiting if last[clauses[place].subject] in {place, *taken}
+        place for place in waiting if last[clauses[place].content.words] in {place, *taken}
     ]:
-        of_role = [place for place in eligible if firsts and clauses[place].role is firsts[0]]
-        if firsts and not of_role:
-            firsts.pop(0)
-            continue
-        best = max(of_role or eligible, key=gain)
+        best = max(eligible, key=gain)
         waiting.discard(best)
         one = clauses[best]
-        if not one.adds(taken.values(), covered=covered):
+        if any(one.is_in(other) for other in taken.values()):
             continue
-        # Better the main clause of a decision than no decision.
-        for text in (one.short, one.text) if of_role else (one.text,):
+        # Better the main clause of it than nothing of another.
+        is_long = estimate(one.text) > tokens * _LONG_SHARE
+        for text in (one.text, one.short)[is_long:]:
             longer = [*chosen, Point(text=text, of=(one.of,), role=one.role)]
             if estimate(f"{title}\n{body_of(longer)}") <= tokens:
                 chosen = longer
                 taken[best] = one
-                covered |= one.words
-                firsts = firsts[1:]
+                covered |= one.content.all
                 break
     return chosen
 
 
-def _word_weights(clauses: Sequence[_Clause]) -> Mapping[str, float]:
-    """Weigh words by the number of sources that have them."""
-    sources: defaultdict[str, set[int]] = defaultdict(set)
-    for one in clauses:
-        for word in one.words:
-            sources[word].add(one.of)
-    return {word: 1 + _RECURRING * min(len(of) - 1, 3) for word, of in sources.items()}
-
-
 _SUBJECTS_MAX: Final = 3
-_SUBJECT_WORDS: Final = (3, 2, 1)
+_SUBJECT_WORDS_MAX: Final = 3
 _SUBJECT_CHARS_MIN: Final = 3
-_NO_SUBJECTS: Final = frozenset("because both when which what who take more than one two".split())
 
 
 def subjects(sources: Sequence[SourceText]) -> str:
@@ -420,13 +355,16 @@ def _subjects(clauses: Sequence[_Clause]) -> str:
     """Return the phrases that most sources share, or the best clause if they share none."""
     sources: defaultdict[tuple[str, ...], set[int]] = defaultdict(set)
     written: dict[tuple[str, ...], str] = {}
-    heads = frozenset[str]().union(*(one.reading.subject for one in clauses))
-    for one in clauses:
-        for phrase in _phrases(one):
-            key = tuple(word.key for word in phrase)
-            if key[-1] in heads:
-                sources[key].add(one.of)
-                written.setdefault(key, " ".join(word.text for word in phrase))
+    texts = [read_words(one.written) for one in clauses]
+    heads = {word.key for words in texts for word in words[: place_of_verb(words) or 0]}
+    for one, words in zip(clauses, texts, strict=True):
+        for is_noun, group in groupby(words, key=_may_be_noun):
+            run = list(group)
+            for phrase in (run[-size:] for size in range(1, _SUBJECT_WORDS_MAX + 1) if is_noun):
+                if phrase[-1].key in heads:
+                    key = tuple(word.key for word in phrase)
+                    sources[key].add(one.of)
+                    written.setdefault(key, " ".join(word.plain for word in phrase))
     shared = [key for key, of in sources.items() if len(of) > 1]
     chosen: list[tuple[str, ...]] = []
     for key in sorted(shared, key=lambda one: (-len(sources[one]) * len(one), one)):
@@ -437,42 +375,22 @@ def _subjects(clauses: Sequence[_Clause]) -> str:
     return ", ".join(written[key] for key in chosen)
 
 
-@dataclass(frozen=True, slots=True)
-class _Word:
-    text: str
-    key: str
-    """The same for singular and plural."""
-
-
-def _phrases(clause: _Clause) -> Iterator[Sequence[_Word]]:
-    """Return the runs of content words in a clause, up to three words long."""
-    run: list[_Word] = []
-    runs = [run]
-    for text in words(clause.text):
-        key = next((one for one in (text, text[:-1], text[:-2]) if one in clause.words), None)
-        is_noun = key is not None and key not in CHOICES | _NO_SUBJECTS and key.isalpha()
-        if key is not None and is_noun and len(key) >= _SUBJECT_CHARS_MIN:
-            run.append(_Word(text, key))
-        else:
-            run = []
-            runs.append(run)
-    for one in runs:
-        for size in _SUBJECT_WORDS:
-            for start in range(len(one) - size + 1):
-                phrase = one[start : start + size]
-                if not any(word.key.endswith("ed") for word in phrase):
-                    yield phrase
+def _may_be_noun(word: Word) -> bool:
+    is_name = word.sort in {Sort.WORD, Sort.NAME} and word.plain.isalpha()
+    is_time = word.plain in GROUP_OF or word.plain.removesuffix("s") in UNITS
+    is_long = len(word.plain) >= _SUBJECT_CHARS_MIN
+    return is_name and is_long and not is_time and not word.plain.endswith("ed")
 
 
 def _claims(sources: Sequence[SourceText]) -> Iterator[Point]:
     """Return the sentences that may last, the most informative first."""
     lasting = [
-        (sentence, of)
+        (_WORTH[role_of(sentence) or Role.NOTED] * (0.5 + source.weight), sentence, of)
         for of, source in enumerate(sources)
         for one in split_sentences(without_tags(source.text))
         if (sentence := _claim(one)) is not None
     ]
-    for sentence, of in sorted(lasting, key=lambda one: -_claim_worth(one[0], sources[one[1]])):
+    for _, sentence, of in sorted(lasting, key=lambda one: -one[0]):
         yield Point(text=spoken(sentence, sources[of].speaker), of=(of,))
 
 
@@ -481,9 +399,3 @@ def _claim(sentence: str) -> str | None:
     return next(
         filter(is_durable, (sentence, without_label(sentence), *clauses_of(sentence))), None
     )
-
-
-def _claim_worth(sentence: str, source: SourceText) -> float:
-    role = role_of(sentence) or Role.NOTED
-    reading = read_statement(Statement(text=sentence))
-    return _worth(sentence, reading, role=role, weight=source.weight)

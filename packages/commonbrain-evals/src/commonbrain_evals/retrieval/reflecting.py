@@ -28,9 +28,8 @@ from commonbrain.model.links import LinkType
 from commonbrain.model.memory import Memory
 from commonbrain.model.recall_result import RecallResult
 from commonbrain.storage.interface import Progress, ignore_progress
-from commonbrain.text.clause_roles import clauses_of, without_lead
+from commonbrain.text.reports import clauses_of, read_content, without_lead
 from commonbrain.text.segmentation import pieces
-from commonbrain.text.statements import Statement, read_statement
 from commonbrain.text.tokens import estimate
 from commonbrain_evals.reflection import BUDGETS
 from commonbrain_evals.retrieval.corpora import Question
@@ -246,28 +245,16 @@ def _shuffle(sentences: list[str], *, seed: int) -> list[str]:
 
 def _content_share(text: str, within: str) -> float:
     """Give the share of the words of a text that carry meaning and stand in another."""
-    content_of_text, content_of_source = (
-        read_statement(Statement(text=text)),
-        read_statement(Statement(text=within)),
-    )
-    words = content_of_text.content | content_of_text.numbers
-    return (
-        len(words & (content_of_source.content | content_of_source.numbers)) / len(words)
-        if words
-        else 0.0
-    )
+    words = read_content(text).all
+    return len(words & read_content(within).all) / len(words) if words else 0.0
 
 
 def _answering_sentence(text: str, question: str) -> str:
     """Give the longest sentence of those that share most words with a question."""
-    question_statement = read_statement(Statement(text=question))
+    terms = read_content(question).all
 
     def shared(sentence: str) -> tuple[int, int]:
-        sentence_statement = read_statement(Statement(text=sentence))
-        shared_terms = (sentence_statement.content | sentence_statement.numbers) & (
-            question_statement.content | question_statement.numbers
-        )
-        return len(shared_terms), len(sentence)
+        return len(terms & read_content(sentence).all), len(sentence)
 
     return max((text[start:end] for start, end in pieces(text)), key=shared, default=text)
 
