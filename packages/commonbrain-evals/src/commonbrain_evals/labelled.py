@@ -1,4 +1,4 @@
-"""What a rule says of labelled rows, counted by half and by sort, with every failure listed."""
+"""What a rule says of labelled rows, counted by half and by sort, with failures of one half."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -48,6 +48,7 @@ class LabelledReport:
     """Each file by half; empty if the data has one file."""
     sorts: tuple[Rate, ...]
     failures: tuple[Prediction, ...]
+    """Those of the half calibrate: rules that are tuned on the other are measured by none."""
 
 
 def report(predictions: Sequence[Prediction], *, title: str, data: str) -> LabelledReport:
@@ -63,12 +64,16 @@ def report(predictions: Sequence[Prediction], *, title: str, data: str) -> Label
         sorts=tuple(
             _rate(sort, [one for one in predictions if one.sort == sort]) for sort in sorts
         ),
-        failures=tuple(one for one in predictions if one.predicted is not one.expected),
+        failures=tuple(
+            one
+            for one in predictions
+            if one.half is Half.CALIBRATE and one.predicted is not one.expected
+        ),
     )
 
 
 def show_labelled(report: LabelledReport) -> None:
-    """Print a report: figures by half and by sort, and every failure."""
+    """Print a report: figures by half and by sort, and the failures of the half calibrate."""
     console = Console(highlight=False)
     console.print(report.data, markup=False)
     groups = (("half", report.halves), ("file and half", report.files), ("sort", report.sorts))
