@@ -134,3 +134,18 @@ def test_megabyte_of_text_is_split_in_linear_time() -> None:
     assert len(split("a b c d e f\n\n" * 70_000)) == 70_000
     for text in ("a" * 1_000_000, "a\n\n" * 100_000, "# a\n\n" * 100_000, "a:\n\n" * 100_000):
         assert sum(count_words(one.text) for one in split(text)) <= 2 * count_words(text)
+
+
+def test_comment_of_a_fenced_block_in_a_list_is_no_title() -> None:
+    text = (
+        "1. Install it on the new host:\n\n    ```bash\n    # install the packages\n"
+        "    apt install nginx redis postgres\n    ```\n\n2. Then check the logs for any errors."
+    )
+    assert {one.section for one in split(text)} == {""}
+
+
+def test_lines_of_a_long_block_are_filled_and_keep_their_indentation() -> None:
+    lines = [f"    if value_{n} == {n} and other_{n} < 3: return {n}" for n in range(60)]
+    chunks = split("```python\ndef f():\n" + "\n".join(lines) + "\n```")
+    assert len(chunks) <= 3
+    assert all(line in "\n".join(one.text for one in chunks) for line in lines[1:])

@@ -44,6 +44,16 @@ def test_single_word_decides_nothing(subtests: pytest.Subtests) -> None:
             assert classify(text) is Kind.FACT
 
 
+def test_what_never_happened_is_no_rule() -> None:
+    for text in [
+        "I have never seen this error.",
+        "He never called back.",
+        "We never had an outage.",
+    ]:
+        assert classify(text) is not Kind.RULE
+        assert severity_of(text) is Severity.PATTERN
+
+
 def test_label_before_a_text_sets_its_label_and_kind(subtests: pytest.Subtests) -> None:
     for text, label, kind in [
         ("Decision: Postgres instead of MySQL.", "decision", Kind.FACT),

@@ -160,6 +160,17 @@ def test_headline_of_a_long_sentence_has_subject_predicate_and_value(
             assert shorten_to_headline(sentence) == headline
 
 
+def test_headline_does_not_state_what_the_text_denies() -> None:
+    said = "that the router firmware 4.2 has the bug that drops packets larger than 1400 bytes"
+    for opening in ["The vendor denied", "We rejected the claim", "Ann doubts"]:
+        headline = derive_headline(f"{opening} {said} on tunnels between the two offices.")
+        assert headline.startswith(opening)
+
+
+def test_line_of_marks_alone_joins_nothing() -> None:
+    assert derive_headline(f"{'`' * 60}\nabc def is here") == "abc def is here"
+
+
 @given(st.lists(LINES, max_size=12).map("\n".join).filter(str.strip))
 def test_headline_fits_and_contains_only_words_of_the_text(body: str) -> None:
     headline = derive_headline(body)

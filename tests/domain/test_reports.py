@@ -26,6 +26,9 @@ def test_passive_clause_is_a_result_unless_it_is_negated(subtests: pytest.Subtes
 @pytest.mark.requirement("JB-14")
 def test_adjective_before_a_noun_does_not_open_a_point(subtests: pytest.Subtests) -> None:
     for text, role in [
+        ("It is unclear how the token leaked", Role.OPEN),
+        ("It is unclear whether we use Redis or Memcached", Role.OPEN),
+        ("Will reviewed and merged the patch", Role.DONE),
         ("The delay in the queue was due to a wrong label.", Role.NOTED),
         ("The freeze is due to be lifted at noon.", Role.OPEN),
         ("The tax report is due Thursday.", Role.OPEN),
@@ -124,6 +127,10 @@ def test_another_number_name_negation_or_subject_leaves_a_point_open(
     subtests: pytest.Subtests,
 ) -> None:
     for point, clause in [
+        (
+            "The migration has not been tested on staging yet",
+            "We agreed that the migration must be tested on staging before Friday",
+        ),
         ("Open: raise limit to 30.", "Raised limit to 20."),
         ("Open: raise the limit of the import to 30.", "We raise the limit of the import to 20."),
         ("Still open: rotate the key of web-03.", "Rotated the key of web-04."),

@@ -12,7 +12,7 @@ from commonbrain.client import Brain
 from commonbrain.hooks.actions import ACTIONS, HookRequest
 from commonbrain.hooks.table import HOOKS
 from commonbrain.model.memory import Draft, ThreadRef
-from commonbrain.text.normalisation import without_private
+from commonbrain.text.normalisation import normalise, without_private
 from tests.doors.hooking import SESSION, make_event
 from tests.flows.asking import stored
 
@@ -146,6 +146,15 @@ ENTRIES: Final[dict[str, Callable[[Brain, str, Path], object]]] = {
 
 
 @pytest.mark.of_a_file
+def test_placeholder_in_angle_brackets_is_no_private_part() -> None:
+    for text in [
+        "Connect with ssh ubuntu@<private-ip> and restart nginx.",
+        "Set KEY=<private key> in .env, then run make.",
+        "vector<private::Foo> bar is used, and <private/> too.",
+    ]:
+        assert normalise(text) == text
+
+
 @pytest.mark.parametrize("text", [MARKED, OPEN], ids=["closed", "open"])
 @pytest.mark.parametrize("entry", ENTRIES)
 def test_private_part_is_stored_by_no_entry(

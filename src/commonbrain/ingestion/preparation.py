@@ -430,6 +430,9 @@ def _classified(draft: Draft) -> Draft:
         return draft
     kind = kind_with(draft.columns, draft.body) if draft.columns else classify(draft.body)
     severity = severity_of(draft.body) if kind is Kind.RULE else None
+    if severity and is_of_user(draft.body):
+        # What somebody prefers forbids nothing to others.
+        severity = Severity.PATTERN
     label = draft.label or label_in(draft.body)
     return replace(draft, kind=kind, label=label, severity=draft.severity or severity)
 

@@ -17,7 +17,7 @@ _LONG: Final = rf"(?P<gap>[ =]){_ARGUMENT}"
 
 
 def _option(programs: str, option: str, *, gap: str = "[ =]?") -> str:
-    return rf"(?<![\w-])(?:{programs})\b[^\n|;]{{0,200}}? {option}(?P<gap>{gap}){_ARGUMENT}"
+    return rf"(?<![\w-])(?:{programs})\b[^\n|;&]{{0,200}}? {option}(?P<gap>{gap}){_ARGUMENT}"
 
 
 _USER: Final = r"[ =]?[\"']?[^\s:,%\"']{1,64}"
@@ -38,7 +38,7 @@ _COMMANDS: Final = {
         (("mongo",), _option(r"mongo\w*", "-p")),
         (
             ("docker", "podman", "helm", "az ", "oc "),
-            _option("docker|podman|helm|az|oc", r"login\b[^\n|;]{0,99}? -p"),
+            _option("docker|podman|helm|az|oc", r"login\b[^\n|;&]{0,99}? -p"),
         ),
         (("mosquitto_", "ipmitool", "sqlcmd"), _option(r"mosq\w+|ipmitool|sqlcmd", "-P")),
         (("htpasswd",), _option("htpasswd", r"-\w{0,9}b\w{0,9} \S{1,200} \S{1,64}", gap=" ")),
@@ -74,7 +74,8 @@ _HEADERS: Final = ("authorization", "x-", '"auth"')
 _HEADER: Final = lazy_pattern(
     r"(?:authorization[\"']?: {0,3}[\"']?(?:(?P<basic>basic)|bearer|token) {1,3}"
     r"|\"auth\" ?: ?\"(?P<auth>)"
-    r"|(?<![\w-])x-[\w-]{0,30}(?:token|key|jeton|auth|secret|clave)[\w-]{0,30}[\"']?: {0,3}[\"']?)"
+    r"|(?<![\w-])x-(?!idempotency|routing|cache|partition|request|correlation)"
+    r"[\w-]{0,30}(?:token|key|jeton|auth|secret|clave)[\w-]{0,30}[\"']?: {0,3}[\"']?)"
     r"(?P<value>[\w.~+/=-]{8,2000})",
     re.IGNORECASE | re.ASCII,
 )
@@ -104,7 +105,8 @@ def _is_argument(text: str, match: re.Match[str]) -> bool:
     value = match["value"]
     is_port = ":" in value and value.replace(":", "").isdigit()
     is_name = value.isupper() and value.replace("_", "").isalpha()
-    if is_port or is_name or PLACEHOLDER.search(value):
+    is_number = value.isdigit() and match["gap"] == " "
+    if is_port or is_name or is_number or PLACEHOLDER.search(value):
         return False
     is_word = value.isalpha() and match["gap"] == " "
     return not is_word or _NEXT_ARGUMENT.match(text, match.end("value")) is not None

@@ -33,7 +33,7 @@ NOUNS: Final = {
         "password": r"password|pass ?phrase|passcode|passwd|pswd|pwd|pw|p/w|(?:access|wi-?fi) code"
         "|(?:seed|recovery) phrase"
         r"|(?:user [^\s,]{1,40},?|vpn|wi-?fi|root|admin|sudo) pass|(?:otp|totp|2fa) (?:seed|secret)"
-        "|(?:protect|encrypt|lock)ed with|unlocks? with",
+        "|(?:protect|encrypt)ed with|unlocks? with",
         "key": r"(?:api|access|secret|account|encryption|hmac|signing|deploy|webhook|licen[cs]e|wpa"
         r"|wi-?fi|network)[- ]?key|key (?:for|of|to) the [^\n.:=]{1,30}?api|secret|token"
         "|(?:recovery|backup) code",
@@ -123,7 +123,8 @@ _LOCK: Final = lazy_pattern(
 """What a code of digits opens."""
 _OTHER_CODE: Final = lazy_pattern(
     r"\b(?:error|exit|status|zip|area|country|promo|booking|voucher|discount|product|bar|qr|source"
-    r"|dress|colou?r|http|return|response|fault|fehler|order|postal|erreur|estado|pays|país)\b"
+    r"|dress|colou?r|http|return|response|fault|fehler|order|postal|erreur|estado|pays|país"
+    r"|article|part|tax|course|unit|invoice|gpio|item|sort)\b"
 )
 """Words with a code that nobody types to get in."""
 _WHOSE: Final = (
@@ -185,17 +186,10 @@ _SENTENCE: Final = lazy_pattern(
 """What a sentence about a passphrase has, and a passphrase has not."""
 _WORD: Final = lazy_pattern(
     rf"{_WHOSE}(?: (?:is|was|ist|war|es|era|est) [\"'`“„«](?P<quoted>[a-z]{{5,30}})[\"'`“”»]"
-    r"| is (?P<word>[a-z]{6,30})(?=[.,;!]|$)"
     r"|(?<=[码令])(?:是|为|：|:| ) ?(?P<latin>[a-z]{6,30})(?=[，。；]|$)"  # noqa: RUF001
     r"| (?P<long>[a-z]{18,40})(?=[ .,;!]|$))",
     re.MULTILINE,
 )
-_NAMED: Final = lazy_pattern(
-    rf"{_WHOSE} (?:(?:is|es|est) [\"'`“«]?(?P<value>[A-Z][a-z]{{4,30}}(?=[\"'`”».,;!]|$)"
-    r"|(?:[A-Z][a-z]{2,20}[-.]){1,4}[A-Z][a-z]{2,20}|(?:[a-z]{3,20}-){2,5}[a-z]{3,20}))",
-    re.MULTILINE,
-)
-"""A name or words joined by hyphens, where a sentence has an adjective or a participle."""
 _ABOUT: Final = lazy_pattern(
     r"\w*(?:ed|ing|able|ible|ful|less|al|ive|ous|ic|ory|ary|e[nr]t|est|er|ly|en|é[es]{0,2}|[ai]d[ao]s?|self|where|body|thing)"
     r"|strong|simple|wrong|right|unique|secure|enough|unknown|unset|plain(?:text)?|secret|random"
@@ -217,19 +211,6 @@ _PLACED: Final = lazy_pattern(
     r"|du|pour|sur|au|chez|dans|depuis|and|und|y|et|or) $"
 )
 """Words before a host, a program or a day."""
-_PAIRED: Final = lazy_pattern(
-    r"(?:\b(?:user(?:name)?|login|ssid|network|wi-?fi|account|usuario|red|utilisateur|identifiant|réseau"
-    r"|benutzer(?:name)?|netz|wlan)\b:? ?(?:is |ist |es |est |called )?|用户名|账号|网络)[:： ]*"  # noqa: RUF001
-    r"[\"'`]?(?!(?:and|or|und|y|et|con|with) )[^\s,，;:'\"]{2,40}[\"'`]?[,，;]?"  # noqa: RUF001
-    r" ?/? ?(?:(?:and|und|y|et|with|con|mit|avec) )?"
-    r"(?:(?:the|das|la|le|default) )?$"
-)
-_ANY: Final = lazy_pattern(
-    r"(?: is| ist| es| est)?[:：]? ?[\"'`]?(?P<value>[a-zà-ÿ0-9.!_-]{4,40})"  # noqa: RUF001
-    r"(?=[\"'`]?(?:[.,;)，。]|$))",  # noqa: RUF001
-    re.MULTILINE,
-)
-"""Any word, where a user's name or that of a network goes before the noun."""
 _RESET: Final = lazy_pattern(rf"[^\n.!?;]{{0,40}}? (?:auf|reset to) (?P<value>{_TOKEN})")
 _SENTENCE_END: Final = lazy_pattern(r"[.!?;] |[\n。；！？]")  # noqa: RUF001
 _LOGIN: Final = lazy_pattern(
@@ -258,7 +239,8 @@ _OPENS: Final = lazy_pattern(
 
 
 _UNIT: Final = lazy_pattern(
-    r" ?(?:char|bit|digit|byte|day|hour|minute|second|week|month|year|time|token|user|account"
+    r" ?(?:[kmg]?(?:w|v|wh|hz)\b|char|bit|digit|byte|day|hour|minute|second|week|month|year|time"
+    r"|token|user|account"
     r"|attempt"
     r"|zeichen|stell|tag|stund|jahr|car[aá]ct|d[ií]a|hora|veces|jour|heure|fois|位|个|天|次|年|月|字)"
 )
@@ -339,22 +321,10 @@ def _after_noun(text: str, noun: re.Match[str]) -> Iterator[SecretMatch]:
             before = max(noun.start() - _BEFORE_CHARS, 0), noun.start()
             if value := _BEFORE.search(lower, *before):
                 yield from _if_strong(text, value, sort="password")
-            before = max(noun.start() - _BEFORE_CHARS, 0), noun.start()
-            if (value := _paired(noun)) and not _is_about(value["value"]):
-                yield credential("password", value)
             yield from _words(text, noun)
             yield from _usual(text, noun)
         case _:
             yield from _linked(text, noun, sort="assigned secret")
-
-
-def _paired(noun: re.Match[str]) -> re.Match[str] | None:
-    """Match the word after a noun that follows a user's name, or that is short as in a chat."""
-    lower = noun.string
-    start = noun.start()
-    is_paired = noun[0] in {"pw", "mdp", "pwd"} or lower.startswith(", ", start - 2)
-    is_paired = is_paired or _PAIRED.search(lower, max(start - _BEFORE_CHARS, 0), start)
-    return _ANY.match(lower, noun.end()) if is_paired else None
 
 
 def _is_about(word: str) -> bool:
@@ -376,7 +346,7 @@ def _linked(text: str, noun: re.Match[str], *, sort: str) -> Iterator[SecretMatc
 def _is_lock_code(noun: re.Match[str], value: re.Match[str]) -> bool:
     lower = noun.string
     start, end = noun.start(), value.end()
-    if _OTHER_CODE.search(lower, max(start - 12, 0), end):
+    if _OTHER_CODE.search(lower, max(start - _LOCK_CHARS // 2, 0), end):
         return False
     if _LOCK.search(lower[start : value.start("value")]):
         return True
@@ -401,9 +371,6 @@ def _words(text: str, noun: re.Match[str]) -> Iterator[SecretMatch]:
     literal = _LITERAL.match(lower, noun.end())
     if literal and text[literal.start("value")].isupper():
         yield credential("password", literal)
-    named = _NAMED.match(text, noun.end())
-    if named and not _is_about(named["value"].lower()):
-        yield credential("password", named)
     if _PHRASES.fullmatch(noun[0]) and (phrase := _PHRASE.match(lower, noun.end())):
         if not _SENTENCE.search(phrase["value"]):
             yield credential("password", phrase)

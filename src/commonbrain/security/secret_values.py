@@ -18,7 +18,7 @@ PLACEHOLDER: Final = lazy_pattern(
 """What examples and templates have in place of a value, or say about it."""
 _TERM: Final = lazy_pattern(
     r"(?:md5|sha-?\d+|argon2\w*|base\d+[\w-]*|bcrypt\d*|scrypt|pbkdf2|oauth2?[\w.]*"
-    r"|utf-?8|[hre]s\d{3}|aes-?\d+"
+    r"|utf-?8|[hre]s\d{3}|x?chacha20[\w-]*|aes[-_]?[\w-]*|age1\w+"
     r"|ed25519|x509|k8s|auth0|saml2?|fido2|webauthn|log4j\d?|(?:rfc|iso|fips|pkcs|ipv|wpa|rsa|win|windows"
     r"|python|office|v|version|tls|ssl|http|level|step|phase|type)[-_#]?\d[\w.-]*)\W{0,2}",
     re.IGNORECASE,

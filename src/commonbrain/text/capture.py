@@ -7,11 +7,10 @@ content (a decision, a cause, a fix, a lesson) and whatever the author tagged.
 from typing import Final
 
 from commonbrain.model.limits import HANDOFF_CHARS_MAX
-from commonbrain.text.classification import tagged_texts
+from commonbrain.text.classification import tagged_texts, without_quotations
 from commonbrain.text.clauses import is_factual, is_question
 from commonbrain.text.frames import stems_of
 from commonbrain.text.normalisation import normalise, without_injected_context
-from commonbrain.text.patterns import lazy_pattern
 from commonbrain.text.phrases import Phrases
 from commonbrain.text.reports import (
     Role,
@@ -27,7 +26,6 @@ from commonbrain.text.words import Sort, read_words
 CAPTURED_CHARS_MAX: Final = 1000
 """Characters that one message may add; a report of several screens is not a memory."""
 _GAP: Final = "[...]"
-_FENCED: Final = lazy_pattern(r"^[ \t]{0,3}(?:```|~~~)")
 _LESSON: Final = Phrases("lesson*,learned that,workaround,worked around,prefer*")
 _FIXING: Final = stems_of("fix solve resolve")
 _BY_WITHIN: Final = 8
@@ -81,8 +79,7 @@ def marked_lines(text: str) -> list[str]:
 
 def _passages(text: str) -> list[str]:
     """Split a message into passages of prose, without code and injected context."""
-    whole = passages(without_injected_context(normalise(text)))
-    return [one for one in whole if not _FENCED.match(one)]
+    return passages(without_quotations(without_injected_context(normalise(text))))
 
 
 def both_ends(text: str, *, chars_max: int = HANDOFF_CHARS_MAX) -> str:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Final
 
 from commonbrain.model.atoms import Atom
@@ -10,10 +11,16 @@ from commonbrain.model.kinds import KINDS, Kind, Severity, kind_and_label
 from commonbrain.text.kind_model import predict
 from commonbrain.text.patterns import lazy_pattern
 from commonbrain.text.segmentation import split_sentences
+from commonbrain.text.words import IRREGULAR_FORMS, read_words
 
 _BLOCKING: Final = lazy_pattern(
-    r"\b(?:never|must not|prohibited|forbidden|non-negotiable)\b", re.IGNORECASE
+    r"(?:^|[.;:!?,]\s|\n)\W{0,8}(?:please )?never\b"
+    r"|\b(?:must|may|should|shall|to|do|but|and|you) never\b"
+    r"|\b(?:must not|prohibited|forbidden|non-negotiable)\b",
+    re.IGNORECASE,
 )
+"""A prohibition: "Never push to main", not "he never called"."""
+_PERFECT: Final = frozenset({"have", "has", "had", "i've", "we've", "they've"})
 _LABEL: Final = lazy_pattern(
     r"\W{0,4}(?P<label>decision|convention|bug)\b\W{0,4}"
     r"(?:(?:\([^()\n]{1,40}\)|(?:of|on|in|for|from|at|by) [^:\n]{1,40})\W{0,4})?"
@@ -29,11 +36,26 @@ def classify(text: str) -> Kind:
     The kind of its label wins over facts, events and incidents, a convention over all.
     """
     predicted, label = predict(text), label_in(text)
+    if predicted is Kind.RULE and _is_never_done(text):
+        predicted = Kind.FACT
     named = kind_and_label(label) if label else None
     is_open = predicted in {Kind.FACT, Kind.EVENT, Kind.INCIDENT}
     if named and (is_open or named[0] is Kind.RULE):
         return named[0]
     return predicted
+
+
+def _is_never_done(text: str) -> bool:
+    """Return whether "never" is said of the past: "We have never had an outage"."""
+    words = [word.plain for word in read_words(text)]
+    return any(
+        word == "never" and (not _PERFECT.isdisjoint(words[max(0, at - 2) : at]) or _is_past(after))
+        for at, (word, after) in enumerate(pairwise(words))
+    )
+
+
+def _is_past(word: str) -> bool:
+    return word.endswith("ed") or (word in IRREGULAR_FORMS and word not in {"does", "goes", "has"})
 
 
 def label_in(text: str) -> str | None:

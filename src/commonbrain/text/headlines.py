@@ -15,10 +15,17 @@ from typing import Final
 
 from commonbrain.model.limits import HEADLINE_CHARS_MAX, HEADLINE_WORDS_MAX
 from commonbrain.text.clauses import is_order
-from commonbrain.text.frames import CONDITIONS, PREPOSITIONS, place_of_verb
+from commonbrain.text.frames import CONDITIONS, PREPOSITIONS, place_of_verb, stems_of
 from commonbrain.text.patterns import lazy_pattern
 from commonbrain.text.segmentation import split_sentences
-from commonbrain.text.words import ARTICLES, IRREGULAR_FORMS, Sort, read_words
+from commonbrain.text.words import (
+    ARTICLES,
+    IRREGULAR_FORMS,
+    Sort,
+    is_negation,
+    read_words,
+    stem,
+)
 
 _LINES_MAX: Final = 150
 _LINE_CHARS_MAX: Final = 2000
@@ -108,7 +115,7 @@ def _read_lines(body: str) -> tuple[list[str], str, bool]:
             prose[-1] = f"{prose[-1]} {text}"
         elif kind is not None and text:
             kind.append(text)
-        before = line if kind is prose else ""
+        before = line if kind is prose and text else ""
         is_plain &= text == line.strip() and (kind is prose or not text)
     if rows:
         cells = [", ".join(one.strip() for one in row.split("|") if one.strip()) for row in rows]
@@ -233,6 +240,10 @@ _DEPENDENT: Final = CONDITIONS | _words(
     " during despite provided"
 )
 _SAYING: Final = _words("that says said")
+_DOUBTED: Final = stems_of(
+    "deny reject refuse doubt dispute claim assume propose suggest believe think suspect wonder"
+)
+"""Verbs of what somebody else said: what follows "that" does not hold by itself."""
 _SUBJECTS: Final = _words("i we you they he she it one there")
 _UNENDING: Final = (
     ARTICLES | PREPOSITIONS | _words("and or not no is are was were must may can will be has have")
@@ -301,7 +312,8 @@ def _is_start(tokens: Sequence[str], plain: Sequence[str], *, at: int) -> bool:
         return True
     if plain[at] in _SUBJECTS and plain[0] in PREPOSITIONS and _SUBJECTS.isdisjoint(plain[:at]):
         return True
-    is_said = plain[at - 1] in _SAYING and not is_closed
+    is_doubted = any(stem(one) in _DOUBTED or is_negation(one) for one in plain[:at])
+    is_said = plain[at - 1] in _SAYING and not (is_closed or is_doubted)
     is_joined = plain[at - 1] in _JOINING and tokens[at - 2].endswith(",")
     is_next = before.endswith(",") and plain[at] not in _JOINING | PREPOSITIONS
     return (is_said or is_joined or is_next) and _opens_clause(tokens[at:])

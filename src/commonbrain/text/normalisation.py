@@ -81,7 +81,9 @@ def _end_of_answer(text: str, start: int) -> int | None:
     return end if {"items", "verdict", "trace_id"} <= answer.keys() else None
 
 
-_PRIVATE: Final = lazy_pattern(r"<\s{0,9}(?P<end>/?)\s{0,9}private\b[^<>]{0,200}>", re.IGNORECASE)
+_PRIVATE: Final = lazy_pattern(
+    r"<\s{0,9}(?P<end>/?)\s{0,9}private(?:\s+[\w-]+\s*=[^<>]{0,200})?\s{0,9}>", re.IGNORECASE
+)
 
 
 def without_private(text: str) -> str:

@@ -113,7 +113,11 @@ _PREFERENCE: Final = _any(
     r"\b(?:user|he|she|client|customer) (?:\w+ly |also )?(?:likes|dislikes|hates|avoids)\b",
 )
 
-_OF_USER: Final = lazy_pattern(r"\b(?:i|i'[dm]|my|user)\b", re.IGNORECASE)
+_OF_USER: Final = lazy_pattern(
+    r"\b(?:i|i'[dm]|my)\b|^\W*(?:the )?user\b(?!.*\b(?:in|of|on|for) (?:the|our)\b)",
+    re.IGNORECASE,
+)
+"""Who speaks, or the user as such: not "the user prefers the blue button in the shop"."""
 
 
 def mark_of(guidance: Guidance) -> str:

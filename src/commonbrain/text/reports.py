@@ -281,7 +281,8 @@ def _is_state(words: Sequence[Word], place: int) -> bool:
     """Return whether an adjective says that something is open, rather than which or that it was."""
     if words[place].plain not in _STATES or _is_denied_at(words, place):
         return False
-    describes = any(word.is_content for word in words[place + 1 : place + 2])
+    following = words[place + 1 : place + 2]
+    describes = any(word.is_content and word.plain not in _ASKING for word in following)
     verb = next((w.plain for w in reversed(words[:place]) if w.plain not in _ADVERBS), "")
     is_listed = words[0].plain == "there" and words[1].plain in {"is", "are"}
     return (is_listed or not describes) and verb not in {"was", "were"}
@@ -298,7 +299,9 @@ def _is_progress(words: Sequence[Word]) -> bool:
         return True
     first = rest[0]
     if first.plain in {"let", "will"}:
-        return any(word.stem in _UPCOMING for word in rest[1:3])
+        # "Will reviewed the patch" is about a person.
+        is_upcoming = any(word.stem in _UPCOMING for word in rest[1:3])
+        return is_upcoming and not any(word.plain.endswith("ed") for word in rest[1:2])
     is_gerund = first.plain.endswith("ing")
     goes_on = first.stem in _PROGRESS or (is_gerund and first.stem in _UPCOMING)
     return goes_on or (is_gerund and place_of_verb(rest) is None)
@@ -380,6 +383,9 @@ _OPEN_WORDS: Final = stems_of(
 )
 """Words of an open point that need not be in what settles it."""
 _SHARED_MIN: Final = 2
+_ASKING: Final = frozenset("whether how why who what when where which".split())
+_UPCOMING_WORDS: Final = frozenset("must will shall should".split())
+"""Words of what is decided, but not done yet."""
 _BEFORE_DATE: Final = frozenset("on the this next end of".split())
 _DAYS: Final = frozenset(day for group in GROUPS[:DATES] for day in group.split())
 _PERIODS: Final = _DAYS | frozenset("tomorrow tonight week month quarter".split())
@@ -402,7 +408,8 @@ def settles(clause: str, *, point: str) -> bool:
         missing -= sought.names
     is_denied = sought.is_denied != _OPEN_DENIALS.are_in(need)
     is_opposite = is_denied != given.is_denied and not asks
-    is_alike = not missing and len(sought.words & given.words) >= _SHARED_MIN
+    is_yet_to_come = not (asks or _UPCOMING_WORDS.isdisjoint(word.plain for word in answer))
+    is_alike = not (missing or is_yet_to_come) and len(sought.words & given.words) >= _SHARED_MIN
     return (
         is_alike
         and not (is_opposite or states_failure(clause))

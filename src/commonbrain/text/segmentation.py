@@ -13,7 +13,9 @@ CHUNK_WORDS_MAX: Final = 300
 CHUNK_WORDS_MIN: Final = 5
 """Fewer words are no statement of their own."""
 
-_FENCE: Final = lazy_pattern(r"[ \t]{0,3}(?:```|~~~)")
+_FENCE: Final = lazy_pattern(r"[ \t]*(?P<sign>```|~~~)")
+_INDENTED: Final = ("    ", "\t")
+"""The begin of a line of code."""
 NOT_ABBREVIATED: Final = r"(?<!\b(?:Dr|Mr|Ms|vs)\.)(?<!\bMrs\.)(?<!\bProf\.)(?<!\b(?:e\.g|i\.e)\.)"
 """A pattern that fails after an abbreviation that a sentence continues: "Dr. Vance"."""
 _SENTENCE_END: Final = lazy_pattern(
@@ -94,7 +96,7 @@ def passages(text: str) -> list[str]:
 
 def _title(line: str) -> tuple[int, str]:
     """Return level and text of a title such as "## Cause" or "**Cause**"; level 0 if it is none."""
-    bare = line.strip()
+    bare = "" if line.startswith(_INDENTED) else line.strip()
     level = len(bare) - len(bare.lstrip("#"))
     text = bare[level:].strip("# \t")
     if bare.startswith("**") and bare.rstrip(":").endswith("**"):
@@ -124,9 +126,12 @@ def _paragraphs(text: str) -> Iterator[str]:
     Fenced code blocks are not split.
     """
     lines: list[str] = []
-    is_fenced = False
+    fence = ""
     for line in [*text.split("\n"), ""]:
-        is_fenced ^= _FENCE.match(line) is not None
+        mark = _FENCE.match(line)
+        if mark is not None and fence in {"", mark["sign"]}:
+            fence = "" if fence else mark["sign"]
+        is_fenced = bool(fence)
         is_title = not is_fenced and _title(line)[0] > 0
         if not is_fenced and (is_title or not line.strip()):
             yield from _undrawn("\n".join(lines))
@@ -147,26 +152,30 @@ def _cut(paragraph: str) -> Iterator[str]:
     if count_words(paragraph) <= CHUNK_WORDS_MAX:
         yield paragraph.strip("\n")
         return
+    lines: list[str] = []
     for line in paragraph.split("\n"):
         if count_words(line) <= CHUNK_WORDS_MAX:
-            yield from [line.strip()] if line.strip() else []
-        else:
-            yield from _fill(piece for one in split_sentences(line) for piece in _short(one))
+            lines += [line.rstrip()] if line.strip() else []
+            continue
+        yield from _fill(lines, by="\n")
+        lines = []
+        yield from _fill(piece for one in split_sentences(line) for piece in _short(one))
+    yield from _fill(lines, by="\n")
 
 
-def _fill(pieces: Iterator[str]) -> Iterator[str]:
+def _fill(pieces: Iterable[str], *, by: str = " ") -> Iterator[str]:
     """Join pieces again as long as they fit."""
     held: list[str] = []
     words = 0
     for piece in pieces:
         more = count_words(piece)
         if held and words + more > CHUNK_WORDS_MAX:
-            yield " ".join(held)
+            yield by.join(held)
             held, words = [], 0
         held.append(piece)
         words += more
     if held:
-        yield " ".join(held)
+        yield by.join(held)
 
 
 def _short(sentence: str) -> Iterator[str]:

@@ -248,11 +248,12 @@ def spoken(text: str, speaker: str | None) -> str:
 def _clauses(sources: Sequence[SourceText]) -> list[_Clause]:
     each = max(1, _CLAUSES_MAX // max(len(sources), 1))
     is_of_several = len({one.who for one in sources}) > 1
-    return [
+    clauses = (
         clause
         for of, source in enumerate(sources)
         for clause in islice(_read(source, of=of, names_author=is_of_several), each)
-    ]
+    )
+    return list(islice(clauses, _CLAUSES_MAX))
 
 
 def _read(source: SourceText, *, of: int, names_author: bool) -> Iterator[_Clause]:
