@@ -35,7 +35,7 @@ _BY_WITHIN: Final = 8
 def select_captured(text: str, mode: str) -> list[str]:
     """Choose what to store of a message: nothing (`off`), tagged lines (`tags`), or more (`turns`).
 
-    `turns` gives one text of tagged and other lasting passages; the write path splits it.
+    `turns` gives one text of tagged and other lasting passages, which is stored as one memory.
     """
     match mode:
         case "tags":
