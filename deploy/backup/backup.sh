@@ -18,6 +18,8 @@ mkdir -p "$folder"
 work=$(mktemp -d "$folder/.unfinished.XXXXXX")
 fifo="$work/hold"
 trap 'exec 9>&- 2>/dev/null || true; rm -rf "$work"' EXIT INT TERM
+# A database that does not answer ends psql before it is written to: an error, not a signal.
+trap '' PIPE
 
 # One transaction shows its moment to the dump and to the counts, and is held open until both end.
 mkfifo "$fifo"
