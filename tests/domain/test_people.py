@@ -217,6 +217,58 @@ def test_people_with_accented_names_or_names_that_are_words_are_recognized(
             assert people_in(text) == people
 
 
+@pytest.mark.requirement("DM-30")
+def test_role_day_or_month_before_a_name_leaves_it_a_person(subtests: pytest.Subtests) -> None:
+    cases: list[tuple[str, tuple[str, ...]]] = [
+        ("Our CTO Tom knows.", ("tom",)),
+        ("CTO Tom Smith knows.", ("tom smith",)),
+        ("Manager Tom knows.", ("tom",)),
+        ("In March Bob moved.", ("bob",)),
+        ("On Monday Ann leaves.", ("ann",)),
+        ("Dan Brown wrote it.", ("dan brown",)),
+        ("I met Max.", ("max",)),
+        ("My wife Grace likes tea.", ("grace",)),
+        ("Faith Okoro wrote it.", ("faith okoro",)),
+        ("Our customer Chase pays late.", ()),
+    ]
+    for text, people in cases:
+        with subtests.test(text=text):
+            assert people_in(text) == people
+
+
+@pytest.mark.requirement("DM-30")
+def test_name_that_is_a_word_is_a_person_in_a_list_with_one(subtests: pytest.Subtests) -> None:
+    cases: list[tuple[str, tuple[str, ...]]] = [
+        ("Grace and Ann met", ("grace", "ann")),
+        ("Attendees: Will, Grace and Ann", ("will", "grace", "ann")),
+        ("Ann, Grace and Will met.", ("ann", "grace", "will")),
+        ("Met with Will Turner and Faith Okoro.", ("will turner", "faith okoro")),
+        ("Since Jun, Ann and Bob have owned it.", ("ann", "bob")),
+        ("Ruby, Python and Go are languages.", ()),
+        ("Summer, Ann says, is short.", ("ann",)),
+    ]
+    for text, people in cases:
+        with subtests.test(text=text):
+            assert people_in(text) == people
+
+
+@pytest.mark.requirement("DM-30")
+def test_abbreviations_settings_and_data_are_not_people(subtests: pytest.Subtests) -> None:
+    for text in [
+        "The MR Pipeline failed.",
+        "The DR Plan is tested.",
+        "We pay with Chase.",
+        "Max Retries is 3.",
+        "We set Max Retries to 3.",
+        "Max Retries exceeded the limit.",
+        "Summer has 3 months.",
+        "Summer has ended.",
+        "Iris has 150 rows.",
+    ]:
+        with subtests.test(text=text):
+            assert people_in(text) == ()
+
+
 def test_first_name_shared_by_two_people_is_listed_separately() -> None:
     text = "Ann Lee said yes. Ann Voss said no. Ann decided."
     assert people_in(text) == ("ann lee", "ann voss", "ann")
@@ -236,6 +288,8 @@ def test_hostile_text_is_read_in_linear_time(subtests: pytest.Subtests) -> None:
         " ",
         "Ann ()",
         "Will said ",
+        "Grace, ",
+        "Grace and ",
     ]:
         with subtests.test(unit=unit):
             started = process_time()

@@ -43,5 +43,8 @@ def test_person_mentioned_as_subject_of_a_task_is_its_person_and_assignee(brain:
     assert [item.id for item in brain.recall("bank", people=["maria"], kinds=["task"]).items] == [
         tasks[0].id
     ]
+    for text in ("@here must read it", "@everyone should go", "@Transactional must be public"):
+        [one] = brain.remember(text, kind="task").items
+        assert brain.get(str(one.id)).detail["assignee"] is None
     [given] = brain.remember("@maria must pay the rent", kind="task", assignee="bo").items
     assert brain.get(str(given.id)).detail["assignee"] == "bo"

@@ -8,6 +8,7 @@ from typing import Final
 
 from commonbrain.model.atoms import Atom
 from commonbrain.model.kinds import KINDS, Kind, Severity, kind_and_label
+from commonbrain.text.given_names import GIVEN_NAMES
 from commonbrain.text.kind_model import predict
 from commonbrain.text.patterns import lazy_pattern
 from commonbrain.text.segmentation import split_sentences
@@ -91,6 +92,11 @@ _TASK_WORDS: Final = lazy_pattern(
 _ASSIGNED: Final = lazy_pattern(
     r"\W*@(?P<who>[^\W\d_][\w-]*(?:\.[\w-]+)*)[,:]?\s+(?:needs?|must|has|have|should|will)\b"
 )
+_NO_ASSIGNEES: Final = frozenset(
+    "all channel everybody everyone here team property dataclass override staticmethod"
+    " classmethod".split()
+)
+"""What is mentioned with the sign and is no person."""
 _BULLET: Final = lazy_pattern(r"^\s*(?:[-*+>]\s+|\d{1,3}[.)]\s+|\[[ xX]?\]\s+)*")
 
 
@@ -160,9 +166,16 @@ def extract_tasks(text: str) -> list[TaggedText]:
 
 
 def assignee_in(text: str) -> str | None:
-    """Return who is mentioned as the subject of a task: "@maria needs to call the bank"."""
+    """Return who is mentioned as the subject of a task: "@maria needs to call the bank".
+
+    Channels ("@here") and annotations of code ("@Transactional must be public") are none.
+    """
     match = _ASSIGNED.match(text)
-    return match["who"] if match else None
+    if match is None or match["who"].casefold() in _NO_ASSIGNEES:
+        return None
+    first = re.split(r"[.\W_]", match["who"])[0]
+    is_name = match["who"].islower() or first.casefold() in GIVEN_NAMES
+    return match["who"] if is_name else None
 
 
 def of_atom(atom: Atom, *, confidence: float | None = None) -> TaggedText:

@@ -1,11 +1,12 @@
 """People that a text names without an @: by a title, or by a common given name.
 
 Precision comes before recall. A given name that is also a word or a city ("Mark", "Paris") counts
-only where the sentence treats it as a person's: someone is asked, says or has something.
+only where the sentence treats it as a person's: someone is asked or says something, has a relation
+or a post ("my wife Grace"), or is listed with a person.
 """
 
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from functools import lru_cache
 from typing import Final
 
@@ -32,6 +33,21 @@ _NO_SURNAMES: Final = frozenset(
     " jan feb mar apr may jun jul aug sep sept oct nov dec today tomorrow".split()
 )
 """Words after a given name that make it another name: "Victoria Station"."""
+_SURNAMES: Final = frozenset("black brown green grey white".split())
+"""Colours that are surnames."""
+_RELATIONS: Final = frozenset(
+    "ceo cto cfo coo manager boss director engineer developer designer architect intern colleague"
+    " teammate friend neighbour neighbor brother sister wife husband mother father mum mom dad son"
+    " daughter cousin landlord teacher lawyer plumber accountant tenant chef".split()
+)
+"""Common posts and relations, written for this; only people have them."""
+_ROLES: Final = _RELATIONS | frozenset("lead customer client partner president admin".split())
+"""Words before a name; a customer or a partner may be a company."""
+_DATES: Final = frozenset(
+    "monday tuesday wednesday thursday friday saturday sunday january february march april may june"
+    " july august september october november december".split()
+)
+"""Words before a person whose capital is their own: "On Monday Ann leaves"."""
 _BEFORE_NAMES: Final = (
     FUNCTIONS
     | QUANTIFIERS
@@ -44,7 +60,7 @@ _BEFORE_NAMES: Final = (
 _NO_PERSON_AFTER: Final = ARTICLES | frozenset("@ # / in at near around across within".split())
 """Articles, the signs of other names, and words before a place."""
 _ASKED: Final = frozenset(
-    "by ask asked tell told ping pinged thank thanked remind reminded said".split()
+    "by ask asked tell told ping pinged thank thanked remind reminded said met".split()
 )
 """Words before someone who did something or was asked."""
 _TO: Final = frozenset("according assigned reassigned delegated escalated belongs".split())
@@ -54,11 +70,23 @@ _SPEECH: Final = frozenset(
     " forgot".split()
 )
 """Verbs of speech that are neither participles nor nouns: their subject is a person."""
-_HAS: Final = frozenset("has had would".split())
-_IS: Final = frozenset("' \u2019 is was will knows leads left wants met agrees owns".split())
+_ACTS: Final = frozenset(
+    "agreed approved asked confirmed decided promised proposed rejected reviewed suggested"
+    " volunteered".split()
+)
+"""What people alone do; "summer has ended" as well."""
+_HAS: Final = frozenset("has had".split())
+_WILLS: Final = frozenset("wants met agrees knows owns".split())
+_IS: Final = _WILLS | frozenset("' \u2019 is was will leads left".split())
+_MEETING: Final = frozenset("meet met meeting speak spoke talk talked lunch paired".split())
+"""Words before "with" and a person."""
 _JOINTS: Final = frozenset({"and", "or", "&"})
 _MODAL: Final = "will"
+_TIME: Final = frozenset("since during until till after before".split())
+"""Words before a month or season: "since Jan, Ann and Bob have owned it"."""
 _SENTENCE_WORDS: Final = 40
+_LISTED_MAX: Final = 8
+"""Names of a list that are looked at after one."""
 _STROKES: Final = str.maketrans("\u00f8\u0142\u0111\u0131", "oldi")
 """Letters that Unicode does not decompose: o, l and d with a stroke, and i without its dot."""
 
@@ -74,9 +102,10 @@ def people_in(text: str) -> tuple[str, ...]:
     at = 0
     while at < len(words) and len(names) < _PEOPLE_MAX:
         end = _end_of_name(words, at)
-        if end > at and _is_person(
-            words, at, end=end, is_joined=_is_joined(words, at, names=names)
-        ):
+        is_joined = end > at and (
+            _is_joined(words, at, names=names) or _is_listed(words, at, end=end, names=names)
+        )
+        if end > at and _is_person(words, at, end=end, is_joined=is_joined):
             names.setdefault(" ".join(words[at:end]).casefold())
         at = max(end, at + 1)
     return tuple(name for name in names if not _is_shortened(name, names))
@@ -115,19 +144,29 @@ def _is_person(words: Sequence[str], start: int, *, end: int, is_joined: bool) -
         # "Alice in Wonderland" is a title.
         is_title = after == "in" and words[end + 1 : end + 2] and words[end + 1][0].isupper()
         return is_asked or not is_title
-    is_certain = is_asked or is_joined or after in _SPEECH | _HAS or before == "with"
+    is_met = before == "with" and _folded(words, start - 2) in _MEETING
+    is_certain = is_asked or is_joined or is_met or before in _RELATIONS or _acts(words, end)
     return is_certain or _is_subject(words, start, end=end)
+
+
+def _acts(words: Sequence[str], at: int) -> bool:
+    """Return whether a verb follows whose subject can only be a person: "Grant has confirmed"."""
+    verb = _folded(words, at)
+    is_act = verb in _HAS and _folded(words, at + 1) in _ACTS
+    return is_act or verb in _SPEECH or verb == "would"
 
 
 def _is_subject(words: Sequence[str], start: int, *, end: int) -> bool:
     """Return whether a name that is also a word is one here, by a capital that is not due."""
     after = _folded(words, end)
-    has_verb, is_full = after.endswith("ed") or after in _IS, end - start > 1
+    if end - start > 1:
+        # "Max Retries is 3" names a setting.
+        return after in _ACTS | _WILLS
     if start and words[start - 1] not in _ENDS:
-        return has_verb or is_full
+        return after.endswith("ed") or after in _IS
     # The modal has no past after it: "Will approved it".
     is_modal = words[start].casefold() == _MODAL and not _asks(words, end)
-    return has_verb and (is_full or (is_modal and after.endswith("ed")))
+    return is_modal and after.endswith("ed")
 
 
 def _is_part_of_name(words: Sequence[str], start: int, *, end: int) -> bool:
@@ -138,13 +177,38 @@ def _is_part_of_name(words: Sequence[str], start: int, *, end: int) -> bool:
         return _folded(words, start - 2) == "st" and words[start - 1] == "."
     opens = start == 1 or words[start - 2] in _ENDS
     before = _folded(words, start - 1)
-    return not (opens and (before in _BEFORE_NAMES or before.endswith("ed")))
+    is_apart = before in _ROLES or before in _DATES
+    return not (is_apart or (opens and (before in _BEFORE_NAMES or before.endswith("ed"))))
 
 
-def _is_joined(words: Sequence[str], start: int, *, names: Iterable[str]) -> bool:
+def _is_listed(words: Sequence[str], start: int, *, end: int, names: Iterable[str]) -> bool:
+    """Return whether a single name is in a list that goes on, and that has a sure person.
+
+    "Will, Grace and Ann": a list has a conjunction.
+    """
+    if end - start > 1 or _folded(words, start - 1) in _TIME:
+        return False
+    has_joint, has_person = False, _is_joined(words, start, names=names, joints={","})
+    for _ in range(_LISTED_MAX):
+        first = end
+        while end - first < _WORDS_MAX and _folded(words, end) in {*_JOINTS, ","}:
+            end += 1
+        after = _end_of_name(words, end) if first < end < len(words) else end
+        if after == end:
+            break
+        is_sure = _without_accents(words[end].casefold()) not in NAMES_THAT_ARE_WORDS
+        has_person = has_person or (is_sure and _is_person(words, end, end=after, is_joined=False))
+        has_joint = has_joint or _folded(words, end - 1) in _JOINTS
+        end = after
+    return has_joint and has_person
+
+
+def _is_joined(
+    words: Sequence[str], start: int, *, names: Iterable[str], joints: Container[str] = _JOINTS
+) -> bool:
     """Return whether the name follows a person and a conjunction: "Samir and Grace"."""
     before = _folded(words, start - 2)
-    return _folded(words, start - 1) in _JOINTS and any(
+    return _folded(words, start - 1) in joints and any(
         one == before or one.endswith(f" {before}") for one in names
     )
 
@@ -152,7 +216,8 @@ def _is_joined(words: Sequence[str], start: int, *, names: Iterable[str]) -> boo
 def _has_title(words: Sequence[str], start: int) -> bool:
     """Return whether "Dr." or "Mrs" stands before a place."""
     at = start - 2 if start and words[start - 1] == "." else start - 1
-    return _folded(words, at) in _TITLES and words[at][0].isupper()
+    # "MR" is a merge request.
+    return _folded(words, at) in _TITLES and words[at].istitle()
 
 
 def _folded(words: Sequence[str], at: int) -> str:
@@ -176,6 +241,6 @@ def _is_name_word(word: str) -> bool:
     is_written = all(part[:1].isupper() for part in word.split("-")) and not word.isupper()
     is_other = (
         folded in _NO_SURNAMES or folded in GROUP_OF or ALIASES.get(folded, folded) in PRODUCTS
-    )
+    ) and folded not in _SURNAMES
     # "Jan" is a name too; as a month it follows a place word or precedes a number.
     return is_written and len(word) <= _NAME_CHARS_MAX and (folded == "jan" or not is_other)

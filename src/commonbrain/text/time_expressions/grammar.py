@@ -7,10 +7,12 @@ a group `keep`, the expression is what follows it: a bare "march" is a month aft
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
 
 from commonbrain.model.revision import BeliefPeriod
+from commonbrain.text.patterns import lazy_pattern
 from commonbrain.text.time_expressions import calendar
 from commonbrain.text.time_expressions.calendar import SHORT, TICK, Named, around, units, whole
 
@@ -73,7 +75,20 @@ _PREPOSITION: Final = rf"(?P<keep>\b(?:{_LEAD})[\s-]+(?:the\s+)?)"
 # The second date of a range, after the first was parsed: "from March to" a month.
 _RANGE_START: Final = rf"(?P<keep>{MARK}\s*(?:and|to|until|till|through|thru|-|–)\s*)"  # noqa: RUF001 as typed
 
+MOVED_FROM: Final = lazy_pattern(
+    r"\b(?:mov|postpon|chang|push|shift|reschedul|delay)(?:e[sd]?|s|ing)?\b(?:\s+[\w'-]+){0,4}?"
+    r"\s+from\s+(?:the\s+)?$",
+    re.IGNORECASE,
+)
+"""Words before the old date of what has a new one: "moved from Tuesday to Thursday"."""
+
 Meaning = Callable[[re.Match[str], datetime], Named]
+
+
+def is_move(match: re.Match[str]) -> bool:
+    """Return whether the first of two dates is one that something was moved from."""
+    opening = match[0][:5] if match[0][:5].lower() == "from " else ""
+    return MOVED_FROM.search(match.string[: match.start()] + opening) is not None
 
 
 def unit_of(match: re.Match[str]) -> str:
@@ -135,10 +150,10 @@ def _days(match: re.Match[str], now: datetime) -> Named:
     """Parse "3-9 March 2026"."""
     last = _date(match, now)
     first = last.span.since.replace(day=int(match["first"]))
-    if first >= last.span.until:
-        msg = "The days are in no order."
+    if first >= last.span.until or is_move(match):
+        msg = "The days are in no order, or something was moved from one to the other."
         raise ValueError(msg)
-    return Named(span=BeliefPeriod(since=first, until=last.span.until))
+    return replace(last, span=BeliefPeriod(since=first, until=last.span.until), grain="span")
 
 
 def _which_month(match: re.Match[str], now: datetime) -> Named:
@@ -300,6 +315,10 @@ DATES: Final[tuple[tuple[str, Meaning], ...]] = (
     (r"\b(?P<year>\d{4})-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d)?(?:Z\b|[+-]\d\d:\d\d)?", _iso),
     (r"\b(?P<year>\d{4})(?P<mark>[-/])\d\d(?P=mark)\d\d\b", _iso),
     (rf"\b(?P<first>\d{{1,2}})\s*[-–]\s*{_DAY}\s+{_MONTH}{_OF_YEAR}?", _days),  # noqa: RUF001 as typed
+    (
+        rf"\bfrom\s+(?P<first>\d{{1,2}})\s+(?:to|until|till)\s+{_DAY}\s+{_MONTH}{_OF_YEAR}?",
+        _days,
+    ),
     (rf"\b{_MONTH}\s+(?P<first>\d{{1,2}})\s*[-–]\s*{_DAY}{_OF_YEAR}?", _days),  # noqa: RUF001 as typed
     (rf"\b{_ON_WEEKDAY}{_ANY_DAY}\s+(?:of\s+)?{_MONTH}{_OF_YEAR}", _date),
     (rf"\b{_ON_WEEKDAY}{_MONTH}\s+{_ANY_DAY}{_OF_YEAR}", _date),
@@ -360,6 +379,7 @@ DATES: Final[tuple[tuple[str, Meaning], ...]] = (
     (rf"{_RANGE_START}{_YEAR}", _date),
 )
 STATED: Final[tuple[tuple[str, Meaning], ...]] = (
+    # Before "from today" is read as that day.
     (rf"\b(?P<lead>in)\s+{COUNT}\s+{UNIT}(?!\s+time\s)", _ahead),
     (rf"\b{COUNT}\s+{UNIT}\s+from\s+(?:now|today)\b", _ahead),
     (
@@ -367,6 +387,11 @@ STATED: Final[tuple[tuple[str, Meaning], ...]] = (
         _piece_of_unit,
     ),
     (rf"(?P<keep>(?:(?<!day )\bto|(?<!today )\bis|\bdue|:)\s+){_WEEKDAY}\b", _weekday),
+    *DATES,
+    # After the dates that have a year, or are the end of "12-14 May".
     (r"\b(?P<day>\d{1,2})\s+(?P<month>(?-i:March|May))\b", _date),
 )
-"""Expressions of statements; in questions they are seldom times ("what was built in two weeks")."""
+"""Expressions of statements; those that `DATES` lacks are seldom times in questions.
+
+"What was built in two weeks" names a duration.
+"""

@@ -26,7 +26,7 @@ from commonbrain.text.time_expressions.calendar import (
     coming,
     whole,
 )
-from commonbrain.text.time_expressions.grammar import DATES, STATED, Meaning
+from commonbrain.text.time_expressions.grammar import MARK, MOVED_FROM, STATED, Meaning
 from commonbrain.text.time_expressions.parser import may_name_time, read_phrases
 from commonbrain.text.words import IRREGULAR_FORMS
 
@@ -39,6 +39,9 @@ _SIGN: Final = "@"
 """No topic that is read from a text begins with it."""
 _NOTE: Final = "@:"
 _NOTES_MAX: Final = 3
+_MARKED_DAYS_MAX: Final = 31
+"""Days of a mention by which it is found; of a longer one, the first."""
+_MARKS_MAX: Final = 62
 _DAYS_MAX: Final = 100
 """Days of a period whose mentions are searched; a longer one is asked for by its topic."""
 
@@ -48,10 +51,22 @@ _COMING: Final = (
     r"|(?:is|are|am|isn't|aren't|be)(?:\s+(?:not|now|being))?(?:\s+\w+ed)?"
     r"|(?:agreed|decided|planned|promised|wants?|wanted|needs?|supposed|expected|hopes?|due) to"
 )
+_IRREGULAR: Final = (
+    "said told came found saw thought felt heard flew stood understood struck woke slept arose"
+    " awoke blew bred burnt clung crept dealt dug drank fled flung fought forbade forgave forgot"
+    " hung knelt laid lit misled mistook overcame overtook rang rebuilt redid reran rewrote sang"
+    " sank shone shot shrank slid sought spat sped spun sprang stuck stung swept swore swung tore"
+    " undertook undid upheld wept withdrew wove led sent agreed disagreed freed guaranteed"
+).split()
+"""Past forms that are hardly another word, as far as `IRREGULAR_FORMS` lacks them."""
+_SAME: Final = (
+    "put|cut|set|hit|quit|shut|let|read|cost|beat|bet|bid|burst|cast|hurt|shed|split|spread"
+)
+"""Verbs whose past is like the present; they are the past only after who did it."""
 _PAST: Final = (
     r"was|were|had|did|didn't|been|got|[a-z]{2,}[^e\W]ed|"
-    + "|".join(sorted(IRREGULAR_FORMS - {"does", "goes", "has", "run", "led", "sent"}))
-    + "|led|sent"
+    + "|".join(sorted({*IRREGULAR_FORMS, *_IRREGULAR} - {"does", "goes", "has", "run"}))
+    + rf"|(?:I|we|you|he|she|it|they|who|(?-i:[A-Z][a-z]+))\s+(?:{_SAME})"
 )
 _TENSE: Final = lazy_pattern(rf"\b(?:(?P<coming>{_COMING})|(?P<past>{_PAST}))\b", re.IGNORECASE)
 """Verbs by which a sentence is about the past or about what is to come."""
@@ -66,15 +81,37 @@ _WEEKDAY: Final = lazy_pattern(
 )
 """A weekday without a word that says which."""
 _TARGET: Final = lazy_pattern(
-    r"\b(?:to|by|until|till|for|before|from)\s+(?:the\s+)?$", re.IGNORECASE
+    r"\b(?:to|by|until|till|for|before|(?:effective|starting|as|valid)(?:\s+(?:from|of))?)"
+    r"\s+(?:the\s+)?$",
+    re.IGNORECASE,
 )
 """Words before a date to come, even after a verb of the past: "moved to Thursday"."""
 _SINCE: Final = lazy_pattern(
-    r"\b(?:since|(?<!end )(?<!start )(?<!beginning )(?<!middle )(?<!week )(?<!weekend )of)"
+    r"(?:^\W*(?:the|an?|my|our|your|his|her|its|their|this|that)\s+[\w-]+\s+from"
+    r"|\bsince|\b(?<!as )(?<!end )(?<!start )(?<!beginning )(?<!middle )(?<!week )(?<!weekend )of)"
     r"\s+(?:the\s+)?$",
     re.IGNORECASE,
 )
 """Words before a date that is over: "the minutes of 4 March", but not "by the end of May"."""
+_SUBJECTS: Final = (
+    r"(?:I|we|you|he|she|it|they|there)\b"
+    # One verb: "the flood was on Monday, the fire on Tuesday", "by Bob, the owner, on Monday".
+    r"|(?:the|an?|my|our|your|his|her|its|their|this|that)\s+(?!\w+\s+(?:on|in|at|by|from)\b)"
+    r"(?![^,;]{0,80}(?:,|\band\b))"
+)
+_NEW_CLAUSE: Final = lazy_pattern(
+    rf";|,\s+(?:(?:and|but|so|yet|while|whereas)\s+)?(?={_SUBJECTS})"
+    r"|\s(?:and|but|so)\s+(?=(?:I|we|he|she|it|they)\b)"
+    rf"|\b(?:said|told\s+(?:me|us|him|her|them)|that)\s+(?={_SUBJECTS}|(?-i:[A-Z]))",
+    re.IGNORECASE,
+)
+"""Where a clause ends, after which another has a verb of its own."""
+_LEAD_IN: Final = lazy_pattern(
+    r"\W*(?:(?:and|but|so|then)\s+)?(?:on|in|at|by|since|after|before|until|from|during|last|next"
+    rf"|when|if|once|as|yesterday|today|tomorrow)\b|\W*{MARK}",
+    re.IGNORECASE,
+)
+"""What begins a sentence before its clause: "On Monday, the door broke"."""
 _HABIT: Final = lazy_pattern(
     r"\b(?:every|each|always|never|usually|often|weekly|daily|monthly|regularly"
     r"|(?:mon|tues|wednes|thurs|fri|satur|sun)day(?:s|\s+(?:morning|afternoon|evening|night)s))\b",
@@ -135,13 +172,18 @@ def _in_sentence(sentence: str, now: datetime) -> list[Mention]:
                 msg = "It is a duration, or recurs."
                 raise ValueError(msg)
             next_span = coming(named)
-            if next_span is None or named.span.until > now or _is_past(match):
+            if next_span is None or named.span.until > now:
                 return named
-            return replace(named, span=next_span)
+            if MOVED_FROM.search(_before(match)):
+                # What was moved was near.
+                is_over = now - named.span.until < next_span.since - now
+            else:
+                is_over = _is_past(match)
+            return named if is_over else replace(named, span=next_span)
 
         return read
 
-    dates = [(pattern, directed(meaning)) for pattern, meaning in (*STATED, *DATES)]
+    dates = [(pattern, directed(meaning)) for pattern, meaning in STATED]
     phrases = read_phrases(
         sentence,
         now,
@@ -168,17 +210,36 @@ def _is_duration(match: re.Match[str]) -> bool:
 
 
 def _is_past(match: re.Match[str]) -> bool:
-    """Return whether a sentence is about the past: by the verb before the date, else after it."""
-    at = match.end("keep") if "keep" in match.re.groupindex else match.start()
-    before = match.string[:at]
+    """Return whether a clause is about the past: by the verb before the date, else after it."""
+    at, before = len(_before(match)), _before(match)
+    since, until = _clause_around(match.string, at)
     if _TARGET.search(before):
         return False
-    if _SINCE.search(before):
+    if _SINCE.search(before[since:]):
         return True
-    verbs = [*_TENSE.finditer(match.string)]
+    verbs = [*_TENSE.finditer(match.string, since, until)]
     earlier = [one for one in verbs if one.end() <= at]
     nearest = earlier[-1:] or [one for one in verbs if one.start() >= match.end()][:1]
     return bool(nearest) and nearest[0]["past"] is not None
+
+
+def _before(match: re.Match[str]) -> str:
+    """Return the text before a date."""
+    at = match.end("keep") if "keep" in match.re.groupindex else match.start()
+    return match.string[:at]
+
+
+def _clause_around(sentence: str, at: int) -> tuple[int, int]:
+    """Return where the clause begins and ends that has a place; what leads it in is part of it."""
+    since = 0
+    for cut in _NEW_CLAUSE.finditer(sentence):
+        leads_in = cut[0] != ";" and _LEAD_IN.match(sentence, since)
+        if leads_in and not _TENSE.search(sentence, since, cut.end()):
+            continue
+        if cut.end() > at:
+            return since, cut.end()
+        since = cut.end()
+    return since, len(sentence)
 
 
 def time_notes(text: str, now: datetime) -> Sequence[str]:
@@ -193,7 +254,15 @@ def date_marks(text: str, now: datetime) -> Sequence[str]:
 
     With the notes stored, no recall has to read its memories for times.
     """
-    days = {f"{_SIGN}{one.first}" for one in _on_other_days(text, now)}
+    mentions = tuple(_on_other_days(text, now))
+    first = [f"{_SIGN}{one.first}" for one in mentions]
+    others = (
+        mark
+        for one in mentions
+        if DAY <= one.span.until - one.span.since <= _MARKED_DAYS_MAX * DAY
+        for mark in marks_of(one.span)
+    )
+    days = islice(dict.fromkeys((*first, *others)), _MARKS_MAX)
     notes = (f"{_NOTE}{note}" for note in time_notes(text, now)[:_NOTES_MAX])
     return [*sorted(days), *(one for one in notes if len(one) <= NAME_CHARS_MAX)]
 

@@ -36,6 +36,7 @@ from commonbrain.text.time_expressions.grammar import (
     UNIT,
     Meaning,
     count_of,
+    is_move,
     part_of,
     unit_of,
 )
@@ -148,6 +149,13 @@ def _week_of(near: _Near) -> Named:
     return whole(near.named[0].span.since, "week")
 
 
+def _from_to(near: _Near) -> Named:
+    if is_move(near.match):
+        msg = "They are the old and the new date of something that was moved."
+        raise ValueError(msg)
+    return calendar.between(*near.named)
+
+
 def _piece(near: _Near) -> Named:
     """Parse "early March", "the end of 2024", "the second half of last year"."""
     word, span = " ".join(near.match["piece"].lower().split()), near.named[0].span
@@ -168,8 +176,8 @@ _THE: Final = r"(?:the\s+)?"
 _UNITS_AWAY: Final = rf"{COUNT}\s+{UNIT}\s+(?P<side>before|after|prior to)\s+{_THE}{MARK}"
 _WHAT: Final = r"(?P<what>day|week|weekend|month|year|(?:mon|tues|wednes|thurs|fri|satur|sun)day)"
 _PIECE: Final = (
-    # A verb otherwise: "talks start next week".
-    r"(?P<piece>early|late|mid|(?:middle|start|beginning|end)(?=\s+(?:of|in)\b)"
+    # A verb otherwise: "talks start next week", "we start in June".
+    r"(?P<piece>early|late|mid|(?:middle|start|beginning|end)(?=\s+of\b)"
     r"|(?:first|second)\s+half"
     r"|(?:first|second|third|fourth|last)\s+week)"
 )
@@ -193,7 +201,7 @@ BOUNDS: Final[tuple[tuple[str, Around], ...]] = (
     ),
     (
         rf"(?:\bfrom\s+{_THE})?{MARK}\s*(?:{_TO})\s*{_THE}{MARK}",
-        lambda near: calendar.between(*near.named),
+        _from_to,
     ),
     (
         rf"\b(?:before|prior\s+to|earlier\s+than)\s+{_THE}{MARK}",
