@@ -97,6 +97,7 @@ def test_what_is_moved_has_an_old_and_a_new_date(subtests: pytest.Subtests) -> N
         ("We postponed the demo from Friday to Monday.", ["2026-03-20", "2026-03-23"]),
         ("The launch shifted from 2 April to 9 April.", ["2026-04-02", "2026-04-09"]),
         ("The demo was moved from 12 to 19 May.", ["2026-05-19"]),
+        ("We pushed the release on Friday.", ["2026-03-13"]),
         ("The workshop moved to 3-5 May.", ["2026-05-03 to 2026-05-05"]),
     ]:
         with subtests.test(text=text):

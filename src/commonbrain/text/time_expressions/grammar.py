@@ -12,7 +12,6 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from commonbrain.model.revision import BeliefPeriod
-from commonbrain.text.patterns import lazy_pattern
 from commonbrain.text.time_expressions import calendar
 from commonbrain.text.time_expressions.calendar import SHORT, TICK, Named, around, units, whole
 
@@ -75,20 +74,7 @@ _PREPOSITION: Final = rf"(?P<keep>\b(?:{_LEAD})[\s-]+(?:the\s+)?)"
 # The second date of a range, after the first was parsed: "from March to" a month.
 _RANGE_START: Final = rf"(?P<keep>{MARK}\s*(?:and|to|until|till|through|thru|-|–)\s*)"  # noqa: RUF001 as typed
 
-MOVED_FROM: Final = lazy_pattern(
-    r"\b(?:mov|postpon|chang|push|shift|reschedul|delay)(?:e[sd]?|s|ing)?\b(?:\s+[\w'-]+){0,4}?"
-    r"\s+from\s+(?:the\s+)?$",
-    re.IGNORECASE,
-)
-"""Words before the old date of what has a new one: "moved from Tuesday to Thursday"."""
-
 Meaning = Callable[[re.Match[str], datetime], Named]
-
-
-def is_move(match: re.Match[str]) -> bool:
-    """Return whether the first of two dates is one that something was moved from."""
-    opening = match[0][:5] if match[0][:5].lower() == "from " else ""
-    return MOVED_FROM.search(match.string[: match.start()] + opening) is not None
 
 
 def unit_of(match: re.Match[str]) -> str:
@@ -150,8 +136,8 @@ def _days(match: re.Match[str], now: datetime) -> Named:
     """Parse "3-9 March 2026"."""
     last = _date(match, now)
     first = last.span.since.replace(day=int(match["first"]))
-    if first >= last.span.until or is_move(match):
-        msg = "The days are in no order, or something was moved from one to the other."
+    if first >= last.span.until:
+        msg = "The days are in no order."
         raise ValueError(msg)
     return replace(last, span=BeliefPeriod(since=first, until=last.span.until), grain="span")
 

@@ -26,7 +26,7 @@ from commonbrain.text.time_expressions.calendar import (
     coming,
     whole,
 )
-from commonbrain.text.time_expressions.grammar import MARK, MOVED_FROM, STATED, Meaning
+from commonbrain.text.time_expressions.grammar import MARK, STATED, Meaning
 from commonbrain.text.time_expressions.parser import may_name_time, read_phrases
 from commonbrain.text.words import IRREGULAR_FORMS
 
@@ -86,6 +86,15 @@ _TARGET: Final = lazy_pattern(
     re.IGNORECASE,
 )
 """Words before a date to come, even after a verb of the past: "moved to Thursday"."""
+_MOVED_FROM: Final = lazy_pattern(
+    r"\b(?:mov|postpon|chang|push|shift|reschedul|delay)(?:e[sd]?|s|ing)?\b"
+    r"(?:\s+[\w'-]+){0,4}?\s+from\s+(?:the\s+)?$",
+    re.IGNORECASE,
+)
+"""Words before the old date of what has a new one: "moved from Tuesday to Thursday"."""
+_RANGE: Final = lazy_pattern(
+    rf"(?P<lead>(?:from\s+)?(?:the\s+)?)(?:{MARK}|\d+)\s*(?:to|until|till|-)", re.IGNORECASE
+)
 _SINCE: Final = lazy_pattern(
     r"(?:^\W*(?:the|an?|my|our|your|his|her|its|their|this|that)\s+[\w-]+\s+from"
     r"|\bsince|\b(?<!as )(?<!end )(?<!start )(?<!beginning )(?<!middle )(?<!week )(?<!weekend )of)"
@@ -174,7 +183,7 @@ def _in_sentence(sentence: str, now: datetime) -> list[Mention]:
             next_span = coming(named)
             if next_span is None or named.span.until > now:
                 return named
-            if MOVED_FROM.search(_before(match)):
+            if _MOVED_FROM.search(_before(match)):
                 # What was moved was near.
                 is_over = now - named.span.until < next_span.since - now
             else:
@@ -188,8 +197,10 @@ def _in_sentence(sentence: str, now: datetime) -> list[Mention]:
         sentence,
         now,
         dates=dates,
-        is_closed=lambda span, now: (
-            span.since != EARLIEST and span.until not in {LATEST, now + TICK}
+        accepts=lambda span, match: (
+            span.since != EARLIEST
+            and span.until not in {LATEST, now + TICK}
+            and not _is_move(match)
         ),
     )
     is_of_one_time = _ONCE.search(sentence) is not None
@@ -221,6 +232,14 @@ def _is_past(match: re.Match[str]) -> bool:
     earlier = [one for one in verbs if one.end() <= at]
     nearest = earlier[-1:] or [one for one in verbs if one.start() >= match.end()][:1]
     return bool(nearest) and nearest[0]["past"] is not None
+
+
+def _is_move(match: re.Match[str]) -> bool:
+    """Return whether two dates are the old and the new one of something that was moved."""
+    # With words before it, an expression is the second date alone.
+    both = None if "keep" in match.re.groupindex else _RANGE.match(match[0])
+    at = match.start() + both.end("lead") if both else 0
+    return _MOVED_FROM.search(match.string[:at]) is not None
 
 
 def _before(match: re.Match[str]) -> str:

@@ -36,7 +36,6 @@ from commonbrain.text.time_expressions.grammar import (
     UNIT,
     Meaning,
     count_of,
-    is_move,
     part_of,
     unit_of,
 )
@@ -149,13 +148,6 @@ def _week_of(near: _Near) -> Named:
     return whole(near.named[0].span.since, "week")
 
 
-def _from_to(near: _Near) -> Named:
-    if is_move(near.match):
-        msg = "They are the old and the new date of something that was moved."
-        raise ValueError(msg)
-    return calendar.between(*near.named)
-
-
 def _piece(near: _Near) -> Named:
     """Parse "early March", "the end of 2024", "the second half of last year"."""
     word, span = " ".join(near.match["piece"].lower().split()), near.named[0].span
@@ -201,7 +193,7 @@ BOUNDS: Final[tuple[tuple[str, Around], ...]] = (
     ),
     (
         rf"(?:\bfrom\s+{_THE})?{MARK}\s*(?:{_TO})\s*{_THE}{MARK}",
-        _from_to,
+        lambda near: calendar.between(*near.named),
     ),
     (
         rf"\b(?:before|prior\s+to|earlier\s+than)\s+{_THE}{MARK}",
@@ -241,7 +233,7 @@ class _Phrase:
 
 
 Dates = Sequence[tuple[str, Meaning]]
-Accepts = Callable[[BeliefPeriod, datetime], bool]
+Accepts = Callable[[BeliefPeriod, re.Match[str]], bool]
 
 
 @dataclass(slots=True)
@@ -276,7 +268,7 @@ class _Reading:
                 named = meaning(_Near(match, [one.named for one in inside], self.now))
             except (ValueError, OverflowError):
                 named = None
-            if named is None or not self.accepts(named.span, self.now):
+            if named is None or not self.accepts(named.span, match):
                 start = match.start() + 1
                 continue
             mark = chr(_FIRST_MARK + len(self.phrases))
@@ -375,7 +367,7 @@ def may_name_time(text: str) -> bool:
 
 
 def read_phrases(
-    text: str, now: datetime, *, dates: Dates, is_closed: Accepts
+    text: str, now: datetime, *, dates: Dates, accepts: Accepts
 ) -> list[tuple[str, Named, bool]]:
     """Read the expressions of a text by a table of dates, in order.
 
@@ -384,7 +376,7 @@ def read_phrases(
         "by Friday" leaves the period open, it is that of the date alone.
 
     """
-    reading = _Reading(text, now, [], is_closed)
+    reading = _Reading(text, now, [], accepts)
     marks = _MARKED.findall(reading.read_all(dates)) if not _MARKED.search(text) else []
     return [(one.source, one.named, one.is_dated) for one in map(reading.of, marks)]
 
