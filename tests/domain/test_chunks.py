@@ -144,7 +144,7 @@ def test_comment_of_a_fenced_block_in_a_list_is_no_title() -> None:
     assert {one.section for one in split(text)} == {""}
 
 
-def test_lines_of_a_long_block_are_filled_and_keep_their_indentation() -> None:
+def test_lines_of_a_long_block_are_filled_with_their_indentation() -> None:
     lines = [f"    if value_{n} == {n} and other_{n} < 3: return {n}" for n in range(60)]
     chunks = split("```python\ndef f():\n" + "\n".join(lines) + "\n```")
     assert len(chunks) <= 3

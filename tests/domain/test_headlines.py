@@ -161,9 +161,9 @@ def test_headline_of_a_long_sentence_has_subject_predicate_and_value(
 
 
 def test_headline_does_not_state_what_the_text_denies() -> None:
-    said = "that the router firmware 4.2 has the bug that drops packets larger than 1400 bytes"
+    clause = "that the router firmware 4.2 has the bug that drops packets larger than 1400 bytes"
     for opening in ["The vendor denied", "We rejected the claim", "Ann doubts"]:
-        headline = derive_headline(f"{opening} {said} on tunnels between the two offices.")
+        headline = derive_headline(f"{opening} {clause} on tunnels between the two offices.")
         assert headline.startswith(opening)
 
 

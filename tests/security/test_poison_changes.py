@@ -88,7 +88,7 @@ def test_less_trusted_text_outdates_no_trusted_memory(
     ids = believed(owner)
     clock.move(timedelta(days=3))
     for text in (lie, RULE_LIE):
-        assert remember_one(mallory, text, project=PROJECT).changes == ()
+        assert remember_one(mallory, text, kind="fact", project=PROJECT).changes == ()
     assert_untouched(owner, *ids)
 
 

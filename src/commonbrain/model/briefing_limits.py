@@ -35,7 +35,7 @@ BOOT_SHARES: Final[Mapping[str, float]] = MappingProxyType(
         "urgent": 0.05,
         "siblings": 0.05,
         "patterns": 0.12,
-        "tasks": 0.1,
+        "tasks": 0.04,
         "changes": 0.04,
     }
 )
