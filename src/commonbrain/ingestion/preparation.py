@@ -431,7 +431,7 @@ def _classified(draft: Draft) -> Draft:
     kind = kind_with(draft.columns, draft.body) if draft.columns else classify(draft.body)
     severity = severity_of(draft.body) if kind is Kind.RULE else None
     if severity and is_of_user(draft.body):
-        # What somebody prefers forbids nothing to others.
+        # What a user prefers forbids nothing to others.
         severity = Severity.PATTERN
     label = draft.label or label_in(draft.body)
     return replace(draft, kind=kind, label=label, severity=draft.severity or severity)

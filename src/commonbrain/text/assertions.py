@@ -128,7 +128,7 @@ class Assertion:
     phrases: tuple[tuple[bool, frozenset[str]], ...]
     """Its noun phrases without times and reasons; True where one qualifies: "in staging"."""
     stated: frozenset[str]
-    """All words of the value, if it is stated in words rather than measured."""
+    """All content words of the value."""
     whole: frozenset[str]
     """All content words of the clause."""
     modifiers: frozenset[str]
@@ -143,8 +143,6 @@ class Assertion:
     preposition: str
     former: tuple[tuple[str, ...], ...]
     """The content words of each value that it quotes as replaced, in order from the marker."""
-    has_named_value: bool
-    """Whether its value is a name or a place rather than a measure."""
     has_one_value: bool
     """Whether its predicate has one value at a time."""
     is_single: bool
@@ -172,6 +170,11 @@ class Assertion:
     """Whether it speaks of all of a kind."""
     is_report: bool
     """Whether it reports a change rather than a state."""
+
+    @property
+    def has_named_value(self) -> bool:
+        """Whether its value is a name or a place rather than a measure."""
+        return self.values.keys() <= {"name", "place"}
 
 
 def read_assertions(text: str) -> tuple[Assertion, ...]:
@@ -237,7 +240,6 @@ def _assertion(clause: Sequence[Word]) -> Assertion:
         owners=frozenset(_owners(words)),
         parts=frozenset(word.plain for word in frame.before if _is_part(word)),
         preposition=frame.preposition,
-        has_named_value=values.keys() <= {"name", "place"},
         has_one_value=_has_one_value(frame, values),
         is_single=_is_single(frame, values=values, words=words),
         has_many_values=frame.verb in _MANY,
@@ -247,7 +249,7 @@ def _assertion(clause: Sequence[Word]) -> Assertion:
         is_possible=any(map(_is_possible, stated)),
         lead=frozenset[str]() if is_done and plain[0] not in _CONDITIONAL else _lead(words),
         is_temporary=not is_done and _is_temporary(words),
-        is_indefinite=any(word.plain in {"a", "an"} for word in frame.before[:1]),
+        is_indefinite=_is_indefinite(frame),
         has_cue=(frame.is_report and is_real) or is_new or not CUES.isdisjoint(plain),
         is_added=not _ADDING.isdisjoint(plain),
         is_past=not frame.is_report and _is_past(words, place),
@@ -263,8 +265,7 @@ def _is_single(
     """Return whether a statement excludes another value by itself."""
     if not _has_one_value(frame, values):
         return False
-    is_any = any(word.plain in {"a", "an"} for word in frame.before[:1])
-    if is_any or any(map(_is_possible, words)) or any(map(_is_part, frame.before)):
+    if _is_indefinite(frame) or any(map(_is_possible, words)) or any(map(_is_part, frame.before)):
         return False
     is_held = frame.verb in HOLDING and frame.preposition == "by"
     if frame.is_turned or is_held or frame.verb in {"", "be"}:
@@ -354,6 +355,10 @@ def _owners(words: Sequence[Word]) -> Iterator[str]:
 
 def _is_time(word: Word) -> bool:
     return word.plain in _TIMES or word.plain.removesuffix("s") in _TIMES
+
+
+def _is_indefinite(frame: Frame) -> bool:
+    return any(word.plain in {"a", "an"} for word in frame.before[:1])
 
 
 def _is_possible(word: Word) -> bool:

@@ -30,8 +30,6 @@ _AFTER: Final = frozenset(
     "gone archived retired discontinued wrong dead mistake error typo".split()
 )
 """Words before which a value is quoted as replaced."""
-
-
 _WISHED: Final = frozenset(
     "if whether unless wish wishes try tried tries attempt want wants wanted plan plans planned ask"
     " asked asks propose proposed proposes proposal suggest suggested suggests discuss discussed"
@@ -52,10 +50,13 @@ def quoted_values(clause: Sequence[Word]) -> Iterator[tuple[str, ...]]:
 
     What is only possible, wished or denied replaces nothing: "we may move from A to B".
     """
+    plain = [word.plain for word in clause]
     for place in range(len(clause)):
         if not is_unreal(_part_before(clause, place)):
             yield from chain(
-                _after_from(clause, place), _of_verb(clause, place), _at_marker(clause, place)
+                _after_from(clause, plain, place=place),
+                _of_verb(clause, plain, place=place),
+                _at_marker(clause, plain, place=place),
             )
 
 
@@ -98,9 +99,10 @@ def _phrase_before(words: Sequence[Word], *, is_whole: bool = False) -> tuple[st
     return tuple(word.key for word in phrase)
 
 
-def _after_from(clause: Sequence[Word], place: int) -> Iterator[tuple[str, ...]]:
+def _after_from(
+    clause: Sequence[Word], plain: Sequence[str], *, place: int
+) -> Iterator[tuple[str, ...]]:
     """Yield what follows "from" or "out of" before the new value, or before who took it over."""
-    plain = [word.plain for word in clause]
     has_target = not _TARGETS.isdisjoint(plain[place:])
     if plain[place] == "from":
         is_taken = not _TAKING.isdisjoint(plain[max(0, place - _TAKEN_WITHIN) : place])
@@ -127,9 +129,10 @@ def _reports(words: Sequence[Word], at: int) -> bool:
     return is_done or is_ordered or is_going_on or is_once
 
 
-def _of_verb(clause: Sequence[Word], place: int) -> Iterator[tuple[str, ...]]:
+def _of_verb(
+    clause: Sequence[Word], plain: Sequence[str], *, place: int
+) -> Iterator[tuple[str, ...]]:
     """Yield what was replaced, handed over or renamed."""
-    plain = [word.plain for word in clause]
     before, after, following = clause[:place], clause[place + 1 :], plain[place + 1 :]
     verb = plain[place]
     if verb in _REPLACED and {"by", "with", "for"} & {*following}:
@@ -142,9 +145,10 @@ def _of_verb(clause: Sequence[Word], place: int) -> Iterator[tuple[str, ...]]:
         yield _phrase_before(after[: following.index("to")])
 
 
-def _at_marker(clause: Sequence[Word], place: int) -> Iterator[tuple[str, ...]]:
+def _at_marker(
+    clause: Sequence[Word], plain: Sequence[str], *, place: int
+) -> Iterator[tuple[str, ...]]:
     """Yield what follows or precedes words that say that it is replaced."""
-    plain = [word.plain for word in clause]
     if plain[place] in ARROWS and _is_of_one_kind(clause, place):
         yield _phrase_before(clause[:place])
     ended = clause[: place - 1 if plain[place - 1] in ARTICLES else place] if place else ()
