@@ -6,7 +6,9 @@ from commonbrain.model.memory import semantic_hash
 from commonbrain.text.normalisation import is_same_text
 
 WORDS = st.from_regex(r"[a-z]{2,8}", fullmatch=True)
-IDENTIFIERS = st.from_regex(r"[a-z]{2,6}[A-Z][a-z]{1,6}|-[a-z]|v[1-9]|[a-z]{2,5}_[a-z]{2,5}")
+IDENTIFIERS = st.from_regex(
+    r"[a-z]{2,6}[A-Z][a-z]{1,6}|-[a-z]|v[1-9]|[a-z]{2,5}_[a-z]{2,5}", fullmatch=True
+)
 SENTENCES = st.lists(
     st.tuples(WORDS, st.lists(WORDS | IDENTIFIERS, min_size=1, max_size=5)), min_size=1, max_size=3
 )
