@@ -147,6 +147,54 @@ def test_newer_memory_on_the_same_matter_is_named_without_a_judgement(
     assert f"newer: [{by_id[new][0] + 1}]" in answer.evidence
 
 
+def test_newer_of_two_that_answer_equally_well_comes_first(brain: Brain, clock: FakeClock) -> None:
+    old = stored(brain, "Board games night starts in the blue hall of the library.")
+    clock.move(MONTH)
+    new = stored(brain, "Board games night: the yellow hall of the library is where it starts.")
+    answer = brain.recall("Where does board games night start?", bump=False)
+    assert [(item.id, item.notes) for item in answer.items] == [
+        (new, ()),
+        (old, (f"newer: {new}",)),
+    ]
+
+
+def test_memory_with_a_word_of_the_question_is_not_moved_behind_one_without(
+    brain: Brain, clock: FakeClock
+) -> None:
+    asked = stored(brain, "Sprint 3 ended with two open bugs.", kind="fact")
+    clock.move(MONTH)
+    stored(brain, "Sprint 4 ended with five open bugs.", kind="fact")
+    stored(brain, "Sprint 30 ended with nine open bugs.", kind="fact")
+    assert shown(brain, "How did sprint 3 end?")[0] == asked
+
+
+def test_value_alone_changes_what_its_session_said_just_before(
+    brain: Brain, clock: FakeClock
+) -> None:
+    budget = stored(brain, "The budget of the fair is $25,000.")
+    talk = brain.acting_as(session="talk")
+    chairs = stored(talk, "There are twelve chairs for the speakers.")
+    clock.move(timedelta(minutes=1))
+    elsewhere = remember_one(brain.acting_as(session="another"), "Make that sixteen.")
+    [change] = remember_one(talk, "Sorry, sixteen.").changes
+    assert (elsewhere.changes, change.id) == ((), chairs)
+    clock.move(timedelta(hours=2))
+    assert remember_one(talk, "Make that $30,000.").changes == ()
+    assert shown(brain, "What is the budget of the fair?")[0] == budget
+
+
+def test_sentence_with_a_statement_of_its_own_does_not_change_what_came_before(
+    brain: Brain, subtests: pytest.Subtests
+) -> None:
+    for number, text in enumerate(
+        ["Actually, we have 4 dogs.", "No new chairs, 3 are left.", "Wait for 20 chairs."]
+    ):
+        talk = brain.acting_as(session=f"talk {number}")
+        stored(talk, f"There are {number + 12} chairs for the speakers.")
+        with subtests.test(text=text):
+            assert remember_one(talk, text).changes == ()
+
+
 def test_two_compatible_facts_are_not_marked_as_a_change(brain: Brain, clock: FakeClock) -> None:
     one = stored(brain, "Marta leads the data team.")
     clock.move(MONTH)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from commonbrain.ingestion.preparation import PreparedDraft
@@ -17,6 +18,7 @@ from commonbrain.model.support import may_outdate
 from commonbrain.storage.change_log import predecessors
 from commonbrain.storage.interface import QueryScope
 from commonbrain.text.changes import find_change
+from commonbrain.text.corrections import follow_up_value, has_such_value, numbers_of
 
 if TYPE_CHECKING:
     from commonbrain.storage.store import Transaction
@@ -28,6 +30,9 @@ _COSINE_MIN: Final = 0.3
 """Texts further apart speak of different things."""
 _UNANNOUNCED: Final = frozenset({Basis.NUMBER, Basis.ENTITY, Basis.VALUE, Basis.NEGATION})
 """Both texts state what holds, and cannot both be right."""
+_SAID_BEFORE: Final = 3
+"""Memories of the session that a text without a subject may correct."""
+_JUST_BEFORE: Final = timedelta(minutes=30)
 _CHARS_MAX: Final = 600
 """A longer text states many things and is not changed as a whole."""
 
@@ -57,7 +62,8 @@ def detect_changes(
 ) -> tuple[DetectedChange, ...]:
     """Find the memories that a new one changes, nearest first.
 
-    Compared are the nearest memories that state what holds. What is trusted less, or seen by fewer,
+    Compared are the nearest memories that state what holds, and what the same session said just
+    before a text that is only another value. What is trusted less, or seen by fewer,
     changes nothing; a rule is changed by a rule alone.
     """
     can_change = KINDS[memory.kind].can_change_others and memory.state not in AWAITING_STATES
@@ -72,15 +78,18 @@ def detect_changes(
     hits = tx.index.nearest(
         prepared.vectors.windows[0], scope, limit=_CANDIDATES_MAX, at_least=_COSINE_MIN
     )
+    following = _said_before(tx, memory, scope=scope)
     accepted_ids = _accepted_alongside(tx, exclude_ids) if exclude_ids else frozenset[int]()
     excluded_ids = {memory.id, *exclude_ids, *accepted_ids}
-    memories = tx.memories.get([hit.id for hit in hits if hit.id not in excluded_ids])
+    cosines = tx.index.similarities(prepared.vectors.windows[0], following)
+    cosines |= {hit.id: hit.score for hit in hits}
+    memories = tx.memories.get([id_ for id_ in cosines if id_ not in excluded_ids])
     changes = [
-        DetectedChange(older=older, basis=basis, similarity=hit.score)
-        for hit in hits
-        if (older := memories.get(hit.id)) is not None
+        DetectedChange(older=older, basis=basis, similarity=cosine)
+        for id_, cosine in cosines.items()
+        if (older := memories.get(id_)) is not None
         and _is_changeable(older, memory, query_scope=query_scope)
-        and (basis := find_change(_statement(older), _statement(memory))) is not None
+        and (basis := _basis(older, memory, is_followed=id_ in following)) is not None
     ]
     # What another memory changed already is believed by nobody, and not disputed again.
     disputed = [one.older.id for one in changes if one.is_disputed]
@@ -88,6 +97,35 @@ def detect_changes(
     changed_ids = {link.to_id for link in links if is_sure(link)}
     return tuple(one for one in changes if not (one.is_disputed and one.older.id in changed_ids))[
         :CHANGES_MAX
+    ]
+
+
+def _basis(older: Memory, newer: Memory, *, is_followed: bool) -> Basis | None:
+    return Basis.CORRECTION if is_followed else find_change(_statement(older), _statement(newer))
+
+
+def _said_before(tx: Transaction, memory: Memory, *, scope: QueryScope) -> Sequence[int]:
+    """Return what a text that is only another value corrects: what its session said just before.
+
+    That is the memory stored last, and those before it that say the same value.
+    """
+    value = follow_up_value(memory.body) if memory.session else ()
+    passage = (
+        tx.threads.around([memory.id], scope, before=_SAID_BEFORE, after=1).get(memory.id)
+        if value
+        else None
+    )
+    if passage is None:
+        return ()
+    since = memory.recorded_at - _JUST_BEFORE
+    earlier = tx.memories.get([id_ for id_ in passage.ids if id_ < memory.id])
+    latest_first = sorted(earlier.values(), key=lambda one: -one.id)
+    said = [one for one in latest_first if one.recorded_at >= since]
+    if not said or not has_such_value(said[0].body, value):
+        return ()
+    numbers = numbers_of(said[0].body)
+    return [
+        one.id for one in said if one is said[0] or (numbers and numbers == numbers_of(one.body))
     ]
 
 

@@ -65,6 +65,7 @@ CHANGES: Final = "changes"
 TIME_ALONE: Final = "time_alone"
 CLAIMS: Final = "claims"
 TOGETHER: Final = "together"
+NEWER_FIRST: Final = "newer_first"
 ABLATABLE_STAGES: Final[Mapping[str, str]] = {
     TIME: "Read the time that the query names.",
     "names": "Remove speakers' names from the text that is embedded.",
@@ -78,6 +79,7 @@ ABLATABLE_STAGES: Final[Mapping[str, str]] = {
     CHANGES: "Use the changes that were detected on writing.",
     CLAIMS: "Put a memory before those that it says have changed.",
     TOGETHER: "Show a newer memory next to an older one on the same matter.",
+    NEWER_FIRST: "Put the newer of two on the same matter first, if it answers equally well.",
     "rerank": "Order candidates by the serving model, if there is one.",
     CROSS_ENCODER: "Order the best candidates by the cross-encoder, if one is set.",
 }

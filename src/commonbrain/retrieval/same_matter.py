@@ -1,8 +1,9 @@
 """Show together what is on one matter: a newer memory next to the older one near it.
 
 What a claimed change says no longer holds follows the memory that changed it, marked as earlier.
-Everything else keeps its rank: a newer memory that is near to an older one, and about as near to
-the question, is shown next to it, and the older one names it without a judgement.
+Otherwise a newer memory that is near to an older one, and about as near to the question, is shown
+next to it, and the older one names it without a judgement. Of two that answer equally well, as far
+as words and meaning tell, the newer comes first.
 """
 
 from __future__ import annotations
@@ -18,11 +19,13 @@ from commonbrain.model.query import PROACTIVE, Candidate, Filter, is_allowed
 from commonbrain.model.recall_result import NEWER
 from commonbrain.model.support import may_outdate
 from commonbrain.model.timestamps import show_day
-from commonbrain.retrieval.query_plan import CLAIMS, TOGETHER
+from commonbrain.retrieval.query_plan import CLAIMS, NEWER_FIRST, TOGETHER, words_of
 from commonbrain.retrieval.value_history import Change, ChangeReader
 from commonbrain.text.normalisation import is_same_text
+from commonbrain.text.words import stem
 
 if TYPE_CHECKING:
+    from commonbrain.model.memory import Memory
     from commonbrain.retrieval.fusion import LinkExpansion
     from commonbrain.retrieval.query_plan import QueryPlan
     from commonbrain.storage.store import Transaction
@@ -39,6 +42,10 @@ _NEAR: Final = 0.6
 """Cosine from which two memories are on one matter."""
 _GAP_MAX: Final = 0.2
 """How much further from the question the newer memory may be, as a cosine."""
+_TIED: Final = 0.7
+"""Cosine from which the newer of two memories comes first, if it answers equally well."""
+_TIE_MAX: Final = 0.1
+"""How much further from the question it may be, as a cosine: a near tie."""
 
 
 def order_matters(
@@ -62,7 +69,7 @@ def order_matters(
     if plan.is_about_now and plan.overrides.is_enabled(CLAIMS):
         others = _with_claims(tx, plan, ranked=others, graph=graph)
     if plan.overrides.is_enabled(TOGETHER):
-        others = _together(tx, others, meaning=meaning, settled=_settled(graph))
+        others = _together(tx, plan, ranked=others, meaning=meaning, settled=_settled(graph))
     return [*skills, *others]
 
 
@@ -125,8 +132,9 @@ def with_marks(
 
 def _together(
     tx: Transaction,
-    ranked: Sequence[Candidate],
+    plan: QueryPlan,
     *,
+    ranked: Sequence[Candidate],
     meaning: Mapping[int, float],
     settled: Container[frozenset[int]],
 ) -> list[Candidate]:
@@ -143,39 +151,49 @@ def _together(
         return list(ranked)
     cosines = tx.index.cosines([one.memory.id for one in pool])
     first = {one.memory.id for one in ranked[:_FIRST]}
+    are_ordered = plan.is_about_now and plan.overrides.is_enabled(NEWER_FIRST)
     newer_of: dict[int, int] = {}
-    trusted_of: dict[int, int] = {}
+    before_of: dict[int, int] = {}
     for one, row in zip(pool, cosines, strict=True):
-        # What happened is never outdated, but may come after what it ended.
-        if EARLIER in one.features or not KINDS[one.memory.kind].can_change:
-            continue
+        older = one.memory
         near = [
-            (cosine, other.memory)
+            (cosine, other.memory.id, other.memory)
             for other, cosine in zip(pool, row, strict=True)
             if cosine >= _NEAR
-            and (one.memory.id in first or other.memory.id in first)
-            and EARLIER not in other.features
-            and frozenset({one.memory.id, other.memory.id}) not in settled
-            and not (
-                other.memory.semantic_hash == one.memory.semantic_hash
-                and is_same_text(other.memory.text, one.memory.text)
-            )
-            and abs(meaning[one.memory.id] - meaning[other.memory.id]) <= _GAP_MAX
+            and (older.id in first or other.memory.id in first)
+            and EARLIER not in {*one.features, *other.features}
+            and frozenset({older.id, other.memory.id}) not in settled
+            and not _is_same(older, other.memory)
+            and abs(meaning[older.id] - meaning[other.memory.id]) <= _GAP_MAX
         ]
-        weight = one.memory.trust.weight
+        trusted = [each for each in near if each[-1].trust.weight > older.trust.weight]
         newer = [
-            (c, m.id)
-            for c, m in near
-            if may_outdate(m, one.memory) and not may_outdate(one.memory, m)
+            each
+            for each in near
+            if may_outdate(each[-1], older) and not may_outdate(older, each[-1])
         ]
-        trusted = [(c, m.id) for c, m in near if m.trust.weight > weight]
         if trusted:
-            trusted_of[one.memory.id] = max(trusted)[1]
+            before_of[older.id] = max(trusted)[1]
         elif newer:
-            newer_of[one.memory.id] = max(newer)[1]
-    if not (newer_of or trusted_of):
+            cosine, id_, memory = max(newer)
+            newer_of[older.id] = id_
+            is_tie = cosine >= _TIED and meaning[older.id] - meaning[id_] <= _TIE_MAX
+            if are_ordered and is_tie and _has_words_of(memory, older, asked=plan.content_terms):
+                before_of[older.id] = id_
+    if not (newer_of or before_of):
         return list(ranked)
-    return _rescored(_grouped(ranked, newer_of=newer_of, trusted_of=trusted_of), ranked)
+    return _rescored(_grouped(ranked, newer_of=newer_of, before_of=before_of), ranked)
+
+
+def _is_same(one: Memory, other: Memory) -> bool:
+    return one.semantic_hash == other.semantic_hash and is_same_text(one.text, other.text)
+
+
+def _has_words_of(newer: Memory, older: Memory, *, asked: Iterable[str]) -> bool:
+    """Return whether the newer has each word of the question that the older one has."""
+    stems = {stem(word) for word in asked}
+    of_older, of_newer = ({stem(word) for word in words_of(m.text)} for m in (older, newer))
+    return stems & of_older <= of_newer
 
 
 def _settled(graph: LinkExpansion) -> Container[frozenset[int]]:
@@ -187,11 +205,11 @@ def _settled(graph: LinkExpansion) -> Container[frozenset[int]]:
 
 
 def _grouped(
-    ranked: Sequence[Candidate], *, newer_of: Mapping[int, int], trusted_of: Mapping[int, int]
+    ranked: Sequence[Candidate], *, newer_of: Mapping[int, int], before_of: Mapping[int, int]
 ) -> Iterable[Candidate]:
     """Yield each candidate, and after it the newer and older ones of the same matter.
 
-    What is trusted more comes before what is trusted less.
+    What `before_of` names, newer or trusted more, comes before it.
     """
     by_id = {one.memory.id: one for one in ranked}
     older_of: dict[int, list[int]] = {}
@@ -202,9 +220,9 @@ def _grouped(
         waiting = [one.memory.id]
         while waiting:
             id_ = waiting.pop(0)
-            trusted = trusted_of.get(id_)
-            if trusted is not None and trusted not in placed:
-                waiting[:0] = [trusted, id_]
+            before = before_of.get(id_)
+            if before is not None and before not in placed:
+                waiting[:0] = [before, id_]
                 continue
             if id_ in placed:
                 continue

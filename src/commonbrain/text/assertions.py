@@ -437,12 +437,20 @@ def _named(frame: Frame) -> set[str]:
     """Return the names in a value, or all of it where any words may be one."""
     # All of "Status: waiting for the customer" is the value.
     value = frame.value if frame.verb else (*frame.value, *frame.after)
+    if not frame.verb and _may_be_speaker(frame.before):
+        return set()
     meaningful = [word for word in value if is_meaningful(word)]
     named = {word.key for word in meaningful if word.sort in {Sort.NAME, Sort.CODE}}
     if named and (frame.verb or len(named) == len(meaningful)):
         return named
     is_title = bool(meaningful) and all(word.written[:1].isupper() for word in meaningful)
     return {word.key for word in meaningful} if is_title or _has_free_value(frame) else set()
+
+
+def _may_be_speaker(label: Sequence[Word]) -> bool:
+    """Return whether a label may be who speaks: "Melanie: Wow" says no value of Melanie."""
+    is_title = all(word.written[:1].isupper() for word in label)
+    return is_title and bool(label) and label[-1].stem not in ATTRIBUTES
 
 
 def _group(word: Word) -> int | None:

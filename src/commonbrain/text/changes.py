@@ -169,7 +169,7 @@ def _is_of_another(old: Assertion, new: Assertion, *, context: frozenset[str]) -
 
 def _denies(old: Assertion, new: Assertion) -> bool:
     """Return whether one says what the other denies, word for word but for a condition."""
-    if not old.content or NO_VERB in {old.verb, new.verb}:
+    if not old.content or not _UNREAD.isdisjoint({old.verb, new.verb}):
         return False
     is_part = new.content <= old.content and old.subject | {old.verb} - GENERAL <= new.content
     return old.content == new.content or (new.has_cue and is_part)

@@ -6,6 +6,7 @@ Every pattern is linear on hostile text: none can match one stretch in two ways.
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from decimal import Decimal
 from enum import StrEnum
 from functools import lru_cache
 from typing import Final, cast
@@ -184,7 +185,7 @@ _TOKEN: Final = lazy_pattern(
     r"|(?P<path>(?:(?<!\S)|(?<=[`'\"(]))(?:~|\.{1,2})?/[^\s<>\"'`,;)]*"
     r"|[\w.@-]{1,64}(?:/[\w.@*-]{1,64})+/?)"
     r"|(?P<flag>(?<![\w-])--?[A-Za-z][\w-]*)"
-    r"|(?P<variable>\$\{?\w+\}?|\$[@*#?!]|@\w[\w.-]*|\#\w[\w-]*|[\w.-]{2,64}@[\w.-]*)"
+    r"|(?P<variable>\$(?:\{\w+\}|[^\W\d]\w*)|\$[@*#?!]|@\w[\w.-]*|\#\w[\w-]*|[\w.-]{2,64}@[\w.-]*)"
     r"|(?P<operator>->|→|=>|<=|>=|[=!]=+|[<>=~^](?=\s*[\w$]))"
     r"|(?P<number>(?:(?<![\w)])[-+\u2212])?\d+(?:[.,:/-]\d+)*(?:[^\W\d_]{1,9}(?![\w-])|%|\u00b0[CF]?)?(?![\w-]))"
     r"|(?P<money>[€$£])(?=\d)"
@@ -256,6 +257,9 @@ def _abbreviates(text: str, at: int) -> bool:
 
 _DIGITS: Final = lazy_pattern(r"([-+\u2212]?\d+(?:[.,:/-]\d+)*)(.*)", re.DOTALL)
 _THOUSANDS: Final = lazy_pattern(r"(?<=\d)[,'](?=\d{3}(?!\d))")
+_DECIMAL: Final = lazy_pattern(r"[-+]?\d+(?:\.\d+)?")
+_SCALES: Final = {"k": 3, "K": 3, "M": 6}
+"""Powers of ten by the letter that follows a number."""
 _ORDINALS: Final = frozenset({"st", "nd", "rd", "th"})
 
 
@@ -263,10 +267,12 @@ def _number(written: str) -> Iterator[Word]:
     """Yield a number and the unit that is written with it; else an identifier such as `2fa`."""
     match = _DIGITS.fullmatch(written)
     digits, rest = (match[1], match[2].casefold()) if match else (written, "")
+    plain = _THOUSANDS.sub("", digits).replace("\u2212", "-")
+    scale = _SCALES.get(written[len(digits) :])
+    if scale is not None and _DECIMAL.fullmatch(plain):
+        plain, rest = f"{Decimal(plain).scaleb(scale):f}", ""
     unit = _ATTACHED.get(rest, rest)
-    if not rest or rest in _ORDINALS or unit in UNITS or rest == "k":
-        plain = _THOUSANDS.sub("", digits).replace("\u2212", "-")
-        plain = f"{plain}000" if rest == "k" else plain
+    if not rest or rest in _ORDINALS or unit in UNITS:
         yield Word(written, plain, plain, Sort.NUMBER)
         if unit in UNITS:
             yield Word(unit, unit, unit, Sort.WORD)
