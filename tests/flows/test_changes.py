@@ -158,14 +158,14 @@ def test_newer_of_two_that_answer_equally_well_comes_first(brain: Brain, clock: 
     ]
 
 
-def test_memory_with_a_word_of_the_question_is_not_moved_behind_one_without(
+def test_memory_that_a_number_of_the_question_names_stays_first(
     brain: Brain, clock: FakeClock
 ) -> None:
-    asked = stored(brain, "Sprint 3 ended with two open bugs.", kind="fact")
+    third = stored(brain, "Sprint 3 ended with two open bugs.", kind="fact")
     clock.move(MONTH)
     stored(brain, "Sprint 4 ended with five open bugs.", kind="fact")
     stored(brain, "Sprint 30 ended with nine open bugs.", kind="fact")
-    assert shown(brain, "How did sprint 3 end?")[0] == asked
+    assert shown(brain, "How did sprint 3 end?")[0] == third
 
 
 def test_value_alone_changes_what_its_session_said_just_before(

@@ -30,7 +30,7 @@ _COSINE_MIN: Final = 0.3
 """Texts further apart speak of different things."""
 _UNANNOUNCED: Final = frozenset({Basis.NUMBER, Basis.ENTITY, Basis.VALUE, Basis.NEGATION})
 """Both texts state what holds, and cannot both be right."""
-_SAID_BEFORE: Final = 3
+_CORRECTED_MAX: Final = 3
 """Memories of the session that a text without a subject may correct."""
 _JUST_BEFORE: Final = timedelta(minutes=30)
 _CHARS_MAX: Final = 600
@@ -78,7 +78,7 @@ def detect_changes(
     hits = tx.index.nearest(
         prepared.vectors.windows[0], scope, limit=_CANDIDATES_MAX, at_least=_COSINE_MIN
     )
-    following = _said_before(tx, memory, scope=scope)
+    following = _corrected(tx, memory, scope=scope)
     accepted_ids = _accepted_alongside(tx, exclude_ids) if exclude_ids else frozenset[int]()
     excluded_ids = {memory.id, *exclude_ids, *accepted_ids}
     cosines = tx.index.similarities(prepared.vectors.windows[0], following)
@@ -104,29 +104,30 @@ def _basis(older: Memory, newer: Memory, *, is_followed: bool) -> Basis | None:
     return Basis.CORRECTION if is_followed else find_change(_statement(older), _statement(newer))
 
 
-def _said_before(tx: Transaction, memory: Memory, *, scope: QueryScope) -> Sequence[int]:
+def _corrected(tx: Transaction, memory: Memory, *, scope: QueryScope) -> Sequence[int]:
     """Return what a text that is only another value corrects: what its session said just before.
 
     That is the memory stored last, and those before it that say the same value.
     """
     value = follow_up_value(memory.body) if memory.session else ()
     passage = (
-        tx.threads.around([memory.id], scope, before=_SAID_BEFORE, after=1).get(memory.id)
+        tx.threads.around([memory.id], scope, before=_CORRECTED_MAX, after=1).get(memory.id)
         if value
         else None
     )
     if passage is None:
         return ()
-    since = memory.recorded_at - _JUST_BEFORE
     earlier = tx.memories.get([id_ for id_ in passage.ids if id_ < memory.id])
-    latest_first = sorted(earlier.values(), key=lambda one: -one.id)
-    said = [one for one in latest_first if one.recorded_at >= since]
-    if not said or not has_such_value(said[0].body, value):
-        return ()
-    numbers = numbers_of(said[0].body)
-    return [
-        one.id for one in said if one is said[0] or (numbers and numbers == numbers_of(one.body))
+    recent = [
+        one
+        for one in sorted(earlier.values(), key=lambda one: -one.id)
+        if one.recorded_at >= memory.recorded_at - _JUST_BEFORE
     ]
+    if not recent or not has_such_value(recent[0].body, value):
+        return ()
+    numbers = numbers_of(recent[0].body)
+    same = [one.id for one in recent[1:] if numbers and numbers == numbers_of(one.body)]
+    return [recent[0].id, *same]
 
 
 def _statement(memory: Memory) -> str:
