@@ -168,6 +168,19 @@ def test_memory_that_a_number_of_the_question_names_stays_first(
     assert shown(brain, "How did sprint 3 end?")[0] == third
 
 
+def test_report_of_a_completed_action_changes_the_task_that_planned_it(
+    brain: Brain, clock: FakeClock
+) -> None:
+    other = stored(brain, "Add a timeout to the importer.", kind="task")
+    task = stored(brain, "Add retries to the mailer.", kind="task")
+    clock.move(MONTH)
+    outcome = remember_one(brain, "Added retries to the mailer in 4.2.")
+    assert [change.id for change in outcome.changes] == [task]
+    tasks = brain.boot().tasks
+    assert [one.id for one in tasks] == [other, task]
+    assert tasks[1].note == f"earlier, changed by {outcome.id} on 2026-04-01"
+
+
 def test_value_alone_changes_what_its_session_said_just_before(
     brain: Brain, clock: FakeClock
 ) -> None:

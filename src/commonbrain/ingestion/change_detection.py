@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from commonbrain.ingestion.preparation import PreparedDraft
-from commonbrain.model.kinds import KINDS, FactDetail
+from commonbrain.model.kinds import KINDS, FactDetail, Kind
 from commonbrain.model.links import Basis, LinkType, is_sure, link_of
 from commonbrain.model.memory import AWAITING_STATES, CURRENT_STATES, Memory
 from commonbrain.model.query import Filter
@@ -19,6 +19,7 @@ from commonbrain.storage.change_log import predecessors
 from commonbrain.storage.interface import QueryScope
 from commonbrain.text.changes import find_change
 from commonbrain.text.corrections import follow_up_value, has_such_value, numbers_of
+from commonbrain.text.repetition import carries_out
 
 if TYPE_CHECKING:
     from commonbrain.storage.store import Transaction
@@ -63,8 +64,8 @@ def detect_changes(
     """Find the memories that a new one changes, nearest first.
 
     Compared are the nearest memories that state what holds, and what the same session said just
-    before a text that is only another value. What is trusted less, or seen by fewer,
-    changes nothing; a rule is changed by a rule alone.
+    before a text that is only another value. A report that something is done changes the task that planned it. What is
+    trusted less, or seen by fewer, changes nothing; a rule is changed by a rule alone.
     """
     can_change = KINDS[memory.kind].can_change_others and memory.state not in AWAITING_STATES
     if not can_change or prepared.vectors is None or len(memory.body) > _CHARS_MAX:
@@ -101,7 +102,11 @@ def detect_changes(
 
 
 def _basis(older: Memory, newer: Memory, *, is_followed: bool) -> Basis | None:
-    return Basis.CORRECTION if is_followed else find_change(_statement(older), _statement(newer))
+    if is_followed:
+        return Basis.CORRECTION
+    if older.kind is Kind.TASK and carries_out(newer.body, plan=older.body):
+        return Basis.ANNOUNCED
+    return find_change(_statement(older), _statement(newer))
 
 
 def _corrected(tx: Transaction, memory: Memory, *, scope: QueryScope) -> Sequence[int]:

@@ -14,7 +14,16 @@ from typing import Final
 
 from commonbrain.text.patterns import lazy_pattern
 from commonbrain.text.segmentation import split_sentences
-from commonbrain.text.words import ARTICLES, GROUP_OF, IRREGULAR_FORMS, Sort, Word, read_words
+from commonbrain.text.words import (
+    ARTICLES,
+    GROUP_OF,
+    IRREGULAR_FORMS,
+    MODALS,
+    QUANTIFIERS,
+    Sort,
+    Word,
+    read_words,
+)
 
 _NAMING: Final = frozenset({Sort.NAME, Sort.CODE, Sort.NUMBER})
 _UNTOLD: Final = frozenset(
@@ -30,6 +39,9 @@ _AUTHORS: Final = frozenset("we i you they".split())
 """Subjects that a passive leaves out: "we chose X", "X was chosen"."""
 _PAST: Final = frozenset("was were had did wasn't weren't didn't".split())
 _FUTURE: Final = frozenset("will shall plan planned plans going todo".split())
+_PLANNING: Final = frozenset("plan need want".split())
+"""Words of a plan that the report of it leaves out."""
+_LIMITS: Final = QUANTIFIERS | MODALS
 _SAME_MODAL: Final = {"ought": "should", "shall": "must", "required": "must", "might": "may"}
 _SAME_QUANTIFIER: Final = {
     "every": "all",
@@ -48,7 +60,7 @@ _EMPTY: Final = frozenset(
 """Words without meaning of their own."""
 _OPENINGS: Final = frozenset(
     "note nb reminder fyi thanks hello hi well ok okay remember important oh yes just know you and"
-    " heads up quick".split()
+    " heads up quick todo task".split()
 )
 """Words without meaning before a sentence."""
 _BEFORE_PARTICIPLES: Final = frozenset(
@@ -159,7 +171,9 @@ def _tense(words: Sequence[Word]) -> str:
         return "future"
     is_past = any(
         word.sort is Sort.WORD
+        # "Need" is no past form.
         and (word.plain.endswith("ed") or word.plain in IRREGULAR_FORMS)
+        and word.plain != word.stem
         and (n == 0 or plain[n - 1] not in _BEFORE_PARTICIPLES)
         for n, word in enumerate(words)
     )
@@ -191,6 +205,27 @@ def adds_nothing(text: str, *, known: str) -> bool:
         return True
     rest = iter(map(_read, sentences))
     return all(any(_are_same(one, other) for other in rest) for one in own)
+
+
+def carries_out(text: str, *, plan: str) -> bool:
+    """Return whether a text reports as done what a plan of one sentence says.
+
+    "Added retries to the mailer in 4.2" does what "Add retries to the mailer" says, "Started to add
+    retries" and "Added half of the retries" do not.
+    """
+    planned = [one for one in map(_read, split_sentences(plan)) if one.content]
+    return len(planned) == 1 and any(
+        _does(one, planned[0]) for one in map(_read, split_sentences(text))
+    )
+
+
+def _does(one: _Said, planned: _Said) -> bool:
+    names, aim = _names(one), [key for key in _names(planned) if key not in _PLANNING]
+    is_limited = one.is_denied or one.asks or planned.is_denied or "be" in one.order
+    is_limited |= not _LIMITS.isdisjoint(one.marks - planned.marks)
+    is_same = set(names) == set(aim) if one.is_passive else [*names[: len(aim)]] == aim
+    is_done = one.is_passive or (one.tense == "past" and planned.tense != "past")
+    return len(aim) >= _WORDS_MIN and is_done and is_same and not is_limited
 
 
 def _are_same(one: _Said, other: _Said) -> bool:
