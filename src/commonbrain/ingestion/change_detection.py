@@ -63,9 +63,10 @@ def detect_changes(
 ) -> tuple[DetectedChange, ...]:
     """Find the memories that a new one changes, nearest first.
 
-    Compared are the nearest memories that state what holds, and what the same session said just
-    before a text that is only another value. A report that something is done changes the task that planned it. What is
-    trusted less, or seen by fewer, changes nothing; a rule is changed by a rule alone.
+    Compared are the nearest memories that state what holds, and what the same session stored just
+    before a text that is only another value. A report that something is done changes the task that
+    planned it. What is trusted less, or seen by fewer, changes nothing; a rule is changed by a rule
+    alone.
     """
     can_change = KINDS[memory.kind].can_change_others and memory.state not in AWAITING_STATES
     if not can_change or prepared.vectors is None or len(memory.body) > _CHARS_MAX:
