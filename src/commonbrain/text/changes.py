@@ -152,7 +152,7 @@ def _is_of_same_thing(
     # The new value is not what it is a value of.
     about = thing & context - frozenset[str]().union(*new.values.values())
     is_same = bool(about) and is_enough
-    return bool(quoted) and (is_same or (is_whole and not new.subject - old.whole))
+    return bool(quoted) and (is_same or (is_whole and not new.subject - old.whole - REPORTING))
 
 
 def _is_of_another(old: Assertion, new: Assertion, *, context: frozenset[str]) -> bool:
