@@ -101,7 +101,6 @@ def test_symbol_is_named_only_in_its_code_spelling(subtests: pytest.Subtests) ->
         ("def settle(order):", "Run `settle bills` monthly.", None),
         ("x = close_pool(self)", "close_pool must run last.", None),
         ("raise InvalidInputError(x)", "An InvalidInputError is the caller's.", None),
-        ("class GitHub:", "GitHub was down.", None),
         ("def main(args):", "main() parses the arguments.", None),
         ("def close_pools():", "close_pool must run last.", None),
         ("# the type settle has", "`settle` is not idempotent.", None),

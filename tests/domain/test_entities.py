@@ -49,7 +49,7 @@ def test_references_are_found_as_written(subtests: pytest.Subtests) -> None:
         "#123",
         "COMMONBRAIN_STORE",
         "v1.2.3",
-        "2.4.0-rc1",
+        "v2.4.0-rc1",
         "v0001_first_light",
         "0003_add_users",
         "20260102_add_index",

@@ -16,9 +16,7 @@ def test_different_spellings_of_one_name_are_equal(subtests: pytest.Subtests) ->
         ("PaymentService stalled", "the payment service stalled", "payment-service stalled"),
         ("src/billing/tax.py is wrong", "see `tax.py`", "billing/tax.py"),
         ("see OPS-311", "OPS-311: done", "(OPS-311)"),
-        ("PostgreSQL is up", "we like Postgres"),
         ("commit 4be19f2aa33d", "since 4be19f2"),
-        ("v1.2.3 is out", "installed 1.2.3"),
         ("the order queues", "order-queue", "The Order Queue"),
     ]
     for forms in cases:
@@ -47,16 +45,20 @@ def confidence(one: str, other: str) -> float:
 
 def test_number_alone_is_a_less_certain_name_than_with_a_kind_or_project() -> None:
     alone = confidence("#87 was merged", "since #87")
-    assert alone == confidence("PR #87 was merged", "since #87")
     with_kind = confidence("PR #87 was merged", "since pull request #87")
     with_project = confidence("PAY-87 was merged", "since PAY-87")
     assert 0 < alone < with_kind < with_project
 
 
-def test_name_of_a_machine_is_more_certain_than_the_name_of_its_product() -> None:
-    product = confidence("Kafka was rebooted", "the lag of Kafka")
-    assert product < confidence("kafka-4 was rebooted", "the lag of kafka-4")
-    assert confidence("python-3 was installed", "the slow python-3") <= product
+def test_products_versions_and_usual_names_name_no_thing(subtests: pytest.Subtests) -> None:
+    for text in [
+        "Kafka was rebooted, and Postgres 17 was installed",
+        "python-3 and v2.1.0 were installed",
+        "us-east-1 lost user_id, created_at and config.yaml in the staging database",
+        "github.com answered ERR-500 to a POST endpoint",
+    ]:
+        with subtests.test(text=text):
+            assert not names_in(text)
 
 
 def test_different_entities_of_one_type_share_no_name() -> None:

@@ -28,7 +28,6 @@ CHAINS = (
     ("PaymentService was moved to the new cluster", "Refunds stalled in the payment service"),
     ("The cache server lost its warm keys", "Pages were slow without the cache server"),
     ("MAX_UPLOAD_MB was lowered to 5", "Uploads of photos failed because of MAX_UPLOAD_MB"),
-    ("Kafka was upgraded and its topics were rebalanced", "Events stalled after Kafka rebalanced"),
     (
         "A migration added an index to orders_archive",
         "Writes to orders_archive timed out for twenty minutes",
@@ -48,10 +47,6 @@ CHAINS = (
     (
         "PAY-77 merged: cache tokens for 24 hours",
         "Users kept access after logout, see PAY-77",
-    ),
-    (
-        "Redis eviction policy set to noeviction",
-        "Sessions could not be stored, Redis refused writes",
     ),
     (
         "config/limits.yaml now caps uploads at 1 MB",
@@ -86,8 +81,8 @@ CHAINS = (
     ("prod-redis-2 was replaced", "Carts were empty for users of prod-redis-2"),
     ("PR #512 was merged", "Letters lost their logo with PR #512"),
 )
-MISSING_MAX = 2
-"""Two say nothing that reads like a change, or name a product that many installations have."""
+MISSING_MAX = 1
+"""One says nothing that reads like a change."""
 # Two incidents that have words in common, and nothing else to do with each other.
 UNRELATED = (
     ("Checkout failed with a timeout for every customer", "Search failed with a timeout for users"),
@@ -192,6 +187,11 @@ GENERIC = (
     ("PR #87 was merged in the docs repo", "Bug #87 was reported by a customer"),
     ("#87 was closed in the wiki", "A letter about parking got the reference #87"),
     ("python-3 was upgraded on the wiki", "The game server crashed with python-3"),
+    ("Kafka was upgraded and its topics were rebalanced", "Events stalled after Kafka rebalanced"),
+    (
+        "Redis eviction policy set to noeviction",
+        "Sessions could not be stored, Redis refused writes",
+    ),
     # The same with half of the words in common.
     ("user_id was null in the export of orders", "user_id was null in the import of leads"),
     ("Latency rose in us-east-1 for search", "Latency rose in us-east-1 for payroll"),

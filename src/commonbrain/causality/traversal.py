@@ -164,8 +164,6 @@ _GUESS_SPAN_MAX: Final = timedelta(days=7)
 """A cause that is known by a name and words alone lies at most this long before its effect."""
 _COMMON_FROM: Final = 20
 """A name in this many of the searched memories relates none by itself: words must agree too."""
-_NAMING_FROM: Final = 0.4
-"""Confidence of a name from which it relates two reports whose words agree; a version does not."""
 _SPECIFIC_FROM: Final = 0.6
 """Confidence of a name from which it relates two reports whose words differ."""
 _EVENT_KINDS: Final = kinds_where(lambda policy: policy.reports_events)
@@ -352,7 +350,7 @@ def _score_of_names(
     likeness = are_alike(*map(search_terms, sides))
     is_agreed = _share_words(*sides) or (len(names) > 1 and surest >= _SPECIFIC_FROM)
     score = 0.0
-    if surest >= _NAMING_FROM and likeness >= ALIKE_MIN and is_agreed:
+    if names and likeness >= ALIKE_MIN and is_agreed:
         # The less each leaves open, the surer both together.
         score = 1 - (1 - surest) * (1 - likeness) / ALIKE_MIN
     elif is_likely:

@@ -26,8 +26,6 @@ _COMMON_FROM: Final = 20
 """A name in this many of them says little."""
 _COMMON_SHARE: Final = 0.5
 """What remains of the confidence of a common name."""
-_NAMING_FROM: Final = 0.4
-"""Confidence of a name from which it relates two memories; a version or a region does not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,9 +61,7 @@ def related_by_name(
     uses = Counter(name.key for _, _, names in pairs for name in names)
     best: dict[int, RelatedMemory] = {}
     for one, other, names in pairs:
-        if not names or names[0].confidence < _NAMING_FROM:
-            continue
-        confidence = max(_confidence(name, uses) for name in names)
+        confidence = max((_confidence(name, uses) for name in names), default=0.0)
         earlier = best.get(other.id)
         if confidence > (earlier.confidence if earlier else 0.0):
             best[other.id] = RelatedMemory(

@@ -13,47 +13,34 @@ from typing import Final
 
 from commonbrain.model.limits import EDIT_CHARS_MAX, EDIT_SYMBOLS_MAX
 from commonbrain.text.patterns import lazy_pattern
-from commonbrain.text.products import SPELLED_LIKE_CODE
 
-_COMMON_STEMS: Final = frozenset(
-    "index main utils util helpers helper common base types type constants config settings setup"
-    " conf __init__ __main__ mod lib app core test tests conftest readme changelog license"
-    " package package-lock tsconfig cargo pyproject requirements server client models model views"
-    " view routes router schema schemas api cli errors error exceptions style styles layout page"
-    " manage admin urls data db database handlers handler services service middleware store state"
-    " actions enums version variables outputs values deployment".split()
+COMMON_IN_CODE: Final = frozenset(
+    # Files, folders and symbols.
+    "index main utils util helpers helper common base types type constants config settings"
+    " setup conf init mod lib app core test tests conftest readme changelog license package"
+    " package-lock tsconfig cargo pyproject requirements server client models model views view"
+    " routes router schema schemas api cli errors error exceptions style styles layout page"
+    " manage admin urls data db database handlers handler services service middleware store"
+    " state actions enums version variables outputs values deployment src apps docs doc bin"
+    " build dist pkg packages internal cmd scripts tools include public static assets components"
+    " home tmp var usr opt etc work project projects code repo repos workspace self"
+    " args kwargs this true false none null teardown handle callback options params result value"
+    " item items name get set run call open close read write start stop update create delete"
+    " remove add list find load save render parse print format string number object array"
+    " default export import return status context props request response message event count"
+    " total names keys entry entries node text line lines file files path body query input"
+    " output logger check validate process execute apply reset clear send receive connect next"
+    " prev done fetch make show hide toggle select filter map repr enter exit tostring".split()
 )
-"""Stems of files that many folders have, whatever their extension."""
+"""Names of files, folders and symbols that many projects have."""
 _FILES_WITHOUT_EXTENSION: Final = frozenset(
     "makefile gnumakefile dockerfile containerfile jenkinsfile rakefile gemfile podfile procfile"
     " vagrantfile brewfile justfile caddyfile tiltfile earthfile fastfile pipfile snakefile"
     " codeowners".split()
 )
 """Names that only a file has; others without an extension are words of any sentence."""
-_COMMON_FOLDERS: Final = frozenset(
-    "src lib app apps test tests docs doc bin build dist pkg packages internal cmd core common"
-    " utils util main scripts tools config include public static assets components home users"
-    " user tmp var usr opt etc work project projects code repo repos workspace".split()
-)
-_ROOTS: Final = frozenset(
-    "src lib app apps test tests docs pkg packages internal cmd scripts tools".split()
-)
+_ROOTS: Final = frozenset("src lib app apps test tests docs packages internal scripts".split())
 """Folders that make a path of two plain words with a slash between them."""
-_COMMON_SYMBOLS: Final = frozenset(
-    "main init self args kwargs this true false none null test setup teardown index handler"
-    " handle callback config options params result value data item items name type get set run"
-    " call open close read write start stop update create delete remove add list find load save"
-    " render parse print format string number object array error default export import return"
-    " status state context props request response message event model view user count total index"
-    " name names values keys entry entries node text line lines file files path body query input"
-    " output logger client server service store check validate process execute apply reset clear"
-    " send receive connect close next prev done fetch build make show hide toggle select filter map"
-    " __init__ __main__ __name__ __all__ __repr__ __str__ __eq__ __enter__ __exit__ __file__"
-    " tostring usestate useeffect hasownproperty console getelementbyid addeventlistener foreach"
-    " innerhtml classname defaultvalue isinstance valueerror typeerror keyerror runtimeerror"
-    " oserror".split()
-)
-"""Case-folded names that many files define."""
 _SYMBOL_CHARS_MIN: Final = 4
 _DEFINED: Final = lazy_pattern(
     r"^[ \t+-]*(?:@@ )?(?:(?:export|default|public|private|protected|static|async|abstract|final"
@@ -86,7 +73,8 @@ _PATCHED: Final = lazy_pattern(
     r"^\*\*\* (?:(?:Add|Update|Delete) File|Move to): (.{1,1000})$", re.MULTILINE
 )
 _TOKEN: Final = lazy_pattern(r"[^\s`'\"<>()\[\]{},;|*]{2,300}")
-_LINE: Final = lazy_pattern(r"(?::\d+(?:[-:]\d+)?|#L\d+(?:-L?\d+)?)$")
+_PLACE: Final = lazy_pattern(r"(?<=.)(?:[#?][^/]*|:\d+(?:[-:]\d+)?)$")
+"""A line, section or query after a path: "rules.py:42", "guide.md#install"."""
 _SPAN: Final = lazy_pattern(r"`([^`\n]{1,200})`")
 _CALLED: Final = lazy_pattern(r"([^\W\d]\w{2,79})\(")
 
@@ -117,7 +105,7 @@ class EditedCode:
         """The words that a text contains if it names part of the edit."""
         parts = [part for file in self.files for part in _parts(file)]
         names = [parts[-1] for file in self.files if (parts := _parts(file))]
-        folders = [part for part in parts if part.casefold() not in _COMMON_FOLDERS]
+        folders = [part for part in parts if not _is_common(part)]
         return tuple(dict.fromkeys([*names, *folders, *sorted(self.symbols)]))
 
 
@@ -189,18 +177,9 @@ def _spellings(path: str) -> Iterator[str]:
 def _path_tokens(text: str) -> Iterator[str]:
     for token in map(str, _TOKEN.findall(text)):
         path = token.rstrip(".:!?").replace("\\", "/")
-        plain = _LINE.sub("", _without_anchor(path)).removeprefix("./")
+        plain = _PLACE.sub("", path).removeprefix("./")
         if "/" in plain or "." in plain or plain.casefold() in _FILES_WITHOUT_EXTENSION:
             yield plain
-
-
-def _without_anchor(path: str) -> str:
-    """Drop the section of a document or the query after its path: "guide.md#install"."""
-    for sign in "#?":
-        before, _, after = path.rpartition(sign)
-        if before and "/" not in after:
-            path = before
-    return path
 
 
 def _names_file(token: str, file: str) -> bool:
@@ -212,7 +191,7 @@ def _names_file(token: str, file: str) -> bool:
     if named[-1] != own[-1] or not _is_path(token):
         return False
     if len(named) == 1:
-        return "." in named[0] and _stem(named[0]) not in _COMMON_STEMS
+        return "." in named[0] and not _is_common(named[0].lstrip(".").split(".")[0])
     shorter = min(len(named), len(own))
     # The path of another machine is longer than the one in the project.
     return shorter > 1 and named[-shorter:] == own[-shorter:]
@@ -227,17 +206,11 @@ def _is_path(token: str) -> bool:
     return parts[0] in _ROOTS or not all(is_word)
 
 
-def _stem(name: str) -> str:
-    return name.lstrip(".").split(".")[0].casefold()
-
-
 def _names_folder(token: str, file: str) -> bool:
     named, own = _parts(token), _parts(file)[:-1]
     if "/" not in token or not named or len(named) > len(own) or not _is_path(token):
         return False
-    if all(part.casefold() in _COMMON_FOLDERS for part in named):
-        return False
-    if len(named) == 1 and not token.endswith("/"):
+    if len(named) == 1 and (_is_common(named[0]) or not token.endswith("/")):
         return False
     return any(own[at : at + len(named)] == named for at in range(len(own) - len(named) + 1))
 
@@ -253,9 +226,12 @@ def _names_symbol(code: EditedCode, text: str) -> bool:
 
 
 def _is_code(word: str) -> bool:
-    is_spelled_so = "_" in word.strip("_") or _HUMP.search(word) is not None
-    return is_spelled_so and word.casefold() not in SPELLED_LIKE_CODE
+    return "_" in word.strip("_") or _HUMP.search(word) is not None
 
 
 def _is_distinctive(word: str) -> bool:
-    return len(word) >= _SYMBOL_CHARS_MIN and word.casefold() not in _COMMON_SYMBOLS
+    return len(word) >= _SYMBOL_CHARS_MIN and not _is_common(word)
+
+
+def _is_common(name: str) -> bool:
+    return name.casefold().strip("_") in COMMON_IN_CODE

@@ -68,7 +68,7 @@ NAMES_THAT_ARE_WORDS: Final = frozenset(
     "adam amber angel art bill chase chip clark daisy dawn dean drew faith frank gene grace grant"
     " guy hank harmony heather holly hope iris jack jade jan jay joy julia jun lance lee mark mason"
     " max mercy miles ming norman olive pascal pat penny ray rich rob robin rose rosemary ruby sky"
-    " stan sue summer victor will".split()
+    " stan sue summer travis victor will".split()
 )
 """Names that are also words, months or products: they count where only a person fits."""
 NAMES_OF_PLACES: Final = frozenset(

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from enum import StrEnum
 from typing import Final
 
-from commonbrain.text.patterns import lazy_pattern, lower_case
+from commonbrain.text.patterns import lazy_pattern
 
 
 class Guidance(StrEnum):
@@ -26,22 +26,23 @@ _SENTENCE_CHARS: Final = 600
 """Longer stretches without an end are lists and logs."""
 _FENCE: Final = lazy_pattern(r"```.*?(?:```|\Z)|`[^`\n]*`", re.DOTALL)
 _END: Final = lazy_pattern(r"(?<=[.!?;])\s+|\n+|(?<!\s)\s+[-\u2013\u2014]\s+")
-_CUE: Final = lazy_pattern(
-    r"\b(?:always|never|ever|please|from (?:now|here) on(?:wards?)?|going forward"
-    r"|in (?:the )?future|henceforth|by default|when(?:ever)?|(?:every|each) time"
-    r"|in all|until|remember|do(?:n't| not)"
-    r"|stop|avoid|no one|nobody|prefer\w*|favou?rites?|rather|hates?|dislikes?|stand|likes?|fan"
-    r"|wants|allergic|intolerant|vegan|vegetarian|cannot|can't|only|mostly|usually|best|better"
-    r"|if i ask)\b"
-)
-"""A sentence without any of these words, in lower case, states neither."""
 _ASKS: Final = lazy_pattern(
     r"^\W*(?:what|which|who|why|how|do|does|did|should|have|has|is|are|was|were|can i|when do)\b"
     r"[^.!]*\?\W*$",
     re.IGNORECASE,
 )
 """A question asks for a wish, and states none."""
-
+_LASTING: Final = (
+    r"(?:from (?:now|here|today) on(?:wards?)?|going forward|in (?:the )?future|by default"
+    r"|(?:every|each) time|whenever|when asked|at all times"
+    r"|(?:when|if) (?:i|we|you|someone) (?:ask|mention|request|write|cite|say|talk|send|need|use)"
+    r"\b)"
+)
+_NOT: Final = r"(?:do not|don't)"
+_OPENING: Final = (
+    r"^\W*(?:(?:and|also|so|but|ok(?:ay)?|oh|btw|by the way|just|note|one more thing|again"
+    r"|remember|reminder|rule|important|preference)\b[\s,:]*)*(?:please\b[\s,]*)?"
+)
 _VERBS: Final = (
     r"(?:add|address|answer|apply|ask|avoid|begin|book|bring|build|call|check|choose|cite|commit"
     r"|confirm|convert|copy|create|default|delete|deploy|describe|display|do|document"
@@ -53,19 +54,10 @@ _VERBS: Final = (
     r"|start|stick|stop|store|structure|suggest|summari[sz]e|tag|take|talk|tell|test|translate"
     r"|treat|update|use|validate|verify|wait|warn|work|wrap|write)"
 )
-"""What assistants and teams are asked to do; other imperatives are said of life."""
-_LASTING: Final = (
-    r"(?:from (?:now|here) on(?:wards?)?|going forward|in (?:the )?future|henceforth|by default"
-    r"|(?:every|each) time|whenever|when asked"
-    r"|when (?:i|we|you|someone) (?:ask|mention|request|write|cite|say|talk|send|need|use)\b"
-    r"|until i say|at all times|in all(?=\s)|in every)"
-)
-_NOT: Final = r"(?:do not|don't)"
-_OPENING: Final = (
-    r"^\W*(?:(?:and|also|so|but|ok(?:ay)?|oh|btw|by the way|just|note|one more thing|again"
-    r"|remember|reminder|rule|important|preference)\b[\s,:]*)*(?:please\b[\s,]*)?"
-)
-_WEEKDAY: Final = r"(?:on|after|before|until) \w+days?"
+"""What assistants and teams are asked to do; other imperatives are said of life.
+
+With any verb in its place, one turn in sixty of small talk is an instruction.
+"""
 
 
 def _any(*patterns: str) -> re.Pattern[str]:
@@ -73,46 +65,39 @@ def _any(*patterns: str) -> re.Pattern[str]:
 
 
 _INSTRUCTION: Final = _any(
-    rf"{_OPENING}(?:always|never)\s+(?:\w+ly\s+)?{_VERBS}\b",
-    rf"\b(?:please|to|must|should|shall|you|will)\s+(?:always|never)\s+{_VERBS}\b",
-    rf"\b(?:we|our team|everyone|agents?)\s+(?:always|never)\s+{_VERBS}\b",
-    rf"{_OPENING}(?:make sure|be sure|remember|ensure|try)\b.{{0,40}}"
-    rf"\b(?:always|never)\s+{_VERBS}\b",
-    rf"{_OPENING}{_LASTING}\b[\s,:]*(?:\w+[\s,]+){{0,8}}?(?:please\s+)?"
-    rf"(?:you (?:should|must|can|will)\s+|let's\s+)?(?:only |always |never |{_NOT} )?{_VERBS}\b",
-    rf"{_OPENING}(?:only\s+|{_NOT}\s+)?{_VERBS}\b.*\b(?:{_LASTING}|always\W*$)",
-    rf"{_OPENING}{_NOT}\s+ever\s+{_VERBS}\b",
-    rf"{_OPENING}{_NOT}\s+{_VERBS}\b.*\b(?:unless|without|again|any ?more|{_WEEKDAY})\b",
+    rf"{_OPENING}(?:always|never)(?:, ever,?)?\s+(?:\w+ly\s+)?{_VERBS}\b",
+    r"\b(?:please|to|must|should|shall|will|you|we|team|everyone|agents?)\s+(?:always|never)\s+"
+    rf"{_VERBS}\b",
+    rf"{_OPENING}(?:{_LASTING}\b|until i say\b)(?:[^,]{{0,80}},)?[\s,:]*(?:please\s+|let's\s+)?"
+    rf"(?:you (?:should|must|can|will)\s+)?(?:only |just |always |never |{_NOT} )?{_VERBS}\b",
+    rf"{_OPENING}(?:only\s+|{_NOT}\s+)?{_VERBS}\b.*(?:\b{_LASTING}\b|\balways\W*$)",
+    rf"{_OPENING}{_NOT}\s+(?:ever\s+{_VERBS}\b"
+    rf"|{_VERBS}\b.*\b(?:unless|without|again|any ?more|(?:on|after|before|until) \w+days?)\b)",
     rf"{_OPENING}(?:stop|avoid|refrain from)\s+\w+ing\b(?!.*\?)",
-    r"\bi(?:'d| would)? (?:want|need|expect|like|ask) (?:you|all|every|everything|each|your)\b"
+    r"\bi(?:'d| would)? (?:want|need|expect|like) (?:you|all|every|everything|each|your)\b"
     rf".*\b(?:always|never|{_LASTING})",
-    rf"\b(?:when|if)(?:ever)? (?:i ask|asked)\b.*\b(?:always|never|please|{_VERBS})\b",
     r"\b(?:no one|nobody) (?:may|should|must|is to)\b",
 )
 _OFTEN: Final = r"(?:\w+ly |still |also |always |much |just )?"
-_NOT_NAMED: Final = r"(?!(?:it|that|this|them|those|these|him|her|you|your|how|the idea|what)\b)"
+_NAMED: Final = (
+    r"(?!(?:it|that|this|them|those|these|him|her|you|your|how|what|up|to (?:say|think))\b)"
+)
 """Likes and dislikes of what was just said are replies; a preference names its object."""
 _PREFERENCE: Final = _any(
-    rf"\bi(?:'d| would| do)? {_OFTEN}prefer\b",
-    r"\b(?:my|our) (?:\w+ )?preferences? (?:is|are|for|to|of|was)\b",
-    rf"\b(?:users?|team|clients?|customers?|he|she|they|we|people here) {_OFTEN}prefers?\b",
-    rf"\b(?-i:[A-Z][a-z]+) {_OFTEN}prefers\b",
-    r"\b(?:my|our|his|her|\w+'s) (?:\w+ )?(?:all.time )?favou?rites?\b(?!.*\?$)",
+    rf"\b(?:i|users?|team|clients?|customers?|he|she|they|we|(?-i:[A-Z][a-z]+))(?:'d| would| do)?"
+    rf" {_OFTEN}(?:prefers?|dislikes?|hates?|detests?|would rather) {_NAMED}",
+    r"\b(?:my|our|his|her|\w+'s) (?:\w+ )?(?:all.time )?(?:favou?rites?|preferences?)\b(?!.*\?$)",
     r"\bi(?:'d| would) (?:much |always )?rather\b",
-    rf"\bi {_OFTEN}(?:hate|dislike|detest|can't stand|cannot stand)\s+"
-    rf"(?!(?:up|still|on|there|here)\b){_NOT_NAMED}",
-    rf"\bi {_OFTEN}{_NOT} {_OFTEN}(?:like|enjoy|care for)\s+(?!to (?:be|have)\b){_NOT_NAMED}",
-    rf"\bi (?:{_NOT}|never|can't|cannot|only|always|mostly|usually)"
-    r" (?:eat|drink|use|wear|fly|work|take calls|do meetings)\b",
-    r"\bi(?:'m| am) (?:an? )?(?:vegan|vegetarian|allergic|\w+[- ]intolerant)\b",
-    rf"\bi {_OFTEN}like (?:to (?:see|get|have|keep|use|start|work|read|be)\b|it when|when|my \w+"
-    r"|short|\w+ing\b|\w+(?: \w+)? (?:better|more|best))",
-    r"\bi try to avoid\b|\bi (?:always|usually|generally|normally) avoid\b",
-    r"\bi(?:'m| am) not a (?:big )?fan of\b|\bi(?:'m| am) no fan of\b",
-    r"\b(?:works?|suits?|fits?) (?:me |for me )?(?:best|better)(?: for me)?\b(?!.*\?$)",
-    r"\b(?:user|he|she|client|customer) (?:\w+ly |also )?(?:likes|dislikes|hates|avoids)\b",
+    rf"\b(?:i|he|she|we|they) {_OFTEN}(?:can't|cannot|{_NOT}|doesn't)"
+    rf" (?:stand|like|enjoy|eat|drink) {_NAMED}",
+    r"\bi (?:never|only|always|mostly|usually) (?:eat|drink|use|wear|avoid|prefer) " + _NAMED,
+    r"\bi(?:'m| am) (?:not a (?:big )?fan of\b|(?:an? )?(?:vegan|vegetarian|allergic)"
+    r"|\w+[- ]intolerant)\b",
+    rf"\bi {_OFTEN}like (?:to (?:see|get|have|keep|use|start|work|read)\b|it when|when|my \w+"
+    r"|short|\w+ing\b)",
+    r"\buser (?:\w+ly |also )?likes\b",
+    r"\b(?:works?|suits?) (?:me |for me )?(?:best|better)(?: for me)?\b(?!.*\?$)",
 )
-
 _OF_USER: Final = lazy_pattern(
     r"\b(?:i|i'[dm]|my)\b|^\W*(?:the )?user\b(?!.*\b(?:in|of|on|for) (?:the|our)\b)",
     re.IGNORECASE,
@@ -127,13 +112,9 @@ def mark_of(guidance: Guidance) -> str:
 
 def guidance_in(text: str) -> frozenset[Guidance]:
     """Return whether a text states an instruction, a preference, both or neither."""
-    sorts: set[Guidance] = set()
-    for sentence in _sentences(text):
-        if Guidance.INSTRUCTION not in sorts and _INSTRUCTION.search(sentence):
-            sorts.add(Guidance.INSTRUCTION)
-        if Guidance.PREFERENCE not in sorts and _PREFERENCE.search(sentence):
-            sorts.add(Guidance.PREFERENCE)
-    return frozenset(sorts)
+    rules = {Guidance.INSTRUCTION: _INSTRUCTION, Guidance.PREFERENCE: _PREFERENCE}
+    sentences = list(_sentences(text))
+    return frozenset(sort for sort, rule in rules.items() if any(map(rule.search, sentences)))
 
 
 def is_of_user(text: str) -> bool:
@@ -145,6 +126,5 @@ def _sentences(text: str) -> Iterator[str]:
     """Yield the sentences of the beginning that may state either, without code."""
     prose = _FENCE.sub(" ", text[:_SCANNED_CHARS]).replace("\u2019", "'")
     for sentence in _END.split(prose):
-        is_short = len(sentence) <= _SENTENCE_CHARS
-        if is_short and _CUE.search(lower_case(sentence)) and not _ASKS.search(sentence):
+        if len(sentence) <= _SENTENCE_CHARS and not _ASKS.search(sentence):
             yield sentence
