@@ -900,10 +900,10 @@ class Brain:
             on_commit: called in the transaction that stores the vectors.
 
         """
-        from commonbrain.ingestion.embedding import EmbedPending, do_nothing  # noqa: PLC0415
+        from commonbrain.ingestion.embedding import EmbedPending  # noqa: PLC0415
 
         return EmbedPending(self.services, self.caller)(
-            batch=batch, one_by_one=one_by_one, on_commit=on_commit or do_nothing
+            batch=batch, one_by_one=one_by_one, on_commit=on_commit
         )
 
     @property

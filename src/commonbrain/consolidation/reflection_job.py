@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from datetime import timedelta
 from typing import TYPE_CHECKING, cast
 
@@ -134,7 +135,7 @@ def _store_cluster(
     def count(tx: Transaction, outcomes: Sequence[ItemResult]) -> None:
         """Count in the transaction that stores, so that a crash counts no episode twice."""
         counts = _counts(task, outcomes)
-        more = {**counts, "fallbacks": budget.fallbacks, **budget.spent.as_counts()}
+        more = {**counts, "fallbacks": budget.fallbacks, **asdict(budget.spent)}
         task.save_progress(tx, task.job.progress, reached=_with(task, **more))
 
     try:

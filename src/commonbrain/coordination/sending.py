@@ -17,7 +17,7 @@ from commonbrain.ingestion.service import Remember
 from commonbrain.ingestion.sources import put_link
 from commonbrain.ingestion.validation import Rejection, scan_text
 from commonbrain.model import ids
-from commonbrain.model.errors import InvalidInputError, RejectedError, parse_choice
+from commonbrain.model.errors import InvalidInputError, parse_choice
 from commonbrain.model.kinds import (
     Kind,
     MessageDetail,
@@ -164,7 +164,7 @@ def prepare_message(draft: Draft, caller: Caller, *, services: Services) -> Prep
     """
     ready = prepare_drafts(draft, caller, services=services)
     if isinstance(ready, Rejection):
-        raise RejectedError(ready.reason, code=ready.code, hint=ready.hint)
+        raise ready.error()
     return ready
 
 

@@ -308,7 +308,7 @@ def propose(unit: UnitOfWork, proposal: Proposal, *, target: Memory) -> Memory:
         _draft(unit, proposal, target=target), unit.caller, services=unit.services
     )
     if not isinstance(prepared, PreparedDraft):
-        raise RejectedError(prepared.reason, code=prepared.code, hint=prepared.hint)
+        raise prepared.error()
     held = replace(
         build_memory(prepared, unit.caller, now=unit.now, revision_number=0),
         state=State.QUARANTINED,

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from commonbrain.embeddings.interface import EmbeddingSpace
 from commonbrain.ingestion.batch import WriteOptions
@@ -23,21 +22,13 @@ from commonbrain.model.query import Filter
 from commonbrain.model.scope import Scope, is_visible
 from commonbrain.model.timestamps import instant
 from commonbrain.storage.interface import QueryScope
+from commonbrain.text.frames import is_of_time
 from commonbrain.text.normalisation import differ_in_capitals, is_same_text
-from commonbrain.text.patterns import lazy_pattern
 from commonbrain.text.repetition import adds_nothing
+from commonbrain.text.words import Sort, read_words
 
 if TYPE_CHECKING:
     from commonbrain.storage.store import Transaction
-
-_TOKEN: Final = lazy_pattern(r"\w+(?:[.,:/+-]\w+)*")
-_TIME_OR_QUANTITY: Final = lazy_pattern(
-    r"\d[\d.,:/+t-]*(?:z|st|nd|rd|th|am|pm|h|s|ms|min|k|[kmgt]i?b)?"
-    r"|(?:mon|tues|wednes|thurs|fri|satur|sun)day"
-    r"|january|february|march|april|june|july|august|september|october|november|december",
-    re.IGNORECASE,
-)
-"""A number with its unit, a time, a day or a month, without "may", which is also a verb."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,9 +99,9 @@ def is_repetition(text: str, other: str) -> bool:
 
 
 def _timeless(text: str) -> list[str]:
-    """Return the normalized words of a text without numbers and times."""
-    words = _TOKEN.findall(text.casefold())
-    return ["" if _TIME_OR_QUANTITY.fullmatch(word) else word for word in words]
+    """Return the stems of a text, each number and time as an empty one."""
+    words = (one for one in read_words(text) if one.sort is not Sort.STOP)
+    return ["" if is_of_time(one) or one.written[0].isdecimal() else one.key for one in words]
 
 
 _SIMILAR_MAX = 40
@@ -149,7 +140,7 @@ def find_exact(
         if source is None and identity is Identity.NAMED_SOURCE:
             return None
     same = tx.memories.by_hash(kind, prepared.semantic_hash, source_ref=source)
-    candidates = [one for one in same if _may_compare(one, prepared, query_scope=query_scope)]
+    candidates = [one for one in same if not one.is_over(query_scope.now)]
     if options.includes_past and prepared.draft.source_ref is not None:
         past = tx.memories.by_hash(
             kind,
@@ -157,12 +148,15 @@ def find_exact(
             source_ref=prepared.draft.source_ref,
             in_any_state=True,
         )
-        candidates += [one for one in past if _is_known(one, prepared, query_scope=query_scope)]
+        candidates += past
     return next(
         (
             one
             for one in candidates
-            if not _is_another_time(one, prepared) and is_same_text(one.text, prepared.text)
+            if _is_readable(one, prepared, query_scope=query_scope)
+            and _is_believed(one, prepared)
+            and not _is_another_time(one, prepared)
+            and is_same_text(one.text, prepared.text)
         ),
         None,
     )
@@ -194,9 +188,9 @@ def check_duplicates(
     candidates = [
         memory
         for memory in tx.memories.get([id_ for id_ in near if id_ not in exclude_ids]).values()
-        if _is_candidate(memory, prepared, query_scope=query_scope)
+        if _is_readable(memory, prepared, query_scope=query_scope)
+        and not memory.is_over(query_scope.now)
     ]
-
     decision = classify_duplicate(
         kind,
         prepared.text,
@@ -264,26 +258,8 @@ def _is_another_time(memory: Memory, prepared: PreparedDraft) -> bool:
     return is_dated and given_time is not None and instant(given_time) != memory.occurred_at
 
 
-def _may_compare(memory: Memory, prepared: PreparedDraft, *, query_scope: QueryScope) -> bool:
-    """Return whether recall could return the memory in place of the draft."""
-    return _is_candidate(memory, prepared, query_scope=query_scope) and _is_believed(
-        memory, prepared
-    )
-
-
-def _is_known(memory: Memory, prepared: PreparedDraft, *, query_scope: QueryScope) -> bool:
-    """Return whether the memory, which may have expired, is what the draft once became."""
-    is_readable = _is_readable(memory, prepared, query_scope=query_scope)
-    return is_readable and _is_believed(memory, prepared)
-
-
-def _is_candidate(memory: Memory, prepared: PreparedDraft, *, query_scope: QueryScope) -> bool:
-    """Return whether all later readers of the draft may see the memory, and it is current."""
-    is_readable = _is_readable(memory, prepared, query_scope=query_scope)
-    return is_readable and not memory.is_over(query_scope.now)
-
-
 def _is_readable(memory: Memory, prepared: PreparedDraft, *, query_scope: QueryScope) -> bool:
+    """Return whether the caller and all later readers of the draft may see the memory."""
     comparable = is_comparable(
         memory, prepared.scope, project=prepared.project, readers=prepared.draft.audience
     )

@@ -198,10 +198,6 @@ class EmbedProgress:
 OnCommit = Callable[["Transaction", EmbedProgress], None]
 
 
-def do_nothing(_tx: Transaction, _done: EmbedProgress) -> None:
-    """Do nothing on commit."""
-
-
 @dataclass(frozen=True, slots=True)
 class EmbedPending:
     """Embeds the pending memories of one tenant."""
@@ -210,7 +206,11 @@ class EmbedPending:
     caller: Caller
 
     def __call__(
-        self, *, batch: int = EMBED_BATCH, one_by_one: bool = True, on_commit: OnCommit = do_nothing
+        self,
+        *,
+        batch: int = EMBED_BATCH,
+        one_by_one: bool = True,
+        on_commit: OnCommit | None = None,
     ) -> EmbedProgress:
         """Embed a batch of pending memories, oldest first.
 
@@ -237,7 +237,8 @@ class EmbedPending:
         with self.services.store.begin(tenant) as tx:
             count = sum(tx.index.embed(id_, vectors) for id_, vectors in made.items())
             done = EmbedProgress(count=count, left=tx.index.pending())
-            on_commit(tx, done)
+            if on_commit is not None:
+                on_commit(tx, done)
         return done
 
     def _embed(self, waiting: Sequence[Memory], *, one_by_one: bool) -> dict[int, Vectors]:

@@ -10,23 +10,11 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from commonbrain.ingestion.preparation import PreparedDraft
-from commonbrain.ingestion.result import (
-    ChangedMemory,
-    DependencySuggestion,
-    DerivedResult,
-    ItemResult,
-    ItemStatus,
-    RememberResult,
-    SimilarMemory,
-    SuggestionBasis,
-)
+from commonbrain.ingestion.result import ItemResult, RememberResult
 from commonbrain.ingestion.validation import Rejection
-from commonbrain.invalidation.preview import AffectedDependents
 from commonbrain.model import ids
 from commonbrain.model.errors import InvalidInputError, RejectedError
-from commonbrain.model.kinds import Kind
 from commonbrain.model.limits import NAME_CHARS_MAX, REPLY_RETENTION_S
-from commonbrain.model.links import Basis
 from commonbrain.storage.interface import QueryScope, Reply
 
 if TYPE_CHECKING:
@@ -110,46 +98,7 @@ def _named(one: ItemResult) -> list[str | None]:
 
 
 def _read(body: Mapping[str, Any]) -> RememberResult:
-    return RememberResult(
-        items=tuple(_outcome(one) for one in body["items"]),
-        affected=_read_affected(body.get("affected")),
-        stages_ms=body["stages_ms"],
-    )
+    # Few calls are sent twice, and the import takes longer than most of them.
+    from pydantic import TypeAdapter  # noqa: PLC0415
 
-
-def _outcome(given: Mapping[str, Any]) -> ItemResult:
-    read: dict[str, Any] = {
-        "status": ItemStatus(given["status"]),
-        "kind": Kind(given["kind"]) if given["kind"] else None,
-        "similar": tuple(SimilarMemory(**one) for one in given["similar"]),
-        "conflicts": tuple(SimilarMemory(**one) for one in given["conflicts"]),
-        "changes": tuple(_change(one) for one in given.get("changes", ())),
-        "warnings": tuple(given["warnings"]),
-        "derived": tuple(_part(one) for one in given["derived"]),
-        "affected": _read_affected(given.get("affected")),
-        "suggestions": tuple(_suggestion(one) for one in given.get("suggestions", ())),
-    }
-    return ItemResult(**{**given, **read})
-
-
-def _part(given: Mapping[str, Any]) -> DerivedResult:
-    read: dict[str, Any] = {
-        "status": ItemStatus(given["status"]),
-        "kind": Kind(given["kind"]) if given["kind"] else None,
-    }
-    return DerivedResult(**{**given, **read})
-
-
-def _change(given: Mapping[str, Any]) -> ChangedMemory:
-    read: dict[str, Any] = {"how": Basis(given["how"])}
-    return ChangedMemory(**{**given, **read})
-
-
-def _suggestion(given: Mapping[str, Any]) -> DependencySuggestion:
-    read: dict[str, Any] = {"how": SuggestionBasis(given["how"])}
-    return DependencySuggestion(**{**given, **read})
-
-
-def _read_affected(given: Mapping[str, Any] | None) -> AffectedDependents | None:
-    read: dict[str, Any] = {**given, "ids": tuple(given["ids"]), "first": ()} if given else {}
-    return AffectedDependents(**read) if read else None
+    return TypeAdapter(RememberResult).validate_python(body)

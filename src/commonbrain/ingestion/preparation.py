@@ -12,7 +12,6 @@ from commonbrain.clock import StageTimer
 from commonbrain.embeddings.interface import Matrix, Vectors
 from commonbrain.ingestion.validation import Rejection, Valid, scan_drafts, validate
 from commonbrain.model import ids
-from commonbrain.model.atoms import Atom
 from commonbrain.model.attachments import ATTACHMENT, attachment_text
 from commonbrain.model.errors import (
     InvalidInputError,
@@ -461,15 +460,21 @@ def _derived_drafts(source: PreparedDraft) -> Iterator[Draft]:
     if draft.extract_tasks and KINDS[source.admitted.kind].extracts_tasks:
         tagged += extract_tasks(body)
     if _extracts_causes(source):
-        tagged += [_tag_of_cause(one, source) for one in extract_atoms(untagged(body))]
+        tagged += [
+            of_atom(one, confidence=confidence_of(one, of=source.admitted.kind, trust=source.trust))
+            for one in extract_atoms(untagged(body))
+        ]
+    detail = source.admitted.detail
+    recipients = detail.recipients if isinstance(detail, MessageDetail) else ()
     for part in tagged:
         is_marked = part.label in _SHARED_LABELS and part in own
         is_shared = is_marked and draft.sharing is not Sharing.NONE
+        is_rule = part.kind is None and classify(part.text) is Kind.RULE
         yield Draft(
             body=part.text,
             kind=part.kind,
             label=part.label,
-            severity=_severity(part),
+            severity=Severity.PATTERN if is_rule else None,
             columns=part.columns,
             confidence=part.confidence,
             project=source.project,
@@ -478,7 +483,7 @@ def _derived_drafts(source: PreparedDraft) -> Iterator[Draft]:
             source_ref=draft.source_ref,
             section=draft.section,
             occurred_at=draft.occurred_at,
-            audience=() if is_shared else _audience(source.admitted.detail),
+            audience=() if is_shared else recipients,
             auto_captured=True,
             sharing=Sharing.MARKED if is_shared else Sharing.NONE,
         )
@@ -505,21 +510,6 @@ def _extracts_causes(source: PreparedDraft) -> bool:
     if is_requested is None:
         return extracts is CauseExtraction.BY_DEFAULT
     return is_requested and extracts is not CauseExtraction.NEVER
-
-
-def _tag_of_cause(atom: Atom, source: PreparedDraft) -> TaggedText:
-    return of_atom(
-        atom, confidence=confidence_of(atom, of=source.admitted.kind, trust=source.trust)
-    )
-
-
-def _audience(detail: Detail) -> tuple[str, ...]:
-    return detail.recipients if isinstance(detail, MessageDetail) else ()
-
-
-def _severity(part: TaggedText) -> Severity | None:
-    is_rule = part.kind is None and classify(part.text) is Kind.RULE
-    return Severity.PATTERN if is_rule else None
 
 
 def _rationales_of(prepared: PreparedDraft) -> tuple[str, ...]:

@@ -190,7 +190,7 @@ def duplicate(kind: Kind, of: CandidateMemory) -> ItemResult:
         reason=f"A {kind} says this already (similarity {of.similarity:.2f}): {of.headline}",
         hint=f"If this is newer: revise supersede {id_} with your text and a reason. If both are "
         f"true: remember again with distinct_because.",
-        similar=_similar([of]),
+        similar=(_similar(of.id, of.headline, similarity=of.similarity),),
     )
 
 
@@ -211,13 +211,9 @@ def stored(
         headline=memory.headline,
         reason=_HELD_REASONS.get(memory.state),
         hint="Check it, then remember it in your own words." if is_held else None,
-        similar=_similar(near),
+        similar=tuple(_similar(one.id, one.headline, similarity=one.similarity) for one in near),
         conflicts=tuple(
-            SimilarMemory(
-                id=ids.show(ids.MEMORY, one.older.id),
-                headline=one.older.headline,
-                similarity=round(one.similarity, 3),
-            )
+            _similar(one.older.id, one.older.headline, similarity=one.similarity)
             for one in changes
             if one.is_disputed
         ),
@@ -250,12 +246,6 @@ def to_derived_result(outcome: ItemResult) -> DerivedResult:
     )
 
 
-def _similar(near: Sequence[CandidateMemory]) -> tuple[SimilarMemory, ...]:
-    return tuple(
-        SimilarMemory(
-            id=ids.show(ids.MEMORY, neighbour.id),
-            headline=neighbour.headline,
-            similarity=round(neighbour.similarity, 3),
-        )
-        for neighbour in near
-    )
+def _similar(id_: int, headline: str, *, similarity: float) -> SimilarMemory:
+    shown = ids.show(ids.MEMORY, id_)
+    return SimilarMemory(id=shown, headline=headline, similarity=round(similarity, 3))

@@ -6,7 +6,7 @@ says so.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import isfinite
 from typing import TYPE_CHECKING, Final
@@ -141,11 +141,7 @@ def with_salience(
             for one in ready
         ]
     saliences = iter(result.saliences)
-    return [_with(one, saliences) for one in ready]
-
-
-def _with(one: PreparedDraft, saliences: Iterator[float]) -> PreparedDraft:
-    return replace(one, salience=next(saliences)) if _is_open(one) else one
+    return [replace(one, salience=next(saliences)) if _is_open(one) else one for one in ready]
 
 
 def _is_open(one: PreparedDraft) -> bool:

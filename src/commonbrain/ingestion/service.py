@@ -20,7 +20,7 @@ from commonbrain.ingestion.deduplication import (
     find_exact,
     is_recurrence,
 )
-from commonbrain.ingestion.embedding import EmbedPending, awaits_embedding, embed_drafts, embedded
+from commonbrain.ingestion.embedding import EmbedPending, awaits_embedding, embed_drafts
 from commonbrain.ingestion.idempotency import (
     make_idempotency_record,
     replay_reply,
@@ -412,7 +412,10 @@ class Remember:
             case Unique(similar=near):
                 pass
             case Duplicate(of=of, is_refused=True) if not prepared.draft.distinct_because:
-                return duplicate(prepared.admitted.kind, self._of_repeated_part(prepared, of))
+                part = repeated_part(prepared.text, known=of.text)
+                if part != of.text:
+                    of = replace(of, headline=derive_headline(part))
+                return duplicate(prepared.admitted.kind, of)
             case Duplicate(of=of):
                 near = (of,)
                 kind = prepared.admitted.kind
@@ -423,21 +426,11 @@ class Remember:
         memory = options.as_proposal(made)
         memory = commit(tx, memory, prepared=prepared, caller=self.caller, services=self.services)
         link_sources(tx, memory, draft=prepared.draft, caller=self.caller)
-        suggested = self._suggest_dependencies(
-            tx, memory, prepared=prepared, query_scope=query_scope, options=options
-        )
-        changes = ()
         # An author who says why a text is distinct says that the others hold too.
         is_distinct = bool(prepared.draft.distinct_because)
-        if options.checks_similarity and not is_distinct:
-            changes = detect_changes(
-                tx,
-                memory,
-                prepared=prepared,
-                query_scope=query_scope,
-                exclude_ids=options.exclude_ids,
-            )
-        self._link_changes(tx, memory, changes=changes)
+        suggested, changes = self._relate(
+            tx, memory, prepared=prepared, query_scope=query_scope, options=options
+        )
         if duplicate_check.recurring is not None and not is_distinct:
             count_recurrence(
                 tx, duplicate_check.recurring, caller=self.caller, at=query_scope.now, own=memory
@@ -456,6 +449,43 @@ class Remember:
             None if is_tied or suggested else dependency_hint(tx, memory, query_scope=query_scope)
         )
         return replace(result, hint=result.hint or hint, suggestions=suggested)
+
+    def _relate(
+        self,
+        tx: Transaction,
+        memory: Memory,
+        *,
+        prepared: PreparedDraft,
+        query_scope: QueryScope,
+        options: WriteOptions,
+    ) -> tuple[tuple[DependencySuggestion, ...], tuple[DetectedChange, ...]]:
+        """Link a new memory to its reasons and to what it changes, or disputes."""
+        if not options.checks_similarity:
+            return (), ()
+        exclude_ids = options.exclude_ids
+        suggested = find_dependencies(
+            tx,
+            memory,
+            prepared=prepared,
+            query_scope=query_scope,
+            space=self.services.store.space.under(prepared.parameters),
+            exclude_ids=exclude_ids,
+        )
+        if prepared.draft.distinct_because:
+            return suggested, ()
+        changes = detect_changes(
+            tx, memory, prepared=prepared, query_scope=query_scope, exclude_ids=exclude_ids
+        )
+        for one in changes:
+            put_link(
+                tx,
+                memory,
+                to=one.older.id,
+                type_=LinkType.CONFLICTS_WITH if one.is_disputed else LinkType.CHANGES,
+                caller=self.caller,
+                evidence=LinkEvidence(basis=one.basis, strength=CLAIMED),
+            )
+        return suggested, changes
 
     def _store_derived(
         self,
@@ -489,26 +519,6 @@ class Remember:
             tx, replace(part, draft=draft), query_scope=query_scope, options=inherited
         )
 
-    def _suggest_dependencies(
-        self,
-        tx: Transaction,
-        memory: Memory,
-        *,
-        prepared: PreparedDraft,
-        query_scope: QueryScope,
-        options: WriteOptions,
-    ) -> tuple[DependencySuggestion, ...]:
-        if not options.checks_similarity:
-            return ()
-        return find_dependencies(
-            tx,
-            memory,
-            prepared=prepared,
-            query_scope=query_scope,
-            space=self.services.store.space.under(prepared.parameters),
-            exclude_ids=options.exclude_ids,
-        )
-
     def _confirm_stored(
         self,
         tx: Transaction,
@@ -528,33 +538,6 @@ class Remember:
             return exists(known)
         times = count_recurrence(tx, known, caller=self.caller, at=query_scope.now)
         return exists(known, times=times)
-
-    def _of_repeated_part(self, prepared: PreparedDraft, of: CandidateMemory) -> CandidateMemory:
-        """Return a duplicate with the similarity of the sentences that the draft repeats."""
-        part = repeated_part(prepared.text, known=of.text)
-        if part == of.text or prepared.vectors is None:
-            return of
-        try:
-            # Without a turn in the queue, since the transaction must not wait for other callers.
-            [there] = embedded([(part, None)], self.services.embedder)
-        except UnavailableError:
-            return of
-        similarity = float((prepared.vectors.windows @ there.windows.T).max())
-        return replace(of, headline=derive_headline(part), similarity=similarity)
-
-    def _link_changes(
-        self, tx: Transaction, memory: Memory, *, changes: Sequence[DetectedChange]
-    ) -> None:
-        """Link a new memory to those it changes, or disputes until someone decides."""
-        for one in changes:
-            put_link(
-                tx,
-                memory,
-                to=one.older.id,
-                type_=LinkType.CONFLICTS_WITH if one.is_disputed else LinkType.CHANGES,
-                caller=self.caller,
-                evidence=LinkEvidence(basis=one.basis, strength=CLAIMED),
-            )
 
     def _classify_duplicate(
         self,

@@ -33,7 +33,7 @@ from commonbrain.services import Services
 from commonbrain.storage.change_log import ChangeContext, record_feedback, record_related_change
 from commonbrain.storage.interface import QueryScope
 from commonbrain.text.rationale import mentions
-from commonbrain.text.repetition import may_add_information
+from commonbrain.text.repetition import may_repeat
 
 if TYPE_CHECKING:
     from commonbrain.storage.store import Transaction
@@ -390,7 +390,7 @@ def _match_rationales(
 
 def _can_support(one: Memory, memory: Memory, *, clause: str) -> bool:
     """Return whether a memory states the clause and is visible to all readers of the new memory."""
-    is_other = one.id != memory.id and not may_add_information(clause, known=one.text)
+    is_other = one.id != memory.id and may_repeat(clause, known=one.text)
     return is_other and is_comparable(
         one, memory.scope, project=memory.project, readers=memory.audience
     )

@@ -6,10 +6,10 @@ The result is a closed union: `Valid`, or `Rejection` with the check, the reason
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from commonbrain.model import limits
 from commonbrain.model.attachments import ATTACHMENT, as_assigned, named_texts
@@ -53,9 +53,7 @@ def with_columns(detail: Detail, given: Mapping[str, object]) -> Detail:
 
     """
     read: dict[str, Any] = {
-        name: _READERS.get(name, _text)(name, value)
-        for name, value in given.items()
-        if value is not None
+        name: _read_column(name, value) for name, value in given.items() if value is not None
     }
     if "priority" in read:
         choices = MessagePriority if isinstance(detail, MessageDetail) else TaskPriority
@@ -66,71 +64,43 @@ def with_columns(detail: Detail, given: Mapping[str, object]) -> Detail:
     return detailed
 
 
-def _text(name: str, value: object) -> str:
-    if not isinstance(value, str):
-        raise _wrong(name, "a text")
+def _read_column(name: str, value: object) -> object:
+    form = _FORMS.get(name, _TEXT)
+    checked = _checked(name, value, form=form)
+    match name:
+        case "severity":
+            return parse_choice(Severity, checked.upper())
+        case "status":
+            return parse_choice(TaskStatus, checked)
+        case "recipients":
+            return tuple(_checked(name, one, form=_TEXT) for one in checked)
+        case _:
+            return instant(checked) if form is _TIME else checked
+
+
+def _checked(name: str, value: object, *, form: "_Form") -> Any:  # noqa: ANN401 of the form's types
+    types, expected = form
+    # A truth value is an integer to Python.
+    if not isinstance(value, types) or (isinstance(value, bool) and types is not bool):
+        raise InvalidInputError(f"{name[:40]} is not {expected}.", hint=f"Give {expected}.")
     return value
 
 
-def _flag(name: str, value: object) -> bool:
-    if not isinstance(value, bool):
-        raise _wrong(name, "true or false")
-    return value
-
-
-def _whole(name: str, value: object) -> int:
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise _wrong(name, "a whole number")
-    return value
-
-
-def _number(name: str, value: object) -> float:
-    if not isinstance(value, int | float) or isinstance(value, bool):
-        raise _wrong(name, "a number")
-    return value
-
-
-def _time(name: str, value: object) -> datetime:
-    if not isinstance(value, str | datetime):
-        raise _wrong(name, "an ISO 8601 date or time")
-    return instant(value)
-
-
-def _trigger(name: str, value: object) -> Mapping[str, object]:
-    if not isinstance(value, Mapping):
-        raise _wrong(name, "an object with name and keywords")
-    return cast("Mapping[str, object]", value)
-
-
-def _names(name: str, value: object) -> tuple[str, ...]:
-    if not isinstance(value, list | tuple):
-        raise _wrong(name, "a list of names")
-    return tuple(_text(name, one) for one in cast("list[object]", value))
-
-
-def _wrong(name: str, expected: str) -> InvalidInputError:
-    return InvalidInputError(f"{name[:40]} is not {expected}.", hint=f"Give {expected}.")
-
-
-_READERS: Final[Mapping[str, Callable[[str, object], object]]] = {
-    "severity": lambda name, value: parse_choice(Severity, _text(name, value).upper()),
-    "skill": _trigger,
-    "must_ack": _flag,
-    "ttl_s": _whole,
-    "status": lambda name, value: parse_choice(TaskStatus, _text(name, value)),
-    "due_at": _time,
-    "lease_until": _time,
-    "started_at": _time,
-    "ended_at": _time,
-    "importance": _number,
-    "recurrences": _whole,
-    "outcome_delay_s": _number,
-    "consequence_delay_s": _number,
-    "thread_id": _whole,
-    "parent_id": _whole,
-    "recipients": _names,
+_Form = tuple[type | tuple[type, ...], str]
+"""The types of a value, and what it is called in errors."""
+_TEXT: Final = (str, "a text")
+_TIME: Final = ((str, datetime), "an ISO 8601 date or time")
+_WHOLE: Final = (int, "a whole number")
+_NUMBER: Final = ((int, float), "a number")
+_FORMS: Final[Mapping[str, _Form]] = {
+    "skill": (Mapping, "an object with name and keywords"),
+    "must_ack": (bool, "true or false"),
+    "recipients": ((list, tuple), "a list of names"),
+    **dict.fromkeys(("due_at", "lease_until", "started_at", "ended_at"), _TIME),
+    **dict.fromkeys(("ttl_s", "recurrences", "thread_id", "parent_id"), _WHOLE),
+    **dict.fromkeys(("importance", "outcome_delay_s", "consequence_delay_s"), _NUMBER),
 }
-"""Parsers of the columns that are not plain text."""
+"""The forms of the columns that are not texts."""
 
 
 _UPDATE_MARKER: Final = lazy_pattern(
@@ -165,12 +135,21 @@ class Rejection:
         """Convert an error that concerns one draft."""
         return cls(code=error.code, reason=error.message, hint=error.hint)
 
+    def error(self) -> RejectedError:
+        """Convert the rejection to an error of the whole call."""
+        return RejectedError(self.reason, code=self.code, hint=self.hint)
+
 
 def validate(draft: Draft) -> Valid | Rejection:
     """Run a normalized, classified draft through the first four checks."""
     named = kind_and_label(draft.kind or "")
     if named is None:
-        return _unknown_kind(draft.kind)
+        return Rejection(
+            code="gate_kind",
+            reason=f"Kind {(draft.kind or '')[:40]!r} is not one of {', '.join(Kind)}.",
+            hint="Choose the kind by how long it should live: a rule binds, a fact is true for "
+            "now.",
+        )
     kind, alias = named
     policy = KINDS[kind]
     detail = _detail(policy, draft)
@@ -187,14 +166,6 @@ def validate(draft: Draft) -> Valid | Rejection:
         body=draft.body,
         detail=detail,
         warnings=_warnings(policy, draft.body),
-    )
-
-
-def _unknown_kind(given: str | None) -> Rejection:
-    return Rejection(
-        code="gate_kind",
-        reason=f"Kind {(given or '')[:40]!r} is not one of {', '.join(Kind)}.",
-        hint="Choose the kind by how long it should live: a rule binds, a fact is true for now.",
     )
 
 
@@ -307,8 +278,7 @@ def scan_text(text: str, *, what: str, services: Services, caller: Caller) -> st
             text = redacted(text, services.screen.find(text))
         certain = _certain(text, what=what, services=services)
     if certain:
-        refusal = secret_refusal(certain)
-        raise RejectedError(refusal.reason, code=refusal.code, hint=refusal.hint)
+        raise secret_refusal(certain).error()
     return text
 
 
@@ -360,10 +330,8 @@ def check_address(parts: Sequence[str], screen: SecretScanner) -> None:
     for part in parts:
         certain = [one for one in screen.find(part) if one.is_certain]
         if certain:
-            refusal = secret_refusal(
-                [f"{one.sort} in a key, path or session id" for one in certain]
-            )
-            raise RejectedError(refusal.reason, code=refusal.code, hint=refusal.hint)
+            named = [f"{one.sort} in a key, path or session id" for one in certain]
+            raise secret_refusal(named).error()
 
 
 def scan_drafts(
@@ -373,7 +341,9 @@ def scan_drafts(
     matches = _find(draft, screen)
     certain = [what for what, one in matches if one.is_certain]
     if not certain:
-        return ScannedText(draft=draft, warnings=tuple(_suspicion(what) for what, _ in matches))
+        todo = "if it is a secret, forget this memory and change the secret."
+        warnings = tuple(f"There is {what}; {todo}" for what, _ in matches)
+        return ScannedText(draft=draft, warnings=warnings)
     if on_secret is OnSecret.REJECT:
         return secret_refusal(certain)
     for _ in range(PASSES_MAX):
@@ -403,7 +373,3 @@ def _assigned_texts(draft: Draft, screen: SecretScanner) -> Iterator[str]:
     for name, text in named_texts(draft.attachment):
         if not any(one.is_certain for part in (name, text) for one in screen.find(part)):
             yield as_assigned(name, text)
-
-
-def _suspicion(what: str) -> str:
-    return f"There is {what}; if it is a secret, forget this memory and change the secret."

@@ -9,9 +9,8 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Final
 
-from commonbrain.text.clauses import is_negation
 from commonbrain.text.patterns import lazy_pattern
-from commonbrain.text.words import stem
+from commonbrain.text.words import is_negation, stem
 
 ActionKey = tuple[str, ...]
 """The stems of subject and action; texts with equal keys report the same thing."""

@@ -20,12 +20,11 @@ from commonbrain.text.reports import (
     states_cause,
     states_failure,
 )
-from commonbrain.text.segmentation import CHUNK_WORDS_MIN, count_words, passages
+from commonbrain.text.segmentation import CHUNK_WORDS_MIN, GAP, count_words, passages
 from commonbrain.text.words import Sort, read_words
 
 CAPTURED_CHARS_MAX: Final = 1000
 """Characters that one message may add; a report of several screens is not a memory."""
-_GAP: Final = "[...]"
 _LESSON: Final = Phrases("lesson*,learned that,workaround,worked around,prefer*")
 _FIXING: Final = stems_of("fix solve resolve")
 _BY_WITHIN: Final = 8
@@ -90,19 +89,16 @@ def both_ends(text: str, *, chars_max: int = HANDOFF_CHARS_MAX) -> str:
     whole = passages(without_injected_context(normalise(text)))
     head: list[str] = []
     tail: list[str] = []
-    budget = chars_max - len(_GAP) - 4
-    takes_first = True
-    while whole and len(whole[0 if takes_first else -1]) + 2 <= budget:
-        taken = whole.pop(0) if takes_first else whole.pop()
-        budget -= len(taken) + 2
-        if takes_first:
-            head.append(taken)
-        else:
-            tail.insert(0, taken)
-        takes_first = not takes_first
+    budget = chars_max - len(GAP) - 4
+    while whole:
+        place = 0 if len(head) == len(tail) else -1
+        if len(whole[place]) + 2 > budget:
+            break
+        budget -= len(whole[place]) + 2
+        (tail if place else head).append(whole.pop(place))
     if not head and whole:
         head = [whole.pop(0)[:budget]]
-    return "\n\n".join([*head, *([_GAP] if whole else []), *tail])
+    return "\n\n".join([*head, *([GAP] if whole else []), *reversed(tail)])
 
 
 _WORDS_MIN: Final = 4

@@ -12,7 +12,7 @@ from commonbrain.text.given_names import GIVEN_NAMES
 from commonbrain.text.kind_model import predict
 from commonbrain.text.patterns import lazy_pattern
 from commonbrain.text.segmentation import split_sentences
-from commonbrain.text.words import IRREGULAR_FORMS, read_words
+from commonbrain.text.words import is_past, read_words
 
 _BLOCKING: Final = lazy_pattern(
     r"(?:^|[.;:!?,]\s|\n)\W{0,8}(?:please )?never\b"
@@ -50,13 +50,9 @@ def _is_never_done(text: str) -> bool:
     """Return whether "never" is said of the past: "We have never had an outage"."""
     words = [word.plain for word in read_words(text)]
     return any(
-        word == "never" and (not _PERFECT.isdisjoint(words[max(0, at - 2) : at]) or _is_past(after))
+        word == "never" and (not _PERFECT.isdisjoint(words[max(0, at - 2) : at]) or is_past(after))
         for at, (word, after) in enumerate(pairwise(words))
     )
-
-
-def _is_past(word: str) -> bool:
-    return word.endswith("ed") or (word in IRREGULAR_FORMS and word not in {"does", "goes", "has"})
 
 
 def label_in(text: str) -> str | None:

@@ -3,17 +3,14 @@
 Every pattern is linear on hostile text: none repeats within a repeat.
 """
 
-import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
 from commonbrain.text.patterns import lazy_pattern
+from commonbrain.text.words import NEGATIONS, PAST_TENSE, UNCHANGED, read_words
 
 _EDGE: Final = " \t\"'`*_,;:.!?()[]{}\u2014\u2013-"
 """Characters around a word or clause that carry no meaning."""
-
-NEGATIONS: Final = frozenset("not never no nor none neither nothing nobody without cannot".split())
-"""Words that deny; contractions with "n't" do so, too."""
 
 _AUXILIARIES: Final = frozenset(
     "is are was were has have had does do did can cannot am be been isn't aren't wasn't weren't"
@@ -23,14 +20,8 @@ _AUXILIARIES: Final = frozenset(
 _CONTRACTIONS: Final = frozenset(
     "he's she's who's what's where's here's how's let's everything's nothing's this's".split()
 )
-_PAST: Final = frozenset(
-    "got lost ran took fell broke went came kept began sent made led let left said saw found held"
-    " read cut put set shut hit hung froze drew grew blew ate threw wrote rose sank stood stuck"
-    " spent spun swept tore told understood woke won lay brought built bought caught chose dealt"
-    " drove felt forgot gave hid knew laid meant met overran paid overwrote rebuilt reset rewrote"
-    " sold shot shrank slept split spread stole struck thought became bound crept cost"
-    " cast burst fled flew fought heard lent misread outgrew quit rang rode sang sat shook slid"
-    " spoke swung taught withdrew wore wound outran caved".split()
+_PAST: Final = (
+    PAST_TENSE | UNCHANGED | frozenset("bound caved misread outgrew outran wound".split())
 )
 _PRESENT: Final = frozenset(
     "fail lead cause run need take use keep make break lose get have go come stop start work drop"
@@ -112,38 +103,19 @@ _SPEAKERS: Final = frozenset("i we they you".split())
 _PERSONS: Final = _SPEAKERS | frozenset("he she everybody everyone people someone somebody".split())
 _BEFORE_PRESENT: Final = _PERSONS | _ADVERBS
 
-_UNITS: Final = {
+_UNITS_S: Final = {
     "second": 1,
-    "sec": 1,
     "minute": 60,
-    "min": 60,
     "hour": 3600,
+    "morning": 86_400,
     "day": 86_400,
     "week": 604_800,
     "month": 2_592_000,
     "year": 31_536_000,
 }
-_COUNTS: Final = {
-    word: n
-    for n, word in enumerate(
-        "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen"
-        " fifteen sixteen seventeen eighteen nineteen twenty".split()
-    )
-} | {"a": 1, "an": 1, "thirty": 30, "forty": 40, "fifty": 50, "sixty": 60, "ninety": 90}
-_COUNT: Final = rf"(?P<count>\d{{1,6}}(?:\.\d{{1,3}})?|{'|'.join(_COUNTS)}|half an?)"
-_UNIT: Final = rf"(?P<unit>{'|'.join(_UNITS)})s?"
-# Without ASCII, letters of other alphabets would match those of English words: "s\u0131x".
-_DELAYS: Final = tuple(
-    lazy_pattern(pattern, re.IGNORECASE | re.ASCII)
-    for pattern in (
-        rf"\b{_COUNT}[ -]{_UNIT}\b (?:later|afterwards|after that)\b",
-        rf"\b(?:after|within) (?:about |only |just |roughly |some )?{_COUNT}[ -]{_UNIT}\b",
-    )
-)
-_NEXT: Final = lazy_pattern(
-    r"\bthe (?:next|following) (?P<unit>day|morning|week|month)\b", re.IGNORECASE | re.ASCII
-)
-_NEXT_S: Final = {"day": 86_400, "morning": 86_400, "week": 604_800, "month": 2_592_000}
+_ONE: Final = frozenset("a an one next following".split())
+_DELAY_WITHIN: Final = 3
+"""Words between "after" and the unit of a delay: "after about two hours"."""
 
 
 def words(text: str) -> list[str]:
@@ -197,11 +169,6 @@ def trimmed(text: str) -> str:
 def is_question(text: str) -> bool:
     """Return whether a clause ends with a question mark, also within quotes or brackets."""
     return text.rstrip(_EDGE.replace("?", "")).endswith("?")
-
-
-def is_negation(word: str) -> bool:
-    """Return whether a word in lower case denies: "not", "without", "didn't"."""
-    return word in NEGATIONS or word.endswith("n't")
 
 
 def is_factual(text: str) -> bool:
@@ -313,18 +280,24 @@ def ends_phrase(text: str) -> bool:
 
 def seconds_in(text: str) -> float | None:
     """Return the delay stated in a clause ("two hours later", "within 5 minutes"), in seconds."""
-    for pattern in _DELAYS:
-        match = pattern.search(text)
-        if match:
-            return _count(match["count"].casefold()) * _UNITS[match["unit"].casefold()]
-    after = _NEXT.search(text)
-    return float(_NEXT_S[after["unit"].casefold()]) if after else None
+    plain = [word.plain for word in read_words(text)]
+    for at, word in enumerate(plain):
+        unit_s = _UNITS_S.get(word.removesuffix("s"))
+        before, after = plain[max(0, at - _DELAY_WITHIN) : at], plain[at + 1 : at + 3]
+        if unit_s is None or not before:
+            continue
+        is_later = after[:1] in (["later"], ["afterwards"]) or after == ["after", "that"]
+        is_delay = is_later or not {"after", "within"}.isdisjoint(before)
+        is_next = before[-2:] in (["the", "next"], ["the", "following"])
+        count = 0.5 if "half" in before[-2:] else _count(before[-1])
+        if count and (is_delay or is_next):
+            return count * unit_s
+    return None
 
 
 def _count(word: str) -> float:
-    if word.startswith("half"):
-        return 0.5
-    return float(_COUNTS[word]) if word in _COUNTS else float(word)
+    is_number = word.replace(".", "", 1).isdecimal()
+    return float(word) if is_number else float(word in _ONE)
 
 
 def _is_in_genitive(before: str, after: str) -> bool:

@@ -11,7 +11,16 @@ from itertools import pairwise
 from typing import Final
 
 from commonbrain.text.clauses import verb_at
-from commonbrain.text.words import ARTICLES, GROUP_OF, IRREGULAR_FORMS, UNITS, Sort, Word, stem
+from commonbrain.text.words import (
+    ARTICLES,
+    GROUP_OF,
+    IRREGULAR_FORMS,
+    UNCHANGED,
+    UNITS,
+    Sort,
+    Word,
+    stem,
+)
 
 DATES: Final = 2
 """The first groups of words are days and months."""
@@ -40,8 +49,9 @@ REPORTING: Final = stems_of(
 )
 """Verbs that report a new value of what they name."""
 PAST_FORMS: Final = frozenset(
-    "went grew rose fell brought cut put set shrank gone grown risen".split()
+    form for form in IRREGULAR_FORMS | UNCHANGED if stem(form) in REPORTING | {"shrink"}
 )
+"""The forms of such verbs, and of "shrink", that do not end like a past."""
 HOLDING: Final = stems_of(
     "own lead maintain manage head captain chair moderate coordinate handle run edit supervise"
 )
@@ -120,18 +130,23 @@ _LABEL_WORDS_MAX: Final = 9
 _REPORT_WITHIN: Final = 14
 
 
-def split_sentences(words: Sequence[Word]) -> Iterator[Sequence[Word]]:
-    """Yield the sentences without the mark that ends them, except those that ask."""
+def sentences_of(words: Sequence[Word]) -> Iterator[Sequence[Word]]:
+    """Yield the sentences without the mark that ends them, those that ask with it."""
     sentence: list[Word] = []
     for word in words:
-        if word.sort is Sort.STOP and word.written in ".!?;\n":
-            if word.written != "?" and sentence:
-                yield sentence
-            sentence = []
-        else:
+        is_end = word.sort is Sort.STOP and word.written in ".!?;\n"
+        if not is_end or word.written == "?":
             sentence.append(word)
+        if is_end and sentence:
+            yield sentence
+            sentence = []
     if sentence:
         yield sentence
+
+
+def split_sentences(words: Sequence[Word]) -> Iterator[Sequence[Word]]:
+    """Yield the sentences that do not ask, without the mark that ends them."""
+    return (one for one in sentences_of(words) if one[-1].written != "?")
 
 
 def split_clauses(sentence: Sequence[Word]) -> Iterator[Sequence[Word]]:
@@ -183,7 +198,7 @@ def _opens_clause(words: Sequence[Word]) -> bool:
         or "'" in first.plain
     )
     end = next((n for n, word in enumerate(words) if word.written == ","), len(words))
-    is_verb = len(words) > 1 and words[1].plain in BE | _HAVE | PAST_FORMS | IRREGULAR_FORMS
+    is_verb = len(words) > 1 and words[1].plain in BE | _HAVE | UNCHANGED | IRREGULAR_FORMS
     return (is_subject and _has_verb(words[:end])) or (first.sort is Sort.WORD and is_verb)
 
 
@@ -281,7 +296,7 @@ def _end_of_phrase(words: Sequence[Word], start: int) -> int:
     while at < len(words):
         word = words[at]
         # "Since 06:00 the alerts ..." and "since 1 March all alerts ..." end with the date.
-        if is_number and at > start and not _is_of_time(word):
+        if is_number and at > start and not is_of_time(word):
             break
         is_next = word.plain in ARTICLES | _PRONOUNS | _AUXILIARIES and at > start
         if word.sort is Sort.STOP or is_next or (word.plain in PREPOSITIONS and word.plain != "of"):
@@ -290,7 +305,8 @@ def _end_of_phrase(words: Sequence[Word], start: int) -> int:
     return at
 
 
-def _is_of_time(word: Word) -> bool:
+def is_of_time(word: Word) -> bool:
+    """Return whether a word is a number, a unit, a day or a month."""
     is_month = word.plain == "may" or GROUP_OF.get(word.plain, DATES) < DATES
     return word.sort is Sort.NUMBER or is_month or word.plain in UNITS
 

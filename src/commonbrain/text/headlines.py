@@ -20,9 +20,9 @@ from commonbrain.text.patterns import lazy_pattern
 from commonbrain.text.segmentation import split_sentences
 from commonbrain.text.words import (
     ARTICLES,
-    IRREGULAR_FORMS,
     Sort,
     is_negation,
+    is_past,
     read_words,
     stem,
 )
@@ -177,12 +177,6 @@ _RESULT: Final = lazy_pattern(
     re.IGNORECASE,
 )
 """Words that announce what came of something."""
-_PAST: Final = _words(
-    "was were had did wasn't weren't didn't hadn't said told saw came found felt heard thought"
-    " stood woke"
-)
-"""Those that are not among the irregular forms with one stem."""
-_NO_PAST: Final = _words("need does goes has")
 _CONTENT_MAX: Final = 6
 """Content words beyond these add nothing."""
 _LONG_WORDS: Final = 20
@@ -213,12 +207,11 @@ def features(text: str, *, content_max: int = _CONTENT_MAX) -> Mapping[str, floa
     plain = [word.plain for word in tokens]
     place = place_of_verb(tokens)
     verb = plain[place] if place is not None else ""
-    is_past = verb in _PAST or verb.endswith("ed") or verb in IRREGULAR_FORMS
     has_verb = place is not None or is_order(text)
     content = sum(word.is_content for word in tokens)
     return {
         "has_verb": float(has_verb),
-        "is_current": float(has_verb and (not is_past or verb in _NO_PAST)),
+        "is_current": float(has_verb and not is_past(verb)),
         "denies": float(any(one.sort is Sort.NEGATION or one.plain in _BINDING for one in tokens)),
         "has_number": float(any(one.sort is Sort.NUMBER for one in tokens)),
         "has_name": float(any(one.sort in {Sort.NAME, Sort.CODE} for one in tokens[1:])),

@@ -19,9 +19,15 @@ from typing import Final
 from zlib import crc32
 
 from commonbrain.model.kinds import Kind
-from commonbrain.text.frames import DATES, place_of_verb, read_report, split_clauses
+from commonbrain.text.frames import (
+    DATES,
+    place_of_verb,
+    read_report,
+    sentences_of,
+    split_clauses,
+)
 from commonbrain.text.patterns import lazy_pattern
-from commonbrain.text.words import GROUP_OF, Sort, Word, read_words
+from commonbrain.text.words import GROUP_OF, Sort, Word, is_past, read_words
 
 PREDICTED: Final = (Kind.RULE, Kind.FACT, Kind.EVENT, Kind.INCIDENT, Kind.TASK)
 """The kinds that are chosen, in the order of the weights in a row."""
@@ -36,11 +42,6 @@ _CHARS_MAX: Final = 1000
 _SIGNS: Final = {Sort.NUMBER: "#1", Sort.CODE: "#c", Sort.NAME: "#n", Sort.OPERATOR: "#o"}
 """What words count as that say which thing is meant, not what is said of it."""
 _LISTED: Final = {Sort.FUNCTION, Sort.MODAL, Sort.NEGATION, Sort.QUANTIFIER, Sort.STOP}
-_PAST: Final = frozenset(
-    "was were had did went came got ran took gave made saw met found broke fell won lost sold"
-    " bought sent built left held put set cut read told wrote drove flew brought chose spent"
-    " began".split()
-)
 _TIMES: Final = frozenset(
     "yesterday today tonight ago last weekend morning noon afternoon evening night week month day"
     " year spring summer autumn winter".split()
@@ -80,7 +81,7 @@ def _reports_value(words: Sequence[Word]) -> bool:
     """Return whether it reports a new value, which holds on: "We raised the limit to 25 MB"."""
     return any(
         read_report(clause, place_of_verb(clause)) is not None
-        for sentence in _sentences(words)
+        for sentence in sentences_of(words)
         for clause in split_clauses(sentence)
     )
 
@@ -100,7 +101,7 @@ def _weights() -> Mapping[int, Sequence[int]]:
 
 
 def _features(words: Sequence[Word]) -> Iterator[tuple[str, float]]:
-    for number, sentence in enumerate(_sentences(words)):
+    for number, sentence in enumerate(sentences_of(words)):
         plain = ["^", *(_SIGNS.get(word.sort, word.plain) for word in sentence), "$"]
         shapes = ["^", *map(_shape, sentence), "$"]
         for word, name in zip(sentence, plain[1:], strict=False):
@@ -119,35 +120,17 @@ def _features(words: Sequence[Word]) -> Iterator[tuple[str, float]]:
     yield f"length {len(words) // 8}", 1.0
 
 
-def _sentences(words: Sequence[Word]) -> Iterator[Sequence[Word]]:
-    """Yield the sentences, those that ask with their mark."""
-    sentence: list[Word] = []
-    for word in words:
-        is_end = word.sort is Sort.STOP and word.written in ".!?;\n"
-        if not is_end or word.written == "?":
-            sentence.append(word)
-        if is_end and sentence:
-            yield sentence
-            sentence = []
-    if sentence:
-        yield sentence
-
-
 def _of_verb(sentence: Sequence[Word]) -> Iterator[str]:
     """Yield where the verb is and its form; an order begins with one, so that it has none."""
     place = place_of_verb(sentence)
     yield f"verb at {None if place is None else min(place, 3)}"
-    yield f"opens in the past {_is_past(sentence[0])}"
+    yield f"opens in the past {is_past(sentence[0].plain)}"
     yield f"opens with a capital {sentence[0].written[:1].isupper()}"
     if place is not None:
         yield f"verb {_shape(sentence[place])}"
         yield f"verb stem {sentence[place].stem}"
         yield f"before the verb {_shape(sentence[place - 1]) if place else '^'}"
-        yield f"verb in the past {_is_past(sentence[place])}"
-
-
-def _is_past(word: Word) -> bool:
-    return word.plain in _PAST or word.plain.endswith("ed")
+        yield f"verb in the past {is_past(sentence[place].plain)}"
 
 
 def _shape(word: Word) -> str:

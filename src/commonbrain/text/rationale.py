@@ -35,7 +35,9 @@ def rationales(text: str) -> tuple[str, ...]:
     """Return the clauses that a text gives as its reasons, verbatim."""
     if _REASON.search(text, 0, _TEXT_CHARS_MAX) is None:
         return ()
-    clauses = (clause for sentence in _sentences(text) for clause in _reasons(sentence))
+    clauses = (
+        clause for sentence in _END.split(text[:_TEXT_CHARS_MAX]) for clause in _reasons(sentence)
+    )
     stripped = (clause.strip(_EDGE) for clause in clauses)
     fit = (one for one in stripped if _WORDS_MIN <= len(one.split()) <= _WORDS_MAX)
     return tuple(dict.fromkeys(fit))[:PREMISES_MAX]
@@ -53,10 +55,6 @@ def mentions(text: str) -> tuple[Mention, ...]:
     return tuple(Mention(id=id_, is_rationale=is_so) for id_, is_so in is_rationale_by_id.items())[
         :_NAMED_MAX
     ]
-
-
-def _sentences(text: str) -> list[str]:
-    return _END.split(text[:_TEXT_CHARS_MAX])
 
 
 def _reasons(sentence: str) -> Iterator[str]:

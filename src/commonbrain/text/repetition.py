@@ -12,16 +12,18 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Final
 
+from commonbrain.text.frames import BE
 from commonbrain.text.patterns import lazy_pattern
 from commonbrain.text.segmentation import split_sentences
 from commonbrain.text.words import (
     ARTICLES,
     GROUP_OF,
-    IRREGULAR_FORMS,
     MODALS,
+    PAST_AUXILIARIES,
     QUANTIFIERS,
     Sort,
     Word,
+    is_past,
     read_words,
 )
 
@@ -37,22 +39,13 @@ _CONDITIONS: Final = frozenset("from to until before after than or".split())
 _NEGATIVE_PRONOUNS: Final = frozenset("nobody nothing nowhere none neither".split())
 _AUTHORS: Final = frozenset("we i you they".split())
 """Subjects that a passive leaves out: "we chose X", "X was chosen"."""
-_PAST: Final = frozenset("was were had did wasn't weren't didn't".split())
 _FUTURE: Final = frozenset("will shall plan planned plans going todo".split())
 _PLANNING: Final = frozenset("plan need want".split())
 """Words of a plan that the report of it leaves out."""
 _LIMITS: Final = QUANTIFIERS | MODALS
 _SAME_MODAL: Final = {"ought": "should", "shall": "must", "required": "must", "might": "may"}
-_SAME_QUANTIFIER: Final = {
-    "every": "all",
-    "each": "all",
-    "everything": "all",
-    "everyone": "all",
-    "everybody": "all",
-    "entire": "all",
-    "always": "all",
-    "any": "all",
-}
+_ALL: Final = frozenset("every each everything everyone everybody entire always any".split())
+"""Quantifiers that say the same as "all"."""
 _EMPTY: Final = frozenset(
     "please currently basically really very so quite hey dear um uh yeah btw lol cheers greetings"
     " regards simply actually kindly".split()
@@ -66,7 +59,6 @@ _OPENINGS: Final = frozenset(
 _BEFORE_PARTICIPLES: Final = frozenset(
     "is are be been being was were has have had get gets got a an the".split()
 )
-_BE: Final = frozenset("is are be been being was were".split())
 _WONT: Final = lazy_pattern(r"\bwo(?=n't\b)", re.IGNORECASE)
 _IN_FULL: Final = {"'m": " am", "'re": " are", "'ve": " have", "'ll": " will"}
 _CONTRACTED: Final = lazy_pattern(r"(?<=\w)'(?:m|re|ve|ll)\b", re.IGNORECASE)
@@ -135,12 +127,9 @@ def _without_opening(words: Sequence[Word]) -> Sequence[Word]:
 
 def _key(word: Word) -> str:
     """Return the form of a word that is compared: of a name with its capitals."""
-    is_spelled = word.sort in {Sort.NAME, Sort.WORD} and _has_caps(word)
+    has_caps = len(word.written) > 1 and not word.written[1:].islower()
+    is_spelled = has_caps and word.sort in {Sort.NAME, Sort.WORD}
     return f"{word.stem}{word.written[1:]}" if is_spelled else word.key
-
-
-def _has_caps(word: Word) -> bool:
-    return not word.written[1:].islower() and len(word.written) > 1
 
 
 def _marks(words: Sequence[Word], *, is_passive: bool, has_denial: bool) -> Iterator[str]:
@@ -154,11 +143,8 @@ def _marks(words: Sequence[Word], *, is_passive: bool, has_denial: bool) -> Iter
         elif word.plain == "only" or word.plain in _CONDITIONS:
             yield f"{word.plain} {following}"
         elif word.sort is Sort.QUANTIFIER:
-            yield (
-                ""
-                if has_denial and word.plain == "any"
-                else _SAME_QUANTIFIER.get(word.plain, word.plain)
-            )
+            is_any = has_denial and word.plain == "any"
+            yield "" if is_any else "all" if word.plain in _ALL else word.plain
         elif word.sort is Sort.MODAL or word.plain in _SAME_MODAL:
             yield _SAME_MODAL.get(word.plain, word.plain)
         elif word.sort is Sort.FUNCTION and word.plain not in _UNTOLD:
@@ -169,22 +155,17 @@ def _tense(words: Sequence[Word]) -> str:
     plain = [word.plain for word in words]
     if not _FUTURE.isdisjoint(plain):
         return "future"
-    is_past = any(
+    has_past = any(
         word.sort is Sort.WORD
-        # "Need" is no past form.
-        and (word.plain.endswith("ed") or word.plain in IRREGULAR_FORMS)
-        and word.plain != word.stem
+        and is_past(word.plain)
         and (n == 0 or plain[n - 1] not in _BEFORE_PARTICIPLES)
         for n, word in enumerate(words)
     )
-    return "past" if is_past or not _PAST.isdisjoint(plain) else "present"
+    return "past" if has_past or not PAST_AUXILIARIES.isdisjoint(plain) else "present"
 
 
 def _is_passive(words: Sequence[Word]) -> bool:
-    return any(
-        one.plain in _BE and (other.plain.endswith("ed") or other.plain in IRREGULAR_FORMS)
-        for one, other in pairwise(words)
-    )
+    return any(one.plain in BE and is_past(other.plain) for one, other in pairwise(words))
 
 
 def _denied(words: Sequence[Word]) -> Iterator[str]:
@@ -311,15 +292,6 @@ def may_repeat(text: str, *, known: str) -> bool:
     )
 
 
-def may_add_information(text: str, *, known: str) -> bool:
-    """Return whether a text may say something else, however similar the two look.
-
-    They differ in a number, in negation, in what each alone names, or in a few words in a row.
-    """
-    one, other = _read(text), _read(known)
-    return not may_repeat(text, known=known) or one.is_denied != other.is_denied
-
-
 @lru_cache(maxsize=_CACHED)
 def fixed_parts(text: str) -> tuple[frozenset[str], frozenset[str]]:
     """Return what texts that say the same share: their numbers, and conditions that exclude.
@@ -344,12 +316,7 @@ def names_in(text: str) -> frozenset[str]:
 @lru_cache(maxsize=_CACHED)
 def content_stems(text: str) -> frozenset[str]:
     """Return the stems of the words that say something, without numbers."""
-    return frozenset(stem_sequence(text))
-
-
-def stem_sequence(text: str) -> tuple[str, ...]:
-    """Return the stems of the words that say something, in their order, without numbers."""
-    return tuple(
+    return frozenset(
         word.stem
         for word in read_words(text)
         if word.is_content and word.sort is not Sort.NUMBER and word.plain not in _EMPTY

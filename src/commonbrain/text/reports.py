@@ -21,9 +21,10 @@ from commonbrain.text.segmentation import pieces, split_sentences
 from commonbrain.text.words import (
     ARTICLES,
     GROUPS,
-    IRREGULAR_FORMS,
+    UNCHANGED,
     Sort,
     Word,
+    is_past,
     read_words,
 )
 
@@ -178,12 +179,12 @@ _RESULTS: Final = frozenset(
 _DEPENDENT: Final = frozenset(
     "after although though when while because before until once unless which what since".split()
 )
+_NOTICED: Final = stems_of(
+    "say tell hear see find feel think know mean come stand understand let read cost use split"
+)
+"""Verbs whose pasts say what somebody noticed or how something was, not what was done."""
 _SUFFERED: Final = stems_of("delay postpone block affect cause damage expect plan schedule require")
 """Verbs whose participles say what was the case or was suffered, not what was done."""
-_PAST_CHARS_MIN: Final = 5
-_DONE_FORMS: Final = (
-    IRREGULAR_FORMS - {"goes", "does", "has", "had", "cost", "meant", "did"}
-) | frozenset("cut put set shut hit got reset rebuilt rewrote saw".split())
 
 
 def role_of(text: str) -> Role | None:
@@ -357,9 +358,8 @@ def _is_between(word: Word) -> bool:
 
 
 def _is_past(word: Word) -> bool:
-    # A shorter word is seldom a verb: "red", "shed", "need".
-    is_regular = word.plain.endswith("ed") and len(word.plain) >= _PAST_CHARS_MIN
-    return word.sort is Sort.WORD and (is_regular or word.plain in _DONE_FORMS)
+    is_form = is_past(word.plain) or word.plain in UNCHANGED
+    return is_form and word.sort is Sort.WORD and word.stem not in _NOTICED
 
 
 _ROLES: Final[Sequence[tuple[Role | None, Callable[[Sequence[Word]], bool]]]] = (

@@ -159,7 +159,11 @@ def _cut(paragraph: str) -> Iterator[str]:
             continue
         yield from _fill(lines, by="\n")
         lines = []
-        yield from _fill(piece for one in split_sentences(line) for piece in _short(one))
+        yield from _fill(
+            " ".join(words[start : start + CHUNK_WORDS_MAX])
+            for words in map(str.split, split_sentences(line))
+            for start in range(0, len(words), CHUNK_WORDS_MAX)
+        )
     yield from _fill(lines, by="\n")
 
 
@@ -176,13 +180,6 @@ def _fill(pieces: Iterable[str], *, by: str = " ") -> Iterator[str]:
         words += more
     if held:
         yield by.join(held)
-
-
-def _short(sentence: str) -> Iterator[str]:
-    """Return a sentence, or runs of its words if it is too long."""
-    words = sentence.split()
-    for start in range(0, len(words), CHUNK_WORDS_MAX):
-        yield " ".join(words[start : start + CHUNK_WORDS_MAX])
 
 
 GAP: Final = "[...]"
@@ -214,17 +211,13 @@ class Sought:
         if not self.terms:
             return
         if self._stems is None:
-            self._stems = _any_of(self.terms[:_TERMS_MAX])
+            stems = {
+                term[: max(_STEM_CHARS_MIN, len(term) - _ENDING_CHARS)]
+                for term in self.terms[:_TERMS_MAX]
+            }
+            longest = "|".join(map(re.escape, sorted(stems, key=len, reverse=True)))
+            self._stems = re.compile(rf"\b(?:{longest})", re.IGNORECASE)
         yield from ((match.start(), match[0].lower()) for match in self._stems.finditer(text))
-
-
-def _any_of(terms: Iterable[str]) -> "re.Pattern[str]":
-    longest = sorted(dict.fromkeys(map(_stem, terms)), key=len, reverse=True)
-    return re.compile(rf"\b(?:{'|'.join(map(re.escape, longest))})", re.IGNORECASE)
-
-
-def _stem(term: str) -> str:
-    return term[: max(_STEM_CHARS_MIN, len(term) - _ENDING_CHARS)]
 
 
 def excerpt(text: str, sought: Sought, *, chars: int) -> str:

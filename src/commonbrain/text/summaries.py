@@ -82,14 +82,6 @@ class Spent:
             tokens_out=self.tokens_out + other.tokens_out,
         )
 
-    def as_counts(self) -> Mapping[str, int]:
-        """Return the counts by name, as they appear in a job's result."""
-        return {
-            "calls": self.calls,
-            "tokens_in": self.tokens_in,
-            "tokens_out": self.tokens_out,
-        }
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reflection:
@@ -274,18 +266,18 @@ def _read(source: SourceText, *, of: int, names_author: bool) -> Iterator[_Claus
 
 
 def _without_settled(clauses: Sequence[_Clause]) -> list[_Clause]:
-    """Drop what is open if a later clause settles it."""
+    """Drop what is open if a later clause of another text settles it."""
     return [
         one
         for place, one in enumerate(clauses)
         if one.role is not Role.OPEN
-        or not any(_settles(later, one) for later in clauses[place + 1 :])
+        or not any(
+            later.role in {Role.DECIDED, Role.DONE}
+            and later.of != one.of
+            and settles(later.written, point=one.written)
+            for later in clauses[place + 1 :]
+        )
     ]
-
-
-def _settles(later: _Clause, one: _Clause) -> bool:
-    is_result = later.role in {Role.DECIDED, Role.DONE}
-    return is_result and later.of != one.of and settles(later.written, point=one.written)
 
 
 def _without_routine(clauses: Sequence[_Clause]) -> list[_Clause]:

@@ -157,20 +157,42 @@ _IN_FULL: Final = {
 _ATTACHED: Final = {"s": "second", "m": "minute", "h": "hour", "d": "day", **_IN_FULL}
 """Units that follow a number without a blank."""
 _IRREGULAR: Final = (
-    "become became,begin began begun,break broke broken,bring brought,build built,buy bought,catch"
-    " caught,choose chose chosen,cost,do did done,draw drew drawn,drive drove driven,eat ate eaten,"
-    "fall fell fallen,feed fed,freeze froze frozen,get got gotten,give gave given,go went gone,grow"
-    " grew grown,hide hid hidden,hold held,keep kept,know knew known,lead led,leave left,lend lent,"
-    "lose lost,make made,mean meant,meet met,pay paid,ride rode ridden,rise rose risen,run ran,sell"
-    " sold,send sent,shake shook shaken,sit sat,speak spoke spoken,spend spent,steal stole stolen,"
-    "swim swam swum,take took taken,teach taught,throw threw thrown,wear wore worn,win won,write"
-    " wrote written,go goes,do does,have has had"
+    "agree agreed,arise arose arisen,awake awoke,become became,begin began begun,blow blew blown,"
+    "break broke broken,breed bred,bring brought,build built,burn burnt,buy bought,catch caught,"
+    "choose chose chosen,cling clung,come came,creep crept,deal dealt,dig dug,do did done,draw drew"
+    " drawn,drink drank,drive drove driven,eat ate eaten,fall fell fallen,feed fed,feel felt,fight"
+    " fought,find found,flee fled,fly flew flown,forbid forbade forbidden,forget forgot forgotten,"
+    "forgive forgave forgiven,free freed,freeze froze frozen,get got gotten,give gave given,go went"
+    " gone,grow grew grown,guarantee guaranteed,hang hung,hear heard,hide hid hidden,hold held,keep"
+    " kept,kneel knelt,know knew known,lay laid,lead led,leave left,lend lent,light lit,lose lost,"
+    "make made,mean meant,meet met,mislead misled,mistake mistook mistaken,overcome overcame,"
+    "overrun overran,overtake overtook overtaken,overwrite overwrote overwritten,pay paid,rebuild"
+    " rebuilt,redo redid redone,rerun reran,rewrite rewrote rewritten,ride rode ridden,ring rang"
+    " rung,rise rose risen,run ran,say said,see saw seen,seek sought,sell sold,send sent,shake"
+    " shook shaken,shine shone,shoot shot,shrink shrank shrunk,sing sang sung,sink sank sunk,sit"
+    " sat,sleep slept,slide slid,speak spoke spoken,speed sped,spend spent,spin spun,spring sprang,"
+    "stand stood,steal stole stolen,stick stuck,strike struck,swear swore sworn,sweep swept,swim"
+    " swam swum,swing swung,take took taken,teach taught,tear tore torn,tell told,think thought,"
+    "throw threw thrown,understand understood,undertake undertook undertaken,undo undid undone,"
+    "uphold upheld,wake woke woken,wear wore worn,weave wove woven,weep wept,win won,withdraw"
+    " withdrew withdrawn,write wrote written,have had"
 )
-"""Verbs with their irregular forms, which stemming does not bring together."""
-_BASE: Final = {
+"""Verbs with their past and participle, which stemming does not bring together."""
+_PRESENT: Final = {"goes": "go", "does": "do", "has": "have"}
+_BASE: Final = _PRESENT | {
     form: verb.split()[0] for verb in _IRREGULAR.split(",") for form in verb.split()[1:]
 }
-IRREGULAR_FORMS: Final = frozenset(_BASE)
+IRREGULAR_FORMS: Final = frozenset(_BASE) - _PRESENT.keys()
+"""Pasts and participles."""
+PAST_TENSE: Final = frozenset(verb.split()[1] for verb in _IRREGULAR.split(","))
+UNCHANGED: Final = frozenset(
+    "beat bet bid burst cast cost cut hit hurt let put quit read reset set shed shut split"
+    " spread".split()
+)
+"""Verbs whose past is like the present."""
+PAST_AUXILIARIES: Final = frozenset("was were had did wasn't weren't hadn't didn't".split())
+_PAST_CHARS_MIN: Final = 4
+"""Shorter words that end like a past are none: "red", "bed"."""
 _SPELLINGS: Final = (
     ("our", "or"),
     ("isation", "ization"),
@@ -206,6 +228,12 @@ _stem_of = cast("Callable[[str], str]", Stemmer.Stemmer("english").stemWord)  # 
 def is_negation(word: str) -> bool:
     """Return whether a word in lower case denies: "not", "without", "didn't"."""
     return word in NEGATIONS or word.endswith("n't")
+
+
+def is_past(word: str) -> bool:
+    """Return whether a word in lower case is a past or participle: "moved", "went", "written"."""
+    is_regular = word.endswith("ed") and not word.endswith("eed") and len(word) >= _PAST_CHARS_MIN
+    return is_regular or word in IRREGULAR_FORMS or word in PAST_AUXILIARIES
 
 
 @lru_cache(maxsize=_CACHED_WORDS)

@@ -28,7 +28,7 @@ from commonbrain.text.time_expressions.calendar import (
 )
 from commonbrain.text.time_expressions.grammar import MARK, STATED, Meaning
 from commonbrain.text.time_expressions.parser import may_name_time, read_phrases
-from commonbrain.text.words import IRREGULAR_FORMS
+from commonbrain.text.words import IRREGULAR_FORMS, UNCHANGED
 
 _CHARS_MAX: Final = 4000
 """Characters of a text that are read."""
@@ -51,22 +51,10 @@ _COMING: Final = (
     r"|(?:is|are|am|isn't|aren't|be)(?:\s+(?:not|now|being))?(?:\s+\w+ed)?"
     r"|(?:agreed|decided|planned|promised|wants?|wanted|needs?|supposed|expected|hopes?|due) to"
 )
-_IRREGULAR: Final = (
-    "said told came found saw thought felt heard flew stood understood struck woke slept arose"
-    " awoke blew bred burnt clung crept dealt dug drank fled flung fought forbade forgave forgot"
-    " hung knelt laid lit misled mistook overcame overtook rang rebuilt redid reran rewrote sang"
-    " sank shone shot shrank slid sought spat sped spun sprang stuck stung swept swore swung tore"
-    " undertook undid upheld wept withdrew wove led sent agreed disagreed freed guaranteed"
-).split()
-"""Past forms that are hardly another word, as far as `IRREGULAR_FORMS` lacks them."""
-_SAME: Final = (
-    "put|cut|set|hit|quit|shut|let|read|cost|beat|bet|bid|burst|cast|hurt|shed|split|spread"
-)
-"""Verbs whose past is like the present; they are the past only after who did it."""
 _PAST: Final = (
     r"was|were|had|did|didn't|been|got|[a-z]{2,}[^e\W]ed|"
-    + "|".join(sorted({*IRREGULAR_FORMS, *_IRREGULAR} - {"does", "goes", "has", "run"}))
-    + rf"|(?:I|we|you|he|she|it|they|who|(?-i:[A-Z][a-z]+))\s+(?:{_SAME})"
+    + "|".join(sorted(IRREGULAR_FORMS))
+    + rf"|(?:I|we|you|he|she|it|they|who|(?-i:[A-Z][a-z]+))\s+(?:{'|'.join(sorted(UNCHANGED))})"
 )
 _TENSE: Final = lazy_pattern(rf"\b(?:(?P<coming>{_COMING})|(?P<past>{_PAST}))\b", re.IGNORECASE)
 """Verbs by which a sentence is about the past or about what is to come."""
