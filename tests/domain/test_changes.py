@@ -129,8 +129,12 @@ def test_talk_after_the_name_of_its_speaker_is_no_change(subtests: pytest.Subtes
         "Pavel: Hey Noor! Good to hear from you.",
         "Noor: Yeah, can't wait to see it done!",
         "Noor: Yeah, good floors matter.",
-        "Ana Ruiz: Lisbon!",
-        "Ana Ruiz: Porto!",
+        "Ana de Sousa: Lisbon",
+        "Ana de Sousa: Porto",
+        "Bob (support): Great",
+        "Bob (support): Sure",
+        "Coach: Great game!",
+        "Coach: Bad game!",
     ]
     for older, newer in permutations(lines, 2):
         with subtests.test(older=older, newer=newer):

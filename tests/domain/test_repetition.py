@@ -106,10 +106,10 @@ def test_completed_action_carries_out_the_plan_that_says_the_same(
     for plan, text in [
         ("Fix the flaky test in ci.yml.", "I fixed the flaky test in ci.yml."),
         ("Write docs for the webhook.", "Docs for the webhook are written."),
-        ("TODO: add retries to the mailer", "Added retries to the mailer in 4.2, with jitter."),
+        ("TODO: add retries to the mailer", "Added retries to the mailer in 4.2"),
         ("We need to add retries to the mailer", "Added retries to the mailer."),
-        ("Upgrade Django to 5.2", "Upgraded Django to 5.2 on Monday. All tests pass."),
-        ("must call the chimney sweep", "I called the chimney sweep this morning"),
+        ("Upgrade Django to 5.2", "Django was upgraded to 5.2 on Monday."),
+        ("must call the chimney sweep", "I called the chimney sweep"),
     ]:
         with subtests.test(plan=plan, text=text):
             assert carries_out(text, plan=plan)
@@ -130,6 +130,18 @@ def test_text_that_leaves_something_to_do_carries_out_no_plan(subtests: pytest.S
         ("Pay the invoice of ACME", "If the invoice of ACME was paid, ship"),
         ("Never deploy on Fridays", "Deployed on Fridays"),
         ("Write docs for the webhook. Then tell Sam.", "Docs for the webhook are written."),
+        ("Upgrade Django", "Upgraded Django debug toolbar"),
+        ("Deploy the API", "Deployed the API to staging"),
+        ("Fix the login page", "Fixed the login page, then reverted it"),
+        ("Fix the login page", "Fixed the login page. Reverted the next day."),
+        ("Fix the login page", "Until the login page is fixed"),
+        ("Fix the login page", "Has the login page been fixed"),
+        ("Delete files", "Deleted files go to the trash."),
+        ("Rename foo.py to bar.py", "bar.py was renamed to foo.py"),
+        ("Replace Redis with Kafka", "Kafka was replaced with Redis"),
+        ("Ana must pay Bob", "Ana was paid by Bob"),
+        ("Review requests daily", "Requests are reviewed daily"),
+        ("Always lint before a commit", "Linted before a commit"),
     ]:
         with subtests.test(plan=plan, text=text):
             assert not carries_out(text, plan=plan)

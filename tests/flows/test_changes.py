@@ -181,33 +181,6 @@ def test_report_of_a_completed_action_changes_the_task_that_planned_it(
     assert tasks[1].note == f"earlier, changed by {outcome.id} on 2026-04-01"
 
 
-def test_value_alone_changes_what_its_session_said_just_before(
-    brain: Brain, clock: FakeClock
-) -> None:
-    budget = stored(brain, "The budget of the fair is $25,000.")
-    talk = brain.acting_as(session="talk")
-    chairs = stored(talk, "There are twelve chairs for the speakers.")
-    clock.move(timedelta(minutes=1))
-    elsewhere = remember_one(brain.acting_as(session="another"), "Make that sixteen.")
-    [change] = remember_one(talk, "Sorry, sixteen.").changes
-    assert (elsewhere.changes, change.id) == ((), chairs)
-    clock.move(timedelta(hours=2))
-    assert remember_one(talk, "Make that $30,000.").changes == ()
-    assert shown(brain, "What is the budget of the fair?")[0] == budget
-
-
-def test_sentence_with_a_statement_of_its_own_does_not_change_what_came_before(
-    brain: Brain, subtests: pytest.Subtests
-) -> None:
-    for number, text in enumerate(
-        ["Actually, we have 4 dogs.", "No new chairs, 3 are left.", "Wait for 20 chairs."]
-    ):
-        talk = brain.acting_as(session=f"talk {number}")
-        stored(talk, f"There are {number + 12} chairs for the speakers.")
-        with subtests.test(text=text):
-            assert remember_one(talk, text).changes == ()
-
-
 def test_two_compatible_facts_are_not_marked_as_a_change(brain: Brain, clock: FakeClock) -> None:
     one = stored(brain, "Marta leads the data team.")
     clock.move(MONTH)
@@ -226,6 +199,17 @@ def test_query_for_one_subject_is_not_answered_by_a_newer_memory_of_another(
     first = brain.recall("Which Kubernetes release is on blue?", bump=False).items[0]
     assert first.id == blue
     assert not any("earlier" in note for note in first.notes)
+
+
+def test_value_that_returns_is_stored_and_comes_first(brain: Brain, clock: FakeClock) -> None:
+    first = stored(brain, "The API timeout is 30 seconds.")
+    clock.move(MONTH)
+    newer = remember_one(brain, "The API timeout is now 60 seconds.")
+    assert [change.id for change in newer.changes] == [first]
+    clock.move(MONTH)
+    again = stored(brain, "The API timeout is 30 seconds.")
+    assert again not in {first, newer.id}
+    assert shown(brain, "How long is the API timeout?")[:2] == [again, newer.id]
 
 
 def test_change_link_points_from_the_newer_to_the_older_memory(

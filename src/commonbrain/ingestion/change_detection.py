@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from commonbrain.ingestion.preparation import PreparedDraft
@@ -18,7 +17,6 @@ from commonbrain.model.support import may_outdate
 from commonbrain.storage.change_log import predecessors
 from commonbrain.storage.interface import QueryScope
 from commonbrain.text.changes import find_change
-from commonbrain.text.corrections import follow_up_value, has_such_value, numbers_of
 from commonbrain.text.repetition import carries_out
 
 if TYPE_CHECKING:
@@ -31,9 +29,6 @@ _COSINE_MIN: Final = 0.3
 """Texts further apart speak of different things."""
 _UNANNOUNCED: Final = frozenset({Basis.NUMBER, Basis.ENTITY, Basis.VALUE, Basis.NEGATION})
 """Both texts state what holds, and cannot both be right."""
-_CORRECTED_MAX: Final = 3
-"""Memories of the session that a text without a subject may correct."""
-_JUST_BEFORE: Final = timedelta(minutes=30)
 _CHARS_MAX: Final = 600
 """A longer text states many things and is not changed as a whole."""
 
@@ -63,10 +58,9 @@ def detect_changes(
 ) -> tuple[DetectedChange, ...]:
     """Find the memories that a new one changes, nearest first.
 
-    Compared are the nearest memories that state what holds, and what the same session stored just
-    before a text that is only another value. A report that something is done changes the task that
-    planned it. What is trusted less, or seen by fewer, changes nothing; a rule is changed by a rule
-    alone.
+    Compared are the nearest memories that state what holds. A report that something is done changes
+    the task that planned it. What is trusted less, or seen by fewer, changes nothing; a rule is
+    changed by a rule alone.
     """
     can_change = KINDS[memory.kind].can_change_others and memory.state not in AWAITING_STATES
     if not can_change or prepared.vectors is None or len(memory.body) > _CHARS_MAX:
@@ -80,18 +74,15 @@ def detect_changes(
     hits = tx.index.nearest(
         prepared.vectors.windows[0], scope, limit=_CANDIDATES_MAX, at_least=_COSINE_MIN
     )
-    following = _corrected(tx, memory, scope=scope)
     accepted_ids = _accepted_alongside(tx, exclude_ids) if exclude_ids else frozenset[int]()
     excluded_ids = {memory.id, *exclude_ids, *accepted_ids}
-    cosines = tx.index.similarities(prepared.vectors.windows[0], following)
-    cosines |= {hit.id: hit.score for hit in hits}
-    memories = tx.memories.get([id_ for id_ in cosines if id_ not in excluded_ids])
+    memories = tx.memories.get([hit.id for hit in hits if hit.id not in excluded_ids])
     changes = [
-        DetectedChange(older=older, basis=basis, similarity=cosine)
-        for id_, cosine in cosines.items()
-        if (older := memories.get(id_)) is not None
+        DetectedChange(older=older, basis=basis, similarity=hit.score)
+        for hit in hits
+        if (older := memories.get(hit.id)) is not None
         and _is_changeable(older, memory, query_scope=query_scope)
-        and (basis := _basis(older, memory, is_followed=id_ in following)) is not None
+        and (basis := _basis(older, memory)) is not None
     ]
     # What another memory changed already is believed by nobody, and not disputed again.
     disputed = [one.older.id for one in changes if one.is_disputed]
@@ -102,38 +93,10 @@ def detect_changes(
     ]
 
 
-def _basis(older: Memory, newer: Memory, *, is_followed: bool) -> Basis | None:
-    if is_followed:
-        return Basis.CORRECTION
+def _basis(older: Memory, newer: Memory) -> Basis | None:
     if older.kind is Kind.TASK and carries_out(newer.body, plan=older.body):
         return Basis.ANNOUNCED
     return find_change(_statement(older), _statement(newer))
-
-
-def _corrected(tx: Transaction, memory: Memory, *, scope: QueryScope) -> Sequence[int]:
-    """Return what a text that is only another value corrects: what its session said just before.
-
-    That is the memory stored last, and those before it that say the same value.
-    """
-    value = follow_up_value(memory.body) if memory.session else ()
-    passage = (
-        tx.threads.around([memory.id], scope, before=_CORRECTED_MAX, after=1).get(memory.id)
-        if value
-        else None
-    )
-    if passage is None:
-        return ()
-    earlier = tx.memories.get([id_ for id_ in passage.ids if id_ < memory.id])
-    recent = [
-        one
-        for one in sorted(earlier.values(), key=lambda one: -one.id)
-        if one.recorded_at >= memory.recorded_at - _JUST_BEFORE
-    ]
-    if not recent or not has_such_value(recent[0].body, value):
-        return ()
-    numbers = numbers_of(recent[0].body)
-    same = [one.id for one in recent[1:] if numbers and numbers == numbers_of(one.body)]
-    return [recent[0].id, *same]
 
 
 def _statement(memory: Memory) -> str:

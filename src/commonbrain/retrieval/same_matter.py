@@ -21,6 +21,7 @@ from commonbrain.model.support import may_outdate
 from commonbrain.model.timestamps import show_day
 from commonbrain.retrieval.query_plan import CLAIMS, NEWER_FIRST, TOGETHER, words_of
 from commonbrain.retrieval.value_history import Change, ChangeReader
+from commonbrain.text.assertions import are_of_two_things, read_assertions
 from commonbrain.text.normalisation import is_same_text
 from commonbrain.text.words import stem
 
@@ -42,7 +43,7 @@ _NEAR: Final = 0.6
 """Cosine from which two memories are on one matter."""
 _GAP_MAX: Final = 0.2
 """How much further from the question the newer memory may be, as a cosine."""
-_TIED: Final = 0.7
+_TIED: Final = 0.75
 """Cosine from which the newer of two memories comes first, if it answers equally well."""
 _TIE_MAX: Final = 0.1
 """How much further from the question it may be, as a cosine: a near tie."""
@@ -178,7 +179,7 @@ def _together(
             cosine, id_, memory = max(newer)
             newer_of[older.id] = id_
             is_tie = cosine >= _TIED and meaning[older.id] - meaning[id_] <= _TIE_MAX
-            if are_ordered and is_tie and _has_words_of(memory, older, asked=plan.content_terms):
+            if are_ordered and is_tie and _answers_as_well(memory, older, asked=plan.content_terms):
                 before_of[older.id] = id_
     if not (newer_of or before_of):
         return list(ranked)
@@ -189,8 +190,14 @@ def _is_same(one: Memory, other: Memory) -> bool:
     return one.semantic_hash == other.semantic_hash and is_same_text(one.text, other.text)
 
 
-def _has_words_of(newer: Memory, older: Memory, *, asked: Iterable[str]) -> bool:
-    """Return whether the newer has each word of the question that the older one has."""
+def _answers_as_well(newer: Memory, older: Memory, *, asked: Iterable[str]) -> bool:
+    """Return whether the newer has each word of the question that the older one has.
+
+    It must not speak of another thing: "Grandma takes 5 mg", "Grandpa takes 10 mg".
+    """
+    ours, theirs = (read_assertions(memory.body) for memory in (newer, older))
+    if ours and theirs and are_of_two_things(ours, theirs):
+        return False
     stems = {stem(word) for word in asked}
     of_older, of_newer = ({stem(word) for word in words_of(m.text)} for m in (older, newer))
     return stems & of_older <= of_newer

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import islice
+from itertools import islice, takewhile
 from typing import Final
 
 from commonbrain.text.frames import (
@@ -58,7 +58,8 @@ ATTRIBUTES: Final = ROLES | stems_of(
     " minimum maximum supplier vendor host region zone location venue owner default status state"
     " stage level mode type version capacity temperature speed frequency interval timeout budget"
     " rent salary rate"
-    " discount account bank insurer licence license database linter bundler"
+    " discount account bank insurer licence license database framework timezone editor engine"
+    " platform repository linter bundler"
 )
 """Nouns for what has one value at a time."""
 _MANY: Final = stems_of(
@@ -191,6 +192,15 @@ def _read(text: str) -> tuple[Assertion, ...]:
         if clause
     )
     return tuple(map(_assertion, islice(clauses, ASSERTIONS_MAX)))
+
+
+def are_of_two_things(ones: Sequence[Assertion], others: Sequence[Assertion]) -> bool:
+    """Return whether the first subjects each have a word that the other text does not have."""
+    (one, whole), (other, whole_other) = (
+        (each[0].subject, frozenset[str]().union(*(one.whole for one in each)))
+        for each in (ones, others)
+    )
+    return bool(one - whole_other) and bool(other - whole)
 
 
 @lru_cache(maxsize=_CACHED)
@@ -449,8 +459,9 @@ def _named(frame: Frame) -> set[str]:
 
 def _may_be_speaker(label: Sequence[Word]) -> bool:
     """Return whether a label may be who speaks: "Melanie: Wow" says no value of Melanie."""
-    is_title = all(word.written[:1].isupper() for word in label)
-    return is_title and bool(label) and label[-1].stem not in ATTRIBUTES
+    words = [*takewhile(lambda word: word.sort is not Sort.STOP, label)]
+    is_name = all(word.written[:1].isupper() for word in (*words[:1], *words[-1:]))
+    return is_name and bool(words) and words[-1].stem not in ATTRIBUTES
 
 
 def _group(word: Word) -> int | None:
@@ -500,10 +511,10 @@ def _measure(
     elif before is not None and before.plain in {"past", "half", "quarter"}:
         quarter = [w for w in words[max(0, at - 2) : at - 1] if w.plain in {"quarter", "half"}]
         dimension, span = "clock", (*quarter, before, word)
-    elif unit in UNITS:
-        dimension, span = UNITS[unit], pair
     elif before is not None and before.plain in {"\u20ac", "$", "\u00a3"}:
         dimension, span = "money", (before, word)
+    elif unit in UNITS:
+        dimension, span = UNITS[unit], pair
     elif before is not None and is_named:
         dimension, span = f"{before.key} number", (before, word)
     elif ":" in word.plain or (follows == "at" and is_alone):

@@ -130,12 +130,12 @@ _LABEL_WORDS_MAX: Final = 9
 _REPORT_WITHIN: Final = 14
 
 
-def sentences_of(words: Sequence[Word]) -> Iterator[Sequence[Word]]:
-    """Yield the sentences without the mark that ends them, those that ask with it."""
+def sentences_of(words: Sequence[Word], *, marks: str = "?") -> Iterator[Sequence[Word]]:
+    """Yield the sentences, those that end with one of `marks` with it, others without theirs."""
     sentence: list[Word] = []
     for word in words:
         is_end = word.sort is Sort.STOP and word.written in ".!?;\n"
-        if not is_end or word.written == "?":
+        if not is_end or word.written in marks:
             sentence.append(word)
         if is_end and sentence:
             yield sentence
@@ -145,8 +145,12 @@ def sentences_of(words: Sequence[Word]) -> Iterator[Sequence[Word]]:
 
 
 def split_sentences(words: Sequence[Word]) -> Iterator[Sequence[Word]]:
-    """Yield the sentences that do not ask, without the mark that ends them."""
-    return (one for one in sentences_of(words) if one[-1].written != "?")
+    """Yield the sentences that state something: none that asks, no mere call such as "Wow!"."""
+    for one in sentences_of(words, marks="?!"):
+        if one[-1].written == "!" and _has_verb(one):
+            yield one[:-1]
+        elif one[-1].written not in "?!":
+            yield one
 
 
 def split_clauses(sentence: Sequence[Word]) -> Iterator[Sequence[Word]]:

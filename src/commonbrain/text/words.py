@@ -144,6 +144,10 @@ _IN_FULL: Final = {
     "hrs": "hour",
     "hr": "hour",
     "percent": "%",
+    "dollar": "$",
+    "dollars": "$",
+    "euro": "\u20ac",
+    "euros": "\u20ac",
     "db": "database",
     "gray": "grey",
     "prod": "production",
@@ -205,12 +209,12 @@ _SPELLINGS: Final = (
 _TOKEN: Final = lazy_pattern(
     r"(?P<address>[A-Za-z][A-Za-z+.-]{1,15}://[^\s<>\"'`]+)"
     r"|(?P<path>(?:(?<!\S)|(?<=[`'\"(]))(?:~|\.{1,2})?/[^\s<>\"'`,;)]*"
-    r"|[\w.@-]{1,64}(?:/[\w.@*-]{1,64})+/?)"
+    r"|(?!\d[\d.,]{0,15}/[a-z])[\w.@-]{1,64}(?:/[\w.@*-]{1,64})+/?)"
     r"|(?P<flag>(?<![\w-])--?[A-Za-z][\w-]*)"
     r"|(?P<variable>\$(?:\{\w+\}|[^\W\d]\w*)|\$[@*#?!]|@\w[\w.-]*|\#\w[\w-]*|[\w.-]{2,64}@[\w.-]*)"
     r"|(?P<operator>->|→|=>|<=|>=|[=!]=+|[<>=~^](?=\s*[\w$]))"
     r"|(?P<number>(?:(?<![\w)])[-+\u2212])?\d+(?:[.,:/-]\d+)*(?:[^\W\d_]{1,9}(?![\w-])|%|\u00b0[CF]?)?(?![\w-]))"
-    r"|(?P<money>[€$£])(?=\d)"
+    r"|(?P<money>[€$£])"
     r"|(?P<word>\w+(?:(?:[.'\u2019:-]|::)\w+)*(?:\+\+|\#)?)"
     r"|(?P<sign>(?<=\s)[+*/\u2212-](?=\s)|[\u2600-\u27bf\U0001f300-\U0001faff])"
     r"|(?P<stop>[.!?;:,()\n\u2014\u2013])"
@@ -285,7 +289,7 @@ def _abbreviates(text: str, at: int) -> bool:
 
 _DIGITS: Final = lazy_pattern(r"([-+\u2212]?\d+(?:[.,:/-]\d+)*)(.*)", re.DOTALL)
 _THOUSANDS: Final = lazy_pattern(r"(?<=\d)[,'](?=\d{3}(?!\d))")
-_DECIMAL: Final = lazy_pattern(r"[-+]?\d+(?:\.\d+)?")
+_DECIMAL: Final = lazy_pattern(r"[-+]?\d{1,15}(?:\.\d{1,15})?")
 _SCALES: Final = {"k": 3, "K": 3, "M": 6}
 """Powers of ten by the letter that follows a number."""
 _ORDINALS: Final = frozenset({"st", "nd", "rd", "th"})
@@ -295,7 +299,7 @@ def _number(written: str) -> Iterator[Word]:
     """Yield a number and the unit that is written with it; else an identifier such as `2fa`."""
     match = _DIGITS.fullmatch(written)
     digits, rest = (match[1], match[2].casefold()) if match else (written, "")
-    plain = _THOUSANDS.sub("", digits).replace("\u2212", "-")
+    plain = _THOUSANDS.sub("", digits).replace("\u2212", "-").removesuffix(".00")
     scale = _SCALES.get(written[len(digits) :])
     if scale is not None and _DECIMAL.fullmatch(plain):
         plain, rest = f"{Decimal(plain).scaleb(scale):f}", ""
