@@ -20,7 +20,7 @@ def grows_linearly(piece: str) -> bool:
 
     Other programs may disturb a measurement, so it is repeated.
     """
-    return any(scan_s(piece, 100_000) <= 8 * scan_s(piece, 25_000) for _ in range(5))
+    return any(scan_s(piece, 40_000) <= 8 * scan_s(piece, 10_000) for _ in range(5))
 
 
 def scan_s(piece: str, length: int) -> float:

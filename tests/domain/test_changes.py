@@ -99,6 +99,13 @@ def test_announced_value_of_the_same_attribute_is_a_change(subtests: pytest.Subt
 def test_statement_on_another_thing_is_no_change(subtests: pytest.Subtests) -> None:
     for older, newer in [
         ("Bumped react to 19.1", "Bumped vite to 7.0"),
+        ("Moved pricing.md to docs/shop/.", "Moved hiring.md to docs/people/."),
+        ("Moved the inventory from 6am to 8am.", "Moved the tasting to 16:30."),
+        ("Renamed the bucket logs_eu to audit_eu.", "Renamed the bucket logs_us to audit_us."),
+        ("Gave the chair of choir A to Ines.", "Gave the chair of choir B to Karl."),
+        ("Changed the owner of board A to Ines.", "Changed the owner of board B to Karl."),
+        ("Edition 7 came out in May.", "Edition 8 came out in June."),
+        ("Lowered the volume of lane 1 to 5 %.", "Lowered the volume of lane 2 to 20 %."),
         ("Shelf 1 is for crate 1.", "Shelf 2 is for crate 2."),
         ("If it rains, we meet in the hall.", "If it is dry, we meet in the park."),
         ("The timeout is 30 s.", "The retry timeout is now 60 s."),

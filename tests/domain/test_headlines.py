@@ -37,6 +37,7 @@ def test_headline_of_a_short_text_is_the_text(subtests: pytest.Subtests) -> None
         ("Use pnpm.\nNever npm.", "Use pnpm. Never npm."),
         ("- [ ] Use uv. Soon.", "Use uv. Soon."),
         ("## Decision\n\nWe sign webhooks with Ed25519.", "We sign webhooks with Ed25519."),
+        ("## Test\n\nThe suite runs on two cores.", "The suite runs on two cores."),
         ("```sh\nmake\n```\nThe tables need Python 3.12.", "The tables need Python 3.12."),
         ("2026-03-02 14:05:11 ERROR disk of db-4 is full", "disk of db-4 is full"),
     ]:
@@ -111,6 +112,7 @@ def test_text_without_a_statement_has_its_best_line_as_headline(subtests: pytest
         ("| Port | Host |\n|---|---|\n| 8080 | web |\n| 1 | x |", "Port, Host: 8080, web"),
         ("https://example.org/x", "https://example.org/x"),
         ("---\ntitle: Tides\n---", "title: Tides"),
+        ("@@ -4 +4 @@\n-RETRIES = 2\n+RETRIES = 5", "@@ -4 +4 @@ -RETRIES = 2 +RETRIES = 5"),
         ("🎉", "🎉"),
     ]:
         with subtests.test(body=body, headline=headline):

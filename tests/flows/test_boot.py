@@ -377,6 +377,19 @@ def test_blocker_stays_unmarked_whatever_newer_memories_say(shop: Brain, clock: 
     assert (blocker.id, blocker.note) == (old, None)
 
 
+def test_rules_of_one_form_for_two_things_are_both_shown_without_a_note(
+    shop: Brain, clock: FakeClock
+) -> None:
+    for rule in ("Label the crates in French.", "Label the shelves in English."):
+        save(shop, rule, "rule")
+        clock.move(timedelta(days=1))
+
+    assert {(one.headline, one.note) for one in shop.boot().patterns} == {
+        ("Label the crates in French.", None),
+        ("Label the shelves in English.", None),
+    }
+
+
 def test_recent_change_names_its_project_if_none_is_given(shop: Brain, clock: FakeClock) -> None:
     save(shop, OLD, "fact")
     clock.move(timedelta(days=1))

@@ -119,6 +119,14 @@ def test_contradiction_of_equal_trust_marks_dependents_until_both_are_accepted(
     assert marked(brain) == set()
 
 
+def test_news_of_another_thing_marks_no_dependents(brain: Brain) -> None:
+    known = remembered(brain, "Bumped the pump firmware to 4.1.")
+    dependent = remembered(brain, "The dosing script reads the new counter", depends_on=[known])
+    remembered(brain, "Bumped the valve firmware to 7.0.")
+    assert brain.get(dependent).banner is None
+    assert marked(brain) == set()
+
+
 def test_declaring_both_sides_of_a_conflict_true_unmarks_dependents(
     brain: Brain, precondition: str, conclusion: str
 ) -> None:

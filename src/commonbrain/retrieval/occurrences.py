@@ -68,7 +68,10 @@ def at_own_times(
 ) -> list[Candidate]:
     """Give back the times at which memories occurred that were dated by what they mention."""
     own = {one.id: one for one in memories if one.id in dated}
-    return [replace(one, memory=own.get(one.memory.id, one.memory)) for one in candidates]
+    return [
+        replace(one, memory=own[one.memory.id]) if one.memory.id in own else one
+        for one in candidates
+    ]
 
 
 def _is_within(span: BeliefPeriod, period: BeliefPeriod) -> bool:

@@ -207,7 +207,8 @@ def features(text: str, *, content_max: int = _CONTENT_MAX) -> Mapping[str, floa
     plain = [word.plain for word in tokens]
     place = place_of_verb(tokens)
     verb = plain[place] if place is not None else ""
-    has_verb = place is not None or is_order(text)
+    # A word alone, such as the heading "Fix", orders nothing.
+    has_verb = place is not None or (len(tokens) > 1 and is_order(text))
     content = sum(word.is_content for word in tokens)
     return {
         "has_verb": float(has_verb),
