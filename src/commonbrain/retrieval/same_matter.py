@@ -157,6 +157,9 @@ def _together(
     before_of: dict[int, int] = {}
     for one, row in zip(pool, cosines, strict=True):
         older = one.memory
+        # What happened is never outdated, but may come after what it ended.
+        if not KINDS[older.kind].can_change:
+            continue
         near = [
             (cosine, other.memory.id, other.memory)
             for other, cosine in zip(pool, row, strict=True)
