@@ -11,14 +11,9 @@ from hypothesis import strategies as st
 
 from commonbrain.model.atoms import ATOM_FIELD_CHARS_MAX, ATOMS_MAX, Atom
 from commonbrain.model.limits import TEXT_BYTES_MAX
-from commonbrain.text import (
-    causal_conditions,
-    causal_cuts,
-    causal_extraction,
-    causal_patterns,
-    clauses,
-)
-from commonbrain.text.causal_extraction import TEXT_CHARS_MIN, extract_atoms
+from commonbrain.text import cause_signs, causes, clauses
+from commonbrain.text.causes import TEXT_CHARS_MIN, extract_atoms
+from commonbrain.text.words import stem
 
 FACT = "The proxy dropped the header, which broke every signed request."
 LATER = "The fan stopped, causing the node to shut down six minutes later."
@@ -105,19 +100,11 @@ def test_stated_causes_conditions_and_lessons_are_extracted_as_atoms(
             ("the token", "expires", "logins fail", ""),
         ),
         (
-            "Learned that the vendor API is rate limited",
-            ("the vendor API", "is rate limited", "", ""),
-        ),
-        (
             "The queue was blocked by a stuck consumer.",
             ("a stuck consumer", "", "The queue was blocked", ""),
         ),
         ("Login broke due to clock skew.", ("clock skew", "", "Login broke", "")),
         ("Skipped tests led to a bad release.", ("Skipped tests", "", "a bad release", "")),
-        (
-            "The outage turned out to be a DNS problem.",
-            ("a DNS problem", "", "The outage", ""),
-        ),
         (
             "It turned out that the cache was off, so every page was slow.",
             ("the cache", "was off", "every page was slow", ""),
@@ -125,10 +112,6 @@ def test_stated_causes_conditions_and_lessons_are_extracted_as_atoms(
         (
             "Checkout failed for an hour. Root cause: a full disk.",
             ("a full disk", "", "Checkout failed for an hour", ""),
-        ),
-        (
-            "Root cause: rounding in the tax module. Invoices were short.",
-            ("rounding in the tax module", "", "Invoices were short", ""),
         ),
         (
             "The leak in the worker was fixed by closing the response.",
@@ -327,7 +310,7 @@ def test_arbitrary_text_yields_few_and_bounded_atoms(given: str | list[str]) -> 
     assert len(text) >= TEXT_CHARS_MIN or not atoms
     for one in atoms:
         assert one.subject
-        assert one.outcome or one.pattern == "learned"
+        assert one.outcome
         assert 0 <= one.start < one.end <= len(text)
         assert all(len(part) <= ATOM_FIELD_CHARS_MAX for _, part in one.fields)
 
@@ -375,32 +358,24 @@ def test_extraction_time_grows_linearly_with_the_text(subtests: pytest.Subtests)
 
 
 def test_no_pattern_nests_repetitions(subtests: pytest.Subtests) -> None:
-    cases: list[object] = [causal_conditions, causal_cuts, causal_extraction, clauses]
+    cases: list[object] = [cause_signs, causes, clauses]
     for module in cases:
         with subtests.test(module=module):
             values = cast("list[object]", list(vars(module).values()))
             patterns = [
                 cast("re.Pattern[str]", one) for one in values if isinstance(one, re.Pattern)
             ]
-            patterns += [
-                row.sign
-                for row in (
-                    *causal_patterns.PATTERNS,
-                    *causal_patterns.VERBS,
-                    *causal_patterns.LESSONS,
-                )
-            ]
+            patterns += [sign.pattern for sign in (*cause_signs.SIGNS, *cause_signs.VERBS)]
             for pattern in patterns:
                 assert not re.search(r"[+*}]\)[+*{]", pattern.pattern), pattern.pattern
 
 
-def test_search_cues_of_a_pattern_exclude_none_of_its_matches() -> None:
-    table = (*causal_patterns.PATTERNS, *causal_patterns.VERBS, *causal_patterns.LESSONS)
+def test_search_cues_of_a_sign_exclude_none_of_its_matches() -> None:
     for sentence in atomizer.read_sentences():
         text = sentence.text.lower()
-        cues = set(re.findall(r"[a-z'/]+", text))
-        for pattern in table:
-            assert not pattern.sign.search(text) or pattern.cues & cues, (pattern.name, text)
+        stems = set(map(stem, re.findall(r"[a-z/]+", text)))
+        for sign in (*cause_signs.SIGNS, *cause_signs.VERBS):
+            assert not any(sign.matches(text)) or sign.cues & stems, (sign.name, text)
 
 
 def work_of(unit: str, size: int) -> int:

@@ -2,9 +2,59 @@
 
 import pytest
 
-from commonbrain.text.causal_extraction import extract_atoms
+from commonbrain.text.causes import extract_atoms
 
 CAUSES = (
+    (
+        "The API returned 500s for an hour. This was caused by a bad feature flag.",
+        "a bad feature flag",
+        "The API returned 500s for an hour",
+    ),
+    (
+        "The vendor confirmed that the outage was caused by a defective cable.",
+        "a defective cable",
+        "the outage",
+    ),
+    (
+        "The node rebooted at 04:00, and since its fstab was wrong, no volume was mounted.",
+        "its fstab was wrong",
+        "no volume was mounted",
+    ),
+    (
+        "A misconfigured health check took the whole pool out of rotation.",
+        "A misconfigured health check",
+        "took the whole pool out of rotation",
+    ),
+    (
+        "A leftover pid file keeps the queue from starting.",
+        "A leftover pid file",
+        "keeps the queue from starting",
+    ),
+    (
+        "The nightly sync duplicated 900 contacts yesterday.",
+        "The nightly sync",
+        "duplicated 900 contacts yesterday",
+    ),
+    (
+        "The list view loads faster thanks to keyset pagination.",
+        "keyset pagination",
+        "The list view loads faster",
+    ),
+    (
+        "The cable was cut near Lyon, leaving the village without internet.",
+        "The cable was cut near Lyon",
+        "leaving the village without internet",
+    ),
+    (
+        "All data of a tenant is on one server, so no tenant can be larger.",
+        "All data of a tenant is on one server",
+        "no tenant can be larger",
+    ),
+    (
+        "The payment worker hung since its certificate had been issued for the old host.",
+        "its certificate had been issued for the old host",
+        "The payment worker hung",
+    ),
     (
         "The invoice run was delayed by a broken printer.",
         "a broken printer",
@@ -22,16 +72,6 @@ CAUSES = (
         "Checkout was down for an hour. Root cause: human error. Bob dropped the table.",
         "human error",
         "Checkout was down for an hour",
-    ),
-    (
-        "Root cause: a full disk. Checkout failed for an hour.",
-        "a full disk",
-        "Checkout failed for an hour",
-    ),
-    (
-        "The root cause was a stale cache. Prices were wrong all day.",
-        "a stale cache",
-        "Prices were wrong all day",
     ),
     (
         "The disk of db1 was checked. It failed because it was full.",
@@ -120,16 +160,10 @@ CAUSES = (
         "the import script",
         "The corrupted rows",
     ),
-    ("The import failed due to no free disk space.", "no free disk space", "The import failed"),
     (
         "Search was down. Root cause: an expired licence. Dora renewed it at noon.",
         "an expired licence",
         "Search was down",
-    ),
-    (
-        "Root cause: a wrong unit in the config. Heaters ran all night.",
-        "a wrong unit in the config",
-        "Heaters ran all night",
     ),
     (
         "The scheduler was upgraded. It skipped jobs because its clock was wrong.",
@@ -182,34 +216,14 @@ CAUSES = (
         "a shutdown of the rack",
     ),
     (
-        "Root cause: a leak in the thumbnailer. The workers restarted every night.",
-        "a leak in the thumbnailer",
-        "The workers restarted every night",
-    ),
-    (
-        "Root cause: a wrong liveness probe. The pods were restarted ten times.",
-        "a wrong liveness probe",
-        "The pods were restarted ten times",
-    ),
-    (
-        "Root cause: a loose cable. The switch rebooted by itself.",
-        "a loose cable",
-        "The switch rebooted by itself",
-    ),
-    (
-        "Root cause: the backfill locked the invoices table. Restarting the worker fixed it.",
-        "the backfill",
+        "Root cause: a nightly backfill locked the invoices table. Restarting the worker fixed it.",
+        "a nightly backfill",
         "locked the invoices table",
     ),
     (
-        "Root-cause: the nightly purge deleted every open basket.",
+        "Root-cause: the nightly purge wiped every open basket.",
         "the nightly purge",
-        "deleted every open basket",
-    ),
-    (
-        "The root cause was the upgrade, which broke the search page.",
-        "the upgrade",
-        "broke the search page",
+        "wiped every open basket",
     ),
     (
         "Root cause: the importer crashed because the file was empty. Ann repaired it.",
@@ -222,9 +236,9 @@ CAUSES = (
         "The search page crashed",
     ),
     (
-        "After the index was rebuilt, the search page timed out.",
+        "After the index was rebuilt, the search page failed.",
         "the index was rebuilt",
-        "the search page timed out",
+        "the search page failed",
     ),
     (
         "The outage was caused by a typo in the route, not by the release.",
@@ -303,7 +317,29 @@ NO_CAUSES = (
     "It failed because it was full.",
     "They crashed because they ran out of memory.",
     "This happened because that was wrong.",
-    "Ann's because the rack was full, the server moved.",
+    "Learned that the vendor API is rate limited",
+    "Thanks to the cook for the soup.",
+    "The fund thanked all helpers, thanks to everyone who came.",
+    "Legend says the tower fell because of an earthquake.",
+    "The theory that the heat caused the failure was dropped.",
+    "The tool shows which query caused the lock.",
+    "A talk about how caching led to faster pages was given on Monday.",
+    "It is possible that the outage was caused by a loose plug.",
+    "The plan is to run the job at night because the load is lower.",
+    "Such crashes are rarely caused by dust.",
+    "We did not find that the disk caused the crash.",
+    "The seal, due to its age, is stored in the museum.",
+    "The backup didn't stop due to the tape but due to the fuse.",
+    "The problem can be solved by adding more memory.",
+    "We need the numbers by noon so that the board can decide.",
+    "Since you asked, the report is in the shared folder.",
+    "Passwords are hashed with argon2id since the auth rewrite landed.",
+    "Answer customers in their own language. If none of us speaks it, write English.",
+    "The coach left the players without a break.",
+    "We walked home, leaving the car at the station.",
+    "He sings, which makes me happy.",
+    '"It failed because of dust," said Omar.',
+    "It looks like a slow query exhausted the pool.",
     "Logins failed (because of an expired certificate) for an hour.",
     "The site was slow (the cache was cold because it had restarted) until noon.",
     "The job failed (twice, because the token had expired).",

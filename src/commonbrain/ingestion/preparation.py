@@ -65,7 +65,7 @@ from commonbrain.model.scope import (
 from commonbrain.model.tasks import must_be_acknowledged
 from commonbrain.model.timestamps import instant
 from commonbrain.services import Services
-from commonbrain.text.causal_extraction import extract_atoms
+from commonbrain.text.causes import extract_atoms
 from commonbrain.text.classification import (
     TaggedText,
     assignee_in,

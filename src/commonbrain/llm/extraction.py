@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 from commonbrain.llm.client import OLLAMA_CHAT, OPENAI_CHAT, ChatClient, ChatFamily
 from commonbrain.model.atoms import ATOM_FIELD_CHARS_MAX, ATOMS_MAX, Atom, is_grounded, is_inverted
 from commonbrain.model.errors import UnavailableError
-from commonbrain.text.causal_extraction import extract_atoms
+from commonbrain.text.causes import extract_atoms
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

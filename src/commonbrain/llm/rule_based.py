@@ -24,7 +24,7 @@ class PatternExtractor:
 
     def atoms(self, text: str) -> Sequence[Atom]:
         """Extract atoms by patterns, most specific first."""
-        from commonbrain.text.causal_extraction import extract_atoms  # noqa: PLC0415
+        from commonbrain.text.causes import extract_atoms  # noqa: PLC0415
 
         return extract_atoms(text)
 

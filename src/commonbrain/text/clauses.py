@@ -46,13 +46,8 @@ _LINKS: Final = frozenset(
     "who which than as if when because since but so while until after before without into over"
     " under between during through across about against within per via only also just there".split()
 )
-_PLAIN: Final = _AUXILIARIES | NEGATIONS | _ADVERBS | _DETERMINERS | _LINKS
-"""Words that are no acronyms in capitals either."""
 _LINKING: Final = _DETERMINERS | _LINKS
 _NO_GENITIVES: Final = _AUXILIARIES | _CONTRACTIONS
-_ACRONYM_CHARS_MIN: Final = 2
-_EMPHASIZED: Final = lazy_pattern(r"[A-Z]{4,}ED")
-"""A verb in capitals: "FAILED", as opposed to "LED"."""
 _BRACKETED: Final = "()"
 """A word within brackets, which is neither subject nor verb."""
 _UNREAL: Final = lazy_pattern(
@@ -120,50 +115,11 @@ _DELAY_WITHIN: Final = 3
 
 def words(text: str) -> list[str]:
     """Return the words of a clause in lower case, without surrounding punctuation."""
-    return [word for _, word in _read(text)]
-
-
-def _read(text: str) -> Iterator[tuple[str, str]]:
-    """Return each word as it is written, and in lower case without punctuation."""
-    for written in text.split():
-        folded = written.casefold().replace("\u2019", "'")
-        if bare := folded.strip(_EDGE):
-            # The genitive of a plural ends like that of a singular: "the customers' load".
-            is_genitive = bare.endswith("s") and folded == f"{bare}'"
-            yield written, f"{bare}'s" if is_genitive else bare
-
-
-def clause_words(text: str) -> list[str]:
-    """Return as many words as `words`, with acronyms in capitals, and none of what is in brackets.
-
-    So that neither can be taken for a verb: "the DNS cache", "a timeout (30 s)".
-    """
-    has_cases, depth = not text.isupper(), 0
-    has_brackets = "(" in text and text.count("(") == text.count(")")
-    tokens = list[str]()
-    for written, word in _read(text):
-        is_bracketed = has_brackets and (depth > 0 or written.startswith("("))
-        if has_brackets:
-            depth += written.count("(") - written.count(")")
-        # Most words have a small letter, so the rest is seldom looked at.
-        is_acronym = has_cases and written.isupper() and _is_acronym(written.strip(_EDGE), word)
-        tokens.append(_BRACKETED if is_bracketed else word.upper() if is_acronym else word)
-    return tokens
-
-
-def _is_acronym(written: str, word: str) -> bool:
-    is_long = len(written) >= _ACRONYM_CHARS_MIN
-    return is_long and word not in _PLAIN and _EMPHASIZED.fullmatch(written) is None
-
-
-def trimmed(text: str) -> str:
-    """Strip surrounding punctuation, but for brackets with their partner, and collapse spaces."""
-    plain = " ".join(text.split())
-    bare = plain.strip(_EDGE)
-    missing = bare.count("(") - bare.count(")")
-    if missing and plain.count("(") == plain.count(")"):
-        return f"{bare})" if missing > 0 else f"({bare}"
-    return bare
+    return [
+        bare
+        for written in text.split()
+        if (bare := written.casefold().replace("\u2019", "'").strip(_EDGE))
+    ]
 
 
 def is_question(text: str) -> bool:
@@ -189,27 +145,6 @@ def is_order(text: str) -> bool:
     return next(opening_words, "") in _ORDERS
 
 
-def is_about_people(text: str) -> bool:
-    """Return whether a clause begins with a person; people's actions are seldom effects."""
-    first = words(text[:80])[:1]
-    return bool(first) and first[0].partition("'")[0] in _PERSONS
-
-
-def split_at_verb(text: str) -> tuple[str, str]:
-    """Split a clause into its subject and the rest; the second is empty without a verb."""
-    tokens = text.split()
-    plain = clause_words(text)
-    place = verb_at(plain) if len(plain) == len(tokens) else None
-    if place is None:
-        return trimmed(text), ""
-    return trimmed(" ".join(tokens[:place])), trimmed(" ".join(tokens[place:]))
-
-
-def has_verb(text: str) -> bool:
-    """Return whether a text is a clause with a subject and a verb."""
-    return verb_at(clause_words(text)) is not None
-
-
 def verb_at(tokens: Sequence[str]) -> int | None:
     """Return the position of the first likely finite verb after the first word.
 
@@ -233,49 +168,12 @@ def _is_verb_at(tokens: Sequence[str], place: int) -> bool:
     return is_verb and not _is_in_genitive(before, following)
 
 
-def certain_verb_at(tokens: Sequence[str]) -> int | None:
-    """Return the position of the first word that is a finite verb in any context."""
-    places, outside = _outside_brackets(tokens)
-    certain = (place for place in range(1, len(outside)) if _is_certain(outside, place))
-    place = next(certain, None)
-    return None if place is None else places[place]
-
-
-def begins_with_verb(text: str) -> bool:
-    """Return whether a clause without a subject begins with a verb in the past."""
-    first = next(iter(words(text[:80])), "")
-    return first.endswith("ed") or first in _PAST or first in _AUXILIARIES
-
-
-def _is_certain(tokens: Sequence[str], place: int) -> bool:
-    word, before = tokens[place], tokens[place - 1]
-    after = tokens[place + 1] if place + 1 < len(tokens) else ""
-    if _is_in_genitive(before, after):
-        return False
-    if word in _AUXILIARIES or word in _PAST:
-        return before not in _DETERMINERS
-    is_past = word.endswith("ed") and word not in _NO_VERBS and before not in _DETERMINERS
-    # Before a noun it is an adjective: "a single malformed packet".
-    return is_past and (not after or after in _DETERMINERS or after in _LINKS)
-
-
 def _after_plurals(tokens: Sequence[str]) -> Iterator[int]:
     for place in range(1, len(tokens)):
         is_many = _may_be_plural(tokens[place - 1]) and tokens[place - 1] not in _NO_VERBS
         is_word = tokens[place].isalpha() and not tokens[place].isupper()
         if is_many and is_word and tokens[place] not in _LINKING:
             yield place
-
-
-def is_plural(word: str) -> bool:
-    """Return whether a noun ends like a plural, and not like a genitive."""
-    return word.endswith("s") and not word.endswith(("ss", "us", "is", "'s"))
-
-
-def ends_phrase(text: str) -> bool:
-    """Return whether a noun phrase can end here, that is, after neither "of" nor "the"."""
-    last = words(text)[-1:]
-    return bool(last) and last[0] not in _DETERMINERS and last[0] not in _LINKS
 
 
 def seconds_in(text: str) -> float | None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from commonbrain.model.atoms import Atom
-from commonbrain.text.causal_extraction import extract_atoms
+from commonbrain.text.causes import extract_atoms
 from commonbrain_evals.labelled import LabelledReport, Prediction, report
 from commonbrain_evals.rows import half_of, read_rows
 
