@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from commonbrain.text.patterns import lazy_pattern
-from commonbrain.text.words import NEGATIONS, PAST_TENSE, UNCHANGED, read_words
+from commonbrain.text.words import PAST_TENSE, UNCHANGED, read_words
 
 _EDGE: Final = " \t\"'`*_,;:.!?()[]{}\u2014\u2013-"
 """Characters around a word or clause that carry no meaning."""
