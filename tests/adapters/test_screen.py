@@ -51,13 +51,6 @@ def test_secrets_within_a_log_are_found() -> None:
     assert [name for name, (_, secret) in SECRETS.items() if secret in clean] == []
 
 
-def test_every_code_of_a_list_is_redacted() -> None:
-    codes = ["G7KD-92QX", "G7M1-44TT", "H0PA-31LC"]
-    text = f"Recovery codes of the registrar: {codes[0]} {codes[1]}, {codes[2]}."
-    clean = redacted(text, SCREEN.find(text))
-    assert [code for code in codes if code in clean] == []
-
-
 def test_text_about_secrets_is_not_flagged(subtests: pytest.Subtests) -> None:
     for text in INNOCENT:
         with subtests.test(text=text):
@@ -105,7 +98,6 @@ def test_scan_time_grows_linearly_with_hostile_text(subtests: pytest.Subtests) -
             "passphrase is ",
             "a as password ",
         ),
-        *("code 4 ", "password:\n  ", "password a1-b2-c3 ", " set x_key ", "account auf "),
         *("密码是", "curl -u ", "--password ", "docker login ", "x-token: ", "echo a | "),
     ]:
         with subtests.test(piece=piece):

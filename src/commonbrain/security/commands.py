@@ -13,47 +13,61 @@ from commonbrain.text.patterns import lazy_pattern
 from commonbrain.text.redaction import SecretMatch
 
 _ARGUMENT: Final = r"[\"']?(?P<value>[^\s\"'|;&<>`，。；]{3,200})"  # noqa: RUF001
+_LONG: Final = rf"(?P<gap>[ =]){_ARGUMENT}"
+
+
+def _option(programs: str, option: str, *, gap: str = "[ =]?") -> str:
+    return rf"(?<![\w-])(?:{programs})\b[^\n|;&]{{0,200}}? {option}(?P<gap>{gap}){_ARGUMENT}"
+
+
 _USER: Final = r"[ =]?[\"']?[^\s:,%\"']{1,64}"
-_P: Final = r"p(?P<gap>)(?!(?:rotocol|ort|ath|lugin|arallel|rogress|refix|rint|assword|threads?)\b)"
-"""The option -p with its value, unless it is one such as -port, -protocol or -pthreads."""
-_OPTIONS: Final = {
-    "curl": rf"(?:-u|--user|--proxy-user){_USER}:(?P<gap>)",
-    "http https xh": rf"(?:-a|--auth){_USER}:(?P<gap>)",
-    "mysql mariadb": f"-{_P}",
-    "7z rar unrar": f"-h?{_P}",
-    "zip unzip mosquitto_ sqlcmd": "-P(?P<gap>[ =]?)",
-    "sshpass mongo": "-p(?P<gap>[ =]?)",
-    "docker podman helm az": r"login\b[^\n|;&]{0,99}? -p(?P<gap>[ =]?)",
-    "redis-cli": "-a(?P<gap>[ =]?)",
-    "ldap": "-w(?P<gap>[ =]?)",
-    "lftp": rf"-u{_USER},(?P<gap>)",
-    "smbclient": rf"-U{_USER}%(?P<gap>)",
-    "htpasswd": r"-\w{0,9}b\w{0,9} \S{1,200} \S{1,64}(?P<gap> )",
-    "net": r"/user:\S{1,64}(?P<gap> )",
-}
-"""The option before the value, by the programs' names or their begins."""
 _COMMANDS: Final = {
-    **{
-        program: lazy_pattern(rf"(?<![\w-]){program}[\w-]*[^\n|;&]{{0,200}}? {option}{_ARGUMENT}")
-        for programs, option in _OPTIONS.items()
-        for program in programs.split()
-    },
-    "echo": lazy_pattern(
-        rf"echo(?: -n)?(?P<gap> ){_ARGUMENT}[\"']? ?\| ?"
-        r"(?:sudo(?: -\w{1,9}){0,3} -\w{0,9}S|docker login|passwd\b(?!-)|chpasswd|cryptsetup)"
-    ),
-    " set ": lazy_pattern(
-        r" set [\w.:/-]{0,60}(?:pass|secret|token|(?:api|access)_?key)\w{0,20}"
-        rf"(?P<gap> )(?=\S{{0,99}}\d){_ARGUMENT}"
-    ),
-    **dict.fromkeys(
-        ("--", "-storepass", "-keypass", "-password", "-pw "),
-        lazy_pattern(
-            r"--?(?:(?!ask|no-|use)[a-z]{1,20}-)?(?:(?:store|key|ftp-|ssh-|smtp-)pass|pw"
-            r"|pass(?:word|wd|phrase)|token|(?:api|access|secret)-key)"
-            rf"(?P<gap>=| (?=\S{{0,99}}[^\W_a-z])){_ARGUMENT}"
+    start: lazy_pattern(pattern)
+    for starts, pattern in (
+        (("curl",), _option("curl", rf"(?:-u|--user|--proxy-user){_USER}:", gap="")),
+        (("http", "xh"), _option("https?|xh", rf"(?:-a|--auth){_USER}:", gap="")),
+        (("mysql", "mariadb"), _option(r"(?:mysql|mariadb)[\w-]*", "-p", gap="")),
+        (("7z",), _option("7z[ar]?", "-p", gap="")),
+        (("rar ", "unrar"), _option("(?:un)?rar", "-h?p", gap="")),
+        (("zip ", "unzip"), _option("(?:un)?zip", "-P")),
+        (("sshpass",), _option("sshpass", "-p")),
+        (("redis-cli",), _option("redis-cli", "-a")),
+        (("ldap",), _option(r"ldap\w+", "-w")),
+        (("lftp",), _option("lftp", rf"-u{_USER},", gap="")),
+        (("smbclient", "rpcclient"), _option("(?:smb|rpc)client", rf"-U{_USER}%", gap="")),
+        (("mongo",), _option(r"mongo\w*", "-p")),
+        (
+            ("docker", "podman", "helm", "az ", "oc "),
+            _option("docker|podman|helm|az|oc", r"login\b[^\n|;&]{0,99}? -p"),
         ),
-    ),
+        (("mosquitto_", "ipmitool", "sqlcmd"), _option(r"mosq\w+|ipmitool|sqlcmd", "-P")),
+        (("htpasswd",), _option("htpasswd", r"-\w{0,9}b\w{0,9} \S{1,200} \S{1,64}", gap=" ")),
+        (("sqlplus",), _option("sqlplus", r"\w{1,64}/", gap="")),
+        (("ssh-keygen",), _option("ssh-keygen", "-[NP]")),
+        (
+            ("rabbitmqctl",),
+            _option("rabbitmqctl", r"(?:add_user|change_password) \S{1,64}", gap=" "),
+        ),
+        (("snmp",), _option(r"snmp\w+", "-[AX]", gap=" ")),
+        (("xfreerdp",), _option(r"xfreerdp\d?", "/p:", gap="")),
+        (("-pass",), rf"-pass(?:in|out)? pass:(?P<gap>){_ARGUMENT}"),
+        (
+            ("echo",),
+            rf"echo(?: -n)?(?P<gap> ){_ARGUMENT}[\"']? ?\| ?"
+            r"(?:sudo(?: -\w{1,9}){0,3} -\w{0,9}S|docker login|passwd\b(?!-)|chpasswd|cryptsetup)",
+        ),
+        (
+            ("--", "-storepass", "-keypass", "-password", "-pw "),
+            r"--?(?:(?!ask|no-|use)[a-z]{1,20}-)?(?:(?:store|key|ftp-|ssh-|smtp-)pass|pw|pass(?:word|wd|phrase)"
+            rf"|token|(?:api|access|secret)-key)(?P<gap>[ =]){_ARGUMENT}",
+        ),
+        (("IDENTIFIED BY '", "PASSWORD '"), rf"[A-Z ]{{9,14}}'(?P<gap>)(?=[^']*\d){_ARGUMENT}"),
+        (
+            ('assword"', 'ecret"', 'oken"'),
+            rf"\w{{4,7}}\"\s{{1,9}}value=(?P<gap>){_ARGUMENT}",
+        ),
+    )
+    for start in starts
 }
 """Where commands have a credential, by the begin of the command or option."""
 _HEADERS: Final = ("authorization", "x-", '"auth"')
@@ -69,8 +83,6 @@ _NEXT_ARGUMENT: Final = lazy_pattern(
     r"[\"'`]?(?:\s*$|\s*[|<>;&]| -|\s+(?:[/.\"']|\S{0,200}[@:/.]\w|(?:ssh|scp|sftp|rsync|ping)\b))"
 )
 """What follows an argument that is a plain word, if it is in a command and not in a sentence."""
-_FILE: Final = lazy_pattern(r"[\w-]+\.(?:[a-z]\w{1,3}|7z)")
-_PORT_DIGITS_MAX: Final = 5
 
 
 def find_in_commands(text: str, lower: str) -> Iterator[SecretMatch]:
@@ -93,9 +105,8 @@ def _is_argument(text: str, match: re.Match[str]) -> bool:
     value = match["value"]
     is_port = ":" in value and value.replace(":", "").isdigit()
     is_name = value.isupper() and value.replace("_", "").isalpha()
-    is_number = value.isdigit() and (match["gap"] == " " or len(value) <= _PORT_DIGITS_MAX)
-    is_file = match["gap"] == " " and _FILE.fullmatch(value)
-    if is_port or is_name or is_file or is_number or PLACEHOLDER.search(value):
+    is_number = value.isdigit() and match["gap"] == " "
+    if is_port or is_name or is_number or PLACEHOLDER.search(value):
         return False
     is_word = value.isalpha() and match["gap"] == " "
     return not is_word or _NEXT_ARGUMENT.match(text, match.end("value")) is not None
