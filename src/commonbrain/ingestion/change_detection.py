@@ -93,6 +93,14 @@ def detect_changes(
     ]
 
 
+def changed_by(tx: Transaction, id_: int) -> Memory | None:
+    """Return the latest memory that changed another and still holds, if any did."""
+    links = [link for link in tx.links.touching([id_], types=[LinkType.CHANGES]) if is_sure(link)]
+    newer = tx.memories.get([link.from_id for link in links if link.to_id == id_])
+    holding = [memory for memory in newer.values() if memory.state in CURRENT_STATES]
+    return max(holding, key=lambda memory: memory.id, default=None)
+
+
 def _basis(older: Memory, newer: Memory) -> Basis | None:
     if older.kind is Kind.TASK and carries_out(newer.body, plan=older.body):
         return Basis.ANNOUNCED

@@ -17,8 +17,7 @@ from commonbrain.model.kinds import (
     Identity,
     Kind,
 )
-from commonbrain.model.links import LinkType, is_sure
-from commonbrain.model.memory import CURRENT_STATES, Memory
+from commonbrain.model.memory import Memory
 from commonbrain.model.query import Filter
 from commonbrain.model.scope import Scope, is_visible
 from commonbrain.model.timestamps import instant
@@ -150,32 +149,17 @@ def find_exact(
             in_any_state=True,
         )
         candidates += past
-    exact = [
-        one
-        for one in candidates
-        if _is_readable(one, prepared, query_scope=query_scope)
-        and _is_believed(one, prepared)
-        and not _is_another_time(one, prepared)
-        and is_same_text(one.text, prepared.text)
-    ]
-    return next(iter(_still_holding(tx, exact, prepared=prepared)), None)
-
-
-def _still_holding(
-    tx: Transaction, candidates: Sequence[Memory], *, prepared: PreparedDraft
-) -> Sequence[Memory]:
-    """Leave out what another memory has changed: to say it again is news.
-
-    What has a source is read again and again, and may be as old as what was changed.
-    """
-    if not candidates or prepared.draft.source_ref is not None:
-        return candidates
-    ids = [one.id for one in candidates]
-    links = [link for link in tx.links.touching(ids, types=[LinkType.CHANGES]) if is_sure(link)]
-    newer = tx.memories.get([link.from_id for link in links])
-    holding = {id_ for id_, memory in newer.items() if memory.state in CURRENT_STATES}
-    changed = {link.to_id for link in links if link.from_id in holding}
-    return [one for one in candidates if one.id not in changed]
+    return next(
+        (
+            one
+            for one in candidates
+            if _is_readable(one, prepared, query_scope=query_scope)
+            and _is_believed(one, prepared)
+            and not _is_another_time(one, prepared)
+            and is_same_text(one.text, prepared.text)
+        ),
+        None,
+    )
 
 
 def is_recurrence(known: Memory, prepared: PreparedDraft) -> bool:
@@ -207,7 +191,6 @@ def check_duplicates(
         if _is_readable(memory, prepared, query_scope=query_scope)
         and not memory.is_over(query_scope.now)
     ]
-    candidates = _still_holding(tx, candidates, prepared=prepared)
     decision = classify_duplicate(
         kind,
         prepared.text,

@@ -160,13 +160,14 @@ def rejected(refusal: Rejection) -> ItemResult:
     )
 
 
-def exists(memory: Memory, *, times: int = 0) -> ItemResult:
-    """Return the outcome for an identical memory.
+def exists(memory: Memory, *, times: int = 0, changed_by: Memory | None = None) -> ItemResult:
+    """Return the outcome for an identical memory, and what has `changed_by` since.
 
     If `times` counts a recurrence of it, the call had an effect, and nothing is refused.
     """
     again = f" It has come again {times} times." if times else ""
     hint = "If yours means another thing: remember again with distinct_because."
+    hint = _hint_of_return(changed_by) or hint
     return ItemResult(
         status=ItemStatus.EXISTS,
         id=ids.show(ids.MEMORY, memory.id),
@@ -178,9 +179,21 @@ def exists(memory: Memory, *, times: int = 0) -> ItemResult:
     )
 
 
-def duplicate(kind: Kind, of: CandidateMemory) -> ItemResult:
+def _hint_of_return(newer: Memory | None) -> str | None:
+    """Return what to do if what another memory has changed holds once more."""
+    if newer is None:
+        return None
+    shown_id = ids.show(ids.MEMORY, newer.id)
+    return f"{shown_id} changed it. If it holds again: remember again with distinct_because."
+
+
+def duplicate(kind: Kind, of: CandidateMemory, *, changed_by: Memory | None = None) -> ItemResult:
     """Return the outcome for a memory that says the same, with the call that revises it."""
     id_ = ids.show(ids.MEMORY, of.id)
+    hint = (
+        f"If this is newer: revise supersede {id_} with your text and a reason. If both are "
+        f"true: remember again with distinct_because."
+    )
     return ItemResult(
         status=ItemStatus.DUPLICATE,
         id=id_,
@@ -188,8 +201,7 @@ def duplicate(kind: Kind, of: CandidateMemory) -> ItemResult:
         headline=of.headline,
         code="duplicate",
         reason=f"A {kind} says this already (similarity {of.similarity:.2f}): {of.headline}",
-        hint=f"If this is newer: revise supersede {id_} with your text and a reason. If both are "
-        f"true: remember again with distinct_because.",
+        hint=_hint_of_return(changed_by) or hint,
         similar=(_similar(of.id, of.headline, similarity=of.similarity),),
     )
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, Unpack
 
 from commonbrain.clock import StageTimer
 from commonbrain.ingestion.batch import PreparedBatch, WriteOptions
-from commonbrain.ingestion.change_detection import DetectedChange, detect_changes
+from commonbrain.ingestion.change_detection import DetectedChange, changed_by, detect_changes
 from commonbrain.ingestion.commit import build_memory, check_expiry, commit, count_recurrence
 from commonbrain.ingestion.deduplication import (
     CandidateMemory,
@@ -415,7 +415,8 @@ class Remember:
                 part = repeated_part(prepared.text, known=of.text)
                 if part != of.text:
                     of = replace(of, headline=derive_headline(part))
-                return duplicate(prepared.admitted.kind, of)
+                newer = changed_by(tx, of.id)
+                return duplicate(prepared.admitted.kind, of, changed_by=newer)
             case Duplicate(of=of):
                 near = (of,)
                 kind = prepared.admitted.kind
@@ -535,7 +536,7 @@ class Remember:
                 tx, known, by=prepared.draft.derived_from, query_scope=query_scope
             )
         if not is_recurrence(known, prepared):
-            return exists(known)
+            return exists(known, changed_by=changed_by(tx, known.id))
         times = count_recurrence(tx, known, caller=self.caller, at=query_scope.now)
         return exists(known, times=times)
 

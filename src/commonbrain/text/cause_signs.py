@@ -494,7 +494,6 @@ SIGNS: Final[Sequence[Sign]] = (
     Sign(
         "after", lazy_pattern(r"(?:,? |^)(?:right |soon )?(?:after|following|once) "), (_A, _C),
         stems_of("after following once"), _is_aftermath),
-    _after("and", lazy_pattern(r",? and "), (_C, _C), stems_of("and"), _is_aftermath),
     Sign("if", lazy_pattern(r"(?:,? |^)if "), (_C, _C), stems_of("if"), _is_condition),
 )  # fmt: skip
 """In order of preference at one place of a sentence."""

@@ -209,12 +209,13 @@ _SPELLINGS: Final = (
 _TOKEN: Final = lazy_pattern(
     r"(?P<address>[A-Za-z][A-Za-z+.-]{1,15}://[^\s<>\"'`]+)"
     r"|(?P<path>(?:(?<!\S)|(?<=[`'\"(]))(?:~|\.{1,2})?/[^\s<>\"'`,;)]*"
-    r"|(?!\d[\d.,]{0,15}/[a-z])[\w.@-]{1,64}(?:/[\w.@*-]{1,64})+/?)"
+    r"|(?!\d[\d.,]{0,15}/(?:mo|month|y|yr|year|week|day|h|hour|min|minute|s|sec|user|seat)\b)[\w.@-]{1,64}(?:/[\w.@*-]{1,64})+/?)"
+    r"|(?P<dotfile>(?<![\w.])\.[A-Za-z][\w-]{1,30}(?:\.[\w-]{1,30})*)"
     r"|(?P<flag>(?<![\w-])--?[A-Za-z][\w-]*)"
     r"|(?P<variable>\$(?:\{\w+\}|[^\W\d]\w*)|\$[@*#?!]|@\w[\w.-]*|\#\w[\w-]*|[\w.-]{2,64}@[\w.-]*)"
     r"|(?P<operator>->|→|=>|<=|>=|[=!]=+|[<>=~^](?=\s*[\w$]))"
     r"|(?P<number>(?:(?<![\w)])[-+\u2212])?\d+(?:[.,:/-]\d+)*(?:[^\W\d_]{1,9}(?![\w-])|%|\u00b0[CF]?)?(?![\w-]))"
-    r"|(?P<money>[€$£])"
+    r"|(?P<money>[€$£](?=\d)|(?<=\d)[€$£]|(?<=\d )[€$£])"
     r"|(?P<word>\w+(?:(?:[.'\u2019:-]|::)\w+)*(?:\+\+|\#)?)"
     r"|(?P<sign>(?<=\s)[+*/\u2212-](?=\s)|[\u2600-\u27bf\U0001f300-\U0001faff])"
     r"|(?P<stop>[.!?;:,()\n\u2014\u2013])"
@@ -265,11 +266,15 @@ def _words(text: str) -> Iterator[Word]:
             yield Word(written, written, written, Sort.STOP)
             is_start = written not in ",()"
             continue
-        if group in {"address", "path", "flag", "variable"}:
+        if group in {"address", "path", "dotfile", "flag", "variable"}:
             bare = written.rstrip(".:!?") or written
+            mark = "" if bare == written else written[-1]
+            if match.start() and text[match.start() - 1] == "*":
+                # In Markdown, "**src/app.py**" is set in bold.
+                bare = bare.rstrip("*") or bare
             yield Word(bare, bare.casefold(), bare, Sort.CODE)
-            if bare != written:
-                yield Word(written[-1], written[-1], written[-1], Sort.STOP)
+            if mark:
+                yield Word(mark, mark, mark, Sort.STOP)
         elif group in {"operator", "sign"}:
             yield Word(written, written, written, Sort.OPERATOR)
         elif group == "number":
