@@ -59,6 +59,8 @@ def test_references_are_found_as_written(subtests: pytest.Subtests) -> None:
         "/etc/hosts",
         "~/.bashrc",
         "config.toml",
+        ".env",
+        ".gitignore",
         "src/domain/rules",
         "@types/node",
         "https://example.org/a?b=c",
@@ -66,6 +68,7 @@ def test_references_are_found_as_written(subtests: pytest.Subtests) -> None:
         with subtests.test(reference=reference):
             assert extract_entities(f"We saw {reference}.").references == (reference,)
             assert extract_entities(f"We saw `{reference}`, too").references == (reference,)
+            assert extract_entities(f"We saw **{reference}** too").references == (reference,)
 
 
 def test_text_that_resembles_a_reference_is_not_extracted(subtests: pytest.Subtests) -> None:

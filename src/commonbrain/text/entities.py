@@ -33,6 +33,7 @@ _REFERENCES: Final = (
     r"[\w-]+(?:\.[\w-]+)*\.(?:py|pyi|ts|tsx|js|jsx|go|rs|java|kt|rb|php|c|h|cc|cpp|cs|sh|sql|md"
     r"|rst|txt|toml|yaml|yml|json|jsonl|csv|ini|cfg|lock|env|html|css|ipynb|db|log|xml|proto"
     r"|tf)",  # a file
+    r"\.[A-Za-z][\w-]*(?:\.[\w-]+)*",  # a hidden file
     r"Dockerfile|Makefile|justfile",
     r"https?://.+",
 )

@@ -208,9 +208,9 @@ _SPELLINGS: Final = (
 """British spellings, with the American ones."""
 _TOKEN: Final = lazy_pattern(
     r"(?P<address>[A-Za-z][A-Za-z+.-]{1,15}://[^\s<>\"'`]+)"
-    r"|(?P<path>(?:(?<!\S)|(?<=[`'\"(]))(?:~|\.{1,2})?/[^\s<>\"'`,;)]*"
+    r"|(?P<path>(?:(?<!\S)|(?<=[`'\"(*]))(?:~|\.{1,2})?/[^\s<>\"'`,;)]*"
     r"|(?!\d[\d.,]{0,15}/(?:mo|month|y|yr|year|week|day|h|hour|min|minute|s|sec|user|seat)\b)[\w.@-]{1,64}(?:/[\w.@*-]{1,64})+/?)"
-    r"|(?P<dotfile>(?<![\w.])\.[A-Za-z][\w-]{1,30}(?:\.[\w-]{1,30})*)"
+    r"|(?P<dotfile>(?<![\w./~])\.[A-Za-z][\w-]{1,30}(?:\.[\w-]{1,30})*)"
     r"|(?P<flag>(?<![\w-])--?[A-Za-z][\w-]*)"
     r"|(?P<variable>\$(?:\{\w+\}|[^\W\d]\w*)|\$[@*#?!]|@\w[\w.-]*|\#\w[\w-]*|[\w.-]{2,64}@[\w.-]*)"
     r"|(?P<operator>->|→|=>|<=|>=|[=!]=+|[<>=~^](?=\s*[\w$]))"
