@@ -201,7 +201,9 @@ def _identifier(written: str) -> str | None:
         return None
     parts = _HUMP.sub("_", written).casefold().replace("-", "_").split("_")
     key = "-".join((*parts[:-1], _HEADS.get(parts[-1], parts[-1])))
-    is_name = parts[-1] in _HEADS or "_" in written or any(map(str.isdigit, written))
+    # "db-7" and "web01" are one thing, "int32" and "vue3" are kinds.
+    is_numbered = any(map(str.isdigit, written)) and ("-" in written or _is_machine(key))
+    is_name = parts[-1] in _HEADS or "_" in written or is_numbered
     if not is_name or parts[0].rstrip("0123456789") in _COUNTED:
         return None
     return None if _is_generic(written) and not _is_machine(key) else key
