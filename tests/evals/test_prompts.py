@@ -52,10 +52,12 @@ def test_prompts_are_shown_what_recall_puts_first_in_its_order(tmp_path: Path) -
         compared = 0
         for number, prompt in enumerate(prompts[::5]):
             view = brain.acting_as(session=f"session {number}")
+            # What was shown before counts at once, whenever it would have been written.
+            brain.services.journal.flush()
+            recalled = [one.id for one in brain.recall(prompt.text, bump=False).items]
             result = recall_for_prompt(view, prompt.text, max_tokens=600)
             shown = [one.id for one in result.items] if result else []
             if shown:
-                recalled = [one.id for one in brain.recall(prompt.text).items]
                 assert shown[0] == recalled[0], prompt.text
                 assert shown == [id_ for id_ in recalled if id_ in shown], prompt.text
                 compared += 1
