@@ -13,6 +13,7 @@ import time
 from collections.abc import Generator
 from pathlib import Path
 from random import Random, SystemRandom
+from types import FrameType
 from typing import NoReturn
 
 import pytest
@@ -22,6 +23,9 @@ LAW = re.compile(r"@given|RuleBasedStateMachine")
 """What a file with a law contains."""
 LAST_LAWS_S = 10.0
 """Laws that have begun when time is up may take this long; then they are ended."""
+COLLECTORS = frozenset({"gc_callback", "__del__"})
+"""Functions that the garbage collector calls; what they raise is lost, and fails a test."""
+RETRY_S = 0.02
 STOP_S = 60.0
 """A search that goes on for so much longer hangs."""
 
@@ -51,7 +55,7 @@ class Exploration:
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call(self) -> Generator[None]:
         """End a law that goes on for too long."""
-        signal.signal(signal.SIGALRM, end_law)
+        signal.signal(signal.SIGALRM, interrupt_law)
         rest_s = self._until + LAST_LAWS_S - time.time()
         signal.setitimer(signal.ITIMER_REAL, max(rest_s, 0.1))
         try:
@@ -60,7 +64,17 @@ class Exploration:
             signal.setitimer(signal.ITIMER_REAL, 0)
 
 
-def end_law(*_signal: object) -> NoReturn:
+def interrupt_law(_signal: int, frame: FrameType | None) -> None:
+    """End a law where it is, or a little later if garbage is collected: nothing is raised there."""
+    while frame is not None:
+        if frame.f_code.co_name in COLLECTORS:
+            signal.setitimer(signal.ITIMER_REAL, RETRY_S)
+            return
+        frame = frame.f_back
+    end_law()
+
+
+def end_law() -> NoReturn:
     """End a law without a result."""
     pytest.skip("time is up")
 
