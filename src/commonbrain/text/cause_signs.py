@@ -260,15 +260,14 @@ def _is_aftermath(cut: Cut) -> bool:
     """Require that a fault happened after a change: other things only follow each other."""
     cause, effect = cut.words
     place = verb_at(effect) or 0
-    is_next, is_second = cut.head == cut.cause, any(word.stem in _TROUBLE for word in cause)
-    has_event = (effect[place].stem in _TROUBLE and not (is_next or is_second)) or any(
+    # "After the fan failed, the belt failed": two faults.
+    is_second = any(word.stem in _TROUBLE for word in cause)
+    has_event = (effect[place].stem in _TROUBLE and not is_second) or any(
         (_is_past(word) and word.stem in (_HARMS if one.plain in BE else _EVENTS))
         or (one.plain in {"went", "came", "ran"} and word.plain in _STATES)
         for one, word in pairwise(effect)
     )
-    # "The fan failed and the belt broke": two faults.
-    is_other = (is_next and is_second) or is_person(effect[: place or 1])
-    return has_event and not is_other and names_change(cut.cause)
+    return has_event and not is_person(effect[: place or 1]) and names_change(cut.cause)
 
 
 def _is_repair(cut: Cut) -> bool:
