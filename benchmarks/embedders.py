@@ -24,7 +24,7 @@ from benchmarks.packaged import Packaged, candidates
 from benchmarks.timing import timed, timing
 from commonbrain.embeddings.interface import Matrix
 from commonbrain.model.query import Filter
-from commonbrain.retrieval.query_plan import search_terms
+from commonbrain.retrieval.plan import search_terms
 from commonbrain.runtime.settings_loading import load_settings
 from commonbrain.storage.interface import QueryScope
 

@@ -20,7 +20,7 @@ from commonbrain.ingestion.embedding import vectors_for
 from commonbrain.model.kinds import AtomDetail, CausalField, Kind
 from commonbrain.model.memory import Memory
 from commonbrain.model.query import Filter
-from commonbrain.retrieval.query_plan import search_terms
+from commonbrain.retrieval.plan import search_terms
 from commonbrain.storage.interface import QueryScope
 from commonbrain.testing.builders import a_memory
 

@@ -13,7 +13,7 @@ from commonbrain.client import Brain
 from commonbrain.embeddings.interface import Embedder
 from commonbrain.model.limits import IMPORT_BATCH
 from commonbrain.model.query import Filter
-from commonbrain.retrieval.query_plan import search_terms
+from commonbrain.retrieval.plan import search_terms
 from commonbrain.storage.interface import QueryScope
 from commonbrain.storage.sqlite.driver import driver
 

@@ -39,7 +39,7 @@ TOPICS: Final[Mapping[str, str]] = {
         flows/answered flows/retrievers flows/changes flows/episodes_in_recall flows/fading
         flows/get flows/guidance flows/journal flows/kind_filters flows/ledger flows/links
         flows/listing flows/marks flows/pages_of_memories flows/parameters flows/passages
-        flows/people flows/questions_of_time flows/recall flows/second_step flows/skills
+        flows/people flows/questions_of_time flows/recall flows/skills
         flows/source_turns flows/timeline flows/tuning flows/proactive_recall flows/views
         doors/asking_about_time doors/nearest
     """,

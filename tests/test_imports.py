@@ -78,7 +78,7 @@ OTHERS = (
     *("alembic", "rich.progress"),
 )
 WRITE_PATH = ("commonbrain.ingestion.service", "commonbrain.ingestion.commit")
-READ_PATH = ("commonbrain.retrieval.service", "commonbrain.retrieval.ranking")
+READ_PATH = ("commonbrain.retrieval.recall", "commonbrain.retrieval.score")
 METRICS = ("commonbrain.administration", "commonbrain.retrieval.recall_metrics")
 CHANGES = ("commonbrain.history.revise", "commonbrain.history.unit_of_work")
 

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from statistics import median, quantiles
 
-from commonbrain.retrieval.retrievers import RETRIEVERS
+from commonbrain.retrieval.retrieve import RETRIEVERS
 
 ROOT = Path(__file__).parents[1]
 SOURCE = sorted((ROOT / "src").rglob("*.py")) + sorted((ROOT / "packages").glob("*/**/*.py"))

@@ -342,7 +342,7 @@ class Brain:
             UnavailableError: the store cannot be read.
 
         """
-        from commonbrain.retrieval.service import Recall  # noqa: PLC0415
+        from commonbrain.retrieval.recall import Recall  # noqa: PLC0415
 
         return Recall(self.services, self.caller)(
             query,

@@ -1,23 +1,16 @@
 """What a person typed in a prompt, and what is worth showing with it."""
 
-from dataclasses import replace
-
 import pytest
 
 from commonbrain.model import ids
 from commonbrain.model.memory import Memory
-from commonbrain.model.query import PROACTIVE, Budget, Candidate, Filter
-from commonbrain.model.scope import Caller
+from commonbrain.model.query import PROACTIVE, Candidate
+from commonbrain.retrieval.order import EARLIER
 from commonbrain.retrieval.proactive import read_prompt, worth_showing
-from commonbrain.retrieval.query_plan import plan_query
-from commonbrain.retrieval.same_matter import EARLIER
-from commonbrain.storage.interface import QueryScope
-from commonbrain.testing.builders import NOON, a_memory
+from commonbrain.testing.builders import a_memory
 from commonbrain.text.prompts import typed_text
 
 TYPED = "why did we choose postgres over mysql?"
-SCOPE = QueryScope(caller=Caller(agent="ann"), filter=Filter(), now=NOON)
-PLAN = replace(plan_query(TYPED, SCOPE, budget=Budget(max_items=2), speakers=()), is_proactive=True)
 
 
 def test_text_generated_by_a_client_is_not_treated_as_typed(subtests: pytest.Subtests) -> None:
@@ -87,7 +80,7 @@ def a_candidate(memory: Memory, probability: float, *, changed_by: int = 0) -> C
 
 
 def chosen(*given: Candidate, shown: dict[int, bool] | None = None, reviews: set[int]) -> list[int]:
-    offered = worth_showing(PLAN, given, shown=shown or {}, reviews=reviews)
+    offered = worth_showing(given, shown=shown or {}, reviews=reviews, max_items=2)
     return [one.memory.id for one in offered]
 
 

@@ -26,10 +26,10 @@ from typer.testing import CliRunner
 
 from commonbrain.config import Settings
 from commonbrain.model.errors import InvalidInputError
-from commonbrain.retrieval.query_plan import ABLATABLE_STAGES, RetrievalOverrides
-from commonbrain.retrieval.ranking import FEATURE_WEIGHTS
-from commonbrain.retrieval.retrievers import RETRIEVERS
-from commonbrain.retrieval.service import Recall
+from commonbrain.retrieval.plan import ABLATABLE_STAGES, RetrievalOverrides
+from commonbrain.retrieval.recall import Recall
+from commonbrain.retrieval.retrieve import RETRIEVERS
+from commonbrain.retrieval.score import FEATURE_WEIGHTS
 from tests.evals import samples
 
 HARBOUR = Path(__file__).parents[1] / "data" / "harbour"

@@ -11,7 +11,7 @@ from commonbrain.ingestion.result import ItemResult, ItemStatus
 from commonbrain.ingestion.service import DraftFields
 from commonbrain.model.errors import UnavailableError
 from commonbrain.retrieval.get import MemoryView
-from commonbrain.retrieval.service import RecallOptions
+from commonbrain.retrieval.recall import RecallOptions
 from commonbrain.testing.builders import WordHashEmbedder
 
 

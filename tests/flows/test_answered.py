@@ -13,15 +13,13 @@ from commonbrain.model.limits import RECALL_ITEMS_DEFAULT, RECALL_TOKENS_DEFAULT
 from commonbrain.model.query import Budget, Candidate, Filter
 from commonbrain.model.recall_result import HEADING, UNSURE, ResultStatus
 from commonbrain.model.scope import Caller
-from commonbrain.retrieval.query_plan import QueryPlan, RetrievalOverrides, plan_query
-from commonbrain.retrieval.ranking import (
-    FALLBACK_ITEMS_MAX,
-    FALLBACK_TOKENS_MAX,
+from commonbrain.retrieval.plan import QueryPlan, RetrievalOverrides, plan_query
+from commonbrain.retrieval.recall import FALLBACK_ITEMS_MAX, FALLBACK_TOKENS_MAX, Recall
+from commonbrain.retrieval.score import (
     LENGTH_PENALTY,
     LEXICAL_WEIGHT,
     answer_score,
 )
-from commonbrain.retrieval.service import Recall
 from commonbrain.storage.interface import QueryScope
 from commonbrain.testing.builders import NOON, a_brain, a_memory
 from commonbrain.text.tokens import estimate

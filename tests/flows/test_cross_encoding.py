@@ -13,8 +13,8 @@ from commonbrain.client import Brain
 from commonbrain.model.errors import InvalidInputError, UnavailableError
 from commonbrain.model.model_card import CROSS_ENCODER
 from commonbrain.retrieval.cross_encoding import CrossEncoding
-from commonbrain.retrieval.query_plan import RetrievalOverrides
-from commonbrain.retrieval.service import Recall
+from commonbrain.retrieval.plan import RetrievalOverrides
+from commonbrain.retrieval.recall import Recall
 from commonbrain.testing.builders import FakeClock, a_brain
 from tests.flows.asking import stored
 from tests.models.onnx_models import save_cross_encoder

@@ -7,8 +7,8 @@ import pytest
 
 from commonbrain.client import Brain
 from commonbrain.model.kinds import Kind
-from commonbrain.retrieval.query_plan import RetrievalOverrides
-from commonbrain.retrieval.service import Recall
+from commonbrain.retrieval.plan import RetrievalOverrides
+from commonbrain.retrieval.recall import Recall
 from commonbrain.testing.builders import FakeClock, a_brain
 from tests.flows.reflecting import CHECKOUT, reflect, store_events
 

@@ -6,9 +6,9 @@ from commonbrain.client import Brain
 from commonbrain.model.kinds import Kind, MessageDetail
 from commonbrain.model.memory import Draft
 from commonbrain.model.scope import Scope, Trust
-from commonbrain.retrieval.guidance import score_guidance
-from commonbrain.retrieval.query_plan import RetrievalOverrides
-from commonbrain.retrieval.service import Recall
+from commonbrain.retrieval.plan import RetrievalOverrides, is_lookup
+from commonbrain.retrieval.recall import Recall
+from commonbrain.retrieval.retrieve import score_guidance
 from commonbrain.testing.builders import WordHashEmbedder
 from tests.flows.asking import bodies, stored
 
@@ -56,8 +56,11 @@ def test_fact_lookup_raises_guidance_less_than_a_request() -> None:
     space = WordHashEmbedder().space
     cosines = {1: 0.9, 2: 0.0}
 
-    assert score_guidance(REQUEST, cosines, space=space) == {1: 1.0}
-    assert 0 < score_guidance(lookup, cosines, space=space)[1] < 0.5
+    def raised(query: str) -> dict[int, float]:
+        return score_guidance(cosines, is_lookup=is_lookup(query), space=space)
+
+    assert raised(REQUEST) == {1: 1.0}
+    assert 0 < raised(lookup)[1] < 0.5
 
 
 @pytest.mark.parametrize(("sender", "is_raised"), [("user", True), ("assistant", False)])

@@ -11,7 +11,7 @@ from commonbrain.client import Brain
 from commonbrain.model import ids
 from commonbrain.model.query import MARKED_WITHIN, Entry, FeedbackMark
 from commonbrain.model.scope import LOCAL_TENANT
-from commonbrain.retrieval.query_plan import RecallOptions
+from commonbrain.retrieval.plan import RecallOptions
 from commonbrain.retrieval.write_behind import RecallLogPolicy, WriteBehindQueue
 from commonbrain.storage.interface import EntryFilter
 from commonbrain.testing.builders import FakeClock, a_brain

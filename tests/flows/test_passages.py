@@ -1,15 +1,16 @@
 """What was said around a message helps to find it, as far as the caller may see it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from commonbrain.client import Brain
 from commonbrain.model.kinds import Kind, MessageDetail
 from commonbrain.model.memory import Draft, ThreadRef
 from commonbrain.model.scope import Scope
-from commonbrain.retrieval.fusion import fuse
-from commonbrain.retrieval.query_plan import RetrievalOverrides
-from commonbrain.retrieval.service import Recall
+from commonbrain.retrieval.plan import RetrievalOverrides
+from commonbrain.retrieval.recall import Recall
+from commonbrain.retrieval.retrieve import fuse
 
 BEGAN = datetime(2026, 3, 1, 9, tzinfo=UTC)
 QUESTION = "Which harbour does the ferry to Gotland leave from?"
@@ -125,8 +126,20 @@ def test_message_of_an_assistant_counts_less_unless_requested(brain: Brain) -> N
         assert of_assistant(brain, query) == of_assistant(brain, query, "assistant")
 
 
+def column(
+    name: str,
+    matches: Mapping[str, Mapping[int, float]],
+    **more: Any,  # noqa: ANN401 of `fuse`
+) -> Mapping[int, float]:
+    """Give one column of what is fused, by memory."""
+    memories, columns = fuse(matches, **more)
+    return dict(zip(memories, columns[name].tolist(), strict=True))
+
+
 def test_one_certain_retriever_beats_two_uncertain_ones() -> None:
-    fused = fuse({"lexical": {1: 10.0, 2: 5.0, 3: 0.1}, "vector": {1: 0.1, 2: 0.5, 3: 0.9}}).fused
+    fused = column(
+        "fused", {"lexical": {1: 10.0, 2: 5, 3: 0.1}, "vector": {1: 0.1, 2: 0.5, 3: 0.9}}
+    )
 
     assert fused[1] > fused[2]
     assert fused[3] > fused[2]
@@ -134,26 +147,24 @@ def test_one_certain_retriever_beats_two_uncertain_ones() -> None:
 
 def test_memory_without_a_thread_is_its_own_passage() -> None:
     scores = {1: 10.0, 2: 8.0, 3: 1.0, 4: 5.0}
-    fused = fuse({"lexical": scores, "vector": {}}, sources={2: 7, 3: 7, 5: 8})
+    given: Any = {"matches": {"lexical": scores, "vector": {}}, "sources": {2: 7, 3: 7, 5: 8}}
 
-    assert fused.thread == {1: 1.0, 2: 1.0, 3: 1.0, 4: 0.5, 5: 0.0}
-    assert fused.self_scores[5] == 0.0
-    features = fused.features_of([1])[1]
-    assert features["context_score"] == features["self_score"]
+    assert column("thread", **given) == {1: 1.0, 2: 1.0, 3: 1.0, 4: 0.5, 5: 0.0}
+    assert column("self_score", **given)[5] == 0.0
+    assert column("context_score", **given) == column("self_score", **given)
 
 
 def test_best_of_irrelevant_passages_gets_no_higher_score() -> None:
     results = {"lexical": {1: 10.0, 2: 1.0}, "vector": {1: 0.9, 2: 0.1, 3: 0.2}}
-    fused = fuse(
-        results, passage_scores={"lexical": {2: 0.5, 3: 0.5}, "vector": {2: 0.15, 3: 0.15}}
-    )
+    passages = {"lexical": {2: 0.5, 3: 0.5}, "vector": {2: 0.15, 3: 0.15}}
+    fused = column("fused", results, passages=passages)
 
-    assert fused.fused[1] > 2 * fused.fused[2]
-    assert fused.context_scores[2] < 0.2
+    assert fused[1] > 2 * fused[2]
+    assert column("context_score", results, passages=passages)[2] < 0.2
 
 
 def test_retriever_without_results_does_not_lower_scores() -> None:
-    passage_scores = {"lexical": {1: 10.0, 2: 5.0}, "vector": {}}
-    fused = fuse({"lexical": {1: 10.0, 2: 5.0}, "vector": {}}, passage_scores=passage_scores)
+    scores: Any = {"lexical": {1: 10.0, 2: 5.0}, "vector": {}}
 
-    assert fused.self_scores[1] == fused.context_scores[1] == 1.0
+    for name in ("self_score", "context_score"):
+        assert column(name, scores, passages=scores)[1] == 1.0

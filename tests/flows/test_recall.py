@@ -11,9 +11,9 @@ from commonbrain.client import Brain
 from commonbrain.model.errors import InvalidInputError, RejectedError
 from commonbrain.model.kinds import Kind, MessageDetail
 from commonbrain.model.recall_result import HEADING, ResultStatus
-from commonbrain.retrieval.fusion import fuse
-from commonbrain.retrieval.query_plan import search_terms
-from commonbrain.retrieval.service import Recall
+from commonbrain.retrieval.plan import search_terms
+from commonbrain.retrieval.recall import Recall
+from commonbrain.retrieval.retrieve import fuse
 from commonbrain.testing.builders import FakeClock, a_brain
 from commonbrain.text.tokens import estimate
 from tests.flows.asking import FailingEmbedder, bodies, stored
@@ -270,16 +270,16 @@ def test_fused_scores_are_shares_that_rise_with_every_retriever(
 ) -> None:
     if by_retriever["recent"]:
         by_retriever |= {"lexical": {}, "vector": {}}
-    fused = fuse(by_retriever)
-    features = fused.features_of(fused.fused)
-    assert set(features) == {id_ for scores in by_retriever.values() for id_ in scores}
-    assert all(0 <= value <= 1 for of_one in features.values() for value in of_one.values())
-    for one in features:
-        for other in features:
+    memories, columns = fuse(by_retriever)
+    fused = dict(zip(memories, columns["fused"].tolist(), strict=True))
+    assert set(fused) == {id_ for scores in by_retriever.values() for id_ in scores}
+    assert all(0 <= value <= 1 for column in columns.values() for value in column)
+    for one, score in fused.items():
+        for other, higher in fused.items():
             if all(
                 scores.get(one, -1e9) <= scores.get(other, -1e9) for scores in by_retriever.values()
             ):
-                assert features[one]["fused"] <= features[other]["fused"]
+                assert score <= higher
 
 
 @given(st.text())

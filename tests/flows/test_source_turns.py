@@ -12,8 +12,8 @@ from commonbrain.model.kinds import Kind, MessageDetail
 from commonbrain.model.memory import Draft, ThreadRef
 from commonbrain.model.recall_result import RecallResult
 from commonbrain.model.scope import Role, Scope
-from commonbrain.retrieval.query_plan import RetrievalOverrides
-from commonbrain.retrieval.service import Recall
+from commonbrain.retrieval.plan import RetrievalOverrides
+from commonbrain.retrieval.recall import Recall
 from commonbrain.runtime.bootstrap import make_embedder
 from commonbrain.runtime.settings_loading import load_settings
 from commonbrain.testing.builders import FakeClock, a_brain

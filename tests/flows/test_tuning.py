@@ -5,10 +5,10 @@ import pytest
 from commonbrain.client import Brain
 from commonbrain.model.query import Budget, Filter
 from commonbrain.model.scope import Caller
-from commonbrain.retrieval.query_plan import NO_OVERRIDES, RetrievalOverrides, plan_query
-from commonbrain.retrieval.ranking import FEATURE_WEIGHTS
-from commonbrain.retrieval.retrievers import RETRIEVER_WEIGHTS, RETRIEVERS, Retriever
-from commonbrain.retrieval.service import Recall
+from commonbrain.retrieval.plan import NO_OVERRIDES, RetrievalOverrides, plan_query
+from commonbrain.retrieval.recall import Recall
+from commonbrain.retrieval.retrieve import RETRIEVER_WEIGHTS, RETRIEVERS, Retriever
+from commonbrain.retrieval.score import FEATURE_WEIGHTS
 from commonbrain.storage.interface import QueryScope
 from commonbrain.testing.builders import NOON
 

@@ -23,7 +23,7 @@ from commonbrain.model.query import Entry, FeedbackMark
 from commonbrain.model.recall_result import ResultStatus
 from commonbrain.model.scope import LOCAL_TENANT, Caller, Role
 from commonbrain.observability.interface import SILENT
-from commonbrain.retrieval.service import Recall
+from commonbrain.retrieval.recall import Recall
 from commonbrain.retrieval.write_behind import RecallLogPolicy, WriteBehindQueue
 from commonbrain.security.read_audit import unshown
 from commonbrain.services import Services

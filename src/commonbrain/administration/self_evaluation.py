@@ -44,8 +44,8 @@ from commonbrain.model.query import Entry, FeedbackMark, Filter, is_allowed
 from commonbrain.model.recall_result import RecallResult, ResultStatus
 from commonbrain.model.scope import Caller, Role
 from commonbrain.observability.interface import SILENT
-from commonbrain.retrieval.query_plan import search_terms
-from commonbrain.retrieval.service import Recall
+from commonbrain.retrieval.plan import search_terms
+from commonbrain.retrieval.recall import Recall
 from commonbrain.retrieval.write_behind import RecallLogPolicy, WriteBehindQueue
 from commonbrain.security.read_audit import unshown
 from commonbrain.services import Services

@@ -46,7 +46,7 @@ from commonbrain.model.scope import Caller
 from commonbrain.model.support import SUPPORTS
 from commonbrain.retrieval.get import fetch
 from commonbrain.retrieval.provenance import provenance, seen
-from commonbrain.retrieval.service import Recall, check_length
+from commonbrain.retrieval.recall import Recall, check_length
 from commonbrain.retrieval.value_history import ChangeReader
 from commonbrain.security.read_audit import audited, note_shown
 from commonbrain.services import Services

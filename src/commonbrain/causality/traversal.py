@@ -14,7 +14,7 @@ from commonbrain.model.memory import Memory, State
 from commonbrain.model.query import Filter
 from commonbrain.model.scope import Caller
 from commonbrain.retrieval.provenance import seen
-from commonbrain.retrieval.query_plan import search_terms
+from commonbrain.retrieval.plan import search_terms
 from commonbrain.storage.interface import Direction, GraphReader, QueryScope
 from commonbrain.text.actions import action_key, denies_change, reports_change
 from commonbrain.text.names import (

@@ -40,7 +40,7 @@ from commonbrain.model.memory import CURRENT_STATES, Draft, Memory, State
 from commonbrain.model.query import Filter
 from commonbrain.model.revision import Action, Change
 from commonbrain.model.scope import Caller, Role, Scope, Trust, is_visible, isolates
-from commonbrain.retrieval.service import Recall
+from commonbrain.retrieval.recall import Recall
 from commonbrain.security.read_audit import audited, note_shown
 from commonbrain.services import Services
 from commonbrain.storage.change_log import annotation_of

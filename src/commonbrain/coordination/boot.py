@@ -66,7 +66,7 @@ from commonbrain.model.sessions import (
 from commonbrain.model.skills import skill_of
 from commonbrain.model.timestamps import show_day
 from commonbrain.observability.tool_events import ToolEvent
-from commonbrain.retrieval.same_matter import EARLIER
+from commonbrain.retrieval.order import EARLIER
 from commonbrain.retrieval.value_history import ChangeReader
 from commonbrain.security.read_audit import audited
 from commonbrain.services import Services

@@ -62,7 +62,7 @@ from commonbrain.model.sessions import Ending, Note, Session
 from commonbrain.model.skills import read_skill, skill_of
 from commonbrain.model.tasks import LEASE_MINUTES_DEFAULT
 from commonbrain.model.timestamps import from_millis, to_millis
-from commonbrain.retrieval.query_plan import search_terms
+from commonbrain.retrieval.plan import search_terms
 from commonbrain.security.read_audit import audited
 from commonbrain.services import Services
 from commonbrain.storage.job_queue import REFLECT, enqueue, notify_worker

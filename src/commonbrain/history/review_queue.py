@@ -296,7 +296,7 @@ def _stale_items(section: _Section, rows: Sequence[int]) -> tuple[StaleItem, ...
     needs = open_reviews(tx, [one.id for one in memories], as_of=now)
     notes = review_notes(tx, caller, needs=needs)
     # The items of recall need the rules of its ranking, and few queues hold a review.
-    from commonbrain.retrieval.item_metadata import outdated_of  # noqa: PLC0415
+    from commonbrain.retrieval.conflicts import outdated_of  # noqa: PLC0415
 
     stale = outdated_of(tx, caller, memories=memories, reviews=needs, now=now)
     heads = {conflict.ids[1]: conflict.ids[0] for conflict in stale}

@@ -29,7 +29,7 @@ from commonbrain.observability.hook_events import HOOK_TRANSPORT, Shown, hook_to
 from commonbrain.observability.hook_runs import HookRuns
 from commonbrain.observability.tool_events import OK, ToolEvent
 from commonbrain.retrieval.proactive import forget_shown
-from commonbrain.retrieval.query_plan import RecallOptions
+from commonbrain.retrieval.plan import RecallOptions
 from commonbrain.runtime.bootstrap import brain_of, open_brain
 from commonbrain.runtime.local_requests import LocalHost, services_for
 from commonbrain.runtime.local_socket import JsonObject

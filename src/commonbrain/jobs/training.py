@@ -44,7 +44,7 @@ from commonbrain.model.limits import (
 from commonbrain.model.memory import Memory, State, is_erased
 from commonbrain.model.model_card import ModelCard, ModelRole, ModelState
 from commonbrain.model.query import FeedbackMark
-from commonbrain.retrieval.ranking import NORMALIZED_WEIGHTS
+from commonbrain.retrieval.score import NORMALIZED_WEIGHTS
 from commonbrain.storage.interface import EntryFilter
 from commonbrain.storage.job_queue import JobContext
 

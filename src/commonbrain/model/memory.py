@@ -217,6 +217,11 @@ class Memory:
         return self.detail.sender if isinstance(self.detail, MessageDetail) else None
 
     @property
+    def thread_id(self) -> int | None:
+        """The thread of a message."""
+        return self.detail.thread_id if isinstance(self.detail, MessageDetail) else None
+
+    @property
     def audience(self) -> tuple[str, ...]:
         """Further readers of a private memory: recipients of it or its source."""
         if isinstance(self.detail, MessageDetail):

@@ -13,7 +13,6 @@ from commonbrain.model.errors import InvalidInputError, RejectedError
 from commonbrain.model.kinds import (
     CausalField,
     Kind,
-    MessageDetail,
     fields_of,
     parse_kind_filter,
 )
@@ -355,7 +354,7 @@ def is_allowed(
         )
         and (criteria.scope is None or memory.scope == criteria.scope)
         and (criteria.session is None or memory.session == criteria.session)
-        and (criteria.thread is None or _thread_of(memory) == criteria.thread)
+        and (criteria.thread is None or memory.thread_id == criteria.thread)
         and (criteria.field is None or criteria.field in fields_of(memory.detail))
         and (criteria.project is None or memory.project in {None, criteria.project})
         and (criteria.agent is None or memory.agent == criteria.agent)
@@ -392,10 +391,6 @@ def is_person(name: str, people: Sequence[str]) -> bool:
 def _named(memory: Memory) -> set[str]:
     names = {memory.speaker.casefold()} if memory.speaker else set[str]()
     return names | set(memory.people)
-
-
-def _thread_of(memory: Memory) -> int | None:
-    return memory.detail.thread_id if isinstance(memory.detail, MessageDetail) else None
 
 
 def _was_believed(

@@ -1,21 +1,29 @@
-"""Pages of a recall without a query, which lists the newest memories first."""
+"""The pipeline of lists: a recall without a query, or for a time alone, newest first, in pages."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
+from dataclasses import replace
+from datetime import date, datetime
+from itertools import islice, zip_longest
 from typing import TYPE_CHECKING, Any, Final
 
 from commonbrain.model.errors import InvalidInputError
+from commonbrain.model.kinds import KINDS
 from commonbrain.model.limits import MORE_COUNTED_MAX
 from commonbrain.model.memory import Memory
 from commonbrain.model.paging import Listing
 from commonbrain.model.query import Candidate, Place
 from commonbrain.model.timestamps import from_millis, to_millis
+from commonbrain.retrieval.occurrences import at_each_time
+from commonbrain.retrieval.order import order
 from commonbrain.retrieval.packing import Packed
+from commonbrain.retrieval.score import BY_RECENCY, score
 
 if TYPE_CHECKING:
-    from commonbrain.retrieval.query_plan import QueryPlan
+    from commonbrain.retrieval.plan import QueryPlan
+    from commonbrain.retrieval.table import Table
     from commonbrain.storage.store import Transaction
 
 _NO_FILTERS: Final = frozenset({"max_items", "max_tokens", "deadline_ms", "bump", "cursor"})
@@ -51,15 +59,63 @@ def next_cursor(options: Mapping[str, Any], last: Place) -> str:
     return _listing(options).cursor_after((to_millis(at), id_))
 
 
-def in_page(
-    memories: Sequence[Memory], *, after: Place | None, oldest: Place | None
-) -> list[Memory]:
-    """Select what belongs to a page: what is older than `after`, down to `oldest`."""
-    return [
-        one
-        for one in memories
-        if (after is None or place_of(one) < after) and (oldest is None or place_of(one) >= oldest)
+def arrange(plan: QueryPlan, table: Table) -> None:
+    """Order a list newest first: by `occurred_at`, then by `recorded_at`.
+
+    An event that came again is there at each of its times, and what mentions the time that is asked
+    for at that time. Of a time that holds more than fits, every day keeps its share.
+    """
+    place = {id_: row for row, id_ in enumerate(table.rows)}
+    dated = {id_: (at,) for id_, at in table.mentioned.items()} | dict(table.times)
+    memories = at_each_time(table.memories, dated)
+    if plan.has_pages:
+        memories = [one for one in memories if _is_in_page(one, plan.after, oldest=table.oldest)]
+    rows = [place[one.id] for one in memories]
+    table.memories, table.rows = memories, [one.id for one in memories]
+    table.columns = {name: column[rows] for name, column in table.columns.items()}
+    score(plan, table)
+    table.ranked.sort(key=BY_RECENCY, reverse=True)
+    if plan.lists_time:
+        table.ranked = share_days(table.ranked, count=plan.budget.max_items)
+    order(plan, table)
+    # What was dated by what it mentions is shown with its own time.
+    table.ranked = [
+        replace(one, memory=table.known[one.memory.id])
+        if one.memory.id in table.mentioned and one.memory.id not in table.times
+        else one
+        for one in table.ranked
     ]
+
+
+_OCCURRENCE_BONUS: Final = 0.3
+"""Added to the salience of what happened, so that an event comes before a fact of its day."""
+
+
+def share_days(newest_first: Sequence[Candidate], *, count: int) -> list[Candidate]:
+    """Move `count` candidates from all days to the front; both parts stay newest first.
+
+    In turn each day gives the most important one that is left, so that a busy day does not hide the
+    others.
+    """
+    days: defaultdict[date, list[Candidate]] = defaultdict(list)
+    for one in newest_first:
+        days[one.memory.occurred_at.date()].append(one)
+    each = [sorted(those, key=_importance, reverse=True) for those in days.values()]
+    turns = ([one for one in turn if one is not None] for turn in zip_longest(*each))
+    in_turn = (one for turn in turns for one in sorted(turn, key=_importance, reverse=True))
+    chosen = {id(one) for one in islice(in_turn, count)}
+    return sorted(newest_first, key=lambda one: id(one) not in chosen)
+
+
+def _importance(candidate: Candidate) -> float:
+    memory = candidate.memory
+    return memory.salience + _OCCURRENCE_BONUS * KINDS[memory.kind].is_occurrence
+
+
+def _is_in_page(memory: Memory, after: Place | None, *, oldest: Place | None) -> bool:
+    """Return whether a memory is older than `after`, and down to `oldest`."""
+    place = place_of(memory)
+    return (after is None or place < after) and (oldest is None or place >= oldest)
 
 
 def fit_page(

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias
 
 from commonbrain.embeddings.interface import Embedder, Thresholds
 from commonbrain.model.kinds import Kind
-from commonbrain.retrieval.query_plan import search_terms
-from commonbrain.retrieval.ranking import LEXICAL_WEIGHT, word_share
+from commonbrain.retrieval.plan import search_terms
+from commonbrain.retrieval.score import LEXICAL_WEIGHT, word_share
 
 if TYPE_CHECKING:
     import numpy as np

@@ -21,14 +21,14 @@ from commonbrain.learning.serving import (
 from commonbrain.model.errors import CommonbrainError
 from commonbrain.model.model_card import CROSS_ENCODER
 from commonbrain.model.query import Candidate
-from commonbrain.retrieval.guidance import GUIDANCE
+from commonbrain.retrieval.retrieve import GUIDANCE, SKILL
 
 if TYPE_CHECKING:
     from commonbrain.clock import Clock
     from commonbrain.embeddings.interface import CrossEncoder
-    from commonbrain.retrieval.query_plan import QueryPlan
-    from commonbrain.retrieval.ranking import RerankResult
-    from commonbrain.retrieval.retrievers import Deadline
+    from commonbrain.retrieval.plan import QueryPlan
+    from commonbrain.retrieval.retrieve import Deadline
+    from commonbrain.retrieval.table import Table
 
 CANDIDATES_DEFAULT: Final = 20
 """More than the 12 items of a result, so that some can move up into it."""
@@ -104,37 +104,37 @@ class CrossEncoding:
     def order(
         self,
         plan: QueryPlan,
+        table: Table,
         *,
-        before: RerankResult,
         failure: ScoringFailure | None,
         deadline: Deadline,
-    ) -> RerankResult:
-        """Order the best candidates; each place keeps its score.
+    ) -> None:
+        """Order the best candidates of a table; each place keeps its score.
 
         Skills stay first, and wishes stay where they are: they say how to answer, not what.
         """
-        ranked = list(before.ranked)
+        before = table.ranked
         places = [
             place
-            for place, one in enumerate(ranked)
-            if not (one.features.get("skill") or one.features.get(GUIDANCE))
+            for place, one in enumerate(before)
+            if not (one.features.get(SKILL) or one.features.get(GUIDANCE))
         ][: self.candidates]
         if not places:
-            return before
+            return
         began_ms = self._clock.elapsed_ms()
         answer = failure or self.ask(
-            plan.query, [ranked[at].memory.text for at in places], timeout_ms=deadline.left_ms
+            plan.query, [before[at].memory.text for at in places], timeout_ms=deadline.left_ms
         )
         took_ms = round(self._clock.elapsed_ms() - began_ms, 3)
-        timed = replace(before, taken_ms={**before.taken_ms, CROSS_ENCODER: took_ms})
+        table.taken_ms = {**table.taken_ms, CROSS_ENCODER: took_ms}
         if isinstance(answer, ScoringFailure):
-            reason = f"{CROSS_ENCODER}: {self.name} {answer.reason}"
-            return replace(timed, degraded=(*before.degraded, reason))
+            table.degraded.append(f"{CROSS_ENCODER}: {self.name} {answer.reason}")
+            return
+        table.ranked = list(before)
         # Sorting is stable: on a tie, the order before decides.
         best_first = sorted(zip(answer.scores, places, strict=True), key=lambda one: -one[0])
         for place, (score, moved) in zip(places, best_first, strict=True):
-            ranked[place] = _placed(before.ranked[moved], at=before.ranked[place], score=score)
-        return replace(timed, ranked=ranked)
+            table.ranked[place] = _placed(before[moved], at=before[place], score=score)
 
     def close(self) -> None:
         """Release the model without waiting."""

@@ -24,10 +24,10 @@ from commonbrain.model.memory import (
 )
 from commonbrain.model.parameters import Parameters
 from commonbrain.model.query import FeedbackEvent, FeedbackMark, Filter
-from commonbrain.model.revision import Action, shown_detail
+from commonbrain.model.revision import DEPRECATED, Action, shown_detail
 from commonbrain.model.scope import Caller, Scope, Trust, is_visible
 from commonbrain.model.timestamps import show_instant
-from commonbrain.retrieval.item_metadata import DEPRECATED, find_conflicts
+from commonbrain.retrieval.conflicts import find_conflicts
 from commonbrain.retrieval.provenance import FORGOTTEN, Provenance, provenance, seen
 from commonbrain.retrieval.related import related_by_name
 from commonbrain.retrieval.value_history import ChangeReader

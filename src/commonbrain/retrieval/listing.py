@@ -31,8 +31,8 @@ from commonbrain.model.memory import ERASED, Memory, State
 from commonbrain.model.paging import Key, Listing, Page
 from commonbrain.model.query import KindFilter
 from commonbrain.model.scope import Caller, Scope, Trust, is_visible
+from commonbrain.retrieval.plan import NEEDS_REVIEW
 from commonbrain.retrieval.provenance import FORGOTTEN
-from commonbrain.retrieval.query_plan import NEEDS_REVIEW
 from commonbrain.security.read_audit import audited
 from commonbrain.services import Services
 from commonbrain.text.normalisation import normalise_line

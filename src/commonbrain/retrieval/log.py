@@ -22,7 +22,7 @@ from commonbrain.model.query import (
 )
 from commonbrain.model.scope import Caller, Role, is_visible
 from commonbrain.retrieval.get import fetch
-from commonbrain.retrieval.ranking import FEATURE_WEIGHTS
+from commonbrain.retrieval.score import FEATURE_WEIGHTS
 from commonbrain.security.read_audit import audited
 from commonbrain.services import Services
 from commonbrain.storage.interface import EntryFilter

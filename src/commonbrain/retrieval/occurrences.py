@@ -7,7 +7,7 @@ timeline shows each of them, and a question about a time finds the event by any 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -20,9 +20,8 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from commonbrain.model.memory import Memory
-    from commonbrain.model.query import Candidate
     from commonbrain.model.revision import BeliefPeriod
-    from commonbrain.retrieval.query_plan import QueryPlan
+    from commonbrain.retrieval.plan import QueryPlan
     from commonbrain.storage.store import Transaction
 
 Times = Mapping[int, Sequence["datetime"]]
@@ -38,40 +37,22 @@ def time_of_occurrence(memory: Memory, *, order: Order) -> datetime | None:
     return memory.occurred_at if is_dated else None
 
 
-def recurrence_times(tx: Transaction, plan: QueryPlan, *, memories: Iterable[Memory]) -> Times:
-    """Read when events came again in the same words, if the query is about time."""
-    if not (plan.has_period or plan.budget.order is Order.TIMELINE):
-        return {}
-    return times_of(tx, memories, until=plan.filter.as_of or plan.now)
-
-
-def mentioned_times(plan: QueryPlan, memories: Iterable[Memory]) -> Times:
-    """Map memories that occurred at another time to a date that they mention of the query's period.
+def mentioned_times(
+    period: BeliefPeriod, coming: BeliefPeriod | None, memories: Iterable[Memory]
+) -> Mapping[int, datetime]:
+    """Map memories that occurred at another time to a date that they mention of a period.
 
     A date of the next such period ("on Friday", "in March") counts as the first of this one.
     """
-    if plan.period is None:
-        return {}
-    times: dict[int, Sequence[datetime]] = {}
+    times: dict[int, datetime] = {}
     for one in memories:
-        if not plan.period.holds(one.occurred_at):
+        if not period.holds(one.occurred_at):
             spans = [mention.span for mention in mentions_in(one.text, one.occurred_at)]
-            if inside := [span.since for span in spans if _is_within(span, plan.period)]:
-                times[one.id] = [max(inside[0], plan.period.since)]
-            elif plan.coming and any(_is_within(span, plan.coming) for span in spans):
-                times[one.id] = [plan.period.since]
+            if inside := [span.since for span in spans if _is_within(span, period)]:
+                times[one.id] = max(inside[0], period.since)
+            elif coming and any(_is_within(span, coming) for span in spans):
+                times[one.id] = period.since
     return times
-
-
-def at_own_times(
-    candidates: Sequence[Candidate], *, memories: Iterable[Memory], dated: Container[int]
-) -> list[Candidate]:
-    """Give back the times at which memories occurred that were dated by what they mention."""
-    own = {one.id: one for one in memories if one.id in dated}
-    return [
-        replace(one, memory=own[one.memory.id]) if one.memory.id in own else one
-        for one in candidates
-    ]
 
 
 def _is_within(span: BeliefPeriod, period: BeliefPeriod) -> bool:
@@ -107,35 +88,6 @@ def times_of(tx: Transaction, memories: Iterable[Memory], *, until: datetime) ->
     }
 
 
-def at_asked_times(plan: QueryPlan, memories: Sequence[Memory], *, times: Times) -> list[Memory]:
-    """Date each memory by the times that the query asks for.
-
-    A listing has it at each of its times. Otherwise it is at its latest time in the period that the
-    query names, or else in that of the filter.
-    """
-    if not times:
-        return list(memories)
-    if not plan.query:
-        return at_each_time(memories, times)
-    return [_at_latest(plan, one, times=times) for one in memories]
-
-
-def spread_over_times(
-    plan: QueryPlan, candidates: Sequence[Candidate], *, times: Times
-) -> list[Candidate]:
-    """Repeat each candidate of a timeline for all of its times, latest first.
-
-    Empty if nothing is to be repeated, or a listing was dated before it was ranked.
-    """
-    if not (times and plan.query and plan.budget.order is Order.TIMELINE):
-        return []
-    return [
-        replace(one, memory=at)
-        for one in candidates
-        for at in reversed(_at_each(one.memory, times))
-    ]
-
-
 def at_each_time(memories: Iterable[Memory], times: Times) -> list[Memory]:
     """Repeat each memory for all of its times, earliest first."""
     return [at for one in memories for at in _at_each(one, times)]
@@ -145,7 +97,8 @@ def _at_each(memory: Memory, times: Times) -> list[Memory]:
     return [replace(memory, occurred_at=at) for at in times.get(memory.id, (memory.occurred_at,))]
 
 
-def _at_latest(plan: QueryPlan, memory: Memory, *, times: Times) -> Memory:
+def at_latest(plan: QueryPlan, memory: Memory, *, times: Times) -> Memory:
+    """Date a memory by its latest time in the asked period; others are as they were."""
     for scope in (plan.time_scoped, plan.query_scope):
         if scope is None or not scope.filter.has_period:
             continue

@@ -22,8 +22,8 @@ from commonbrain.model.recall_result import (
 )
 from commonbrain.model.scope import Trust
 from commonbrain.retrieval.detail_levels import DetailCosts, DetailLevel, Text, as_json
-from commonbrain.retrieval.item_metadata import is_matching_skill, to_item
-from commonbrain.retrieval.same_matter import EARLIER
+from commonbrain.retrieval.items import is_matching_skill, to_item
+from commonbrain.retrieval.order import EARLIER
 from commonbrain.text.segmentation import Sought
 from commonbrain.text.tokens import estimate
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from commonbrain.embeddings.interface import EmbeddingSpace
@@ -19,12 +19,13 @@ from commonbrain.model import ids as public_ids
 from commonbrain.model.errors import UnavailableError
 from commonbrain.model.kinds import KINDS
 from commonbrain.model.memory import Memory
+from commonbrain.model.model_card import CROSS_ENCODER
 from commonbrain.model.query import PROACTIVE, Candidate
 from commonbrain.model.scope import Caller
-from commonbrain.retrieval.query_plan import QueryPlan, search_terms
-from commonbrain.retrieval.ranking import word_share
-from commonbrain.retrieval.retrievers import Deadline
-from commonbrain.retrieval.same_matter import EARLIER
+from commonbrain.retrieval.load import SOURCE_TURNS
+from commonbrain.retrieval.order import EARLIER, with_marks
+from commonbrain.retrieval.plan import QueryPlan, limit_to_time, search_terms, words_of
+from commonbrain.retrieval.score import ANSWERABILITY, word_share
 from commonbrain.services import Services
 from commonbrain.storage.interface import MemoryAccess, ShownMemories
 from commonbrain.text.patterns import lazy_pattern
@@ -32,6 +33,8 @@ from commonbrain.text.prompts import typed_text
 from commonbrain.text.segmentation import count_words, split_sentences
 
 if TYPE_CHECKING:
+    from commonbrain.retrieval.retrieve import Deadline
+    from commonbrain.retrieval.table import Table
     from commonbrain.storage.store import Transaction
 
 THRESHOLD: Final = 0.5
@@ -166,72 +169,125 @@ _SIZE_MAX: Final = 2000
 """Memories that are counted at most; a larger store is treated alike."""
 _JUDGED: Final = 10
 """Best candidates that are judged: the few to show, and some that the session was shown."""
-_HOPELESS_BELOW: Final = -3.0
-"""Logarithm of the odds that a nearer sentence does not raise to 0: it adds 2 at most, mostly 1."""
+_WORDS_SHARED_MIN: Final = 2
 
 
-def judge(
-    tx: Transaction,
-    plan: QueryPlan,
-    *,
-    services: Services,
-    ranked: Sequence[Candidate],
-    meaning: Mapping[int, float],
-    deadline: Deadline,
-) -> list[Candidate]:
-    """Add the feature `PROACTIVE`, the probability that a candidate is worth showing.
+def plan_prompt(plan: QueryPlan) -> QueryPlan:
+    """Plan for a prompt: it lists nothing, and has no time for what costs much and shows little."""
+    overrides = replace(plan.overrides, without=plan.overrides.without | _LEFT_OUT)
+    return replace(limit_to_time(plan), overrides=overrides)
 
-    Candidates that do not match the prompt, but are linked to one that does, get 0, and so do all
-    but the best. The others get none if `meaning`, the cosines of the prompt, is empty: they were
-    selected by words.
+
+_LEFT_OUT: Final = frozenset({CROSS_ENCODER, SOURCE_TURNS, ANSWERABILITY})
+
+
+@dataclass(slots=True)
+class PromptJudge:
+    """The last stage of a recall for a prompt: what is worth showing, if anything is.
+
+    Nothing, unless one of the best is worth it by itself: then the first of recall, and those that
+    are worth it. Skills always are. A newer memory is as worthy as the older one on its matter. Not
+    shown are what a newer one changed, what the session was shown before unless it needs review
+    since, and anything with a prompt that no person typed.
     """
-    if not meaning:
-        return [
-            replace(one, features={**one.features, PROACTIVE: 0.0})
-            if one.features.get("linked")
-            else one
-            for one in ranked
-        ]
-    prompt, space = read_prompt(plan.query), services.store.space.under(plan.parameters)
-    compared = {one.memory.id: one.memory for one in ranked[:_JUDGED] if one.memory.id in meaning}
-    size = tx.memories.count(plan.query_scope, at_most=_SIZE_MAX) if compared else 0
-    prior = BIAS + SIZE_WEIGHT * math.log(max(size, _SIZE_MIN))
 
-    def log_odds(id_: int, sentence: float) -> float:
-        features = pair_features(
-            prompt, compared[id_], cosine=meaning[id_], sentence=sentence, space=space
+    services: Services
+    plan: QueryPlan
+    deadline: Deadline
+    unwritten: Sequence[ShownMemories] = field(init=False)
+    """What the session was shown and the store may not hold yet, before the transaction."""
+    size: int = field(default=0, init=False)
+    """Memories in scope, up to `_SIZE_MAX`."""
+    shown: Mapping[int, bool] = field(default_factory=dict[int, bool], init=False)
+    """What the session was shown, and whether it needed review then."""
+    sentences: Mapping[int, float] = field(default_factory=dict[int, float], init=False)
+    """The cosine of the nearer one of the first and the last sentence of several."""
+
+    def __post_init__(self) -> None:
+        """Ask the write-behind queue before the transaction that reads the rest."""
+        self.unwritten = self.services.journal.unwritten_shown(self.plan.caller)
+
+    def load(self, tx: Transaction, table: Table) -> None:
+        """Read what the judgement needs of the store."""
+        self.shown = shown_to(tx, self.plan.caller, unwritten=self.unwritten)
+        if table.query_vector is not None and table.rows:
+            self.size = tx.memories.count(self.plan.query_scope, at_most=_SIZE_MAX)
+            self.sentences = self._sentence_cosines(tx, table)
+
+    def judge(self, table: Table) -> None:
+        """Choose what is worth showing, with the feature `PROACTIVE`: how probably it is."""
+        plan = self.plan
+        if plan.query and not typed_text(plan.query):
+            table.ranked = []
+        elif not table.cosines:
+            # The embedder did not answer in time: words alone have to match well.
+            table.ranked = [
+                one
+                for one in table.ranked
+                if not one.features.get("linked") and (not plan.query or _is_informative(plan, one))
+            ]
+        else:
+            judged = self._judged(table)
+            table.considered = with_marks(table.considered, judged, added=PROACTIVE)
+            table.ranked = judged
+        table.ranked = worth_showing(
+            table.ranked,
+            shown=self.shown,
+            reviews=table.reviews,
+            max_items=plan.budget.max_items,
         )
-        return prior + sum(WEIGHTS[name] * value for name, value in features.items())
+        table.is_answered = bool(table.ranked)
 
-    known = {id_: log_odds(id_, meaning[id_]) for id_ in compared}
-    open_ids = [id_ for id_, value in known.items() if _HOPELESS_BELOW < value < 0]
-    nearest = _sentence_cosines(tx, plan.query, services=services, ids=open_ids, deadline=deadline)
-    known |= {id_: log_odds(id_, sentence) for id_, sentence in nearest.items()}
-    probabilities = {id_: round(_logistic(value), 3) for id_, value in known.items()}
-    return [
-        replace(one, features={**one.features, PROACTIVE: probabilities.get(one.memory.id, 0.0)})
-        for one in ranked
-    ]
+    def _judged(self, table: Table) -> list[Candidate]:
+        """Judge the best that were compared; all others, linked ones too, get 0."""
+        compared = [one for one in table.ranked[:_JUDGED] if one.memory.id in table.cosines]
+        prompt, space = read_prompt(self.plan.query), table.space.under(self.plan.parameters)
+        prior = BIAS + SIZE_WEIGHT * math.log(max(self.size, _SIZE_MIN))
+        probabilities: dict[int, float] = {}
+        for one in compared:
+            cosine = table.cosines[one.memory.id]
+            features = pair_features(
+                prompt,
+                one.memory,
+                cosine=cosine,
+                sentence=self.sentences.get(one.memory.id, cosine),
+                space=space,
+            )
+            odds = prior + sum(WEIGHTS[name] * value for name, value in features.items())
+            probabilities[one.memory.id] = round(_logistic(odds), 3)
+        return [
+            replace(
+                one, features={**one.features, PROACTIVE: probabilities.get(one.memory.id, 0.0)}
+            )
+            for one in table.ranked
+        ]
+
+    def _sentence_cosines(self, tx: Transaction, table: Table) -> Mapping[int, float]:
+        """Compare the first and the last sentence; empty if there is no time left.
+
+        A prompt begins with its subject or ends with its question.
+        """
+        text, services = self.plan.query, self.services
+        sentences = [one for one in split_sentences(text) if count_words(one) >= _SENTENCE_WORDS]
+        if len(sentences) < 2:  # noqa: PLR2004 one sentence is the whole prompt
+            return {}
+        ends = (sentences[0], sentences[-1])
+        pending = services.embedding_executor.submit(lambda: [*map(services.embedder.query, ends)])
+        try:
+            vectors = self.deadline.wait_for(pending)
+        except UnavailableError:
+            return {}
+        compared = [id_ for id_ in table.rows if id_ in table.cosines]
+        each = [tx.index.similarities(vector, compared) for vector in vectors]
+        return {id_: max(cosines[id_] for cosines in each) for id_ in each[0]}
 
 
-def _sentence_cosines(
-    tx: Transaction, text: str, *, services: Services, ids: Sequence[int], deadline: Deadline
-) -> Mapping[int, float]:
-    """Return the cosines of the first or last sentence of several, whichever is nearer.
-
-    A prompt begins with its subject or ends with its question. Empty if there is no time left.
-    """
-    sentences = [one for one in split_sentences(text) if count_words(one) >= _SENTENCE_WORDS]
-    if len(sentences) < 2 or not ids:  # noqa: PLR2004 one sentence is the whole prompt
-        return {}
-    ends = (sentences[0], sentences[-1])
-    pending = services.embedding_executor.submit(lambda: [*map(services.embedder.query, ends)])
-    try:
-        vectors = deadline.wait_for(pending)
-    except UnavailableError:
-        return {}
-    each = [tx.index.similarities(vector, ids) for vector in vectors]
-    return {id_: max(cosines[id_] for cosines in each) for id_ in each[0]}
+def _is_informative(plan: QueryPlan, candidate: Candidate) -> bool:
+    """Return whether a memory contains at least half of the query's terms, and at least two."""
+    terms = frozenset(plan.terms)
+    memory = candidate.memory
+    shared = len(terms & words_of(f"{memory.headline} {memory.body}"))
+    return shared >= max(_WORDS_SHARED_MIN, len(terms) / 2)
 
 
 def _logistic(value: float) -> float:
@@ -240,21 +296,13 @@ def _logistic(value: float) -> float:
 
 
 def worth_showing(
-    plan: QueryPlan,
     ranked: Sequence[Candidate],
     *,
     shown: Mapping[int, bool],
     reviews: Container[int],
+    max_items: int,
 ) -> list[Candidate]:
-    """Choose what to show to an agent that did not ask, in the order of recall.
-
-    Nothing, unless one of the best is worth it by itself: then the first of recall, and those that
-    are worth it. Skills always are. A newer memory is as worthy as the older one on its matter. Not
-    shown are what a newer one changed, what the session was shown before unless it needs review
-    since, and anything with a prompt that no person typed.
-    """
-    if plan.query and not typed_text(plan.query):
-        return []
+    """Choose what to show, in the order of recall; see `PromptJudge`."""
     worth = {one.memory.id: _worth(one) for one in ranked}
     shown_ids = {id_: public_ids.show(public_ids.MEMORY, id_) for id_ in worth}
     # An older candidate mostly comes after the newer one, so a chain is followed from its end.
@@ -268,7 +316,7 @@ def worth_showing(
         if EARLIER not in one.features
         and not _is_raw(one.memory)
         and not _is_known(one.memory.id, shown=shown, reviews=reviews)
-    ][: plan.budget.max_items]
+    ][:max_items]
     worthy = [one for one in best if worth[one.memory.id] >= THRESHOLD]
     return [one for one in best if one in worthy or one is ranked[0]] if worthy else []
 

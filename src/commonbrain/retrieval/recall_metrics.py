@@ -6,7 +6,7 @@ from commonbrain.learning.outcomes import RERANKER
 from commonbrain.model import ids
 from commonbrain.model.query import ExclusionReason, Trace
 from commonbrain.observability.interface import RecallMetrics
-from commonbrain.retrieval.retrievers import VECTOR
+from commonbrain.retrieval.retrieve import VECTOR
 from commonbrain.text.tokens import estimate_by_sample
 
 

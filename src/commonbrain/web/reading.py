@@ -17,7 +17,7 @@ from commonbrain.model.errors import NotFoundError
 from commonbrain.model.limits import IDS_PER_GET_MAX
 from commonbrain.model.recall_result import RecallResult
 from commonbrain.retrieval.get import MemoryView
-from commonbrain.retrieval.query_plan import RecallOptions
+from commonbrain.retrieval.plan import RecallOptions
 from commonbrain.web.visit import Visit
 
 

@@ -20,8 +20,8 @@ from commonbrain.jobs.worker import Worker
 from commonbrain.model.kinds import Kind, MessageDetail
 from commonbrain.model.limits import RECALL_TOKENS_MAX
 from commonbrain.model.memory import Draft
-from commonbrain.retrieval.query_plan import NO_OVERRIDES, RetrievalOverrides
-from commonbrain.retrieval.service import Recall
+from commonbrain.retrieval.plan import NO_OVERRIDES, RetrievalOverrides
+from commonbrain.retrieval.recall import Recall
 from commonbrain.storage.interface import Progress, ignore_progress
 from commonbrain.storage.job_queue import MAINTAIN
 from commonbrain.transfer.importer import Unreadable

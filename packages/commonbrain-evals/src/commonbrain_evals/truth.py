@@ -21,9 +21,9 @@ from commonbrain.client import Brain
 from commonbrain.embeddings.interface import Embedder
 from commonbrain.ingestion.result import ItemStatus
 from commonbrain.model.recall_result import Item
-from commonbrain.retrieval.query_plan import RetrievalOverrides
-from commonbrain.retrieval.same_matter import EARLIER
-from commonbrain.retrieval.service import Recall
+from commonbrain.retrieval.order import EARLIER
+from commonbrain.retrieval.plan import RetrievalOverrides
+from commonbrain.retrieval.recall import Recall
 from commonbrain.storage.interface import Progress, ignore_progress
 from commonbrain.testing.builders import FakeClock, a_brain
 from commonbrain_evals.rows import Half, half_of, read_rows

@@ -27,7 +27,7 @@ from commonbrain.model.recall_result import (
     to_evidence,
     tokens_line,
 )
-from commonbrain.retrieval.query_plan import RecallOptions
+from commonbrain.retrieval.plan import RecallOptions
 
 _NO_RESULT_MESSAGES = {
     ResultStatus.NOTHING_STORED: "Nothing is stored that this filter allows.",

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
+
+_PRODUCTS_MAX: Final = 200_000
+"""Multiplications at once; for more, BLAS wakes threads, which takes longer than the product."""
 
 Window = NDArray[np.float16] | NDArray[np.float32]
 
@@ -28,4 +32,6 @@ def cosines_of(ids: Sequence[int], windows: Iterable[tuple[int, Window]]) -> lis
     matrix = np.stack([sums.get(id_, none) for id_ in ids])
     lengths = np.linalg.norm(matrix, axis=1, keepdims=True)
     matrix /= np.where(lengths > 0, lengths, 1)
-    return (matrix @ matrix.T).tolist()
+    step = max(1, _PRODUCTS_MAX // matrix.size)
+    parts = [matrix[at : at + step] @ matrix.T for at in range(0, len(ids), step)]
+    return np.concatenate(parts).tolist()

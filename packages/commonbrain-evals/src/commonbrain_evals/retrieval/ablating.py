@@ -11,9 +11,9 @@ from typing import Final
 from commonbrain.client import Brain
 from commonbrain.embeddings.interface import Embedder, EmbeddingSpace, Matrix
 from commonbrain.model.query import Candidate, Trace
-from commonbrain.retrieval.query_plan import ABLATABLE_STAGES
-from commonbrain.retrieval.ranking import FEATURE_WEIGHTS
-from commonbrain.retrieval.retrievers import RETRIEVERS
+from commonbrain.retrieval.plan import ABLATABLE_STAGES
+from commonbrain.retrieval.retrieve import RETRIEVERS
+from commonbrain.retrieval.score import FEATURE_WEIGHTS
 from commonbrain.retrieval.write_behind import WriteBehindQueue
 from commonbrain.services import Services
 

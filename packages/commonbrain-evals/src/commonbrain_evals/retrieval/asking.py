@@ -9,8 +9,8 @@ from commonbrain.client import Brain
 from commonbrain.model import ids
 from commonbrain.model.limits import RECALL_ITEMS_MAX, RECALL_TOKENS_MAX
 from commonbrain.model.recall_result import Item, RecallResult, ResultStatus
-from commonbrain.retrieval.query_plan import RetrievalOverrides
-from commonbrain.retrieval.service import Recall
+from commonbrain.retrieval.plan import RetrievalOverrides
+from commonbrain.retrieval.recall import Recall
 from commonbrain_evals.retrieval.ablating import Ablation
 from commonbrain_evals.retrieval.corpora import Question
 from commonbrain_evals.retrieval.eval_store import EvalStore, LastSession

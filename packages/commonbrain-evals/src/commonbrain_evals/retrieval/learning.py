@@ -25,8 +25,8 @@ from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.limits import LESSONS_ASKED_MIN, RECALL_TOKENS_MAX
 from commonbrain.model.model_card import RERANK
 from commonbrain.model.scope import Caller
-from commonbrain.retrieval.query_plan import RetrievalOverrides
-from commonbrain.retrieval.service import Recall
+from commonbrain.retrieval.plan import RetrievalOverrides
+from commonbrain.retrieval.recall import Recall
 from commonbrain.runtime.bootstrap import build_services
 from commonbrain.services import Services
 from commonbrain.storage.interface import Progress, ignore_progress

@@ -10,7 +10,7 @@ from typing import Final
 
 from commonbrain.config import Settings
 from commonbrain.model.errors import InvalidInputError
-from commonbrain.retrieval.query_plan import RetrievalOverrides
+from commonbrain.retrieval.plan import RetrievalOverrides
 from commonbrain.runtime.bootstrap import make_embedder
 from commonbrain.storage.interface import Progress, ignore_progress
 from commonbrain_evals.retrieval.ablating import PARTS

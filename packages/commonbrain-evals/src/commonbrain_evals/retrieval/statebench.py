@@ -24,9 +24,9 @@ from commonbrain.model.limits import RECALL_ITEMS_DEFAULT
 from commonbrain.model.memory import full_text
 from commonbrain.model.recall_result import Item
 from commonbrain.model.scope import Scope
-from commonbrain.retrieval.query_plan import RetrievalOverrides
-from commonbrain.retrieval.same_matter import EARLIER
-from commonbrain.retrieval.service import Recall
+from commonbrain.retrieval.order import EARLIER
+from commonbrain.retrieval.plan import RetrievalOverrides
+from commonbrain.retrieval.recall import Recall
 from commonbrain.storage.interface import Progress, ignore_progress
 from commonbrain_evals.retrieval.notes import NoteStore, open_note_store
 from commonbrain_evals.retrieval.record import ALL

@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 
 from commonbrain.model.revision import BeliefPeriod
-from commonbrain.retrieval.query_plan import search_terms
+from commonbrain.retrieval.plan import search_terms
 from commonbrain.text.time_expressions.parser import parse_time_range
 from commonbrain_evals.retrieval.recipes import Recipe
 from commonbrain_evals.retrieval.shapes import Places, Row, Shapes

@@ -7,7 +7,7 @@ from typing import Final
 
 from commonbrain.client import Brain
 from commonbrain.model.query import Filter
-from commonbrain.retrieval.query_plan import search_terms
+from commonbrain.retrieval.plan import search_terms
 from commonbrain.storage.interface import Hit, QueryScope
 from commonbrain_evals.retrieval.eval_store import EvalStore
 

@@ -19,7 +19,7 @@ from commonbrain.model.query import Budget, Filter, KindFilter, Place
 from commonbrain.model.recall_result import Order
 from commonbrain.model.revision import BeliefPeriod
 from commonbrain.model.scope import Caller, Scope
-from commonbrain.storage.interface import QueryScope, ShownMemories
+from commonbrain.storage.interface import QueryScope
 from commonbrain.text.normalisation import normalise_line
 from commonbrain.text.patterns import lazy_pattern
 from commonbrain.text.time_expressions.parser import parse_time_expression, parse_time_range
@@ -50,6 +50,22 @@ def intent_of(query: str, *, names_time: bool) -> Intent:
     return Intent.TEMPORAL if names_time else Intent.PLAIN
 
 
+_LOOKUP: Final = lazy_pattern(
+    r"^\W*(?:who|whose|where|when (?:did|do|does|is|was|were|will|has|have|can|should)"
+    r"|how (?:many|much|long|often|old|far)|did|was|were|has|had|is|are|does|have (?:i|we|you)"
+    r"|what (?:was|were|did|has|is)|(?:what|which|how|why)\b.{0,40}? (?:does|did|has|had|was))\b"
+    r"|\b(?:did|have|had|was|were) (?:i|we|my|our|you)\b"
+    r"|\b(?:i|we)(?:['’]ve| have)? (?:\w+ )?(?:brought|said|told|mentioned|asked|discussed)\b"  # noqa: RUF001 as typed
+    r"|\b(?:across|throughout) (?:my|our|all|the)\b|\bin total\b",
+    re.IGNORECASE,
+)
+
+
+def is_lookup(query: str) -> bool:
+    """Return whether a query asks for a fact, rather than for something to be done or explained."""
+    return _LOOKUP.search(query) is not None
+
+
 def asks_about_answers(query: str) -> bool:
     """Return whether a question is about an earlier answer rather than the user's own words."""
     return _ABOUT_ANSWERS.search(query) is not None
@@ -66,6 +82,7 @@ TIME_ALONE: Final = "time_alone"
 CLAIMS: Final = "claims"
 TOGETHER: Final = "together"
 NEWER_FIRST: Final = "newer_first"
+SOURCES_FIRST: Final = "sources_first"
 ABLATABLE_STAGES: Final[Mapping[str, str]] = {
     TIME: "Read the time that the query names.",
     "names": "Remove speakers' names from the text that is embedded.",
@@ -73,8 +90,7 @@ ABLATABLE_STAGES: Final[Mapping[str, str]] = {
     "passages": "Score messages by their neighbours too, and add those neighbours.",
     TIME_ALONE: "Answer a question for a time alone with the memories of that time, newest first.",
     "verdict": "Detect questions without an answer, and shorten their result.",
-    "sources_first": "Leave out the episode of events that are found, unless a time is asked for.",
-    "second_step": "Search again among the people named, if several memories answer.",
+    SOURCES_FIRST: "Leave out the episode of events that are found, unless a time is asked for.",
     "links": "Follow the links of the best candidates.",
     CHANGES: "Use the changes that were detected on writing.",
     CLAIMS: "Put a memory before those that it says have changed.",
@@ -178,12 +194,10 @@ class QueryPlan:
     """The query as given; `query` is empty if it asks for a time alone."""
     wider_scope: QueryScope | None = None
     """The query scope before it was limited to the time that the query asks for alone."""
+    is_lookup: bool = False
+    """Whether it asks for a fact, rather than for something to be done or explained."""
     is_about_answers: bool = False
     """Whether it asks for an earlier answer of an assistant."""
-    is_proactive: bool = False
-    """Whether the agent did not ask, so that only a strong match is worth its tokens."""
-    unwritten_shown: Sequence[ShownMemories] = ()
-    """What its session was shown before and the store may not hold yet."""
     after: Place | None = None
     """The place after which a page of a list begins."""
     overrides: RetrievalOverrides = NO_OVERRIDES
@@ -209,7 +223,7 @@ class QueryPlan:
     @property
     def has_pages(self) -> bool:
         """Whether it is a list without a query, which is shown page by page."""
-        return not (self.original_query or self.is_proactive)
+        return not self.original_query
 
     @property
     def has_period(self) -> bool:
@@ -273,6 +287,7 @@ def plan_query(
         query_scope=query_scope,
         budget=budget,
         intent=intent_of(query, names_time=named is not None),
+        is_lookup=is_lookup(query),
         is_about_answers=asks_about_answers(query),
         speakers=frozenset(speakers),
         period=period,
@@ -300,18 +315,18 @@ def _is_about_time(
 
 
 def limit_to_time(plan: QueryPlan) -> QueryPlan:
-    """Turn a question for a time alone into a listing of that time; return others unchanged.
-
-    Proactive recall lists nothing, but is limited to that time.
-    """
+    """Limit a question for a time alone to the memories of that time; return others unchanged."""
     if not (plan.is_about_time and plan.overrides.is_enabled(TIME_ALONE)):
         return plan
-    limited = replace(
+    return replace(
         plan, query_scope=plan.time_scoped or plan.query_scope, wider_scope=plan.query_scope
     )
-    if plan.is_proactive:
-        return limited
-    return replace(limited, query="", terms=(), content_terms=())
+
+
+def list_time(plan: QueryPlan) -> QueryPlan:
+    """Turn a question for a time alone into a list of that time; return others unchanged."""
+    limited = limit_to_time(plan)
+    return limited if limited is plan else replace(limited, query="", terms=(), content_terms=())
 
 
 def name_ngrams(query: str) -> list[str]:

@@ -1,0 +1,427 @@
+"""The fifth stage of a recall: what may be shown, in which order, and what is said of each.
+
+Candidates come in the order of their scores. Those that the caller may not see or did not ask for
+go, and so do summaries of what is there itself. What is on one matter is shown together: what a
+claimed change says no longer holds follows the memory that changed it, marked as earlier. Otherwise
+a newer memory that is near to an older one, and about as near to the question, is shown next to it,
+and the older one names it without a judgement. Of two that answer equally well, as far as words and
+meaning tell, the newer comes first.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from commonbrain.model import ids
+from commonbrain.model.escaping import inert_line
+from commonbrain.model.kinds import KINDS, SUMMARY, Kind
+from commonbrain.model.limits import ANNOTATIONS_MAX
+from commonbrain.model.links import (
+    Conflict,
+    LinkType,
+    basis_of,
+    conflict_of,
+    is_sure,
+)
+from commonbrain.model.memory import CURRENT_STATES, Memory, State
+from commonbrain.model.query import Candidate, Filter, is_allowed
+from commonbrain.model.recall_result import NEWER, Order
+from commonbrain.model.revision import DEPRECATED
+from commonbrain.model.skills import skill_of
+from commonbrain.model.support import may_outdate
+from commonbrain.model.timestamps import show_day
+from commonbrain.retrieval.occurrences import at_each_time, time_of_occurrence
+from commonbrain.retrieval.plan import NEWER_FIRST, SOURCES_FIRST, words_of
+from commonbrain.retrieval.retrieve import SKILL
+from commonbrain.retrieval.score import has_answer
+from commonbrain.retrieval.source_turns import source_turn
+from commonbrain.text.assertions import are_of_two_things, read_assertions
+from commonbrain.text.normalisation import is_same_text
+from commonbrain.text.time_expressions.mentions import notes_in
+from commonbrain.text.words import stem
+
+if TYPE_CHECKING:
+    from commonbrain.retrieval.plan import QueryPlan
+    from commonbrain.retrieval.table import Table
+    from commonbrain.retrieval.value_history import Change
+
+LINKED: Final = "linked"
+"""The feature of a candidate that links brought."""
+EARLIER: Final = "earlier"
+"""The feature and the note of a memory that a newer one changed."""
+
+
+def order(plan: QueryPlan, table: Table) -> None:
+    """Bring the ranked candidates into the order in which they are shown, with their notes."""
+    table.considered = table.ranked
+    visible = filter_visible(plan, table, table.ranked)
+    table.passed = frozenset(one.memory.id for one in visible)
+    if plan.query:
+        visible = _by_matter(plan, table, _without_summaries(plan, table, visible))
+        if plan.budget.order is Order.TIMELINE and table.times:
+            visible = filter_visible(plan, table, _at_each_time(table, visible))
+    table.ranked = visible
+    table.is_answered = has_answer(plan, table)
+    table.conflicts = _conflicts(plan, table)
+    near = 2 * plan.budget.max_items
+    described = _described(plan, table, visible[:near])
+    table.ranked = [*described, *visible[near:]]
+    table.considered = with_marks(table.considered, table.ranked)
+
+
+def filter_visible(plan: QueryPlan, table: Table, ranked: Iterable[Candidate]) -> list[Candidate]:
+    """Return the candidates that the caller may see and asked for, each text once, in order.
+
+    A timeline has a text once for each time at which it happened.
+    """
+    visible: list[Candidate] = []
+    alike: defaultdict[tuple[str, datetime | None], list[str]] = defaultdict(list)
+    caller, criteria, now = plan.caller, plan.filter, plan.now
+    for candidate in ranked:
+        memory = candidate.memory
+        if criteria.needs_review and memory.id not in table.reviews:
+            continue
+        past = table.believed.get(memory.id, ())
+        if is_allowed(memory, caller, criteria=criteria, now=now, past=past):
+            time = time_of_occurrence(memory, order=plan.budget.order)
+            known = alike[memory.semantic_hash, time]
+            if not (known and any(is_same_text(one, memory.text) for one in known)):
+                known.append(memory.text)
+                visible.append(candidate)
+    return visible
+
+
+def with_marks(
+    considered: Sequence[Candidate], shown: Iterable[Candidate], *, added: str = EARLIER
+) -> Sequence[Candidate]:
+    """Return candidates for the recall log, with a feature that was added later."""
+    marked = {one.memory.id: one.features for one in shown if added in one.features}
+    if not marked:
+        return considered
+    return [replace(one, features=marked.get(one.memory.id, one.features)) for one in considered]
+
+
+def _without_summaries(plan: QueryPlan, table: Table, ranked: list[Candidate]) -> list[Candidate]:
+    """Leave out the episodes of reflections whose sources are candidates too.
+
+    An episode says a third of what its sources say, so it only takes their place. It stays for a
+    question with a time ("What was decided on Monday?"), for a query for episodes, and once its
+    sources have faded.
+    """
+    wants_them = plan.period is not None or Kind.EPISODE in plan.filter.kinds or plan.filter.labels
+    if wants_them or not plan.overrides.is_enabled(SOURCES_FIRST):
+        return ranked
+    known = {one.memory.id for one in ranked}
+    summaries = {
+        one.memory.id
+        for one in ranked
+        if one.memory.kind is Kind.EPISODE and one.memory.label == SUMMARY
+    }
+    repeated = {
+        link.from_id
+        for link in table.links
+        if link.type is LinkType.DERIVED_FROM and link.from_id in summaries and link.to_id in known
+    }
+    return [one for one in ranked if one.memory.id not in repeated]
+
+
+def _at_each_time(table: Table, ranked: Sequence[Candidate]) -> list[Candidate]:
+    """Repeat each candidate of a timeline for all of its times, latest first."""
+    return [
+        replace(one, memory=at)
+        for one in ranked
+        for at in reversed(at_each_time([one.memory], table.times))
+    ]
+
+
+def _by_matter(plan: QueryPlan, table: Table, ranked: list[Candidate]) -> list[Candidate]:
+    """Order candidates by matter, each at the place of its best; each rank keeps its score.
+
+    Skills come first. A changed memory gets the feature `EARLIER` and a note that names what
+    changed it, which is brought in if it was not found.
+    """
+    skills = [one for one in ranked if one.features.get(SKILL)]
+    others = [one for one in ranked if not one.features.get(SKILL)] if skills else ranked
+    if table.changes:
+        others = _with_claims(plan, table, others)
+    if table.similarity is not None and len(others) > 1:
+        others = _together(plan, table, others)
+    return [*skills, *others]
+
+
+def _with_claims(plan: QueryPlan, table: Table, ranked: Sequence[Candidate]) -> list[Candidate]:
+    """Put each changed memory after what changed it, and mark it."""
+    changes = table.changes
+    by_id = {one.memory.id: one for one in ranked}
+    ordered: dict[int, Candidate] = {}
+    for one in ranked:
+        change = changes.get(one.memory.id)
+        if change is None:
+            ordered.setdefault(one.memory.id, one)
+            continue
+        for newer in (change.head, change.newer):
+            if newer.id not in ordered and newer.id not in changes:
+                candidate = by_id.get(newer.id)
+                if candidate is not None:
+                    ordered[newer.id] = candidate
+                elif is_allowed(newer, plan.caller, criteria=plan.filter, now=plan.now):
+                    brought = Candidate(memory=newer, features={LINKED: 1.0}, score=one.score)
+                    ordered[newer.id] = brought
+        ordered[one.memory.id] = _marked(one, change)
+    return _rescored(ordered.values(), ranked)
+
+
+def _marked(older: Candidate, change: Change) -> Candidate:
+    shown_id, day = ids.show(ids.MEMORY, change.newer.id), show_day(change.newer.occurred_at)
+    note = f"{EARLIER}, changed by {shown_id} on {day}"
+    features = {**older.features, EARLIER: 1.0}
+    return replace(older, features=features, notes=(note, *older.notes))
+
+
+_FIRST: Final = 10
+"""Best candidates that get their newer neighbours; later ones are seldom shown in full."""
+_SEARCHED: Final = 24
+"""Best candidates among which the newer neighbours are looked for."""
+_NEAR: Final = 0.6
+"""Cosine from which two memories are on one matter."""
+_GAP_MAX: Final = 0.2
+"""How much further from the question the newer memory may be, as a cosine."""
+_TIED: Final = 0.75
+"""Cosine from which the newer of two memories comes first, if it answers equally well."""
+_TIE_MAX: Final = 0.1
+"""How much further from the question it may be, as a cosine: a near tie."""
+
+
+def _together(plan: QueryPlan, table: Table, ranked: list[Candidate]) -> list[Candidate]:
+    """Put memories on one matter next to each other; the older names the newer.
+
+    Nothing is said of pairs of which a user said that both hold.
+    """
+    newer_of: dict[int, int] = {}
+    before_of: dict[int, int] = {}
+    orders = plan.is_about_now and plan.overrides.is_enabled(NEWER_FIRST)
+    for older, near in _near(table, ranked).items():
+        memory = table.known[older]
+        trusted = [(c, id_) for c, id_, one in near if one.trust.weight > memory.trust.weight]
+        newer = [
+            (cosine, id_, one)
+            for cosine, id_, one in near
+            if may_outdate(one, memory) and not may_outdate(memory, one)
+        ]
+        if trusted:
+            before_of[older] = max(trusted)[1]
+        elif newer:
+            cosine, id_, one = max(newer, key=lambda each: each[:2])
+            newer_of[older] = id_
+            is_tie = cosine >= _TIED and table.cosines[older] - table.cosines[id_] <= _TIE_MAX
+            if orders and is_tie and _answers_as_well(one, memory, asked=plan.content_terms):
+                before_of[older] = id_
+    if not (newer_of or before_of):
+        return ranked
+    return _rescored(_grouped(ranked, newer_of=newer_of, before_of=before_of), ranked)
+
+
+def _near(
+    table: Table, ranked: Sequence[Candidate]
+) -> Mapping[int, Sequence[tuple[float, int, Memory]]]:
+    """Map memories that may change to those on the same matter, each with their cosine.
+
+    What happened is never outdated, but may come after what it ended.
+    """
+    assert table.similarity is not None  # noqa: S101 the caller has looked
+    places, cosines = table.similarity
+    pool = [
+        (one, rank < _FIRST)
+        for rank, one in enumerate(ranked[:_SEARCHED])
+        if one.memory.id in places and KINDS[one.memory.kind].can_change_others
+    ]
+    at = [places[one.memory.id] for one, _ in pool]
+    settled = {
+        frozenset({link.from_id, link.to_id})
+        for link in table.links
+        if link.type is LinkType.RELATES_TO
+    }
+    near: defaultdict[int, list[tuple[float, int, Memory]]] = defaultdict(list)
+    for row, column in np.argwhere(cosines[np.ix_(at, at)] >= _NEAR).tolist():
+        (one, is_first), (other, is_other_first) = pool[row], pool[column]
+        older, newer = one.memory, other.memory
+        if (
+            row != column
+            and KINDS[older.kind].can_change
+            and (is_first or is_other_first)
+            and EARLIER not in one.features
+            and EARLIER not in other.features
+            and frozenset({older.id, newer.id}) not in settled
+            and abs(table.cosines[older.id] - table.cosines[newer.id]) <= _GAP_MAX
+            and not _is_same(older, newer)
+        ):
+            near[older.id].append((float(cosines[at[row], at[column]]), newer.id, newer))
+    return near
+
+
+def _is_same(one: Memory, other: Memory) -> bool:
+    return one.semantic_hash == other.semantic_hash and is_same_text(one.text, other.text)
+
+
+def _answers_as_well(newer: Memory, older: Memory, *, asked: Iterable[str]) -> bool:
+    """Return whether the newer has each word of the question that the older one has.
+
+    It must not speak of another thing: "Grandma takes 5 mg", "Grandpa takes 10 mg".
+    """
+    ours, theirs = (read_assertions(memory.body) for memory in (newer, older))
+    if ours and theirs and are_of_two_things(ours, theirs):
+        return False
+    stems = {stem(word) for word in asked}
+    of_older, of_newer = ({stem(word) for word in words_of(m.text)} for m in (older, newer))
+    return stems & of_older <= of_newer
+
+
+def _grouped(
+    ranked: Sequence[Candidate], *, newer_of: Mapping[int, int], before_of: Mapping[int, int]
+) -> Iterable[Candidate]:
+    """Yield each candidate, and after it the newer and older ones of the same matter.
+
+    What `before_of` names, newer or trusted more, comes before it.
+    """
+    by_id = {one.memory.id: one for one in ranked}
+    older_of: dict[int, list[int]] = {}
+    for older, newer in newer_of.items():
+        older_of.setdefault(newer, []).append(older)
+    placed: dict[int, Candidate] = {}
+    for one in ranked:
+        waiting = [one.memory.id]
+        while waiting:
+            id_ = waiting.pop(0)
+            before = before_of.get(id_)
+            if before is not None and before not in placed:
+                waiting[:0] = [before, id_]
+                continue
+            if id_ in placed:
+                continue
+            candidate = by_id[id_]
+            newer = newer_of.get(id_)
+            if newer is not None:
+                note = f"{NEWER}{ids.show(ids.MEMORY, newer)}"
+                candidate = replace(candidate, notes=(note, *candidate.notes))
+                waiting.append(newer)
+            placed[id_] = candidate
+            waiting += older_of.get(id_, ())
+    return placed.values()
+
+
+def _rescored(ordered: Iterable[Candidate], ranked: Sequence[Candidate]) -> list[Candidate]:
+    """Give each rank the score that it had."""
+    places = list(ordered)
+    scores = sorted((one.score for one in ranked), reverse=True)
+    scores += [scores[-1]] * (len(places) - len(scores))
+    return [replace(one, score=score) for one, score in zip(places, scores, strict=True)]
+
+
+def _conflicts(plan: QueryPlan, table: Table) -> list[Conflict]:
+    """List the conflicts of which the caller may see both sides.
+
+    They come from links, and from memories that repeat what a superseded source said.
+    """
+
+    def is_seen(memory: Memory) -> bool:
+        return is_allowed(memory, plan.caller, criteria=plan.filter, now=plan.now)
+
+    linked: dict[Conflict, None] = {}
+    for link in table.links:
+        if link.type is LinkType.CONFLICTS_WITH and is_sure(link):
+            one, other = table.known.get(link.from_id), table.known.get(link.to_id)
+            if one is not None and other is not None and is_seen(one) and is_seen(other):
+                linked[conflict_of(one, other, basis=basis_of(link))] = None
+    shown = {ids.show(ids.MEMORY, one.memory.id) for one in table.ranked}
+    return [*linked, *(one for one in table.outdated if not shown.isdisjoint(one.ids))]
+
+
+_NOTE_CHARS_MAX: Final = 120
+"""Characters shown of an annotation; get shows all of it."""
+_CONTEXT_CHARS_MAX: Final = 60
+"""Characters shown of a thread's subject, which every item of the thread repeats."""
+
+
+def _described(plan: QueryPlan, table: Table, ranked: Sequence[Candidate]) -> Iterator[Candidate]:
+    """Yield the candidates that may become items with context, notes, history and source."""
+    episodes = dict(_episodes(plan, table))
+    for one in ranked:
+        memory = one.memory
+        notes = tuple(_notes(one, plan, table))
+        context, context_id = _context(memory, table, episode=episodes.get(memory.id))
+        earlier = source = None
+        if not one.features.get(EARLIER):
+            earlier = table.histories.get(memory.id)
+            if sources := table.sources.get(memory.id):
+                source = source_turn(memory, sources, terms=plan.terms)
+        # Most candidates have none; they are not copied.
+        if notes or context is not None or earlier is not None or source is not None:
+            yield replace(
+                one,
+                context=context,
+                context_id=context_id,
+                notes=notes,
+                earlier=earlier,
+                source=source,
+            )
+        else:
+            yield one
+
+
+def _notes(candidate: Candidate, plan: QueryPlan, table: Table) -> Iterator[str]:
+    memory = candidate.memory
+    yield from candidate.notes
+    yield from notes_in(memory.topics)
+    if candidate.features.get(SKILL) and (skill := skill_of(memory)):
+        yield f"skill:{skill.name}"
+    if memory.state is State.SUPERSEDED and KINDS[memory.kind].is_binding:
+        yield DEPRECATED
+    if memory.state not in CURRENT_STATES:
+        yield f"{memory.state}"
+    if candidate.features.get("contradicted") and not candidate.features.get(EARLIER):
+        yield "contradicted"
+    if (note := table.review_notes.get(memory.id)) is not None:
+        yield note
+    annotations = table.annotations.get(memory.id, ())
+    trusted = [one for one in annotations if one.trust.weight >= plan.filter.trust_min]
+    for one in trusted[-ANNOTATIONS_MAX:]:
+        yield f"noted by {one.agent} ({one.trust}): {_truncate(one.text, _NOTE_CHARS_MAX)}"
+
+
+def _context(
+    memory: Memory, table: Table, *, episode: Memory | None
+) -> tuple[str, int] | tuple[None, None]:
+    """Return the subject of the thread, the section or the episode of a memory, and its source."""
+    thread = memory.thread_id
+    subject = None if thread is None else table.subjects.get(thread)
+    if subject is not None:
+        text, of = subject.text, subject.message_id
+    elif memory.section:
+        text, of = memory.section, memory.id
+    elif episode is not None:
+        text, of = episode.headline, episode.id
+    else:
+        return None, None
+    return _truncate(text, _CONTEXT_CHARS_MAX), of
+
+
+def _episodes(plan: QueryPlan, table: Table) -> Iterator[tuple[int, Memory]]:
+    for link in table.links:
+        episode = table.known.get(link.from_id)
+        if link.type is not LinkType.DERIVED_FROM or episode is None:
+            continue
+        if episode.kind is Kind.EPISODE and is_allowed(
+            episode, plan.caller, criteria=Filter(trust_min=plan.filter.trust_min), now=plan.now
+        ):
+            yield link.to_id, episode
+
+
+def _truncate(text: str, chars_max: int) -> str:
+    line = inert_line(text)
+    return line if len(line) <= chars_max else f"{line[: chars_max - 1]}…"

@@ -1,0 +1,362 @@
+"""Recall: find the memories that answer a query and pack them within a token budget.
+
+Three pipelines of the same stages: for a question, for a list (without a query, or for a time
+alone), and for a prompt of an agent that did not ask.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, replace
+from functools import cache, partial
+from typing import TYPE_CHECKING, Final, Unpack
+
+from commonbrain.clock import StageTimer
+from commonbrain.embeddings.interface import LocalModel, Matrix
+from commonbrain.model import ids, limits
+from commonbrain.model.errors import RejectedError, UnavailableError
+from commonbrain.model.limits import RECALL_TOKENS_DEFAULT
+from commonbrain.model.memory import ACCESSES_PER_RECALL
+from commonbrain.model.model_card import LOAD, ModelState
+from commonbrain.model.query import Budget, Candidate, ExclusionReason, Place, ShownExtent, Trace
+from commonbrain.model.recall_result import RecallResult, ResultStatus, certainty
+from commonbrain.retrieval.browsing import arrange, count_after, fit_page, next_cursor, read_cursor
+from commonbrain.retrieval.load import load
+from commonbrain.retrieval.order import order
+from commonbrain.retrieval.packing import Packed, pack
+from commonbrain.retrieval.plan import (
+    NO_OVERRIDES,
+    QueryPlan,
+    RecallOptions,
+    RetrievalOverrides,
+    list_time,
+    name_ngrams,
+    plan_query,
+    read_budget,
+    read_deadline,
+    read_filter,
+    strip_names,
+)
+from commonbrain.retrieval.proactive import PromptJudge, plan_prompt
+from commonbrain.retrieval.reranking import reranker
+from commonbrain.retrieval.retrieve import VECTOR, Deadline, Search, retrieve
+from commonbrain.retrieval.score import score
+from commonbrain.security.read_audit import audited, note_shown
+from commonbrain.services import Services
+from commonbrain.storage.interface import MemoryAccess, QueryScope, ShownMemories
+from commonbrain.text.normalisation import normalise
+
+if TYPE_CHECKING:
+    from commonbrain.model.scope import Caller
+    from commonbrain.retrieval.table import Table
+    from commonbrain.storage.store import Transaction
+
+
+@dataclass(frozen=True, slots=True)
+class Recall:
+    """The read path of one caller."""
+
+    services: Services
+    caller: Caller
+    overrides: RetrievalOverrides = NO_OVERRIDES
+
+    @audited("recall")
+    def __call__(self, query: str = "", **options: Unpack[RecallOptions]) -> RecallResult:
+        """Find the memories that answer a query; without a query, list the newest.
+
+        Args:
+            query: plain words, at most 2,000 characters; punctuation has no meaning. A time in it
+                ("last week", "in March 2024") is a preference, not a filter.
+            options: `max_items` (1..100, default 12) and `max_tokens` (64..32,000, default 1,400)
+                limit the result. After `deadline_ms`, no further retriever runs, and `degraded`
+                names those that were skipped. `bump=False` does not count as an access.
+                `proactive=True` is for an agent that did not ask: it returns the best, if they
+                probably bear upon the query, nothing outdated or that the session was shown so.
+                `order="timeline"` sorts the items by time. All others are fields of `Filter`;
+                its times may be words such as "last monday".
+
+        Returns:
+            Items, best first or by time, within the budget, with a verdict that distinguishes an
+            empty store from one without a relevant memory.
+
+        Raises:
+            InvalidInputError: an option, kind or state is unknown, or a time cannot be parsed.
+            RejectedError: `limit_exceeded`, the query or the budget is out of range.
+            UnavailableError: the store cannot be read.
+
+        """
+        check_length(query)
+        clock = self.services.clock
+        timer = StageTimer(clock)
+        limit_ms = read_deadline(options)
+        deadline = Deadline(clock, None if limit_ms is None else timer.last_ms + limit_ms)
+        plan = self._plan(normalise(query), options)
+        timer.end_stage("plan")
+        get_vector = self._embed(plan, has_deadline=limit_ms is not None)
+        timer.end_stage("embed")
+        rerank = reranker(self.services, plan, deadline=deadline)
+        if rerank is not None:
+            timer.end_stage(LOAD)
+        prompt = (
+            PromptJudge(self.services, plan, deadline=deadline)
+            if options.get("proactive")
+            else None
+        )
+
+        def read(tx: Transaction) -> Table:
+            if self.services.store.replicas():
+                # A failed attempt counts as waiting for a replica.
+                lost_ms = timer.stages_ms.pop("retrieve", 0.0)
+                timer.end_stage("replica")
+                timer.stages_ms["replica"] = round(timer.stages_ms["replica"] + lost_ms, 3)
+            search = Search(
+                tx=tx,
+                plan=plan,
+                space=self.services.store.space,
+                deadline=deadline,
+                get_vector=get_vector,
+            )
+            table = retrieve(search)
+            timer.end_stage("retrieve")
+            load(tx, plan, table)
+            if prompt is not None:
+                prompt.load(tx, table)
+            return table
+
+        table = self.services.store.read(self.caller.tenant, read)
+        if not plan.query:
+            arrange(plan, table)
+        else:
+            score(plan, table)
+            if rerank is not None:
+                rerank(table)
+            order(plan, table)
+        if prompt is not None:
+            prompt.judge(table)
+        timer.end_stage("rank")
+        timer.split_stage("rank", table.taken_ms)
+        packed, last = _packed(plan, table)
+        more = 0 if last is None else self._count_after(plan, last)
+        timer.end_stage("pack")
+        note_shown(_contexts_of(table.ranked, packed))
+        degraded = (*table.degraded, *self._replaced_space(plan))
+        trace = self._log(plan, table, packed=packed, degraded=degraded, stages_ms=timer.stages_ms)
+        if options.get("bump", True):
+            self._record_access(plan, packed, in_review=table.reviews, is_prompt=bool(prompt))
+        return RecallResult(
+            items=packed.items,
+            tokens=packed.tokens,
+            verdict=trace.verdict,
+            trace_id=ids.show(ids.TRACE, trace.id),
+            conflicts=packed.conflicts,
+            confidence=certainty(packed.items),
+            omitted=packed.omitted,
+            degraded=degraded,
+            order=plan.budget.order,
+            next=next_cursor(options, last) if last and more else None,
+            more=more,
+        )
+
+    def _count_after(self, plan: QueryPlan, last: Place) -> int:
+        """Count what is left of a list."""
+        read = self.services.store.read
+        return read(self.caller.tenant, lambda tx: count_after(tx, plan, last=last))
+
+    def _plan(self, query: str, options: RecallOptions) -> QueryPlan:
+        now = self.services.clock.now()
+        parameters = self.services.parameters_for(self.caller)
+        criteria = read_filter(options, now, parameters=parameters)
+        plan = plan_query(
+            query,
+            QueryScope(caller=self.caller, filter=criteria, now=now),
+            budget=read_budget(options, parameters=parameters),
+            speakers=self._speakers(query),
+            overrides=self.overrides,
+        )
+        plan = replace(plan, after=read_cursor(query, options), parameters=parameters)
+        return plan_prompt(plan) if options.get("proactive") else list_time(plan)
+
+    def _speakers(self, query: str) -> Iterable[str]:
+        """Return the speakers that a query names."""
+        names = name_ngrams(query)
+        if not names:
+            return ()
+        return self.services.store.read(self.caller.tenant, lambda tx: tx.memories.people(names))
+
+    def _embed(self, plan: QueryPlan, *, has_deadline: bool) -> Callable[[], Future[Matrix]] | None:
+        """Embed the query; with a deadline on another thread, while other retrievers run.
+
+        If the model must be loaded first, that begins when its result is asked for: it would take
+        the processor from the search by words.
+        """
+        if not (plan.query and plan.overrides.is_enabled(VECTOR)):
+            return None
+        named = plan.speakers if plan.overrides.is_enabled("names") else ()
+        text = strip_names(plan.query, named)
+        embedder = self.services.embedder
+        if has_deadline:
+            submit = self.services.embedding_executor.submit
+            start = cache(partial(submit, partial(embedder.query, text)))
+            if not isinstance(embedder, LocalModel) or embedder.is_loaded:
+                start()
+            return start
+        done: Future[Matrix] = Future()
+        try:
+            done.set_result(embedder.query(text))
+        except UnavailableError as error:
+            done.set_exception(error)
+        return lambda: done
+
+    def _replaced_space(self, plan: QueryPlan) -> tuple[str, ...]:
+        """Warn that the store has moved to another embedding space; words still match."""
+        name = self.services.store.moved_to
+        if name is None or not plan.query:
+            return ()
+        return (f"space: {name} serves now; restart this program with its embedder.",)
+
+    def _log(
+        self,
+        plan: QueryPlan,
+        table: Table,
+        *,
+        packed: Packed,
+        degraded: tuple[str, ...],
+        stages_ms: Mapping[str, float],
+    ) -> Trace:
+        """Queue the trace for the recall log, and emit metrics."""
+        ranker = table.ranker
+        trace = Trace(
+            id=ids.make_id(plan.now, self.services.random_source.bits(ids.RANDOM_BITS)),
+            caller=self.caller,
+            asked_at=plan.now,
+            query=plan.original_query,
+            verdict=_result_status(table),
+            considered=tuple(_once(table.considered)),
+            packed=tuple(dict.fromkeys(packed.ids)),
+            extents=dict(zip(packed.ids, map(ShownExtent.of, packed.items), strict=True)),
+            left_out=_left_out(table, packed),
+            degraded=degraded,
+            stages_ms=stages_ms,
+            ranker=ranker.id if ranker else None,
+            is_watched=ranker is not None and ranker.state is ModelState.CANARY,
+        )
+        self.services.journal.record(trace)
+        if self.services.telemetry.is_on:
+            # Commands have no telemetry.
+            from commonbrain.retrieval.recall_metrics import summarize_recall  # noqa: PLC0415
+
+            self.services.telemetry.recalled(
+                summarize_recall(trace, tokens=packed.tokens, asks_meaning=bool(plan.query))
+            )
+            self.services.telemetry.read_from(self.services.store.replicas())
+        return trace
+
+    def _record_access(
+        self, plan: QueryPlan, packed: Packed, *, in_review: Container[int], is_prompt: bool
+    ) -> None:
+        """Count an access to the best items whose text is shown."""
+        each = zip(packed.ids, packed.items, strict=True)
+        with_text = list(dict.fromkeys(id_ for id_, item in each if item.headline is not None))
+        if not with_text:
+            return
+        shown = None
+        if is_prompt and self.caller.session is not None:
+            shown = ShownMemories(
+                agent=self.caller.agent,
+                session=self.caller.session,
+                memories={id_: id_ in in_review for id_ in with_text},
+            )
+        counted = tuple(with_text[:ACCESSES_PER_RECALL])
+        self.services.journal.touch(
+            MemoryAccess(tenant=self.caller.tenant, ids=counted, at=plan.now, shown=shown)
+        )
+
+
+def _result_status(table: Table) -> ResultStatus:
+    if table.is_empty:
+        return ResultStatus.NOTHING_STORED
+    return ResultStatus.FOUND if table.is_answered else ResultStatus.BELOW_THRESHOLD
+
+
+FALLBACK_ITEMS_MAX: Final = 8
+"""Items shown if nothing seems to answer, since that may be wrong."""
+FALLBACK_TOKENS_MAX: Final = RECALL_TOKENS_DEFAULT // 4
+
+
+def _packed(plan: QueryPlan, table: Table) -> tuple[Packed, Place | None]:
+    """Fill the budget, and return the last place of a page of a list."""
+    fill = partial(
+        pack,
+        budget=choose_budget(plan, is_answered=table.is_answered),
+        conflicts=table.conflicts,
+        terms=plan.terms,
+        is_unsure=not table.is_answered,
+    )
+    if plan.has_pages:
+        return fit_page(table.ranked, fill, oldest=table.oldest)
+    return fill(table.ranked), None
+
+
+def choose_budget(plan: QueryPlan, *, is_answered: bool) -> Budget:
+    """Return a small budget if nothing seems to answer, unless the caller asked for more."""
+    usual = plan.budget
+    default = plan.parameters
+    is_raised = usual.max_items > default.recall_items or usual.max_tokens > default.recall_tokens
+    if is_answered or is_raised:
+        return usual
+    return replace(
+        usual,
+        max_items=min(FALLBACK_ITEMS_MAX, usual.max_items),
+        max_tokens=min(FALLBACK_TOKENS_MAX, usual.max_tokens),
+    )
+
+
+def check_length(query: str) -> None:
+    """Reject a query of more than `QUERY_CHARS_MAX` characters.
+
+    Raises:
+        RejectedError: `limit_exceeded`.
+
+    """
+    if len(query) > limits.QUERY_CHARS_MAX:
+        raise RejectedError(
+            f"The query has {len(query):,} characters; {limits.QUERY_CHARS_MAX:,} are allowed.",
+            code="limit_exceeded",
+            hint="Ask one question at a time.",
+        )
+
+
+def _contexts_of(ranked: Sequence[Candidate], packed: Packed) -> Iterable[int]:
+    """Find the memories from which the contexts of items are."""
+    with_context = {
+        id_ for id_, item in zip(packed.ids, packed.items, strict=True) if item.context is not None
+    }
+    return (
+        one.context_id
+        for one in ranked
+        if one.context_id is not None and one.memory.id in with_context
+    )
+
+
+def _once(candidates: Sequence[Candidate]) -> Iterable[Candidate]:
+    """Return the first candidate of each memory, in order."""
+    firsts: dict[int, Candidate] = {}
+    for one in candidates:
+        firsts.setdefault(one.memory.id, one)
+    return firsts.values()
+
+
+def _left_out(table: Table, packed: Packed) -> Mapping[int, ExclusionReason]:
+    """Return the reason for each candidate that is not in the result."""
+    allowed = {candidate.memory.id for candidate in table.ranked}
+    shown = set(packed.ids)
+    return {
+        id_: ExclusionReason.NOT_ALLOWED
+        if id_ not in table.passed
+        else ExclusionReason.NOT_WORTH_SHOWING
+        if id_ not in allowed
+        else ExclusionReason.OVER_BUDGET
+        for id_ in [candidate.memory.id for candidate in table.considered]
+        if id_ not in shown
+    }

@@ -1,0 +1,389 @@
+"""The fourth stage of a recall: features of the candidates, weighted to one score.
+
+`FEATURES` holds everything about each feature. To add one, write its function and its row;
+ranking, ablation and traces follow from the row. To change a weight, change it there.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from heapq import nlargest
+from math import log
+from operator import attrgetter
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from commonbrain.model.kinds import ASSISTANT_ROLES, KINDS, Intent, MessageDetail
+from commonbrain.model.links import DISAGREEMENTS, is_sure, preferred
+from commonbrain.model.memory import Memory, doubted, effective_strength
+from commonbrain.model.query import FIELD, Candidate, is_allowed
+from commonbrain.model.scope import isolates
+from commonbrain.retrieval.load import recency
+from commonbrain.retrieval.plan import QueryPlan, kind_prior
+from commonbrain.retrieval.retrieve import GUIDANCE, SKILL
+from commonbrain.text.patterns import lazy_pattern
+from commonbrain.text.time_expressions.parser import names_time
+
+if TYPE_CHECKING:
+    from commonbrain.retrieval.table import Column, Table
+
+    Compute = Callable[[QueryPlan, Table], Sequence[float] | Column]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Feature:
+    """One thing that speaks for a candidate or against it."""
+
+    weight: float
+    compute: Compute
+    """Returns a value of -1..1, mostly 0..1, for each row of the table."""
+    reason: str | None = None
+    """How results name a high value; None if they do not."""
+    always: bool = False
+    """Whether it applies to every question, so that a full score includes it."""
+
+
+_USER_ROLES: Final = frozenset({"user", "human"})
+"""Speakers whose questions are informative: they say what the user does and needs."""
+_CONTEXT_SHARE_MAX: Final = 0.7
+"""Share of the context in the score of an empty message."""
+_HALVING_CHARS: Final = 400
+"""Length at which the share of the context is halved."""
+_SUBSTANTIAL_CHARS: Final = 150
+"""Length from which a message counts as fully informative."""
+_DATE_DECAY: Final = timedelta(days=7)
+"""Distance from the query's period at which proximity falls to 1/e."""
+_OUTSIDE_MAX: Final = 0.85
+"""Proximity just outside the period, so that of two equal matches the one inside wins.
+
+From 0.95 down it decides for questions of time; at 0.7 it begins to cost first places on LoCoMo,
+where people speak of a day after it is over.
+"""
+_RATING_SCALE: Final = 3.0
+"""Rating at which the feature is tanh(1), about three quarters."""
+_SENTENCE: Final = lazy_pattern(r"[^.!?]*[.!?]*")
+
+
+def _given(name: str) -> Compute:
+    """Return what an earlier stage computed."""
+
+    def column(_plan: QueryPlan, table: Table) -> Sequence[float] | Column:
+        given = table.columns.get(name)
+        return np.zeros(len(table.rows)) if given is None else given
+
+    return column
+
+
+def _each(
+    value: Callable[[QueryPlan, Memory], float],
+    *,
+    when: Callable[[QueryPlan], bool] = lambda _: True,
+    otherwise: float = 0.0,
+) -> Compute:
+    """Compute a feature that depends on the memory and the question alone."""
+
+    def column(plan: QueryPlan, table: Table) -> Sequence[float]:
+        if not when(plan):
+            return [otherwise] * len(table.rows)
+        return [value(plan, memory) for memory in table.memories]
+
+    return column
+
+
+def _fused(_plan: QueryPlan, table: Table) -> Column:
+    """Blend a memory's own score with that of its passage, the more the shorter it is."""
+    own, context = table.columns["self_score"], table.columns["context_score"]
+    chars = np.array([len(memory.body) for memory in table.memories])
+    share = _CONTEXT_SHARE_MAX / (1 + chars / _HALVING_CHARS)
+    return own + share * (context - own)
+
+
+def _date(plan: QueryPlan, table: Table) -> Sequence[float]:
+    """Return how near to the asked period each occurred: 1 within it, decaying by the day."""
+    period = plan.period
+    if period is None:
+        return [0.0] * len(table.rows)
+    values: list[float] = []
+    for memory in table.memories:
+        at = table.mentioned.get(memory.id, memory.occurred_at)
+        gap = max(period.since - at, at - period.until, timedelta())
+        values.append(_OUTSIDE_MAX * math.exp(-(gap / _DATE_DECAY)) if gap else 1.0)
+    return values
+
+
+def _contradicted(plan: QueryPlan, table: Table) -> Sequence[float]:
+    """Return how strongly a preferred memory contradicts each.
+
+    Only links of equal or higher trust count, and only if the preferred memory is visible.
+    """
+    strengths: dict[int, float] = {}
+    for link in table.links:
+        one, other = table.known.get(link.from_id), table.known.get(link.to_id)
+        if link.type not in DISAGREEMENTS or one is None or other is None or not is_sure(link):
+            continue
+        best = preferred(one, other)
+        rest = other if best is one else one
+        is_entitled = link.trust.weight >= rest.trust.weight
+        if (
+            is_entitled
+            and not isolates(one.project, other.project)
+            and is_allowed(best, plan.caller, criteria=plan.filter, now=plan.now)
+        ):
+            strengths[rest.id] = max(link.strength, strengths.get(rest.id, 0.0))
+    return [strengths.get(id_, 0.0) for id_ in table.rows]
+
+
+def _spoken(plan: QueryPlan, memory: Memory) -> float:
+    return float((memory.speaker or "").casefold() in plan.speakers)
+
+
+def _is_talk(memory: Memory) -> bool:
+    """Return whether it was said, and not by a user: the rest was written to be remembered."""
+    is_message = isinstance(memory.detail, MessageDetail)
+    return is_message and (memory.speaker or "").casefold() not in _USER_ROLES
+
+
+def _substance(_plan: QueryPlan, memory: Memory) -> float:
+    return min(len(memory.body) / _SUBSTANTIAL_CHARS, 1.0) if _is_talk(memory) else 1.0
+
+
+def _asking(_plan: QueryPlan, memory: Memory) -> float:
+    return question_share(memory) if _is_talk(memory) else 0.0
+
+
+def question_share(memory: Memory) -> float:
+    """Return the share of sentences that are questions, 0..1."""
+    if "?" not in memory.body:
+        return 0.0
+    parts = [part for part in _SENTENCE.findall(memory.body) if part.strip()]
+    return sum(part.endswith("?") for part in parts) / len(parts)
+
+
+def _by_assistant(_plan: QueryPlan, memory: Memory) -> float:
+    return float((memory.speaker or "").casefold() in ASSISTANT_ROLES)
+
+
+def _in_project(plan: QueryPlan, memory: Memory) -> float:
+    return float(memory.project is not None and memory.project == plan.project)
+
+
+def _in_session(plan: QueryPlan, memory: Memory) -> float:
+    return float(memory.session is not None and memory.session == plan.caller.session)
+
+
+def _rating(_plan: QueryPlan, memory: Memory) -> float:
+    return math.tanh(memory.rating / _RATING_SCALE) if memory.rating else 0.0
+
+
+def _recency(plan: QueryPlan, memory: Memory) -> float:
+    return recency(memory, plan.now) if plan.parameters.half_life(memory.kind) else 1.0
+
+
+def _confidence(_plan: QueryPlan, table: Table) -> Sequence[float]:
+    names = ("contradicted", "needs_review", "stale")
+    penalties = zip(*(table.columns[name] for name in names), strict=True)
+    return [
+        doubted(memory.confidence, dict(zip(names, each, strict=True)))
+        for memory, each in zip(table.memories, penalties, strict=True)
+    ]
+
+
+def _stale(_plan: QueryPlan, table: Table) -> Sequence[float]:
+    """Return which claims were not used for so long that they are dormant; events stay true."""
+    return [
+        float(not awake and KINDS[memory.kind].makes_claims)
+        for memory, awake in zip(table.memories, table.columns["strength"], strict=True)
+    ]
+
+
+# Relevance decides; thread, time and speaker come next; the rest breaks near-ties, so that of two
+# equal matches the fresher, more trusted and more informative one comes first. The weights were
+# tuned on half of LoCoMo: see docs/explanation/decisions.md. A feature may use those above it.
+FEATURES: Final[Mapping[str, Feature]] = {
+    "fused": Feature(weight=1.0, compute=_fused, always=True),
+    "linked": Feature(weight=0.6, compute=_given("linked")),
+    # What a person asked to be kept to counts for every request of its topic, in whatever words.
+    GUIDANCE: Feature(weight=1.0, compute=_given(GUIDANCE), reason=GUIDANCE),
+    "date": Feature(weight=0.4, compute=_date, reason="time"),
+    "thread": Feature(weight=0.25, compute=_given("thread"), always=True),
+    "substance": Feature(weight=0.2, compute=_each(_substance), always=True),
+    "kind": Feature(
+        weight=0.1,
+        compute=_each(lambda plan, memory: kind_prior(memory.kind, plan.intent)),
+    ),
+    "dated": Feature(
+        weight=0.1,
+        compute=_each(
+            lambda _, memory: float(names_time(memory.body)),
+            when=lambda plan: plan.intent is Intent.TEMPORAL and plan.period is None,
+        ),
+    ),
+    "speaker": Feature(weight=0.1, compute=_each(_spoken), reason="speaker"),
+    "support": Feature(weight=0.1, compute=_given("support")),
+    "same_project": Feature(weight=0.06, compute=_each(_in_project), reason="same project"),
+    # Dormant memories stay recallable, after equally good matches that are not.
+    "strength": Feature(
+        weight=0.03,
+        compute=_each(
+            lambda plan, memory: effective_strength(memory, plan.now, parameters=plan.parameters)
+        ),
+        always=True,
+    ),
+    "trust": Feature(
+        weight=0.05, compute=_each(lambda _, memory: memory.trust.weight), always=True
+    ),
+    "stale": Feature(weight=0.0, compute=_stale),
+    "contradicted": Feature(weight=-0.25, compute=_contradicted),
+    # As much as a contradiction: it may still be true, but no one has checked.
+    "needs_review": Feature(
+        weight=-0.25,
+        compute=lambda _, table: [float(id_ in table.reviews) for id_ in table.rows],
+    ),
+    "confidence": Feature(weight=0.04, compute=_confidence, always=True),
+    "salience": Feature(weight=0.02, compute=_each(lambda _, one: one.salience), always=True),
+    "rating": Feature(weight=0.04, compute=_each(_rating)),
+    "same_session": Feature(weight=0.03, compute=_each(_in_session)),
+    "recency": Feature(weight=0.02, compute=_each(_recency), always=True),
+    # An assistant mostly repeats what its user said.
+    "assistant": Feature(
+        weight=-0.4, compute=_each(_by_assistant, when=lambda plan: not plan.is_about_answers)
+    ),
+    # A question is seldom the answer.
+    "asking": Feature(weight=-0.3, compute=_each(_asking)),
+}
+FEATURE_WEIGHTS: Final[Mapping[str, float]] = {
+    name: feature.weight for name, feature in FEATURES.items()
+}
+_FULL_SCORE: Final = sum(feature.weight for feature in FEATURES.values() if feature.always)
+"""Score of a memory with full marks in the features that apply to every question."""
+NORMALIZED_WEIGHTS: Final[Mapping[str, float]] = {
+    name: weight / _FULL_SCORE for name, weight in FEATURE_WEIGHTS.items()
+}
+"""Weights of a score in 0..1; a learned model starts from the score that they give."""
+_BEFORE_GUIDANCE: Final = 3
+"""Best candidates that no instruction or preference comes before: what is asked comes first."""
+
+
+def score(plan: QueryPlan, table: Table) -> None:
+    """Score every candidate by the weighted sum of its features: best first, newest on a tie."""
+    columns = table.columns
+    for name, feature in FEATURES.items():
+        columns[name] = np.asarray(feature.compute(plan, table), dtype=np.float64)
+    weights = plan.overrides.of(FEATURE_WEIGHTS)
+    totals = sum(columns[name] * weight for name, weight in weights.items() if weight)
+    scores = np.maximum(totals / _FULL_SCORE, 0.0).tolist()
+    names = list(columns)
+    # A search in one field of atoms is named among the reasons.
+    field = plan.filter.field
+    more = {f"{FIELD}{field}": 1.0} if field and plan.query and not plan.is_about_time else {}
+    features = zip(*(columns[name].tolist() for name in names), strict=True)
+    each = [
+        Candidate(memory=memory, features=dict(zip(names, values, strict=True)) | more, score=one)
+        for memory, values, one in zip(table.memories, features, scores, strict=True)
+    ]
+    if columns[GUIDANCE].any():
+        each = _limit_guidance(each, weight=weights[GUIDANCE] / _FULL_SCORE)
+    each.sort(key=BY_RECENCY, reverse=True)
+    each.sort(key=_BY_SCORE, reverse=True)
+    table.ranked = each
+
+
+BY_RECENCY: Final = attrgetter("memory.occurred_at", "memory.recorded_at", "memory.id")
+_BY_SCORE: Final = attrgetter("score")
+
+
+def _limit_guidance(candidates: Sequence[Candidate], *, weight: float) -> list[Candidate]:
+    """Keep wishes behind the best other candidates, unless they match as well themselves."""
+    others = nlargest(_BEFORE_GUIDANCE, (c.score for c in candidates if not c.features[GUIDANCE]))
+    # Of equal scores the newer would come first.
+    limit = math.nextafter(others[-1], 0) if others else math.inf
+    return [
+        replace(one, score=min(one.score, max(limit, one.score - weight * one.features[GUIDANCE])))
+        if one.features[GUIDANCE]
+        else one
+        for one in candidates
+    ]
+
+
+ANSWERABILITY: Final = "verdict"
+"""The name of this stage."""
+LEXICAL_WEIGHT: Final = 0.5
+"""Weight of all words of a question relative to a cosine of 1."""
+LENGTH_PENALTY: Final = 0.05
+"""Penalty per e-fold of the length: long texts contain words of any question."""
+_SCANNED_CHARS: Final = 4000
+"""Characters of a text that are searched for words."""
+_UNPENALIZED_CHARS: Final = 200
+"""Length without a penalty, in characters."""
+_CANDIDATES_CHECKED: Final = 10
+"""Candidates checked, best first; no later one was ever the best answer."""
+_STEM_CHARS: Final = 5
+"""Common initial letters of two forms of a word, in most alphabetic languages."""
+
+
+def has_answer(plan: QueryPlan, table: Table) -> bool:
+    """Return whether one of the best candidates is near enough in meaning and words together.
+
+    True wherever that is unknown: in a space without a measured threshold, without vectors, and for
+    queries that ask for more than words can match.
+    """
+    at, meaning, ranked = table.space.answer_threshold, table.cosines, table.ranked
+    if not ranked or not at or not meaning or not _is_content_query(plan):
+        return bool(ranked)
+    # A linked memory answers as far as its neighbours do; it was not compared itself. Guidance says
+    # how to answer, not what.
+    best = [
+        one
+        for one in ranked
+        if not (one.features.get("linked") or one.features.get(GUIDANCE))
+        or one.memory.id in meaning
+    ][:_CANDIDATES_CHECKED]
+    if any(one.features.get(SKILL) or one.memory.id not in meaning for one in best):
+        return True
+    return any(answer_score(plan, one, cosine=meaning[one.memory.id]) >= at for one in best)
+
+
+def answer_score(plan: QueryPlan, candidate: Candidate, *, cosine: float) -> float:
+    """Return the sum of similarity and shared words, less the penalty for length."""
+    memory = candidate.memory
+    text = f"{memory.keywords} {memory.text[:_SCANNED_CHARS]}".lower()
+    return (
+        cosine
+        + LEXICAL_WEIGHT * word_share(plan.content_terms, text)
+        - LENGTH_PENALTY * max(0.0, log(len(text) / _UNPENALIZED_CHARS))
+    )
+
+
+def word_share(terms: Sequence[str], text: str) -> float:
+    """Return the share of words with a form in a text in lower case, 0..1; 0 without words."""
+    if not terms:
+        return 0.0
+    return sum(_has_word_prefix(text, word[:_STEM_CHARS]) for word in terms) / len(terms)
+
+
+def _is_content_query(plan: QueryPlan) -> bool:
+    """Return whether the query has content words, and is not about one field or a time."""
+    return (
+        bool(plan.content_terms)
+        and plan.overrides.is_enabled(ANSWERABILITY)
+        and plan.filter.field is None
+        and not plan.is_about_time
+    )
+
+
+def _has_word_prefix(text: str, stem: str) -> bool:
+    """Return whether a word of a text begins with a stem."""
+    return stem in text and any(
+        at == 0 or not text[at - 1].isalnum() for at in _find_all(text, stem)
+    )
+
+
+def _find_all(text: str, stem: str) -> Iterable[int]:
+    at = text.find(stem)
+    while at >= 0:
+        yield at
+        at = text.find(stem, at + 1)
