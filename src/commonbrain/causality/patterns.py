@@ -32,8 +32,8 @@ from commonbrain.model.query import Filter
 from commonbrain.model.scope import Caller
 from commonbrain.model.timestamps import show_instant
 from commonbrain.retrieval.occurrences import Times, at_each_time, times_of
-from commonbrain.retrieval.provenance import seen
 from commonbrain.retrieval.plan import search_terms
+from commonbrain.retrieval.provenance import seen
 from commonbrain.security.read_audit import note_shown
 from commonbrain.storage.interface import QueryScope
 from commonbrain.text.actions import ActionKey, action_key

@@ -13,8 +13,8 @@ from commonbrain.model.links import Link, LinkType
 from commonbrain.model.memory import Memory, State
 from commonbrain.model.query import Filter
 from commonbrain.model.scope import Caller
-from commonbrain.retrieval.provenance import seen
 from commonbrain.retrieval.plan import search_terms
+from commonbrain.retrieval.provenance import seen
 from commonbrain.storage.interface import Direction, GraphReader, QueryScope
 from commonbrain.text.actions import action_key, denies_change, reports_change
 from commonbrain.text.names import (

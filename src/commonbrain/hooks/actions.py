@@ -28,8 +28,8 @@ from commonbrain.model.scope import Trust
 from commonbrain.observability.hook_events import HOOK_TRANSPORT, Shown, hook_tool
 from commonbrain.observability.hook_runs import HookRuns
 from commonbrain.observability.tool_events import OK, ToolEvent
-from commonbrain.retrieval.proactive import forget_shown
 from commonbrain.retrieval.plan import RecallOptions
+from commonbrain.retrieval.proactive import forget_shown
 from commonbrain.runtime.bootstrap import brain_of, open_brain
 from commonbrain.runtime.local_requests import LocalHost, services_for
 from commonbrain.runtime.local_socket import JsonObject
