@@ -4,7 +4,7 @@
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final
@@ -204,15 +204,6 @@ class CauseExtraction(StrEnum):
     BY_DEFAULT = "by_default"
 
 
-class Intent(StrEnum):
-    """The type of a question."""
-
-    CONSTRAINT = "constraint"
-    CAUSAL = "causal"
-    TEMPORAL = "temporal"
-    PLAIN = "plain"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KindPolicy:
     """All that is special about one kind."""
@@ -280,8 +271,6 @@ class KindPolicy:
     # Boot, recall and causes.
     boot_sections: tuple[str, ...] = ()
     """The sections of a briefing that show it; none leaves it to recall."""
-    intent_priors: Mapping[Intent, float] = field(default_factory=dict[Intent, float])
-    """How well it answers a question of each type, 0..1; 0 where not named."""
     has_reserved_item: bool = False
     """Whether recall includes the best one if it scores almost as high as the last item."""
     answers_prompts: bool = True
@@ -353,7 +342,6 @@ KINDS: Final[Mapping[Kind, KindPolicy]] = {
             can_justify=True,
             answers_edits=True,
             boot_sections=("blockers", "skills", "patterns", "action_items", "changes"),
-            intent_priors={Intent.CONSTRAINT: 1.0},
             has_reserved_item=True,
             is_pruned=False,
         ),
@@ -378,7 +366,6 @@ KINDS: Final[Mapping[Kind, KindPolicy]] = {
             can_justify=True,
             answers_edits=True,
             boot_sections=("changes",),
-            intent_priors={Intent.CONSTRAINT: 0.4, Intent.CAUSAL: 0.4},
             has_reserved_item=True,
             is_trace_target=True,
             half_life=timedelta(days=7),
@@ -394,7 +381,6 @@ KINDS: Final[Mapping[Kind, KindPolicy]] = {
             identity=Identity.NAMED_SOURCE,
             learns_from_corrections=True,
             answers_edits=True,
-            intent_priors={Intent.CAUSAL: 1.0, Intent.TEMPORAL: 0.6},
             is_occurrence=True,
             is_outcome=True,
             reports_events=True,
@@ -414,7 +400,6 @@ KINDS: Final[Mapping[Kind, KindPolicy]] = {
             can_depend=True,
             suggests_dependency=True,
             boot_sections=("tasks", "action_items", "changes"),
-            intent_priors={Intent.CONSTRAINT: 0.2},
             not_atomized_because="A task is not done yet, so it states no cause.",
         ),
         KindPolicy(
@@ -427,7 +412,6 @@ KINDS: Final[Mapping[Kind, KindPolicy]] = {
             on_duplicate=DuplicatePolicy.RECUR,
             identity=Identity.SOURCE,
             is_distinct_by_time=True,
-            intent_priors={Intent.TEMPORAL: 1.0},
             is_occurrence=True,
             is_outcome=True,
             reports_events=True,
@@ -443,7 +427,6 @@ KINDS: Final[Mapping[Kind, KindPolicy]] = {
             identity=Identity.SOURCE,
             can_depend=True,
             boot_sections=("handoff",),
-            intent_priors={Intent.CAUSAL: 0.4, Intent.TEMPORAL: 0.6},
             reports_events=True,
             is_trace_target=True,
             archived_after=timedelta(days=90),
@@ -457,7 +440,6 @@ KINDS: Final[Mapping[Kind, KindPolicy]] = {
             salience=0.6,
             checks_similarity=False,
             is_distinct_by_time=True,
-            intent_priors={Intent.CAUSAL: 1.0},
             is_outcome=True,
             reports_events=True,
             is_trace_target=True,
@@ -479,7 +461,6 @@ KINDS: Final[Mapping[Kind, KindPolicy]] = {
             identity=Identity.NAMED_SOURCE,
             checks_similarity=False,
             boot_sections=("urgent",),
-            intent_priors={Intent.TEMPORAL: 0.6},
             # Messages have an inbox; years of imported chats would leave no room for what is known.
             answers_prompts=False,
             reports_events=True,

@@ -138,7 +138,6 @@ def _add_linked(
     A search in one field of atoms adds none.
     """
     known, rows = table.known, table.rows
-    supported = np.array([pull.get(id_, 0.0) for id_ in rows])
     worth = {
         id_: pull[id_] * recency(known[id_], plan.now)
         for id_ in ends
@@ -152,7 +151,6 @@ def _add_linked(
     table.rows = [*rows, *added]
     table.columns = {
         **{name: np.concatenate([one, nothing]) for name, one in table.columns.items()},
-        "support": np.concatenate([supported, nothing]),
         "linked": np.concatenate([np.zeros(len(rows)), [worth[id_] for id_ in added]]),
     }
 

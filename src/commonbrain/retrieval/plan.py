@@ -11,7 +11,7 @@ from typing import Final, TypedDict
 
 from commonbrain.model import ids, limits
 from commonbrain.model.errors import InvalidInputError, RejectedError, parse_choice
-from commonbrain.model.kinds import KINDS, CausalField, Intent, Kind
+from commonbrain.model.kinds import CausalField, Kind
 from commonbrain.model.memory import CURRENT_STATES, State
 from commonbrain.model.model_card import CROSS_ENCODER
 from commonbrain.model.parameters import DEFAULTS, Parameters
@@ -24,30 +24,15 @@ from commonbrain.text.normalisation import normalise_line
 from commonbrain.text.patterns import lazy_pattern
 from commonbrain.text.time_expressions.parser import parse_time_expression, parse_time_range
 
-# The first match wins, so a question for permission is one whatever else it says.
-_PATTERNS: Final[Mapping[Intent, re.Pattern[str]]] = {
-    intent: lazy_pattern(rf"\b(?:{words})\b", re.IGNORECASE)
-    for intent, words in {
-        Intent.CONSTRAINT: r"may (?:i|we)|can (?:i|we)|should|must|mustn't|allowed|permitted"
-        r"|forbidden|prohibited|polic(?:y|ies)|rules?|required|have to|supposed to",
-        Intent.CAUSAL: r"why|because|caus(?:e|es|ed|ing)|reasons?|led to|due to|how come",
-        Intent.TEMPORAL: r"when|since when|how long|what time|which (?:day|date|month|year)",
-    }.items()
-}
+_WHEN: Final = lazy_pattern(
+    r"\b(?:when|since when|how long|what time|which (?:day|date|month|year))\b", re.IGNORECASE
+)
 # Refers to an earlier answer: "what did you suggest", "your list", "the assistant".
 _ABOUT_ANSWERS: Final = lazy_pattern(
     r"\b(?:you (?:\w+ly )?(?:said|say|told|tell|suggest|recommend|mention|g[ai]ve|provide|list"
     r"|wr[io]te|explain|propose|advise|show|describe|create|ma[dk]e|came? up)\w*|your|assistant)\b",
     re.IGNORECASE,
 )
-
-
-def intent_of(query: str, *, names_time: bool) -> Intent:
-    """Classify a question; a time expression makes a plain one temporal."""
-    for intent, pattern in _PATTERNS.items():
-        if pattern.search(query):
-            return intent
-    return Intent.TEMPORAL if names_time else Intent.PLAIN
 
 
 _LOOKUP: Final = lazy_pattern(
@@ -69,11 +54,6 @@ def is_lookup(query: str) -> bool:
 def asks_about_answers(query: str) -> bool:
     """Return whether a question is about an earlier answer rather than the user's own words."""
     return _ABOUT_ANSWERS.search(query) is not None
-
-
-def kind_prior(kind: Kind, intent: Intent) -> float:
-    """Return how well a kind fits a question of this intent, 0..1."""
-    return KINDS[kind].intent_priors.get(intent, 0.0)
 
 
 TIME: Final = "time"
@@ -181,7 +161,8 @@ class QueryPlan:
     """The terms without time expressions: texts about an event seldom contain its date."""
     query_scope: QueryScope
     budget: Budget
-    intent: Intent = Intent.PLAIN
+    asks_when: bool = False
+    """Whether it asks for a time without naming one."""
     speakers: frozenset[str] = frozenset()
     """Known speakers whose names the query contains, case-folded."""
     period: BeliefPeriod | None = None
@@ -286,7 +267,7 @@ def plan_query(
         content_terms=search_terms(rest),
         query_scope=query_scope,
         budget=budget,
-        intent=intent_of(query, names_time=named is not None),
+        asks_when=named is None and _WHEN.search(query) is not None,
         is_lookup=is_lookup(query),
         is_about_answers=asks_about_answers(query),
         speakers=frozenset(speakers),

@@ -380,8 +380,8 @@ def _table(search: Search, matches: Mapping[str, ScoresById]) -> Table:
     """Add the neighbours of what matched, and score everything by itself and by its passage."""
     plan, space = search.plan, search.space
     if GUIDANCE in matches:
-        wishes = score_guidance(matches[GUIDANCE], is_lookup=plan.is_lookup, space=space)
-        matches = {**matches, GUIDANCE: wishes}
+        concerned = score_guidance(matches[GUIDANCE], is_lookup=plan.is_lookup, space=space)
+        matches = {**matches, GUIDANCE: concerned}
     lexical, meaning = matches.get(LEXICAL, {}), matches.get(VECTOR, {})
     sources, runs = _neighbours(search, {**lexical, **meaning})
     cosines = meaning | _cosines(search, {*lexical, *sources} - meaning.keys())
@@ -398,6 +398,9 @@ def _table(search: Search, matches: Mapping[str, ScoresById]) -> Table:
         matches = {**matches, VECTOR: cosines}
     weights = plan.overrides.of(RETRIEVER_WEIGHTS)
     ids, columns = fuse(matches, weights, passages=passages, sources=sources)
+    # How far a wish concerns the query counts as it is, not relative to other wishes.
+    wishes = matches.get(GUIDANCE, {})
+    columns[GUIDANCE] = np.array([wishes.get(id_, 0.0) for id_ in ids])
     best = np.argsort(-columns["fused"], kind="stable")
     # What has to be followed comes first, however little it matches.
     is_first = columns[SKILL] + columns[GUIDANCE] > 0

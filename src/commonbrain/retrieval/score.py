@@ -17,13 +17,12 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from commonbrain.model.kinds import ASSISTANT_ROLES, KINDS, Intent, MessageDetail
+from commonbrain.model.kinds import ASSISTANT_ROLES, KINDS
 from commonbrain.model.links import DISAGREEMENTS, is_sure, preferred
-from commonbrain.model.memory import Memory, doubted, effective_strength
+from commonbrain.model.memory import Memory, effective_strength
 from commonbrain.model.query import FIELD, Candidate, is_allowed
 from commonbrain.model.scope import isolates
-from commonbrain.retrieval.load import recency
-from commonbrain.retrieval.plan import QueryPlan, kind_prior
+from commonbrain.retrieval.plan import QueryPlan
 from commonbrain.retrieval.retrieve import GUIDANCE, SKILL
 from commonbrain.text.patterns import lazy_pattern
 from commonbrain.text.time_expressions.parser import names_time
@@ -78,22 +77,6 @@ def _given(name: str) -> Compute:
     return column
 
 
-def _each(
-    value: Callable[[QueryPlan, Memory], float],
-    *,
-    when: Callable[[QueryPlan], bool] = lambda _: True,
-    otherwise: float = 0.0,
-) -> Compute:
-    """Compute a feature that depends on the memory and the question alone."""
-
-    def column(plan: QueryPlan, table: Table) -> Sequence[float]:
-        if not when(plan):
-            return [otherwise] * len(table.rows)
-        return [value(plan, memory) for memory in table.memories]
-
-    return column
-
-
 def _fused(_plan: QueryPlan, table: Table) -> Column:
     """Blend a memory's own score with that of its passage, the more the shorter it is."""
     own, context = table.columns["self_score"], table.columns["context_score"]
@@ -137,71 +120,76 @@ def _contradicted(plan: QueryPlan, table: Table) -> Sequence[float]:
     return [strengths.get(id_, 0.0) for id_ in table.rows]
 
 
-def _spoken(plan: QueryPlan, memory: Memory) -> float:
-    return float((memory.speaker or "").casefold() in plan.speakers)
+def _speaker(plan: QueryPlan, table: Table) -> Sequence[float]:
+    if not plan.speakers:
+        return [0.0] * len(table.rows)
+    return [float((one.speaker or "").casefold() in plan.speakers) for one in table.memories]
 
 
 def _is_talk(memory: Memory) -> bool:
     """Return whether it was said, and not by a user: the rest was written to be remembered."""
-    is_message = isinstance(memory.detail, MessageDetail)
-    return is_message and (memory.speaker or "").casefold() not in _USER_ROLES
+    speaker = memory.speaker
+    return speaker is not None and speaker.casefold() not in _USER_ROLES
 
 
-def _substance(_plan: QueryPlan, memory: Memory) -> float:
-    return min(len(memory.body) / _SUBSTANTIAL_CHARS, 1.0) if _is_talk(memory) else 1.0
+def _substance(_plan: QueryPlan, table: Table) -> Sequence[float]:
+    return [
+        min(len(one.body) / _SUBSTANTIAL_CHARS, 1.0) if _is_talk(one) else 1.0
+        for one in table.memories
+    ]
 
 
-def _asking(_plan: QueryPlan, memory: Memory) -> float:
-    return question_share(memory) if _is_talk(memory) else 0.0
+def _asking(_plan: QueryPlan, table: Table) -> Sequence[float]:
+    """Return the share of sentences that are questions: a question is seldom the answer."""
+    return [
+        question_share(one) if "?" in one.body and _is_talk(one) else 0.0 for one in table.memories
+    ]
 
 
 def question_share(memory: Memory) -> float:
     """Return the share of sentences that are questions, 0..1."""
-    if "?" not in memory.body:
-        return 0.0
     parts = [part for part in _SENTENCE.findall(memory.body) if part.strip()]
-    return sum(part.endswith("?") for part in parts) / len(parts)
+    return sum(part.endswith("?") for part in parts) / max(len(parts), 1)
 
 
-def _by_assistant(_plan: QueryPlan, memory: Memory) -> float:
-    return float((memory.speaker or "").casefold() in ASSISTANT_ROLES)
+def _assistant(plan: QueryPlan, table: Table) -> Sequence[float]:
+    """Return what assistants said, who mostly repeat what their users said."""
+    if plan.is_about_answers:
+        return [0.0] * len(table.rows)
+    return [float((one.speaker or "").casefold() in ASSISTANT_ROLES) for one in table.memories]
 
 
-def _in_project(plan: QueryPlan, memory: Memory) -> float:
-    return float(memory.project is not None and memory.project == plan.project)
+def _dated(plan: QueryPlan, table: Table) -> Sequence[float]:
+    """Return what names a time, for a question for a time."""
+    if not plan.asks_when:
+        return [0.0] * len(table.rows)
+    return [float(names_time(one.body)) for one in table.memories]
 
 
-def _in_session(plan: QueryPlan, memory: Memory) -> float:
-    return float(memory.session is not None and memory.session == plan.caller.session)
+def _same_project(plan: QueryPlan, table: Table) -> Sequence[float]:
+    project = plan.project
+    return [float(project is not None and one.project == project) for one in table.memories]
 
 
-def _rating(_plan: QueryPlan, memory: Memory) -> float:
-    return math.tanh(memory.rating / _RATING_SCALE) if memory.rating else 0.0
+def _strength(plan: QueryPlan, table: Table) -> Sequence[float]:
+    """Return how well each is remembered: dormant ones come after equally good matches."""
+    now, parameters = plan.now, plan.parameters
+    return [effective_strength(one, now, parameters=parameters) for one in table.memories]
 
 
-def _recency(plan: QueryPlan, memory: Memory) -> float:
-    return recency(memory, plan.now) if plan.parameters.half_life(memory.kind) else 1.0
-
-
-def _confidence(_plan: QueryPlan, table: Table) -> Sequence[float]:
-    names = ("contradicted", "needs_review", "stale")
-    penalties = zip(*(table.columns[name] for name in names), strict=True)
-    return [
-        doubted(memory.confidence, dict(zip(names, each, strict=True)))
-        for memory, each in zip(table.memories, penalties, strict=True)
-    ]
+def _rating(_plan: QueryPlan, table: Table) -> Sequence[float]:
+    return [math.tanh(one.rating / _RATING_SCALE) if one.rating else 0.0 for one in table.memories]
 
 
 def _stale(_plan: QueryPlan, table: Table) -> Sequence[float]:
     """Return which claims were not used for so long that they are dormant; events stay true."""
     return [
-        float(not awake and KINDS[memory.kind].makes_claims)
-        for memory, awake in zip(table.memories, table.columns["strength"], strict=True)
+        float(not awake and KINDS[one.kind].makes_claims)
+        for one, awake in zip(table.memories, table.columns["strength"].tolist(), strict=True)
     ]
 
 
-# Relevance decides; thread, time and speaker come next; the rest breaks near-ties, so that of two
-# equal matches the fresher, more trusted and more informative one comes first. The weights were
+# Relevance decides; thread, time and speaker come next; the rest breaks near-ties. The weights were
 # tuned on half of LoCoMo: see docs/explanation/decisions.md. A feature may use those above it.
 FEATURES: Final[Mapping[str, Feature]] = {
     "fused": Feature(weight=1.0, compute=_fused, always=True),
@@ -210,50 +198,27 @@ FEATURES: Final[Mapping[str, Feature]] = {
     GUIDANCE: Feature(weight=1.0, compute=_given(GUIDANCE), reason=GUIDANCE),
     "date": Feature(weight=0.4, compute=_date, reason="time"),
     "thread": Feature(weight=0.25, compute=_given("thread"), always=True),
-    "substance": Feature(weight=0.2, compute=_each(_substance), always=True),
-    "kind": Feature(
-        weight=0.1,
-        compute=_each(lambda plan, memory: kind_prior(memory.kind, plan.intent)),
-    ),
-    "dated": Feature(
-        weight=0.1,
-        compute=_each(
-            lambda _, memory: float(names_time(memory.body)),
-            when=lambda plan: plan.intent is Intent.TEMPORAL and plan.period is None,
-        ),
-    ),
-    "speaker": Feature(weight=0.1, compute=_each(_spoken), reason="speaker"),
-    "support": Feature(weight=0.1, compute=_given("support")),
-    "same_project": Feature(weight=0.06, compute=_each(_in_project), reason="same project"),
-    # Dormant memories stay recallable, after equally good matches that are not.
-    "strength": Feature(
-        weight=0.03,
-        compute=_each(
-            lambda plan, memory: effective_strength(memory, plan.now, parameters=plan.parameters)
-        ),
+    "substance": Feature(weight=0.2, compute=_substance, always=True),
+    "dated": Feature(weight=0.1, compute=_dated),
+    "speaker": Feature(weight=0.1, compute=_speaker, reason="speaker"),
+    # The same question has another answer in another project.
+    "same_project": Feature(weight=0.3, compute=_same_project, reason="same project"),
+    "strength": Feature(weight=0.03, compute=_strength, always=True),
+    "trust": Feature(
+        weight=0.05,
+        compute=lambda _, table: [one.trust.weight for one in table.memories],
         always=True,
     ),
-    "trust": Feature(
-        weight=0.05, compute=_each(lambda _, memory: memory.trust.weight), always=True
-    ),
-    "stale": Feature(weight=0.0, compute=_stale),
+    "rating": Feature(weight=0.04, compute=_rating),
+    "assistant": Feature(weight=-0.4, compute=_assistant),
+    "asking": Feature(weight=-0.3, compute=_asking),
     "contradicted": Feature(weight=-0.25, compute=_contradicted),
     # As much as a contradiction: it may still be true, but no one has checked.
     "needs_review": Feature(
         weight=-0.25,
         compute=lambda _, table: [float(id_ in table.reviews) for id_ in table.rows],
     ),
-    "confidence": Feature(weight=0.04, compute=_confidence, always=True),
-    "salience": Feature(weight=0.02, compute=_each(lambda _, one: one.salience), always=True),
-    "rating": Feature(weight=0.04, compute=_each(_rating)),
-    "same_session": Feature(weight=0.03, compute=_each(_in_session)),
-    "recency": Feature(weight=0.02, compute=_each(_recency), always=True),
-    # An assistant mostly repeats what its user said.
-    "assistant": Feature(
-        weight=-0.4, compute=_each(_by_assistant, when=lambda plan: not plan.is_about_answers)
-    ),
-    # A question is seldom the answer.
-    "asking": Feature(weight=-0.3, compute=_each(_asking)),
+    "stale": Feature(weight=0.0, compute=_stale),
 }
 FEATURE_WEIGHTS: Final[Mapping[str, float]] = {
     name: feature.weight for name, feature in FEATURES.items()

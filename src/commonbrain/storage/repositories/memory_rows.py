@@ -1,8 +1,11 @@
 """Reading memories: the rows of each put together, and decoded once."""
 
+import json
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
+from functools import cache
+from itertools import chain
 from operator import itemgetter
 from threading import Lock
 from typing import Any, Final, NamedTuple
@@ -11,20 +14,26 @@ from sqlalchemy import (
     JSON,
     Column,
     ColumnElement,
+    CompoundSelect,
     String,
     bindparam,
     cast,
+    literal,
     or_,
     select,
     type_coerce,
+    union_all,
 )
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.compiler import SQLCompiler
+from sqlalchemy.sql.functions import FunctionElement
 
 from commonbrain.forks import after_fork
 from commonbrain.model.kinds import KINDS, Kind
 from commonbrain.model.memory import Memory
 from commonbrain.storage.schema.memories import DETAILS, EntityType, entities, memories
 from commonbrain.storage.schema.types import JsonText, Names, UnreadableValueError, reading
-from commonbrain.storage.sql.bulk import LISTED
+from commonbrain.storage.sql.bulk import LISTED, id_list_param
 from commonbrain.storage.sql.context import Driver, Row, SqlContext, read_rows
 from commonbrain.storage.sql.presence import OptionalRows
 
@@ -62,49 +71,103 @@ _GET: Final = select(*(_as_read(memories.c[name]) for name in PROJECTED)).where(
 _GET_DETAIL: Final = {
     kind: select(
         table.c.memory_id, table.c.body, *(_as_read(table.c[name]) for name in COLUMNS[kind])
-    ).where(table.c.tenant_id == bindparam("tenant"), table.c.memory_id.in_(LISTED))
+    )
     for kind, table in DETAILS.items()
 }
-_GET_NAMES: Final = (
-    select(entities.c.memory_id, type_coerce(entities.c.type, String), entities.c.name)
-    .where(
-        entities.c.tenant_id == bindparam("tenant"),
-        entities.c.memory_id.in_(LISTED),
-        or_(entities.c.type != EntityType.PERSON, entities.c.position > SPEAKER),
-    )
-    .order_by(entities.c.position)
-)
+"""The types of the columns of each kind."""
 _FIELD_OF: Final = {str(type_): field for field, type_ in NAMED.items()}
+_NAMES: Final = "names"
+"""The parameter of the ids whose names are read; those of a kind are in one named as the kind."""
+
+
+class json_list(FunctionElement[str]):  # noqa: N801 a function of SQL
+    """Some values as a JSON list, as text."""
+
+    name = "json_list"
+    inherit_cache = True
+    type = String()
+
+
+@compiles(json_list)
+def _json_array(element: json_list, compiler: SQLCompiler, **more: Any) -> str:  # noqa: ANN401
+    return f"json_array({compiler.process(element.clauses, **more)})"
+
+
+@compiles(json_list, "postgresql")
+def _json_build_array(element: json_list, compiler: SQLCompiler, **more: Any) -> str:  # noqa: ANN401
+    return f"json_build_array({compiler.process(element.clauses, **more)})::text"
+
+
+@cache
+def _parts(kinds: frozenset[str], *, has_names: bool) -> CompoundSelect[Any]:
+    """Build the question for the details of some kinds, and for names: one for all.
+
+    Its columns are the memory; the kind, or the type of a name; the body, or the name; and the
+    columns of the kind, or the position of a name, as a JSON list.
+    """
+    rows = [
+        select(
+            table.c.memory_id,
+            literal(kind, String()),
+            table.c.body,
+            json_list(*(_as_read(table.c[name]) for name in COLUMNS[Kind(kind)])),
+        ).where(
+            table.c.tenant_id == bindparam("tenant"),
+            table.c.memory_id.in_(id_list_param(kind)),
+        )
+        for kind in sorted(kinds)
+        for table in (DETAILS[Kind(kind)],)
+    ]
+    named = entities.c
+    names = select(
+        named.memory_id,
+        type_coerce(named.type, String),
+        named.name,
+        json_list(named.position),
+    ).where(
+        named.tenant_id == bindparam("tenant"),
+        named.memory_id.in_(id_list_param(_NAMES)),
+        or_(named.type != EntityType.PERSON, named.position > SPEAKER),
+    )
+    return union_all(*rows, *([names] if has_names else []))
 
 
 def fetch(work: SqlContext, ids: Sequence[int]) -> dict[int, Memory]:
     """Fetch memories of any state, in ascending order of id."""
     if not ids:
         return {}
-    listed = {"ids": list(ids)}
-    rows = work.raw_rows(_GET, listed)
-    by_kind: defaultdict[str, list[int]] = defaultdict(list)
+    rows = work.raw_rows(_GET, {"ids": list(ids)})
+    if not rows:
+        return {}
+    listed: defaultdict[str, list[int]] = defaultdict(list)
     for row in rows:
-        by_kind[row[_KIND]].append(row[_ID])
+        listed[row[_KIND]].append(row[_ID])
+    has_names = work.may_have(OptionalRows.ENTITIES)
     with reading():
-        questions = [(_GET_DETAIL[Kind(kind)], of_kind) for kind, of_kind in by_kind.items()]
-    details = {
-        detail[0]: detail
-        for question, of_kind in questions
-        for detail in work.raw_rows(question, {"ids": of_kind})
-    }
-    names: defaultdict[int, tuple[str, ...]] = defaultdict(tuple)
-    named_rows = work.raw_rows(_GET_NAMES, listed) if work.may_have(OptionalRows.ENTITIES) else ()
-    for memory_id, *named in named_rows:
-        names[memory_id] += (*named,)
+        question = _parts(frozenset(map(Kind, listed)), has_names=has_names)
+    if has_names:
+        listed[_NAMES] = [row[_ID] for row in rows]
+    details: dict[int, Row] = {}
+    names: defaultdict[int, list[Row]] = defaultdict(list)
+    for part in work.raw_rows(question, listed):
+        if part[1] in _FIELD_OF:
+            names[part[0]].append(part)
+        else:
+            details[part[0]] = part
     stored = [
-        _Stored(row, detail, names[row[_ID]])
+        _Stored(row, detail, _sorted_names(names[row[_ID]]) if row[_ID] in names else ())
         # Postgres returns rows in whatever order its plan finds them.
         for row in sorted(rows, key=_id_of)
         # A memory without its body cannot be shown; `brain doctor` reports it.
         if (detail := details.get(row[_ID])) is not None
     ]
     return _DECODED.get(stored, driver=work.connection.dialect)
+
+
+def _sorted_names(parts: Sequence[Row]) -> tuple[str, ...]:
+    """Return pairs of type and name, one by one, in the order of their positions."""
+    ordered = sorted(parts, key=lambda part: (len(part[3]), part[3]))
+    return tuple(chain.from_iterable(part[1:3] for part in ordered))
 
 
 class _Stored(NamedTuple):
@@ -123,7 +186,8 @@ def _decode(stored: Sequence[_Stored], *, driver: Driver) -> list[Memory]:
         raise UnreadableValueError("a row lacks some of its values")
     by_kind: defaultdict[str, list[Row]] = defaultdict(list)
     for one in stored:
-        by_kind[one.row[_KIND]].append(one.detail)
+        id_, kind, body, columns = one.detail
+        by_kind[kind].append((id_, body, *json.loads(columns)))
     details = {
         id_: (body, KINDS[kind].detail(**dict(zip(COLUMNS[kind], columns, strict=True))))
         for kind, of_kind in ((Kind(word), rows) for word, rows in by_kind.items())

@@ -5,20 +5,20 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import islice
 from typing import Final
 
 import numpy as np
 from sqlalchemy import (
+    BigInteger,
     Exists,
     Float,
-    Select,
     TextualSelect,
     bindparam,
     column,
     func,
     insert,
-    literal_column,
     select,
     table,
     text,
@@ -40,48 +40,46 @@ from commonbrain.storage.sqlite.vectors import (
     drop_unsound,
 )
 
-_ALL: Final = -1
-"""No limit."""
 _SCORED_MAX: Final = 5000
 """Matches that are scored if all words of a search are common: the newest."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Statements:
-    """Statements of one full-text table."""
+@cache
+def _ranking(name: str, *, rows: str, is_every: bool) -> TextualSelect:
+    """Build the search of one full-text table; `rows` is its content table.
 
-    ranked: Select[int, float]
-    counts: TextualSelect
-    newest: Select[int]
+    All its limits are literals: with parameters in their place, SQLite takes twice as long.
 
-
-def _statements(name: str, *, rows: str) -> _Statements:
-    """Build the statements of one full-text table; `rows` is its content table."""
-    rowid = table(name, column("rowid")).c.rowid
-    matches = literal_column(name).op("MATCH")(bindparam("match"))
-    rank = literal_column(f"bm25({name})", Float).label("rank")
-    # A word in more than 4% of the rows is dropped from a search for several words, but not below
-    # 2,000 matches: among 5,183 papers a bound of 500 cost 1.5 points of nDCG@10. The newest row id
-    # stands for the number of rows, which would take longer to count. No word is in more rows than
-    # there are, so that few are not counted at all.
-    size = f"(SELECT coalesce(max(rowid), 0) FROM {rows})"  # noqa: S608 constants
+    FTS5 scores every match before it gives the best, so that a word which half of the store has
+    costs half of the store; and such a word tells little. So one in more than 4% of the rows is
+    dropped from a search, but not below 2,000 matches: among 5,183 papers a bound of 500 cost 1.5
+    points of nDCG@10. The newest row id stands for the number of rows, which would take longer to
+    count; no word is in more rows than there are, so that few are not counted at all. If all words
+    are common, all of them count, and only the newest matches are scored, unless it `is_every`.
+    """
+    matching = f"SELECT rowid FROM {name} WHERE {name} MATCH"  # noqa: S608 constants
+    size = f"(SELECT coalesce(max(rowid), 0) FROM {rows})"  # noqa: S608
     bound = f"max(2000, {size} / 25)"
-    return _Statements(
-        ranked=select(rowid, rank)
-        .where(matches, rowid >= bindparam("since"))
-        .order_by("rank")
-        .limit(bindparam("limit")),
-        counts=text(
-            f"SELECT value, CASE WHEN {size} < 2000 THEN 0 ELSE (SELECT count(*) FROM ("  # noqa: S608
-            f"SELECT rowid FROM {name} WHERE {name} MATCH value LIMIT {bound})) END, {bound} "
-            "FROM json_each(:words)"
-        ).columns(column("value"), column("count"), column("bound")),
-        newest=select(rowid).where(matches).order_by(rowid.desc()).limit(1).offset(_SCORED_MAX),
+    newest = f"{matching} match ORDER BY rowid DESC LIMIT 1 OFFSET {_SCORED_MAX}"
+    since = (
+        f"AND rowid >= (SELECT CASE WHEN matches <= {_SCORED_MAX} THEN 0 "  # noqa: S608
+        f"ELSE coalesce(({newest}), 0) END FROM search)"
     )
+    limit = -1 if is_every else LOOKED_AT
+    counted = f"SELECT count(*) FROM ({matching} value LIMIT {bound})"  # noqa: S608
+    statement = (
+        f"WITH words AS MATERIALIZED (SELECT value, {bound} AS bound, "  # noqa: S608
+        f"CASE WHEN {size} < 2000 THEN 0 ELSE ({counted}) END AS count FROM json_each(:words)), "
+        "search AS MATERIALIZED (SELECT coalesce(group_concat(value, ' OR ') "
+        "FILTER (WHERE count < bound), group_concat(value, ' OR ')) AS match, "
+        f"coalesce(sum(count) FILTER (WHERE count < bound), {_SCORED_MAX} + 1) AS matches "
+        f"FROM words) SELECT rowid, bm25({name}) AS rank FROM {name} "
+        f"WHERE {name} MATCH (SELECT match FROM search) "
+        f"{'' if is_every else since} ORDER BY rank LIMIT {limit}"
+    )
+    return text(statement).columns(column("rowid", BigInteger), column("rank", Float))
 
 
-_OF_MEMORIES: Final = _statements("memory_text", rows="memories")
-_OF_ATOMS: Final = _statements("atom_text", rows="atoms")
 _PUT: Final = insert(table("memory_text", *map(column, ("rowid", "text", "keywords"))))
 _PUT_ATOM: Final = insert(table("atom_text", column("rowid"), *map(column, CausalField)))
 _DROP: Final = text("DELETE FROM memory_text WHERE rowid = :id")
@@ -129,56 +127,26 @@ class SqliteFullText:
         if not terms:
             return []
         field = scope.filter.field
-        search = _Search(work=self.work, of=_OF_MEMORIES if field is None else _OF_ATOMS)
-        words, matches_max = search.rare_terms([_quoted(term, field) for term in terms])
-        match = " OR ".join(words)
-        since = search.newest(match) if matches_max > _SCORED_MAX else 0
-        ranked = search.ranked(match, since=since, limit=LOOKED_AT)
-        hits = self.permits.best(ranked, scope, limit=limit)
-        if len(hits) < limit and len(ranked) == LOOKED_AT:
+        words = [_quoted(term, field) for term in terms]
+        best = self._ranked(words, field=field)
+        hits = self.permits.best(best, scope, limit=limit)
+        if len(hits) < limit and len(best) == LOOKED_AT:
             # The scope is narrow: most of the best results were not allowed. Check every match.
-            ranked = search.ranked(match, since=0, limit=_ALL)
+            ranked = self._ranked(words, field=field, is_every=True)
             permitted = self.permits.among_many(list(ranked), scope)
             best_first = (Hit(id=id_, score=ranked[id_]) for id_ in ranked if id_ in permitted)
             hits = list(islice(best_first, limit))
         return hits
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Search:
-    """One full-text table in one transaction."""
-
-    work: SqlContext
-    of: _Statements
-
-    def ranked(self, match: str, *, since: int, limit: int) -> dict[int, float]:
+    def _ranked(
+        self, words: Sequence[str], *, field: CausalField | None, is_every: bool = False
+    ) -> dict[int, float]:
         """Score the best matches, best first; lower values of FTS5's bm25() are better."""
-        given = {"match": match, "since": since, "limit": limit}
-        return {
-            id_: -rank for id_, rank in rows_of(self.work.connection, self.of.ranked, given=given)
-        }
-
-    def newest(self, match: str) -> int:
-        """Return the id from which on no more matches exist than are scored."""
-        rows = rows_of(self.work.connection, self.of.newest, given={"match": match})
-        return rows[0][0] if rows else 0
-
-    def rare_terms(self, quoted: Sequence[str]) -> tuple[Sequence[str], int]:
-        """Leave out the words that too many memories have, unless all are such.
-
-        FTS5 scores every match before it gives the best, so that a word which half of the store
-        has costs half of the store; and such a word tells little. Counting stops at the bound.
-
-        Returns:
-            The words, and how many memories they match at most.
-
-        """
-        given = {"words": json.dumps(quoted)}
-        counted = rows_of(self.work.connection, self.of.counts, given=given)
-        rare_terms = [(word, count) for word, count, bound in counted if count < bound]
-        if rare_terms:
-            return [word for word, _ in rare_terms], sum(count for _, count in rare_terms)
-        return quoted, _SCORED_MAX + 1
+        name, rows = ("memory_text", "memories") if field is None else ("atom_text", "atoms")
+        question = _ranking(name, rows=rows, is_every=is_every)
+        given = {"words": json.dumps(words)}
+        found = rows_of(self.work.connection, question, given=given)
+        return {id_: -rank for id_, rank in found}
 
 
 def _quoted(term: str, field: CausalField | None) -> str:
