@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from threading import Lock, RLock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from commonbrain.executors import DetachedExecutor
 from commonbrain.model.briefing_limits import BriefingLimits
@@ -68,6 +68,33 @@ class TenantSet:
             is_there = tenant in self._names
             self._names.discard(tenant)
             return is_there
+
+
+_SPEAKERS_MAX: Final = 10_000
+"""Names of speakers that are known at a time; past it, they are learnt again."""
+
+
+class KnownSpeakers:
+    """Names of speakers of each tenant that recalls have met; safe to use from several threads.
+
+    A recall plans with them, and looks into the store, in the transaction that it reads anyway,
+    whether they still are all that its query names.
+    """
+
+    def __init__(self) -> None:
+        self._known: set[tuple[str, str]] = set()
+
+    def among(self, tenant: str, names: Iterable[str]) -> frozenset[str]:
+        """Return the names that are known."""
+        return frozenset(name for name in names if (tenant, name) in self._known)
+
+    def learn(self, tenant: str, speakers: Iterable[str], *, among: Iterable[str]) -> None:
+        """Note which of some names are those of speakers, and that the others are not."""
+        known = self._known.difference((tenant, name) for name in among)
+        self._known = {
+            *(known if len(known) < _SPEAKERS_MAX else ()),
+            *((tenant, name) for name in speakers),
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,6 +165,8 @@ class Services:
     """Tool events from before their session was known."""
     hook_runs: HookRuns = field(default_factory=HookRuns)
     """When hooks ran on this machine."""
+    speakers: KnownSpeakers = field(default_factory=KnownSpeakers)
+    """Who has sent messages, as far as recalls know."""
     unembedded: TenantSet = field(default_factory=TenantSet)
     """Tenants with memories that this process stored without vectors; they may be pending still."""
     embedding_queue: FairQueue | None = None

@@ -104,27 +104,30 @@ class Recall:
             else None
         )
 
-        def read(tx: Transaction) -> Table:
+        def read(tx: Transaction) -> tuple[QueryPlan, Table]:
             if self.services.store.replicas():
                 # A failed attempt counts as waiting for a replica.
                 lost_ms = timer.stages_ms.pop("retrieve", 0.0)
                 timer.end_stage("replica")
                 timer.stages_ms["replica"] = round(timer.stages_ms["replica"] + lost_ms, 3)
+            checked = self._check_speakers(tx, plan)
             search = Search(
                 tx=tx,
-                plan=plan,
+                plan=checked,
                 space=self.services.store.space,
                 deadline=deadline,
-                get_vector=get_vector,
+                get_vector=get_vector
+                if checked is plan
+                else self._embed(checked, has_deadline=limit_ms is not None),
             )
             table = retrieve(search)
             timer.end_stage("retrieve")
-            load(tx, plan, table)
+            load(tx, checked, table)
             if prompt is not None:
                 prompt.load(tx, table)
-            return table
+            return checked, table
 
-        table = self.services.store.read(self.caller.tenant, read)
+        plan, table = self.services.store.read(self.caller.tenant, read)
         if not plan.query:
             arrange(plan, table)
         else:
@@ -171,18 +174,20 @@ class Recall:
             query,
             QueryScope(caller=self.caller, filter=criteria, now=now),
             budget=read_budget(options, parameters=parameters),
-            speakers=self._speakers(query),
+            speakers=self.services.speakers.among(self.caller.tenant, name_ngrams(query)),
             overrides=self.overrides,
         )
         plan = replace(plan, after=read_cursor(query, options), parameters=parameters)
         return plan_prompt(plan) if options.get("proactive") else list_time(plan)
 
-    def _speakers(self, query: str) -> Iterable[str]:
-        """Return the speakers that a query names."""
-        names = name_ngrams(query)
-        if not names:
-            return ()
-        return self.services.store.read(self.caller.tenant, lambda tx: tx.memories.people(names))
+    def _check_speakers(self, tx: Transaction, plan: QueryPlan) -> QueryPlan:
+        """Return the plan with the speakers that the query names; mostly as it is."""
+        names = name_ngrams(plan.query)
+        speakers = frozenset(tx.memories.people(names)) if names else plan.speakers
+        if speakers == plan.speakers:
+            return plan
+        self.services.speakers.learn(self.caller.tenant, speakers, among=names)
+        return replace(plan, speakers=speakers)
 
     def _embed(self, plan: QueryPlan, *, has_deadline: bool) -> Callable[[], Future[Matrix]] | None:
         """Embed the query; with a deadline on another thread, while other retrievers run.

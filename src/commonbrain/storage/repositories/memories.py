@@ -306,7 +306,7 @@ class MemoryRepository:
         if not names:
             return set()
         given_names = {"names": list(names)}
-        rows = self.work.rows(_PEOPLE, given_names, of=OptionalRows.PEOPLE)
+        rows = self.work.rows(_PEOPLE, given_names, of=OptionalRows.MESSAGES)
         return {name for (name,) in rows}
 
     def with_references(

@@ -7,16 +7,22 @@ from functools import cache, lru_cache
 from typing import Any, Final
 
 from sqlalchemy import (
+    BigInteger,
     ColumnElement,
+    CompoundSelect,
     FromClause,
     ScalarSelect,
     Select,
+    String,
     and_,
     bindparam,
+    cast,
     delete,
     func,
+    null,
     select,
     true,
+    union_all,
     update,
 )
 
@@ -244,21 +250,17 @@ class ThreadRepository:
     ) -> tuple[dict[int, Passage], list[int]]:
         """Return passages, and those with gaps, reading `far` times as many neighbours."""
         reach = far * before, far * after
-        given_ids = {"ids": list(ids)}
-        steps = self.work.rows(_thread_steps(*reach), given_ids, of=OptionalRows.MESSAGES)
-        rows = [row for row in steps if row[0]]
-        in_thread = {row[far * before + 1] for row in rows}
-        others = [id_ for id_ in ids if id_ not in in_thread]
-        if others:
-            rows += self.work.rows(_session_steps(*reach), {"ids": others})
-        near = {id_ for _, *passage in rows for id_ in passage if id_}
+        has_threads = self.work.may_have(OptionalRows.MESSAGES)
+        rows = self.work.rows(_steps(*reach, has_threads=has_threads), {"ids": list(ids)})
+        near = {id_ for _, _, *passage in rows for id_ in passage if id_}
         if not near:
             return {}, []
         parameters = given(scope, self.work.tenant) | {"ids": [*near]}
         allowed = {id_ for (id_,) in self.work.rows(_allowed_of(scope.filter), parameters)}
         passages: dict[int, Passage] = {}
         gaps: list[int] = []
-        for source, *passage in rows:
+        for thread, session, *passage in rows:
+            source = session if thread is None else thread
             own = passage[far * before]
             earlier = [id_ for id_ in passage[: far * before] if id_ in allowed][-before:]
             later = [id_ for id_ in passage[far * before + 1 :] if id_ in allowed][:after]
@@ -350,24 +352,34 @@ def _visible_messages() -> Select[int]:
 
 
 @lru_cache(_BUILT_MAX)
+def _steps(before: int, after: int, *, has_threads: bool) -> Select[Any] | CompoundSelect[Any]:
+    """Select the thread or session of each memory, what is before it there, it and what is after.
+
+    A memory without either is absent.
+    """
+    sessions = _session_steps(before, after)
+    return union_all(_thread_steps(before, after), sessions) if has_threads else sessions
+
+
 def _thread_steps(before: int, after: int) -> Select[Any]:
-    """Select the thread of each message, and the messages before it, itself and after it.
+    """Select the messages before each message in its thread, itself and those after it.
 
     It takes one index lookup per neighbour, so that neither the length of a thread nor the number
-    of messages matters. The outer join alone makes SQLite start with the given ids; an id that is
-    no message of a thread comes back without a thread.
+    of messages matters. The outer join alone makes SQLite start with the given ids.
     """
     here, given_ids = _MESSAGES.alias(), LISTED.subquery()
     own = here.c.memory_id
     return (
         select(
             here.c.thread_id,
+            cast(null(), String),
             *(_thread_step(here, far=far, is_before=True) for far in reversed(range(before))),
             own,
             *(_thread_step(here, far=far, is_before=False) for far in range(after)),
         )
         .select_from(given_ids)
         .outerjoin(here, and_(here.c.tenant_id == bindparam("tenant"), own == given_ids.c.value))
+        .where(here.c.thread_id.is_not(None))
     )
 
 
@@ -387,12 +399,12 @@ def _thread_step(here: FromClause, *, far: int, is_before: bool) -> ScalarSelect
     )
 
 
-@lru_cache(_BUILT_MAX)
 def _session_steps(before: int, after: int) -> Select[Any]:
     """Select the session of each memory, and what the session stored before it, it and after it."""
     here = memories.alias()
     return (
         select(
+            cast(null(), BigInteger),
             here.c.session,
             *(_session_step(here, far=far, is_before=True) for far in reversed(range(before))),
             here.c.id,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -56,6 +57,8 @@ _ReadColumn = Callable[[Sequence[Any]], Iterable[Any]]
 # and more for every row; SQLite runs most small ones in 0.01 ms. One recall runs fifteen of them,
 # and writing one memory ten. So statements are compiled once and passed to the driver directly.
 _CACHED_STATEMENTS: Final = 1024
+_LIMITS: Final = re.compile(r"\b(LIMIT|OFFSET) \?")
+"""Limits that are parameters: SQLite looks at their values, and plans anew each time it is run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,8 +148,11 @@ def _compiled(
     own = {name: bound.type.dialect_impl(dialect) for name, bound in made.binds.items()}
     writes = {name: type_.bind_processor(dialect) for name, type_ in own.items()}
     writes |= whole.processors
+    statement_text = whole.statement
+    if dialect.name == "sqlite":
+        statement_text = _LIMITS.sub(r"\1 (SELECT ?)", statement_text)
     return Compiled(
-        text=whole.statement,
+        text=statement_text,
         fixed=[_turned(whole.parameters[name], writes.get(name)) for name in order],
         given=[(at, name, writes.get(name)) for at, name in enumerate(order) if name in names],
     )

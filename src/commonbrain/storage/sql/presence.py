@@ -6,7 +6,7 @@ from enum import StrEnum
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
-from sqlalchemy import String, bindparam, literal, null, select, union_all
+from sqlalchemy import Integer, String, bindparam, literal_column, null, select, union_all
 
 from commonbrain.model.kinds import Kind
 from commonbrain.storage.schema.memories import (
@@ -33,7 +33,6 @@ class OptionalRows(StrEnum):
     EXPIRIES = "expiries"
     LINKS = "links"
     MESSAGES = "messages"
-    PEOPLE = "people"
     REVIEWS = "reviews"
     SKILLS = "skills"
     TOPICS = "topics"
@@ -49,7 +48,6 @@ _FOUND_BY: Final[Mapping[OptionalRows, tuple[Column[Any], tuple[ColumnElement[bo
     OptionalRows.EXPIRIES: (falls.c.memory_id, ()),
     OptionalRows.LINKS: (links.c.from_id, ()),
     OptionalRows.MESSAGES: (DETAILS[Kind.MESSAGE].c.memory_id, ()),
-    OptionalRows.PEOPLE: (entities.c.name, (entities.c.type == EntityType.PERSON,)),
     OptionalRows.REVIEWS: (reviews.c.memory_id, ()),
     # The same condition as in the index of triggers.
     OptionalRows.SKILLS: (_RULES.c.memory_id, (_RULES.c.skill.is_not(null()),)),
@@ -60,12 +58,14 @@ _FOUND_BY: Final[Mapping[OptionalRows, tuple[Column[Any], tuple[ColumnElement[bo
 @cache
 def present_rows() -> CompoundSelect[str]:
     """Build the query for the names of those that a tenant has; each costs an index lookup."""
-    return union_all(
-        *(
-            select(literal(str(rows), String()))
-            .where(column.table.c.tenant_id == bindparam("tenant"), *conditions)
-            .order_by(column)
-            .limit(1)
-            for rows, (column, conditions) in _FOUND_BY.items()
-        )
+    firsts = (
+        select(literal_column(f"'{rows}'", String()).label("name"))
+        .where(column.table.c.tenant_id == bindparam("tenant"), *conditions)
+        .order_by(column)
+        # As a parameter, SQLite would plan anew each time.
+        .limit(literal_column("1", Integer()))
+        .subquery()
+        for rows, (column, conditions) in _FOUND_BY.items()
     )
+    # SQLite allows an order and a limit in a subquery alone.
+    return union_all(*(select(first.c.name) for first in firsts))
