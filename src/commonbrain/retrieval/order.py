@@ -320,7 +320,10 @@ def _rescored(ordered: Iterable[Candidate], ranked: Sequence[Candidate]) -> list
     places = list(ordered)
     scores = sorted((one.score for one in ranked), reverse=True)
     scores += [scores[-1]] * (len(places) - len(scores))
-    return [replace(one, score=score) for one, score in zip(places, scores, strict=True)]
+    return [
+        one if one.score == score else replace(one, score=score)
+        for one, score in zip(places, scores, strict=True)
+    ]
 
 
 def _conflicts(plan: QueryPlan, table: Table) -> list[Conflict]:
