@@ -21,6 +21,7 @@ from tests.contracts.learning_contract import LearningContract
 from tests.contracts.listing_contract import ListingContract
 from tests.contracts.mail_contract import MailContract
 from tests.contracts.page_sessions_contract import PageSessionsContract
+from tests.contracts.readings_contract import ReadingsContract
 from tests.contracts.session_contract import SessionContract
 from tests.contracts.store_contract import StoreContract
 from tests.contracts.store_steps import SPACE, OpenStore
@@ -79,6 +80,10 @@ class TestPostgresHistory(HistoryContract):
 
 
 class TestPostgresPageSessions(PageSessionsContract):
+    pass
+
+
+class TestPostgresReadings(ReadingsContract):
     pass
 
 

@@ -39,6 +39,7 @@ from tests.contracts.learning_contract import LearningContract
 from tests.contracts.listing_contract import ListingContract
 from tests.contracts.mail_contract import MailContract
 from tests.contracts.page_sessions_contract import PageSessionsContract
+from tests.contracts.readings_contract import ReadingsContract
 from tests.contracts.session_contract import SessionContract
 from tests.contracts.store_contract import StoreContract
 from tests.contracts.store_steps import SPACE, OpenStore, lexical, nearest, put, query_scope, stored
@@ -102,6 +103,10 @@ class TestSqliteHistory(HistoryContract):
 
 
 class TestSqlitePageSessions(PageSessionsContract):
+    pass
+
+
+class TestSqliteReadings(ReadingsContract):
     pass
 
 

@@ -88,6 +88,7 @@ def test_upgrade_clears_the_subject_left_by_an_erased_message(path: Path) -> Non
             "DROP INDEX ix_tool_events_hook",
             "DROP INDEX ix_tool_events_hook_agent",
             "DROP TABLE page_sessions",
+            "ALTER TABLE memories DROP COLUMN reading",
             "UPDATE alembic_version SET version_num = '0017'",
         ):
             connection.execute(text(statement))

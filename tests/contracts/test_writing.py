@@ -15,10 +15,12 @@ from commonbrain.model.memory import Memory
 from commonbrain.model.revision import Action, Change
 from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.storage.repositories.memory_rows import PROJECTED
+from commonbrain.storage.repositories.readings import encode_reading
 from commonbrain.storage.schema.memories import entities, memories, vectors
 from commonbrain.storage.sql.context import compiled
 from commonbrain.storage.store import Store, Transaction
 from commonbrain.testing.builders import NOON, FakeClock, a_memory
+from commonbrain.text.reading import read_memory
 from tests.contracts.store_steps import SPACE
 from tests.laid_out_stores import open_laid_out
 
@@ -38,6 +40,7 @@ def test_memory_is_written_as_by_sqlalchemy(store: Store) -> None:
     with store.begin(LOCAL_TENANT) as tx:
         tx.memories.add(full_memory)
         row = {name: getattr(copy, name) for name in PROJECTED}
+        row["reading"] = encode_reading(read_memory(copy))
         tx.work.connection.execute(sa.insert(memories), {"tenant_id": LOCAL_TENANT, **row})
         as_stored = sa.text("SELECT * FROM memories ORDER BY id")
         ours, usual = tx.work.connection.execute(as_stored).mappings()

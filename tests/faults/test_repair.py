@@ -9,6 +9,8 @@ import pytest
 
 from commonbrain.administration.status import Diagnosis
 from commonbrain.client import Brain
+from commonbrain.model.scope import LOCAL_TENANT
+from commonbrain.storage.repositories.readings import encode_reading
 from commonbrain.storage.sqlite.driver import driver
 from commonbrain.testing.builders import SeededRandom, a_brain
 from tests.faults.test_processes import acknowledged, start_together
@@ -92,6 +94,17 @@ def test_repair_makes_derived_data_from_the_rows(
     assert replace(full.status(), embedding_pending=0) == replace(before, embedding_pending=0)
     assert fractions == sorted(fractions)
     assert fractions[-1] == 1.0
+
+
+def test_damaged_reading_hinders_no_recall_and_is_repaired(full: Brain, path: Path) -> None:
+    damage(path, "UPDATE memories SET reading = substr(reading, 1, 20)")
+    assert_as_new(full)
+    full.repair()
+    with full.services.store.snapshot(LOCAL_TENANT) as tx:
+        read = tx.memories.get(tx.memories.page(after=0, limit=9)).values()
+    with closing(driver().connect(str(path))) as raw:
+        rows = dict(raw.execute("SELECT id, reading FROM memories").fetchall())
+    assert rows == {one.id: encode_reading(one.reading) for one in read}
 
 
 def test_repair_makes_missing_vectors(full: Brain, path: Path) -> None:

@@ -4,6 +4,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from sqlalchemy import update
 
 from commonbrain.client import Brain
 from commonbrain.jobs.service import JobView
@@ -12,6 +13,7 @@ from commonbrain.model.kinds import Kind
 from commonbrain.model.limits import JOB_LEASE_S, MAINTAINED_AT_ONCE
 from commonbrain.model.memory import State
 from commonbrain.model.scope import LOCAL_TENANT, Caller, Role
+from commonbrain.storage.schema.memories import memories
 from commonbrain.testing.builders import FakeClock, a_brain, a_memory
 from tests.contracts.store_steps import lexical, put
 from tests.flows.asking import bodies, stored
@@ -204,6 +206,16 @@ def test_memory_missing_from_the_full_text_index_is_indexed_again(brain: Brain) 
     assert counted(brain) == {"reworded": 1, "unembedded": 1}
     assert lexical(brain.services.store, "kettle") == [memory.id]
     assert counted(brain) == {"unembedded": 1}
+
+
+def test_text_stored_by_an_older_program_is_read_by_maintenance(brain: Brain) -> None:
+    stored(brain, "The kettle is blue", kind="fact")
+    with brain.services.store.begin(LOCAL_TENANT) as tx:
+        tx.work.connection.execute(update(memories).values(reading=None))
+        unread = tx.memories.unread(after=0, limit=9)
+    assert len(unread) == 1
+    assert counted(brain) == {"reread": 1}
+    assert counted(brain) == {}
 
 
 def test_maintenance_killed_after_any_step_changes_each_memory_once(

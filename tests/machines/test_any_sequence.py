@@ -16,7 +16,9 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from commonbrain.client import Brain
 from commonbrain.model.errors import CommonbrainError, RejectedError
 from commonbrain.model.memory import State
+from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.testing.builders import FakeClock, SeededRandom, a_brain
+from commonbrain.text.reading import read_memory
 
 WHY = "because a test says so"
 
@@ -55,6 +57,7 @@ class AnySequence(RuleBasedStateMachine):
     def teardown(self) -> None:
         for memory in self.known:
             self.check(memory)
+        self.check_readings()
         diagnosis = self.brain.doctor()
         self.brain.close()
         shutil.rmtree(self.folder)
@@ -166,6 +169,13 @@ class AnySequence(RuleBasedStateMachine):
     def the_latest_agree_with_the_model(self) -> None:
         for memory in self.known[-2:]:
             self.check(memory)
+
+    def check_readings(self) -> None:
+        """Every text is stored with what it says, as if it were read now."""
+        with self.brain.services.store.snapshot(LOCAL_TENANT) as tx:
+            memories = tx.memories.get(tx.memories.page(after=0, limit=10_000)).values()
+            assert tx.memories.unread(after=0, limit=1) == []
+        assert all(one.reading == read_memory(one) for one in memories)
 
     def check(self, memory: Modelled) -> None:
         shown = self.brain.get(memory.id)

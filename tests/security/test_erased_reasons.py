@@ -121,6 +121,7 @@ def test_upgrade_erases_reasons_about_memories_erased_before(path: Path) -> None
             )
         # As the version before left it.
         raw.execute("DROP TRIGGER audit_reason_is_only_erased")
+        raw.execute("ALTER TABLE memories DROP COLUMN reading")
         raw.execute("UPDATE alembic_version SET version_num = '0021'")
 
     with a_brain(path) as brain:

@@ -7,6 +7,7 @@ from typing import Final
 
 from commonbrain.ingestion.embedding import EmbedPending, EmbedProgress
 from commonbrain.model.errors import UnavailableError
+from commonbrain.model.limits import MAINTAINED_AT_ONCE
 from commonbrain.model.scope import Caller
 from commonbrain.security.read_audit import record_copy
 from commonbrain.services import Services
@@ -82,7 +83,7 @@ class Repair:
     caller: Caller
 
     def __call__(self, on_progress: Progress = ignore_progress) -> Repaired:
-        """Rewrite full text, delete invalid vectors and compute missing ones.
+        """Rewrite full text and readings, delete invalid vectors and compute missing ones.
 
         Each step is a short transaction, so others can read and write meanwhile and search stays
         complete. After an interruption, run it again.
@@ -93,6 +94,7 @@ class Repair:
         """
         store = self.services.store
         words = store.rebuild_text(lambda part: on_progress(part * _WORDS))
+        self._read_again()
         with store.begin(self.caller.tenant) as tx:
             dropped = tx.index.drop_unsound_vectors()
         made = self._embed(on_progress)
@@ -102,6 +104,17 @@ class Repair:
         return Repaired(
             words=words, vectors_dropped=dropped, vectors_made=made, vectors_pending=pending
         )
+
+    def _read_again(self) -> None:
+        """Read every text again, in batches."""
+        after = 0
+        while True:
+            with self.services.store.begin(self.caller.tenant) as tx:
+                page = tx.memories.page(after=after, limit=MAINTAINED_AT_ONCE)
+                tx.memories.read_again(page)
+            if not page:
+                return
+            after = page[-1]
 
     def _embed(self, on_progress: Progress) -> int:
         """Embed memories without vectors batch by batch, until nothing is left or nothing works."""

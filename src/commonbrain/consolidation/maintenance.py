@@ -140,13 +140,16 @@ _EMPTIED: Final = "emptied_before"
 """The same for models: the card before which the next page begins."""
 _WORDED: Final = "worded_after"
 """The same for the search for rows missing from full text."""
+_READ: Final = "read_after"
+"""The same for the search for texts that are to be read."""
 _TURNING: Final = 0.5
 _DROPPING: Final = 0.8
 _WORDING: Final = 0.9
 """Estimated progress after memories, old rows and the full-text check."""
 RESULT_COUNTS: Final = (
     "expired", "stale", "archived", "forgotten", "affected", "jobs", "events", "evaluations",
-    "page_sessions", "artifacts", "discards", "reworded", "bodiless", "unembedded", "suspects",
+    "page_sessions", "artifacts", "discards", "reworded", "reread", "bodiless", "unembedded",
+    "suspects",
 )  # fmt: skip
 """The counters of a run, in the order of its steps."""
 
@@ -220,6 +223,8 @@ def maintain(task: JobContext) -> None:
             _empty_page(task, reached)
         elif "worded" not in reached:
             _word_page(task, reached)
+        elif "read" not in reached:
+            _read_page(task, reached)
         else:
             _check_page(task, reached)
 
@@ -320,6 +325,20 @@ def _word_page(task: JobContext, reached: dict[str, object]) -> None:
             reached[_WORDED] = page[-1]
         else:
             reached["worded"] = True
+        task.save_progress(tx, _WORDING, reached=reached)
+
+
+def _read_page(task: JobContext, reached: dict[str, object]) -> None:
+    """Read texts that another version of this program stored, so that no recall has to."""
+    after = cast("int", reached.get(_READ, 0))
+    with task.services.store.snapshot(task.caller.tenant) as tx:
+        page = tx.memories.unread(after=after, limit=MAINTAINED_AT_ONCE)
+    with task.step() as tx:
+        _count(reached, "reread", more=tx.memories.read_again(page))
+        if len(page) == MAINTAINED_AT_ONCE:
+            reached[_READ] = page[-1]
+        else:
+            reached["read"] = True
         task.save_progress(tx, _WORDING, reached=reached)
 
 

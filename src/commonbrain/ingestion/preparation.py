@@ -86,6 +86,7 @@ from commonbrain.text.entities import Entities, extract_entities
 from commonbrain.text.normalisation import normalise, normalise_draft, without_injected_context
 from commonbrain.text.preferences import is_of_user
 from commonbrain.text.rationale import rationales
+from commonbrain.text.reading import read_undated
 from commonbrain.text.segmentation import split
 
 
@@ -370,6 +371,8 @@ def _prepare(
     if who and isinstance(detail, TaskDetail) and not (detail.assignee or detail.must_ack):
         admitted = replace(admitted, detail=replace(detail, assignee=who))
     text = full_text(admitted.headline, admitted.body)
+    # Read here, so that the transaction that stores it finds it read.
+    read_undated(admitted.headline, admitted.body)
     return PreparedDraft(
         draft=named,
         admitted=admitted,

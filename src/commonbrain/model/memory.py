@@ -26,6 +26,7 @@ from commonbrain.model.kinds import (
     MessageDetail,
 )
 from commonbrain.model.parameters import DEFAULTS, Parameters
+from commonbrain.model.reading import UNREAD, Reading
 from commonbrain.model.scope import Scope, Trust
 
 
@@ -195,6 +196,8 @@ class Memory:
     superseded_count: int = 0
     """The number of earlier revisions in its chain."""
     payload: Mapping[str, object] = field(default_factory=dict[str, object])
+    reading: Reading = field(default=UNREAD, compare=False, repr=False)
+    """What its text says, as its store has it; a copy with other names keeps that of the row."""
 
     @property
     def attachment(self) -> Mapping[str, object] | None:

@@ -9,8 +9,10 @@ from typing import Final
 from commonbrain.model.kinds import KINDS
 from commonbrain.model.memory import CURRENT_STATES, Memory, State
 
-_UNCHANGING: Final = frozenset({"id", "kind", "headline", "body", "semantic_hash", "recorded_at"})
-"""Fields that never change before an erase."""
+_UNCHANGING: Final = frozenset(
+    {"id", "kind", "headline", "body", "semantic_hash", "recorded_at", "reading"}
+)
+"""Fields that never change before an erase, and what is derived."""
 
 
 DEPRECATED: Final = "DEPRECATED"

@@ -13,14 +13,13 @@ from typing import TYPE_CHECKING
 
 from commonbrain.model.kinds import KINDS, EventDetail
 from commonbrain.model.recall_result import Order
-from commonbrain.model.revision import Action
-from commonbrain.text.time_expressions.mentions import mentions_in
+from commonbrain.model.revision import Action, BeliefPeriod
+from commonbrain.model.timestamps import from_millis
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from commonbrain.model.memory import Memory
-    from commonbrain.model.revision import BeliefPeriod
     from commonbrain.retrieval.plan import QueryPlan
     from commonbrain.storage.store import Transaction
 
@@ -47,7 +46,10 @@ def mentioned_times(
     times: dict[int, datetime] = {}
     for one in memories:
         if not period.holds(one.occurred_at):
-            spans = [mention.span for mention in mentions_in(one.text, one.occurred_at)]
+            spans = [
+                BeliefPeriod(since=from_millis(since), until=from_millis(until))
+                for since, until in one.reading.times
+            ]
             if inside := [span.since for span in spans if _is_within(span, period)]:
                 times[one.id] = max(inside[0], period.since)
             elif coming and any(_is_within(span, coming) for span in spans):

@@ -37,11 +37,10 @@ from commonbrain.model.skills import skill_of
 from commonbrain.model.support import may_outdate
 from commonbrain.model.timestamps import show_day
 from commonbrain.retrieval.occurrences import at_each_time, time_of_occurrence
-from commonbrain.retrieval.plan import NEWER_FIRST, SOURCES_FIRST, words_of
+from commonbrain.retrieval.plan import NEWER_FIRST, SOURCES_FIRST
 from commonbrain.retrieval.retrieve import SKILL
 from commonbrain.retrieval.score import has_answer
 from commonbrain.retrieval.source_turns import source_turn
-from commonbrain.text.assertions import are_of_two_things, read_assertions
 from commonbrain.text.normalisation import is_same_text
 from commonbrain.text.time_expressions.mentions import notes_in
 from commonbrain.text.words import stem
@@ -274,12 +273,9 @@ def _answers_as_well(newer: Memory, older: Memory, *, asked: Iterable[str]) -> b
 
     It must not speak of another thing: "Grandma takes 5 mg", "Grandpa takes 10 mg".
     """
-    ours, theirs = (read_assertions(memory.body) for memory in (newer, older))
-    if ours and theirs and are_of_two_things(ours, theirs):
+    if newer.reading.is_of_another_thing(older.reading):
         return False
-    stems = {stem(word) for word in asked}
-    of_older, of_newer = ({stem(word) for word in words_of(m.text)} for m in (older, newer))
-    return stems & of_older <= of_newer
+    return {stem(word) for word in asked} & older.reading.stems <= newer.reading.stems
 
 
 def _grouped(

@@ -24,8 +24,6 @@ from commonbrain.model.query import FIELD, Candidate, is_allowed
 from commonbrain.model.scope import isolates
 from commonbrain.retrieval.plan import QueryPlan
 from commonbrain.retrieval.retrieve import GUIDANCE, SKILL
-from commonbrain.text.patterns import lazy_pattern
-from commonbrain.text.time_expressions.parser import names_time
 
 if TYPE_CHECKING:
     from commonbrain.retrieval.table import Column, Table
@@ -64,7 +62,6 @@ where people speak of a day after it is over.
 """
 _RATING_SCALE: Final = 3.0
 """Rating at which the feature is tanh(1), about three quarters."""
-_SENTENCE: Final = lazy_pattern(r"[^.!?]*[.!?]*")
 
 
 def _given(name: str) -> Compute:
@@ -141,15 +138,7 @@ def _substance(_plan: QueryPlan, table: Table) -> Sequence[float]:
 
 def _asking(_plan: QueryPlan, table: Table) -> Sequence[float]:
     """Return the share of sentences that are questions: a question is seldom the answer."""
-    return [
-        question_share(one) if "?" in one.body and _is_talk(one) else 0.0 for one in table.memories
-    ]
-
-
-def question_share(memory: Memory) -> float:
-    """Return the share of sentences that are questions, 0..1."""
-    parts = [part for part in _SENTENCE.findall(memory.body) if part.strip()]
-    return sum(part.endswith("?") for part in parts) / max(len(parts), 1)
+    return [one.reading.question_share if _is_talk(one) else 0.0 for one in table.memories]
 
 
 def _assistant(plan: QueryPlan, table: Table) -> Sequence[float]:
@@ -163,7 +152,7 @@ def _dated(plan: QueryPlan, table: Table) -> Sequence[float]:
     """Return what names a time, for a question for a time."""
     if not plan.asks_when:
         return [0.0] * len(table.rows)
-    return [float(names_time(one.body)) for one in table.memories]
+    return [float(one.reading.names_time) for one in table.memories]
 
 
 def _same_project(plan: QueryPlan, table: Table) -> Sequence[float]:

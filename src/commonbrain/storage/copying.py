@@ -47,6 +47,8 @@ TIES: Final = ("superseded_by", "superseded_at", "source_message_id")
 """Columns that may refer to a later memory, written when all memories are there."""
 _NUMBER: Final = "seq"
 """Sequence numbers for readers with in-memory vectors; each store has its own."""
+_DERIVED: Final = frozenset({_NUMBER, "reading"})
+"""What a store may write again at any time."""
 _SPACE: Final = "space_id"
 _NO_SPACE: Final = -1
 _ALL: Final = 1 << 256
@@ -187,7 +189,7 @@ def spaces_of(tx: Transaction) -> dict[int, str]:
 
 def comparable(row: Row) -> Row:
     """Return the part of a row that is the same in every store."""
-    return {name: value for name, value in row.items() if name != _NUMBER}
+    return {name: value for name, value in row.items() if name not in _DERIVED}
 
 
 def loose(memory: Row) -> Row:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice, takewhile
-from typing import Final
+from typing import Final, NamedTuple
 
 from commonbrain.text.frames import (
     ARROWS,
@@ -185,13 +185,25 @@ def read_assertions(text: str) -> tuple[Assertion, ...]:
 
 @lru_cache(maxsize=_CACHED)
 def _read(text: str) -> tuple[Assertion, ...]:
-    clauses = (
+    return tuple(map(_assertion, islice(_clauses(text), ASSERTIONS_MAX)))
+
+
+def _clauses(text: str) -> Iterator[Sequence[Word]]:
+    return (
         clause
         for sentence in split_sentences(read_words(text))
         for clause in split_clauses(sentence)
         if clause
     )
-    return tuple(map(_assertion, islice(clauses, ASSERTIONS_MAX)))
+
+
+def subject_of(text: str) -> frozenset[str]:
+    """Return the subject of the first assertion; empty without one."""
+    first = next(_clauses(text), None)
+    if first is None:
+        return frozenset()
+    clause = _framed(first)
+    return clause.label | _about(clause.frame) - _measured(_values(clause.frame))
 
 
 def are_of_two_things(ones: Sequence[Assertion], others: Sequence[Assertion]) -> bool:
@@ -209,7 +221,19 @@ def corrects(text: str) -> bool:
     return any(word.plain in CORRECTIONS for word in read_words(text))
 
 
-def _assertion(clause: Sequence[Word]) -> Assertion:
+class _Framed(NamedTuple):
+    """A clause without its label and time, and the frame of the rest."""
+
+    label: frozenset[str]
+    words: Sequence[Word]
+    is_new: bool
+    """Whether the time says that this is new."""
+    place: int | None
+    """The place of the verb."""
+    frame: Frame
+
+
+def _framed(clause: Sequence[Word]) -> _Framed:
     label, rest = split_label(clause)
     words, is_new = split_time(rest)
     place = place_of_verb(words)
@@ -220,12 +244,24 @@ def _assertion(clause: Sequence[Word]) -> Assertion:
         or read_label(words)
         or (read_quantity(words) if place is None else read_statement(words, place))
     )
-    values = _values(frame)
-    verbs = frozenset({frame.verb}) - GENERAL
+    return _Framed(label, words, is_new, place, frame)
+
+
+def _about(frame: Frame) -> frozenset[str]:
     # The number of a shelf is not the number of the crate that is on it.
     numbers = {word.key for word in frame.before if word.sort is Sort.NUMBER}
-    about = keys_of(frame.before) - numbers | {f"#{number}" for number in numbers}
-    measured = frozenset[str]().union(*values.values())
+    return keys_of(frame.before) - numbers | {f"#{number}" for number in numbers}
+
+
+def _measured(values: Mapping[str, frozenset[str]]) -> frozenset[str]:
+    return frozenset[str]().union(*values.values())
+
+
+def _assertion(clause: Sequence[Word]) -> Assertion:
+    label, words, is_new, place, frame = _framed(clause)
+    values = _values(frame)
+    verbs = frozenset({frame.verb}) - GENERAL
+    about, measured = _about(frame), _measured(values)
     plain = [word.plain for word in clause]
     stated = words[: len(words) - frame.explained]
     denials = sum(word.sort is Sort.NEGATION for word in stated)

@@ -7,7 +7,7 @@ import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, BinaryIO, Final, get_type_hints
@@ -20,6 +20,7 @@ from commonbrain.model.kinds import KINDS, Kind
 from commonbrain.model.links import Link
 from commonbrain.model.memory import Memory, Thread
 from commonbrain.model.messages import Receipt
+from commonbrain.model.reading import UNREAD
 from commonbrain.model.revision import Change
 from commonbrain.model.support import Review
 from commonbrain.model.tasks import Ack
@@ -134,7 +135,8 @@ def _read(value: Any) -> Record:  # noqa: ANN401 whatever a file holds
 
 
 def _memory(memory: Memory) -> Fields:
-    fields = _plain("memory", memory)
+    # What the text says is read again by the store that takes it in.
+    fields = _plain("memory", replace(memory, reading=UNREAD))
     return fields | {"detail": _shown_detail(memory.detail)}
 
 

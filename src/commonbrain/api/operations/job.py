@@ -167,7 +167,7 @@ def _maintained(result: Result) -> str:
         page_sessions="ended sessions of the web page deleted",
         artifacts="artifacts of ended models deleted",
         discards="failed discard jobs retried",
-        reworded="added to full text",
+        reworded="added to full text", reread="read again for recall",
         bodiless="without text (see brain doctor)", unembedded="waiting for vectors",
         suspects="pairs of rules alike (see brain review duplicates)",
     )  # fmt: skip

@@ -81,6 +81,7 @@ def _empty_row(work: SqlContext, memory_id: int) -> int:
         "source_ref": None,
         "semantic_hash": "",
         "payload": {},
+        "reading": None,
     }
     here = memories.c.tenant_id == work.tenant, memories.c.id == memory_id
     return work.connection.execute(update(memories).where(*here).values(**emptied)).rowcount

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from functools import lru_cache
+from operator import attrgetter
 from typing import Any, Final
 
 from sqlalchemy import (
@@ -29,7 +30,7 @@ from sqlalchemy import (
 
 from commonbrain.model.kinds import Detail, Kind, MessageDetail
 from commonbrain.model.limits import PERIOD_CHANGES_SEARCHED
-from commonbrain.model.memory import CURRENT_STATES, Memory, State, full_text
+from commonbrain.model.memory import CURRENT_STATES, Memory, State, full_text, is_erased
 from commonbrain.model.query import Filter
 from commonbrain.model.retention_rules import Retention
 from commonbrain.model.revision import Action
@@ -42,6 +43,7 @@ from commonbrain.storage.repositories.memory_rows import (
     SPEAKER,
     fetch,
 )
+from commonbrain.storage.repositories.readings import CURRENT, encode_reading
 from commonbrain.storage.schema.memories import (
     DETAILS,
     EntityType,
@@ -63,6 +65,7 @@ from commonbrain.storage.sql.filters import (
     within,
 )
 from commonbrain.storage.sql.presence import OptionalRows
+from commonbrain.text.reading import read_memory
 
 # Statements are built once: building one costs more than running it.
 _TOPICS: Final = members_of("topics", String)
@@ -172,7 +175,7 @@ class MemoryRepository:
 
         """
         tenant = {"tenant_id": self.work.tenant}
-        row = {name: getattr(memory, name) for name in PROJECTED}
+        row = _projection(memory) | {"reading": _encoded_reading(memory)}
         if not self.work.add(memories, tenant | row):
             raise IdTaken
         own = {"memory_id": memory.id, "kind": memory.kind, "body": memory.body}
@@ -274,6 +277,8 @@ class MemoryRepository:
         """Write the difference between two states of one memory; its text never differs."""
         old, new = _projection(before), _projection(after)
         changed = {name: value for name, value in new.items() if value != old[name]}
+        if any(read(before) != read(after) for read in _READ):
+            changed["reading"] = _encoded_reading(after)
         self._update(before.id, changed, table=memories)
         details = _changed(before.detail, after.detail)
         self._update(before.id, details, table=DETAILS[before.kind])
@@ -282,6 +287,27 @@ class MemoryRepository:
         self.work.connection.execute(_DROP_ENTITIES, self._of(before.id))
         entity = {"tenant_id": self.work.tenant, "memory_id": before.id}
         self.work.change_by_each(_ADD_ENTITIES, [entity | row for row in _names(after)])
+
+    def unread(self, *, after: int, limit: int) -> list[int]:
+        """List ids above one id, ascending, whose reading is missing, old, or of an erased text."""
+        row = memories.c
+        is_erased_, is_missing = row.semantic_hash == "", row.reading.is_(None)
+        is_old = row.reading.not_like(CURRENT)
+        is_due = (is_erased_ & ~is_missing) | (~is_erased_ & (is_missing | is_old))
+        statement = (
+            select(row.id)
+            .where(row.tenant_id == self.work.tenant, row.id > after, is_due)
+            .order_by(row.id)
+            .limit(limit)
+        )
+        return list(self.work.connection.execute(statement).scalars())
+
+    def read_again(self, ids: Sequence[int]) -> int:
+        """Store what the texts of memories say, as this program reads them; return their number."""
+        known = self.get(ids)
+        for id_, memory in known.items():
+            self._update(id_, {"reading": _encoded_reading(memory)}, table=memories)
+        return len(known)
 
     def set_state(self, ids: Sequence[int], state: State) -> None:
         """Set the state of memories and change nothing else."""
@@ -460,6 +486,14 @@ def _recurred(criteria: Filter) -> Select[int, datetime]:
         .order_by(last.desc())
         .limit(bindparam("limit"))
     )
+
+
+_READ: Final = tuple(map(attrgetter, ("headline", "body", "keywords", "occurred_at")))
+"""What a reading depends on."""
+
+
+def _encoded_reading(memory: Memory) -> str | None:
+    return None if is_erased(memory) else encode_reading(read_memory(memory))
 
 
 def _projection(memory: Memory) -> dict[str, Any]:

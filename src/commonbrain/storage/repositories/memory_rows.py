@@ -3,7 +3,7 @@
 import json
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from itertools import chain
 from operator import itemgetter
@@ -31,11 +31,14 @@ from sqlalchemy.sql.functions import FunctionElement
 from commonbrain.forks import after_fork
 from commonbrain.model.kinds import KINDS, Kind
 from commonbrain.model.memory import Memory
+from commonbrain.model.reading import UNREAD
+from commonbrain.storage.repositories.readings import decode_reading
 from commonbrain.storage.schema.memories import DETAILS, EntityType, entities, memories
 from commonbrain.storage.schema.types import JsonText, Names, UnreadableValueError, reading
 from commonbrain.storage.sql.bulk import LISTED, id_list_param
 from commonbrain.storage.sql.context import Driver, Row, SqlContext, read_rows
 from commonbrain.storage.sql.presence import OptionalRows
+from commonbrain.text.reading import read_memory
 
 SPEAKER: Final = 0
 """The position of the speaker among the people of a memory; named people come after."""
@@ -48,7 +51,9 @@ NAMED: Final = {
 """Fields stored in rows of `entities`."""
 # Columns of the row in `memories`, named as the fields.
 PROJECTED: Final = tuple(
-    field.name for field in fields(Memory) if field.name not in {"body", "detail", *NAMED}
+    field.name
+    for field in fields(Memory)
+    if field.name not in {"body", "detail", "reading", *NAMED}
 )
 _ID: Final = PROJECTED.index("id")
 _KIND: Final = PROJECTED.index("kind")
@@ -65,7 +70,7 @@ def _as_read(column: Column[Any]) -> ColumnElement[Any]:
     return cast(column, JsonText()) if isinstance(column.type, JSON | Names) else column
 
 
-_GET: Final = select(*(_as_read(memories.c[name]) for name in PROJECTED)).where(
+_GET: Final = select(*(_as_read(memories.c[name]) for name in PROJECTED), memories.c.reading).where(
     memories.c.tenant_id == bindparam("tenant"), memories.c.id.in_(LISTED)
 )
 _GET_DETAIL: Final = {
@@ -195,10 +200,14 @@ def _decode(stored: Sequence[_Stored], *, driver: Driver) -> list[Memory]:
     }
     commons = read_rows([one.row for one in stored], _GET, dialect=driver)
     memories_: list[Memory] = []
-    for one, common in zip(stored, commons, strict=True):
+    for one, (*common, stored_reading) in zip(stored, commons, strict=True):
         body, own = details[one.row[_ID]]
         fields_ = dict(zip(PROJECTED, common, strict=True))
-        memories_.append(Memory(**fields_, body=body, detail=own, **_named(one.names)))
+        reading_ = decode_reading(stored_reading)
+        memory = Memory(
+            **fields_, body=body, detail=own, **_named(one.names), reading=reading_ or UNREAD
+        )
+        memories_.append(memory if reading_ else replace(memory, reading=read_memory(memory)))
     return memories_
 
 

@@ -124,6 +124,8 @@ memories = Table(
     Column("superseded_by", BigInteger),
     Column("superseded_count", Integer, nullable=False),
     Column("payload", JSON, nullable=False),
+    # Derived from the text, see `repositories.readings`; rows of programs before 0023 have none.
+    Column("reading", Text),
     PrimaryKeyConstraint("tenant_id", "id"),
     # Lets a detail row name the kind with the key, so that it can only belong to its own kind.
     UniqueConstraint("tenant_id", "id", "kind"),

@@ -8,7 +8,7 @@ from sqlalchemy import Connection, inspect, text
 from commonbrain.model.errors import StoreCorruptError
 from commonbrain.storage.schema.memories import OURS
 
-SCHEMA_VERSION: Final = "0022"
+SCHEMA_VERSION: Final = "0023"
 """The newest migration; a test holds it to Alembic's head."""
 READABLE_FROM: Final = "0012"
 """The oldest version whose programs may use this schema on a server, while they are replaced."""

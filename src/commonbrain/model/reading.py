@@ -1,0 +1,47 @@
+"""What the text of a memory says, as data that is read once, when it is written."""
+
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """What recall asks of a text; `text.reading.read_text` makes it."""
+
+    words: str = ""
+    """The members of `stems`, sorted and joined by blanks; most recalls need few of them."""
+    subject_words: str = ""
+    """The members of `subject`, likewise."""
+    question_share: float = 0.0
+    """Share of the sentences that are questions, 0..1."""
+    names_time: bool = False
+    """Whether a word of the body may name a time."""
+    times: tuple[tuple[int, int], ...] = ()
+    """The periods that the text names: first millisecond, and the one after the last."""
+    headline_tokens: int = 0
+    """Tokens of the headline quoted in a reply, with the line end before it."""
+    headline_json_tokens: int = 0
+    """Tokens of the headline as a member of a JSON object, with the comma before it."""
+    body_tokens: int = 0
+    """Tokens of the full text quoted in a reply, with the line ends before its lines."""
+    body_json_tokens: int = 0
+    """Tokens of the body as a member of a JSON object, with the comma before it."""
+
+    @property
+    def stems(self) -> frozenset[str]:
+        """The stems of the words of text and keywords, and its code as it is written."""
+        return frozenset(self.words.split())
+
+    @property
+    def subject(self) -> frozenset[str]:
+        """The words that say what the first clause is about; empty if it does not say."""
+        return frozenset(self.subject_words.split())
+
+    def is_of_another_thing(self, other: "Reading") -> bool:
+        """Return whether each first subject has a word that the other text does not have."""
+        ours, theirs = self.subject, other.subject
+        return not (ours <= other.stems or theirs <= self.stems)
+
+
+UNREAD: Final = Reading()
+"""The reading of a memory that does not come from a store."""
