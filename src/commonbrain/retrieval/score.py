@@ -17,11 +17,12 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from commonbrain.model.kinds import ASSISTANT_ROLES, KINDS
+from commonbrain.model.kinds import ASSISTANT_ROLES, KINDS, Kind
 from commonbrain.model.links import DISAGREEMENTS, is_sure, preferred
 from commonbrain.model.memory import Memory, effective_strength
 from commonbrain.model.query import FIELD, Candidate, is_allowed
 from commonbrain.model.scope import isolates
+from commonbrain.retrieval.load import recency
 from commonbrain.retrieval.plan import QueryPlan
 from commonbrain.retrieval.retrieve import GUIDANCE, SKILL
 
@@ -170,6 +171,12 @@ def _rating(_plan: QueryPlan, table: Table) -> Sequence[float]:
     return [math.tanh(one.rating / _RATING_SCALE) if one.rating else 0.0 for one in table.memories]
 
 
+def _recency(plan: QueryPlan, table: Table) -> Sequence[float]:
+    """Return the recency of each that fades: halved for each week since it occurred."""
+    fades = {kind: plan.parameters.half_life(kind) is not None for kind in Kind}
+    return [recency(one, plan.now) if fades[one.kind] else 1.0 for one in table.memories]
+
+
 def _stale(_plan: QueryPlan, table: Table) -> Sequence[float]:
     """Return which claims were not used for so long that they are dormant; events stay true."""
     return [
@@ -199,6 +206,8 @@ FEATURES: Final[Mapping[str, Feature]] = {
         always=True,
     ),
     "rating": Feature(weight=0.04, compute=_rating),
+    # Of two equal matches the fresher comes first.
+    "recency": Feature(weight=0.02, compute=_recency, always=True),
     "assistant": Feature(weight=-0.4, compute=_assistant),
     "asking": Feature(weight=-0.3, compute=_asking),
     "contradicted": Feature(weight=-0.25, compute=_contradicted),

@@ -206,16 +206,6 @@ def subject_of(text: str) -> frozenset[str]:
     return clause.label | _about(clause.frame) - _measured(_values(clause.frame))
 
 
-def are_of_two_things(ones: Sequence[Assertion], others: Sequence[Assertion]) -> bool:
-    """Return whether the first subjects each have a word that the other text does not have."""
-    (one, whole), (other, whole_other) = (
-        (each[0].subject, frozenset[str]().union(*(one.whole for one in each)))
-        for each in (ones, others)
-    )
-    return bool(one - whole_other) and bool(other - whole)
-
-
-@lru_cache(maxsize=_CACHED)
 def corrects(text: str) -> bool:
     """Return whether a text says that something was wrong."""
     return any(word.plain in CORRECTIONS for word in read_words(text))
