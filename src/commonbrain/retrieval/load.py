@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from commonbrain.invalidation.reviews import open_reviews, review_notes
+from commonbrain.model.kinds import Kind
 from commonbrain.model.limits import EXPANSION_MAX
 from commonbrain.model.links import DISAGREEMENTS, Link, LinkType, is_sure
 from commonbrain.model.memory import Memory
@@ -74,6 +75,8 @@ def load(tx: Transaction, plan: QueryPlan, table: Table) -> None:
         table.columns = {name: one[places] for name, one in table.columns.items()}
     _add_linked(plan, table, ends=[id_ for id_ in ends if id_ in known], pull=pull)
     table.memories = [known[id_] for id_ in table.rows]
+    messages = [one for one in table.memories if one.kind is Kind.MESSAGE]
+    table.speakers = {one.id: one.speaker.casefold() for one in messages if one.speaker}
     table.reviews = open_reviews(tx, table.rows, as_of=plan.filter.as_of or plan.now)
     table.review_notes = review_notes(tx, plan.caller, needs=table.reviews)
     if plan.filter.as_of:
@@ -93,7 +96,7 @@ def load(tx: Transaction, plan: QueryPlan, table: Table) -> None:
     if plan.overrides.is_enabled(SOURCE_TURNS) and not plan.filter.as_of:
         _read_sources(tx, plan, table, derived=derived)
     table.annotations = tx.annotations.of(table.rows)
-    threads = dict.fromkeys(memory.thread_id for memory in table.memories)
+    threads = dict.fromkeys(memory.thread_id for memory in messages)
     distinct = [id_ for id_ in threads if id_ is not None]
     table.subjects = tx.threads.subjects(distinct, plan.caller, now=plan.now)
 

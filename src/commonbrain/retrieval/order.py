@@ -252,6 +252,7 @@ def _near(
         older, newer = one.memory, other.memory
         if (
             row != column
+            and (newer.occurred_at >= older.occurred_at or newer.trust is not older.trust)
             and KINDS[older.kind].can_change
             and (is_first or is_other_first)
             and EARLIER not in one.features
@@ -397,8 +398,7 @@ def _context(
     memory: Memory, table: Table, *, episode: Memory | None
 ) -> tuple[str, int] | tuple[None, None]:
     """Return the subject of the thread, the section or the episode of a memory, and its source."""
-    thread = memory.thread_id
-    subject = None if thread is None else table.subjects.get(thread)
+    subject = table.subjects.get(memory.thread_id or 0) if table.subjects else None
     if subject is not None:
         text, of = subject.text, subject.message_id
     elif memory.section:

@@ -7,7 +7,7 @@ ranking, ablation and traces follow from the row. To change a weight, change it 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from heapq import nlargest
@@ -19,7 +19,7 @@ import numpy as np
 
 from commonbrain.model.kinds import ASSISTANT_ROLES, KINDS, Kind
 from commonbrain.model.links import DISAGREEMENTS, is_sure, preferred
-from commonbrain.model.memory import Memory, effective_strength
+from commonbrain.model.memory import effective_strength
 from commonbrain.model.query import FIELD, Candidate, is_allowed
 from commonbrain.model.scope import isolates
 from commonbrain.retrieval.load import recency
@@ -119,34 +119,33 @@ def _contradicted(plan: QueryPlan, table: Table) -> Sequence[float]:
 
 
 def _speaker(plan: QueryPlan, table: Table) -> Sequence[float]:
-    if not plan.speakers:
-        return [0.0] * len(table.rows)
-    return [float((one.speaker or "").casefold() in plan.speakers) for one in table.memories]
+    return [float(table.speakers.get(id_) in plan.speakers) for id_ in table.rows]
 
 
-def _is_talk(memory: Memory) -> bool:
-    """Return whether it was said, and not by a user: the rest was written to be remembered."""
-    speaker = memory.speaker
-    return speaker is not None and speaker.casefold() not in _USER_ROLES
+def _talk(table: Table) -> Container[int]:
+    """Return what was said, and not by a user: the rest was written to be remembered."""
+    return {id_ for id_, speaker in table.speakers.items() if speaker not in _USER_ROLES}
 
 
 def _substance(_plan: QueryPlan, table: Table) -> Sequence[float]:
+    talk = _talk(table)
     return [
-        min(len(one.body) / _SUBSTANTIAL_CHARS, 1.0) if _is_talk(one) else 1.0
+        min(len(one.body) / _SUBSTANTIAL_CHARS, 1.0) if one.id in talk else 1.0
         for one in table.memories
     ]
 
 
 def _asking(_plan: QueryPlan, table: Table) -> Sequence[float]:
     """Return the share of sentences that are questions: a question is seldom the answer."""
-    return [one.reading.question_share if _is_talk(one) else 0.0 for one in table.memories]
+    talk = _talk(table)
+    return [one.reading.question_share if one.id in talk else 0.0 for one in table.memories]
 
 
 def _assistant(plan: QueryPlan, table: Table) -> Sequence[float]:
     """Return what assistants said, who mostly repeat what their users said."""
     if plan.is_about_answers:
         return [0.0] * len(table.rows)
-    return [float((one.speaker or "").casefold() in ASSISTANT_ROLES) for one in table.memories]
+    return [float(table.speakers.get(id_) in ASSISTANT_ROLES) for id_ in table.rows]
 
 
 def _dated(plan: QueryPlan, table: Table) -> Sequence[float]:
@@ -173,8 +172,8 @@ def _rating(_plan: QueryPlan, table: Table) -> Sequence[float]:
 
 def _recency(plan: QueryPlan, table: Table) -> Sequence[float]:
     """Return the recency of each that fades: halved for each week since it occurred."""
-    fades = {kind: plan.parameters.half_life(kind) is not None for kind in Kind}
-    return [recency(one, plan.now) if fades[one.kind] else 1.0 for one in table.memories]
+    now, fades = plan.now, {kind for kind in Kind if plan.parameters.half_life(kind) is not None}
+    return [recency(one, now) if one.kind in fades else 1.0 for one in table.memories]
 
 
 def _stale(_plan: QueryPlan, table: Table) -> Sequence[float]:

@@ -54,6 +54,8 @@ class Table:
     # Of `load`.
     memories: list[Memory] = field(default_factory=list["Memory"])
     """In the order of the rows; a list of times repeats one for each of its times."""
+    speakers: Mapping[int, str] = field(default_factory=dict[int, str])
+    """Who said a message, case-folded, by memory."""
     links: Sequence[Link] = ()
     """Of the best candidates."""
     known: Mapping[int, Memory] = field(default_factory=dict[int, "Memory"])
