@@ -27,7 +27,7 @@ from commonbrain.model.recall_result import (
 )
 from commonbrain.model.recall_result import to_evidence as evidence_for_agents
 from commonbrain.model.scope import Trust
-from commonbrain.retrieval.item_metadata import to_item
+from commonbrain.retrieval.items import to_item
 from commonbrain.retrieval.packing import Packed, pack
 from commonbrain.testing.builders import a_memory
 from commonbrain.text.tokens import estimate

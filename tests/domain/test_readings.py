@@ -10,7 +10,7 @@ from commonbrain.model.query import Candidate
 from commonbrain.model.reading import Reading
 from commonbrain.model.timestamps import to_millis
 from commonbrain.retrieval.detail_levels import DetailCosts, Text
-from commonbrain.retrieval.item_metadata import to_item
+from commonbrain.retrieval.items import to_item
 from commonbrain.storage.repositories.readings import decode_reading, encode_reading
 from commonbrain.testing.builders import a_memory
 from commonbrain.text.reading import read_text
