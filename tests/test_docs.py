@@ -124,6 +124,8 @@ def set_up_page(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for hook in ("START", "PROMPT", "EDIT"):
         # How long the machine of the tests takes is not what the pages are about.
         monkeypatch.setenv(f"COMMONBRAIN_HOOK_{hook}_TIMEOUT_S", "50")
+    # Hooks of the pages start no process, which would outlive them.
+    monkeypatch.setenv("COMMONBRAIN_MCP_SHARED", "off")
     monkeypatch.setenv("COLUMNS", "100")
     monkeypatch.setenv("PATH", str(Path(sys.executable).parent), prepend=os.pathsep)
 

@@ -164,6 +164,8 @@ def test_prompt_hook_imports_only_what_it_uses(
     monkeypatch.setenv("COMMONBRAIN_STORE", str(store))
     monkeypatch.setenv("COMMONBRAIN_STATE", str(tmp_path))
     monkeypatch.setenv("COMMONBRAIN_HOOK_PROMPT_TIMEOUT_S", "50")
+    # A hook that starts a process for later ones does not load the model.
+    monkeypatch.setenv("COMMONBRAIN_MCP_SHARED", "off")
     with commonbrain.open(store) as brain:
         brain.remember("Staging runs Postgres 16 on four cores.", kind="fact")
 

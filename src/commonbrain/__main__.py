@@ -30,6 +30,12 @@ def main() -> None:
         from commonbrain.hooks.runner import run_hook  # noqa: PLC0415
 
         run_hook(sys.argv[2:])
+    if sys.argv[-2:] == ["mcp", "--background"]:
+        # Hooks start it; it is of no use to people.
+        from commonbrain.mcp.background import serve_sessions  # noqa: PLC0415
+
+        serve_sessions(sys.argv[1:])
+        return
     is_bridge = any(word.partition("=")[0] == "--url" for word in sys.argv[2:])
     if sys.argv[1:2] == ["mcp"] and is_bridge and not is_for_people:
         # A client that starts one per agent pays for every megabyte.

@@ -174,7 +174,7 @@ class Settings(BaseSettings):
     mcp_shared: bool = Field(
         default=True,
         description="Whether `brain mcp` shares the model and caches with others of the same user, "
-        "store and settings on this machine.",
+        "store and settings on this machine, and hooks start a process that they share.",
     )
     jwt_issuer: Url = Field(default=None, description="Accepted token issuer; unset: no tokens.")
     jwt_audience: Url = Field(

@@ -10,9 +10,11 @@ from tests.in_process import run_brain
 
 SESSION = "5f0c9d2e-hook"
 PATIENT = {
-    f"COMMONBRAIN_HOOK_{name}_TIMEOUT_S": "50" for name in ("EDIT", "PROMPT", "START", "WRITE")
+    **{f"COMMONBRAIN_HOOK_{name}_TIMEOUT_S": "50" for name in ("EDIT", "PROMPT", "START", "WRITE")},
+    "COMMONBRAIN_MCP_SHARED": "off",
 }
-"""Whether a hook is done in time depends on the machine; most tests are about what it does."""
+"""Whether a hook is done in time depends on the machine; most tests are about what it does. It
+starts no process for later hooks, which would outlive the test."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

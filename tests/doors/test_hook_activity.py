@@ -17,7 +17,7 @@ from commonbrain.model.jobs import Job
 from commonbrain.model.limits import EVENT_ARGS_CHARS_MAX
 from commonbrain.model.scope import Role
 from commonbrain.observability.hook_events import Shown
-from commonbrain.observability.hook_runs import HookRuns
+from commonbrain.observability.hook_runs import BY_WORDS, TIMED_OUT, HookRuns
 from commonbrain.testing.builders import FakeClock
 from commonbrain.text.tokens import estimate
 from tests.doors.hooking import SESSION as NAME
@@ -192,3 +192,34 @@ def test_output_of_a_hook_is_read_as_it_was_recorded() -> None:
         assert len(shown.args) <= EVENT_ARGS_CHARS_MAX
         assert Shown.read(shown.args) == shown
     assert Shown.read("anything else") == Shown()
+
+
+@pytest.mark.requirement("OB-16")
+def test_hooks_that_timed_out_or_searched_by_words_alone_are_counted(
+    brain: Brain, clock: FakeClock, tmp_path: Path
+) -> None:
+    runs = HookRuns(tmp_path)
+    runs.note("claude-code", "user-prompt-submit")
+    for outcome in (TIMED_OUT, TIMED_OUT, BY_WORDS):
+        runs.count("claude-code", "user-prompt-submit", outcome=outcome)
+    view = with_runs(brain, runs)
+
+    def counted() -> list[tuple[int, int]]:
+        hooks = view.status().hooks
+        return [(one.timed_out, one.by_words) for one in hooks if one.event == "user-prompt-submit"]
+
+    assert counted() == [(2, 1)]
+    assert "2 timed out; 1 searched by words alone" in status(view)
+    # Of thirty days, as the runs.
+    clock.move(datetime.now(UTC) + timedelta(days=31) - clock.now())
+    assert counted() == [(0, 0)]
+
+
+def test_outcomes_of_hooks_take_a_bounded_space(tmp_path: Path) -> None:
+    runs = HookRuns(tmp_path)
+    for _ in range(5000):
+        runs.count("claude-code", "user-prompt-submit", outcome=TIMED_OUT)
+    counted = runs.outcomes(datetime(2026, 1, 1, tzinfo=UTC)).total()
+    size = sum(one.stat().st_size for one in tmp_path.iterdir())
+    assert 1000 < counted < 5000
+    assert size < 2 * 70_000

@@ -12,7 +12,7 @@ from commonbrain.coordination.token_use import WINDOW
 from commonbrain.model.limits import EVENTS_WINDOW, HOOK_SILENT_DAYS
 from commonbrain.model.scope import Caller, Role
 from commonbrain.observability.hook_events import hook_of
-from commonbrain.observability.hook_runs import HookRuns
+from commonbrain.observability.hook_runs import BY_WORDS, TIMED_OUT, HookRuns
 
 if TYPE_CHECKING:
     from commonbrain.services import Services
@@ -34,6 +34,10 @@ class HookActivity:
     """Tokens that it showed."""
     last_ids: tuple[str, ...] = ()
     """The first memories of the last run that showed any."""
+    timed_out: int = 0
+    """Runs on this machine whose time was over before they had an answer."""
+    by_words: int = 0
+    """Prompts on this machine that were searched by words alone: the model was not loaded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,20 +66,27 @@ def recent_runs(tx: Transaction, caller: Caller, *, now: datetime) -> Sequence[H
 
 
 def hook_activity(
-    recorded: Iterable[HookRun], *, runs: Mapping[tuple[str, str], datetime]
+    recorded: Iterable[HookRun],
+    *,
+    runs: Mapping[tuple[str, str], datetime],
+    outcomes: Mapping[tuple[str, str, str], int],
 ) -> tuple[HookActivity, ...]:
     """List the hooks that ran, by client and event.
 
     Args:
         recorded: the runs that the store knows, newest first.
         runs: when hooks last ran on this machine, with those that found nothing to do.
+        outcomes: how often a hook timed out or did less, by client, event and outcome.
 
     """
     events: defaultdict[tuple[str, str], list[HookRun]] = defaultdict(list)
     for one in recorded:
         events[hook_of(one.tool)].append(one)
     known = {**events, **{key: events.get(key, []) for key in runs}}
-    return tuple(_activity(key, known[key], last_run=runs.get(key)) for key in sorted(known))
+    return tuple(
+        _activity(key, known[key], last_run=runs.get(key), outcomes=outcomes)
+        for key in sorted(known)
+    )
 
 
 def silent_clients(
@@ -94,7 +105,11 @@ def silent_clients(
 
 
 def _activity(
-    key: tuple[str, str], events: Sequence[HookRun], *, last_run: datetime | None
+    key: tuple[str, str],
+    events: Sequence[HookRun],
+    *,
+    last_run: datetime | None,
+    outcomes: Mapping[tuple[str, str, str], int],
 ) -> HookActivity:
     """Sum up one hook; its events are newest first."""
     shown = [one.shown for one in events]
@@ -106,6 +121,8 @@ def _activity(
         shown=sum(one.memories for one in shown),
         tokens=sum(one.tokens for one in shown),
         last_ids=next((one.ids for one in shown if one.ids), ()),
+        timed_out=outcomes.get((*key, TIMED_OUT), 0),
+        by_words=outcomes.get((*key, BY_WORDS), 0),
     )
 
 
@@ -118,5 +135,6 @@ def report_hooks(
     """
     now = services.clock.now()
     here = services.hook_runs if caller.admission is None else HookRuns()
-    hooks = hook_activity(recorded, runs=here.last())
+    outcomes = here.outcomes(first_day(now))
+    hooks = hook_activity(recorded, runs=here.last(), outcomes=outcomes)
     return hooks, silent_clients(hooks, clients=here.clients(), now=now)

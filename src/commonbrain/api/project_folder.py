@@ -4,7 +4,6 @@ The nearest folder upwards that names a project in `.commonbrain.toml`, or that 
 decides. No other files are read.
 """
 
-import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -92,6 +91,9 @@ def _head(path: Path) -> bytes:
 def _read(file: Path | None) -> Mapping[str, object]:
     if file is None:
         return {}
+    # Most folders have no such file.
+    import tomllib  # noqa: PLC0415
+
     try:
         return tomllib.loads(_head(file).decode())
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:

@@ -17,6 +17,7 @@ from commonbrain.client import Brain
 from commonbrain.clock import UNTIL
 from commonbrain.config import Settings
 from commonbrain.coordination.session_registry import detect_client, touch_session
+from commonbrain.embeddings.interface import LocalModel
 from commonbrain.hooks.table import HOOKS, Hook, HookAction, HookEvent, read_event
 from commonbrain.model import ids
 from commonbrain.model.errors import CommonbrainError
@@ -26,10 +27,12 @@ from commonbrain.model.limits import HOOK_NOTES_TOKENS, QUERY_CHARS_MAX, SOURCE_
 from commonbrain.model.recall_result import RecallResult
 from commonbrain.model.scope import Trust
 from commonbrain.observability.hook_events import HOOK_TRANSPORT, Shown, hook_tool
-from commonbrain.observability.hook_runs import HookRuns
+from commonbrain.observability.hook_runs import BY_WORDS, HookRuns
 from commonbrain.observability.tool_events import OK, ToolEvent
-from commonbrain.retrieval.plan import RecallOptions
+from commonbrain.retrieval.plan import NO_OVERRIDES, RecallOptions, RetrievalOverrides
 from commonbrain.retrieval.proactive import forget_shown
+from commonbrain.retrieval.recall import Recall
+from commonbrain.retrieval.retrieve import VECTOR
 from commonbrain.runtime.bootstrap import brain_of, open_brain
 from commonbrain.runtime.local_requests import LocalHost, services_for
 from commonbrain.runtime.local_socket import JsonObject
@@ -61,6 +64,7 @@ _BLOCK_TOKENS: Final = 12
 _COMMIT: Final = "git commit"
 """The action that a cool-down is counted for; the same for every commit."""
 _BINDING: Final = "Stored rules that bind this commit; amend it if it breaks one."
+_BY_WORDS: Final = RetrievalOverrides(without=frozenset({VECTOR}))
 _MAINTENANCE_S_MAX: Final = 2.0
 """Enough for a day of one agent; the rest is done after the next session."""
 _COMPACTED: Final = "compact"
@@ -85,6 +89,8 @@ class HookRequest:
     """The files that sessions have searched for."""
     has_worker: bool = False
     """Whether this process has a worker, which maintains the store."""
+    loads_model: bool = True
+    """Whether recall may load the model, for which this client waits."""
 
 
 def run_action(
@@ -258,14 +264,28 @@ def truncated(
 def _recall(brain: Brain, request: HookRequest) -> str | None:
     """Return memories that bear upon a prompt and were not shown in its session."""
     deadline_ms = max(1.0, request.remaining_s() * 1000)
+    embedder = brain.services.embedder
+    is_cold = isinstance(embedder, LocalModel) and not embedder.is_loaded
+    by_words = is_cold and not request.loads_model
     result = recall_for_prompt(
-        brain, request.event.prompt, max_tokens=request.tokens, deadline_ms=deadline_ms
+        brain,
+        request.event.prompt,
+        max_tokens=request.tokens,
+        deadline_ms=deadline_ms,
+        overrides=_BY_WORDS if by_words else NO_OVERRIDES,
     )
+    if by_words:
+        request.runs.count(request.hook.client, request.hook.event, outcome=BY_WORDS)
     return injected_block(result.evidence) if result and result.items else None
 
 
 def recall_for_prompt(
-    brain: Brain, prompt: str, *, max_tokens: int, deadline_ms: float | None = None
+    brain: Brain,
+    prompt: str,
+    *,
+    max_tokens: int,
+    deadline_ms: float | None = None,
+    overrides: RetrievalOverrides = NO_OVERRIDES,
 ) -> RecallResult | None:
     """Recall what to show with a prompt; None if it gives nothing to search for."""
     text = typed_text(prompt)
@@ -279,7 +299,8 @@ def recall_for_prompt(
         deadline_ms=deadline_ms,
         proactive=True,
     )
-    return brain.recall(text[:QUERY_CHARS_MAX], **options)
+    recall = Recall(brain.services, brain.caller, overrides)
+    return recall(text[:QUERY_CHARS_MAX], **options)
 
 
 def _edit(brain: Brain, request: HookRequest) -> str | None:

@@ -24,6 +24,7 @@ from commonbrain.api.project_folder import (
     capture_mode,
     find_folder_config,
 )
+from commonbrain.hooks.background import run_detached, start_server
 from commonbrain.hooks.table import (
     HOOKS,
     INPUT_BYTES_MAX,
@@ -35,10 +36,9 @@ from commonbrain.hooks.table import (
 )
 from commonbrain.model.errors import CommonbrainError, InvalidInputError
 from commonbrain.model.escaping import inert, inert_line
-from commonbrain.observability.hook_runs import HookRuns, state_folder
-from commonbrain.runtime.callers import describe_process, store_file
+from commonbrain.observability.hook_runs import TIMED_OUT, HookRuns, state_folder
+from commonbrain.runtime.callers import PLAIN, describe_process, store_file
 from commonbrain.runtime.local_socket import ask, socket_path
-from commonbrain.runtime.mentions import store_may_mention
 from commonbrain.text.code_names import read_edit
 from commonbrain.text.prompts import is_trivial, typed_text
 
@@ -91,31 +91,6 @@ def _switch(environment: Mapping[str, str], folder: FolderConfig) -> str:
     return f"on; hooks = false in {CONFIG_FILE} or COMMONBRAIN_HOOKS=off switches them off"
 
 
-def run_detached(words: Sequence[str], payload: bytes) -> None:
-    """Start the hook again in a background process, with the same input.
-
-    The input goes to stdin, because other users can read a command line.
-    """
-    # Only the end of a session needs it.
-    import subprocess  # noqa: PLC0415
-
-    process = subprocess.Popen(  # noqa: S603 our own program and arguments
-        # Without -P, a folder in the project with our name would run instead.
-        [sys.executable, "-P", "-m", "commonbrain", "hook", *words, "--detached"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        # Signals to the client's group and closing its console must not end the process.
-        start_new_session=True,
-        creationflags=_DETACHED,
-    )
-    if process.stdin is not None:
-        process.stdin.write(payload)
-        process.stdin.close()
-
-
-_DETACHED: Final = 0x208 if sys.platform == "win32" else 0
-"""DETACHED_PROCESS and CREATE_NEW_PROCESS_GROUP."""
 _CLOSING_S: Final = 0.3
 """Reserved from an action's time to write its output and close the store."""
 _WORDS_S: Final = 0.1
@@ -149,6 +124,10 @@ class HookRun:
 
     answer: str = ""
     complaint: str = ""
+    is_late: bool = False
+    """Whether its time was over before it had an answer or an error."""
+    start: Callable[[], None] | None = None
+    """Starts a process for later hooks; called once the client has the answer."""
 
 
 def run_hook(arguments: Sequence[str]) -> NoReturn:
@@ -169,7 +148,10 @@ def run_hook(arguments: Sequence[str]) -> NoReturn:
     elif not is_disabled(os.environ):
         until = began + limit_s(hook.action, os.environ)
         run_until(running, partial(_answer, running, hook, call=call, until=until), until=until)
+        if running.is_late:
+            HookRuns(state_folder(os.environ)).count(hook.client, hook.event, outcome=TIMED_OUT)
     _write_result(running)
+    _start(running)
     _leave()
 
 
@@ -182,6 +164,7 @@ def run_until(running: HookRun, answer: Callable[[], None], *, until: float) -> 
     worker.start()
     worker.join(max(0.0, until - monotonic()))
     if worker.is_alive() and not running.answer:
+        running.is_late = True
         running.complaint = "The hook timed out."
 
 
@@ -212,6 +195,9 @@ def is_idle(
 
 def _is_worth_a_search(event: HookEvent, *, store: Path | None, runs: HookRuns) -> bool:
     """Return whether a store may name the code of an edit whose files are new to the session."""
+    # Only this hook needs the import, which loads a driver.
+    from commonbrain.runtime.mentions import store_may_mention  # noqa: PLC0415
+
     files = tuple(one for one in event.files if not runs.has_searched(event.session, one))
     if not files:
         return False
@@ -235,7 +221,9 @@ def _captured_texts(event: HookEvent, folder: FolderConfig) -> list[str]:
 
 
 def _read(arguments: Sequence[str]) -> HookCall:
-    parser = ArgumentParser(prog="brain hook", exit_on_error=False, add_help=False)
+    parser = ArgumentParser(
+        prog="brain hook", exit_on_error=False, add_help=False, formatter_class=PLAIN
+    )
     parser.add_argument("client", nargs="?", default="")
     parser.add_argument("event", nargs="?", default="")
     parser.add_argument("--store", type=Path)
@@ -273,13 +261,20 @@ def _answer(running: HookRun, hook: Hook, *, call: HookCall, until: float) -> No
     if hook.action is HookAction.END and not call.is_detached:
         # Claude Code ends a hook after 1.5 s when it exits, and its server too, so the work
         # continues in the background.
-        run_detached(call.words, raw)
+        run_detached(["hook", *call.words, "--detached"], raw)
         return
-    if reply := _ask_server(call, raw, runs=runs, until=until):
+    path = _store_socket(call)
+    if reply := path and _ask_server(call, raw, path=path, runs=runs, until=until):
         if "error" in reply:
             raise CommonbrainError(str(reply["error"]), code=str(reply.get("code")))
         running.answer = _formatted(hook, reply.get("text"))
         return
+    may_start = path is not None and hook.action is not HookAction.END and _shares(os.environ)
+    if may_start and reply is None:
+        running.start = partial(start_server, call.store, session=event.session)
+        if hook.action is HookAction.BOOT:
+            # Other hooks need the processor for their answer; here the next one has less to wait.
+            _start(running)
     from commonbrain.hooks.actions import HookRequest, run_action  # noqa: PLC0415
 
     request = HookRequest(
@@ -289,6 +284,7 @@ def _answer(running: HookRun, hook: Hook, *, call: HookCall, until: float) -> No
         agent=call.agent or hook.client,
         remaining_s=lambda: max(_WORDS_S, until - _CLOSING_S - monotonic()),
         runs=runs,
+        loads_model=not may_start,
     )
 
     def show(text: str | None) -> None:
@@ -297,18 +293,34 @@ def _answer(running: HookRun, hook: Hook, *, call: HookCall, until: float) -> No
     run_action(request, call.store, show=show)
 
 
+def _shares(environment: Mapping[str, str]) -> bool:
+    """Return whether callers may use a process of the store that no client of theirs started."""
+    is_off = environment.get("COMMONBRAIN_MCP_SHARED", "").strip().lower() in _NO
+    return not (is_off or environment.get("COMMONBRAIN_SECRETS_DIR"))
+
+
+def _start(running: HookRun) -> None:
+    """Start the process for later hooks, once; without it they are slower, and nothing else."""
+    start, running.start = running.start, None
+    if start is not None:
+        with suppress(Exception):
+            start()
+
+
 def _formatted(hook: Hook, text: str | None) -> str:
     return json.dumps(hook.answer(text)) if text and hook.answer else ""
 
 
+def _store_socket(call: HookCall) -> Path | None:
+    """Return the socket of the store; None if it has none."""
+    file = store_file(call.store, os.environ)
+    return file and socket_path(file, os.environ)
+
+
 def _ask_server(
-    call: HookCall, raw: bytes, *, runs: HookRuns, until: float
+    call: HookCall, raw: bytes, *, path: Path, runs: HookRuns, until: float
 ) -> Mapping[str, Any] | None:
     """Let a process that serves the store run the action; None if there is none."""
-    file = store_file(call.store, os.environ)
-    path = file and socket_path(file, os.environ)
-    if path is None:
-        return None
     remaining_s = until - monotonic() - _CLOSING_S
     request = {
         "kind": "hook",

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib import import_module
 from threading import Condition, Lock, Thread
-from typing import Final
+from typing import Final, TypeAlias
 
 import anyio
 
@@ -35,6 +35,7 @@ from commonbrain.model.errors import CommonbrainError
 from commonbrain.runtime.local_socket import JsonObject, LocalServer
 from commonbrain.runtime.settings_loading import load_settings
 
+Answer: TypeAlias = Callable[[JsonObject], JsonObject]
 _LOG: Final = logging.getLogger(__name__)
 
 
@@ -47,6 +48,10 @@ class SharedServer:
     first_calls_s: float = 3.0
     """How long it answers calls after a takeover before it imports the SDK, if no client needs it.
     With the model they take a second, or two on a busy machine."""
+    is_background: bool = False
+    """Whether this process has no client of its own: it imports the SDK for the first one."""
+    observe: Callable[[Answer], Answer] = lambda answer: answer
+    """Wraps what answers hooks and commands."""
     _lazy: LazyBrain = field(init=False)
     _sdk: Future[None] = field(default_factory=Future[None])
     """Done when the MCP SDK is imported."""
@@ -111,6 +116,11 @@ class SharedServer:
                 lambda: self._needs_sdk or (self._is_warm and not self._early_calls),
                 self.first_calls_s,
             )
+            if self.is_background:
+                # What serves hooks and commands is loaded; see `_load`.
+                gc.freeze()
+                gc.enable()
+                self._has_changed.wait_for(lambda: self._needs_sdk)
 
     def _open_for_calls(self) -> None:
         """Open the store and load the model."""
@@ -128,6 +138,11 @@ class SharedServer:
             with self._has_changed:
                 self._is_warm = True
                 self._has_changed.notify_all()
+
+    @property
+    def is_warm(self) -> bool:
+        """Whether the store is open and the model loaded, or that failed."""
+        return self._is_warm
 
     def warm(self) -> None:
         """Open the store in the background once the SDK is imported, though no client calls."""
@@ -155,7 +170,9 @@ class SharedServer:
         # Loaded with the brain.
         from commonbrain.runtime.local_requests import answer_requests  # noqa: PLC0415
 
-        self.local.answer = answer_requests(brain, has_worker=True)
+        # One without a client may end before its worker has begun.
+        answer = answer_requests(brain, has_worker=not self.is_background)
+        self.local.answer = self.observe(answer)
         if self.local.thread is None:
             self.local.start()
         return self.local

@@ -6,6 +6,7 @@ Nothing here may stop a hook: what cannot be written is not recorded.
 
 import hashlib
 import os
+from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -20,11 +21,18 @@ HOOKS_FOLDER: Final = "hooks"
 """The folder of the marks, in that of the state."""
 _CONNECTED: Final = "connected"
 """The name of the mark that `brain connect --hooks` sets, in place of an event's."""
+TIMED_OUT: Final = "timed-out"
+"""The outcome of a hook whose time was over before it had an answer."""
+BY_WORDS: Final = "by-words"
+"""The outcome of a prompt that was searched by words alone, because the model was not loaded."""
+_OUTCOMES: Final = "outcomes"
+"""The file of the outcomes, without a dot as marks have it."""
 _SESSIONS: Final = "sessions"
 _SESSION_S_MAX: Final = 7 * 86_400
 _SESSIONS_MAX: Final = 1000
 """Files of sessions that one call may delete."""
 _BYTES_MAX: Final = 65_536
+"""Of the files that a session has searched for, and of outcomes, which fill two such files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +65,30 @@ class HookRuns:
         for (client, _), at in self._times().items():
             latest[client] = max(at, latest.get(client, at))
         return latest
+
+    def count(self, client: str, event: str, *, outcome: str) -> None:
+        """Record the outcome of a hook now; the oldest are dropped once there are thousands."""
+        if self.folder is None:
+            return
+        path = self.folder / _OUTCOMES
+        with suppress(OSError):
+            make_private_folder(self.folder)
+            if path.exists() and path.stat().st_size >= _BYTES_MAX:
+                path.replace(path.with_name(f"{_OUTCOMES}-before"))
+            with path.open("a", encoding="ascii") as lines:
+                lines.write(f"{time():.0f} {client} {event} {outcome}\n")
+
+    def outcomes(self, since: datetime) -> Counter[tuple[str, str, str]]:
+        """Count what was recorded since a time, by client, event and outcome."""
+        counts: Counter[tuple[str, str, str]] = Counter()
+        if self.folder is None:
+            return counts
+        for path in (self.folder / _OUTCOMES, self.folder / f"{_OUTCOMES}-before"):
+            with suppress(OSError, ValueError), path.open(encoding="ascii") as lines:
+                for line in lines:
+                    at, client, event, outcome = line.split()
+                    counts[client, event, outcome] += float(at) >= since.timestamp()
+        return counts
 
     def has_searched(self, session: str, file: str) -> bool:
         """Return whether a session has searched for a file."""

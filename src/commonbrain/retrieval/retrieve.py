@@ -23,7 +23,7 @@ import numpy as np
 
 from commonbrain.clock import Clock
 from commonbrain.embeddings.interface import EmbeddingSpace, Matrix
-from commonbrain.ingestion.skills import match_skills
+from commonbrain.ingestion.skills import fired_skills
 from commonbrain.model.errors import UnavailableError
 from commonbrain.model.limits import PERIOD_CANDIDATES
 from commonbrain.model.query import Place
@@ -159,8 +159,8 @@ def _fetch_mentioning(plan: QueryPlan, tx: Transaction) -> Sequence[int]:
 
 def _fetch_skills(search: Search) -> ScoresById:
     plan = search.plan
-    skills = match_skills(search.tx, plan.query_scope, query=plan.query, project=plan.project)
-    return {memory.id: 1.0 for memory in skills[: plan.parameters.skills_max]}
+    fired = fired_skills(search.tx, plan.query_scope, query=plan.query, project=plan.project)
+    return dict.fromkeys(fired[: plan.parameters.skills_max], 1.0)
 
 
 def _fetch_lexical(search: Search) -> ScoresById:

@@ -4,14 +4,19 @@ Imports must be fast.
 """
 
 import os
-from argparse import REMAINDER, ArgumentError, ArgumentParser
+from argparse import REMAINDER, ArgumentError, ArgumentParser, HelpFormatter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Final
 
 from commonbrain.model.client_variables import PASSED_VARIABLES
 from commonbrain.runtime.local_socket import JsonObject
 from commonbrain.text.redaction import is_url
+
+PLAIN: Final = partial(HelpFormatter, width=80)
+"""To measure the terminal, argparse would import a tenth of what a hook does."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +37,9 @@ class CommandLine:
 
 def parse_command_line(words: Sequence[str], environment: Mapping[str, str]) -> CommandLine | None:
     """Parse the options before a command; None if there is none, or an unknown option."""
-    parser = ArgumentParser(exit_on_error=False, add_help=False, allow_abbrev=False)
+    parser = ArgumentParser(
+        exit_on_error=False, add_help=False, allow_abbrev=False, formatter_class=PLAIN
+    )
     for name in ("store", "agent", "session", "tenant"):
         default = environment.get(f"COMMONBRAIN_{name.upper()}") or None
         parser.add_argument(f"--{name}", default=default)

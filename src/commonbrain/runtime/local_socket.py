@@ -10,7 +10,6 @@ all others work without it.
 import hashlib
 import json
 import os
-import platform
 import socket
 import stat
 import sys
@@ -81,7 +80,7 @@ def socket_path(store: Path, environment: Mapping[str, str]) -> Path | None:
         if _is_setting(name) and not name.startswith(_OF_SERVERS) and name not in _OF_CALLERS
     )
     file = Path(os.path.realpath(store.expanduser()))
-    named = repr((str(file), platform.node(), os.getuid(), _program(), settings))
+    named = repr((str(file), os.uname().nodename, os.getuid(), _program(), settings))
     name = hashlib.sha256(named.encode("utf-8", "surrogateescape")).hexdigest()[:12]
     path = file.with_name(f".{file.name}.local") / name
     if len(os.fsencode(path)) <= _PATH_BYTES_MAX:
@@ -287,7 +286,7 @@ class LocalServer:
     def close(self) -> None:
         """Stop answering, and let the next process take over.
 
-        Calls that open connections have begun have a second to finish.
+        Requests and calls that have begun have a second to finish.
         """
         self._is_closed.set()
         listener = self._listener
@@ -304,6 +303,14 @@ class LocalServer:
                 with suppress(OSError):
                     connection.shutdown(socket.SHUT_RD)
             self._has_changed.wait_for(lambda: not self._open, _CLOSE_S)
+        until = monotonic() + _CLOSE_S
+        # All are free once no request is being answered.
+        free = [
+            self._free.acquire(timeout=max(0.0, until - monotonic()))
+            for _ in range(_ANSWERS_AT_ONCE)
+        ]
+        if any(free):
+            self._free.release(free.count(True))
 
     def _open_lock(self) -> IO[bytes]:
         self.path.parent.mkdir(mode=_FOLDER_MODE, exist_ok=True)

@@ -155,7 +155,9 @@ def hook_lines(reply: StatusReply) -> Iterator[str]:
         last = f", last {', '.join(one.last_ids)}" if one.last_ids else ""
         shown = f"; {one.shown:,} {memories} shown, {one.tokens:,} tokens{last}"
         ran = f"hook {one.client} {one.event}: ran {_to_second(one.last_run)}"
-        yield ran + (shown if one.tokens else "")
+        late = f"; {one.timed_out:,} timed out" if one.timed_out else ""
+        by_words = f"; {one.by_words:,} searched by words alone" if one.by_words else ""
+        yield ran + (shown if one.tokens else "") + late + by_words
     for silent in reply.silent_clients:
         since = _to_second(silent.since)
         yield f"{silent.client} is silent: no hook ran since {since}. {silent.advice}"
