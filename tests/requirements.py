@@ -206,9 +206,13 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Adopted("RT-13", "Annotations come with the memory they speak about."),
     Adopted("RT-15", "A file scans codes and scores 500 exactly; Postgres walks HNSW."),
     Adopted("RT-16", "recall answers questions of time; trace follows causes to their roots."),
-    Adopted("RT-17", "recall plans, asks arms, fuses, expands, reranks, filters and packs."),
+    Adopted(
+        "RT-17", "recall plans, retrieves, loads, scores, orders and packs, with links and filters."
+    ),
     Replaced("RT-18", "As measured, words and meaning bring 60 each, 40 are weighed, 12 answer."),
-    Adopted("RT-19", "Similarity, strength, salience, trust and the kind asked for are weighed."),
+    Replaced(
+        "RT-19", "Similarity, strength and trust are weighed; kind and salience helped nothing."
+    ),
     Adopted("RT-20", "A pack keeps a trusted rule or fact, near-duplicates, conflicts."),
     Adopted("RT-21", "The reply has source, salience, tokens, conflicts and trace_id."),
     Adopted("RT-22", "The reply sums up confidence and lists the conflicts left open."),
@@ -221,7 +225,7 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Adopted("RT-27", "An item comes with body, score and tags; get tells its chain."),
     Replaced("RT-29", "Weights tuned on evaluations rank, not 0.7 to 0.3 with uptime decay."),
     Replaced("RT-30", "Same session is a rerank feature; no session keeps a cache of boosts."),
-    Adopted("RT-31", "Names found by rule relate memories; expansion follows them for causes."),
+    Adopted("RT-31", "Names found by rule relate memories, and get shows which."),
     Adopted("RT-32", "recall narrows to times by since, and to one field of atoms by field."),
     Adopted("RT-33", "Expansion adds 4 items or half at most, with a half-life of 168 h."),
     Replaced("RT-34", "Arms are fused, with no boost for keywords; max_items ends at 100."),
@@ -235,7 +239,7 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Adopted("CT-04", "Atoms are made, linked by type, searched by field, traced to causes."),
     Adopted("CT-05", "trace tells what came before an outcome or a time, patterns and roots."),
     Adopted("CT-06", "Time phrases prefer their time, and alone select it; bounds may be words."),
-    Adopted("CT-07", "A plan names the intent: constraint, causal, temporal or plain."),
+    Replaced("CT-07", "A plan tells questions for a time; other intents changed no answer."),
     Adopted("CT-08", "deepen ranks roots over episodes and states its limits of evidence."),
     Adopted("CT-09", "patterns tells delays, top precursors and the hour of the day."),
     Adopted("CT-10", "Linking again strengthens and counts; roots lack parents; circles end."),

@@ -29,7 +29,6 @@ MESSAGE = a_memory(3, "Tea?", kind=Kind.MESSAGE, detail=MessageDetail(sender="Bo
 BY_MEMORY: dict[OptionalRows, Memory] = {
     OptionalRows.ENTITIES: a_memory(3, "Tea is hot", tags=("tea",)),
     OptionalRows.MESSAGES: MESSAGE,
-    OptionalRows.PEOPLE: MESSAGE,
     OptionalRows.SKILLS: a_memory(3, "Lock the vault", kind=Kind.RULE, detail=SKILL),
     OptionalRows.TOPICS: a_memory(3, "Tea is hot", topics=("tea",)),
 }

@@ -344,17 +344,3 @@ def test_links_view_shows_no_memory_for_a_generic_name(brain: Brain) -> None:
     effect = stored(brain, text, kind="incident")
     stored(brain, "The user_id of old invoices was cleared", kind="event")
     assert brain.get(effect, views=["links"]).related == ()
-
-
-@pytest.mark.requirement("RT-31", "RT-17")
-def test_query_for_a_cause_recalls_memories_that_name_the_same_entity(brain: Brain) -> None:
-    cause = stored(brain, "Ann raised the pool size of payments-db to 500", kind="event")
-    for number in range(20):
-        stored(brain, f"Note {number}: why customers like the shop, part {number}", kind="event")
-    effect = stored(brain, "Checkout crashed, as the payments database swapped", kind="incident")
-    results = brain.recall("why did the checkout crash?", max_items=6)
-    [item] = [one for one in results.items if one.id == cause]
-    assert "linked" in item.why
-    assert effect in {one.id for one in results.items}
-    plain = brain.recall("checkout crash", max_items=6)
-    assert cause not in {one.id for one in plain.items}

@@ -88,13 +88,6 @@ def test_query_for_a_time_alone_recalls_the_memories_of_that_time(brain: Brain) 
     assert (answer.items, answer.verdict) == ((), ResultStatus.BELOW_THRESHOLD)
 
 
-@pytest.mark.requirement("RT-19", "CT-07")
-def test_rule_outranks_an_event_in_a_query_for_permission(brain: Brain) -> None:
-    stored(brain, "Somebody deployed the shop on friday", kind="event", trust="trusted_tool")
-    rule = stored(brain, "Nobody deploys the shop on friday", kind="rule")
-    assert brain.recall("may I deploy the shop on friday?").items[0].id == rule
-
-
 def test_embedder_that_does_not_answer_in_time_is_skipped(
     stuck: tuple[Brain, StuckEmbedder],
 ) -> None:
