@@ -6,13 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commonbrain.model.query import Candidate
 from commonbrain.model.reading import Reading
 from commonbrain.model.timestamps import to_millis
-from commonbrain.retrieval.detail_levels import DetailCosts, Text
-from commonbrain.retrieval.items import to_item
 from commonbrain.storage.repositories.readings import decode_reading, encode_reading
-from commonbrain.testing.builders import a_memory
 from commonbrain.text.reading import read_text
 
 NOW = datetime(2026, 3, 4, 12, tzinfo=UTC)
@@ -88,19 +84,6 @@ def test_texts_are_of_two_things_if_each_names_one_that_the_other_does_not(
 
     assert ours.is_of_another_thing(theirs) == are_two
     assert theirs.is_of_another_thing(ours) == are_two
-
-
-@given(headline=st.text(max_size=80), body=st.text(max_size=300))
-def test_tokens_are_those_that_packing_counts(headline: str, body: str) -> None:
-    read = reading_of(body, headline=headline)
-    memory = a_memory(1, body, headline=headline)
-    candidate = Candidate(memory=memory, features={}, score=0.0)
-    text = Text.of(candidate, to_item(candidate))
-    whole, short = text.body(within=10_000), text.headline()
-
-    assert whole is not None
-    assert whole.text_cost == DetailCosts(read.body_tokens, read.body_json_tokens)
-    assert short.text_cost == DetailCosts(read.headline_tokens, read.headline_json_tokens)
 
 
 @given(st.text(), st.text(), st.text())

@@ -36,6 +36,10 @@ def test_most_related_and_unrelated_prompts_are_judged_right() -> None:
 
     related = [row.is_right for row in report.rows if row.memory is not None]
     assert sum(related) >= 0.9 * len(related)
+    replies = [row.reply for row in report.rows if row.reply is not None]
+    listed = [one for one in replies if one.is_listed]
+    assert sum(one.is_answered for one in listed) >= 0.98 * len(listed)
+    assert sum(one.tokens for one in replies) < 0.6 * sum(one.tokens_of_all for one in replies)
     unrelated = [row.is_right for row in report.rows if row.memory is None]
     assert sum(unrelated) >= 0.95 * len(unrelated)
     assert {figure["half"] for figure in report.figures} == {"calibrate", "check"}
@@ -54,7 +58,8 @@ def test_prompts_are_shown_what_recall_puts_first_in_its_order(tmp_path: Path) -
             view = brain.acting_as(session=f"session {number}")
             # What was shown before counts at once, whenever it would have been written.
             brain.services.journal.flush()
-            recalled = [one.id for one in brain.recall(prompt.text, bump=False).items]
+            every = brain.recall(prompt.text, max_items=12, bump=False)
+            recalled = [one.id for one in every.items]
             result = recall_for_prompt(view, prompt.text, max_tokens=600)
             shown = [one.id for one in result.items] if result else []
             if shown:

@@ -72,11 +72,12 @@ def entries(brain: Brain) -> list[Entry]:
 
 
 def test_canary_model_ranks_only_recalls_of_its_own_sessions(brain: Brain, shop: Shop) -> None:
-    weights = [item.id for item in brain.recall(ASKED).items]
+    weights = [item.id for item in brain.recall(ASKED, max_items=12).items]
     card = on_trial(brain, shop, ByFeature(sign=-1), percent=50)
     served = brain.acting_as(session=sessions_of(card, count=1)[0])
     not_served = brain.acting_as(session=sessions_of(card, count=1, served=False)[0])
-    by_model, by_weights = served.recall(ASKED), not_served.recall(ASKED)
+    by_model = served.recall(ASKED, max_items=12)
+    by_weights = not_served.recall(ASKED, max_items=12)
 
     assert [item.id for item in by_weights.items] == weights
     assert [item.id for item in by_model.items] != weights

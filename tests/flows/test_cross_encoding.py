@@ -70,7 +70,7 @@ def brain(path: Path, clock: FakeClock) -> Iterator[Brain]:
 
 
 def headlines(brain: Brain) -> list[str | None]:
-    return [one.headline for one in brain.recall(ASKED).items]
+    return [one.headline for one in brain.recall(ASKED, max_items=12).items]
 
 
 @pytest.mark.parametrize("word", FACTS)

@@ -49,7 +49,7 @@ def test_recall_counts_an_access_of_its_best_results_only(brain: Brain) -> None:
     things = ("spoon", "cup", "plate", "bowl", "pan")
     for thing in things:
         stored(brain, f"The kitchen has a {thing}", kind="event")
-    matches = brain.recall("kitchen pan")
+    matches = brain.recall("kitchen pan", max_items=12)
     assert len(matches.items) == len(things)
     brain.services.journal.flush()
     counts = [access_of(brain, item.id).access_count for item in matches.items]

@@ -28,7 +28,8 @@ def fill(brain: Brain, *more: Draft) -> None:
 
 def matches(brain: Brain, *without: str, query: str = REQUEST, **options: object) -> list[str]:
     recall = Recall(brain.services, brain.caller, RetrievalOverrides(without=frozenset(without)))
-    return [item.body or "" for item in recall(query, **options).items]  # type: ignore[arg-type]
+    result = recall(query, max_items=12, **options)  # type: ignore[arg-type]
+    return [item.body or "" for item in result.items]
 
 
 def test_instruction_ranks_higher_for_a_request_on_its_topic(brain: Brain) -> None:

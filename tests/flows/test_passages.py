@@ -113,7 +113,7 @@ def test_proactive_recall_shows_no_neighbours(brain: Brain) -> None:
 def of_assistant(brain: Brain, query: str, *without: str) -> float:
     """Give the score of what the assistant said."""
     recall = Recall(brain.services, brain.caller, RetrievalOverrides(without=frozenset(without)))
-    [score] = [item.score for item in recall(query).items if item.agent == "assistant"]
+    [score] = [one.score for one in recall(query, max_items=12).items if one.agent == "assistant"]
     return score
 
 

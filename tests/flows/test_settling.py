@@ -43,7 +43,7 @@ def test_conflict_shows_its_basis_and_gap_in_recall_and_get(brain: Brain, clock:
     old, new = a_conflict(brain, clock)
     [conflict] = brain.recall(QUERY).conflicts
     assert (conflict.ids, conflict.basis, conflict.gap) == ((new, old), "number", 0.0)
-    assert f"Conflict of number: {new} (newer) against {old}" in conflict.line()
+    assert f"Conflict of number: {new}, newer, contradicts {old}" in conflict.line()
     assert brain.get(old).conflicts == (conflict,)
     assert brain.get(new).conflicts == (conflict,)
     brain.revise.link(old, new, type="relates_to")

@@ -98,7 +98,7 @@ class Weeks:
 
     def recalled(self, query: str, as_of: datetime | None = None) -> dict[str, tuple[str, ...]]:
         """Map the texts of the items, in their order, to their notes."""
-        result = self.brain.recall(query, project=PROJECT, bump=False, as_of=as_of)
+        result = self.brain.recall(query, project=PROJECT, bump=False, as_of=as_of, max_items=12)
         return {item.body or "": item.notes for item in result.items}
 
 

@@ -1,6 +1,5 @@
 """Links: typed, weighted edges between two memories, and the conflicts that some of them mark."""
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
@@ -172,17 +171,9 @@ class Conflict:
         if self.projects is not None:
             here, there = map(inert_line, self.projects)
             return f"Each in its project: {one} in {here}, {other} in {there}."
-        reasons = f" ({', '.join(self.why)})" if self.why else ""
-        closeness = "; about equally sure, ask" if self.is_close else ""
-        return (
-            f"Conflict of {self.basis}: {one}{reasons} against {other}, gap {self.gap}{closeness}."
-        )
-
-    def to_json(self) -> str:
-        """Render it as compact JSON."""
-        known = {name: getattr(self, name) for name in self.__slots__}
-        present = {name: value for name, value in known.items() if value is not None}
-        return json.dumps(present, ensure_ascii=False, separators=(",", ":"))
+        reasons = f", {' and '.join(self.why)}," if self.why else ""
+        closeness = "; they are about equally sure, so ask the user" if self.is_close else ""
+        return f"Conflict of {self.basis}: {one}{reasons} contradicts {other}{closeness}."
 
 
 def preferred(one: Memory, other: Memory) -> Memory:

@@ -254,6 +254,8 @@ class Budget:
     max_items: int = limits.RECALL_ITEMS_DEFAULT
     max_tokens: int = limits.RECALL_TOKENS_DEFAULT
     order: Order = Order.RELEVANCE
+    is_default: bool = False
+    """Whether the caller named no limit, so that what adds little to the answer is left out."""
 
     def __post_init__(self) -> None:
         """Check the limits.

@@ -18,14 +18,6 @@ class Reading:
     """Whether a word of the body may name a time."""
     times: tuple[tuple[int, int], ...] = ()
     """The periods that the text names: first millisecond, and the one after the last."""
-    headline_tokens: int = 0
-    """Tokens of the headline quoted in a reply, with the line end before it."""
-    headline_json_tokens: int = 0
-    """Tokens of the headline as a member of a JSON object, with the comma before it."""
-    body_tokens: int = 0
-    """Tokens of the full text quoted in a reply, with the line ends before its lines."""
-    body_json_tokens: int = 0
-    """Tokens of the body as a member of a JSON object, with the comma before it."""
 
     @property
     def stems(self) -> frozenset[str]:

@@ -1,11 +1,10 @@
 """The result of recall and its text for agents: quoted evidence, never instructions."""
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
-from operator import attrgetter, eq
 from typing import Any, Final
 
 from commonbrain.model.escaping import inert, inert_line
@@ -142,6 +141,21 @@ class Omitted:
     ids: tuple[str, ...] = ()
 
 
+class Certainty(StrEnum):
+    """How sure a result is as a whole."""
+
+    HIGH = "high"
+    MEDIUM = "medium"
+    LOW = "low"
+    """No memory seems to answer, or the items are doubted or not trusted."""
+
+
+_SURE_FROM: Final = 0.75
+"""Mean confidence from which a result is sure: what a tool reported has 0.82, a claim 0.66."""
+_DOUBTED_BELOW: Final = 0.5
+"""Confidence below which something is doubted: a claim without a source has 0.6."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfidenceSummary:
     """The confidence of the items: minimum, mean and maximum."""
@@ -186,6 +200,14 @@ class RecallResult:
     """Memories after this page; 1,000 means 1,000 or more."""
 
     @property
+    def certainty(self) -> Certainty:
+        """How sure the result is as a whole, from its verdict and its mean confidence."""
+        mean = self.confidence.mean if self.confidence else 0.0
+        if self.verdict is not ResultStatus.FOUND or mean < _DOUBTED_BELOW:
+            return Certainty.LOW
+        return Certainty.HIGH if mean >= _SURE_FROM else Certainty.MEDIUM
+
+    @property
     def evidence(self) -> str:
         """The items as text for an agent: quoted, dated, attributed, within `tokens`."""
         is_unsure = self.verdict is ResultStatus.BELOW_THRESHOLD
@@ -198,191 +220,82 @@ class Evidence:
 
     id: str
     kind: str | None = None
+    date: str | None = None
+    by: str | None = None
+    project: str | None = None
+    source_ref: str | None = None
+    confidence: float | None = None
+    """None from 0.5 on."""
+    revised: int | None = None
+    rating: int | None = None
+    context: str | None = None
+    trust: str | None = None
+    """None for `user_claim`, the trust of most."""
+    notes: tuple[str, ...] | None = None
     headline: str | None = None
     body: str | None = None
     excerpt: str | None = None
-    date: str | None = None
-    by: str | None = None
-    project: str | None = None
-    source_ref: str | None = None
-    trust: str | None = None
-    confidence: float | None = None
-    revised: int | None = None
-    rating: int | None = None
-    context: str | None = None
-    notes: tuple[str, ...] | None = None
     earlier: str | None = None
     source: SourceTurn | None = None
-    rest_as: int | None = None
-    """The number, from 1, of the item whose metadata applies where it is omitted here."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ItemMetadata:
-    """The metadata shown with an item; None where there is none."""
-
-    kind: str | None = None
-    date: str | None = None
-    by: str | None = None
-    project: str | None = None
-    source_ref: str | None = None
-    trust: str | None = None
-    confidence: float | None = None
-    revised: int | None = None
-    rating: int | None = None
-    context: str | None = None
-    rest_as: int | None = None
+def to_evidence(item: Item) -> Evidence:
+    """Convert an item to JSON for agents, as far as it is shown."""
+    return Evidence(**shown_fields(item))
 
 
-_BY_EACH: Final = ("kind", "trust")
-"""Always shown with each item."""
-_SHARED: Final = tuple(one for one in ItemMetadata.__slots__ if one not in {*_BY_EACH, "rest_as"})
-_by_each_of: Final = attrgetter(*_BY_EACH)
-_shared_of: Final = attrgetter(*_SHARED)
-_NOTHING: Final = ItemMetadata()
-_SHARED_MIN: Final = 2
-"""A reference to another item takes about as much as one value."""
-
-
-@dataclass(frozen=True, slots=True)
-class FullEvidence:
-    """All metadata of an item, for comparison with other items."""
-
-    metadata: ItemMetadata
-    shared: tuple[Any, ...]
-    """Values that can be inherited from another item."""
-    keys: tuple[tuple[object, ...], ...]
-    """Equal for items that may refer to each other: of the thread, then of all."""
-
-    @classmethod
-    def of(cls, item: Item) -> "FullEvidence":
-        """Return the metadata of an item; empty for one without text."""
-        metadata = metadata_of(item)
-        shared = _shared_of(metadata)
-        # Bytes keep their hash, which is asked for several times.
-        shape = bytes([value is not None for value in (*_by_each_of(metadata), *shared)])
-        return cls(metadata, shared, keys=((metadata.context, shape), (shape,)))
-
-    def less(self, other: "FullEvidence", *, number: int) -> ItemMetadata:
-        """Omit what equals another item, which has that number."""
-        pairs = zip(_SHARED, self.shared, other.shared, strict=True)
-        differing = {name: one for name, one, another in pairs if one != another}
-        return ItemMetadata(
-            kind=self.metadata.kind, trust=self.metadata.trust, **differing, rest_as=number
-        )
-
-    def is_worth(self, other: "FullEvidence") -> bool:
-        """Return whether enough equals another item to be worth a reference."""
-        alike = sum(map(eq, self.shared, other.shared))
-        return alike - self.shared.count(None) >= _SHARED_MIN
-
-
-@dataclass(slots=True)
-class EvidenceRenderer:
-    """Renders items one after the other, each shared value only once.
-
-    An item omits what equals the first item of its thread, and that one what equals the first of
-    all. Only items with the same known values refer to each other, so nothing is inferred from an
-    absence.
-    """
-
-    number: int = 0
-    """Number of the last item."""
-    _firsts: dict[tuple[object, ...], tuple[int, FullEvidence]] = field(
-        default_factory=dict[tuple[object, ...], tuple[int, FullEvidence]]
-    )
-
-    def first(self, whole: FullEvidence) -> tuple[int, FullEvidence] | None:
-        """Return the item, with its number, that the next one would refer to."""
-        for key in whole.keys:
-            if key in self._firsts:
-                number, first = self._firsts[key]
-                return (number, first) if whole.is_worth(first) else None
-        return None
-
-    def of(self, whole: FullEvidence) -> ItemMetadata:
-        """Return the metadata that the next item would show."""
-        return instruction_text(whole, self.first(whole))
-
-    def add(self, item: Item, whole: FullEvidence) -> None:
-        """Add an item, so that later ones can refer to it."""
-        self.number += 1
-        # Notes apply to one item only, and a brief item lacks what others could refer to.
-        if item.headline is not None and not item.notes and not item.is_brief:
-            for key in whole.keys:
-                self._firsts.setdefault(key, (self.number, whole))
-
-
-def instruction_text(whole: FullEvidence, first: tuple[int, FullEvidence] | None) -> ItemMetadata:
-    """Return the metadata of an item that refers to another or to none."""
-    return whole.metadata if first is None else whole.less(first[1], number=first[0])
-
-
-def metadata_of(item: Item) -> ItemMetadata:
-    """Return the metadata of an item at its level of detail; empty for one without text."""
+def shown_fields(item: Item) -> dict[str, Any]:
+    """Return the fields of `Evidence` that an item has, without None."""
     if item.headline is None:
-        return _NOTHING
-    kind = inert(item.label or item.kind)
-    trust = None if item.trust is Trust.USER_CLAIM else item.trust
-    if item.is_brief:
-        return ItemMetadata(kind=kind, trust=trust)
-    return ItemMetadata(
-        kind=kind,
-        date=show_day(item.occurred_at),
-        by=item.agent and inert(item.agent),
-        project=item.project and inert(item.project),
-        source_ref=item.source_ref and inert(item.source_ref),
-        trust=trust,
-        confidence=round(item.confidence, 2),
-        revised=item.superseded_count or None,
-        rating=item.rating or None,
-        context=item.context and inert(item.context),
-    )
+        return {"id": item.id}
+    fields: dict[str, Any] = {
+        "id": item.id,
+        "kind": inert(item.label or item.kind),
+        **({} if item.is_brief else _details(item)),
+        "trust": None if item.trust is Trust.USER_CLAIM else item.trust,
+        "notes": tuple(map(inert, item.notes)) or None,
+        _shown_part(item): inert(_shown_text(item)),
+        "earlier": item.earlier and inert(item.earlier),
+        "source": item.source and item.source.as_shown(),
+    }
+    return {name: value for name, value in fields.items() if value is not None}
 
 
-def to_evidence(items: Iterable[Item]) -> tuple[Evidence, ...]:
-    """Convert items to JSON for agents."""
-    renderer = EvidenceRenderer()
-    items_as_json: list[Evidence] = []
-    for item in items:
-        whole = FullEvidence.of(item)
-        items_as_json.append(evidence(item, renderer.of(whole)))
-        renderer.add(item, whole)
-    return tuple(items_as_json)
+def _details(item: Item) -> dict[str, Any]:
+    """Return what an item shows unless only its text fits."""
+    # The thread of a message says where it comes from.
+    source_ref = None if item.kind is Kind.MESSAGE and item.context else item.source_ref
+    return {
+        "date": show_day(item.occurred_at),
+        "by": item.agent and inert(item.agent),
+        "project": item.project and inert(item.project),
+        "source_ref": source_ref and inert(source_ref),
+        "confidence": round(item.confidence, 2) if item.confidence < _DOUBTED_BELOW else None,
+        "revised": item.superseded_count or None,
+        "rating": item.rating or None,
+        "context": item.context and inert(item.context),
+    }
 
 
-def evidence(item: Item, metadata: ItemMetadata) -> Evidence:
-    """Convert one item to JSON for agents, with its metadata."""
-    return Evidence(
-        id=item.id,
-        headline=inert(item.headline or "") if _form(item) == _HEADLINE_ONLY else None,
-        body=item.body and inert(item.body),
-        excerpt=item.excerpt and inert(item.excerpt),
-        notes=_notes(item),
-        earlier=item.earlier and inert(item.earlier),
-        source=item.source and item.source.as_shown(),
-        **dict(zip(_METADATA_FIELDS, _metadata_fields_of(metadata), strict=True)),
-    )
+def _shown_part(item: Item) -> str:
+    if item.body is not None:
+        return "body"
+    return "headline" if item.excerpt is None else "excerpt"
 
 
-def to_compact_evidence(item: Item, metadata: ItemMetadata) -> str:
-    """Return the metadata of an item as compact JSON."""
-    *before, rest_as = _metadata_fields_of(metadata)
-    values = (item.id, *before, _notes(item), rest_as)
-    # One by one: a text needs no encoder, and an integer is written as it is.
-    known = [(name, one) for name, one in zip(_IN_JSON, values, strict=True) if one is not None]
-    each = [f'"{name}":{one if type(one) is int else _WRITTEN(one)}' for name, one in known]
-    return f"{{{','.join(each)}}}"
+def _shown_text(item: Item) -> str:
+    return next(one for one in (item.body, item.excerpt, item.headline, "") if one is not None)
 
 
-_METADATA_FIELDS: Final = tuple(ItemMetadata.__slots__)
-_metadata_fields_of: Final = attrgetter(*_METADATA_FIELDS)
-_IN_JSON: Final = ("id", *_METADATA_FIELDS[:-1], "notes", "rest_as")
-_WRITTEN: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+def _turn_fields(turn: SourceTurn) -> dict[str, Any]:
+    known = ((name, getattr(turn, name)) for name in turn.__slots__)
+    return {name: value for name, value in known if value is not None}
 
 
-def _notes(item: Item) -> tuple[str, ...] | None:
-    return tuple(inert(note) for note in item.notes) if item.notes else None
+compact_json: Final = json.JSONEncoder(
+    ensure_ascii=False, separators=(",", ":"), default=_turn_fields
+).encode
+"""Return shown fields as agents read them. `json.dumps` would create an encoder every time."""
 
 
 def render(
@@ -395,89 +308,67 @@ def render(
     """Render a result for an agent: heading, items, conflicts, omissions."""
     if not items:
         return ""
-    renderer = EvidenceRenderer()
     blocks = [HEADING, UNSURE] if is_unsure else [HEADING]
     numbers = {f"{NEWER}{item.id}": f"{NEWER}[{n}]" for n, item in enumerate(items, 1)}
-    for shown in items:
+    for number, shown in enumerate(items, 1):
         notes = tuple(numbers.get(note, note) for note in shown.notes)
         item = shown if notes == shown.notes else replace(shown, notes=notes)
-        whole = FullEvidence.of(item)
-        blocks += _lines(item, renderer.of(whole), number=renderer.number + 1)
-        renderer.add(item, whole)
+        blocks.append(render_item(item, shown_fields(item), number=number))
     blocks += [conflict.line() for conflict in conflicts]
     if omitted.count:
         blocks.append(omission_line(omitted.count))
     return "\n".join(blocks)
 
 
-def render_item(item: Item, renderer: EvidenceRenderer) -> str:
-    """Render the next item: a line of provenance, then its text, each line quoted."""
-    metadata = renderer.of(FullEvidence.of(item))
-    return "\n".join(_lines(item, metadata, number=renderer.number + 1))
-
-
-def _lines(item: Item, metadata: ItemMetadata, *, number: int) -> Iterable[str]:
+def render_item(item: Item, fields: Mapping[str, Any], *, number: int = 1) -> str:
+    """Render an item: a line of provenance, then its text and its source, each line quoted."""
+    quoted = [f"> {inert(line)}" for line in item.shown_text.splitlines()]
     source = () if item.source is None else (item.source.line(),)
-    return (provenance(item, metadata, number=number), *quoted(item), *source)
+    return "\n".join((_provenance(item, fields, number=number), *quoted, *source))
 
 
-def provenance(item: Item, metadata: ItemMetadata, *, number: int) -> str:
-    """Render the line of provenance."""
+_IN_PROVENANCE: Final = {
+    "kind": "{}",
+    "date": "{}",
+    "by": "by {}",
+    "project": "project {}",
+    "source_ref": "source {}",
+    "trust": "trust {}",
+    "confidence": "confidence {}",
+    "revised": "revised {}x",
+    "rating": "rated {:+}",
+    "context": "in {}",
+}
+"""How the fields of an item are written, in this order."""
+
+
+def _provenance(item: Item, fields: Mapping[str, Any], *, number: int) -> str:
     known = (
-        f"[{number}] {item.id}",
-        _inline(metadata.kind or ""),
-        metadata.date or "",
-        f"by {_inline(metadata.by)}" if metadata.by else "",
-        f"project {_inline(metadata.project)}" if metadata.project else "",
-        f"source {_inline(metadata.source_ref)}" if metadata.source_ref else "",
-        f"trust {metadata.trust}" if metadata.trust else "",
-        f"confidence {metadata.confidence}" if metadata.confidence is not None else "",
-        f"revised {metadata.revised}x" if metadata.revised else "",
-        f"rated {metadata.rating:+}" if metadata.rating else "",
-        f"in {_inline(metadata.context)}" if metadata.context else "",
-        f"rest as [{metadata.rest_as}]" if metadata.rest_as else "",
-        _form(item),
-        *(_inline(note) for note in item.notes),
-        earlier_part(item.earlier) if item.earlier else "",
+        form.format(_inline(value) if isinstance(value, str) else value)
+        for name, form in _IN_PROVENANCE.items()
+        if (value := fields.get(name)) is not None
     )
-    return " | ".join(filter(None, known))
-
-
-def earlier_part(earlier: str) -> str:
-    """Render what an item said before, for its line of provenance."""
-    return f"earlier: {_inline(earlier)}"
-
-
-def quoted(item: Item) -> Iterable[str]:
-    """Return the lines of an item's text, quoted."""
-    return [f"> {inert(line)}" for line in item.shown_text.splitlines()]
-
-
-def _form(item: Item) -> str:
-    """Mark a text that is not complete."""
-    if item.body is not None or item.headline is None:
-        return ""
-    return "excerpt" if item.excerpt is not None else _HEADLINE_ONLY
-
-
-_HEADLINE_ONLY: Final = "headline only"
+    part = "headline only" if "headline" in fields else "excerpt" if "excerpt" in fields else ""
+    notes = (part, *map(_inline, item.notes))
+    earlier = f"earlier: {_inline(item.earlier)}" if item.earlier else ""
+    return " | ".join(filter(None, (f"[{number}] {item.id}", *known, *notes, earlier)))
 
 
 def _inline(text: str) -> str:
     return inert_line(text).replace("|", "/")
 
 
-def tokens_line(tokens: int) -> str:
-    """Render the size of a result."""
-    return f"{tokens} tokens."
-
-
 def omission_line(count: int) -> str:
     """Render the number of omitted items."""
-    return f"{count} more left out; narrow the query or raise max_tokens."
+    return f"{count} more left out; raise max_items or max_tokens."
+
+
+def closing_line(tokens: int, certainty: Certainty) -> str:
+    """Render how sure a result is, and its size."""
+    return f"Certainty {certainty}, {tokens} tokens."
 
 
 def frame_lines(*, omitted: int, tokens: int, is_unsure: bool) -> tuple[str, ...]:
-    """Render the lines around the items: heading, omissions and size."""
+    """Render the lines around the items: heading, omissions, certainty and size."""
     heading = (HEADING, UNSURE) if is_unsure else (HEADING,)
-    return (*heading, omission_line(omitted), tokens_line(tokens))
+    return (*heading, omission_line(omitted), closing_line(tokens, Certainty.MEDIUM))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Final
 
 from commonbrain.model import ids
@@ -57,16 +56,15 @@ def to_item(candidate: Candidate) -> Item:
     )
 
 
-def _reasons(candidate: Candidate) -> Iterator[str]:
+def _reasons(candidate: Candidate) -> list[str]:
     features = candidate.features
-    if is_matching_skill(candidate) and (skill := skill_of(candidate.memory)):
-        yield f"skill:{skill.name}"
-    yield from [name for name in _FIELD_REASONS if name in features]
-    for name, reason in _REASONS.items():
-        if features.get(name, 0.0) >= _REASON_AT:
-            yield reason
+    skill = skill_of(candidate.memory) if is_matching_skill(candidate) else None
     own, context = features.get("self_score", 0.0), features.get("context_score", 0.0)
-    if own < _REASON_AT and own + _CONTEXT_GAIN_MIN <= context:
-        yield "passage"
-    if candidate.features.get("linked"):
-        yield "linked"
+    is_by_passage = own < _REASON_AT and own + _CONTEXT_GAIN_MIN <= context
+    return [
+        *([f"skill:{skill.name}"] if skill else ()),
+        *(name for name in _FIELD_REASONS if name in features),
+        *[one for name, one in _REASONS.items() if features.get(name, 0.0) >= _REASON_AT],
+        *(["passage"] if is_by_passage else ()),
+        *(["linked"] if features.get("linked") else ()),
+    ]

@@ -1,31 +1,32 @@
 """Packing: fit the best evidence into a budget of items and tokens, quoted for an agent."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import astuple, dataclass, field, fields, replace
-from datetime import datetime
-from typing import Final
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
 
 from commonbrain.model import ids, limits
-from commonbrain.model.escaping import inert
 from commonbrain.model.kinds import KINDS
 from commonbrain.model.links import CONFLICTS_MAX, Conflict, conflicts_naming
+from commonbrain.model.memory import full_text
 from commonbrain.model.query import Budget, Candidate
 from commonbrain.model.recall_result import (
     ENVELOPE_TOKENS,
-    EvidenceRenderer,
+    NEWER,
+    UNSURE,
     Item,
     Omitted,
     Order,
-    SourceTurn,
-    earlier_part,
+    compact_json,
     frame_lines,
+    render_item,
+    shown_fields,
 )
 from commonbrain.model.scope import Trust
-from commonbrain.retrieval.detail_levels import DetailCosts, DetailLevel, Text, as_json
 from commonbrain.retrieval.items import is_matching_skill, to_item
-from commonbrain.retrieval.order import EARLIER
-from commonbrain.text.segmentation import Sought
-from commonbrain.text.tokens import estimate
+from commonbrain.retrieval.order import EARLIER, LINKED
+from commonbrain.retrieval.retrieve import GUIDANCE
+from commonbrain.text.segmentation import Sought, excerpt
+from commonbrain.text.tokens import SAMPLE_CHARS, estimate
 
 _CLOSE_AT: Final = 0.9
 """A rule or fact with a lower share of the last item's score would cost evidence."""
@@ -49,26 +50,78 @@ def is_close(binding: Candidate, last: Candidate) -> bool:
 
 def is_binding(candidate: Candidate) -> bool:
     """Return whether it is a trusted rule or fact."""
-    memory = candidate.memory
-    return KINDS[memory.kind].has_reserved_item and memory.trust is not Trust.UNTRUSTED_WEB
+    return KINDS[candidate.memory.kind].has_reserved_item and is_trusted(candidate)
+
+
+def is_trusted(candidate: Candidate) -> bool:
+    """Return whether a person, a model or a tool wrote it, not the web."""
+    return candidate.memory.trust is not Trust.UNTRUSTED_WEB
+
+
+_WEAK_BELOW: Final = 0.65
+"""Share of the best score below which an item is much less sure.
+
+The largest that costs less than half a point of evidence on the half of LoCoMo it was chosen on.
+"""
+
+
+def without_weak(ranked: Sequence[Candidate], terms: Sequence[str]) -> Sequence[Candidate]:
+    """Leave out what is much less sure and has no word of the query that the better ones lack.
+
+    What is there for another reason than its words stays: skills, guidance, linked memories, what
+    is of the time asked for, and what a note of an item names as newer. Untrusted text takes the
+    place of nothing: what is trusted is compared with what is trusted.
+    """
+    sought = Sought(terms)
+    trusted = [one.score for one in ranked if is_trusted(one)]
+    enough = _WEAK_BELOW * max(trusted or [one.score for one in ranked], default=0.0)
+    if all(one.score >= enough for one in ranked):
+        return ranked
+    words: set[str] = set()
+    notes: set[str] = set()
+    strong: list[Candidate] = []
+    for one in ranked:
+        own = sought.stems_in(one.memory.text)
+        is_newer = bool(notes) and f"{NEWER}{ids.show(ids.MEMORY, one.memory.id)}" in notes
+        if one.score >= enough or own - words or is_newer or _belongs(one):
+            strong.append(one)
+            notes.update(one.notes)
+            if is_trusted(one):
+                words |= own
+    return strong
+
+
+def _belongs(candidate: Candidate) -> bool:
+    """Return whether it is there for another reason than its words."""
+    return any(candidate.features.get(name, 0.0) >= least for name, least in _BELONGS.items())
+
+
+_BELONGS: Final = {"skill": 1.0, LINKED: 0.01, "date": 1.0, GUIDANCE: 0.25}
+"""Least values of features that are a reason to show an item; guidance below is off the topic."""
 
 
 # Shares of the remaining budget, chosen on three public data sets: smaller ones show more memories
 # in part, larger ones fewer in full. docs/explanation/decisions.md has the figures.
 _OF_A_BODY: Final = 0.4
-"""Largest share of a body; the best match may use everything."""
+"""Largest share of an item in full; the best match may use everything."""
 _OF_A_PART: Final = 0.1
 """Largest share of an excerpt of one of the first items, before later bodies."""
 _OF_A_LATE_PART: Final = 0.15
 """Largest share of the whole budget for an excerpt, after the bodies."""
-_EARLIER_TOKENS_MAX: Final = 40
-"""Tokens up to which the whole text of an outdated item is shown, instead of its headline."""
+_EARLIER_TOKENS_MAX: Final = 110
+"""Tokens up to which an outdated item is shown in full, instead of with its headline."""
 _FOREMOST: Final = 3
 """Items that get an excerpt before bodies of later items."""
-_TEXT_MIN: Final = 60
-"""Tokens that a text may use however small its share."""
+_ITEM_MIN: Final = 90
+"""Tokens that an item may use however small its share."""
 _BARE_MIN: Final = 12
 """Tokens below which not even an id fits."""
+_CHARS_A_TOKEN_MAX: Final = 8
+"""A longer text per token of budget does not fit and is not counted."""
+_SHARES_OF_CHARS: Final = (0.92, 0.7)
+"""Shares of the budget, in characters, to try for an excerpt."""
+_EXCERPT_MIN: Final = 30
+"""Tokens below which a headline is more useful than an excerpt."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,300 +146,285 @@ def pack(
 ) -> Packed:
     """Fill the budget, best first, whatever the order: bodies, excerpts, headlines, ids.
 
-    A body above its share is shortened to the sentences that match the `terms` of the query.
-    Triggered skills are never displaced: if not everything fits, each keeps a slot, with its
-    headline if possible, and so does the best trusted rule or fact that scores nearly as well as
-    the last item. Conflicts of items are included if they fit, and after all items what each said
-    before and the turn that it came from, best item first.
+    Of a default budget, `without_weak` leaves out what adds little to the answer. A body above its
+    share is shortened to the sentences that match the `terms` of the query. Triggered skills are
+    never displaced: if not everything fits, each keeps a slot, with its headline if possible, and
+    so does the best trusted rule or fact that scores nearly as well as the last item. Conflicts of
+    items are included if they fit, and after all items what each said before and the turn that it
+    came from, best item first.
     """
+    chosen = select(ranked, budget.max_items)
+    if budget.is_default and budget.order is Order.RELEVANCE and terms and not is_unsure:
+        chosen = without_weak(chosen, terms)
     # The text around the items is paid for in advance.
-    lines = frame_lines(omitted=len(ranked), tokens=budget.max_tokens, is_unsure=is_unsure)
-    around = max(sum(map(estimate, lines)) + len(lines), ENVELOPE_TOKENS)
-    filling = _Filling(
-        texts=[Text.of(one, to_item(one)) for one in select(ranked, budget.max_items)],
+    around = _frame_tokens(budget, omitted=len(ranked), is_unsure=is_unsure)
+    filling = _fill(
+        [_Text(one, to_item(one)) for one in chosen],
+        tokens=budget.max_tokens - around,
         sought=Sought(terms),
         conflicts=conflicts,
     )
-    box = filling.fill(tokens_left=budget.max_tokens - around, order=budget.order)
-    box.add_extras(tokens_left=budget.max_tokens - around)
-    taken = {id(text.candidate) for text, _ in box.shown}
+    filling.add_extras()
+    shown = [(chosen[place], form.item) for place, form in sorted(filling.forms.items())]
+    if budget.order is Order.TIMELINE:
+        shown.sort(key=lambda one: (one[1].occurred_at, one[1].recorded_at, one[1].id))
+    packed_ids = tuple(one.memory.id for one, _ in shown)
+    taken = {id(one) for one, _ in shown}
     left_out = [one.memory.id for one in ranked if id(one) not in taken]
     # Another occurrence of one that is left out may be shown.
-    unseen = [id_ for id_ in dict.fromkeys(left_out) if id_ not in box.item_ids]
+    unseen = [id_ for id_ in dict.fromkeys(left_out) if id_ not in packed_ids]
     omitted_ids = tuple(ids.show(ids.MEMORY, id_) for id_ in unseen[: limits.OMITTED_IDS_MAX])
-    shown = box.in_order(budget.order)
     return Packed(
-        items=tuple(form.item for _, form in shown),
-        ids=tuple(text.id for text, _ in shown),
-        tokens=around + box.cost.most if box.shown else 0,
+        items=tuple(item for _, item in shown),
+        ids=packed_ids,
+        tokens=budget.max_tokens - filling.left if shown else 0,
         omitted=Omitted(count=len(left_out), ids=omitted_ids),
-        conflicts=tuple(box.conflicts),
+        conflicts=tuple(filling.shown_conflicts),
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+def _frame_tokens(budget: Budget, *, omitted: int, is_unsure: bool) -> int:
+    """Count what stands around the items, as text or as JSON, whichever is more."""
+    lines = frame_lines(omitted=omitted, tokens=budget.max_tokens, is_unsure=is_unsure)
+    in_json = ENVELOPE_TOKENS + (estimate(UNSURE) + 1 if is_unsure else 0)
+    return max(sum(map(estimate, lines)) + len(lines), in_json)
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """One way to show a memory, and its tokens with a separator, as text or JSON."""
+
+    item: Item
+    tokens: int
+
+    @classmethod
+    def of(cls, item: Item) -> "_Form":
+        """Count an item. Its number does not matter: up to 999, each takes one token."""
+        fields = shown_fields(item)
+        tokens = estimate(compact_json(fields))
+        # The names of JSON take more than the signs of the text, unless it has further lines.
+        text = item.shown_text
+        if "\n" in text or text not in fields.values():
+            tokens = max(tokens, estimate(render_item(item, fields)))
+        return cls(item, tokens + 1)
+
+
+@dataclass(slots=True)
+class _Text:
+    """A candidate with the ways to show it, each counted once."""
+
+    candidate: Candidate
+    whole: Item
+    _forms: dict[str, _Form] = field(default_factory=dict[str, _Form])
+
+    def body(self, *, within: int) -> _Form | None:
+        """Return the full text if it fits."""
+        if len(self.whole.body or "") > _CHARS_A_TOKEN_MAX * within:
+            return None
+        form = self._form("body")
+        return form if form.tokens <= within else None
+
+    def brief_body(self, *, within: int) -> _Form | None:
+        """Return the full text with its kind, trust and notes alone, if they fit."""
+        if len(self.whole.body or "") > _CHARS_A_TOKEN_MAX * within:
+            return None
+        form = self._form("brief body", is_brief=True)
+        return form if form.tokens <= within else None
+
+    def excerpt(self, sought: Sought, *, within: int) -> _Form | None:
+        """Return the best matching sentences that fit."""
+        text = self.whole.body or ""
+        tokens = within - self._form("no text", body=None, headline="").tokens
+        if tokens < _EXCERPT_MIN:
+            return None
+        sample = text[:SAMPLE_CHARS]
+        chars = tokens * len(sample) // max(1, estimate(sample))
+        for share in _SHARES_OF_CHARS:
+            sentences = excerpt(text, sought, chars=int(chars * share))
+            if not sentences:
+                return None
+            form = _Form.of(replace(self.whole, body=None, excerpt=self._headed(sentences)))
+            if form.tokens <= within:
+                return form
+        return None
+
+    def _headed(self, sentences: str) -> str:
+        """Prepend the headline unless the body contains it."""
+        headline, body = self.whole.headline or "", self.whole.body or ""
+        return sentences if full_text(headline, body) == body else f"{headline}\n{sentences}"
+
+    def headline(self) -> _Form:
+        """Return the headline."""
+        return self._form("headline", body=None)
+
+    def brief(self) -> _Form:
+        """Return the headline with its kind, trust and notes alone."""
+        return self._form("brief", body=None, is_brief=True)
+
+    def bare(self) -> _Form:
+        """Return the id alone."""
+        return self._form("bare", body=None, headline=None, notes=())
+
+    def _form(self, name: str, **changes: Any) -> _Form:  # noqa: ANN401 fields of an item
+        if name not in self._forms:
+            self._forms[name] = _Form.of(replace(self.whole, **changes) if changes else self.whole)
+        return self._forms[name]
+
+
+def _fill(
+    texts: Sequence[_Text], *, tokens: int, sought: Sought, conflicts: Sequence[Conflict]
+) -> "_Filling":
+    """Choose how to show each item; the best rule or fact displaces others only if it must."""
+    skills = [one for one in texts if is_matching_skill(one.candidate)]
+    filling = _Filling(texts, conflicts, sought, tokens).fill(reserving=skills)
+    place = next((at for at, one in enumerate(texts) if is_binding(one.candidate)), None)
+    if place is None or filling.shows_text(place):
+        return filling
+    last = max((at for at in filling.forms if filling.shows_text(at)), default=0)
+    if not is_close(texts[place].candidate, texts[last].candidate):
+        return filling
+    seated = [one for one in texts if one in skills or one is texts[place]]
+    return _Filling(texts, conflicts, sought, tokens).fill(reserving=seated)
+
+
+@dataclass(slots=True)
 class _Filling:
-    """What to show, best first."""
+    """A budget being filled."""
 
-    texts: Sequence[Text]
-    sought: Sought
+    texts: Sequence[_Text]
     conflicts: Sequence[Conflict]
-
-    def fill(self, *, tokens_left: int, order: Order) -> "_OpenBudget":
-        """Choose the detail level of each item, and add them best first."""
-        binding = next((one for one in self.texts if is_binding(one.candidate)), None)
-        box = self._fill(None, tokens_left=tokens_left, order=order)
-        if binding is None or box.includes_text_of(binding):
-            return box
-        with_headline = (
-            text for text, form in reversed(box.shown) if form.item.headline is not None
-        )
-        last = next(with_headline, self.texts[0])
-        if not is_close(binding.candidate, last.candidate):
-            return box
-        return self._fill(binding, tokens_left=tokens_left, order=order)
-
-    def _fill(self, binding: Text | None, *, tokens_left: int, order: Order) -> "_OpenBudget":
-        allowed = tokens_left
-        while True:
-            box = self._filled(binding, tokens_left=allowed)
-            over = box.cost_in(order).most - tokens_left
-            if over <= 0:
-                return box
-            # In another order, items may refer to fewer others.
-            allowed -= over
-
-    def _filled(self, binding: Text | None, *, tokens_left: int) -> "_OpenBudget":
-        reserved = _slots(self.texts, binding, tokens_left=tokens_left)
-        planned = _Plan(tokens_left=tokens_left, sought=self.sought).settled(
-            self.texts, reserved=dict(reserved)
-        )
-        box = _OpenBudget(tokens_left=tokens_left)
-        for place, text in enumerate(self.texts):
-            reserved.pop(text.id, None)
-            if form := planned.get(place):
-                box.put(
-                    text, form, conflicts=self.conflicts, reserved_tokens=sum(reserved.values())
-                )
-        return box
-
-
-@dataclass(slots=True, kw_only=True)
-class _Plan:
-    """The planned detail levels, before the last tokens are counted exactly."""
-
-    tokens_left: int
     sought: Sought
-    spent: DetailCosts = field(default_factory=DetailCosts)
-    forms: dict[int, DetailLevel] = field(default_factory=dict[int, DetailLevel])
-    renderer: EvidenceRenderer = field(default_factory=EvidenceRenderer)
+    left: int
+    """Tokens that nothing takes yet."""
+    total: int = 0
+    reserved: dict[int, int] = field(default_factory=dict[int, int])
+    """Tokens that are reserved for an item, by its place."""
+    forms: dict[int, _Form] = field(default_factory=dict[int, _Form])
+    """How items are shown, by their place."""
+    shown_conflicts: list[Conflict] = field(default_factory=list[Conflict])
 
-    def settled(
-        self, texts: Sequence[Text], *, reserved: dict[int, int]
-    ) -> Mapping[int, DetailLevel]:
+    def fill(self, *, reserving: Sequence[_Text]) -> "_Filling":
         """Give bodies and first excerpts their shares, then the rest to the others."""
-        for place, text in enumerate(texts):
-            is_reserved = reserved.pop(text.id, None) is not None
-            reserved_tokens = sum(reserved.values())
-            left = self.tokens_left - self.spent.most - reserved_tokens
-            if left >= _BARE_MIN:
-                self._share(place, text, left=left)
-            if is_reserved and place not in self.forms:
-                self._rest(place, text, reserved_tokens=reserved_tokens)
+        self.total = self.left
+        self._reserve(reserving)
+        for place, text in enumerate(self.texts):
+            is_reserved = self.reserved.pop(place, None) is not None
+            if form := self._share(place, text):
+                self._take(place, form)
+            elif is_reserved:
+                self._rest(place, text)
         for place, form in list(self.forms.items()):
-            self._widen(place, texts[place], form=form)
-        for place, text in enumerate(texts):
-            if self.tokens_left - self.spent.most < _BARE_MIN:
+            if form.item.body is None and (
+                whole := self.texts[place].body(within=self.left + form.tokens)
+            ):
+                self._take(place, whole)
+        for place, text in enumerate(self.texts):
+            if self.left < _BARE_MIN:
                 break
             if place not in self.forms:
-                self._rest(place, text, reserved_tokens=0)
-        return self.forms
+                self._rest(place, text)
+        return self
 
-    def _share(self, place: int, text: Text, *, left: int) -> None:
-        """Show a body within its share, or an excerpt of one of the best.
+    def _reserve(self, seated: Sequence[_Text]) -> None:
+        """Keep tokens for ids first, then for headlines."""
+        free = self.left
+        for show in (_Text.bare, _Text.headline):
+            for place, text in enumerate(self.texts):
+                if text not in seated:
+                    continue
+                more = show(text).tokens - self.reserved.get(place, 0)
+                if more <= free:
+                    self.reserved[place] = show(text).tokens
+                    free -= more
+
+    @property
+    def free(self) -> int:
+        """Tokens that are neither taken nor reserved."""
+        return self.left - sum(self.reserved.values())
+
+    def _share(self, place: int, text: _Text) -> _Form | None:
+        """Return a body within its share, or an excerpt of one of the best.
 
         What a newer memory changed gets one line, after the others have their share.
         """
-        if text.candidate.features.get(EARLIER):
-            return
-        around = text.around(text.whole, self.renderer)
-        fitting = left - around.most
-        form = text.body(within=_share_of(fitting, _OF_A_BODY, most=fitting) if place else fitting)
+        free = self.free
+        if free < _BARE_MIN or text.candidate.features.get(EARLIER):
+            return None
+        form = text.body(within=_share_of(free, _OF_A_BODY, most=free) if place else free)
         if form is None and not place:
-            form = text.brief_body(self.renderer, within=left)
+            form = text.brief_body(within=free)
         if form is None and place < _FOREMOST:
-            form = text.part(self.sought, within=_share_of(fitting, _OF_A_PART, most=fitting))
+            form = text.excerpt(self.sought, within=_share_of(free, _OF_A_PART, most=free))
         if form is None and not place:
-            # Otherwise later items would take its room.
+            # Otherwise later items would take its tokens.
             shorter = (text.headline(), text.brief())
-            costs = ((one, text.cost(one, self.renderer).most) for one in shorter)
-            form = next((one for one, cost in costs if cost <= left), None)
-        if form is not None:
-            is_whole = form.item is text.whole
-            cost = around + form.text_cost if is_whole else text.cost(form, self.renderer)
-            self._take(place, text, form=form, cost=cost)
+            form = next((one for one in shorter if one.tokens <= free), None)
+        return form
 
-    def _widen(self, place: int, text: Text, *, form: DetailLevel) -> None:
-        """Show in full what is shown in part, if it fits after all."""
-        if form.item.body is not None:
-            return
-        body = text.body(within=self.tokens_left - self.spent.most + form.text_cost.most)
-        if body is not None:
-            self.forms[place] = body
-            self.spent += body.text_cost - form.text_cost
-
-    def _rest(self, place: int, text: Text, *, reserved_tokens: int) -> None:
+    def _rest(self, place: int, text: _Text) -> None:
         """Show as much as fits of an item without a share."""
-        tokens_left = self.tokens_left - reserved_tokens
-        left = tokens_left - self.spent.most - text.around(text.whole, self.renderer).most
-        is_earlier = bool(text.candidate.features.get(EARLIER))
-        part = (
-            text.body(within=min(left, _EARLIER_TOKENS_MAX))
-            if is_earlier
-            else text.part(
-                self.sought, within=_share_of(self.tokens_left, _OF_A_LATE_PART, most=left)
-            )
-        )
-        for form in text.barer(part or text.headline()):
-            cost = text.cost(form, self.renderer)
-            if (self.spent + cost).most <= tokens_left:
-                self._take(place, text, form=form, cost=cost)
-                return
+        free = self.free
+        most = _share_of(self.total, _OF_A_LATE_PART, most=free)
+        if text.candidate.features.get(EARLIER):
+            form = text.body(within=min(free, _EARLIER_TOKENS_MAX))
+        else:
+            form = text.body(within=most) or text.excerpt(self.sought, within=most)
+        shorter = (show(text) for show in (_Text.headline, _Text.brief, _Text.bare))
+        form = form or next((one for one in shorter if one.tokens <= free), None)
+        if form is not None:
+            self._take(place, form)
 
-    def _take(self, place: int, text: Text, *, form: DetailLevel, cost: DetailCosts) -> None:
+    def _take(self, place: int, form: _Form) -> None:
+        """Show an item, and its conflicts if they fit."""
+        before = self.forms.get(place)
+        self.left -= form.tokens - (before.tokens if before else 0)
         self.forms[place] = form
-        self.spent += cost
-        text.add_to(form, self.renderer)
-
-
-def _share_of(tokens_left: int, share: float, *, most: int) -> int:
-    return min(most, max(_TEXT_MIN, int(share * tokens_left)))
-
-
-@dataclass(slots=True, kw_only=True)
-class _OpenBudget:
-    """A result being filled."""
-
-    tokens_left: int
-    cost: DetailCosts = field(default_factory=DetailCosts)
-    shown: list[tuple[Text, DetailLevel]] = field(default_factory=list[tuple[Text, DetailLevel]])
-    conflicts: list[Conflict] = field(default_factory=list[Conflict])
-    item_ids: set[int] = field(default_factory=set[int])
-    renderer: EvidenceRenderer = field(default_factory=EvidenceRenderer)
-
-    def put(
-        self,
-        text: Text,
-        planned: DetailLevel,
-        *,
-        conflicts: Sequence[Conflict],
-        reserved_tokens: int,
-    ) -> None:
-        """Add an item with as much detail as fits, and its conflicts if they fit."""
-        new_conflicts = (
-            self._not_shown(conflicts_naming(conflicts, planned.item.id)) if conflicts else ()
-        )
-        against = sum(map(_cost_of_conflict, new_conflicts), DetailCosts())
-        for form in text.barer(planned):
-            cost = self.cost + text.cost(form, self.renderer)
-            if cost.most + reserved_tokens > self.tokens_left:
-                continue
-            self.shown.append((text, form))
-            self.item_ids.add(text.id)
-            text.add_to(form, self.renderer)
-            self.cost = cost
-            if new_conflicts and (cost + against).most + reserved_tokens <= self.tokens_left:
-                self.conflicts += new_conflicts
-                self.cost += against
+        if before is not None or not self.conflicts:
             return
+        named = conflicts_naming(self.conflicts, form.item.id)
+        fresh = [one for one in named if one not in self.shown_conflicts]
+        for conflict in fresh[: CONFLICTS_MAX - len(self.shown_conflicts)]:
+            tokens = estimate(conflict.line()) + _AROUND_A_CONFLICT
+            if tokens <= self.free:
+                self.shown_conflicts.append(conflict)
+                self.left -= tokens
 
-    def add_extras(self, *, tokens_left: int) -> None:
+    def shows_text(self, place: int) -> bool:
+        """Return whether more than the id of an item is shown."""
+        form = self.forms.get(place)
+        return form is not None and form.item.headline is not None
+
+    def add_extras(self) -> None:
         """Add what items said before and where they came from, as far as it fits.
 
         The source of two items is described once, and only named if it is an item itself.
         """
-        shown_ids = {ids.show(ids.MEMORY, id_) for id_ in self.item_ids}
-        for place, (text, form) in enumerate(self.shown):
+        shown_ids = {form.item.id for form in self.forms.values()}
+        for place, form in sorted(self.forms.items()):
+            candidate = self.texts[place].candidate
             if form.item.headline is None:
                 continue
-            item, earlier, source = form.item, text.candidate.earlier, text.candidate.source
-            if earlier and (cost := self.cost + _cost_of_history(earlier)).most <= tokens_left:
-                item, self.cost = replace(item, earlier=earlier), cost
+            if candidate.earlier:
+                self._extend(place, earlier=candidate.earlier)
+            source = candidate.source
             for shorter in source.shorter(is_shown=source.id in shown_ids) if source else ():
-                cost = self.cost + _cost_of_source(shorter)
-                if cost.most <= tokens_left:
-                    item, self.cost = replace(item, source=shorter), cost
+                if self._extend(place, source=shorter):
                     shown_ids.add(shorter.id)
                     break
-            self.shown[place] = text, DetailLevel(item, form.text_cost)
 
-    def includes_text_of(self, text: Text) -> bool:
-        """Return whether more than the id of an item is included."""
-        return any(one is text and form.item.headline is not None for one, form in self.shown)
-
-    def in_order(self, order: Order) -> Sequence[tuple[Text, DetailLevel]]:
-        """Return the items in the requested order."""
-        if order is Order.RELEVANCE:
-            return self.shown
-        return sorted(self.shown, key=lambda one: _when(one[1].item))
-
-    def cost_in(self, order: Order) -> DetailCosts:
-        """Count the tokens in the requested order."""
-        if order is Order.RELEVANCE:
-            return self.cost
-        renderer = EvidenceRenderer()
-        cost = sum(map(_cost_of_conflict, self.conflicts), DetailCosts())
-        for text, form in self.in_order(order):
-            cost += text.cost(form, renderer)
-            text.add_to(form, renderer)
-        self.cost = cost
-        return cost
-
-    def _not_shown(self, conflicts: Sequence[Conflict]) -> Sequence[Conflict]:
-        fresh = [conflict for conflict in conflicts if conflict not in self.conflicts]
-        return fresh[: CONFLICTS_MAX - len(self.conflicts)]
+    def _extend(self, place: int, **more: Any) -> bool:  # noqa: ANN401 fields of an item
+        """Add fields to an item if they fit; return whether they do."""
+        before = self.forms[place]
+        form = _Form.of(replace(before.item, **more))
+        if form.tokens - before.tokens > self.left:
+            return False
+        self._take(place, form)
+        return True
 
 
-def _when(item: Item) -> tuple[datetime, datetime, str]:
-    return item.occurred_at, item.recorded_at, item.id
+_AROUND_A_CONFLICT: Final = 8
+"""Tokens around the line of a conflict: a line end, or its quotes and name in JSON."""
 
 
-def _cost_of_conflict(conflict: Conflict) -> DetailCosts:
-    return DetailCosts(
-        estimate(conflict.line()) + 1, estimate(conflict.to_json()) + _CONFLICTS_KEY + 1
-    )
-
-
-_CONFLICTS_KEY: Final = estimate(',"conflicts":[]')
-
-
-def _cost_of_history(earlier: str) -> DetailCosts:
-    in_json = f',"earlier":{as_json(inert(earlier))}'
-    return DetailCosts(estimate(f" | {earlier_part(earlier)}") + 1, estimate(in_json) + 1)
-
-
-def _cost_of_source(source: SourceTurn) -> DetailCosts:
-    known = zip(_SOURCE_NAMES, astuple(source.as_shown()), strict=True)
-    names = (f'"{name}":{as_json(value)}' for name, value in known if value is not None)
-    in_json = f',"source":{{{",".join(names)}}}'
-    return DetailCosts(estimate(f"\n{source.line()}") + 1, estimate(in_json) + 1)
-
-
-_SOURCE_NAMES: Final = tuple(one.name for one in fields(SourceTurn))
-
-
-def _slots(texts: Sequence[Text], binding: Text | None, *, tokens_left: int) -> dict[int, int]:
-    """Return the tokens to reserve for each item: for ids first, then for headlines."""
-    seated = [one for one in texts if is_matching_skill(one.candidate) or one is binding]
-    reserved: dict[int, int] = {}
-    # Its number is at most the widest, and it may have no item to refer to.
-    renderer = EvidenceRenderer(number=len(texts) - 1)
-    for show in (Text.bare, Text.headline):
-        for text in seated:
-            form = show(text)
-            cost = text.cost(form, renderer).most
-            more = cost - reserved.get(text.id, 0)
-            if more <= tokens_left:
-                reserved[text.id] = cost
-                tokens_left -= more
-    return reserved
+def _share_of(tokens: int, share: float, *, most: int) -> int:
+    return min(most, max(_ITEM_MIN, int(share * tokens)))

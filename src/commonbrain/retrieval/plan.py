@@ -430,6 +430,7 @@ def read_budget(options: RecallOptions, *, parameters: Parameters = DEFAULTS) ->
         max_items=parameters.recall_items if max_items is None else max_items,
         max_tokens=parameters.recall_tokens if max_tokens is None else max_tokens,
         order=parse_choice(Order, options.get("order", Order.RELEVANCE)),
+        is_default=max_items is None and max_tokens is None,
     )
 
 

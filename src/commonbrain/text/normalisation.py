@@ -17,9 +17,9 @@ from commonbrain.text.segmentation import split_sentences
 
 _ID: Final = rf"{ids.MEMORY}_[0-9A-HJKMNP-TV-Z]{{13}}"
 _ITEM: Final = lazy_pattern(rf"\s*\[\d{{1,3}}\] {_ID}(?: \||\s*$)")
-_OMISSION: Final = lazy_pattern(r"\s*\d{1,9} more left out; narrow the query or raise max_tokens\.")
+_OMISSION: Final = lazy_pattern(r"\s*\d{1,9} more left out; [^.]{1,40} or (?:raise )?max_tokens\.")
 _JSON: Final = lazy_pattern(
-    rf'\{{\s*(?:"notice"\s*:\s*"{re.escape(HEADING)}"|"items"\s*:\s*\[\s*\{{\s*"id"\s*:\s*"{_ID}")'
+    rf'\{{\s*(?:"notice"\s*:\s*"{re.escape(HEADING)}|"items"\s*:\s*\[\s*\{{\s*"id"\s*:\s*"{_ID}")'
 )
 
 _MARK: Final = "commonbrain-memory"

@@ -1,13 +1,11 @@
-"""Read a text once for all recalls: its words, subject, questions, times and tokens."""
+"""Read a text once for all recalls: its words, subject, questions and times."""
 
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime
 from functools import lru_cache
-from json import JSONEncoder
 from typing import Final
 
-from commonbrain.model.escaping import inert
 from commonbrain.model.memory import Memory, full_text
 from commonbrain.model.reading import Reading
 from commonbrain.model.timestamps import to_millis
@@ -15,7 +13,6 @@ from commonbrain.text.assertions import subject_of
 from commonbrain.text.patterns import lazy_pattern
 from commonbrain.text.time_expressions.mentions import mentions_in
 from commonbrain.text.time_expressions.parser import names_time
-from commonbrain.text.tokens import estimate
 from commonbrain.text.words import ARTICLES, read_words, stem
 
 _CHARS_MAX: Final = 4000
@@ -24,7 +21,6 @@ _CACHED: Final = 256
 """Texts of one call, at most 100 and their parts: `prepare` reads them, the transaction stores."""
 _WORD: Final = lazy_pattern(r"\w+")
 _SENTENCE: Final = lazy_pattern(r"[^.!?]*[.!?]*")
-_as_json: Final = JSONEncoder(ensure_ascii=False).encode
 
 
 def read_memory(memory: Memory) -> Reading:
@@ -64,10 +60,6 @@ def read_undated(headline: str, body: str) -> Reading:
         subject_words=_joined(subject_of(body[:_CHARS_MAX])),
         question_share=_question_share(body),
         names_time=names_time(body),
-        headline_tokens=_quoted_tokens(headline),
-        headline_json_tokens=_json_tokens("headline", headline),
-        body_tokens=_quoted_tokens(text),
-        body_json_tokens=_json_tokens("body", body),
     )
 
 
@@ -85,11 +77,3 @@ def _question_share(text: str) -> float:
         return 0.0
     parts = [part for part in _SENTENCE.findall(text) if part.strip()]
     return round(sum(part.endswith("?") for part in parts) / len(parts), 4)
-
-
-def _quoted_tokens(text: str) -> int:
-    return estimate("".join(f"\n> {inert(line)}" for line in text.splitlines()))
-
-
-def _json_tokens(name: str, text: str) -> int:
-    return estimate(f',"{name}":{_as_json(inert(text))}')

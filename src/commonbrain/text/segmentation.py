@@ -204,20 +204,36 @@ class Sought:
 
     terms: Sequence[str] = ()
     """In lower case."""
-    _stems: "re.Pattern[str] | None" = field(default=None, init=False)
+    _stems: frozenset[str] = field(init=False)
+    _pattern: "re.Pattern[str] | None" = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        """Take the stems: the terms without their last letters, which may be an ending."""
+        self._stems = frozenset(
+            term[: max(_STEM_CHARS_MIN, len(term) - _ENDING_CHARS)]
+            for term in self.terms[:_TERMS_MAX]
+        )
+
+    def stems_in(self, text: str) -> set[str]:
+        """Return the stems with which a word of a text begins."""
+        lower = text.lower()
+        return {stem for stem in self._stems if _begins_word(lower, stem)}
 
     def places(self, text: str) -> Iterator[tuple[int, str]]:
         """Return the position of each matching word, and the word in lower case."""
         if not self.terms:
             return
-        if self._stems is None:
-            stems = {
-                term[: max(_STEM_CHARS_MIN, len(term) - _ENDING_CHARS)]
-                for term in self.terms[:_TERMS_MAX]
-            }
-            longest = "|".join(map(re.escape, sorted(stems, key=len, reverse=True)))
-            self._stems = re.compile(rf"\b(?:{longest})", re.IGNORECASE)
-        yield from ((match.start(), match[0].lower()) for match in self._stems.finditer(text))
+        if self._pattern is None:
+            longest = "|".join(map(re.escape, sorted(self._stems, key=len, reverse=True)))
+            self._pattern = re.compile(rf"\b(?:{longest})", re.IGNORECASE)
+        yield from ((match.start(), match[0].lower()) for match in self._pattern.finditer(text))
+
+
+def _begins_word(text: str, stem: str) -> bool:
+    at = text.find(stem)
+    while at > 0 and text[at - 1].isalnum():
+        at = text.find(stem, at + 1)
+    return at >= 0
 
 
 def excerpt(text: str, sought: Sought, *, chars: int) -> str:

@@ -1,4 +1,4 @@
-"""Memories that are shown with a prompt without being asked for: hits and noise.
+"""Memories that are shown with a prompt without being asked for, and those of a plain recall.
 
 Each half has a store with all memories of the data, and the prompts of its own. Every prompt is
 the first of a session of its own, and goes the way that the prompt hook takes.
@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from importlib.resources import files
 from pathlib import Path
+from statistics import mean
 from typing import Final
 
 from rich.console import Console
@@ -20,7 +21,7 @@ from commonbrain.client import Brain
 from commonbrain.embeddings.interface import Embedder
 from commonbrain.hooks.actions import recall_for_prompt
 from commonbrain.model.errors import InvalidInputError
-from commonbrain.model.limits import HOOK_PROMPT_TOKENS
+from commonbrain.model.limits import HOOK_PROMPT_TOKENS, QUERY_CHARS_MAX, RECALL_ITEMS_DEFAULT
 from commonbrain.storage.interface import Progress, ignore_progress
 from commonbrain.testing.builders import FakeClock, a_brain
 from commonbrain_evals.rows import Half, half_of, read_rows
@@ -33,7 +34,10 @@ _DATA: Final = (
     " anything is shown. words: asks in the words of the memory; partly: names its subject, the"
     " rest in other words; meaning: in other words; task: an order that the memory bears upon;"
     " detailed: several sentences. Unrelated prompts of sort near are on subjects that the store"
-    " has memories of. The weights were fitted on the half calibrate."
+    " has memories of. The weights were fitted on the half calibrate. answered is the share of"
+    " related prompts whose memory is in the reply of a plain recall, and tokens what that reply"
+    " takes; listed and of all are the same if the caller names the usual number of items, so that"
+    " nothing is left out."
 )
 _PROJECT: Final = "prompts"
 _APART: Final = timedelta(hours=7)
@@ -60,6 +64,17 @@ class LabelledPrompt:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ReplyResult:
+    """What a plain recall of a related prompt returned: as it is, and without leaving out."""
+
+    is_answered: bool
+    """Whether the memory is in the reply."""
+    tokens: int
+    is_listed: bool
+    tokens_of_all: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PromptResult:
     """What was shown with one prompt."""
 
@@ -69,6 +84,8 @@ class PromptResult:
     memory: str | None
     """The text that bears upon it."""
     shown: tuple[str, ...]
+    reply: ReplyResult | None = None
+    """None if no memory bears upon it."""
 
     @property
     def is_right(self) -> bool:
@@ -130,12 +147,14 @@ def evaluate(
     ):
         brain = opened.acting_as(project=_PROJECT)
         texts: dict[str, str] = {}
+        memory_ids: list[str] = []
         for one in stored:
             clock.move(_APART)
             [outcome] = brain.remember(one.text, kind=one.kind, chunks=False).items
             if outcome.id is None:
                 raise InvalidInputError(f"{one.text!r} was not stored: {outcome.reason}")
             texts[outcome.id] = one.text
+            memory_ids.append(outcome.id)
         for number, prompt in enumerate(prompts):
             shown = _shown(brain.acting_as(session=f"session {number}"), prompt.text)
             rows.append(
@@ -145,6 +164,9 @@ def evaluate(
                     prompt=prompt.text,
                     memory=None if prompt.memory is None else stored[prompt.memory].text,
                     shown=tuple(texts[id_] for id_ in shown),
+                    reply=None
+                    if prompt.memory is None
+                    else _reply_to(brain, prompt.text, memory_id=memory_ids[prompt.memory]),
                 )
             )
             on_progress((number + 1) / len(prompts))
@@ -160,6 +182,19 @@ def evaluate(
 def _shown(brain: Brain, prompt: str) -> Sequence[str]:
     result = recall_for_prompt(brain, prompt, max_tokens=HOOK_PROMPT_TOKENS)
     return [item.id for item in result.items] if result else []
+
+
+def _reply_to(brain: Brain, prompt: str, *, memory_id: str) -> ReplyResult:
+    """Ask in the words of a prompt, as an agent does."""
+    query = prompt[:QUERY_CHARS_MAX]
+    served = brain.recall(query, bump=False)
+    whole = brain.recall(query, max_items=RECALL_ITEMS_DEFAULT, bump=False)
+    return ReplyResult(
+        is_answered=memory_id in {item.id for item in served.items},
+        tokens=served.tokens,
+        is_listed=memory_id in {item.id for item in whole.items},
+        tokens_of_all=whole.tokens,
+    )
 
 
 def _figures(rows: Sequence[PromptResult]) -> Iterator[Mapping[str, object]]:
@@ -180,6 +215,7 @@ def _figure(half: Half, sort: str, *, rows: Sequence[PromptResult]) -> Mapping[s
     related = [row for row in rows if row.memory is not None]
     shown = sum(len(row.shown) for row in related)
     hits = sum(row.is_right for row in related)
+    replies = [row.reply for row in related if row.reply is not None]
     noisy = sum(bool(row.shown) for row in rows if row.memory is None)
     return {
         "half": str(half),
@@ -188,17 +224,25 @@ def _figure(half: Half, sort: str, *, rows: Sequence[PromptResult]) -> Mapping[s
         "hits": hits / len(related) if related else None,
         "precision": hits / shown if shown else None,
         "noise": None if related or not rows else noisy / len(rows),
+        "answered": mean(float(one.is_answered) for one in replies) if replies else None,
+        "tokens": round(mean(one.tokens for one in replies)) if replies else None,
+        "listed": mean(float(one.is_listed) for one in replies) if replies else None,
+        "of all": round(mean(one.tokens_of_all for one in replies)) if replies else None,
     }
 
 
 def show_prompts(report: PromptReport) -> None:
     """Print the figures, and the failures of the half calibrate."""
-    names = ("half", "sort", "prompts", "hits", "precision", "noise")
-    table = Table(*names, title="Prompts")
-    for figure in report.figures:
-        table.add_row(*(_cell(figure[name]) for name in names))
     console = Console(highlight=False)
-    console.print(table)
+    related = [one for one in report.figures if one["tokens"] is not None]
+    for title, figures, names in (
+        ("Prompts", report.figures, ("hits", "precision", "noise")),
+        ("Recall of related prompts", related, ("answered", "tokens", "listed", "of all")),
+    ):
+        table = Table("half", "sort", "prompts", *names, title=title)
+        for figure in figures:
+            table.add_row(*(_cell(figure[name]) for name in ("half", "sort", "prompts", *names)))
+        console.print(table)
     for row in report.rows:
         if row.half is Half.CALIBRATE and not row.is_right:
             shown = " / ".join(row.shown) or "nothing"

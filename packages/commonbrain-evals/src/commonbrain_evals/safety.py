@@ -21,6 +21,7 @@ from commonbrain.client import Brain
 from commonbrain.embeddings.interface import Embedder
 from commonbrain.model.errors import CommonbrainError
 from commonbrain.model.kinds import Kind
+from commonbrain.model.limits import RECALL_ITEMS_DEFAULT
 from commonbrain.model.memory import State
 from commonbrain.model.recall_result import HEADING, RecallResult
 from commonbrain.model.scope import Caller, Role, Scope, Trust
@@ -31,7 +32,9 @@ from commonbrain.testing.builders import NOON, a_brain
 TENANTS: Final = ("north", "south")
 AGENTS: Final = ("ann", "bo", "cy")
 _PLACES: Final = ("harbour", "orchard", "quarry", "bakery", "observatory", "foundry")
-_FRAME: Final = re.compile(r"\[\d+\] \w+_\w{13} \||> ?|\(|Evidence |Conflict|Nothing ")
+_FRAME: Final = re.compile(
+    r"\[\d+\] \w+_\w{13} \||> ?|\(|Evidence |Conflict|Nothing |\d+ more left out;"
+)
 """How a line of an answer begins that is either ours or quoted."""
 
 
@@ -354,7 +357,8 @@ def _ask_and_count(
 ) -> dict[str, int]:
     """Ask as usual, and for the web as well; count what the lies did to both answers."""
     usual = brain.recall(question, bump=False)
-    wide = brain.recall(question, trust_min=0.0, bump=False)
+    # All that is found, and not the best of it alone.
+    wide = brain.recall(question, trust_min=0.0, max_items=RECALL_ITEMS_DEFAULT, bump=False)
     order = [item.id for item in wide.items]
     place = min((order.index(one) for one in lies if one in order), default=None)
     is_true_answer_ranked = truth in order

@@ -17,15 +17,16 @@ from commonbrain.api.operation import (
     for_agents,
 )
 from commonbrain.client import Brain
-from commonbrain.model.links import Conflict
 from commonbrain.model.paging import more_line
 from commonbrain.model.recall_result import (
     HEADING,
+    UNSURE,
+    Certainty,
     Evidence,
     RecallResult,
     ResultStatus,
+    closing_line,
     to_evidence,
-    tokens_line,
 )
 from commonbrain.retrieval.plan import RecallOptions
 
@@ -109,10 +110,14 @@ def _handle(brain: Brain, request: RecallRequest) -> RecallResult:
 class CompactResponse:
     """The result in JSON for agents; fields that are None are left out."""
 
-    notice: str | None
+    notice: str
+    """What the items are, or why there are none."""
     items: tuple[Evidence, ...]
-    conflicts: tuple[Conflict, ...] | None
+    conflicts: tuple[str, ...] | None
+    """A sentence for each pair."""
     verdict: ResultStatus
+    certainty: Certainty | None
+    """How sure the items are as a whole; None if medium, as most are."""
     tokens: int
     """Estimate for the reply, as text or as JSON, whichever is more."""
     omitted: int | None
@@ -125,11 +130,14 @@ class CompactResponse:
 
 
 def _to_compact(reply: RecallResult) -> CompactResponse:
+    is_unsure = reply.verdict is ResultStatus.BELOW_THRESHOLD
+    notice = f"{HEADING} {UNSURE}" if is_unsure else HEADING
     return CompactResponse(
-        notice=HEADING if reply.items else None,
-        items=to_evidence(reply.items),
-        conflicts=reply.conflicts or None,
+        notice=notice if reply.items else _NO_RESULT_MESSAGES[reply.verdict],
+        items=tuple(map(to_evidence, reply.items)),
+        conflicts=tuple(conflict.line() for conflict in reply.conflicts) or None,
         verdict=reply.verdict,
+        certainty=None if reply.certainty is Certainty.MEDIUM else reply.certainty,
         tokens=reply.tokens,
         omitted=reply.omitted.count or None,
         next=reply.next,
@@ -141,7 +149,7 @@ def _to_compact(reply: RecallResult) -> CompactResponse:
 
 def _render(reply: RecallResult) -> str:
     skipped = [f"Skipped: {reason.partition(',')[0]}" for reason in reply.degraded]
-    size = [tokens_line(reply.tokens)] if reply.items else []
+    size = [closing_line(reply.tokens, reply.certainty)] if reply.items else []
     more = more_line(reply.more, reply.next)
     evidence = reply.evidence or _NO_RESULT_MESSAGES[reply.verdict]
     return "\n".join([evidence, *skipped, *size, *more])

@@ -22,8 +22,9 @@ def render_recall(reply: RecallResult) -> RenderableType:
         return Group(Text(_EMPTY_MESSAGES[reply.verdict], style="yellow"), *skipped)
     left_out = f", {reply.omitted.count} more left out" if reply.omitted.count else ""
     count_text = render_counts(len(reply.items), "item", many="items")
-    confidence_text = f", confidence {reply.confidence.mean:.2f}" if reply.confidence else ""
-    footer = Text(f"{count_text}, {reply.tokens} tokens{confidence_text}{left_out}", style="dim")
+    footer = Text(
+        f"{count_text}, {reply.tokens} tokens, certainty {reply.certainty}{left_out}", style="dim"
+    )
     against = [Text(conflict.line(), style="yellow") for conflict in reply.conflicts]
     is_unsure = reply.verdict is ResultStatus.BELOW_THRESHOLD
     unsure = [Text(UNSURE, style="yellow")] if is_unsure else []

@@ -20,10 +20,6 @@ def encode_reading(reading: Reading) -> str:
             _VERSION,
             reading.question_share,
             int(reading.names_time),
-            reading.headline_tokens,
-            reading.headline_json_tokens,
-            reading.body_tokens,
-            reading.body_json_tokens,
             reading.times,
             reading.subject_words,
             reading.words,
@@ -36,8 +32,7 @@ def decode_reading(stored: str | None) -> Reading | None:
     if stored is None or not stored.startswith(_START):
         return None
     try:
-        _, share, names_time, head, head_json, body, body_json, times, *texts = json.loads(stored)
-        subject, words = texts
+        _, share, names_time, times, subject, words = json.loads(stored)
     except (ValueError, TypeError):
         return None
     return Reading(
@@ -46,8 +41,4 @@ def decode_reading(stored: str | None) -> Reading | None:
         question_share=share,
         names_time=bool(names_time),
         times=tuple((since, until) for since, until in times),
-        headline_tokens=head,
-        headline_json_tokens=head_json,
-        body_tokens=body,
-        body_json_tokens=body_json,
     )

@@ -16,7 +16,7 @@ from commonbrain.model import ids
 from commonbrain.model.kinds import Kind, MessageDetail
 from commonbrain.model.memory import Memory, full_text
 from commonbrain.model.query import Candidate
-from commonbrain.model.recall_result import EvidenceRenderer, render_item
+from commonbrain.model.recall_result import render_item, shown_fields
 from commonbrain.model.scope import Caller
 from commonbrain.retrieval.items import to_item
 from commonbrain.runtime.bootstrap import build_services, make_embedder
@@ -98,8 +98,8 @@ class EvalStore:
     def cost(self, memory_id: int) -> int:
         """Count the tokens of one memory as a recall shows it."""
         if memory_id not in self.costs:
-            shown = Candidate(memory=self.memories[memory_id], features={}, score=0.0)
-            self.costs[memory_id] = estimate(render_item(to_item(shown), EvidenceRenderer())) + 1
+            shown = to_item(Candidate(memory=self.memories[memory_id], features={}, score=0.0))
+            self.costs[memory_id] = estimate(render_item(shown, shown_fields(shown))) + 1
         return self.costs[memory_id]
 
     def history_tokens(self) -> int:

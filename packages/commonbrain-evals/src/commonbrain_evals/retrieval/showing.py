@@ -132,12 +132,16 @@ def headings(run: Run) -> Iterator[str]:
         f"p95 {latency.p95:.1f} ms; the run took {times.took_s:,.0f} s"
     )
     yield f"the whole history is {run.history_tokens:,.0f} tokens"
+    if (served := run.budgets.get(RECALL, {}).get(AS_SERVED)) is not None:
+        yield (
+            f"a reply as served takes {served.tokens:,.0f} tokens and holds all evidence of "
+            f"{percent(served.evidence.mean)}% of the questions, in part too of "
+            f"{percent(served.in_part)}%"
+        )
     if (last := run.budgets.get(LAST_SESSION)) is not None:
-        served = run.budgets[RECALL][AS_SERVED]
         yield (
             f"the last session alone is {last[ALL].tokens:,.0f} tokens and holds all evidence of "
-            f"{percent(last[ALL].evidence.mean)} of the questions; recall as served of "
-            f"{percent(served.evidence.mean)}, within {served.tokens:,.0f} tokens"
+            f"{percent(last[ALL].evidence.mean)}%"
         )
 
 
