@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from commonbrain_evals import cli
 from commonbrain_evals.evaluations import EVALUATIONS
-from commonbrain_evals.retrieval.ablating import PARTS, Ablation
+from commonbrain_evals.retrieval.ablating import GROUPS, PARTS, Ablation
 from commonbrain_evals.retrieval.asking import AS_SERVED, BUDGETS
 from commonbrain_evals.retrieval.comparing import compare
 from commonbrain_evals.retrieval.corpora import Question
@@ -15,6 +15,7 @@ from commonbrain_evals.retrieval.datasets import DATASETS
 from commonbrain_evals.retrieval.eval_store import open_eval_store
 from commonbrain_evals.retrieval.metrics import DEPTH, METRICS
 from commonbrain_evals.retrieval.misses import misses_of
+from commonbrain_evals.retrieval.parts import differences_of, judge
 from commonbrain_evals.retrieval.recipes import STUDY
 from commonbrain_evals.retrieval.record import ALL, Run, read, write
 from commonbrain_evals.retrieval.reporting import page
@@ -89,11 +90,14 @@ def test_unanswerable_questions_and_questions_of_other_corpora_are_asked(first: 
 
 
 def test_each_part_of_recall_is_left_out_once(first: Run) -> None:
-    assert set(first.ablation) == set(PARTS)
+    assert set(first.ablation) == set(first.left_out) == {*PARTS, *GROUPS}
     assert set(PARTS) >= set(ABLATABLE_STAGES) | (set(RETRIEVERS) - {"recent"}) | (
         set(FEATURE_WEIGHTS) - {"fused"}
     )
     assert set(first.ablation["passages"]) == set(METRICS)
+    assert {len(values) for values in first.left_out["passages"].values()} == {
+        len(first.categories)
+    }
 
 
 def test_parts_skipped_by_the_ablation_would_not_change_the_results() -> None:
@@ -256,17 +260,19 @@ def test_sessions_are_ranked_only_for_data_sets_with_sessions(first: Run, tmp_pa
 def test_parts_are_compared_on_several_data_sets(
     first: Run, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    other = replace(first, setup=replace(first.setup, dataset="other"), ablation={})
-    half = replace(other, ablation={"kind": first.ablation["kind"]})
-    show_parts([first, other, half])
+    other = replace(first, setup=replace(first.setup, dataset="beir"), left_out={})
+    half = replace(other, left_out={"kind": {"nDCG@10": tuple(-1.0 for _ in first.categories)}})
+    trials = judge(differences_of([first, other, half]))
+    show_parts(trials)
     printed = capsys.readouterr().out
 
-    assert "locomo R@10 all" in printed
-    assert "other R@10 all" in printed
+    measures = {one.measure for one in trials}
+    assert measures == {"locomo R@10 all", "locomo R@10 all multi-hop", "beir nDCG@10"}
     assert all(part in printed for part in PARTS)
-    assert "other nDCG@10" in page([first, half])
+    assert "nothing seen" in printed
+    assert "beir nDCG@10" in page([first, half])
     with pytest.raises(InvalidInputError, match="No record tells"):
-        show_parts([other])
+        differences_of([other])
 
 
 def test_invalid_record_is_refused(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from commonbrain_evals.retrieval import statebench
+from commonbrain_evals.retrieval.ablating import GROUPS, PARTS
 from commonbrain_evals.retrieval.running import EvalRequest
 from commonbrain_evals.retrieval.statebench_data import Note, note_text, read_timelines
 from commonbrain_evals.retrieval.statebench_judging import Phrases, Says, Shown, judge, says
@@ -68,12 +69,12 @@ def test_parts_left_out_of_recall_are_recorded_in_the_results(request_: EvalRequ
 def test_ablation_leaves_each_part_out_once(
     request_: EvalRequest, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    results = statebench.evaluate(
-        replace(request_, ablates=True, conversations=1), settings=Settings()
-    )
+    results = statebench.evaluate(replace(request_, ablates=True), settings=Settings())
     assert {f"without {part}" for part in ("claims", "changes", "passages", "time")} <= set(
         results.rows[0].systems
     )
+    differences = statebench.differences(results)
+    assert {part for part, _ in differences} == {*PARTS, *GROUPS}
     statebench.show_states(results)
     assert "What is left out" in capsys.readouterr().out
 

@@ -15,9 +15,12 @@ class RunOptions:
     """What is to be run: one field an argument or option."""
 
     dataset: Annotated[
-        str, typer.Argument(help="locomo, beam, beir, longmemeval, statebench or own.")
+        str, typer.Argument(help="locomo, beam, beir, longmemeval, statebench, own or workdays.")
     ]
-    path: Annotated[Path, typer.Argument(help="The file or folder that holds the data.")]
+    path: Annotated[
+        Path | None,
+        typer.Argument(help="The file or folder that holds the data; workdays needs none."),
+    ] = None
     form: Annotated[
         Form, typer.Option("--as", help="How turns of conversations come into the store.")
     ] = Form.MESSAGES

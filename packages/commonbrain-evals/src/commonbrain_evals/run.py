@@ -19,10 +19,12 @@ from commonbrain_evals.evaluations import EVALUATIONS
 from commonbrain_evals.options import RunOptions
 from commonbrain_evals.retrieval import refusals, statebench
 from commonbrain_evals.retrieval.comparing import compare
+from commonbrain_evals.retrieval.datasets import DATASETS
 from commonbrain_evals.retrieval.learning import LearnRequest, learn
 from commonbrain_evals.retrieval.learnt import show_learning
 from commonbrain_evals.retrieval.misses import misses_of
-from commonbrain_evals.retrieval.record import default_path, read, write
+from commonbrain_evals.retrieval.parts import Differences, differences_of, judge
+from commonbrain_evals.retrieval.record import Run, default_path, read, read_as, write
 from commonbrain_evals.retrieval.reflecting import ReflectionRequest, evaluate
 from commonbrain_evals.retrieval.reporting import page
 from commonbrain_evals.retrieval.running import EvalRequest, check_parts, run
@@ -107,7 +109,7 @@ def run_on_data(options: RunOptions) -> None:
     """
     run_request = EvalRequest(
         dataset=options.dataset,
-        path=options.path,
+        path=options.path or _shipped(options.dataset),
         seed=options.seed,
         questions=options.questions,
         conversations=options.conversations,
@@ -125,6 +127,15 @@ def run_on_data(options: RunOptions) -> None:
         return
     evaluation.show(done)
     typer.echo(f"The record is {path}")
+
+
+def _shipped(name: str) -> Path:
+    dataset = DATASETS.get(name)
+    if dataset is None or dataset.shipped is None:
+        raise InvalidInputError(
+            f"The data of {name[:40]!r} is not in the package.", hint="Give its path."
+        )
+    return dataset.shipped
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -245,7 +256,24 @@ def show_part_values(records: Sequence[Path]) -> None:
         InvalidInputError: one cannot be read, or none tells it.
 
     """
-    show_parts([read(path) for path in records])
+    show_parts(judge(differences_in(records)))
+
+
+def differences_in(records: Sequence[Path]) -> Differences:
+    """Read what leaving out each part changes, of runs and of reports of StateBench.
+
+    Raises:
+        InvalidInputError: one cannot be read, or none tells it.
+
+    """
+    runs: list[Run] = []
+    differences: dict[tuple[str, str], Sequence[float]] = {}
+    for path in records:
+        try:
+            differences |= statebench.differences(read_as(statebench.StateReport, path))
+        except InvalidInputError:
+            runs.append(read(path))
+    return differences if differences and not runs else {**differences_of(runs), **differences}
 
 
 def report_runs(records: Sequence[Path], *, out: Path) -> None:

@@ -22,11 +22,30 @@ _ESSENTIAL: Final = frozenset({"recent", "fused"})
 PARTS: Final = tuple(
     name
     for name in dict.fromkeys((*RETRIEVERS, *FEATURE_WEIGHTS, *ABLATABLE_STAGES))
-    if name not in _ESSENTIAL
+    if name not in _ESSENTIAL and FEATURE_WEIGHTS.get(name) != 0
 )
 """Every part of recall that can be left out: retrievers, features, stages."""
+GROUPS: Final = tuple(
+    "+".join(names)
+    for names in (
+        ("strength", "trust", "rating", "recency"),
+        ("claims", "together", "newer_first"),
+        ("contradicted", "needs_review"),
+        ("linked", "links"),
+        ("thread", "passages"),
+        ("names", "speaker"),
+        ("date", "dated", "time", "time_alone"),
+        ("substance", "asking", "assistant"),
+    )
+)
+"""Parts that serve one purpose, left out together: one may stand in for another."""
 _FEATURES: Final = frozenset(FEATURE_WEIGHTS) - {*RETRIEVERS, *ABLATABLE_STAGES}
 """Those that do nothing but weigh."""
+
+
+def parts_of(name: str) -> frozenset[str]:
+    """Give the parts that a name of `PARTS` or `GROUPS` stands for."""
+    return frozenset(name.split("+"))
 
 
 class _CapturingQueue(WriteBehindQueue):

@@ -11,7 +11,7 @@ from commonbrain.model.limits import RECALL_ITEMS_MAX, RECALL_TOKENS_MAX
 from commonbrain.model.recall_result import Item, RecallResult, ResultStatus
 from commonbrain.retrieval.plan import RetrievalOverrides
 from commonbrain.retrieval.recall import Recall
-from commonbrain_evals.retrieval.ablating import Ablation
+from commonbrain_evals.retrieval.ablating import Ablation, parts_of
 from commonbrain_evals.retrieval.corpora import Question
 from commonbrain_evals.retrieval.eval_store import EvalStore, LastSession
 from commonbrain_evals.retrieval.metrics import DEPTH
@@ -116,10 +116,11 @@ class QuestionRunner:
 
     def _brain(self, question: Question) -> Brain:
         at = question.asked_at
-        return self.eval_store.brain if at is None else self.eval_store.at(at)
+        brain = self.eval_store.brain if at is None else self.eval_store.at(at)
+        return brain.acting_as(**question.asker)
 
     def _recall(self, brain: Brain, *, without: str | None = None) -> Recall:
-        left_out = self.overrides.without | ({without} if without else set[str]())
+        left_out = self.overrides.without | (parts_of(without) if without else frozenset[str]())
         return Recall(brain.services, brain.caller, RetrievalOverrides(without=left_out))
 
     def _rank(
@@ -141,7 +142,9 @@ class QuestionRunner:
         whole = self._rank(apart.brain, question)
         idle = apart.idle()
         return {
-            part: whole if part in idle else self._rank(apart.brain, question, without=part)
+            part: whole
+            if parts_of(part) <= idle
+            else self._rank(apart.brain, question, without=part)
             for part in self.ablated
         }
 

@@ -5,10 +5,15 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from commonbrain.client import Identity
 from commonbrain.model.memory import Draft
 from commonbrain.transfer.importer import Found, Piece, Unreadable
 from commonbrain_evals.retrieval.recipes import Recipe
+
+if TYPE_CHECKING:
+    from commonbrain_evals.retrieval.notes import NoteStore
 
 
 class Form(StrEnum):
@@ -35,6 +40,10 @@ class Question:
     """Whether its answer was ever told; where it was not, the right answer is none."""
     asked_at: datetime | None = None
     """When it is asked; by default when its corpus ends."""
+    asker: Identity = field(default_factory=Identity)
+    """Who asks it, if it matters."""
+    not_first: tuple[str, ...] = ()
+    """Sources that do not answer it and look like it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +55,10 @@ class Corpus:
     questions: tuple[Question, ...]
     ends_at: datetime
     """When everything in it has been said."""
+    live: "Callable[[NoteStore], Mapping[str, int]] | None" = None
+    """Fills a store in place of an import, where that cannot; gives the memory of each source."""
+    begins_at: datetime | None = None
+    """When it begins, if it is lived through."""
     session_of: Mapping[str, str] = field(default_factory=dict[str, str])
     """The session of a source whose thread is only a part of one."""
     purpose: str = "Texts of an evaluation"
@@ -74,3 +87,5 @@ class DataSet:
     """The corpora, one at a time; raises Invalid naming the file and the place that is wrong."""
     recipes: Mapping[str, Recipe]
     """The study's for such data, by the name of each."""
+    shipped: Path | None = None
+    """Where the data is that comes with the package."""

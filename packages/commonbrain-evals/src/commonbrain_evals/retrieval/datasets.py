@@ -9,6 +9,7 @@ from commonbrain_evals.retrieval.corpora import DataSet
 from commonbrain_evals.retrieval.locomo import LOCOMO
 from commonbrain_evals.retrieval.longmemeval import LONGMEMEVAL
 from commonbrain_evals.retrieval.own import OWN
+from commonbrain_evals.retrieval.workdays import WORKDAYS
 
 DATASETS: Final[Mapping[str, DataSet]] = {
     "locomo": LOCOMO,
@@ -16,4 +17,5 @@ DATASETS: Final[Mapping[str, DataSet]] = {
     "beir": BEIR,
     "longmemeval": LONGMEMEVAL,
     "own": OWN,
+    "workdays": WORKDAYS,
 }

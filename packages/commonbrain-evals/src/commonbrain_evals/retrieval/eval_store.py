@@ -13,6 +13,7 @@ from typing import Final
 from commonbrain.client import Brain
 from commonbrain.config import Settings
 from commonbrain.model import ids
+from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.kinds import Kind, MessageDetail
 from commonbrain.model.memory import Memory, full_text
 from commonbrain.model.query import Candidate
@@ -26,6 +27,7 @@ from commonbrain.text.tokens import estimate
 from commonbrain.transfer.imports import ImportReport
 from commonbrain_evals.retrieval.corpora import Corpus, Form
 from commonbrain_evals.retrieval.notes import open_note_store, turns_of
+from commonbrain_evals.retrieval.vectors import CachedEmbedder
 
 _FORMAT: Final = "corpus"
 _PAGE: Final = 1000
@@ -141,7 +143,7 @@ def open_eval_store(
 
     `without` may name parts of `remember` to leave out, where turns are given to it.
     """
-    fill = _imported
+    fill = _imported if corpus.live is None else _lived
     if form is not Form.MESSAGES:
         fill = partial(_remembered, form=form, without=without)
     with fill(corpus, settings=settings, seed=seed) as eval_store:
@@ -157,7 +159,7 @@ def _imported(corpus: Corpus, *, settings: Settings, seed: int) -> Generator[Eva
             settings, path / "brain.db", clock=clock, random_source=random_source
         )
         # Baselines ask what recall is asked: it must not find their vectors ready.
-        embedder = make_embedder(settings)
+        embedder = CachedEmbedder(make_embedder(settings))
         services = replace(built, embedder=embedder, importers=lambda: {_FORMAT: corpus})
         with Brain(services, Caller(agent="evaluation")) as brain:
             started = time.perf_counter()
@@ -217,6 +219,29 @@ def _remembered(
             session_of={turn.source: turn.session for turn in turns},
             source_of=source_of,
             said_by=said_by,
+        )
+
+
+@contextmanager
+def _lived(corpus: Corpus, *, settings: Settings, seed: int) -> Generator[EvalStore]:
+    live, start = corpus.live, corpus.begins_at or corpus.ends_at
+    if live is None:
+        raise InvalidInputError(f"{corpus.name} is read, not lived through.")
+    with open_note_store(settings=settings, start=start, seed=seed) as store:
+        started = time.perf_counter()
+        memory_of = live(store)
+        seconds = time.perf_counter() - started
+        store.advance_to(corpus.ends_at)
+        # As above, no question's vector is ready.
+        services = replace(store.brain.services, embedder=make_embedder(settings))
+        count = len(memory_of)
+        yield EvalStore(
+            brain=Brain(services, store.brain.caller),
+            report=ImportReport(format="lived", source=corpus.name, read=count, stored=count),
+            seconds=seconds,
+            memories=_read_all(store.brain),
+            session_of={},
+            source_of={id_: source for source, id_ in memory_of.items()},
         )
 
 

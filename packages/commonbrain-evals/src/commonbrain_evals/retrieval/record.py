@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from platformdirs import user_data_path
 from pydantic import TypeAdapter, ValidationError
@@ -18,8 +18,12 @@ from commonbrain_evals.retrieval.figures import Figure
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
+RecordT = TypeVar("RecordT")
+
 FORMAT: Final = 1
 """Rises when a reader of the file before would misread it."""
+TESTED: Final = ("R@1 any", "R@10 all", "nDCG@10")
+"""The metrics whose differences are kept of every part that is left out."""
 ALL: Final = "all"
 """The category that every question belongs to."""
 
@@ -132,6 +136,10 @@ class Run:
     abstention: Mapping[str, Abstention]
     ablation: Mapping[str, ByMetric]
     """What is lost or won when one part is left out, by its name."""
+    left_out: Mapping[str, Mapping[str, tuple[float, ...]]] = field(
+        default_factory=dict[str, Mapping[str, tuple[float, ...]]]
+    )
+    """By part and metric of `TESTED`, its differences question by question, as `values`."""
     categories: Mapping[str, str]
     """The category of every question that has evidence, by its id, in the order of the values."""
     values: Mapping[str, Mapping[str, tuple[float, ...]]]
@@ -168,8 +176,21 @@ def read(path: Path) -> Run:
         InvalidInputError: the file cannot be read, is not a run, or is one of another format.
 
     """
+    run = read_as(Run, path)
+    if run.format != FORMAT:
+        raise InvalidInputError(f"{path.name} is of format {run.format}; {FORMAT} can be read.")
+    return run
+
+
+def read_as(record_type: type[RecordT], path: Path) -> RecordT:
+    """Read a run, or a report of another shape.
+
+    Raises:
+        InvalidInputError: the file cannot be read, or has another shape.
+
+    """
     try:
-        run = TypeAdapter(Run).validate_json(path.read_bytes())
+        return TypeAdapter(record_type).validate_json(path.read_bytes())
     except OSError as error:
         raise InvalidInputError(f"{path} cannot be read: {error.strerror}.") from error
     except ValidationError as error:
@@ -179,6 +200,3 @@ def read(path: Path) -> Run:
             f"{path.name} is no record of an evaluation: {place} {first['msg']}.",
             hint="Give a file that brain eval run has written.",
         ) from None
-    if run.format != FORMAT:
-        raise InvalidInputError(f"{path.name} is of format {run.format}; {FORMAT} can be read.")
-    return run

@@ -6,6 +6,7 @@ from typing import Final
 from markdown_it import MarkdownIt
 
 from commonbrain.model.escaping import inert_line
+from commonbrain_evals.retrieval.parts import differences_of, judge
 from commonbrain_evals.retrieval.plotting import plots
 from commonbrain_evals.retrieval.record import Run
 from commonbrain_evals.retrieval.showing import headings, part_rows, run_rows
@@ -28,8 +29,8 @@ def page(runs: Sequence[Run]) -> str:
     # Names of files and categories come from outside: raw HTML in them stays text.
     reader = MarkdownIt("commonmark", {"html": False}).enable("table")
     parts = [reader.render("# Evaluation of recall\n\n" + "\n".join(_definitions()))]
-    if sum(bool(run.ablation) for run in runs) > 1:
-        title, columns, rows = part_rows(runs)
+    if sum(bool(run.left_out) for run in runs) > 1:
+        title, columns, rows = part_rows(judge(differences_of(runs)))
         parts.append(reader.render("\n".join(_table(title, columns, rows=rows))))
     for run in runs:
         parts.append(reader.render("\n".join(_render_run(run))))

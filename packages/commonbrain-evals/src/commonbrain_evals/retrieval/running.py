@@ -13,7 +13,7 @@ from commonbrain.model.errors import InvalidInputError
 from commonbrain.retrieval.plan import RetrievalOverrides
 from commonbrain.runtime.bootstrap import make_embedder
 from commonbrain.storage.interface import Progress, ignore_progress
-from commonbrain_evals.retrieval.ablating import PARTS
+from commonbrain_evals.retrieval.ablating import GROUPS, PARTS, parts_of
 from commonbrain_evals.retrieval.asking import QuestionRunner
 from commonbrain_evals.retrieval.corpora import Corpus, DataSet, Form
 from commonbrain_evals.retrieval.datasets import DATASETS
@@ -110,6 +110,7 @@ def run(
         budgets=run_record.budgets,
         abstention=run_record.abstention,
         ablation=run_record.ablation,
+        left_out=run_record.left_out,
         categories=run_record.categories,
         values=run_record.values,
         found=run_record.results,
@@ -143,8 +144,11 @@ def check_parts(names: Sequence[str], *, notes: bool) -> None:
 
 
 def ablated(request: EvalRequest) -> tuple[str, ...]:
-    """Give the parts that are left out in turn."""
-    return tuple(part for part in PARTS if part not in request.without) if request.ablates else ()
+    """Give the parts and groups of parts that are left out in turn."""
+    if not request.ablates:
+        return ()
+    names = (*PARTS, *GROUPS)
+    return tuple(name for name in names if not parts_of(name) <= set(request.without))
 
 
 def _setup(request: EvalRequest, files: Sequence[Path], *, settings: Settings) -> Setup:

@@ -8,12 +8,12 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.escaping import inert_line
 from commonbrain_evals.retrieval.asking import AS_SERVED
 from commonbrain_evals.retrieval.comparing import Comparison
 from commonbrain_evals.retrieval.corpora import Form
 from commonbrain_evals.retrieval.figures import Figure
+from commonbrain_evals.retrieval.parts import Trial, worth
 from commonbrain_evals.retrieval.record import ALL, ByMetric, Run
 from commonbrain_evals.retrieval.summing import LAST_SESSION
 from commonbrain_evals.retrieval.systems import RECALL
@@ -26,8 +26,6 @@ _HEAD: Final = ("system", "all@1", "all@5", "all@10", "mean@10", "any@10", "nDCG
 """How they stand above columns: of all the evidence, its mean share, or any."""
 _OF_CATEGORY: Final = ("R@10 all", "R@10 mean", "R@10 any", "nDCG@10")
 """Those that are shown of each category, whose names are long."""
-_TWO: Final = ("R@10 all", "nDCG@10")
-"""Those that are shown of each part in each of several runs."""
 _STAR: Final = "*: beyond noise, its 95% interval leaves out 0"
 
 TableRows = tuple[str, Sequence[str], Iterator[list[str]]]
@@ -67,48 +65,45 @@ def show_comparison(comparison: Comparison) -> None:
     console.print(_STAR)
 
 
-def show_parts(runs: Sequence[Run]) -> None:
-    """Print what each part is worth in every run that left out each."""
-    title, columns, rows = part_rows(runs)
+def show_parts(trials: Sequence[Trial]) -> None:
+    """Print what each part is worth."""
+    title, columns, rows = part_rows(trials)
     table = empty_table(title, columns)
+    # Names of groups and measures are long; a line that is cut would lose the word.
+    for place, width in ((0, 13), (2, 8)):
+        table.columns[place].no_wrap, table.columns[place].overflow = False, "fold"
+        table.columns[place].min_width = width
     for row in rows:
         table.add_row(*map(escape, row))
     Console(highlight=False).print(table)
 
 
-def part_rows(runs: Sequence[Run]) -> TableRows:
-    """Give what each part is worth, one column a run, what is worth most first.
-
-    Raises:
-        InvalidInputError: no run left out each part.
-
-    """
-    ablated = [run for run in runs if run.ablation]
-    if not ablated:
-        raise InvalidInputError(
-            "No record tells what parts are worth.", hint="Run it with --ablate."
-        )
-    part_table = (f"{one.setup.dataset} {metric}" for one in ablated for metric in _TWO)
-    columns = ("left out", *part_table)
-    return f"What leaving out a part changes, points; {_STAR}", columns, _parts(ablated)
+def part_rows(trials: Sequence[Trial]) -> TableRows:
+    """Give what each part is worth, one row a measure that it changes, what is lost most first."""
+    tries = sum(bool(one.changed) for one in trials)
+    title = f"What leaving out a part changes, points; Holm: p corrected for {tries} tries"
+    columns = ("left out", "part", "measure", "change (95%)", "changed", "p", "Holm")
+    return title, columns, _parts(trials)
 
 
-def _parts(runs: Sequence[Run]) -> Iterator[list[str]]:
-    names = dict.fromkeys(name for run in runs for name in run.ablation)
+def _parts(trials: Sequence[Trial]) -> Iterator[list[str]]:
+    by_part: dict[str, list[Trial]] = {}
+    for one in sorted(trials, key=lambda one: (one.adjusted, one.p, one.difference.mean)):
+        by_part.setdefault(one.part, []).append(one)
+    for part, own in by_part.items():
+        word = worth(own)
+        changed = [one for one in own if one.changed]
+        for one in changed:
+            yield [part, word, one.measure, *_tested(one)]
+        if not changed:
+            yield [part, word, f"all {len(own)}", "the same", "0", "1", "1"]
 
-    def worth(name: str) -> float:
-        return sum(run.ablation[name][_TWO[0]].mean for run in runs if name in run.ablation)
 
-    for name in sorted(names, key=worth):
-        run_rows = [run.ablation.get(name) for run in runs]
-        yield [name, *(_points(of[metric]) if of else "" for of in run_rows for metric in _TWO)]
-
-
-def _points(one: Figure) -> str:
-    """Write a difference in few characters."""
-    if one.low == one.high == 0:
-        return "0"
-    return f"{one.mean * 100:+.1f}{' *' if one.is_beyond_noise else ''}"
+def _tested(trial: Trial) -> Iterator[str]:
+    one = trial.difference
+    yield f"{one.mean * 100:+.1f} ({one.low * 100:+.1f} to {one.high * 100:+.1f})"
+    yield str(trial.changed)
+    yield from (f"{p:.2g}" for p in (trial.p, trial.adjusted))
 
 
 def headings(run: Run) -> Iterator[str]:

@@ -28,7 +28,9 @@ from commonbrain.retrieval.order import EARLIER
 from commonbrain.retrieval.plan import RetrievalOverrides
 from commonbrain.retrieval.recall import Recall
 from commonbrain.storage.interface import Progress, ignore_progress
+from commonbrain_evals.retrieval.ablating import parts_of
 from commonbrain_evals.retrieval.notes import NoteStore, open_note_store
+from commonbrain_evals.retrieval.parts import Differences
 from commonbrain_evals.retrieval.record import ALL
 from commonbrain_evals.retrieval.running import EvalRequest, ablated, check_parts
 from commonbrain_evals.retrieval.showing import empty_table, percent
@@ -62,6 +64,7 @@ _MARKS: Final = (EARLIER, "needs review")
 _FAILURES_SHOWN: Final = 10
 _BOTH: Final = "both"
 _WITHOUT: Final = "without "
+_MEASURE: Final = "statebench current first"
 _DATA: Final = (
     "Every turn, initial fact and state write is given to plain remember at its time, in one"
     " session per timeline; a state is written as 'key: value', or as its value where the key says"
@@ -202,7 +205,9 @@ class _Life:
             RECALL: partial(self._recall, without=request.without),
             **{name: partial(self._baseline, name=name) for name in ("full text", "vectors")},
             **{
-                f"{_WITHOUT}{part}": partial(self._recall, without=(*request.without, part))
+                f"{_WITHOUT}{part}": partial(
+                    self._recall, without=(*request.without, *parts_of(part))
+                )
                 for part in ablated(request)
             },
         }
@@ -274,6 +279,20 @@ class _Life:
 def is_marked(item: Item) -> bool:
     """Return whether an item says that a newer one changed it, or that its grounds fell."""
     return any(note.startswith(_MARKS) for note in item.notes)
+
+
+def differences(report: StateReport) -> Differences:
+    """Give what leaving out each part changes of `current_first`, by part and measure."""
+    ranked = [row for row in report.rows if row.systems[RECALL].current_first is not None]
+    names = [name for name in ranked[0].systems if name.startswith(_WITHOUT)] if ranked else []
+    return {
+        (name.removeprefix(_WITHOUT), _MEASURE): [
+            float(row.systems[name].current_first or 0)
+            - float(row.systems[RECALL].current_first or 0)
+            for row in ranked
+        ]
+        for name in names
+    }
 
 
 def _figures(rows: Sequence[QuestionResult]) -> Iterator[StateFigure]:

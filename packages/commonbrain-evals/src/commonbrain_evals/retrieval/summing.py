@@ -10,7 +10,7 @@ from commonbrain_evals.retrieval.asking import Answer
 from commonbrain_evals.retrieval.eval_store import EvalStore
 from commonbrain_evals.retrieval.figures import Figure, Values, figure, figures
 from commonbrain_evals.retrieval.metrics import METRICS, Gold, Rankings, measure
-from commonbrain_evals.retrieval.record import ALL, Abstention, ByMetric, Latency, Spent
+from commonbrain_evals.retrieval.record import ALL, TESTED, Abstention, ByMetric, Latency, Spent
 from commonbrain_evals.retrieval.systems import RECALL
 
 NO_MEMORY = "no memory"
@@ -48,6 +48,7 @@ class RunSummary:
     budgets: Mapping[str, Mapping[str, Spent]]
     abstention: Mapping[str, Abstention]
     ablation: Mapping[str, ByMetric]
+    left_out: Mapping[str, Mapping[str, tuple[float, ...]]]
     categories: Mapping[str, str]
     values: Mapping[str, Mapping[str, tuple[float, ...]]]
     results: Mapping[str, tuple[str, ...]]
@@ -72,6 +73,15 @@ def summarize(harvest: Harvest, *, seed: int, parts: Sequence[str]) -> RunSummar
         abstention=_abstention(answers, harvest.foreign),
         ablation={
             part: by_metric(values[part] - values[RECALL], seed=seed)
+            for part in parts
+            if part in values
+        },
+        left_out={
+            part: {
+                metric: of
+                for metric, of in _listed(values[part] - values[RECALL]).items()
+                if metric in TESTED
+            }
             for part in parts
             if part in values
         },
@@ -123,7 +133,11 @@ def _measured(gold: Gold, rankings: Rankings) -> Values:
 
 
 def _listed(values: Values) -> Mapping[str, tuple[float, ...]]:
-    return dict(zip(METRICS, (tuple(map(float, row)) for row in values), strict=True))
+    return dict(
+        zip(
+            METRICS, (tuple(round(float(value), 5) for value in row) for row in values), strict=True
+        )
+    )
 
 
 def _by_category(values: Values, categories: Sequence[str], *, seed: int) -> Mapping[str, ByMetric]:
