@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from commonbrain.ingestion.preparation import PreparedDraft
+from commonbrain.ingestion.deduplication import (
+    CHANGED_COSINE_MIN,
+    CHANGED_MAX,
+    CHANGING_CHARS_MAX,
+    Neighbour,
+)
 from commonbrain.model.kinds import KINDS, FactDetail, Kind
 from commonbrain.model.links import Basis, LinkType, is_sure, link_of
 from commonbrain.model.memory import AWAITING_STATES, CURRENT_STATES, Memory
-from commonbrain.model.query import Filter
 from commonbrain.model.revision import Action
 from commonbrain.model.scope import is_visible
 from commonbrain.model.support import may_outdate
@@ -24,13 +28,8 @@ if TYPE_CHECKING:
 
 CHANGES_MAX: Final = 5
 """Memories that one memory changes, at most: a change of more is a summary."""
-_CANDIDATES_MAX: Final = 24
-_COSINE_MIN: Final = 0.3
-"""Texts further apart speak of different things."""
 _UNANNOUNCED: Final = frozenset({Basis.NUMBER, Basis.ENTITY, Basis.VALUE, Basis.NEGATION})
 """Both texts state what holds, and cannot both be right."""
-_CHARS_MAX: Final = 600
-"""A longer text states many things and is not changed as a whole."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +51,7 @@ def detect_changes(
     tx: Transaction,
     memory: Memory,
     *,
-    prepared: PreparedDraft,
+    near: Sequence[Neighbour],
     query_scope: QueryScope,
     exclude_ids: Collection[int] = (),
 ) -> tuple[DetectedChange, ...]:
@@ -63,26 +62,21 @@ def detect_changes(
     changed by a rule alone.
     """
     can_change = KINDS[memory.kind].can_change_others and memory.state not in AWAITING_STATES
-    if not can_change or prepared.vectors is None or len(memory.body) > _CHARS_MAX:
+    if not can_change or len(memory.body) > CHANGING_CHARS_MAX:
         return ()
-    kinds = tuple(kind for kind, policy in KINDS.items() if policy.can_change)
-    scope = QueryScope(
-        caller=query_scope.caller,
-        filter=Filter(kinds=kinds, project=memory.project, trust_min=0.0),
-        now=query_scope.now,
-    )
-    hits = tx.index.nearest(
-        prepared.vectors.windows[0], scope, limit=_CANDIDATES_MAX, at_least=_COSINE_MIN
-    )
     accepted_ids = _accepted_alongside(tx, exclude_ids) if exclude_ids else frozenset[int]()
-    excluded_ids = {memory.id, *exclude_ids, *accepted_ids}
-    memories = tx.memories.get([hit.id for hit in hits if hit.id not in excluded_ids])
+    excluded_ids = {*exclude_ids, *accepted_ids}
+    compared = [
+        one
+        for one in near
+        if KINDS[one.memory.kind].can_change and one.similarity >= CHANGED_COSINE_MIN
+    ][:CHANGED_MAX]
     changes = [
-        DetectedChange(older=older, basis=basis, similarity=hit.score)
-        for hit in hits
-        if (older := memories.get(hit.id)) is not None
-        and _is_changeable(older, memory, query_scope=query_scope)
-        and (basis := _basis(older, memory)) is not None
+        DetectedChange(older=one.memory, basis=basis, similarity=one.similarity)
+        for one in compared
+        if one.memory.id not in excluded_ids
+        and _is_changeable(one.memory, memory, query_scope=query_scope)
+        and (basis := _basis(one.memory, memory)) is not None
     ]
     # What another memory changed already is believed by nobody, and not disputed again.
     disputed = [one.older.id for one in changes if one.is_disputed]
@@ -122,7 +116,7 @@ def _is_changeable(older: Memory, newer: Memory, *, query_scope: QueryScope) -> 
         and not older.is_over(query_scope.now)
         and is_visible(query_scope.caller, older)
         and may_outdate(newer, older)
-        and len(older.body) <= _CHARS_MAX
+        and len(older.body) <= CHANGING_CHARS_MAX
     )
 
 

@@ -290,9 +290,10 @@ def _in_thread(
 def _add(tx: Transaction, memory: Memory, *, last: int, random_source: RandomSource) -> Memory:
     for drawn in _draws(memory.recorded_at, random_source):
         id_ = ids.after(last, drawn)
+        identified = replace(memory, id=id_)
         with suppress(IdTaken):
-            tx.memories.add(replace(memory, id=id_))
-            return replace(memory, id=id_)
+            tx.memories.add(identified)
+            return identified
         # If the clock went back, every draw gives the next id.
         last = last if id_ == drawn else id_
     raise _random_source_error()

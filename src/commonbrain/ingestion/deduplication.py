@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from commonbrain.embeddings.interface import EmbeddingSpace
 from commonbrain.ingestion.batch import WriteOptions
@@ -16,6 +16,7 @@ from commonbrain.model.kinds import (
     EventDetail,
     Identity,
     Kind,
+    kinds_where,
 )
 from commonbrain.model.memory import Memory
 from commonbrain.model.query import Filter
@@ -106,6 +107,13 @@ def _timeless(text: str) -> list[str]:
 
 _SIMILAR_MAX = 40
 """Similar memories to compare; more would need a second search."""
+CHANGED_MAX: Final = 24
+"""The nearest memories, of which a draft may change some."""
+CHANGED_COSINE_MIN: Final = 0.3
+"""Texts further apart speak of different things."""
+CHANGING_CHARS_MAX: Final = 600
+"""A longer text states many things, and neither changes another as a whole nor is changed."""
+_CHANGEABLE: Final = kinds_where(lambda policy: policy.can_change)
 _WINDOWS_MAX = 4
 """Windows of a long text to search with; later ones repeat less and cost as much."""
 
@@ -173,8 +181,8 @@ def is_recurrence(known: Memory, prepared: PreparedDraft) -> bool:
 
 
 def check_duplicates(
-    tx: Transaction,
     prepared: PreparedDraft,
+    near: Sequence[Neighbour],
     *,
     query_scope: QueryScope,
     space: EmbeddingSpace,
@@ -182,21 +190,31 @@ def check_duplicates(
 ) -> DuplicateCheck:
     """Compare a draft with the most similar memories of its kind, except those in `exclude_ids`."""
     kind = prepared.admitted.kind
+    if not KINDS[kind].checks_similarity:
+        # Messages and atoms are stored whatever they resemble.
+        return DuplicateCheck(decision=Unique())
     if prepared.vectors is None:
         return DuplicateCheck(decision=Unique(), warnings=_not_compared(prepared))
-    near = _nearest(tx, prepared, query_scope=query_scope, space=space)
-    candidates = [
-        memory
-        for memory in tx.memories.get([id_ for id_ in near if id_ not in exclude_ids]).values()
-        if _is_readable(memory, prepared, query_scope=query_scope)
-        and not memory.is_over(query_scope.now)
-    ]
+    similar = {
+        one.memory.id: one
+        for one in near
+        if one.memory.kind is kind
+        and one.similarity >= space.similar_threshold
+        and one.memory.id not in exclude_ids
+        and _is_readable(one.memory, prepared, query_scope=query_scope)
+        and not one.memory.is_over(query_scope.now)
+    }
+    # Of two that are equally similar, the older comes first.
+    candidates = [similar[id_].memory for id_ in sorted(similar)]
     decision = classify_duplicate(
         kind,
         prepared.text,
         near=[
             CandidateMemory(
-                id=one.id, headline=one.headline, text=one.text, similarity=near[one.id]
+                id=one.id,
+                headline=one.headline,
+                text=one.text,
+                similarity=similar[one.id].similarity,
             )
             for one in candidates
             if _is_believed(one, prepared)
@@ -225,19 +243,44 @@ def _not_compared(prepared: PreparedDraft) -> tuple[str, ...]:
     return (f"It was compared with no similar {kind}: {reason}.{later}",)
 
 
-def _nearest(
+@dataclass(frozen=True, slots=True)
+class Neighbour:
+    """A stored memory near a draft, with the cosine to its nearest window."""
+
+    memory: Memory
+    similarity: float
+
+
+def find_neighbours(
     tx: Transaction, prepared: PreparedDraft, *, query_scope: QueryScope, space: EmbeddingSpace
-) -> dict[int, float]:
-    """Return the similarity of the nearest memories, each to its nearest window of the draft."""
-    same_kind = Filter(kinds=(prepared.admitted.kind,), project=prepared.project, trust_min=0.0)
-    there = QueryScope(caller=query_scope.caller, filter=same_kind, now=query_scope.now)
+) -> list[Neighbour]:
+    """Find what a draft may repeat or change, nearest first; nothing if it has no vectors.
+
+    One search serves both questions: those at least similar by the space's threshold may be
+    repeated, the nearest `CHANGED_MAX` changed.
+    """
+    policy = KINDS[prepared.admitted.kind]
+    may_change = policy.can_change_others and len(prepared.admitted.body) <= CHANGING_CHARS_MAX
+    kinds = {*((policy.kind,) if policy.checks_similarity else ())}
+    if may_change:
+        kinds.update(_CHANGEABLE)
+    if not kinds or prepared.vectors is None:
+        return []
+    criteria = Filter(kinds=tuple(sorted(kinds)), project=prepared.project, trust_min=0.0)
+    there = QueryScope(caller=query_scope.caller, filter=criteria, now=query_scope.now)
+    floor = min(space.similar_threshold, CHANGED_COSINE_MIN if may_change else 1.0)
     near: dict[int, float] = {}
-    windows = prepared.vectors.windows if prepared.vectors is not None else ()
-    for window in windows[:_WINDOWS_MAX]:
-        similar_threshold = space.similar_threshold
-        for hit in tx.index.nearest(window, there, limit=_SIMILAR_MAX, at_least=similar_threshold):
+    for window in prepared.vectors.windows[:_WINDOWS_MAX]:
+        for hit in tx.index.nearest(window, there, limit=_SIMILAR_MAX, at_least=floor):
             near[hit.id] = max(hit.score, near.get(hit.id, hit.score))
-    return near
+    ranked = sorted(near, key=near.__getitem__, reverse=True)
+    compared = [
+        id_
+        for rank, id_ in enumerate(ranked)
+        if near[id_] >= space.similar_threshold or rank < CHANGED_MAX
+    ]
+    memories = tx.memories.get(compared)
+    return [Neighbour(memories[id_], near[id_]) for id_ in compared if id_ in memories]
 
 
 def _by_count(memory: Memory) -> tuple[int, int]:

@@ -15,9 +15,11 @@ from commonbrain.ingestion.deduplication import (
     CandidateMemory,
     Duplicate,
     DuplicateCheck,
+    Neighbour,
     Unique,
     check_duplicates,
     find_exact,
+    find_neighbours,
     is_recurrence,
 )
 from commonbrain.ingestion.embedding import EmbedPending, awaits_embedding, embed_drafts
@@ -403,7 +405,7 @@ class Remember:
             return self._confirm_stored(
                 tx, known, prepared=prepared, query_scope=query_scope, options=options
             )
-        duplicate_check = self._classify_duplicate(
+        neighbours, duplicate_check = self._compare(
             tx, prepared, query_scope=query_scope, options=options
         )
         warnings = (*prepared.warnings, *duplicate_check.warnings)
@@ -430,7 +432,12 @@ class Remember:
         # An author who says why a text is distinct says that the others hold too.
         is_distinct = bool(prepared.draft.distinct_because)
         suggested, changes = self._relate(
-            tx, memory, prepared=prepared, query_scope=query_scope, options=options
+            tx,
+            memory,
+            prepared=prepared,
+            query_scope=query_scope,
+            options=options,
+            near=neighbours,
         )
         if duplicate_check.recurring is not None and not is_distinct:
             count_recurrence(
@@ -449,7 +456,26 @@ class Remember:
         hint = (
             None if is_tied or suggested else dependency_hint(tx, memory, query_scope=query_scope)
         )
+        if not (hint or suggested):
+            return result
         return replace(result, hint=result.hint or hint, suggestions=suggested)
+
+    def _compare(
+        self,
+        tx: Transaction,
+        prepared: PreparedDraft,
+        *,
+        query_scope: QueryScope,
+        options: WriteOptions,
+    ) -> tuple[Sequence[Neighbour], DuplicateCheck]:
+        """Compare a draft with its neighbours before it becomes one itself."""
+        if not options.checks_similarity:
+            return (), DuplicateCheck(decision=Unique())
+        space = self.services.store.space.under(prepared.parameters)
+        near = find_neighbours(tx, prepared, query_scope=query_scope, space=space)
+        return near, check_duplicates(
+            prepared, near, query_scope=query_scope, space=space, exclude_ids=options.exclude_ids
+        )
 
     def _relate(
         self,
@@ -459,6 +485,7 @@ class Remember:
         prepared: PreparedDraft,
         query_scope: QueryScope,
         options: WriteOptions,
+        near: Sequence[Neighbour],
     ) -> tuple[tuple[DependencySuggestion, ...], tuple[DetectedChange, ...]]:
         """Link a new memory to its reasons and to what it changes, or disputes."""
         if not options.checks_similarity:
@@ -475,7 +502,7 @@ class Remember:
         if prepared.draft.distinct_because:
             return suggested, ()
         changes = detect_changes(
-            tx, memory, prepared=prepared, query_scope=query_scope, exclude_ids=exclude_ids
+            tx, memory, near=near, query_scope=query_scope, exclude_ids=exclude_ids
         )
         for one in changes:
             put_link(
@@ -539,19 +566,3 @@ class Remember:
             return exists(known, changed_by=changed_by(tx, known.id))
         times = count_recurrence(tx, known, caller=self.caller, at=query_scope.now)
         return exists(known, times=times)
-
-    def _classify_duplicate(
-        self,
-        tx: Transaction,
-        prepared: PreparedDraft,
-        *,
-        query_scope: QueryScope,
-        options: WriteOptions,
-    ) -> DuplicateCheck:
-        # Messages and atoms are stored whatever they resemble.
-        if not (options.checks_similarity and KINDS[prepared.admitted.kind].checks_similarity):
-            return DuplicateCheck(decision=Unique())
-        space = self.services.store.space.under(prepared.parameters)
-        return check_duplicates(
-            tx, prepared, query_scope=query_scope, space=space, exclude_ids=options.exclude_ids
-        )

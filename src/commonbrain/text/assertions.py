@@ -83,10 +83,17 @@ _NEW_VALUE: Final = frozenset("to into by with from as than".split()) | ARROWS
 """Words before a value rather than before what it is of."""
 _QUALIFYING: Final = frozenset("of for in on at under within during when if while".split())
 """Words before what tells one thing from another."""
+_BEFORE_NOUNS: Final = ARTICLES | _QUALIFYING
+_NO_OBJECT: Final = PREPOSITIONS | ARROWS | {"up", "down", "out", "off"}
+_WITHIN_PHRASE: Final = (PREPOSITIONS | ARTICLES) - {"of"}
 _REASONS: Final = frozenset("because since as so after due".split())
 _TIMES: Final = frozenset(
-    "once today yesterday tomorrow week month year day night morning evening season quarter time"
-    " start o'clock euro cent % degree hour minute second instead rather place use".split()
+    form
+    for word in (
+        "once today yesterday tomorrow week month year day night morning evening season quarter"
+        " time start o'clock euro cent % degree hour minute second instead rather place use"
+    ).split()
+    for form in (word, f"{word}s")
 )
 _REPLACING: Final = (
     frozenset("from instead not over replaced replace swap swapped rather was up down".split())
@@ -99,6 +106,8 @@ _OWNERS: Final = {
     **{word: word for word in ("his", "her", "their", "your")},
 }
 _POSSIBLE: Final = frozenset("can could may might".split())
+_GROUPS: Final = {f"{word}s": group for word, group in GROUP_OF.items()} | GROUP_OF
+"""The closed groups of words, of a weekday also in the plural."""
 _DAYTIME: Final = 3
 """The group of the times of a day."""
 _ADDING: Final = frozenset("also too another additionally additional well".split())
@@ -323,11 +332,12 @@ def _phrases(words: Sequence[Word]) -> Iterator[tuple[bool, frozenset[str]]]:
     keys = set[str]()
     # What was changed is another thing, unless the older speaks of it too.
     qualifies, is_new_value = start > 0, False
+    replacing = next((n for n, one in enumerate(plain) if one in _REPLACING), len(plain))
     for place, word in enumerate(words[start:], start):
-        is_after = not _REPLACING.isdisjoint(plain[:place])
+        is_after = place > replacing
         if place and (plain[place] in _REASONS or (word.written in ",(" and is_after)):
             break
-        is_noun = place > 0 and plain[place - 1] in ARTICLES | _QUALIFYING
+        is_noun = place > 0 and plain[place - 1] in _BEFORE_NOUNS
         is_form = word.plain.endswith(("ed", "ing", "ly")) or word.plain in IRREGULAR_FORMS
         if word.is_content and not (is_form and not is_noun):
             if (
@@ -354,8 +364,7 @@ def _has_object(words: Sequence[Word], at: int) -> bool:
     word = words[at]
     is_report = word.stem in REPORTING and word.plain.endswith("ed")
     is_report |= word.plain in PAST_FORMS
-    follows = words[at + 1].plain if at + 1 < len(words) else "to"
-    return is_report and follows not in PREPOSITIONS | ARROWS | {"up", "down", "out", "off"}
+    return is_report and at + 1 < len(words) and words[at + 1].plain not in _NO_OBJECT
 
 
 def _lead(words: Sequence[Word]) -> frozenset[str]:
@@ -367,8 +376,8 @@ def _lead(words: Sequence[Word]) -> frozenset[str]:
 
 
 def _ends_phrase(word: Word) -> bool:
-    is_opening = word.plain in PREPOSITIONS | ARTICLES and word.plain != "of"
-    return word.sort is Sort.STOP or (word.sort is Sort.FUNCTION and not is_opening)
+    is_end = word.sort is Sort.FUNCTION and word.plain not in _WITHIN_PHRASE
+    return is_end or word.sort is Sort.STOP
 
 
 def _is_temporary(words: Sequence[Word]) -> bool:
@@ -384,13 +393,12 @@ def _is_temporary(words: Sequence[Word]) -> bool:
 def _owners(words: Sequence[Word]) -> Iterator[str]:
     """Yield whose something is, or which one: "this morning" says neither."""
     for place, word in enumerate(words):
-        is_of_time = any(map(_is_time, words[place + 1 : place + 2]))
-        if word.plain in _OWNERS and not is_of_time:
+        if word.plain in _OWNERS and not any(map(_is_time, words[place + 1 : place + 2])):
             yield _OWNERS[word.plain]
 
 
 def _is_time(word: Word) -> bool:
-    return word.plain in _TIMES or word.plain.removesuffix("s") in _TIMES
+    return word.plain in _TIMES
 
 
 def _is_indefinite(frame: Frame) -> bool:
@@ -492,7 +500,7 @@ def _may_be_speaker(label: Sequence[Word]) -> bool:
 
 def _group(word: Word) -> int | None:
     """Return the closed group of a word, of a weekday also in the plural."""
-    return GROUP_OF.get(word.plain, GROUP_OF.get(word.plain.removesuffix("s")))
+    return _GROUPS.get(word.plain)
 
 
 def _has_free_value(frame: Frame) -> bool:

@@ -7,6 +7,7 @@ the same thing with another value, of which there is one at a time; or it says, 
 """
 
 from collections.abc import Sequence
+from functools import lru_cache
 from itertools import takewhile
 from typing import Final
 
@@ -19,23 +20,30 @@ from commonbrain.text.assertions import (
     read_assertions,
 )
 from commonbrain.text.frames import NO_VERB, REPORTING
+from commonbrain.text.words import read_words
 
 _SEVERAL: Final = frozenset({"name", "place", "clock", "date"})
 """What there may be several of where something is possible."""
 _HAVING: Final = frozenset("have get take need last cost be".split()) | REPORTING
 """Verbs that say no more of a measure than that it is one."""
+_CACHED: Final = 512
 _UNREAD: Final = frozenset({"", NO_VERB})
 """Verbs of clauses of which it is not known where the value begins."""
 
 
 def find_change(older: str, newer: str) -> Basis | None:
     """Return on what basis a newer text changes an older one, or None if it does not."""
+    words = _content_of(older)
+    changing = [one for one in read_assertions(newer) if _may_concern(one, words)]
+    if not changing:
+        # Most neighbours speak of something else, which their words say without a reading.
+        return None
     is_correction = corrects(newer) and not corrects(older)
     stated, context = (
         frozenset[str]().union(*(one.whole for one in read_assertions(text)))
         for text in (older, newer)
     )
-    for new in read_assertions(newer):
+    for new in changing:
         for old in read_assertions(older):
             if _are_apart(old, new):
                 continue
@@ -46,6 +54,21 @@ def find_change(older: str, newer: str) -> Basis | None:
             if basis is not None:
                 return basis
     return None
+
+
+def _may_concern(new: Assertion, words: frozenset[str]) -> bool:
+    """Return whether a text of these words may say what the newer replaces, ends or restates."""
+    is_quoted = any(former[0] in words for former in new.former if former)
+    is_ended = new.is_ended and new.stated <= words
+    values = frozenset[str]().union(*new.values.values())
+    about = new.content - values - new.stated - {new.verb}
+    is_named = all(key in words or key.removeprefix("#") in words for key in about)
+    return is_named or is_quoted or is_ended
+
+
+@lru_cache(maxsize=_CACHED)
+def _content_of(text: str) -> frozenset[str]:
+    return frozenset(word.key for word in read_words(text) if word.is_content)
 
 
 def _are_apart(old: Assertion, new: Assertion) -> bool:

@@ -18,6 +18,7 @@ _LAYOUT: Final = lazy_pattern(
 _PERSON: Final = lazy_pattern(r"@([^\W\d_][\w-]*(?:\.[\w-]+)*)")
 _TAG: Final = lazy_pattern(r"#([^\W\d_][\w-]*)")
 
+_PLAIN_FILES: Final = ("Dockerfile", "Makefile", "justfile")
 _REFERENCES: Final = (
     r"#\d{1,9}",  # an issue
     r"@[\w.-]+/[\w.-]+",  # a package with a scope
@@ -34,7 +35,7 @@ _REFERENCES: Final = (
     r"|rst|txt|toml|yaml|yml|json|jsonl|csv|ini|cfg|lock|env|html|css|ipynb|db|log|xml|proto"
     r"|tf)",  # a file
     r"\.[A-Za-z][\w-]*(?:\.[\w-]+)*",  # a hidden file
-    r"Dockerfile|Makefile|justfile",
+    "|".join(_PLAIN_FILES),
     r"https?://.+",
 )
 _REFERENCE: Final = lazy_pattern("|".join(_REFERENCES))
@@ -98,7 +99,11 @@ def _entities(word: Word) -> Iterator[tuple[str, str]]:
     name = word.written.rstrip(_CLOSING)
     if len(name) > NAME_CHARS_MAX or word.sort is Sort.STOP:
         return
-    if _REFERENCE.fullmatch(name):
+    # Of letters alone, no reference is made but a few files, and no tag.
+    if name.isalpha() and name not in _PLAIN_FILES:
+        if _is_topic(word):
+            yield "topics", word.plain
+    elif _REFERENCE.fullmatch(name):
         yield "references", name
     elif _TAG.fullmatch(name):
         yield "tags", name[1:].casefold()

@@ -13,6 +13,7 @@ from typing import Final
 from commonbrain.text.clauses import verb_at
 from commonbrain.text.words import (
     ARTICLES,
+    CONTENT,
     GROUP_OF,
     IRREGULAR_FORMS,
     UNCHANGED,
@@ -41,6 +42,7 @@ CORRECTIONS: Final = frozenset(
     "correction corrected actually wrong typo misread mistake mistaken mistakenly miscounted"
     " incorrect incorrectly erroneously wrongly swapped confused misheard".split()
 )
+_OF_CHANGE: Final = CUES | CORRECTIONS
 """Words that say that something was wrong before."""
 REPORTING: Final = stems_of(
     "move switch migrate change raise lower increase decrease reduce cut bump upgrade downgrade"
@@ -72,6 +74,7 @@ ONE_VALUE: Final = stems_of(
     " draw play"
 )
 """Verbs that say one value of their subject at a time."""
+_OF_ONE_VALUE: Final = ONE_VALUE | HOLDING
 SINGLE: Final = stems_of(
     "run live cost expire last weigh measure belong report listen point default set limit cap"
     " locate store keep name price fix due base amount total host pin sit stand need hold charge"
@@ -224,12 +227,12 @@ class Frame:
 
 def is_meaningful(word: Word) -> bool:
     """Return whether a word says something of its own, other than that something has changed."""
-    return word.is_content and word.plain not in CUES and word.plain not in CORRECTIONS
+    return word.sort in CONTENT and word.plain not in _OF_CHANGE
 
 
 def keys_of(words: Iterable[Word]) -> frozenset[str]:
     """Return the words that say something, as they are compared."""
-    return frozenset(word.key for word in words if is_meaningful(word))
+    return frozenset([word.key for word in words if is_meaningful(word)])
 
 
 def split_label(clause: Sequence[Word]) -> tuple[frozenset[str], Sequence[Word]]:
@@ -262,7 +265,7 @@ def split_time(words: Sequence[Word]) -> tuple[Sequence[Word], bool]:
         end = None
         if (plain, after) in _PRESENT:
             end = at + 2
-        elif [word.plain for word in words[at : at + 3]] == _EFFECTIVE:
+        elif plain == "with" and [word.plain for word in words[at : at + 3]] == _EFFECTIVE:
             end = _end_of_phrase(words, at + 3)
         elif plain in _SINCE or (plain, after) == ("as", "of"):
             end = _end_of_phrase(words, at + (1 if plain in _SINCE else 2))
@@ -335,7 +338,7 @@ def place_of_verb(words: Sequence[Word]) -> int | None:
             if before.sort is not Sort.FUNCTION
             and (
                 word.plain in _PLURAL_FORMS
-                or (word.plain.endswith("s") and word.stem in ONE_VALUE | HOLDING)
+                or (word.plain.endswith("s") and word.stem in _OF_ONE_VALUE)
             )
         ),
         None,

@@ -52,7 +52,8 @@ def shorten_to_headline(text: str) -> str:
 def _best(lines: Sequence[str]) -> str:
     """Return the sentence that says most, shortened, with what it needs and fits before it."""
     sentences = [(line, one) for line in lines for one in split_sentences(line)][:_SENTENCES_MAX]
-    scores = [_worth(one) for _, one in sentences]
+    # One sentence alone says most.
+    scores = [_worth(one) for _, one in sentences] if len(sentences) > 1 else [0.0]
     at = scores.index(max(scores))
     line, sentence = sentences[at]
     if at and sentences[at - 1][0] == line and sentence.split(" ", 1)[0].casefold() in _BACK:
@@ -243,6 +244,7 @@ _UNENDING: Final = (
     ARTICLES | PREPOSITIONS | _words("and or not no is are was were must may can will be has have")
 )
 """Words that a part must not end with."""
+_UNOPENING: Final = _JOINING | PREPOSITIONS
 _DASHES: Final = _words("\u2014 \u2013 -")
 _EDGE: Final = ",;:.!?()\"'"
 _SUBJECT_WORDS_MAX: Final = 6
@@ -301,16 +303,20 @@ def _is_start(tokens: Sequence[str], plain: Sequence[str], *, at: int) -> bool:
     if at <= 1:
         return at == 0 or plain[0] in ARTICLES | _JOINING
     before = tokens[at - 1]
-    is_closed = any(one.endswith(",") for one in tokens[:at])
     if before.endswith((":", ";")) or before in _DASHES:
         return True
     if plain[at] in _SUBJECTS and plain[0] in PREPOSITIONS and _SUBJECTS.isdisjoint(plain[:at]):
         return True
-    is_doubted = any(stem(one) in _DOUBTED or is_negation(one) for one in plain[:at])
-    is_said = plain[at - 1] in _SAYING and not (is_closed or is_doubted)
+    is_said = plain[at - 1] in _SAYING and not _is_doubted(tokens[:at], plain[:at])
     is_joined = plain[at - 1] in _JOINING and tokens[at - 2].endswith(",")
-    is_next = before.endswith(",") and plain[at] not in _JOINING | PREPOSITIONS
+    is_next = before.endswith(",") and plain[at] not in _UNOPENING
     return (is_said or is_joined or is_next) and _opens_clause(tokens[at:])
+
+
+def _is_doubted(tokens: Sequence[str], plain: Sequence[str]) -> bool:
+    """Return whether what is said after these words does not hold by itself, or ends with them."""
+    is_closed = any(one.endswith(",") for one in tokens)
+    return is_closed or any(stem(one) in _DOUBTED or is_negation(one) for one in plain)
 
 
 def _opens_clause(tokens: Sequence[str]) -> bool:

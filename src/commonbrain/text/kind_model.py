@@ -59,7 +59,9 @@ def predict(text: str) -> Kind:
     """
     table, scores = _weights(), [0.0] * len(PREDICTED)
     for feature, value in read_features(text).items():
-        for place, weight in enumerate(table.get(feature, ())):
+        weights = table.get(feature)
+        # Most words are in no text that the model was fitted to.
+        for place, weight in enumerate(weights) if weights else ():
             scores[place] += value * weight
     best = PREDICTED[max(range(len(scores)), key=scores.__getitem__)]
     words = read_words(text[:_CHARS_MAX])

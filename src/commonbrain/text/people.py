@@ -135,6 +135,8 @@ def _folded(words: Sequence[str], at: int) -> str:
 
 def _without_accents(word: str) -> str:
     """Return a name as it is listed: José as "jose", Søren as "soren"."""
+    if word.isascii():
+        return word
     letters = unicodedata.normalize("NFKD", word.translate(_STROKES))
     return "".join(one for one in letters if not unicodedata.combining(one))
 

@@ -42,7 +42,17 @@ _TARGETS: Final = frozenset({"to", "into"}) | ARROWS
 _TAKING: Final = frozenset("over took passed".split())
 _TAKEN_WITHIN: Final = 8
 _REPLACED: Final = frozenset("replace replaced swapped swap".split())
+_HANDED: Final = frozenset({"handed", "passed"})
 _OPPOSED_WITHIN: Final = 7
+_OPENING: Final = (
+    frozenset({marker[0] for marker in _BEFORE} | {"from", "out", "renamed", "not", "was"})
+    | _REPLACED
+    | _HANDED
+    | _AFTER
+    | ARROWS
+)
+"""The words at which a value may be quoted, with contractions of "not"."""
+_UNREAL: Final = frozenset({Sort.MODAL, Sort.NEGATION})
 
 
 def quoted_values(clause: Sequence[Word]) -> Iterator[tuple[str, ...]]:
@@ -51,8 +61,9 @@ def quoted_values(clause: Sequence[Word]) -> Iterator[tuple[str, ...]]:
     What is only possible, wished or denied replaces nothing: "we may move from A to B".
     """
     plain = [word.plain for word in clause]
-    for place in range(len(clause)):
-        if not is_unreal(_part_before(clause, place)):
+    for place, word in enumerate(plain):
+        opens = word in _OPENING or word.endswith("n't")
+        if opens and not is_unreal(_part_before(clause, place)):
             yield from chain(
                 _after_from(clause, plain, place=place),
                 _of_verb(clause, plain, place=place),
@@ -62,7 +73,7 @@ def quoted_values(clause: Sequence[Word]) -> Iterator[tuple[str, ...]]:
 
 def is_unreal(words: Sequence[Word]) -> bool:
     """Return whether words say what is not so, or not yet."""
-    return any(word.sort in {Sort.MODAL, Sort.NEGATION} or word.plain in _WISHED for word in words)
+    return any(word.sort in _UNREAL or word.plain in _WISHED for word in words)
 
 
 def _part_before(clause: Sequence[Word], place: int) -> Sequence[Word]:
@@ -74,9 +85,10 @@ def _part_before(clause: Sequence[Word], place: int) -> Sequence[Word]:
 def opposes(clause: Sequence[Word], place: int) -> bool:
     """Return whether a value is denied for another here: "not X but Y", "Y, not X"."""
     word = clause[place]
+    if word.plain != "not" and not word.plain.endswith("n't"):
+        return False
     following = [one.plain for one in clause[place + 1 : place + _OPPOSED_WITHIN]]
-    is_negation = word.plain == "not" or word.plain.endswith("n't")
-    if not is_negation or following[:1] in (["only"], ["just"], ["merely"]):
+    if following[:1] in (["only"], ["just"], ["merely"]):
         return False
     return "but" in following or (word.plain == "not" and _is_first(clause, place))
 
@@ -138,7 +150,7 @@ def _of_verb(
     if verb in _REPLACED and {"by", "with", "for"} & {*following}:
         is_passive = place > 0 and plain[place - 1] in BE
         yield _phrase_before(before) if is_passive else _phrase_of(after)
-    elif verb in {"handed", "passed"} and "over" in following:
+    elif verb in _HANDED and "over" in following:
         by = after[following.index("by") + 1 :] if "by" in following else ()
         yield _phrase_of(by) if by else _phrase_before(before)
     elif verb == "renamed" and "to" in following:

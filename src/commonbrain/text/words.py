@@ -51,7 +51,7 @@ class Word:
     @property
     def is_content(self) -> bool:
         """Whether it says something by itself."""
-        return self.sort in _CONTENT
+        return self.sort in CONTENT
 
     @property
     def key(self) -> str:
@@ -59,7 +59,7 @@ class Word:
         return self.written if self.sort is Sort.CODE else self.stem
 
 
-_CONTENT: Final = frozenset({Sort.WORD, Sort.NAME, Sort.NUMBER, Sort.CODE})
+CONTENT: Final = frozenset({Sort.WORD, Sort.NAME, Sort.NUMBER, Sort.CODE})
 NEGATIONS: Final = frozenset(
     "not never no nor none neither nothing nobody nowhere without cannot hardly".split()
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from copy import copy
 from dataclasses import dataclass, field
 from functools import cache, partial
@@ -412,6 +412,10 @@ class Sqlite:
         check_awaited()
         cursor.execute("PRAGMA busy_timeout = 0")
         try:
+            with suppress(driver().OperationalError):
+                # Nearly always the lock is free, and waiting costs more than taking it.
+                cursor.execute(_TO_WRITE)
+                return
             self._wait_for(lambda: cursor.execute(_TO_WRITE), _TO_WRITE)
         finally:
             cursor.execute(f"PRAGMA busy_timeout = {round(self.lock_timeout_s * 1000)}")

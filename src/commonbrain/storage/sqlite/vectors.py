@@ -480,6 +480,9 @@ class SqliteVectors:
         if last > self.codes.seq:
             self._follow(last)
         self.work.followed.add(self.field)
+        if self.field is None and not (self.work.is_snapshot or self.work.changed):
+            # A writer continues from there, without asking again.
+            self.work.highest.setdefault(vectors, last)
 
     def _follow(self, last: int) -> None:
         with self.codes.lock:
