@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -129,7 +129,9 @@ def count_visits() -> tuple[CallVisits, CallVisits]:
         return _counted(recalls, brain, statements), _counted(remembers, brain, statements)
 
 
-def _counted(calls: list[partial[object]], brain: Brain, statements: list[str]) -> CallVisits:
+def _counted(
+    calls: Sequence[Callable[[], object]], brain: Brain, statements: list[str]
+) -> CallVisits:
     """Count calls after one that warms up; what was queued is written before each."""
     counted: list[Visits] = []
     for call in calls:

@@ -16,7 +16,7 @@ class Counting:
     """Counts the passages that are embedded."""
 
     embedder: Embedder
-    texts: list[str] = field(default_factory=list)
+    texts: list[str] = field(default_factory=list[str])
 
     @property
     def space(self) -> EmbeddingSpace:

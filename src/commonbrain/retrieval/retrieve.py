@@ -369,11 +369,11 @@ def relevant(matches: Mapping[str, ScoresById], threshold: Threshold) -> dict[st
     for name, scores in matches.items():
         lowest = RETRIEVERS[name].relevant_from(threshold)
         ids.update([id_ for id_, score in scores.items() if score >= lowest])
-    kept = {
+    matching = {
         name: {id_: score for id_, score in scores.items() if id_ in ids}
         for name, scores in matches.items()
     }
-    return {name: scores for name, scores in kept.items() if scores}
+    return {name: scores for name, scores in matching.items() if scores}
 
 
 def _table(search: Search, matches: Mapping[str, ScoresById]) -> Table:
@@ -497,12 +497,12 @@ def fuse(
     ids = list(dict.fromkeys(chain(*matches.values(), sources)))
     places = {id_: place for place, id_ in enumerate(ids)}
     columns = dict.fromkeys(RETRIEVERS, np.zeros(len(ids)))
-    found = {name for name, scores in matches.items() if scores}
-    active = {name: weight for name, weight in weights.items() if weight and name in found}
+    matching = {name for name, scores in matches.items() if scores}
+    active = {name: weight for name, weight in weights.items() if weight and name in matching}
     total = sum(active.values())
     squares, context = np.zeros(len(ids)), np.zeros(len(ids))
     has_context = np.zeros(len(ids), dtype=np.bool_)
-    for name in found:
+    for name in matching:
         scores, floor = matches[name], RETRIEVERS[name].score_of_no_match
         at = np.array([places[id_] for id_ in scores], dtype=np.intp)
         own = np.array([*scores.values()], dtype=np.float64)

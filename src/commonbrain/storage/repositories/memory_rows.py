@@ -104,7 +104,7 @@ def _json_build_array(element: json_list, compiler: SQLCompiler, **more: Any) ->
 
 
 @cache
-def _parts(kinds: frozenset[str], *, has_names: bool) -> CompoundSelect[Any]:
+def _parts(kinds: frozenset[str], *, has_names: bool) -> CompoundSelect[Any, str, Any, str]:
     """Build the question for the details of some kinds, and for names: one for all.
 
     Its columns are the memory; the kind, or the type of a name; the body, or the name; and the

@@ -145,8 +145,8 @@ class SqliteFullText:
         name, rows = ("memory_text", "memories") if field is None else ("atom_text", "atoms")
         question = _ranking(name, rows=rows, is_every=is_every)
         given = {"words": json.dumps(words)}
-        found = rows_of(self.work.connection, question, given=given)
-        return {id_: -rank for id_, rank in found}
+        scored = rows_of(self.work.connection, question, given=given)
+        return {id_: -rank for id_, rank in scored}
 
 
 def _quoted(term: str, field: CausalField | None) -> str:
