@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -53,7 +53,7 @@ class Visits:
 
 
 @contextmanager
-def _traced(statements: list[str]) -> Iterator[None]:
+def _traced(statements: list[str]) -> Generator[None]:
     """Note the statements of every connection to SQLite that is made meanwhile."""
 
     def note(statement: str) -> None:
