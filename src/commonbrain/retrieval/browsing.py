@@ -59,12 +59,13 @@ def next_cursor(options: Mapping[str, Any], last: Place) -> str:
     return _listing(options).cursor_after((to_millis(at), id_))
 
 
-def arrange(plan: QueryPlan, table: Table) -> None:
+def arrange(table: Table) -> None:
     """Order a list newest first: by `occurred_at`, then by `recorded_at`.
 
     An event that came again is there at each of its times, and what mentions the time that is asked
     for at that time. Of a time that holds more than fits, every day keeps its share.
     """
+    plan = table.plan
     place = {id_: row for row, id_ in enumerate(table.rows)}
     dated = {id_: (at,) for id_, at in table.mentioned.items()} | dict(table.times)
     memories = at_each_time(table.memories, dated)
@@ -73,11 +74,11 @@ def arrange(plan: QueryPlan, table: Table) -> None:
     rows = [place[one.id] for one in memories]
     table.memories, table.rows = memories, [one.id for one in memories]
     table.columns = {name: column[rows] for name, column in table.columns.items()}
-    score(plan, table)
+    score(table)
     table.ranked.sort(key=BY_RECENCY, reverse=True)
     if plan.lists_time:
         table.ranked = share_days(table.ranked, count=plan.budget.max_items)
-    order(plan, table)
+    order(table)
     # What was dated by what it mentions is shown with its own time.
     table.ranked = [
         replace(one, memory=table.known[one.memory.id])

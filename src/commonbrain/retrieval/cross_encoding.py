@@ -26,7 +26,6 @@ from commonbrain.retrieval.retrieve import GUIDANCE, SKILL
 if TYPE_CHECKING:
     from commonbrain.clock import Clock
     from commonbrain.embeddings.interface import CrossEncoder
-    from commonbrain.retrieval.plan import QueryPlan
     from commonbrain.retrieval.retrieve import Deadline
     from commonbrain.retrieval.table import Table
 
@@ -103,7 +102,6 @@ class CrossEncoding:
 
     def order(
         self,
-        plan: QueryPlan,
         table: Table,
         *,
         failure: ScoringFailure | None,
@@ -123,7 +121,7 @@ class CrossEncoding:
             return
         began_ms = self._clock.elapsed_ms()
         answer = failure or self.ask(
-            plan.query, [before[at].memory.text for at in places], timeout_ms=deadline.left_ms
+            table.plan.query, [before[at].memory.text for at in places], timeout_ms=deadline.left_ms
         )
         took_ms = round(self._clock.elapsed_ms() - began_ms, 3)
         table.taken_ms = {**table.taken_ms, CROSS_ENCODER: took_ms}

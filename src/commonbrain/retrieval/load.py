@@ -23,7 +23,7 @@ from commonbrain.model.query import Filter, is_allowed
 from commonbrain.model.recall_result import Order
 from commonbrain.retrieval.conflicts import outdated_of
 from commonbrain.retrieval.occurrences import at_latest, mentioned_times, times_of
-from commonbrain.retrieval.plan import CHANGES, CLAIMS, TOGETHER, QueryPlan
+from commonbrain.retrieval.plan import CHANGES, CLAIMS, TOGETHER
 from commonbrain.retrieval.value_history import ChangeReader
 
 if TYPE_CHECKING:
@@ -56,9 +56,10 @@ TYPE_WEIGHTS: Final[Mapping[LinkType, float]] = {
 }
 
 
-def load(tx: Transaction, plan: QueryPlan, table: Table) -> None:
+def load(tx: Transaction, table: Table) -> None:
     """Read the candidates and what belongs to them, and add the best that their links lead to."""
-    table.links = _links(tx, plan, table)
+    plan = table.plan
+    table.links = _links(tx, table)
     pull = _pull(table)
     ends = sorted(pull.keys() - set(table.rows), key=lambda id_: (-pull[id_], -id_))[:_REACHED_MAX]
     derived = _derived(table)
@@ -73,7 +74,7 @@ def load(tx: Transaction, plan: QueryPlan, table: Table) -> None:
         # A memory without its body cannot be shown.
         table.rows = [table.rows[place] for place in places]
         table.columns = {name: one[places] for name, one in table.columns.items()}
-    _add_linked(plan, table, ends=[id_ for id_ in ends if id_ in known], pull=pull)
+    _add_linked(table, ends=[id_ for id_ in ends if id_ in known], pull=pull)
     table.memories = [known[id_] for id_ in table.rows]
     messages = [one for one in table.memories if one.kind is Kind.MESSAGE]
     table.speakers = {one.id: one.speaker.casefold() for one in messages if one.speaker}
@@ -89,12 +90,12 @@ def load(tx: Transaction, plan: QueryPlan, table: Table) -> None:
             reviews=table.reviews,
             now=plan.now,
         )
-    _read_times(tx, plan, table)
-    _read_changes(tx, plan, table)
+    _read_times(tx, table)
+    _read_changes(tx, table)
     if plan.query and plan.period is None and not plan.filter.as_of:
-        table.similarity = _similarity(tx, plan, table)
+        table.similarity = _similarity(tx, table)
     if plan.overrides.is_enabled(SOURCE_TURNS) and not plan.filter.as_of:
-        _read_sources(tx, plan, table, derived=derived)
+        _read_sources(tx, table, derived=derived)
     table.annotations = tx.annotations.of(table.rows)
     threads = dict.fromkeys(memory.thread_id for memory in messages)
     distinct = [id_ for id_ in threads if id_ is not None]
@@ -106,7 +107,8 @@ def recency(memory: Memory, now: datetime) -> float:
     return 2.0 ** -max((now - memory.occurred_at) / RECENCY_HALF_LIFE, 0.0)
 
 
-def _links(tx: Transaction, plan: QueryPlan, table: Table) -> list[Link]:
+def _links(tx: Transaction, table: Table) -> list[Link]:
+    plan = table.plan
     if not (plan.query and plan.overrides.is_enabled(LINKS)):
         return []
     is_used = plan.overrides.is_enabled(CHANGES)
@@ -133,13 +135,12 @@ def _pull(table: Table) -> Mapping[int, float]:
     return pull
 
 
-def _add_linked(
-    plan: QueryPlan, table: Table, *, ends: Sequence[int], pull: Mapping[int, float]
-) -> None:
+def _add_linked(table: Table, *, ends: Sequence[int], pull: Mapping[int, float]) -> None:
     """Add the memories with the strongest links, favouring recent ones.
 
     A search in one field of atoms adds none.
     """
+    plan = table.plan
     known, rows = table.known, table.rows
     worth = {
         id_: pull[id_] * recency(known[id_], plan.now)
@@ -158,10 +159,9 @@ def _add_linked(
     }
 
 
-def _similarity(
-    tx: Transaction, plan: QueryPlan, table: Table
-) -> tuple[Mapping[int, int], Column] | None:
+def _similarity(tx: Transaction, table: Table) -> tuple[Mapping[int, int], Column] | None:
     """Return the cosines of candidates to each other, as far as they have vectors."""
+    plan = table.plan
     compared = [id_ for id_ in table.rows if id_ in table.cosines]
     if len(compared) < 2 or not plan.overrides.is_enabled(TOGETHER):  # noqa: PLR2004 a pair
         return None
@@ -179,10 +179,9 @@ def _derived(table: Table) -> Mapping[int, Sequence[int]]:
     return {id_: those[:_SOURCES_MAX] for id_, those in derived.items()}
 
 
-def _read_sources(
-    tx: Transaction, plan: QueryPlan, table: Table, *, derived: Mapping[int, Sequence[int]]
-) -> None:
+def _read_sources(tx: Transaction, table: Table, *, derived: Mapping[int, Sequence[int]]) -> None:
     """Read what candidates were derived from, checked like a candidate."""
+    plan = table.plan
     sources = dict(derived)
     for memory in table.memories:
         if memory.source_message_id is not None:
@@ -202,8 +201,9 @@ def _read_sources(
     }
 
 
-def _read_changes(tx: Transaction, plan: QueryPlan, table: Table) -> None:
+def _read_changes(tx: Transaction, table: Table) -> None:
     """Read what surely changed candidates, and what the candidates surely changed."""
+    plan = table.plan
     links = [link for link in table.links if link.type in DISAGREEMENTS]
     if not links or plan.filter.as_of is not None or not plan.overrides.is_enabled(CLAIMS):
         return
@@ -222,15 +222,16 @@ def _read_changes(tx: Transaction, plan: QueryPlan, table: Table) -> None:
     table.histories = replace(reader, links=table.links).histories(newest)
 
 
-def _read_times(tx: Transaction, plan: QueryPlan, table: Table) -> None:
+def _read_times(tx: Transaction, table: Table) -> None:
     """Read when events came again, and what memories say of the time that the query names.
 
     An event that came again is at its latest time in the period that the query names, or else in
     that of the filter.
     """
+    plan = table.plan
     if plan.has_period or plan.budget.order is Order.TIMELINE:
         table.times = times_of(tx, table.memories, until=plan.filter.as_of or plan.now)
         if table.times and plan.query:
             table.memories = [at_latest(plan, one, times=table.times) for one in table.memories]
     if plan.period is not None:
-        table.mentioned = mentioned_times(plan.period, plan.coming, table.memories)
+        table.mentioned = mentioned_times(table.memories, period=plan.period, coming=plan.coming)

@@ -22,7 +22,6 @@ from commonbrain.model.query import (
 )
 from commonbrain.model.scope import Caller, Role, is_visible
 from commonbrain.retrieval.get import fetch
-from commonbrain.retrieval.score import FEATURE_WEIGHTS
 from commonbrain.security.read_audit import audited
 from commonbrain.services import Services
 from commonbrain.storage.interface import EntryFilter
@@ -224,16 +223,22 @@ class ListRecalls:
             kind=seen.kind if seen else None,
             headline=worded.headline if worded else None,
             score=one.score,
-            features=dict(sorted(one.features.items(), key=_weight, reverse=True)),
+            features=_by_weight(one.features),
             left_out=one.left_out,
             shown=one.shown or _legacy_extent(one, entry),
             marks=tuple(sorted(entry.marks.get(one.memory_id, ()))),
         )
 
 
-def _weight(feature: tuple[str, float]) -> float:
-    name, value = feature
-    return abs(value * FEATURE_WEIGHTS.get(name, _SLIGHT))
+def _by_weight(features: Mapping[str, float]) -> Mapping[str, float]:
+    """Return features, those that weigh most first."""
+    # The replies of this module are described without numpy.
+    from commonbrain.retrieval.score import FEATURE_WEIGHTS  # noqa: PLC0415
+
+    weights = {
+        name: abs(one * FEATURE_WEIGHTS.get(name, _SLIGHT)) for name, one in features.items()
+    }
+    return {name: features[name] for name in sorted(weights, key=weights.__getitem__, reverse=True)}
 
 
 def _legacy_extent(one: RankedCandidate, entry: Entry) -> ShownExtent | None:

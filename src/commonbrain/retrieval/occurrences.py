@@ -37,7 +37,7 @@ def time_of_occurrence(memory: Memory, *, order: Order) -> datetime | None:
 
 
 def mentioned_times(
-    period: BeliefPeriod, coming: BeliefPeriod | None, memories: Iterable[Memory]
+    memories: Iterable[Memory], *, period: BeliefPeriod, coming: BeliefPeriod | None
 ) -> Mapping[int, datetime]:
     """Map memories that occurred at another time to a date that they mention of a period.
 

@@ -46,7 +46,6 @@ from commonbrain.text.time_expressions.mentions import notes_in
 from commonbrain.text.words import stem
 
 if TYPE_CHECKING:
-    from commonbrain.retrieval.plan import QueryPlan
     from commonbrain.retrieval.table import Table
     from commonbrain.retrieval.value_history import Change
 
@@ -56,29 +55,31 @@ EARLIER: Final = "earlier"
 """The feature and the note of a memory that a newer one changed."""
 
 
-def order(plan: QueryPlan, table: Table) -> None:
+def order(table: Table) -> None:
     """Bring the ranked candidates into the order in which they are shown, with their notes."""
+    plan = table.plan
     table.considered = table.ranked
-    visible = filter_visible(plan, table, table.ranked)
+    visible = filter_visible(table, table.ranked)
     table.passed = frozenset(one.memory.id for one in visible)
     if plan.query:
-        visible = _by_matter(plan, table, _without_summaries(plan, table, visible))
+        visible = _by_matter(table, _without_summaries(table, visible))
         if plan.budget.order is Order.TIMELINE and table.times:
-            visible = filter_visible(plan, table, _at_each_time(table, visible))
+            visible = filter_visible(table, _at_each_time(table, visible))
     table.ranked = visible
-    table.is_answered = has_answer(plan, table)
-    table.conflicts = _conflicts(plan, table)
+    table.is_answered = has_answer(table)
+    table.conflicts = _conflicts(table)
     near = 2 * plan.budget.max_items
-    described = _described(plan, table, visible[:near])
+    described = _described(table, visible[:near])
     table.ranked = [*described, *visible[near:]]
     table.considered = with_marks(table.considered, table.ranked)
 
 
-def filter_visible(plan: QueryPlan, table: Table, ranked: Iterable[Candidate]) -> list[Candidate]:
+def filter_visible(table: Table, ranked: Iterable[Candidate]) -> list[Candidate]:
     """Return the candidates that the caller may see and asked for, each text once, in order.
 
     A timeline has a text once for each time at which it happened.
     """
+    plan = table.plan
     visible: list[Candidate] = []
     alike: defaultdict[tuple[str, datetime | None], list[str]] = defaultdict(list)
     caller, criteria, now = plan.caller, plan.filter, plan.now
@@ -106,13 +107,14 @@ def with_marks(
     return [replace(one, features=marked.get(one.memory.id, one.features)) for one in considered]
 
 
-def _without_summaries(plan: QueryPlan, table: Table, ranked: list[Candidate]) -> list[Candidate]:
+def _without_summaries(table: Table, ranked: list[Candidate]) -> list[Candidate]:
     """Leave out the episodes of reflections whose sources are candidates too.
 
     An episode says a third of what its sources say, so it only takes their place. It stays for a
     question with a time ("What was decided on Monday?"), for a query for episodes, and once its
     sources have faded.
     """
+    plan = table.plan
     wants_them = plan.period is not None or Kind.EPISODE in plan.filter.kinds or plan.filter.labels
     if wants_them or not plan.overrides.is_enabled(SOURCES_FIRST):
         return ranked
@@ -139,7 +141,7 @@ def _at_each_time(table: Table, ranked: Sequence[Candidate]) -> list[Candidate]:
     ]
 
 
-def _by_matter(plan: QueryPlan, table: Table, ranked: list[Candidate]) -> list[Candidate]:
+def _by_matter(table: Table, ranked: list[Candidate]) -> list[Candidate]:
     """Order candidates by matter, each at the place of its best; each rank keeps its score.
 
     Skills come first. A changed memory gets the feature `EARLIER` and a note that names what
@@ -148,14 +150,15 @@ def _by_matter(plan: QueryPlan, table: Table, ranked: list[Candidate]) -> list[C
     skills = [one for one in ranked if one.features.get(SKILL)]
     others = [one for one in ranked if not one.features.get(SKILL)] if skills else ranked
     if table.changes:
-        others = _with_claims(plan, table, others)
+        others = _with_claims(table, others)
     if table.similarity is not None and len(others) > 1:
-        others = _together(plan, table, others)
+        others = _together(table, others)
     return [*skills, *others]
 
 
-def _with_claims(plan: QueryPlan, table: Table, ranked: Sequence[Candidate]) -> list[Candidate]:
+def _with_claims(table: Table, ranked: Sequence[Candidate]) -> list[Candidate]:
     """Put each changed memory after what changed it, and mark it."""
+    plan = table.plan
     changes = table.changes
     by_id = {one.memory.id: one for one in ranked}
     ordered: dict[int, Candidate] = {}
@@ -197,11 +200,12 @@ _TIE_MAX: Final = 0.1
 """How much further from the question it may be, as a cosine: a near tie."""
 
 
-def _together(plan: QueryPlan, table: Table, ranked: list[Candidate]) -> list[Candidate]:
+def _together(table: Table, ranked: list[Candidate]) -> list[Candidate]:
     """Put memories on one matter next to each other; the older names the newer.
 
     Nothing is said of pairs of which a user said that both hold.
     """
+    plan = table.plan
     newer_of: dict[int, int] = {}
     before_of: dict[int, int] = {}
     orders = plan.is_about_now and plan.overrides.is_enabled(NEWER_FIRST)
@@ -323,11 +327,12 @@ def _rescored(ordered: Iterable[Candidate], ranked: Sequence[Candidate]) -> list
     ]
 
 
-def _conflicts(plan: QueryPlan, table: Table) -> list[Conflict]:
+def _conflicts(table: Table) -> list[Conflict]:
     """List the conflicts of which the caller may see both sides.
 
     They come from links, and from memories that repeat what a superseded source said.
     """
+    plan = table.plan
 
     def is_seen(memory: Memory) -> bool:
         return is_allowed(memory, plan.caller, criteria=plan.filter, now=plan.now)
@@ -348,12 +353,13 @@ _CONTEXT_CHARS_MAX: Final = 60
 """Characters shown of a thread's subject, which every item of the thread repeats."""
 
 
-def _described(plan: QueryPlan, table: Table, ranked: Sequence[Candidate]) -> Iterator[Candidate]:
+def _described(table: Table, ranked: Sequence[Candidate]) -> Iterator[Candidate]:
     """Yield the candidates that may become items with context, notes, history and source."""
-    episodes = dict(_episodes(plan, table))
+    plan = table.plan
+    episodes = dict(_episodes(table))
     for one in ranked:
         memory = one.memory
-        notes = tuple(_notes(one, plan, table))
+        notes = tuple(_notes(one, table))
         context, context_id = _context(memory, table, episode=episodes.get(memory.id))
         earlier = source = None
         if not one.features.get(EARLIER):
@@ -374,7 +380,8 @@ def _described(plan: QueryPlan, table: Table, ranked: Sequence[Candidate]) -> It
             yield one
 
 
-def _notes(candidate: Candidate, plan: QueryPlan, table: Table) -> Iterator[str]:
+def _notes(candidate: Candidate, table: Table) -> Iterator[str]:
+    plan = table.plan
     memory = candidate.memory
     yield from candidate.notes
     yield from notes_in(memory.topics)
@@ -410,7 +417,8 @@ def _context(
     return _truncate(text, _CONTEXT_CHARS_MAX), of
 
 
-def _episodes(plan: QueryPlan, table: Table) -> Iterator[tuple[int, Memory]]:
+def _episodes(table: Table) -> Iterator[tuple[int, Memory]]:
+    plan = table.plan
     for link in table.links:
         episode = table.known.get(link.from_id)
         if link.type is not LinkType.DERIVED_FROM or episode is None:

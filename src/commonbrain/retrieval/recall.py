@@ -6,7 +6,7 @@ alone), and for a prompt of an agent that did not ask.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from functools import cache, partial
@@ -98,55 +98,42 @@ class Recall:
         rerank = reranker(self.services, plan, deadline=deadline)
         if rerank is not None:
             timer.end_stage(LOAD)
-        prompt = (
-            PromptJudge(self.services, plan, deadline=deadline)
-            if options.get("proactive")
-            else None
-        )
+        is_prompt = bool(options.get("proactive"))
+        prompt = PromptJudge(self.services, plan, deadline=deadline) if is_prompt else None
 
-        def read(tx: Transaction) -> tuple[QueryPlan, Table]:
+        def find(tx: Transaction) -> Table:
             if self.services.store.replicas():
                 # A failed attempt counts as waiting for a replica.
                 lost_ms = timer.stages_ms.pop("retrieve", 0.0)
                 timer.end_stage("replica")
                 timer.stages_ms["replica"] = round(timer.stages_ms["replica"] + lost_ms, 3)
-            checked = self._check_speakers(tx, plan)
-            search = Search(
-                tx=tx,
-                plan=checked,
-                space=self.services.store.space,
-                deadline=deadline,
-                get_vector=get_vector
-                if checked is plan
-                else self._embed(checked, has_deadline=limit_ms is not None),
-            )
-            table = retrieve(search)
+            table = retrieve(self._search(tx, plan, get_vector=get_vector, deadline=deadline))
             timer.end_stage("retrieve")
-            load(tx, checked, table)
+            load(tx, table)
             if prompt is not None:
                 prompt.load(tx, table)
-            return checked, table
+            return table
 
-        plan, table = self.services.store.read(self.caller.tenant, read)
-        if not plan.query:
-            arrange(plan, table)
-        else:
-            score(plan, table)
+        table = self.services.store.read(self.caller.tenant, find)
+        if table.plan.query:
+            score(table)
             if rerank is not None:
                 rerank(table)
-            order(plan, table)
+            order(table)
+        else:
+            arrange(table)
         if prompt is not None:
             prompt.judge(table)
         timer.end_stage("rank")
         timer.split_stage("rank", table.taken_ms)
-        packed, last = _packed(plan, table)
-        more = 0 if last is None else self._count_after(plan, last)
+        packed, last = _packed(table)
+        more = 0 if last is None else self._count_after(table.plan, last)
         timer.end_stage("pack")
         note_shown(_contexts_of(table.ranked, packed))
-        degraded = (*table.degraded, *self._replaced_space(plan))
-        trace = self._log(plan, table, packed=packed, degraded=degraded, stages_ms=timer.stages_ms)
+        table.degraded += self._replaced_space(table.plan)
+        trace = self._log(table, packed=packed, stages_ms=timer.stages_ms)
         if options.get("bump", True):
-            self._record_access(plan, packed, in_review=table.reviews, is_prompt=bool(prompt))
+            self._record_access(table, packed, is_prompt=is_prompt)
         return RecallResult(
             items=packed.items,
             tokens=packed.tokens,
@@ -155,10 +142,30 @@ class Recall:
             conflicts=packed.conflicts,
             confidence=certainty(packed.items),
             omitted=packed.omitted,
-            degraded=degraded,
-            order=plan.budget.order,
+            degraded=trace.degraded,
+            order=table.plan.budget.order,
             next=next_cursor(options, last) if last and more else None,
             more=more,
+        )
+
+    def _search(
+        self,
+        tx: Transaction,
+        plan: QueryPlan,
+        *,
+        get_vector: Callable[[], Future[Matrix]] | None,
+        deadline: Deadline,
+    ) -> Search:
+        """Prepare the search; if the query names other speakers than was known, plan it again."""
+        checked = self._check_speakers(tx, plan)
+        if checked is not plan:
+            get_vector = self._embed(checked, has_deadline=deadline.at_ms is not None)
+        return Search(
+            tx=tx,
+            plan=checked,
+            space=self.services.store.space,
+            deadline=deadline,
+            get_vector=get_vector,
         )
 
     def _count_after(self, plan: QueryPlan, last: Place) -> int:
@@ -220,17 +227,9 @@ class Recall:
             return ()
         return (f"space: {name} serves now; restart this program with its embedder.",)
 
-    def _log(
-        self,
-        plan: QueryPlan,
-        table: Table,
-        *,
-        packed: Packed,
-        degraded: tuple[str, ...],
-        stages_ms: Mapping[str, float],
-    ) -> Trace:
+    def _log(self, table: Table, *, packed: Packed, stages_ms: Mapping[str, float]) -> Trace:
         """Queue the trace for the recall log, and emit metrics."""
-        ranker = table.ranker
+        plan, ranker = table.plan, table.ranker
         trace = Trace(
             id=ids.make_id(plan.now, self.services.random_source.bits(ids.RANDOM_BITS)),
             caller=self.caller,
@@ -241,7 +240,7 @@ class Recall:
             packed=tuple(dict.fromkeys(packed.ids)),
             extents=dict(zip(packed.ids, map(ShownExtent.of, packed.items), strict=True)),
             left_out=_left_out(table, packed),
-            degraded=degraded,
+            degraded=tuple(table.degraded),
             stages_ms=stages_ms,
             ranker=ranker.id if ranker else None,
             is_watched=ranker is not None and ranker.state is ModelState.CANARY,
@@ -257,9 +256,7 @@ class Recall:
             self.services.telemetry.read_from(self.services.store.replicas())
         return trace
 
-    def _record_access(
-        self, plan: QueryPlan, packed: Packed, *, in_review: Container[int], is_prompt: bool
-    ) -> None:
+    def _record_access(self, table: Table, packed: Packed, *, is_prompt: bool) -> None:
         """Count an access to the best items whose text is shown."""
         each = zip(packed.ids, packed.items, strict=True)
         with_text = list(dict.fromkeys(id_ for id_, item in each if item.headline is not None))
@@ -270,11 +267,11 @@ class Recall:
             shown = ShownMemories(
                 agent=self.caller.agent,
                 session=self.caller.session,
-                memories={id_: id_ in in_review for id_ in with_text},
+                memories={id_: id_ in table.reviews for id_ in with_text},
             )
         counted = tuple(with_text[:ACCESSES_PER_RECALL])
         self.services.journal.touch(
-            MemoryAccess(tenant=self.caller.tenant, ids=counted, at=plan.now, shown=shown)
+            MemoryAccess(tenant=self.caller.tenant, ids=counted, at=table.plan.now, shown=shown)
         )
 
 
@@ -289,8 +286,9 @@ FALLBACK_ITEMS_MAX: Final = 8
 FALLBACK_TOKENS_MAX: Final = RECALL_TOKENS_DEFAULT // 4
 
 
-def _packed(plan: QueryPlan, table: Table) -> tuple[Packed, Place | None]:
+def _packed(table: Table) -> tuple[Packed, Place | None]:
     """Fill the budget, and return the last place of a page of a list."""
+    plan = table.plan
     fill = partial(
         pack,
         budget=choose_budget(plan, is_answered=table.is_answered),

@@ -52,9 +52,9 @@ def reranker(
 
     def rerank(table: Table) -> None:
         if trained is not None:
-            _rerank(services, plan, table, trained=trained, deadline=deadline)
+            _rerank(services, table, trained=trained, deadline=deadline)
         if encoding is not None:
-            encoding.order(plan, table, failure=failure, deadline=deadline)
+            encoding.order(table, failure=failure, deadline=deadline)
 
     return rerank
 
@@ -75,7 +75,6 @@ def _trained(services: Services, plan: QueryPlan, *, deadline: Deadline) -> _Tra
 
 def _rerank(
     services: Services,
-    plan: QueryPlan,
     table: Table,
     *,
     trained: _Trained,
@@ -92,7 +91,7 @@ def _rerank(
     before_ms = services.clock.elapsed_ms()
     if answer is None:
         answer = services.rerankers.ask(
-            plan.caller.tenant,
+            table.plan.caller.tenant,
             card,
             feature_rows=[one.features for one in table.ranked],
             timeout_ms=deadline.left_ms,

@@ -408,6 +408,7 @@ def _table(search: Search, matches: Mapping[str, ScoresById]) -> Table:
         best = np.concatenate([best[is_first[best]], best[~is_first[best]]])
     best = best[: plan.candidates]
     return Table(
+        plan=plan,
         space=space,
         rows=[ids[place] for place in best],
         columns={name: column[best] for name, column in columns.items()},

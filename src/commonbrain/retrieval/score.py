@@ -230,9 +230,9 @@ _BEFORE_GUIDANCE: Final = 3
 """Best candidates that no instruction or preference comes before: what is asked comes first."""
 
 
-def score(plan: QueryPlan, table: Table) -> None:
+def score(table: Table) -> None:
     """Score every candidate by the weighted sum of its features: best first, newest on a tie."""
-    columns = table.columns
+    plan, columns = table.plan, table.columns
     for name, feature in FEATURES.items():
         columns[name] = np.asarray(feature.compute(plan, table), dtype=np.float64)
     weights = plan.overrides.of(FEATURE_WEIGHTS)
@@ -287,13 +287,14 @@ _STEM_CHARS: Final = 5
 """Common initial letters of two forms of a word, in most alphabetic languages."""
 
 
-def has_answer(plan: QueryPlan, table: Table) -> bool:
+def has_answer(table: Table) -> bool:
     """Return whether one of the best candidates is near enough in meaning and words together.
 
     True wherever that is unknown: in a space without a measured threshold, without vectors, and for
     queries that ask for more than words can match.
     """
-    at, meaning, ranked = table.space.answer_threshold, table.cosines, table.ranked
+    plan, at = table.plan, table.space.answer_threshold
+    meaning, ranked = table.cosines, table.ranked
     if not ranked or not at or not meaning or not _is_content_query(plan):
         return bool(ranked)
     # A linked memory answers as far as its neighbours do; it was not compared itself. Guidance says

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from commonbrain.model.query import Candidate, Place
     from commonbrain.model.revision import BeliefPeriod
     from commonbrain.model.support import Review
+    from commonbrain.retrieval.plan import QueryPlan
     from commonbrain.retrieval.value_history import Change
     from commonbrain.storage.interface import Annotation, ThreadSubject
 
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 class Table:
     """The candidates of one recall, and what each stage has learned of them."""
 
+    plan: QueryPlan
     space: EmbeddingSpace
     """The space of the vectors, with its thresholds."""
 
