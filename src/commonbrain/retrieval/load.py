@@ -12,8 +12,6 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
-import numpy as np
-
 from commonbrain.invalidation.reviews import open_reviews, review_notes
 from commonbrain.model.kinds import Kind
 from commonbrain.model.limits import EXPANSION_MAX
@@ -140,6 +138,8 @@ def _add_linked(table: Table, *, ends: Sequence[int], pull: Mapping[int, float])
 
     A search in one field of atoms adds none.
     """
+    import numpy as np  # noqa: PLC0415 replies are described without it
+
     plan = table.plan
     known, rows = table.known, table.rows
     worth = {
@@ -161,6 +161,8 @@ def _add_linked(table: Table, *, ends: Sequence[int], pull: Mapping[int, float])
 
 def _similarity(tx: Transaction, table: Table) -> tuple[Mapping[int, int], Column] | None:
     """Return the cosines of candidates to each other, as far as they have vectors."""
+    import numpy as np  # noqa: PLC0415 replies are described without it
+
     plan = table.plan
     compared = [id_ for id_ in table.rows if id_ in table.cosines]
     if len(compared) < 2 or not plan.overrides.is_enabled(TOGETHER):  # noqa: PLR2004 a pair

@@ -16,8 +16,6 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
-import numpy as np
-
 from commonbrain.model import ids
 from commonbrain.model.escaping import inert_line
 from commonbrain.model.kinds import KINDS, SUMMARY, Kind
@@ -237,6 +235,8 @@ def _near(
 
     What happened is never outdated, but may come after what it ended.
     """
+    import numpy as np  # noqa: PLC0415 replies are described without it
+
     assert table.similarity is not None  # noqa: S101 the caller has looked
     places, cosines = table.similarity
     pool = [

@@ -19,8 +19,6 @@ from datetime import UTC, datetime
 from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Final, TypeVar
 
-import numpy as np
-
 from commonbrain.clock import Clock
 from commonbrain.embeddings.interface import EmbeddingSpace, Matrix
 from commonbrain.ingestion.skills import fired_skills
@@ -378,6 +376,8 @@ def relevant(matches: Mapping[str, ScoresById], threshold: Threshold) -> dict[st
 
 def _table(search: Search, matches: Mapping[str, ScoresById]) -> Table:
     """Add the neighbours of what matched, and score everything by itself and by its passage."""
+    import numpy as np  # noqa: PLC0415 replies are described without it
+
     plan, space = search.plan, search.space
     if GUIDANCE in matches:
         concerned = score_guidance(matches[GUIDANCE], is_lookup=plan.is_lookup, space=space)
@@ -461,6 +461,8 @@ def passage_means(
     A memory without a score counts as `missing`, or not at all if that is NaN; a passage without
     any is absent.
     """
+    import numpy as np  # noqa: PLC0415 replies are described without it
+
     # Between two runs are as many gaps as a passage reaches, so that none reaches into another.
     gap = [None] * max(_BEFORE, _AFTER)
     line = [*gap, *chain.from_iterable([*run, *gap] for run in runs)]
@@ -494,6 +496,8 @@ def fuse(
         best one.
 
     """
+    import numpy as np  # noqa: PLC0415 replies are described without it
+
     passages, sources = passages or {}, sources or {}
     ids = list(dict.fromkeys(chain(*matches.values(), sources)))
     places = {id_: place for place, id_ in enumerate(ids)}
@@ -537,6 +541,8 @@ def _scaled(scores: Column, *, floor: float | None, top: float = 1.0) -> Column:
 
     `floor` is the score of no match, if it is lower than the lowest score given.
     """
+    import numpy as np  # noqa: PLC0415 replies are described without it
+
     high, low = float(scores.max()), float(scores.min())
     if floor is not None and high > floor:
         low = min(low, floor)
@@ -552,6 +558,8 @@ def _score_sources(
 
     Sources are divided by the best source, other candidates by the best candidate.
     """
+    import numpy as np  # noqa: PLC0415 replies are described without it
+
     own = scores.tolist()
     by_source: defaultdict[int | str, list[float]] = defaultdict(list)
     for id_, score in zip(ids, own, strict=True):

@@ -15,8 +15,6 @@ from math import log
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
-import numpy as np
-
 from commonbrain.model.kinds import ASSISTANT_ROLES, KINDS, Kind
 from commonbrain.model.links import DISAGREEMENTS, is_sure, preferred
 from commonbrain.model.memory import effective_strength
@@ -67,6 +65,7 @@ _RATING_SCALE: Final = 3.0
 
 def _given(name: str) -> Compute:
     """Return what an earlier stage computed."""
+    import numpy as np  # noqa: PLC0415 replies are described without it
 
     def column(_plan: QueryPlan, table: Table) -> Sequence[float] | Column:
         given = table.columns.get(name)
@@ -77,6 +76,8 @@ def _given(name: str) -> Compute:
 
 def _fused(_plan: QueryPlan, table: Table) -> Column:
     """Blend a memory's own score with that of its passage, the more the shorter it is."""
+    import numpy as np  # noqa: PLC0415 replies are described without it
+
     own, context = table.columns["self_score"], table.columns["context_score"]
     chars = np.array([len(memory.body) for memory in table.memories])
     share = _CONTEXT_SHARE_MAX / (1 + chars / _HALVING_CHARS)
@@ -232,6 +233,8 @@ _BEFORE_GUIDANCE: Final = 3
 
 def score(table: Table) -> None:
     """Score every candidate by the weighted sum of its features: best first, newest on a tie."""
+    import numpy as np  # noqa: PLC0415 replies are described without it
+
     plan, columns = table.plan, table.columns
     for name, feature in FEATURES.items():
         columns[name] = np.asarray(feature.compute(plan, table), dtype=np.float64)
