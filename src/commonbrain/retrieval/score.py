@@ -65,11 +65,10 @@ _RATING_SCALE: Final = 3.0
 
 def _given(name: str) -> Compute:
     """Return what an earlier stage computed."""
-    import numpy as np  # noqa: PLC0415 replies are described without it
 
     def column(_plan: QueryPlan, table: Table) -> Sequence[float] | Column:
         given = table.columns.get(name)
-        return np.zeros(len(table.rows)) if given is None else given
+        return [0.0] * len(table.rows) if given is None else given
 
     return column
 
