@@ -1,5 +1,6 @@
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -28,7 +29,7 @@ from commonbrain.model.recall_result import (
 from commonbrain.model.scope import Trust
 from commonbrain.retrieval.items import to_item
 from commonbrain.retrieval.packing import Packed, pack
-from commonbrain.testing.builders import a_memory
+from commonbrain.testing.builders import NOON, a_memory
 from commonbrain.text.segmentation import Sought
 from commonbrain.text.tokens import estimate
 
@@ -395,9 +396,29 @@ def test_untrusted_text_never_makes_a_trusted_one_weak() -> None:
     assert len(pack([lie, truth], DEFAULT, terms=QUESTION).items) == 1
 
 
+def test_newer_memory_that_shares_a_word_of_the_question_with_the_best_one_stays() -> None:
+    best, other = scored(("The port of the shop is 8443.", 0.9), ("The port moved.", 0.2))
+    before, after = (replace(other.memory, occurred_at=NOON + timedelta(days=n)) for n in (-1, 1))
+
+    for memory, count in ((before, 1), (after, 2)):
+        pair = [best, replace(other, memory=memory)]
+        assert len(pack(pair, DEFAULT, terms=QUESTION).items) == count
+
+
+def test_both_sides_of_a_conflict_and_what_changed_an_item_are_shown() -> None:
+    best, other = scored(("The port of the shop is 8443.", 0.9), ("It listens elsewhere.", 0.2))
+    shown = ids.show(ids.MEMORY, other.memory.id)
+    conflict = conflict_of(best.memory, other.memory)
+    changed = replace(best, notes=(f"earlier, changed by {shown} on 1 May",))
+
+    assert len(pack([best, other], DEFAULT, terms=QUESTION).items) == 1
+    assert len(pack([best, other], DEFAULT, terms=QUESTION, conflicts=[conflict]).items) == 2
+    assert len(pack([changed, other], DEFAULT, terms=QUESTION).items) == 2
+
+
 def test_what_is_there_for_another_reason_stays_whatever_its_words() -> None:
     best, other = scored(("The port of the shop is 8443.", 0.9), ("Tea is ready.", 0.2))
-    for features in ({"linked": 0.2}, {"skill": 1.0}, {"guidance": 0.25}, {"date": 1.0}):
+    for features in ({"linked": 0.2}, {"skill": 1.0}, {"guidance": 0.5}, {"date": 1.0}):
         marked = replace(other, features=features)
         assert len(pack([best, marked], DEFAULT, terms=QUESTION).items) == 2
 

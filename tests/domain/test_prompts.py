@@ -5,7 +5,7 @@ import pytest
 from commonbrain.model import ids
 from commonbrain.model.memory import Memory
 from commonbrain.model.query import PROACTIVE, Candidate
-from commonbrain.retrieval.order import EARLIER
+from commonbrain.model.recall_result import EARLIER
 from commonbrain.retrieval.proactive import read_prompt, worth_showing
 from commonbrain.testing.builders import a_memory
 from commonbrain.text.prompts import typed_text

@@ -53,6 +53,7 @@ from commonbrain.model.limits import NAME_CHARS_MAX, QUERY_CHARS_MAX, TASK_CHARS
 from commonbrain.model.links import DISAGREEMENTS
 from commonbrain.model.memory import Memory, State, is_dormant
 from commonbrain.model.query import Filter, is_allowed
+from commonbrain.model.recall_result import EARLIER
 from commonbrain.model.scope import Caller
 from commonbrain.model.sessions import (
     METADATA_SHOWN,
@@ -66,7 +67,6 @@ from commonbrain.model.sessions import (
 from commonbrain.model.skills import skill_of
 from commonbrain.model.timestamps import show_day
 from commonbrain.observability.tool_events import ToolEvent
-from commonbrain.retrieval.order import EARLIER
 from commonbrain.retrieval.value_history import ChangeReader
 from commonbrain.security.read_audit import audited
 from commonbrain.services import Services

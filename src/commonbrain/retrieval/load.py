@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from commonbrain.invalidation.reviews import open_reviews, review_notes
-from commonbrain.model.kinds import Kind
+from commonbrain.model.kinds import SUMMARY, Kind
 from commonbrain.model.limits import EXPANSION_MAX
 from commonbrain.model.links import DISAGREEMENTS, Link, LinkType, is_sure
 from commonbrain.model.memory import Memory
@@ -32,8 +32,8 @@ LINKS: Final = "links"
 SOURCE_TURNS: Final = "source_turns"
 SEEDS_MAX: Final = 12
 """The best candidates, whose links bring others."""
-_LINKS_MAX: Final = 400
-"""Links read of all candidates, strongest first; one memory may have thousands."""
+_LINKS_MAX: Final = 200
+"""Links read of these, strongest first; one memory may have thousands."""
 _REACHED_MAX: Final = 24
 """Neighbours read, to find the few worth adding."""
 _SOURCES_MAX: Final = 4
@@ -57,12 +57,11 @@ TYPE_WEIGHTS: Final[Mapping[LinkType, float]] = {
 def load(tx: Transaction, table: Table) -> None:
     """Read the candidates and what belongs to them, and add the best that their links lead to."""
     plan = table.plan
-    table.links = _links(tx, table)
-    pull = _pull(table)
+    seeds = _seeds(table)
+    table.links = _links(tx, table, seeds=seeds)
+    pull = _pull(table, seeds=seeds)
     ends = sorted(pull.keys() - set(table.rows), key=lambda id_: (-pull[id_], -id_))[:_REACHED_MAX]
-    derived = _derived(table)
-    sources = [id_ for those in derived.values() for id_ in those]
-    table.known = known = tx.memories.get(list(dict.fromkeys([*table.rows, *ends, *sources])))
+    table.known = known = tx.memories.get(list(dict.fromkeys([*table.rows, *ends])))
     places = [place for place, id_ in enumerate(table.rows) if id_ in known]
     if not places:
         table.rows, table.columns = [], {name: one[:0] for name, one in table.columns.items()}
@@ -92,8 +91,7 @@ def load(tx: Transaction, table: Table) -> None:
     _read_changes(tx, table)
     if plan.query and plan.period is None and not plan.filter.as_of:
         table.similarity = _similarity(tx, table)
-    if plan.overrides.is_enabled(SOURCE_TURNS) and not plan.filter.as_of:
-        _read_sources(tx, table, derived=derived)
+    _read_sources(tx, table)
     table.annotations = tx.annotations.of(table.rows)
     threads = dict.fromkeys(memory.thread_id for memory in messages)
     distinct = [id_ for id_ in threads if id_ is not None]
@@ -105,31 +103,34 @@ def recency(memory: Memory, now: datetime) -> float:
     return 2.0 ** -max((now - memory.occurred_at) / RECENCY_HALF_LIFE, 0.0)
 
 
-def _links(tx: Transaction, table: Table) -> list[Link]:
+def _seeds(table: Table) -> Mapping[int, float]:
+    """Return the best candidates with their scores, whose links are followed."""
+    fused = dict(zip(table.rows, table.columns["fused"].tolist(), strict=True))
+    best = sorted(fused, key=fused.__getitem__, reverse=True)[:SEEDS_MAX]
+    return {id_: fused[id_] for id_ in best}
+
+
+def _links(tx: Transaction, table: Table, *, seeds: Mapping[int, float]) -> list[Link]:
     plan = table.plan
     if not (plan.query and plan.overrides.is_enabled(LINKS)):
         return []
     is_used = plan.overrides.is_enabled(CHANGES)
     return [
         link
-        for link in tx.links.touching(table.rows, limit=_LINKS_MAX)
+        for link in tx.links.touching(list(seeds), limit=_LINKS_MAX)
         if link.trust.weight >= plan.filter.trust_min
         and (is_used or link.type is not LinkType.CHANGES)
     ]
 
 
-def _pull(table: Table) -> Mapping[int, float]:
+def _pull(table: Table, *, seeds: Mapping[int, float]) -> Mapping[int, float]:
     """Return how much the links of the best candidates speak for each memory at their ends."""
     pull: dict[int, float] = {}
-    if not table.links:
-        return pull
-    fused = dict(zip(table.rows, table.columns["fused"].tolist(), strict=True))
-    seeds = set(sorted(fused, key=fused.__getitem__, reverse=True)[:SEEDS_MAX])
     for link in table.links:
         for seed, end in ((link.from_id, link.to_id), (link.to_id, link.from_id)):
             if seed in seeds:
                 weight = link.strength * TYPE_WEIGHTS.get(link.type, 0.0)
-                pull[end] = max(pull.get(end, 0.0), fused[seed] * weight)
+                pull[end] = max(pull.get(end, 0.0), seeds[seed] * weight)
     return pull
 
 
@@ -171,26 +172,39 @@ def _similarity(tx: Transaction, table: Table) -> tuple[Mapping[int, int], Colum
     return places, np.asarray(tx.index.cosines(compared))
 
 
-def _derived(table: Table) -> Mapping[int, Sequence[int]]:
-    """Map candidates to what they were derived from, as far as their links say so."""
+def _read_sources(tx: Transaction, table: Table) -> None:
+    """Read what candidates were derived from, checked like a candidate.
+
+    What was extracted always has sources, and so has an episode of a reflection; the links of the
+    best are known.
+    """
+    plan, rows = table.plan, set(table.rows)
+    links = [
+        one for one in table.links if one.type is LinkType.DERIVED_FROM and one.from_id in rows
+    ]
+    linked = {link.from_id for link in links}
+    unknown = [
+        one.id
+        for one in table.memories
+        if one.id not in linked and one.source_message_id is None
+        if one.auto_captured or one.label == SUMMARY
+    ]
+    if unknown:
+        more = tx.links.touching(unknown, types=[LinkType.DERIVED_FROM], limit=_LINKS_MAX)
+        links += [link for link in more if link.from_id in rows]
     derived: defaultdict[int, list[int]] = defaultdict(list)
-    rows = set(table.rows)
-    for link in table.links:
-        if link.type is LinkType.DERIVED_FROM and link.from_id in rows:
-            derived[link.from_id].append(link.to_id)
-    return {id_: those[:_SOURCES_MAX] for id_, those in derived.items()}
-
-
-def _read_sources(tx: Transaction, table: Table, *, derived: Mapping[int, Sequence[int]]) -> None:
-    """Read what candidates were derived from, checked like a candidate."""
-    plan = table.plan
-    sources = dict(derived)
+    for link in links:
+        derived[link.from_id].append(link.to_id)
+    table.derived = {id_: frozenset(those) for id_, those in derived.items()}
+    if plan.filter.as_of or not plan.overrides.is_enabled(SOURCE_TURNS):
+        return
+    sources: dict[int, Sequence[int]] = {}
     for memory in table.memories:
-        if memory.source_message_id is not None:
-            named = dict.fromkeys([memory.source_message_id, *derived.get(memory.id, ())])
-            sources[memory.id] = list(named)[:_SOURCES_MAX]
-    unknown = {id_ for those in sources.values() for id_ in those} - table.known.keys()
-    known = {**table.known, **tx.memories.get(sorted(unknown))}
+        own = [] if memory.source_message_id is None else [memory.source_message_id]
+        if named := list(dict.fromkeys([*own, *derived.get(memory.id, ())]))[:_SOURCES_MAX]:
+            sources[memory.id] = named
+    unread = {id_ for those in sources.values() for id_ in those} - table.known.keys()
+    known = {**table.known, **tx.memories.get(sorted(unread))}
     criteria = Filter(project=plan.filter.project, trust_min=plan.filter.trust_min)
     table.sources = {
         id_: [

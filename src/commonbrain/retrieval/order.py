@@ -29,7 +29,7 @@ from commonbrain.model.links import (
 )
 from commonbrain.model.memory import CURRENT_STATES, Memory, State
 from commonbrain.model.query import Candidate, Filter, is_allowed
-from commonbrain.model.recall_result import NEWER, Order
+from commonbrain.model.recall_result import EARLIER, NEWER, Order
 from commonbrain.model.revision import DEPRECATED
 from commonbrain.model.skills import skill_of
 from commonbrain.model.support import may_outdate
@@ -49,12 +49,10 @@ if TYPE_CHECKING:
 
 LINKED: Final = "linked"
 """The feature of a candidate that links brought."""
-EARLIER: Final = "earlier"
-"""The feature and the note of a memory that a newer one changed."""
 
 
 def order(table: Table) -> None:
-    """Bring the ranked candidates into the order in which they are shown, with their notes."""
+    """Bring the ranked candidates into the order in which they are shown."""
     plan = table.plan
     table.considered = table.ranked
     visible = filter_visible(table, table.ranked)
@@ -66,10 +64,13 @@ def order(table: Table) -> None:
     table.ranked = visible
     table.is_answered = has_answer(table)
     table.conflicts = _conflicts(table)
-    near = 2 * plan.budget.max_items
-    described = _described(table, visible[:near])
-    table.ranked = [*described, *visible[near:]]
     table.considered = with_marks(table.considered, table.ranked)
+
+
+def describe(table: Table) -> None:
+    """Add context, notes, history and source to the candidates that may become items."""
+    near = 2 * table.plan.budget.max_items
+    table.ranked = [*_described(table, table.ranked[:near]), *table.ranked[near:]]
 
 
 def filter_visible(table: Table, ranked: Iterable[Candidate]) -> list[Candidate]:
@@ -117,17 +118,13 @@ def _without_summaries(table: Table, ranked: list[Candidate]) -> list[Candidate]
     if wants_them or not plan.overrides.is_enabled(SOURCES_FIRST):
         return ranked
     known = {one.memory.id for one in ranked}
-    summaries = {
-        one.memory.id
+    return [
+        one
         for one in ranked
-        if one.memory.kind is Kind.EPISODE and one.memory.label == SUMMARY
-    }
-    repeated = {
-        link.from_id
-        for link in table.links
-        if link.type is LinkType.DERIVED_FROM and link.from_id in summaries and link.to_id in known
-    }
-    return [one for one in ranked if one.memory.id not in repeated]
+        if one.memory.kind is not Kind.EPISODE
+        or one.memory.label != SUMMARY
+        or known.isdisjoint(table.derived.get(one.memory.id, ()))
+    ]
 
 
 def _at_each_time(table: Table, ranked: Sequence[Candidate]) -> list[Candidate]:
@@ -419,12 +416,13 @@ def _context(
 
 def _episodes(table: Table) -> Iterator[tuple[int, Memory]]:
     plan = table.plan
+    criteria = Filter(trust_min=plan.filter.trust_min, project=plan.filter.project)
     for link in table.links:
         episode = table.known.get(link.from_id)
         if link.type is not LinkType.DERIVED_FROM or episode is None:
             continue
         if episode.kind is Kind.EPISODE and is_allowed(
-            episode, plan.caller, criteria=Filter(trust_min=plan.filter.trust_min), now=plan.now
+            episode, plan.caller, criteria=criteria, now=plan.now
         ):
             yield link.to_id, episode
 

@@ -1,6 +1,6 @@
 """Packing: fit the best evidence into a budget of items and tokens, quoted for an agent."""
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -10,8 +10,8 @@ from commonbrain.model.links import CONFLICTS_MAX, Conflict, conflicts_naming
 from commonbrain.model.memory import full_text
 from commonbrain.model.query import Budget, Candidate
 from commonbrain.model.recall_result import (
+    EARLIER,
     ENVELOPE_TOKENS,
-    NEWER,
     UNSURE,
     Item,
     Omitted,
@@ -23,7 +23,7 @@ from commonbrain.model.recall_result import (
 )
 from commonbrain.model.scope import Trust
 from commonbrain.retrieval.items import is_matching_skill, to_item
-from commonbrain.retrieval.order import EARLIER, LINKED
+from commonbrain.retrieval.order import LINKED
 from commonbrain.retrieval.retrieve import GUIDANCE
 from commonbrain.text.segmentation import Sought, excerpt
 from commonbrain.text.tokens import SAMPLE_CHARS, estimate
@@ -65,30 +65,54 @@ The largest that costs less than half a point of evidence on the half of LoCoMo 
 """
 
 
-def without_weak(ranked: Sequence[Candidate], terms: Sequence[str]) -> Sequence[Candidate]:
+def without_weak(
+    ranked: Sequence[Candidate], terms: Sequence[str], *, conflicts: Sequence[Conflict] = ()
+) -> Sequence[Candidate]:
     """Leave out what is much less sure and has no word of the query that the better ones lack.
 
-    What is there for another reason than its words stays: skills, guidance, linked memories, what
-    is of the time asked for, and what a note of an item names as newer. Untrusted text takes the
-    place of nothing: what is trusted is compared with what is trusted.
+    What is newer than the best and shares a word of the query with it stays, for it may say what
+    holds now. What is there for another reason than its words stays too: skills, guidance, linked
+    memories, what is of the time asked for, what a note of an item names, and the other side of its
+    conflict. Untrusted text takes the place of nothing: what is trusted is compared with what is
+    trusted.
     """
     sought = Sought(terms)
-    trusted = [one.score for one in ranked if is_trusted(one)]
-    enough = _WEAK_BELOW * max(trusted or [one.score for one in ranked], default=0.0)
-    if all(one.score >= enough for one in ranked):
+    trusted = [one for one in ranked if is_trusted(one)] or ranked
+    best = max(trusted, key=lambda one: one.score, default=None)
+    if best is None or all(one.score >= _WEAK_BELOW * best.score for one in ranked):
         return ranked
+    topic = sought.stems_in(best.memory.text)
     words: set[str] = set()
-    notes: set[str] = set()
-    strong: list[Candidate] = []
+    strong: set[int] = set()
     for one in ranked:
         own = sought.stems_in(one.memory.text)
-        is_newer = bool(notes) and f"{NEWER}{ids.show(ids.MEMORY, one.memory.id)}" in notes
-        if one.score >= enough or own - words or is_newer or _belongs(one):
-            strong.append(one)
-            notes.update(one.notes)
+        is_newer = one.memory.occurred_at > best.memory.occurred_at and own & topic
+        if one.score >= _WEAK_BELOW * best.score or own - words or is_newer or _belongs(one):
+            strong.add(one.memory.id)
             if is_trusted(one):
                 words |= own
-    return strong
+    named = _named_with(ranked, strong, conflicts=conflicts)
+    return [one for one in ranked if one.memory.id in strong or one.memory.id in named]
+
+
+def _named_with(
+    ranked: Sequence[Candidate], strong: Container[int], *, conflicts: Sequence[Conflict]
+) -> Container[int]:
+    """Return the candidates that a note or a conflict of the strong ones names, or of these."""
+    shown = {one.memory.id: ids.show(ids.MEMORY, one.memory.id) for one in ranked}
+    named: set[int] = set()
+    waiting = [one for one in ranked if one.memory.id in strong]
+    while waiting:
+        one = waiting.pop()
+        own = shown[one.memory.id]
+        sides = [id_ for conflict in conflicts_naming(conflicts, own) for id_ in conflict.ids]
+        for other in ranked:
+            id_ = other.memory.id
+            is_named = shown[id_] in sides or any(shown[id_] in note for note in one.notes)
+            if is_named and id_ not in named and id_ not in strong:
+                named.add(id_)
+                waiting.append(other)
+    return named
 
 
 def _belongs(candidate: Candidate) -> bool:
@@ -96,7 +120,7 @@ def _belongs(candidate: Candidate) -> bool:
     return any(candidate.features.get(name, 0.0) >= least for name, least in _BELONGS.items())
 
 
-_BELONGS: Final = {"skill": 1.0, LINKED: 0.01, "date": 1.0, GUIDANCE: 0.25}
+_BELONGS: Final = {"skill": 1.0, LINKED: 0.01, "date": 1.0, GUIDANCE: 0.5}
 """Least values of features that are a reason to show an item; guidance below is off the topic."""
 
 
@@ -155,7 +179,7 @@ def pack(
     """
     chosen = select(ranked, budget.max_items)
     if budget.is_default and budget.order is Order.RELEVANCE and terms and not is_unsure:
-        chosen = without_weak(chosen, terms)
+        chosen = without_weak(chosen, terms, conflicts=conflicts)
     # The text around the items is paid for in advance.
     around = _frame_tokens(budget, omitted=len(ranked), is_unsure=is_unsure)
     filling = _fill(

@@ -21,9 +21,10 @@ from commonbrain.model.kinds import KINDS
 from commonbrain.model.memory import Memory
 from commonbrain.model.model_card import CROSS_ENCODER
 from commonbrain.model.query import PROACTIVE, Candidate
+from commonbrain.model.recall_result import EARLIER
 from commonbrain.model.scope import Caller
 from commonbrain.retrieval.load import SOURCE_TURNS
-from commonbrain.retrieval.order import EARLIER, with_marks
+from commonbrain.retrieval.order import with_marks
 from commonbrain.retrieval.plan import QueryPlan, limit_to_time, search_terms, words_of
 from commonbrain.retrieval.score import ANSWERABILITY, word_share
 from commonbrain.services import Services
@@ -224,7 +225,7 @@ class PromptJudge:
             table.ranked = [
                 one
                 for one in table.ranked
-                if not one.features.get("linked") and (not plan.query or _is_informative(plan, one))
+                if not one.features.get("linked") and _is_informative(plan, one)
             ]
         else:
             judged = self._judged(table)

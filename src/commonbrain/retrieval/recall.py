@@ -23,7 +23,7 @@ from commonbrain.model.query import Budget, Candidate, ExclusionReason, Place, S
 from commonbrain.model.recall_result import RecallResult, ResultStatus, certainty
 from commonbrain.retrieval.browsing import arrange, count_after, fit_page, next_cursor, read_cursor
 from commonbrain.retrieval.load import load
-from commonbrain.retrieval.order import order
+from commonbrain.retrieval.order import describe, order
 from commonbrain.retrieval.packing import Packed, pack
 from commonbrain.retrieval.plan import (
     NO_OVERRIDES,
@@ -124,9 +124,10 @@ class Recall:
             arrange(table)
         if prompt is not None:
             prompt.judge(table)
+        describe(table)
         timer.end_stage("rank")
         timer.split_stage("rank", table.taken_ms)
-        packed, last = _packed(table)
+        packed, last = _packed(table, has_pages=table.plan.has_pages and not is_prompt)
         more = 0 if last is None else self._count_after(table.plan, last)
         timer.end_stage("pack")
         note_shown(_contexts_of(table.ranked, packed))
@@ -286,7 +287,7 @@ FALLBACK_ITEMS_MAX: Final = 8
 FALLBACK_TOKENS_MAX: Final = RECALL_TOKENS_DEFAULT // 4
 
 
-def _packed(table: Table) -> tuple[Packed, Place | None]:
+def _packed(table: Table, *, has_pages: bool) -> tuple[Packed, Place | None]:
     """Fill the budget, and return the last place of a page of a list."""
     plan = table.plan
     fill = partial(
@@ -296,7 +297,7 @@ def _packed(table: Table) -> tuple[Packed, Place | None]:
         terms=plan.terms,
         is_unsure=not table.is_answered,
     )
-    if plan.has_pages:
+    if has_pages:
         return fit_page(table.ranked, fill, oldest=table.oldest)
     return fill(table.ranked), None
 
@@ -307,7 +308,8 @@ def choose_budget(plan: QueryPlan, *, is_answered: bool) -> Budget:
     default = plan.parameters
     is_raised = usual.max_items > default.recall_items or usual.max_tokens > default.recall_tokens
     if is_answered or is_raised:
-        return usual
+        # What is asked for in several memories is not left out for being weak.
+        return replace(usual, is_default=usual.is_default and not plan.asks_several)
     return replace(
         usual,
         max_items=min(FALLBACK_ITEMS_MAX, usual.max_items),

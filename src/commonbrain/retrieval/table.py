@@ -6,7 +6,7 @@ each, `score` their features, `order` brings them into their order, and `pack` r
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -84,6 +84,8 @@ class Table:
     """What surely changed a candidate."""
     histories: Mapping[int, str] = field(default_factory=dict[int, str])
     """What candidates said before."""
+    derived: Mapping[int, Collection[int]] = field(default_factory=dict[int, "Collection[int]"])
+    """What candidates were derived from, by id."""
     sources: Mapping[int, Sequence[Memory]] = field(default_factory=dict[int, "Sequence[Memory]"])
     """What candidates were derived from, as far as the caller may see it."""
     similarity: tuple[Mapping[int, int], Column] | None = None

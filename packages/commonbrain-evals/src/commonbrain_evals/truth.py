@@ -20,8 +20,7 @@ from rich.table import Table
 from commonbrain.client import Brain
 from commonbrain.embeddings.interface import Embedder
 from commonbrain.ingestion.result import ItemStatus
-from commonbrain.model.recall_result import Item
-from commonbrain.retrieval.order import EARLIER
+from commonbrain.model.recall_result import EARLIER, Item
 from commonbrain.retrieval.plan import RetrievalOverrides
 from commonbrain.retrieval.recall import Recall
 from commonbrain.storage.interface import Progress, ignore_progress

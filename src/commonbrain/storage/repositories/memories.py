@@ -315,7 +315,7 @@ class MemoryRepository:
         self.work.connection.execute(_TURN, given)
 
     def skills(self, scope: QueryScope) -> Mapping[int, Mapping[str, object]]:
-        """Map the rules in scope that have a trigger to it."""
+        """Map the rules in scope that have a trigger to it; a project's rule names the project."""
         # Triggers are few and have an index of their own; joined to the rows at once, the planner
         # begins with all of these.
         skills: dict[int, Mapping[str, object]] = dict(
@@ -324,8 +324,11 @@ class MemoryRepository:
         if not skills:
             return {}
         allowed = confine(scope, self.work.tenant), memories.c.id.in_(list(skills))
-        ids = self.work.connection.execute(select(memories.c.id).where(*allowed)).scalars()
-        return {id_: skills[id_] for id_ in ids}
+        columns = select(memories.c.id, memories.c.project)
+        return {
+            id_: skills[id_] if project is None else {"projects": [project]} | _own(skills[id_])
+            for id_, project in self.work.connection.execute(columns.where(*allowed))
+        }
 
     def people(self, names: Sequence[str]) -> set[str]:
         """Select the case-folded names that belong to speakers of this store."""
@@ -416,6 +419,11 @@ class MemoryRepository:
     def _rows(self, statement: Executable, ids: Sequence[int]) -> Sequence[Sequence[Any]]:
         given = {"tenant": self.work.tenant, "ids": list(ids)}
         return self.work.connection.execute(statement, given).all()
+
+
+def _own(trigger: Mapping[str, object]) -> Mapping[str, object]:
+    """Return a trigger without an empty list of projects."""
+    return {name: one for name, one in trigger.items() if one or name != "projects"}
 
 
 @lru_cache

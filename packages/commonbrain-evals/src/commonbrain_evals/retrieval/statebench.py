@@ -22,9 +22,8 @@ from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.escaping import inert_line
 from commonbrain.model.limits import RECALL_ITEMS_DEFAULT
 from commonbrain.model.memory import full_text
-from commonbrain.model.recall_result import Item
+from commonbrain.model.recall_result import EARLIER, Item
 from commonbrain.model.scope import Scope
-from commonbrain.retrieval.order import EARLIER
 from commonbrain.retrieval.plan import RetrievalOverrides
 from commonbrain.retrieval.recall import Recall
 from commonbrain.storage.interface import Progress, ignore_progress
