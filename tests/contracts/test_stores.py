@@ -307,7 +307,8 @@ def test_writing_transaction_has_the_lock_before_its_first_write(
 def planned(path: Path, about: str, action: Callable[[Transaction], object]) -> list[str]:
     """Give how SQLite means to find what the statements about something ask for."""
     statements: list[str] = []
-    with closing(opened(path)) as store, store.snapshot(LOCAL_TENANT) as tx:
+    # A snapshot would first ask which rows there are, and then not ask for those.
+    with closing(opened(path)) as store, store.begin(LOCAL_TENANT) as tx:
         own = tx.work.connection.connection.dbapi_connection
         assert own is not None
         own.set_trace_callback(statements.append)
@@ -319,6 +320,8 @@ def planned(path: Path, about: str, action: Callable[[Transaction], object]) -> 
             for statement in statements
             if about in statement
             for row in cursor.execute(f"EXPLAIN QUERY PLAN {statement}").fetchall()
+            # A limit is a subquery: with a plain parameter SQLite plans anew each time.
+            if not row[-1].startswith(("SCALAR SUBQUERY", "SCAN CONSTANT ROW"))
         ]
 
 

@@ -151,7 +151,7 @@ def fail() -> None:
 def test_recall_answers_without_a_cross_encoder_that_fails(
     brain: Brain, broken: Preferring, reason: str
 ) -> None:
-    matches = served_by(brain, broken).recall(ASKED)
+    matches = served_by(brain, broken).recall(ASKED, max_items=12)
 
     assert [one.headline for one in matches.items] == headlines(brain)
     assert matches.degraded == (f"cross_encoder: test:preferring {reason}",)
@@ -177,7 +177,7 @@ def test_recall_deadline_limits_the_cross_encoder(brain: Brain) -> None:
     # It is loaded by now.
     served.services.cross_encoding.ready(timeout_ms=None)
 
-    matches = served.recall(ASKED, deadline_ms=1)
+    matches = served.recall(ASKED, deadline_ms=1, max_items=12)
     until.set()
 
     assert {one.headline for one in matches.items} == {*headlines(brain)}

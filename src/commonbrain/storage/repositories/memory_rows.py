@@ -142,8 +142,6 @@ def fetch(work: SqlContext, ids: Sequence[int]) -> dict[int, Memory]:
     if not ids:
         return {}
     rows = work.raw_rows(_GET, {"ids": list(ids)})
-    if not rows:
-        return {}
     listed: defaultdict[str, list[int]] = defaultdict(list)
     for row in rows:
         listed[row[_KIND]].append(row[_ID])
@@ -151,10 +149,11 @@ def fetch(work: SqlContext, ids: Sequence[int]) -> dict[int, Memory]:
     with reading():
         question = _parts(frozenset(map(Kind, listed)), has_names=has_names)
     if has_names:
-        listed[_NAMES] = [row[_ID] for row in rows]
+        # Names are asked for whether or not there are rows: how long it takes tells nothing.
+        listed[_NAMES] = list(ids)
     details: dict[int, Row] = {}
     names: defaultdict[int, list[Row]] = defaultdict(list)
-    for part in work.raw_rows(question, listed):
+    for part in work.raw_rows(question, listed) if listed else ():
         if part[1] in _FIELD_OF:
             names[part[0]].append(part)
         else:

@@ -251,7 +251,8 @@ class ThreadRepository:
         """Return passages, and those with gaps, reading `far` times as many neighbours."""
         reach = far * before, far * after
         has_threads = self.work.may_have(OptionalRows.MESSAGES)
-        rows = self.work.rows(_steps(*reach, has_threads=has_threads), {"ids": list(ids)})
+        steps = self.work.rows(_steps(*reach, has_threads=has_threads), {"ids": list(ids)})
+        rows = [row for row in steps if row[0] is not None or row[1] is not None]
         near = {id_ for _, _, *passage in rows for id_ in passage if id_}
         if not near:
             return {}, []
@@ -355,7 +356,7 @@ def _visible_messages() -> Select[int]:
 def _steps(before: int, after: int, *, has_threads: bool) -> Select[Any] | CompoundSelect[Any]:
     """Select the thread or session of each memory, what is before it there, it and what is after.
 
-    A memory without either is absent.
+    One that is no message comes back without a thread too, besides with its session if it has one.
     """
     sessions = _session_steps(before, after)
     return union_all(_thread_steps(before, after), sessions) if has_threads else sessions
@@ -365,7 +366,8 @@ def _thread_steps(before: int, after: int) -> Select[Any]:
     """Select the messages before each message in its thread, itself and those after it.
 
     It takes one index lookup per neighbour, so that neither the length of a thread nor the number
-    of messages matters. The outer join alone makes SQLite start with the given ids.
+    of messages matters. The outer join alone makes SQLite start with the given ids; an id that is
+    no message of a thread comes back without a thread.
     """
     here, given_ids = _MESSAGES.alias(), LISTED.subquery()
     own = here.c.memory_id
@@ -379,7 +381,6 @@ def _thread_steps(before: int, after: int) -> Select[Any]:
         )
         .select_from(given_ids)
         .outerjoin(here, and_(here.c.tenant_id == bindparam("tenant"), own == given_ids.c.value))
-        .where(here.c.thread_id.is_not(None))
     )
 
 
