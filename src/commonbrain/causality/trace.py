@@ -278,6 +278,8 @@ DEPTH_MAX: Final = 10
 DEEPEN_DEPTH: Final = 5
 HOURS_DEFAULT: Final = 4.0
 _HOURS_MAX: Final = 24 * 31
+_STARTS_MAX: Final = 3
+"""Matches of a text from which a chain is tried, best first."""
 _TARGETS_MAX: Final = 5
 SEARCHES_MAX: Final = 3
 """Searches for guessed steps in one chain; each costs as much as a lexical recall."""
@@ -366,14 +368,20 @@ class Trace:
         query = _checked_query(what)
         _check(depth, "depth", low=1, high=DEPTH_MAX)
         is_id = query.startswith(_ID_MARK)
-        recalled = [] if is_id else self._recalled(query, limit=1)
+        recalled = [] if is_id else self._recalled(query, limit=_STARTS_MAX)
         with self._snapshot() as tx:
-            memories = seen(tx, self.caller, memory_ids=recalled).values()
-            starts = [self._fetch(tx, query)] if is_id else list(memories)
+            known = seen(tx, self.caller, memory_ids=recalled)
+            memories = [known[id_] for id_ in recalled if id_ in known]
+            starts = [self._fetch(tx, query)] if is_id else memories
             if not starts:
                 return TraceResult(op=op, asked=query, limits=(_NOTHING,))
-            walker = self._trail(tx, way=way, depth=depth)
-            return self._noted(tx, build_chain(walker, starts[0], op=op, query=query))
+            chains = [
+                build_chain(self._trail(tx, way=way, depth=depth), start, op=op, query=query)
+                for start in starts
+            ]
+            # What matches best may have no links where what matches nearly as well has some.
+            linked = (one for one in chains if len(one.steps) > 1)
+            return self._noted(tx, next(linked, chains[0]))
 
     def _noted(self, tx: Transaction, result: TraceResult) -> TraceResult:
         """Add which steps a newer memory changed."""
