@@ -27,9 +27,9 @@ def test_stems_are_of_the_words_of_headline_body_and_keywords() -> None:
 
 
 def test_code_is_found_as_it_is_written_and_by_its_words() -> None:
-    read = reading_of("Run src/app.py with --dry-run on v1.2 of the db.")
+    read = reading_of("Run src/app.py with --dry-run on v1.2 of the mirror.")
 
-    assert {"src/app.py", "app", "--dry-run", "dri", "v1.2", "databas", "db"} <= read.stems
+    assert {"src/app.py", "app", "--dry-run", "dri", "v1.2", "mirror"} <= read.stems
 
 
 def test_words_beyond_the_first_4000_characters_are_not_read() -> None:

@@ -326,7 +326,7 @@ class MemoryRepository:
         allowed = confine(scope, self.work.tenant), memories.c.id.in_(list(skills))
         columns = select(memories.c.id, memories.c.project)
         return {
-            id_: skills[id_] if project is None else {"projects": [project]} | _own(skills[id_])
+            id_: skills[id_] if project is None else _of_project(skills[id_], project)
             for id_, project in self.work.connection.execute(columns.where(*allowed))
         }
 
@@ -421,9 +421,9 @@ class MemoryRepository:
         return self.work.connection.execute(statement, given).all()
 
 
-def _own(trigger: Mapping[str, object]) -> Mapping[str, object]:
-    """Return a trigger without an empty list of projects."""
-    return {name: one for name, one in trigger.items() if one or name != "projects"}
+def _of_project(trigger: Mapping[str, object], project: str) -> Mapping[str, object]:
+    """Return the trigger of a project's rule, whose own projects take precedence."""
+    return trigger if trigger.get("projects") else {**trigger, "projects": [project]}
 
 
 @lru_cache
