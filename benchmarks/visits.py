@@ -120,8 +120,7 @@ def count_visits() -> tuple[CallVisits, CallVisits]:
         commonbrain.open(Path(folder) / "b.db") as brain,
     ):
         Filling.of(brain)(0, until=_STORED)
-        asked = questions(_CALLS, of=_STORED)
-        recalls = [partial(brain.recall, question) for question in asked]
+        recalls = [partial(brain.recall, question) for question in questions(_CALLS, of=_STORED)]
         remembers = [
             partial(_remember, brain, body)
             for body in (one.body for one in drafts(2 * _CALLS, seed=_STORED))

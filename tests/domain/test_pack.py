@@ -418,7 +418,7 @@ def test_both_sides_of_a_conflict_and_what_changed_an_item_are_shown() -> None:
 
 def test_what_is_there_for_another_reason_stays_whatever_its_words() -> None:
     best, other = scored(("The port of the shop is 8443.", 0.9), ("Tea is ready.", 0.2))
-    for features in ({"linked": 0.2}, {"skill": 1.0}, {"guidance": 0.5}, {"date": 1.0}):
+    for features in ({"linked": 0.2}, {"skill": 1.0}, {"guidance": 0.25}, {"date": 1.0}):
         marked = replace(other, features=features)
         assert len(pack([best, marked], DEFAULT, terms=QUESTION).items) == 2
 

@@ -120,7 +120,7 @@ def _belongs(candidate: Candidate) -> bool:
     return any(candidate.features.get(name, 0.0) >= least for name, least in _BELONGS.items())
 
 
-_BELONGS: Final = {"skill": 1.0, LINKED: 0.01, "date": 1.0, GUIDANCE: 0.5}
+_BELONGS: Final = {"skill": 1.0, LINKED: 0.01, "date": 1.0, GUIDANCE: 0.25}
 """Least values of features that are a reason to show an item; guidance below is off the topic."""
 
 
