@@ -317,11 +317,16 @@ def _store_socket(call: HookCall) -> Path | None:
     return file and socket_path(file, os.environ)
 
 
+_LEAST_S: Final = 0.01
+"""Seconds in which a free process greets."""
+
+
 def _ask_server(
     call: HookCall, raw: bytes, *, path: Path, runs: HookRuns, until: float
 ) -> Mapping[str, Any] | None:
     """Let a process that serves the store run the action; None if there is none."""
-    remaining_s = until - monotonic() - _CLOSING_S
+    # On a busy machine nothing may be left by now; a socket takes no negative time.
+    remaining_s = max(_LEAST_S, until - monotonic() - _CLOSING_S)
     request = {
         "kind": "hook",
         "client": call.client,
