@@ -168,3 +168,14 @@ def test_retriever_without_results_does_not_lower_scores() -> None:
 
     for name in ("self_score", "context_score"):
         assert column(name, scores, passages=scores)[1] == 1.0
+
+
+def test_trained_models_learn_that_an_answer_follows_its_question(brain: Brain) -> None:
+    say(brain)
+    trace = brain.recall(QUESTION).trace_id
+    seen = {one.headline: one.features for one in brain.recalls.one(trace).candidates or ()}
+    answer, asked = seen[ANSWER], seen[ASKED]
+
+    assert answer["follows"] == answer["replies"] > 0
+    assert asked["leads"] > 0
+    assert answer["length"] > 0

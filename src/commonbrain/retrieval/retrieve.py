@@ -401,6 +401,11 @@ def _table(search: Search, matches: Mapping[str, ScoresById]) -> Table:
     # How far a wish concerns the query counts as it is, not relative to other wishes.
     wishes = matches.get(GUIDANCE, {})
     columns[GUIDANCE] = np.array([wishes.get(id_, 0.0) for id_ in ids])
+    own = dict(zip(ids, columns["self_score"].tolist(), strict=True))
+    after = dict(chain.from_iterable(map(pairwise, runs)))
+    before = {later: id_ for id_, later in after.items()}
+    columns["follows"] = np.array([own.get(before.get(id_, 0), 0.0) for id_ in ids])
+    columns["leads"] = np.array([own.get(after.get(id_, 0), 0.0) for id_ in ids])
     best = np.argsort(-columns["fused"], kind="stable")
     # What has to be followed comes first, however little it matches.
     is_first = columns[SKILL] + columns[GUIDANCE] > 0
@@ -413,6 +418,7 @@ def _table(search: Search, matches: Mapping[str, ScoresById]) -> Table:
         rows=[ids[place] for place in best],
         columns={name: column[best] for name, column in columns.items()},
         cosines=cosines,
+        before=before,
         query_vector=search.query_vector,
         degraded=search.degraded,
         oldest=search.oldest,

@@ -59,6 +59,8 @@ _OUTSIDE_MAX: Final = 0.85
 From 0.95 down it decides for questions of time; at 0.7 it begins to cost first places on LoCoMo,
 where people speak of a day after it is over.
 """
+_LENGTH_SCALE: Final = math.log1p(4000)
+"""Logarithm of the length, in characters, from which the feature `length` is 1."""
 _RATING_SCALE: Final = 3.0
 """Rating at which the feature is tanh(1), about three quarters."""
 
@@ -176,6 +178,20 @@ def _recency(plan: QueryPlan, table: Table) -> Sequence[float]:
     return [recency(one, now) if one.kind in fades else 1.0 for one in table.memories]
 
 
+def _replies(_plan: QueryPlan, table: Table) -> Sequence[float]:
+    """Return how well what each answers matches: the question just before it."""
+    rows = dict(zip(table.rows, table.memories, strict=True))
+    earlier = (rows.get(table.before.get(id_, 0)) for id_ in table.rows)
+    return [
+        float(follows) * (one.reading.question_share if one else 0.0)
+        for follows, one in zip(table.columns["follows"], earlier, strict=True)
+    ]
+
+
+def _length(_plan: QueryPlan, table: Table) -> Sequence[float]:
+    return [min(math.log1p(len(one.body)) / _LENGTH_SCALE, 1.0) for one in table.memories]
+
+
 def _stale(_plan: QueryPlan, table: Table) -> Sequence[float]:
     """Return which claims were not used for so long that they are dormant; events stay true."""
     return [
@@ -216,6 +232,11 @@ FEATURES: Final[Mapping[str, Feature]] = {
         compute=lambda _, table: [float(id_ in table.reviews) for id_ in table.rows],
     ),
     "stale": Feature(weight=0.0, compute=_stale),
+    # For trained models alone.
+    "follows": Feature(weight=0.0, compute=_given("follows")),
+    "leads": Feature(weight=0.0, compute=_given("leads")),
+    "replies": Feature(weight=0.0, compute=_replies),
+    "length": Feature(weight=0.0, compute=_length),
 }
 FEATURE_WEIGHTS: Final[Mapping[str, float]] = {
     name: feature.weight for name, feature in FEATURES.items()

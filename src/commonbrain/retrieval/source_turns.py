@@ -18,14 +18,10 @@ from commonbrain.text.repetition import adds_nothing, content_stems
 from commonbrain.text.segmentation import Sought, excerpt
 from commonbrain.text.tokens import estimate
 
-STAGE: Final = "source_turns"
 _QUOTED: Final = frozenset({Kind.MESSAGE, Kind.EVENT})
 """Sources whose sentences are quoted; others are only named."""
 _WITHOUT_QUOTE: Final = frozenset({Kind.MESSAGE, Kind.EVENT, Kind.EPISODE, Kind.ATOM})
 """A turn has its own text; an episode sums up many, and an atom repeats its source."""
-_PER_ITEM_MAX: Final = 4
-"""Sources read of one memory; one with more is a summary of them."""
-_LINKS_MAX: Final = 200
 _RECIPIENTS_MAX: Final = 3
 _TOKENS_MAX: Final = 60
 """About two sentences; the item itself says what was asked for."""

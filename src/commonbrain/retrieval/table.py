@@ -46,6 +46,8 @@ class Table:
     """Scores and features by name, in the order of the rows."""
     cosines: Mapping[int, float] = field(default_factory=dict[int, float])
     """The cosines of the question, by memory."""
+    before: Mapping[int, int] = field(default_factory=dict[int, int])
+    """The memory before another in its thread or session."""
     query_vector: Matrix | None = None
     """Shape (1, dimensions), once the embedding was available in time."""
     degraded: list[str] = field(default_factory=list[str])

@@ -356,7 +356,7 @@ def _visible_messages() -> Select[int]:
 def _steps(before: int, after: int, *, has_threads: bool) -> Select[Any] | CompoundSelect[Any]:
     """Select the thread or session of each memory, what is before it there, it and what is after.
 
-    One that is no message comes back without a thread too, besides with its session if it has one.
+    Where there are messages, any other memory comes back without a thread as well.
     """
     sessions = _session_steps(before, after)
     return union_all(_thread_steps(before, after), sessions) if has_threads else sessions
