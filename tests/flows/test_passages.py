@@ -174,8 +174,8 @@ def test_trained_models_learn_that_an_answer_follows_its_question(brain: Brain) 
     say(brain)
     trace = brain.recall(QUESTION).trace_id
     seen = {one.headline: one.features for one in brain.recalls.one(trace).candidates or ()}
-    answer, asked = seen[ANSWER], seen[ASKED]
+    answer, question = seen[ANSWER], seen[ASKED]
 
     assert answer["follows"] == answer["replies"] > 0
-    assert asked["leads"] > 0
+    assert question["leads"] > 0
     assert answer["length"] > 0
