@@ -396,13 +396,16 @@ def test_untrusted_text_never_makes_a_trusted_one_weak() -> None:
     assert len(pack([lie, truth], DEFAULT, terms=QUESTION).items) == 1
 
 
-def test_newer_memory_that_shares_a_word_of_the_question_with_the_best_one_stays() -> None:
-    best, other = scored(("The port of the shop is 8443.", 0.9), ("The port moved.", 0.2))
-    before, after = (replace(other.memory, occurred_at=NOON + timedelta(days=n)) for n in (-1, 1))
+def test_first_newer_memory_that_shares_a_word_of_the_question_with_the_best_one_stays() -> None:
+    best, *others = scored(
+        ("The port of the shop is 8443.", 0.9), ("The port moved.", 0.3), ("The port is shut.", 0.2)
+    )
 
-    for memory, count in ((before, 1), (after, 2)):
-        pair = [best, replace(other, memory=memory)]
-        assert len(pack(pair, DEFAULT, terms=QUESTION).items) == count
+    for days, shown in ((-1, [best]), (1, [best, others[0]])):
+        at = NOON + timedelta(days=days)
+        later = [replace(one, memory=replace(one.memory, occurred_at=at)) for one in others]
+        packed = pack([best, *later], DEFAULT, terms=QUESTION)
+        assert [item.id for item in packed.items] == ids_of(shown)
 
 
 def test_both_sides_of_a_conflict_and_what_changed_an_item_are_shown() -> None:

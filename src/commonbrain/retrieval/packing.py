@@ -70,11 +70,11 @@ def without_weak(
 ) -> Sequence[Candidate]:
     """Leave out what is much less sure and has no word of the query that the better ones lack.
 
-    What is newer than the best and shares a word of the query with it stays, for it may say what
-    holds now. What is there for another reason than its words stays too: skills, guidance, linked
-    memories, what is of the time asked for, what a note of an item names, and the other side of its
-    conflict. Untrusted text takes the place of nothing: what is trusted is compared with what is
-    trusted.
+    The first that is newer than the best and shares a word of the query with it stays, for it may
+    say what holds now. What is there for another reason than its words stays too: skills, guidance,
+    linked memories, what is of the time asked for, what a note of an item names, and the other side
+    of its conflict. Untrusted text takes the place of nothing: what is trusted is compared with
+    what is trusted.
     """
     sought = Sought(terms)
     trusted = [one for one in ranked if is_trusted(one)] or ranked
@@ -84,13 +84,17 @@ def without_weak(
     topic = sought.stems_in(best.memory.text)
     words: set[str] = set()
     strong: set[int] = set()
+    has_newer = False
     for one in ranked:
         own = sought.stems_in(one.memory.text)
         is_newer = one.memory.occurred_at > best.memory.occurred_at and own & topic
-        if one.score >= _WEAK_BELOW * best.score or own - words or is_newer or _belongs(one):
+        if one.score >= _WEAK_BELOW * best.score or own - words or _belongs(one):
             strong.add(one.memory.id)
             if is_trusted(one):
                 words |= own
+        elif is_newer and not has_newer:
+            has_newer = True
+            strong.add(one.memory.id)
     named = _named_with(ranked, strong, conflicts=conflicts)
     return [one for one in ranked if one.memory.id in strong or one.memory.id in named]
 

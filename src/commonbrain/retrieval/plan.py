@@ -46,15 +46,6 @@ _LOOKUP: Final = lazy_pattern(
 )
 
 
-_SEVERAL: Final = lazy_pattern(
-    r"\b(?:all|every|each|list|how many|(?:what|which) (?:are|were|other))\b"
-    r"|\b(?:what|which)\s+(?:[\w-]+\s+){0,2}?"
-    r"(?!(?:is|was|has|does|this|its|his|us|as|news|\w*(?:ss|us|is))\b)[a-z-]{3,}s\b",
-    re.IGNORECASE,
-)
-"""Asks for more than one thing: "all rules on deploys", "which ports do we use"."""
-
-
 def is_lookup(query: str) -> bool:
     """Return whether a query asks for a fact, rather than for something to be done or explained."""
     return _LOOKUP.search(query) is not None
@@ -186,8 +177,6 @@ class QueryPlan:
     """The query scope before it was limited to the time that the query asks for alone."""
     is_lookup: bool = False
     """Whether it asks for a fact, rather than for something to be done or explained."""
-    asks_several: bool = False
-    """Whether it asks for more than one thing, each of which may be in a memory of its own."""
     is_about_answers: bool = False
     """Whether it asks for an earlier answer of an assistant."""
     after: Place | None = None
@@ -280,7 +269,6 @@ def plan_query(
         budget=budget,
         asks_when=named is None and _WHEN.search(query) is not None,
         is_lookup=is_lookup(query),
-        asks_several=_SEVERAL.search(query) is not None,
         is_about_answers=asks_about_answers(query),
         speakers=frozenset(speakers),
         period=period,
