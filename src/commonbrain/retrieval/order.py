@@ -80,7 +80,7 @@ def filter_visible(table: Table, ranked: Iterable[Candidate]) -> list[Candidate]
     """
     plan = table.plan
     visible: list[Candidate] = []
-    alike: defaultdict[tuple[str, datetime | None], list[str]] = defaultdict(list)
+    alike: defaultdict[tuple[str, datetime | None], list[Memory]] = defaultdict(list)
     caller, criteria, now = plan.caller, plan.filter, plan.now
     for candidate in ranked:
         memory = candidate.memory
@@ -90,8 +90,8 @@ def filter_visible(table: Table, ranked: Iterable[Candidate]) -> list[Candidate]
         if is_allowed(memory, caller, criteria=criteria, now=now, past=past):
             time = time_of_occurrence(memory, order=plan.budget.order)
             known = alike[memory.semantic_hash, time]
-            if not (known and any(is_same_text(one, memory.text) for one in known)):
-                known.append(memory.text)
+            if not any(is_same_text(one.text, memory.text) for one in known):
+                known.append(memory)
                 visible.append(candidate)
     return visible
 

@@ -56,6 +56,10 @@ class AllowedIds:
     work: SqlContext
     known: dict[QueryScope, list[int]] = field(default_factory=dict["QueryScope", "list[int]"])
     """Ids allowed by narrow scopes, because several retrievers use the same one."""
+    checked: dict[QueryScope, dict[int, bool]] = field(
+        default_factory=dict["QueryScope", "dict[int, bool]"]
+    )
+    """Ids checked before, for the same reason."""
 
     def every(self, scope: QueryScope) -> list[int]:
         """Return all ids that a scope allows.
@@ -84,9 +88,13 @@ class AllowedIds:
 
     def among(self, ids: Sequence[int], scope: QueryScope) -> set[int]:
         """Return which of a few ids a scope allows."""
-        parameters = given(scope, self.work.tenant) | {"listed": json_of(ids)}
-        [(listed,)] = self.work.rows(_allowed_of(scope.filter), parameters)
-        return set(json.loads(listed))
+        known = {} if self.work.changed else self.checked.setdefault(scope, {})
+        unknown = [id_ for id_ in ids if id_ not in known]
+        if unknown:
+            parameters = given(scope, self.work.tenant) | {"listed": json_of(unknown)}
+            [(listed,)] = self.work.rows(_allowed_of(scope.filter), parameters)
+            known |= dict.fromkeys(unknown, False) | dict.fromkeys(json.loads(listed), True)
+        return {id_ for id_ in ids if known[id_]}
 
     def among_many(self, ids: Sequence[int], scope: QueryScope) -> set[int]:
         """Return which of many ids a scope allows: by checking each, or by an index."""
@@ -450,10 +458,15 @@ class SqliteVectors:
     def similarities(self, query: Matrix, ids: Sequence[int]) -> dict[int, float]:
         """Return the cosine of each memory to a unit vector; memories without one are absent."""
         self.follow()
-        changed = [id_ for id_ in ids if id_ in self.work.changed] if self.work.changed else []
-        settled = [id_ for id_ in ids if id_ not in self.work.changed] if changed else ids
-        cosines, unkept = self.codes.cosines(query, settled)
-        return cosines | self._read_cosines(query, [*unkept, *changed])
+        changed = self.work.changed.intersection(ids)
+        known = self.searched.get(query.tobytes())
+        # Most were scored when the nearest were searched with the same vector.
+        cosines = {id_: known[1][id_] for id_ in ids if id_ in known[1]} if known else {}
+        for id_ in changed:
+            cosines.pop(id_, None)
+        others = [id_ for id_ in ids if id_ not in cosines and id_ not in changed]
+        more, unkept = self.codes.cosines(query, others) if others else ({}, [])
+        return cosines | more | self._read_cosines(query, [*unkept, *changed])
 
     def cosines(self, ids: Sequence[int]) -> list[list[float]]:
         """Return the cosine of each pair of memories, by the means of their windows."""
