@@ -222,6 +222,16 @@ def test_process_ends_when_its_store_is_moved(store: Path) -> None:
         wait_until_ended(server)
 
 
+def test_process_of_a_replaced_store_answers_nothing(store: Path) -> None:
+    with client_of(store) as client:
+        client.start()
+        store.rename(store.with_name("moved.db"))
+        with commonbrain.open(store, agent="ann") as brain:
+            brain.remember("We chose the ferry over the bridge.")
+
+        assert "ferry" in client.hook("user-prompt-submit", prompt="ferry or bridge?").context
+
+
 def test_prompt_without_a_loaded_model_is_searched_by_words_and_counted(store: Path) -> None:
     with client_of(store) as client:
         cold = client.hook("user-prompt-submit", prompt=PROMPT)
