@@ -179,12 +179,20 @@ def _recency(plan: QueryPlan, table: Table) -> Sequence[float]:
 
 
 def _replies(_plan: QueryPlan, table: Table) -> Sequence[float]:
-    """Return how well what each answers matches: the question just before it."""
+    """Return how well what each answers matches: the question just before it.
+
+    What an assistant answers mostly repeats what its user said.
+    """
     rows = dict(zip(table.rows, table.memories, strict=True))
     earlier = (rows.get(table.before.get(id_, 0)) for id_ in table.rows)
     return [
-        float(follows) * (one.reading.question_share if one else 0.0)
-        for follows, one in zip(table.columns["follows"], earlier, strict=True)
+        0.0 if one is None or by_assistant else float(follows) * one.reading.question_share
+        for follows, one, by_assistant in zip(
+            table.columns["follows"],
+            earlier,
+            (table.speakers.get(id_) in ASSISTANT_ROLES for id_ in table.rows),
+            strict=True,
+        )
     ]
 
 
@@ -210,8 +218,9 @@ FEATURES: Final[Mapping[str, Feature]] = {
     "date": Feature(weight=0.4, compute=_date, reason="time"),
     "thread": Feature(weight=0.25, compute=_given("thread"), always=True),
     "substance": Feature(weight=0.2, compute=_substance, always=True),
-    "dated": Feature(weight=0.1, compute=_dated),
-    "speaker": Feature(weight=0.1, compute=_speaker, reason="speaker"),
+    "dated": Feature(weight=0.25, compute=_dated),
+    "replies": Feature(weight=0.2, compute=_replies),
+    "speaker": Feature(weight=0.2, compute=_speaker, reason="speaker"),
     # The same question has another answer in another project.
     "same_project": Feature(weight=0.3, compute=_same_project, reason="same project"),
     "strength": Feature(weight=0.03, compute=_strength, always=True),
@@ -235,7 +244,6 @@ FEATURES: Final[Mapping[str, Feature]] = {
     # For trained models alone.
     "follows": Feature(weight=0.0, compute=_given("follows")),
     "leads": Feature(weight=0.0, compute=_given("leads")),
-    "replies": Feature(weight=0.0, compute=_replies),
     "length": Feature(weight=0.0, compute=_length),
 }
 FEATURE_WEIGHTS: Final[Mapping[str, float]] = {
