@@ -36,7 +36,8 @@ TOPICS: Final[Mapping[str, str]] = {
         flows/wrong_calls
     """,
     "retrieval": """
-        flows/answered flows/retrievers flows/changes flows/episodes_in_recall flows/fading
+        flows/answered flows/retrievers flows/changes flows/episodes_in_recall flows/exact_recall
+        flows/fading
         flows/get flows/guidance flows/journal flows/kind_filters flows/ledger flows/links
         flows/listing flows/marks flows/pages_of_memories flows/parameters flows/passages
         flows/people flows/questions_of_time flows/recall flows/skills

@@ -18,6 +18,7 @@ from commonbrain.model.scope import LOCAL_TENANT, Scope, Trust
 from commonbrain.storage.interface import QueryScope
 from commonbrain.storage.store import Store
 from commonbrain.testing.builders import NOON, a_memory
+from commonbrain.text.exact_terms import searched_words
 from tests.contracts.store_steps import (
     OpenStore,
     a_change,
@@ -144,6 +145,24 @@ class IndexContract:
         put(store, a_memory(1, "We are migrating the café's database"))
 
         assert lexical(store, "migrate") == lexical(store, "cafe") == [1]
+
+    @pytest.mark.parametrize(
+        ("text", "others", "asked"),
+        [
+            ("Use \U0001f680 for releases", "Use \U0001f41b for bugs", "\U0001f680"),
+            ("a81bc81d broke it", "a81bc82d broke it", "a81bc81de00b2f9b"),
+            ("a81bc81de00b2f9b broke it", "a81bc82d broke it", "a81bc81"),
+            ("\u6211\u4eec\u7528React\u5199", "\u6211\u4eec\u7528Vue\u5199", "React"),
+            ("It needs Python 3.11", "3 of 11 need Python", "3.11"),
+            ("See src/gateway/limits.py", "gateway limits of src", "gateway/limits.py"),
+        ],
+    )
+    def test_exact_terms_are_found_as_they_are_written(
+        self, store: Store, text: str, others: str, asked: str
+    ) -> None:
+        put(store, a_memory(1, text), a_memory(2, others))
+
+        assert lexical(store, *(searched_words(asked) or [asked.lower()])) == [1]
 
     def test_memory_is_found_by_its_tags_project_and_label(self, store: Store) -> None:
         put(store, a_memory(1, "tea", tags=("oolong",), project="kettle", label="drink"))

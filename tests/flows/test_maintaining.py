@@ -4,7 +4,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from sqlalchemy import update
+from sqlalchemy import text, update
 
 from commonbrain.client import Brain
 from commonbrain.jobs.service import JobView
@@ -15,6 +15,7 @@ from commonbrain.model.memory import State
 from commonbrain.model.scope import LOCAL_TENANT, Caller, Role
 from commonbrain.storage.schema.memories import memories
 from commonbrain.testing.builders import FakeClock, a_brain, a_memory
+from commonbrain.text.exact_terms import searched_words
 from tests.contracts.store_steps import lexical, put
 from tests.flows.asking import bodies, stored
 from tests.flows.test_jobs_again import killed_at
@@ -216,6 +217,20 @@ def test_text_stored_by_an_older_program_is_read_by_maintenance(brain: Brain) ->
     assert len(unread) == 1
     assert counted(brain) == {"reread": 1}
     assert counted(brain) == {}
+
+
+def test_extra_words_of_texts_of_an_older_program_are_indexed_by_maintenance(brain: Brain) -> None:
+    stored(brain, "Use \U0001f680 for releases", kind="fact")
+    with brain.services.store.begin(LOCAL_TENANT) as tx:
+        execute = tx.work.connection.execute
+        execute(update(memories).values(reading='[1,0,0,[],"",""]'))
+        execute(text("DELETE FROM memory_text"))
+        add = "INSERT INTO memory_text (rowid, text) SELECT id, 'Use it for releases' FROM memories"
+        execute(text(add))
+    [word] = searched_words("\U0001f680")
+    assert lexical(brain.services.store, word) == []
+    assert counted(brain) == {"reread": 1}
+    assert lexical(brain.services.store, word) == lexical(brain.services.store, "releases") != []
 
 
 def test_maintenance_killed_after_any_step_changes_each_memory_once(

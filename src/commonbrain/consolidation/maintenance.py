@@ -44,6 +44,7 @@ from commonbrain.services import Services
 from commonbrain.storage.change_log import ChangeContext, record_update
 from commonbrain.storage.interface import DueBy, QueryScope
 from commonbrain.storage.job_queue import EMBED, UPKEEP, JobContext, enqueue
+from commonbrain.text.exact_terms import indexed_text
 
 if TYPE_CHECKING:
     from commonbrain.storage.store import Transaction
@@ -329,12 +330,18 @@ def _word_page(task: JobContext, reached: dict[str, object]) -> None:
 
 
 def _read_page(task: JobContext, reached: dict[str, object]) -> None:
-    """Read texts that another version of this program stored, so that no recall has to."""
+    """Read texts that another version of this program stored, so that no recall has to.
+
+    Its full text may lack the extra words of a text, too.
+    """
     after = cast("int", reached.get(_READ, 0))
     with task.services.store.snapshot(task.caller.tenant) as tx:
         page = tx.memories.unread(after=after, limit=MAINTAINED_AT_ONCE)
     with task.step() as tx:
         _count(reached, "reread", more=tx.memories.read_again(page))
+        for one in tx.memories.get(page).values():
+            if one.state in FINDABLE_STATES and indexed_text(one.text) != one.text:
+                tx.index.reword(one)
         if len(page) == MAINTAINED_AT_ONCE:
             reached[_READ] = page[-1]
         else:

@@ -20,6 +20,7 @@ from commonbrain.model.recall_result import Order
 from commonbrain.model.revision import BeliefPeriod
 from commonbrain.model.scope import Caller, Scope
 from commonbrain.storage.interface import QueryScope
+from commonbrain.text.exact_terms import Forms, asked_part, exact_terms, searched_words
 from commonbrain.text.normalisation import normalise_line
 from commonbrain.text.patterns import lazy_pattern
 from commonbrain.text.time_expressions.parser import parse_time_expression, parse_time_range
@@ -159,6 +160,10 @@ class QueryPlan:
     terms: tuple[str, ...]
     content_terms: tuple[str, ...]
     """The terms without time expressions: texts about an event seldom contain its date."""
+    exact_terms: tuple[Forms, ...] = ()
+    """Numbers, hashes, paths and other names of which only the same one answers."""
+    exact_words: tuple[str, ...] = ()
+    """What full text is searched for besides the terms to find these."""
     query_scope: QueryScope
     budget: Budget
     asks_when: bool = False
@@ -259,12 +264,15 @@ def plan_query(
     now = query_scope.filter.as_of or query_scope.now
     named = parse_time_range(query, now) if overrides.is_enabled(TIME) else None
     rest = named.rest if named else query
+    question = asked_part(rest)
     period = named.period if named else None
     return QueryPlan(
         query=query,
         original_query=query,
         terms=search_terms(query),
         content_terms=search_terms(rest),
+        exact_terms=exact_terms(question),
+        exact_words=searched_words(question),
         query_scope=query_scope,
         budget=budget,
         asks_when=named is None and _WHEN.search(query) is not None,

@@ -41,6 +41,7 @@ from commonbrain.storage.repositories.embedding_spaces import without_words
 from commonbrain.storage.schema.memories import memories
 from commonbrain.storage.sql.context import SqlContext
 from commonbrain.storage.sql.filters import given, within
+from commonbrain.text.exact_terms import indexed_text
 
 _LOOKED_AT: Final = 2
 """Factor by which more results than requested are checked against a scope, before all are."""
@@ -195,7 +196,7 @@ def words_of(text: str) -> list[str]:
 
 
 def _given(text: str) -> dict[str, Any]:
-    words = words_of(text)[:_WORDS_MAX]
+    words = words_of(indexed_text(text))[:_WORDS_MAX]
     return {"length": len(words), "words": " ".join(words)}
 
 

@@ -5,7 +5,7 @@ from typing import Final
 
 from commonbrain.model.reading import Reading
 
-_VERSION: Final = 1
+_VERSION: Final = 2
 """To be raised when the same text is read otherwise; older readings are then made anew."""
 _START: Final = f"[{_VERSION},"
 CURRENT: Final = f"{_START}%"

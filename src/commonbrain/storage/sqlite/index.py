@@ -39,6 +39,7 @@ from commonbrain.storage.sqlite.vectors import (
     SqliteVectors,
     drop_unsound,
 )
+from commonbrain.text.exact_terms import indexed_text
 
 _SCORED_MAX: Final = 5000
 """Matches that are scored if all words of a search are common: the newest."""
@@ -106,11 +107,11 @@ class SqliteFullText:
 
     def put(self, memory: Memory) -> None:
         """Index a memory, and each field of an atom."""
-        words = {"rowid": memory.id, "text": memory.text, "keywords": memory.keywords}
-        self.work.change(_PUT, words)
+        text, keywords = indexed_text(memory.text), memory.keywords
+        self.work.change(_PUT, {"rowid": memory.id, "text": text, "keywords": keywords})
         if memory.kind is Kind.ATOM:
             texts = dict.fromkeys(CausalField, "") | fields_of(memory.detail)
-            fields = {str(name): text for name, text in texts.items()}
+            fields = {str(name): indexed_text(text) for name, text in texts.items()}
             self.work.change(_PUT_ATOM, {"rowid": memory.id, **fields})
 
     def drop(self, memory_id: int) -> None:
