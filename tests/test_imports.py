@@ -51,6 +51,32 @@ for tool in tools_of(Profile.CORE).values():
 print("imported:", *sys.modules)
 """
 
+METHODS = """
+import sys
+from commonbrain.__main__ import main
+
+sys.argv = ["brain", *sys.argv[1:]]
+try:
+    main()
+finally:
+    files = [
+        method.__code__.co_filename
+        for cls in object.__subclasses__()
+        if hasattr(cls, "__dataclass_fields__") and cls.__module__.startswith("commonbrain")
+        for name in ("__init__", "__eq__", "__hash__")
+        if (method := cls.__dict__.get(name)) is not None
+    ]
+    print("imported:", len(files), files.count("<string>"), flush=True)
+"""
+THREADS = """
+import os
+import sys
+from commonbrain.__main__ import main
+
+sys.argv = ["brain", *sys.argv[1:]]
+main()
+print("imported:", os.environ["OPENBLAS_NUM_THREADS"])
+"""
 HOOK = """
 import sys
 def print_import(event, about):
@@ -76,6 +102,8 @@ OTHERS = (
     *("commonbrain.hooks", "commonbrain.integrations", "commonbrain.consolidation"),
     *("commonbrain.coordination.sessions", "commonbrain.security.authentication"),
     *("alembic", "rich.progress"),
+    # They take longer to load than what a command would use of them.
+    *("pydantic_settings", "dotenv", "tenacity"),
 )
 WRITE_PATH = ("commonbrain.ingestion.service", "commonbrain.ingestion.commit")
 READ_PATH = ("commonbrain.retrieval.recall", "commonbrain.retrieval.score")
@@ -113,7 +141,7 @@ UNUSED: Mapping[str, Sequence[str]] = MappingProxyType(
     {
         "--help": (*MODEL, *STORE, *POSTGRES, *NETWORK, *OTHERS, "commonbrain.runtime.bootstrap"),
         "status": (*MODEL, *POSTGRES, *NETWORK, *OTHERS, *WRITE_PATH, *READ_PATH, *CHANGES),
-        "recall|staging": (*POSTGRES, *NETWORK, *OTHERS, *WRITE_PATH, *CHANGES, *METRICS),
+        "recall|staging": ("psutil", *POSTGRES, *NETWORK, *OTHERS, *WRITE_PATH, *CHANGES, *METRICS),
         "remember|Staging runs Postgres 16.": (
             *(*POSTGRES, *NETWORK, *OTHERS, *READ_PATH, *CHANGES),
             "commonbrain.administration",
@@ -144,6 +172,32 @@ def test_version_imports_nothing_but_its_own_entry_point() -> None:
     [imported] = imported_by(COMMANDS, "--version")
     assert among(imported, ["commonbrain"]) == ["commonbrain", "commonbrain.__main__"]
     assert among(imported, (*MODEL, *STORE, "typer", "pydantic")) == []
+
+
+@pytest.mark.requirement("PF-14")
+@pytest.mark.of_a_file
+def test_recall_compiles_few_of_the_methods_of_its_values(
+    store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COMMONBRAIN_STORE", str(store))
+
+    [late, compiled] = imported_by(METHODS, "recall", "staging")[0]
+
+    assert int(late) > 500
+    assert int(compiled) < int(late) / 4
+
+
+@pytest.mark.parametrize(("given", "used"), [(None, "1"), ("3", "3")])
+def test_command_runs_numpy_on_one_thread_unless_the_user_chose(
+    monkeypatch: pytest.MonkeyPatch, given: str | None, used: str
+) -> None:
+    monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
+    if given is not None:
+        monkeypatch.setenv("OPENBLAS_NUM_THREADS", given)
+
+    [shown] = imported_by(THREADS, "--version")
+
+    assert shown == [used]
 
 
 @pytest.mark.requirement("PF-14")

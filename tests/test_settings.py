@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 import commonbrain
-from commonbrain.config import Settings
+from commonbrain.config import ServerSettings, Settings
 from commonbrain.model.briefing_limits import BOOT_CAPS
+from commonbrain.model.kinds import Kind
 from commonbrain.model.scope import Caller
 from commonbrain.model.sessions import ClientInfo, Process
 from commonbrain.runtime.bootstrap import build_services, make_embedder
@@ -101,6 +102,29 @@ def test_setting_out_of_bounds_is_named_and_makes_no_store(
                 commonbrain.open(path)
             assert text in str(refusal.value)
             assert not path.exists()
+
+
+@pytest.mark.parametrize("model", [Settings, ServerSettings])
+def test_defaults_of_settings_are_valid_unchecked(model: type[Settings | ServerSettings]) -> None:
+    assert model.model_construct() == model()
+
+
+def test_variables_and_then_files_of_the_folder_of_secrets_give_settings_in_any_case(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    secrets = tmp_path / "secrets"
+    secrets.mkdir()
+    (secrets / "COMMONBRAIN_AGENT").write_text("ann\n")
+    (secrets / "commonbrain_project").write_text("hanoi\n")
+    (secrets / "commonbrain_half_life_days").write_text('{"fact": 14}\n')
+    (secrets / "another").write_bytes(b"\xff")
+    monkeypatch.setenv("COMMONBRAIN_SECRETS_DIR", str(secrets))
+    monkeypatch.setenv("commonbrain_agent", "bob")
+
+    settings = load_settings()
+
+    assert (settings.agent, settings.project) == ("bob", "hanoi")
+    assert settings.half_life_days[Kind.FACT] == 14
 
 
 def test_setting_of_an_older_program_is_ignored(

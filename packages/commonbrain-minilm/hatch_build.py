@@ -10,12 +10,13 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 RECIPE = ("hatch_build.py", "weights.txt", "build_model/*.py")
 """What the model is made from; when one of these is newer, the model is made again."""
+FILES = ("tokenizer.json", "model.onnx.data", "model-unsigned.onnx", "model.onnx")
 DOWNLOAD_TIMEOUT_S = 900
 """The weights are 83 MB: enough for a line of 1 Mbit/s."""
 
 
 class ModelBuildHook(BuildHookInterface[Any]):
-    """Puts `model.onnx` and `tokenizer.json` into the package's source folder and into the wheel.
+    """Puts the model and its tokenizer into the package's source folder and into the wheel.
 
     Git ignores them there. The next build uses them again, and an editable install reads them.
     """
@@ -24,7 +25,7 @@ class ModelBuildHook(BuildHookInterface[Any]):
         """Make the model unless it is there and newer than its recipe."""
         root = Path(self.root)
         package = root / "src" / "commonbrain_minilm"
-        made = [package / "tokenizer.json", package / "model.onnx"]
+        made = [package / name for name in FILES]
         if not _is_fresh(root, made):
             self.app.display_info("Making the model (downloads 83 MB)")
             _make(root, package)

@@ -4,12 +4,12 @@ import secrets
 import time
 from collections.abc import Mapping
 from contextvars import ContextVar
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Final, Protocol
 
 from commonbrain.model.errors import DeadlineError
 from commonbrain.model.timestamps import to_utc
+from commonbrain.model.values import dataclass, field
 
 
 class Clock(Protocol):

@@ -1,11 +1,10 @@
 """All settings: name, unit, default, bounds and environment variable."""
 
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, ClassVar, Final, Literal
 
 from platformdirs import user_data_path, user_state_path
-from pydantic import AfterValidator, BeforeValidator, Field, IPvAnyNetwork, SecretStr
-from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, IPvAnyNetwork, SecretStr
 
 from commonbrain.model.briefing_limits import (
     BOOT_CAPS,
@@ -92,17 +91,21 @@ def _import_limit(name: str, description: str) -> Any:  # noqa: ANN401 as above
     return Field(default=getattr(ImportLimits(), name), ge=low, le=high, description=description)
 
 
-class Settings(BaseSettings):
+class _Read(BaseModel, frozen=True, extra="ignore", validate_default=True, defer_build=True):
+    prefix: ClassVar[str]
+
+
+class Settings(_Read, frozen=True):
     """Settings, read once at startup; arguments override the environment."""
 
-    model_config = SettingsConfigDict(env_prefix="COMMONBRAIN_", frozen=True, extra="ignore")
+    prefix = "COMMONBRAIN_"
 
     store: Annotated[StoreLocation, BeforeValidator(parse_store)] = Field(
         default_factory=_default_store,
         description="The store: a file, or postgresql://ROLE:PASSWORD@HOST/DATABASE.",
     )
     store_replicas: Annotated[
-        tuple[SecretStr, ...], NoDecode, BeforeValidator(parse_urls), Field(max_length=16)
+        tuple[SecretStr, ...], BeforeValidator(parse_urls), Field(max_length=16)
     ] = Field(
         default=(),
         description="Streaming replicas of a Postgres store that answer recalls while they are "
@@ -526,10 +529,10 @@ class Settings(BaseSettings):
         return Parameters(**values)
 
 
-class ServerSettings(BaseSettings):
+class ServerSettings(_Read, frozen=True):
     """Settings of the shared server, which its worker processes read too."""
 
-    model_config = SettingsConfigDict(env_prefix="COMMONBRAIN_SERVE_", frozen=True, extra="ignore")
+    prefix = "COMMONBRAIN_SERVE_"
 
     host: str = Field(default="127.0.0.1", max_length=253, description="Address to listen on.")
     port: int = Field(default=8377, ge=1, le=65_535, description="Port to listen on.")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from threading import Lock, RLock
 from typing import TYPE_CHECKING, Final
@@ -14,6 +13,7 @@ from commonbrain.model.import_limits import ImportLimits
 from commonbrain.model.limits import EMBEDDINGS_AT_ONCE_MAX, HTTP_SESSION_IDLE_MINUTES
 from commonbrain.model.parameters import DEFAULTS, Parameters
 from commonbrain.model.sessions import IDLE_AFTER, SILENCE_MAX
+from commonbrain.model.values import dataclass, field, replace
 from commonbrain.observability.health import no_probes
 from commonbrain.observability.hook_runs import HookRuns
 from commonbrain.observability.interface import SILENT

@@ -165,6 +165,8 @@ class SessionContract:
         )
         with store.snapshot(LOCAL_TENANT) as tx:
             assert [one.id for one in tx.sessions.of_terminal("ann", CLIENT)] == [2, 1]
+            hosts = (("ann", CLIENT.host), ("ann", "elsewhere"), ("eve", CLIENT.host))
+            assert [tx.sessions.has_terminals(*one) for one in hosts] == [True, False, False]
 
     def test_last_booted_session_is_a_live_session_under_the_prefix(self, store: Store) -> None:
         save(

@@ -54,7 +54,7 @@ class TestShippedModelAsFolder(LoadedOnce):
     @classmethod
     def model(cls, tmp_path_factory: pytest.TempPathFactory) -> Path:
         folder = tmp_path_factory.mktemp("model")
-        for path in (commonbrain_minilm.MODEL_PATH, commonbrain_minilm.TOKENIZER_PATH):
+        for path in commonbrain_minilm.FILES:
             (folder / path.name).symlink_to(path)
         return folder
 

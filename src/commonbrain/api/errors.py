@@ -3,7 +3,6 @@
 `ERRORS` is the table, most specific first: class, exit code of the command line, HTTP status.
 """
 
-from dataclasses import dataclass
 from typing import Final
 
 from commonbrain.model.errors import (
@@ -18,6 +17,7 @@ from commonbrain.model.errors import (
     StoreCorruptError,
     UnavailableError,
 )
+from commonbrain.model.values import dataclass
 
 EXIT_REFUSED: Final = 3
 EXIT_CORRUPT: Final = 6

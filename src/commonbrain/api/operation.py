@@ -1,7 +1,6 @@
 """The operation type, and the field types that several requests share."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from difflib import get_close_matches
 from enum import StrEnum
@@ -34,6 +33,7 @@ from commonbrain.model.limits import (
 )
 from commonbrain.model.scope import Role
 from commonbrain.model.timestamps import parse_instant
+from commonbrain.model.values import dataclass
 from commonbrain.observability.tool_events import WEB_TRANSPORT
 from commonbrain.storage.interface import Progress
 

@@ -1,7 +1,6 @@
 """Runs a command for another process, in the one that serves its store."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from io import StringIO
 from typing import Any, Final
 
@@ -16,6 +15,7 @@ from commonbrain.cli.output import CallerTerminal, Output
 from commonbrain.client import Brain
 from commonbrain.model.errors import CommonbrainError
 from commonbrain.model.sessions import ClientInfo
+from commonbrain.model.values import dataclass
 from commonbrain.runtime.local_requests import LocalHost, brain_for
 from commonbrain.runtime.local_socket import JsonObject
 from commonbrain.runtime.settings_loading import login_name

@@ -2,7 +2,6 @@
 
 from collections.abc import Generator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -20,9 +19,10 @@ from commonbrain.api.operation import Request
 from commonbrain.api.operations import Operation, Profile, Transport
 from commonbrain.cli.output import STREAMS, Output
 from commonbrain.client import Brain, Identity, identity_of
-from commonbrain.coordination.session_registry import resume_session, touch_session
+from commonbrain.coordination.session_registry import may_resume, resume_session, touch_session
 from commonbrain.model.errors import CommonbrainError
 from commonbrain.model.sessions import UNKNOWN, ClientInfo
+from commonbrain.model.values import dataclass, replace
 
 
 class SessionUse(StrEnum):
@@ -98,6 +98,8 @@ def _in_terminal(brain: Brain, folder: ClientInfo, *, use: SessionUse) -> Brain:
     processes = brain.services.processes
     if key := processes.session(brain.caller.agent):
         return brain.acting_as(session=key, contact=folder)
+    if use is SessionUse.RESUME and not may_resume(brain.services, brain.caller):
+        return brain.acting_as(contact=folder)
     brain = brain.acting_as(contact=replace(folder, process=processes.terminal()))
     if use is SessionUse.START or brain.caller.contact.process is None:
         return brain

@@ -3,7 +3,6 @@
 import json
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TextIO
 
 import typer
@@ -11,6 +10,7 @@ import typer
 from commonbrain.api.errors import describe_error
 from commonbrain.model.errors import CommonbrainError
 from commonbrain.model.escaping import escaped
+from commonbrain.model.values import dataclass
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -13,7 +13,6 @@ from typing import Annotated, Any, Final
 import typer
 import typer.main
 from pydantic.fields import FieldInfo
-from pydantic_settings import BaseSettings
 from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 
 from commonbrain.api.errors import ERRORS
@@ -110,9 +109,8 @@ def settings_page() -> str:
     )
 
 
-def _settings(model: type[BaseSettings]) -> str:
-    prefix = model.model_config.get("env_prefix", "")
-    schema = model.model_json_schema()["properties"]
+def _settings(model: type[Settings | ServerSettings]) -> str:
+    schema, prefix = model.model_json_schema()["properties"], model.prefix
     rows = (
         (f"`{prefix}{name.upper()}`", _default(field), _bounds(schema[name]), field.description)
         for name, field in model.model_fields.items()

@@ -3,7 +3,6 @@
 import os
 import platform
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -13,6 +12,7 @@ from commonbrain.model.client_variables import FOLDER_VARIABLES, SESSION_VARIABL
 from commonbrain.model.limits import METADATA_CHARS_MAX, NAME_CHARS_MAX, PATH_CHARS_MAX
 from commonbrain.model.sessions import BRANCH, WORKTREE, Process, is_same_process
 from commonbrain.model.timestamps import to_utc
+from commonbrain.model.values import dataclass
 
 if TYPE_CHECKING:
     import psutil

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cache, partial
 from itertools import islice
@@ -31,6 +30,7 @@ from commonbrain.model.sessions import (
     known_fields_of,
     rebooted_by,
 )
+from commonbrain.model.values import dataclass, replace
 from commonbrain.services import Services
 from commonbrain.storage.interface import Heartbeat
 from commonbrain.text.normalisation import normalise_line
@@ -254,6 +254,13 @@ def terminal_session(services: Services, caller: Caller) -> Session | None:
     with suppress(CommonbrainError), services.store.snapshot(caller.tenant) as tx:
         return next(iter(tx.sessions.of_terminal(caller.agent, process)), None)
     return None
+
+
+def may_resume(services: Services, caller: Caller) -> bool:
+    """Return whether any terminal of this host has a session; finding one's own takes longer."""
+    with suppress(CommonbrainError), services.store.snapshot(caller.tenant) as tx:
+        return tx.sessions.has_terminals(caller.agent, services.processes.host)
+    return False
 
 
 def resume_session(services: Services, caller: Caller) -> Session | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,6 +17,7 @@ from commonbrain.embeddings.onnx_runtime import (
 )
 from commonbrain.embeddings.pooling import SentenceHead, to_unit
 from commonbrain.embeddings.windows import embed_passages
+from commonbrain.model.values import dataclass
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, runtime_checkable
+
+from commonbrain.model.values import dataclass, field, replace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

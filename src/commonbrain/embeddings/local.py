@@ -58,12 +58,15 @@ class MiniLmEmbedder(LocalEmbedder):
         model_path: Path = commonbrain_minilm.MODEL_PATH,
         tokenizer_path: Path = commonbrain_minilm.TOKENIZER_PATH,
     ) -> None:
+        is_shipped = model_path == commonbrain_minilm.MODEL_PATH
+        unsigned = commonbrain_minilm.UNSIGNED_PATH if is_shipped else None
+
         def read() -> Encoder:
             tokenizer = PrefixedTokenizer.open(
                 tokenizer_path, prefix="", window_tokens=WINDOW_TOKENS
             )
             return Encoder(
-                session=open_session(model_path),
+                session=open_session(model_path, unsigned=unsigned),
                 feed=_FEED,
                 output="embedding",
                 head=SentenceHead(),

@@ -7,12 +7,12 @@ import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
 from importlib import import_module
 from threading import Condition, Lock, current_thread
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from commonbrain.model.errors import CommonbrainError, UnavailableError
+from commonbrain.model.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
@@ -123,8 +123,12 @@ def open_tokenizer(path: Path, *, lowers_text: bool = False) -> Tokenizer:
     return tokenizer
 
 
-def open_session(path: Path) -> Any:  # noqa: ANN401 it has no types
-    """Load an ONNX model into an `onnxruntime.InferenceSession` of one thread."""
+def open_session(path: Path, *, unsigned: Path | None = None) -> Any:  # noqa: ANN401 it has no types
+    """Load an ONNX model into an `onnxruntime.InferenceSession` of one thread.
+
+    `unsigned` is the same model for processors that would saturate sums; without it, the runtime
+    converts its weights for them, which takes longer than to load the model.
+    """
     # First and by its own name: onnxruntime imports a part of it, and while another thread imports
     # the whole, one of the two would fail.
     import_module("numpy")
@@ -133,9 +137,13 @@ def open_session(path: Path) -> Any:  # noqa: ANN401 it has no types
     os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
     onnxruntime: Any = import_module("onnxruntime")  # It brings no types.
     onnxruntime.disable_telemetry_events()
-    return onnxruntime.InferenceSession(
-        path, _session_options(onnxruntime), providers=["CPUExecutionProvider"]
-    )
+    options = _session_options(onnxruntime)
+    if _saturates(onnxruntime, options=options):
+        # Exact sums. With VNNI they are exact anyway, and this would take twice as long.
+        if unsigned is None:
+            options.add_session_config_entry("session.x64quantprecision", "1")
+        path = unsigned or path
+    return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
 
 
 def encode(tokenizer: Tokenizer, text: str, *, pair: str | None = None) -> Encoding:
@@ -185,11 +193,13 @@ _SATURATION_PROBE: Final = bytes.fromhex(
 """An ONNX model (opset 13) of one MatMulInteger: uint8 `x` of (1, 4) by four weights of 127."""
 
 
-def _saturates(onnxruntime: Any) -> bool:  # noqa: ANN401 it has no types
+def _saturates(onnxruntime: Any, *, options: Any) -> bool:  # noqa: ANN401 it has no types
     """Return whether this processor saturates sums of uint8 times int8 at 16 bits; takes 3 ms."""
     import numpy as np  # noqa: PLC0415 see `feed`
 
-    probe = onnxruntime.InferenceSession(_SATURATION_PROBE, providers=["CPUExecutionProvider"])
+    probe = onnxruntime.InferenceSession(
+        _SATURATION_PROBE, options, providers=["CPUExecutionProvider"]
+    )
     (sums,) = probe.run(None, {"x": np.full((1, 4), 255, np.uint8)})
     return int(sums[0, 0]) != 4 * 255 * 127
 
@@ -205,9 +215,6 @@ def _session_options(onnxruntime: Any) -> Any:  # noqa: ANN401 it has no types
     options.add_session_config_entry(
         "optimization.disable_specified_optimizers", "SkipLayerNormFusion"
     )
-    if _saturates(onnxruntime):
-        # Exact sums. With VNNI they are exact anyway, and this would take twice as long.
-        options.add_session_config_entry("session.x64quantprecision", "1")
     options.log_severity_level = 3  # Errors only: warnings would go to the process's stderr.
     return options
 

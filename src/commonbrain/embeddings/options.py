@@ -5,7 +5,6 @@ Apart from the HTTP client, which takes a tenth of a second to import and few st
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit, urlunsplit
@@ -13,6 +12,7 @@ from urllib.parse import urlsplit, urlunsplit
 from pydantic import SecretStr
 
 from commonbrain.model.errors import InvalidInputError
+from commonbrain.model.values import dataclass
 
 TIMEOUT_S: Final = 20.0
 """Long enough for an endpoint that first loads a model of some gigabytes."""

@@ -6,10 +6,10 @@ The kinds of pooling and their order are those of sentence-transformers
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from commonbrain.model.errors import UnavailableError
+from commonbrain.model.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

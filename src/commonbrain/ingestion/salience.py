@@ -7,7 +7,6 @@ says so.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from math import isfinite
 from typing import TYPE_CHECKING, Final
 
@@ -25,6 +24,7 @@ from commonbrain.model.limits import SALIENCE_MS_MAX
 from commonbrain.model.memory import Memory
 from commonbrain.model.model_card import ModelCard, ModelRole, ModelState
 from commonbrain.model.scope import Caller
+from commonbrain.model.values import dataclass, replace
 from commonbrain.services import Services
 
 if TYPE_CHECKING:

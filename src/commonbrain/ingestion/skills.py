@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from commonbrain.model import ids
@@ -14,6 +13,7 @@ from commonbrain.model.paging import Listing
 from commonbrain.model.query import Filter
 from commonbrain.model.scope import Caller, Scope, is_visible
 from commonbrain.model.skills import Skill, read_skill, skill_of
+from commonbrain.model.values import dataclass
 from commonbrain.security.read_audit import audited
 from commonbrain.services import Services
 from commonbrain.storage.interface import QueryScope

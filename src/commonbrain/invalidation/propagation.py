@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
@@ -32,6 +31,7 @@ from commonbrain.model.support import (
     is_supported_by,
     unsupported,
 )
+from commonbrain.model.values import dataclass, field, replace
 from commonbrain.services import Services
 from commonbrain.storage.change_log import ChangeContext, record_related_change, settled_image
 from commonbrain.storage.interface import AuditEntry, Direction, ReachedMemory, Walk

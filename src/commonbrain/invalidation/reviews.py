@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
@@ -22,6 +21,7 @@ from commonbrain.model.support import (
     carried_by,
 )
 from commonbrain.model.timestamps import show_day
+from commonbrain.model.values import dataclass
 from commonbrain.storage.interface import Direction, ReachedMemory
 
 if TYPE_CHECKING:

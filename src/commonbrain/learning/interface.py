@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from commonbrain.embeddings.interface import Matrix, Reranker
+from commonbrain.model.values import dataclass
 
 if TYPE_CHECKING:
     from commonbrain.learning.outcomes import TrainingExample

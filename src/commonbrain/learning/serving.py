@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, wait
-from dataclasses import dataclass
 from math import isfinite
 from threading import Lock
 from typing import Final, Generic, Protocol, TypeAlias, TypeVar
@@ -23,6 +22,7 @@ from commonbrain.model.errors import CommonbrainError, StoreCorruptError
 from commonbrain.model.limits import MODELS_LOADED_MAX, RERANK_MS_MAX
 from commonbrain.model.model_card import ModelCard, serving_of
 from commonbrain.model.scope import Caller
+from commonbrain.model.values import dataclass
 
 M = TypeVar("M")
 """The model type."""

@@ -7,7 +7,6 @@ settled by then. No word of a text is a feature, so that models contain none.
 import math
 from collections import defaultdict, deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -15,6 +14,7 @@ from commonbrain.model.kinds import RuleDetail, Severity, TaskDetail, kinds_wher
 from commonbrain.model.memory import Memory, confidence, salience
 from commonbrain.model.query import FeedbackMark
 from commonbrain.model.scope import Scope
+from commonbrain.model.values import dataclass, field
 
 SETTLED_AFTER: Final = timedelta(days=30)
 """A memory has settled after this time: memories that are used at all are used by then."""

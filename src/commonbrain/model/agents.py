@@ -1,7 +1,6 @@
 """Agents and API keys of a tenant."""
 
 import re
-from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from ipaddress import ip_address, ip_network
@@ -10,6 +9,7 @@ from typing import Final
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.limits import NAME_CHARS_MAX, NETWORKS_MAX
 from commonbrain.model.scope import NOBODYS_NAMES, Role, Trust
+from commonbrain.model.values import dataclass
 
 PREFIX_CHARS: Final = 8
 SECRET_CHARS: Final = 48

@@ -2,10 +2,10 @@
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Final
 
 from commonbrain.model.kinds import CausalField
+from commonbrain.model.values import dataclass
 
 ATOM_FIELD_CHARS_MAX: Final = 200
 ATOMS_MAX: Final = 3

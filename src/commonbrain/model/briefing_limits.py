@@ -1,11 +1,11 @@
 """How much a briefing shows: the defaults of the settings whose names begin with `boot_`."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final
 
 from commonbrain.model.limits import HANDOFF_CHARS_MAX
+from commonbrain.model.values import dataclass, field
 
 BOOT_TOKENS: Final = 2000
 """Tokens of a briefing, unless a setting says otherwise."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 from commonbrain.model.limits import (
@@ -13,6 +12,7 @@ from commonbrain.model.limits import (
     STAGED_FILES_MAX,
     UNPACKED_BYTES_MAX,
 )
+from commonbrain.model.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

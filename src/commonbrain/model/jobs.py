@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final
 
 from commonbrain.model.limits import JOB_BACKOFF_MAX_S, JOB_FAULT_CHARS_MAX
 from commonbrain.model.scope import Caller
+from commonbrain.model.values import dataclass, replace
 
 _BACKOFF_FACTOR: Final = 4
 """Each retry waits this many times longer than the one before: outages last a while."""

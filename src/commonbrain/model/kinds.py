@@ -4,12 +4,12 @@
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final
 
 from commonbrain.model.errors import InvalidInputError, parse_choice
+from commonbrain.model.values import dataclass, fields
 
 SUMMARY: Final = "reflection"
 """Label of episodes made by a reflection, and of the facts that it proposes."""

@@ -1,7 +1,6 @@
 """Links: typed, weighted edges between two memories, and the conflicts that some of them mark."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, Final
@@ -13,6 +12,7 @@ from commonbrain.model.kinds import KINDS, TaskDetail
 from commonbrain.model.memory import Memory
 from commonbrain.model.scope import Trust
 from commonbrain.model.tasks import OPEN_STATUSES
+from commonbrain.model.values import asdict, dataclass, replace
 
 STRENGTH_DEFAULT: Final = 0.5
 """Strength of a link if none is given."""

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from dataclasses import field as default
 from datetime import date, datetime
 from enum import StrEnum
@@ -12,6 +11,7 @@ from commonbrain.model.kinds import Kind
 from commonbrain.model.limits import FACET_MONTHS_MAX, FACET_VALUES_MAX
 from commonbrain.model.memory import CURRENT_STATES, State
 from commonbrain.model.scope import Caller, Scope
+from commonbrain.model.values import dataclass, replace
 
 NOT_SET: Final = ""
 """In a filter by project or label: the memories without one."""

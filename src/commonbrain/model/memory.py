@@ -4,7 +4,6 @@ import hashlib
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from functools import lru_cache
@@ -28,6 +27,7 @@ from commonbrain.model.kinds import (
 from commonbrain.model.parameters import DEFAULTS, Parameters
 from commonbrain.model.reading import UNREAD, Reading
 from commonbrain.model.scope import Scope, Trust
+from commonbrain.model.values import dataclass, field, fields, replace
 
 
 class State(StrEnum):

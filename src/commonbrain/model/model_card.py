@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 from hashlib import sha256
@@ -13,6 +12,7 @@ from commonbrain.model import ids
 from commonbrain.model.errors import RejectedError
 from commonbrain.model.limits import ARTIFACT_RETENTION_DAYS
 from commonbrain.model.scope import Caller
+from commonbrain.model.values import dataclass, replace
 
 
 class ModelRole(StrEnum):

@@ -9,7 +9,6 @@ import base64
 import binascii
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any, Final, Generic, TypeVar, cast
@@ -17,6 +16,7 @@ from typing import Any, Final, Generic, TypeVar, cast
 from commonbrain.model.errors import InvalidInputError, RejectedError
 from commonbrain.model.limits import CURSOR_CHARS_MAX, MORE_COUNTED_MAX
 from commonbrain.model.timestamps import to_millis
+from commonbrain.model.values import dataclass, field
 
 RowT = TypeVar("RowT")
 Key = tuple[int | str, ...]

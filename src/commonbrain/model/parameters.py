@@ -1,7 +1,6 @@
 """Parameters of recall, decay and writing that settings and a tenant's policy may change."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
 from datetime import timedelta
 from functools import cache
 from typing import Final, NamedTuple
@@ -10,6 +9,7 @@ from commonbrain.model import limits
 from commonbrain.model.errors import InvalidInputError, parse_choice
 from commonbrain.model.kinds import KINDS, Kind
 from commonbrain.model.scope import OnSecret
+from commonbrain.model.values import dataclass, field, fields, replace
 
 
 class Bounds(NamedTuple):

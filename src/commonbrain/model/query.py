@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from dataclasses import field as default
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -21,6 +20,7 @@ from commonbrain.model.memory import CURRENT_STATES, FINDABLE_STATES, Memory, St
 from commonbrain.model.recall_result import Item, Order, ResultStatus, SourceTurn
 from commonbrain.model.revision import BeliefPeriod
 from commonbrain.model.scope import Caller, Scope, is_visible
+from commonbrain.model.values import dataclass
 
 
 class ShownExtent(StrEnum):

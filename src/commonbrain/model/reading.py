@@ -1,7 +1,8 @@
 """What the text of a memory says, as data that is read once, when it is written."""
 
-from dataclasses import dataclass
 from typing import Final
+
+from commonbrain.model.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

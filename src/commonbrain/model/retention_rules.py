@@ -1,6 +1,5 @@
 """Retention: per tenant, the age at which memories of a kind, label or scope are removed."""
 
-from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final, Self
@@ -11,6 +10,7 @@ from commonbrain.model.limits import RETENTION_DAYS_MAX
 from commonbrain.model.memory import CURRENT_STATES, Memory, State
 from commonbrain.model.scope import Scope
 from commonbrain.model.tasks import OPEN_STATUSES
+from commonbrain.model.values import dataclass, replace
 
 _GRAMMAR: Final = "kind=event label=log scope=team days=30 action=forget"
 

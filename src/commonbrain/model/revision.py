@@ -1,13 +1,13 @@
 """Changes: before-images, and the periods in which revisions were believed."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Final
 
 from commonbrain.model.kinds import KINDS
 from commonbrain.model.memory import CURRENT_STATES, Memory, State
+from commonbrain.model.values import asdict, dataclass, field, fields, replace
 
 _UNCHANGING: Final = frozenset(
     {"id", "kind", "headline", "body", "semantic_hash", "recorded_at", "reading"}

@@ -1,6 +1,5 @@
 """Callers, roles, policies, and who may see a memory within a tenant."""
 
-from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Final, Protocol, Self, TypedDict
@@ -8,6 +7,7 @@ from typing import Final, Protocol, Self, TypedDict
 from commonbrain.model.errors import InvalidInputError, RejectedError
 from commonbrain.model.limits import NAME_CHARS_MAX, RETENTIONS_MAX
 from commonbrain.model.sessions import UNKNOWN, ClientInfo
+from commonbrain.model.values import dataclass
 
 
 class Trust(StrEnum):

@@ -1,7 +1,6 @@
 """Sessions: an active client with a task, and the evidence that it has ended."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final
@@ -12,6 +11,7 @@ from commonbrain.model.limits import (
     SESSION_IDLE_MINUTES,
     SESSION_SILENT_HOURS,
 )
+from commonbrain.model.values import dataclass, field
 
 
 class Ending(StrEnum):

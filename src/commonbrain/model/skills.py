@@ -6,13 +6,13 @@ read as a `Skill`, whatever store or import it came from.
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Final, cast
 
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.kinds import RuleDetail
 from commonbrain.model.limits import NAME_CHARS_MAX
 from commonbrain.model.memory import Memory
+from commonbrain.model.values import dataclass, replace
 
 KEYWORDS_MAX: Final = 50
 KEYWORD_LETTERS_MIN: Final = 3

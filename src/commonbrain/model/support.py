@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from operator import attrgetter
@@ -19,6 +18,7 @@ from commonbrain.model.kinds import KINDS, Kind
 from commonbrain.model.links import DISAGREEMENTS, Link, LinkType, is_sure
 from commonbrain.model.memory import CURRENT_STATES, Memory, State
 from commonbrain.model.scope import Scope, Trust, isolates
+from commonbrain.model.values import dataclass
 
 SUPPORTS: Final = (LinkType.DERIVED_FROM, LinkType.DEPENDS_ON)
 """Links by which a memory depends on another, from dependent to support."""

@@ -1,6 +1,5 @@
 """Tasks: action items, acknowledgements and leases."""
 
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any, Final, cast
@@ -9,6 +8,7 @@ from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.kinds import KINDS, Detail, Kind, RuleDetail, TaskDetail, TaskStatus
 from commonbrain.model.scope import Caller
 from commonbrain.model.timestamps import show_instant
+from commonbrain.model.values import dataclass, replace
 
 DEFERRED_DAYS_MAX: Final = 30
 """Deferring for longer means that it is not relevant."""

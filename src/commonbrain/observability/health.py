@@ -5,7 +5,6 @@ from __future__ import annotations
 import socket
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Final, Protocol
@@ -13,6 +12,7 @@ from urllib.parse import urlsplit
 
 from commonbrain.clock import Clock
 from commonbrain.model.limits import PROBE_S
+from commonbrain.model.values import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

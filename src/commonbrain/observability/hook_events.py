@@ -1,11 +1,11 @@
 """How the runs of hooks are recorded among the tool events: what each showed, and to whom."""
 
 import re
-from dataclasses import dataclass
 from typing import Final
 
 from commonbrain.model import ids
 from commonbrain.model.limits import EVENT_ARGS_CHARS_MAX
+from commonbrain.model.values import dataclass
 from commonbrain.text.tokens import estimate
 
 HOOK_TRANSPORT: Final = "hook"

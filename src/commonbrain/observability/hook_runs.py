@@ -9,13 +9,13 @@ import os
 from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from time import time
 from typing import Final
 
 from commonbrain.folders import make_private_folder
+from commonbrain.model.values import dataclass
 
 HOOKS_FOLDER: Final = "hooks"
 """The folder of the marks, in that of the state."""

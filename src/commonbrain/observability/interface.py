@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, Protocol
 
 from commonbrain.model.model_card import ModelRole, ModelState
+from commonbrain.model.values import dataclass
 from commonbrain.observability.health import ReplicaReads
 from commonbrain.observability.tool_events import ToolEvent
 

@@ -7,7 +7,6 @@ import logging
 import os
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Final, Protocol, cast
@@ -23,6 +22,7 @@ from commonbrain.model.limits import (
     SLOW_CALL_MS,
 )
 from commonbrain.model.query import FeedbackEvent
+from commonbrain.model.values import asdict, dataclass
 
 OK: Final = "ok"
 """Outcome of a call that succeeded."""

@@ -1,7 +1,6 @@
 """Packing: fit the best evidence into a budget of items and tokens, quoted for an agent."""
 
 from collections.abc import Container, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from commonbrain.model import ids, limits
@@ -22,6 +21,7 @@ from commonbrain.model.recall_result import (
     shown_fields,
 )
 from commonbrain.model.scope import Trust
+from commonbrain.model.values import dataclass, field, replace
 from commonbrain.retrieval.items import is_matching_skill, to_item
 from commonbrain.retrieval.order import LINKED
 from commonbrain.retrieval.retrieve import GUIDANCE

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import Final, TypedDict
@@ -19,6 +18,7 @@ from commonbrain.model.query import Budget, Filter, KindFilter, Place
 from commonbrain.model.recall_result import Order
 from commonbrain.model.revision import BeliefPeriod
 from commonbrain.model.scope import Caller, Scope
+from commonbrain.model.values import dataclass, field, replace
 from commonbrain.storage.interface import QueryScope
 from commonbrain.text.exact_terms import Forms, asked_part, exact_terms, searched_words
 from commonbrain.text.normalisation import normalise_line

@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from commonbrain.embeddings.interface import EmbeddingSpace
@@ -23,6 +22,7 @@ from commonbrain.model.model_card import CROSS_ENCODER
 from commonbrain.model.query import PROACTIVE, Candidate
 from commonbrain.model.recall_result import EARLIER
 from commonbrain.model.scope import Caller
+from commonbrain.model.values import dataclass, field, replace
 from commonbrain.retrieval.load import SOURCE_TURNS
 from commonbrain.retrieval.order import with_marks
 from commonbrain.retrieval.plan import QueryPlan, limit_to_time, search_terms, words_of

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import TYPE_CHECKING, Final, Unpack
 
@@ -21,6 +20,7 @@ from commonbrain.model.memory import ACCESSES_PER_RECALL
 from commonbrain.model.model_card import LOAD, ModelState
 from commonbrain.model.query import Budget, Candidate, ExclusionReason, Place, ShownExtent, Trace
 from commonbrain.model.recall_result import RecallResult, ResultStatus, certainty
+from commonbrain.model.values import dataclass, replace
 from commonbrain.retrieval.browsing import arrange, count_after, fit_page, next_cursor, read_cursor
 from commonbrain.retrieval.load import load
 from commonbrain.retrieval.order import describe, order

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from commonbrain.learning.serving import ScoringFailure
@@ -17,6 +16,7 @@ from commonbrain.model.model_card import (
     model_name,
 )
 from commonbrain.model.query import Candidate
+from commonbrain.model.values import dataclass, replace
 from commonbrain.retrieval.plan import QueryPlan
 
 if TYPE_CHECKING:

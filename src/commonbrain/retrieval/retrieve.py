@@ -14,7 +14,6 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Final, TypeVar
@@ -26,6 +25,7 @@ from commonbrain.model.errors import UnavailableError
 from commonbrain.model.limits import PERIOD_CANDIDATES
 from commonbrain.model.query import Place
 from commonbrain.model.recall_result import Order
+from commonbrain.model.values import dataclass, field, replace
 from commonbrain.retrieval.plan import QueryPlan
 from commonbrain.retrieval.table import Table
 from commonbrain.text.preferences import Guidance, mark_of

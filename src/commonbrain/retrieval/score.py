@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import timedelta
 from heapq import nlargest
 from math import log
@@ -20,6 +19,7 @@ from commonbrain.model.links import DISAGREEMENTS, is_sure, preferred
 from commonbrain.model.memory import Memory, effective_strength
 from commonbrain.model.query import FIELD, Candidate, is_allowed
 from commonbrain.model.scope import isolates
+from commonbrain.model.values import dataclass, replace
 from commonbrain.retrieval.load import recency
 from commonbrain.retrieval.plan import QueryPlan
 from commonbrain.retrieval.retrieve import GUIDANCE, SKILL

@@ -7,8 +7,9 @@ each, `score` their features, `order` brings them into their order, and `pack` r
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from commonbrain.model.values import dataclass, field
 
 if TYPE_CHECKING:
     from datetime import datetime

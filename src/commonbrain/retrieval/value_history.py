@@ -7,7 +7,6 @@ several memories. The sure changes between them are read as one history.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
@@ -20,6 +19,7 @@ from commonbrain.model.query import Filter, is_allowed
 from commonbrain.model.scope import Caller
 from commonbrain.model.support import may_outdate
 from commonbrain.model.timestamps import show_day
+from commonbrain.model.values import dataclass, field, replace
 from commonbrain.storage.interface import Direction
 
 if TYPE_CHECKING:

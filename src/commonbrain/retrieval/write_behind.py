@@ -11,7 +11,6 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, TypeVar
 
@@ -26,6 +25,7 @@ from commonbrain.model.limits import (
 )
 from commonbrain.model.query import FeedbackEvent, Trace
 from commonbrain.model.scope import Caller
+from commonbrain.model.values import dataclass, replace
 from commonbrain.observability.tool_events import EventBatch, ToolEvent
 from commonbrain.security.secrets import SecretScanner
 from commonbrain.storage.interface import Heartbeat, MemoryAccess, ShownMemories

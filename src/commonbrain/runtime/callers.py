@@ -6,12 +6,12 @@ Imports must be fast.
 import os
 from argparse import REMAINDER, ArgumentError, ArgumentParser, HelpFormatter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Final
 
 from commonbrain.model.client_variables import PASSED_VARIABLES
+from commonbrain.model.values import dataclass
 from commonbrain.runtime.local_socket import JsonObject
 from commonbrain.text.redaction import is_url
 

@@ -15,13 +15,13 @@ import stat
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from threading import BoundedSemaphore, Condition, Event, Thread
 from time import monotonic, sleep
 from typing import IO, Any, Final, cast
 
 import commonbrain
+from commonbrain.model.values import dataclass, field
 
 JsonObject = Mapping[str, Any]
 Stream = Callable[[JsonObject, socket.socket], None]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from weakref import WeakValueDictionary
@@ -16,6 +15,7 @@ from commonbrain.embeddings.options import Options
 from commonbrain.forks import after_fork
 from commonbrain.llm.rule_based import ExtractiveReflector, PatternExtractor
 from commonbrain.model.errors import InvalidInputError, StoreCorruptError
+from commonbrain.model.values import dataclass, replace
 from commonbrain.storage.interface import SpaceMismatch
 
 if TYPE_CHECKING:

@@ -1,17 +1,18 @@
 """Settings from the environment and from a folder of secrets, with readable errors."""
 
 import getpass
+import json
 import os
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_origin
 
 from pydantic import ValidationError
-from pydantic_settings import BaseSettings, SettingsError
 
 from commonbrain.config import ServerSettings, Settings
 from commonbrain.model.errors import InvalidInputError
+from commonbrain.setting_types import parse_store
 
-_SettingsT = TypeVar("_SettingsT", bound=BaseSettings)
+_SettingsT = TypeVar("_SettingsT", Settings, ServerSettings)
 
 
 _HIDDEN = frozenset(
@@ -60,23 +61,47 @@ def _load(model: type[_SettingsT], **overrides: Any) -> _SettingsT:  # noqa: ANN
             "COMMONBRAIN_SECRETS_DIR is not a folder.",
             hint="Name one that holds files, or unset it.",
         )
+    given = _read(model, folder) | overrides
+    if given.keys() <= {"store"}:
+        # The defaults are valid, and building the model takes longer than opening a store.
+        parsed: dict[str, Any] = {name: parse_store(text) for name, text in given.items()}
+        return model.model_construct(**parsed)
     try:
-        return model(_secrets_dir=folder, **overrides)
+        return model(**given)
     except ValidationError as error:
         first = error.errors()[0]
         name, *keys = (str(part) for part in first["loc"])
         where = f" of {keys[0]}" if keys else ""
-        prefix = model.model_config.get("env_prefix", "")
         is_hidden = name in _HIDDEN
         shown = "not valid" if is_hidden else repr(str(first["input"])[:80])
         raise InvalidInputError(
-            f"{prefix}{name.upper()}{where} is {shown}: {first['msg']}.",
+            f"{model.prefix}{name.upper()}{where} is {shown}: {first['msg']}.",
             hint="Correct or unset it.",
         ) from (None if is_hidden else error)
-    except SettingsError as error:
-        # The library names the field and repeats no value.
+
+
+def _read(model: type[Settings | ServerSettings], folder: str | None) -> dict[str, Any]:
+    """Read the variables of a model, or else its files; names in any case."""
+    files = {path.name.upper(): path for path in (Path(folder).iterdir() if folder else ())}
+    variables = {name.upper(): text for name, text in os.environ.items()}
+    read: dict[str, Any] = {}
+    for name, field in model.model_fields.items():
+        key = model.prefix + name.upper()
+        text = variables.get(key)
+        if text is None and key in files and files[key].is_file():
+            text = files[key].read_text("utf-8").strip()
+        if text is not None:
+            has_parts = get_origin(field.annotation) in {dict, list}
+            read[name] = _parse_json(name, text) if has_parts else text
+    return read
+
+
+def _parse_json(name: str, text: str) -> object:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
         raise InvalidInputError(
-            f"A setting is not valid JSON: {error}.",
+            f"A setting is not valid JSON: {name}.",
             hint='Write it like {"fact": 14}, or like ["one", "two"] for a list.',
         ) from error
 

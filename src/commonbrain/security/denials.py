@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, field, replace
 from threading import BoundedSemaphore, Lock
 from typing import TYPE_CHECKING, Final
 
@@ -13,6 +12,7 @@ from commonbrain.clock import Clock, RandomSource, SystemRandom
 from commonbrain.model import ids
 from commonbrain.model.errors import CommonbrainError
 from commonbrain.model.limits import REFUSALS_APART_MAX, REFUSALS_APART_S
+from commonbrain.model.values import dataclass, field, replace
 from commonbrain.storage.interface import AccessEntry
 
 if TYPE_CHECKING:

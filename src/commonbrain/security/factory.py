@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from commonbrain.clock import Clock
 from commonbrain.model.errors import InvalidInputError
+from commonbrain.model.values import dataclass, replace
 from commonbrain.security.denials import AccessDenials
 from commonbrain.security.quotas import RateLimiter
 from commonbrain.storage.interface import PasswordHasher

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from commonbrain.model.limits import ACCESS_CACHE_S
 from commonbrain.model.scope import NO_POLICY, Caller, Policy
+from commonbrain.model.values import dataclass, field
 
 if TYPE_CHECKING:
     from commonbrain.clock import Clock

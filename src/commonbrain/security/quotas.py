@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from commonbrain.clock import Clock
@@ -16,6 +15,7 @@ from commonbrain.model.limits import (
 )
 from commonbrain.model.memory import State
 from commonbrain.model.scope import Caller
+from commonbrain.model.values import dataclass, field
 
 if TYPE_CHECKING:
     from commonbrain.storage.store import Store, Transaction

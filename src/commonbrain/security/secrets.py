@@ -7,11 +7,11 @@ import re
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
 from typing import Final, NamedTuple, Protocol
 
+from commonbrain.model.values import dataclass, replace
 from commonbrain.security.credentials import find_credentials
 from commonbrain.security.secret_values import PLACEHOLDER
 from commonbrain.text.folding import FoldedText, folded, joined_lines, origin

@@ -5,7 +5,6 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Final, Protocol
@@ -15,6 +14,7 @@ from commonbrain.folders import temporary_folder
 from commonbrain.model.errors import CommonbrainError, InvalidInputError, UnavailableError
 from commonbrain.model.import_limits import LOCAL_IMPORT, ImportLimits
 from commonbrain.model.limits import STAGED_BYTES_MAX, STAGED_PART_BYTES
+from commonbrain.model.values import dataclass
 from commonbrain.storage.folder_blobs import in_folder
 from commonbrain.storage.zip_files import check_packed, pack, unpack
 

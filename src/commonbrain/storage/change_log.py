@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -19,6 +18,7 @@ from commonbrain.model.scope import Caller, Trust
 from commonbrain.model.support import CONCERNED, InvalidationReason, Review
 from commonbrain.model.tasks import holder_of, is_leased, needs_ack
 from commonbrain.model.timestamps import show_instant
+from commonbrain.model.values import asdict, dataclass, replace
 from commonbrain.services import Services
 from commonbrain.storage.interface import Annotation, AuditEntry
 

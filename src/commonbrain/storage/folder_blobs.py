@@ -6,7 +6,6 @@ import re
 import secrets
 from collections.abc import Generator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -17,6 +16,7 @@ from commonbrain.model.errors import (
     UnavailableError,
 )
 from commonbrain.model.limits import BLOB_BYTES_MAX
+from commonbrain.model.values import dataclass
 
 _DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 

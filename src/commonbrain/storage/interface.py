@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Final, Protocol
@@ -19,6 +18,7 @@ from commonbrain.model.query import Filter
 from commonbrain.model.retention_rules import Retention
 from commonbrain.model.scope import NO_POLICY, Caller, Policy, Trust
 from commonbrain.model.sessions import Session
+from commonbrain.model.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,6 @@ import json
 import queue
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from hashlib import sha256
 from threading import Event
@@ -17,6 +16,7 @@ from commonbrain.model.errors import CommonbrainError, InvalidInputError, Unavai
 from commonbrain.model.jobs import LIVE, Job, JobState
 from commonbrain.model.limits import JOB_LEASE_S, JOB_REACHED_BYTES_MAX, JOB_SLICE_S
 from commonbrain.model.scope import Caller
+from commonbrain.model.values import dataclass, field
 from commonbrain.services import Services
 from commonbrain.storage.interface import JobFilter
 

@@ -3,7 +3,6 @@
 import json
 from collections.abc import Callable, Generator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from threading import Event
@@ -19,6 +18,7 @@ from commonbrain.model.memory import FINDABLE_STATES
 from commonbrain.model.query import Trace
 from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.model.timestamps import to_millis
+from commonbrain.model.values import dataclass, field
 from commonbrain.observability.health import ReplicaReads
 from commonbrain.observability.tool_events import EventBatch
 from commonbrain.storage.interface import (

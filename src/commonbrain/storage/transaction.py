@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from commonbrain.model.values import dataclass
 from commonbrain.storage.interface import Index
 from commonbrain.storage.sql.context import SqlContext
 

@@ -7,11 +7,11 @@ clause that reports a change asserts the new value: "Raised the upload limit fro
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice, takewhile
 from typing import Final, NamedTuple
 
+from commonbrain.model.values import dataclass
 from commonbrain.text.frames import (
     ARROWS,
     CONDITIONS,

@@ -8,10 +8,10 @@ import re
 import unicodedata
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final
 from urllib.parse import unquote
 
+from commonbrain.model.values import dataclass
 from commonbrain.text.patterns import lazy_pattern
 
 _INVISIBLE: Final = (

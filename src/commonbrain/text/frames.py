@@ -6,10 +6,10 @@ verb, for a service has one owner.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
+from commonbrain.model.values import dataclass
 from commonbrain.text.clauses import verb_at
 from commonbrain.text.words import (
     ARTICLES,

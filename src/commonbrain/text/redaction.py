@@ -1,9 +1,10 @@
 """Detected secrets, described without repeating them."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import Final
+
+from commonbrain.model.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

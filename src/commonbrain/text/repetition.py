@@ -7,11 +7,11 @@ quantifier, negation, condition, tense, or capital of a name.
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 from typing import Final
 
+from commonbrain.model.values import dataclass
 from commonbrain.text.frames import BE
 from commonbrain.text.patterns import lazy_pattern
 from commonbrain.text.segmentation import split_sentences

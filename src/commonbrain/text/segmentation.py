@@ -3,9 +3,9 @@
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import Final
 
+from commonbrain.model.values import dataclass, field
 from commonbrain.text.patterns import lazy_pattern
 
 CHUNK_WORDS_MAX: Final = 300

@@ -5,7 +5,6 @@ Every pattern is linear on hostile text: none can match one stretch in two ways.
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from decimal import Decimal
 from enum import StrEnum
 from functools import lru_cache
@@ -13,6 +12,7 @@ from typing import Final, cast
 
 import Stemmer
 
+from commonbrain.model.values import dataclass
 from commonbrain.text.patterns import lazy_pattern
 
 

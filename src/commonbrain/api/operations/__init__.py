@@ -5,12 +5,12 @@ the command line needs to list its commands, and MCP to choose its tools; the fi
 the operation is used.
 """
 
-from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from typing import Any, Final
 
 from commonbrain.api.operation import Command, Operation, Profile, Transport
+from commonbrain.model.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

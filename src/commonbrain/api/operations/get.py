@@ -1,7 +1,6 @@
 """The operation get."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
 from typing import Final, Literal, cast
 
 from pydantic import Field
@@ -20,6 +19,7 @@ from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.escaping import inert, inert_line
 from commonbrain.model.memory import CURRENT_STATES
 from commonbrain.model.timestamps import show_day, show_instant
+from commonbrain.model.values import dataclass, fields
 from commonbrain.retrieval.get import MemoryView, View
 from commonbrain.retrieval.provenance import Origin, Provenance
 from commonbrain.text.time_expressions.mentions import time_notes

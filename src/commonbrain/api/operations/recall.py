@@ -1,6 +1,5 @@
 """The operation recall."""
 
-from dataclasses import dataclass
 from typing import Literal
 
 from pydantic import Field
@@ -28,6 +27,7 @@ from commonbrain.model.recall_result import (
     closing_line,
     to_evidence,
 )
+from commonbrain.model.values import dataclass
 from commonbrain.retrieval.plan import RecallOptions
 
 _NO_RESULT_MESSAGES = {

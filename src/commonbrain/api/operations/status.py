@@ -1,7 +1,6 @@
 """The operation status."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields
 from datetime import datetime
 from importlib.metadata import version
 from typing import Final
@@ -18,6 +17,7 @@ from commonbrain.history.review_queue import ReviewQueue
 from commonbrain.model.limits import FAULTS_MAX
 from commonbrain.model.scope import Role
 from commonbrain.model.timestamps import show_instant
+from commonbrain.model.values import dataclass, fields
 from commonbrain.observability.health import ReplicaReads
 
 

@@ -1,7 +1,6 @@
 """Tenants, agents, API keys, and the audit of access."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields, replace
 from datetime import datetime
 from typing import Any, Final
 
@@ -9,6 +8,7 @@ from sqlalchemy import ColumnElement, RowMapping, and_, case, func, or_, select,
 
 from commonbrain.model.agents import Agent, ApiKey, KeyScope
 from commonbrain.model.scope import Policy
+from commonbrain.model.values import asdict, dataclass, fields, replace
 from commonbrain.storage.interface import AccessEntry, Tenant
 from commonbrain.storage.schema.activity import access_audit, agents, api_keys
 from commonbrain.storage.schema.memories import tenants

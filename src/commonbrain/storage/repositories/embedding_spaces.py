@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from typing import Final
 
 from sqlalchemy import (
@@ -28,6 +27,7 @@ from commonbrain.model.errors import InvalidInputError, NotFoundError, RejectedE
 from commonbrain.model.kinds import CausalField, Kind
 from commonbrain.model.memory import FINDABLE_STATES
 from commonbrain.model.scope import LOCAL_TENANT
+from commonbrain.model.values import dataclass, replace
 from commonbrain.storage.schema.memories import DETAILS, field_vectors, memories, spaces, vectors
 from commonbrain.storage.sql.context import Dialect, SqlContext, known_spaces, map_errors_of
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from math import hypot, log2, sqrt
 from statistics import fmean, stdev
@@ -39,6 +38,7 @@ from commonbrain.model.query import (
     RankedCandidate,
     ShownExtent,
 )
+from commonbrain.model.values import asdict, dataclass
 from commonbrain.storage.interface import EntryFilter
 from commonbrain.storage.schema.activity import evaluations, feedback, models, recall_traces
 from commonbrain.storage.sql.context import SqlContext, count_up_to

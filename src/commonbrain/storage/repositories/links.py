@@ -2,7 +2,6 @@
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
 from functools import lru_cache
 from operator import itemgetter
 from typing import Any, Final
@@ -33,6 +32,7 @@ from commonbrain.model.links import Link, LinkType, strengthened
 from commonbrain.model.memory import AWAITING_STATES, State
 from commonbrain.model.scope import Scope, Trust
 from commonbrain.model.support import SUPPORTS, Support, SupportStatus
+from commonbrain.model.values import asdict, dataclass, fields
 from commonbrain.storage.interface import Annotation, Direction, GraphReader, ReachedMemory, Walk
 from commonbrain.storage.schema.activity import receipts
 from commonbrain.storage.schema.memories import annotations, links, memories

@@ -2,7 +2,6 @@
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from functools import lru_cache
 from operator import attrgetter
@@ -35,6 +34,7 @@ from commonbrain.model.query import Filter
 from commonbrain.model.retention_rules import Retention
 from commonbrain.model.revision import Action
 from commonbrain.model.tasks import OPEN_STATUSES
+from commonbrain.model.values import asdict, dataclass, replace
 from commonbrain.storage.interface import DueBy, Hit, IdTaken, QueryScope
 from commonbrain.storage.repositories.memory_rows import (
     COLUMNS,

@@ -3,7 +3,6 @@
 import json
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from itertools import chain
 from operator import itemgetter
@@ -32,6 +31,7 @@ from commonbrain.forks import after_fork
 from commonbrain.model.kinds import KINDS, Kind
 from commonbrain.model.memory import Memory
 from commonbrain.model.reading import UNREAD
+from commonbrain.model.values import dataclass, field, fields, replace
 from commonbrain.storage.repositories.readings import decode_reading
 from commonbrain.storage.schema.memories import DETAILS, EntityType, entities, memories
 from commonbrain.storage.schema.types import JsonText, Names, UnreadableValueError, reading

@@ -3,7 +3,6 @@
 import hmac
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import datetime
 from functools import cache
 from itertools import starmap
@@ -14,6 +13,7 @@ from sqlalchemy import Select, bindparam, delete, func, literal_column, select, 
 from commonbrain.model import ids
 from commonbrain.model.query import Candidate, Trace
 from commonbrain.model.timestamps import to_millis
+from commonbrain.model.values import asdict, dataclass, field, fields, replace
 from commonbrain.observability.hook_events import Shown
 from commonbrain.observability.tool_events import OK, REFUSED, WEB_TRANSPORT, EventBatch, ToolEvent
 from commonbrain.storage.interface import AuditEntry, Reply

@@ -2,7 +2,6 @@
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, fields
 from datetime import datetime
 from functools import lru_cache
 from operator import attrgetter
@@ -27,6 +26,7 @@ from commonbrain.model import ids
 from commonbrain.model.links import DISAGREEMENTS, Link, LinkType
 from commonbrain.model.query import Filter
 from commonbrain.model.support import SUPPORTS, InvalidationReason, Review
+from commonbrain.model.values import dataclass, field, fields
 from commonbrain.storage.interface import QueryScope
 from commonbrain.storage.repositories.links import beginning, of_tenant
 from commonbrain.storage.schema.memories import falls, links, memories

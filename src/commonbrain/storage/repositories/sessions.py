@@ -1,7 +1,6 @@
 """Sessions of agents, and their scratchpads."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
 from datetime import datetime
 from typing import Any, Final
 
@@ -32,6 +31,7 @@ from commonbrain.model.sessions import (
     is_same_process,
 )
 from commonbrain.model.timestamps import to_millis
+from commonbrain.model.values import asdict, dataclass, fields
 from commonbrain.storage.interface import ShownMemories
 from commonbrain.storage.schema.activity import notes, sessions
 from commonbrain.storage.sql.context import SqlContext
@@ -119,13 +119,13 @@ _OF_PROCESS: Final = _LIVE.where(
     sessions.c.pid == bindparam("pid"),
     sessions.c.cwd.is_not_distinct_from(bindparam("cwd")),
 )
-_OF_TERMINAL: Final = _LIVE.where(
+_OF_TERMINALS: Final = _LIVE.where(
     sessions.c.agent == bindparam("agent"),
     sessions.c.host == bindparam("host"),
-    sessions.c.pid == bindparam("pid"),
     sessions.c.server_pid.is_(None),
     sessions.c.key.startswith(f"{ids.SESSION}_", autoescape=True),
 )
+_OF_TERMINAL: Final = _OF_TERMINALS.where(sessions.c.pid == bindparam("pid"))
 _IS_PROBED: Final = or_(sessions.c.pid.is_not(None), sessions.c.server_pid.is_not(None))
 _TO_PROBE: Final = (
     _LIVE.where(sessions.c.host == bindparam("host"), _IS_PROBED)
@@ -213,6 +213,10 @@ class SessionRepository:
         Those that a server holds for it are left out.
         """
         return self._of_process(_OF_TERMINAL, process, agent=agent)[::-1]
+
+    def has_terminals(self, agent: str, host: str) -> bool:
+        """Return whether `of_terminal` returns any for some process of a host."""
+        return bool(self._all(_OF_TERMINALS.limit(1), agent=agent, host=host))
 
     def to_probe(self, host: str, *, limit: int) -> list[Session]:
         """List live sessions with a process on this host, least recently probed first."""

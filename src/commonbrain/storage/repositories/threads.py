@@ -1,7 +1,6 @@
 """Threads of messages, and the passages around memories of a thread or session."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
 from datetime import datetime, timedelta
 from functools import cache, lru_cache
 from typing import Any, Final
@@ -31,6 +30,7 @@ from commonbrain.model.kinds import Kind
 from commonbrain.model.memory import Thread, ThreadRef, ThreadStatus
 from commonbrain.model.query import Filter
 from commonbrain.model.scope import Caller
+from commonbrain.model.values import asdict, dataclass, fields
 from commonbrain.storage.interface import (
     Beginning,
     IdTaken,

@@ -7,7 +7,6 @@ import secrets
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache, partial
 from pathlib import Path
@@ -32,6 +31,7 @@ from sqlalchemy.types import TypeEngine
 from commonbrain.embeddings.interface import EmbeddingSpace, SpaceState, StoredSpace
 from commonbrain.model import ids
 from commonbrain.model.errors import StoreCorruptError
+from commonbrain.model.values import dataclass, field
 from commonbrain.observability.health import ReplicaReads
 from commonbrain.storage.interface import Backup, Finding, Index, Progress, SpaceMismatch
 from commonbrain.storage.schema.memories import spaces, tenants

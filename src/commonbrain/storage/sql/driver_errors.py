@@ -2,13 +2,13 @@
 
 from collections.abc import Generator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from typing import Final, Protocol
 
 from sqlalchemy import exc
 
 from commonbrain.model.errors import CommonbrainError, StoreCorruptError, UnavailableError
+from commonbrain.model.values import dataclass
 from commonbrain.storage.schema.types import UnreadableValueError
 
 _READ_ONLY = "25006"

@@ -1,7 +1,6 @@
 """A query scope as SQL: the one place where tenant, visibility and filter become conditions."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache
 from typing import Any, Final
@@ -29,6 +28,7 @@ from commonbrain.model.memory import AWAITING_STATES, CURRENT_STATES, FINDABLE_S
 from commonbrain.model.query import NAME_SIGNS, Filter, name_forms
 from commonbrain.model.scope import Scope, Trust
 from commonbrain.model.timestamps import EPOCH
+from commonbrain.model.values import dataclass, replace
 from commonbrain.storage.interface import QueryScope
 from commonbrain.storage.schema.activity import receipts
 from commonbrain.storage.schema.memories import (

@@ -7,7 +7,6 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from copy import copy
-from dataclasses import dataclass, field
 from functools import cache, partial
 from pathlib import Path
 from time import monotonic
@@ -25,13 +24,13 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.sqlite import insert as sqlite_insert
 from sqlalchemy.engine.interfaces import DBAPICursor
-from tenacity import Retrying, retry_if_exception_message, stop_after_delay, wait_random
 
 from commonbrain.clock import UNTIL, Clock, check_awaited
 from commonbrain.embeddings.interface import EmbeddingSpace
 from commonbrain.model.errors import StoreCorruptError, UnavailableError
 from commonbrain.model.kinds import CausalField
 from commonbrain.model.scope import LOCAL_TENANT
+from commonbrain.model.values import dataclass, field
 from commonbrain.observability.health import ReplicaReads
 from commonbrain.storage.interface import Backup, Finding, Progress
 from commonbrain.storage.repositories.sessions import BEAT_COLUMNS, session_update
@@ -180,10 +179,12 @@ class Sqlite:
             exc.OperationalError: another process stayed in the way, or the error is another.
 
         """
-        waiting = Retrying(
-            retry=retry_if_exception_message(match=".*locked"),
-            wait=wait_random(max=_TRIES_APART_S),
-            stop=stop_after_delay(self._remaining_wait_s()),
+        import tenacity  # noqa: PLC0415 few files need it, and all would load it
+
+        waiting = tenacity.Retrying(
+            retry=tenacity.retry_if_exception_message(match=".*locked"),
+            wait=tenacity.wait_random(max=_TRIES_APART_S),
+            stop=tenacity.stop_after_delay(self._remaining_wait_s()),
             reraise=True,
         )
         try:

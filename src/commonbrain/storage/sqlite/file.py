@@ -4,7 +4,6 @@ import os
 import shlex
 import stat
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic, sleep, time
 from typing import Final
@@ -15,6 +14,7 @@ from sqlalchemy import URL
 from commonbrain.folders import make_private_folder
 from commonbrain.forks import after_fork
 from commonbrain.model.errors import StoreCorruptError, UnavailableError
+from commonbrain.model.values import dataclass, field
 from commonbrain.storage.interface import Finding
 from commonbrain.storage.sqlite.known_backups import held_memories, newest_backup
 from commonbrain.storage.sqlite.paths import has_wal

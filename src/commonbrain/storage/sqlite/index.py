@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import cache
 from itertools import islice
 from typing import Final
@@ -28,6 +27,7 @@ from sqlalchemy import (
 from commonbrain.embeddings.interface import Matrix, Vectors
 from commonbrain.model.kinds import CausalField, Kind, fields_of
 from commonbrain.model.memory import Memory
+from commonbrain.model.values import dataclass, replace
 from commonbrain.storage.interface import Hit, QueryScope
 from commonbrain.storage.repositories.embedding_spaces import MissingEmbeddings, without_words
 from commonbrain.storage.schema.memories import field_vectors, memories, vectors

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from typing import Any, Final
 
@@ -31,6 +30,7 @@ from commonbrain.embeddings.interface import Matrix
 from commonbrain.model.kinds import CausalField
 from commonbrain.model.memory import FINDABLE_STATES
 from commonbrain.model.query import Filter
+from commonbrain.model.values import dataclass, field
 from commonbrain.storage.interface import Hit, QueryScope
 from commonbrain.storage.schema.memories import field_vectors, memories, vectors
 from commonbrain.storage.sql.bulk import json_of

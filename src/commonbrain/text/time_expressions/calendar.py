@@ -5,11 +5,11 @@ months of the northern hemisphere.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from commonbrain.model.revision import BeliefPeriod
+from commonbrain.model.values import dataclass
 
 if TYPE_CHECKING:
     from dateutil.relativedelta import relativedelta

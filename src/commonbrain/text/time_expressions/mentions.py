@@ -7,7 +7,6 @@ says by its tense whether it means the last or the coming one. Habits ("every Fr
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache
 from itertools import islice
@@ -15,6 +14,7 @@ from typing import Final
 
 from commonbrain.model.limits import NAME_CHARS_MAX
 from commonbrain.model.revision import BeliefPeriod
+from commonbrain.model.values import dataclass, replace
 from commonbrain.text.patterns import lazy_pattern
 from commonbrain.text.segmentation import split_sentences
 from commonbrain.text.time_expressions.calendar import (

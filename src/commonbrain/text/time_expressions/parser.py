@@ -8,7 +8,6 @@ week, as she said on 6 May 2023", last week is relative to that date. All times 
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
 from typing import Final, NamedTuple
@@ -16,6 +15,7 @@ from typing import Final, NamedTuple
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.revision import BeliefPeriod
 from commonbrain.model.timestamps import parse_instant, to_utc
+from commonbrain.model.values import dataclass
 from commonbrain.text.patterns import lazy_pattern
 from commonbrain.text.time_expressions import calendar
 from commonbrain.text.time_expressions.calendar import (
