@@ -396,12 +396,15 @@ def test_untrusted_text_never_makes_a_trusted_one_weak() -> None:
     assert len(pack([lie, truth], DEFAULT, terms=QUESTION).items) == 1
 
 
-def test_first_newer_memory_that_shares_a_word_of_the_question_with_the_best_one_stays() -> None:
+def test_first_newer_memories_that_share_a_word_of_the_question_with_the_best_one_stay() -> None:
     best, *others = scored(
-        ("The port of the shop is 8443.", 0.9), ("The port moved.", 0.3), ("The port is shut.", 0.2)
+        ("The port of the shop is 8443.", 0.9),
+        ("The port is loud.", 0.3),
+        ("The port moved.", 0.25),
+        ("The port is shut.", 0.2),
     )
 
-    for days, shown in ((-1, [best]), (1, [best, others[0]])):
+    for days, shown in ((-1, [best]), (1, [best, *others[:2]])):
         at = NOON + timedelta(days=days)
         later = [replace(one, memory=replace(one.memory, occurred_at=at)) for one in others]
         packed = pack([best, *later], DEFAULT, terms=QUESTION)

@@ -14,7 +14,12 @@ from commonbrain.model.query import Budget, Candidate, Filter
 from commonbrain.model.recall_result import HEADING, UNSURE, ResultStatus
 from commonbrain.model.scope import Caller
 from commonbrain.retrieval.plan import QueryPlan, RetrievalOverrides, plan_query
-from commonbrain.retrieval.recall import FALLBACK_ITEMS_MAX, FALLBACK_TOKENS_MAX, Recall
+from commonbrain.retrieval.recall import (
+    FALLBACK_ITEMS_MAX,
+    FALLBACK_TOKENS_MAX,
+    Recall,
+    choose_budget,
+)
 from commonbrain.retrieval.score import (
     LENGTH_PENALTY,
     LEXICAL_WEIGHT,
@@ -181,6 +186,14 @@ def test_memory_without_a_vector_is_not_judged_too_distant(
     embedder.is_down = False
 
     assert measured.recall(FAR).verdict is ResultStatus.FOUND
+
+
+@pytest.mark.parametrize(("query", "is_cut"), [("ferry at dawn", True), ("all ferries", False)])
+def test_question_for_all_leaves_out_nothing_that_is_weak(query: str, *, is_cut: bool) -> None:
+    plan = a_plan(query)
+    budget = replace(plan.budget, is_default=True)
+    chosen = choose_budget(replace(plan, budget=budget), is_answered=True)
+    assert chosen.is_default is is_cut
 
 
 def test_linked_memory_does_not_raise_a_weak_match_to_an_answer(measured: Brain) -> None:

@@ -15,7 +15,7 @@ from commonbrain.model.memory import State
 from commonbrain.model.scope import LOCAL_TENANT, Caller, Role
 from commonbrain.storage.schema.memories import memories
 from commonbrain.testing.builders import FakeClock, a_brain, a_memory
-from commonbrain.text.exact_terms import searched_words
+from commonbrain.text.extra_words import extra_words
 from tests.contracts.store_steps import lexical, put
 from tests.flows.asking import bodies, stored
 from tests.flows.test_jobs_again import killed_at
@@ -227,7 +227,7 @@ def test_extra_words_of_texts_of_an_older_program_are_indexed_by_maintenance(bra
         execute(text("DELETE FROM memory_text"))
         add = "INSERT INTO memory_text (rowid, text) SELECT id, 'Use it for releases' FROM memories"
         execute(text(add))
-    [word] = searched_words("\U0001f680")
+    [word] = extra_words("\U0001f680")
     assert lexical(brain.services.store, word) == []
     assert counted(brain) == {"reread": 1}
     assert lexical(brain.services.store, word) == lexical(brain.services.store, "releases") != []

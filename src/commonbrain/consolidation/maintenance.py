@@ -44,7 +44,7 @@ from commonbrain.services import Services
 from commonbrain.storage.change_log import ChangeContext, record_update
 from commonbrain.storage.interface import DueBy, QueryScope
 from commonbrain.storage.job_queue import EMBED, UPKEEP, JobContext, enqueue
-from commonbrain.text.exact_terms import indexed_text
+from commonbrain.text.extra_words import extra_words
 
 if TYPE_CHECKING:
     from commonbrain.storage.store import Transaction
@@ -340,7 +340,7 @@ def _read_page(task: JobContext, reached: dict[str, object]) -> None:
     with task.step() as tx:
         _count(reached, "reread", more=tx.memories.read_again(page))
         for one in tx.memories.get(page).values():
-            if one.state in FINDABLE_STATES and indexed_text(one.text) != one.text:
+            if one.state in FINDABLE_STATES and extra_words(f"{one.text} {one.keywords}"):
                 tx.index.reword(one)
         if len(page) == MAINTAINED_AT_ONCE:
             reached[_READ] = page[-1]

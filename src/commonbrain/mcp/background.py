@@ -245,7 +245,7 @@ class BackgroundServer:
 
         def observed(request: JsonObject) -> JsonObject:
             if self._file != self._identify_file():
-                # Callers open the store that is there now; this process ends when it looks next.
+                # Callers open the store that is there now; it ends when no client is left.
                 return {}
             reply = answer(request)
             session = ""

@@ -37,7 +37,7 @@ from commonbrain.model.timestamps import show_day
 from commonbrain.retrieval.occurrences import at_each_time, time_of_occurrence
 from commonbrain.retrieval.plan import NEWER_FIRST, SOURCES_FIRST
 from commonbrain.retrieval.retrieve import SKILL
-from commonbrain.retrieval.score import EXACT, has_answer
+from commonbrain.retrieval.score import has_answer
 from commonbrain.retrieval.source_turns import source_turn
 from commonbrain.text.normalisation import is_same_text
 from commonbrain.text.time_expressions.mentions import notes_in
@@ -203,7 +203,6 @@ def _together(table: Table, ranked: list[Candidate]) -> list[Candidate]:
     plan = table.plan
     newer_of: dict[int, int] = {}
     before_of: dict[int, int] = {}
-    exact = {one.memory.id: one.features.get(EXACT, 0.0) for one in ranked}
     orders = plan.is_about_now and plan.overrides.is_enabled(NEWER_FIRST)
     for older, near in _near(table, ranked).items():
         memory = table.known[older]
@@ -219,7 +218,6 @@ def _together(table: Table, ranked: list[Candidate]) -> list[Candidate]:
             cosine, id_, one = max(newer, key=lambda each: each[:2])
             newer_of[older] = id_
             is_tie = cosine >= _TIED and table.cosines[older] - table.cosines[id_] <= _TIE_MAX
-            is_tie &= exact[id_] >= exact[older]
             if orders and is_tie and _answers_as_well(one, memory, asked=plan.content_terms):
                 before_of[older] = id_
     if not (newer_of or before_of):

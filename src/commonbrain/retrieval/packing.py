@@ -63,6 +63,8 @@ _WEAK_BELOW: Final = 0.65
 
 The largest that costs less than half a point of evidence on the half of LoCoMo it was chosen on.
 """
+_NEWER_MAX: Final = 2
+"""Weak items that stay because they are newer and on the topic: the first may only mention it."""
 
 
 def without_weak(
@@ -70,11 +72,11 @@ def without_weak(
 ) -> Sequence[Candidate]:
     """Leave out what is much less sure and has no word of the query that the better ones lack.
 
-    The first that is newer than the best and shares a word of the query with it stays, for it may
-    say what holds now. What is there for another reason than its words stays too: skills, guidance,
-    linked memories, what is of the time asked for, what a note of an item names, and the other side
-    of its conflict. Untrusted text takes the place of nothing: what is trusted is compared with
-    what is trusted.
+    The first two that are newer than the best and share a word of the query with it stay, for one
+    may say what holds now. What is there for another reason than its words stays too: skills,
+    guidance, linked memories, what is of the time asked for, what a note of an item names, and the
+    other side of its conflict. Untrusted text takes the place of nothing: what is trusted is
+    compared with what is trusted.
     """
     sought = Sought(terms)
     trusted = [one for one in ranked if is_trusted(one)] or ranked
@@ -84,7 +86,7 @@ def without_weak(
     topic = sought.stems_in(best.memory.text)
     words: set[str] = set()
     strong: set[int] = set()
-    has_newer = False
+    newer = 0
     for one in ranked:
         own = sought.stems_in(one.memory.text)
         is_newer = one.memory.occurred_at > best.memory.occurred_at and own & topic
@@ -92,8 +94,8 @@ def without_weak(
             strong.add(one.memory.id)
             if is_trusted(one):
                 words |= own
-        elif is_newer and not has_newer:
-            has_newer = True
+        elif is_newer and newer < _NEWER_MAX:
+            newer += 1
             strong.add(one.memory.id)
     named = _named_with(ranked, strong, conflicts=conflicts)
     return [one for one in ranked if one.memory.id in strong or one.memory.id in named]

@@ -20,7 +20,7 @@ from commonbrain.model.revision import BeliefPeriod
 from commonbrain.model.scope import Caller, Scope
 from commonbrain.model.values import dataclass, field, replace
 from commonbrain.storage.interface import QueryScope
-from commonbrain.text.exact_terms import Forms, asked_part, exact_terms, searched_words
+from commonbrain.text.extra_words import extra_words
 from commonbrain.text.normalisation import normalise_line
 from commonbrain.text.patterns import lazy_pattern
 from commonbrain.text.time_expressions.parser import parse_time_expression, parse_time_range
@@ -45,6 +45,10 @@ _LOOKUP: Final = lazy_pattern(
     r"|\b(?:across|throughout) (?:my|our|all|the)\b|\bin total\b",
     re.IGNORECASE,
 )
+
+
+_LISTING: Final = lazy_pattern(r"\b(?:all|every|each|everything|list)\b", re.IGNORECASE)
+"""Asks for each of several memories: "all rules on deploys"."""
 
 
 def is_lookup(query: str) -> bool:
@@ -160,10 +164,8 @@ class QueryPlan:
     terms: tuple[str, ...]
     content_terms: tuple[str, ...]
     """The terms without time expressions: texts about an event seldom contain its date."""
-    exact_terms: tuple[Forms, ...] = ()
-    """Numbers, hashes, paths and other names of which only the same one answers."""
-    exact_words: tuple[str, ...] = ()
-    """What full text is searched for besides the terms to find these."""
+    extra_words: tuple[str, ...] = ()
+    """What full text is searched for besides the terms, to find hashes and emoji."""
     query_scope: QueryScope
     budget: Budget
     asks_when: bool = False
@@ -182,6 +184,8 @@ class QueryPlan:
     """The query scope before it was limited to the time that the query asks for alone."""
     is_lookup: bool = False
     """Whether it asks for a fact, rather than for something to be done or explained."""
+    asks_for_all: bool = False
+    """Whether it asks for each of several memories, so that none is left out for being weak."""
     is_about_answers: bool = False
     """Whether it asks for an earlier answer of an assistant."""
     after: Place | None = None
@@ -264,19 +268,18 @@ def plan_query(
     now = query_scope.filter.as_of or query_scope.now
     named = parse_time_range(query, now) if overrides.is_enabled(TIME) else None
     rest = named.rest if named else query
-    question = asked_part(rest)
     period = named.period if named else None
     return QueryPlan(
         query=query,
         original_query=query,
         terms=search_terms(query),
         content_terms=search_terms(rest),
-        exact_terms=exact_terms(question),
-        exact_words=searched_words(question),
+        extra_words=extra_words(query),
         query_scope=query_scope,
         budget=budget,
         asks_when=named is None and _WHEN.search(query) is not None,
         is_lookup=is_lookup(query),
+        asks_for_all=_LISTING.search(query) is not None,
         is_about_answers=asks_about_answers(query),
         speakers=frozenset(speakers),
         period=period,

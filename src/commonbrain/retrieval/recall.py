@@ -308,7 +308,7 @@ def choose_budget(plan: QueryPlan, *, is_answered: bool) -> Budget:
     default = plan.parameters
     is_raised = usual.max_items > default.recall_items or usual.max_tokens > default.recall_tokens
     if is_answered or is_raised:
-        return usual
+        return replace(usual, is_default=usual.is_default and not plan.asks_for_all)
     return replace(
         usual,
         max_items=min(FALLBACK_ITEMS_MAX, usual.max_items),

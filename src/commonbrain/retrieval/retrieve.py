@@ -164,7 +164,7 @@ def _fetch_skills(search: Search) -> ScoresById:
 def _fetch_lexical(search: Search) -> ScoresById:
     """Search by stemmed words (BM25), once more within the period that the query names."""
     plan, index = search.plan, search.tx.index
-    terms = (*plan.terms, *plan.exact_words)
+    terms = (*plan.terms, *plan.extra_words)
     hits = index.lexical(terms, plan.query_scope, limit=plan.parameters.lexical_candidates)
     if plan.time_scoped is not None:
         hits = [*hits, *index.lexical(terms, plan.time_scoped, limit=PERIOD_CANDIDATES)]
@@ -292,7 +292,7 @@ RETRIEVERS: Final[Mapping[str, Retriever]] = {
         reason=None,
     ),
     LEXICAL: Retriever(
-        applies_to=lambda search: bool(search.plan.query),
+        applies_to=lambda search: bool(search.plan.terms or search.plan.extra_words),
         fetch=_fetch_lexical,
         weight=0.5,
         score_of_no_match=0.0,

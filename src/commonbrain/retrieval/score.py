@@ -16,14 +16,13 @@ from typing import TYPE_CHECKING, Final
 
 from commonbrain.model.kinds import ASSISTANT_ROLES, KINDS, Kind
 from commonbrain.model.links import DISAGREEMENTS, is_sure, preferred
-from commonbrain.model.memory import Memory, effective_strength
+from commonbrain.model.memory import effective_strength
 from commonbrain.model.query import FIELD, Candidate, is_allowed
 from commonbrain.model.scope import isolates
 from commonbrain.model.values import dataclass, replace
 from commonbrain.retrieval.load import recency
 from commonbrain.retrieval.plan import QueryPlan
 from commonbrain.retrieval.retrieve import GUIDANCE, SKILL
-from commonbrain.text.exact_terms import exact_share
 
 if TYPE_CHECKING:
     from commonbrain.retrieval.table import Column, Table
@@ -64,10 +63,6 @@ _LENGTH_SCALE: Final = math.log1p(4000)
 """Logarithm of the length, in characters, from which the feature `length` is 1."""
 _RATING_SCALE: Final = 3.0
 """Rating at which the feature is tanh(1), about three quarters."""
-
-
-EXACT: Final = "exact"
-"""The feature of what has the exact terms of the query."""
 
 
 def _given(name: str) -> Compute:
@@ -123,18 +118,6 @@ def _contradicted(plan: QueryPlan, table: Table) -> Sequence[float]:
         ):
             strengths[rest.id] = max(link.strength, strengths.get(rest.id, 0.0))
     return [strengths.get(id_, 0.0) for id_ in table.rows]
-
-
-def _exact(plan: QueryPlan, table: Table) -> Sequence[float]:
-    """Return the share of the exact terms of the query that each has."""
-    terms = plan.exact_terms
-    if not terms:
-        return [0.0] * len(table.rows)
-    return [exact_share(terms, _searched_text(one)) for one in table.memories]
-
-
-def _searched_text(memory: Memory) -> str:
-    return f"{memory.keywords} {memory.text[:_SCANNED_CHARS]}"
 
 
 def _speaker(plan: QueryPlan, table: Table) -> Sequence[float]:
@@ -232,8 +215,6 @@ FEATURES: Final[Mapping[str, Feature]] = {
     "linked": Feature(weight=0.6, compute=_given("linked")),
     # What a person asked to be kept to counts for every request of its topic, in whatever words.
     GUIDANCE: Feature(weight=1.0, compute=_given(GUIDANCE), reason=GUIDANCE),
-    # Nearness in meaning does not tell 3.11 from 3.12.
-    EXACT: Feature(weight=1.0, compute=_exact, reason=EXACT),
     "date": Feature(weight=0.4, compute=_date, reason="time"),
     "thread": Feature(weight=0.25, compute=_given("thread"), always=True),
     "substance": Feature(weight=0.2, compute=_substance, always=True),
@@ -363,7 +344,7 @@ def has_answer(table: Table) -> bool:
 def answer_score(plan: QueryPlan, candidate: Candidate, *, cosine: float) -> float:
     """Return the sum of similarity and shared words, less the penalty for length."""
     memory = candidate.memory
-    text = _searched_text(memory).lower()
+    text = f"{memory.keywords} {memory.text[:_SCANNED_CHARS]}".lower()
     return (
         cosine
         + LEXICAL_WEIGHT * word_share(plan.content_terms, text)

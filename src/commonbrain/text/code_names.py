@@ -73,7 +73,7 @@ _PATCHED: Final = lazy_pattern(
     r"^\*\*\* (?:(?:Add|Update|Delete) File|Move to): (.{1,1000})$", re.MULTILINE
 )
 _TOKEN: Final = lazy_pattern(r"[^\s`'\"<>()\[\]{},;|*]{2,300}")
-PLACE: Final = lazy_pattern(r"(?<=.)(?:[#?][^/]*|:\d+(?:[-:]\d+)?)$")
+_PLACE: Final = lazy_pattern(r"(?<=.)(?:[#?][^/]*|:\d+(?:[-:]\d+)?)$")
 """A line, section or query after a path: "rules.py:42", "guide.md#install"."""
 _SPAN: Final = lazy_pattern(r"`([^`\n]{1,200})`")
 _CALLED: Final = lazy_pattern(r"([^\W\d]\w{2,79})\(")
@@ -177,7 +177,7 @@ def _spellings(path: str) -> Iterator[str]:
 def _path_tokens(text: str) -> Iterator[str]:
     for token in map(str, _TOKEN.findall(text)):
         path = token.rstrip(".:!?").replace("\\", "/")
-        plain = PLACE.sub("", path).removeprefix("./")
+        plain = _PLACE.sub("", path).removeprefix("./")
         if "/" in plain or "." in plain or plain.casefold() in _FILES_WITHOUT_EXTENSION:
             yield plain
 
@@ -188,7 +188,7 @@ def _names_file(token: str, file: str) -> bool:
         return False
     if len(named) == 1 and named[0].casefold() in _FILES_WITHOUT_EXTENSION:
         return named[0].casefold() == own[-1].casefold()
-    if named[-1] != own[-1] or not is_path(token):
+    if named[-1] != own[-1] or not _is_path(token):
         return False
     if len(named) == 1:
         return "." in named[0] and not _is_common(named[0].lstrip(".").split(".")[0])
@@ -197,7 +197,7 @@ def _names_file(token: str, file: str) -> bool:
     return shorter > 1 and named[-shorter:] == own[-shorter:]
 
 
-def is_path(token: str) -> bool:
+def _is_path(token: str) -> bool:
     """Return whether a token is a name or a path, and not two words with a slash between them."""
     parts = token.split("/")
     if len(parts) != 2 or not all(parts):  # noqa: PLR2004 two words
@@ -208,7 +208,7 @@ def is_path(token: str) -> bool:
 
 def _names_folder(token: str, file: str) -> bool:
     named, own = _parts(token), _parts(file)[:-1]
-    if "/" not in token or not named or len(named) > len(own) or not is_path(token):
+    if "/" not in token or not named or len(named) > len(own) or not _is_path(token):
         return False
     if len(named) == 1 and (_is_common(named[0]) or not token.endswith("/")):
         return False

@@ -41,7 +41,7 @@ from commonbrain.storage.repositories.embedding_spaces import without_words
 from commonbrain.storage.schema.memories import memories
 from commonbrain.storage.sql.context import SqlContext
 from commonbrain.storage.sql.filters import given, within
-from commonbrain.text.exact_terms import indexed_text
+from commonbrain.text.extra_words import indexed_text
 
 _LOOKED_AT: Final = 2
 """Factor by which more results than requested are checked against a scope, before all are."""

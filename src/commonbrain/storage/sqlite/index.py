@@ -39,7 +39,7 @@ from commonbrain.storage.sqlite.vectors import (
     SqliteVectors,
     drop_unsound,
 )
-from commonbrain.text.exact_terms import indexed_text
+from commonbrain.text.extra_words import indexed_text
 
 _SCORED_MAX: Final = 5000
 """Matches that are scored if all words of a search are common: the newest."""
@@ -107,7 +107,7 @@ class SqliteFullText:
 
     def put(self, memory: Memory) -> None:
         """Index a memory, and each field of an atom."""
-        text, keywords = indexed_text(memory.text), memory.keywords
+        text, keywords = indexed_text(memory.text), indexed_text(memory.keywords)
         self.work.change(_PUT, {"rowid": memory.id, "text": text, "keywords": keywords})
         if memory.kind is Kind.ATOM:
             texts = dict.fromkeys(CausalField, "") | fields_of(memory.detail)

@@ -59,7 +59,7 @@ class AllowedIds:
     checked: dict[QueryScope, dict[int, bool]] = field(
         default_factory=dict["QueryScope", "dict[int, bool]"]
     )
-    """Ids checked before, for the same reason."""
+    """Ids that a snapshot has checked before, for the same reason."""
 
     def every(self, scope: QueryScope) -> list[int]:
         """Return all ids that a scope allows.
@@ -88,7 +88,7 @@ class AllowedIds:
 
     def among(self, ids: Sequence[int], scope: QueryScope) -> set[int]:
         """Return which of a few ids a scope allows."""
-        known = {} if self.work.changed else self.checked.setdefault(scope, {})
+        known = self.checked.setdefault(scope, {}) if self.work.is_snapshot else {}
         unknown = [id_ for id_ in ids if id_ not in known]
         if unknown:
             parameters = given(scope, self.work.tenant) | {"listed": json_of(unknown)}
