@@ -37,5 +37,5 @@ def test_other_texts_are_indexed_as_they_are(text: str) -> None:
 
 
 @given(st.text("ab01 -\u6211\U0001f680", max_size=80))
-def test_a_part_of_a_text_that_stands_alone_has_no_words_that_the_text_lacks(text: str) -> None:
+def test_text_has_the_words_of_each_part_between_blanks(text: str) -> None:
     assert set(extra_words(text)) <= set(extra_words(f"before {text} after"))
