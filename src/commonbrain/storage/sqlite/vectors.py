@@ -56,10 +56,6 @@ class AllowedIds:
     work: SqlContext
     known: dict[QueryScope, list[int]] = field(default_factory=dict["QueryScope", "list[int]"])
     """Ids allowed by narrow scopes, because several retrievers use the same one."""
-    checked: dict[QueryScope, dict[int, bool]] = field(
-        default_factory=dict["QueryScope", "dict[int, bool]"]
-    )
-    """Ids that a snapshot has checked before, for the same reason."""
 
     def every(self, scope: QueryScope) -> list[int]:
         """Return all ids that a scope allows.
@@ -88,19 +84,13 @@ class AllowedIds:
 
     def among(self, ids: Sequence[int], scope: QueryScope) -> set[int]:
         """Return which of a few ids a scope allows."""
-        known = self.checked.setdefault(scope, {}) if self.work.is_snapshot else {}
-        unknown = [id_ for id_ in ids if id_ not in known]
-        if unknown:
-            parameters = given(scope, self.work.tenant) | {"listed": json_of(unknown)}
-            [(listed,)] = self.work.rows(_allowed_of(scope.filter), parameters)
-            known |= dict.fromkeys(unknown, False) | dict.fromkeys(json.loads(listed), True)
-        return {id_ for id_ in ids if known[id_]}
+        parameters = given(scope, self.work.tenant) | {"listed": json_of(ids)}
+        [(listed,)] = self.work.rows(_allowed_of(scope.filter), parameters)
+        return set(json.loads(listed))
 
     def among_many(self, ids: Sequence[int], scope: QueryScope) -> set[int]:
         """Return which of many ids a scope allows: by checking each, or by an index."""
-        if scope.filter.project is None:
-            return self.among(ids, scope)
-        return set(self.every(scope))
+        return self.among(ids, scope) if scope.filter.project is None else set(self.every(scope))
 
 
 # One row with a list of ids is read several times as fast as a row for each.
@@ -459,11 +449,9 @@ class SqliteVectors:
         """Return the cosine of each memory to a unit vector; memories without one are absent."""
         self.follow()
         changed = self.work.changed.intersection(ids)
-        known = self.searched.get(query.tobytes())
         # Most were scored when the nearest were searched with the same vector.
-        cosines = {id_: known[1][id_] for id_ in ids if id_ in known[1]} if known else {}
-        for id_ in changed:
-            cosines.pop(id_, None)
+        _, scored, _ = self.searched.get(query.tobytes(), ((), {}, ()))
+        cosines = {id_: scored[id_] for id_ in ids if id_ in scored and id_ not in changed}
         others = [id_ for id_ in ids if id_ not in cosines and id_ not in changed]
         more, unkept = self.codes.cosines(query, others) if others else ({}, [])
         return cosines | more | self._read_cosines(query, [*unkept, *changed])
@@ -542,9 +530,7 @@ class SqliteVectors:
 
     def _read_cosines(self, query: Matrix, ids: Sequence[int]) -> dict[int, float]:
         """Score memories whose vectors are not in memory, from the rows."""
-        if not ids:
-            return {}
-        rows = self._read(self._of.blobs, ids)
+        rows = self._read(self._of.blobs, ids) if ids else ()
         if not rows:
             return {}
         matrix = np.frombuffer(b"".join([blob for _, blob in rows]), dtype=np.float16)
