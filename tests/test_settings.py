@@ -1,5 +1,7 @@
 """What settings choose, what they refuse, and that they never show a secret."""
 
+import sys
+import traceback
 from datetime import timedelta
 from pathlib import Path
 
@@ -8,6 +10,7 @@ import pytest
 import commonbrain
 from commonbrain.config import ServerSettings, Settings
 from commonbrain.model.briefing_limits import BOOT_CAPS
+from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.kinds import Kind
 from commonbrain.model.scope import Caller
 from commonbrain.model.sessions import ClientInfo, Process
@@ -259,3 +262,26 @@ def test_limit_and_share_of_a_briefing_section_have_bounds(subtests: pytest.Subt
                     choose(wrong, **{name: value})
                     with pytest.raises(commonbrain.InvalidInputError, match=name.upper()):
                         load_settings()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="rights are others there")
+@pytest.mark.parametrize("content", [KEY.encode() + b"\xff", None])
+def test_secret_that_cannot_be_read_is_named_and_not_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: bytes | None
+) -> None:
+    file = tmp_path / "COMMONBRAIN_EMBEDDER_API_KEY"
+    if content is None:
+        # Not even the administrator reads it.
+        file.symlink_to("/proc/self/mem")
+    else:
+        file.write_bytes(content)
+    monkeypatch.setenv("COMMONBRAIN_SECRETS_DIR", str(tmp_path))
+    if content is None and not file.is_file():
+        pytest.skip("there is no such file here")
+
+    with pytest.raises(InvalidInputError, match=file.name) as caught:
+        load_settings()
+
+    shown = "".join(traceback.format_exception(caught.value))
+    assert KEY not in shown
+    assert caught.value.__cause__ is None

@@ -72,6 +72,45 @@ def test_signature_is_shown_before_a_method_was_made(options: dict[str, bool]) -
     assert list(inspect.signature(Derived).parameters) == ["name", "parts", "more"]
 
 
+def test_object_that_can_be_called_has_the_signature_of_its_call() -> None:
+    @values.dataclass(frozen=True, slots=True)
+    class Adder:
+        base: int
+
+        def __call__(self, more: int) -> int:
+            return self.base + more
+
+    assert list(inspect.signature(Adder(1)).parameters) == ["more"]
+
+
+def test_method_put_around_a_late_one_stays() -> None:
+    cls, seen = define(values, slots=True), list[dict[str, object]]()
+    late: Any = cls.__init__
+
+    def counted(self: object, **named: object) -> None:
+        seen.append(named)
+        late(self, **named)
+
+    setattr(cls, "__init__", counted)  # noqa: B010 a type checker would refuse it
+    for text in ("a", "b"):
+        assert cls(text=text).text == text
+    assert len(seen) == 2
+
+
+def test_class_with_methods_of_its_own_keeps_them() -> None:
+    @values.dataclass(slots=True)
+    class Same:
+        name: str
+
+        def __eq__(self, other: object) -> bool:
+            return isinstance(other, Same)
+
+        def __hash__(self) -> int:
+            return 1
+
+    assert (Same("a") == Same("b"), hash(Same("a"))) == (True, 1)
+
+
 def outcome(cls: type[Any], call: dict[str, Any]) -> object:
     try:
         one = cls(**call)

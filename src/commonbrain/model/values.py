@@ -25,7 +25,7 @@ else:
         options = {"slots": slots, "kw_only": kw_only}
 
         def decorate(given: type) -> type:
-            if any(map(is_dataclass, given.__mro__[1:])):
+            if any(map(is_dataclass, given.__mro__[1:])) or _OWN.intersection(given.__dict__):
                 return define(given, frozen=frozen, eq=eq, **options)
             # The library would spend longer on a signature than on the rest.
             given.__doc__ = given.__doc__ or given.__name__
@@ -39,6 +39,8 @@ else:
 
 __all__ = ["asdict", "dataclass", "field", "fields", "is_dataclass", "replace"]
 
+_OWN: Final = frozenset({"__init__", "__eq__", "__hash__", "__repr__"})
+"""A class that has one of these is left to the standard library."""
 _set: Final = object.__setattr__
 
 
@@ -68,20 +70,25 @@ def _defer(made: Any, name: str, *, write: Callable[[Any], str]) -> None:  # noq
         own = names[name]
         own.__qualname__ = f"{made.__qualname__}.{name}"
         own.__annotations__ = {one.name: one.type for one in fields(made) if one.init}
-        setattr(made, name, own)
+        # Whoever has put another method around this one keeps it.
+        if made.__dict__.get(name) is method:
+            setattr(made, name, own)
         return own
 
     def method(self: object, *args: object, **named: object) -> object:
         return compiled()(self, *args, **named)
 
-    method.compiled = compiled
+    vars(method)["compiled"] = compiled
     setattr(made, name, method)
 
 
 class _Signature:
     """What `help` shows of a class: the parameters of a method that may not be compiled yet."""
 
-    def __get__(self, _one: object, owner: Any) -> Signature:  # noqa: ANN401 a class
+    def __get__(self, one: object, owner: Any) -> Signature:  # noqa: ANN401 a class
+        if one is not None:
+            # Of an object that can be called, what it takes is asked for.
+            raise AttributeError
         from inspect import signature  # noqa: PLC0415 programs seldom ask
 
         compiled = getattr(owner.__init__, "compiled", None)

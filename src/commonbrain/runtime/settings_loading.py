@@ -3,6 +3,7 @@
 import getpass
 import json
 import os
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any, TypeVar, get_origin
 
@@ -82,18 +83,43 @@ def _load(model: type[_SettingsT], **overrides: Any) -> _SettingsT:  # noqa: ANN
 
 def _read(model: type[Settings | ServerSettings], folder: str | None) -> dict[str, Any]:
     """Read the variables of a model, or else its files; names in any case."""
-    files = {path.name.upper(): path for path in (Path(folder).iterdir() if folder else ())}
-    variables = {name.upper(): text for name, text in os.environ.items()}
+    keys = {name: model.prefix + name.upper() for name in model.model_fields}
+    files = _texts(folder, names=keys.values()) if folder else {}
+    texts = files | {name.upper(): text for name, text in os.environ.items()}
     read: dict[str, Any] = {}
     for name, field in model.model_fields.items():
-        key = model.prefix + name.upper()
-        text = variables.get(key)
-        if text is None and key in files and files[key].is_file():
-            text = files[key].read_text("utf-8").strip()
-        if text is not None:
-            has_parts = get_origin(field.annotation) in {dict, list}
-            read[name] = _parse_json(name, text) if has_parts else text
+        text = texts.get(keys[name])
+        if text is None:
+            continue
+        has_parts = get_origin(field.annotation) in {dict, list}
+        value = _parse_json(name, text) if has_parts else text
+        if value is not None:
+            read[name] = value
     return read
+
+
+def _texts(folder: str, *, names: Collection[str]) -> dict[str, str]:
+    """Read the files of a folder of secrets that are named as settings."""
+    try:
+        paths = {path.name.upper(): path for path in sorted(Path(folder).iterdir())}
+    except OSError as error:
+        raise _unreadable(folder, error) from None
+    texts: dict[str, str] = {}
+    for name, path in paths.items():
+        try:
+            if name in names and path.is_file():
+                texts[name] = path.read_text("utf-8").strip()
+        except (OSError, UnicodeError) as error:
+            raise _unreadable(path.name, error) from None
+    return texts
+
+
+def _unreadable(name: str, error: Exception) -> InvalidInputError:
+    # What a decoding error names is part of the secret.
+    why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+    return InvalidInputError(
+        f"The secrets cannot be read, {name}: {why}.", hint="Correct or remove it."
+    )
 
 
 def _parse_json(name: str, text: str) -> object:
