@@ -126,7 +126,7 @@ def held(store: Store) -> dict[tuple[str, str], list[str]]:
 def recalled(store: Store, query: str) -> list[str]:
     with a_brain(Path(store.location).parent / "unused.db") as brain:
         asking = Brain(replace(brain.services, store=store), brain.caller)
-        return [item.id for item in asking.recall(query, bump=False).items]
+        return [item.id for item in asking.recall(query, bump=False, max_items=12).items]
 
 
 def test_store_copied_to_postgres_and_back_is_unchanged(
