@@ -97,7 +97,7 @@ def test_method_put_around_a_late_one_stays() -> None:
     assert len(seen) == 2
 
 
-def test_class_with_methods_of_its_own_keeps_them() -> None:
+def test_methods_that_a_class_defines_are_not_replaced() -> None:
     @values.dataclass(slots=True)
     class Same:
         name: str
