@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import MISSING, FrozenInstanceError, asdict, field, fields, is_dataclass, replace
 from dataclasses import dataclass as define
-from functools import partial
+from functools import cache, partial
 from reprlib import recursive_repr
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
@@ -62,6 +62,7 @@ def _add_methods(made: Any, *, is_frozen: bool, has_eq: bool) -> None:  # noqa: 
 def _defer(made: Any, name: str, *, write: Callable[[Any], str]) -> None:  # noqa: ANN401 as above
     """Compile a method when it is first called."""
 
+    @cache
     def compiled() -> Any:  # noqa: ANN401 a method
         names: dict[str, Any] = {f"_make_{one.name}": one.default_factory for one in fields(made)}
         names |= {"__name__": made.__module__, "_fields": made.__dataclass_fields__}
@@ -70,7 +71,7 @@ def _defer(made: Any, name: str, *, write: Callable[[Any], str]) -> None:  # noq
         own = names[name]
         own.__qualname__ = f"{made.__qualname__}.{name}"
         own.__annotations__ = {one.name: one.type for one in fields(made) if one.init}
-        # Whoever has put another method around this one keeps it.
+        # A method that was put around this one stays.
         if made.__dict__.get(name) is method:
             setattr(made, name, own)
         return own

@@ -165,7 +165,7 @@ class QueryPlan:
     content_terms: tuple[str, ...]
     """The terms without time expressions: texts about an event seldom contain its date."""
     extra_words: tuple[str, ...] = ()
-    """What full text is searched for besides the terms, to find hashes and emoji."""
+    """Further words for the full-text search, which find hashes and emoji."""
     query_scope: QueryScope
     budget: Budget
     asks_when: bool = False
