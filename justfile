@@ -64,8 +64,8 @@ citus source *arguments:
 check:
     ruff format --check .
     ruff check .
-    uv run --isolated --quiet --locked --only-group docstrings flake8 --select DOC102,DOC104,DOC202,DOC403 --style google --arg-type-hints-in-docstring False src packages/commonbrain-evals/src
-    codespell README.md CHANGELOG.md CONTRIBUTING.md docs src packages/commonbrain-evals/src tests
+    uv run --isolated --quiet --locked --only-group docstrings flake8 --select DOC102,DOC104,DOC202,DOC403 --style google --arg-type-hints-in-docstring False src packages/*/src
+    codespell README.md CHANGELOG.md CONTRIBUTING.md docs src packages/*/src packages/*/tests tests
     pyright
     lint-imports --no-logo
 

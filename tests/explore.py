@@ -11,14 +11,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Generator
-from pathlib import Path
 from random import Random, SystemRandom
 from types import FrameType
 from typing import NoReturn
 
 import pytest
 
-TESTS = Path(__file__).parent
+from tests.parts import files_with_tests
+
 LAW = re.compile(r"@given|RuleBasedStateMachine")
 """What a file with a law contains."""
 LAST_LAWS_S = 10.0
@@ -90,8 +90,7 @@ def explore(seconds: float) -> int:
     A search that hangs is ended, with the status of an interrupted one.
     """
     seed = SystemRandom().getrandbits(32)
-    paths = sorted(TESTS.rglob("test_*.py"))
-    files = [path for path in paths if LAW.search(path.read_text("utf-8"))]
+    files = [path for path in files_with_tests() if LAW.search(path.read_text("utf-8"))]
     command = [
         *(sys.executable, "-m", "pytest", "-q", "-n", "2", "--no-header", "-r", "fE"),
         *("--hypothesis-profile=explore", f"--hypothesis-seed={seed}"),

@@ -1,8 +1,8 @@
 """Which tests run with which command: `just test` runs the core, `just test-server` a part, ...
 
-A test belongs to the part that its mark `part` names, else to the part of its folder, else to the
-part of the servers that it asks for, else to the core. A module's own mark is read from its source,
-so that modules of other parts are not even imported.
+A test belongs to the part that its mark `part` names, else to the part of its folder or package,
+else to the part of the servers that it asks for, else to the core. A module's own mark is read from
+its source, so that modules of other parts are not even imported.
 """
 
 import re
@@ -15,6 +15,8 @@ from typing import Final
 import pytest
 
 TESTS: Final = Path(__file__).parent
+PACKAGES: Final = TESTS.parent / "packages"
+FOLDERS_OF_TESTS: Final = (TESTS, *sorted(PACKAGES.glob("*/tests")))
 CORE: Final = "core"
 PARTS: Final[Mapping[str, str]] = {
     CORE: "one person, any number of agents: one file, the command line, MCP, hooks and the page",
@@ -101,12 +103,19 @@ def add_option(parser: pytest.Parser) -> None:
     )
 
 
+def files_with_tests() -> list[Path]:
+    """List the files with tests, of the core and of all packages."""
+    return sorted(path for folder in FOLDERS_OF_TESTS for path in folder.rglob("test_*.py"))
+
+
 @cache
 def part_of_module(path: Path) -> str | None:
     """Return the part that all tests of a file belong to; None if they say so one by one."""
     own = _OF_MODULE.search(path.read_text("utf-8"))
     if own is not None:
         return own[1]
+    if path.is_relative_to(PACKAGES):
+        return path.relative_to(PACKAGES).parts[0].removeprefix("commonbrain-")
     folders = path.relative_to(TESTS).parts[:-1]
     return FOLDERS.get(folders[0]) if folders else None
 
@@ -114,6 +123,8 @@ def part_of_module(path: Path) -> str | None:
 @cache
 def topic_of(path: Path) -> str | None:
     """Return the topic of a file of the core; None if no row names it."""
+    if not path.is_relative_to(TESTS):
+        return None
     place = path.relative_to(TESTS)
     name = place.with_name(path.stem.removeprefix("test_")).as_posix()
     fitting = [

@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
+from tests.parts import FOLDERS_OF_TESTS
 from tests.requirements import GROUPS, REQUIREMENTS, Adopted, Gap, NotApplicable, Requirement
 
 ROOT = Path(__file__).parents[1]
 # Contract suites ship with the package and run in whatever subclasses them, so their marks count.
-TEST_FOLDERS = (ROOT / "tests", ROOT / "src" / "commonbrain" / "testing")
+TEST_FOLDERS = (*FOLDERS_OF_TESTS, ROOT / "src" / "commonbrain" / "testing")
 
 EXAMPLE = """
 @requirement("XX-01")

@@ -9,13 +9,23 @@ from pathlib import Path
 from statistics import median, quantiles
 
 from commonbrain.retrieval.retrieve import RETRIEVERS
+from tests.parts import FOLDERS_OF_TESTS
 
 ROOT = Path(__file__).parents[1]
-SOURCE = sorted((ROOT / "src").rglob("*.py")) + sorted((ROOT / "packages").glob("*/**/*.py"))
+TEST_FOLDERS = (*FOLDERS_OF_TESTS, ROOT / "benchmarks")
+SOURCE = [
+    path
+    for folder in (ROOT / "src", ROOT / "packages")
+    for path in sorted(folder.rglob("*.py"))
+    if not any(path.is_relative_to(tests) for tests in TEST_FOLDERS)
+]
 # A migration is frozen history, long as it is; the client's operations are generated.
 SKIPPED = {"versions", ".venv", "build", "generated"}
 FILES = [path for path in SOURCE if not SKIPPED & set(path.parts)]
-WRITTEN = sorted((ROOT / "tests").rglob("*.py")) + sorted((ROOT / "benchmarks").rglob("*.py"))
+WRITTEN = [
+    ROOT / "conftest.py",
+    *(path for folder in TEST_FOLDERS for path in sorted(folder.rglob("*.py"))),
+]
 # The foreign clients that some tests drive are installed beside them.
 TESTS = [path for path in WRITTEN if "node_modules" not in path.parts]
 

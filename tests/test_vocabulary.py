@@ -96,7 +96,7 @@ NO_TEXT: Final = re.compile(
 )
 CODE_SPANS: Final = re.compile(r"`[^`\n]*`")
 LEFT_OUT: Final = {"node_modules", "generated", "data", "samples"}
-WITHOUT_TEXTS: Final = ("tests", "benchmarks", "packages/commonbrain-evals/src")
+WITHOUT_TEXTS: Final = ("tests", "packages/*/tests", "benchmarks", "packages/commonbrain-evals/src")
 """Folders in which a string that is no docstring is data."""
 LIST_MIN: Final = 4
 """From so many single words on, a collection of strings is a word list and not a text."""
@@ -135,8 +135,8 @@ def find_retired(paths: Iterable[Path] = ()) -> list[Hit]:
 
 
 def _sources() -> Iterator[Path]:
-    for folder in ("src", *WITHOUT_TEXTS):
-        for path in sorted((ROOT / folder).rglob("*.py")):
+    for folder in ("src", "packages/*/src", *WITHOUT_TEXTS):
+        for path in sorted(ROOT.glob(f"{folder}/**/*.py")):
             # A migration is frozen history.
             if "versions" not in path.parts and not LEFT_OUT & set(path.parts):
                 yield path
@@ -155,7 +155,7 @@ def _hits(path: Path) -> Iterator[Hit]:
     if path.suffix == ".md":
         yield from _hits_of_page(path, text)
         return
-    is_data = any(path.is_relative_to(ROOT / folder) for folder in WITHOUT_TEXTS)
+    is_data = any(path.is_relative_to(place) for name in WITHOUT_TEXTS for place in ROOT.glob(name))
     if path.stem != "__init__":
         yield from _hits_of_name(path, 1, path.stem)
     elif not is_data:

@@ -1,5 +1,11 @@
-"""Optional libraries, which extras install and which load on first use."""
+"""Optional libraries and packages of our own, which extras install and which load on first use.
 
+A package fills tables of the core by entry points, whose groups are `commonbrain.cli`,
+`commonbrain.importers` and so on. To read them takes some milliseconds, so that nothing does it
+before something is asked for that the core itself does not have.
+"""
+
+from collections.abc import Mapping
 from importlib import import_module
 from types import ModuleType
 
@@ -17,6 +23,28 @@ def load_extra(name: str, *, extra: str) -> ModuleType:
         return import_module(name)
     except ImportError as error:
         raise extra_missing(name.partition(".")[0], extra=extra) from error
+
+
+def load_row(table: str, name: str, *, extra: str) -> object:
+    """Load one row that a package adds to a table of the core, such as `cli` or `importers`.
+
+    Raises:
+        InvalidInputError: No installed package has it; the message names the extra.
+
+    """
+    from importlib.metadata import entry_points  # noqa: PLC0415 it takes 20 ms
+
+    for point in entry_points(group=f"commonbrain.{table}", name=name):
+        return point.load()
+    raise extra_missing(f"commonbrain[{extra}]", extra=extra)
+
+
+def load_rows(table: str) -> Mapping[str, object]:
+    """Load the rows that installed packages add to a table of the core, by their names."""
+    from importlib.metadata import entry_points  # noqa: PLC0415 it takes 20 ms
+
+    points = entry_points(group=f"commonbrain.{table}")
+    return {point.name: point.load() for point in sorted(points, key=lambda point: point.name)}
 
 
 def extra_missing(library: str, *, extra: str) -> InvalidInputError:

@@ -8,8 +8,7 @@ from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
-from importlib.metadata import entry_points
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import typer
 from typer.core import TyperGroup
@@ -17,6 +16,8 @@ from typer.main import get_command
 
 from commonbrain.api.operations import OPERATIONS, Operation, OperationRow
 from commonbrain.cli.commands import build_command
+from commonbrain.extras import load_row
+from commonbrain.model.errors import InvalidInputError
 
 EXAMPLES: Final[Mapping[str, str]] = {
     "boot": 'brain boot --task "upgrade the staging database"',
@@ -173,6 +174,9 @@ IMPORTED: Final[Mapping[str, str]] = {
 }
 """Commands of the modules of those names, imported when they are used; all need tables."""
 
+PACKAGED: Final[Mapping[str, str]] = {"eval": "eval"}
+"""Commands of other packages, which add them as entry points, with the extras that install them."""
+
 FIRST_SCREEN: Final[Mapping[str, tuple[str, ...]]] = {
     "Set up": ("connect", "import"),
     "Everyday": ("remember", "recall", "get", "ui"),
@@ -264,18 +268,17 @@ class MainGroup(CommandGroup):
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ANN401
         """List every command, those of other packages last."""
-        return [*super().list_commands(ctx), *IMPORTED, "eval"]
+        return [*super().list_commands(ctx), *IMPORTED, *PACKAGED]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ANN401
         """Find a command; if its package is not installed, say which one to install."""
         own = super().get_command(ctx, cmd_name)
-        if own is not None or cmd_name not in {*IMPORTED, "eval"}:
+        if own is not None or cmd_name not in {*IMPORTED, *PACKAGED}:
             return own
         if cmd_name in IMPORTED:
             app = import_module(f"commonbrain.cli.{_MODULES.get(cmd_name, cmd_name)}").app
         else:
-            points = entry_points(group="commonbrain.cli", name=cmd_name)
-            app = next((point.load() for point in points), _MISSING)
+            app = _packaged(cmd_name)
         command = get_command(app)
         command.name = cmd_name
         example = EXAMPLES.get(cmd_name)
@@ -306,12 +309,24 @@ class MainGroup(CommandGroup):
 
 
 _MODULES: Final = {"store": "stores"}
-_MISSING: Final = typer.Typer(help="Evaluate this memory; install 'commonbrain[eval]' first.")
 
 
-@_MISSING.callback(invoke_without_command=True)
-def _missing() -> None:
-    raise typer.BadParameter("Evaluations are not installed: pip install 'commonbrain[eval]'")
+def _packaged(command: str) -> typer.Typer:
+    """Load a command of another package; without it, one that says what to install."""
+    try:
+        return cast("typer.Typer", load_row("cli", command, extra=PACKAGED[command]))
+    except InvalidInputError as error:
+        missing = error
+    app = typer.Typer(add_completion=False, rich_markup_mode=None)
+
+    @app.command(
+        help=f"{missing.hint}.",
+        context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
+    )
+    def refuse() -> None:
+        raise missing
+
+    return app
 
 
 def add_groups(app: typer.Typer) -> None:

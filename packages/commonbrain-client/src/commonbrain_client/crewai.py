@@ -378,7 +378,7 @@ class CommonbrainStorage:
         if limit <= 0:
             return []
         is_filtered = selection.categories or selection.metadata
-        found = await self._client.recall(
+        reply = await self._client.recall(
             models.RecallRequest(
                 query=query[:_QUERY_CHARS],
                 tags=selection.tags(),
@@ -388,7 +388,7 @@ class CommonbrainStorage:
                 trust_min=0.0,
             )
         )
-        scores = {one.id: one.score for one in found.items if one.score >= min_score}
+        scores = {one.id: one.score for one in reply.items if one.score >= min_score}
         results: list[tuple[MemoryRecord, float]] = []
         for some in _parts(list(scores), _IDS_PER_GET):
             results += [

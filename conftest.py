@@ -1,3 +1,5 @@
+"""Fixtures and options of all tests: of the core, and of every package."""
+
 from __future__ import annotations
 
 import gc

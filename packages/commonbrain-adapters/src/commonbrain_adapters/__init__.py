@@ -1,0 +1,1 @@
+"""Commonbrain as the memory of agent frameworks: LangGraph, LangChain, LlamaIndex and others."""

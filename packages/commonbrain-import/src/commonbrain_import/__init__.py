@@ -1,0 +1,1 @@
+"""Import the memories of other systems into Commonbrain: chats, graphs, databases, notes."""

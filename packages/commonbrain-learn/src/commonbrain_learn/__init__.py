@@ -1,0 +1,1 @@
+"""Trained ranking for Commonbrain: training, registry, rollout and serving of rerankers."""
