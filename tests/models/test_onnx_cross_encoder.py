@@ -107,7 +107,7 @@ def test_missing_and_damaged_files_are_named_in_the_error(tmp_path: Path) -> Non
         OnnxCrossEncoder(tmp_path / "none").load()
     folder = save_cross_encoder(tmp_path / "model")
     (folder / "model.onnx").write_bytes(b"damaged")
-    with pytest.raises(UnavailableError, match=r"model\.onnx is damaged"):
+    with pytest.raises(UnavailableError, match=r"could not load the model.*model\.onnx"):
         OnnxCrossEncoder(folder).load()
     (folder / "tokenizer.json").unlink()
     with pytest.raises(InvalidInputError, match=r"has no tokenizer\.json"):

@@ -8,13 +8,12 @@ from pathlib import Path
 import commonbrain_minilm
 import numpy as np
 import pytest
-from onnx import ModelProto, TensorProto, helper
+from onnx import ModelProto, TensorProto
 from onnx.external_data_helper import set_external_data
 from tokenizers import normalizers
 
 from commonbrain.embeddings.interface import CAUTIOUS, Embedder, Thresholds
 from commonbrain.embeddings.local import SPACE, MiniLmEmbedder
-from commonbrain.embeddings.model_folder import read_encoder_folder
 from commonbrain.embeddings.model_records import ModelRecords
 from commonbrain.embeddings.onnx_folder import OnnxEmbedder
 from commonbrain.embeddings.pooling import ACTIVATIONS, POOLINGS
@@ -51,19 +50,6 @@ def move_weights(folder: Path, location: str) -> None:
     (folder / location).write_bytes(table.raw_data)
     set_external_data(table, location)
     table.ClearField("raw_data")
-    (folder / "model.onnx").write_bytes(model.SerializeToString())
-
-
-def names_in_branch(folder: Path, location: str) -> None:
-    """Add a node whose inner graph names a file of weights."""
-    model = ModelProto.FromString((folder / "model.onnx").read_bytes())
-    tensor = helper.make_tensor("inner", TensorProto.FLOAT, [1], b"\0" * 4, raw=True)
-    set_external_data(tensor, location)
-    tensor.ClearField("raw_data")
-    inner = helper.make_node("Constant", [], ["inner"], value=tensor)
-    branch = helper.make_graph([inner], "branch", [], [])
-    node = helper.make_node("If", ["condition"], ["tokens"], then_branch=branch)
-    model.graph.node.append(node)
     (folder / "model.onnx").write_bytes(model.SerializeToString())
 
 
@@ -318,33 +304,20 @@ def test_change_in_a_separate_weights_file_changes_the_embedding_space(
     tmp_path: Path,
 ) -> None:
     folder = save_encoder(tmp_path / "model")
-    move_weights(folder, "parts/weights.bin")
+    move_weights(folder, "weights.bin")
     before = open_folder(folder).space.name
 
-    (folder / "parts/weights.bin").write_bytes(word_vectors(make_tokenizer(), seed=1).tobytes())
+    (folder / "weights.bin").write_bytes(word_vectors(make_tokenizer(), seed=1).tobytes())
 
     assert open_folder(folder).space.name != before
 
 
-def test_weights_file_of_a_tensor_within_a_node_is_hashed_for_the_embedding_space(
-    tmp_path: Path,
-) -> None:
-    folder = save_encoder(tmp_path / "model")
-    (folder / "branch.bin").write_bytes(b"one")
-    names_in_branch(folder, "branch.bin")
-    before = read_encoder_folder(folder).hashed_files
-
-    assert before[1] == folder / "branch.bin"
-
-
-def test_files_that_the_model_does_not_name_do_not_change_the_embedding_space(
-    tmp_path: Path,
-) -> None:
+def test_texts_and_other_models_do_not_change_the_embedding_space(tmp_path: Path) -> None:
     folder = save_encoder(tmp_path / "model")
     before = open_folder(folder).space.name
 
-    for name in ("model.onnx_data", "model.onnx.data", "model.bin"):
-        (folder / name).write_bytes(b"left over")
+    for name in ("README.md", "quantized.onnx", "quantized.onnx_data", ".lock"):
+        (folder / name).write_bytes(b"other")
 
     assert open_folder(folder).space.name == before
 
@@ -362,17 +335,12 @@ def test_links_to_a_cache_with_the_model_and_its_weights_are_followed(tmp_path: 
     assert open_folder(folder).space.name == name
 
 
-def test_weights_outside_the_folder_are_refused(tmp_path: Path, subtests: pytest.Subtests) -> None:
-    for location in ["../weights.bin", "a/../../weights.bin", "/", "C:weights"]:
-        with subtests.test(location=location):
-            folder = save_encoder(tmp_path / "model")
-            (tmp_path / "weights.bin").write_bytes(b"weights")
-            names_in_branch(folder, location)
+def test_weights_outside_the_folder_are_refused(tmp_path: Path) -> None:
+    folder = save_encoder(tmp_path / "model")
+    move_weights(folder, "../weights.bin")
 
-            with pytest.raises(InvalidInputError, match="which is outside its folder") as failure:
-                _ = open_folder(folder).space
-
-            assert "in the same folder" in failure.value.hint
+    with pytest.raises(UnavailableError, match="escapes model directory"):
+        _ = open_folder(folder).space
 
 
 def test_link_to_weights_outside_the_folder_is_refused(tmp_path: Path) -> None:
@@ -381,22 +349,17 @@ def test_link_to_weights_outside_the_folder_is_refused(tmp_path: Path) -> None:
     (folder / "weights.bin").rename(tmp_path / "elsewhere.bin")
     (folder / "weights.bin").symlink_to(tmp_path / "elsewhere.bin")
 
-    with pytest.raises(InvalidInputError, match="which is outside its folder"):
+    with pytest.raises(UnavailableError, match="escapes model directory"):
         _ = open_folder(folder).space
 
 
-def test_missing_weights_are_named_in_the_error(tmp_path: Path, subtests: pytest.Subtests) -> None:
-    for location, message in [
-        ("none.bin", "which does not exist"),
-        ("a\0b", "which is no path"),
-        ("a" * 999, ""),
-    ]:
-        with subtests.test(location=location, message=message):
-            folder = save_encoder(tmp_path / "model")
-            names_in_branch(folder, location)
+def test_missing_weights_are_named_in_the_error(tmp_path: Path) -> None:
+    folder = save_encoder(tmp_path / "model")
+    move_weights(folder, "weights.bin")
+    (folder / "weights.bin").unlink()
 
-            with pytest.raises(InvalidInputError, match=f"names weights in .*{message}"):
-                _ = open_folder(folder).space
+    with pytest.raises(UnavailableError, match=r"weights\.bin"):
+        _ = open_folder(folder).space
 
 
 def test_thresholds_of_a_model_are_measured_once_and_shared_through_the_records(

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from commonbrain.embeddings.encoder import WINDOW_TOKENS
-from commonbrain.embeddings.onnx_weights import weight_files
 from commonbrain.embeddings.pooling import ACTIVATIONS, POOLINGS, DenseLayer
 from commonbrain.model.errors import InvalidInputError
 
@@ -26,6 +25,8 @@ Parsed = TypeVar("Parsed")
 
 MODEL_FILES: Final = ("model.onnx", "onnx/model.onnx")
 """Where exports put a model; any other is named by its file."""
+_TEXTS: Final = frozenset(".json .md .txt .yaml .yml .py .onnx".split())
+"""What a model's folder holds besides weights; of another model are files named after it."""
 _TOKENS_DEFAULT: Final = 512
 """The length of nearly all encoders, for folders that do not say."""
 _TOKENS_MIN: Final = 16
@@ -96,7 +97,7 @@ class ModelFiles:
     tokens_max: int
     """The longest input that the model takes."""
     weights: tuple[Path, ...]
-    """The model's file, and those that it names for weights which are not in it."""
+    """The model's file, and those in its folder that may hold weights which are not in it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,8 +142,7 @@ def find_files(path: Path) -> ModelFiles:
     """Find the model and its tokenizer, by a folder or by the model's file.
 
     Raises:
-        InvalidInputError: a file is missing or damaged, or the model names one outside its folder.
-        UnavailableError: `embedder_down`, the model is damaged.
+        InvalidInputError: a file is missing or damaged.
 
     """
     location = path.expanduser().absolute()
@@ -160,7 +160,18 @@ def find_files(path: Path) -> ModelFiles:
         model=model,
         tokenizer=folder / "tokenizer.json",
         tokens_max=_tokens_max(folder),
-        weights=weight_files(model),
+        weights=(model, *_separate_weights(model)),
+    )
+
+
+def _separate_weights(model: Path) -> list[Path]:
+    """List the files in a model's folder that are neither texts nor of another model."""
+    beside = [path for path in model.parent.iterdir() if path.is_file() and path != model]
+    others = tuple(path.name for path in beside if path.suffix == ".onnx")
+    return sorted(
+        path
+        for path in beside
+        if path.suffix not in _TEXTS and not path.name.startswith((".", *others))
     )
 
 
