@@ -76,7 +76,7 @@ fix:
 
 # Generate the reference pages from the tables.
 reference:
-    python -m commonbrain.cli.reference docs/reference/generated
+    python docs/reference/generate.py docs/reference/generated
 
 # Write the OpenAPI description that the clients are generated from.
 openapi:

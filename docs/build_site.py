@@ -59,7 +59,7 @@ def main() -> None:
 def collect(pages: Path, *, pictures: Path | None) -> None:
     """Put all pages into a folder."""
     shutil.copytree(DOCS, pages, ignore=shutil.ignore_patterns("*.py", "*.toml", "generated"))
-    run("-m", "commonbrain.cli.reference", str(pages / GENERATED))
+    run(str(DOCS / "reference" / "generate.py"), str(pages / GENERATED))
     overview = pages / "reference" / "README.md"
     overview.write_text(
         REFERENCE.sub(r"| [\g<page>](generated/\g<page>.md) |", overview.read_text("utf-8")),

@@ -1,4 +1,4 @@
-"""The reference pages; `python -m commonbrain.cli.reference FOLDER` writes them into a folder.
+"""The reference pages; `python docs/reference/generate.py FOLDER` writes them into a folder.
 
 `PAGES` is the table: a file name and the function that generates it.
 """
