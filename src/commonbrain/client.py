@@ -40,13 +40,14 @@ if TYPE_CHECKING:
     from commonbrain.history.revise import Revise
     from commonbrain.history.selection import BulkChangeResult, SelectorFields
     from commonbrain.ingestion.embedding import EmbedProgress, OnCommit
+    from commonbrain.ingestion.preparation import DraftFields
     from commonbrain.ingestion.result import RememberResult
     from commonbrain.ingestion.skills import Skills
     from commonbrain.jobs.service import Jobs
     from commonbrain.learning.model_registry import ManageModels
-    from commonbrain.model.kinds import CausalField, Detail, Kind
+    from commonbrain.model.kinds import CausalField, Kind
     from commonbrain.model.listing import ListOrder
-    from commonbrain.model.memory import Draft, State, ThreadRef
+    from commonbrain.model.memory import Draft, State
     from commonbrain.model.recall_result import Order, RecallResult
     from commonbrain.model.scope import Caller, Scope, Trust
     from commonbrain.model.sessions import ClientInfo
@@ -79,65 +80,6 @@ def identity_of(*, agent: str | None, session: str | None) -> Identity:
     if session is not None:
         identity["session"] = session
     return identity
-
-
-class DraftDetails(TypedDict, total=False):
-    """Rarely used arguments of `remember`, most of them for one kind of memory."""
-
-    severity: str
-    """Rules: BLOCKER or PATTERN."""
-    skill: Mapping[str, object]
-    """Rules: the trigger that makes it a skill."""
-    subject: str
-    """Facts: what the fact is about."""
-    ttl_s: int
-    """Facts: seconds until it expires."""
-    due_at: datetime | str
-    """Tasks."""
-    priority: str
-    """Tasks and messages."""
-    assignee: str
-    """Tasks."""
-    must_ack: bool
-    """Tasks and rules: agents have to acknowledge it before they write to its project."""
-    root_cause: str
-    """Incidents."""
-    resolution: str
-    """Incidents."""
-    actor: str
-    """Events."""
-    importance: float
-    """Events, 0..1."""
-    started_at: datetime | str
-    """Episodes."""
-    ended_at: datetime | str
-    """Episodes."""
-    action: str
-    """Atoms: what was done; `subject` is who or what did it."""
-    outcome: str
-    """Atoms: what it caused."""
-    consequences: str
-    """Atoms: what the outcome caused in turn."""
-    outcome_delay_s: float
-    """Atoms: seconds from the action to the outcome."""
-    consequence_delay_s: float
-    """Atoms: seconds from the outcome to the consequences."""
-    thread: ThreadRef
-    """Messages."""
-    people: Sequence[str]
-    """People that the text does not mention by `@name`."""
-    source_message: str
-    """The message from which the text comes."""
-    auto_captured: bool
-    """Whether a program stores it without being asked."""
-    extract_tasks: bool
-    """Store sentences that state tasks as tasks."""
-    extract_causes: bool
-    """Store stated causes and effects as atoms."""
-    attachment: Mapping[str, object]
-    """A JSON object of at most 256 KiB that `get` returns exactly; it is not searched."""
-    detail: Detail
-    """The columns of the kind as an object, instead of single arguments."""
 
 
 class Brain:
@@ -187,27 +129,13 @@ class Brain:
 
     # Everyday use
 
-    def remember(  # noqa: PLR0913 the attributes of a memory, spelled out for editors
+    def remember(
         self,
         text: str | Draft | Sequence[Draft],
         *,
-        kind: str | None = None,
-        headline: str | None = None,
-        label: str | None = None,
-        project: str | None = None,
-        scope: Scope | str | None = None,
-        tags: Sequence[str] | None = None,
-        source_ref: str | None = None,
-        trust: Trust | str | None = None,
-        confidence: float | None = None,
-        derived_from: Sequence[str] | None = None,
-        depends_on: Sequence[str] | None = None,
-        occurred_at: datetime | str | None = None,
-        expires_at: datetime | str | None = None,
-        distinct_because: str | None = None,
         chunks: bool | None = None,
         idempotency_key: str | None = None,
-        **details: Unpack[DraftDetails],
+        **known: Unpack[DraftFields],
     ) -> RememberResult:
         """Store a text, or up to 100 drafts, in one transaction.
 
@@ -215,25 +143,14 @@ class Brain:
 
         Args:
             text: a statement of at most 16 KiB, a raw text of at most 1 MiB, a draft, or drafts.
-            kind: rule, fact, incident, task, event, episode, atom or message; by default the words
-                decide.
-            headline: at most 15 words; by default the clause that carries the text.
-            label: the type of statement, such as decision.
-            project: by default the caller's.
-            scope: private, team (the default) or global.
-            tags: free keywords.
-            source_ref: where it comes from: a URL, a file and line, a ticket.
-            trust: trusted_tool, user_claim or untrusted_web, at most the caller's own.
-            confidence: 0..1, how certain the author is; lowers the computed value only.
-            derived_from: ids of its sources, which limit trust and scope.
-            depends_on: ids of memories that must be valid for this one to be.
-            occurred_at: when it happened, ISO 8601 or words; by default now.
-            expires_at: when it stops being valid.
-            distinct_because: store it although a memory says the same, for this reason.
             chunks: whether to split the text into several memories. By default, a text of several
                 paragraphs or over 300 words is split unless it has a kind or headline.
             idempotency_key: for one day, the same key and content return the first reply.
-            details: see `DraftDetails`.
+            known: `kind` (rule, fact, incident, task, event, episode, atom or message; by default
+                the words decide), `headline`, `label`, `project`, `scope`, `tags`, `people`,
+                `source_ref`, `trust`, `confidence`, `derived_from`, `depends_on`, `occurred_at`,
+                `expires_at`, `distinct_because` and more, as `DraftFields` explains them; and the
+                columns of the kind, such as `severity` of a rule or `due_at` of a task.
 
         Returns:
             One outcome per item, in order: stored, exists, duplicate, rejected or quarantined.
@@ -251,24 +168,6 @@ class Brain:
         """
         from commonbrain.ingestion.service import Remember  # noqa: PLC0415
 
-        attributes: dict[str, Any] = {
-            "kind": kind,
-            "headline": headline,
-            "label": label,
-            "project": project,
-            "scope": scope,
-            "tags": tags,
-            "source_ref": source_ref,
-            "trust": trust,
-            "confidence": confidence,
-            "derived_from": derived_from,
-            "depends_on": depends_on,
-            "occurred_at": occurred_at,
-            "expires_at": expires_at,
-            "distinct_because": distinct_because,
-            **details,
-        }
-        known = {name: value for name, value in attributes.items() if value is not None}
         return Remember(self.services, self.caller)(
             text, chunks=chunks, idempotency_key=idempotency_key, **known
         )

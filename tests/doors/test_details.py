@@ -1,33 +1,15 @@
-"""The columns of single kinds can be set on every transport."""
+"""Docs and help name every kind, and unknown columns are refused."""
 
 from pathlib import Path
 from typing import Final
 
-from commonbrain.api.operations.remember import REMEMBER, RememberRequest
-from commonbrain.api.schemas import compact_schema
-from commonbrain.client import Brain, DraftDetails
-from commonbrain.ingestion.preparation import DraftFields
-from commonbrain.model.kinds import KINDS, Kind
+import pytest
+
+from commonbrain.client import Brain
+from commonbrain.model.errors import InvalidInputError
+from commonbrain.model.kinds import Kind
 
 ROOT: Final = Path(__file__).parents[2]
-MANAGED = {
-    Kind.RULE: {"skill"},
-    Kind.TASK: {"status", "lease_holder", "lease_until"},
-    Kind.EVENT: {"recurrences"},
-}
-"""Columns that other operations set; the trigger of a skill has fields of its own."""
-COLUMNS = {
-    column
-    for kind, policy in KINDS.items()
-    for column in policy.columns
-    # The operation message writes messages.
-    if kind is not Kind.MESSAGE and column not in MANAGED.get(kind, ())
-}
-
-
-def test_python_names_every_column_of_a_kind_to_editors_and_type_checkers() -> None:
-    assert set(DraftDetails.__annotations__) >= COLUMNS
-    assert set(DraftFields.__annotations__) >= COLUMNS
 
 
 def test_docs_and_help_of_remember_name_every_kind() -> None:
@@ -38,7 +20,6 @@ def test_docs_and_help_of_remember_name_every_kind() -> None:
         assert str(kind) in (Brain.remember.__doc__ or "")
 
 
-def test_every_transport_can_set_the_columns_of_every_kind() -> None:
-    assert set(REMEMBER.fields_of(None)) >= COLUMNS
-    assert set(RememberRequest.model_json_schema()["properties"]) >= COLUMNS
-    assert set(compact_schema(RememberRequest)["properties"]) >= COLUMNS
+def test_argument_that_is_neither_of_a_memory_nor_of_a_kind_is_refused(brain: Brain) -> None:
+    with pytest.raises(InvalidInputError, match="colour"):
+        brain.remember("The kettle is blue", kind="fact", colour="blue")

@@ -9,14 +9,10 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 import pytest
-import typer
 from mcp import Client
 
-from commonbrain.api.operations.message import MESSAGE
 from commonbrain.api.operations.remember import REMEMBER
-from commonbrain.api.schemas import compact_schema
 from commonbrain.cli.commands import SINGULAR
-from commonbrain.cli.main import app
 from commonbrain.mcp.server import build_server
 from commonbrain.model.kinds import KINDS, Kind
 from commonbrain.testing.builders import a_brain
@@ -37,36 +33,6 @@ COLUMNS: Final = [
     for column in policy.columns
     if column not in SYSTEM_COLUMNS
 ]
-
-
-def options(operation: str) -> set[str]:
-    groups: list[Any] = [typer.main.get_command(app)]
-    names: set[str] = set()
-    while groups:
-        group = groups.pop()
-        context = typer.Context(group, info_name="brain")
-        for name in group.list_commands(context):
-            command = group.get_command(context, name)
-            if hasattr(command, "list_commands"):
-                if name == operation:
-                    groups.append(command)
-            elif operation in {name, group.name}:
-                names |= {parameter.name for parameter in command.params}
-    return names
-
-
-def test_every_column_of_a_kind_is_an_argument_of_every_transport(
-    subtests: pytest.Subtests,
-) -> None:
-    for operation in (MESSAGE, REMEMBER):
-        schema = json.dumps(compact_schema(operation.request))
-        # MCP and REST have the schema of the request.
-        known = {"cli": options(operation.name), "schema": set(re.findall(r"\w+", schema))}
-        own = [one for one in COLUMNS if (one[0] is Kind.MESSAGE) is (operation is MESSAGE)]
-        for transport, names in known.items():
-            for kind, column in own:
-                with subtests.test(transport=transport, kind=kind, column=column):
-                    assert ARGUMENTS.get(column, column) in names
 
 
 def test_remember_names_every_kind_to_its_callers() -> None:

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from enum import StrEnum
 from typing import Any, Final
 
 from commonbrain.model import limits
@@ -23,13 +24,11 @@ from commonbrain.model.kinds import (
     KINDS,
     Detail,
     Kind,
+    KindColumn,
     KindPolicy,
-    MessageDetail,
-    MessagePriority,
     RuleDetail,
     Severity,
-    TaskPriority,
-    TaskStatus,
+    columns_of,
     kind_and_label,
 )
 from commonbrain.model.limits import TEXT_BYTES_MAX
@@ -45,37 +44,35 @@ from commonbrain.text.patterns import lazy_pattern
 from commonbrain.text.redaction import SecretMatch, describe_place, redacted
 
 
-def with_columns(detail: Detail, given: Mapping[str, object]) -> Detail:
+def _with_columns(detail: Detail, given: Mapping[str, object], *, kind: Kind) -> Detail:
     """Set plain values on a detail; the trigger of a skill is always checked.
 
     Raises:
         InvalidInputError: a value has the wrong type or is out of range.
 
     """
+    columns = {column.name: column for column in columns_of(kind)}
     read: dict[str, Any] = {
-        name: _read_column(name, value) for name, value in given.items() if value is not None
+        name: _read_column(columns[name], value)
+        for name, value in given.items()
+        if value is not None
     }
-    if "priority" in read:
-        choices = MessagePriority if isinstance(detail, MessageDetail) else TaskPriority
-        read["priority"] = parse_choice(choices, read["priority"])
     detailed = replace(detail, **read)
     if isinstance(detailed, RuleDetail) and detailed.skill is not None:
         return replace(detailed, skill=read_trigger(detailed.skill))
     return detailed
 
 
-def _read_column(name: str, value: object) -> object:
-    form = _FORMS.get(name, _TEXT)
-    checked = _checked(name, value, form=form)
-    match name:
-        case "severity":
-            return parse_choice(Severity, checked.upper())
-        case "status":
-            return parse_choice(TaskStatus, checked)
-        case "recipients":
-            return tuple(_checked(name, one, form=_TEXT) for one in checked)
-        case _:
-            return instant(checked) if form is _TIME else checked
+def _read_column(column: KindColumn, value: object) -> object:
+    is_choice = issubclass(column.value_type, StrEnum)
+    checked = _checked(column.name, value, form=_TEXT if is_choice else _FORMS[column.value_type])
+    if issubclass(column.value_type, StrEnum):
+        return parse_choice(
+            column.value_type, checked.upper() if column.value_type is Severity else checked
+        )
+    if column.value_type is tuple:
+        return tuple(_checked(column.name, one, form=_TEXT) for one in checked)
+    return instant(checked) if column.value_type is datetime else checked
 
 
 def _checked(name: str, value: object, *, form: "_Form") -> Any:  # noqa: ANN401 of the form's types
@@ -89,18 +86,16 @@ def _checked(name: str, value: object, *, form: "_Form") -> Any:  # noqa: ANN401
 _Form = tuple[type | tuple[type, ...], str]
 """The types of a value, and what it is called in errors."""
 _TEXT: Final = (str, "a text")
-_TIME: Final = ((str, datetime), "an ISO 8601 date or time")
-_WHOLE: Final = (int, "a whole number")
-_NUMBER: Final = ((int, float), "a number")
-_FORMS: Final[Mapping[str, _Form]] = {
-    "skill": (Mapping, "an object with name and keywords"),
-    "must_ack": (bool, "true or false"),
-    "recipients": ((list, tuple), "a list of names"),
-    **dict.fromkeys(("due_at", "lease_until", "started_at", "ended_at"), _TIME),
-    **dict.fromkeys(("ttl_s", "recurrences", "thread_id", "parent_id"), _WHOLE),
-    **dict.fromkeys(("importance", "outcome_delay_s", "consequence_delay_s"), _NUMBER),
+_FORMS: Final[Mapping[type, _Form]] = {
+    str: _TEXT,
+    bool: (bool, "true or false"),
+    int: (int, "a whole number"),
+    float: ((int, float), "a number"),
+    datetime: ((str, datetime), "an ISO 8601 date or time"),
+    tuple: ((list, tuple), "a list of names"),
+    Mapping: (Mapping, "an object with name and keywords"),
 }
-"""The forms of the columns that are not texts."""
+"""The forms in which values of a column's type are given."""
 
 
 _UPDATE_MARKER: Final = lazy_pattern(
@@ -177,7 +172,7 @@ def _detail(policy: KindPolicy, draft: Draft) -> Detail | Rejection:
     if is_other or foreign:
         return _foreign_columns(policy, type(detail).__name__ if is_other else ", ".join(foreign))
     try:
-        detail = with_columns(detail, draft.columns)
+        detail = _with_columns(detail, draft.columns, kind=policy.kind)
     except InvalidInputError as error:
         code = error.code if error.code.startswith("gate_") else "gate_kind"
         return Rejection(code=code, reason=error.message, hint=error.hint)

@@ -1,15 +1,17 @@
 """The kinds of memory: their own columns, and all that is special about each in one row.
 
-`KINDS` is the table: to add a kind, add a detail class, a row and a migration.
+`KINDS` is the table: to add a kind, add a detail class, a row and a migration. To add a column, add
+a field and a migration: requests, help and tables are made from the fields of the detail classes.
 """
 
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Final
+from types import NoneType
+from typing import Any, Final, get_args, get_origin
 
 from commonbrain.model.errors import InvalidInputError, parse_choice
-from commonbrain.model.values import dataclass, fields
+from commonbrain.model.values import dataclass, field, fields, replace
 
 SUMMARY: Final = "reflection"
 """Label of episodes made by a reflection, and of the facts that it proposes."""
@@ -64,21 +66,49 @@ class MessagePriority(StrEnum):
     URGENT = "urgent"
 
 
+def _column(
+    default: object,
+    purpose: str = "",
+    *,
+    for_agents: str | None = None,
+    is_long: bool = False,
+    is_agent: bool = False,
+) -> Any:  # noqa: ANN401 a field, which has the type of its default to a type checker
+    """Declare a column of a kind.
+
+    Args:
+        default: its value if none is given.
+        purpose: what it means, for help and schemas; without one, `remember` does not take it.
+        for_agents: what the schema of a tool says of it instead, after the names of the kinds;
+            None says nothing, for its name is enough.
+        is_long: whether its text may be long and have several lines; others are names.
+        is_agent: whether it names an agent.
+
+    """
+    metadata = {"purpose": purpose, "for_agents": for_agents}
+    return field(default=default, metadata=metadata | {"is_long": is_long, "is_agent": is_agent})
+
+
+_ACK: Final = "others must acknowledge it before they write"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleDetail:
     """Columns of a rule; `skill` is its trigger as a JSON object, or null."""
 
-    severity: Severity = Severity.PATTERN
+    severity: Severity = _column(
+        Severity.PATTERN, "BLOCKER or PATTERN", for_agents="BLOCKER or PATTERN"
+    )
     skill: Mapping[str, object] | None = None
-    must_ack: bool = False
+    must_ack: bool = _column(default=False, purpose=_ACK)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FactDetail:
     """Columns of a fact."""
 
-    subject: str | None = None
-    ttl_s: int | None = None
+    subject: str | None = _column(None, "what it is about", for_agents="")
+    ttl_s: int | None = _column(None, "seconds until it expires")
     """Seconds from recording until it expires."""
 
     def __post_init__(self) -> None:
@@ -93,8 +123,8 @@ class FactDetail:
 class IncidentDetail:
     """Columns of an incident."""
 
-    root_cause: str | None = None
-    resolution: str | None = None
+    root_cause: str | None = _column(None, "why it happened", for_agents="", is_long=True)
+    resolution: str | None = _column(None, "how it was fixed", is_long=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,11 +132,13 @@ class TaskDetail:
     """Columns of a task."""
 
     status: TaskStatus = TaskStatus.OPEN
-    priority: TaskPriority = TaskPriority.MEDIUM
-    due_at: datetime | None = None
-    must_ack: bool = False
-    assignee: str | None = None
-    lease_holder: str | None = None
+    priority: TaskPriority = _column(
+        TaskPriority.MEDIUM, "low, medium, high", for_agents="low, medium, high"
+    )
+    due_at: datetime | None = _column(None, "ISO 8601")
+    must_ack: bool = _column(default=False, purpose=_ACK)
+    assignee: str | None = _column(None, "agent that does it", is_agent=True)
+    lease_holder: str | None = _column(None, is_agent=True)
     """The session that leases it."""
     lease_until: datetime | None = None
 
@@ -115,8 +147,8 @@ class TaskDetail:
 class EventDetail:
     """Columns of an event; `importance` is 0..1, `recurrences` counts identical later events."""
 
-    actor: str | None = None
-    importance: float | None = None
+    actor: str | None = _column(None, "who acted", for_agents="", is_agent=True)
+    importance: float | None = _column(None, "0 to 1")
     recurrences: int = 0
 
     def __post_init__(self) -> None:
@@ -129,8 +161,8 @@ class EventDetail:
 class EpisodeDetail:
     """Columns of an episode: the period that it summarizes."""
 
-    started_at: datetime | None = None
-    ended_at: datetime | None = None
+    started_at: datetime | None = _column(None, "ISO 8601", for_agents="")
+    ended_at: datetime | None = _column(None, "ISO 8601")
 
     def __post_init__(self) -> None:
         """Reject a period that ends before it begins."""
@@ -142,12 +174,17 @@ class EpisodeDetail:
 class AtomDetail:
     """Columns of an atom: one causal unit, with its delays in seconds."""
 
-    subject: str | None = None
-    action: str | None = None
-    outcome: str | None = None
-    consequences: str | None = None
-    outcome_delay_s: float | None = None
-    consequence_delay_s: float | None = None
+    subject: str | None = _column(None, "what it is about", for_agents="")
+    action: str | None = _column(
+        None,
+        "what was done to the subject; its fields can replace the text",
+        for_agents="fields may replace text",
+        is_long=True,
+    )
+    outcome: str | None = _column(None, "what the action caused", is_long=True)
+    consequences: str | None = _column(None, "what the outcome caused", is_long=True)
+    outcome_delay_s: float | None = _column(None, "seconds from action to outcome")
+    consequence_delay_s: float | None = _column(None, "seconds from outcome to consequences")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,7 +192,7 @@ class MessageDetail:
     """Columns of a message; without recipients it is a broadcast."""
 
     thread_id: int | None = None
-    sender: str | None = None
+    sender: str | None = _column(None, is_agent=True)
     recipients: tuple[str, ...] = ()
     subject: str | None = None
     priority: MessagePriority = MessagePriority.INFO
@@ -521,3 +558,52 @@ def fields_of(detail: Detail | None) -> dict[CausalField, str]:
         return {}
     values = {name: getattr(detail, name) for name in CausalField}
     return {name: text for name, text in values.items() if text}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KindColumn:
+    """A column of one or several kinds, as its declaration says; see `_column`."""
+
+    name: str
+    kinds: tuple[Kind, ...]
+    value_type: type[Any]
+    """Of its values: a class of the standard library or an enumeration."""
+    default: object
+    purpose: str
+    for_agents: str | None
+    is_long: bool
+    is_agent: bool
+
+
+def columns_of(kind: Kind) -> tuple[KindColumn, ...]:
+    """Return the columns that only this kind has, in the order of their declaration."""
+    return tuple(
+        KindColumn(
+            name=one.name,
+            kinds=(kind,),
+            value_type=_type_of(one.type),
+            default=one.default,
+            purpose=one.metadata.get("purpose", ""),
+            for_agents=one.metadata.get("for_agents"),
+            is_long=one.metadata.get("is_long", False),
+            is_agent=one.metadata.get("is_agent", False),
+        )
+        for one in fields(KINDS[kind].detail)
+    )
+
+
+def _type_of(annotation: Any) -> type[Any]:  # noqa: ANN401 a class, a generic class or a union with None
+    """Return the class of a column's values: of `Mapping[str, object] | None`, `Mapping`."""
+    classes = [one for one in get_args(annotation) if one is not NoneType]
+    is_union = NoneType in get_args(annotation)
+    plain = classes[0] if is_union else annotation
+    return get_origin(plain) or plain
+
+
+def settable_columns() -> tuple[KindColumn, ...]:
+    """Return the columns that `remember` takes, each once with all kinds that have it."""
+    columns: dict[str, KindColumn] = {}
+    for one in (column for kind in Kind for column in columns_of(kind) if column.purpose):
+        known = columns.get(one.name)
+        columns[one.name] = replace(known, kinds=(*known.kinds, *one.kinds)) if known else one
+    return tuple(columns.values())

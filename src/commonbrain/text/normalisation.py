@@ -10,6 +10,7 @@ from typing import Any, Final, cast
 from commonbrain.model import ids
 from commonbrain.model.attachments import ATTACHMENT
 from commonbrain.model.escaping import inert
+from commonbrain.model.kinds import settable_columns
 from commonbrain.model.memory import Draft, with_texts
 from commonbrain.model.recall_result import HEADING
 from commonbrain.text.patterns import lazy_pattern
@@ -107,7 +108,7 @@ _CONTROLS: Final = lazy_pattern(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 """Control characters that would affect a terminal; tab and newline stay."""
 _TRAILING: Final = lazy_pattern(r"(?<![ \t])[ \t]+$", re.MULTILINE)
 """Matches once per run of spaces; from each space, a long run would take quadratic time."""
-_LONG: Final = frozenset({"root_cause", "resolution", "outcome", "consequences"})
+_LONG: Final = frozenset(column.name for column in settable_columns() if column.is_long)
 """Columns that may have several lines."""
 
 

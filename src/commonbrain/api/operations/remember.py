@@ -2,13 +2,15 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Annotated, Any, Final, Self
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated, Any, Final, Self
 
 from pydantic import (
     Field,
     ModelWrapValidatorHandler,
     ValidationError,
     WrapValidator,
+    create_model,
     model_validator,
 )
 
@@ -29,13 +31,13 @@ from commonbrain.client import Brain
 from commonbrain.ingestion.result import DerivedResult, ItemResult, ItemStatus, RememberResult
 from commonbrain.ingestion.service import DraftFields, check_item_count, draft_of
 from commonbrain.model.errors import InvalidInputError
-from commonbrain.model.kinds import Kind
+from commonbrain.model.kinds import Kind, settable_columns
 from commonbrain.model.limits import ITEMS_PER_CALL_MAX
 from commonbrain.model.memory import Draft
 from commonbrain.model.scope import Role
 
 
-class RememberItem(Request):
+class _RememberItem(Request):
     """A text to remember; a field of another kind than the text's is an error."""
 
     text: str = Field(default="", description="One self-contained statement; paragraphs are split")
@@ -90,12 +92,6 @@ class RememberItem(Request):
         json_schema_extra=HIDE_FROM_AGENTS,
     )
 
-    severity: Name = Field(default=None, description="rule: BLOCKER or PATTERN")
-    must_ack: bool = Field(
-        default=False,
-        description="rule, task: others must acknowledge it before they write",
-        json_schema_extra=OMIT_DESCRIPTION,
-    )
     skill_name: Name = Field(
         default=None,
         description="rule: makes it a skill of this name",
@@ -110,65 +106,39 @@ class RememberItem(Request):
     always_on: bool = Field(
         default=False, description="skill: shown at every boot", json_schema_extra=OMIT_DESCRIPTION
     )
-    subject: Name = Field(
-        default=None,
-        description="fact, atom: what it is about",
-        json_schema_extra=for_agents("fact, atom"),
-    )
-    ttl_s: int | None = Field(
-        default=None,
-        description="fact: seconds until it expires",
-        json_schema_extra=OMIT_DESCRIPTION,
-    )
-    root_cause: str | None = Field(
-        default=None,
-        description="incident: why it happened",
-        json_schema_extra=for_agents("incident"),
-    )
-    resolution: str | None = Field(
-        default=None, description="incident: how it was fixed", json_schema_extra=OMIT_DESCRIPTION
-    )
-    due_at: Timestamp = Field(
-        default=None, description="task: ISO 8601", json_schema_extra=OMIT_DESCRIPTION
-    )
-    priority: Name = Field(default=None, description="task: low, medium, high")
-    assignee: Name = Field(
-        default=None, description="task: agent that does it", json_schema_extra=OMIT_DESCRIPTION
-    )
-    actor: Name = Field(
-        default=None, description="event: who acted", json_schema_extra=for_agents("event")
-    )
-    importance: float | None = Field(
-        default=None, description="event: 0 to 1", json_schema_extra=OMIT_DESCRIPTION
-    )
-    started_at: Timestamp = Field(
-        default=None, description="episode: ISO 8601", json_schema_extra=for_agents("episode")
-    )
-    ended_at: Timestamp = Field(
-        default=None, description="episode: ISO 8601", json_schema_extra=OMIT_DESCRIPTION
-    )
-    action: str | None = Field(
-        default=None,
-        description="atom: what was done to the subject; its fields can replace the text",
-        json_schema_extra=for_agents("atom; fields may replace text"),
-    )
-    outcome: str | None = Field(
-        default=None, description="atom: what the action caused", json_schema_extra=OMIT_DESCRIPTION
-    )
-    consequences: str | None = Field(
-        default=None,
-        description="atom: what the outcome caused",
-        json_schema_extra=OMIT_DESCRIPTION,
-    )
-    outcome_delay_s: float | None = Field(
-        default=None,
-        description="atom: seconds from action to outcome",
-        json_schema_extra=OMIT_DESCRIPTION,
-    )
-    consequence_delay_s: float | None = Field(
-        default=None,
-        description="atom: seconds from outcome to consequences",
-        json_schema_extra=OMIT_DESCRIPTION,
+
+
+def _column_fields() -> dict[str, Any]:
+    """Make a field of each column that a caller may set, described by the kinds that have it."""
+    fields: dict[str, Any] = {}
+    for column in settable_columns():
+        kinds = ", ".join(column.kinds)
+        described = f"{kinds}: {column.purpose}"
+        short = "" if column.for_agents is None else f"{kinds}: {column.for_agents}".rstrip(": ")
+        fields[column.name] = (
+            _TYPES.get(column.value_type, str | None if column.is_long else Name),
+            Field(
+                default=False if column.value_type is bool else None,
+                description=described,
+                json_schema_extra=None if short == described else for_agents(short),
+            ),
+        )
+    return fields
+
+
+_TYPES: Final[Mapping[type, Any]] = {
+    bool: bool,
+    int: int | None,
+    float: float | None,
+    datetime: Timestamp,
+}
+"""The types of fields of columns; of all others, texts."""
+
+if TYPE_CHECKING:
+    RememberItem = _RememberItem
+else:
+    RememberItem = create_model(
+        "RememberItem", __base__=_RememberItem, __doc__=_RememberItem.__doc__, **_column_fields()
     )
 
 
@@ -211,7 +181,8 @@ class RememberRequest(RememberItem):
 
     @model_validator(mode="after")
     def _check_text(self) -> Self:
-        has_fields = self.kind == Kind.ATOM and bool(self.subject or self.outcome)
+        fields = self.model_dump(include={"subject", "outcome"}, exclude_defaults=True)
+        has_fields = self.kind == Kind.ATOM and any(fields.values())
         has_text = "text" in self.model_fields_set or (has_fields and not self.items)
         if has_text == bool(self.items):
             problem = "text and items exclude each other" if has_text else "text is missing"

@@ -5,7 +5,9 @@ Every primary and foreign key begins with the tenant, except in the reference ta
 `EnumText` checks when it is written. Full text is not here: each engine has its own.
 """
 
+from collections import abc
 from collections.abc import Mapping
+from datetime import datetime
 from enum import StrEnum
 from typing import Any, Final
 
@@ -29,16 +31,10 @@ from sqlalchemy import (
     UniqueConstraint,
     text,
 )
+from sqlalchemy.schema import SchemaItem
 
 from commonbrain.embeddings.interface import SpaceState
-from commonbrain.model.kinds import (
-    CausalField,
-    Kind,
-    MessagePriority,
-    Severity,
-    TaskPriority,
-    TaskStatus,
-)
+from commonbrain.model.kinds import KINDS, CausalField, Kind, KindColumn, columns_of
 from commonbrain.model.links import LinkType
 from commonbrain.model.memory import State, ThreadStatus
 from commonbrain.model.revision import Action
@@ -196,7 +192,31 @@ threads = Table(
 )
 
 
-def _detail(kind: Kind, *own: Any) -> Table:  # noqa: ANN401 columns and constraints alike
+_TYPES: Final[Mapping[type, Any]] = {
+    bool: Boolean,
+    int: BigInteger,
+    float: Float,
+    str: Text,
+    datetime: Instant,
+    tuple: Names,
+    abc.Mapping: JSON(none_as_null=True),
+}
+_COUNT: Final = "recurrences"
+"""A small number, where others are ids and seconds."""
+
+
+def _column_of(column: KindColumn) -> Column[Any]:
+    """Make the column of a table; it may be NULL if the default is None."""
+    if issubclass(column.value_type, StrEnum):
+        type_: Any = EnumText(column.value_type)
+    elif column.is_agent:
+        type_ = String(128)
+    else:
+        type_ = Integer if column.name == _COUNT else _TYPES[column.value_type]
+    return Column(column.name, type_, nullable=column.default is None)
+
+
+def _detail(kind: Kind, *constraints: SchemaItem) -> Table:
     """Make a kind's detail table: the body, the kind's own columns, tied to rows of that kind."""
     return Table(
         f"{kind}s",
@@ -205,7 +225,8 @@ def _detail(kind: Kind, *own: Any) -> Table:  # noqa: ANN401 columns and constra
         Column("memory_id", BigInteger, nullable=False, autoincrement=False),
         Column("kind", EnumText(Kind), nullable=False, default=kind),
         Column("body", Text, nullable=False),
-        *own,
+        *map(_column_of, columns_of(kind)),
+        *constraints,
         PrimaryKeyConstraint("tenant_id", "memory_id"),
         ForeignKeyConstraint(
             ["tenant_id", "memory_id", "kind"],
@@ -215,33 +236,14 @@ def _detail(kind: Kind, *own: Any) -> Table:  # noqa: ANN401 columns and constra
     )
 
 
-# The detail table of each kind; its columns beside the body are the fields of the kind's detail.
-DETAILS: Final[Mapping[Kind, Table]] = {
-    Kind.RULE: _detail(
-        Kind.RULE,
-        Column("severity", EnumText(Severity), nullable=False),
-        Column("skill", JSON(none_as_null=True)),
-        Column("must_ack", Boolean, nullable=False),
+_CONSTRAINTS: Final[Mapping[Kind, tuple[SchemaItem, ...]]] = {
+    Kind.RULE: (
         # Few rules have a trigger, and every recall looks them up.
         Index("ix_rules_skill", "tenant_id", "memory_id", **only("skill IS NOT NULL")),
         Index("ix_rules_must_ack", "tenant_id", "memory_id", **only("must_ack")),
     ),
-    Kind.FACT: _detail(
-        Kind.FACT,
-        Column("subject", Text),
-        Column("ttl_s", BigInteger),
-        CheckConstraint("ttl_s > 0", name="ttl_s"),
-    ),
-    Kind.INCIDENT: _detail(Kind.INCIDENT, Column("root_cause", Text), Column("resolution", Text)),
-    Kind.TASK: _detail(
-        Kind.TASK,
-        Column("status", EnumText(TaskStatus), nullable=False),
-        Column("priority", EnumText(TaskPriority), nullable=False),
-        Column("due_at", Instant),
-        Column("must_ack", Boolean, nullable=False),
-        Column("assignee", String(128)),
-        Column("lease_holder", String(128)),
-        Column("lease_until", Instant),
+    Kind.FACT: (CheckConstraint("ttl_s > 0", name="ttl_s"),),
+    Kind.TASK: (
         # Every boot and write looks up unfinished tasks, among many that are done.
         Index(
             "ix_tasks_owed",
@@ -252,41 +254,20 @@ DETAILS: Final[Mapping[Kind, Table]] = {
         Index("ix_tasks_must_ack", "tenant_id", "memory_id", **only("must_ack")),
         Index("ix_tasks_given", "tenant_id", "memory_id", **only("assignee IS NOT NULL")),
     ),
-    Kind.EVENT: _detail(
-        Kind.EVENT,
-        Column("actor", String(128)),
-        Column("importance", Float),
-        Column("recurrences", Integer, nullable=False),
+    Kind.EVENT: (
         fraction("importance"),
         CheckConstraint("recurrences >= 0", name="recurrences"),
     ),
-    Kind.EPISODE: _detail(
-        Kind.EPISODE,
-        Column("started_at", Instant),
-        Column("ended_at", Instant),
-        CheckConstraint("ended_at >= started_at", name="span"),
-    ),
-    Kind.ATOM: _detail(
-        Kind.ATOM,
-        Column("subject", Text),
-        Column("action", Text),
-        Column("outcome", Text),
-        Column("consequences", Text),
-        Column("outcome_delay_s", Float),
-        Column("consequence_delay_s", Float),
-    ),
-    Kind.MESSAGE: _detail(
-        Kind.MESSAGE,
-        Column("thread_id", BigInteger),
-        Column("sender", String(128)),
-        Column("recipients", Names, nullable=False),
-        Column("subject", Text),
-        Column("priority", EnumText(MessagePriority), nullable=False),
-        Column("parent_id", BigInteger),
+    Kind.EPISODE: (CheckConstraint("ended_at >= started_at", name="span"),),
+    Kind.MESSAGE: (
         ForeignKeyConstraint(["tenant_id", "thread_id"], ["threads.tenant_id", "threads.id"]),
         ForeignKeyConstraint(["tenant_id", "parent_id"], ["memories.tenant_id", "memories.id"]),
         Index("ix_messages_thread", "tenant_id", "thread_id", "memory_id"),
     ),
+}
+# The detail table of each kind; its columns beside the body are the fields of the kind's detail.
+DETAILS: Final[Mapping[Kind, Table]] = {
+    kind: _detail(kind, *_CONSTRAINTS.get(kind, ())) for kind in KINDS
 }
 
 # A vector that was dropped stays as a row without its value under a new `seq`, so that readers
