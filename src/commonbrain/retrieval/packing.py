@@ -1,6 +1,8 @@
 """Packing: fit the best evidence into a budget of items and tokens, quoted for an agent."""
 
 from collections.abc import Container, Sequence
+from collections.abc import Set as AbstractSet
+from datetime import datetime
 from typing import Any, Final
 
 from commonbrain.model import ids, limits
@@ -72,26 +74,27 @@ def without_weak(
 ) -> Sequence[Candidate]:
     """Leave out what is much less sure and has no word of the query that the better ones lack.
 
-    The first two that are newer than the best and share a word of the query with it stay, for one
-    may say what holds now. What is there for another reason than its words stays too: skills,
-    guidance, linked memories, what is of the time asked for, what a note of an item names, and the
-    other side of its conflict. Untrusted text takes the place of nothing: what is trusted is
-    compared with what is trusted.
+    The first two that are newer than one that stays, and share a word of the query with it, stay
+    too, for one may say what holds now. So does what is there for another reason than its words:
+    skills, guidance, linked memories, what is of the time asked for, what a note of an item names,
+    and the other side of its conflict. Untrusted text takes the place of nothing: what is trusted
+    is compared with what is trusted.
     """
     sought = Sought(terms)
     trusted = [one for one in ranked if is_trusted(one)] or ranked
     best = max(trusted, key=lambda one: one.score, default=None)
     if best is None or all(one.score >= _WEAK_BELOW * best.score for one in ranked):
         return ranked
-    topic = sought.stems_in(best.memory.text)
     words: set[str] = set()
     strong: set[int] = set()
+    older: list[tuple[datetime, AbstractSet[str]]] = []
     newer = 0
     for one in ranked:
-        own = sought.stems_in(one.memory.text)
-        is_newer = one.memory.occurred_at > best.memory.occurred_at and own & topic
+        own, at = sought.stems_in(one.memory.text), one.memory.occurred_at
+        is_newer = any(since < at and own & topic for since, topic in older)
         if one.score >= _WEAK_BELOW * best.score or own - words or _belongs(one):
             strong.add(one.memory.id)
+            older.append((at, own))
             if is_trusted(one):
                 words |= own
         elif is_newer and newer < _NEWER_MAX:
