@@ -381,7 +381,7 @@ def test_boot_prints_rules_and_tasks_in_sections_and_as_json(laid_out: Brain) ->
     printed = laid_out("boot", "--project", "shop", "--json").json
 
     assert shown.code == 0
-    for line in ("Blockers", "Never push to main.", "Tasks", "Mend the cart.  high"):
+    for line in ("BLOCKERS", "Never push to main.", "TASKS", "Mend the cart. (high)"):
         assert line in shown.out
     assert "BLOCKERS loaded: 1, TASKS loaded: 1" in shown.out
     assert [one["headline"] for one in printed["blockers"]] == ["Never push to main."]

@@ -139,7 +139,7 @@ def test_client_without_hook_runs_for_a_week_is_reported(
     assert "gemini is silent: no hook ran since 2026-02-23T09:00:00Z" in status_text
     assert "repair with brain connect gemini --hooks." in status_text
     assert "codex is silent" not in status_text
-    assert "sound: hooks of claude-code, silent since 2026-02-22T09:00:00Z" in doctor_text
+    assert "look: hooks of claude-code, silent since 2026-02-22T09:00:00Z" in doctor_text
     assert "sound: hooks of codex, they run; last stop 2026-02-24T09:00:00Z" in doctor_text
     assert (
         "Check with brain hook status; repair with brain connect claude-code --hooks."

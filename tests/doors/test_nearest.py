@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from commonbrain.api.operations.recall import RECALL, CompactResponse
-from commonbrain.cli.render import print_reply
+from commonbrain.cli.terminal import print_reply
 from commonbrain.model.recall_result import HEADING, UNSURE, RecallResult, ResultStatus
 from commonbrain.testing.builders import WordHashEmbedder, a_brain
 from tests.flows.asking import stored

@@ -39,7 +39,7 @@ def test_jobs_are_queued_run_and_shown(brain: Run) -> None:
     assert worked.status == 0
     shown = json.loads(brain("job", "show", id_, "--json").out)["jobs"][0]
     assert (shown["state"], shown["given"]) == ("done", {"project": "tea"})
-    assert "jobs: 2 done" in brain("status").out
+    assert "Jobs: 2 done" in brain("status").out
 
     again = brain("job", "retry", id_)
     assert again.status != 0

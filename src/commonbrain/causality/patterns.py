@@ -15,7 +15,6 @@ from commonbrain.causality.result import (
     TraceStep,
     average,
     peak_hour,
-    pluralize,
     precursors,
     step_of,
 )
@@ -26,6 +25,7 @@ from commonbrain.causality.traversal import (
     covers_words,
     subject_of,
 )
+from commonbrain.model.escaping import pluralize
 from commonbrain.model.kinds import AtomDetail, Kind, kinds_where
 from commonbrain.model.memory import Memory
 from commonbrain.model.query import Filter

@@ -229,11 +229,6 @@ def format_id(id_: int) -> str:
     return ids.show(ids.MEMORY, id_)
 
 
-def pluralize(count: int, one: str, *, many: str) -> str:
-    """Return a count with its noun."""
-    return f"{count} {one if count == 1 else many}"
-
-
 def to_roots(
     roots: Mapping[int, int], memories: Mapping[int, Memory], *, guessed: Collection[int]
 ) -> tuple[Root, ...]:

@@ -21,7 +21,6 @@ from commonbrain.causality.result import (
     TraceResult,
     TraceStep,
     format_id,
-    pluralize,
     step_of,
     to_roots,
 )
@@ -38,6 +37,7 @@ from commonbrain.causality.traversal import (
 )
 from commonbrain.model import ids
 from commonbrain.model.errors import InvalidInputError, RejectedError
+from commonbrain.model.escaping import pluralize
 from commonbrain.model.kinds import AtomDetail, Kind, kinds_where
 from commonbrain.model.links import LinkType
 from commonbrain.model.memory import CURRENT_STATES, Memory

@@ -10,8 +10,9 @@ from rich.table import Table
 from rich.text import Text
 
 from commonbrain.cli.context import State
-from commonbrain.cli.terminal import Sanitized, progress, progress_bar, render_counts
+from commonbrain.cli.terminal import Sanitized, progress, progress_bar
 from commonbrain.model.errors import InvalidInputError
+from commonbrain.model.escaping import pluralize
 from commonbrain.model.timestamps import show_instant
 from commonbrain.storage.interface import Backup, Holdings, Replacement, RestoreResult
 from commonbrain.transfer.export import ExportResult
@@ -94,7 +95,7 @@ def _render_replacement(plan: Replacement) -> RenderableType:
 
 
 def _memories(count: int) -> str:
-    return render_counts(count, "memory", many="memories")
+    return pluralize(count, "memory", many="memories")
 
 
 def _holdings_row(held: Holdings | None) -> tuple[str, str]:

@@ -275,13 +275,7 @@ def _wait_for_job(brain: Brain, reply: Any, *, as_json: bool) -> Any:  # noqa: A
 
 
 def _show(operation: Operation[Any, Any], reply: Any, *, output: Output = STREAMS) -> None:  # noqa: ANN401
-    # Renderers import the replies of all operations; the most frequent command needs none of them.
-    if operation.name == "remember":
-        from commonbrain.cli.terminal import print_remembered  # noqa: PLC0415
-
-        print_remembered(reply, output.console())
-        return
-    from commonbrain.cli.render import print_reply  # noqa: PLC0415
+    from commonbrain.cli.terminal import print_reply  # noqa: PLC0415 with `--json` it is not needed
 
     print_reply(operation, reply, console=output.console())
 

@@ -12,7 +12,8 @@ from commonbrain.administration.embedding_spaces import Comparison, Figures
 from commonbrain.cli.commands import Json
 from commonbrain.cli.context import State
 from commonbrain.cli.groups import CommandGroup
-from commonbrain.cli.terminal import Sanitized, progress_bar, render_counts
+from commonbrain.cli.terminal import Sanitized, progress_bar
+from commonbrain.model.escaping import pluralize
 
 app = typer.Typer(
     cls=CommandGroup,
@@ -125,12 +126,12 @@ def drop(
     if as_json:
         _print_json(result)
     else:
-        _print_line(f"Deleted {render_counts(result.vectors, 'vector', many='vectors')}.")
+        _print_line(f"Deleted {pluralize(result.vectors, 'vector', many='vectors')}.")
 
 
 def _render_comparison(result: Comparison) -> list[str]:
     lines = [
-        f"{render_counts(result.questions, 'question', many='questions')}, {result.marked:,} with "
+        f"{pluralize(result.questions, 'question', many='questions')}, {result.marked:,} with "
         f"marks; of the first ten, both give {result.overlap:.0%}."
     ]
     if result.gain is not None:
@@ -147,7 +148,7 @@ def _figures_row(one: Figures) -> tuple[str, str, str, str]:
 
 
 def _memories(count: int) -> str:
-    return render_counts(count, "memory", many="memories")
+    return pluralize(count, "memory", many="memories")
 
 
 def _print_line(message: str) -> None:

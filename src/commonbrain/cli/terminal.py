@@ -1,32 +1,66 @@
 """What every command prints: replies, errors, progress, without control characters."""
 
+import re
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.highlighter import RegexHighlighter
 from rich.text import Text
+from rich.theme import Theme
 
-from commonbrain.ingestion.result import ItemResult, ItemStatus, RememberResult
+from commonbrain.api.operation import Operation
 from commonbrain.model.errors import CommonbrainError
 from commonbrain.model.escaping import inert
+from commonbrain.model.recall_result import BINDING, HEADING
 
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-_COLOURS: Final = {
-    ItemStatus.STORED: "green",
-    ItemStatus.EXISTS: "cyan",
-    ItemStatus.DUPLICATE: "yellow",
-    ItemStatus.QUARANTINED: "yellow",
-    ItemStatus.REJECTED: "red",
+_FOR_AGENTS: Final = frozenset({BINDING, HEADING})
+"""Lines that only tell a model how to read what follows."""
+_CALL: Final = re.compile(r"^  -> ")
+"""What begins a line with a call that resolves an entry."""
+_STYLES: Final = {
+    "good": "bold green",
+    "same": "bold cyan",
+    "doubt": "bold yellow",
+    "bad": "bold red",
+    "head": "bold",
+    "side": "dim",
+    "note": "yellow",
 }
 
 
-def print_remembered(reply: RememberResult, console: Console) -> None:
-    """Print the result of each item."""
-    console.print(Sanitized(_render_remember(reply)))
+class _Highlighter(RegexHighlighter):
+    """Colours the lines of a reply's text by their first words, and its ids."""
+
+    base_style = "reply."
+    highlights = (
+        r"(?m)^(?P<good>stored|done|sent|sound|left|proposed)\b",
+        r"(?m)^(?P<same>exists|unchanged)\b",
+        r"(?m)^(?P<doubt>duplicate|quarantined|look|conflict|proposal)\b",
+        r"(?m)^(?P<bad>rejected|refused|UNSOUND|BLOCKERS|URGENT)\b",
+        r"(?m)^(?P<head>[A-Z][A-Z, ]{3,}\b.*)$",
+        r"(?m)^(?P<note>(?:No|Nothing|These|Skipped|Degraded|changed|gap|limit)\b.*)$",
+        r"(?m)^(?P<side>\[\d+\] .*)$",
+        r"(?m)^(?P<side>[a-z]{3}_[0-9A-Z]{13} \|.*?)(?=: |$)",
+        r"(?m)^(?P<side>> )",
+        r"(?P<side>\b[a-z]{3}_[0-9A-Z]{13}\b)",
+        r"(?m)^(?P<side>  brain .*)$",
+    )
+
+
+def print_reply(operation: Operation[Any, Any], reply: Any, *, console: Console) -> None:  # noqa: ANN401
+    """Print the text of a reply, as every transport gives it, with colours."""
+    written = operation.render_text(reply).splitlines()
+    lines = (_CALL.sub("  brain ", line) for line in written if line not in _FOR_AGENTS)
+    text = Text("\n".join(lines), overflow="fold")
+    with console.use_theme(Theme({f"reply.{name}": style for name, style in _STYLES.items()})):
+        # A file or a pipe gets the lines as they are.
+        console.print(Sanitized(_Highlighter()(text)), soft_wrap=not console.is_terminal)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,40 +81,6 @@ def print_error(error: CommonbrainError, console: Console) -> None:
     console.print(Sanitized(Text(f"{error.code}: {error.message}", style="bold red")))
     if error.hint:
         console.print(Sanitized(Text(error.hint)))
-
-
-def render_item_result(one: ItemResult) -> RenderableType:
-    """Render the result of one item."""
-    line = Text.assemble(
-        (f"{one.status}", f"bold {_COLOURS[one.status]}"), f"  {one.id or ''}  {one.headline or ''}"
-    )
-    more = [one.reason, one.hint, *one.warnings]
-    against = [f"conflict  {near.id}  {near.headline}" for near in one.conflicts]
-    contested = {near.id for near in (*one.conflicts, *one.changes)}
-    similar_items = [near for near in one.similar if near.id not in contested]
-    near = against + [f"similar  {near.id}  {near.headline}" for near in similar_items]
-    is_stored = one.status is ItemStatus.STORED
-    lines = [text for text in more if text] + (near if is_stored else [])
-    lines += [line for change in one.changes for line in change.lines()]
-    for suggestion in one.suggestions:
-        lines += [
-            f"may rest on  {suggestion.id}  {suggestion.headline}  ({suggestion.how})",
-            f"  if so: {suggestion.accept}",
-        ]
-    lines += [one.affected.line()] if one.affected else []
-    if one.embedding_pending:
-        lines.append("Found by its words only until it is embedded.")
-    return Group(line, *(Text(f"  {text}", style="dim") for text in lines))
-
-
-def _render_remember(reply: RememberResult) -> RenderableType:
-    affected = [Text(reply.affected.line(), style="yellow")] if reply.affected else []
-    return Group(*(render_item_result(one) for one in reply.items), *affected)
-
-
-def render_counts(count: int, one: str, *, many: str) -> str:
-    """Format a count with its noun."""
-    return f"{count:,} {one if count == 1 else many}"
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Escape text: remove characters that a terminal would obey or a reader would misread."""
+"""Lines of text: without characters that a terminal would obey or a reader would misread."""
 
 import json
 import re
@@ -26,3 +26,8 @@ def inert_line(text: str) -> str:
 def escaped(written: str) -> str:
     """Return equivalent JSON with those characters as escapes."""
     return _OBEYED.sub(lambda match: json.dumps(match[0])[1:-1], written)
+
+
+def pluralize(count: int, one: str, *, many: str) -> str:
+    """Return a count with its noun."""
+    return f"{count:,} {one if count == 1 else many}"

@@ -8,6 +8,7 @@ from commonbrain.administration.status import Diagnosis
 from commonbrain.api.errors import EXIT_CORRUPT
 from commonbrain.api.operation import Operation, Request, Transport
 from commonbrain.client import Brain
+from commonbrain.model.escaping import pluralize
 from commonbrain.model.scope import Role
 from commonbrain.storage.interface import Progress, ignore_progress
 
@@ -40,9 +41,15 @@ def _handle_with_progress(
 def _render(reply: Diagnosis) -> str:
     labels = {True: "sound", False: "UNSOUND"}
     lines = [
-        f"{labels[one.is_sound]}: {one.check}, {one.detail}. {one.hint}".rstrip()
+        f"{'look' if one.is_sound and one.hint else labels[one.is_sound]}: {one.check}, "
+        f"{one.detail}. {one.hint}".rstrip()
         for one in reply.findings
     ]
+    if (done := reply.repaired) is not None:
+        lines.append(
+            f"Reindexed: the words of {pluralize(done.words, 'memory', many='memories')}, the "
+            f"vectors of {done.vectors_made:,}; {done.vectors_dropped:,} unsound vectors dropped."
+        )
     return "\n".join([*lines, *secret_lines(reply)])
 
 

@@ -1,6 +1,7 @@
 """The operation get."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import Final, Literal, cast
 
 from pydantic import Field
@@ -18,6 +19,7 @@ from commonbrain.client import Brain
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.escaping import inert, inert_line
 from commonbrain.model.memory import CURRENT_STATES
+from commonbrain.model.scope import Scope
 from commonbrain.model.timestamps import show_day, show_instant
 from commonbrain.model.values import dataclass, fields
 from commonbrain.retrieval.get import MemoryView, View
@@ -75,6 +77,7 @@ def _lines(reply: MemoryView) -> Iterator[str]:
     yield f"{about} | trust {reply.trust} | confidence {reply.confidence:.2g}"
     yield from (f"> {inert(line)}" for line in (reply.body or reply.headline).splitlines())
     yield from map(inert_line, time_notes(reply.body or "", reply.occurred_at))
+    yield from map(inert_line, _render_fields(reply))
     if reply.earlier:
         yield inert_line(f"earlier: {reply.earlier}")
     yield from (conflict.line() for conflict in reply.conflicts or ())
@@ -90,6 +93,30 @@ def _lines(reply: MemoryView) -> Iterator[str]:
         yield inert_line(f"related {one.confidence:.2f}, {one.basis}: {one.id} {one.headline}")
     if reply.provenance is not None:
         yield from _render_provenance(reply.provenance)
+
+
+_SHOWN: Final = "label project tags source_ref rating".split()
+"""Fields with a line of their own, if they have a value; the columns of the kind follow."""
+
+
+def _render_fields(reply: MemoryView) -> Iterator[str]:
+    """Render what else is known of a memory, a line each."""
+    if reply.body and reply.headline != reply.body:
+        yield f"headline: {reply.headline}"
+    if reply.scope is not Scope.TEAM:
+        yield f"scope: {reply.scope}"
+    own = {name: getattr(reply, name) for name in _SHOWN}
+    for name, value in {**own, **reply.detail}.items():
+        if value not in (None, (), "", 0, False):
+            yield f"{name}: {_shown(value)}"
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, datetime):
+        return show_instant(value)
+    if isinstance(value, tuple):
+        return ", ".join(map(str, cast("tuple[object, ...]", value)))
+    return str(value)
 
 
 def _render_provenance(provenance: Provenance) -> Iterator[str]:

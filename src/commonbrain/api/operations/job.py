@@ -14,11 +14,10 @@ from commonbrain.api.operation import (
     Verb,
     VerbRequest,
 )
-from commonbrain.causality.result import pluralize
 from commonbrain.client import Brain
 from commonbrain.jobs.registry import JOBS, parse_arguments
 from commonbrain.jobs.service import JobsReply, JobView
-from commonbrain.model.escaping import inert_line
+from commonbrain.model.escaping import inert_line, pluralize
 from commonbrain.model.jobs import JobState
 from commonbrain.model.limits import JOBS_PAGE_DEFAULT, JOBS_PAGE_MAX
 from commonbrain.model.paging import more_line

@@ -14,8 +14,9 @@ from commonbrain.client import Brain
 from commonbrain.model.escaping import inert_line
 from commonbrain.model.limits import LIST_PAGE_DEFAULT, LIST_PAGE_MAX
 from commonbrain.model.listing import Facet, FacetCount, Facets
+from commonbrain.model.memory import CURRENT_STATES
 from commonbrain.model.paging import more_line
-from commonbrain.model.timestamps import show_instant
+from commonbrain.model.timestamps import show_day
 from commonbrain.retrieval.listing import ListedMemory, MemoryPage
 
 
@@ -61,7 +62,10 @@ def _render(reply: MemoryPage) -> str:
 
 
 def _render_memory(one: ListedMemory) -> str:
-    parts = (one.id, one.kind, one.state, show_instant(one.occurred_at), one.project, one.agent)
+    state = None if one.state in CURRENT_STATES else str(one.state)
+    mark = "pinned" if one.pinned else None
+    day = show_day(one.occurred_at)
+    parts = (one.id, one.kind, day, one.project, f"by {one.agent}", state, mark)
     return inert_line(f"{' | '.join(part for part in parts if part)}: {one.headline}")
 
 

@@ -278,7 +278,14 @@ def _handle(brain: Brain, request: MessageRequest) -> MessageResponse:
 
 
 def _render(reply: MessageResponse) -> str:
-    return "\n".join(_lines(reply))
+    return "\n".join(_lines(reply)) or _NONE.get(reply.op, "")
+
+
+_NONE: Final = {
+    "history": "There are no messages.",
+    "threads": "There are no threads.",
+    "delegated": "Nothing is delegated.",
+}
 
 
 def _lines(reply: MessageResponse) -> Iterator[str]:
@@ -303,6 +310,8 @@ def _render_sent(sent: SendResult) -> Iterator[str]:
     for part in sent.derived:
         yield f"{part.status} {part.id or ''} {inert_line(part.headline or part.reason or '')}"
     yield from map(inert_line, (*sent.shared, *sent.warnings))
+    if sent.embedding_pending:
+        yield "Found by its words only until it is embedded."
 
 
 def _render_message(one: MessageView, number: int) -> Iterator[str]:

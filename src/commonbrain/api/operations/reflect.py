@@ -6,12 +6,11 @@ from pydantic import Field
 
 from commonbrain.api.operation import Name, Operation, Request, Transport
 from commonbrain.api.operations.job import render_single_job
-from commonbrain.causality.result import pluralize
 from commonbrain.client import Brain
 from commonbrain.consolidation.reflection import DraftPreview, ReflectPreview, SummaryResult
 from commonbrain.jobs.service import JobView
 from commonbrain.model.errors import InvalidInputError
-from commonbrain.model.escaping import inert_line
+from commonbrain.model.escaping import inert_line, pluralize
 from commonbrain.model.kinds import Kind
 from commonbrain.model.limits import (
     QUERY_CHARS_MAX,

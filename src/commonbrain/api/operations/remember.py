@@ -268,11 +268,11 @@ def render_item_result(outcome: ItemResult) -> str:
     lines += [line for one in outcome.changes for line in one.lines()]
     lines += [f"{one.status} {one.id or ''}: {_render_derived(one)}" for one in outcome.derived]
     if outcome.status is ItemStatus.STORED:
-        changed = {one.id for one in outcome.changes}
+        named = {one.id for one in (*outcome.changes, *outcome.conflicts)}
         near = (
             f"similar {one.id} ({one.similarity:.2f}): {one.headline}"
             for one in outcome.similar
-            if one.id not in changed
+            if one.id not in named
         )
         lines += near
     lines += [f"may rest on {one.id}: {one.headline} ({one.how})" for one in outcome.suggestions]

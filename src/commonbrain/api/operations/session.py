@@ -30,6 +30,7 @@ from commonbrain.coordination.session_views import (
 )
 from commonbrain.coordination.sessions import Sessions
 from commonbrain.model.errors import InvalidInputError
+from commonbrain.model.escaping import inert_line
 from commonbrain.model.kinds import TaskPriority, TaskStatus
 from commonbrain.model.limits import SESSIONS_SHOWN_MAX
 from commonbrain.model.paging import more_line
@@ -257,7 +258,7 @@ def _handle(brain: Brain, request: SessionRequest) -> SessionResponse:
 
 
 def _render(reply: SessionResponse) -> str:
-    lines = [f"{reply.op} {reply.session or ''} {reply.task or ''}".strip()]
+    lines = [_summary(reply)] if reply.op not in {*STATE_OPS, "list"} else []
     if reply.sessions is not None:
         lines += [_render_session(one) for one in reply.sessions] or ["No other session is active."]
         lines += more_line(reply.more, reply.next)
@@ -267,6 +268,20 @@ def _render(reply: SessionResponse) -> str:
     if reply.token_use is not None:
         lines.append(f"{reply.token_use.line}.")
     return "\n".join(lines)
+
+
+def _summary(reply: SessionResponse) -> str:
+    """Say in one line what a call did to its session."""
+    is_refused = reply.outcome is not None and reply.outcome.status.is_refused
+    match reply.op:
+        case "handoff":
+            return f"Session {reply.session} left {'no handoff' if is_refused else 'a handoff'}."
+        case "end" if is_refused:
+            return f"Session {reply.session} goes on, for its handoff was refused."
+        case "end":
+            return f"Session {reply.session} ended."
+        case _:
+            return inert_line(f"Task of session {reply.session}: {reply.task or 'none'}")
 
 
 def _render_session(one: ActiveSession) -> str:

@@ -14,7 +14,9 @@ from commonbrain.api.operations.review import render_review_queue
 from commonbrain.client import Brain
 from commonbrain.embeddings.interface import Thresholds
 from commonbrain.history.review_queue import ReviewQueue
+from commonbrain.model.escaping import pluralize
 from commonbrain.model.limits import FAULTS_MAX
+from commonbrain.model.memory import State
 from commonbrain.model.scope import Role
 from commonbrain.model.timestamps import show_instant
 from commonbrain.model.values import dataclass, fields
@@ -90,19 +92,27 @@ def _render(reply: StatusReply) -> str:
 
 
 def _lines(reply: StatusReply) -> Iterator[str]:
-    kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(reply.by_kind.items()))
-    yield f"{reply.memories} memories ({kinds or 'none yet'}) in {reply.store}"
+    memories = pluralize(reply.memories, "memory", many="memories")
+    yield f"{memories} ({_counts(reply.by_kind) or 'none yet'}) in {reply.store}"
     yield f"You are {reply.agent}, {reply.role} of the tenant {reply.tenant}."
+    if reply.by_state.keys() - {State.ACTIVE}:
+        yield f"States: {_counts(reply.by_state)}."
+    yield f"Space {reply.space}; {threshold_line(reply.thresholds)}."
     if reply.embedding_pending:
-        yield f"{reply.embedding_pending} wait for an embedding."
+        yield f"{reply.embedding_pending:,} wait for an embedding."
+    if reply.reranker:
+        yield f"Reranker: {reply.reranker}."
     if reply.jobs:
-        counts = ", ".join(f"{count} {state}" for state, count in reply.jobs.items())
-        yield f"Jobs: {counts}."
+        yield f"Jobs: {_counts(reply.jobs)}."
     yield from hook_lines(reply)
     if reply.review is not None:
         yield render_review_queue(reply.review)
     yield from metrics_lines(reply)
     yield from trend_lines(reply.trends)
+
+
+def _counts(named: Mapping[str, int]) -> str:
+    return ", ".join(f"{count:,} {name}" for name, count in sorted(named.items()))
 
 
 _ORIGINS: Final = {
