@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from commonbrain.ingestion.embedding import EmbedProgress, OnCommit
     from commonbrain.ingestion.preparation import DraftFields
     from commonbrain.ingestion.result import RememberResult
-    from commonbrain.ingestion.skills import Skills
     from commonbrain.jobs.service import Jobs
     from commonbrain.learning.model_registry import ManageModels
     from commonbrain.model.kinds import CausalField, Kind
@@ -54,6 +53,7 @@ if TYPE_CHECKING:
     from commonbrain.retrieval.get import MemoryView, View
     from commonbrain.retrieval.listing import MemoryPage
     from commonbrain.retrieval.log import ListRecalls
+    from commonbrain.retrieval.skills import Skills
     from commonbrain.services import Services
     from commonbrain.storage.interface import Backup, Progress
     from commonbrain.transfer.export import ExportResult
@@ -629,7 +629,7 @@ class Brain:
     @property
     def skills(self) -> Skills:
         """List skills, and those that a query would trigger."""
-        from commonbrain.ingestion.skills import Skills  # noqa: PLC0415
+        from commonbrain.retrieval.skills import Skills  # noqa: PLC0415
 
         return Skills(self.services, self.caller)
 

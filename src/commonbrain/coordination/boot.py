@@ -34,7 +34,6 @@ from commonbrain.coordination.session_registry import (
 from commonbrain.embeddings.interface import Matrix
 from commonbrain.history.unit_of_work import UnitOfWork, read_unit, write_unit
 from commonbrain.ingestion.pending_acks import pending_items
-from commonbrain.ingestion.skills import always_on, match_skills
 from commonbrain.ingestion.validation import scan_text
 from commonbrain.model import ids
 from commonbrain.model.errors import RejectedError, UnavailableError
@@ -67,6 +66,7 @@ from commonbrain.model.sessions import (
 from commonbrain.model.skills import skill_of
 from commonbrain.model.timestamps import show_day
 from commonbrain.observability.tool_events import ToolEvent
+from commonbrain.retrieval.skills import always_on, match_skills
 from commonbrain.retrieval.value_history import ChangeReader
 from commonbrain.security.read_audit import audited
 from commonbrain.services import Services

@@ -43,7 +43,7 @@ from commonbrain.ingestion.preparation import PreparedDraft, prepare_drafts
 from commonbrain.ingestion.result import ItemResult, rejected
 from commonbrain.ingestion.salience import with_salience
 from commonbrain.ingestion.service import DraftFields, draft_of
-from commonbrain.ingestion.skills import namesakes
+from commonbrain.ingestion.sources import namesakes
 from commonbrain.ingestion.validation import scan_text
 from commonbrain.invalidation.preview import AffectedDependents, preview_affected
 from commonbrain.invalidation.propagation import continue_propagation

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
@@ -11,7 +11,6 @@ from commonbrain.ingestion.batch import WriteOptions
 from commonbrain.ingestion.deduplication import find_exact, is_comparable
 from commonbrain.ingestion.preparation import PreparedDraft
 from commonbrain.ingestion.result import DependencySuggestion, SuggestionBasis
-from commonbrain.ingestion.skills import namesakes
 from commonbrain.ingestion.validation import Rejection
 from commonbrain.model import ids
 from commonbrain.model.errors import InvalidInputError, NotFoundError, RejectedError
@@ -404,3 +403,14 @@ def _suggestion(memory: Memory, one: Memory, *, how: SuggestionBasis) -> Depende
         how=how,
         accept=f"brain revise link {own} --other {its} --value depends_on",
     )
+
+
+def namesakes(
+    tx: Transaction, caller: Caller, *, name: str, exclude_ids: Iterable[int]
+) -> list[Memory]:
+    """Return the other current rules with this name that the caller may see.
+
+    Private rules of others are not checked, because a rejected name would reveal them.
+    """
+    others = [id_ for id_ in tx.memories.with_skill(name) if id_ not in set(exclude_ids)]
+    return [one for one in tx.memories.get(others).values() if is_visible(caller, one)]

@@ -8,7 +8,6 @@ from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
-from commonbrain.ingestion.skills import skill_named
 from commonbrain.invalidation.reviews import Dependent, dependents, open_reviews, review_notice
 from commonbrain.model import ids, limits
 from commonbrain.model.errors import NotFoundError, RejectedError, parse_choice
@@ -30,6 +29,7 @@ from commonbrain.model.timestamps import show_instant
 from commonbrain.retrieval.conflicts import find_conflicts
 from commonbrain.retrieval.provenance import FORGOTTEN, Provenance, provenance, seen
 from commonbrain.retrieval.related import related_by_name
+from commonbrain.retrieval.skills import skill_named
 from commonbrain.retrieval.value_history import ChangeReader
 from commonbrain.security.read_audit import audited, note_shown
 from commonbrain.services import Services

@@ -20,13 +20,13 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from commonbrain.clock import Clock
 from commonbrain.embeddings.interface import EmbeddingSpace, Matrix
-from commonbrain.ingestion.skills import fired_skills
 from commonbrain.model.errors import UnavailableError
 from commonbrain.model.limits import PERIOD_CANDIDATES
 from commonbrain.model.query import Place
 from commonbrain.model.recall_result import Order
 from commonbrain.model.values import dataclass, field, replace
 from commonbrain.retrieval.plan import QueryPlan
+from commonbrain.retrieval.skills import fired_skills
 from commonbrain.retrieval.table import Table
 from commonbrain.text.preferences import Guidance, mark_of
 from commonbrain.text.time_expressions.mentions import marks_of

@@ -7,10 +7,10 @@ from pydantic import Field
 
 from commonbrain.api.operation import Command, Cursor, Name, Operation, Request, Transport
 from commonbrain.client import Brain
-from commonbrain.ingestion.skills import ListedSkill, SkillList
 from commonbrain.model.escaping import inert_line
 from commonbrain.model.limits import SKILLS_PAGE_MAX
 from commonbrain.model.paging import more_line
+from commonbrain.retrieval.skills import ListedSkill, SkillList
 
 
 class SkillRequest(Request):

@@ -11,7 +11,7 @@ from commonbrain.model.limits import SKILLS_PAGE_MAX
 from commonbrain.model.memory import Memory
 from commonbrain.model.paging import Listing
 from commonbrain.model.query import Filter
-from commonbrain.model.scope import Caller, Scope, is_visible
+from commonbrain.model.scope import Caller, Scope
 from commonbrain.model.skills import Skill, read_skill, skill_of
 from commonbrain.model.values import dataclass
 from commonbrain.security.read_audit import audited
@@ -134,17 +134,6 @@ def skill_named(
     known = tx.memories.get(rules).values()
     here = _in_order(known, project=project)
     return [*here, *(one for one in known if one not in here)]
-
-
-def namesakes(
-    tx: Transaction, caller: Caller, *, name: str, exclude_ids: Iterable[int]
-) -> list[Memory]:
-    """Return the other current rules with this name that the caller may see.
-
-    Private rules of others are not checked, because a rejected name would reveal them.
-    """
-    others = [id_ for id_ in tx.memories.with_skill(name) if id_ not in set(exclude_ids)]
-    return [one for one in tx.memories.get(others).values() if is_visible(caller, one)]
 
 
 def _triggers(tx: Transaction, query_scope: QueryScope) -> Mapping[int, Skill]:
