@@ -65,6 +65,7 @@ def test_command_that_resembles_a_commit_is_not_recognised_as_one(
         "git config alias.ci commit",
         "git stash push -m commit",
         "mygit commit",
+        "echo git commit",
         "grep 'git commit' x.sh",
         'git status && echo "git commit"',
         "echo 'x; git commit'",

@@ -10,6 +10,7 @@ from commonbrain.text.patterns import lazy_pattern
 _COMMAND_CHARS_MAX: Final = 64 * 1024
 _ENDS: Final = frozenset("\n;&|()`")
 """What stands between simple commands."""
+_PRINTERS: Final = frozenset("echo printf".split())
 _SHELLS: Final = frozenset("sh bash zsh dash ksh".split())
 _GIT_VALUES: Final = frozenset("-C -c --git-dir --work-tree --namespace".split())
 """Options of git, before its command, that take a word of their own."""
@@ -20,8 +21,8 @@ _WITHOUT_COMMIT: Final = frozenset("--dry-run --help -h".split())
 def runs_commit(command: str) -> bool:
     """Return whether a shell command, or one of several, seems to be `git commit`.
 
-    What it is for may err: here-documents are read as commands, and so are the words after `echo`;
-    what a shell computes, such as aliases and variables, is not known. Only the first 64 KiB are
+    What it is for may err: here-documents are read as commands, and what a shell computes, such as
+    aliases and variables, is not known. Only the first 64 KiB are
     read, and nothing after a quotation without an end.
     """
     text = command[:_COMMAND_CHARS_MAX]
@@ -50,7 +51,7 @@ def _is_commit(words: list[str]) -> bool:
     programs = [word.replace("\\", "/").rpartition("/")[2].removesuffix(".exe") for word in words]
     if not _SHELLS.isdisjoint(programs):
         return any(map(runs_commit, (word for word in words if " " in word)))
-    if "git" not in programs:
+    if "git" not in programs or programs[0] in _PRINTERS:
         return False
     at = programs.index("git") + 1
     while at < len(words) and words[at].startswith("-"):
