@@ -82,7 +82,6 @@ FOLDERS: Final[Mapping[str, str]] = {
     "deploy": "server",
     "distributed": "distributed",
     "evals": "evals",
-    "frameworks": "adapters",
     "importers": "import",
     "models": "models",
     "packages": "packages",

@@ -14,6 +14,7 @@ from tests.secrets import SECRETS
 
 pytest.importorskip("langchain_core", reason="langchain-core is not installed")
 
+from commonbrain_adapters.langchain import CommonbrainChatHistory
 from langchain_core.language_models import GenericFakeChatModel
 from langchain_core.messages import (
     AIMessage,
@@ -25,8 +26,6 @@ from langchain_core.messages import (
 )
 from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder
 from langchain_core.runnables.history import RunnableWithMessageHistory
-
-from commonbrain.adapters.langchain import CommonbrainChatHistory
 
 MESSAGES: tuple[BaseMessage, ...] = (
     SystemMessage("Be brief.", id="s1"),

@@ -17,13 +17,12 @@ from tests.secrets import SECRETS
 
 pytest.importorskip("llama_index.core", reason="llama-index-core: run `just frameworks llamaindex`")
 
+from commonbrain_adapters.llamaindex import CommonbrainMemoryBlock
 from llama_index.core.chat_engine import SimpleChatEngine
 from llama_index.core.llms import ChatMessage, ImageBlock, MockLLM, TextBlock
 from llama_index.core.memory import Memory
 
-from commonbrain.adapters.llamaindex import CommonbrainMemoryBlock
-
-PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "use-with-llamaindex.md"
+PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "use-with-llamaindex.md"
 
 
 @pytest.fixture

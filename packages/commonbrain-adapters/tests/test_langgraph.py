@@ -15,6 +15,7 @@ from tests.secrets import SECRETS
 
 pytest.importorskip("langgraph.store.base", reason="langgraph is not installed")
 
+from commonbrain_adapters.langgraph import CommonbrainStore
 from langgraph.store.base import (
     GetOp,
     InvalidNamespaceError,
@@ -24,8 +25,6 @@ from langgraph.store.base import (
     PutOp,
     SearchOp,
 )
-
-from commonbrain.adapters.langgraph import CommonbrainStore
 
 USER = ("users", "ada")
 

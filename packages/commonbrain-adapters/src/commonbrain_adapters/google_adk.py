@@ -15,10 +15,10 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from commonbrain.adapters.message_log import LoggedMessage, MessageLog
 from commonbrain.client import Brain
 from commonbrain.extras import package_missing
 from commonbrain.model.scope import Scope
+from commonbrain_adapters.message_log import LoggedMessage, MessageLog
 
 try:
     from google.adk.memory.base_memory_service import BaseMemoryService, SearchMemoryResponse

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from commonbrain.adapters.message_log import LoggedMessage, MessageLog
 from commonbrain.client import Brain
 from commonbrain.extras import extra_missing
+from commonbrain_adapters.message_log import LoggedMessage, MessageLog
 
 try:
     from langchain_core.chat_history import BaseChatMessageHistory

@@ -33,7 +33,7 @@ from tests.secrets import SECRETS
 
 SERVER = os.environ.get("COMMONBRAIN_TEST_SERVER", "")
 pytestmark = pytest.mark.skipif(not SERVER, reason="no server: run `just frameworks crewai`")
-PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "use-with-crewai.md"
+PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "use-with-crewai.md"
 Result = TypeVar("Result")
 NOON = datetime(2026, 11, 26, 12, 0, 0)  # noqa: DTZ001 as CrewAI makes them
 EXACT: dict[str, Any] = {"a": [1.5, 10**30, None, True, "", " x é \r\n", {}, []]}

@@ -11,8 +11,8 @@ pytest.importorskip("anthropic", reason="anthropic is not installed")
 
 from anthropic import Anthropic
 from anthropic.lib.tools import ToolError
+from commonbrain_adapters.anthropic import AsyncCommonbrainMemoryTool, CommonbrainMemoryTool
 
-from commonbrain.adapters.anthropic import AsyncCommonbrainMemoryTool, CommonbrainMemoryTool
 from commonbrain.client import Brain
 from commonbrain.model.limits import ATTACHMENT_BYTES_MAX, TEXT_BYTES_MAX
 from tests.secrets import SECRETS

@@ -11,13 +11,13 @@ from agents import Agent, ModelResponse, RunConfig, Runner, Session, Usage, func
 from agents.items import TResponseInputItem, TResponseOutputItem, TResponseStreamEvent
 from agents.memory.session_settings import SessionSettings
 from agents.models.interface import Model
+from commonbrain_adapters.openai_agents import CommonbrainSession
 from openai.types.responses import (
     ResponseFunctionToolCall,
     ResponseOutputMessage,
     ResponseOutputText,
 )
 
-from commonbrain.adapters.openai_agents import CommonbrainSession
 from commonbrain.client import Brain
 from commonbrain.model.errors import InvalidInputError, RejectedError
 from commonbrain.model.limits import ATTACHMENT_BYTES_MAX, LIST_PAGE_MAX

@@ -6,11 +6,11 @@ import asyncio
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from commonbrain.adapters.message_log import LoggedMessage, MessageLog
 from commonbrain.client import Brain
 from commonbrain.extras import extra_missing
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.scope import Scope
+from commonbrain_adapters.message_log import LoggedMessage, MessageLog
 
 try:
     from agents.memory.session_settings import SessionSettings, resolve_session_limit

@@ -16,15 +16,6 @@ from itertools import islice
 from threading import Lock
 from typing import Any, TypeVar, cast
 
-from commonbrain.adapters.keyed_values import (
-    check_stored,
-    findable,
-    forget,
-    place_of,
-    quoted,
-    set_text,
-    short_name,
-)
 from commonbrain.client import Brain
 from commonbrain.ingestion.batch import WriteOptions
 from commonbrain.ingestion.result import ItemResult, ItemStatus
@@ -45,6 +36,15 @@ from commonbrain.model.memory import Draft, ThreadRef
 from commonbrain.model.recall_result import ResultStatus
 from commonbrain.model.scope import Scope
 from commonbrain.retrieval.get import MemoryView, View
+from commonbrain_adapters.keyed_values import (
+    check_stored,
+    findable,
+    forget,
+    place_of,
+    quoted,
+    set_text,
+    short_name,
+)
 
 T = TypeVar("T")
 

@@ -14,11 +14,11 @@ from threading import RLock
 from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote
 
-from commonbrain.adapters.keyed_values import KeyedValues, NewValue, Path, StoredValue
 from commonbrain.client import Brain
 from commonbrain.extras import extra_missing
 from commonbrain.model.errors import CommonbrainError
 from commonbrain.model.limits import TEXT_BYTES_MAX
+from commonbrain_adapters.keyed_values import KeyedValues, NewValue, Path, StoredValue
 
 try:
     from anthropic.lib.tools import (

@@ -14,11 +14,11 @@ from typing import Any, Final
 
 from pydantic import Field
 
-from commonbrain.adapters.message_log import LoggedMessage, MessageLog
 from commonbrain.client import Brain
 from commonbrain.extras import extra_missing
 from commonbrain.model.limits import QUERY_CHARS_MAX
 from commonbrain.model.recall_result import ResultStatus
+from commonbrain_adapters.message_log import LoggedMessage, MessageLog
 
 try:
     from llama_index.core.base.llms.types import ChatMessage

@@ -23,6 +23,7 @@ from tests.secrets import SECRETS
 
 pytest.importorskip("google.adk", reason="google-adk: run `just frameworks google-adk`")
 
+from commonbrain_adapters.google_adk import CommonbrainMemoryService
 from google.adk.agents import LlmAgent
 from google.adk.events import Event
 from google.adk.memory.memory_entry import MemoryEntry
@@ -32,9 +33,7 @@ from google.adk.sessions import InMemorySessionService, Session
 from google.adk.tools import load_memory, preload_memory
 from google.genai.types import Blob, Content, FunctionCall, Part
 
-from commonbrain.adapters.google_adk import CommonbrainMemoryService
-
-PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "use-with-google-adk.md"
+PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "use-with-google-adk.md"
 ADA: dict[str, Any] = {"app_name": "travel", "user_id": "ada"}
 AT = datetime(2026, 11, 1, 9, 30, tzinfo=UTC)
 

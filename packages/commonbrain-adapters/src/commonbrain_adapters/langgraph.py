@@ -10,9 +10,9 @@ from itertools import chain, islice
 from operator import ge, gt, le, lt
 from typing import Any, Final, cast
 
-from commonbrain.adapters.keyed_values import KeyedValues, NewValue, Path, StoredValue, readable
 from commonbrain.client import Brain
 from commonbrain.extras import extra_missing
+from commonbrain_adapters.keyed_values import KeyedValues, NewValue, Path, StoredValue, readable
 
 try:
     from langgraph.store.base import (

@@ -3,7 +3,7 @@
 Each runs in an environment of its own. The tests of LangGraph's own store, which are in its source
 distribution, run against ours too.
 
-Usage: `python -m tests.frameworks.environments [FRAMEWORK ...]`.
+Usage: `just frameworks [FRAMEWORK ...]`.
 """
 
 import os
@@ -18,7 +18,7 @@ from typing import Final
 
 from tests.server.serving import free_port, started
 
-ROOT: Final = Path(__file__).parents[2]
+ROOT: Final = Path(__file__).parents[3]
 TOOLS: Final = ("anyio", "hypothesis", "pytest>=9.2")
 """What the tests of adapters import apart from their framework."""
 SERVER: Final = "COMMONBRAIN_TEST_SERVER"
@@ -29,7 +29,7 @@ from pathlib import Path
 
 import commonbrain
 import langgraph.store.memory
-from commonbrain.adapters.langgraph import CommonbrainStore
+from commonbrain_adapters.langgraph import CommonbrainStore
 
 
 class Store(CommonbrainStore):
@@ -116,7 +116,9 @@ def _environment(folder: Path, name: str, requirements: Sequence[str]) -> Path:
     python = folder / "venv" / "bin" / "python"
     _run("uv", "venv", "--quiet", "--python", sys.executable, str(folder / "venv"))
     packages = [f"./packages/commonbrain-{one}" for one in ("assets", "minilm")]
-    own = ["--editable", f".[{name}]" if FRAMEWORKS[name].has_extra else ".", *packages]
+    extra = f"[{name}]" if FRAMEWORKS[name].has_extra else ""
+    adapters = f"./packages/commonbrain-adapters{extra}"
+    own = ["--editable", ".", "--editable", adapters, *packages]
     if FRAMEWORKS[name].is_remote:
         own = ["./packages/commonbrain-client"]
     _run("uv", "pip", "install", "--quiet", "--python", str(python), *own, *TOOLS, *requirements)
@@ -125,7 +127,10 @@ def _environment(folder: Path, name: str, requirements: Sequence[str]) -> Path:
 
 def _own_tests_pass(python: Path, name: str, *, folder: Path) -> bool:
     framework = FRAMEWORKS[name]
-    tests = (f"tests/frameworks/test_{name.replace('-', '_')}.py", *framework.options)
+    tests = (
+        f"packages/commonbrain-adapters/tests/test_{name.replace('-', '_')}.py",
+        *framework.options,
+    )
     if not framework.is_remote:
         return _passes(python, *tests, folder=ROOT)
     port = free_port()

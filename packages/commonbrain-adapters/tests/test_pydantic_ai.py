@@ -4,6 +4,7 @@ import pytest
 
 pytest.importorskip("pydantic_ai", reason="pydantic-ai-slim is not installed")
 
+from commonbrain_adapters.pydantic_ai import TOOLS, CommonbrainToolset
 from pydantic_ai import Agent
 from pydantic_ai.exceptions import UnexpectedModelBehavior
 from pydantic_ai.messages import (
@@ -15,7 +16,6 @@ from pydantic_ai.messages import (
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.models.test import TestModel
 
-from commonbrain.adapters.pydantic_ai import TOOLS, CommonbrainToolset
 from commonbrain.api.operations import load_operation
 from commonbrain.api.schemas import compact_schema
 from commonbrain.client import Brain
