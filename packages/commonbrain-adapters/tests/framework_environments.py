@@ -77,6 +77,7 @@ FRAMEWORKS: Final[Mapping[str, Framework]] = {
         lowest=("crewai==1.15.0",),
         highest=("crewai<2",),
         options=("-W", "ignore"),
+        has_extra=False,
         is_remote=True,
     ),
     "langgraph": Framework(
@@ -120,7 +121,7 @@ def _environment(folder: Path, name: str, requirements: Sequence[str]) -> Path:
     adapters = f"./packages/commonbrain-adapters{extra}"
     own = ["--editable", ".", "--editable", adapters, *packages]
     if FRAMEWORKS[name].is_remote:
-        own = ["./packages/commonbrain-client"]
+        own = ["./packages/commonbrain-client", "--editable", adapters]
     _run("uv", "pip", "install", "--quiet", "--python", str(python), *own, *TOOLS, *requirements)
     return python
 

@@ -23,8 +23,8 @@ pytest.importorskip("crewai", reason="crewai: run `just frameworks crewai`")
 # Otherwise it sends what it does to its maker.
 os.environ["CREWAI_DISABLE_TELEMETRY"] = "true"
 
+from commonbrain_adapters.crewai import CommonbrainStorage, RecordRefusedError
 from commonbrain_client import ClientError, CommonbrainClient, models
-from commonbrain_client.crewai import CommonbrainStorage, RecordRefusedError
 from crewai import Agent, BaseLLM, Crew, Memory, Task
 from crewai.memory.storage.backend import StorageBackend
 from crewai.memory.types import MemoryRecord

@@ -32,7 +32,7 @@ try:
     from crewai.memory.types import MemoryRecord, ScopeInfo
 except ImportError as error:
     raise ImportError(
-        "commonbrain_client.crewai needs CrewAI: run `pip install 'crewai>=1.15,<2'`."
+        "commonbrain_adapters.crewai needs CrewAI: run `pip install 'crewai>=1.15,<2'`."
     ) from error
 
 Result = TypeVar("Result")
