@@ -81,7 +81,6 @@ FOLDERS: Final[Mapping[str, str]] = {
     "clients": "clients",
     "deploy": "server",
     "distributed": "distributed",
-    "evals": "evals",
     "importers": "import",
     "models": "models",
     "packages": "packages",

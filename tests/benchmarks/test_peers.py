@@ -15,7 +15,7 @@ from benchmarks.peers.driver import Measured, WorkerError, measure
 from benchmarks.peers.environments import ROOT, Environment
 from benchmarks.peers.roster import OURS, PEERS, REFERENCE, Peer
 from benchmarks.timing import Lap
-from tests.evals.samples import locomo
+from tests.eval_samples import locomo
 
 HERE = Environment(python=Path(sys.executable), installed_mb=0.0)
 CONVERSATION = Conversation(

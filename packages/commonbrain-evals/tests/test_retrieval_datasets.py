@@ -11,7 +11,7 @@ from commonbrain_evals.retrieval.datasets import DATASETS
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.kinds import Kind, MessageDetail
 from commonbrain.model.memory import Draft
-from tests.evals import samples
+from tests import eval_samples as samples
 
 
 def read(name: str, path: Path) -> list[Corpus]:

@@ -12,7 +12,7 @@ from commonbrain_evals.retrieval.statebench_judging import Phrases, Says, Shown,
 
 from commonbrain.config import Settings
 from commonbrain.model.errors import InvalidInputError
-from tests.evals import samples
+from tests import eval_samples as samples
 
 PRICE = Phrases(must=("$45",), must_not=("$40", "40 dollars"))
 

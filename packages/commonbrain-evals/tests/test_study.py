@@ -13,7 +13,7 @@ from commonbrain_evals.retrieval.shapes import LexicalIndex, Shapes, shapes
 from commonbrain_evals.retrieval.study import rank
 
 from commonbrain.config import Settings
-from tests.evals import samples
+from tests import eval_samples as samples
 
 LATER = datetime(2023, 6, 1, tzinfo=UTC)
 

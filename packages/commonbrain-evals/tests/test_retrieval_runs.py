@@ -31,9 +31,9 @@ from commonbrain.retrieval.plan import ABLATABLE_STAGES, RetrievalOverrides
 from commonbrain.retrieval.recall import Recall
 from commonbrain.retrieval.retrieve import RETRIEVERS
 from commonbrain.retrieval.score import FEATURE_WEIGHTS
-from tests.evals import samples
+from tests import eval_samples as samples
 
-HARBOUR = Path(__file__).parents[1] / "data" / "harbour"
+HARBOUR = Path(__file__).parent / "data" / "harbour"
 MAKE: Mapping[str, Callable[[Path], Path]] = {
     "beam": samples.beam,
     "beir": samples.beir,

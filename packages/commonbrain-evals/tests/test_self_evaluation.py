@@ -24,8 +24,6 @@ from commonbrain.storage.repositories.learning import changed, figure, moved
 from commonbrain.testing.builders import FakeClock, SeededRandom, WordHashEmbedder, a_brain
 from tests.flows.working import a_worker
 
-pytestmark = pytest.mark.part("evals")
-
 STORED = 60
 COLOURS = ("red", "blue", "green", "white", "black", "brown")
 ROOMS = ("kitchen", "cellar", "attic", "garden", "hall")

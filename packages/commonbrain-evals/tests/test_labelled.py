@@ -6,10 +6,10 @@ from commonbrain_evals import atomizer, contradictions, headlines, preferences, 
 from commonbrain_evals.evaluations import EVALUATIONS
 from commonbrain_evals.labelled import LabelledReport, show_labelled
 from commonbrain_evals.rows import Half, half_of
+from test_eval_duplicates import evals
 from typer.testing import CliRunner
 
 from commonbrain.cli.main import app
-from tests.evals.test_duplicates import evals
 
 PRECISION_MIN = 0.85
 

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from commonbrain.config import Settings
 from commonbrain.model.errors import InvalidInputError
-from tests.evals import samples
+from tests import eval_samples as samples
 
 
 def long_talk(path: Path) -> Path:

@@ -19,7 +19,7 @@ from commonbrain_evals.retrieval.metrics import DEPTH, measure
 from commonbrain.config import Settings
 from commonbrain.model.recall_result import ResultStatus
 
-FOLDER = Path(__file__).parents[1] / "data" / "harbour"
+FOLDER = Path(__file__).parent / "data" / "harbour"
 TODAY: Final = {"R@10 all": 0.943, "R@1 any": 0.727, "nDCG@10": 0.849}
 """What recall reaches on the questions that have an answer."""
 TOLERANCE: Final = 0.03
