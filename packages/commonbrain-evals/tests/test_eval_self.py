@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from commonbrain_evals.self_evaluation import Evaluate
 from typer.testing import CliRunner
 
 from commonbrain.cli.main import app
@@ -56,7 +57,7 @@ def test_two_embedders_are_compared_on_the_same_questions(
     other = f"onnx:{save_encoder(tmp_path / 'model')}"
     with open_brain(store) as opened:
         with pytest.raises(NotFoundError, match="The store has no space onnx/"):
-            opened.evaluate.compare(other)
+            Evaluate(opened.services, opened.caller).compare(other)
         assert len(opened.spaces()) == 1
         opened.spaces.build(other)
 

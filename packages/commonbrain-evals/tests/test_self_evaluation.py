@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from commonbrain_evals.self_evaluation import Evaluate, QuestionKind
 
-from commonbrain.administration.self_evaluation import QuestionKind
 from commonbrain.client import Brain
 from commonbrain.jobs.worker import RECHECK_AFTER
 from commonbrain.model import ids
@@ -53,6 +53,10 @@ def brain(filled: Path, path: Path, clock: FakeClock) -> Iterator[Brain]:
         yield brain
 
 
+def evaluation_of(brain: Brain) -> Evaluate:
+    return Evaluate(brain.services, brain.caller)
+
+
 def a_note(number: int, *, scope: Scope = Scope.TEAM) -> Draft:
     colour, place = COLOURS[number % len(COLOURS)], ROOMS[number % len(ROOMS)]
     body = f"Somebody put the {colour} vessel{number} of shelf{number} into our {place} cupboard."
@@ -60,8 +64,8 @@ def a_note(number: int, *, scope: Scope = Scope.TEAM) -> Draft:
 
 
 def test_same_seed_asks_the_same_questions_and_every_figure_has_an_interval(brain: Brain) -> None:
-    one, same = (brain.evaluate(questions=EVALUATED_MIN, seed=3) for _ in range(2))
-    other = brain.evaluate(questions=EVALUATED_MIN, seed=4)
+    one, same = (evaluation_of(brain)(questions=EVALUATED_MIN, seed=3) for _ in range(2))
+    other = evaluation_of(brain)(questions=EVALUATED_MIN, seed=4)
 
     assert one.figures == same.figures
     assert one.setup == same.setup
@@ -71,7 +75,7 @@ def test_same_seed_asks_the_same_questions_and_every_figure_has_an_interval(brai
         assert 0 <= each.low <= each.mean <= each.high <= 1
         assert each.low < each.high
     assert one.figures["hit_10"].mean > 0.5
-    assert [known.id for known in brain.evaluate.history()] == sorted(
+    assert [known.id for known in evaluation_of(brain).history()] == sorted(
         (one.id, same.id, other.id), reverse=True
     )
 
@@ -79,7 +83,7 @@ def test_same_seed_asks_the_same_questions_and_every_figure_has_an_interval(brai
 def test_evaluation_counts_no_access_and_leaves_no_trace(brain: Brain, clock: FakeClock) -> None:
     before = contents(brain)
     clock.move(timedelta(days=1))
-    brain.evaluate(questions=EVALUATED_MIN)
+    evaluation_of(brain)(questions=EVALUATED_MIN)
     brain.services.journal.flush()
 
     assert contents(brain) == before
@@ -92,11 +96,11 @@ def test_evaluation_asks_nothing_about_private_memories_of_others(brain: Brain) 
     bo.remember([a_note(number, scope=Scope.PRIVATE) for number in range(100, 140)])
     secret = ids_of(bo) - ids_of(brain)
 
-    exam = brain.evaluate.prepare(brain.services.clock.now(), questions=100, seed=0)
+    exam = evaluation_of(brain).prepare(brain.services.clock.now(), questions=100, seed=0)
     assert len(secret) == 40
     assert not secret.intersection(*[frozenset[int]().union(*(one.gold for one in exam.questions))])
     assert not any(f"shelf{n}" in one.text for one in exam.questions for n in range(100, 140))
-    exam_of_bo = bo.evaluate.prepare(brain.services.clock.now(), questions=100, seed=0)
+    exam_of_bo = evaluation_of(bo).prepare(brain.services.clock.now(), questions=100, seed=0)
     assert secret.intersection(
         *[frozenset[int]().union(*(one.gold for one in exam_of_bo.questions))]
     )
@@ -111,20 +115,20 @@ def test_evaluation_repeats_the_latest_queries_whose_results_were_used(
         brain.services.journal.flush()
         mark(brain, matches.trace_id, matches.items[0].id)
 
-    exam = brain.evaluate.prepare(brain.services.clock.now(), questions=EVALUATED_MIN, seed=0)
+    exam = evaluation_of(brain).prepare(brain.services.clock.now(), questions=EVALUATED_MIN, seed=0)
     again = [one.text for one in exam.questions if one.sort is QuestionKind.ASKED]
     assert sorted(again) == [f"where is vessel{number}" for number in (7, 8, 9)]
-    assert brain.evaluate(questions=EVALUATED_MIN).figures["asked_hit_1"].mean == 1.0
+    assert evaluation_of(brain)(questions=EVALUATED_MIN).figures["asked_hit_1"].mean == 1.0
 
 
 def test_store_with_too_few_memories_is_not_evaluated(path: Path) -> None:
     with a_brain(path) as brain:
         brain.remember([a_note(number) for number in range(EVALUATED_MIN - 1)])
         with pytest.raises(RejectedError, match="are suitable: 19;") as refusal:
-            brain.evaluate()
+            evaluation_of(brain)()
         assert refusal.value.code == "too_little"
         with pytest.raises(InvalidInputError):
-            brain.evaluate(questions=1)
+            evaluation_of(brain)(questions=1)
 
         job = brain.jobs.run("eval")
         a_worker(brain, kinds=["eval"]).sweep()
@@ -136,7 +140,7 @@ def test_store_with_too_few_memories_is_not_evaluated(path: Path) -> None:
 def test_significant_decline_is_reported_with_the_changed_setup(
     brain: Brain,
 ) -> None:
-    measured = brain.evaluate(questions=EVALUATED_MIN)
+    measured = evaluation_of(brain)(questions=EVALUATED_MIN)
     good = figure([1.0] * 50 + [0.0] * 5)
     before = replace(measured, figures=dict.fromkeys(measured.figures, good))
     worse = replace(
@@ -154,7 +158,7 @@ def test_significant_decline_is_reported_with_the_changed_setup(
 def test_evaluation_names_retrievers_that_did_not_respond(brain: Brain) -> None:
     without_embedder = Brain(replace(brain.services, embedder=Deaf()), brain.caller)
 
-    assert without_embedder.evaluate(questions=EVALUATED_MIN).setup["lacks"] == ["vector"]
+    assert evaluation_of(without_embedder)(questions=EVALUATED_MIN).setup["lacks"] == ["vector"]
 
 
 def test_store_with_enough_memories_is_evaluated_every_week(brain: Brain, clock: FakeClock) -> None:

@@ -12,7 +12,6 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from commonbrain.administration.self_evaluation import SpaceComparison
 from commonbrain.cli.context import State
 from commonbrain.cli.terminal import Sanitized, progress_bar
 from commonbrain.model import ids
@@ -21,6 +20,7 @@ from commonbrain.model.escaping import escaped
 from commonbrain.model.timestamps import show_instant
 from commonbrain.storage.repositories.learning import Evaluation, Figure, Moved, changed, moved
 from commonbrain_evals.retrieval.plotting import over_time
+from commonbrain_evals.self_evaluation import Evaluate, SpaceComparison
 
 _MEANINGS: Final = {
     "hit_1": "the memory comes first",
@@ -45,8 +45,9 @@ def run_self(state: State, *, questions: int, seed: int, as_json: bool) -> None:
 
     """
     with state.open() as brain, progress_bar("asking", is_shown=not as_json) as move:
-        before = brain.evaluate.history(limit=1)
-        done = brain.evaluate(questions=questions, seed=seed, on_progress=move)
+        evaluate = Evaluate(brain.services, brain.caller)
+        before = evaluate.history(limit=1)
+        done = evaluate(questions=questions, seed=seed, on_progress=move)
     if as_json:
         typer.echo(escaped(json.dumps(_plain_name(done), ensure_ascii=False)))
         return
@@ -70,7 +71,8 @@ def run_comparison(
 
     """
     with state.open() as brain, progress_bar("asking", is_shown=not as_json) as move:
-        done = brain.evaluate.compare(embedder, questions=questions, seed=seed, on_progress=move)
+        evaluate = Evaluate(brain.services, brain.caller)
+        done = evaluate.compare(embedder, questions=questions, seed=seed, on_progress=move)
     if as_json:
         typer.echo(escaped(json.dumps(asdict(done), ensure_ascii=False)))
     else:
@@ -111,7 +113,7 @@ def show_history(state: State, name: str, *, plot: Path | None, as_json: bool) -
 
     """
     with state.open() as brain:
-        results = brain.evaluate.history(name)[::-1]
+        results = Evaluate(brain.services, brain.caller).history(name)[::-1]
     if plot is not None:
         _write(plot, over_time(results, _COLUMNS))
     if as_json:
