@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from commonbrain_evals.self_evaluation import Evaluate, QuestionKind
+from commonbrain_evals.self_evaluation_figures import compare_figures, compare_setups, figure
 
 from commonbrain.client import Brain
 from commonbrain.jobs.worker import RECHECK_AFTER
@@ -20,7 +21,6 @@ from commonbrain.model.memory import Draft
 from commonbrain.model.query import Feedback, FeedbackMark
 from commonbrain.model.scope import LOCAL_TENANT, Scope
 from commonbrain.storage.interface import EntryFilter
-from commonbrain.storage.repositories.learning import changed, figure, moved
 from commonbrain.testing.builders import FakeClock, SeededRandom, WordHashEmbedder, a_brain
 from tests.flows.working import a_worker
 
@@ -149,10 +149,10 @@ def test_significant_decline_is_reported_with_the_changed_setup(
         setup={**before.setup, "reranker": "mdl_1"},
     )
 
-    reply = {one.name: one.is_worse for one in moved(before, worse)}
+    reply = {one.name: one.is_worse for one in compare_figures(before, worse)}
     assert reply["hit_5"]
-    assert not any(one.is_beyond_noise for one in moved(before, before))
-    assert changed(before, worse) == {"reranker": ("fixed weights", "mdl_1")}
+    assert not any(one.is_beyond_noise for one in compare_figures(before, before))
+    assert compare_setups(before, worse) == {"reranker": ("fixed weights", "mdl_1")}
 
 
 def test_evaluation_names_retrievers_that_did_not_respond(brain: Brain) -> None:

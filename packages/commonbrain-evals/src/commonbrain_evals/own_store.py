@@ -18,9 +18,10 @@ from commonbrain.model import ids
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.escaping import escaped
 from commonbrain.model.timestamps import show_instant
-from commonbrain.storage.repositories.learning import Evaluation, Figure, Moved, changed, moved
+from commonbrain.storage.repositories.learning import Evaluation, Figure
 from commonbrain_evals.retrieval.plotting import over_time
 from commonbrain_evals.self_evaluation import Evaluate, SpaceComparison
+from commonbrain_evals.self_evaluation_figures import FigureChange, compare_figures, compare_setups
 
 _MEANINGS: Final = {
     "hit_1": "the memory comes first",
@@ -160,7 +161,9 @@ def _render_history(results: Sequence[Evaluation]) -> RenderableType:
         table.add_column(title.replace("_", " "), overflow="fold")
     before: Evaluation | None = None
     for one in results:
-        worse = {item.name for item in (moved(before, one) if before else ()) if item.is_worse}
+        worse = {
+            item.name for item in (compare_figures(before, one) if before else ()) if item.is_worse
+        }
         cells = [_history_cell(one.figures.get(name), is_worse=name in worse) for name in _COLUMNS]
         table.add_row(_day(one), *cells, f"{one.took_ms.get('p50', '')}")
         before = one
@@ -181,8 +184,10 @@ def _describe_all_changes(results: Sequence[Evaluation]) -> Iterator[RenderableT
 
 def _describe_changes(before: Evaluation, after: Evaluation) -> Iterator[RenderableType]:
     """Tell what differs in what was used, and what moved beyond chance."""
-    differs_in = [f"{name} {was} to {now}" for name, (was, now) in changed(before, after).items()]
-    significant = [one for one in moved(before, after) if one.is_beyond_noise]
+    differs_in = [
+        f"{name} {was} to {now}" for name, (was, now) in compare_setups(before, after).items()
+    ]
+    significant = [one for one in compare_figures(before, after) if one.is_beyond_noise]
     if differs_in or significant:
         parts = [f"{_day(after)}:", *([f"changed {', '.join(differs_in)};"] if differs_in else [])]
         parts.append(", ".join(map(_format_change, significant)) or "nothing moved beyond chance")
@@ -190,7 +195,7 @@ def _describe_changes(before: Evaluation, after: Evaluation) -> Iterator[Rendera
         yield Text(" ".join(parts), style="red" if worse else "dim")
 
 
-def _format_change(one: Moved) -> str:
+def _format_change(one: FigureChange) -> str:
     direction = "worse" if one.is_worse else "better"
     return f"{one.name} {one.before:.3f} to {one.after:.3f} ({direction})"
 

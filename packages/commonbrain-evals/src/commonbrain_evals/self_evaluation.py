@@ -50,8 +50,9 @@ from commonbrain.retrieval.write_behind import RecallLogPolicy, WriteBehindQueue
 from commonbrain.security.read_audit import unshown
 from commonbrain.services import Services
 from commonbrain.storage.interface import EntryFilter
-from commonbrain.storage.repositories.learning import DEPTH, Evaluation, Figure, figure, gain
+from commonbrain.storage.repositories.learning import Evaluation, Figure
 from commonbrain.text.segmentation import split_sentences
+from commonbrain_evals.self_evaluation_figures import DEPTH, figure, gain
 
 if TYPE_CHECKING:
     from commonbrain.storage.store import Transaction
