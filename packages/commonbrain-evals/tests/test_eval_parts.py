@@ -1,6 +1,6 @@
 import pytest
-from commonbrain_evals.retrieval.ablating import GROUPS, PARTS, parts_of
-from commonbrain_evals.retrieval.figures import Figure
+from commonbrain_evals.retrieval.ablation import GROUPS, PARTS, parts_of
+from commonbrain_evals.retrieval.intervals import Figure
 from commonbrain_evals.retrieval.parts import (
     PRIMARY,
     SIGNIFICANT,

@@ -4,7 +4,7 @@ from statistics import mean
 import numpy as np
 import pytest
 from commonbrain_evals.retrieval.extra import needed
-from commonbrain_evals.retrieval.figures import Figure, figure, figures
+from commonbrain_evals.retrieval.intervals import Figure, figure, figures
 from commonbrain_evals.retrieval.metrics import METRICS, measure
 
 from commonbrain.model.errors import InvalidInputError

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from commonbrain_evals import cli
-from commonbrain_evals.retrieval.reflecting import ReflectionRequest, evaluate
+from commonbrain_evals.retrieval.episodes import ReflectionRequest, evaluate
 from typer.testing import CliRunner
 
 from commonbrain.config import Settings

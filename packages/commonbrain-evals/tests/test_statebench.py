@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 from commonbrain_evals.retrieval import statebench
-from commonbrain_evals.retrieval.ablating import GROUPS, PARTS
-from commonbrain_evals.retrieval.running import EvalRequest
+from commonbrain_evals.retrieval.ablation import GROUPS, PARTS
+from commonbrain_evals.retrieval.runs import EvalRequest
 from commonbrain_evals.retrieval.statebench_data import Note, note_text, read_timelines
-from commonbrain_evals.retrieval.statebench_judging import Phrases, Says, Shown, judge, says
+from commonbrain_evals.retrieval.statebench_verdicts import Phrases, Says, Shown, judge, says
 
 from commonbrain.config import Settings
 from commonbrain.model.errors import InvalidInputError

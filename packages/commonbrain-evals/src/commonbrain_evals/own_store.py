@@ -19,7 +19,7 @@ from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.escaping import escaped
 from commonbrain.model.timestamps import show_instant
 from commonbrain.storage.repositories.learning import Evaluation, Figure
-from commonbrain_evals.retrieval.plotting import over_time
+from commonbrain_evals.retrieval.plots import over_time
 from commonbrain_evals.self_evaluation import Evaluate, SpaceComparison
 from commonbrain_evals.self_evaluation_figures import FigureChange, compare_figures, compare_setups
 

@@ -9,14 +9,14 @@ from rich.markup import escape
 from rich.table import Table
 
 from commonbrain.model.escaping import inert_line
-from commonbrain_evals.retrieval.asking import AS_SERVED
-from commonbrain_evals.retrieval.comparing import Comparison
+from commonbrain_evals.retrieval.baselines import RECALL
+from commonbrain_evals.retrieval.comparison import Comparison
 from commonbrain_evals.retrieval.corpora import Form
-from commonbrain_evals.retrieval.figures import Figure
+from commonbrain_evals.retrieval.intervals import Figure
 from commonbrain_evals.retrieval.parts import Trial, worth
+from commonbrain_evals.retrieval.question_runner import AS_SERVED
 from commonbrain_evals.retrieval.record import ALL, ByMetric, Run
-from commonbrain_evals.retrieval.summing import LAST_SESSION
-from commonbrain_evals.retrieval.systems import RECALL
+from commonbrain_evals.retrieval.summary import LAST_SESSION
 
 SHOWN: Final = ("R@1 all", "R@5 all", "R@10 all", "R@10 mean", "R@10 any", "nDCG@10", "MRR")
 """The metrics that fit on a screen; the record has all."""

@@ -36,8 +36,8 @@ from commonbrain_evals.retrieval.corpora import Question
 from commonbrain_evals.retrieval.datasets import DATASETS
 from commonbrain_evals.retrieval.eval_store import EvalStore, open_eval_store
 from commonbrain_evals.retrieval.extra import needed
-from commonbrain_evals.retrieval.figures import Figure, figure
-from commonbrain_evals.retrieval.sampling import choose
+from commonbrain_evals.retrieval.intervals import Figure, figure
+from commonbrain_evals.retrieval.sample import choose
 
 _FIRST: Final = 10
 _REFLECTED: Final = 0.4

@@ -12,7 +12,7 @@ import typer
 
 import commonbrain
 from benchmarks.corpus import drafts
-from benchmarks.filling import Lending
+from benchmarks.large_stores import Lending
 from benchmarks.timing import timed, timing
 from commonbrain.client import Brain
 from commonbrain.embeddings.interface import Embedder, Matrix
@@ -24,7 +24,7 @@ from commonbrain.retrieval.plan import search_terms
 from commonbrain.storage.interface import QueryScope
 from commonbrain.testing.builders import a_memory
 
-fielding = typer.Typer()
+app = typer.Typer()
 _FIELD: Final = CausalField.OUTCOME
 _RUNS: Final = 50
 _BATCH: Final = 500
@@ -33,7 +33,7 @@ _WORDS: Final = 8
 """Words of a field."""
 
 
-@fielding.command()
+@app.command()
 def fields(atoms: int = typer.Argument(default=10_000)) -> None:
     """Search one field of made-up atoms, and the same atoms as a whole.
 

@@ -27,7 +27,7 @@ from commonbrain.storage.job_queue import MAINTAIN
 from commonbrain.transfer.importer import Unreadable
 from commonbrain_evals.retrieval.corpora import Corpus, Question
 from commonbrain_evals.retrieval.eval_store import EvalStore, open_eval_store
-from commonbrain_evals.retrieval.figures import Figure, figure
+from commonbrain_evals.retrieval.intervals import Figure, figure
 from commonbrain_evals.retrieval.locomo import LOCOMO
 
 DEPTH: Final = 10
@@ -49,7 +49,7 @@ class AgedGroup:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AgedReport:
+class FadingReport:
     """What fading changed after a month."""
 
     conversations: int
@@ -64,7 +64,7 @@ def evaluate(
     conversations: int | None = None,
     seed: int = 0,
     on_progress: Progress = ignore_progress,
-) -> AgedReport:
+) -> FadingReport:
     """Let each conversation of a LoCoMo file age for a month in a store of its own.
 
     Raises:
@@ -85,7 +85,7 @@ def evaluate(
         for name in _GROUPS
         if values[name, True]
     ]
-    return AgedReport(conversations=len(corpora), memories=memories, groups=tuple(groups))
+    return FadingReport(conversations=len(corpora), memories=memories, groups=tuple(groups))
 
 
 def _with_events(corpus: Corpus) -> Corpus:
@@ -147,7 +147,7 @@ def _group(name: str, *, on: Sequence[float], off: Sequence[float], seed: int) -
     )
 
 
-def render_aged(report: AgedReport) -> Iterator[str]:
+def render_fading(report: FadingReport) -> Iterator[str]:
     """Say in lines what fading changed."""
     yield f"{report.memories:,} events of {report.conversations} conversations, a month later:"
     for one in report.groups:

@@ -13,8 +13,8 @@ import typer
 
 import commonbrain
 from benchmarks.corpus import drafts
-from benchmarks.filling import Filling
-from benchmarks.floors import Insert, embed_in_batches, open_insert
+from benchmarks.large_stores import Filling
+from benchmarks.lower_bounds import Insert, embed_in_batches, open_insert
 from benchmarks.timing import Lap, timed
 from commonbrain.client import Brain
 from commonbrain.embeddings.interface import Embedder
@@ -23,7 +23,7 @@ from commonbrain.model.memory import Draft
 from commonbrain.runtime.bootstrap import make_embedder
 from commonbrain.runtime.settings_loading import load_settings
 
-writing = typer.Typer()
+app = typer.Typer()
 _RUNS: Final = 200
 _WARM: Final = 20
 """Calls before the measured ones: a new process fills its caches."""
@@ -31,7 +31,7 @@ _IMPORTED: Final = 640
 _ROUNDS: Final = 3
 
 
-@writing.command()
+@app.command()
 def writes(memories: int = typer.Argument(default=1000)) -> None:
     """Measure one remember, a remember of 100 and an import, each as a ratio to its lower bound.
 

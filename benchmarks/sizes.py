@@ -14,11 +14,11 @@ import typer
 
 import commonbrain
 from benchmarks.corpus import questions
-from benchmarks.filling import Filling
+from benchmarks.large_stores import Filling
 from commonbrain.runtime.bootstrap import copy_store, upgrade_store
 from commonbrain.runtime.dev_servers import login, postgres_server
 
-sizing = typer.Typer()
+app = typer.Typer()
 _SHOWN: Final = 12
 _ASKED: Final = 300
 _PROGRAM: Final = "sizes_program"
@@ -33,7 +33,7 @@ GROUP BY 1 ORDER BY 2 DESC
 """
 
 
-@sizing.command()
+@app.command()
 def sizes(
     memories: Annotated[int, typer.Argument(help="How many to remember in a file first.")] = 20_000,
     *,

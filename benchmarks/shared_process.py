@@ -18,10 +18,10 @@ import typer
 
 import commonbrain
 from benchmarks.corpus import questions
-from benchmarks.filling import Filling
+from benchmarks.large_stores import Filling
 from benchmarks.timing import timed
 
-sharing = typer.Typer()
+app = typer.Typer()
 BRAIN = str(Path(sys.executable).with_name("brain"))
 CALLS = 40
 TAKEOVERS = 3
@@ -79,7 +79,7 @@ class Agent:
         return f"{held.rss / MEGABYTE:.0f} MB{pss}"
 
 
-@sharing.command("sharing")
+@app.command("sharing")
 def run(memories: int = 1000, agents: int = 4) -> None:
     """Memory, start and calls of the first agent and of further ones, and takeovers by kill -9."""
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:

@@ -18,10 +18,10 @@ import typer
 
 import commonbrain
 from benchmarks.corpus import questions
-from benchmarks.filling import Filling
+from benchmarks.large_stores import Filling
 from benchmarks.timing import timed
 
-hooking = typer.Typer()
+app = typer.Typer()
 BRAIN = str(Path(sys.executable).with_name("brain"))
 STARTS = 15
 LESSON = "Done.\n\nThe root cause was that the pool of helios was closed twice."
@@ -46,7 +46,7 @@ LEFT_S = 30.0
 """Longer than the process of the hooks outlives its last client."""
 
 
-@hooking.command()
+@app.command()
 def hooks(memories: int = 10_000, sessions: int = 0, pause_s: float = 1.0) -> None:
     """Each hook of Claude Code with nothing to do and with something, and short commands.
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from commonbrain.model.errors import InvalidInputError
-from commonbrain_evals.retrieval.figures import Figure, figure
+from commonbrain_evals.retrieval.intervals import Figure, figure
 from commonbrain_evals.retrieval.record import ALL, Run
 
 

@@ -7,9 +7,9 @@ from markdown_it import MarkdownIt
 
 from commonbrain.model.escaping import inert_line
 from commonbrain_evals.retrieval.parts import differences_of, judge
-from commonbrain_evals.retrieval.plotting import plots
+from commonbrain_evals.retrieval.plots import plots
 from commonbrain_evals.retrieval.record import Run
-from commonbrain_evals.retrieval.showing import headings, part_rows, run_rows
+from commonbrain_evals.retrieval.tables import headings, part_rows, run_rows
 
 _PAGE: Final = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>Evaluation of recall</title><style>

@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from commonbrain_evals.measures import agreement
-from commonbrain_evals.retrieval.asking import Answer
+from commonbrain_evals.retrieval.baselines import RECALL
 from commonbrain_evals.retrieval.eval_store import EvalStore
-from commonbrain_evals.retrieval.figures import Figure, Values, figure, figures
+from commonbrain_evals.retrieval.intervals import Figure, Values, figure, figures
 from commonbrain_evals.retrieval.metrics import METRICS, Gold, Rankings, measure
+from commonbrain_evals.retrieval.question_runner import Answer
 from commonbrain_evals.retrieval.record import ALL, TESTED, Abstention, ByMetric, Latency, Spent
-from commonbrain_evals.retrieval.systems import RECALL
 
 NO_MEMORY = "no memory"
 WHOLE_HISTORY = "whole history"

@@ -16,11 +16,11 @@ from commonbrain.storage.interface import Direction
 from commonbrain.testing.builders import a_memory
 from tests.contracts.store_steps import a_link
 
-falling = typer.Typer()
+app = typer.Typer()
 _RUNS = 7
 
 
-@falling.command()
+@app.command()
 def cascade(sizes: list[int] = typer.Argument(default=[100, 1000, 10_000])) -> None:  # noqa: B008 Typer's way
     """Supersede a premise on which so many memories rest, half of them directly; and restore it.
 

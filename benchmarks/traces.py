@@ -19,7 +19,7 @@ from commonbrain.model.links import LinkType
 from commonbrain.testing.builders import NOON, a_memory
 from tests.contracts.store_steps import a_link
 
-tracing = typer.Typer()
+app = typer.Typer()
 _RUNS = 100
 _TYPES = (LinkType.CAUSES, LinkType.CAUSES, LinkType.ENABLES, LinkType.PRECEDES)
 _PARTS = ("disk", "queue", "cache", "index", "broker", "proxy", "worker", "ledger", "cart", "mail")
@@ -29,7 +29,7 @@ _NEAR = 2000
 """A cause is at most so many atoms older than its effect."""
 
 
-@tracing.command()
+@app.command()
 def trace(atoms: int = typer.Argument(default=100_000)) -> None:
     """Trace from random atoms; a link in a thousand leads back, and so closes a circle."""
     with tempfile.TemporaryDirectory() as folder, commonbrain.open(Path(folder) / "b.db") as brain:

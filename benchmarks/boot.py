@@ -16,7 +16,7 @@ import typer
 
 import commonbrain
 from benchmarks.corpus import drafts
-from benchmarks.filling import Lending
+from benchmarks.large_stores import Lending
 from benchmarks.timing import timing
 from commonbrain.client import Brain
 from commonbrain.coordination.briefing import Briefing, prefix
@@ -30,7 +30,7 @@ from commonbrain.text.tokens import estimate, upper_bound
 if TYPE_CHECKING:
     from commonbrain.model.kinds import Detail
 
-booting = typer.Typer()
+app = typer.Typer()
 
 PROJECT: Final = "ledger"
 TASK: Final = "Move the ledger's postings to the new queue, see src/ledger/post.py and LED-42"
@@ -42,7 +42,7 @@ _TIMES: Final = 60
 Count = Callable[[str], int]
 
 
-@booting.command()
+@app.command()
 def boot(times: int = _TIMES) -> None:
     """Boot among 2,000 rules, 5,000 tasks, 50 sessions and 1,000 unread messages, warm."""
     count = _bpe()

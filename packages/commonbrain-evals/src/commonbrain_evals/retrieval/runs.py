@@ -13,19 +13,19 @@ from commonbrain.model.errors import InvalidInputError
 from commonbrain.retrieval.plan import RetrievalOverrides
 from commonbrain.runtime.bootstrap import make_embedder
 from commonbrain.storage.interface import Progress, ignore_progress
-from commonbrain_evals.retrieval.ablating import GROUPS, PARTS, parts_of
-from commonbrain_evals.retrieval.asking import QuestionRunner
+from commonbrain_evals.retrieval.ablation import GROUPS, PARTS, parts_of
 from commonbrain_evals.retrieval.corpora import Corpus, DataSet, Form
 from commonbrain_evals.retrieval.datasets import DATASETS
+from commonbrain_evals.retrieval.environment import commit, digest, machine
 from commonbrain_evals.retrieval.eval_store import EvalStore, open_eval_store
 from commonbrain_evals.retrieval.extra import needed
 from commonbrain_evals.retrieval.notes import REPETITION
+from commonbrain_evals.retrieval.question_runner import QuestionRunner
 from commonbrain_evals.retrieval.recipes import Recipe
 from commonbrain_evals.retrieval.record import Run, Setup, Times
-from commonbrain_evals.retrieval.sampling import Sample, choose
+from commonbrain_evals.retrieval.sample import Sample, choose
 from commonbrain_evals.retrieval.shapes import Shapes, shapes
-from commonbrain_evals.retrieval.summing import Harvest, latencies, summarize
-from commonbrain_evals.retrieval.surroundings import commit, digest, machine
+from commonbrain_evals.retrieval.summary import Harvest, latencies, summarize
 
 _RELEVANT_SETTINGS = (
     "embedder",

@@ -20,7 +20,7 @@ import typer
 
 import commonbrain
 from benchmarks.corpus import drafts
-from benchmarks.filling import Filling
+from benchmarks.large_stores import Filling
 from benchmarks.load.monitor import processor_s
 from benchmarks.machine import describe_machine
 from commonbrain.client import Brain
@@ -34,7 +34,7 @@ from commonbrain.runtime.bootstrap import copy_store, upgrade_store
 from commonbrain.runtime.dev_servers import login, postgres_server
 from commonbrain.testing.builders import FakeClock
 
-listing = typer.Typer()
+app = typer.Typer()
 _NOW: Final = datetime(2026, 6, 1, tzinfo=UTC)
 _SPAN: Final = timedelta(days=2 * 365)
 _KINDS: Final = ("fact",) * 5 + ("event",) * 3 + ("rule", "incident")
@@ -128,7 +128,7 @@ def _supersede(brain: Brain, ids: Sequence[int]) -> None:
             )
 
 
-@listing.command("listing")
+@app.command("listing")
 def measure_lists(
     *,
     memories: Annotated[int, typer.Option(help="How many memories the store has.")] = 100_000,

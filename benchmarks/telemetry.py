@@ -16,7 +16,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 import commonbrain
 from benchmarks.corpus import drafts, questions
-from benchmarks.filling import Filling
+from benchmarks.large_stores import Filling
 from benchmarks.timing import Lap, timed
 from commonbrain.api.dispatch import dispatch
 from commonbrain.api.operations import load_operations
@@ -29,13 +29,13 @@ from commonbrain.observability.metrics import PrometheusMetrics
 from commonbrain.observability.tracing import OtelSpans
 from commonbrain.retrieval.write_behind import RecallLogPolicy, WriteBehindQueue
 
-listening = typer.Typer()
+app = typer.Typer()
 TOOLS: Final = {operation.name: operation for operation in load_operations()}
 _MEMORIES: Final = 2000
 _TIMES: Final = 400
 
 
-@listening.command()
+@app.command()
 def telemetry(times: int = _TIMES, memories: int = _MEMORIES) -> None:
     """Recall and remember with figures, spans and a log, against the same with none of them."""
     with tempfile.TemporaryDirectory() as folder, commonbrain.open(Path(folder) / "b.db") as brain:

@@ -18,7 +18,7 @@ from sqlalchemy import Engine, event
 
 import commonbrain
 from benchmarks.corpus import drafts, questions
-from benchmarks.filling import Filling
+from benchmarks.large_stores import Filling
 
 if TYPE_CHECKING:
     from commonbrain.client import Brain

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from commonbrain.storage.repositories.learning import Evaluation
 from commonbrain_evals.retrieval.extra import needed
-from commonbrain_evals.retrieval.figures import Figure
+from commonbrain_evals.retrieval.intervals import Figure
 from commonbrain_evals.retrieval.metrics import CUTS
 from commonbrain_evals.retrieval.record import ALL, Run
 

@@ -32,14 +32,14 @@ from commonbrain.storage.store import Transaction
 from tests.faults.mailing import AGENTS, begin_threads, drain, heard_of, send_many, wrongs
 from tests.faults.workers import worker
 
-mailing = typer.Typer()
+app = typer.Typer()
 _RUNS = 300
 _BATCH = 200
 _THREADS = 2000
 _BROADCASTS = 0.2
 
 
-@mailing.command()
+@app.command()
 def mail(messages: int = typer.Argument(default=100_000), *, seed: int = 5) -> None:
     """Send and poll in a store of so many messages: what the store takes, embedding left out.
 
@@ -65,7 +65,7 @@ def mail(messages: int = typer.Argument(default=100_000), *, seed: int = 5) -> N
         print(_polls(crew[:2], lambda one: one.message.threads()).line("threads"))
 
 
-@mailing.command()
+@app.command()
 def messages(writers: int = 8, messages: int = 10_000) -> None:
     """Twenty agents in several processes write and read: none lost, none twice, threads in order.
 

@@ -11,14 +11,14 @@ from commonbrain.model.limits import RECALL_ITEMS_MAX, RECALL_TOKENS_MAX
 from commonbrain.model.recall_result import Item, RecallResult, ResultStatus
 from commonbrain.retrieval.plan import RetrievalOverrides
 from commonbrain.retrieval.recall import Recall
-from commonbrain_evals.retrieval.ablating import Ablation, parts_of
+from commonbrain_evals.retrieval.ablation import Ablation, parts_of
+from commonbrain_evals.retrieval.baselines import BASELINES, RECALL, fill, search, sources
 from commonbrain_evals.retrieval.corpora import Question
 from commonbrain_evals.retrieval.eval_store import EvalStore, LastSession
 from commonbrain_evals.retrieval.metrics import DEPTH
 from commonbrain_evals.retrieval.recipes import Recipe
 from commonbrain_evals.retrieval.shapes import Shapes
 from commonbrain_evals.retrieval.study import rank
-from commonbrain_evals.retrieval.systems import BASELINES, RECALL, fill, search, sources
 
 BUDGETS: Final = (500, 1000, 2000, 4000, 8000)
 """Tokens that an answer may take."""
