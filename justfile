@@ -116,7 +116,7 @@ packages *arguments:
 
 # Test the adapters with the oldest and newest versions of their frameworks, each in an environment of its own.
 frameworks *names:
-    python -m tests.frameworks.environments {{ names }}
+    PYTHONPATH=. python packages/commonbrain-adapters/tests/framework_environments.py {{ names }}
 
 # Build the documentation site in build/site; needs `uv sync --group docs`.
 site *arguments:

@@ -15,44 +15,44 @@ from mcp import Client
 from mcp.client.stdio import StdioServerParameters
 
 import commonbrain
+from benchmarks.atom_fields import app as atom_fields
 from benchmarks.attacks import attacks
-from benchmarks.booting import booting
+from benchmarks.boot import app as boot
 from benchmarks.corpus import questions
-from benchmarks.distributing import distributed
+from benchmarks.distribution import distributed
 from benchmarks.embedders import embedders
-from benchmarks.falling import falling
-from benchmarks.fielding import fielding
-from benchmarks.filling import EMBEDDED, Filling
 from benchmarks.growth import growth
-from benchmarks.hooking import hooking
-from benchmarks.listening import listening
-from benchmarks.listing import listing
+from benchmarks.hooks import app as hooks
+from benchmarks.invalidation import app as invalidation
+from benchmarks.large_stores import EMBEDDED, Filling
+from benchmarks.lists import app as lists
 from benchmarks.load.cost import cost
 from benchmarks.load.neighbours import nearest, neighbours
 from benchmarks.load.recalls import load
 from benchmarks.load.soak import soak
-from benchmarks.mailing import mailing
+from benchmarks.messages import app as messages
 from benchmarks.page import page
 from benchmarks.peers.comparison import peers
 from benchmarks.shared_file import shared_file
-from benchmarks.sharing import sharing
-from benchmarks.sizing import sizing
+from benchmarks.shared_process import app as shared_process
+from benchmarks.sizes import app as sizes
 from benchmarks.stages import RUNS, Watched, measure, print_growth, ratio_lines
 from benchmarks.table import table
+from benchmarks.telemetry import app as telemetry
 from benchmarks.timing import Timing, timed
-from benchmarks.tracing import tracing
+from benchmarks.traces import app as traces
 from benchmarks.transcripts import transcripts
-from benchmarks.writing import writing
+from benchmarks.writes import app as writes
 
 app = typer.Typer(no_args_is_help=True, add_completion=False)
 app.add_typer(attacks)
 app.add_typer(shared_file)
-app.add_typer(falling)
-app.add_typer(hooking)
-app.add_typer(booting)
-app.add_typer(mailing)
-app.add_typer(tracing)
-app.add_typer(fielding)
+app.add_typer(invalidation)
+app.add_typer(hooks)
+app.add_typer(boot)
+app.add_typer(messages)
+app.add_typer(traces)
+app.add_typer(atom_fields)
 app.add_typer(embedders)
 app.add_typer(distributed)
 load.command()(soak)
@@ -60,14 +60,14 @@ load.command()(neighbours)
 load.command()(nearest)
 load.command()(cost)
 app.add_typer(load, name="load")
-app.add_typer(listening)
-app.add_typer(listing)
-app.add_typer(sizing)
+app.add_typer(telemetry)
+app.add_typer(lists)
+app.add_typer(sizes)
 app.add_typer(peers)
 app.add_typer(table)
 app.add_typer(growth)
-app.add_typer(sharing)
-app.add_typer(writing)
+app.add_typer(shared_process)
+app.add_typer(writes)
 app.add_typer(page)
 app.add_typer(transcripts)
 BRAIN = str(Path(sys.executable).with_name("brain"))

@@ -16,7 +16,7 @@ import typer
 import commonbrain
 from benchmarks.agents import agents_memory
 from benchmarks.corpus import WORDS_MAX, drafts, questions
-from benchmarks.filling import EMBEDDED, Filling, Lending
+from benchmarks.large_stores import EMBEDDED, Filling, Lending
 from benchmarks.machine import describe_machine
 from benchmarks.processes import BRAIN, brain_environment, medians, run
 from benchmarks.stages import Watched, common_words

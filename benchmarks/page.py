@@ -19,8 +19,8 @@ import typer
 import uvicorn
 
 import commonbrain
-from benchmarks.filling import Lending
-from benchmarks.listing import fill
+from benchmarks.large_stores import Lending
+from benchmarks.lists import fill
 from benchmarks.machine import describe_machine
 from commonbrain.api.thread_limiter import ThreadLimiter
 from commonbrain.client import Brain

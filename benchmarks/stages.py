@@ -10,7 +10,7 @@ from statistics import median
 from typing import Final
 
 from benchmarks.corpus import drafts, questions
-from benchmarks.floors import time_recall_floor
+from benchmarks.lower_bounds import time_recall_floor
 from benchmarks.timing import Timing, timing
 from commonbrain.client import Brain
 from commonbrain.model.query import Trace

@@ -16,21 +16,22 @@ import typer
 
 import commonbrain
 from benchmarks.agents import agents_memory, initialize
+from benchmarks.call_profile import count_visits
 from benchmarks.corpus import drafts, questions
-from benchmarks.filling import Filling
-from benchmarks.floors import (
+from benchmarks.hooks import served
+from benchmarks.large_stores import Filling
+from benchmarks.lower_bounds import (
     embed_in_batches,
     open_insert,
     time_recall_floor,
     time_remember_floor,
 )
-from benchmarks.hooking import served
 from benchmarks.machine import describe_machine
 from benchmarks.peers.comparison import ratios
 from benchmarks.peers.conversations import read_conversations
 from benchmarks.peers.driver import LIMIT, measure
 from benchmarks.peers.environments import environments_folder, prepare
-from benchmarks.peers.roster import PEERS, REFERENCE
+from benchmarks.peers.systems import PEERS, REFERENCE
 from benchmarks.processes import (
     BRAIN,
     Cost,
@@ -41,7 +42,6 @@ from benchmarks.processes import (
 )
 from benchmarks.stages import Watched
 from benchmarks.timing import Timing, timed, timing
-from benchmarks.visits import count_visits
 from commonbrain.model.limits import HOOK_PROMPT_TIMEOUT_S
 from commonbrain.runtime.bootstrap import make_embedder
 from commonbrain.runtime.settings_loading import load_settings

@@ -81,8 +81,6 @@ FOLDERS: Final[Mapping[str, str]] = {
     "clients": "clients",
     "deploy": "server",
     "distributed": "distributed",
-    "evals": "evals",
-    "frameworks": "adapters",
     "importers": "import",
     "models": "models",
     "packages": "packages",

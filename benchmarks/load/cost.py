@@ -17,7 +17,7 @@ import typer
 
 from benchmarks.load.monitor import uses
 from benchmarks.load.plan import Plan
-from benchmarks.load.running import Folder, planned, postmaster
+from benchmarks.load.runs import Folder, planned, postmaster
 from benchmarks.load.stack import Stack, stack
 
 _SETTLE_S: Final = 7

@@ -18,9 +18,9 @@ import redis
 
 from benchmarks.load.disks import Disk, copy, disk, move_log, size_of
 from benchmarks.load.embedding import serving
-from benchmarks.load.running import postmaster
+from benchmarks.load.runs import postmaster
 from benchmarks.load.stack import SETTINGS, Stack, again, stack
-from benchmarks.load.supervised import supervised
+from benchmarks.load.supervisor import supervised
 from commonbrain.runtime.bootstrap import make_embedder
 from commonbrain.runtime.dev_servers import postgres_server
 from commonbrain.runtime.settings_loading import load_settings

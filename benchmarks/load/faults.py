@@ -13,11 +13,11 @@ from typing import Annotated, Final
 
 import typer
 
-from benchmarks.load.acknowledged import count_lost, count_without_vector
+from benchmarks.load.acknowledgements import count_lost, count_without_vector
 from benchmarks.load.disks import NotHere
 from benchmarks.load.fault_report import Broken, table
 from benchmarks.load.fault_rounds import in_embedder, in_processes, on_disks
-from benchmarks.load.running import Folder, load, planned, sending
+from benchmarks.load.runs import Folder, load, planned, sending
 from benchmarks.load.stack import Stack
 
 _APART_S: Final = 30

@@ -20,7 +20,7 @@ from benchmarks.corpus import questions as make_questions
 from benchmarks.load.bulk import projection
 from benchmarks.load.dataset import Clusters, made
 from benchmarks.load.recalls import processor_ms
-from benchmarks.load.running import Folder
+from benchmarks.load.runs import Folder
 from benchmarks.load.stack import PROGRAM, SETTINGS
 from commonbrain.clock import SystemClock
 from commonbrain.model.query import Filter

@@ -18,7 +18,7 @@ from sqlalchemy.pool import Pool
 
 from benchmarks.corpus import questions
 from benchmarks.load.faults import load
-from benchmarks.load.running import Folder
+from benchmarks.load.runs import Folder
 from benchmarks.load.stack import PROGRAM, SETTINGS
 from commonbrain.client import Brain
 from commonbrain.runtime.bootstrap import open_brain, upgrade_store

@@ -31,7 +31,7 @@ import psycopg
 import typer
 from tenacity import RetryError, Retrying, retry_if_result, stop_after_delay, wait_fixed
 
-from benchmarks.load.acknowledged import (
+from benchmarks.load.acknowledgements import (
     CATCH_UP_S,
     Write,
     count_lost,
@@ -41,7 +41,7 @@ from benchmarks.load.acknowledged import (
 )
 from benchmarks.load.monitor import Growth, Sample, count_connections, sample, uses
 from benchmarks.load.plan import Plan
-from benchmarks.load.running import Folder, planned, postmaster, sending
+from benchmarks.load.runs import Folder, planned, postmaster, sending
 from benchmarks.load.stack import Stack, stack
 from commonbrain.model.jobs import LIVE
 from commonbrain.runtime.dev_servers import postgres_programs

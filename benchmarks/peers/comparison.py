@@ -18,7 +18,7 @@ from benchmarks.peers.environments import (
     environments_folder,
     prepare,
 )
-from benchmarks.peers.roster import OURS, PEERS, REFERENCE, Peer
+from benchmarks.peers.systems import OURS, PEERS, REFERENCE, Peer
 
 peers = typer.Typer()
 _COLUMNS: Final = (

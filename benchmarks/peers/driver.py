@@ -16,7 +16,7 @@ from typing import Any, Final, Self, TypeVar
 
 from benchmarks.peers.conversations import Conversation
 from benchmarks.peers.environments import ROOT, Environment
-from benchmarks.peers.roster import Peer
+from benchmarks.peers.systems import Peer
 from benchmarks.timing import Lap, Timing
 
 LIMIT: Final = 10

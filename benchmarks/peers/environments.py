@@ -14,7 +14,7 @@ from typing import Final
 
 import platformdirs
 
-from benchmarks.peers.roster import Peer
+from benchmarks.peers.systems import Peer
 
 ROOT: Final = Path(__file__).parents[2]
 _REQUIREMENTS: Final = Path(__file__).with_name("requirements")

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     from commonbrain.administration.backup import Repaired
     from commonbrain.administration.embedding_spaces import EmbeddingSpaces
-    from commonbrain.administration.self_evaluation import Evaluate
     from commonbrain.administration.status import CallMetrics, Diagnosis, StoreStatus
     from commonbrain.administration.tenants import AdministerTenant, Tenants
     from commonbrain.causality.atomize import Atomized
@@ -818,13 +817,6 @@ class Brain:
         from commonbrain.retrieval.log import ListRecalls  # noqa: PLC0415
 
         return ListRecalls(self.services, self.caller)
-
-    @property
-    def evaluate(self) -> Evaluate:
-        """Measure recall on questions from the store's own memories."""
-        from commonbrain.administration.self_evaluation import Evaluate  # noqa: PLC0415
-
-        return Evaluate(self.services, self.caller)
 
     @property
     def maintain(self) -> Maintain:

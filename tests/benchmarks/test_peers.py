@@ -13,9 +13,9 @@ from benchmarks.peers.comparison import peers, ratios, table_line
 from benchmarks.peers.conversations import Conversation, Question, read_conversations
 from benchmarks.peers.driver import Measured, WorkerError, measure
 from benchmarks.peers.environments import ROOT, Environment
-from benchmarks.peers.roster import OURS, PEERS, REFERENCE, Peer
+from benchmarks.peers.systems import OURS, PEERS, REFERENCE, Peer
 from benchmarks.timing import Lap
-from tests.evals.samples import locomo
+from tests.eval_samples import locomo
 
 HERE = Environment(python=Path(sys.executable), installed_mb=0.0)
 CONVERSATION = Conversation(

@@ -26,7 +26,7 @@ from commonbrain.model.recall_result import ResultStatus
 from commonbrain.model.scope import LOCAL_TENANT, Caller
 from commonbrain.observability.tool_events import EventBatch
 from commonbrain.storage.interface import EntryFilter
-from commonbrain.storage.repositories.learning import Evaluation, figure
+from commonbrain.storage.repositories.learning import Evaluation, Figure
 from commonbrain.storage.store import Store
 from commonbrain.testing.builders import NOON, a_memory
 from tests.contracts.store_steps import OpenStore
@@ -285,7 +285,7 @@ class LearningContract:
     def test_evaluations_are_stored_once_and_listed_by_name_newest_first(
         self, store: Store
     ) -> None:
-        evaluation = figure([1.0, 0.0, 1.0])
+        evaluation = Figure(mean=0.6667, low=0.2077, high=0.9385, count=3)
         first = Evaluation(
             id=1,
             name="self",

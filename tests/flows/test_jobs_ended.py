@@ -1,7 +1,9 @@
 """Jobs that can no longer run end as dead letters: their kind was removed, or their data grew."""
 
+import sys
 from collections.abc import Callable
 from datetime import timedelta
+from pathlib import Path
 from threading import Event
 
 import pytest
@@ -14,6 +16,7 @@ from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.limits import JOB_REACHED_BYTES_MAX, JOBS_DUE_AT_ONCE
 from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.storage.job_queue import JobContext, enqueue
+from tests.distributions import add_distribution
 from tests.flows.working import a_worker
 
 
@@ -46,6 +49,19 @@ def test_job_of_a_newer_program_is_left_queued(brain: Brain) -> None:
     a_worker(brain).schedule()
     a_worker(brain).sweep()
     assert brain.jobs.show(job).state == "queued"
+
+
+def test_job_of_a_package_that_is_not_installed_names_the_extra(
+    brain: Brain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add_distribution(tmp_path / "hidden", "commonbrain-evals")
+    monkeypatch.setattr(sys, "path", [str(tmp_path / "hidden"), *sys.path])
+    job = brain.jobs.run("eval")
+    a_worker(brain).sweep()
+
+    ended = brain.jobs.show(job.id)
+    assert (ended.state, ended.error, ended.attempts) == ("dead", "extra_missing", 1)
+    assert "commonbrain[eval], which is not installed" in (ended.reason or "")
 
 
 def test_step_with_too_much_progress_data_is_rolled_back_whole(brain: Brain) -> None:

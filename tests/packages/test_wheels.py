@@ -9,7 +9,7 @@ import pytest
 
 from tests.packages.artifacts import (
     BUILD_S_MAX,
-    INSTALLED,
+    ROOT,
     copy_tracked_files,
     metadata,
     uv,
@@ -18,7 +18,7 @@ from tests.packages.artifacts import (
 )
 
 pytestmark = pytest.mark.packages
-PACKAGES = {*INSTALLED, "commonbrain_client", "commonbrain_evals"}
+PACKAGES = {"commonbrain", *(one.name.replace("-", "_") for one in (ROOT / "packages").iterdir())}
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 
 

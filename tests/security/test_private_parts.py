@@ -3,6 +3,7 @@
 from datetime import timedelta
 
 import pytest
+from commonbrain_evals.self_evaluation import Evaluate
 
 from commonbrain.client import Brain
 from commonbrain.learning.model_registry import TransitionOptions
@@ -152,7 +153,11 @@ def test_evaluation_of_a_writer_uses_its_own_queries_only(brain: Brain, bo: Brai
     now = brain.services.clock.now() + timedelta(seconds=1)
 
     def questions(who: Brain) -> str:
-        return str(who.evaluate.prepare(now, questions=EVALUATED_MIN, seed=0).questions)
+        return str(
+            Evaluate(who.services, who.caller)
+            .prepare(now, questions=EVALUATED_MIN, seed=0)
+            .questions
+        )
 
     assert DEEP in questions(bo)
     assert DEEP not in questions(as_writer(brain, "cy"))

@@ -1,1 +1,1 @@
-"""Tenants, status, backup, erasure and self-evaluation."""
+"""Tenants, status, backup and erasure."""

@@ -5,10 +5,10 @@ Each continues where it stopped, and running twice has the effect of running onc
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -18,16 +18,13 @@ from commonbrain.administration.embedding_spaces import (
     services_in_space,
     tenant_cursors,
 )
-from commonbrain.administration.self_evaluation import Answer, Evaluate
 from commonbrain.causality.atomize import Atomize
 from commonbrain.consolidation.artifact_cleanup import schedule_purge
 from commonbrain.ingestion.embedding import EmbedPending, EmbedProgress
-from commonbrain.model import ids
-from commonbrain.model.errors import InvalidInputError, RejectedError
+from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.escaping import inert_line
 from commonbrain.model.import_limits import LOCAL_IMPORT, ImportLimits
-from commonbrain.model.limits import ARCHIVE_RETENTION_H, EVALUATED_AT_ONCE, EVALUATED_DEFAULT
-from commonbrain.model.timestamps import from_millis, to_millis
+from commonbrain.model.limits import ARCHIVE_RETENTION_H
 from commonbrain.storage.blobs import Upload
 from commonbrain.storage.job_queue import (
     JobContext,
@@ -163,51 +160,6 @@ def _reached(task: JobContext) -> BuildCursor:
         after=cast("int", known.get("after", 0)),
         passes=cast("int", known.get("passes", 0)),
     )
-
-
-_SHOWN: Final = ("hit_1", "hit_5", "mrr", "packed", "abstained")
-"""Metrics that the job shows; the history holds the others."""
-
-
-def evaluate(task: JobContext) -> None:
-    """Evaluate some queries per step, as of the time at which the job began."""
-    given, flow = task.job.given, Evaluate(task.services, task.caller)
-    at = _begun(task)
-    try:
-        exam = flow.prepare(
-            at,
-            questions=cast("int", given.get("questions", EVALUATED_DEFAULT)),
-            seed=cast("int", given.get("seed", 0)),
-        )
-    except RejectedError as refusal:
-        # A retry in a minute would not find more: the job succeeds, as training does.
-        with task.step() as tx:
-            task.finish(tx, {"outcome": "too_little_data", "why": refusal.message})
-        return
-    answered = dict(cast("dict[str, Sequence[object]]", task.job.reached["answers"]))
-    rest = [one for one in exam.questions if one.key not in answered]
-    for start in range(0, len(rest), EVALUATED_AT_ONCE):
-        task.pause()
-        some = rest[start : start + EVALUATED_AT_ONCE]
-        answered |= {one.key: exam.ask(one).plain() for one in some}
-        with task.step() as tx:
-            reached = {"at": to_millis(at), "answers": answered}
-            task.save_progress(tx, len(answered) / max(len(exam.questions), 1), reached=reached)
-    answers = [Answer.read(answered[one.key]) for one in exam.questions]
-    with task.step() as tx:
-        done = flow.result(exam, answers, id_=task.job.id)
-        tx.evaluations.add(done)
-        shown = {name: done.figures[name].mean for name in _SHOWN}
-        task.finish(tx, {"evaluation": ids.show(ids.EVALUATION, done.id), **shown})
-
-
-def _begun(task: JobContext) -> datetime:
-    """Return the time that all attempts evaluate; the first attempt sets it."""
-    if "at" not in task.job.reached:
-        with task.step() as tx:
-            at = to_millis(task.services.clock.now())
-            task.save_progress(tx, 0.0, reached={"at": at, "answers": {}})
-    return from_millis(cast("int", task.job.reached["at"]))
 
 
 ARCHIVE_RETENTION: Final = timedelta(hours=ARCHIVE_RETENTION_H)

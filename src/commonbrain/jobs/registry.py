@@ -7,8 +7,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from pkgutil import resolve_name
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
+from commonbrain.extras import is_installed, load_row
 from commonbrain.learning.usefulness import SETTLED_AFTER
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.limits import (
@@ -65,6 +66,18 @@ def deferred(name: str) -> Callable[..., Any]:
     return call
 
 
+def packaged(name: str, *, extra: str) -> Callable[..., Any]:
+    """Return the handler that a package gives under `commonbrain.jobs`; it is loaded when called.
+
+    Without the package a call raises `extra_missing`, which ends the job.
+    """
+
+    def call(*arguments: object) -> object:
+        return cast("Callable[..., object]", load_row("jobs", name, extra=extra))(*arguments)
+
+    return call
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobKind:
     """The definition of one kind of job."""
@@ -102,6 +115,14 @@ class JobKind:
     """Workers that may die with the job, or lose its lease, before somebody must retry it."""
     is_personal: bool = False
     """Whether the result depends on the requesting agent."""
+
+
+def _is_evaluated(tx: Transaction) -> bool:
+    """Return whether the package that evaluates is installed, and the store is large enough."""
+    return (
+        is_installed("commonbrain_evals")
+        and sum(tx.memories.counts().values()) >= EVALUATION_MEMORIES_MIN
+    )
 
 
 JOBS: Final[Mapping[str, JobKind]] = {
@@ -161,12 +182,12 @@ JOBS: Final[Mapping[str, JobKind]] = {
     ),
     "eval": JobKind(
         purpose="Evaluate recall on queries made from the store's own memories.",
-        handle=deferred("commonbrain.jobs.handlers:evaluate"),
+        handle=packaged("eval", extra="eval"),
         is_resumable=True,
         parameters={"questions": _is_count, "seed": _is_count},
         role=Role.WRITER,
         every=timedelta(days=7),
-        has_work=lambda tx: sum(tx.memories.counts().values()) >= EVALUATION_MEMORIES_MIN,
+        has_work=_is_evaluated,
         is_personal=True,
     ),
     "import": JobKind(

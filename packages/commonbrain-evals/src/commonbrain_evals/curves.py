@@ -1,7 +1,7 @@
 """The threshold of similar texts as curves: what each is worth, and the one in use."""
 
 from commonbrain_evals.duplicates import Report
-from commonbrain_evals.retrieval.plotting import lines
+from commonbrain_evals.retrieval.plots import lines
 
 
 def curves(report: Report) -> str:

@@ -12,15 +12,16 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from commonbrain.administration.self_evaluation import SpaceComparison
 from commonbrain.cli.context import State
 from commonbrain.cli.terminal import Sanitized, progress_bar
 from commonbrain.model import ids
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.escaping import escaped
 from commonbrain.model.timestamps import show_instant
-from commonbrain.storage.repositories.learning import Evaluation, Figure, Moved, changed, moved
-from commonbrain_evals.retrieval.plotting import over_time
+from commonbrain.storage.repositories.learning import Evaluation, Figure
+from commonbrain_evals.retrieval.plots import over_time
+from commonbrain_evals.self_evaluation import Evaluate, SpaceComparison
+from commonbrain_evals.self_evaluation_figures import FigureChange, compare_figures, compare_setups
 
 _MEANINGS: Final = {
     "hit_1": "the memory comes first",
@@ -45,8 +46,9 @@ def run_self(state: State, *, questions: int, seed: int, as_json: bool) -> None:
 
     """
     with state.open() as brain, progress_bar("asking", is_shown=not as_json) as move:
-        before = brain.evaluate.history(limit=1)
-        done = brain.evaluate(questions=questions, seed=seed, on_progress=move)
+        evaluate = Evaluate(brain.services, brain.caller)
+        before = evaluate.history(limit=1)
+        done = evaluate(questions=questions, seed=seed, on_progress=move)
     if as_json:
         typer.echo(escaped(json.dumps(_plain_name(done), ensure_ascii=False)))
         return
@@ -70,7 +72,8 @@ def run_comparison(
 
     """
     with state.open() as brain, progress_bar("asking", is_shown=not as_json) as move:
-        done = brain.evaluate.compare(embedder, questions=questions, seed=seed, on_progress=move)
+        evaluate = Evaluate(brain.services, brain.caller)
+        done = evaluate.compare(embedder, questions=questions, seed=seed, on_progress=move)
     if as_json:
         typer.echo(escaped(json.dumps(asdict(done), ensure_ascii=False)))
     else:
@@ -111,7 +114,7 @@ def show_history(state: State, name: str, *, plot: Path | None, as_json: bool) -
 
     """
     with state.open() as brain:
-        results = brain.evaluate.history(name)[::-1]
+        results = Evaluate(brain.services, brain.caller).history(name)[::-1]
     if plot is not None:
         _write(plot, over_time(results, _COLUMNS))
     if as_json:
@@ -158,7 +161,9 @@ def _render_history(results: Sequence[Evaluation]) -> RenderableType:
         table.add_column(title.replace("_", " "), overflow="fold")
     before: Evaluation | None = None
     for one in results:
-        worse = {item.name for item in (moved(before, one) if before else ()) if item.is_worse}
+        worse = {
+            item.name for item in (compare_figures(before, one) if before else ()) if item.is_worse
+        }
         cells = [_history_cell(one.figures.get(name), is_worse=name in worse) for name in _COLUMNS]
         table.add_row(_day(one), *cells, f"{one.took_ms.get('p50', '')}")
         before = one
@@ -179,8 +184,10 @@ def _describe_all_changes(results: Sequence[Evaluation]) -> Iterator[RenderableT
 
 def _describe_changes(before: Evaluation, after: Evaluation) -> Iterator[RenderableType]:
     """Tell what differs in what was used, and what moved beyond chance."""
-    differs_in = [f"{name} {was} to {now}" for name, (was, now) in changed(before, after).items()]
-    significant = [one for one in moved(before, after) if one.is_beyond_noise]
+    differs_in = [
+        f"{name} {was} to {now}" for name, (was, now) in compare_setups(before, after).items()
+    ]
+    significant = [one for one in compare_figures(before, after) if one.is_beyond_noise]
     if differs_in or significant:
         parts = [f"{_day(after)}:", *([f"changed {', '.join(differs_in)};"] if differs_in else [])]
         parts.append(", ".join(map(_format_change, significant)) or "nothing moved beyond chance")
@@ -188,7 +195,7 @@ def _describe_changes(before: Evaluation, after: Evaluation) -> Iterator[Rendera
         yield Text(" ".join(parts), style="red" if worse else "dim")
 
 
-def _format_change(one: Moved) -> str:
+def _format_change(one: FigureChange) -> str:
     direction = "worse" if one.is_worse else "better"
     return f"{one.name} {one.before:.3f} to {one.after:.3f} ({direction})"
 

@@ -13,23 +13,23 @@ from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.escaping import escaped
 from commonbrain.runtime.bootstrap import make_embedder
 from commonbrain.runtime.settings_loading import load_settings
-from commonbrain_evals import aged, kinds, month, truth
+from commonbrain_evals import fading, kinds, month, truth
 from commonbrain_evals.curves import curves
 from commonbrain_evals.evaluations import EVALUATIONS
 from commonbrain_evals.options import RunOptions
 from commonbrain_evals.retrieval import refusals, statebench
-from commonbrain_evals.retrieval.comparing import compare
+from commonbrain_evals.retrieval.comparison import compare
 from commonbrain_evals.retrieval.datasets import DATASETS
+from commonbrain_evals.retrieval.episodes import ReflectionRequest, evaluate
+from commonbrain_evals.retrieval.html_report import page
 from commonbrain_evals.retrieval.learning import LearnRequest, learn
 from commonbrain_evals.retrieval.learnt import show_learning
 from commonbrain_evals.retrieval.misses import misses_of
 from commonbrain_evals.retrieval.parts import Differences, differences_of, judge
 from commonbrain_evals.retrieval.record import Run, default_path, read, read_as, write
-from commonbrain_evals.retrieval.reflecting import ReflectionRequest, evaluate
-from commonbrain_evals.retrieval.reporting import page
-from commonbrain_evals.retrieval.running import EvalRequest, check_parts, run
-from commonbrain_evals.retrieval.showing import show_comparison, show_parts, show_run
+from commonbrain_evals.retrieval.runs import EvalRequest, check_parts, run
 from commonbrain_evals.retrieval.showing_reflection import show_reflected
+from commonbrain_evals.retrieval.tables import show_comparison, show_parts, show_run
 
 
 def run_evaluation(name: str, *, as_json: bool, plot: Path | None = None) -> None:
@@ -89,14 +89,17 @@ def run_month(data: Path | None, *, conversations: int | None, as_json: bool) ->
     lines = None
     if data is not None:
         with progress_bar("letting talks age", is_shown=not as_json) as move:
-            lines = aged.evaluate(
+            lines = fading.evaluate(
                 data, settings=load_settings(), conversations=conversations, on_progress=move
             )
     if as_json:
         reports = {"month": asdict(report_of_month), "aged": lines and asdict(lines)}
         typer.echo(json.dumps(reports, ensure_ascii=False))
         return
-    for line in (*month.render_month(report_of_month), *(aged.render_aged(lines) if lines else ())):
+    for line in (
+        *month.render_month(report_of_month),
+        *(fading.render_fading(lines) if lines else ()),
+    ):
         typer.echo(line)
 
 

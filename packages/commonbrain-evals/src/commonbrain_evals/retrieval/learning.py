@@ -31,12 +31,12 @@ from commonbrain.runtime.bootstrap import build_services
 from commonbrain.services import Services
 from commonbrain.storage.interface import Progress, ignore_progress
 from commonbrain.testing.builders import SeededRandom
-from commonbrain_evals.retrieval.comparing import Comparison, Difference
+from commonbrain_evals.retrieval.comparison import Comparison, Difference
 from commonbrain_evals.retrieval.corpora import Corpus, Question
 from commonbrain_evals.retrieval.datasets import DATASETS
 from commonbrain_evals.retrieval.eval_store import FrozenClock
 from commonbrain_evals.retrieval.extra import needed
-from commonbrain_evals.retrieval.figures import figure
+from commonbrain_evals.retrieval.intervals import figure
 from commonbrain_evals.retrieval.metrics import DEPTH, METRICS, measure
 from commonbrain_evals.retrieval.record import ALL
 

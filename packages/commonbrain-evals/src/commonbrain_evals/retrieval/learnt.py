@@ -8,7 +8,7 @@ from rich.console import Console
 from commonbrain.model.escaping import inert_line
 from commonbrain_evals.retrieval.learning import Half, Learning
 from commonbrain_evals.retrieval.record import ALL
-from commonbrain_evals.retrieval.showing import show_comparison
+from commonbrain_evals.retrieval.tables import show_comparison
 
 _DECISIVE: Final = "nDCG@10"
 _HEADINGS: Final = 6

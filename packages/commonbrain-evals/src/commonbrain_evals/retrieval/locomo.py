@@ -14,10 +14,10 @@ from typing import Any, Final
 from commonbrain.transfer.importers.conversations import Record, parse_time
 from commonbrain.transfer.importers.json_files import as_list, as_object
 from commonbrain.transfer.importers.markdown import source_reference
+from commonbrain_evals.retrieval.conversations import corpus_of, ended
 from commonbrain_evals.retrieval.corpora import Corpus, DataSet, Question
-from commonbrain_evals.retrieval.reading import read_json_list, require_file
+from commonbrain_evals.retrieval.data_files import read_json_list, require_file
 from commonbrain_evals.retrieval.recipes import TALKS
-from commonbrain_evals.retrieval.talks import corpus_of, ended
 
 _EXPECTS: Final = "a JSON list of samples, each with sample_id, conversation and qa."
 _CATEGORIES: Final[Mapping[int, str]] = {

@@ -14,10 +14,10 @@ from typing import Final
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.kinds import Kind, MessageDetail
 from commonbrain.model.memory import Draft, ThreadRef
+from commonbrain_evals.retrieval.conversations import ended
 from commonbrain_evals.retrieval.corpora import Corpus, DataSet, Question
-from commonbrain_evals.retrieval.reading import read_json_lines
+from commonbrain_evals.retrieval.data_files import read_json_lines
 from commonbrain_evals.retrieval.recipes import TALKS
-from commonbrain_evals.retrieval.talks import ended
 
 _EXPECTS: Final = "a folder with memories.jsonl and questions.jsonl."
 _FILES: Final = ("memories.jsonl", "questions.jsonl")

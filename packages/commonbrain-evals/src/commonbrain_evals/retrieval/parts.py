@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 
 from commonbrain.model.errors import InvalidInputError
-from commonbrain_evals.retrieval.figures import Figure, figure
+from commonbrain_evals.retrieval.intervals import Figure, figure
 from commonbrain_evals.retrieval.record import ALL, Run
 
 PRIMARY: Final[Mapping[str, Sequence[tuple[str, str]]]] = {

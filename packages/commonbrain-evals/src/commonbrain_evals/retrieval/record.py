@@ -13,7 +13,7 @@ from platformdirs import user_data_path
 from pydantic import TypeAdapter, ValidationError
 
 from commonbrain.model.errors import InvalidInputError
-from commonbrain_evals.retrieval.figures import Figure
+from commonbrain_evals.retrieval.intervals import Figure
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance

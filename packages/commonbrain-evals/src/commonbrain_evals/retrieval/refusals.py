@@ -24,10 +24,10 @@ from commonbrain.storage.interface import Progress, ignore_progress
 from commonbrain.text.segmentation import count_words, split_sentences
 from commonbrain_evals.retrieval.beam import BEAM
 from commonbrain_evals.retrieval.corpora import Corpus, DataSet
+from commonbrain_evals.retrieval.environment import commit, digest
 from commonbrain_evals.retrieval.locomo import LOCOMO
 from commonbrain_evals.retrieval.notes import NoteStore, Turn, open_note_store, turns_of
-from commonbrain_evals.retrieval.showing import empty_table, percent
-from commonbrain_evals.retrieval.surroundings import commit, digest
+from commonbrain_evals.retrieval.tables import empty_table, percent
 from commonbrain_evals.rows import Half, half_of
 
 _SHOWN: Final = 10

@@ -4,8 +4,8 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from commonbrain_evals.retrieval.figures import Figure
-from commonbrain_evals.retrieval.reflecting import Report
+from commonbrain_evals.retrieval.episodes import Report
+from commonbrain_evals.retrieval.intervals import Figure
 
 
 def show_reflected(report: Report) -> None:

@@ -27,21 +27,21 @@ from commonbrain.model.scope import Scope
 from commonbrain.retrieval.plan import RetrievalOverrides
 from commonbrain.retrieval.recall import Recall
 from commonbrain.storage.interface import Progress, ignore_progress
-from commonbrain_evals.retrieval.ablating import parts_of
+from commonbrain_evals.retrieval.ablation import parts_of
+from commonbrain_evals.retrieval.baselines import BASELINES, RECALL, search
+from commonbrain_evals.retrieval.environment import commit, digest
 from commonbrain_evals.retrieval.notes import NoteStore, open_note_store
 from commonbrain_evals.retrieval.parts import Differences
 from commonbrain_evals.retrieval.record import ALL
-from commonbrain_evals.retrieval.running import EvalRequest, ablated, check_parts
-from commonbrain_evals.retrieval.showing import empty_table, percent
+from commonbrain_evals.retrieval.runs import EvalRequest, ablated, check_parts
 from commonbrain_evals.retrieval.statebench_data import (
     Note,
     StateQuestion,
     Timeline,
     read_timelines,
 )
-from commonbrain_evals.retrieval.statebench_judging import Outcome, Phrases, Says, Shown, judge
-from commonbrain_evals.retrieval.surroundings import commit, digest
-from commonbrain_evals.retrieval.systems import BASELINES, RECALL, search
+from commonbrain_evals.retrieval.statebench_verdicts import Outcome, Phrases, Says, Shown, judge
+from commonbrain_evals.retrieval.tables import empty_table, percent
 from commonbrain_evals.rows import Half, half_of
 
 RANKED: Final = (

@@ -11,7 +11,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Final
 
-from commonbrain_evals.retrieval.reading import read_json_lines, require_file
+from commonbrain_evals.retrieval.data_files import read_json_lines, require_file
 
 EXPECTS: Final = "JSON lines, each with id, track, actors, initial_state and events."
 _SYSTEM: Final = "system"

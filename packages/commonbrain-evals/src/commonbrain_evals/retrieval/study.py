@@ -13,9 +13,9 @@ import numpy as np
 from commonbrain.model.revision import BeliefPeriod
 from commonbrain.retrieval.plan import search_terms
 from commonbrain.text.time_expressions.parser import parse_time_range
+from commonbrain_evals.retrieval.baselines import Scores
 from commonbrain_evals.retrieval.recipes import Recipe
 from commonbrain_evals.retrieval.shapes import Places, Row, Shapes
-from commonbrain_evals.retrieval.systems import Scores
 
 _BROUGHT: Final = 100
 """Of each list, before they are blended."""

@@ -18,8 +18,8 @@ from commonbrain.ingestion.result import ItemResult
 from commonbrain.model import ids
 from commonbrain.model.errors import InvalidInputError
 from commonbrain_evals.retrieval.corpora import Corpus, DataSet, Question
+from commonbrain_evals.retrieval.data_files import read_json_lines
 from commonbrain_evals.retrieval.notes import NoteStore
-from commonbrain_evals.retrieval.reading import read_json_lines
 from commonbrain_evals.retrieval.recipes import TALKS
 
 _EXPECTS: Final = "a folder with workdays.jsonl and workday_questions.jsonl."

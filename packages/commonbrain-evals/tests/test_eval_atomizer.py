@@ -1,0 +1,14 @@
+import re
+
+from commonbrain_evals import atomizer
+
+from commonbrain.text import cause_signs
+from commonbrain.text.words import stem
+
+
+def test_search_cues_of_a_sign_exclude_none_of_its_matches() -> None:
+    for sentence in atomizer.read_sentences():
+        text = sentence.text.lower()
+        stems = set(map(stem, re.findall(r"[a-z/]+", text)))
+        for sign in (*cause_signs.SIGNS, *cause_signs.VERBS):
+            assert not any(sign.matches(text)) or sign.cues & stems, (sign.name, text)

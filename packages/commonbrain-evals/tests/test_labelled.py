@@ -1,0 +1,173 @@
+import json
+from collections import Counter
+
+import pytest
+from commonbrain_evals import atomizer, contradictions, headlines, preferences, times
+from commonbrain_evals.evaluations import EVALUATIONS
+from commonbrain_evals.labelled import LabelledReport, show_labelled
+from commonbrain_evals.rows import Half, half_of
+from test_eval_duplicates import evals
+from typer.testing import CliRunner
+
+from commonbrain.cli.main import app
+
+PRECISION_MIN = 0.85
+
+
+@pytest.fixture(scope="module")
+def causes() -> LabelledReport:
+    return atomizer.evaluate(atomizer.read_sentences())
+
+
+@pytest.fixture(scope="module")
+def conflicts() -> LabelledReport:
+    return contradictions.evaluate(contradictions.read_statements())
+
+
+@pytest.fixture(scope="module")
+def phrases() -> LabelledReport:
+    return times.evaluate(times.read_questions())
+
+
+def test_cause_sentences_are_unique_and_at_least_a_third_are_negative() -> None:
+    sentences = atomizer.read_sentences()
+    negatives = [one for one in sentences if one.cause is None]
+    assert len(sentences) >= 579
+    assert min(Counter(one.file for one in sentences).values()) >= 279
+    assert len(negatives) * 3 >= len(sentences)
+    assert len({one.text for one in sentences}) == len(sentences)
+    assert {"temporal", "hypothetical", "negated", "question", "plan", "idiom"} <= {
+        one.sort for one in negatives
+    }
+    halves = Counter(half_of(one.text) for one in sentences)
+    assert min(halves.values()) * 3 >= len(sentences)
+
+
+def test_conflict_pairs_have_enough_of_every_relation() -> None:
+    pairs = [one for one in contradictions.read_statements() if not one.is_reused]
+    assert len(pairs) >= 150
+    assert min(Counter(one.relation for one in pairs).values()) >= 30
+
+
+@pytest.mark.requirement("WP-49")
+def test_causes_are_recognized_on_unseen_sentences(causes: LabelledReport) -> None:
+    checks = [one for one in causes.files if one.name.endswith(Half.CHECK)]
+    assert len(checks) == len(atomizer.FILES)
+    for one in checks:
+        assert one.checked.agreement.precision >= 0.9
+        assert one.checked.agreement.recall >= 0.7
+
+
+def test_conflicts_are_recognized_on_unseen_pairs(conflicts: LabelledReport) -> None:
+    check = conflicts.halves[list(Half).index(Half.CHECK)].checked
+    assert check.agreement.precision >= PRECISION_MIN
+    assert check.agreement.recall >= 0.5
+
+
+def test_time_questions_are_unique_of_every_sort_and_enough_name_no_time() -> None:
+    questions = times.read_questions()
+    without = [one for one in questions if one.span is None]
+    assert len(questions) - len(without) >= 120
+    assert len(without) * 3 >= len(questions) - len(without)
+    assert len({one.text for one in questions}) == len(questions)
+    assert len({one.now for one in questions}) >= 4
+    assert {"bound", "range", "offset", "season", "quarter"} <= {one.sort for one in questions}
+
+
+@pytest.mark.requirement("CT-06")
+def test_time_phrases_are_read_with_precision_and_recall_of_95_percent(
+    phrases: LabelledReport,
+) -> None:
+    for half in phrases.halves:
+        assert half.checked.agreement.precision >= 0.95
+        assert half.checked.agreement.recall >= 0.95
+
+
+def test_every_failure_of_the_half_calibrate_is_printed_and_none_of_the_other(
+    causes: LabelledReport,
+    conflicts: LabelledReport,
+    phrases: LabelledReport,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for report in (causes, conflicts, phrases):
+        show_labelled(report)
+        printed = " ".join(capsys.readouterr().out.split())
+        assert {one.half for one in report.failures} == {Half.CALIBRATE}
+        for one in report.failures:
+            assert " ".join(one.text.split()) in printed
+
+
+def test_headline_texts_are_unique_with_enough_of_every_sort() -> None:
+    texts = headlines.read_texts()
+    assert len(texts) >= 450
+    assert len({one.text for one in texts}) == len(texts)
+    assert min(Counter(one.sort for one in texts).values()) >= 5
+    assert min(Counter(one.half for one in texts).values()) * 3 >= len(texts)
+    assert all(one.must for one in texts)
+
+
+def test_four_of_five_headlines_say_the_point_of_the_texts_that_the_weights_were_fitted_to() -> (
+    None
+):
+    [notes] = [
+        one
+        for one in headlines.evaluate(headlines.read_texts()).figures
+        if one.half is Half.CALIBRATE and one.sort == "notes"
+    ]
+    assert notes.strict >= 0.8
+    assert notes.words <= 15
+
+
+def test_whole_text_as_headline_says_everything_but_is_too_long_and_says_what_it_must_not(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    texts = headlines.read_texts()
+    report = headlines.evaluate(texts, lambda text: " ".join(text.split()))
+    notes = [one for one in report.rows if one.sort == "notes"]
+    assert not any(one.missing for one in notes)
+    assert all(one.is_too_long and one.unwanted and not one.is_strict for one in notes)
+    headlines.show_headlines(report)
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "is too long" in printed
+    for one in notes:
+        assert (" ".join(repr(one.text).split()) in printed) == (one.half is Half.CALIBRATE)
+
+
+def test_headlines_json_has_one_row_per_text_and_the_hash_of_the_data() -> None:
+    ran = CliRunner().invoke(app, ["eval", "headlines", "--json"])
+    assert ran.exit_code == 0, ran.output
+    report = json.loads(ran.stdout)
+    assert len(report["rows"]) == len(headlines.read_texts())
+    assert len(report["sha256"]) == 64
+
+
+def test_preference_sentences_are_unique_with_enough_of_every_label() -> None:
+    sentences = preferences.read_sentences()
+    assert len(sentences) >= 150
+    assert len({one.text for one in sentences}) == len(sentences)
+    assert min(Counter(one.label for one in sentences).values()) >= 40
+    assert min(Counter(half_of(one.text) for one in sentences).values()) * 3 >= len(sentences)
+
+
+def test_instructions_and_preferences_are_distinguished_from_other_text() -> None:
+    report = preferences.evaluate(preferences.read_sentences())
+    for half in report.halves:
+        assert half.checked.agreement.precision >= 0.9
+        assert half.checked.agreement.recall >= 0.8
+
+
+def test_json_output_contains_figures_and_failures(subtests: pytest.Subtests) -> None:
+    for name in ["atomizer", "conflicts", "preferences", "times"]:
+        with subtests.test(name=name):
+            ran = CliRunner().invoke(app, ["eval", name, "--json"])
+            assert ran.exit_code == 0, ran.output
+            report = json.loads(ran.stdout)
+            assert {"halves", "sorts", "failures", "data"} <= set(report)
+
+
+def test_unknown_evaluation_is_refused_and_help_lists_the_known() -> None:
+    ran = evals("nothing")
+    assert ran.returncode != 0
+    assert "nothing" in ran.stderr
+    listed = CliRunner().invoke(app, ["eval", "--help"]).stdout
+    assert all(name in listed for name in EVALUATIONS)

@@ -1,1 +1,0 @@
-"""Adapters for agent frameworks, each in a module of its name."""
