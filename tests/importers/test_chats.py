@@ -22,7 +22,7 @@ from commonbrain.testing.builders import a_brain
 from commonbrain.transfer.importer import Omitted, Piece, Unreadable
 from commonbrain.transfer.importers import IMPORTERS
 from commonbrain.transfer.importers.chats import title_of
-from commonbrain.transfer.importers.transcripts import LINE_BYTES_MAX
+from commonbrain.transfer.importers.json_lines import LINE_BYTES_MAX
 
 SAMPLES = Path(__file__).parent / "samples"
 FORMATS = ("claude-code", "codex", "chatgpt", "claude-ai")

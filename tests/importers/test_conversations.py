@@ -19,8 +19,14 @@ from commonbrain.model.limits import SOURCE_REF_CHARS_MAX, TEXT_BYTES_MAX
 from commonbrain.model.memory import Draft, ThreadRef
 from commonbrain.transfer.importer import Content, Piece, Unreadable
 from commonbrain.transfer.importers import IMPORTERS
-from commonbrain.transfer.importers.conversations import Conversation, Turn, parse_time, records
-from commonbrain.transfer.importers.json_files import NotJson, as_list
+from commonbrain.transfer.importers.conversations import (
+    Conversation,
+    Turn,
+    parse_turn_time,
+    records,
+)
+from commonbrain.transfer.importers.json_files import NotJson
+from commonbrain.transfer.importers.json_lines import as_list
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -290,7 +296,7 @@ def test_any_list_of_turns_gives_one_record_per_turn(turns: list[dict[str, objec
 
 @given(time=st.one_of(st.none(), st.integers(), st.floats(), st.text(), st.datetimes().map(str)))
 def test_parsed_time_is_in_utc_or_none(time: object) -> None:
-    at = parse_time(time)
+    at = parse_turn_time(time)
     assert at is None or at.tzinfo is UTC
 
 

@@ -38,7 +38,6 @@ from commonbrain.transfer.importers.databases import (
     Row,
     SqliteTables,
     fitted,
-    is_sqlite,
     names_in,
     number_in,
     omissions,
@@ -48,8 +47,10 @@ from commonbrain.transfer.importers.databases import (
     share_in,
     text_in,
 )
-from commonbrain.transfer.importers.json_files import BoundedJson, as_list, as_object
+from commonbrain.transfer.importers.json_files import BoundedJson
+from commonbrain.transfer.importers.json_lines import as_list, as_object
 from commonbrain.transfer.importers.markdown import is_inside, link_outside, name
+from commonbrain.transfer.snapshots import is_sqlite
 
 _HINT: Final = (
     "Name the folder of brain.db (by default ~/.openclaw/workspace/memory), or one of "

@@ -25,10 +25,10 @@ from commonbrain.transfer.importers.chats import (
     USER,
     Chat,
     Tally,
+    parse_time,
 )
-from commonbrain.transfer.importers.conversations import parse_time
 from commonbrain.transfer.importers.exports import chats_of, members, pieces
-from commonbrain.transfer.importers.json_files import as_list, as_object
+from commonbrain.transfer.importers.json_lines import as_list, as_object
 from commonbrain.transfer.importers.markdown import links_outside
 
 _BRANCHES: Final = "messages of other branches"

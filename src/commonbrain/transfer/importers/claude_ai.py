@@ -25,10 +25,10 @@ from commonbrain.transfer.importers.chats import (
     USER,
     Chat,
     Tally,
+    parse_time,
 )
-from commonbrain.transfer.importers.conversations import parse_time
 from commonbrain.transfer.importers.exports import Member, chats_of, elements, members, pieces
-from commonbrain.transfer.importers.json_files import as_list, as_object
+from commonbrain.transfer.importers.json_lines import as_list, as_object
 from commonbrain.transfer.importers.markdown import (
     drafts_of_text,
     links_outside,

@@ -33,7 +33,7 @@ from commonbrain.transfer.importers.databases import (
     text_in,
     time_in,
 )
-from commonbrain.transfer.importers.json_files import as_list
+from commonbrain.transfer.importers.json_lines import as_list
 from commonbrain.transfer.importers.markdown import source_reference
 
 _HINT: Final = "Give the claude-mem.db in ~/.claude-mem."

@@ -13,8 +13,8 @@ numbered: `chat`, `chat/2`, `chat/3`.
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from decimal import Decimal
 from importlib import import_module
 from pathlib import Path
@@ -22,24 +22,21 @@ from typing import Any, BinaryIO, Final
 
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.kinds import Kind, MessageDetail
-from commonbrain.model.limits import TEXT_BYTES_MAX
 from commonbrain.model.memory import Draft, ThreadRef
-from commonbrain.model.timestamps import from_millis, parse_instant
 from commonbrain.transfer.importer import Found, Piece, Unreadable
+from commonbrain.transfer.importers.chats import Session, parse_time, split_to_fit
 from commonbrain.transfer.importers.json_files import (
     BoundedJson,
     Events,
     NotJson,
     Oversized,
-    as_list,
-    as_object,
     build_value,
     open_json,
     parser_message,
     skip_byte_order_mark,
 )
+from commonbrain.transfer.importers.json_lines import as_list, as_object
 from commonbrain.transfer.importers.markdown import name, source_reference
-from commonbrain.transfer.importers.sections import split_text
 
 LISTS: Final = ("turns", "messages")
 """The keys under which an object holds the turns of one conversation."""
@@ -109,8 +106,6 @@ def _object(events: Events, *, number: int) -> Iterator[Record]:
 
 TEXT_FIELDS: Final = "%I:%M %p on %d %B, %Y"
 """How LoCoMo writes a time: `1:56 pm on 8 May, 2023`."""
-_MILLIS_FROM: Final = 100_000_000_000
-"""A larger count is in milliseconds: in seconds it would be after the year 5138."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,27 +139,12 @@ def read_turn(fields: Mapping[str, object]) -> Turn:
     )
 
 
-def parse_time(time: object) -> datetime | None:
-    """Parse ISO 8601, LoCoMo's notation, or seconds or milliseconds since 1970.
-
-    A time without a zone is in UTC; None if there is no time or it cannot be parsed.
-    """
+def parse_turn_time(time: object) -> datetime | None:
+    """Parse a time in LoCoMo's notation, or any other that `parse_time` reads."""
     try:
-        if isinstance(time, str):
-            return _instant(time)
-        if isinstance(time, int | float | Decimal) and not isinstance(time, bool):
-            number = float(time)
-            return from_millis(round(number if abs(number) >= _MILLIS_FROM else number * 1000))
-    except (InvalidInputError, ValueError, OverflowError):
-        return None
-    return None
-
-
-def _instant(text: str) -> datetime:
-    try:
-        return datetime.strptime(text.strip(), TEXT_FIELDS).replace(tzinfo=UTC)
+        return datetime.strptime(str(time).strip(), TEXT_FIELDS).replace(tzinfo=UTC)
     except ValueError:
-        return parse_instant(text)
+        return parse_time(time)
 
 
 def _text(value: object) -> str:
@@ -188,28 +168,6 @@ def _first_word(fields: Mapping[str, object], *names: str) -> str | None:
     values = (fields.get(name) for name in names)
     words = (str(value).strip() for value in values if isinstance(value, str | int | Decimal))
     return next((word for word in words if word), None)
-
-
-_BETWEEN_TURNS: Final = timedelta(seconds=1)
-"""The delay between turns without a time of their own, which preserves their order."""
-
-
-@dataclass(slots=True, kw_only=True)
-class Session:
-    """A session: its thread, the number of turns so far, and the time of the next one."""
-
-    thread: ThreadRef
-    clock: datetime | None
-    turn_count: int = 0
-
-    def next_time(self, at: datetime | None) -> datetime | None:
-        """Return the time of a turn that states `at`, and compute the next one."""
-        now = at or self.clock
-        try:
-            self.clock = now + _BETWEEN_TURNS if now else None
-        except OverflowError:
-            self.clock = now
-        return now
 
 
 @dataclass(slots=True, kw_only=True)
@@ -239,7 +197,7 @@ class Conversation:
         place. A time that cannot be parsed is kept in the text, where search finds it.
         """
         key = session or turn.session or ""
-        at = parse_time(turn.time)
+        at = parse_turn_time(turn.time)
         sitting = self.sessions.get(key) or self.open(key, at=at)
         sitting.turn_count += 1
         place = turn.id or ":".join(part for part in (key, str(sitting.turn_count)) if part)
@@ -260,15 +218,6 @@ class Conversation:
             detail=MessageDetail(sender=name(turn.speaker) if turn.speaker else None),
         )
         yield from split_to_fit(draft)
-
-
-def split_to_fit(draft: Draft) -> Iterator[Draft]:
-    """Return a draft, or its parts if it is too long for one memory."""
-    if len(draft.body.encode("utf-8", "replace")) <= TEXT_BYTES_MAX:
-        yield draft
-        return
-    for number, part in enumerate(split_text(draft.body), 1):
-        yield replace(draft, body=part, part=number)
 
 
 def _verbatim_time(time: object) -> str:
@@ -403,7 +352,7 @@ class _Reader:
             yield Unreadable(where=name, reason="Its conversation has no session_1, session_2, ...")
         for session in sessions:
             time = talk.get(f"{session}_date_time")
-            conversation.open(session, at=parse_time(time), time=time)
+            conversation.open(session, at=parse_turn_time(time), time=time)
             turns = as_list(talk[session])
             if turns is None:
                 yield Unreadable(where=f"{name}#{session}", reason="It is not a list of turns.")

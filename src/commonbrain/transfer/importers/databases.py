@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import json
 import math
-import shutil
 import sqlite3
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -18,18 +17,17 @@ from pathlib import Path
 from typing import Final, Protocol, cast
 from uuid import UUID
 
-from commonbrain.folders import is_disk_full, temporary_folder
 from commonbrain.ingestion.validation import Rejection, validate
-from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.kinds import Kind
 from commonbrain.model.limits import TEXT_BYTES_MAX
 from commonbrain.model.memory import Draft
 from commonbrain.model.timestamps import to_utc
 from commonbrain.text.classification import severity_of
 from commonbrain.transfer.importer import Content, Omitted, Piece, Unreadable
-from commonbrain.transfer.importers.conversations import parse_time
+from commonbrain.transfer.importers.chats import parse_time
 from commonbrain.transfer.importers.markdown import name
 from commonbrain.transfer.importers.sections import split_text
+from commonbrain.transfer.snapshots import connect_sqlite
 
 Row = Mapping[str, object]
 """One row: its values by column; a column that the table does not have is missing."""
@@ -97,19 +95,6 @@ def row_count(tables: Tables, names: Iterable[str]) -> int:
     return sum(tables.count(table) for table in names if table in tables.columns)
 
 
-_SQLITE: Final = b"SQLite format 3\x00"
-"""How every SQLite database begins (https://www.sqlite.org/fileformat.html)."""
-
-
-def is_sqlite(path: Path) -> bool:
-    """Return whether a file is a SQLite database; an unreadable one is not."""
-    try:
-        with path.open("rb") as stream:
-            return stream.read(len(_SQLITE)) == _SQLITE
-    except OSError:
-        return False
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SqliteTables:
     """The tables of an open SQLite database."""
@@ -160,68 +145,6 @@ def open_sqlite(path: Path, *, hint: str) -> Generator[SqliteTables]:
     """
     with connect_sqlite(path, hint=hint) as connection:
         yield SqliteTables(connection=connection, columns=_columns(connection))
-
-
-@contextmanager
-def connect_sqlite(path: Path, *, hint: str) -> Generator[sqlite3.Connection]:
-    """Connect to a SQLite database in a transaction that only reads it, see `open_sqlite`.
-
-    Raises:
-        InvalidInputError: it is missing, or no SQLite database.
-        UnavailableError: `io_error`, it had to be copied and the disk is full.
-
-    """
-    if not path.is_file():
-        raise InvalidInputError(f"There is no file {path}.", hint=hint)
-    with temporary_folder() as scratch:
-        connection = _connected(path, scratch, hint=hint)
-        with closing(connection):
-            yield connection
-
-
-def _connected(path: Path, scratch: Path, *, hint: str) -> sqlite3.Connection:
-    """Connect to a database, or to a copy of it if reading its log would write next to it.
-
-    A log without an index is what a backup has, or a program that was killed left.
-    """
-    if not is_sqlite(path):
-        raise InvalidInputError(f"{path} is not a SQLite database.", hint=hint)
-    log, index = (path.with_name(path.name + suffix) for suffix in ("-wal", "-shm"))
-    try:
-        if index.is_file() or not log.is_file():
-            return _begun(f"{path.resolve().as_uri()}?mode=ro")
-    except sqlite3.OperationalError:
-        pass  # Its folder cannot be written to, which an open log needs.
-    except sqlite3.DatabaseError as error:
-        raise InvalidInputError(f"{path} cannot be read: {error}.", hint=hint) from error
-    try:
-        for suffix in ("", "-wal"):
-            part = path.with_name(path.name + suffix)
-            if part.is_file():
-                shutil.copyfile(part, scratch / f"copy{suffix}")
-        return _begun((scratch / "copy").resolve().as_uri())
-    except (OSError, sqlite3.DatabaseError) as error:
-        if is_disk_full(error):
-            raise
-        raise InvalidInputError(f"{path} cannot be read: {error}.", hint=hint) from error
-
-
-def _begun(uri: str) -> sqlite3.Connection:
-    # One thread reads the rows, and another may close what is left of them.
-    connection = sqlite3.connect(uri, uri=True, check_same_thread=False, isolation_level=None)
-    try:
-        connection.text_factory = _decoded
-        # All tables are read as of the same moment, whatever is written meanwhile.
-        connection.execute("BEGIN")
-        connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-    except sqlite3.Error:
-        connection.close()
-        raise
-    return connection
-
-
-def _decoded(text: bytes) -> str:
-    return text.decode("utf-8", "replace")
 
 
 def _columns(connection: sqlite3.Connection) -> dict[str, Sequence[str]]:

@@ -13,7 +13,8 @@ from commonbrain.model.errors import InvalidInputError
 from commonbrain.transfer.importer import Content, Piece, Unreadable
 from commonbrain.transfer.importers.chats import Progress, Tally
 from commonbrain.transfer.importers.conversations import records
-from commonbrain.transfer.importers.json_files import NotJson, Oversized, as_object
+from commonbrain.transfer.importers.json_files import NotJson, Oversized
+from commonbrain.transfer.importers.json_lines import as_object
 from commonbrain.transfer.importers.markdown import is_inside
 
 _CHATS: Final = re.compile(r"(?:.*/)?conversations(?:-\d+)?\.json")

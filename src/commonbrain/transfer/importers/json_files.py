@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Any, BinaryIO, Final, cast
+from typing import Any, BinaryIO, Final
 
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.transfer.importer import Content, Piece, Unreadable
+from commonbrain.transfer.importers.json_lines import as_object
 
 _LINE_BYTES_MAX: Final = 32 * 1024 * 1024
 """Bytes of one line; a longer one is skipped, not parsed."""
@@ -100,16 +101,6 @@ class Oversized:
     """Replaces a record with too many values."""
 
     values: int
-
-
-def as_object(value: object) -> Mapping[str, object] | None:
-    """Return a JSON value if it is an object, else None."""
-    return cast("Mapping[str, object]", value) if isinstance(value, dict) else None
-
-
-def as_list(value: object) -> Sequence[object] | None:
-    """Return a JSON value if it is a list, else None."""
-    return cast("Sequence[object]", value) if isinstance(value, list) else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

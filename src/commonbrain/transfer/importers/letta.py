@@ -29,12 +29,8 @@ from commonbrain.transfer.importers.databases import (
     time_in,
 )
 from commonbrain.transfer.importers.graphs import about
-from commonbrain.transfer.importers.json_files import (
-    Element,
-    as_list,
-    as_object,
-    read_elements,
-)
+from commonbrain.transfer.importers.json_files import Element, read_elements
+from commonbrain.transfer.importers.json_lines import as_list, as_object
 from commonbrain.transfer.importers.markdown import source_reference
 
 _HINT: Final = "Give an agent file (.af) that Letta exported."

@@ -28,7 +28,8 @@ from commonbrain.transfer.importer import (
 )
 from commonbrain.transfer.importers.databases import Row, fitted, names_in, one_name, text_in
 from commonbrain.transfer.importers.graphs import about, edge_text, link_type
-from commonbrain.transfer.importers.json_files import as_list, json_lines, open_json
+from commonbrain.transfer.importers.json_files import json_lines, open_json
+from commonbrain.transfer.importers.json_lines import as_list
 from commonbrain.transfer.importers.markdown import source_reference
 
 _HINT: Final = "Give the memory.jsonl that MEMORY_FILE_PATH names, with one entity on each line."

@@ -45,7 +45,7 @@ from commonbrain.transfer.importers.databases import (
     time_in,
 )
 from commonbrain.transfer.importers.graphs import link_type
-from commonbrain.transfer.importers.json_files import as_object
+from commonbrain.transfer.importers.json_lines import as_object
 from commonbrain.transfer.importers.markdown import source_reference
 
 _HINT: Final = "Give the sqlite_vec.db of mcp-memory-service."

@@ -39,7 +39,6 @@ from commonbrain.transfer.importers.databases import (
     SqliteTables,
     fitted,
     flag_in,
-    is_sqlite,
     names_in,
     one_name,
     open_sqlite,
@@ -50,19 +49,15 @@ from commonbrain.transfer.importers.databases import (
     time_in,
 )
 from commonbrain.transfer.importers.graphs import edge_text
-from commonbrain.transfer.importers.json_files import (
-    Element,
-    NotJson,
-    as_object,
-    elements,
-    open_json,
-)
+from commonbrain.transfer.importers.json_files import Element, NotJson, elements, open_json
+from commonbrain.transfer.importers.json_lines import as_object
 from commonbrain.transfer.importers.markdown import (
     is_inside,
     links_outside,
     source_reference,
 )
 from commonbrain.transfer.importers.qdrant_points import points
+from commonbrain.transfer.snapshots import is_sqlite
 
 _HINT: Final = (
     "Give the JSON of get_all or of an export, a history.db, or the folder with it and Qdrant's."

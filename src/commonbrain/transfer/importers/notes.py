@@ -43,7 +43,7 @@ from commonbrain.transfer.importers.databases import (
     time_in,
 )
 from commonbrain.transfer.importers.graphs import about, edge_text, link_type
-from commonbrain.transfer.importers.json_files import as_object
+from commonbrain.transfer.importers.json_lines import as_object
 from commonbrain.transfer.importers.markdown import (
     note_files,
     read_text,

@@ -54,7 +54,7 @@ from commonbrain.transfer.importers.databases import (
     time_in,
     whole_in,
 )
-from commonbrain.transfer.importers.json_files import as_object
+from commonbrain.transfer.importers.json_lines import as_object
 from commonbrain.transfer.importers.markdown import name, source_reference
 from commonbrain.transfer.importers.postgres_tables import names_of_array, open_postgres
 

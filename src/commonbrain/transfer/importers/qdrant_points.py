@@ -16,7 +16,7 @@ from uuid import UUID
 
 from commonbrain.transfer.importer import Unreadable
 from commonbrain.transfer.importers.databases import Row, SqliteTables
-from commonbrain.transfer.importers.json_files import as_object
+from commonbrain.transfer.importers.json_lines import as_object
 
 _POINT_BYTES_MAX: Final = 32 * 1024 * 1024
 """Bytes of one point; a vector has some KB, a payload hardly more."""
