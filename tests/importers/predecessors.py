@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from commonbrain.model.memory import Draft
 from commonbrain.transfer.importer import Omitted, Piece, Relation, Unreadable
-from commonbrain.transfer.importers import IMPORTERS
+from commonbrain.transfer.importers import INSTALLED as IMPORTERS
 
 SAMPLES = Path(__file__).parent / "samples"
 Part = TypeVar("Part", Draft, Relation, Unreadable, Omitted)

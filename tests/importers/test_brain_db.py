@@ -17,7 +17,7 @@ from commonbrain.model.limits import TEXT_BYTES_MAX
 from commonbrain.model.links import LinkType
 from commonbrain.model.memory import Draft
 from commonbrain.transfer.importer import Relation, Unreadable
-from commonbrain.transfer.importers import IMPORTERS
+from commonbrain.transfer.importers import INSTALLED as IMPORTERS
 from tests.importers.predecessors import (
     SAMPLES,
     by_body,

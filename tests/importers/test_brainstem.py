@@ -12,7 +12,7 @@ from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.kinds import EventDetail
 from commonbrain.model.scope import Scope, Trust
 from commonbrain.transfer.importer import Unreadable
-from commonbrain.transfer.importers import IMPORTERS
+from commonbrain.transfer.importers import INSTALLED as IMPORTERS
 from tests.importers.predecessors import SAMPLES, by_body, kinds, load, omitted, only, read
 
 

@@ -20,7 +20,7 @@ from commonbrain.model.limits import TEXT_BYTES_MAX
 from commonbrain.model.memory import Draft
 from commonbrain.testing.builders import a_brain
 from commonbrain.transfer.importer import Omitted, Piece, Unreadable
-from commonbrain.transfer.importers import IMPORTERS
+from commonbrain.transfer.importers import INSTALLED as IMPORTERS
 from commonbrain.transfer.importers.chats import title_of
 from commonbrain.transfer.importers.json_lines import LINE_BYTES_MAX
 

@@ -10,6 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, cast
 
 import pytest
+from commonbrain_import.conversations import (
+    Conversation,
+    Turn,
+    parse_turn_time,
+    records,
+)
+from commonbrain_import.json_files import NotJson
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,14 +25,7 @@ from commonbrain.model.kinds import MessageDetail
 from commonbrain.model.limits import SOURCE_REF_CHARS_MAX, TEXT_BYTES_MAX
 from commonbrain.model.memory import Draft, ThreadRef
 from commonbrain.transfer.importer import Content, Piece, Unreadable
-from commonbrain.transfer.importers import IMPORTERS
-from commonbrain.transfer.importers.conversations import (
-    Conversation,
-    Turn,
-    parse_turn_time,
-    records,
-)
-from commonbrain.transfer.importers.json_files import NotJson
+from commonbrain.transfer.importers import INSTALLED as IMPORTERS
 from commonbrain.transfer.importers.json_lines import as_list
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from commonbrain.model.errors import CommonbrainError
-from commonbrain.transfer.importers import IMPORTERS
+from commonbrain.transfer.importers import INSTALLED as IMPORTERS
 
 FORMATS = sorted(IMPORTERS)
 DAMAGED = {

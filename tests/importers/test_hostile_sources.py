@@ -12,14 +12,14 @@ from time import process_time
 from zipfile import ZIP_DEFLATED, ZipFile
 
 import pytest
+from commonbrain_import.json_files import BoundedJson, NotJson, elements
 from hypothesis import given
 from hypothesis import strategies as st
 
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.memory import Draft
 from commonbrain.transfer.importer import Content, Omitted, Relation, Unreadable
-from commonbrain.transfer.importers import IMPORTERS
-from commonbrain.transfer.importers.json_files import BoundedJson, NotJson, elements
+from commonbrain.transfer.importers import INSTALLED as IMPORTERS
 
 
 def read(format_: str, source: Path) -> Sequence[Content]:

@@ -14,7 +14,7 @@ from commonbrain.model.kinds import IncidentDetail, RuleDetail, TaskDetail
 from commonbrain.model.links import LinkType
 from commonbrain.model.memory import Draft
 from commonbrain.transfer.importer import Piece, Relation, Unreadable, database_url, shown_source
-from commonbrain.transfer.importers import IMPORTERS
+from commonbrain.transfer.importers import INSTALLED as IMPORTERS
 from tests.importers.predecessors import SAMPLES, by_ref, kinds, omitted, only, read
 from tests.postgres import Server
 

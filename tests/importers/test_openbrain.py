@@ -8,7 +8,7 @@ import pytest
 from commonbrain.client import Brain
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.transfer.importer import Relation, Unreadable
-from commonbrain.transfer.importers import IMPORTERS
+from commonbrain.transfer.importers import INSTALLED as IMPORTERS
 from tests.importers.predecessors import SAMPLES, by_ref, kinds, omitted, only, read
 
 OPENBRAIN = SAMPLES / "openbrain"

@@ -13,7 +13,7 @@ from commonbrain.client import Brain
 from commonbrain.jobs.service import JobView
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.transfer.importer import database_url, shown_source
-from commonbrain.transfer.importers import IMPORTERS
+from commonbrain.transfer.importers import INSTALLED as IMPORTERS
 from commonbrain.transfer.merge import OWN_FORMAT
 from tests.flows.working import a_worker
 

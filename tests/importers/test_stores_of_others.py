@@ -21,7 +21,7 @@ from commonbrain.model.limits import TAGS_MAX, TEXT_BYTES_MAX
 from commonbrain.model.links import LinkType
 from commonbrain.model.memory import Draft
 from commonbrain.transfer.importer import Content, Omitted, Relation, Unreadable
-from commonbrain.transfer.importers import IMPORTERS
+from commonbrain.transfer.importers import INSTALLED as IMPORTERS
 
 SAMPLES: Final = Path(__file__).parent / "samples"
 THREE_THOUSAND: Final = 3000

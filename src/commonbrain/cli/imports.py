@@ -18,7 +18,7 @@ from commonbrain.cli.terminal import Sanitized, print_error, progress
 from commonbrain.client import Brain
 from commonbrain.jobs.service import JobView
 from commonbrain.model.errors import InvalidInputError
-from commonbrain.transfer.importers import IMPORTERS
+from commonbrain.transfer.importers import INSTALLED
 from commonbrain.transfer.imports import FoundSource, ImportReport, find_sources
 from commonbrain.transfer.merge import OWN_FORMAT
 
@@ -85,7 +85,7 @@ def _source(command: ImportCommand, format_: str, *, path: Path) -> _Source:
 
 
 def _list_formats(state: State, *, as_json: bool) -> None:
-    purposes = {one.name: one.purpose for one in IMPORTERS.values()}
+    purposes = {one.name: one.purpose for one in INSTALLED.values()}
     purposes[OWN_FORMAT] = "A file from brain export"
     if as_json:
         typer.echo(TypeAdapter(dict[str, str]).dump_json(purposes).decode())
@@ -117,7 +117,7 @@ def _run_find(state: State, command: ImportCommand, *, as_json: bool) -> None:
         InvalidInputError: the choice names a source that is not listed; nothing was imported.
 
     """
-    sources = list(find_sources(IMPORTERS, Path.home()))
+    sources = list(find_sources(INSTALLED, Path.home()))
     choice = command.choice
     if choice is None:
         if as_json:

@@ -261,9 +261,9 @@ def _make_quotas(store: StoreInterface, settings: Settings, *, clock: Clock) -> 
 
 
 def _load_importers() -> Mapping[str, Importer]:
-    from commonbrain.transfer.importers import IMPORTERS  # noqa: PLC0415
+    from commonbrain.transfer.importers import INSTALLED  # noqa: PLC0415
 
-    return IMPORTERS
+    return INSTALLED
 
 
 def _make_guards(

@@ -11,7 +11,8 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final
 
-from commonbrain.transfer.importers.conversations import Record, parse_turn_time
+from commonbrain_import.conversations import Record, parse_turn_time
+
 from commonbrain.transfer.importers.json_lines import as_list, as_object
 from commonbrain.transfer.importers.markdown import source_reference
 from commonbrain_evals.retrieval.corpora import Corpus, DataSet, Question

@@ -27,7 +27,8 @@ from commonbrain.transfer.importer import (
     Unreadable,
     split_part,
 )
-from commonbrain.transfer.importers.databases import (
+from commonbrain.transfer.importers.markdown import name, source_reference
+from commonbrain_import.databases import (
     Meter,
     Row,
     fitted,
@@ -38,7 +39,6 @@ from commonbrain.transfer.importers.databases import (
     text_in,
     time_in,
 )
-from commonbrain.transfer.importers.markdown import name, source_reference
 
 _TABLE: Final = "brain_memories"
 _HINT: Final = f"Make it by mariadb-dump DATABASE {_TABLE} > dump.sql."
@@ -324,3 +324,6 @@ def _sqlglot() -> Any:  # noqa: ANN401 a module of an extra
             "Reading a dump of SQL needs the extra import.",
             hint="pip install 'commonbrain[import]'",
         ) from error
+
+
+IMPORTER: Final = OpenBrainDump()

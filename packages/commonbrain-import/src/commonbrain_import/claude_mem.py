@@ -18,7 +18,9 @@ from commonbrain.model.kinds import EpisodeDetail, Kind, MessageDetail
 from commonbrain.model.limits import HEADLINE_CHARS_MAX, HEADLINE_WORDS_MAX
 from commonbrain.model.memory import Draft, ThreadRef
 from commonbrain.transfer.importer import Content, Found, Piece, Unreadable, file_found
-from commonbrain.transfer.importers.databases import (
+from commonbrain.transfer.importers.json_lines import as_list
+from commonbrain.transfer.importers.markdown import source_reference
+from commonbrain_import.databases import (
     Meter,
     Row,
     SqliteTables,
@@ -33,8 +35,6 @@ from commonbrain.transfer.importers.databases import (
     text_in,
     time_in,
 )
-from commonbrain.transfer.importers.json_lines import as_list
-from commonbrain.transfer.importers.markdown import source_reference
 
 _HINT: Final = "Give the claude-mem.db in ~/.claude-mem."
 _OBSERVATIONS: Final = (
@@ -218,3 +218,6 @@ def _files(row: Row, columns: tuple[str, str]) -> Iterator[str]:
         files = _texts(row, column)
         if files:
             yield f"{column.replace('_', ' ').capitalize()}: {', '.join(files)}"
+
+
+IMPORTER: Final = ClaudeMem()

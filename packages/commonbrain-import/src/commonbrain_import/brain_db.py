@@ -19,7 +19,10 @@ from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.links import LinkType
 from commonbrain.model.memory import Draft
 from commonbrain.transfer.importer import Found, Omitted, Piece, Relation, Unreadable
-from commonbrain.transfer.importers.brain_db_drafts import (
+from commonbrain.transfer.importers.json_lines import as_list, as_object
+from commonbrain.transfer.importers.markdown import is_inside, link_outside, name
+from commonbrain.transfer.snapshots import is_sqlite
+from commonbrain_import.brain_db_drafts import (
     PIN,
     answer_draft,
     atom_drafts,
@@ -33,7 +36,7 @@ from commonbrain.transfer.importers.brain_db_drafts import (
     reference_of,
     task_drafts,
 )
-from commonbrain.transfer.importers.databases import (
+from commonbrain_import.databases import (
     Meter,
     Row,
     SqliteTables,
@@ -47,10 +50,7 @@ from commonbrain.transfer.importers.databases import (
     share_in,
     text_in,
 )
-from commonbrain.transfer.importers.json_files import BoundedJson
-from commonbrain.transfer.importers.json_lines import as_list, as_object
-from commonbrain.transfer.importers.markdown import is_inside, link_outside, name
-from commonbrain.transfer.snapshots import is_sqlite
+from commonbrain_import.json_files import BoundedJson
 
 _HINT: Final = (
     "Name the folder of brain.db (by default ~/.openclaw/workspace/memory), or one of "
@@ -405,3 +405,6 @@ _JSON_FILES: Final[Mapping[str, _Reader]] = {
     "items": lambda file: _read_list(file, "items", make=pin_drafts),
     "categories": _read_categories,
 }
+
+
+IMPORTER: Final = BrainDb()

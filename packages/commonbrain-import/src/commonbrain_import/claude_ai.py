@@ -27,7 +27,6 @@ from commonbrain.transfer.importers.chats import (
     Tally,
     parse_time,
 )
-from commonbrain.transfer.importers.exports import Member, chats_of, elements, members, pieces
 from commonbrain.transfer.importers.json_lines import as_list, as_object
 from commonbrain.transfer.importers.markdown import (
     drafts_of_text,
@@ -35,6 +34,7 @@ from commonbrain.transfer.importers.markdown import (
     name,
     source_reference,
 )
+from commonbrain_import.exports import Member, chats_of, elements, members, pieces
 
 _FORMAT: Final = "claude-ai"
 _SENDERS: Final = {"human": USER, "assistant": ASSISTANT}
@@ -186,3 +186,6 @@ class _Reader:
 
 def _text(value: object) -> str:
     return value.strip() if isinstance(value, str) else ""
+
+
+IMPORTER: Final = ClaudeAi()

@@ -22,7 +22,8 @@ from commonbrain.transfer.importer import (
     file_found,
     split_part,
 )
-from commonbrain.transfer.importers.databases import (
+from commonbrain.transfer.importers.markdown import name, source_reference
+from commonbrain_import.databases import (
     Meter,
     Row,
     SqliteTables,
@@ -38,7 +39,6 @@ from commonbrain.transfer.importers.databases import (
     text_in,
     time_in,
 )
-from commonbrain.transfer.importers.markdown import name, source_reference
 
 _HINT: Final = "Name the file of BRAINSTEM_SQLITE_PATH, by default brainstem.db."
 _COLUMNS: Final = (
@@ -155,3 +155,6 @@ def _contents(row: Row, *, project: str | None) -> Iterator[Draft | Unreadable]:
         detail=EventDetail(importance=share_in(row, "salience")) if is_event else None,
     )
     yield from fitted(ruled(draft) if draft.kind is Kind.RULE else draft)
+
+
+IMPORTER: Final = BrainstemDatabase()

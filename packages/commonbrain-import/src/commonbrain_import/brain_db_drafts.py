@@ -18,7 +18,8 @@ from commonbrain.model.limits import SOURCE_REF_CHARS_MAX
 from commonbrain.model.memory import Draft, ThreadRef
 from commonbrain.text.classification import classify
 from commonbrain.transfer.importer import Unreadable
-from commonbrain.transfer.importers.databases import (
+from commonbrain.transfer.importers.markdown import source_reference
+from commonbrain_import.databases import (
     Row,
     fitted,
     names_in,
@@ -29,7 +30,6 @@ from commonbrain.transfer.importers.databases import (
     text_in,
     time_in,
 )
-from commonbrain.transfer.importers.markdown import source_reference
 
 _IMPORTANCE_MAX: Final = 3.0
 """The scale of brain-db's importance: 1 is normal, 2 is kept, 3 is critical."""

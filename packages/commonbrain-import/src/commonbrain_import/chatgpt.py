@@ -27,9 +27,9 @@ from commonbrain.transfer.importers.chats import (
     Tally,
     parse_time,
 )
-from commonbrain.transfer.importers.exports import chats_of, members, pieces
 from commonbrain.transfer.importers.json_lines import as_list, as_object
 from commonbrain.transfer.importers.markdown import links_outside
+from commonbrain_import.exports import chats_of, members, pieces
 
 _BRANCHES: Final = "messages of other branches"
 _TEXTS: Final = frozenset({"text", "multimodal_text"})
@@ -198,3 +198,6 @@ def _sort(message: Mapping[str, object]) -> str:
     if str(content.get("content_type")) in _REASONING:
         return REASONING
     return TOOL_CALLS if message.get("recipient", "all") != "all" else CONTEXT
+
+
+IMPORTER: Final = ChatGpt()

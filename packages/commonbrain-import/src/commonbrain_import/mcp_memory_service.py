@@ -27,7 +27,9 @@ from commonbrain.transfer.importer import (
     Unreadable,
     file_found,
 )
-from commonbrain.transfer.importers.databases import (
+from commonbrain.transfer.importers.json_lines import as_object
+from commonbrain.transfer.importers.markdown import source_reference
+from commonbrain_import.databases import (
     Meter,
     Row,
     SqliteTables,
@@ -44,9 +46,7 @@ from commonbrain.transfer.importers.databases import (
     text_in,
     time_in,
 )
-from commonbrain.transfer.importers.graphs import link_type
-from commonbrain.transfer.importers.json_lines import as_object
-from commonbrain.transfer.importers.markdown import source_reference
+from commonbrain_import.graphs import link_type
 
 _HINT: Final = "Give the sqlite_vec.db of mcp-memory-service."
 _MEMORIES: Final = (
@@ -234,3 +234,6 @@ def _has_edge(tables: SqliteTables, *, first: str, second: str) -> bool:
 
 def _reference(hash_: str) -> str:
     return source_reference("mcp-memory-service", hash_)
+
+
+IMPORTER: Final = McpMemoryService()

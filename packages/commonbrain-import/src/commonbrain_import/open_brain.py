@@ -35,7 +35,9 @@ from commonbrain.transfer.importer import (
     database_url,
     shown_source,
 )
-from commonbrain.transfer.importers.databases import (
+from commonbrain.transfer.importers.json_lines import as_object
+from commonbrain.transfer.importers.markdown import name, source_reference
+from commonbrain_import.databases import (
     Meter,
     Row,
     Tables,
@@ -54,9 +56,7 @@ from commonbrain.transfer.importers.databases import (
     time_in,
     whole_in,
 )
-from commonbrain.transfer.importers.json_lines import as_object
-from commonbrain.transfer.importers.markdown import name, source_reference
-from commonbrain.transfer.importers.postgres_tables import names_of_array, open_postgres
+from commonbrain_import.postgres_tables import names_of_array, open_postgres
 
 _HINT: Final = (
     "Give the URL of its database, such as postgresql://postgres@localhost:5432/openbrain "
@@ -447,3 +447,6 @@ def _left(
     )
     yield from map(meter.piece, ready)
     yield from map(meter.piece, omissions(tables, named))
+
+
+IMPORTER: Final = OpenBrain()

@@ -33,7 +33,14 @@ from commonbrain.transfer.importer import (
     file_found,
     files_found,
 )
-from commonbrain.transfer.importers.databases import (
+from commonbrain.transfer.importers.json_lines import as_object
+from commonbrain.transfer.importers.markdown import (
+    is_inside,
+    links_outside,
+    source_reference,
+)
+from commonbrain.transfer.snapshots import is_sqlite
+from commonbrain_import.databases import (
     Meter,
     Row,
     SqliteTables,
@@ -48,16 +55,9 @@ from commonbrain.transfer.importers.databases import (
     text_in,
     time_in,
 )
-from commonbrain.transfer.importers.graphs import edge_text
-from commonbrain.transfer.importers.json_files import Element, NotJson, elements, open_json
-from commonbrain.transfer.importers.json_lines import as_object
-from commonbrain.transfer.importers.markdown import (
-    is_inside,
-    links_outside,
-    source_reference,
-)
-from commonbrain.transfer.importers.qdrant_points import points
-from commonbrain.transfer.snapshots import is_sqlite
+from commonbrain_import.graphs import edge_text
+from commonbrain_import.json_files import Element, NotJson, elements, open_json
+from commonbrain_import.qdrant_points import points
 
 _HINT: Final = (
     "Give the JSON of get_all or of an export, a history.db, or the folder with it and Qdrant's."
@@ -333,3 +333,6 @@ def _reference(id_: str) -> str:
 
 def _version(id_: str, number: int) -> str:
     return source_reference("mem0", f"{id_}@{number}")
+
+
+IMPORTER: Final = Mem0()

@@ -20,7 +20,9 @@ from commonbrain.model.kinds import Kind, MessageDetail
 from commonbrain.model.memory import Draft, ThreadRef
 from commonbrain.text.classification import classify
 from commonbrain.transfer.importer import Content, Found, Omitted, Piece, Unreadable
-from commonbrain.transfer.importers.databases import (
+from commonbrain.transfer.importers.json_lines import as_list, as_object
+from commonbrain.transfer.importers.markdown import source_reference
+from commonbrain_import.databases import (
     Row,
     fitted,
     names_in,
@@ -28,10 +30,8 @@ from commonbrain.transfer.importers.databases import (
     text_in,
     time_in,
 )
-from commonbrain.transfer.importers.graphs import about
-from commonbrain.transfer.importers.json_files import Element, read_elements
-from commonbrain.transfer.importers.json_lines import as_list, as_object
-from commonbrain.transfer.importers.markdown import source_reference
+from commonbrain_import.graphs import about
+from commonbrain_import.json_files import Element, read_elements
 
 _HINT: Final = "Give an agent file (.af) that Letta exported."
 _BLOCKS: Final = frozenset({"blocks", "core_memory"})
@@ -203,3 +203,6 @@ def _sent(message: Row) -> Iterator[str]:
             except (ValueError, RecursionError):
                 continue
             yield from filter(None, [text_in(given or {}, "message")])
+
+
+IMPORTER: Final = LettaAgentFile()

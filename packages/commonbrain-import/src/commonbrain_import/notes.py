@@ -33,16 +33,6 @@ from commonbrain.transfer.importer import (
     Unreadable,
     files_found,
 )
-from commonbrain.transfer.importers.databases import (
-    Row,
-    fitted,
-    names_in,
-    one_name,
-    ruled,
-    text_in,
-    time_in,
-)
-from commonbrain.transfer.importers.graphs import about, edge_text, link_type
 from commonbrain.transfer.importers.json_lines import as_object
 from commonbrain.transfer.importers.markdown import (
     note_files,
@@ -58,6 +48,16 @@ from commonbrain.transfer.importers.sections import (
     front_matter_lines,
     sections,
 )
+from commonbrain_import.databases import (
+    Row,
+    fitted,
+    names_in,
+    one_name,
+    ruled,
+    text_in,
+    time_in,
+)
+from commonbrain_import.graphs import about, edge_text, link_type
 
 if TYPE_CHECKING:
     from markdown_it.token import Token

@@ -11,7 +11,7 @@ from typing import Any, Final, Protocol
 
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.transfer.importer import Unreadable, shown_source
-from commonbrain.transfer.importers.databases import ROWS_AT_ONCE, Row, Tables
+from commonbrain_import.databases import ROWS_AT_ONCE, Row, Tables
 
 _CONNECT_TIMEOUT_S: Final = 10
 """Enough for a server in another country; one that does not answer is reported."""

@@ -26,11 +26,11 @@ from commonbrain.transfer.importer import (
     Unreadable,
     file_found,
 )
-from commonbrain.transfer.importers.databases import Row, fitted, names_in, one_name, text_in
-from commonbrain.transfer.importers.graphs import about, edge_text, link_type
-from commonbrain.transfer.importers.json_files import json_lines, open_json
 from commonbrain.transfer.importers.json_lines import as_list
 from commonbrain.transfer.importers.markdown import source_reference
+from commonbrain_import.databases import Row, fitted, names_in, one_name, text_in
+from commonbrain_import.graphs import about, edge_text, link_type
+from commonbrain_import.json_files import json_lines, open_json
 
 _HINT: Final = "Give the memory.jsonl that MEMORY_FILE_PATH names, with one entity on each line."
 _TYPES: Final = frozenset({"entity", "relation"})
@@ -160,3 +160,6 @@ def _subject(entity: str) -> FactDetail:
 
 def _reference(place: str) -> str:
     return source_reference("mcp-memory", place)
+
+
+IMPORTER: Final = McpMemoryGraph()

@@ -25,7 +25,9 @@ from commonbrain.model.kinds import Kind, MessageDetail
 from commonbrain.model.memory import Draft, ThreadRef
 from commonbrain.transfer.importer import Found, Piece, Unreadable
 from commonbrain.transfer.importers.chats import Session, parse_time, split_to_fit
-from commonbrain.transfer.importers.json_files import (
+from commonbrain.transfer.importers.json_lines import as_list, as_object
+from commonbrain.transfer.importers.markdown import name, source_reference
+from commonbrain_import.json_files import (
     BoundedJson,
     Events,
     NotJson,
@@ -35,8 +37,6 @@ from commonbrain.transfer.importers.json_files import (
     parser_message,
     skip_byte_order_mark,
 )
-from commonbrain.transfer.importers.json_lines import as_list, as_object
-from commonbrain.transfer.importers.markdown import name, source_reference
 
 LISTS: Final = ("turns", "messages")
 """The keys under which an object holds the turns of one conversation."""
@@ -379,3 +379,6 @@ def _describe_rejection(value: object) -> str:
     if isinstance(value, Oversized):
         return f"It has {value.values:,} values, too many to hold."
     return f"It is not a turn: {str(value)[:80]!r}."
+
+
+IMPORTER: Final = ConversationFile()

@@ -22,7 +22,9 @@ from commonbrain.model.limits import SOURCE_REF_CHARS_MAX
 from commonbrain.model.links import LinkType
 from commonbrain.model.memory import Draft, ThreadRef
 from commonbrain.transfer.importer import Content, Found, Omitted, Piece, Relation, Unreadable
-from commonbrain.transfer.importers.databases import (
+from commonbrain.transfer.importers.json_lines import as_object
+from commonbrain.transfer.importers.markdown import source_reference
+from commonbrain_import.databases import (
     Row,
     fitted,
     ids_in,
@@ -31,10 +33,8 @@ from commonbrain.transfer.importers.databases import (
     text_in,
     time_in,
 )
-from commonbrain.transfer.importers.graphs import about
-from commonbrain.transfer.importers.json_files import Element, read_elements
-from commonbrain.transfer.importers.json_lines import as_object
-from commonbrain.transfer.importers.markdown import source_reference
+from commonbrain_import.graphs import about
+from commonbrain_import.json_files import Element, read_elements
 
 _HINT: Final = "Give a JSON object with the lists edges, episodes and nodes of the graph."
 _EDGES: Final = frozenset({"edges", "entity_edges", "facts", "relevant_facts"})
@@ -219,3 +219,6 @@ def _by_start(span: _Span) -> tuple[bool, float]:
 def _reference(type_: str, fields: Row) -> str:
     id_ = text_in(fields, "uuid", "uuid_", "id") or text_in(fields, "fact", "content", "name")
     return source_reference("graphiti", f"{type_}/{id_}")
+
+
+IMPORTER: Final = GraphitiExport()

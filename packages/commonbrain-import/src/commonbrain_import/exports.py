@@ -12,10 +12,10 @@ from zipfile import BadZipFile, ZipFile, is_zipfile
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.transfer.importer import Content, Piece, Unreadable
 from commonbrain.transfer.importers.chats import Progress, Tally
-from commonbrain.transfer.importers.conversations import records
-from commonbrain.transfer.importers.json_files import NotJson, Oversized
 from commonbrain.transfer.importers.json_lines import as_object
 from commonbrain.transfer.importers.markdown import is_inside
+from commonbrain_import.conversations import records
+from commonbrain_import.json_files import NotJson, Oversized
 
 _CHATS: Final = re.compile(r"(?:.*/)?conversations(?:-\d+)?\.json")
 """A large export has its chats in several numbered files."""
