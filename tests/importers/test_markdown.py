@@ -12,7 +12,7 @@ from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.limits import NAME_CHARS_MAX, SOURCE_REF_CHARS_MAX
 from commonbrain.model.memory import Draft
 from commonbrain.transfer.importer import Content, Unreadable
-from commonbrain.transfer.importers import INSTALLED as IMPORTERS
+from commonbrain.transfer.importers import IMPORTERS
 from commonbrain.transfer.importers.sections import sections, split_blocks
 
 NOTES = Path(__file__).parent / "samples" / "notes"

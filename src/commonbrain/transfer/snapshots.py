@@ -11,28 +11,28 @@ from typing import Final
 from commonbrain.folders import is_disk_full, temporary_folder
 from commonbrain.model.errors import InvalidInputError
 
-HIDDEN_FILES: Final = frozenset({".atoms.db", ".embeddings.db"})
-"""The hidden files that an importer reads; they are brain-db's."""
 _LOGS: Final = ("-wal", "-shm", "-journal")
 """How SQLite names the files in which a database has changes of its own."""
 _HINT: Final = "Import it in the foreground, or close the program that writes to it."
 
 
 @contextmanager
-def snapshot_of(source: Path) -> Generator[Path]:
+def snapshot_of(source: Path, *, hidden: frozenset[str]) -> Generator[Path]:
     """Yield a source, or a copy of one with databases that other programs may write to.
+
+    `hidden` names the files to take along although they begin with a dot.
 
     Raises:
         InvalidInputError: a database cannot be copied.
 
     """
-    databases = [one for one in _files(source) if is_sqlite(one)]
+    databases = [one for one in _files(source, hidden) if is_sqlite(one)]
     if not databases:
         yield source
         return
     with TemporaryDirectory(prefix="commonbrain-") as folder:
         copy = Path(folder) / source.resolve().name
-        for file in _files(source):
+        for file in _files(source, hidden):
             target = copy if file == source else copy / file.relative_to(source)
             target.parent.mkdir(parents=True, exist_ok=True)
             if file in databases:
@@ -42,7 +42,7 @@ def snapshot_of(source: Path) -> Generator[Path]:
         yield copy
 
 
-def _files(source: Path) -> Iterator[Path]:
+def _files(source: Path, hidden: frozenset[str]) -> Iterator[Path]:
     """Yield the files that an upload takes along."""
     if source.is_file():
         yield source
@@ -51,7 +51,7 @@ def _files(source: Path) -> Iterator[Path]:
     for path in sorted(source.rglob("*")):
         *above, name = path.relative_to(source).parts
         is_hidden = any(one.startswith(".") for one in above) or (
-            name.startswith(".") and name not in HIDDEN_FILES
+            name.startswith(".") and name not in hidden
         )
         if path.is_file() and not is_hidden and path.resolve().is_relative_to(root):
             yield path

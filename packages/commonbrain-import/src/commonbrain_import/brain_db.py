@@ -95,6 +95,7 @@ class BrainDb:
     name: str = "brain-db"
     purpose: str = "brain-db: brain.db and the JSON and SQLite files before it"
     has_relations: bool = True
+    hidden_files: frozenset[str] = frozenset({".atoms.db", ".embeddings.db"})
 
     def find(self, home: Path) -> Iterator[Found]:
         """Return the folder in OpenClaw's workspace if one of the files is there."""

@@ -1,4 +1,4 @@
-"""Databases of the systems before Commonbrain, as their own code made them."""
+"""Sources of other systems, as their own programs made them."""
 
 import sqlite3
 from collections import Counter
@@ -9,9 +9,10 @@ from typing import TypeVar
 
 from commonbrain.model.memory import Draft
 from commonbrain.transfer.importer import Omitted, Piece, Relation, Unreadable
-from commonbrain.transfer.importers import INSTALLED as IMPORTERS
+from commonbrain.transfer.importers import InstalledImporters
 
 SAMPLES = Path(__file__).parent / "samples"
+IMPORTERS = InstalledImporters()
 Part = TypeVar("Part", Draft, Relation, Unreadable, Omitted)
 
 

@@ -1,6 +1,6 @@
 """Make the dumps of Open Brain's sample databases with pg_dump.
 
-    uv run python tests/importers/make/make_open_brain.py
+    uv run python packages/commonbrain-import/tests/make/make_open_brain.py
 
 Made with pg_dump 18 of the development server. It is not part of the tests.
 """

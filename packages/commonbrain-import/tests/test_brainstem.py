@@ -6,14 +6,13 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from import_samples import IMPORTERS, SAMPLES, by_body, kinds, load, omitted, only, read
 
 from commonbrain.client import Brain
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.kinds import EventDetail
 from commonbrain.model.scope import Scope, Trust
 from commonbrain.transfer.importer import Unreadable
-from commonbrain.transfer.importers import INSTALLED as IMPORTERS
-from tests.importers.predecessors import SAMPLES, by_body, kinds, load, omitted, only, read
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@
     git show 768f1cac4:./stm_manager.py > ../../../brain/stm_manager.py
     git show 167884ac1:./atom_manager.py > ../../../brain/atom_manager.py
     git show 869e4cca4:./embeddings_manager.py > ../../../brain/embeddings_manager.py
-    PYTHONPATH=../../../brain python .../tests/importers/make/make_brain_db.py samples/brain-db
+    PYTHONPATH=../../../brain python .../tests/make/make_brain_db.py samples/brain-db
 
 Made with Python 3.11, numpy 2 and requests 2, without its embedding server. It is not part of the
 tests. Full-text tables are left out of the dumps.

@@ -7,6 +7,7 @@ from typing import LiteralString, cast
 
 import psycopg
 import pytest
+from import_samples import IMPORTERS, SAMPLES, by_ref, kinds, omitted, only, read
 
 from commonbrain.client import Brain
 from commonbrain.model.errors import InvalidInputError
@@ -14,8 +15,6 @@ from commonbrain.model.kinds import IncidentDetail, RuleDetail, TaskDetail
 from commonbrain.model.links import LinkType
 from commonbrain.model.memory import Draft
 from commonbrain.transfer.importer import Piece, Relation, Unreadable, database_url, shown_source
-from commonbrain.transfer.importers import INSTALLED as IMPORTERS
-from tests.importers.predecessors import SAMPLES, by_ref, kinds, omitted, only, read
 from tests.postgres import Server
 
 OPEN_BRAIN = SAMPLES / "open-brain"

@@ -4,12 +4,11 @@ from itertools import islice
 from pathlib import Path
 
 import pytest
+from import_samples import IMPORTERS, SAMPLES, by_ref, kinds, omitted, only, read
 
 from commonbrain.client import Brain
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.transfer.importer import Relation, Unreadable
-from commonbrain.transfer.importers import INSTALLED as IMPORTERS
-from tests.importers.predecessors import SAMPLES, by_ref, kinds, omitted, only, read
 
 OPENBRAIN = SAMPLES / "openbrain"
 ID = "019c0000-0000-7000-8000-00000000000"

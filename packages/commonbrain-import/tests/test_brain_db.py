@@ -9,16 +9,8 @@ from itertools import islice
 from pathlib import Path
 
 import pytest
-
-from commonbrain.client import Brain
-from commonbrain.model.errors import InvalidInputError
-from commonbrain.model.kinds import AtomDetail, EventDetail, MessageDetail, TaskDetail
-from commonbrain.model.limits import TEXT_BYTES_MAX
-from commonbrain.model.links import LinkType
-from commonbrain.model.memory import Draft
-from commonbrain.transfer.importer import Relation, Unreadable
-from commonbrain.transfer.importers import INSTALLED as IMPORTERS
-from tests.importers.predecessors import (
+from import_samples import (
+    IMPORTERS,
     SAMPLES,
     by_body,
     by_ref,
@@ -28,6 +20,14 @@ from tests.importers.predecessors import (
     only,
     read,
 )
+
+from commonbrain.client import Brain
+from commonbrain.model.errors import InvalidInputError
+from commonbrain.model.kinds import AtomDetail, EventDetail, MessageDetail, TaskDetail
+from commonbrain.model.limits import TEXT_BYTES_MAX
+from commonbrain.model.links import LinkType
+from commonbrain.model.memory import Draft
+from commonbrain.transfer.importer import Relation, Unreadable
 
 BRAIN_DB = SAMPLES / "brain-db"
 OLD_FILES = ("synapse.json", "stm.json", "working_memory.json", "categories.json")

@@ -19,13 +19,13 @@ from commonbrain_import.conversations import (
 from commonbrain_import.json_files import NotJson
 from hypothesis import given
 from hypothesis import strategies as st
+from import_samples import IMPORTERS
 
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.kinds import MessageDetail
 from commonbrain.model.limits import SOURCE_REF_CHARS_MAX, TEXT_BYTES_MAX
 from commonbrain.model.memory import Draft, ThreadRef
 from commonbrain.transfer.importer import Content, Piece, Unreadable
-from commonbrain.transfer.importers import INSTALLED as IMPORTERS
 from commonbrain.transfer.importers.json_lines import as_list
 
 if TYPE_CHECKING:

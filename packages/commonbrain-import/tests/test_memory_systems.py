@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final
 
 import pytest
+from import_samples import IMPORTERS
 
 from commonbrain.client import Brain
 from commonbrain.model.errors import InvalidInputError
@@ -21,7 +22,6 @@ from commonbrain.model.limits import TAGS_MAX, TEXT_BYTES_MAX
 from commonbrain.model.links import LinkType
 from commonbrain.model.memory import Draft
 from commonbrain.transfer.importer import Content, Omitted, Relation, Unreadable
-from commonbrain.transfer.importers import INSTALLED as IMPORTERS
 
 SAMPLES: Final = Path(__file__).parent / "samples"
 THREE_THOUSAND: Final = 3000
@@ -189,28 +189,6 @@ def test_import_reports_the_counts_of_the_source_and_its_repetition_stores_nothi
     again = brain.import_(sample.format, source)
     assert (again.stored, again.quarantined) == (0, 0)
     assert again.exists == sample.read - sample.unreadable
-
-
-def test_given_project_applies_to_all_memories(tmp_path: Path, subtests: pytest.Subtests) -> None:
-    for sample in SAMPLES_READ:
-        with subtests.test(sample=named(sample)):
-            source = restored(sample, tmp_path / named(sample))
-            read = contents(sample.format, source, "quay")
-            assert {one.project for one in read if isinstance(one, Draft)} == {"quay"}
-
-
-def test_reading_a_source_does_not_change_its_files(
-    tmp_path: Path, subtests: pytest.Subtests
-) -> None:
-    for sample in SAMPLES_READ:
-        with subtests.test(sample=named(sample)):
-            source = restored(sample, tmp_path / named(sample))
-            folder = source if source.is_dir() else source.parent
-            before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-            list(contents(sample.format, source))
-            assert before == {
-                path: path.read_bytes() for path in folder.rglob("*") if path.is_file()
-            }
 
 
 def test_observation_contains_the_name_of_its_entity() -> None:

@@ -1,7 +1,7 @@
 """Make the sample of Brainstem with its own code.
 
     git clone https://github.com/hookdump/Brainstem && cd Brainstem
-    PYTHONPATH=src python .../tests/importers/make/make_brainstem.py samples/brainstem/brainstem.sql
+    PYTHONPATH=src python .../tests/make/make_brainstem.py samples/brainstem/brainstem.sql
 
 Made with Brainstem 0.3.0 (ab3ad66) and Python 3.11; needs pydantic. It is not part of the tests.
 """
