@@ -62,7 +62,7 @@ TOPICS: Final[Mapping[str, str]] = {
         flows/detached_executor flows/job* flows/moving flows/own_worker doors/job_lines
         doors/working
     """,
-    "transfer": "flows/exporting",
+    "transfer": "importers flows/exporting flows/import*",
     "security": "security flows/*secret*",
     "faults": "faults",
     "observability": "telemetry",
@@ -81,7 +81,6 @@ FOLDERS: Final[Mapping[str, str]] = {
     "clients": "clients",
     "deploy": "server",
     "distributed": "distributed",
-    "importers": "import",
     "models": "models",
     "packages": "packages",
     "server": "server",

@@ -670,7 +670,7 @@ class Brain:
         Example: `brain.import_("markdown", "notes/", project="shop", dry_run=True)`.
 
         Args:
-            format: the name of an importer, such as markdown or jsonl.
+            format: the name of an importer, such as markdown or claude-code.
             source: a file or folder.
             project: overrides the project that the source suggests.
             dry_run: read and validate everything, store nothing.

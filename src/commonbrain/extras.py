@@ -9,8 +9,16 @@ from collections.abc import Mapping
 from importlib import import_module
 from importlib.util import find_spec
 from types import ModuleType
+from typing import Final
 
 from commonbrain.model.errors import InvalidInputError
+
+IMPORT_FORMATS: Final = (
+    *("basic-memory", "brain-db", "brainstem", "chatgpt", "claude-ai", "claude-mem"),
+    *("conversations", "graphiti", "letta", "mcp-memory", "mcp-memory-service", "mem0"),
+    *("obsidian", "open-brain", "openbrain"),
+)
+"""The formats that the extra `import` adds to `brain import`."""
 
 
 def load_extra(name: str, *, extra: str) -> ModuleType:

@@ -11,7 +11,7 @@ import pytest
 from commonbrain.api.operations import OPERATIONS
 from commonbrain.integrations import CLIENTS
 from commonbrain.model.kinds import Kind
-from commonbrain.transfer.importers import IMPORTERS
+from commonbrain.transfer.importers import InstalledImporters
 from commonbrain.transfer.merge import OWN_FORMAT
 from tests.in_process import run_brain
 from tests.processes import TIMEOUT_S, clean_environment
@@ -40,7 +40,7 @@ COMPLETIONS: tuple[tuple[tuple[str, ...], set[str]], ...] = (
     (("connect", ""), set(CLIENTS)),
     (("connect", "c"), {"claude-code", "codex", "cursor"}),
     (("connect", "codex", "--scope", ""), {"user", "project"}),
-    (("import", ""), {*IMPORTERS, OWN_FORMAT}),
+    (("import", ""), {*InstalledImporters(), OWN_FORMAT}),
     (("remember", "x", "--kind", ""), set(Kind)),
     (("recall", "--kind", "ru"), {"rule"}),
     (("recall", "--field", "o"), {"outcome"}),

@@ -7,8 +7,6 @@ import pytest
 
 from tests.doors.conftest import Command
 
-pytestmark = pytest.mark.part("import")
-
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:

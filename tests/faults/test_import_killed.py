@@ -10,8 +10,6 @@ from commonbrain.testing.builders import SeededRandom, a_brain
 from commonbrain.transfer.imports import ImportReport
 from tests.faults.workers import DONE, READY, Line, worker
 
-pytestmark = pytest.mark.part("import")
-
 BATCHES = 3
 """After so many stored batches the process is killed, while it prepares the next."""
 

@@ -12,7 +12,7 @@ import pytest
 
 from commonbrain.model.errors import UnavailableError
 from commonbrain.testing.builders import FakeClock, a_brain
-from commonbrain.transfer.importers.databases import connect_sqlite
+from commonbrain.transfer.snapshots import connect_sqlite
 from tests.faults.at_jobs import work
 from tests.faults.mounts import small_disk
 from tests.faults.test_processes import start_together

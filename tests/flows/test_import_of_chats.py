@@ -11,8 +11,6 @@ from commonbrain.client import Brain
 from commonbrain.testing.builders import a_brain
 from tests.doors.hooking import SESSION, call_hook
 
-pytestmark = pytest.mark.part("import")
-
 PROJECT = "crane-web"
 RULE = "Never push to main without a review."
 FACTS = {

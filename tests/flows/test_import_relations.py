@@ -24,8 +24,6 @@ from commonbrain.transfer.imports import (
 from tests.flows.asking import bodies
 from tests.flows.test_importing import importing
 
-pytestmark = pytest.mark.part("import")
-
 
 @dataclass(frozen=True, slots=True)
 class Given:

@@ -1,4 +1,3 @@
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,9 +11,8 @@ from commonbrain.model.memory import Draft, ThreadRef
 from commonbrain.testing.builders import a_brain
 from commonbrain.transfer.importer import Found, Importer, Piece, Unreadable, file_found
 from commonbrain.transfer.imports import ImportReport
+from tests.claude_sessions import write_session
 from tests.flows.asking import bodies, stored
-
-pytestmark = pytest.mark.part("import")
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,32 +243,22 @@ def test_growing_list_of_incidents_adds_only_the_new_incident(brain: Brain, tmp_
 
 
 def test_import_counts_the_parts_of_split_texts(tmp_path: Path) -> None:
-    path = tmp_path / "chat.json"
-    path.write_text(json.dumps([{"text": "word " * 5_000}, {"text": "short"}]), "utf-8")
+    path = write_session(tmp_path / "chat.jsonl", "word " * 5_000, "short")
     with a_brain(tmp_path / "brain.db") as brain:
-        report = brain.import_("conversations", path)
+        report = brain.import_("claude-code", path)
 
     assert (report.parts, report.stored) == (2, 3)
 
 
 @pytest.mark.requirement("ST-10", "MG-01")
-@pytest.mark.parametrize(
-    ("format_", "name", "text"),
-    [
-        ("markdown", "MEMORY.md", "# Rules\n\n- Never push to main without a review.\n"),
-        ("conversations", "chat.json", '[{"speaker": "Ann", "text": "The kettle is blue."}]'),
-    ],
-)
-def test_import_does_not_change_its_source(
-    brain: Brain, tmp_path: Path, format_: str, name: str, text: str
-) -> None:
+def test_import_does_not_change_its_source(brain: Brain, tmp_path: Path) -> None:
     folder = tmp_path / "theirs"
     folder.mkdir()
-    source = folder / name
+    source, text = folder / "MEMORY.md", "# Rules\n\n- Never push to main without a review.\n"
     source.write_text(text)
     before = source.stat()
 
-    assert brain.import_(format_, source).stored == 1
+    assert brain.import_("markdown", source).stored == 1
 
     after = source.stat()
     assert source.read_text() == text

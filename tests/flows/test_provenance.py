@@ -1,6 +1,5 @@
 """The whole way back: from what is known to who said it, where and when."""
 
-import json
 from datetime import timedelta
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from commonbrain.model.links import LinkType
 from commonbrain.model.memory import Draft, ThreadRef
 from commonbrain.retrieval.provenance import DEPTH_MAX, STEPS_MAX, Provenance
 from commonbrain.testing.builders import FakeClock
+from tests.claude_sessions import write_session
 from tests.contracts.store_steps import a_link
 from tests.flows.asking import remember_one, stored
 
@@ -75,16 +75,8 @@ def test_decision_in_a_message_is_traced_to_its_thread(brain: Brain) -> None:
 
 @pytest.mark.requirement("PV-06", "PV-02")
 def test_decision_of_an_imported_conversation_is_traced_to_it(brain: Brain, tmp_path: Path) -> None:
-    chat = {
-        "id": "c1",
-        "title": "Cores",
-        "messages": [
-            {"role": "user", "content": "How many cores shall the build have?"},
-            {"role": "assistant", "content": "@decision The build gets eight cores"},
-        ],
-    }
-    (tmp_path / "chat.json").write_text(json.dumps([chat]))
-    brain.import_("conversations", tmp_path / "chat.json")
+    texts = ("How many cores shall the build have?", "@decision The build gets eight cores")
+    brain.import_("claude-code", write_session(tmp_path / "c1.jsonl", *texts, title="Cores"))
     [fact] = brain.recall("build eight cores", kinds=["fact"]).items
     provenance = known(brain, fact.id)
     assert provenance.thread_subject is not None

@@ -1,6 +1,5 @@
 """What is marked private is removed at every entry, before anything is stored."""
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
@@ -13,6 +12,7 @@ from commonbrain.hooks.actions import ACTIONS, HookRequest
 from commonbrain.hooks.table import HOOKS
 from commonbrain.model.memory import Draft, ThreadRef
 from commonbrain.text.normalisation import normalise, without_private
+from tests.claude_sessions import write_session
 from tests.doors.hooking import SESSION, make_event
 from tests.flows.asking import stored
 
@@ -74,10 +74,7 @@ def _import_notes(brain: Brain, text: str, folder: Path) -> object:
 
 
 def _import_chat(brain: Brain, text: str, folder: Path) -> object:
-    file = folder / "chats.json"
-    turns = [{"role": "user", "content": text}, {"role": "assistant", "content": text}]
-    file.write_text(json.dumps([{"id": "c1", "title": text, "messages": turns}]), "utf-8")
-    return brain.import_("conversations", file)
+    return brain.import_("claude-code", write_session(folder / "chat.jsonl", text, text))
 
 
 def _import_long_turn(brain: Brain, text: str, folder: Path) -> object:

@@ -1,20 +1,16 @@
-"""Sessions of coding agents and exports of chats become threads, without what programs added.
+"""Sessions of coding agents become threads, without what programs added.
 
-The samples of Claude Code and Codex were written by these programs (`make/`); neither OpenAI nor
-Anthropic publishes its export, so those samples follow descriptions and readers of them.
+The samples were written by these programs (`make/`).
 """
 
 import json
 import shutil
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
-from zipfile import ZipFile
 
 import pytest
 
-from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.kinds import Kind, MessageDetail
 from commonbrain.model.limits import TEXT_BYTES_MAX
 from commonbrain.model.memory import Draft
@@ -22,11 +18,11 @@ from commonbrain.testing.builders import a_brain
 from commonbrain.transfer.importer import Omitted, Piece, Unreadable
 from commonbrain.transfer.importers import IMPORTERS
 from commonbrain.transfer.importers.chats import title_of
-from commonbrain.transfer.importers.transcripts import LINE_BYTES_MAX
+from commonbrain.transfer.importers.json_lines import LINE_BYTES_MAX
 
 SAMPLES = Path(__file__).parent / "samples"
-FORMATS = ("claude-code", "codex", "chatgpt", "claude-ai")
-STORED = {"claude-code": 11, "codex": 4, "chatgpt": 6, "claude-ai": 7}
+FORMATS = ("claude-code", "codex")
+STORED = {"claude-code": 11, "codex": 4}
 TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
 
 
@@ -319,117 +315,14 @@ def test_compressed_rollout_without_an_unpacked_copy_is_reported(tmp_path: Path)
     assert place.endswith("-two.jsonl.zst")
 
 
-def test_current_branch_of_a_chatgpt_chat_is_imported() -> None:
-    pieces = read("chatgpt", SAMPLES / "chatgpt" / "conversations.json")
-    assert messages(pieces) == [
-        ("user", "Which berth has power?"),
-        ("assistant", "Berth 4 has power."),
-        ("user", "And this one?"),
-        ("assistant", "That is berth 7; it has water only."),
-        ("user", "How long is the pier?"),
-        ("assistant", "The pier is 212 metres long."),
-    ]
-    assert subjects(pieces) == ["Berths of the harbour", "How long is the pier?"]
-    first, *_, last = drafts(pieces)
-    assert (first.source_ref, first.occurred_at) == (
-        "chatgpt#m3",
-        datetime(2026, 1, 1, 10, 0, 2, 250_000, tzinfo=UTC),
-    )
-    assert last.occurred_at == datetime(2026, 2, 1, 10, 0, 2, tzinfo=UTC)
-    assert unreadable(pieces) == ["chat c-3"]
-    assert omitted(pieces) == {
-        "context added by the program": 2,
-        "images and attached files": 2,
-        "messages of other branches": 1,
-        "reasoning of the model": 1,
-        "tool calls": 1,
-        "tool results": 1,
-    }
-
-
-def test_chats_memories_and_projects_of_a_claude_export_are_imported() -> None:
-    pieces = read("claude-ai", SAMPLES / "claude-ai")
-    assert messages(pieces) == [
-        ("user", "Who moors the Heron?"),
-        ("assistant", "I look it up.\nBo moors the Heron."),
-        ("user", "Remind me of the tides"),
-    ]
-    assert subjects(pieces) == ["Mooring plan", "Remind me of the tides"]
-    notes = [one for one in drafts(pieces) if one.kind != Kind.MESSAGE]
-    # The last part of each reference is a digest of the text.
-    assert [((one.source_ref or "")[:-9], one.project) for one in notes] == [
-        ("claude-ai#memory", None),
-        ("claude-ai#memory/p-1", "Harbour"),
-        ("claude-ai#project/p-1/prompt_template", "Harbour"),
-        ("claude-ai#project/p-1/d-1#tides", "Harbour"),
-    ]
-    assert notes[2].kind == Kind.RULE
-    assert omitted(pieces) == {
-        "images and attached files": 2,
-        "reasoning of the model": 1,
-        "tool calls": 1,
-        "tool results": 1,
-    }
-
-
-def test_export_is_read_the_same_from_its_archive_and_its_folder(
-    tmp_path: Path, subtests: pytest.Subtests
-) -> None:
-    for format_ in ["chatgpt", "claude-ai"]:
-        with subtests.test(format_=format_):
-            archive = tmp_path / "export.zip"
-            with ZipFile(archive, "w") as out:
-                for file in sorted((SAMPLES / format_).iterdir()):
-                    out.write(file, f"export/{file.name}")
-                out.writestr("__MACOSX/._conversations.json", "no JSON")
-            packed = [one.content for one in read(format_, archive)]
-            assert packed == [one.content for one in read(format_, SAMPLES / format_)]
-
-
-def test_chats_in_numbered_files_of_a_large_export_are_read(tmp_path: Path) -> None:
-    chats = json.loads((SAMPLES / "chatgpt" / "conversations.json").read_text("utf-8"))
-    for number, chat in enumerate(chats):
-        file = tmp_path / f"conversations-{number:03d}.json"
-        file.write_text(json.dumps([chat]), "utf-8")
-    (tmp_path / "user.json").write_text("{}", "utf-8")
-    assert len(messages(read("chatgpt", tmp_path))) == STORED["chatgpt"]
-
-
-def test_truncated_export_is_imported_up_to_the_last_complete_record(tmp_path: Path) -> None:
-    text = (SAMPLES / "chatgpt" / "conversations.json").read_text("utf-8")
-    source = tmp_path / "conversations.json"
-    source.write_text(text[: text.index('"c-2"')], "utf-8")
-    pieces = read("chatgpt", source)
-    assert len(messages(pieces)) == 4
-    assert unreadable(pieces) == ["conversations.json, after 1"]
-
-
-def test_export_of_another_service_is_refused(subtests: pytest.Subtests) -> None:
-    for format_, other in [("chatgpt", "claude-ai"), ("claude-ai", "chatgpt")]:
-        with (
-            subtests.test(format_=format_, other=other),
-            pytest.raises(InvalidInputError, match="is not from an export of"),
-        ):
-            read(format_, SAMPLES / other)
-
-
 def test_sources_are_found_in_their_default_folders(tmp_path: Path) -> None:
     session(tmp_path / "home", record("user", "Hello"))
     shutil.move(tmp_path / "home" / "projects", tmp_path / "home" / ".claude" / "projects")
     rollout(tmp_path / "home", wrapped(item("user", "Which lock?")))
-    downloads = tmp_path / "home" / "Downloads"
-    downloads.mkdir()
-    for name in ("data-2026-01-02-03-04-05-batch-0000.zip", "a1b2-2026-01-02-03-04-05-c3.zip"):
-        (downloads / name).write_bytes(b"unread")
     results = {
         name: [one.path.name for one in IMPORTERS[name].find(tmp_path / "home")] for name in FORMATS
     }
-    assert results == {
-        "claude-code": ["projects"],
-        "codex": ["sessions"],
-        "chatgpt": ["a1b2-2026-01-02-03-04-05-c3.zip"],
-        "claude-ai": ["data-2026-01-02-03-04-05-batch-0000.zip"],
-    }
+    assert results == {"claude-code": ["projects"], "codex": ["sessions"]}
 
 
 @pytest.mark.requirement("MG-07")

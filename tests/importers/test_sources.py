@@ -3,7 +3,6 @@
 import io
 import json
 import re
-import sqlite3
 import zipfile
 from pathlib import Path
 
@@ -57,7 +56,7 @@ URLS = [
 def test_refused_address_is_shown_without_its_password(
     brain: Brain, subtests: pytest.Subtests
 ) -> None:
-    for format_ in sorted({*IMPORTERS, OWN_FORMAT} - {"open-brain"}):
+    for format_ in sorted({*IMPORTERS, OWN_FORMAT}):
         for url in URLS:
             with subtests.test(format=format_, url=url):
                 with pytest.raises(InvalidInputError) as foreground:
@@ -67,12 +66,6 @@ def test_refused_address_is_shown_without_its_password(
                 for refusal in (foreground.value, background.value):
                     assert "s3cret" not in f"{refusal} {refusal.hint}"
                 assert "is an address" in str(foreground.value)
-
-
-def test_url_of_an_unsupported_database_is_refused_without_its_password(brain: Brain) -> None:
-    with pytest.raises(InvalidInputError) as refusal:
-        brain.import_("open-brain", "mysql://ada:s3cret@db.example/brain")
-    assert "s3cret" not in str(refusal.value)
 
 
 def finished(brain: Brain, job: JobView) -> JobView:
@@ -191,59 +184,6 @@ def source(folder: Path) -> Path:
     path = folder / "source"
     path.mkdir(exist_ok=True)
     return path
-
-
-def a_graph(path: Path, *, name: str) -> sqlite3.Connection:
-    """Write a database whose only row is in its log, and return the connection that has it open."""
-    writer = sqlite3.connect(path)
-    writer.execute("PRAGMA journal_mode = WAL")
-    writer.execute("CREATE TABLE memory_items (memory_id, tenant_id, text, tombstoned)")
-    writer.execute("INSERT INTO memory_items VALUES ('m1', ?, ?, 0)", (name, NOTES))
-    writer.commit()
-    return writer
-
-
-def test_database_that_is_being_written_to_is_imported_in_the_background(
-    brain: Brain, tmp_path: Path
-) -> None:
-    writer = a_graph(source(tmp_path) / "brainstem.db", name="t1")
-    try:
-        assert (source(tmp_path) / "brainstem.db-wal").stat().st_size > 0
-        job = finished(brain, brain.jobs.import_("brainstem", source(tmp_path) / "brainstem.db"))
-    finally:
-        writer.close()
-    assert job.result is not None
-    assert job.result["stored"] == 1
-
-
-def test_tenant_of_a_database_is_imported_in_the_background(brain: Brain, tmp_path: Path) -> None:
-    writer = a_graph(tmp_path / "brainstem.db", name="t1")
-    writer.execute("INSERT INTO memory_items VALUES ('m2', 't2', 'The crane lifts 40 tons', 0)")
-    writer.commit()
-    writer.close()
-    one = finished(brain, brain.jobs.import_("brainstem", tmp_path / "brainstem.db#t2"))
-    assert [item.source_ref for item in brain.recall().items] == ["brainstem#m2"]
-    other = finished(
-        brain, brain.jobs.import_("brainstem", tmp_path / "brainstem.db", name="brainstem.db#t1")
-    )
-    both = finished(brain, brain.jobs.import_("brainstem", tmp_path / "brainstem.db"))
-    assert (one.state, other.state, both.state) == ("done", "done", "dead")
-    assert both.reason == "brainstem.db holds 2 tenants, whose memories must stay apart."
-
-
-def test_folder_with_hidden_databases_is_imported_completely_in_the_background(
-    brain: Brain, tmp_path: Path
-) -> None:
-    samples = Path(__file__).parent / "samples" / "brain-db"
-    folder = source(tmp_path)
-    for name in ("atoms", "embeddings"):
-        with sqlite3.connect(folder / f".{name}.db") as made:
-            made.executescript((samples / f"{name}.sql").read_text("utf-8"))
-        made.close()
-    expected = brain.import_("brain-db", folder, dry_run=True)
-    job = finished(brain, brain.jobs.import_("brain-db", folder))
-    assert job.result is not None
-    assert job.result["read"] == expected.read > 0
 
 
 def test_damaged_database_does_not_stop_the_upload_of_its_folder(

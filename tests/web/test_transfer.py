@@ -30,6 +30,7 @@ from commonbrain.web.app import make_page
 from commonbrain.web.backups import Backups, BackupState
 from commonbrain.web.local_sessions import LocalSessions
 from commonbrain.web.transfers import Uploads
+from tests.distributions import add_distribution
 from tests.faults.mounts import small_disk
 from tests.flows.working import a_worker
 from tests.processes import TIMEOUT_S
@@ -281,6 +282,19 @@ def test_number_of_concurrent_uploads_is_limited() -> None:
 def test_temporary_files_of_an_upload_are_removed(ann: Visitor, temporary: Path) -> None:
     assert send(ann, b"z" * (3 * 1024 * 1024), name="large.md").status_code == 303
     assert list(temporary.iterdir()) == []
+
+
+def test_format_of_a_missing_package_is_named_with_the_extra_that_installs_it(
+    ann: Visitor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add_distribution(tmp_path / "hidden", "commonbrain-import")
+    monkeypatch.syspath_prepend(tmp_path / "hidden")
+    text = ann.get("/transfer").text
+    assert "pip install 'commonbrain[import]'" in text
+    assert "mem0" in text
+    refused = send(ann, b"[]", name="export.json", format="mem0")
+    assert refused.status_code == 422
+    assert "extra_missing" in refused.text
 
 
 def test_reader_cannot_open_the_transfer_screen_or_send_a_file(brain: Brain) -> None:

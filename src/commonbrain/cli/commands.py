@@ -51,10 +51,10 @@ def client_scopes() -> Iterable[str]:
 
 def formats() -> Iterable[str]:
     """Names of the formats that can be imported."""
-    from commonbrain.transfer.importers import IMPORTERS  # noqa: PLC0415 see clients
+    from commonbrain.transfer.importers import InstalledImporters  # noqa: PLC0415 see clients
     from commonbrain.transfer.merge import OWN_FORMAT  # noqa: PLC0415 see clients
 
-    return [*IMPORTERS, OWN_FORMAT]
+    return [*InstalledImporters(), OWN_FORMAT]
 
 
 CHOICES: Final[Mapping[str, Complete]] = {

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 import typer
 from pydantic import TypeAdapter
@@ -18,7 +19,8 @@ from commonbrain.cli.terminal import Sanitized, print_error, progress
 from commonbrain.client import Brain
 from commonbrain.jobs.service import JobView
 from commonbrain.model.errors import InvalidInputError
-from commonbrain.transfer.importers import IMPORTERS
+from commonbrain.transfer.importer import missing_formats
+from commonbrain.transfer.importers import InstalledImporters
 from commonbrain.transfer.imports import FoundSource, ImportReport, find_sources
 from commonbrain.transfer.merge import OWN_FORMAT
 
@@ -85,7 +87,8 @@ def _source(command: ImportCommand, format_: str, *, path: Path) -> _Source:
 
 
 def _list_formats(state: State, *, as_json: bool) -> None:
-    purposes = {one.name: one.purpose for one in IMPORTERS.values()}
+    installed = InstalledImporters()
+    purposes = {one.name: one.purpose for one in installed.values()}
     purposes[OWN_FORMAT] = "A file from brain export"
     if as_json:
         typer.echo(TypeAdapter(dict[str, str]).dump_json(purposes).decode())
@@ -93,7 +96,12 @@ def _list_formats(state: State, *, as_json: bool) -> None:
     table = Table("format", "what it reads")
     for name, purpose in purposes.items():
         table.add_row(name, purpose)
-    state.output.console().print(table)
+    missing = missing_formats(installed)
+    advice = f"For {', '.join(missing)}: {_INSTALL}."
+    state.output.console().print(table, *([Text(advice, style="dim")] if missing else []), sep="\n")
+
+
+_INSTALL: Final = "pip install 'commonbrain[import]'"
 
 
 def _run_import(state: State, source: _Source, *, as_json: bool) -> None:
@@ -117,13 +125,15 @@ def _run_find(state: State, command: ImportCommand, *, as_json: bool) -> None:
         InvalidInputError: the choice names a source that is not listed; nothing was imported.
 
     """
-    sources = list(find_sources(IMPORTERS, Path.home()))
+    installed = InstalledImporters()
+    sources = list(find_sources(installed, Path.home()))
     choice = command.choice
     if choice is None:
         if as_json:
             typer.echo(TypeAdapter(list[FoundSource]).dump_json(sources).decode())
             return
-        state.output.console().print(Sanitized(_render_sources(sources)))
+        shown = _render_sources(sources, len(missing_formats(installed)))
+        state.output.console().print(Sanitized(shown))
         if not sources or not state.output.is_interactive:
             return
         choice = typer.prompt(
@@ -156,12 +166,15 @@ def _chosen(sources: Sequence[FoundSource], choice: str) -> list[FoundSource]:
     return [one for one, both in zip(sources, names, strict=True) if chosen & both]
 
 
-def _render_sources(sources: Sequence[FoundSource]) -> RenderableType:
+def _render_sources(sources: Sequence[FoundSource], missing: int) -> RenderableType:
+    unsearched = [Text(f"{_INSTALL} finds {missing} further formats.", style="dim")]
+    further = unsearched if missing else []
     if not sources:
-        return Text(
+        nothing = Text(
             "No other memories were found at their usual places. "
             "Name a source: brain import FORMAT PATH."
         )
+        return Group(nothing, *further)
     table = Table()
     for name in ("", "format", "files", "size", "where"):
         is_number = name in {"", "files", "size"}
@@ -174,7 +187,7 @@ def _render_sources(sources: Sequence[FoundSource]) -> RenderableType:
         "without --dry-run it imports. brain import --formats explains the formats.",
         style="dim",
     )
-    return Group(table, advice)
+    return Group(table, advice, *further)
 
 
 def _short_path(path: Path) -> str:

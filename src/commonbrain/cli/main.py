@@ -15,6 +15,7 @@ from commonbrain.cli.commands import Json, complete_from, formats
 from commonbrain.cli.context import State
 from commonbrain.cli.groups import MainGroup, add_groups
 from commonbrain.cli.output import STREAMS
+from commonbrain.extras import IMPORT_FORMATS
 from commonbrain.model.errors import CommonbrainError
 from commonbrain.text.redaction import is_url
 
@@ -156,7 +157,8 @@ def import_(  # noqa: PLR0913 options of the command
     format: Annotated[  # noqa: A002 the public name is format
         str | None,
         typer.Argument(
-            help="The format of the source; brain import --formats lists them.",
+            help="The format: markdown, claude-code, codex or commonbrain; with "
+            f"commonbrain[import] also {', '.join(IMPORT_FORMATS)}.",
             autocompletion=complete_from(formats),
         ),
     ] = None,

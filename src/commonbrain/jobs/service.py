@@ -38,9 +38,11 @@ from commonbrain.storage.zip_files import check_packed
 from commonbrain.transfer.export import check_may_move, expedite_discard, read_upload
 from commonbrain.transfer.importer import (
     LocatesProjects,
+    ReadsHiddenFiles,
     ReadsPart,
     check_is_path,
     database_url,
+    find_importer,
     split_part,
 )
 from commonbrain.transfer.merge import OWN_FORMAT
@@ -187,7 +189,7 @@ class Jobs:
         the same upload.
 
         Args:
-            format_: a name in `importers.IMPORTERS`, or that of an export.
+            format_: the name of an importer, or that of an export.
             source: the file or folder.
             name: the name of a source that was sent here, of which `source` is a copy. Its projects
                 are those that its paths name; otherwise the folders of this machine give them.
@@ -197,18 +199,16 @@ class Jobs:
 
         Raises:
             InvalidInputError: Unknown format, or the file is unreadable or too large;
-                `limit_exceeded`, it is a zip of too much.
+                `extra_missing`, the package of the format is not installed; `limit_exceeded`, it is
+                a zip of too much.
             RejectedError: The role is insufficient, or too many jobs wait.
             UnavailableError: `blobs_down`; nothing was stored.
 
         """
         self.check_may_import(format_)
-        known = [*self.services.importers(), OWN_FORMAT]
-        if format_ not in known:
-            raise InvalidInputError(
-                f"There is no importer for {format_[:40]!r}.", hint=", ".join(known)
-            )
-        if format_ == OWN_FORMAT and project is not None:
+        is_own = format_ == OWN_FORMAT
+        importer = None if is_own else find_importer(self.services.importers(), format_)
+        if is_own and project is not None:
             raise InvalidInputError(
                 "An export keeps its own projects.", hint="Leave the project out."
             )
@@ -223,7 +223,6 @@ class Jobs:
                 _check_imports(tx)
         if name is not None:
             check_packed(source, self.services.import_limits)
-        importer = self.services.importers().get(format_)
         part: str | None = None
         if isinstance(importer, ReadsPart) and name is not None:
             named, part = split_part(Path(name))
@@ -233,7 +232,10 @@ class Jobs:
         projects: Mapping[str, str] | None = None
         if isinstance(importer, LocatesProjects) and name is None and project is None:
             projects = importer.projects_in(source)
-        upload = self._upload(source, name)
+        hidden = (
+            importer.hidden_files if isinstance(importer, ReadsHiddenFiles) else frozenset[str]()
+        )
+        upload = self._upload(source, name, hidden=hidden)
         given = {"format": format_, "project": project, "parcel": asdict(upload)}
         # What was sent keeps the limits of what is sent, also in a worker.
         is_sent = name is not None
@@ -298,9 +300,9 @@ class Jobs:
         notify_worker(self.services, job)
         return self._shown(job)
 
-    def _upload(self, source: Path, name: str | None) -> Upload:
+    def _upload(self, source: Path, name: str | None, *, hidden: frozenset[str]) -> Upload:
         """Upload a file or folder; it expires even if the client fails."""
-        from commonbrain.transfer.snapshots import HIDDEN_FILES, snapshot_of  # noqa: PLC0415
+        from commonbrain.transfer.snapshots import snapshot_of  # noqa: PLC0415
 
         begun = list[Upload]()
 
@@ -313,8 +315,8 @@ class Jobs:
         try:
             if name is not None:
                 return self.services.staging.put(source, name=name, on_start=on_created)
-            with snapshot_of(source) as whole:
-                return self.services.staging.put(whole, hidden=HIDDEN_FILES, on_start=on_created)
+            with snapshot_of(source, hidden=hidden) as whole:
+                return self.services.staging.put(whole, hidden=hidden, on_start=on_created)
         except CommonbrainError:
             # Otherwise the unfinished job would block identical ones for days.
             with self.services.store.begin(self.caller.tenant) as tx:

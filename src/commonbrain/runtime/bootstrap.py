@@ -200,7 +200,7 @@ def build_services(
         ),
         rerankers=rerankers,
         guards=guards,
-        importers=_load_importers,
+        importers=cache(_load_importers),
         cross_encoding=make_cross_encoding(settings, clock=clock),
         embedders=partial(make_next_embedder, settings=settings),
         next_space=settings.embedder_next,
@@ -261,9 +261,9 @@ def _make_quotas(store: StoreInterface, settings: Settings, *, clock: Clock) -> 
 
 
 def _load_importers() -> Mapping[str, Importer]:
-    from commonbrain.transfer.importers import IMPORTERS  # noqa: PLC0415
+    from commonbrain.transfer.importers import InstalledImporters  # noqa: PLC0415
 
-    return IMPORTERS
+    return InstalledImporters()
 
 
 def _make_guards(

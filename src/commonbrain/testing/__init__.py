@@ -1,1 +1,1 @@
-"""Test support for plug-in authors: the embedder contract and small test doubles."""
+"""Test support for authors of plug-ins: contracts of their seams, and small test doubles."""

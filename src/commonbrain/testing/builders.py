@@ -47,7 +47,7 @@ from commonbrain.storage.blobs import UploadStore, make_blobs
 from commonbrain.storage.job_queue import LocalQueue
 from commonbrain.storage.sqlite.engine import open_sqlite
 from commonbrain.text.headlines import derive_headline
-from commonbrain.transfer.importers import IMPORTERS
+from commonbrain.transfer.importers import InstalledImporters
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -269,7 +269,7 @@ def a_brain(
         journal=WriteBehindQueue(store, screen, clock=clock, on_written=guards.on_traces_written),
         rerankers=rerankers,
         guards=lambda: guards,
-        importers=lambda: IMPORTERS,
+        importers=cache(InstalledImporters),
         processes=FakeProcesses(born=NOON),
         queue=LocalQueue(),
         screen=screen,

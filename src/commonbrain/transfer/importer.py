@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final, Protocol, runtime_checkable
 from urllib.parse import urlsplit
 
+from commonbrain.extras import IMPORT_FORMATS, extra_missing
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.links import LinkType
 from commonbrain.model.memory import Draft
@@ -108,6 +109,29 @@ class Importer(Protocol):
         ...
 
 
+def find_importer(importers: Mapping[str, Importer], name: str) -> Importer:
+    """Return the importer of a format.
+
+    Raises:
+        InvalidInputError: the format is unknown; `extra_missing`, its package is not installed.
+
+    """
+    importer = importers.get(name)
+    if importer is not None:
+        return importer
+    if name in IMPORT_FORMATS:
+        raise extra_missing("commonbrain-import", extra="import")
+    raise InvalidInputError(
+        f"There is no importer for {name[:40]!r}.",
+        hint=f"Choose one of {', '.join((*importers, *missing_formats(importers)))}.",
+    )
+
+
+def missing_formats(importers: Mapping[str, Importer]) -> tuple[str, ...]:
+    """Return the formats that the extra `import` adds, unless it is installed."""
+    return tuple(name for name in IMPORT_FORMATS if name not in importers)
+
+
 @runtime_checkable
 class LocatesProjects(Protocol):
     """An importer that takes projects from the folders around a source, or that sessions name."""
@@ -141,6 +165,16 @@ class ReadsZip(Protocol):
     @property
     def reads_zip(self) -> bool:
         """True."""
+        ...
+
+
+@runtime_checkable
+class ReadsHiddenFiles(Protocol):
+    """An importer of a folder that reads files in it whose names begin with a dot."""
+
+    @property
+    def hidden_files(self) -> frozenset[str]:
+        """Their names."""
         ...
 
 

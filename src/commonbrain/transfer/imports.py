@@ -33,6 +33,7 @@ from commonbrain.transfer.importer import (
     Relation,
     Unreadable,
     check_is_path,
+    find_importer,
     shown_source,
 )
 from commonbrain.transfer.relations import CARRIED_RELATIONS, RelationOrigin, SourceMap
@@ -206,7 +207,7 @@ class Import:
         """Read a source and store its pieces; known ones stay as they are.
 
         Args:
-            format: a name in `importers.IMPORTERS`.
+            format: the name of an importer of the core, or of an installed package.
             source: a file or folder, depending on the format, or the URL of a database.
             project: overrides the project that the source suggests.
             dry_run: read and validate everything, store nothing.
@@ -218,8 +219,8 @@ class Import:
             The number of pieces read, and the outcome of each.
 
         Raises:
-            InvalidInputError: the format is unknown, or the source does not have it; nothing was
-                stored.
+            InvalidInputError: the format is unknown, or the source does not have it;
+                `extra_missing`, its package is not installed. Nothing was stored.
             RejectedError: `action_items_pending`; earlier batches are stored.
             UnavailableError: the store failed; earlier batches are stored, and repeating the import
                 continues.
@@ -340,13 +341,7 @@ class Import:
         return added
 
     def _importer(self, source: ImportSource) -> Importer:
-        known = self.services.importers()
-        importer = known.get(source.format)
-        if importer is None:
-            raise InvalidInputError(
-                f"There is no importer for {source.format[:40]!r}.",
-                hint=f"Choose one of {', '.join(known)}.",
-            )
+        importer = find_importer(self.services.importers(), source.format)
         if source.projects is not None and isinstance(importer, LocatesProjects):
             return importer.for_copy(source.projects)
         return importer

@@ -6,15 +6,19 @@ tools and their results, reasoning, context) is counted, so that the report list
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from datetime import datetime
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from decimal import Decimal
 from typing import Final
 
+from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.kinds import Kind, MessageDetail
+from commonbrain.model.limits import TEXT_BYTES_MAX
 from commonbrain.model.memory import Draft, ThreadRef
+from commonbrain.model.timestamps import from_millis, parse_instant
 from commonbrain.transfer.importer import Content, Omitted, Piece
-from commonbrain.transfer.importers.conversations import Session, parse_time, split_to_fit
 from commonbrain.transfer.importers.markdown import name, source_reference
+from commonbrain.transfer.importers.sections import split_text
 
 USER: Final = "user"
 """The sender of what a person wrote: the sources seldom name them."""
@@ -28,6 +32,9 @@ ATTACHMENTS: Final = "images and attached files"
 _TITLE_CHARS: Final = 100
 """Of a thread that is named by its first words: one line of a list."""
 
+_MILLIS_FROM: Final = 100_000_000_000
+"""A larger count is in milliseconds: in seconds it would be after the year 5138."""
+
 
 def title_of(text: str) -> str:
     """Return the first line of a text that has words, shortened at a word."""
@@ -35,6 +42,53 @@ def title_of(text: str) -> str:
     if len(line) <= _TITLE_CHARS:
         return line
     return line[:_TITLE_CHARS].rsplit(" ", 1)[0] + " ..."
+
+
+def parse_time(time: object) -> datetime | None:
+    """Parse ISO 8601, or seconds or milliseconds since 1970.
+
+    A time without a zone is in UTC; None if there is no time or it cannot be parsed.
+    """
+    try:
+        if isinstance(time, str):
+            return parse_instant(time)
+        if isinstance(time, int | float | Decimal) and not isinstance(time, bool):
+            number = float(time)
+            return from_millis(round(number if abs(number) >= _MILLIS_FROM else number * 1000))
+    except (InvalidInputError, ValueError, OverflowError):
+        return None
+    return None
+
+
+_BETWEEN_TURNS: Final = timedelta(seconds=1)
+"""The delay between turns without a time of their own, which preserves their order."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Session:
+    """A session: its thread, the number of turns so far, and the time of the next one."""
+
+    thread: ThreadRef
+    clock: datetime | None
+    turn_count: int = 0
+
+    def next_time(self, at: datetime | None) -> datetime | None:
+        """Return the time of a turn that states `at`, and compute the next one."""
+        now = at or self.clock
+        try:
+            self.clock = now + _BETWEEN_TURNS if now else None
+        except OverflowError:
+            self.clock = now
+        return now
+
+
+def split_to_fit(draft: Draft) -> Iterator[Draft]:
+    """Return a draft, or its parts if it is too long for one memory."""
+    if len(draft.body.encode("utf-8", "replace")) <= TEXT_BYTES_MAX:
+        yield draft
+        return
+    for number, part in enumerate(split_text(draft.body), 1):
+        yield replace(draft, body=part, part=number)
 
 
 @dataclass(slots=True, kw_only=True)

@@ -36,7 +36,7 @@ from commonbrain.transfer.importers.chats import (
     Chat,
     Tally,
 )
-from commonbrain.transfer.importers.json_files import as_list, as_object
+from commonbrain.transfer.importers.json_lines import Line, as_list, as_object, lines, parse
 from commonbrain.transfer.importers.markdown import links_outside
 from commonbrain.transfer.importers.projects import (
     LOCAL,
@@ -48,10 +48,7 @@ from commonbrain.transfer.importers.transcripts import (
     RECORDS,
     REPEATED,
     SUBAGENTS,
-    Line,
     check_format,
-    lines,
-    parse,
     pieces,
     place_of,
     session_files,

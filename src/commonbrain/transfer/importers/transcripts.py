@@ -3,7 +3,7 @@
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -12,66 +12,18 @@ from typing import BinaryIO, Final
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.transfer.importer import Content, Piece, Unreadable
 from commonbrain.transfer.importers.chats import Progress, Tally
-from commonbrain.transfer.importers.json_files import as_object
 from commonbrain.transfer.importers.markdown import is_inside
 
 RECORDS: Final = "records of the program, such as settings and costs"
 SUBAGENTS: Final = "messages and transcripts of subagents"
 REPEATED: Final = "messages that a fork or a resumed session repeats"
-LINE_BYTES_MAX: Final = 64 * 1024 * 1024
-"""A longer line is skipped; the longest seen hold pictures or files of some megabytes."""
 HEAD_BYTES: Final = 64 * 1024
 """What names a session is within this distance of its beginning or end.
 
 Claude Code writes the title again so near to the end, and reads it from there.
 """
-_SKIPPED_AT_ONCE: Final = 1024 * 1024
-_BLOB: Final = re.compile(rb'"data":\s?"[A-Za-z0-9+/=]{4096,}"')
-"""A picture in base64. It is never kept, and would be copied three times to be parsed."""
-_COMPACT: Final = re.compile(rb'\{"\w+":\S')
-"""How these programs write JSON; a line that another tool rewrote is always parsed."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
-    """A line, and how many bytes of its file are read at its end; None if it is too long."""
-
-    number: int
-    data: bytes | None
-    end: int
-
-    @property
-    def is_compact(self) -> bool:
-        """Whether its members can be found without parsing it, as `"name":value`."""
-        return self.data is not None and _COMPACT.match(self.data) is not None
-
-
-def lines(stream: BinaryIO) -> Iterator[Line]:
-    """Yield the lines that are not empty; one is in memory at a time."""
-    number = end = 0
-    while data := stream.readline(LINE_BYTES_MAX):
-        number += 1
-        end += len(data)
-        if len(data) == LINE_BYTES_MAX and not data.endswith(b"\n"):
-            while rest := stream.readline(_SKIPPED_AT_ONCE):
-                end += len(rest)
-                if rest.endswith(b"\n"):
-                    break
-            yield Line(number=number, data=None, end=end)
-        elif not data.isspace():
-            yield Line(number=number, data=data, end=end)
-
-
-def parse(line: Line, *, where: str) -> Mapping[str, object] | Unreadable:
-    """Parse a line that holds an object."""
-    if line.data is None:
-        return Unreadable(where=where, reason=f"It has more than {LINE_BYTES_MAX:,} bytes.")
-    data = _BLOB.sub(b'"data":""', line.data) if b'"data":' in line.data else line.data
-    try:
-        record = as_object(json.loads(data))
-    except (ValueError, RecursionError) as error:
-        return Unreadable(where=where, reason=f"It is not JSON: {error}.")
-    return Unreadable(where=where, reason="It is not a JSON object.") if record is None else record
+_MARK_BYTES: Final = 1024 * 1024
+"""The mark of a format is within this distance of the beginning."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,7 +95,7 @@ def check_format(
         InvalidInputError: none does.
 
     """
-    if not any(mark.search(window(one, _SKIPPED_AT_ONCE).head) for one in files):
+    if not any(mark.search(window(one, _MARK_BYTES).head) for one in files):
         raise InvalidInputError(
             f"{source} holds no session of {program}.",
             hint=f"Name the JSON Lines that {program} writes; other formats have importers of "

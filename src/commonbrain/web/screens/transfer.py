@@ -12,6 +12,7 @@ from commonbrain.model.jobs import LIVE, JobState
 from commonbrain.model.limits import ARCHIVE_RETENTION_H, UPLOAD_BYTES_MAX
 from commonbrain.model.scope import Role
 from commonbrain.storage.job_queue import EXPORT
+from commonbrain.transfer.importer import missing_formats
 from commonbrain.transfer.imports import ImportReport, Refusal
 from commonbrain.transfer.merge import OWN_FORMAT
 from commonbrain.web.backups import BackupRun, BackupState, Estimate
@@ -64,6 +65,8 @@ class TransferView:
     """Files that come in and go out."""
 
     formats: Mapping[str, str]
+    missing_formats: tuple[str, ...]
+    """What the extra `import` would add."""
     upload_bytes_max: int
     memories: int
     jobs: tuple[TransferJob, ...]
@@ -88,6 +91,7 @@ def _load(visit: Visit) -> TransferView:
     is_backing_up = last is not None and last.state is BackupState.RUNNING
     return TransferView(
         formats=_formats(visit, is_admin=is_admin),
+        missing_formats=missing_formats(visit.brain.services.importers()),
         upload_bytes_max=UPLOAD_BYTES_MAX,
         memories=visit.call(STATUS, StatusRequest()).memories,
         jobs=tuple(_shown(one, jobs, now=visit.now) for one in jobs),
@@ -162,6 +166,7 @@ _REVIEW: Final = "/review?category=proposals"
 _OF_ERRORS: Final[Mapping[str, str]] = {
     "action_items_pending": "Acknowledge the action items that bind you, then retry.",
     "blobs_down": "Check the folder or bucket of artifacts, then retry.",
+    "extra_missing": "Install commonbrain[import] where the worker runs, then retry.",
     "io_error": "Free space for temporary files on the machine of the worker, then retry.",
     "internal": "The log shows the cause. Retry when it is repaired.",
     "limit_exceeded": "Send it in parts, or import it with brain import where the store is.",

@@ -4,9 +4,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Final
 
+from commonbrain_import.conversations import Record, drafts_of
+
 from commonbrain.model.memory import Draft
 from commonbrain.transfer.importer import Unreadable
-from commonbrain.transfer.importers.conversations import Record, drafts_of
 from commonbrain_evals.retrieval.corpora import Corpus, Question
 
 UNDATED: Final = datetime(2026, 1, 1, tzinfo=UTC)

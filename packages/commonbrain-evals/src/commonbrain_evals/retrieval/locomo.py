@@ -11,8 +11,9 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final
 
-from commonbrain.transfer.importers.conversations import Record, parse_time
-from commonbrain.transfer.importers.json_files import as_list, as_object
+from commonbrain_import.conversations import Record, parse_turn_time
+
+from commonbrain.transfer.importers.json_lines import as_list, as_object
 from commonbrain.transfer.importers.markdown import source_reference
 from commonbrain_evals.retrieval.conversations import corpus_of, ended
 from commonbrain_evals.retrieval.corpora import Corpus, DataSet, Question
@@ -55,7 +56,7 @@ def _read(files: Sequence[Path]) -> Iterator[Corpus]:
 
 def _corpus(sample: _Sample) -> Corpus:
     name, talk = sample.sample_id, sample.conversation
-    times = [parse_time(talk[key]) for key in talk if key.endswith("_date_time")]
+    times = [parse_turn_time(talk[key]) for key in talk if key.endswith("_date_time")]
     turns = (turn for turns_said in talk.values() for turn in as_list(turns_said) or ())
     known_turns = {str((as_object(turn) or {}).get("dia_id")) for turn in turns}
     record = Record(value={"sample_id": name, "conversation": talk})

@@ -10,8 +10,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
+from commonbrain_import.conversations import Record
+
 from commonbrain.model.errors import InvalidInputError
-from commonbrain.transfer.importers.conversations import Record
 from commonbrain.transfer.importers.markdown import source_reference
 from commonbrain_evals.retrieval.conversations import corpus_of
 from commonbrain_evals.retrieval.corpora import Corpus, DataSet, Question

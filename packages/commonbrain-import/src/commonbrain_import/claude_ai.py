@@ -1,0 +1,191 @@
+"""Exports of Claude.ai: each chat a thread; memories and projects become notes.
+
+`conversations.json` is a list of chats `{uuid, name, created_at, chat_messages}`; a message is
+`{uuid, sender, created_at, text, content, attachments, files}`, where `content` has the blocks of
+the API and `text` all of their text. `memories.json` holds `{conversations_memory,
+project_memories: {<uuid of the project>: text}}` in Markdown, `projects.json` or
+`projects/<uuid>.json` the projects `{uuid, name, description, prompt_template, docs: [{filename,
+content}]}`. Anthropic does not publish the format; this follows readers of it in public
+repositories, such as https://github.com/socketteer/Claude-Conversation-Exporter.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from commonbrain.model.memory import Draft
+from commonbrain.transfer.importer import Content, Found, Piece, Unreadable, file_found
+from commonbrain.transfer.importers.chats import (
+    ASSISTANT,
+    ATTACHMENTS,
+    REASONING,
+    TOOL_CALLS,
+    TOOL_RESULTS,
+    USER,
+    Chat,
+    Tally,
+    parse_time,
+)
+from commonbrain.transfer.importers.json_lines import as_list, as_object
+from commonbrain.transfer.importers.markdown import (
+    drafts_of_text,
+    links_outside,
+    name,
+    source_reference,
+)
+from commonbrain_import.exports import Member, chats_of, elements, members, pieces
+
+_FORMAT: Final = "claude-ai"
+_SENDERS: Final = {"human": USER, "assistant": ASSISTANT}
+_BLOCKS: Final = {
+    "thinking": REASONING,
+    "redacted_thinking": REASONING,
+    "tool_use": TOOL_CALLS,
+    "tool_result": TOOL_RESULTS,
+}
+_CONFIDENCE: Final = 0.7
+"""Of what the service or the user noted: as notes in Markdown."""
+_NOTES: Final = (".md", ".markdown", ".txt")
+
+
+@dataclass(frozen=True, slots=True)
+class ClaudeAi:
+    """Reads the ZIP archive of an export, its folder, or conversations.json alone."""
+
+    name: str = _FORMAT
+    purpose: str = "Export of Claude.ai: ZIP archive, folder or conversations.json"
+    has_relations: bool = False
+    reads_zip: bool = True
+
+    def find(self, home: Path) -> Iterator[Found]:
+        """Return archives in the folder for downloads that are named like an export."""
+        for file in sorted((home / "Downloads").glob("data-*-batch-*.zip")):
+            yield from file_found(file)
+
+    def read(self, source: Path, project: str | None) -> Iterator[Piece]:
+        """Yield memories and projects, then the messages chat by chat.
+
+        Raises:
+            InvalidInputError: the source is no export of Claude.ai; raised before the first piece.
+
+        """
+        tally = Tally()
+        reader = _Reader(project=project, tally=tally)
+        with members(source) as files:
+            chats = chats_of(files, source, has="chat_messages", service="Claude.ai")
+            yield from links_outside(source, "*.json")
+            projects = [one for one in files if _is_named(one, "projects")]
+            reader.name_projects(projects)
+            memories = [one for one in files if _is_named(one, "memories")]
+            read = [
+                *((one, reader.read_memory) for one in memories),
+                *((one, reader.read_project) for one in projects),
+                *((one, reader.read_chat) for one in chats),
+            ]
+            yield from pieces(read, tally=tally)
+
+
+def _is_named(member: Member, what: str) -> bool:
+    """Return whether it is `what.json`, or below a folder `what`."""
+    *folders, file = member.name.split("/")
+    return file == f"{what}.json" or what in folders[-1:]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Reader:
+    """Makes messages of chats, and notes of memories and projects."""
+
+    project: str | None
+    tally: Tally
+    projects: dict[str, str] = field(default_factory=dict[str, str])
+    """Names of the projects by their ids."""
+
+    def name_projects(self, files: list[Member]) -> None:
+        for file in files:
+            for fields, _ in elements(file):
+                if not isinstance(fields, Unreadable):
+                    self.projects[str(fields.get("uuid"))] = _text(fields.get("name"))
+
+    def read_memory(self, fields: Mapping[str, object]) -> Iterator[Content]:
+        yield from self._notes(fields.get("conversations_memory"), "memory", project=None)
+        for id_, text in (as_object(fields.get("project_memories")) or {}).items():
+            project = self.projects.get(id_) or id_
+            yield from self._notes(text, f"memory/{id_}", project=project)
+
+    def read_project(self, fields: Mapping[str, object]) -> Iterator[Content]:
+        id_, project = str(fields.get("uuid")), _text(fields.get("name"))
+        time = fields.get("updated_at") or fields.get("created_at")
+        for part in ("description", "prompt_template"):
+            yield from self._notes(
+                fields.get(part), f"project/{id_}/{part}", project=project, time=time
+            )
+        for doc in map(as_object, as_list(fields.get("docs")) or ()):
+            file = _text(doc.get("filename")) if doc else ""
+            if doc is None or not file.lower().endswith(_NOTES):
+                self.tally.one(ATTACHMENTS)
+                continue
+            place = f"project/{id_}/{doc.get('uuid') or file}"
+            time = doc.get("created_at")
+            yield from self._notes(doc.get("content"), place, project=project, time=time)
+
+    def _notes(
+        self, text: object, place: str, *, project: str | None, time: object = None
+    ) -> Iterator[Content]:
+        about = self.project or project
+        context_fields = Draft(
+            body="",
+            project=name(about) if about else None,
+            confidence=_CONFIDENCE,
+            source_ref=source_reference(_FORMAT, place),
+            occurred_at=parse_time(time),
+        )
+        yield from drafts_of_text(_text(text), context_fields)
+
+    def read_chat(self, fields: Mapping[str, object]) -> Iterator[Content]:
+        id_, messages = _text(fields.get("uuid")), as_list(fields.get("chat_messages"))
+        if not id_ or messages is None:
+            yield Unreadable(where=f"chat {id_}".strip(), reason="It has no id or no messages.")
+            return
+        owner = as_object(fields.get("project")) or {}
+        chat = Chat(
+            format=_FORMAT,
+            id=id_,
+            title=_text(fields.get("name")),
+            project=self.project or _text(owner.get("name")) or None,
+            begun_at=parse_time(fields.get("created_at")),
+        )
+        for number, message in enumerate(map(as_object, messages), 1):
+            place = f"{id_}:{number}"
+            sender = _SENDERS.get(_text(message.get("sender"))) if message else None
+            if message is None or sender is None:
+                yield Unreadable(where=f"chat {place}", reason="It is not a message of anybody.")
+                continue
+            text = self._message_text(message)
+            if text:
+                own = _text(message.get("uuid")) or place
+                time = message.get("created_at")
+                yield from chat.say(text, sender=sender, id_=own, time=time)
+
+    def _message_text(self, message: Mapping[str, object]) -> str:
+        """Return the text of a message and count its other parts.
+
+        `text` replaces blocks that cannot be shown by a note, so the blocks come first.
+        """
+        for part in ("attachments", "files"):
+            self.tally.add({ATTACHMENTS: len(as_list(message.get(part)) or ())})
+        texts: list[str] = []
+        for block in map(as_object, as_list(message.get("content")) or ()):
+            sort = _text(block.get("type")) if block else ""
+            if block is not None and sort == "text":
+                texts.append(_text(block.get("text")))
+            else:
+                self.tally.one(_BLOCKS.get(sort, ATTACHMENTS))
+        return "\n".join(filter(None, texts)) or _text(message.get("text"))
+
+
+def _text(value: object) -> str:
+    return value.strip() if isinstance(value, str) else ""
+
+
+IMPORTER: Final = ClaudeAi()

@@ -1,0 +1,161 @@
+"""Exports of chat services: JSON files in a ZIP archive, in a folder, or by themselves."""
+
+import re
+import zlib
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, Final, cast
+from zipfile import BadZipFile, ZipFile, is_zipfile
+
+from commonbrain.model.errors import InvalidInputError
+from commonbrain.transfer.importer import Content, Piece, Unreadable
+from commonbrain.transfer.importers.chats import Progress, Tally
+from commonbrain.transfer.importers.json_lines import as_object
+from commonbrain.transfer.importers.markdown import is_inside
+from commonbrain_import.conversations import records
+from commonbrain_import.json_files import NotJson, Oversized
+
+_CHATS: Final = re.compile(r"(?:.*/)?conversations(?:-\d+)?\.json")
+"""A large export has its chats in several numbered files."""
+
+
+_DAMAGED: Final = (BadZipFile, RuntimeError, zlib.error, EOFError)
+"""What reading a damaged archive raises; `RuntimeError` for encryption and unknown compression."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Member:
+    """A file of an export."""
+
+    name: str
+    """Its path in the export."""
+    size_bytes: int
+    open: Callable[[], BinaryIO]
+
+    @property
+    def has_chats(self) -> bool:
+        """Whether it holds the chats, by its name."""
+        return _CHATS.fullmatch(self.name) is not None
+
+
+@contextmanager
+def members(source: Path) -> Generator[Sequence[Member]]:
+    """Open an export and list its JSON files by name; a file by itself holds the chats.
+
+    Raises:
+        InvalidInputError: it is missing or damaged.
+
+    """
+    try:
+        if source.is_dir():
+            paths = sorted(one for one in source.rglob("*.json") if one.is_file())
+            yield [_file(one, source) for one in paths if is_inside(one, source)]
+        elif is_zipfile(source) or source.suffix == ".zip":
+            with ZipFile(source) as archive:
+                yield [_packed(archive, one) for one in sorted(archive.namelist()) if _is_json(one)]
+        else:
+            size = source.stat().st_size
+            yield [
+                Member(
+                    name="conversations.json",
+                    size_bytes=size,
+                    open=lambda: source.open("rb"),
+                )
+            ]
+    except BadZipFile as error:
+        raise InvalidInputError(
+            f"{source} is not a whole ZIP archive: {error}.", hint="Download the export again."
+        ) from error
+    except OSError as error:
+        raise InvalidInputError(
+            f"{source} cannot be read: {error.strerror or error}.",
+            hint="Name the ZIP archive of the export, its folder, or conversations.json.",
+        ) from error
+
+
+def _is_json(path: str) -> bool:
+    return path.endswith(".json") and not path.startswith("__MACOSX/")
+
+
+def _file(path: Path, folder: Path) -> Member:
+    return Member(
+        name=path.relative_to(folder).as_posix(),
+        size_bytes=path.stat().st_size,
+        open=lambda: path.open("rb"),
+    )
+
+
+def _packed(archive: ZipFile, path: str) -> Member:
+    return Member(
+        name=path,
+        size_bytes=archive.getinfo(path).file_size,
+        open=lambda: cast("BinaryIO", archive.open(path)),
+    )
+
+
+Element = Mapping[str, object] | Unreadable
+
+
+def elements(member: Member) -> Iterator[tuple[Element, int]]:
+    """Yield the objects of a list, or the object of a file, each with the bytes read at its end."""
+    number = 0
+    try:
+        with member.open() as stream:
+            for number, record in enumerate(records(stream), 1):
+                where = f"{member.name}, chat {number}"
+                yield _element(record.value, where=where), stream.tell()
+    except (NotJson, *_DAMAGED) as error:
+        reason = f"From here on it cannot be read ({error}); nothing after it was read."
+        yield Unreadable(where=f"{member.name}, after {number}", reason=reason), member.size_bytes
+
+
+def _element(value: object, *, where: str) -> Element:
+    if isinstance(value, Oversized):
+        return Unreadable(where=where, reason=f"It has {value.values:,} values, too many to hold.")
+    fields = as_object(value)
+    return Unreadable(where=where, reason="It is not an object.") if fields is None else fields
+
+
+def chats_of(files: Sequence[Member], source: Path, *, has: str, service: str) -> Sequence[Member]:
+    """Return the files with chats, after a look at the first chat of each.
+
+    Raises:
+        InvalidInputError: there is none, or the first chat has no such member.
+
+    """
+    chats = [one for one in files if one.has_chats]
+    for one in chats:
+        first, _ = next(elements(one), (None, 0))
+        if first is not None and (isinstance(first, Unreadable) or has not in first):
+            detail = f" ({first.reason})" if isinstance(first, Unreadable) else ""
+            raise InvalidInputError(
+                f"{one.name} in {source} is not from an export of {service}{detail}.",
+                hint=f"Its chats have the member {has!r}; other services have other importers.",
+            )
+    if not chats:
+        raise InvalidInputError(
+            f"{source} has no conversations.json.",
+            hint=f"Name the ZIP archive that {service} exported, its folder, or that file.",
+        )
+    return chats
+
+
+Reader = Callable[[Mapping[str, object]], Iterator[Content]]
+
+
+def pieces(
+    files: Sequence[tuple[Member, Reader]], *, tally: Tally, bytes_before: int = 0
+) -> Iterator[Piece]:
+    """Yield what the reader of each file makes of its objects, and at the end what is left out."""
+    total = sum(one.size_bytes for one, _ in files)
+    before = bytes_before
+    for member, read in files:
+        progress = Progress(bytes_total=total, bytes_before=before)
+        before += member.size_bytes
+        for element, end in elements(member):
+            contents = [element] if isinstance(element, Unreadable) else read(element)
+            for content in contents:
+                yield progress.piece(content, bytes_read=end)
+    yield from tally.pieces()

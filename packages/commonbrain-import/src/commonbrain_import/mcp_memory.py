@@ -1,0 +1,165 @@
+"""The knowledge graph of the reference MCP memory server: JSON Lines of entities and relations.
+
+Each observation becomes a fact about its entity; an entity without one becomes a fact that says its
+type. Each relation becomes a fact that states it, and a link between the two entities: between the
+first observations of both. The server (modelcontextprotocol/servers, src/memory/index.ts, version
+0.6.3) writes all entities first, but an edited file may have any order, so the file is read twice.
+It stores no dates and no authors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, Final
+
+from commonbrain.model.errors import InvalidInputError
+from commonbrain.model.kinds import FactDetail, Kind
+from commonbrain.model.limits import SOURCE_REF_CHARS_MAX
+from commonbrain.model.memory import Draft
+from commonbrain.transfer.importer import (
+    Content,
+    Found,
+    Piece,
+    Relation,
+    Unreadable,
+    file_found,
+)
+from commonbrain.transfer.importers.json_lines import as_list
+from commonbrain.transfer.importers.markdown import source_reference
+from commonbrain_import.databases import Row, fitted, names_in, one_name, text_in
+from commonbrain_import.graphs import about, edge_text, link_type
+from commonbrain_import.json_files import json_lines, open_json
+
+_HINT: Final = "Give the memory.jsonl that MEMORY_FILE_PATH names, with one entity on each line."
+_TYPES: Final = frozenset({"entity", "relation"})
+_USUAL: Final = (
+    ".aim/memory.jsonl",
+    "memory.jsonl",
+    "mcp-memory/memory.jsonl",
+    ".mcp/memory.jsonl",
+    ".config/mcp/memory.jsonl",
+    "node_modules/@modelcontextprotocol/server-memory/dist/memory.jsonl",
+)
+"""The server writes where MEMORY_FILE_PATH says; without it, into its own package."""
+_NPX: Final = "_npx/*/node_modules/@modelcontextprotocol/server-memory/dist/memory.json*"
+"""Where npx keeps the package, below npm's cache folder."""
+_NPX_FOLDERS: Final = (".npm", "AppData/Local/npm-cache")
+
+
+@dataclass(frozen=True, slots=True)
+class McpMemoryGraph:
+    """Reads the graph file of the reference MCP memory server."""
+
+    name: str = "mcp-memory"
+    purpose: str = "The graph of the reference MCP memory server: memory.jsonl"
+    has_relations: bool = True
+
+    def find(self, home: Path) -> Iterator[Found]:
+        """Return the graph files at the usual paths and in the cache of npx."""
+        for place in _USUAL:
+            yield from file_found(home / place)
+        for folder in _NPX_FOLDERS:
+            for path in sorted((home / folder).glob(_NPX)):
+                yield from file_found(path)
+
+    def read(self, source: Path, project: str | None) -> Iterator[Piece]:
+        """Yield the facts of all entities, then the relations, each in the order of the file.
+
+        Raises:
+            InvalidInputError: the file is missing, or its first object is neither an entity nor a
+                relation; raised before the first piece.
+
+        """
+        with open_json(source, hint=_HINT) as stream:
+            _check(stream, source)
+            half = max(source.stat().st_size, 1) * 2
+            for type_, offset in (("entity", 0), ("relation", half // 2)):
+                stream.seek(0)
+                for content in _contents(stream, source, type_=type_, project=project):
+                    progress = min((offset + stream.tell()) / half, 1.0)
+                    yield Piece(content=content, progress=progress)
+
+
+def _check(stream: BinaryIO, source: Path) -> None:
+    first = next((line for _, line in json_lines(stream, name=source.name)), None)
+    if first is None:
+        raise InvalidInputError(f"{source} holds no entity.", hint=_HINT)
+    if isinstance(first, Unreadable) or first.get("type") not in _TYPES:
+        raise InvalidInputError(f"{source} does not hold an MCP memory graph.", hint=_HINT)
+
+
+def _contents(
+    stream: BinaryIO, source: Path, *, type_: str, project: str | None
+) -> Iterator[Content]:
+    """Yield what the lines of one type give; other lines are reported with the entities."""
+    for number, line in json_lines(stream, name=source.name):
+        if isinstance(line, Unreadable):
+            if type_ == "entity":
+                yield line
+        elif line.get("type") == type_:
+            read = _entity if type_ == "entity" else _relation
+            yield from read(line, place=f"{source.name}, line {number}", project=project)
+        elif type_ == "entity" and line.get("type") not in _TYPES:
+            place = f"{source.name}, line {number}"
+            yield Unreadable(where=place, reason="Its type is neither entity nor relation.")
+
+
+def _entity(line: Row, *, place: str, project: str | None) -> Iterator[Content]:
+    entity, type_ = text_in(line, "name"), text_in(line, "entityType")
+    if not entity:
+        yield Unreadable(where=place, reason="The entity has no name.")
+        return
+    observations = as_list(line.get("observations")) or ()
+    texts = [one.strip() if isinstance(one, str) else "" for one in observations]
+    if not any(texts):
+        texts = [f"{entity} is of type {type_}" if type_ else entity]
+    first = True
+    for number, text in enumerate(texts, 1):
+        # The first text represents the entity in links.
+        where = _reference(entity) if first else source_reference(_reference(entity), f"{number}")
+        if not text:
+            yield Unreadable(where=where, reason="The observation has no text.")
+            continue
+        first = False
+        yield from fitted(
+            Draft(
+                body=about(entity, text),
+                kind=Kind.FACT,
+                project=one_name(project or ""),
+                tags=names_in([type_]),
+                source_ref=where,
+                detail=_subject(entity),
+            )
+        )
+
+
+def _relation(line: Row, *, place: str, project: str | None) -> Iterator[Content]:
+    first, second = text_in(line, "from"), text_in(line, "to")
+    relation = text_in(line, "relationType")
+    if not (first and second):
+        yield Unreadable(where=place, reason="The relation does not name two entities.")
+        return
+    yield from fitted(
+        Draft(
+            body=edge_text(first, relation, second=second),
+            kind=Kind.FACT,
+            project=one_name(project or ""),
+            tags=names_in([relation]),
+            source_ref=_reference(f"{first} > {relation} > {second}"),
+            detail=_subject(first),
+        )
+    )
+    yield Relation(first=_reference(first), second=_reference(second), type=link_type(relation))
+
+
+def _subject(entity: str) -> FactDetail:
+    return FactDetail(subject=entity[:SOURCE_REF_CHARS_MAX])
+
+
+def _reference(place: str) -> str:
+    return source_reference("mcp-memory", place)
+
+
+IMPORTER: Final = McpMemoryGraph()
