@@ -166,11 +166,11 @@ def find_files(path: Path) -> ModelFiles:
 
 def _separate_weights(model: Path) -> list[Path]:
     """List the files in a model's folder that are neither texts nor of another model."""
-    beside = [path for path in model.parent.iterdir() if path.is_file() and path != model]
-    others = tuple(path.name for path in beside if path.suffix == ".onnx")
+    siblings = [path for path in model.parent.iterdir() if path.is_file() and path != model]
+    others = tuple(path.name for path in siblings if path.suffix == ".onnx")
     return sorted(
         path
-        for path in beside
+        for path in siblings
         if path.suffix not in _TEXTS and not path.name.startswith((".", *others))
     )
 

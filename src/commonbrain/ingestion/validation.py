@@ -20,15 +20,14 @@ from commonbrain.model.errors import (
     RejectedError,
     parse_choice,
 )
+from commonbrain.model.kind_columns import KindColumn, columns_of
 from commonbrain.model.kinds import (
     KINDS,
     Detail,
     Kind,
-    KindColumn,
     KindPolicy,
     RuleDetail,
     Severity,
-    columns_of,
     kind_and_label,
 )
 from commonbrain.model.limits import TEXT_BYTES_MAX

@@ -10,7 +10,7 @@ from typing import Any, Final, cast
 from commonbrain.model import ids
 from commonbrain.model.attachments import ATTACHMENT
 from commonbrain.model.escaping import inert
-from commonbrain.model.kinds import settable_columns
+from commonbrain.model.kind_columns import settable_columns
 from commonbrain.model.memory import Draft, with_texts
 from commonbrain.model.recall_result import HEADING
 from commonbrain.text.patterns import lazy_pattern

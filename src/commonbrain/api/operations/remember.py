@@ -31,7 +31,8 @@ from commonbrain.client import Brain
 from commonbrain.ingestion.result import DerivedResult, ItemResult, ItemStatus, RememberResult
 from commonbrain.ingestion.service import DraftFields, check_item_count, draft_of
 from commonbrain.model.errors import InvalidInputError
-from commonbrain.model.kinds import Kind, settable_columns
+from commonbrain.model.kind_columns import settable_columns
+from commonbrain.model.kinds import Kind
 from commonbrain.model.limits import ITEMS_PER_CALL_MAX
 from commonbrain.model.memory import Draft
 from commonbrain.model.scope import Role

@@ -34,7 +34,8 @@ from sqlalchemy import (
 from sqlalchemy.schema import SchemaItem
 
 from commonbrain.embeddings.interface import SpaceState
-from commonbrain.model.kinds import KINDS, CausalField, Kind, KindColumn, columns_of
+from commonbrain.model.kind_columns import KindColumn, columns_of
+from commonbrain.model.kinds import KINDS, CausalField, Kind
 from commonbrain.model.links import LinkType
 from commonbrain.model.memory import State, ThreadStatus
 from commonbrain.model.revision import Action
