@@ -55,7 +55,7 @@ def test_every_command_is_listed_with_its_arguments_and_options() -> None:
         assert section.count("\n| `") == len(fields) + more
         assert "| `--json` |" in section
     assert "| `--store` or `COMMONBRAIN_STORE` | no | The store: a file or a URL. |" in page
-    assert "| `--tag`, any number of times | no | Keywords |" in page
+    assert "| `--tag`, any number of times | no | A keyword to find it by |" in page
     assert "completion" not in page
 
 

@@ -418,6 +418,20 @@ HIDE_FROM_AGENTS: Final[dict[str, JsonValue]] = {"for_agents": None}
 """Makes tools list and take all other fields only: programs alone need this one."""
 
 
+def argument(description: str, default: Any = None, *, agents: str | None = "same") -> Any:  # noqa: ANN401 a field of any type
+    """Declare an argument of an operation.
+
+    Args:
+        description: what it means to a person, in help texts and the reference.
+        default: its value if it is not given.
+        agents: what the schema of a tool says instead; empty says nothing, for the name is enough,
+            and None makes tools neither list nor take it.
+
+    """
+    extra: dict[str, JsonValue] | None = None if agents == "same" else {"for_agents": agents}
+    return Field(default=default, description=description, json_schema_extra=extra)
+
+
 def arguments_for_agents(request: type[BaseModel]) -> list[str]:
     """Return the names of the fields that a tool takes."""
     fields = request.model_fields.items()

@@ -1,8 +1,6 @@
 """The operation atomize."""
 
-from pydantic import Field
-
-from commonbrain.api.operation import Name, Operation, Request, Transport
+from commonbrain.api.operation import Name, Operation, Request, Transport, argument
 from commonbrain.api.operations.remember import render_item_result
 from commonbrain.causality.atomize import Atomized
 from commonbrain.client import Brain
@@ -13,15 +11,16 @@ from commonbrain.model.scope import Role
 class AtomizeRequest(Request):
     """The memories to search for causes."""
 
-    ids: list[str] = Field(default=[], description="Ids; default: the newest memories")
-    kinds: list[str] = Field(default=[], description="Only of these kinds")
-    project: Name = Field(default=None, description="Only this project, and memories of none")
-    limit: int = Field(
-        default=ITEMS_PER_CALL_MAX, description=f"How many at most, 1 to {ITEMS_PER_CALL_MAX}"
+    ids: list[str] = argument(
+        "The id of a memory; by default the newest ones are read",
+        [],
     )
-    before: str | None = Field(
-        default=None, description="Continue before this memory: `next` of the previous call"
+    kinds: list[str] = argument("Only memories of this kind", [])
+    project: Name = argument(
+        "Only memories of this project, and those without a project",
     )
+    limit: int = argument(f"How many at most, 1 to {ITEMS_PER_CALL_MAX}", ITEMS_PER_CALL_MAX)
+    before: str | None = argument("Continue before this memory: `next` of the previous call")
 
 
 def _handle(brain: Brain, request: AtomizeRequest) -> Atomized:

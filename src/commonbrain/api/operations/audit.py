@@ -1,8 +1,6 @@
 """The operation audit: who changed what and when, refusals, and administrative changes."""
 
-from pydantic import Field
-
-from commonbrain.api.operation import Cursor, Name, Operation, Profile, Request, TimeBound
+from commonbrain.api.operation import Cursor, Name, Operation, Profile, Request, TimeBound, argument
 from commonbrain.client import Brain
 from commonbrain.history.audit import AuditEntryView, AuditPage
 from commonbrain.model.escaping import inert_line
@@ -15,13 +13,23 @@ from commonbrain.model.timestamps import show_instant
 class AuditRequest(Request):
     """The filters and the page."""
 
-    agent: Name = Field(default=None, description="Only what this agent did")
-    action: Name = Field(default=None, description="create, supersede, forget, recall, ...")
-    memory: Name = Field(default=None, description="mem_...: only lines about it")
-    request_id: Name = Field(default=None, description="Of one call; over HTTP its X-Request-Id")
-    since: TimeBound = Field(default=None, description="ISO 8601 or words: 'yesterday'")
-    until: TimeBound = Field(default=None, description="At this time or before")
-    limit: int = Field(default=AUDIT_PAGE_DEFAULT, description=f"1 to {AUDIT_PAGE_MAX} lines")
+    agent: Name = argument("Only what this agent did")
+    action: Name = argument("create, supersede, forget, recall, ...")
+    memory: Name = argument("mem_...: only lines about it")
+    request_id: Name = argument(
+        "Only the lines of one call; over HTTP, its X-Request-Id",
+        agents="Of one call; over HTTP its X-Request-Id",
+    )
+    since: TimeBound = argument(
+        "Only lines from then on: ISO 8601, or words such as 'yesterday'",
+        agents="ISO 8601 or words: 'yesterday'",
+    )
+    until: TimeBound = argument("Only lines until then", agents="At this time or before")
+    limit: int = argument(
+        "How many lines at most, 1 to 200",
+        AUDIT_PAGE_DEFAULT,
+        agents=f"1 to {AUDIT_PAGE_MAX} lines",
+    )
     cursor: Cursor = None
 
 

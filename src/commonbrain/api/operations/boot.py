@@ -2,9 +2,7 @@
 
 from pathlib import Path
 
-from pydantic import Field
-
-from commonbrain.api.operation import OMIT_DESCRIPTION, Name, Operation, Profile, Request
+from commonbrain.api.operation import Name, Operation, Profile, Request, argument
 from commonbrain.api.project_folder import find_folder_config
 from commonbrain.client import Brain
 from commonbrain.coordination.briefing import Briefing
@@ -13,14 +11,16 @@ from commonbrain.coordination.briefing import Briefing
 class BootRequest(Request):
     """The project, task and client of the session that starts."""
 
-    project: Name = Field(default=None, description="Default: the folder's")
-    task: str | None = Field(
-        default=None, description="Your task", json_schema_extra=OMIT_DESCRIPTION
+    project: Name = argument(
+        "The project; by default that of the folder", agents="Default: the folder's"
     )
-    client: Name = Field(
-        default=None, description="Your program", json_schema_extra=OMIT_DESCRIPTION
+    task: str | None = argument("What you are about to do", agents="")
+    client: Name = argument("The program that calls", agents="")
+    metadata: dict[str, str] = argument(
+        "What other sessions see of this one: branch, worktree, model and so on",
+        {},
+        agents="branch, worktree, model, ...",
     )
-    metadata: dict[str, str] = Field(default={}, description="branch, worktree, model, ...")
 
 
 def _handle(brain: Brain, request: BootRequest) -> Briefing:

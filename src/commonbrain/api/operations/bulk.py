@@ -5,7 +5,7 @@ from typing import Literal
 from pydantic import Field
 
 from commonbrain.api.errors import EXIT_REFUSED
-from commonbrain.api.operation import Operation, Request, Transport
+from commonbrain.api.operation import Operation, Request, Transport, argument
 from commonbrain.api.operations.forget import render_bulk_change
 from commonbrain.client import Brain
 from commonbrain.history.selection import BulkChangeResult, Phase
@@ -18,11 +18,11 @@ class BulkRequest(Request):
     op: Literal["retag", "pin", "unpin", "archive", "review"] = Field(
         description="review: they needed review and still hold"
     )
-    ids: list[str] = Field(default=[], description="mem_..., up to 100")
-    tags: list[str] = Field(default=[], description="retag: add")
-    untag: list[str] = Field(default=[], description="retag: remove")
-    reason: str = Field(default="", description="Why; stored")
-    confirm: int | None = Field(default=None, description="The count from the preview")
+    ids: list[str] = argument("The id of a memory, mem_...; up to 100 are allowed", [])
+    tags: list[str] = argument("retag: a tag to add", [])
+    untag: list[str] = argument("retag: a tag to remove", [])
+    reason: str = argument("Why you change them; the reason is stored", "")
+    confirm: int | None = argument("The count that the preview shows")
 
 
 def _handle(brain: Brain, request: BulkRequest) -> BulkChangeResult:

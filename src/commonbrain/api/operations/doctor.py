@@ -2,11 +2,9 @@
 
 from dataclasses import replace
 
-from pydantic import Field
-
 from commonbrain.administration.status import Diagnosis
 from commonbrain.api.errors import EXIT_CORRUPT
-from commonbrain.api.operation import Operation, Request, Transport
+from commonbrain.api.operation import Operation, Request, Transport, argument
 from commonbrain.client import Brain
 from commonbrain.model.escaping import pluralize
 from commonbrain.model.scope import Role
@@ -16,13 +14,9 @@ from commonbrain.storage.interface import Progress, ignore_progress
 class DoctorRequest(Request):
     """Whether to repair the store first, and to scan it for secrets."""
 
-    repair: bool = Field(
-        default=False,
-        description="Rebuild full text and vectors from the rows first.",
-    )
-    secrets: bool = Field(
-        default=False,
-        description="List memories and messages that hold secrets, and the call to erase them.",
+    repair: bool = argument("Rebuild full text and vectors from the rows first.", default=False)
+    secrets: bool = argument(
+        "List memories and messages that hold secrets, and the call to erase them.", default=False
     )
 
 

@@ -2,18 +2,15 @@
 
 from typing import Any, ClassVar, Literal
 
-from pydantic import Field
-
 from commonbrain.api.errors import EXIT_REFUSED
 from commonbrain.api.operation import (
-    OMIT_DESCRIPTION,
     Command,
     Name,
     Operation,
     TimeBound,
     Verb,
     VerbRequest,
-    for_agents,
+    argument,
 )
 from commonbrain.client import Brain
 from commonbrain.history.selection import BulkChangeResult, MemoryRef, Phase, SelectorFields
@@ -49,33 +46,32 @@ class ForgetRequest(VerbRequest):
         "undo": Verb(optional=("agent", "session", "since", "until")),
     }
 
-    ids: list[str] = Field(default=[], description="mem_...; or filters:")
-    op: Literal["forget", "erase", "prune", "undo"] = Field(
-        default="forget",
-        description="erase: delete permanently; prune: unread ones; undo: revert changes",
+    ids: list[str] = argument(
+        "The id of a memory, mem_...; or give filters", [], agents="mem_...; or filters:"
     )
-    reason: str = Field(
-        default="",
-        description="Why; stored. Required except for prune",
-        json_schema_extra=for_agents("Why; not for prune"),
+    op: Literal["forget", "erase", "prune", "undo"] = argument(
+        "erase: delete permanently; prune: unread ones; undo: revert changes", "forget"
     )
-    confirm: int | None = Field(default=None, description="The count from the preview")
+    reason: str = argument(
+        "Why; the reason is stored. Required except for prune", "", agents="Why; not for prune"
+    )
+    confirm: int | None = argument(
+        "The count that the preview shows", agents="The count from the preview"
+    )
     agent: Name = None
     session: Name = None
     project: Name = None
-    kinds: list[str] = Field(default=[])
-    labels: list[str] = Field(default=[])
-    tags: list[str] = Field(default=[])
+    kinds: list[str] = argument("Only memories of this kind", [], agents="")
+    labels: list[str] = argument("Only memories with this label", [], agents="")
+    tags: list[str] = argument("Only memories with all of these tags", [], agents="")
     scope: Name = None
     since: TimeBound = None
     until: TimeBound = None
-    dry_run: bool = Field(
-        default=False, description="forget: preview", json_schema_extra=OMIT_DESCRIPTION
+    dry_run: bool = argument(
+        "Show what would be forgotten, and change nothing", default=False, agents=""
     )
-    days: int | None = Field(
-        default=None,
-        description="prune: days unread, at least 30",
-        json_schema_extra=for_agents("prune: at least 30"),
+    days: int | None = argument(
+        "prune: not read for so many days, at least 30", agents="prune: at least 30"
     )
 
 

@@ -4,16 +4,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Final, Literal, cast
 
-from pydantic import Field
-
 from commonbrain.api.operation import (
-    OMIT_DESCRIPTION,
     Command,
     Name,
     OneOrMore,
     Operation,
     Profile,
     Request,
+    argument,
 )
 from commonbrain.client import Brain
 from commonbrain.model.errors import InvalidInputError
@@ -32,10 +30,14 @@ ViewName = Literal["history", "provenance", "links", "annotations", "policy", "d
 class GetRequest(Request):
     """The memories to fetch, and the views to show."""
 
-    id: OneOrMore = Field(default=[], description="mem_..., one or several")
-    skill: Name = Field(default=None, description="A skill's name, instead of id")
-    views: list[ViewName] = Field(
-        default=[], description="Views to add", json_schema_extra=OMIT_DESCRIPTION
+    id: OneOrMore = argument(
+        "The id of a memory, mem_...; several are allowed", [], agents="mem_..., one or several"
+    )
+    skill: Name = argument(
+        "The name of a skill, instead of an id", agents="A skill's name, instead of id"
+    )
+    views: list[ViewName] = argument(
+        "A view to add: history, provenance, links and others", [], agents=""
     )
 
 

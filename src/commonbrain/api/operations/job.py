@@ -13,6 +13,7 @@ from commonbrain.api.operation import (
     Operation,
     Verb,
     VerbRequest,
+    argument,
 )
 from commonbrain.client import Brain
 from commonbrain.jobs.registry import JOBS, parse_arguments
@@ -233,25 +234,16 @@ class JobRequest(VerbRequest):
         "cancel": Verb(required=("id",)),
     }
 
-    op: Literal["list", "show", "run", "retry", "cancel"] = Field(
-        default="list", description="What to do", json_schema_extra=OMIT_DESCRIPTION
+    op: Literal["list", "show", "run", "retry", "cancel"] = argument(
+        "What to do", "list", agents=""
     )
-    id: str | None = Field(default=None, description="job_...")
+    id: str | None = argument("The id of a job, job_...", agents="job_...")
     kind: Name = Field(default=None, description=_KINDS_WITH_ARGUMENTS)
-    given: dict[str, JsonValue] = Field(
-        default={},
-        description="Arguments of the kind by name",
+    given: dict[str, JsonValue] = argument(
+        "An argument of the kind, as NAME=VALUE", {}, agents="Arguments of the kind by name"
     )
-    state: Name = Field(
-        default=None,
-        description="Only jobs that are queued, running, done, dead or cancelled",
-        json_schema_extra=OMIT_DESCRIPTION,
-    )
-    limit: int = Field(
-        default=JOBS_PAGE_DEFAULT,
-        description=f"How many at most, 1 to {JOBS_PAGE_MAX}",
-        json_schema_extra=OMIT_DESCRIPTION,
-    )
+    state: Name = argument("Only jobs that are queued, running, done, dead or cancelled", agents="")
+    limit: int = argument(f"How many at most, 1 to {JOBS_PAGE_MAX}", JOBS_PAGE_DEFAULT, agents="")
     cursor: Cursor = Field(default=None, json_schema_extra=OMIT_DESCRIPTION)
 
 

@@ -7,9 +7,15 @@ from datetime import datetime
 from io import StringIO
 from typing import Final, Literal, cast
 
-from pydantic import Field
-
-from commonbrain.api.operation import Cursor, Name, Operation, Request, TimeBound, Transport
+from commonbrain.api.operation import (
+    Cursor,
+    Name,
+    Operation,
+    Request,
+    TimeBound,
+    Transport,
+    argument,
+)
 from commonbrain.client import Brain
 from commonbrain.model.escaping import inert_line
 from commonbrain.model.limits import LIST_PAGE_DEFAULT, LIST_PAGE_MAX
@@ -23,31 +29,41 @@ from commonbrain.retrieval.listing import ListedMemory, MemoryPage
 class ListRequest(Request):
     """The filters, the order and the page."""
 
-    kinds: list[str] = Field(default=[], description="Only these")
-    labels: list[str] = Field(default=[], description="Only these; '' for memories without one")
-    tags: list[str] = Field(default=[], description="All of these")
-    project: Name = Field(default=None, description="Only this; '' for memories without one")
-    agent: Name = Field(default=None, description="Its author")
-    session: Name = Field(default=None, description="Of this one")
-    scope: Name = Field(default=None, description="private, team or global")
-    states: list[str] = Field(
-        default=[], description="superseded, forgotten, needs_review, ...; else active and archived"
+    kinds: list[str] = argument("Only memories of this kind", [])
+    labels: list[str] = argument(
+        "Only memories with this label; '' for those without one",
+        [],
     )
-    pinned: bool | None = Field(default=None, description="true: only pinned; false: only others")
-    trust_min: float = Field(default=0.0, description="0 to 1")
-    since: TimeBound = Field(
-        default=None, description="Occurred then or later: ISO 8601 or 'last monday'"
+    tags: list[str] = argument("Only memories with all of these tags", [])
+    project: Name = argument(
+        "Only memories of this project; '' for those without one",
     )
-    until: TimeBound = Field(default=None, description="Occurred at or before")
-    recorded_since: TimeBound = Field(default=None, description="Recorded then or later")
-    recorded_until: TimeBound = Field(default=None, description="Recorded at or before")
-    order: Literal["recorded", "recorded_oldest", "occurred", "occurred_oldest"] = Field(
-        default="recorded", description="newest first unless oldest"
+    agent: Name = argument("Only memories by this agent")
+    session: Name = argument("Only memories of this session")
+    scope: Name = argument("Only memories of this scope: private, team or global")
+    states: list[str] = argument(
+        "Only memories in this state, such as superseded; by default active and archived ones",
+        [],
     )
-    facets: bool = Field(
-        default=False, description="Count by kind, project, label, agent, state, tag and month"
+    pinned: bool | None = argument("true: only pinned; false: only others")
+    trust_min: float = argument("The lowest trust, from 0 to 1", 0.0)
+    since: TimeBound = argument(
+        "Only what occurred then or later: ISO 8601, or words such as 'last monday'",
     )
-    limit: int = Field(default=LIST_PAGE_DEFAULT, description=f"1 to {LIST_PAGE_MAX} memories")
+    until: TimeBound = argument("Only what occurred then or before")
+    recorded_since: TimeBound = argument("Only what was recorded then or later")
+    recorded_until: TimeBound = argument("Only what was recorded then or before")
+    order: Literal["recorded", "recorded_oldest", "occurred", "occurred_oldest"] = argument(
+        "By time of recording or of the event, the newest first unless the name ends in oldest",
+        "recorded",
+    )
+    facets: bool = argument(
+        "Count by kind, project, label, agent, state, tag and month", default=False
+    )
+    limit: int = argument(
+        f"How many memories at most, 1 to {LIST_PAGE_MAX}",
+        LIST_PAGE_DEFAULT,
+    )
     cursor: Cursor = None
 
 

@@ -17,6 +17,7 @@ from commonbrain.api.operation import (
     Timestamp,
     Verb,
     VerbRequest,
+    argument,
     verb_command,
 )
 from commonbrain.client import Brain
@@ -112,42 +113,32 @@ class MessageRequest(VerbRequest):
         "delegated": Verb(optional=_PAGED, is_read_only=True),
     }
 
-    op: Op = Field(json_schema_extra=OMIT_DESCRIPTION, description="What to do.")
-    id: OneOrMore = Field(default=[], description="mem_...: reply, read, ack")
-    text: str = Field(default="", json_schema_extra=OMIT_DESCRIPTION, description="What to say.")
-    to: OneOrMore = Field(default=[], description="Agents, or all")
-    subject: str | None = Field(
-        default=None, json_schema_extra=OMIT_DESCRIPTION, description="Of a new thread."
+    op: Op = Field(json_schema_extra=OMIT_DESCRIPTION, description="What to do")
+    id: OneOrMore = argument(
+        "reply, read, ack: the id of a message, mem_...", [], agents="mem_...: reply, read, ack"
     )
-    priority: Literal["info", "action", "urgent"] | None = Field(
-        default=None, json_schema_extra=OMIT_DESCRIPTION, description="How urgent it is."
+    text: str = argument("What to say", "", agents="")
+    to: OneOrMore = argument(
+        "An agent to send it to; several are allowed, or all", [], agents="Agents, or all"
     )
-    thread: Name = Field(default=None, description="thr_...")
-    agent: Name = Field(
-        default=None, description="history: other agent", json_schema_extra=OMIT_DESCRIPTION
+    subject: str | None = argument("The subject of a new thread", agents="")
+    priority: Literal["info", "action", "urgent"] | None = argument(
+        "How urgent it is: info, action or urgent", agents=""
     )
-    due_at: Timestamp = Field(
-        default=None, json_schema_extra=OMIT_DESCRIPTION, description="Of a task."
+    thread: Name = argument("The thread, thr_...", agents="thr_...")
+    agent: Name = argument("history: only messages with this agent", agents="")
+    due_at: Timestamp = argument("delegate: when the task is due", agents="")
+    expires_at: Timestamp = argument("When the message expires", agents="")
+    share: Literal["decision", "convention", "none"] | None = argument(
+        "Share what it states with the team; by default parts marked @decision or @convention",
+        agents="With the team; default: parts marked @decision, @convention",
     )
-    expires_at: Timestamp = Field(
-        default=None,
-        json_schema_extra=OMIT_DESCRIPTION,
-        description="When it expires.",
+    status: Literal["open", "closed"] | None = argument("Only threads of this status", agents="")
+    tags: list[str] = argument("A tag of the thread", [], agents="Of a thread")
+    all: bool = argument(
+        "inbox: also the messages that were read", default=False, agents="inbox: read ones too"
     )
-    share: Literal["decision", "convention", "none"] | None = Field(
-        default=None,
-        description="With the team; default: parts marked @decision, @convention",
-    )
-    status: Literal["open", "closed"] | None = Field(
-        default=None, json_schema_extra=OMIT_DESCRIPTION, description="Of a thread."
-    )
-    tags: list[str] = Field(default=[], description="Of a thread")
-    all: bool = Field(default=False, description="inbox: read ones too")
-    limit: int = Field(
-        default=limits.MESSAGES_PAGE_DEFAULT,
-        json_schema_extra=OMIT_DESCRIPTION,
-        description="1 to 100",
-    )
+    limit: int = argument("How many at most, 1 to 100", limits.MESSAGES_PAGE_DEFAULT, agents="")
     cursor: Annotated[Cursor, Field(json_schema_extra=OMIT_DESCRIPTION)] = None
 
 

@@ -2,10 +2,7 @@
 
 from typing import Literal
 
-from pydantic import Field
-
 from commonbrain.api.operation import (
-    OMIT_DESCRIPTION,
     Command,
     Cursor,
     Name,
@@ -13,7 +10,7 @@ from commonbrain.api.operation import (
     Profile,
     Request,
     TimeBound,
-    for_agents,
+    argument,
 )
 from commonbrain.client import Brain
 from commonbrain.model.paging import more_line
@@ -40,66 +37,59 @@ _NO_RESULT_MESSAGES = {
 class RecallRequest(Request):
     """A question, or none for the newest memories, with filters and limits."""
 
-    query: str = Field(default="", description="A question; empty: the newest")
-    max_items: int | None = Field(
-        default=None, description="1 to 100, else 12", json_schema_extra=for_agents("Default 12")
+    query: str = argument(
+        "A question; without one, the newest memories", "", agents="A question; empty: the newest"
     )
-    max_tokens: int | None = Field(
-        default=None,
-        description="64 to 32000, else 1400",
-        json_schema_extra=for_agents("Default 1400"),
+    max_items: int | None = argument(
+        "How many memories at most, 1 to 100; 12 by default", agents="Default 12"
     )
-    project: Name = Field(
-        default=None,
-        description="This project, and memories of none",
-        json_schema_extra=for_agents("And memories of none"),
+    max_tokens: int | None = argument(
+        "How many tokens at most, 64 to 32000; 1400 by default", agents="Default 1400"
     )
-    kinds: list[str] = Field(default=[], description="Only these")
-    labels: list[str] = Field(
-        default=[], description="Only these", json_schema_extra=OMIT_DESCRIPTION
+    project: Name = argument(
+        "Only memories of this project, and those without a project", agents="And memories of none"
     )
-    tags: list[str] = Field(default=[], description="All of these")
-    people: list[str] = Field(
-        default=[],
-        description="Naming or said by one of these",
-        json_schema_extra=for_agents("Any of these"),
+    kinds: list[str] = argument("Only memories of this kind", [], agents="Only these")
+    labels: list[str] = argument("Only memories with this label", [], agents="")
+    tags: list[str] = argument("Only memories with all of these tags", [], agents="All of these")
+    people: list[str] = argument(
+        "Only memories that name one of these people, or that one of them said",
+        [],
+        agents="Any of these",
     )
-    field: Name = Field(
-        default=None,
-        description="Atoms by subject, action, outcome, consequences",
-        json_schema_extra=for_agents("atom: subject, action, outcome, consequences"),
+    field: Name = argument(
+        "Search only this field of causes: subject, action, outcome or consequences",
+        agents="atom: subject, action, outcome, consequences",
     )
-    agent: Name = Field(default=None, description="Its author")
-    session: Name = Field(
-        default=None, description="Of this one", json_schema_extra=OMIT_DESCRIPTION
+    agent: Name = argument("Only memories by this agent", agents="Its author")
+    session: Name = argument("Only memories of this session", agents="")
+    thread: Name = argument("Only messages of this thread, thr_...", agents="thr_...")
+    scope: Name = argument("Only memories of this scope: private, team or global", agents="")
+    states: list[str] = argument(
+        "Also memories in this state, such as quarantined or needs_review",
+        [],
+        agents="quarantined, needs_review, ..",
     )
-    thread: Name = Field(default=None, description="thr_...")
-    scope: Name = Field(
-        default=None, description="private, team or global", json_schema_extra=OMIT_DESCRIPTION
+    since: TimeBound = argument(
+        "Only what occurred then or later: ISO 8601, or words such as 'last monday'",
+        agents="ISO 8601 or 'last monday'",
     )
-    states: list[str] = Field(default=[], description="quarantined, needs_review, ..")
-    since: TimeBound = Field(
-        default=None,
-        description="Occurred then or later: ISO 8601 or 'last monday'",
-        json_schema_extra=for_agents("ISO 8601 or 'last monday'"),
+    until: TimeBound = argument("Only what occurred then or before", agents="")
+    as_of: TimeBound = argument(
+        "Search what was believed at that time", agents="What was believed then"
     )
-    until: TimeBound = Field(
-        default=None, description="Occurred at or before", json_schema_extra=OMIT_DESCRIPTION
+    order: Literal["relevance", "timeline"] = argument(
+        "relevance, or timeline: in the order in which it happened", "relevance", agents=""
     )
-    as_of: TimeBound = Field(default=None, description="What was believed then")
-    order: Literal["relevance", "timeline"] = Field(
-        default="relevance",
-        description="timeline: as it happened",
-        json_schema_extra=OMIT_DESCRIPTION,
+    trust_min: float | None = argument(
+        "The lowest trust, from 0 to 1; 0.3 includes the untrusted web",
+        agents="0.3: untrusted web too",
     )
-    trust_min: float | None = Field(default=None, description="0.3: untrusted web too")
-    min_confidence: float = Field(
-        default=0.0, description="0 to 1", json_schema_extra=OMIT_DESCRIPTION
+    min_confidence: float = argument("The lowest confidence, from 0 to 1", 0.0, agents="")
+    deadline_ms: float | None = argument(
+        "Leave out what is not searched within so many milliseconds", agents=""
     )
-    deadline_ms: float | None = Field(
-        default=None, description="Skip late retrievers", json_schema_extra=OMIT_DESCRIPTION
-    )
-    cursor: Cursor = Field(default=None, description="`next` of the page before, without query")
+    cursor: Cursor = argument("`next` of the page before, without query")
 
 
 def _handle(brain: Brain, request: RecallRequest) -> RecallResult:

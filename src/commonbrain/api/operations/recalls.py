@@ -2,9 +2,7 @@
 
 from collections.abc import Iterator
 
-from pydantic import Field
-
-from commonbrain.api.operation import Cursor, Name, Operation, Request, Transport
+from commonbrain.api.operation import Cursor, Name, Operation, Request, Transport, argument
 from commonbrain.client import Brain
 from commonbrain.model.errors import InvalidInputError
 from commonbrain.model.escaping import inert_line
@@ -16,16 +14,14 @@ from commonbrain.retrieval.log import CandidateView, RecallPage, RecallView
 class RecallsRequest(Request):
     """Which recalls to show: one with all its candidates, or the latest."""
 
-    trace: str | None = Field(
-        default=None, description="trc_... from recall: this one, with all its candidates"
+    trace: str | None = argument(
+        "trc_... from recall: only this one, with all its candidates",
     )
-    agent: Name = Field(default=None, description="Only this agent's; others' need the role admin")
-    session: Name = Field(default=None, description="Only this session's")
-    memory: Name = Field(default=None, description="mem_...: only those that returned it")
-    marked: bool = Field(default=False, description="Only those with a used memory")
-    limit: int = Field(
-        default=LEDGER_PAGE_DEFAULT, description=f"How many at most, 1 to {LEDGER_PAGE_MAX}"
-    )
+    agent: Name = argument("Only this agent's; others' need the role admin")
+    session: Name = argument("Only this session's")
+    memory: Name = argument("mem_...: only those that returned it")
+    marked: bool = argument("Only those with a used memory", default=False)
+    limit: int = argument(f"How many at most, 1 to {LEDGER_PAGE_MAX}", LEDGER_PAGE_DEFAULT)
     cursor: Cursor = None
 
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from pydantic import Field
 
-from commonbrain.api.operation import Name, Operation, Request, Transport
+from commonbrain.api.operation import Name, Operation, Request, Transport, argument
 from commonbrain.api.operations.job import render_single_job
 from commonbrain.client import Brain
 from commonbrain.consolidation.reflection import DraftPreview, ReflectPreview, SummaryResult
@@ -38,14 +38,16 @@ class ReflectRequest(Request):
         le=REFLECT_CANDIDATES_MAX,
         description=f"Facts and rules to propose at most, 1 to {REFLECT_CANDIDATES_MAX}",
     )
-    project: Name = Field(default=None, description="Only this project, and memories of none")
+    project: Name = argument(
+        "Only memories of this project, and those without a project",
+    )
     query: str | None = Field(
         default=None,
         min_length=1,
         max_length=QUERY_CHARS_MAX,
         description="Summarise this topic only, immediately",
     )
-    dry_run: bool = Field(default=False, description="Show the result; store nothing")
+    dry_run: bool = argument("Show the result; store nothing", default=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

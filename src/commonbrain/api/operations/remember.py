@@ -16,8 +16,6 @@ from pydantic import (
 
 from commonbrain.api.errors import EXIT_REFUSED
 from commonbrain.api.operation import (
-    HIDE_FROM_AGENTS,
-    OMIT_DESCRIPTION,
     Attachment,
     Command,
     Name,
@@ -25,6 +23,7 @@ from commonbrain.api.operation import (
     Profile,
     Request,
     Timestamp,
+    argument,
     for_agents,
 )
 from commonbrain.client import Brain
@@ -41,72 +40,64 @@ from commonbrain.model.scope import Role
 class _RememberItem(Request):
     """A text to remember; a field of another kind than the text's is an error."""
 
-    text: str = Field(default="", description="One self-contained statement; paragraphs are split")
-    kind: Name = Field(
-        default=None,
-        description="rule, fact, incident, task, event, episode, atom, message; "
-        "default: from the text",
+    text: str = argument(
+        "One self-contained statement; paragraphs are split into several memories",
+        "",
+        agents="One self-contained statement; paragraphs are split",
     )
-    headline: str | None = Field(default=None, description="Max 15 words")
-    label: Name = Field(default=None, description="decision, bug, ..")
-    project: Name = Field(default=None, description="Default: every project")
-    scope: Name = Field(default=None, description="private, team, global")
-    tags: list[str] = Field(default=[], description="Keywords", json_schema_extra=OMIT_DESCRIPTION)
-    trust: Name = Field(default=None, description="user_claim or untrusted_web")
-    source_ref: str | None = Field(default=None, description="URL, file:line")
-    derived_from: list[str] = Field(
-        default=[], description="Ids", json_schema_extra=OMIT_DESCRIPTION
+    kind: Name = argument(
+        "rule, fact, incident, task, event, episode, atom, message; default: from the text"
     )
-    depends_on: list[str] = Field(
-        default=[], description="Ids of memories it relies on", json_schema_extra=OMIT_DESCRIPTION
+    headline: str | None = argument(
+        "A headline of at most 15 words; by default it is taken from the text",
+        agents="Max 15 words",
     )
-    occurred_at: Timestamp = Field(
-        default=None, description="ISO 8601", json_schema_extra=OMIT_DESCRIPTION
+    label: Name = argument(
+        "The sort of statement, such as decision or bug", agents="decision, bug, .."
     )
-    expires_at: Timestamp = Field(
-        default=None, description="ISO 8601", json_schema_extra=OMIT_DESCRIPTION
+    project: Name = argument(
+        "The project that it belongs to; by default it belongs to every project",
+        agents="Default: every project",
     )
-    people: list[str] = Field(
-        default=[],
-        description="Names of people it is about",
-        json_schema_extra=OMIT_DESCRIPTION,
+    scope: Name = argument(
+        "Who may see it: private, team or global", agents="private, team, global"
     )
-    confidence: float | None = Field(
-        default=None, description="0 to 1", json_schema_extra=OMIT_DESCRIPTION
+    tags: list[str] = argument("A keyword to find it by", [], agents="")
+    trust: Name = argument(
+        "How far to trust it: user_claim or untrusted_web", agents="user_claim or untrusted_web"
     )
-    extract_tasks: bool = Field(
-        default=False,
-        description="Also store the tasks in the text",
-        json_schema_extra=OMIT_DESCRIPTION,
+    source_ref: str | None = argument(
+        "Where it comes from: a URL, or a file and line", agents="URL, file:line"
     )
-    extract_causes: bool = Field(
-        default=False,
-        description="Also store causes as atoms",
-        json_schema_extra=OMIT_DESCRIPTION,
+    derived_from: list[str] = argument("The id of a memory that it was made from", [], agents="")
+    depends_on: list[str] = argument(
+        "The id of a memory that must hold for this one to hold", [], agents=""
     )
-    distinct_because: str | None = Field(
-        default=None, description="Why it is not a duplicate", json_schema_extra=OMIT_DESCRIPTION
+    occurred_at: Timestamp = argument("When it happened, as an ISO 8601 date or time", agents="")
+    expires_at: Timestamp = argument(
+        "When it stops being valid, as an ISO 8601 date or time", agents=""
     )
-    attachment: Attachment = Field(
-        default={},
-        description="An object that get returns exactly; it is not searched",
-        json_schema_extra=HIDE_FROM_AGENTS,
+    people: list[str] = argument("The name of a person whom it is about", [], agents="")
+    confidence: float | None = argument("How sure you are, from 0 to 1", agents="")
+    extract_tasks: bool = argument(
+        "Store the tasks that the text states as well", default=False, agents=""
+    )
+    extract_causes: bool = argument(
+        "Store the causes that the text states as well", default=False, agents=""
+    )
+    distinct_because: str | None = argument(
+        "Store it although another memory says the same, for this reason", agents=""
+    )
+    attachment: Attachment = argument(
+        "An object that get returns exactly; it is not searched", {}, agents=None
     )
 
-    skill_name: Name = Field(
-        default=None,
-        description="rule: makes it a skill of this name",
-        json_schema_extra=for_agents("rule: makes it a skill"),
+    skill_name: Name = argument(
+        "rule: makes it a skill of this name", agents="rule: makes it a skill"
     )
-    keywords: list[str] = Field(
-        default=[], description="skill: words that trigger it", json_schema_extra=OMIT_DESCRIPTION
-    )
-    skill_projects: list[str] = Field(
-        default=[], description="skill: projects it applies to", json_schema_extra=OMIT_DESCRIPTION
-    )
-    always_on: bool = Field(
-        default=False, description="skill: shown at every boot", json_schema_extra=OMIT_DESCRIPTION
-    )
+    keywords: list[str] = argument("skill: words that trigger it", [], agents="")
+    skill_projects: list[str] = argument("skill: projects it applies to", [], agents="")
+    always_on: bool = argument("skill: shown at every boot", default=False, agents="")
 
 
 def _column_fields() -> dict[str, Any]:
@@ -170,14 +161,14 @@ Item = Annotated[RememberItem, WrapValidator(_item_or_reason)]
 class RememberRequest(RememberItem):
     """One text, or several items; the other fields are the default of each item."""
 
-    items: list[Item] = Field(
-        default=[],
-        description=f"Up to {ITEMS_PER_CALL_MAX} objects with these fields, instead of text; "
+    items: list[Item] = argument(
+        f"Up to {ITEMS_PER_CALL_MAX} objects with these fields, instead of text; "
         "each has its own result",
-        json_schema_extra=for_agents("Up to 100 objects like this one, instead of text"),
+        [],
+        agents="Up to 100 objects like this one, instead of text",
     )
-    idempotency_key: Name = Field(
-        default=None, description="One per call", json_schema_extra=OMIT_DESCRIPTION
+    idempotency_key: Name = argument(
+        "A key for this call: repeated within a day, it returns the first reply", agents=""
     )
 
     @model_validator(mode="after")

@@ -3,9 +3,7 @@
 from collections.abc import Iterator
 from typing import Literal
 
-from pydantic import Field
-
-from commonbrain.api.operation import Cursor, Name, Operation, Request, Transport
+from commonbrain.api.operation import Cursor, Name, Operation, Request, Transport, argument
 from commonbrain.client import Brain
 from commonbrain.history.review_queue import (
     ConflictItem,
@@ -24,11 +22,16 @@ from commonbrain.model.timestamps import show_day
 class ReviewRequest(Request):
     """The category, project and page to list."""
 
-    category: Literal["conflicts", "needs_review", "proposals", "duplicates"] | None = Field(
-        default=None, description="Only one category"
+    category: Literal["conflicts", "needs_review", "proposals", "duplicates"] | None = argument(
+        "Only one category"
     )
-    project: Name = Field(default=None, description="This project, and memories of none")
-    limit: int = Field(default=limits.AGENDA_DEFAULT, description="Per category, 1 to 100")
+    project: Name = argument(
+        "Only memories of this project, and those without a project",
+    )
+    limit: int = argument(
+        "How many of each category at most, 1 to 100",
+        limits.AGENDA_DEFAULT,
+    )
     cursor: Cursor = None
 
 

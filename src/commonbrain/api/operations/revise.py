@@ -7,8 +7,6 @@ from pydantic import Field
 
 from commonbrain.api.errors import EXIT_REFUSED
 from commonbrain.api.operation import (
-    HIDE_FROM_AGENTS,
-    OMIT_DESCRIPTION,
     Attachment,
     Command,
     Id,
@@ -17,7 +15,7 @@ from commonbrain.api.operation import (
     Timestamp,
     Verb,
     VerbRequest,
-    for_agents,
+    argument,
 )
 from commonbrain.api.operations.remember import render_item_result
 from commonbrain.client import Brain
@@ -92,57 +90,30 @@ class ReviseRequest(VerbRequest):
 
     op: Op = Field(description="restore: holds again; resolve: beats other; review: still holds")
     id: Id
-    text: str = Field(default="", description="supersede: what holds now; annotate: the note")
-    reason: str = Field(default="", description="Why; stored")
-    other: str | None = Field(
-        default=None, description="mem_...", json_schema_extra=OMIT_DESCRIPTION
-    )
-    value: str | None = Field(
-        default=None,
-        description="rate: up, down; status: open, blocked, done, stale; ack: will_execute, "
+    text: str = argument("supersede: what holds now; annotate: the note", "")
+    reason: str = argument("Why you change it; the reason is stored", "", agents="Why; stored")
+    other: str | None = argument("The id of the other memory, mem_...", agents="")
+    value: str | None = argument(
+        "rate: up, down; status: open, blocked, done, stale; ack: will_execute, "
         "already_done, not_relevant, deferred, withdraw; link: derived_from, "
         "depends_on, supports, conflicts_with, causes, enables, precedes, correlates, relates_to, "
-        "about; keep_both: projects A,B",
+        "about; keep_both: projects A,B"
     )
-    strength: float = Field(
-        default=STRENGTH_DEFAULT, description="link: 0 to 1", json_schema_extra=OMIT_DESCRIPTION
-    )
-    tags: list[str] = Field(
-        default=[], description="retag: add", json_schema_extra=OMIT_DESCRIPTION
-    )
-    untag: list[str] = Field(
-        default=[], description="retag: remove", json_schema_extra=OMIT_DESCRIPTION
-    )
-    due_at: Timestamp = Field(
-        default=None,
-        description="status, ack deferred: ISO 8601",
-        json_schema_extra=for_agents("status; deferred: until"),
-    )
-    priority: Name = Field(
-        default=None, description="low, medium, high", json_schema_extra=OMIT_DESCRIPTION
-    )
+    strength: float = argument("link: how strong it is, from 0 to 1", STRENGTH_DEFAULT, agents="")
+    tags: list[str] = argument("retag: a tag to add", [], agents="")
+    untag: list[str] = argument("retag: a tag to remove", [], agents="")
+    due_at: Timestamp = argument("status, ack deferred: ISO 8601", agents="status; deferred: until")
+    priority: Name = argument("status: low, medium or high", agents="")
     assignee: Name = None
     headline: str | None = None
     kind: Name = None
     source_ref: str | None = None
-    version: int | None = Field(
-        default=None,
-        description="supersede, status: refuse unless this is the version",
-        json_schema_extra=OMIT_DESCRIPTION,
+    version: int | None = argument(
+        "supersede, status: refuse unless this is the version", agents=""
     )
-    dry_run: bool = Field(
-        default=False,
-        description="supersede: preview, change nothing",
-        json_schema_extra=OMIT_DESCRIPTION,
-    )
-    inherit: list[Literal["pin", "skill"]] = Field(
-        default=[], description="supersede: keep them", json_schema_extra=OMIT_DESCRIPTION
-    )
-    attachment: Attachment = Field(
-        default={},
-        description="supersede: replaces that of the old one",
-        json_schema_extra=HIDE_FROM_AGENTS,
-    )
+    dry_run: bool = argument("supersede: preview, change nothing", default=False, agents="")
+    inherit: list[Literal["pin", "skill"]] = argument("supersede: keep them", [], agents="")
+    attachment: Attachment = argument("supersede: replaces that of the old one", {}, agents=None)
 
 
 _TASK_UPDATES: Final = (

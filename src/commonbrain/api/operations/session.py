@@ -16,6 +16,7 @@ from commonbrain.api.operation import (
     Request,
     Verb,
     VerbRequest,
+    argument,
     verb_command,
 )
 from commonbrain.api.operations.remember import render_item_result
@@ -164,41 +165,26 @@ class SessionRequest(VerbRequest):
         "what the next session must know; checkpoint: rules for a risky action; "
         "claim: a task for minutes"
     )
-    text: str = Field(
-        default="",
-        description="task, checkpoint: in a sentence; handoff: the summary; note: its value",
+    text: str = argument(
+        "task, checkpoint: in a sentence; handoff: the summary; note: its value", ""
     )
-    next_steps: list[str] = Field(
-        default=[], description="handoff", json_schema_extra=OMIT_DESCRIPTION
+    next_steps: list[str] = argument(
+        "handoff: a step that the next session should take", [], agents=""
     )
-    blockers: list[str] = Field(
-        default=[], description="handoff", json_schema_extra=OMIT_DESCRIPTION
+    blockers: list[str] = argument("handoff: what is in the way", [], agents="")
+    context: str = argument("handoff: what else the next session must know", "", agents="")
+    key: Name = argument("The name of the note", agents="")
+    metadata: dict[str, str] = argument(
+        "task: what others see, such as branch or model", {}, agents=""
     )
-    context: str = Field(default="", description="handoff", json_schema_extra=OMIT_DESCRIPTION)
-    key: Name = Field(default=None, description="Of the note", json_schema_extra=OMIT_DESCRIPTION)
-    metadata: dict[str, str] = Field(
-        default={},
-        description="task: what others see, such as branch or model",
-        json_schema_extra=OMIT_DESCRIPTION,
-    )
-    pinned: bool = Field(
-        default=False,
-        description="note: every boot of the project shows it",
-        json_schema_extra=OMIT_DESCRIPTION,
-    )
-    id: Name = Field(default=None, description="mem_... of a task")
-    minutes: int = Field(
-        default=LEASE_MINUTES_DEFAULT,
-        description="Of the claim",
-        json_schema_extra=OMIT_DESCRIPTION,
+    pinned: bool = argument("note: every boot of the project shows it", default=False, agents="")
+    id: Name = argument("The id of a task, mem_...", agents="mem_... of a task")
+    minutes: int = argument(
+        "For how many minutes to claim the task", LEASE_MINUTES_DEFAULT, agents=""
     )
     project: _FilterName = None
     agent: _FilterName = None
-    limit: int = Field(
-        default=SESSIONS_SHOWN_MAX,
-        description=f"1 to {SESSIONS_SHOWN_MAX}",
-        json_schema_extra=OMIT_DESCRIPTION,
-    )
+    limit: int = argument("How many at most, 1 to 100", SESSIONS_SHOWN_MAX, agents="")
     cursor: Annotated[Cursor, Field(json_schema_extra=OMIT_DESCRIPTION)] = None
 
 

@@ -3,9 +3,7 @@
 from collections.abc import Iterator
 from typing import Literal
 
-from pydantic import Field
-
-from commonbrain.api.operation import Command, Cursor, Name, Operation, Request, Transport
+from commonbrain.api.operation import Command, Cursor, Name, Operation, Request, Transport, argument
 from commonbrain.client import Brain
 from commonbrain.model.escaping import inert_line
 from commonbrain.model.limits import SKILLS_PAGE_MAX
@@ -16,12 +14,10 @@ from commonbrain.retrieval.skills import ListedSkill, SkillList
 class SkillRequest(Request):
     """Whether to list all skills or those that a query triggers."""
 
-    op: Literal["list", "test"] = Field(
-        default="list", description="test: skills that a query triggers"
-    )
-    query: str = Field(default="", description="The query")
-    project: Name = Field(default=None, description="The project of the query")
-    limit: int = Field(default=SKILLS_PAGE_MAX, description=f"list: 1 to {SKILLS_PAGE_MAX}")
+    op: Literal["list", "test"] = argument("test: skills that a query triggers", "list")
+    query: str = argument("The query to test", "")
+    project: Name = argument("The project of the query")
+    limit: int = argument("How many at most, 1 to 100", SKILLS_PAGE_MAX)
     cursor: Cursor = None
 
 

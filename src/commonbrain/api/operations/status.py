@@ -9,7 +9,7 @@ from pydantic import Field
 
 from commonbrain.administration.status import FailedCall, Health, StoreStatus, ToolStats
 from commonbrain.administration.trends import Trends
-from commonbrain.api.operation import OMIT_DESCRIPTION, Operation, Request, for_agents
+from commonbrain.api.operation import Operation, Request, argument, for_agents
 from commonbrain.api.operations.review import render_review_queue
 from commonbrain.client import Brain
 from commonbrain.embeddings.interface import Thresholds
@@ -26,25 +26,17 @@ from commonbrain.observability.health import ReplicaReads
 class StatusRequest(Request):
     """What to report in addition to the counts."""
 
-    review: bool = Field(
-        default=False,
-        description="List conflicts, memories to review, proposals",
-        json_schema_extra=OMIT_DESCRIPTION,
+    review: bool = argument(
+        "List conflicts, memories to review, proposals", default=False, agents=""
     )
-    health: bool = Field(
-        default=False,
-        description="Check store, embedder and queue, for at most 5 s",
-        json_schema_extra=OMIT_DESCRIPTION,
+    health: bool = argument(
+        "Check store, embedder and queue, for at most 5 s", default=False, agents=""
     )
-    metrics: bool = Field(
-        default=False,
-        description="Calls, errors and latencies by tool, last day",
-        json_schema_extra=OMIT_DESCRIPTION,
+    metrics: bool = argument(
+        "Calls, errors and latencies by tool, last day", default=False, agents=""
     )
-    trends: bool = Field(
-        default=False,
-        description="Memories, recalls, calls and tokens over time",
-        json_schema_extra=OMIT_DESCRIPTION,
+    trends: bool = argument(
+        "Memories, recalls, calls and tokens over time", default=False, agents=""
     )
     errors: int = Field(
         default=0,

@@ -5,7 +5,7 @@ from typing import Final, Literal
 
 from pydantic import Field
 
-from commonbrain.api.operation import OMIT_DESCRIPTION, Command, Name, Operation, Request
+from commonbrain.api.operation import Command, Name, Operation, Request, argument
 from commonbrain.causality.result import Precursor, TraceResult, TraceStep
 from commonbrain.causality.trace import DEEPEN_DEPTH, DEPTH_MAX, HOURS_DEFAULT, Trace
 from commonbrain.client import Brain
@@ -21,16 +21,12 @@ class TraceRequest(Request):
     """The memory or outcome to trace, and how far."""
 
     op: Op = Field(description="before, patterns, deepen: of an outcome in text")
-    id: Name = Field(default=None, description="mem_...", json_schema_extra=OMIT_DESCRIPTION)
-    text: str = Field(default="", description="Instead of id", json_schema_extra=OMIT_DESCRIPTION)
-    hours: float = Field(
-        default=HOURS_DEFAULT,
-        description="before, patterns: the window",
-        json_schema_extra=OMIT_DESCRIPTION,
+    id: Name = argument("The id of the memory to start from, mem_...", agents="")
+    text: str = argument("What happened, in words, instead of an id", "", agents="")
+    hours: float = argument(
+        "before, patterns: how many hours to look back", HOURS_DEFAULT, agents=""
     )
-    depth: int | None = Field(
-        default=None, description="1 to 10 steps; deepen: 5", json_schema_extra=OMIT_DESCRIPTION
-    )
+    depth: int | None = argument("How many steps to follow, 1 to 10; deepen: 5", agents="")
 
 
 _Call = Callable[[Trace, TraceRequest], TraceResult]
