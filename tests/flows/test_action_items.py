@@ -237,8 +237,8 @@ def test_refusal_names_the_blocking_item_its_author_project_and_the_call_to_make
         f"{id_} (Rotate the deploy key)",
         "set by ann on 2026-03-02 for project kitchen",
         "The key leaked in a log. Rotate it",
-        f"revise ack {id_} with value will_execute",
-        f"ann or an admin can lift it: revise ack {id_} with value withdraw",
+        f"revise ack {id_}, value will_execute",
+        f"in a shell, brain task ack {id_} will_execute",
     ):
         assert part in words
 

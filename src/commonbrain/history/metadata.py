@@ -273,7 +273,7 @@ def acknowledge(unit: UnitOfWork, memory: Memory, *, proposal: Proposal) -> Chan
         raise RejectedError(
             f"{show(memory)} is not an action item and needs no acknowledgement.",
             code="not_an_action_item",
-            hint="To close a task, use revise status with value done.",
+            hint="To close a task: revise status, value done; in a shell, brain task done ID.",
         )
     until = proposal.arguments["until"]
     if proposal.arguments["decision"] == WITHDRAW:
@@ -308,7 +308,8 @@ def _withdraw(unit: UnitOfWork, memory: Memory) -> ChangePlan:
             f"{show(memory)} was set by {inert_line(memory.agent)}: only that agent or an admin "
             "can withdraw it.",
             code="insufficient_role",
-            hint=f"Acknowledge it: revise ack {show(memory)} with value will_execute.",
+            hint=f"Acknowledge it: revise ack {show(memory)}, value will_execute; "
+            f"in a shell, brain task ack {show(memory)} will_execute.",
         )
     if not isinstance(memory.detail, RuleDetail | TaskDetail):
         return ChangePlan()

@@ -96,10 +96,10 @@ def _refusal(tx: Transaction, pending: list[int]) -> RejectedError:
         f"{what} must be acknowledged before this is written: "
         f"{'; '.join(map(_described, memories))}{more}.",
         code="action_items_pending",
-        hint=f"{'' if len(pending) == 1 else 'For each: '}revise ack {id_} with value "
+        hint=f"{'' if len(pending) == 1 else 'For each: '}revise ack {id_}, value "
         "will_execute (or already_done or not_relevant, with a reason; or deferred, with due_at), "
-        f"then repeat this call. {inert_line(first.agent)} or an admin can lift it: revise ack "
-        f"{id_} with value {WITHDRAW}.",
+        f"then repeat this call; in a shell, brain task ack {id_} will_execute. "
+        f"{inert_line(first.agent)} or an admin can lift it with the value {WITHDRAW}.",
     )
 
 
