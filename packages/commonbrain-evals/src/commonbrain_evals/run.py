@@ -14,21 +14,19 @@ from commonbrain.model.escaping import escaped
 from commonbrain.runtime.bootstrap import make_embedder
 from commonbrain.runtime.settings_loading import load_settings
 from commonbrain_evals import fading, kinds, month, truth
-from commonbrain_evals.curves import curves
+from commonbrain_evals.duplicates import draw_curves
 from commonbrain_evals.evaluations import EVALUATIONS
 from commonbrain_evals.options import RunOptions
 from commonbrain_evals.retrieval import refusals, statebench
 from commonbrain_evals.retrieval.comparison import compare
 from commonbrain_evals.retrieval.datasets import DATASETS
-from commonbrain_evals.retrieval.episodes import ReflectionRequest, evaluate
+from commonbrain_evals.retrieval.episodes import ReflectionRequest, evaluate, show_reflected
 from commonbrain_evals.retrieval.html_report import page
-from commonbrain_evals.retrieval.learning import LearnRequest, learn
-from commonbrain_evals.retrieval.learnt import show_learning
+from commonbrain_evals.retrieval.learning import LearnRequest, learn, show_learning
 from commonbrain_evals.retrieval.misses import misses_of
 from commonbrain_evals.retrieval.parts import Differences, differences_of, judge
 from commonbrain_evals.retrieval.record import Run, default_path, read, read_as, write
 from commonbrain_evals.retrieval.runs import EvalRequest, check_parts, run
-from commonbrain_evals.retrieval.showing_reflection import show_reflected
 from commonbrain_evals.retrieval.tables import show_comparison, show_parts, show_run
 
 
@@ -43,7 +41,7 @@ def run_evaluation(name: str, *, as_json: bool, plot: Path | None = None) -> Non
     with progress_bar("evaluating", is_shown=not as_json) as move:
         report = evaluation.run(move)
     if plot is not None:
-        _write(plot, curves(report))
+        _write(plot, draw_curves(report))
     if as_json:
         typer.echo(json.dumps(asdict(report), ensure_ascii=False))
     else:
